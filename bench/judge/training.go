@@ -115,7 +115,7 @@ func newDefinition(text string) (tool.Definition, error) {
 func toPhraseExamples(d tool.Definition) (all []phraseExample) {
 	scan.EachClassifierPhrase(d, func(p *scan.PhraseFeatures) {
 		e := phraseExample{weight: 1, sum: p.Hash()}
-		for f := range p.EachWeight {
+		for f := range p.EachWeightIndex {
 			e.features = append(e.features, f)
 		}
 		e.norm = scan.ScoreDivisor(len(e.features))

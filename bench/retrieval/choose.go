@@ -83,11 +83,11 @@ func (c *rankingChooser) bestRankingWithout(left string, all [][]recallAndNDCG) 
 }
 
 // evaluateRanking are those of a set with a ranking.
-func (s *evaluationSet) evaluateRanking(r *search.Ranking, most int) (sum recallAndNDCG) {
-	var parts []*search.IndexPart
+func (s *evaluationSet) evaluateRanking(r *search.RankingParameters, most int) (sum recallAndNDCG) {
+	var parts []*search.ServerIndexPart
 	var ids []string
 	for _, server := range s.servers {
-		parts = append(parts, r.NewIndexPart(server, s.lists[server]))
+		parts = append(parts, r.NewServerIndexPart(server, s.lists[server]))
 		for i := range s.lists[server] {
 			ids = append(ids, s.ids[s.lists[server][i].ID])
 		}

@@ -40,13 +40,13 @@ func (s *evaluationSet) measureWithLearnedHabits() map[string]queryMetrics {
 	}
 	var habits [foldCount]*search.Habits
 	for fold := range habits {
-		var uses []search.QueryUse
+		var uses []search.ToolCallAfterQuery
 		for i, q := range s.queries {
 			if i%foldCount == fold {
 				continue
 			}
 			for _, label := range q.Relevant {
-				uses = append(uses, search.QueryUse{Query: q.Text, Tool: tools[label]})
+				uses = append(uses, search.ToolCallAfterQuery{Query: q.Text, Tool: tools[label]})
 			}
 		}
 		habits[fold] = search.LearnHabits(uses)

@@ -144,7 +144,7 @@ func buildSnapshot(lists map[string][]*tool.Definition) *catalog.Snapshot {
 	for server, tools := range lists {
 		c.ToolsListed(server, tools)
 	}
-	publish, _ := c.Prepare(&cfg) // never refuses
+	publish, _ := c.PrepareConfig(&cfg) // never refuses
 	publish()
 	return c.Current()
 }
@@ -156,7 +156,7 @@ func (discardingApprovalStore) LoadApprovals(context.Context) (s approval.Stored
 	return s, nil
 }
 func (discardingApprovalStore) SaveApprovals(context.Context, approval.ChangeSet) error { return nil }
-func (discardingApprovalStore) RestoreApprovals(context.Context, approval.StoredDecisions) error {
+func (discardingApprovalStore) ReplaceApprovals(context.Context, approval.StoredDecisions) error {
 	return nil
 }
 func (discardingApprovalStore) SaveHeld(context.Context, string, []approval.HeldDefinition) error {

@@ -55,7 +55,7 @@ func New(d Deps) (*Server, error) {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	for _, o := range d.operations() {
-		head, plan := o.base(), o.base().newInput()
+		head, plan := o.base(), o.base().deriveInputSpec()
 		s.open[head.method+" "+Prefix+head.path] = head.right == Open
 		s.mux.HandleFunc(head.method+" "+Prefix+head.path, func(w http.ResponseWriter, r *http.Request) { s.serveOperation(o, plan, w, r) })
 	}
@@ -87,7 +87,7 @@ func validateOperations(d *Deps, all []Operation) error {
 			problems = append(problems, fmt.Errorf("%s needs no right, for whatever is in its path", name))
 		}
 		path := o.path
-		for _, f := range o.newInput().fieldsIn(inPath) {
+		for _, f := range o.deriveInputSpec().fieldsIn(inPath) {
 			path = pathParamReplacer(f.name).Replace(path)
 		}
 		if strings.Contains(path, "{") {
@@ -118,7 +118,7 @@ func (s *Server) serveOperation(o Operation, plan *inputSpec, w http.ResponseWri
 	}
 	body, isPage := answer.(rawBody)
 	if err == nil && !isPage {
-		body, err = wirejson.Marshal(answer)
+		body, err = wirejson.MarshalWithoutHTMLEscape(answer)
 		body = append(body, '\n')
 	}
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			writeProblem(w, foreignPageError(why))
 			return
 		}
-		actor, ctx, done = s.deps.Auth.BeginSessionRequest(r)
+		actor, ctx, done = s.deps.Auth.BindRequestToWebUISession(r)
 	}
 	defer done()
 	if actor.Kind == auth.Nobody || actor.Kind != auth.Admin && token == nil && !open {
@@ -200,16 +200,16 @@ func (s *Server) serveNotFound(w http.ResponseWriter, r *http.Request) {
 	if len(allowed) > 0 && !slices.Contains(allowed, r.Method) {
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
 		refused := newMethodNotAllowed(r.Method, problem.ClipName(r.URL.Path), allowed)
-		refused.Hint += slashHint(r)
+		refused.Hint += escapedSlashHint(r)
 		refused.writeTo(w)
 		return
 	}
 	writeProblem(w, problem.Newf(problem.NotFound, "There is nothing at %s.", problem.ClipName(r.URL.Path)).
-		WithHint("The routes are described at "+Prefix+"/docs."+slashHint(r)))
+		WithHint("The routes are described at "+Prefix+"/docs."+escapedSlashHint(r)))
 }
 
-// slashHint helps a client that did not escape the name of a tool in a path.
-func slashHint(r *http.Request) string {
+// escapedSlashHint helps a client that did not escape the name of a tool in a path.
+func escapedSlashHint(r *http.Request) string {
 	if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, Prefix+"/servers/") && strings.Contains(r.URL.Path, "/tools/") {
 		return " The name of a tool is one segment of the path: a slash in it is written %2F."
 	}
@@ -221,5 +221,5 @@ type actorKey struct{}
 // authenticatedActor is the actor of a request and its token, if it has one.
 type authenticatedActor struct {
 	auth.Actor
-	token *auth.ActiveToken
+	token *auth.LoadedToken
 }

@@ -29,7 +29,7 @@ func concrete(o *operation) string {
 	for _, w := range [][2]string{{"{name}", "github"}, {"{tool...}", "a/b.c:d"}, {"{tool}", "a%2Fb.c:d"}, {"{id}", "01JG2K4"}} {
 		path = strings.ReplaceAll(path, w[0], w[1])
 	}
-	for _, f := range o.newInput().fieldsIn(inQuery) {
+	for _, f := range o.deriveInputSpec().fieldsIn(inQuery) {
 		if f.required {
 			path += "?" + f.name + "=x"
 		}
@@ -47,7 +47,7 @@ func sound(o *operation) string {
 		return body
 	}
 	members := map[string]string{}
-	for _, f := range o.newInput().fieldsIn(inBody) {
+	for _, f := range o.deriveInputSpec().fieldsIn(inBody) {
 		if f.required {
 			members[f.name] = seenPrint
 		}
@@ -273,7 +273,7 @@ func TestToolNamesOfAllKinds(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fake{})
 	for _, name := range []string{"plain", "a/b", "a//b", "..", ".", "a.b:c", "x y", "ünï", "100%", "a/../b", "?q#f", "a+b", "/", "a/"} {
-		r := ask(t, s, "GET", Prefix+"/servers/github/tools/"+pathSegment(name), "")
+		r := ask(t, s, "GET", Prefix+"/servers/github/tools/"+escapePathSegment(name), "")
 		var v struct{ Tool string }
 		if err := json.Unmarshal([]byte(r.body), &v); r.status != 200 || err != nil || v.Tool != name {
 			t.Errorf("tool %q: %d %s", name, r.status, r.body)

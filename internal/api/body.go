@@ -26,7 +26,7 @@ const BodyTime = 10 * time.Second
 // customBody is an input with its own body parser.
 type customBody interface {
 	bodyType() any // a struct whose tags describe the body
-	readMembers(in *inputSpec, body []byte) error
+	parseBody(in *inputSpec, body []byte) error
 }
 
 // eachMember parses a body strictly and calls set for each member. set returns what is wrong with a value.
@@ -48,13 +48,13 @@ func (in *inputSpec) readBody(r *http.Request, into reflect.Value) error {
 		return err
 	}
 	if own, ok := into.Addr().Interface().(customBody); ok {
-		return own.readMembers(in, body)
+		return own.parseBody(in, body)
 	}
-	return in.readMembers(body, into)
+	return in.decodeObject(body, into)
 }
 
-// readMembers parses an object into an input, or into an element of a list.
-func (in *inputSpec) readMembers(body []byte, into reflect.Value) error {
+// parseBody parses an object into an input, or into an element of a list.
+func (in *inputSpec) decodeObject(body []byte, into reflect.Value) error {
 	given := map[string]bool{}
 	if err := in.eachMember(body, func(name string, value []byte) error {
 		f, err := in.bodyField(name)
@@ -94,7 +94,7 @@ func (f *inputField) decodeValue(value []byte, into reflect.Value) error {
 			return f.wrongTypeError()
 		}
 		one := reflect.New(f.typ.Elem()).Elem()
-		if err := each.readMembers(object, one); err != nil {
+		if err := each.decodeObject(object, one); err != nil {
 			return problem.From(err).With("list", f.name).With("index", into.Len())
 		}
 		into.Set(reflect.Append(into, one))

@@ -58,7 +58,7 @@ func (in CallInput) ToGateRequest(c ops.Caller) gate.LaneCall {
 	if in.Select != "" {
 		r.Select = wirejson.AppendString(nil, in.Select)
 	}
-	r.CallTool, _ = policy.ParseCallTool(in.Variant)
+	r.CallTool, _ = policy.ParseCallToolName(in.Variant)
 	r.Timeout, _ = time.ParseDuration(in.Timeout)
 	return r
 }
@@ -71,8 +71,8 @@ func (CallInput) Example() string {
 func (*CallInput) bodyType() any { return CallInput{} }
 
 // callSummary returns the tool, variant and size of the call, as far as they were parsed.
-func (in *CallInput) callSummary() (name string, variant policy.CallTool, size int) {
-	variant, _ = policy.ParseCallTool(in.Variant)
+func (in *CallInput) callSummary() (name string, variant policy.CallToolVariant, size int) {
+	variant, _ = policy.ParseCallToolName(in.Variant)
 	return in.Name, variant, in.size
 }
 
@@ -86,7 +86,7 @@ func (a CallAnswer) answerSize() int { return len(a.Result) }
 
 func (a CallAnswer) recordID() string { return a.ActivityID }
 
-func (in *CallInput) readMembers(of *inputSpec, body []byte) error {
+func (in *CallInput) parseBody(of *inputSpec, body []byte) error {
 	in.size, in.sum = len(body), sha256.Sum256(body)
 	err := of.eachMember(body, func(name string, value []byte) error { return in.setMember(of, name, value) })
 	if err == nil {
@@ -94,7 +94,7 @@ func (in *CallInput) readMembers(of *inputSpec, body []byte) error {
 	}
 	if err == nil && in.Variant == "" {
 		err = problem.New(problem.InvalidParameter, "The member 'tool_variant' is required.",
-			"It is one of "+joinOr(variantWords())+".").With("parameter", "tool_variant").With("allowed", variantWords())
+			"It is one of "+joinOr(callToolVariantWords())+".").With("parameter", "tool_variant").With("allowed", callToolVariantWords())
 	}
 	return err
 }
@@ -103,8 +103,8 @@ func (in *CallInput) setMember(of *inputSpec, name string, value []byte) error {
 	text, isText := wirejson.String(value)
 	switch name {
 	case "tool_variant":
-		if _, ok := policy.ParseCallTool(text); !ok {
-			return newInvalidValueError(name, displayValue(value), variantWords()...)
+		if _, ok := policy.ParseCallToolName(text); !ok {
+			return newInvalidValueError(name, displayValue(value), callToolVariantWords()...)
 		}
 		in.Variant = text
 	case "name":

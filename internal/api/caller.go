@@ -21,7 +21,7 @@ const maxRequestID = 128
 // newCaller returns the caller of a request for its record. Only an admin can set the source.
 func newCaller(r *http.Request, a auth.Actor) ops.Caller {
 	c := ops.Caller{Actor: a, Source: activity.SourceREST, RequestID: r.Header.Get(requestIDHeader)}
-	c.Origin = auth.ConnectionOf(r)
+	c.Origin = auth.ConnectionAddress(r)
 	switch said := activity.Source(r.Header.Get(SourceHeader)); said {
 	case activity.SourceCLI, activity.SourceUI:
 		if a.Kind == auth.Admin {

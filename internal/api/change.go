@@ -17,7 +17,7 @@ func (Change) Example() string { return `one of them, such as {"enabled": false}
 
 func (*Change) bodyType() any { return ops.ChangeableServerSettings{} }
 
-func (in *Change) readMembers(of *inputSpec, body []byte) error {
+func (in *Change) parseBody(of *inputSpec, body []byte) error {
 	members, asked := 0, inputField{}
 	err := of.eachMember(body, func(name string, value []byte) (err error) {
 		asked, err = of.bodyField(name)
@@ -39,7 +39,7 @@ func (in *Change) readMembers(of *inputSpec, body []byte) error {
 		return asked.wrongTypeError()
 	case in.Key == "quarantined" && !on:
 		return newInvalidValueError(in.Key, "false", "true").
-			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + pathSegment(in.Name) + "/review and approve what it shows.")
+			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + escapePathSegment(in.Name) + "/review and approve what it shows.")
 	case wirejson.Kind(in.Value) == 'n':
 		in.Value = nil
 	}

@@ -71,17 +71,17 @@ func NewClient(e Endpoint) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// doWithPresence sends one request with a JSON body. The response header must arrive within wait; 0 is no limit. If the daemon requires proof of presence, the user
+// sendSignedIfRequired sends one request with a JSON body. The response header must arrive within wait; 0 is no limit. If the daemon requires proof of presence, the user
 // signs and the request is sent again.
-func (c *Client) doWithPresence(ctx context.Context, wait time.Duration, method string, asks clientRequest, out any) error {
-	err := c.doOnce(ctx, wait, method, asks, out)
+func (c *Client) sendSignedIfRequired(ctx context.Context, wait time.Duration, method string, asks clientRequest, out any) error {
+	err := c.sendAndDecode(ctx, wait, method, asks, out)
 	p, ok := errors.AsType[*problem.Problem](err)
 	if !ok || p.Code != problem.PresenceRequired || p.Detail("statement") == nil || c.endpoint.Permit == nil {
 		return err
 	}
 	detail := func(name string) json.RawMessage { raw, _ := p.Detail(name).(json.RawMessage); return raw }
 	asked, err := presence.ParseSignRequest(detail("statement"), detail("claims"), detail("anchor"))
-	if err == nil && asked.For != c.signedRequestText(method, asks) {
+	if err == nil && asked.For != c.methodAndURI(method, asks) {
 		err = errors.New("it is of another request: " + problem.ClipName(asked.For))
 	}
 	if err != nil {
@@ -93,12 +93,12 @@ func (c *Client) doWithPresence(ctx context.Context, wait time.Duration, method 
 	}
 	again := asks
 	again.header = asks.header.Clone()
-	again.header.Set(presence.Header, signed.Text())
-	return c.doOnce(ctx, wait, method, again, out)
+	again.header.Set(presence.Header, signed.HeaderValue())
+	return c.sendAndDecode(ctx, wait, method, again, out)
 }
 
-// signedRequestText returns the method and URI that a statement must name.
-func (c *Client) signedRequestText(method string, asks clientRequest) string {
+// methodAndURI returns the method and URI that a statement must name.
+func (c *Client) methodAndURI(method string, asks clientRequest) string {
 	u, err := url.Parse(c.base + Prefix + asks.path)
 	if err != nil {
 		return ""
@@ -106,11 +106,11 @@ func (c *Client) signedRequestText(method string, asks clientRequest) string {
 	return method + " " + u.RequestURI()
 }
 
-// doOnce sends one request.
-func (c *Client) doOnce(ctx context.Context, wait time.Duration, method string, asks clientRequest, out any) error {
+// sendAndDecode sends one request.
+func (c *Client) sendAndDecode(ctx context.Context, wait time.Duration, method string, asks clientRequest, out any) error {
 	var reader io.Reader
 	if asks.body != nil {
-		raw, err := wirejson.Marshal(asks.body) // arguments go out as the bytes they are
+		raw, err := wirejson.MarshalWithoutHTMLEscape(asks.body) // arguments go out as the bytes they are
 		if err != nil {
 			return problem.From(fmt.Errorf("encode the request: %w", err))
 		}
@@ -172,20 +172,20 @@ func (c *Client) streamTo(ctx context.Context, method string, asks clientRequest
 		}
 		return parseProblem(resp, answer)
 	}
-	out := &streamWriter{to: w}
+	out := &errorRecordingWriter{to: w}
 	if _, err = io.Copy(out, resp.Body); err == nil || out.err != nil {
 		return out.err
 	}
 	return c.toUnreachableError(ctx, err)
 }
 
-// streamWriter distinguishes an error of the writer from one of the reader.
-type streamWriter struct {
+// errorRecordingWriter distinguishes an error of the writer from one of the reader.
+type errorRecordingWriter struct {
 	to  io.Writer
 	err error
 }
 
-func (p *streamWriter) Write(b []byte) (n int, err error) {
+func (p *errorRecordingWriter) Write(b []byte) (n int, err error) {
 	n, p.err = p.to.Write(b)
 	return n, p.err
 }
@@ -224,8 +224,8 @@ func (c *Client) toUnreachableError(ctx context.Context, err error) error {
 		"See whether it still runs with `mcpproxy status`.").Because(err)
 }
 
-// IsDaemonAbsent reports whether an error says that no daemon runs. The request was not sent then.
-func IsDaemonAbsent(err error) bool {
+// IsDaemonAbsentError reports whether an error says that no daemon runs. The request was not sent then.
+func IsDaemonAbsentError(err error) bool {
 	var op *net.OpError
 	return err != nil && problem.From(err).Code == problem.DaemonNotRunning && errors.As(err, &op) && op.Op == "dial" &&
 		!op.Timeout() && !errors.Is(err, fs.ErrPermission)

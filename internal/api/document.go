@@ -19,7 +19,7 @@ func openAPIDocument(d *Deps) ([]byte, error) {
 	failure := responseObject("Error", problemType, all.schemaOf(reflect.TypeFor[problemDocument]()))
 	for _, one := range d.operations() {
 		o := one.base()
-		path := documentPath(o)
+		path := pathInOpenAPISyntax(o)
 		if paths[path] == nil {
 			paths[path] = map[string]any{}
 		}
@@ -42,8 +42,8 @@ func openAPIDocument(d *Deps) ([]byte, error) {
 	return append(raw, '\n'), err
 }
 
-// documentPath returns the path in OpenAPI syntax, which has no "rest of the path" parameter.
-func documentPath(o *operation) string { return strings.ReplaceAll(o.path, "...}", "}") }
+// pathInOpenAPISyntax returns the path in OpenAPI syntax, which has no "rest of the path" parameter.
+func pathInOpenAPISyntax(o *operation) string { return strings.ReplaceAll(o.path, "...}", "}") }
 
 // operationObject returns the operation's part of the document.
 func (o *operation) operationObject(all schemaSet, failure map[string]any) map[string]any {
@@ -62,7 +62,7 @@ func (o *operation) operationObject(all schemaSet, failure map[string]any) map[s
 	d["responses"] = map[string]any{"200": answer, "default": failure}
 	var params, required []any
 	members := schema{}
-	for _, f := range o.newInput().fields {
+	for _, f := range o.deriveInputSpec().fields {
 		switch {
 		case f.location != inBody:
 			params = append(params, f.parameterObject())
@@ -107,8 +107,8 @@ var docsHead string
 
 const docsFoot = "</body>\n</html>\n"
 
-// docsEntry is one operation on the page.
-type docsEntry struct {
+// docsOperation is one operation on the page.
+type docsOperation struct {
 	Method, Path, Summary, Needs string
 	Params                       []docsParam
 	Body                         []docsParam
@@ -124,15 +124,15 @@ func docsPage(d *Deps) ([]byte, error) {
 	text := html.EscapeString
 	out := strings.NewReplacer("{{prefix}}", text(Prefix)).Replace(docsHead)
 	for _, o := range d.operations() {
-		e := newDocsEntry(o.base())
+		e := newDocsOperation(o.base())
 		out += "<section>\n<h2>" + text(e.Method+" "+e.Path) + "</h2>\n<p>" + text(e.Summary+". "+e.Needs) + "</p>\n" +
-			docsTable("Parameters", "Name", e.Params) + docsTable("Body", "Member", e.Body) + "</section>\n"
+			docsParamTable("Parameters", "Name", e.Params) + docsParamTable("Body", "Member", e.Body) + "</section>\n"
 	}
 	return []byte(out + docsFoot), nil
 }
 
-// docsTable returns a table of parameters; "" without any.
-func docsTable(caption, name string, params []docsParam) string {
+// docsParamTable returns a table of parameters; "" without any.
+func docsParamTable(caption, name string, params []docsParam) string {
 	if len(params) == 0 {
 		return ""
 	}
@@ -152,9 +152,9 @@ func docsTable(caption, name string, params []docsParam) string {
 	return out + "</table>"
 }
 
-func newDocsEntry(o *operation) docsEntry {
-	e := docsEntry{Method: o.method, Path: documentPath(o), Summary: o.summary, Needs: o.right.requirementText()}
-	for _, f := range o.newInput().fields {
+func newDocsOperation(o *operation) docsOperation {
+	e := docsOperation{Method: o.method, Path: pathInOpenAPISyntax(o), Summary: o.summary, Needs: o.right.requirementText()}
+	for _, f := range o.deriveInputSpec().fields {
 		p := docsParam{f.name, f.schema.typeName(), f.doc, strings.Join(f.allowedValues(), ", "), f.required}
 		if f.location == inBody {
 			e.Body = append(e.Body, p)

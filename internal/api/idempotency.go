@@ -64,7 +64,7 @@ func checkIdempotencyKey(key string) error {
 // callOnce returns the answer of the first call with this key and body, and runs do if there is none. It waits for a running one. The call continues when
 // the client disconnects, because a retry wants its answer.
 func (r *idempotentCalls) callOnce(ctx context.Context, key idempotencyKey, body [sha256.Size]byte, do func(context.Context) (any, error)) (any, error) {
-	one, first, err := r.beginCall(key, body, time.Now())
+	one, first, err := r.findOrAddCall(key, body, time.Now())
 	switch {
 	case err != nil:
 		return nil, err
@@ -102,8 +102,8 @@ func detachFromClient(ctx context.Context) (context.Context, context.CancelFunc)
 	return detached, func() { stop(); cancel(nil) }
 }
 
-// beginCall returns the call with this key, and whether it is new.
-func (r *idempotentCalls) beginCall(key idempotencyKey, body [sha256.Size]byte, now time.Time) (one *idempotentCall, first bool, err error) {
+// findOrAddCall returns the call with this key, and whether it is new.
+func (r *idempotentCalls) findOrAddCall(key idempotencyKey, body [sha256.Size]byte, now time.Time) (one *idempotentCall, first bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropExpired(now)
@@ -140,7 +140,7 @@ func (r *idempotentCalls) storeAnswer(key idempotencyKey, one *idempotentCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer close(one.done)
-	if one.err != nil && !mayHaveHappened(one.err) {
+	if one.err != nil && !mayHaveReachedServer(one.err) {
 		r.removeCall(key)
 		return
 	}
@@ -162,8 +162,8 @@ func (r *idempotentCalls) storeAnswer(key idempotencyKey, one *idempotentCall) {
 	}
 }
 
-// mayHaveHappened reports whether a failed call may have reached its server.
-func mayHaveHappened(err error) bool {
+// mayHaveReachedServer reports whether a failed call may have reached its server.
+func mayHaveReachedServer(err error) bool {
 	switch problem.From(err).Code {
 	case problem.UpstreamError, problem.Timeout, problem.Interrupted, problem.Internal:
 		return true

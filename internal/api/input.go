@@ -103,7 +103,7 @@ func (in *inputSpec) toClientRequest(path string, from any) clientRequest {
 		}
 		switch value := v.FieldByIndex(f.index); {
 		case f.location == inPath:
-			out.path = pathParamReplacer(f.name, pathSegment(value.String())).Replace(out.path)
+			out.path = pathParamReplacer(f.name, escapePathSegment(value.String())).Replace(out.path)
 		case f.location == inQuery && !value.IsZero():
 			q[f.name] = f.formatValues(value)
 		case f.location == inHeader && !value.IsZero():
@@ -124,16 +124,16 @@ func (in *inputSpec) toClientRequest(path string, from any) clientRequest {
 	return out
 }
 
-// pathSegment escapes s as one path segment. Dots alone would be resolved as a relative path.
-func pathSegment(s string) string {
+// escapePathSegment escapes s as one path segment. Dots alone would be resolved as a relative path.
+func escapePathSegment(s string) string {
 	if strings.Trim(s, ".") == "" {
 		return strings.ReplaceAll(s, ".", "%2E")
 	}
 	return url.PathEscape(s)
 }
 
-// fillLists replaces nil lists of an answer with empty ones.
-func fillLists(answer reflect.Value) {
+// replaceNilLists replaces nil lists of an answer with empty ones.
+func replaceNilLists(answer reflect.Value) {
 	if answer.Kind() != reflect.Struct {
 		return
 	}

@@ -55,7 +55,7 @@ type Deps struct {
 	Refuse          func(ctx context.Context, r gate.SurfaceRefusal) string // records a rejected call and returns the record's id
 	Auth            *auth.Authenticator
 	// Profiles has the configured profiles, which tokens may be bound to.
-	Profiles auth.ProfileRules
+	Profiles auth.ProfileRuleFunc
 	Logger   *slog.Logger
 	Version  string
 	// Replacements replaces declared operations with the same id.
@@ -80,8 +80,8 @@ func (d *Deps) operations() []Operation {
 	return all
 }
 
-// newInput derives the input from the tags of In.
-func (o *operation) newInput() *inputSpec {
+// deriveInputSpec derives the input from the tags of In.
+func (o *operation) deriveInputSpec() *inputSpec {
 	in := newInputSpec(o.in, o.path)
 	in.fields = slices.DeleteFunc(in.fields, func(f inputField) bool { return slices.Contains(o.leftOut, f.name) })
 	for i, f := range in.fields {
@@ -142,7 +142,7 @@ type rawBody []byte
 
 // AllowedValues returns the allowed values of a parameter.
 func (o *Op[In, Out]) AllowedValues(parameter string) []string {
-	for _, f := range o.newInput().fieldsIn(inQuery) {
+	for _, f := range o.deriveInputSpec().fieldsIn(inQuery) {
 		if f.name == parameter {
 			return f.allowedValues()
 		}
@@ -195,12 +195,12 @@ func (o *Op[In, Out]) WithHandler(do func(context.Context, ops.Caller, In) (Out,
 
 // Call sends the operation to the daemon of a client.
 func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err error) {
-	return out, c.doWithPresence(ctx, o.wait, o.method, o.newInput().toClientRequest(o.path, in), &out)
+	return out, c.sendSignedIfRequired(ctx, o.wait, o.method, o.deriveInputSpec().toClientRequest(o.path, in), &out)
 }
 
 // Stream sends the operation to the daemon of a client and copies its answer to w.
 func (o *Op[In, Out]) Stream(ctx context.Context, c *Client, in In, w io.Writer) error {
-	return c.streamTo(ctx, o.method, o.newInput().toClientRequest(o.path, in), w)
+	return c.streamTo(ctx, o.method, o.deriveInputSpec().toClientRequest(o.path, in), w)
 }
 
 func (o *Op[In, Out]) base() *operation { return &o.operation }
@@ -233,7 +233,7 @@ func (o *operation) answerRequest(d *Deps, plan *inputSpec, r *http.Request, c o
 	}
 	if err != nil {
 		if call, ok := in.(interface {
-			callSummary() (string, policy.CallTool, int)
+			callSummary() (string, policy.CallToolVariant, int)
 		}); ok {
 			name, variant, size := call.callSummary()
 			refusal := gate.SurfaceRefusal{Caller: c, Tool: name, CallTool: variant, RequestBytes: size, Problem: problem.From(err)}
@@ -249,6 +249,6 @@ func (o *operation) answerRequest(d *Deps, plan *inputSpec, r *http.Request, c o
 	if done != nil {
 		out.Set(reflect.ValueOf(done))
 	}
-	fillLists(out)
+	replaceNilLists(out)
 	return out.Interface(), err
 }

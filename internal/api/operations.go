@@ -25,14 +25,14 @@ var (
 	GetToolStats = declareOperation("GET /tools/stats", "getToolStats", Look, "How well tools are found and which are used, by the log", (*ops.Admin).ToolStats)
 	CallTool     = declareOperation("POST /tools/call", "callTool", Call, "Call a tool: the same decision and the same record as on /mcp", callTool).withTimeout(0)
 
-	ListActivity = declareOperation("GET /activity", "listActivity", Look, "The log, newest first", (*ops.Admin).Activities).withValidation(checkActivityFilter)
+	ListActivity = declareOperation("GET /activity", "listActivity", Look, "The log, newest first", (*ops.Admin).Activities).withValidation(normalizeAndCheckActivityFilter)
 	GetActivity  = declareOperation("GET /activity/{id}", "getActivity", Look, "One record of the log", (*ops.Admin).Activity)
 
 	SignIn  = declareBuiltin("POST /session", "signIn", Open, "Sign a page of the web UI in, by a code or the key: from that page alone", signIn)
 	Session = declareBuiltin("GET /session", "getSession", Look, "The session of the page that asks", getSession)
 	SignOut = declareBuiltin("DELETE /session", "signOut", Look, "End the sessions of the browser that asks, or all of them", signOut)
 	NewCode = declareBuiltin("POST /session/codes", "newCode", Invite, "Make a code that signs a page of the web UI in once, within a minute", newCode)
-	GetCode = declareBuiltin("GET /session/codes/{id}", "getCode", Look, "Whether a code was used", getCode)
+	GetCode = declareBuiltin("GET /session/codes/{id}", "getCode", Look, "Whether a code was used", getCodeState)
 
 	_ = declarePage("GET /openapi.json", "getDocument", Look, "This document", "application/openapi+json", openAPIDocument)
 	_ = declarePage("GET /docs", "readDocument", Open, "This document as a page", "text/html; charset=utf-8", docsPage)
@@ -55,10 +55,10 @@ var (
 	DiffTool    = declareOperation("GET "+oneTool+"/diff", "diffTool", Look, "A tool's definition beside the approved one, word by word and hint by hint", (*ops.Admin).DiffTool)
 
 	Primitives = map[tool.DefinitionKind]PrimitiveOps{
-		tool.KindPrompt:       declarePrimitives(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),
-		tool.KindResource:     declarePrimitives(tool.KindResource, "resources/{item}", "Resource", "The resource's address"),
-		tool.KindTemplate:     declarePrimitives(tool.KindTemplate, "templates/{item}", "Template", "The template of addresses"),
-		tool.KindInstructions: declarePrimitives(tool.KindInstructions, "instructions", "Instructions", ""),
+		tool.KindPrompt:       declarePrimitiveOps(tool.KindPrompt, "prompts/{item}", "Prompt", "The prompt's name"),
+		tool.KindResource:     declarePrimitiveOps(tool.KindResource, "resources/{item}", "Resource", "The resource's address"),
+		tool.KindTemplate:     declarePrimitiveOps(tool.KindTemplate, "templates/{item}", "Template", "The template of addresses"),
+		tool.KindInstructions: declarePrimitiveOps(tool.KindInstructions, "instructions", "Instructions", ""),
 	}
 )
 

@@ -159,7 +159,7 @@ func TestMomentForms(t *testing.T) {
 func FuzzReadQuery(f *testing.F) {
 	f.Add("type=tool_call&limit=5")
 	f.Add("limit=&limit=1&%zz")
-	plan := ListActivity.newInput()
+	plan := ListActivity.deriveInputSpec()
 	f.Fuzz(func(t *testing.T, raw string) {
 		var q activity.Filter
 		_, err := plan.readRequest(&http.Request{URL: &url.URL{RawQuery: raw}}, reflect.ValueOf(&q).Elem())
@@ -175,7 +175,7 @@ func FuzzReadQuery(f *testing.F) {
 		}
 		values, _ := url.ParseQuery(raw)
 		for _, v := range q.IntentTypes {
-			if !slices.Contains(operationWords(), v) {
+			if !slices.Contains(operationTypeWords(), v) {
 				t.Fatalf("%v gives %q", values, v)
 			}
 		}
@@ -186,7 +186,7 @@ func FuzzReadQuery(f *testing.F) {
 func TestBodiesHaveASample(t *testing.T) {
 	for _, op := range (&Deps{Implementations: homes}).operations() {
 		o := op.base()
-		in := o.newInput()
+		in := o.deriveInputSpec()
 		if len(in.fieldsIn(inBody)) > 0 && !strings.Contains(in.exampleBody(), ": ") {
 			t.Errorf("%s says %q", o.id, in.exampleBody())
 		}

@@ -13,8 +13,8 @@ type PrimitiveOps struct {
 	Diff                              *Op[ops.PrimitiveRef, ops.OfferDiff]
 }
 
-// declarePrimitives declares the operations for one kind. As with tools, a name is one path segment.
-func declarePrimitives(kind tool.DefinitionKind, path, id, doc string) PrimitiveOps {
+// declarePrimitiveOps declares the operations for one kind. As with tools, a name is one path segment.
+func declarePrimitiveOps(kind tool.DefinitionKind, path, id, doc string) PrimitiveOps {
 	path, doc = "/servers/{name}/"+path, doc+", percent-encoded as one segment: a slash in it is %2F."
 	what := "the definition of the " + kind.Label()
 	ofKind := func(in *ops.PrimitiveRef, _ url.Values) error { in.Kind = kind; return nil }

@@ -72,11 +72,11 @@ func codeTitle(c problem.Code) string {
 func writeProblem(w http.ResponseWriter, err error) { newProblemDocument(err).writeTo(w) }
 
 func (d problemDocument) writeTo(w http.ResponseWriter) {
-	body, err := wirejson.Marshal(d)
+	body, err := wirejson.MarshalWithoutHTMLEscape(d)
 	if err != nil {
 		// Details that cannot be encoded are a bug; the rest is still useful.
 		d.Details = nil
-		body, _ = wirejson.Marshal(d)
+		body, _ = wirejson.MarshalWithoutHTMLEscape(d)
 	}
 	if d.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)

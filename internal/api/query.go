@@ -21,7 +21,7 @@ func (in *inputSpec) readQuery(raw string) (url.Values, error) {
 		return nil, problem.New(problem.InvalidRequest, "The query of the URL cannot be read: "+err.Error(),
 			"Percent-encode the values.")
 	}
-	if err := checkParamNames(in.fieldNames(inQuery), values); err != nil {
+	if err := rejectUnknownParams(in.fieldNames(inQuery), values); err != nil {
 		return nil, err
 	}
 	q := url.Values{}
@@ -40,7 +40,7 @@ func (in *inputSpec) readQuery(raw string) (url.Values, error) {
 	return q, nil
 }
 
-func checkParamNames(known []string, values url.Values) error {
+func rejectUnknownParams(known []string, values url.Values) error {
 	for name := range values {
 		if slices.Contains(known, name) {
 			continue

@@ -28,7 +28,7 @@ func (KeyChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
 func (*KeyChanges) bodyType() any { return ops.SettingValues{} }
 
-func (in *KeyChanges) readMembers(of *inputSpec, body []byte) error {
+func (in *KeyChanges) parseBody(of *inputSpec, body []byte) error {
 	err := of.eachMember(body, func(name string, value []byte) (err error) {
 		asked, err := of.bodyField(name)
 		if err == nil {
@@ -74,7 +74,7 @@ func (Candidate) Example() string { return `{"text": "{}", "set": {"tools_limit"
 
 func (*Candidate) bodyType() any { return ops.ConfigDraft{} }
 
-func (in *Candidate) readMembers(of *inputSpec, body []byte) error {
+func (in *Candidate) parseBody(of *inputSpec, body []byte) error {
 	given := false
 	err := of.eachMember(body, func(name string, value []byte) error {
 		asked, err := of.bodyField(name)

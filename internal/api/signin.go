@@ -11,16 +11,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// pageRequest gives an input the HTTP request of a web UI page.
-type pageRequest struct{ r *http.Request }
+// httpRequestInput gives an input the HTTP request of a web UI page.
+type httpRequestInput struct{ r *http.Request }
 
-func (p *pageRequest) setHTTPRequest(r *http.Request) { p.r = r }
+func (p *httpRequestInput) setHTTPRequest(r *http.Request) { p.r = r }
 
 // SignInInput is the code or the key of a sign-in.
 type SignInInput struct {
 	Code string `json:"code" maxLength:"64" doc:"The code of POST /session/codes, which is good once."`
 	Key  string `json:"key" maxLength:"512" doc:"The API key."`
-	pageRequest
+	httpRequestInput
 }
 
 // UISession is the session of a page. The response also sets its cookie.
@@ -85,7 +85,7 @@ func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 }
 
 // PageInput is the request of a page.
-type PageInput struct{ pageRequest }
+type PageInput struct{ httpRequestInput }
 
 func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISession, error) {
 	expires, ok := d.Auth.SignIns.SessionExpiry(auth.SessionCredentials(in.r))
@@ -98,7 +98,7 @@ func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISessi
 // SignOutInput selects the sessions to end.
 type SignOutInput struct {
 	Everywhere bool `query:"everywhere" doc:"All sessions of the web UI and all codes, not only the sessions of this browser."`
-	pageRequest
+	httpRequestInput
 }
 
 // SignedOut counts the ended sessions.
@@ -113,7 +113,7 @@ func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedO
 	if in.Everywhere {
 		return SignedOut{d.Auth.SignIns.SignOutEverywhere()}, nil
 	}
-	return SignedOut{d.Auth.SignIns.SignOut(auth.SessionCredentials(in.r))}, nil
+	return SignedOut{d.Auth.SignIns.SignOutBrowser(auth.SessionCredentials(in.r))}, nil
 }
 
 // SignInCode is a code that signs a page in.
@@ -124,7 +124,7 @@ type SignInCode struct {
 }
 
 func newCode(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (SignInCode, error) {
-	c := d.Auth.SignIns.NewCode()
+	c := d.Auth.SignIns.IssueSignInCode()
 	return SignInCode{c.Text, c.ID, c.Expires.UTC()}, nil
 }
 
@@ -138,7 +138,7 @@ type CodeState struct {
 	Used bool `json:"used"`
 }
 
-func getCode(d *Deps, _ context.Context, _ ops.Caller, in CodeRef) (CodeState, error) {
+func getCodeState(d *Deps, _ context.Context, _ ops.Caller, in CodeRef) (CodeState, error) {
 	used, known := d.Auth.SignIns.IsCodeUsed(in.ID)
 	if !known {
 		return CodeState{}, problem.New(problem.NotFound, "There is no such code, or its minute is over.", "Make another one with POST "+Prefix+"/session/codes.")

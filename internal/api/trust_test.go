@@ -413,7 +413,7 @@ func TestDecisionsNameTheirCaller(t *testing.T) {
 
 // listed is an answer as it arrives: its lists are lists.
 func listed[T any](v T) T {
-	fillLists(reflect.ValueOf(&v).Elem())
+	replaceNilLists(reflect.ValueOf(&v).Elem())
 	return v
 }
 

@@ -14,15 +14,15 @@ import (
 func vocabularyWords(name string) []string {
 	switch name {
 	case "status":
-		return statusWords()
+		return toolStatusWords()
 	case "shown status":
 		return ops.Counts{}.Words()[1:]
 	case "status or callable":
 		return ops.Counts{}.Words()
 	case "variant":
-		return variantWords()
+		return callToolVariantWords()
 	case "operation":
-		return operationWords()
+		return operationTypeWords()
 	case "check":
 		return policy.CheckNames()
 	case "sensitivity":
@@ -37,18 +37,18 @@ func vocabularyWords(name string) []string {
 	panic("there is no vocabulary " + name)
 }
 
-func statusWords() (words []string) {
+func toolStatusWords() (words []string) {
 	for _, s := range policy.Statuses() {
 		words = append(words, s.String())
 	}
 	return words
 }
 
-func operationWords() []string {
+func operationTypeWords() []string {
 	return []string{policy.Read.String(), policy.Write.String(), policy.Destructive.String()}
 }
 
-func variantWords() []string {
+func callToolVariantWords() []string {
 	return []string{policy.CallToolRead.String(), policy.CallToolWrite.String(), policy.CallToolDestructive.String()}
 }
 

@@ -61,6 +61,9 @@ import (
 	"mcpproxy/internal/web"
 )
 
+// mcpserver asks for it with a type assertion.
+var _ mcpserver.RefusalRecorder = (*gate.AggregateSurface)(nil)
+
 // maxMessage limits one message of a server, in bytes.
 const maxMessage = 16 << 20
 
@@ -91,11 +94,11 @@ type Options struct {
 	// Stopping, if set, is called with what the stop waits for.
 	Stopping func(what string)
 	// Ready, if set, is called once the daemon answers.
-	Ready func(Running)
+	Ready func(DaemonLocation)
 }
 
-// Running is where a daemon answers.
-type Running struct {
+// DaemonLocation is where a daemon answers.
+type DaemonLocation struct {
 	Address    string // of the HTTP listener, host:port
 	Socket     string
 	DataDir    string
@@ -112,7 +115,7 @@ type daemon struct {
 	terminal     *terminalHandler // writes for a user; nil for none
 	key          string
 	release      func() error  // unlocks the data directory
-	spoolChecked chan struct{} // the log checked its files: see recreateFiles
+	spoolChecked chan struct{} // the log checked its files: see watchForDeletedFiles
 	tcp, unix    net.Listener
 	store        store.Database
 	shared       *store.Postgres // store when other instances share it, else nil
@@ -123,7 +126,7 @@ type daemon struct {
 	catalog      *catalog.Catalog
 	logins       *oauth.Accounts
 	tokens       *auth.AgentTokens
-	upstreams    *compat.Set
+	upstreams    *compat.ServerSet
 	offers       *catalog.PrimitiveGuard
 	approvals    *ask.Waiter
 	consent      *ops.CallApprovals
@@ -134,13 +137,13 @@ type daemon struct {
 	events       *ops.EventHub
 	settings     *ops.ConfigOperations
 	mcp          *mcpserver.Server
-	servers      []*http.Server         // of TCP and of the socket
-	listeners    []*httpserver.Listener // that the servers accept from
+	servers      []*http.Server                // of TCP and of the socket
+	listeners    []*httpserver.ServingListener // that the servers accept from
 	loopback     *loopbackListeners
 	running      sync.WaitGroup
 	launcher     *launcher
 	values       *secretCache
-	toolsKnown   atomic.Bool // see serversWithoutTools
+	toolsKnown   atomic.Bool // see countServersWithoutTools
 	// base returns the parent of all request contexts; cancelCalls ends it.
 	base        func(net.Listener) context.Context
 	cancelCalls context.CancelCauseFunc
@@ -163,14 +166,14 @@ func Run(ctx context.Context, opt Options) error {
 	defer close(ended)
 	err := d.openAll()
 	if err == nil {
-		go waitForAbort(d, ended)
+		go killOnAbort(d, ended)
 		err = d.serveUntilDone(ctx)
 	}
 	return errors.Join(err, d.close())
 }
 
-// waitForAbort cancels calls and kills the servers' processes when the user asks for it before the daemon has ended.
-func waitForAbort(d *daemon, ended <-chan struct{}) {
+// killOnAbort cancels calls and kills the servers' processes when the user asks for it before the daemon has ended.
+func killOnAbort(d *daemon, ended <-chan struct{}) {
 	select {
 	case <-d.opt.Abort:
 		d.reportStop("Ending at once.")
@@ -196,7 +199,7 @@ func (d *daemon) close() error {
 
 // openAll prepares everything without contacting a server.
 func (d *daemon) openAll() error {
-	for _, step := range []func() error{d.openConfig, d.openDataDir, d.openListeners, d.openLog, d.createServices} {
+	for _, step := range []func() error{d.openConfig, d.openDataDir, d.openListeners, d.openDatabaseAndActivityLog, d.createServices} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -275,7 +278,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-func (d *daemon) openLog() error {
+func (d *daemon) openDatabaseAndActivityLog() error {
 	cfg := d.live.Current()
 	var err error
 	if d.store, d.shared, err = store.OpenDatabase(cfg.Database, cfg.DataDir, d.logger); err != nil {
@@ -286,7 +289,7 @@ func (d *daemon) openLog() error {
 		Dir:         filepath.Join(cfg.DataDir, "spool"),
 		MaxResponse: cfg.Activity.MaxResponseSize,
 		Durability:  string(cfg.Activity.Durability),
-		RecentDir:   activity.MemoryDir(),
+		RecentDir:   activity.FindTmpfsDir(),
 		KeyFile:     filepath.Join(cfg.DataDir, "activity_key"),
 		AfterCheck: func() {
 			d.store.CheckFiles()
@@ -315,11 +318,11 @@ func (d *daemon) createServices() error {
 	d.catalog = catalog.New(catalog.Options{
 		Infer:   cfg.Intent.InferHints,
 		Judge:   cfg.Intent.JudgeArguments,
-		Servers: cfg.Servers, Store: verifiedStore{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.recordAdmission, Logger: d.logger,
+		Servers: cfg.Servers, Store: signatureAwaitingStore{d.store, d.verify, d.logger}, Approvals: d.book, Observe: d.recordAcceptedAndHeldDefinitions, Logger: d.logger,
 	})
 	d.logins = oauth.NewAccounts(oauth.Options{Vault: secret.OpenVault(cfg.DataDir, "logins", d.logger), Logger: d.logger, Version: d.opt.Version})
 	d.onClose(d.logins.Close)
-	d.upstreams = compat.NewSet(upstream.Options{
+	d.upstreams = compat.NewServerSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &serverEventRecorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
 		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins),
@@ -337,8 +340,8 @@ func (d *daemon) createServices() error {
 	asks := d.store.Questions()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
 	d.gate = gate.New(gate.Deps{
-		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.Surface, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
-		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error {
+		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
+		Answer: func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error {
 			return d.consent.AnswerByClient(ctx, by, question, k, a)
 		},
 		Presence: d.presence.IsOn, NeedsLogin: d.logins.NeedsLogin, Proposed: d.book.IsProposed, Observer: telemeter, Logger: d.logger,
@@ -351,7 +354,7 @@ func (d *daemon) createServices() error {
 			Surfaces: d.endpoints, ConfigError: d.live.LastError,
 			CountHeld:    func(ctx context.Context) ops.StatusHeld { return d.consent.CountPendingAndLeases(ctx) },
 			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string {
-				return slices.Concat(d.loopback.withWarning(d.live.Warnings()), ops.MissingTokenWarnings(d.live.Current(), d.tokens))
+				return slices.Concat(d.loopback.withWarning(d.live.Warnings()), ops.UnknownAnswerByClientWarnings(d.live.Current(), d.tokens))
 			}, LoadedToolBytes: func() int { return d.builtin.ToolListSize() },
 		},
 	})
@@ -359,14 +362,14 @@ func (d *daemon) createServices() error {
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewEventHub(ops.EventHubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
-	d.tokens = auth.NewAgentTokens(verifiedTokens{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
+	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.NewTokenClaim(t)) })
-	authenticator := auth.NewWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
+	authenticator := auth.NewAuthenticatorWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
-	replies := session.NewReplyWriter(d.opt.Version, d.logger)
+	replies := session.NewReplyBuilder(d.opt.Version, d.logger)
 	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: d.builtin, At: d.gate.GatedSurface, Refused: d.gate.RecordRefusedToolCall,
+		BuiltIn: d.builtin, At: d.gate.GatedSurface, RecordRefusedCall: d.gate.RecordRefusedToolCall,
 		All:   gate.NewAggregateSurface(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), Logger: d.logger,
 	})
@@ -381,7 +384,7 @@ func (d *daemon) createServices() error {
 		ops.ActionRecorder{Log: d.log, Logger: d.logger}, d.values.requestRead)
 	trials := ops.NewTrialOperations(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.ClientAccount}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(signedLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.ClientAccount, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(signatureCheckingLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.ClientAccount, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -389,7 +392,7 @@ func (d *daemon) createServices() error {
 	if err != nil {
 		return err
 	}
-	d.openServers(d.mcp, rest, ui, d.metricsHandler(authenticator, profiles, telemeter))
+	d.createHTTPServers(d.mcp, rest, ui, d.metricsHandler(authenticator, profiles, telemeter))
 	return nil
 }
 
@@ -407,19 +410,19 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	}
 	d.announceReady()
 	d.running.Go(func() { d.catalog.Run(ctx) })
-	d.running.Go(func() { d.restoreOnReopen(ctx) })
+	d.running.Go(func() { d.storeDecisionsAgainOnReopen(ctx) })
 	d.running.Go(func() { d.tokens.Run(ctx) })
-	d.running.Go(func() { d.followInstances(ctx) })
+	d.running.Go(func() { d.followOtherInstances(ctx) })
 	d.running.Go(func() { d.gateway.RunLearning(ctx) })
-	d.running.Go(func() { d.recreateFiles(ctx) })
-	d.running.Go(func() { d.recordAnchor(ctx) })
-	d.running.Go(func() { d.configSignal.followPresence(ctx, d.live, d.signedChanged) })
+	d.running.Go(func() { d.watchForDeletedFiles(ctx) })
+	d.running.Go(func() { d.recordAnchorFingerprintDaily(ctx) })
+	d.running.Go(func() { d.configSignal.followPresenceSetting(ctx, d.live, d.signedChanged) })
 	d.running.Go(func() { d.offers.FollowListChanges(ctx) })
 	d.running.Go(func() { d.logPendingReviews(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
 	d.running.Go(func() { d.values.readUntilDone(ctx) })
 	// A tool is locked before its server is touched.
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gate, d.launcher, logLevel{d.level}, d.configSignal) })
+	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gate, d.launcher, logLevelUpdater{d.level}, d.configSignal) })
 	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 
@@ -456,7 +459,7 @@ func (d *daemon) announceReady() {
 			"config", d.live.Path(), "data_dir", d.live.Current().DataDir)
 	}
 	if d.opt.Ready != nil {
-		d.opt.Ready(Running{
+		d.opt.Ready(DaemonLocation{
 			Address: d.tcp.Addr().String(), Socket: d.unix.Addr().String(),
 			DataDir: d.live.Current().DataDir, ConfigPath: d.live.Path(),
 		})
@@ -478,7 +481,7 @@ func (d *daemon) stopServing() {
 	defer refuse.Stop()
 	var stopping sync.WaitGroup
 	d.events.Close()
-	d.approvals.Stop()
+	d.approvals.EndAllWaits()
 	for i, s := range d.servers {
 		// Endless streams must not delay the stop.
 		s.RegisterOnShutdown(d.mcp.Close)

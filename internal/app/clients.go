@@ -18,15 +18,15 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// accessTokens creates tokens for clients.
-type accessTokens struct{ *ops.AccessOperations }
+// clientTokenIssuer creates tokens for clients.
+type clientTokenIssuer struct{ *ops.AccessOperations }
 
-func (t accessTokens) Make(ctx context.Context, by ops.Caller, name, profile string) (string, error) {
+func (t clientTokenIssuer) Make(ctx context.Context, by ops.Caller, name, profile string) (string, error) {
 	made, err := t.CreateToken(ctx, by, ops.CreateTokenRequest{Name: name, Profile: profile})
 	return made.Token, err
 }
 
-func (t accessTokens) Revoke(ctx context.Context, by ops.Caller, name string) error {
+func (t clientTokenIssuer) Revoke(ctx context.Context, by ops.Caller, name string) error {
 	_, err := t.RevokeToken(ctx, by, ops.TokenRef{Name: name})
 	return err
 }
@@ -57,7 +57,7 @@ func (d *daemon) newClientOperations(dataDir string, tokens *ops.AccessOperation
 		Run: func(ctx context.Context, argv []string) (string, error) {
 			return process.RunCommand(ctx, argv, os.Environ())
 		},
-		Tokens: accessTokens{tokens},
+		Tokens: clientTokenIssuer{tokens},
 	}
 	return &ops.ClientOperations{Account: account, Journal: ops.ActionRecorder{Log: d.log, Logger: d.logger}}, err
 }
@@ -91,6 +91,6 @@ func (d *daemon) newImportOperations(account *permission.ClientAccount, a *ops.A
 			},
 		}
 	}, func(c ops.Caller, servers string, do func() error) error {
-		return ops.ActionRecorder{Log: d.log, Logger: d.logger}.RunUserAction(c, ops.NewActionRecord(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
+		return ops.ActionRecorder{Log: d.log, Logger: d.logger}.RunUserOnlyAction(c, ops.NewActionRecord(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
 	})
 }

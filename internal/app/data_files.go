@@ -14,16 +14,16 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// recreateFiles recreates files that were deleted from the data directory of a running daemon: the lock, the key and the socket, without which no client
+// watchForDeletedFiles recreates files that were deleted from the data directory of a running daemon: the lock, the key and the socket, without which no client
 // could reach or stop it. It runs whenever the log has checked its own files.
-func (d *daemon) recreateFiles(ctx context.Context) {
+func (d *daemon) watchForDeletedFiles(ctx context.Context) {
 	for said := ""; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.spoolChecked:
 		}
-		err := d.restoreFiles()
+		err := d.recreateMissingFiles()
 		if err != nil && err.Error() != said {
 			d.logger.Error("what was deleted from the data directory cannot be made again", "error", err)
 		}
@@ -33,7 +33,7 @@ func (d *daemon) recreateFiles(ctx context.Context) {
 	}
 }
 
-func (d *daemon) restoreFiles() error {
+func (d *daemon) recreateMissingFiles() error {
 	dir := d.live.Current().DataDir
 	if isMissing(dir) {
 		return nil // the log creates it when it can
@@ -48,7 +48,7 @@ func (d *daemon) restoreFiles() error {
 		d.logger.Warn("the data directory was deleted or emptied while MCPProxy runs; its files are made again", "data_dir", dir)
 	}
 	if d.live.Current().APIKey == "" {
-		if err := auth.RestoreKey(dir, d.key); err != nil {
+		if err := auth.RestoreMissingKeyFile(dir, d.key); err != nil {
 			return err
 		}
 	}

@@ -34,9 +34,9 @@ func connectionLimits(files uint64) (tcp, socket int) {
 	return int(max(1, min(maxConns, files/2))), int(max(1, min(maxSocketConns, files/8)))
 }
 
-// openServers creates the HTTP servers of the TCP listener and of the socket. Both have the same routes; a client of the socket is identified by its
+// createHTTPServers creates the HTTP servers of the TCP listener and of the socket. Both have the same routes; a client of the socket is identified by its
 // connection.
-func (d *daemon) openServers(mcp, rest, ui, metrics http.Handler) {
+func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 	mux := http.NewServeMux()
 	mux.Handle(api.Prefix, rest)
 	mux.Handle(api.Prefix+"/", rest)

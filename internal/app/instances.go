@@ -29,8 +29,8 @@ func (d *daemon) instanceName() string {
 	return d.shared.InstanceName()
 }
 
-// followInstances applies what other instances store in a shared database.
-func (d *daemon) followInstances(ctx context.Context) {
+// followOtherInstances applies what other instances store in a shared database.
+func (d *daemon) followOtherInstances(ctx context.Context) {
 	if d.shared == nil {
 		return
 	}
@@ -42,7 +42,7 @@ func (d *daemon) followInstances(ctx context.Context) {
 		case <-d.shared.RemoteChangeSignal():
 		}
 		for left = d.shared.TakeRemoteChanges(); ; {
-			err := d.applyShared(ctx, left)
+			err := d.applyRemoteChanges(ctx, left)
 			if err == nil {
 				break
 			}
@@ -57,7 +57,7 @@ func (d *daemon) followInstances(ctx context.Context) {
 	}
 }
 
-func (d *daemon) applyShared(ctx context.Context, s store.RemoteChanges) error {
+func (d *daemon) applyRemoteChanges(ctx context.Context, s store.RemoteChanges) error {
 	var decided []approval.DecisionEvent
 	for server, anew := range s.Servers {
 		decided = append(decided, approval.DecisionEvent{Server: server, Relaunched: anew})

@@ -26,16 +26,16 @@ type launcher struct {
 func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.Accounts, upstreams *upstream.Set, secrets *secretCache) *launcher {
 	l := &launcher{config: live, book: book, logins: logins, upstreams: upstreams, secrets: secrets}
 	secrets.changed = l.applyServers
-	book.Subscribe(func(approval.DecisionEvent) { l.reconcile() })
+	book.Subscribe(func(approval.DecisionEvent) { l.reconcileServers() })
 	return l
 }
 
-// Prepare implements config.Component. At the commit the new configuration is in force.
-func (l *launcher) Prepare(*config.Config) (func(), error) { return l.reconcile, nil }
+// PrepareConfig implements config.Component. At the commit the new configuration is in force.
+func (l *launcher) PrepareConfig(*config.Config) (func(), error) { return l.reconcileServers, nil }
 
-func (l *launcher) reconcile() {
+func (l *launcher) reconcileServers() {
 	select {
-	case <-l.book.Loaded():
+	case <-l.book.LoadedChan():
 	default: // the approvals are not loaded yet, so no server may start; requests wait
 		return
 	}
@@ -70,7 +70,7 @@ func (l *launcher) applyServers() {
 // startableServers returns the servers that may be started or contacted.
 func startableServers(cfg *config.Config, book *approval.Book) (all []config.Server) {
 	for _, s := range cfg.Servers {
-		if catalog.MayStartServer(s, book.View(s.Name)) {
+		if catalog.MayStartServer(s, book.ServerView(s.Name)) {
 			all = append(all, s)
 		}
 	}
@@ -83,7 +83,7 @@ func newUpstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) u
 		Name: s.Name, Transport: upstream.Transport(s.Protocol),
 		Command: s.Command, Args: s.Args, Env: s.Env, Dir: s.WorkingDir,
 		URL: s.URL, Headers: s.Headers, AllowPrivate: s.AllowPrivate, ConnectTimeout: cfg.ConnectTimeout, Secrets: s.SecretValues(),
-		Review:      catalog.IsQuarantined(s, book.View(s.Name)),
+		Review:      catalog.IsQuarantined(s, book.ServerView(s.Name)),
 		IdleTimeout: cfg.IdleTimeout, Lazy: s.Lazy, TrySSE: s.TrySSE,
 		Shared: s.Session == config.SessionShared,
 	}
@@ -105,8 +105,8 @@ func loginTargets(configs []config.Server, servers []upstream.Spec) []oauth.Acco
 }
 
 // serverLoginLookup returns the function that finds the login of a server; an untyped nil for a server without one.
-func serverLoginLookup(logins *oauth.Accounts) func(server string) transport.ServerAccount {
-	return func(server string) transport.ServerAccount {
+func serverLoginLookup(logins *oauth.Accounts) func(server string) transport.ServerAuthorizer {
+	return func(server string) transport.ServerAuthorizer {
 		if a := logins.Account(server); a != nil {
 			return a
 		}

@@ -25,7 +25,7 @@ func (d *daemon) newListenError(address string, err error) error {
 	other, _ := doctor.FindPortHolder(portOf(address))
 	dataDir := other.DataDir
 	if dataDir == "" {
-		dataDir = d.defaultDaemonDir(address)
+		dataDir = d.dataDirIfDefaultDaemonListens(address)
 	}
 	switch {
 	case dataDir != "":
@@ -43,8 +43,8 @@ func (d *daemon) newListenError(address string, err error) error {
 // defaultDaemonTimeout limits how long the daemon of the default data directory has to answer.
 const defaultDaemonTimeout = time.Second
 
-// defaultDaemonDir returns the default data directory if its daemon listens on the address.
-func (d *daemon) defaultDaemonDir(address string) string {
+// dataDirIfDefaultDaemonListens returns the default data directory if its daemon listens on the address.
+func (d *daemon) dataDirIfDefaultDaemonListens(address string) string {
 	dir, err := config.ResolveDataDir("", "", func(name string) (string, bool) {
 		if name == config.EnvDataDir {
 			return "", false

@@ -20,10 +20,10 @@ func newLogger(to io.Writer, format string, level *slog.LevelVar, person *termin
 	return slog.New(slog.NewTextHandler(to, options))
 }
 
-// logLevel follows the configured level.
-type logLevel struct{ *slog.LevelVar }
+// logLevelUpdater follows the configured level.
+type logLevelUpdater struct{ *slog.LevelVar }
 
-// Prepare implements config.Component.
-func (l logLevel) Prepare(next *config.Config) (func(), error) {
+// PrepareConfig implements config.Component.
+func (l logLevelUpdater) PrepareConfig(next *config.Config) (func(), error) {
 	return func() { _ = l.UnmarshalText([]byte(next.LogLevel)) }, nil // config has validated the name
 }

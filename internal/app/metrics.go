@@ -31,7 +31,7 @@ func (d *daemon) telemetryState() telemetry.ProxyState {
 }
 
 // metricsHandler serves /metrics. Because they name servers, they require the same credentials as MCP, and a token with a limited scope may not read them.
-func (d *daemon) metricsHandler(authenticator *auth.Authenticator, profiles auth.ProfileRules, metrics http.Handler) http.HandlerFunc {
+func (d *daemon) metricsHandler(authenticator *auth.Authenticator, profiles auth.ProfileRuleFunc, metrics http.Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if d.live.Current().RequireMCPAuth {
 			who, token, err := authenticator.IdentifyRequest(r)
@@ -46,7 +46,7 @@ func (d *daemon) metricsHandler(authenticator *auth.Authenticator, profiles auth
 }
 
 // hasFullScope reports whether a token allows all servers and lanes.
-func hasFullScope(token *auth.ActiveToken, profiles auth.ProfileRules) bool {
+func hasFullScope(token *auth.LoadedToken, profiles auth.ProfileRuleFunc) bool {
 	if token == nil {
 		return false
 	}

@@ -35,8 +35,8 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 	}
 	return presence.NewGate(presence.GateOptions{
 		Store:         d.store.Questions().Presence(),
-		Places:        []presence.FingerprintStore{keyringMarkStore{secret.OpenVault(dir, "presence", d.logger)}, logMarkStore{d}},
-		Demanded:      func() presence.Kind { return presence.Kind(d.live.Unconfirmed().Presence) },
+		Places:        []presence.FingerprintStore{keyringFingerprintStore{secret.OpenVault(dir, "presence", d.logger)}, activityLogFingerprintStore{d}},
+		Demanded:      func() presence.ProofKind { return presence.ProofKind(d.live.Unconfirmed().Presence) },
 		ClaimsInForce: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
 	})
 }
@@ -62,14 +62,14 @@ func (d *daemon) claimsInForce(ctx context.Context, first bool) ([]presence.Clai
 // anchorInterval is how often the anchor's fingerprint is recorded, so that retention never deletes it.
 const anchorInterval = 24 * time.Hour
 
-// recordAnchor records the anchor's fingerprint at each start and each day, while all places agree.
-func (d *daemon) recordAnchor(ctx context.Context) {
+// recordAnchorFingerprintDaily records the anchor's fingerprint at each start and each day, while all places agree.
+func (d *daemon) recordAnchorFingerprintDaily(ctx context.Context) {
 	again := time.NewTicker(anchorInterval)
 	defer again.Stop()
 	select {
 	case <-ctx.Done():
 		return
-	case <-d.book.Loaded():
+	case <-d.book.LoadedChan():
 	}
 	d.loopback.openMissing(d.tcp.Addr())
 	for {
@@ -79,7 +79,7 @@ func (d *daemon) recordAnchor(ctx context.Context) {
 		case s.Void != "":
 			d.logger.Warn("nothing that widens counts: "+s.Void, "hint", s.Remedy)
 		case s.Anchor != nil && s.On:
-			if err := (logMarkStore{d}).SetMark(ctx, presence.FingerprintMark{Anchor: s.Anchor.Fingerprint()}); err != nil {
+			if err := (activityLogFingerprintStore{d}).SetMark(ctx, presence.FingerprintMark{Anchor: s.Anchor.Fingerprint()}); err != nil {
 				d.logger.Error("the fingerprint of the anchor cannot be put on record", "error", err)
 			}
 		}
@@ -91,14 +91,14 @@ func (d *daemon) recordAnchor(ctx context.Context) {
 	}
 }
 
-// keyringMarkStore stores the fingerprint in the system keyring, or the sealed file that replaces it.
-type keyringMarkStore struct{ vault *secret.Vault }
+// keyringFingerprintStore stores the fingerprint in the system keyring, or the sealed file that replaces it.
+type keyringFingerprintStore struct{ vault *secret.Vault }
 
 const anchorKey = "presence anchor"
 
-func (keyringMarkStore) Name() string { return "the keyring" }
+func (keyringFingerprintStore) Name() string { return "the keyring" }
 
-func (k keyringMarkStore) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
+func (k keyringFingerprintStore) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
 	text, err := k.vault.Load(ctx, anchorKey)
 	if err != nil || text == nil {
 		return m, err
@@ -106,19 +106,19 @@ func (k keyringMarkStore) Mark(ctx context.Context) (m presence.FingerprintMark,
 	return presence.ParseFingerprintMark(string(text))
 }
 
-func (k keyringMarkStore) SetMark(ctx context.Context, m presence.FingerprintMark) error {
+func (k keyringFingerprintStore) SetMark(ctx context.Context, m presence.FingerprintMark) error {
 	return k.vault.Save(ctx, anchorKey, []byte(m.String()))
 }
 
-// logMarkStore stores the fingerprint in a record of this instance's chained log.
-type logMarkStore struct{ *daemon }
+// activityLogFingerprintStore stores the fingerprint in a record of this instance's chained log.
+type activityLogFingerprintStore struct{ *daemon }
 
-func (logMarkStore) Name() string { return "the activity log" }
+func (activityLogFingerprintStore) Name() string { return "the activity log" }
 
 // anchorRequestID returns the request id of such records, which is different for each instance.
-func (l logMarkStore) anchorRequestID() string { return "presence " + l.instanceName() }
+func (l activityLogFingerprintStore) anchorRequestID() string { return "presence " + l.instanceName() }
 
-func (l logMarkStore) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
+func (l activityLogFingerprintStore) Mark(ctx context.Context) (m presence.FingerprintMark, err error) {
 	page, err := l.log.List(ctx, activity.Filter{Types: []activity.Type{activity.Presence}, RequestID: l.anchorRequestID(), Limit: 1})
 	switch {
 	case err != nil:
@@ -131,7 +131,7 @@ func (l logMarkStore) Mark(ctx context.Context) (m presence.FingerprintMark, err
 	return presence.ParseFingerprintMark(page.Records[0].Metadata.Detail)
 }
 
-func (l logMarkStore) SetMark(_ context.Context, m presence.FingerprintMark) error {
+func (l activityLogFingerprintStore) SetMark(_ context.Context, m presence.FingerprintMark) error {
 	return l.log.Append(&activity.Record{Type: activity.Presence, Status: activity.Success, Actor: "system", RequestID: l.anchorRequestID(),
 		Metadata: activity.Metadata{Action: "anchor", Detail: m.String()}})
 }

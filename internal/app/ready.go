@@ -15,15 +15,15 @@ func (d *daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "the activity log is degraded: "+h.Message, http.StatusServiceUnavailable)
 		return
 	}
-	if n := d.serversWithoutTools(); n > 0 {
+	if n := d.countServersWithoutTools(); n > 0 {
 		http.Error(w, fmt.Sprintf("it has just started, and does not know the tools of %d server(s) yet", n), http.StatusServiceUnavailable)
 		return
 	}
 	writeOK(w)
 }
 
-// serversWithoutTools returns how many servers readiness still waits for. Servers that fail later do not matter.
-func (d *daemon) serversWithoutTools() (n int) {
+// countServersWithoutTools returns how many servers readiness still waits for. Servers that fail later do not matter.
+func (d *daemon) countServersWithoutTools() (n int) {
 	if d.toolsKnown.Load() {
 		return 0
 	}

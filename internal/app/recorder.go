@@ -52,7 +52,7 @@ func (r *serverEventRecorder) ToolsListed(server string, tools []*tool.Definitio
 		was = known.Tools
 	}
 	r.Catalog.ToolsListed(server, tools)
-	detail := toolChanges(was, tools)
+	detail := toolChangesText(was, tools)
 	if detail == "" || known == nil || !known.Listed {
 		return
 	}
@@ -63,8 +63,8 @@ func (r *serverEventRecorder) ToolsListed(server string, tools []*tool.Definitio
 	}
 }
 
-// toolChanges names the tools that were added (+), removed (-) and changed (~).
-func toolChanges(was []*catalog.Tool, now []*tool.Definition) string {
+// toolChangesText names the tools that were added (+), removed (-) and changed (~).
+func toolChangesText(was []*catalog.Tool, now []*tool.Definition) string {
 	before := map[string]json.RawMessage{}
 	for _, t := range was {
 		before[t.ID.Tool] = t.Raw

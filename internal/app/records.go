@@ -23,11 +23,11 @@ func (d *daemon) recordEvent(r activity.Record) {
 	}
 }
 
-// recordAdmission records the approval results of the definitions that a server listed.
-func (d *daemon) recordAdmission(a catalog.AdmissionOutcome) {
+// recordAcceptedAndHeldDefinitions records the approval results of the definitions that a server listed.
+func (d *daemon) recordAcceptedAndHeldDefinitions(a catalog.AdmissionOutcome) {
 	d.events.DecisionChanged(a.Server)
 	if len(a.Accepted) > 0 {
-		d.recordEvent(newEvaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.AuthorText()))
+		d.recordEvent(newEvaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.AutomaticApproverName()))
 	}
 	if len(a.Held) > 0 {
 		d.terminal.printEvent("What waits for you of %s: %s (%d). Look at it: mcpproxy approvals", a.Server, pluralKind(a.Kind), len(a.Held))

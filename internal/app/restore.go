@@ -13,15 +13,15 @@ import (
 // restoreRetryInterval is the time between two tries to store decisions again.
 const restoreRetryInterval = time.Second
 
-// restoreOnReopen stores the decisions again whenever the database was reopened, since it may be a new one.
-func (d *daemon) restoreOnReopen(ctx context.Context) {
+// storeDecisionsAgainOnReopen stores the decisions again whenever the database was reopened, since it may be a new one.
+func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.store.ReopenSignal():
 		}
-		for err := d.restoreDecisions(ctx); err != nil; err = d.restoreDecisions(ctx) {
+		for err := d.storeDecisionsAgain(ctx); err != nil; err = d.storeDecisionsAgain(ctx) {
 			d.logger.Error("what is decided cannot be stored again yet", "error", err)
 			select {
 			case <-ctx.Done():
@@ -29,20 +29,20 @@ func (d *daemon) restoreOnReopen(ctx context.Context) {
 			case <-time.After(restoreRetryInterval):
 			}
 		}
-		d.catalog.SaveAllLists()
+		d.catalog.ResaveAllToolLists()
 		d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
 	}
 }
 
-func (d *daemon) restoreDecisions(ctx context.Context) error {
+func (d *daemon) storeDecisionsAgain(ctx context.Context) error {
 	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.listedDefinition), d.tokens.StoreAllAgain(ctx))
 }
 
 // listedDefinition returns the text of a definition if its server still lists it.
 func (d *daemon) listedDefinition(kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint) json.RawMessage {
 	if kind != tool.KindTool {
-		if o := d.catalog.Primitives(id.Server).Find(kind, id.Tool); o != nil && o.Fingerprint == f {
+		if o := d.catalog.Primitives(id.Server).FindReviewable(kind, id.Tool); o != nil && o.Fingerprint == f {
 			return o.Raw
 		}
 		return nil

@@ -82,13 +82,13 @@ func (s *secretCache) valueFor(name string) (string, error) {
 	s.mu.Unlock()
 	switch {
 	case !ok:
-		return "", problem.OwnTextErrorf("the keyring has not answered for the secret %s yet", name)
+		return "", problem.TrustedTextErrorf("the keyring has not answered for the secret %s yet", name)
 	case errors.Is(h.err, secret.ErrMissing):
-		return "", problem.OwnTextErrorf("it needs the secret %s: run `mcpproxy secrets set %s`", name, name)
+		return "", problem.TrustedTextErrorf("it needs the secret %s: run `mcpproxy secrets set %s`", name, name)
 	case errors.Is(h.err, secret.ErrLocked):
-		return "", problem.OwnTextErrorf("the secret %s is in the keyring of the system, which MCPProxy cannot use: unlock it and restart MCPProxy, or run `mcpproxy secrets set %s`", name, name)
+		return "", problem.TrustedTextErrorf("the secret %s is in the keyring of the system, which MCPProxy cannot use: unlock it and restart MCPProxy, or run `mcpproxy secrets set %s`", name, name)
 	case h.err != nil:
-		return "", problem.OwnTextErrorf("the secret %s cannot be read: the log of MCPProxy says why, `mcpproxy secrets set %s` sets it anew", name, name)
+		return "", problem.TrustedTextErrorf("the secret %s cannot be read: the log of MCPProxy says why, `mcpproxy secrets set %s` sets it anew", name, name)
 	}
 	return h.value, nil
 }

@@ -15,15 +15,15 @@ import (
 // signedRetryInterval is the time between two tries to read the signatures.
 const signedRetryInterval = time.Second
 
-// verifiedStore delays the catalog's stored tools until the signatures and the confirmed configuration are known.
-type verifiedStore struct {
+// signatureAwaitingStore delays the catalog's stored tools until the signatures and the confirmed configuration are known.
+type signatureAwaitingStore struct {
 	store.Database
 	verify func(context.Context) error
 	logger *slog.Logger
 }
 
 // LoadTools implements catalog.Store.
-func (v verifiedStore) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
+func (v signatureAwaitingStore) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
 	for {
 		err := v.verify(ctx)
 		if err == nil {
@@ -41,14 +41,14 @@ func (v verifiedStore) LoadTools(ctx context.Context) (map[string][]json.RawMess
 	}
 }
 
-// verifiedTokens delays the stored tokens until the signatures are known.
-type verifiedTokens struct {
+// signatureAwaitingTokenStore delays the stored tokens until the signatures are known.
+type signatureAwaitingTokenStore struct {
 	auth.TokenStore
 	gate *presence.Gate
 }
 
 // LoadTokens implements auth.TokenKeeper.
-func (s verifiedTokens) LoadTokens(ctx context.Context) ([]auth.Token, error) {
+func (s signatureAwaitingTokenStore) LoadTokens(ctx context.Context) ([]auth.Token, error) {
 	if err := s.gate.EnsureLoaded(ctx); err != nil {
 		return nil, err
 	}
@@ -58,8 +58,8 @@ func (s verifiedTokens) LoadTokens(ctx context.Context) ([]auth.Token, error) {
 // configSignal signals that the configuration has changed.
 type configSignal chan struct{}
 
-// Prepare implements config.Component.
-func (d configSignal) Prepare(*config.Config) (func(), error) {
+// PrepareConfig implements config.Component.
+func (d configSignal) PrepareConfig(*config.Config) (func(), error) {
 	return func() {
 		select {
 		case d <- struct{}{}:
@@ -68,8 +68,8 @@ func (d configSignal) Prepare(*config.Config) (func(), error) {
 	}, nil
 }
 
-// followPresence calls changed whenever the file requires another kind of presence.
-func (d configSignal) followPresence(ctx context.Context, live *config.LiveConfig, changed func(context.Context)) {
+// followPresenceSetting calls changed whenever the file requires another kind of presence.
+func (d configSignal) followPresenceSetting(ctx context.Context, live *config.LiveConfig, changed func(context.Context)) {
 	for last := live.Unconfirmed().Presence; ; {
 		select {
 		case <-ctx.Done():

@@ -7,14 +7,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// signedLog is a log whose verification also requires valid signatures of all decisions.
-type signedLog struct {
+// signatureCheckingLog is a log whose verification also requires valid signatures of all decisions.
+type signatureCheckingLog struct {
 	*activity.Log
 	access *ops.AccessOperations
 }
 
 // Verify implements ops.HistoryLog.
-func (l signedLog) Verify(ctx context.Context) (activity.Verification, error) {
+func (l signatureCheckingLog) Verify(ctx context.Context) (activity.Verification, error) {
 	v, err := l.Log.Verify(ctx)
 	if err != nil || !v.OK {
 		return v, err

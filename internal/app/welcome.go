@@ -29,13 +29,13 @@ func (d *daemon) logPendingReviews(ctx context.Context) {
 	select {
 	case <-ctx.Done():
 		return
-	case <-d.book.Loaded():
+	case <-d.book.LoadedChan():
 	}
 	for _, warning := range d.gateway.MissingApprovalWarnings() {
 		d.logger.Warn(warning)
 	}
 	for _, s := range d.live.Current().Servers {
-		if s.Enabled && catalog.IsQuarantined(s, d.book.View(s.Name)) {
+		if s.Enabled && catalog.IsQuarantined(s, d.book.ServerView(s.Name)) {
 			d.terminal.printEvent("%s waits for your review: mcpproxy upstream approve %s", s.Name, s.Name)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // The one gate: in all the program, tests aside, there is one place from which
-// session.NewPermit is used, the proof without which no connection sends a call of a
+// session.NewToolCallPermit is used, the proof without which no connection sends a call of a
 // tool, and it is in the gate.
 const (
 	sessionPath = module + "/internal/mcp/session"
@@ -22,7 +22,7 @@ func TestOneGate(t *testing.T) {
 		t.Skip("it checks the types of the whole program")
 	}
 	c := newTypeChecker(t)
-	if s := c.checkPackage(sessionPath); s == nil || s.Scope().Lookup("NewPermit") == nil {
+	if s := c.checkPackage(sessionPath); s == nil || s.Scope().Lookup("NewToolCallPermit") == nil {
 		t.Fatalf("package session has no Judge any more: tell this test what the proof is that a call was decided about")
 	}
 	var places []string
@@ -33,12 +33,12 @@ func TestOneGate(t *testing.T) {
 		for _, place := range c.permitUses(module+"/"+p.dir, productFiles(p)) {
 			places = append(places, place)
 			if p.tableName() != gatePackage {
-				t.Errorf("%s uses session.NewPermit: only the gate may, after it has decided and recorded", place)
+				t.Errorf("%s uses session.NewToolCallPermit: only the gate may, after it has decided and recorded", place)
 			}
 		}
 	})
 	if len(places) != 1 {
-		t.Errorf("there are %d places that use session.NewPermit, want one: %s", len(places), strings.Join(places, ", "))
+		t.Errorf("there are %d places that use session.NewToolCallPermit, want one: %s", len(places), strings.Join(places, ", "))
 	}
 }
 
@@ -47,10 +47,10 @@ func TestPermitIsSeen(t *testing.T) {
 	c := newTypeChecker(t)
 	var files []*ast.File
 	for i, source := range []string{
-		`import "mcpproxy/internal/mcp/session"; func direct() { session.NewPermit("", nil, nil) }`,
-		`import s "mcpproxy/internal/mcp/session"; func renamed() { s.NewPermit("", nil, nil) }; func value() any { return s.NewPermit }`,
-		`import . "mcpproxy/internal/mcp/session"; func dotted() { NewPermit("", nil, nil) }; var judge = NewPermit`,
-		`import "mcpproxy/internal/mcp/session"; type own struct{}; func (own) NewPermit() {}; func harmless(o own) session.Permit { o.NewPermit(); return session.Permit{} }`,
+		`import "mcpproxy/internal/mcp/session"; func direct() { session.NewToolCallPermit("", nil, nil) }`,
+		`import s "mcpproxy/internal/mcp/session"; func renamed() { s.NewToolCallPermit("", nil, nil) }; func value() any { return s.NewToolCallPermit }`,
+		`import . "mcpproxy/internal/mcp/session"; func dotted() { NewToolCallPermit("", nil, nil) }; var judge = NewToolCallPermit`,
+		`import "mcpproxy/internal/mcp/session"; type own struct{}; func (own) NewToolCallPermit() {}; func harmless(o own) session.Permit { o.NewToolCallPermit(); return session.Permit{} }`,
 	} {
 		f, err := parseFixture(fmt.Sprintf("fixture%d.go", i), "package fixture\n"+source)
 		if err != nil {
@@ -63,12 +63,12 @@ func TestPermitIsSeen(t *testing.T) {
 	}
 }
 
-// permitUses returns the places that use session.NewPermit.
+// permitUses returns the places that use session.NewToolCallPermit.
 func (c *typeChecker) permitUses(path string, files []*ast.File) []string {
 	_, info := c.checkFiles(path, files)
 	var places []string
 	for id, o := range info.Uses {
-		if o.Name() == "NewPermit" && o.Pkg() != nil && o.Pkg().Path() == sessionPath && o.Parent() == o.Pkg().Scope() {
+		if o.Name() == "NewToolCallPermit" && o.Pkg() != nil && o.Pkg().Path() == sessionPath && o.Parent() == o.Pkg().Scope() {
 			places = append(places, positionText(id))
 		}
 	}

@@ -135,7 +135,7 @@ var reservedImports = []struct {
 	{[]string{"os/exec"}, []string{"upstream/process", "cli/browser.go", "app/autostart", "packaging", "bench", "demo", "testutil/mcptest", "testutil/faultfs", "testutil/faultrun", "testutil/pgtest"},
 		"upstream/process starts processes and ends them; cli opens the browser; autostart runs the managers of services"},
 	{[]string{module + "/internal/mcp/transport"}, []string{"upstream", "upstream/compat", "app"},
-		"a connection sends what it is given: who calls a tool goes to a Surface, which wants the proof"},
+		"a connection sends what it is given: who calls a tool goes to a ServerEndpoint, which wants the proof"},
 	{[]string{"filippo.io/age", "github.com/zalando/go-keyring"}, []string{"upstream/secret"},
 		"what is secret and kept is sealed in one place"},
 	{[]string{"golang.org/x/crypto/argon2"}, []string{"gate/presence"},
@@ -181,7 +181,7 @@ func TestCommandsAskTheClient(t *testing.T) {
 // allowedParts are packages of which another package may use these declarations alone.
 var allowedParts = []struct{ user, imported, names string }{
 	{"cli", "mcpserver", "BuiltinDefinitions"},
-	{"app", "mcp/transport", "ServerAccount"},
+	{"app", "mcp/transport", "ServerAuthorizer"},
 }
 
 func TestPartsAlone(t *testing.T) {

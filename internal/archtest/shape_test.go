@@ -67,7 +67,7 @@ func TestPackageNames(t *testing.T) {
 
 // requestStructs are the structs that live as long as one request, which is to see
 // one configuration from its beginning to its end.
-var requestStructs = map[string]bool{"gate.resolvedCall": true, "mcpserver.builtinRequest": true, "ops.trialEvaluator": true}
+var requestStructs = map[string]bool{"gate.resolvedCall": true, "mcpserver.builtinToolCall": true, "ops.trialEvaluator": true}
 
 // TestNoStoredConfig: there is one configuration, and who keeps a pointer to it
 // keeps an old one. A function that returns it is fine.

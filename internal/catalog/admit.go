@@ -12,11 +12,11 @@ import (
 
 // CurrentStatus returns a tool's status by the decisions of this moment. A decision
 // counts before the snapshot that contains it is published.
-func (c *Catalog) CurrentStatus(t *Tool) policy.Status {
+func (c *Catalog) CurrentStatus(t *Tool) policy.ToolStatus {
 	if t.Status != policy.Callable {
 		return t.Status
 	}
-	decided := c.Approvals.View(t.ID.Server)
+	decided := c.Approvals.ServerView(t.ID.Server)
 	entry := decided.ToolDecisions(t.ID.Tool)
 	return policy.StatusOf(policy.StatusFacts{
 		Known: decided.IsLoaded(), ServerEnabled: true,
@@ -27,11 +27,11 @@ func (c *Catalog) CurrentStatus(t *Tool) policy.Status {
 // admitTools accepts the definitions of a list that the server's trust allows, before the list
 // is published. done is false when the caller has to retry. If tell is set, it reports
 // definitions that await approval and were not on the old list.
-func (c *Catalog) admitTools(ctx context.Context, server string, old *toolList, entries []*toolEntry, tell bool) (accepted int, done bool) {
+func (c *Catalog) admitTools(ctx context.Context, server string, old *toolList, entries []*analyzedTool, tell bool) (accepted int, done bool) {
 	_, infer, _ := c.serverConfig(server)
-	before := old.entrySet()
-	return admitDefinitions(ctx, c, server, entries, func(e *toolEntry) approval.CandidateDefinition { return e.approvalCandidate(infer) },
-		func(e *toolEntry) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
+	before := old.analyzedToolSet()
+	return admitDefinitions(ctx, c, server, entries, func(e *analyzedTool) approval.CandidateDefinition { return e.approvalCandidate(infer) },
+		func(e *analyzedTool) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
 }
 
 // admitDefinitions accepts the definitions that the server's trust allows. It reports
@@ -88,7 +88,7 @@ func (c *Catalog) reportAdmissions(byKind map[tool.DefinitionKind]*AdmissionOutc
 // about it. ok is false until both are known.
 func (c *Catalog) admissionRules(server string) (rules approval.EvaluationRules, decided *approval.ServerView, ok bool) {
 	configured, _, there := c.serverConfig(server)
-	decided = c.Approvals.View(server)
+	decided = c.Approvals.ServerView(server)
 	return approval.EvaluationRules{Trust: approval.Trust(configured.Trust), Quarantined: IsQuarantined(configured, decided)}, decided, there && decided.IsLoaded()
 }
 
@@ -98,7 +98,7 @@ func (c *Catalog) serverConfig(server string) (s config.Server, infer policy.Inf
 	defer c.mu.Unlock()
 	for i := range c.servers { // a config.Server is large to copy
 		if s := &c.servers[i]; s.Name == server {
-			return *s, serverInferMode(*s, c.inferMode), true
+			return *s, serverHintInferenceMode(*s, c.inferMode), true
 		}
 	}
 	return config.Server{}, c.inferMode, false
@@ -108,7 +108,7 @@ func (c *Catalog) serverConfig(server string) (s config.Server, infer policy.Inf
 // after a configuration change. It reports whether none is left.
 func (c *Catalog) retryAdmissions(ctx context.Context) (all bool) {
 	c.mu.Lock()
-	rest := map[string][]*toolEntry{}
+	rest := map[string][]*analyzedTool{}
 	for server, l := range c.lists {
 		if !l.admitted {
 			l.admitted = true
@@ -140,7 +140,7 @@ func (c *Catalog) retryAdmissions(ctx context.Context) (all bool) {
 // loadApprovals reads the decisions, and retries until that succeeds.
 func (c *Catalog) loadApprovals(ctx context.Context) {
 	select {
-	case <-c.Approvals.Loaded():
+	case <-c.Approvals.LoadedChan():
 		return
 	default:
 	}

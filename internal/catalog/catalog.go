@@ -21,8 +21,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Store saves the last known tools of servers across restarts.
-type Store interface {
+// ToolStore saves the last known tools of servers across restarts.
+type ToolStore interface {
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
 	ForgetTools(ctx context.Context, server string) error
@@ -50,7 +50,7 @@ type Catalog struct {
 	mu         sync.Mutex // guards the fields below
 	servers    []config.Server
 	inferMode  policy.InferMode
-	judgeMode  policy.ArgumentsMode
+	judgeMode  policy.ArgumentEffectMode
 	states     map[string]upstream.State
 	lists      map[string]*toolList
 	primitives map[string]*ServerPrimitives
@@ -68,8 +68,8 @@ type recheckQueue struct {
 type Options struct {
 	Servers   []config.Server  // at the start
 	Infer     policy.InferMode // at the start
-	Judge     policy.ArgumentsMode
-	Store     Store
+	Judge     policy.ArgumentEffectMode
+	Store     ToolStore
 	Approvals *approval.Book
 	// Observe receives the outcome for definitions that were not approved before. It must
 	// not call the catalog. May be nil.
@@ -117,15 +117,15 @@ func (c *Catalog) ToolsListed(server string, tools []*tool.Definition) {
 	trySignal(c.wake)
 }
 
-// Prepare implements config.Component: the commit publishes the new status of
+// PrepareConfig implements config.Component: the commit publishes the new status of
 // every tool before it returns.
-func (c *Catalog) Prepare(next *config.Config) (func(), error) {
+func (c *Catalog) PrepareConfig(next *config.Config) (func(), error) {
 	for _, s := range next.Servers {
 		c.mu.Lock()
 		l := c.lists[s.Name]
 		c.mu.Unlock()
-		if l != nil && isInferenceEnforced(serverInferMode(s, next.Intent.InferHints)) {
-			precomputeInference(l.entries)
+		if l != nil && areInferredHintsEnforced(serverHintInferenceMode(s, next.Intent.InferHints)) {
+			precomputeInferredHints(l.entries)
 		}
 	}
 	return func() {
@@ -162,7 +162,7 @@ func (c *Catalog) publishDecision(d approval.DecisionEvent) {
 }
 
 // ResaveAllToolLists makes Run save all tool lists again: the store may have lost them.
-func (c *Catalog) SaveAllLists() {
+func (c *Catalog) ResaveAllToolLists() {
 	c.mu.Lock()
 	for _, l := range c.lists {
 		l.saved = false
@@ -183,20 +183,20 @@ func (c *Catalog) storeToolList(ctx context.Context, server string, tools []*too
 		}
 		// Analysis takes long, so it runs without the lock and repeats if the list was
 		// replaced meanwhile.
-		entries, changed := mergeToolEntries(old, tools, c.crossRefs)
+		entries, changed := reuseUnchangedTools(old, tools, c.crossRefs)
 		if changed {
 			c.registerToolNames(server, entries)
 		}
-		if isInferenceEnforced(infer) {
-			precomputeInference(entries)
+		if areInferredHintsEnforced(infer) {
+			precomputeInferredHints(entries)
 		}
-		var part *search.IndexPart
+		var part *search.ServerIndexPart
 		if changed {
-			part = search.NewIndexPart(server, tools)
+			part = search.NewServerIndexPart(server, tools)
 		} else {
 			part = old.indexPart
 		}
-		next := &toolList{entries: entries, indexPart: part, received: received, saved: !received || !changed && old.saved, externalRefs: findExternalRefs(entries)}
+		next := &toolList{entries: entries, indexPart: part, received: received, saved: !received || !changed && old.saved, externalRefs: newExternalRefsFunc(entries)}
 		if !changed {
 			next.externalRefs = old.externalRefs
 		}
@@ -377,7 +377,7 @@ func (c *Catalog) Publish() {
 
 	old := c.current.Load()
 	next := &Snapshot{byName: map[string]*Server{}, replaced: make(chan struct{})}
-	var parts []*search.IndexPart
+	var parts []*search.ServerIndexPart
 
 	c.mu.Lock()
 	size := 0
@@ -387,7 +387,7 @@ func (c *Catalog) Publish() {
 	next.tools = make(map[tool.ID]*Tool, size)
 	tools := make([]*Tool, 0, size)
 	for _, configured := range c.servers {
-		decided := c.Approvals.View(configured.Name)
+		decided := c.Approvals.ServerView(configured.Name)
 		server := &Server{
 			Name: configured.Name, Protocol: configured.Protocol,
 			Enabled: configured.Enabled, Quarantined: IsQuarantined(configured, decided),
@@ -398,7 +398,7 @@ func (c *Catalog) Publish() {
 			parts = append(parts, l.indexPart)
 			first := len(tools)
 			for _, e := range l.entries {
-				t := newTool(configured, decided, serverInferMode(configured, c.inferMode), e)
+				t := newTool(configured, decided, serverHintInferenceMode(configured, c.inferMode), e)
 				t.JudgeMode = c.judgeMode
 				tools = append(tools, t)
 				if visibilityOf(t) == visibleCallable {

@@ -83,7 +83,7 @@ func enabled(name string) config.Server {
 
 // start runs a catalog and returns a function that lists tools and waits for the
 // snapshot that has them.
-func start(t *testing.T, keeper Store, servers ...config.Server) *Catalog {
+func start(t *testing.T, keeper ToolStore, servers ...config.Server) *Catalog {
 	t.Helper()
 	c := New(Options{Servers: servers, Store: keeper, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,13 +102,13 @@ func (c *Catalog) list(server string, tools []*tool.Definition) {
 func TestStatusFollowsTheConfiguration(t *testing.T) {
 	locked := map[string]struct {
 		server config.Server
-		want   map[string]policy.Status
+		want   map[string]policy.ToolStatus
 	}{
-		"enabled":     {enabled("s"), map[string]policy.Status{"read_a": policy.Callable, "delete_a": policy.Callable}},
-		"disabled":    {config.Server{Name: "s"}, map[string]policy.Status{"read_a": policy.ServerDisabled, "delete_a": policy.ServerDisabled}},
-		"quarantined": {config.Server{Name: "s", Enabled: true, Quarantined: true}, map[string]policy.Status{"read_a": policy.ServerQuarantined}},
-		"denied":      {config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, DisabledTools: []string{"delete_*"}}, map[string]policy.Status{"read_a": policy.Callable, "delete_a": policy.DisabledByConfig}},
-		"not allowed": {config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, EnabledTools: []string{"read_?"}}, map[string]policy.Status{"read_a": policy.Callable, "delete_a": policy.DisabledByConfig}},
+		"enabled":     {enabled("s"), map[string]policy.ToolStatus{"read_a": policy.Callable, "delete_a": policy.Callable}},
+		"disabled":    {config.Server{Name: "s"}, map[string]policy.ToolStatus{"read_a": policy.ServerDisabled, "delete_a": policy.ServerDisabled}},
+		"quarantined": {config.Server{Name: "s", Enabled: true, Quarantined: true}, map[string]policy.ToolStatus{"read_a": policy.ServerQuarantined}},
+		"denied":      {config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, DisabledTools: []string{"delete_*"}}, map[string]policy.ToolStatus{"read_a": policy.Callable, "delete_a": policy.DisabledByConfig}},
+		"not allowed": {config.Server{Name: "s", Enabled: true, Trust: config.TrustScan, EnabledTools: []string{"read_?"}}, map[string]policy.ToolStatus{"read_a": policy.Callable, "delete_a": policy.DisabledByConfig}},
 	}
 	for name, c := range locked {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestOverridesMakeTheEffectiveHints(t *testing.T) {
 	})
 	want := map[string]struct {
 		hints tool.Hints
-		with  policy.CallTool
+		with  policy.CallToolVariant
 	}{
 		"get_it":  {tool.Hints{ReadOnly: tool.True, Destructive: tool.False, Idempotent: tool.True, OpenWorld: tool.False}, policy.CallToolRead},
 		"get_rid": {tool.Hints{ReadOnly: tool.True, Destructive: tool.True, OpenWorld: tool.False}, policy.CallToolDestructive},
@@ -206,7 +206,7 @@ func TestRemovedServersAreForgotten(t *testing.T) {
 	c.ToolsListed("a", named(t, "a", "x"))
 	for got := ""; got != "a"; got = <-keeper.saved {
 	}
-	commit, err := c.Prepare(&config.Config{Servers: []config.Server{enabled("b")}})
+	commit, err := c.PrepareConfig(&config.Config{Servers: []config.Server{enabled("b")}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestALockKeepsTheIndex(t *testing.T) {
 	before := c.Current()
 	locked := enabled("a")
 	locked.DisabledTools = []string{"x"}
-	commit, err := c.Prepare(&config.Config{Servers: []config.Server{locked}})
+	commit, err := c.PrepareConfig(&config.Config{Servers: []config.Server{locked}})
 	if err != nil {
 		t.Fatal(err)
 	}

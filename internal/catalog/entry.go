@@ -20,19 +20,19 @@ import (
 
 // toolList is the last known tools of one server.
 type toolList struct {
-	entries   []*toolEntry
-	indexPart *search.IndexPart // the server's part of the index
-	received  bool              // from the server itself, in this process
+	entries   []*analyzedTool
+	indexPart *search.ServerIndexPart // the server's part of the index
+	received  bool                    // from the server itself, in this process
 	saved     bool
 	admitted  bool // admission is done or running
 	// externalRefs returns the entries that give instructions about tools outside this
 	// list. They are checked when tools of another server first appear.
-	externalRefs func() []*toolEntry
+	externalRefs func() []*analyzedTool
 }
 
-// findExternalRefs returns the lazy function for toolList.externalRefs.
-func findExternalRefs(entries []*toolEntry) func() []*toolEntry {
-	return sync.OnceValue(func() (beyond []*toolEntry) {
+// newExternalRefsFunc returns the lazy function for toolList.externalRefs.
+func newExternalRefsFunc(entries []*analyzedTool) func() []*analyzedTool {
+	return sync.OnceValue(func() (beyond []*analyzedTool) {
 		for _, e := range entries {
 			if e.scanned.RefersToUnlistedTool() {
 				beyond = append(beyond, e)
@@ -42,9 +42,9 @@ func findExternalRefs(entries []*toolEntry) func() []*toolEntry {
 	})
 }
 
-// toolEntry is one definition with everything derived from it alone, so that it is derived
+// analyzedTool is one definition with everything derived from it alone, so that it is derived
 // only once.
-type toolEntry struct {
+type analyzedTool struct {
 	definition     *tool.Definition
 	compile        sync.Once
 	arguments      *schema.Schema
@@ -52,23 +52,23 @@ type toolEntry struct {
 	classification *classify.ToolAnalysis
 }
 
-func newToolEntry(d *tool.Definition, names *scan.CrossRefIndex) *toolEntry {
-	return &toolEntry{definition: d, scanned: names.NewScannedTool(d), classification: classify.NewToolAnalysis(d)}
+func newAnalyzedTool(d *tool.Definition, names *scan.CrossRefIndex) *analyzedTool {
+	return &analyzedTool{definition: d, scanned: names.NewScannedTool(d), classification: classify.NewToolAnalysis(d)}
 }
 
-// mergeToolEntries returns entries for tools and reuses those of old that did not change.
-func mergeToolEntries(old *toolList, tools []*tool.Definition, names *scan.CrossRefIndex) (entries []*toolEntry, changed bool) {
-	known := map[string]*toolEntry{}
+// reuseUnchangedTools returns entries for tools and reuses those of old that did not change.
+func reuseUnchangedTools(old *toolList, tools []*tool.Definition, names *scan.CrossRefIndex) (entries []*analyzedTool, changed bool) {
+	known := map[string]*analyzedTool{}
 	if old != nil {
 		for _, e := range old.entries {
 			known[e.definition.ID.Tool] = e
 		}
 	}
-	entries = make([]*toolEntry, len(tools))
+	entries = make([]*analyzedTool, len(tools))
 	for i, d := range tools {
 		e := known[d.ID.Tool]
 		if e == nil || !bytes.Equal(e.definition.Raw, d.Raw) || e.definition.ForClients != d.ForClients {
-			e = newToolEntry(d, names)
+			e = newAnalyzedTool(d, names)
 		}
 		entries[i] = e
 	}
@@ -83,12 +83,12 @@ func (l *toolList) rawDefinitions() []json.RawMessage {
 	return raws
 }
 
-// entrySet returns the entries of a list as a set.
-func (l *toolList) entrySet() map[*toolEntry]bool {
+// analyzedToolSet returns the entries of a list as a set.
+func (l *toolList) analyzedToolSet() map[*analyzedTool]bool {
 	if l == nil {
 		return nil
 	}
-	set := make(map[*toolEntry]bool, len(l.entries))
+	set := make(map[*analyzedTool]bool, len(l.entries))
 	for _, e := range l.entries {
 		set[e] = true
 	}
@@ -101,12 +101,12 @@ type Tool struct {
 	// Effective is the override where it sets a hint, else the server's hint, else, when
 	// the configuration enforces inference, the inferred hint.
 	Effective  tool.Hints
-	CallWith   policy.CallTool
-	Status     policy.Status
-	Blocked    bool                 // a user has rejected this exact definition
-	InferMode  policy.InferMode     // how inferred hints are used
-	JudgeMode  policy.ArgumentsMode // how the effect of its arguments is used
-	entry      *toolEntry
+	CallWith   policy.CallToolVariant
+	Status     policy.ToolStatus
+	Blocked    bool                      // a user has rejected this exact definition
+	InferMode  policy.InferMode          // how inferred hints are used
+	JudgeMode  policy.ArgumentEffectMode // how the effect of its arguments is used
+	entry      *analyzedTool
 	undeclared bool                   // neither the server nor an override declares its hints
 	override   tool.Hints             // from hint_overrides
 	laneRule   *classify.ArgumentRule // the configured rule that classifies its arguments
@@ -124,9 +124,9 @@ func (t *Tool) ArgumentSchema() *schema.Schema {
 	return e.arguments
 }
 
-// Inference returns the inferred operation and its reasons; the zero value if hints are
+// InferredOperation returns the inferred operation and its reasons; the zero value if hints are
 // declared or inference is off.
-func (t *Tool) Inference() classify.Inference {
+func (t *Tool) InferredOperation() classify.Inference {
 	if !t.undeclared {
 		return classify.Inference{}
 	}
@@ -147,9 +147,9 @@ func (t *Tool) ApprovalCandidate() approval.CandidateDefinition {
 
 // approvalCandidate contains the declared hints. Where inferred hints are enforced, it contains
 // these too, because a change must not loosen them either.
-func (e *toolEntry) approvalCandidate(infer policy.InferMode) approval.CandidateDefinition {
+func (e *analyzedTool) approvalCandidate(infer policy.InferMode) approval.CandidateDefinition {
 	hints := e.definition.Hints
-	if isInferenceEnforced(infer) && policy.HintsUnset(hints) {
+	if areInferredHintsEnforced(infer) && policy.HintsUnset(hints) {
 		hints = policy.EffectiveHints(hints, e.classification.InferredHints().Operation, infer)
 	}
 	return approval.CandidateDefinition{
@@ -158,12 +158,12 @@ func (e *toolEntry) approvalCandidate(infer policy.InferMode) approval.Candidate
 	}
 }
 
-// serverInferMode returns a server's inference mode, or the general one.
-func serverInferMode(s config.Server, general policy.InferMode) policy.InferMode {
+// serverHintInferenceMode returns a server's inference mode, or the general one.
+func serverHintInferenceMode(s config.Server, general policy.InferMode) policy.InferMode {
 	return cmp.Or(s.InferHints, general)
 }
 
-// isInferenceEnforced reports whether inferred hints are part of the effective hints.
-func isInferenceEnforced(infer policy.InferMode) bool {
+// areInferredHintsEnforced reports whether inferred hints are part of the effective hints.
+func areInferredHintsEnforced(infer policy.InferMode) bool {
 	return infer != policy.InferOff && infer != policy.InferAdvise
 }

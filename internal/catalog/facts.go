@@ -5,8 +5,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// ActivityFacts returns what activity records say of the tool. It is computed at the first call.
-func (t *Tool) ActivityFacts() tool.DecisionFacts {
+// FactsForActivityRecord returns what activity records say of the tool. It is computed at the first call.
+func (t *Tool) FactsForActivityRecord() tool.DecisionFacts {
 	if j := t.factsCache.Load(); j != nil {
 		return *j
 	}

@@ -11,15 +11,15 @@ import (
 // WithConfig returns the tool as it would be under a configuration, without decisions: it
 // has no status and no approval.
 func (t *Tool) WithConfig(c *config.Config, server config.Server) *Tool {
-	return newConfiguredTool(server, serverInferMode(server, c.Intent.InferHints), t.entry)
+	return newConfiguredTool(server, serverHintInferenceMode(server, c.Intent.InferHints), t.entry)
 }
 
-// ToolFromRecord returns a tool of which only an activity record is left. It has no
+// ToolFromActivityRecord returns a tool of which only an activity record is left. It has no
 // schema (see HasDefinition) and no status.
-func ToolFromRecord(id tool.ID, judged *tool.DecisionFacts) *Tool {
+func ToolFromActivityRecord(id tool.ID, judged *tool.DecisionFacts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
-	e := &toolEntry{definition: &tool.Definition{ID: id, Hints: judged.DeclaredHints()}, classification: classify.NewKnownAnalysis(in)}
+	e := &analyzedTool{definition: &tool.Definition{ID: id, Hints: judged.DeclaredHints()}, classification: classify.NewKnownAnalysis(in)}
 	return &Tool{Definition: e.definition, entry: e}
 }
 
@@ -28,14 +28,14 @@ func (t *Tool) HasDefinition() bool { return t.Raw != nil }
 
 // LockReasons returns all reasons why a tool cannot be called at this moment; nil when it
 // can. The first one is CurrentStatus.
-func (c *Catalog) LockReasons(t *Tool) []policy.Status {
+func (c *Catalog) LockReasons(t *Tool) []policy.ToolStatus {
 	server, _, _ := c.serverConfig(t.ID.Server)
-	return policy.AllStatusesOf(newStatusFacts(server, c.Approvals.View(t.ID.Server), t.entry))
+	return policy.AllStatusesOf(newStatusFacts(server, c.Approvals.ServerView(t.ID.Server), t.entry))
 }
 
 // HypotheticalStatus returns the status a tool would have under a server configuration if
 // it were switched off or approved.
-func HypotheticalStatus(server config.Server, decided *approval.ServerView, name string, off, approved bool) policy.Status {
+func HypotheticalStatus(server config.Server, decided *approval.ServerView, name string, off, approved bool) policy.ToolStatus {
 	return policy.StatusOf(policy.StatusFacts{
 		Known: true, ServerEnabled: server.Enabled, Quarantined: IsQuarantined(server, decided),
 		DeniedByConfig: isDeniedByConfig(server, name), SwitchedOff: off, Approved: approved,

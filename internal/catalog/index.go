@@ -18,7 +18,7 @@ type Hit struct {
 // tools are searched separately, so that locked tools do not change the scores of
 // callable ones.
 type searchIndex struct {
-	parts            []*search.IndexPart
+	parts            []*search.ServerIndexPart
 	index            *search.Index
 	callable, locked *search.View
 	visibility       []visibility // by document number
@@ -47,7 +47,7 @@ func visibilityOf(t *Tool) visibility {
 // newSearchIndex returns an index of the tools in parts. It reuses old's index when the
 // parts are the same, and its views when the same tools can be called. So an approval
 // needs no new index, and a change of a server's state nothing at all.
-func newSearchIndex(old *searchIndex, parts []*search.IndexPart, tools []*Tool) *searchIndex {
+func newSearchIndex(old *searchIndex, parts []*search.ServerIndexPart, tools []*Tool) *searchIndex {
 	l := &searchIndex{parts: parts, tools: tools, visibility: make([]visibility, len(tools))}
 	for i, t := range tools {
 		l.visibility[i] = visibilityOf(t)

@@ -12,7 +12,7 @@ import (
 // infers applies a configuration that differs in infer_hints.
 func (c *Catalog) infers(t *testing.T, mode policy.InferMode) {
 	t.Helper()
-	commit, err := c.Prepare(&config.Config{Servers: c.servers, Intent: policy.Rules{InferHints: mode}})
+	commit, err := c.PrepareConfig(&config.Config{Servers: c.servers, Intent: policy.Rules{InferHints: mode}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestInferredHints(t *testing.T) {
 	})
 	type is struct {
 		inferred policy.Operation
-		with     policy.CallTool
+		with     policy.CallToolVariant
 	}
 	off := map[string]is{
 		"get_user": {0, policy.CallToolWrite}, "create_user": {0, policy.CallToolWrite}, "delete_user": {0, policy.CallToolWrite},
@@ -66,7 +66,7 @@ func TestInferredHints(t *testing.T) {
 		c.infers(t, step.mode)
 		for name, want := range step.want {
 			got := c.Current().Tool(tool.ID{Server: "s", Tool: name})
-			in := got.Inference()
+			in := got.InferredOperation()
 			if in.Operation != want.inferred || got.CallWith != want.with || (in == classify.Inference{}) != (want.inferred == 0) {
 				t.Errorf("%s, %q: inferred %+v, %v, want %+v", name, step.mode, in, got.CallWith, want)
 			}

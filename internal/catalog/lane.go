@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// LaneRule returns the rule that classifies calls by an argument: the configured one,
+// ArgumentRule returns the rule that classifies calls by an argument: the configured one,
 // else the one that its schema implies; nil without one.
-func (t *Tool) LaneRule() *classify.ArgumentRule {
+func (t *Tool) ArgumentRule() *classify.ArgumentRule {
 	if t.laneRule != nil {
 		return t.laneRule
 	}
@@ -20,15 +20,15 @@ func (t *Tool) LaneRule() *classify.ArgumentRule {
 // ClassifyArguments returns what a call does according to its arguments; the zero value
 // without a rule.
 func (t *Tool) ClassifyArguments(args json.RawMessage) policy.ArgumentEffect {
-	rule := t.LaneRule()
+	rule := t.ArgumentRule()
 	if rule == nil {
 		return policy.ArgumentEffect{}
 	}
 	return rule.Classify(args)
 }
 
-// configuredLaneRule returns the last of a server's rules that matches a tool, or nil.
-func configuredLaneRule(rules []config.LaneRule, name string) (found *classify.ArgumentRule) {
+// configuredArgumentRule returns the last of a server's rules that matches a tool, or nil.
+func configuredArgumentRule(rules []config.ArgumentLaneRule, name string) (found *classify.ArgumentRule) {
 	for _, r := range rules {
 		if policy.MatchesPattern(r.Pattern, name) {
 			found = &classify.ArgumentRule{By: r.By, Argument: r.Argument, Read: r.Read, Destructive: r.Destructive, Declared: true, Program: classify.ProgramInToolName(name)}

@@ -135,8 +135,8 @@ func (o *ServerPrimitives) Reviewable() []*Primitive {
 	return all
 }
 
-// Find returns the primitive of that kind and name that can be approved, or nil.
-func (o *ServerPrimitives) Find(kind tool.DefinitionKind, name string) *Primitive {
+// FindReviewable returns the primitive of that kind and name that can be approved, or nil.
+func (o *ServerPrimitives) FindReviewable(kind tool.DefinitionKind, name string) *Primitive {
 	if one := o.listOrEmpty(kind).byName[name]; one != nil {
 		return one
 	}

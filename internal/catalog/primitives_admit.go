@@ -18,7 +18,7 @@ func (c *Catalog) Primitives(server string) *ServerPrimitives {
 
 // CurrentPrimitives returns a server's primitives with the decisions of this moment.
 func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
-	o, decided := c.Primitives(server), c.Approvals.View(server)
+	o, decided := c.Primitives(server), c.Approvals.ServerView(server)
 	if o == nil {
 		return &DecidedPrimitives{decided: decided}
 	}
@@ -35,7 +35,7 @@ func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
 func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) {
 	for {
 		old := c.Primitives(server)
-		next := old.withUpdatedList(kind, raws, definitionOrigin{server, c.crossRefs}, c.Approvals.View(server))
+		next := old.withUpdatedList(kind, raws, definitionOrigin{server, c.crossRefs}, c.Approvals.ServerView(server))
 		known := func(o *Primitive) bool {
 			was := old.listOrEmpty(kind).byName[o.Name]
 			return was != nil && was.Fingerprint == o.Fingerprint
@@ -99,10 +99,10 @@ func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool
 	full := o != nil && len(o.unlisted) >= maxUnlisted // then it counts as new each time
 	if len(news) > 0 {
 		c.admitPrimitives(ctx, server, news, func(one *Primitive) bool {
-			was := o.Find(kind, one.Name)
+			was := o.FindReviewable(kind, one.Name)
 			return full || was != nil && was.Fingerprint == one.Fingerprint
 		})
-		decided = c.Approvals.View(server)
+		decided = c.Approvals.ServerView(server)
 	}
 	for k, one := range news {
 		if pass[at[k]] = isPrimitiveApproved(decided, one); !pass[at[k]] && o.findIdentical(kind, one.Name, one.Raw) == nil {
@@ -162,13 +162,13 @@ func (c *Catalog) retryPrimitiveAdmissions(ctx context.Context) (accepted int, a
 }
 
 // PrimitiveStatus returns the status of a primitive by the decisions of this moment.
-func (c *Catalog) PrimitiveStatus(server string, o *Primitive) policy.Status {
-	return c.primitiveStatus(server, c.Approvals.View(server).DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint))
+func (c *Catalog) PrimitiveStatus(server string, o *Primitive) policy.ToolStatus {
+	return c.primitiveStatusGivenApproval(server, c.Approvals.ServerView(server).DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint))
 }
 
-func (c *Catalog) primitiveStatus(server string, approved bool) policy.Status {
+func (c *Catalog) primitiveStatusGivenApproval(server string, approved bool) policy.ToolStatus {
 	configured, _, there := c.serverConfig(server)
-	decided := c.Approvals.View(server)
+	decided := c.Approvals.ServerView(server)
 	return policy.StatusOf(policy.StatusFacts{
 		Known: there && decided.IsLoaded(), ServerEnabled: configured.Enabled,
 		Quarantined: IsQuarantined(configured, decided), Approved: approved,

@@ -69,8 +69,8 @@ func (v *DecidedPrimitives) DecisionsHash() [sha256.Size]byte { return v.decisio
 // callable unless a user has rejected it, because clients follow links that are on no
 // list. An unlisted prompt needs an approval, because a server may list it only in
 // clients' sessions.
-func (c *Catalog) PrimitiveUseStatus(server string, kind tool.DefinitionKind, name string) policy.Status {
-	o, decided := c.Primitives(server), c.Approvals.View(server)
+func (c *Catalog) PrimitiveUseStatus(server string, kind tool.DefinitionKind, name string) policy.ToolStatus {
+	o, decided := c.Primitives(server), c.Approvals.ServerView(server)
 	if one := o.listOrEmpty(kind).byName[name]; one != nil {
 		return c.PrimitiveStatus(server, one)
 	}
@@ -84,14 +84,14 @@ func (c *Catalog) PrimitiveUseStatus(server string, kind tool.DefinitionKind, na
 	}
 	if kind == tool.KindResource && free {
 		v := c.CurrentPrimitives(server)
-		free = !v.pendingURIs[normalizeURI(name)] && v.isURIAllowed(name)
+		free = !v.pendingURIs[normalizeURI(name)] && v.isUnlistedURIAllowed(name)
 	}
-	return c.primitiveStatus(server, free)
+	return c.primitiveStatusGivenApproval(server, free)
 }
 
-// isURIAllowed reports whether an unlisted URI may be read. If templates match it, one of
+// isUnlistedURIAllowed reports whether an unlisted URI may be read. If templates match it, one of
 // them must be approved.
-func (v *DecidedPrimitives) isURIAllowed(uri string) bool {
+func (v *DecidedPrimitives) isUnlistedURIAllowed(uri string) bool {
 	fits := func(templates []string) bool {
 		for _, t := range templates {
 			if tool.MatchesTemplate(t, uri) || tool.MatchesTemplate(normalizeURI(t), normalizeURI(uri)) {

@@ -24,12 +24,12 @@ type Recipient struct {
 func (g *PrimitiveGuard) FilterResult(ctx context.Context, server, method string, result json.RawMessage, to Recipient) (json.RawMessage, error) {
 	l, lists := ListKindOfMethod(method)
 	switch {
-	case lists && !hasSingleMember(result, l.ResultMember()):
+	case lists && !hasAtMostOneMember(result, l.ResultMember()):
 		return nil, ambiguousListError(server, l)
 	case lists && l != ListTools:
 		return g.filterPrimitives(ctx, server, l, result)
 	case lists:
-		return setPrivateCacheScope(g.filterTools(ctx, server, result, to), to.Scope), nil
+		return markPrivateIfScoped(g.filterTools(ctx, server, result, to), to.Scope), nil
 	case method == mcp.Discover, method == mcp.Initialize:
 		return g.filterInstructions(ctx, server, result), nil
 	}
@@ -71,7 +71,7 @@ func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l 
 // approved.
 func (g *PrimitiveGuard) filterInstructions(ctx context.Context, server string, result json.RawMessage) json.RawMessage {
 	said := json.RawMessage(wirejson.Find(result, instructionsMember))
-	if hasSingleMember(result, instructionsMember) {
+	if hasAtMostOneMember(result, instructionsMember) {
 		if said == nil || wirejson.Kind(said) == 'n' || string(said) == `""` {
 			return result
 		}
@@ -155,8 +155,8 @@ func filterCallable(s *Snapshot, server string, tools json.RawMessage, within au
 	return kept, hidden, strange
 }
 
-// setPrivateCacheScope marks a list for one client as not cacheable for others.
-func setPrivateCacheScope(result json.RawMessage, within auth.Scope) json.RawMessage {
+// markPrivateIfScoped marks a list for one client as not cacheable for others.
+func markPrivateIfScoped(result json.RawMessage, within auth.Scope) json.RawMessage {
 	if said, _ := wirejson.String(wirejson.Find(result, cacheScope)); said == "" || !within.IsBounded() {
 		return result
 	}

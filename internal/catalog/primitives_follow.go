@@ -15,8 +15,8 @@ import (
 // followTimeout bounds lists in the background.
 const followTimeout = 2 * time.Minute
 
-// RefreshInstructions evaluates the current instructions of a server.
-func (g *PrimitiveGuard) RefreshInstructions(ctx context.Context, s *Server) {
+// StoreChangedInstructions evaluates the current instructions of a server.
+func (g *PrimitiveGuard) StoreChangedInstructions(ctx context.Context, s *Server) {
 	known := g.catalog.Primitives(s.Name)
 	var raws []json.RawMessage
 	if s.State.Instructions != "" {
@@ -45,7 +45,7 @@ func (g *PrimitiveGuard) FollowListChanges(ctx context.Context) {
 	for {
 		snapshot := g.catalog.Current()
 		for _, s := range snapshot.Servers() {
-			if busy[s.Name] || g.ListsUpToDate(snapshot, s) {
+			if busy[s.Name] || g.AreListsUpToDate(snapshot, s) {
 				continue
 			}
 			busy[s.Name] = true
@@ -78,17 +78,17 @@ func (g *PrimitiveGuard) FollowListChanges(ctx context.Context) {
 func (g *PrimitiveGuard) listServerPrimitives(ctx context.Context, s *Server) {
 	ctx, cancel := context.WithTimeout(ctx, followTimeout)
 	defer cancel()
-	g.RefreshInstructions(ctx, s)
+	g.StoreChangedInstructions(ctx, s)
 	for _, l := range []ListKind{ListPrompts, ListResources, ListTemplates} {
 		if HasCapability(s, listKinds[l].capability) {
-			_ = g.ensureListed(ctx, s.Name, l, useStaleAfter) // logged and retried
+			_ = g.ensureListIsFresh(ctx, s.Name, l, useStaleAfter) // logged and retried
 		}
 	}
 }
 
-// ListsUpToDate reports whether all lists of a server were requested since it last announced a
+// AreListsUpToDate reports whether all lists of a server were requested since it last announced a
 // change. A server that is not ready is not asked.
-func (g *PrimitiveGuard) ListsUpToDate(snapshot *Snapshot, s *Server) bool {
+func (g *PrimitiveGuard) AreListsUpToDate(snapshot *Snapshot, s *Server) bool {
 	if s.State.Phase != upstream.Ready {
 		return true
 	}

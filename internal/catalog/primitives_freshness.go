@@ -12,10 +12,10 @@ import (
 // errNotListed is returned for a server that has not listed its primitives.
 var errNotListed = errors.New("it is not known what the server offers")
 
-// ensureListed makes sure that the catalog has a server's current list. good is the
+// ensureListIsFresh makes sure that the catalog has a server's current list. good is the
 // accepted age for servers that do not announce changes. If the server cannot be asked,
 // the last list is used.
-func (g *PrimitiveGuard) ensureListed(ctx context.Context, server string, l ListKind, good time.Duration) error {
+func (g *PrimitiveGuard) ensureListIsFresh(ctx context.Context, server string, l ListKind, good time.Duration) error {
 	last := g.listings.requestOf(g.catalog.Current(), server, l)
 	select {
 	case last.sem <- struct{}{}:
@@ -78,7 +78,7 @@ func (g *PrimitiveGuard) markStale(server string, l ListKind) {
 // server cannot be asked.
 func (g *PrimitiveGuard) ListApproved(ctx context.Context, s *Server, l ListKind) []*Primitive {
 	kind := listKinds[l].kind
-	if g.ensureListed(ctx, s.Name, l, staleAfter) != nil && !g.catalog.Primitives(s.Name).HasList(kind) {
+	if g.ensureListIsFresh(ctx, s.Name, l, staleAfter) != nil && !g.catalog.Primitives(s.Name).HasList(kind) {
 		return nil
 	}
 	listed, now := g.catalog.Primitives(s.Name).Listed(kind), g.catalog.CurrentPrimitives(s.Name)

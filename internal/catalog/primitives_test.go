@@ -144,7 +144,7 @@ func TestFollow(t *testing.T) {
 		w := newWorld(t)
 		settled := func() bool {
 			snapshot := w.Catalog.Current()
-			return w.ListsUpToDate(snapshot, snapshot.Server("s"))
+			return w.AreListsUpToDate(snapshot, snapshot.Server("s"))
 		}
 		if settled() {
 			t.Error("settled before anything was asked for")
@@ -276,7 +276,7 @@ func TestUseOfWhatIsNotListed(t *testing.T) {
 	if err := read("notes://held"); err != nil {
 		t.Errorf("back, and clean: %v", err)
 	}
-	o := w.Catalog.Primitives("s").Find(tool.KindResource, "notes://ok")
+	o := w.Catalog.Primitives("s").FindReviewable(tool.KindResource, "notes://ok")
 	if err := w.Book.Block(t.Context(), tool.KindResource, tool.ID{Server: "s", Tool: "notes://ok"}, o.Fingerprint, "admin"); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type primitiveRef struct {
 func primitivesUsedBy(r *session.Request) (used []primitiveRef, bad *problem.Problem) {
 	params := r.Params
 	find := func(part json.RawMessage, member string) json.RawMessage {
-		if !hasSingleMember(part, member) {
+		if !hasAtMostOneMember(part, member) {
 			bad = problem.Newf(problem.InvalidParameter, "%s is spelled in a way that can be read in two", member).With("parameter", member)
 		}
 		return wirejson.Find(part, member)
@@ -84,7 +84,7 @@ func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session
 	if len(used) == 0 {
 		return r, nil
 	}
-	if err := g.ensureListedForUse(ctx, server, used[0].kind); err != nil {
+	if err := g.ensureFreshListsForUse(ctx, server, used[0].kind); err != nil {
 		return nil, newLockedError(server, used[0], policy.DisabledUnknown, err)
 	}
 	for _, u := range used {
@@ -95,9 +95,9 @@ func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session
 	return r, nil
 }
 
-// ensureListedForUse makes sure that the catalog has the lists that a use of that kind
+// ensureFreshListsForUse makes sure that the catalog has the lists that a use of that kind
 // depends on.
-func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, kind tool.DefinitionKind) error {
+func (g *PrimitiveGuard) ensureFreshListsForUse(ctx context.Context, server string, kind tool.DefinitionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, useListTimeout)
 	defer cancel()
 	wanted := []ListKind{ListResources, ListTemplates}
@@ -105,7 +105,7 @@ func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, 
 		wanted = []ListKind{ListPrompts}
 	}
 	for _, l := range wanted {
-		if err := g.ensureListed(ctx, server, l, useStaleAfter); err != nil {
+		if err := g.ensureListIsFresh(ctx, server, l, useStaleAfter); err != nil {
 			return err
 		}
 	}
@@ -113,7 +113,7 @@ func (g *PrimitiveGuard) ensureListedForUse(ctx context.Context, server string, 
 }
 
 // newLockedError rejects the use of a primitive; err is why its status is unknown.
-func newLockedError(server string, u primitiveRef, status policy.Status, err error) error {
+func newLockedError(server string, u primitiveRef, status policy.ToolStatus, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
@@ -130,13 +130,13 @@ func newLockedError(server string, u primitiveRef, status policy.Status, err err
 func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
 	wanted := wirejson.Find(r.Params, "notifications")
 	uris := wirejson.Find(wanted, "resourceSubscriptions")
-	if !hasSingleMember(r.Params, "notifications") || !hasSingleMember(wanted, "resourceSubscriptions") {
+	if !hasAtMostOneMember(r.Params, "notifications") || !hasAtMostOneMember(wanted, "resourceSubscriptions") {
 		return nil, problem.New(problem.InvalidParameter, "notifications.resourceSubscriptions is spelled in a way that can be read in two", "")
 	}
 	if wirejson.Kind(uris) != '[' {
 		return r, nil
 	}
-	if err := g.ensureListedForUse(ctx, server, tool.KindResource); err != nil {
+	if err := g.ensureFreshListsForUse(ctx, server, tool.KindResource); err != nil {
 		return nil, newLockedError(server, primitiveRef{tool.KindResource, "*"}, policy.DisabledUnknown, err)
 	}
 	kept, left := wirejson.FilterElements(uris, func(_ int, raw []byte) bool {
@@ -151,10 +151,10 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 	return &less, nil
 }
 
-// hasSingleMember reports whether an object has at most one member of that name in any
+// hasAtMostOneMember reports whether an object has at most one member of that name in any
 // case, in exactly this spelling. Of several, another parser may pick the one that was
 // not checked.
-func hasSingleMember(object json.RawMessage, wanted string) bool {
+func hasAtMostOneMember(object json.RawMessage, wanted string) bool {
 	found := 0
 	_ = wirejson.EachMember(object, func(name, _ []byte) error {
 		if bytes.EqualFold(name, []byte(wanted)) {

@@ -10,7 +10,7 @@ import (
 )
 
 // registerToolNames registers the names of a server's tools before any of them is evaluated.
-func (c *Catalog) registerToolNames(server string, entries []*toolEntry) {
+func (c *Catalog) registerToolNames(server string, entries []*analyzedTool) {
 	names := make([]string, len(entries))
 	for i, e := range entries {
 		names[i] = e.definition.ID.Tool
@@ -107,7 +107,7 @@ func (c *Catalog) recheckServer(ctx context.Context, server string, candidates [
 	if len(candidates) == 0 {
 		return true
 	}
-	held, err := c.Approvals.HoldDoubtful(ctx, server, rules, candidates)
+	held, err := c.Approvals.HoldCrossServerInstructions(ctx, server, rules, candidates)
 	if err != nil {
 		if ctx.Err() == nil {
 			c.Logger.Warn("what a server orders about tools of others cannot be held now", "server", server, "error", err)

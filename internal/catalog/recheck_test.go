@@ -63,7 +63,7 @@ func (n *neighbourhood) configure(servers ...string) {
 	for _, s := range servers {
 		n.servers = append(n.servers, enabled(s))
 	}
-	commit, err := n.Prepare(&config.Config{Servers: n.servers})
+	commit, err := n.PrepareConfig(&config.Config{Servers: n.servers})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func (n *neighbourhood) helper() *Tool {
 	return n.Current().Tool(tool.ID{Server: "evil", Tool: "helper"})
 }
 
-func (n *neighbourhood) expect(when string, want policy.Status, rules ...string) {
+func (n *neighbourhood) expect(when string, want policy.ToolStatus, rules ...string) {
 	n.t.Helper()
 	h := n.helper()
 	var found []string
@@ -189,7 +189,7 @@ func TestComingAtTheSameTime(t *testing.T) {
 		coming.Wait()
 		n.Publish()
 		n.expect("both there", policy.PendingApproval, "other-tool")
-		prompt := n.Primitives("evil").Find(tool.KindPrompt, "p")
+		prompt := n.Primitives("evil").FindReviewable(tool.KindPrompt, "p")
 		if s := n.PrimitiveStatus("evil", prompt); s != policy.PendingApproval {
 			t.Fatalf("the prompt: %s", s)
 		}
@@ -205,8 +205,8 @@ func TestADoubtIsStoredLater(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { c.Run(ctx) })
 		defer func() { cancel(); running.Wait() }()
-		<-c.Approvals.Loaded()
-		status := func() policy.Status {
+		<-c.Approvals.LoadedChan()
+		status := func() policy.ToolStatus {
 			synctest.Wait()
 			return c.Current().Tool(tool.ID{Server: "evil", Tool: "helper"}).Status
 		}

@@ -6,18 +6,18 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Lane returns the tool's lane in a scope before a call is evaluated: BaseLane, or read
+// OperationLane returns the tool's lane in a scope before a call is evaluated: BaseOperationLane, or read
 // if a configured rule classifies its arguments.
-func (t *Tool) Lane() policy.Operation {
+func (t *Tool) OperationLane() policy.Operation {
 	if t.laneRule != nil {
 		return policy.Read
 	}
-	return t.BaseLane()
+	return t.BaseOperationLane()
 }
 
-// BaseLane returns the lane of the tool itself: the more dangerous of its declared and
+// BaseOperationLane returns the lane of the tool itself: the more dangerous of its declared and
 // its inferred operation, whatever the configured inference mode.
-func (t *Tool) BaseLane() policy.Operation {
+func (t *Tool) BaseOperationLane() policy.Operation {
 	lane := t.CallWith.Operation()
 	if t.undeclared || policy.HintsUnset(t.Effective) { // declared hints are not overruled by inference
 		lane = max(lane, t.entry.classification.InferredHints().Operation)
@@ -27,7 +27,7 @@ func (t *Tool) BaseLane() policy.Operation {
 
 // InScope reports whether the tool is in a scope.
 func (t *Tool) InScope(s policy.Scope) bool {
-	return !s.IsBounded() || s.AllowsTool(t.ID.Server, t.ID.Tool) && policy.ScopeIncludes(s, t.Lane())
+	return !s.IsBounded() || s.AllowsTool(t.ID.Server, t.ID.Tool) && policy.ScopeIncludes(s, t.OperationLane())
 }
 
 // InScope reports whether a tool is in a scope, even if it does not exist. An unknown

@@ -36,8 +36,8 @@ func (s *Server) AwaitsFirstList() bool {
 	return s.Enabled && !s.Quarantined && !s.Listed && begins && s.State.FailedAt.IsZero()
 }
 
-// DefinitionBytes returns the total size of its tools' definitions.
-func (s *Server) DefinitionBytes() (n int) {
+// TotalDefinitionSize returns the total size of its tools' definitions.
+func (s *Server) TotalDefinitionSize() (n int) {
 	for _, t := range s.Tools {
 		n += len(t.Raw)
 	}
@@ -88,10 +88,10 @@ func (s *Snapshot) Tool(id tool.ID) *Tool { return s.tools[id] }
 // ToolCount returns the number of known tools, callable or not.
 func (s *Snapshot) ToolCount() int { return len(s.tools) }
 
-// DefinitionBytes returns the total size of all known definitions.
-func (s *Snapshot) DefinitionBytes() (n int) {
+// TotalDefinitionSize returns the total size of all known definitions.
+func (s *Snapshot) TotalDefinitionSize() (n int) {
 	for _, server := range s.servers {
-		n += server.DefinitionBytes()
+		n += server.TotalDefinitionSize()
 	}
 	return n
 }
@@ -138,7 +138,7 @@ func (s *Snapshot) SuggestByToolName(name string) []string {
 	return found
 }
 
-func newTool(server config.Server, decided *approval.ServerView, infer policy.InferMode, e *toolEntry) *Tool {
+func newTool(server config.Server, decided *approval.ServerView, infer policy.InferMode, e *analyzedTool) *Tool {
 	t := newConfiguredTool(server, infer, e)
 	if pin := decided.ToolDecisions(t.ID.Tool).Pin; pin != nil && pin.Fingerprint == t.Fingerprint() {
 		t.pin = pin
@@ -150,7 +150,7 @@ func newTool(server config.Server, decided *approval.ServerView, infer policy.In
 }
 
 // newConfiguredTool returns the tool by its definition and the configuration alone.
-func newConfiguredTool(server config.Server, infer policy.InferMode, e *toolEntry) *Tool {
+func newConfiguredTool(server config.Server, infer policy.InferMode, e *analyzedTool) *Tool {
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, InferMode: infer}
 	for _, o := range server.HintOverrides {
 		if policy.MatchesPattern(o.Pattern, t.ID.Tool) {
@@ -160,17 +160,17 @@ func newConfiguredTool(server config.Server, infer policy.InferMode, e *toolEntr
 	t.Effective = t.override.WithDefaults(t.Effective)
 	if infer != policy.InferOff && policy.HintsUnset(t.Effective) {
 		t.undeclared = true
-		if isInferenceEnforced(infer) { // else it is inferred on demand
+		if areInferredHintsEnforced(infer) { // else it is inferred on demand
 			t.Effective = policy.EffectiveHints(t.Effective, e.classification.InferredHints().Operation, infer)
 		}
 	}
 	t.CallWith = policy.CallToolForHints(t.Effective)
-	t.laneRule = configuredLaneRule(server.Lanes, t.ID.Tool)
+	t.laneRule = configuredArgumentRule(server.Lanes, t.ID.Tool)
 	return t
 }
 
-// precomputeInference infers, without a lock, what a snapshot will need.
-func precomputeInference(entries []*toolEntry) {
+// precomputeInferredHints infers, without a lock, what a snapshot will need.
+func precomputeInferredHints(entries []*analyzedTool) {
 	for _, e := range entries {
 		if policy.HintsUnset(e.definition.Hints) {
 			e.classification.InferredHints()
@@ -198,7 +198,7 @@ func (s *Snapshot) ExplainHit(used *search.Habits, query string, h Hit) []search
 func (s *Snapshot) CallableCount() int { return s.lookup.callable.Len() }
 
 // newStatusFacts returns the inputs of a tool's status.
-func newStatusFacts(server config.Server, decided *approval.ServerView, e *toolEntry) policy.StatusFacts {
+func newStatusFacts(server config.Server, decided *approval.ServerView, e *analyzedTool) policy.StatusFacts {
 	entry := decided.ToolDecisions(e.definition.ID.Tool)
 	denies := isDeniedByConfig(server, e.definition.ID.Tool)
 	return policy.StatusFacts{

@@ -37,7 +37,7 @@ func TestMayStart(t *testing.T) {
 			if known {
 				book = memory.NewBook()
 			}
-			decided := book.View("s")
+			decided := book.ServerView("s")
 			quarantined := server.Quarantined || known && name == "another"
 			may := known && server.Enabled && (!quarantined || name == "this")
 			if got := IsQuarantined(server, decided); got != quarantined {
@@ -70,11 +70,11 @@ func TestALostLaunchNarrows(t *testing.T) {
 		}
 		for _, quarantined := range []bool{false, true} {
 			server.Quarantined = quarantined
-			if got := MayStartServer(server, book.View("s")); got != (!held && !quarantined) {
+			if got := MayStartServer(server, book.ServerView("s")); got != (!held && !quarantined) {
 				t.Errorf("another launch: %v, quarantined: %v: may start %v", held, quarantined, got)
 			}
 		}
-		if err := book.RevokeLaunch(t.Context(), "s"); err != nil || book.View("s").ReviewedLaunch() != nil {
+		if err := book.RevokeLaunch(t.Context(), "s"); err != nil || book.ServerView("s").ReviewedLaunch() != nil {
 			t.Errorf("a person has it reviewed anew: %v", err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestAdmissionsAreToldOnce(t *testing.T) {
 	expect("a change", nil, []string{"b"})
 	c.list("s", changed)
 	expect("the change again", nil, nil)
-	commit, err := c.Prepare(&config.Config{Servers: []config.Server{server}})
+	commit, err := c.PrepareConfig(&config.Config{Servers: []config.Server{server}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestAdmissionsAreToldOnce(t *testing.T) {
 	c.retryAdmissions(t.Context())
 	expect("a configuration without a change", nil, nil)
 	server.Quarantined = true
-	if commit, err = c.Prepare(&config.Config{Servers: []config.Server{server}}); err != nil {
+	if commit, err = c.PrepareConfig(&config.Config{Servers: []config.Server{server}}); err != nil {
 		t.Fatal(err)
 	}
 	commit()
@@ -157,7 +157,7 @@ func TestListsWaitForTheBook(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { c.Run(ctx) })
 		defer func() { cancel(); running.Wait() }()
-		status := func(name string) policy.Status {
+		status := func(name string) policy.ToolStatus {
 			synctest.Wait()
 			return c.Current().Tool(tool.ID{Server: "s", Tool: name}).Status
 		}
@@ -166,7 +166,7 @@ func TestListsWaitForTheBook(t *testing.T) {
 			t.Errorf("before the approvals are read: %s", s)
 		}
 		memory.SetError(nil)
-		<-c.Approvals.Loaded()
+		<-c.Approvals.LoadedChan()
 		if s := status("a"); s != policy.Callable {
 			t.Errorf("after: %s", s)
 		}
@@ -213,10 +213,10 @@ func TestATrustThatChanges(t *testing.T) {
 	c.list("s", named(t, "s", "a"))
 	for _, step := range []struct {
 		trust config.Trust
-		want  policy.Status
+		want  policy.ToolStatus
 	}{{config.TrustManual, policy.PendingApproval}, {config.TrustScan, policy.Callable}, {config.TrustManual, policy.Callable}} {
 		server.Trust = step.trust
-		commit, err := c.Prepare(&config.Config{Servers: []config.Server{server}})
+		commit, err := c.PrepareConfig(&config.Config{Servers: []config.Server{server}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -245,7 +245,7 @@ func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
 	}
 	for _, s := range []struct {
 		server config.Server
-		a, b   policy.Status
+		a, b   policy.ToolStatus
 	}{{enabled("s"), policy.Callable, policy.DisabledByUser}, {config.Server{Name: "s"}, policy.ServerDisabled, policy.ServerDisabled}} {
 		again := New(Options{Servers: []config.Server{s.server}, Store: keeper, Approvals: memory.NewBook(), Logger: quiet()})
 		again.loadSavedTools(t.Context())
@@ -271,7 +271,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 		memory := new(approvaltest.MemoryStore)
 		book := memory.NewBook()
 		if is(3) {
-			if err := book.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{newToolEntry(d, scan.NewCrossRefIndex()).approvalCandidate(policy.InferOff)}, nil); err != nil {
+			if err := book.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{newAnalyzedTool(d, scan.NewCrossRefIndex()).approvalCandidate(policy.InferOff)}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -292,7 +292,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 		want := policy.Callable
 		for _, row := range []struct {
 			applies bool
-			status  policy.Status
+			status  policy.ToolStatus
 		}{ // the last that applies wins: the table from its end
 			{!is(3), policy.PendingApproval},
 			{is(4), policy.DisabledByUser},
@@ -305,7 +305,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 				want = row.status
 			}
 		}
-		if got := policy.StatusOf(newStatusFacts(server, book.View("s"), newToolEntry(d, scan.NewCrossRefIndex()))); got != want {
+		if got := policy.StatusOf(newStatusFacts(server, book.ServerView("s"), newAnalyzedTool(d, scan.NewCrossRefIndex()))); got != want {
 			t.Errorf("%07b: %s, want %s", bits, got, want)
 		}
 	}

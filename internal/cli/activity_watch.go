@@ -197,7 +197,7 @@ func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) er
 	w.alreadyShown = map[string]bool{}
 	for i := range slices.Backward(all) {
 		w.alreadyShown[all[i].ID] = true
-		data, err := wirejson.Marshal(&all[i])
+		data, err := wirejson.MarshalWithoutHTMLEscape(&all[i])
 		if err == nil {
 			err = w.showAndCheckLimit(&all[i], string(data))
 		}

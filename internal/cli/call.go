@@ -28,7 +28,7 @@ type callFlags struct {
 	timeout                  time.Duration
 }
 
-func newCallCommand(r *invocation, v policy.CallTool) commandSpec {
+func newCallCommand(r *invocation, v policy.CallToolVariant) commandSpec {
 	var f callFlags
 	return commandSpec{
 		flags: map[string]any{
@@ -51,7 +51,7 @@ func newCallCommand(r *invocation, v policy.CallTool) commandSpec {
 }
 
 // newCallInput builds the call from flags and arguments.
-func newCallInput(r *invocation, v policy.CallTool, f callFlags, args []string) (api.CallInput, error) {
+func newCallInput(r *invocation, v policy.CallToolVariant, f callFlags, args []string) (api.CallInput, error) {
 	in := api.CallInput{Variant: v.String(), Select: f.selection, Intent: api.CallIntent{
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
 	}}
@@ -76,12 +76,12 @@ func newCallInput(r *invocation, v policy.CallTool, f callFlags, args []string) 
 // withShellHint replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
 func withShellHint(err error, name string) error {
 	p := *problem.From(err)
-	p.Message = policy.TextForUser(p.Message)
+	p.Message = policy.WithoutModelAdvice(p.Message)
 	switch p.Code {
 	case problem.ServerMismatch, problem.ArgumentMismatch:
 		raw, _ := p.Detail("call_with").(json.RawMessage)
 		said, _ := wirejson.String(raw)
-		variant, known := policy.ParseCallTool(said)
+		variant, known := policy.ParseCallToolName(said)
 		if !known {
 			variant = policy.CallToolDestructive // this variant always passes
 		}

@@ -25,7 +25,7 @@ func TestCallArguments(t *testing.T) {
 	w.stdin = ` {"from":"stdin","n":9007199254740993} `
 	for _, c := range []struct {
 		args    []string
-		variant policy.CallTool
+		variant policy.CallToolVariant
 		want    string
 	}{
 		{[]string{"tool-read", "a:b"}, policy.CallToolRead, ""},

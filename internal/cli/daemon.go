@@ -72,7 +72,7 @@ func convertedOperationRunFunc[In, Out, Shown any](r *invocation, op *api.Op[In,
 // callDaemonOrOffline runs an operation in the daemon or, without one, in this process on the configuration file with the same checks.
 func callDaemonOrOffline[In, Out any](r *invocation, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.OfflineAdmin, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
-	if !api.IsDaemonAbsent(err) {
+	if !api.IsDaemonAbsentError(err) {
 		return out, err
 	}
 	path, err := r.resolveConfigPath()

@@ -84,9 +84,9 @@ func (r *invocation) newDoctorOptions() (doctor.GatherOptions, error) {
 }
 
 // parseServerEntries parses the servers' entries in the text of the configuration file.
-func parseServerEntries(text []byte) (all []doctor.ServerEntry) {
-	for _, e := range ops.ReadEntryReferences(text) {
-		one := doctor.ServerEntry{Server: e.Server, Variables: e.Variables}
+func parseServerEntries(text []byte) (all []doctor.ServerVariablesAndSecrets) {
+	for _, e := range ops.FindEntryVariablesAndSecrets(text) {
+		one := doctor.ServerVariablesAndSecrets{Server: e.Server, Variables: e.Variables}
 		for _, c := range e.Clear {
 			one.Clear = append(one.Clear, doctor.ClearTextSecret{Place: c.Place, Secret: c.Name})
 		}
@@ -124,7 +124,7 @@ func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts,
 	defer c.Close()
 	d := &doctor.DaemonFacts{}
 	if d.Status, err = api.GetStatus.Call(ctx, c, ops.Nothing{}); err != nil {
-		if api.IsDaemonAbsent(err) {
+		if api.IsDaemonAbsentError(err) {
 			return nil, doctor.ErrAbsent
 		}
 		return nil, err

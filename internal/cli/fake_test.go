@@ -57,7 +57,7 @@ func parseRFC3339(s string) time.Time {
 // recordedCall is a call that the fake got.
 type recordedCall struct {
 	api.CallInput
-	variant  policy.CallTool
+	variant  policy.CallToolVariant
 	declared policy.DeclaredIntent
 	timeout  time.Duration
 	caller   ops.Caller

@@ -232,7 +232,7 @@ func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err e
 		ConfigText: live.ReadFile, CheckNotSelf: live.CheckNotSelfReference, ReadSecret: kept.Store.Get,
 		ServerNames: func(ctx context.Context) (names []string, err error) {
 			all, err := api.ListServers.Call(ctx, c, ops.Nothing{})
-			if api.IsDaemonAbsent(err) {
+			if api.IsDaemonAbsentError(err) {
 				for _, s := range live.Current().Servers {
 					names = append(names, s.Name)
 				}
@@ -255,8 +255,8 @@ func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err e
 		},
 		AddServers: func(ctx context.Context, all []ops.AddServerRequest) ([]ops.ServerView, []error, error) {
 			added, err := api.AddServers.Call(ctx, c, ops.AddServersRequest{Servers: all})
-			if api.IsDaemonAbsent(err) {
-				return ops.AddOneByOne(ops.NewOfflineAdmin(live).AddServer)(ctx, all)
+			if api.IsDaemonAbsentError(err) {
+				return ops.AddServersOneByOneFunc(ops.NewOfflineAdmin(live).AddServer)(ctx, all)
 			}
 			views, refused := added.ViewsAndErrors()
 			return views, refused, err
@@ -455,7 +455,7 @@ func undoImport(r *invocation, client string) error {
 	if err != nil {
 		return err
 	}
-	all, err := ops.NewImporter(env, func() (*clients.Journal, error) { return openClientJournal(r) }).UndoLastImport(client)
+	all, err := ops.NewImporter(env, func() (*clients.Journal, error) { return openClientJournal(r) }).RestoreClientFiles(client)
 	if len(all) == 0 && err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (r *invocation) printOutput(v any, show func(p *printer)) error {
 
 // encodeIndentedJSON returns v as indented JSON. Numbers and strings of raw parts stay as they are.
 func encodeIndentedJSON(v any) ([]byte, error) {
-	compact, err := wirejson.Marshal(v)
+	compact, err := wirejson.MarshalWithoutHTMLEscape(v)
 	if err != nil {
 		return nil, fmt.Errorf("encode the output: %w", err)
 	}

@@ -20,7 +20,7 @@ func (f *fakeOperations) pendingAndLeaseOperations() []api.Operation {
 	two := one
 	two.ID, two.Name, two.Tool, two.Lane, two.Truncated, two.Arguments = "k8", "github:create_issue", "create_issue", "write", true, json.RawMessage(`"{\"body\":\"long"`)
 	lease := ops.LeaseView{ID: "l1abcdefghijklmn", Server: "github", Lane: "write", Tools: "create_*", Client: "cursor", Calls: 20, CallsLeft: 7, GivenAt: parseRFC3339("2026-01-15T10:20:00Z"), Until: parseRFC3339("2026-01-15T10:35:00Z"), GivenBy: "admin", GivenVia: "cli"}
-	given := func(q ops.PendingCall, state ask.State, why string) ops.PendingCall {
+	given := func(q ops.PendingCall, state ask.QuestionState, why string) ops.PendingCall {
 		when := parseRFC3339("2026-01-15T10:30:00Z")
 		q.State, q.AnsweredAt, q.AnsweredBy, q.Answered, q.Denial = state, &when, "admin", "cli", why
 		return q

@@ -50,7 +50,7 @@ func newPresenceSetCommand(r *invocation) commandSpec {
 		default:
 			return newUsageError("What proves that a person decides is a passphrase, a passkey or none.", "For example: mcpproxy presence set passphrase")
 		}
-		text, err := next.Text()
+		text, err := next.StoredJSON()
 		if err != nil {
 			return err
 		}

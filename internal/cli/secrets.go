@@ -68,7 +68,7 @@ func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 // callDaemonOrLocalSecrets runs an operation on secrets in the daemon or, without one, in this process.
 func callDaemonOrLocalSecrets[In, Out any](r *invocation, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.SecretManager) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
-	if !api.IsDaemonAbsent(err) {
+	if !api.IsDaemonAbsentError(err) {
 		return out, err
 	}
 	s, err := r.openLocalSecrets()

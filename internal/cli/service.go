@@ -69,7 +69,7 @@ func (r *invocation) newServiceProgram() (autostart.Program, error) {
 	path, _ := r.lookupEnv("PATH")
 	runtimeDir, _ := r.lookupEnv("XDG_RUNTIME_DIR")
 	p := autostart.Program{Path: self, Args: append([]string{"serve"}, flags...), Log: filepath.Join(dir, "service.log")}
-	if found := autostart.SearchPath(path, os.TempDir(), runtimeDir); found != "" {
+	if found := autostart.ServiceSearchPath(path, os.TempDir(), runtimeDir); found != "" {
 		p.Env = []string{"PATH=" + found}
 	}
 	if runtime.GOOS != "linux" { // systemd's own is the home directory

@@ -130,7 +130,7 @@ func distinctTrialReasons(groups []ops.TrialGroup) (all []string) {
 		if g.Would == ops.Allowed {
 			text = "No more: " + text
 		}
-		if text = policy.TextForUser(text); !slices.Contains(all, text) && len(all) < most {
+		if text = policy.WithoutModelAdvice(text); !slices.Contains(all, text) && len(all) < most {
 			all = append(all, text)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 func newStatusCommand(r *invocation) commandSpec {
 	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
-		if api.IsDaemonAbsent(err) {
+		if api.IsDaemonAbsentError(err) {
 			if down := r.printOfflineStatus(ctx); down != nil {
 				return down
 			}

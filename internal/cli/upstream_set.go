@@ -109,7 +109,7 @@ func (m *memberChangeFlags) toJSON() (json.RawMessage, error) {
 		}
 		all[name] = nil
 	}
-	return wirejson.Marshal(all)
+	return wirejson.MarshalWithoutHTMLEscape(all)
 }
 
 // encodeSettingValue returns the JSON value of a configuration key; nil removes the key.
@@ -133,7 +133,7 @@ func encodeSettingValue(key string, values []string, unset bool) (json.RawMessag
 	case len(values) > 1:
 		return nil, newUsageError("Unexpected argument '"+toPrintable(values[1])+"'.", "The key "+key+" has one value.")
 	case slices.Contains([]string{"trust", "infer_hints", "call_timeout", "url", "working_dir"}, key):
-		return wirejson.Marshal(values[0])
+		return wirejson.MarshalWithoutHTMLEscape(values[0])
 	}
 	if !json.Valid([]byte(values[0])) {
 		return nil, newUsageError("Invalid value for "+key+": it must be JSON.", `Give one object, in single quotes for the shell: '{"list_*": {"readOnlyHint": true}}'.`)

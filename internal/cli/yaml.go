@@ -143,6 +143,6 @@ func quoteIfNeeded(s string) string {
 	if needsNoQuotes(s) {
 		return s
 	}
-	quoted, _ := wirejson.Marshal(s) // a string can always be encoded
+	quoted, _ := wirejson.MarshalWithoutHTMLEscape(s) // a string can always be encoded
 	return string(escapeHiddenInJSON(quoted))
 }

@@ -16,8 +16,8 @@ import (
 // ClientDoc is a client's file that was read.
 type ClientDoc struct {
 	File
-	Text []byte
-	Tree Tree
+	Text  []byte
+	Value ParsedValue
 	// Broken is why it cannot be parsed, "" if it can.
 	Broken string
 }
@@ -31,7 +31,7 @@ func (f File) Read() (d ClientDoc, ok bool) {
 	}
 	if err == nil {
 		d.Text = text
-		d.Tree, err = ParseTree(text, f.Format)
+		d.Value, err = ParseText(text, f.Format)
 	}
 	if err != nil {
 		d.Broken = readErrorText(err)
@@ -42,19 +42,19 @@ func (f File) Read() (d ClientDoc, ok bool) {
 // Parse parses a text as this file. The error is a *problem.Problem INVALID_CONFIG that
 // names the file.
 func (f File) Parse(text []byte) (ClientDoc, error) {
-	tree, err := ParseTree(text, f.Format)
+	tree, err := ParseText(text, f.Format)
 	if err != nil {
 		p := problem.From(err)
 		return ClientDoc{}, problem.New(p.Code, f.Path+": "+p.Message, p.Hint)
 	}
-	return ClientDoc{File: f, Text: text, Tree: tree}, nil
+	return ClientDoc{File: f, Text: text, Value: tree}, nil
 }
 
 // ServersPath returns the path of the servers object: in opencode 2 it is one level below
 // the file's key.
 func (d ClientDoc) ServersPath() []string {
 	if len(d.Key) == 1 && d.Key[0] == "mcp" {
-		if inner := d.Tree.Get("mcp", "servers"); inner.IsObject() && !isServerTree(inner) {
+		if inner := d.Value.Get("mcp", "servers"); inner.IsObject() && !isServerValue(inner) {
 			return []string{"mcp", "servers"}
 		}
 	}
@@ -62,9 +62,11 @@ func (d ClientDoc) ServersPath() []string {
 }
 
 // ServerEntry returns a server's entry.
-func (d ClientDoc) ServerEntry(server string) Tree { return d.Tree.Get(d.ServersPath()...).Get(server) }
+func (d ClientDoc) ServerEntry(server string) ParsedValue {
+	return d.Value.Get(d.ServersPath()...).Get(server)
+}
 
-func isServerTree(entry Tree) bool {
+func isServerValue(entry ParsedValue) bool {
 	for _, key := range []string{"command", "cmd", "url", "type"} {
 		if entry.Get(key).Exists() && !entry.Get(key).IsObject() {
 			return true
@@ -77,7 +79,7 @@ func isServerTree(entry Tree) bool {
 type Registration struct {
 	Server string    // name of the entry
 	Doc    ClientDoc // the file
-	Entry  Tree
+	Entry  ParsedValue
 }
 
 // FindRegistration finds MCPProxy in files, lowest precedence first: in the highest one
@@ -89,7 +91,7 @@ func FindRegistration(docs []ClientDoc, address func(url string) bool) (Registra
 		if entry := d.ServerEntry(DefaultServerName); entry.IsObject() {
 			return Registration{DefaultServerName, d, entry}, true
 		}
-		for name, entry := range d.Tree.Get(d.ServersPath()...).Members() {
+		for name, entry := range d.Value.Get(d.ServersPath()...).Members() {
 			if other == nil && PointsToMCPProxy(entry, address) {
 				other = &Registration{name, d, entry}
 			}
@@ -102,7 +104,7 @@ func FindRegistration(docs []ClientDoc, address func(url string) bool) (Registra
 }
 
 // PointsToMCPProxy reports whether an entry starts MCPProxy or has one of its URLs.
-func PointsToMCPProxy(entry Tree, address func(url string) bool) bool {
+func PointsToMCPProxy(entry ParsedValue, address func(url string) bool) bool {
 	command, _ := EntryCommand(entry)
 	base := command[strings.LastIndexAny(command, `/\`)+1:]
 	if strings.TrimSuffix(strings.ToLower(base), ".exe") == DefaultServerName {
@@ -113,7 +115,7 @@ func PointsToMCPProxy(entry Tree, address func(url string) bool) bool {
 }
 
 // EntryURL returns the URL of an entry, or "".
-func EntryURL(entry Tree) string {
+func EntryURL(entry ParsedValue) string {
 	for _, key := range []string{"url", "serverUrl", "httpUrl", "uri"} {
 		if text := entry.Get(key).Text(); text != "" {
 			return text
@@ -123,7 +125,7 @@ func EntryURL(entry Tree) string {
 }
 
 // EntryCommand returns the command of an entry, and its arguments.
-func EntryCommand(entry Tree) (command string, args []string) {
+func EntryCommand(entry ParsedValue) (command string, args []string) {
 	for _, key := range []string{"command", "cmd"} {
 		for _, text := range entry.Get(key).StringItems() {
 			args = append(args, text.Text())
@@ -139,7 +141,7 @@ func EntryCommand(entry Tree) (command string, args []string) {
 }
 
 // DescribeEntry returns an entry's URL or command in one line, with secrets masked.
-func DescribeEntry(entry Tree) string {
+func DescribeEntry(entry ParsedValue) string {
 	if url := EntryURL(entry); url != "" {
 		return redact.URL(url)
 	}

@@ -18,7 +18,7 @@ type Connection struct {
 }
 
 // ParseConnection parses an entry that points to MCPProxy.
-func ParseConnection(entry Tree) Connection {
+func ParseConnection(entry ParsedValue) Connection {
 	u := Connection{Path: "/mcp", Token: findToken(entry)}
 	if address, err := url.Parse(EntryURL(entry)); err == nil && address.Host != "" {
 		u.HTTP, u.Path = true, strings.TrimRight(address.Path, "/")
@@ -42,7 +42,7 @@ func ParseConnection(entry Tree) Connection {
 }
 
 // findToken returns the first agent token in a tree.
-func findToken(t Tree) string {
+func findToken(t ParsedValue) string {
 	if token := auth.FindTokenText(t.Text()); token != "" {
 		return token
 	}

@@ -69,7 +69,7 @@ func (o entryObject) mergeInto(d ClientDoc, path, stale []string) (text []byte, 
 		}
 	}
 	for _, m := range o {
-		value, err := wirejson.Marshal(m.value)
+		value, err := wirejson.MarshalWithoutHTMLEscape(m.value)
 		if err != nil {
 			return nil, err
 		}

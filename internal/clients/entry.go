@@ -33,7 +33,7 @@ type entryObject []entryMember
 func (o entryObject) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, m := range o {
-		value, err := wirejson.Marshal(m.value)
+		value, err := wirejson.MarshalWithoutHTMLEscape(m.value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.name, err)
 		}

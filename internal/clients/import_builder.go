@@ -93,7 +93,7 @@ func (b *entryBuilder) readMember(m nodeMember) {
 		return
 	}
 	key, inverse := config.CanonicalServerKey(m.name)
-	advice, foreign := config.ForeignServerKeyAdvice(m.name, jsonKind(m.value))
+	advice, foreign := config.OtherClientServerKeyAdvice(m.name, jsonKind(m.value))
 	switch {
 	case foreign:
 		b.addNote(m, quoteClipped(m.name)+" has no effect here, and is left out", advice)

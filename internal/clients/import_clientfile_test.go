@@ -42,7 +42,7 @@ func parseServers(text []byte) (*ImportedServers, error) {
 
 // readTarget makes a tree of the text, in the format that it looks like.
 func read(text []byte) (*node, error) {
-	if wrong := textedit.CheckText(text); wrong != nil {
+	if wrong := textedit.CheckSizeAndEncoding(text); wrong != nil {
 		line, column := textedit.LineAndColumn(text, wrong.Offset)
 		return nil, &syntaxError{position{line, column}, wrong.Message, wrong.Hint}
 	}

@@ -13,7 +13,7 @@ type UsedServerNames map[string]string
 
 // AddName marks a name as used.
 func (n UsedServerNames) AddName(name string) {
-	for _, look := range config.ConfusableNames(name) {
+	for _, look := range config.ConfusableSkeletons(name) {
 		n[look] = name
 	}
 }
@@ -30,7 +30,7 @@ func (n UsedServerNames) UniqueName(called string) string {
 }
 
 func (n UsedServerNames) isTaken(name string) bool {
-	for _, look := range config.ConfusableNames(name) {
+	for _, look := range config.ConfusableSkeletons(name) {
 		if n[look] != "" {
 			return true
 		}

@@ -29,7 +29,7 @@ func (PastedFormat) Words() []string { return []string{"json", "toml", "yaml", "
 // others. The error is as of Parse; the format is returned with it.
 func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 	given = bytes.TrimPrefix(given, []byte(textedit.ByteOrderMark))
-	if wrong := textedit.CheckText(given); wrong != nil {
+	if wrong := textedit.CheckSizeAndEncoding(given); wrong != nil {
 		line, column := textedit.LineAndColumn(given, wrong.Offset)
 		return nil, "", toParseProblem(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
 	}

@@ -36,7 +36,7 @@ type ConfigEntry struct {
 }
 
 // JSON returns the entry as written into the configuration file.
-func (e ConfigEntry) JSON() (json.RawMessage, error) { return wirejson.Marshal(e) }
+func (e ConfigEntry) JSON() (json.RawMessage, error) { return wirejson.MarshalWithoutHTMLEscape(e) }
 
 // Note is a difference between the entry and the client's file. Line and Column count
 // from 1. Key is the client's key, "" for the server as a whole. No note repeats a value

@@ -7,58 +7,58 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// Tree is a value in a text of any format, with its line. The zero Tree is a missing
+// Value is a value in a text of any format, with its line. The zero Tree is a missing
 // value.
-type Tree struct {
+type ParsedValue struct {
 	n    *node
 	line int
 }
 
-// ParseTree parses a whole text. An empty one is the zero Tree; the error is a
+// ParseText parses a whole text. An empty one is the zero Tree; the error is a
 // *problem.Problem INVALID_CONFIG with line and column, and repeats no string of the
 // text.
-func ParseTree(text []byte, f textedit.Format) (Tree, error) {
+func ParseText(text []byte, f textedit.Format) (ParsedValue, error) {
 	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
 	if len(bytes.TrimSpace(text)) == 0 {
-		return Tree{}, nil
+		return ParsedValue{}, nil
 	}
-	if wrong := textedit.CheckText(text); wrong != nil {
+	if wrong := textedit.CheckSizeAndEncoding(text); wrong != nil {
 		line, column := textedit.LineAndColumn(text, wrong.Offset)
-		return Tree{}, toParseProblem(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
+		return ParsedValue{}, toParseProblem(&syntaxError{position{line, column}, wrong.Message, wrong.Hint})
 	}
 	n, err := map[textedit.Format]func([]byte) (*node, error){textedit.JSON: parseJSON, textedit.TOML: parseTOML, textedit.YAML: parseYAML}[f](text)
 	if err != nil {
-		return Tree{}, toParseProblem(err)
+		return ParsedValue{}, toParseProblem(err)
 	}
-	return Tree{n, n.at.line}, nil
+	return ParsedValue{n, n.at.line}, nil
 }
 
 // Exists reports whether there is a value, including null.
-func (t Tree) Exists() bool { return t.n != nil }
+func (t ParsedValue) Exists() bool { return t.n != nil }
 
 // Line returns the line of the value, or of its key, from 1; 0 if it is missing.
-func (t Tree) Line() int { return t.line }
+func (t ParsedValue) Line() int { return t.line }
 
 // Get returns the value at a path of keys.
-func (t Tree) Get(keys ...string) Tree {
+func (t ParsedValue) Get(keys ...string) ParsedValue {
 	for _, key := range keys {
 		t = t.memberByName(key)
 	}
 	return t
 }
 
-func (t Tree) memberByName(key string) Tree {
+func (t ParsedValue) memberByName(key string) ParsedValue {
 	for name, value := range t.Members() {
 		if name == key {
 			return value
 		}
 	}
-	return Tree{}
+	return ParsedValue{}
 }
 
 // ReadServers reads the value as the servers of a known client; project is the project they
 // are for, "" for all. A missing value has none. The error is as of Parse.
-func (t Tree) ReadServers(client, project string) (*ImportedServers, error) {
+func (t ParsedValue) ReadServers(client, project string) (*ImportedServers, error) {
 	r := importReader{file: &ImportedServers{Client: client}, taken: UsedServerNames{}}
 	if !t.IsObject() && !t.IsList() {
 		return r.file, nil
@@ -70,13 +70,13 @@ func (t Tree) ReadServers(client, project string) (*ImportedServers, error) {
 }
 
 // Members iterates over an object's members in order.
-func (t Tree) Members() iter.Seq2[string, Tree] {
-	return func(yield func(string, Tree) bool) {
+func (t ParsedValue) Members() iter.Seq2[string, ParsedValue] {
+	return func(yield func(string, ParsedValue) bool) {
 		if !t.n.isKind(objectNode) {
 			return
 		}
 		for _, m := range t.n.members {
-			if !yield(m.name, Tree{m.value, m.at.line}) {
+			if !yield(m.name, ParsedValue{m.value, m.at.line}) {
 				return
 			}
 		}
@@ -84,23 +84,23 @@ func (t Tree) Members() iter.Seq2[string, Tree] {
 }
 
 // Items returns the elements of a list.
-func (t Tree) Items() []Tree {
+func (t ParsedValue) Items() []ParsedValue {
 	if !t.n.isKind(listNode) {
 		return nil
 	}
-	items := make([]Tree, len(t.n.items))
+	items := make([]ParsedValue, len(t.n.items))
 	for i, n := range t.n.items {
-		items[i] = Tree{n, n.at.line}
+		items[i] = ParsedValue{n, n.at.line}
 	}
 	return items
 }
 
 // IsList and IsObject report the kind of the value.
-func (t Tree) IsList() bool   { return t.n.isKind(listNode) }
-func (t Tree) IsObject() bool { return t.n.isKind(objectNode) }
+func (t ParsedValue) IsList() bool   { return t.n.isKind(listNode) }
+func (t ParsedValue) IsObject() bool { return t.n.isKind(objectNode) }
 
 // Text returns a string; other values give "".
-func (t Tree) Text() string {
+func (t ParsedValue) Text() string {
 	if !t.n.isKind(stringNode) {
 		return ""
 	}
@@ -108,7 +108,7 @@ func (t Tree) Text() string {
 }
 
 // Number returns a number as written; other values give "".
-func (t Tree) Number() string {
+func (t ParsedValue) Number() string {
 	if !t.n.isKind(numberNode) {
 		return ""
 	}
@@ -116,7 +116,7 @@ func (t Tree) Number() string {
 }
 
 // Bool returns a boolean, and whether the value is one.
-func (t Tree) Bool() (value, ok bool) {
+func (t ParsedValue) Bool() (value, ok bool) {
 	if !t.n.isKind(boolNode) {
 		return false, false
 	}
@@ -124,11 +124,11 @@ func (t Tree) Bool() (value, ok bool) {
 }
 
 // StringItems returns the strings of a list, or a single string.
-func (t Tree) StringItems() []Tree {
+func (t ParsedValue) StringItems() []ParsedValue {
 	if t.n.isKind(stringNode) {
-		return []Tree{t}
+		return []ParsedValue{t}
 	}
-	var texts []Tree
+	var texts []ParsedValue
 	for _, item := range t.Items() {
 		if item.n.isKind(stringNode) {
 			texts = append(texts, item)

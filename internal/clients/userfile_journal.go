@@ -215,7 +215,7 @@ func (c Change) restorePrevious(back RestoreFunc, always bool) (partly bool, err
 		if err != nil {
 			return false, err
 		}
-		if c.Created && always && IsBlank(text) {
+		if c.Created && always && IsEmptyDocument(text) {
 			return false, os.Remove(f.Target)
 		}
 		return true, replaceFile(f, text)
@@ -227,8 +227,8 @@ func (c Change) restorePrevious(back RestoreFunc, always bool) (partly bool, err
 	return false, newRefusedError(c.Path, "was changed since, so that undoing would lose that", hint)
 }
 
-// IsBlank reports whether a text is empty or an empty object.
-func IsBlank(text []byte) bool {
+// IsEmptyDocument reports whether a text is empty or an empty object.
+func IsEmptyDocument(text []byte) bool {
 	said := strings.Join(strings.Fields(string(text)), "")
 	return said == "" || said == "{}"
 }

@@ -10,15 +10,15 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// grantRule says which changes of a key grant more access, or record less: with presence,
+// accessIncreaseRule says which changes of a key grant more access, or record less: with presence,
 // those need a user. For a key without a rule, every change does.
-type grantRule struct {
+type accessIncreaseRule struct {
 	when       string // in words, for the reference; "" is never
 	grantsMore func(was, is any) bool
 }
 
-// grantsAccess reports whether the change of a value grants more access.
-func (w grantRule) grantsAccess(was, is any) bool {
+// changeIncreasesAccess reports whether the change of a value grants more access.
+func (w accessIncreaseRule) changeIncreasesAccess(was, is any) bool {
 	if w.grantsMore == nil {
 		return !reflect.DeepEqual(was, is)
 	}
@@ -27,45 +27,45 @@ func (w grantRule) grantsAccess(was, is any) bool {
 
 // The rules. Quantity, rate and duration limits grant nothing.
 var (
-	always = grantRule{when: "changed"}
-	never  = grantRule{"", func(_, _ any) bool { return false }}
-	on     = grantRule{"turned on", func(was, is any) bool { return was != true && is == true }}
-	off    = grantRule{"turned off", func(was, is any) bool { return was == true && is != true }}
-	less   = grantRule{"lowered", func(was, is any) bool { return reflect.ValueOf(is).Int() < reflect.ValueOf(was).Int() }}
+	always = accessIncreaseRule{when: "changed"}
+	never  = accessIncreaseRule{"", func(_, _ any) bool { return false }}
+	on     = accessIncreaseRule{"turned on", func(was, is any) bool { return was != true && is == true }}
+	off    = accessIncreaseRule{"turned off", func(was, is any) bool { return was == true && is != true }}
+	less   = accessIncreaseRule{"lowered", func(was, is any) bool { return reflect.ValueOf(is).Int() < reflect.ValueOf(was).Int() }}
 	// adds is for a list whose elements each allow something, drops for one whose
 	// elements each deny something.
-	adds  = grantRule{"more is listed", func(was, is any) bool { return !isCovered(toStringList(was), toStringList(is)) }}
-	drops = grantRule{"less is listed", func(was, is any) bool { return !isCovered(toStringList(is), toStringList(was)) }}
+	adds  = accessIncreaseRule{"more is listed", func(was, is any) bool { return !arePatternsCovered(toStringList(was), toStringList(is)) }}
+	drops = accessIncreaseRule{"less is listed", func(was, is any) bool { return !arePatternsCovered(toStringList(is), toStringList(was)) }}
 	// admits is adds, where an empty list allows everything.
-	admits = grantRule{"lets more through", func(was, is any) bool {
+	admits = accessIncreaseRule{"lets more through", func(was, is any) bool {
 		before, after := toStringList(was), toStringList(is)
-		return len(before) > 0 && (len(after) == 0 || !isCovered(before, after))
+		return len(before) > 0 && (len(after) == 0 || !arePatternsCovered(before, after))
 	}}
-	exposed = grantRule{"others can reach it", func(was, is any) bool { return was != is && !isLoopbackAddress(toString(is)) }}
-	sent    = grantRule{"set", func(was, is any) bool { return was != is && toString(is) != "" }}
+	exposed = accessIncreaseRule{"others can reach it", func(was, is any) bool { return was != is && !isLoopbackAddress(toString(is)) }}
+	sent    = accessIncreaseRule{"set", func(was, is any) bool { return was != is && toString(is) != "" }}
 	// inside is for an object with keys of its own, which have rules; a new entry grants
 	// more.
-	inside = grantRule{when: "by its keys"}
+	inside = accessIncreaseRule{when: "by its keys"}
 
-	asked      = newOrderedGrantRule(string(policy.AskOn), string(policy.AskOff))
-	askedTools = grantRule{"towards `off`", mayAskLess}
-	inferred   = newOrderedGrantRule(string(policy.InferEnforce), string(policy.InferAdvise), string(policy.InferOff))
-	validated  = newOrderedGrantRule(string(ValidateReject), string(ValidateWarn), string(ValidateOff))
+	asked      = newStrictToLooseRule(string(policy.AskOn), string(policy.AskOff))
+	askedTools = accessIncreaseRule{"towards `off`", changeMayAskUserLess}
+	inferred   = newStrictToLooseRule(string(policy.InferEnforce), string(policy.InferAdvise), string(policy.InferOff))
+	validated  = newStrictToLooseRule(string(ValidateReject), string(ValidateWarn), string(ValidateOff))
 	// judged is for judge_arguments: advise may loosen hints, off asks and warns of
 	// nothing.
-	judged = grantRule{"unless from `advise` to `enforce`", func(was, is any) bool {
+	judged = accessIncreaseRule{"unless from `advise` to `enforce`", func(was, is any) bool {
 		return was != is && (was != policy.ArgumentsAdvise || is != policy.ArgumentsEnforce)
 	}}
 	// proved is for presence.
-	proved = grantRule{"unless from `none`", func(was, is any) bool { return was != is && was != PresenceNone }}
+	proved = accessIncreaseRule{"unless from `none`", func(was, is any) bool { return was != is && was != PresenceNone }}
 )
 
 // newStrictToLooseRule returns the rule of a key whose values are ordered from strict to loose: a change to a looser
 // one grants more. An unset value depends on other keys: it is neither stricter nor looser than a value between the
 // ends.
-func newOrderedGrantRule(words ...string) grantRule {
+func newStrictToLooseRule(words ...string) accessIncreaseRule {
 	strictest, widest := words[0], words[len(words)-1]
-	return grantRule{"towards `" + widest + "`", func(was, is any) bool {
+	return accessIncreaseRule{"towards `" + widest + "`", func(was, is any) bool {
 		before, after := toString(was), toString(is)
 		switch {
 		case before == after, after == strictest, before == widest:
@@ -79,24 +79,24 @@ func newOrderedGrantRule(words ...string) grantRule {
 
 // newHintLooseningRule returns the rule of a hint: a change in the direction of most, its value for the most harmless
 // tools, grants more.
-func newHintGrantRule(most tool.TriBool) grantRule {
-	return grantRule{fmt.Sprintf("towards `%t`", most == tool.True), func(was, is any) bool {
+func newHintLooseningRule(most tool.TriBool) accessIncreaseRule {
+	return accessIncreaseRule{fmt.Sprintf("towards `%t`", most == tool.True), func(was, is any) bool {
 		return was != is && was != most && is != tool.ToTriBool(most == tool.False)
 	}}
 }
 
 // changeMayAskUserLess reports whether a change of ask modes, by name or pattern, may lead to fewer questions to the
 // user. An absent name is unset.
-func mayAskLess(was, is any) bool {
+func changeMayAskUserLess(was, is any) bool {
 	before, _ := was.(map[string]string)
 	after, _ := is.(map[string]string)
 	for pattern, mode := range before {
-		if asked.grantsAccess(mode, after[pattern]) {
+		if asked.changeIncreasesAccess(mode, after[pattern]) {
 			return true
 		}
 	}
 	for pattern, mode := range after {
-		if asked.grantsAccess(before[pattern], mode) {
+		if asked.changeIncreasesAccess(before[pattern], mode) {
 			return true
 		}
 	}
@@ -109,8 +109,8 @@ func toString(v any) string { return reflect.ValueOf(v).String() }
 // toStringList returns a value that is a list of strings.
 func toStringList(v any) []string { l, _ := v.([]string); return l }
 
-// isCovered reports whether the wider patterns match all that one of the patterns matches.
-func isCovered(wider, patterns []string) bool {
+// arePatternsCovered reports whether the wider patterns match all that one of the patterns matches.
+func arePatternsCovered(wider, patterns []string) bool {
 	for _, p := range patterns {
 		if !slices.ContainsFunc(wider, func(w string) bool {
 			return w == p || w == "*" || !strings.ContainsAny(p, "*?") && policy.MatchesPattern(w, p)

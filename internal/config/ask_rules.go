@@ -27,14 +27,14 @@ func (c *Config) AskRuleFor(id tool.ID, within policy.Scope, lane policy.Operati
 
 // MayAskUser reports whether any rule may ask a user about a call to a server.
 func (c *Config) MayAskUser(server string, within policy.Scope) bool {
-	if c.Ask.RequiresAny() {
+	if c.Ask.RequiresAnyApproval() {
 		return true
 	}
-	if s := c.Server(server); s != nil && s.Ask.RequiresAny() {
+	if s := c.Server(server); s != nil && s.Ask.RequiresAnyApproval() {
 		return true
 	}
 	for i := range c.Profiles {
-		if p := &c.Profiles[i]; p.Ask.RequiresAny() && within.HasProfile(p.Name) {
+		if p := &c.Profiles[i]; p.Ask.RequiresAnyApproval() && within.HasProfile(p.Name) {
 			return true
 		}
 	}

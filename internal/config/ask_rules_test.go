@@ -46,10 +46,10 @@ func TestAsks(t *testing.T) {
 	if w := mustParse(t, `{"ask": {"tools": {"paymnts:*": "ask"}}, "mcpServers": {"payments": {"command": "x"}}}`).warnings; len(w) != 1 || !strings.Contains(w[0], `"paymnts:*"`) {
 		t.Errorf("a pattern without a server: %q", w)
 	}
-	if one, other := mustParse(t, `{"listen": "127.0.0.1:1"}`), mustParse(t, `{"listen": "127.0.0.1:2", "data_dir": "/x", "log": {"format": "json"}}`); one.SharedRevision() != other.SharedRevision() || one.Revision() == other.Revision() {
+	if one, other := mustParse(t, `{"listen": "127.0.0.1:1"}`), mustParse(t, `{"listen": "127.0.0.1:2", "data_dir": "/x", "log": {"format": "json"}}`); one.RevisionWithoutRestartKeys() != other.RevisionWithoutRestartKeys() || one.Revision() == other.Revision() {
 		t.Error("where an instance listens makes another basis, or no other revision")
 	}
-	if mustParse(t, `{"tools_limit": 3}`).SharedRevision() == mustParse(t, `{}`).SharedRevision() {
+	if mustParse(t, `{"tools_limit": 3}`).RevisionWithoutRestartKeys() == mustParse(t, `{}`).RevisionWithoutRestartKeys() {
 		t.Error("what decides is no part of the basis")
 	}
 	if d := mustParse(t, `{"ask": {"answer_by_client": ["cursor", "claude"]}}`); !d.ClientMayApprove("claude") || d.ClientMayApprove("codex") || d.ClientMayApprove("") || c.ClientMayApprove("claude") {

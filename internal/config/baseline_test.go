@@ -209,10 +209,10 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 	asked("hints that tighten", func() error { return f.SetHintOverride(p.permit, "a", "t", []byte(`{"destructiveHint": true}`)) }, "")
 	asked("hints that loosen", func() error { return f.SetHintOverride(p.permit, "a", "t", []byte(`{"readOnlyHint": true}`)) }, `mcpServers.a.hint_overrides = {"t":{"readOnlyHint":true,"destructiveHint":true}}`)
 	asked("keys", func() error {
-		return f.SetKeys(p.permit, ETag([]byte(contents(t, f.path))), map[string]json.RawMessage{"tools_limit": []byte("9"), "mcp_management": []byte(`"off"`)}, "x")
+		return f.SetConfigKeys(p.permit, ETag([]byte(contents(t, f.path))), map[string]json.RawMessage{"tools_limit": []byte("9"), "mcp_management": []byte(`"off"`)}, "x")
 	}, "")
 	asked("a key", func() error {
-		return f.SetKeys(p.permit, ETag([]byte(contents(t, f.path))), map[string]json.RawMessage{"mcp_management": []byte(`"read"`)}, "x")
+		return f.SetConfigKeys(p.permit, ETag([]byte(contents(t, f.path))), map[string]json.RawMessage{"mcp_management": []byte(`"read"`)}, "x")
 	}, `mcp_management = "read"`)
 	asked("a server", func() error { return f.AddServers(p.permit, NamedEdit{"b", plainServer}) }, `mcpServers.b = {"protocol":"stdio","command":"y","trust":"scan"}`)
 	if err := f.RemoveServer("b"); err != nil {

@@ -48,10 +48,10 @@ func checkListen(s string) error {
 // isLoopbackAddress reports whether only this machine reaches the address.
 func isLoopbackAddress(listen string) bool {
 	host, _, err := net.SplitHostPort(listen)
-	return err == nil && dialpolicy.IsLocalName(host)
+	return err == nil && dialpolicy.IsLoopbackHost(host)
 }
 
-func checkDir(s string) error {
+func checkAbsoluteDir(s string) error {
 	if filepath.IsAbs(s) || s == "~" || strings.HasPrefix(s, "~/") {
 		return nil
 	}
@@ -119,7 +119,7 @@ func checkTelemetryEndpoint(s string) error {
 	return nil
 }
 
-func checkMetadataURL(s string) error {
+func checkClientMetadataURL(s string) error {
 	if err := checkURL(s); err != nil {
 		return err
 	}

@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// findAccessGrants returns the changes of a configuration that grant more access or record less. A
+// findAccessIncreases returns the changes of a configuration that grant more access or record less. A
 // server or profile that only next has counts as a whole. Both are parsed.
-func findAccessGrants(was, next *Config) []Difference {
+func findAccessIncreases(was, next *Config) []Difference {
 	_, found := clampAccessExcept(was, next, nil)
 	return found
 }
@@ -46,15 +46,15 @@ func clampAccessExcept(was, next *Config, let func(key string) bool) (*Config, [
 func (w *accessClamper) clampConfig(was, next *Config) *Config {
 	out, written, shown := *next, *next.asWritten, *next.shown
 	out.asWritten, out.shown = &written, &shown
-	w.clampKeys("", keyVersions{was.keys(), was.asWritten.keys(), was.shown.keys()}, keyVersions{out.keys(), written.keys(), shown.keys()})
+	w.clampKeys("", resolvedWrittenShownKeys{was.keys(), was.asWritten.keys(), was.shown.keys()}, resolvedWrittenShownKeys{out.keys(), written.keys(), shown.keys()})
 	w.clampServers(was, &out)
 	w.clampProfiles(was, &out)
-	out.revision, out.sharedRevision = computeRevision(out.shown), computeSharedRevision(out.shown)
+	out.revision, out.sharedRevision = computeRevision(out.shown), computeRevisionWithoutRestartKeys(out.shown)
 	return &out
 }
 
-// keyVersions are the keys of one object: resolved, as written, and as shown.
-type keyVersions [3][]configKey
+// resolvedWrittenShownKeys are the keys of one object: resolved, as written, and as shown.
+type resolvedWrittenShownKeys [3][]configKey
 
 // accessClamper collects changes that grant more access.
 type accessClamper struct {
@@ -64,7 +64,7 @@ type accessClamper struct {
 }
 
 // withholdUnlessAllowed records a change as withheld and returns true, unless its key is allowed.
-func (w *accessClamper) withholdsChange(name string, from, to json.RawMessage) bool {
+func (w *accessClamper) withholdUnlessAllowed(name string, from, to json.RawMessage) bool {
 	if w.allowed != nil && w.allowed(name) {
 		return false
 	}
@@ -73,16 +73,16 @@ func (w *accessClamper) withholdsChange(name string, from, to json.RawMessage) b
 }
 
 // clampKeys restores the previous values of keys that grant more access.
-func (w *accessClamper) clampKeys(path string, was, next keyVersions) {
+func (w *accessClamper) clampKeys(path string, was, next resolvedWrittenShownKeys) {
 	for i, k := range next[0] {
-		if k.field == nil || k.kind() == servers || k.kind() == profiles || k.name == "name" || !w.keyGrantsMore(was, next, i) {
+		if k.field == nil || k.kind() == servers || k.kind() == profiles || k.name == "name" || !w.keyChangeIncreasesAccess(was, next, i) {
 			continue
 		}
 		from, to := encodeKeyValue(was[2][i]), encodeKeyValue(next[2][i])
 		if k.name == "trust" { // the resolved value if it is not set
 			from, to = encodeKeyValue(was[0][i]), encodeKeyValue(k)
 		}
-		if w.withholdsChange(keyPath(path, k), from, to) {
+		if w.withholdUnlessAllowed(keyPath(path, k), from, to) {
 			for v := range next {
 				next[v][i].reflectField().Set(was[v][i].reflectField())
 			}
@@ -90,28 +90,28 @@ func (w *accessClamper) clampKeys(path string, was, next keyVersions) {
 	}
 }
 
-// keyGrantsMore reports whether the change of a key grants more access. If it may contain
+// keyChangeIncreasesAccess reports whether the change of a key grants more access. If it may contain
 // references, the written text counts, too, because their values can change later.
-func (w *accessClamper) keyGrantsMore(was, next keyVersions, i int) bool {
+func (w *accessClamper) keyChangeIncreasesAccess(was, next resolvedWrittenShownKeys, i int) bool {
 	if w.differs {
 		return !isSameValue(was[0][i], next[0][i]) || !isSameValue(was[1][i], next[1][i])
 	}
-	if changeGrantsMore(was[0][i], next[0][i]) {
+	if changeIncreasesAccess(was[0][i], next[0][i]) {
 		return true
 	}
-	return next[0][i].oneOf == nil && changeGrantsMore(was[1][i], next[1][i])
+	return next[0][i].oneOf == nil && changeIncreasesAccess(was[1][i], next[1][i])
 }
 
-func changeGrantsMore(was, is configKey) bool {
+func changeIncreasesAccess(was, is configKey) bool {
 	switch is.kind() {
 	case overrides:
 		return mayLoosenHints(was.value().([]HintOverride), is.value().([]HintOverride))
 	case laneRules:
-		return mayLoosenLanes(was.value().([]LaneRule), is.value().([]LaneRule))
+		return mayLoosenLanes(was.value().([]ArgumentLaneRule), is.value().([]ArgumentLaneRule))
 	case toolLists:
 		return mayAllowMoreTools(was.value().([]policy.ScopeTools), is.value().([]policy.ScopeTools))
 	}
-	return !isSameValue(was, is) && is.grants.grantsAccess(was.value(), is.value())
+	return !isSameValue(was, is) && is.grants.changeIncreasesAccess(was.value(), is.value())
 }
 
 func (w *accessClamper) clampServers(was, out *Config) {
@@ -120,7 +120,7 @@ func (w *accessClamper) clampServers(was, out *Config) {
 	for _, s := range all {
 		if i := indexOfServer(was.Servers, s.Name); i >= 0 {
 			s = w.clampServer(was.Servers[i], s, out)
-		} else if w.withholdsChange(joinPath("mcpServers", s.Name), null, maskedServerJSON(s)) {
+		} else if w.withholdUnlessAllowed(joinPath("mcpServers", s.Name), null, maskedServerJSON(s)) {
 			continue
 		}
 		out.Servers = append(out.Servers, s)
@@ -131,7 +131,7 @@ func (w *accessClamper) clampServers(was, out *Config) {
 func (w *accessClamper) clampServer(was, s Server, out *Config) Server {
 	written, shown := *s.asWritten, *s.shown
 	s.asWritten, s.shown = &written, &shown
-	w.clampKeys(joinPath("mcpServers", s.Name), keyVersions{was.keys(), was.asWritten.keys(), was.shown.keys()}, keyVersions{s.keys(), written.keys(), shown.keys()})
+	w.clampKeys(joinPath("mcpServers", s.Name), resolvedWrittenShownKeys{was.keys(), was.asWritten.keys(), was.shown.keys()}, resolvedWrittenShownKeys{s.keys(), written.keys(), shown.keys()})
 	if len(written.EnabledTools) > 0 && len(written.DisabledTools) > 0 { // they exclude each other, so both wait
 		for _, v := range [][2]*Server{{&s, &was}, {&written, was.asWritten}, {&shown, was.shown}} {
 			v[0].EnabledTools, v[0].DisabledTools = v[1].EnabledTools, v[1].DisabledTools
@@ -156,9 +156,9 @@ func (w *accessClamper) clampProfiles(was, out *Config) {
 		p, raw, seen := p, written[i], shown[i]
 		if at := slices.IndexFunc(was.Profiles, func(q Profile) bool { return q.Name == p.Name }); at >= 0 {
 			a, b, c := was.Profiles[at], was.asWritten.Profiles[at], was.shown.Profiles[at]
-			w.clampKeys(path, keyVersions{a.keys(), b.keys(), c.keys()}, keyVersions{p.keys(), raw.keys(), seen.keys()})
+			w.clampKeys(path, resolvedWrittenShownKeys{a.keys(), b.keys(), c.keys()}, resolvedWrittenShownKeys{p.keys(), raw.keys(), seen.keys()})
 			p.rule = p.buildScopeRule()
-		} else if w.withholdsChange(path, null, maskedProfileJSON(p)) {
+		} else if w.withholdUnlessAllowed(path, null, maskedProfileJSON(p)) {
 			continue
 		}
 		out.Profiles, out.asWritten.Profiles, out.shown.Profiles = append(out.Profiles, p), append(out.asWritten.Profiles, raw), append(out.shown.Profiles, seen)
@@ -170,7 +170,7 @@ func (w *accessClamper) clampProfiles(was, out *Config) {
 // hint, so only two changes are certainly safe anywhere: adding a strictest hint, and
 // removing a most harmless one.
 func mayLoosenHints(was, is []HintOverride) bool {
-	before, after := toHintRules(was), toHintRules(is)
+	before, after := toOverriddenHints(was), toOverriddenHints(is)
 	for len(before) > 0 || len(after) > 0 {
 		switch {
 		case len(before) > 0 && len(after) > 0 && before[0] == after[0]:
@@ -186,17 +186,17 @@ func mayLoosenHints(was, is []HintOverride) bool {
 	return false
 }
 
-// hintRule is one hint that an override sets for the tools of a pattern.
-type hintRule struct {
+// overriddenHint is one hint that an override sets for the tools of a pattern.
+type overriddenHint struct {
 	pattern, hint string
 	value         any
 }
 
-func toHintRules(overrides []HintOverride) (all []hintRule) {
+func toOverriddenHints(overrides []HintOverride) (all []overriddenHint) {
 	for _, o := range overrides {
 		for _, k := range hintKeys(&o.Hints) {
 			if !k.isDefault() {
-				all = append(all, hintRule{o.Pattern, k.name, k.value()})
+				all = append(all, overriddenHint{o.Pattern, k.name, k.value()})
 			}
 		}
 	}
@@ -204,13 +204,13 @@ func toHintRules(overrides []HintOverride) (all []hintRule) {
 }
 
 // mayLoosen reports whether adding or removing it may loosen hints.
-func (s hintRule) mayLoosen(out bool) bool {
+func (s overriddenHint) mayLoosen(out bool) bool {
 	for _, k := range hintKeys(new(tool.Hints)) {
 		if k.name == s.hint {
 			if out {
-				return k.grants.grantsAccess(s.value, k.value())
+				return k.grants.changeIncreasesAccess(s.value, k.value())
 			}
-			return k.grants.grantsAccess(k.value(), s.value)
+			return k.grants.changeIncreasesAccess(k.value(), s.value)
 		}
 	}
 	return true
@@ -219,21 +219,21 @@ func (s hintRule) mayLoosen(out bool) bool {
 // mayLoosenLanes reports whether a call may get a less dangerous lane by the second rules
 // than by the first. Argument rules replace hints, so both adding and removing a rule may
 // loosen.
-func mayLoosenLanes(was, is []LaneRule) bool {
+func mayLoosenLanes(was, is []ArgumentLaneRule) bool {
 	if len(was) != len(is) {
 		return true
 	}
 	for i := range is {
-		if was[i].Pattern != is[i].Pattern || anyKeyGrantsMore(was[i].keys(), is[i].keys()) {
+		if was[i].Pattern != is[i].Pattern || anyKeyChangeIncreasesAccess(was[i].keys(), is[i].keys()) {
 			return true
 		}
 	}
 	return false
 }
 
-func anyKeyGrantsMore(was, is []configKey) bool {
+func anyKeyChangeIncreasesAccess(was, is []configKey) bool {
 	for i := range is {
-		if changeGrantsMore(was[i], is[i]) {
+		if changeIncreasesAccess(was[i], is[i]) {
 			return true
 		}
 	}
@@ -245,7 +245,7 @@ func anyKeyGrantsMore(was, is []configKey) bool {
 func mayAllowMoreTools(was, is []policy.ScopeTools) bool {
 	for _, a := range was {
 		if !slices.ContainsFunc(is, func(b policy.ScopeTools) bool {
-			return isCovered([]string{b.Server}, []string{a.Server}) && isCovered(a.Patterns, b.Patterns)
+			return arePatternsCovered([]string{b.Server}, []string{a.Server}) && arePatternsCovered(a.Patterns, b.Patterns)
 		}) {
 			return true
 		}
@@ -262,8 +262,8 @@ func maskedProfileJSON(p Profile) json.RawMessage {
 	return text
 }
 
-// canonicalJSON returns a parsed configuration in canonical form, with its secrets.
-func (c *Config) canonicalJSON() ([]byte, error) {
+// canonicalJSONWithSecrets returns a parsed configuration in canonical form, with its secrets.
+func (c *Config) canonicalJSONWithSecrets() ([]byte, error) {
 	written := *c.asWritten
 	emptyValuesToNil(written.keys())
 	written.Servers, written.Profiles = slices.Clone(written.Servers), slices.Clone(written.Profiles)

@@ -20,14 +20,14 @@ import (
 // TestEveryKeySaysWhetherItWidens: a key without a word of it counts as widening, so that
 // nothing is lost; but somebody has to think.
 func TestEveryKeySaysWhetherItWidens(t *testing.T) {
-	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(LaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
+	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(ArgumentLaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
 		for _, k := range keys {
 			if k.grants.grantsMore == nil && k.grants.when == "" {
 				t.Errorf("%s: %s does not say which of its changes widen", object, k.name)
 			}
 		}
 	}
-	if !(grantRule{}).grantsAccess(1, 2) || (grantRule{}).grantsAccess([]string{"a"}, []string{"a"}) {
+	if !(accessIncreaseRule{}).changeIncreasesAccess(1, 2) || (accessIncreaseRule{}).changeIncreasesAccess([]string{"a"}, []string{"a"}) {
 		t.Error("a change of a key that says nothing does not widen")
 	}
 }
@@ -44,7 +44,7 @@ func widened(t testing.TB, was, next string) []string {
 	if err != nil {
 		t.Fatalf("%s: %v", next, err)
 	}
-	return differenceKeys(findAccessGrants(a, b))
+	return differenceKeys(findAccessIncreases(a, b))
 }
 
 // directions are, for each key, a file that says it and changes of it: one that widens
@@ -235,7 +235,7 @@ func TestServersAndProfilesThatAreNew(t *testing.T) {
 func TestWhatIsShownOfWhatWidens(t *testing.T) {
 	a := parsed(t, `{"api_key": "s3cret-one", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-two"}}}}`)
 	b := parsed(t, `{"api_key": "s3cret-six", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-ten"}}, "b": {"url": "https://u:s3cret@h/?token=s3cret-xyz", "headers": {"H": "s3cret-hdr"}}}}`)
-	all := findAccessGrants(a, b)
+	all := findAccessIncreases(a, b)
 	if text := fmt.Sprintf("%s", all); len(all) != 3 || strings.Contains(text, "s3cret") {
 		t.Errorf("%s", text)
 	}
@@ -340,12 +340,12 @@ func TestClamp(t *testing.T) {
 			next = was
 		}
 		live, found := clampAccessExcept(was, next, nil)
-		if again := findAccessGrants(was, live); len(again) != 0 {
+		if again := findAccessIncreases(was, live); len(again) != 0 {
 			t.Fatalf("what is clamped widens %s", differenceKeys(again))
 		}
 		if len(found) == 0 && !sameConfig(live, next) {
-			a, _ := live.canonicalJSON()
-			b, _ := next.canonicalJSON()
+			a, _ := live.canonicalJSONWithSecrets()
+			b, _ := next.canonicalJSONWithSecrets()
 			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", differenceKeys(findDifferences(live, next)), a, b)
 		}
 		// What differs from next is what was found, and nothing else.
@@ -367,8 +367,8 @@ func TestClamp(t *testing.T) {
 			t.Fatalf("clamping twice is not as once: %s", differenceKeys(findDifferences(twice, live)))
 		}
 		if let, rest := clampAccessExcept(was, next, func(string) bool { return true }); len(rest) != 0 || !sameConfig(let, next) {
-			a, _ := let.canonicalJSON()
-			b, _ := next.canonicalJSON()
+			a, _ := let.canonicalJSONWithSecrets()
+			b, _ := next.canonicalJSONWithSecrets()
 			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", differenceKeys(findDifferences(let, next)), a, b, marshalToString(let.shown), marshalToString(next.shown))
 		}
 	})
@@ -379,8 +379,8 @@ func writtenAlone(d Difference) bool { return strings.Contains(string(d.From)+st
 
 // sameConfig reports whether two configurations say the same, in all of their forms.
 func sameConfig(a, b *Config) bool {
-	textA, errA := a.canonicalJSON()
-	textB, errB := b.canonicalJSON()
+	textA, errA := a.canonicalJSONWithSecrets()
+	textB, errB := b.canonicalJSONWithSecrets()
 	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(findDifferences(a, b)) == 0 && a.revision == b.revision && a.sharedRevision == b.sharedRevision
 }
 
@@ -389,7 +389,7 @@ func sameConfig(a, b *Config) bool {
 func TestCanonicalTextSaysTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := ClampAccess(parsedAny(t, "was"), parsedAny(t, "next"))
-		text, err := c.canonicalJSON()
+		text, err := c.canonicalJSONWithSecrets()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -407,7 +407,7 @@ func TestCanonicalTextSaysTheSame(t *testing.T) {
 				t.Fatalf("the rule of %s is another one", p.Name)
 			}
 		}
-		if again, err := back.canonicalJSON(); err != nil || !bytes.Equal(again, text) {
+		if again, err := back.canonicalJSONWithSecrets(); err != nil || !bytes.Equal(again, text) {
 			t.Fatalf("%s, want %s", again, text)
 		}
 	})
@@ -474,8 +474,8 @@ func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 				}
 			}
 		}
-		if strict := map[Validation]int{ValidateReject: 0, ValidateWarn: 1, ValidateOff: 2}; strict[live.ValidationMode(id.Server)] > strict[was.ValidationMode(id.Server)] {
-			t.Fatalf("arguments: %s, was %s", live.ValidationMode(id.Server), was.ValidationMode(id.Server))
+		if strict := map[ArgumentValidation]int{ValidateReject: 0, ValidateWarn: 1, ValidateOff: 2}; strict[live.ArgumentValidationMode(id.Server)] > strict[was.ArgumentValidationMode(id.Server)] {
+			t.Fatalf("arguments: %s, was %s", live.ArgumentValidationMode(id.Server), was.ArgumentValidationMode(id.Server))
 		}
 		if !maps.Equal(s.Env, before.Env) || !maps.Equal(s.Headers, before.Headers) || s.LaunchFingerprint() != before.LaunchFingerprint() {
 			t.Fatalf("another launch: %+v, was %+v, %+v %+v", s.Launch, before.Launch, s.ExactLaunch(), before.ExactLaunch())

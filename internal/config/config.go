@@ -51,18 +51,18 @@ type Config struct {
 	RequireMCPAuth    bool
 	TrustedHosts      []string
 	ToolsLimit        int
-	ToolsDetail       Detail
+	ToolsDetail       ToolDetailLevel
 	DiscoveryLimit    int // bytes
 	LearnFromUse      bool
 	ResultLimit       int // bytes; 0 = none
-	MCPManagement     Management
+	MCPManagement     ServerManagement
 	CallTimeout       time.Duration
 	ConnectTimeout    time.Duration
 	IdleTimeout       time.Duration // 0 = never
 	MaxConcurrent     int           // 0 = no limit
 	QueueSize         int
 	QueueTimeout      time.Duration
-	ValidateArguments Validation
+	ValidateArguments ArgumentValidation
 	Activity          Activity
 	Intent            policy.Rules
 	QuarantineEnabled bool
@@ -90,9 +90,9 @@ type Config struct {
 // to guess them.
 func (c *Config) Revision() string { return c.revision }
 
-// SharedRevision is Revision without keys that need a restart, such as the listen
+// RevisionWithoutRestartKeys is Revision without keys that need a restart, such as the listen
 // address: instances with the same policy have the same.
-func (c *Config) SharedRevision() string { return c.sharedRevision }
+func (c *Config) RevisionWithoutRestartKeys() string { return c.sharedRevision }
 
 // Server returns the server of that name, or nil.
 func (c *Config) Server(name string) *Server {
@@ -122,8 +122,8 @@ func (c *Config) ProfileRule(name string) *policy.ScopeRule {
 	return nil
 }
 
-// ValidationMode returns the mode of argument validation for a server's tools.
-func (c *Config) ValidationMode(server string) Validation {
+// ArgumentValidationMode returns the mode of argument validation for a server's tools.
+func (c *Config) ArgumentValidationMode(server string) ArgumentValidation {
 	if s := c.Server(server); s != nil && s.ValidateArguments != "" {
 		return s.ValidateArguments
 	}
@@ -150,18 +150,18 @@ type Server struct {
 	Enabled           bool
 	Quarantined       bool
 	Lazy              bool
-	Session           Session
+	Session           SessionSharing
 	Trust             Trust    // never "" in a published Config
 	EnabledTools      []string // patterns; exclusive with DisabledTools
 	DisabledTools     []string
-	HintOverrides     []HintOverride   // in file order; the last match wins per hint
-	CallTimeout       time.Duration    // 0 = the general one
-	MaxConcurrent     int              // 0 = no own limit
-	ValidateArguments Validation       // "" = the general one
-	InferHints        policy.InferMode // "" = the general one
-	Lanes             []LaneRule       // in file order; the last match wins
-	Ask               policy.AskRules  // in addition to the general ones
-	Selections        []Selection      // in file order; the last match wins
+	HintOverrides     []HintOverride     // in file order; the last match wins per hint
+	CallTimeout       time.Duration      // 0 = the general one
+	MaxConcurrent     int                // 0 = no own limit
+	ValidateArguments ArgumentValidation // "" = the general one
+	InferHints        policy.InferMode   // "" = the general one
+	Lanes             []ArgumentLaneRule // in file order; the last match wins
+	Ask               policy.AskRules    // in addition to the general ones
+	Selections        []ResultSelection  // in file order; the last match wins
 
 	// asWritten and shown are as in Config, launch is the launch in the file,
 	// launchFingerprint identifies it; nil if it was not parsed.
@@ -201,9 +201,9 @@ type HintOverride struct {
 	Hints   tool.Hints
 }
 
-// LaneRule sets the argument that determines the lane of calls to tools that Pattern (a
+// ArgumentLaneRule sets the argument that determines the lane of calls to tools that Pattern (a
 // name or pattern) matches.
-type LaneRule struct {
+type ArgumentLaneRule struct {
 	Pattern     string
 	By          policy.ArgumentKind
 	Argument    string   // its path
@@ -212,22 +212,22 @@ type LaneRule struct {
 	Destructive []string
 }
 
-// Selection selects a part of the results of tools that Pattern (a name or pattern)
+// ResultSelection selects a part of the results of tools that Pattern (a name or pattern)
 // matches, unless the caller does.
-type Selection struct {
+type ResultSelection struct {
 	Pattern    string
 	Expression string // in jq
 	compiled   *policy.Selection
 }
 
-// NewSelection compiles a selection.
-func NewSelection(pattern, expression string) (Selection, error) {
+// NewResultSelection compiles a selection.
+func NewResultSelection(pattern, expression string) (ResultSelection, error) {
 	compiled, err := policy.CompileSelection(expression)
-	return Selection{pattern, expression, compiled}, err
+	return ResultSelection{pattern, expression, compiled}, err
 }
 
-// SelectionFor returns the selection for a tool's results; nil for none.
-func (c *Config) SelectionFor(id tool.ID) *policy.Selection {
+// ResultSelectionFor returns the selection for a tool's results; nil for none.
+func (c *Config) ResultSelectionFor(id tool.ID) *policy.Selection {
 	s := c.Server(id.Server)
 	if s == nil {
 		return nil
@@ -242,31 +242,31 @@ func (c *Config) SelectionFor(id tool.ID) *policy.Selection {
 
 // Types of keys with fixed values.
 type (
-	Detail     string // how much retrieve_tools returns for a tool
-	Management string // what agents may do with upstream_servers
-	Validation string // what happens to arguments that violate a tool's schema
-	Session    string // how clients' sessions map to server sessions
-	Trust      string // which tools of a server are accepted automatically; "" is unset: treat it as TrustManual
-	Durability string // what a record survives
-	Presence   string // how a user proves a decision: see package presence
+	ToolDetailLevel    string // how much retrieve_tools returns for a tool
+	ServerManagement   string // what agents may do with upstream_servers
+	ArgumentValidation string // what happens to arguments that violate a tool's schema
+	SessionSharing     string // how clients' sessions map to server sessions
+	Trust              string // which tools of a server are accepted automatically; "" is unset: treat it as TrustManual
+	Durability         string // what a record survives
+	Presence           string // how a user proves a decision: see package presence
 )
 
 // The values.
 const (
-	Auto    Detail = "auto" // the best matches as full, the others as compact
-	Full    Detail = "full"
-	Compact Detail = "compact"
+	Auto    ToolDetailLevel = "auto" // the best matches as full, the others as compact
+	Full    ToolDetailLevel = "full"
+	Compact ToolDetailLevel = "compact"
 
-	ManagePropose Management = "propose"
-	ManageRead    Management = "read"
-	ManageOff     Management = "off"
+	ManagePropose ServerManagement = "propose"
+	ManageRead    ServerManagement = "read"
+	ManageOff     ServerManagement = "off"
 
-	ValidateReject Validation = "reject"
-	ValidateWarn   Validation = "warn"
-	ValidateOff    Validation = "off"
+	ValidateReject ArgumentValidation = "reject"
+	ValidateWarn   ArgumentValidation = "warn"
+	ValidateOff    ArgumentValidation = "off"
 
-	SessionPerClient Session = "per_client"
-	SessionShared    Session = "shared"
+	SessionPerClient SessionSharing = "per_client"
+	SessionShared    SessionSharing = "shared"
 
 	TrustManual Trust = "manual"
 	TrustScan   Trust = "scan"

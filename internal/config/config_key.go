@@ -25,9 +25,9 @@ type configKey struct {
 	check     func(text string) error // of a string, each element, each value
 	checkName func(name string) error // of each name in a map
 
-	grants  grantRule // which changes grant more access
-	aliases []string  // names in other clients' files
-	inverse string    // another name with the opposite meaning
+	grants  accessIncreaseRule // which changes grant more access
+	aliases []string           // names in other clients' files
+	inverse string             // another name with the opposite meaning
 
 	restart bool                    // a change needs a restart
 	secret  bool                    // never shown, unless it is only a reference
@@ -62,8 +62,8 @@ var kinds = map[reflect.Type]valueKind{
 	reflect.TypeFor[map[string]string]():   dictionary,
 	reflect.TypeFor[tool.TriBool]():        tristate,
 	reflect.TypeFor[[]HintOverride]():      overrides,
-	reflect.TypeFor[[]LaneRule]():          laneRules,
-	reflect.TypeFor[[]Selection]():         selections,
+	reflect.TypeFor[[]ArgumentLaneRule]():  laneRules,
+	reflect.TypeFor[[]ResultSelection]():   selections,
 	reflect.TypeFor[[]Server]():            servers,
 	reflect.TypeFor[[]Profile]():           profiles,
 	reflect.TypeFor[[]policy.ScopeTools](): toolLists,

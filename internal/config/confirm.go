@@ -14,7 +14,7 @@ func (l *LiveConfig) SetVerifier(signed SignatureVerifier, instance string) erro
 		return err
 	}
 	refused := l.LastError()
-	live, found := l.confirmed.withholdGrants(l.wanted)
+	live, found := l.confirmed.withholdAccessIncreases(l.wanted)
 	commits, err := prepareComponents(l.components, live)
 	if err != nil {
 		return err
@@ -66,6 +66,6 @@ func (l *LiveConfig) PrepareConfirmation() ([]Claim, error) {
 	if err := nothing.limitToEmpty(l.parseText); err != nil {
 		return nil, err
 	}
-	s, err := l.confirmed.prepareSigned(l.wanted)
-	return append(toClaims(findAccessGrants(nothing.limit, l.wanted)), l.confirmed.claimsFor(s)...), err
+	s, err := l.confirmed.storeForSigning(l.wanted)
+	return append(toClaims(findAccessIncreases(nothing.limit, l.wanted)), l.confirmed.claimsFor(s)...), err
 }

@@ -126,7 +126,7 @@ func (b *confirmedConfig) loadConfirmed(wanted *Config, parse func(text []byte) 
 	}
 	b.limit, b.invalidReason = limit, ""
 	if narrowed, err := os.ReadFile(b.filePath(narrowedFile)); err == nil {
-		if c, err := parse(narrowed); err == nil && len(findAccessGrants(limit, c)) == 0 {
+		if c, err := parse(narrowed); err == nil && len(findAccessIncreases(limit, c)) == 0 {
 			b.limit = c
 		}
 	}
@@ -203,9 +203,9 @@ func (b *confirmedConfig) invalidityReason(s signedConfig) string {
 	return ""
 }
 
-// withholdGrants returns the part of next that takes effect, and the differences that await
+// withholdAccessIncreases returns the part of next that takes effect, and the differences that await
 // confirmation.
-func (b *confirmedConfig) withholdGrants(next *Config) (*Config, []Difference) {
+func (b *confirmedConfig) withholdAccessIncreases(next *Config) (*Config, []Difference) {
 	if b.limit == nil {
 		return next, nil
 	}
@@ -223,14 +223,14 @@ func (b *confirmedConfig) extendedLimit(next *Config, changes func(key string) b
 
 // narrowLimitTo makes the configuration in force the limit and saves it, so that restrictions cannot be undone by
 // editing the file.
-func (b *confirmedConfig) saveRestricted(live *Config) {
+func (b *confirmedConfig) narrowLimitTo(live *Config) {
 	if b.limit == nil || b.invalidReason != "" {
 		return
 	}
-	text, err := live.canonicalJSON()
+	text, err := live.canonicalJSONWithSecrets()
 	if err == nil {
 		var before []byte
-		if before, err = b.limit.canonicalJSON(); err == nil && bytes.Equal(before, text) {
+		if before, err = b.limit.canonicalJSONWithSecrets(); err == nil && bytes.Equal(before, text) {
 			return
 		}
 	}
@@ -245,11 +245,11 @@ func (b *confirmedConfig) saveRestricted(live *Config) {
 
 // confirmLimitIfWidened makes limit the confirmed configuration, once it is signed, if it grants more than the
 // present one. It calls permit in any case.
-func (b *confirmedConfig) replaceLimit(limit *Config, permit ConfirmFunc) error {
+func (b *confirmedConfig) confirmLimitIfWidened(limit *Config, permit ConfirmFunc) error {
 	if b.limit == nil {
 		return permit.requestConfirmation()
 	}
-	widened := findAccessGrants(b.limit, limit)
+	widened := findAccessIncreases(b.limit, limit)
 	if len(widened) == 0 {
 		return permit.requestConfirmation()
 	}
@@ -270,7 +270,7 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 	if permit == nil { // no one would sign
 		return permit.requestConfirmation(toClaims(widened)...)
 	}
-	s, err := b.prepareSigned(limit)
+	s, err := b.storeForSigning(limit)
 	if err != nil {
 		return problem.New(problem.AuditUnavailable, "What is to be confirmed cannot be kept.", "Make room on the disk of "+b.dir+", and see that it can be written.").Because(err)
 	}
@@ -288,8 +288,8 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 }
 
 // storeForSigning stores limit as the next configuration to be signed, once for the same limit.
-func (b *confirmedConfig) prepareSigned(limit *Config) (signedConfig, error) {
-	text, err := limit.canonicalJSON()
+func (b *confirmedConfig) storeForSigning(limit *Config) (signedConfig, error) {
+	text, err := limit.canonicalJSONWithSecrets()
 	if err != nil {
 		return signedConfig{}, err
 	}

@@ -42,7 +42,7 @@ func newDecoder(src sourceText, lookup func(string) (string, bool)) *decoder {
 }
 
 func (d *decoder) addMistake(offset int, path, message, hint string) {
-	if d.exceedsMistakeLimit() {
+	if d.countIfBeyondMistakeLimit() {
 		return
 	}
 	d.mistakes = append(d.mistakes, d.newMistake(offset, path, message, hint))
@@ -53,9 +53,9 @@ func (d *decoder) addGlobalMistake(path, message, hint string) {
 	d.mistakes = append(d.mistakes, Mistake{Path: path, Message: message, Hint: hint})
 }
 
-// exceedsMistakeLimit reports whether a further mistake is only counted, and counts it: positions
+// countIfBeyondMistakeLimit reports whether a further mistake is only counted, and counts it: positions
 // and suggestions for each would take long in a file of another kind.
-func (d *decoder) exceedsMistakeLimit() bool {
+func (d *decoder) countIfBeyondMistakeLimit() bool {
 	if len(d.mistakes) < maxMistakes {
 		return false
 	}
@@ -74,7 +74,7 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 		d.reportWrongType(v, path, "an object")
 		return members
 	}
-	for m, name := range d.eachMember(obj, path) {
+	for m, name := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, name)
 		if group := keysInGroup(keys, name); len(group) > 0 {
 			d.decodeObject(m.Value, at, group, keysInGroup(shown, name))
@@ -82,11 +82,11 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 			continue
 		}
 		i, inverse := findKey(keys, name)
-		if d.warnForeignKey(m, path, at, name) {
+		if d.warnOtherClientKey(m, path, at, name) {
 			continue
 		}
 		if i < 0 {
-			d.reportUnknownKey(m, at, name, suggestedNames(keys))
+			d.reportUnknownKey(m, at, name, keyNamesToSuggest(keys))
 			continue
 		}
 		k := keys[i]
@@ -108,9 +108,9 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 	return members
 }
 
-// eachMember iterates over the members of an object. A duplicate name is a mistake and
+// eachUniqueMember iterates over the members of an object. A duplicate name is a mistake and
 // skipped.
-func (d *decoder) eachMember(obj *hujson.Object, path string) func(yield func(hujson.ObjectMember, string) bool) {
+func (d *decoder) eachUniqueMember(obj *hujson.Object, path string) func(yield func(hujson.ObjectMember, string) bool) {
 	return func(yield func(hujson.ObjectMember, string) bool) {
 		seen := map[string]int{}
 		for _, m := range obj.Members {
@@ -119,7 +119,7 @@ func (d *decoder) eachMember(obj *hujson.Object, path string) func(yield func(hu
 				continue
 			}
 			first, twice := seen[name]
-			if twice && d.exceedsMistakeLimit() {
+			if twice && d.countIfBeyondMistakeLimit() {
 				continue
 			}
 			if twice {
@@ -154,10 +154,10 @@ func invertBool(v hujson.Value) hujson.Value {
 
 // reportUnknownKey reports an unknown key, with the nearest known one.
 func (d *decoder) reportUnknownKey(m hujson.ObjectMember, path, name string, known []string) {
-	if d.exceedsMistakeLimit() {
+	if d.countIfBeyondMistakeLimit() {
 		return
 	}
-	hint := objectWithKey(name)
+	hint := keyLocationHint(name)
 	if near := search.ClosestName(name, known); near != "" && hint == "" {
 		hint = "did you mean " + quoteClipped(near) + "?"
 	}
@@ -165,7 +165,7 @@ func (d *decoder) reportUnknownKey(m hujson.ObjectMember, path, name string, kno
 }
 
 // keyLocationHint returns a hint that says in which other object a key is known; "" without one.
-func objectWithKey(name string) string {
+func keyLocationHint(name string) string {
 	if at, _ := findKey(new(Server).keys(), name); at >= 0 {
 		return "it belongs to a server in mcpServers"
 	}
@@ -180,8 +180,8 @@ func objectWithKey(name string) string {
 	return ""
 }
 
-// suggestedNames returns the names for suggestions.
-func suggestedNames(keys []configKey) []string {
+// keyNamesToSuggest returns the names for suggestions.
+func keyNamesToSuggest(keys []configKey) []string {
 	var out []string
 	for _, k := range keys {
 		name := k.name
@@ -214,9 +214,9 @@ func (d *decoder) decodeValue(v hujson.Value, path string, k configKey) (resolve
 	case overrides:
 		resolved = d.decodeHintOverrides(v, path)
 	case laneRules:
-		return d.decodeLaneRules(v, path)
+		return d.decodeArgumentLaneRules(v, path)
 	case selections:
-		resolved = d.decodeSelections(v, path)
+		resolved = d.decodeResultSelections(v, path)
 	case servers:
 		return d.decodeServers(v, path)
 	case profiles:
@@ -408,7 +408,7 @@ func (d *decoder) decodeStringMap(v hujson.Value, path string, k configKey) (any
 		return nil, nil
 	}
 	resolved, raw, taken := map[string]string{}, map[string]string{}, map[string]bool{}
-	for m, n := range d.eachMember(obj, path) {
+	for m, n := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, n)
 		if !d.reportCheckError(m.Name.StartOffset, at, k.checkName(n)) {
 			continue
@@ -434,7 +434,7 @@ func (d *decoder) decodeHintOverrides(v hujson.Value, path string) any {
 		return nil
 	}
 	out := []HintOverride{}
-	for m, pattern := range d.eachMember(obj, path) {
+	for m, pattern := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, pattern)
 		if !d.reportCheckError(m.Name.StartOffset, at, checkPattern(pattern)) {
 			continue

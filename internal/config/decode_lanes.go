@@ -6,20 +6,20 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// decodeLaneRules decodes lanes in file order.
-func (d *decoder) decodeLaneRules(v hujson.Value, path string) (any, any) {
+// decodeArgumentLaneRules decodes lanes in file order.
+func (d *decoder) decodeArgumentLaneRules(v hujson.Value, path string) (any, any) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		d.reportWrongType(v, path, "an object (tool name or pattern → by which argument it is judged)")
 		return nil, nil
 	}
-	resolved, raw := []LaneRule{}, []LaneRule{}
-	for m, pattern := range d.eachMember(obj, path) {
+	resolved, raw := []ArgumentLaneRule{}, []ArgumentLaneRule{}
+	for m, pattern := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, pattern)
 		if !d.reportCheckError(m.Name.StartOffset, at, checkPattern(pattern)) {
 			continue
 		}
-		r, shown := LaneRule{Pattern: pattern}, LaneRule{Pattern: pattern}
+		r, shown := ArgumentLaneRule{Pattern: pattern}, ArgumentLaneRule{Pattern: pattern}
 		g := d.decodeObject(m.Value, at, r.keys(), shown.keys())
 		_, by := g["by"]
 		_, argument := g["argument"]

@@ -18,7 +18,7 @@ func (d *decoder) decodeProfiles(v hujson.Value, path string) (any, any) {
 		return nil, nil
 	}
 	resolved, raw := []Profile{}, []Profile{}
-	for m, name := range d.eachMember(obj, path) {
+	for m, name := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, name)
 		if !d.reportCheckError(m.Name.StartOffset, at, CheckProfileName(name)) {
 			continue
@@ -48,7 +48,7 @@ func (d *decoder) decodeProfileTools(v hujson.Value, path string) (any, any) {
 		return nil, nil
 	}
 	resolved, raw := []policy.ScopeTools{}, []policy.ScopeTools{}
-	for m, server := range d.eachMember(obj, path) {
+	for m, server := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, server)
 		if !d.reportCheckError(m.Name.StartOffset, at, checkServerPattern(server)) {
 			continue

@@ -2,15 +2,15 @@ package config
 
 import "github.com/tailscale/hujson"
 
-// decodeSelections decodes select in file order.
-func (d *decoder) decodeSelections(v hujson.Value, path string) any {
+// decodeResultSelections decodes select in file order.
+func (d *decoder) decodeResultSelections(v hujson.Value, path string) any {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
 		d.reportWrongType(v, path, "an object (tool name or pattern → expression of jq)")
 		return nil
 	}
-	all := []Selection{}
-	for m, pattern := range d.eachMember(obj, path) {
+	all := []ResultSelection{}
+	for m, pattern := range d.eachUniqueMember(obj, path) {
 		at := joinPath(path, pattern)
 		if !d.reportCheckError(m.Name.StartOffset, at, checkPattern(pattern)) {
 			continue
@@ -20,7 +20,7 @@ func (d *decoder) decodeSelections(v hujson.Value, path string) any {
 			d.reportWrongType(m.Value, at, "a string: an expression of jq")
 			continue
 		}
-		one, err := NewSelection(pattern, l.String())
+		one, err := NewResultSelection(pattern, l.String())
 		if err != nil {
 			d.addMistake(m.Value.StartOffset, at, "the selection cannot be taken: "+err.Error(), "for example `[.items[] | {id, name}]`")
 			continue

@@ -47,7 +47,7 @@ func (d *decoder) eachServerEntry(v hujson.Value, path string) func(yield func(s
 	return func(yield func(serverEntry) bool) {
 		switch value := v.Value.(type) {
 		case *hujson.Object:
-			for m, name := range d.eachMember(value, path) {
+			for m, name := range d.eachUniqueMember(value, path) {
 				e := serverEntry{m.Value, joinPath(path, name), name, m.Name.StartOffset, false}
 				if err := tool.CheckServerName(name); err != nil {
 					d.addMistake(e.at, e.path, err.Error(), "the name is part of the names of its tools and of files")
@@ -83,7 +83,7 @@ func listEntryName(v hujson.Value) (string, int) {
 // checkNameUnique reports whether no other server has the name or a confusable one.
 func (d *decoder) checkNameUnique(taken map[string]string, e serverEntry) bool {
 	name := e.name
-	looks := ConfusableNames(name)
+	looks := ConfusableSkeletons(name)
 	for _, look := range looks {
 		other, found := taken[look]
 		switch {
@@ -101,9 +101,9 @@ func (d *decoder) checkNameUnique(taken map[string]string, e serverEntry) bool {
 	return true
 }
 
-// ConfusableNames returns the forms of a name for comparison: two servers must not share
+// ConfusableSkeletons returns the forms of a name for comparison: two servers must not share
 // one.
-func ConfusableNames(name string) []string {
+func ConfusableSkeletons(name string) []string {
 	return []string{strings.ToLower(name), lookAlikes.Replace(name)}
 }
 
@@ -123,8 +123,8 @@ func (d *decoder) decodeServer(e serverEntry) (resolved, shown Server) {
 	g := d.decodeObject(e.value, e.path, resolved.keys(), shown.keys())
 	d.inDisabledServer, d.serverName, d.serverPath, d.inServer = false, "", "", false
 	resolved.unsetVariables = d.unsetVariables
-	d.checkServerName(g, e)
-	d.checkLaunch(g, &resolved, e)
+	d.checkServerHasOneName(g, e)
+	d.checkLaunchAndResolveProtocol(g, &resolved, e)
 	d.checkOAuth(&resolved, e)
 	d.checkToolLists(g, &resolved, e.path)
 	shown.Protocol = resolved.Protocol
@@ -154,9 +154,9 @@ func findMember(v hujson.Value, name string) *hujson.ObjectMember {
 	return nil
 }
 
-// checkServerName checks that the server has one name: the key in the object form, the member
+// checkServerHasOneName checks that the server has one name: the key in the object form, the member
 // "name" in the list form.
-func (d *decoder) checkServerName(g objectMembers, e serverEntry) {
+func (d *decoder) checkServerHasOneName(g objectMembers, e serverEntry) {
 	_, found := g["name"]
 	switch {
 	case e.inList && !found:
@@ -168,9 +168,9 @@ func (d *decoder) checkServerName(g objectMembers, e serverEntry) {
 	}
 }
 
-// checkLaunch checks that there is one way to reach the server, and resolves protocol
+// checkLaunchAndResolveProtocol checks that there is one way to reach the server, and resolves protocol
 // auto.
-func (d *decoder) checkLaunch(g objectMembers, s *Server, e serverEntry) {
+func (d *decoder) checkLaunchAndResolveProtocol(g objectMembers, s *Server, e serverEntry) {
 	_, command := g["command"]
 	_, url := g["url"]
 	wanted := s.Protocol

@@ -115,12 +115,12 @@ func newServerAdditions(all []NamedEdit) (names []string, edits []textEdit, err 
 			return nil, nil, problem.Newf(problem.InvalidParameter, "The server's name %s cannot be used: %v", quoteClipped(s.Name), err).
 				WithHint("Choose another name.").With("parameter", "name").With("value", s.Name)
 		}
-		encoded, err := wirejson.Marshal(s.ServerEdit)
+		encoded, err := wirejson.MarshalWithoutHTMLEscape(s.ServerEdit)
 		if err != nil {
 			return nil, nil, err
 		}
 		names = append(names, s.Name)
-		edits = append(edits, func(d document) ([]textedit.Splice, error) { return d.addServer(s.Name, encoded) })
+		edits = append(edits, func(d document) ([]textedit.Splice, error) { return d.addServerSplices(s.Name, encoded) })
 	}
 	return names, edits, nil
 }
@@ -156,7 +156,7 @@ func (l *LiveConfig) SetServer(permit ConfirmFunc, name, field string, value jso
 			if i < 0 {
 				return nil, unknownServerError(name)
 			}
-			return d.setServerSetting(textedit.ContainerOf(servers.Items[i].Value), one)
+			return d.serverSettingSplices(textedit.ContainerOf(servers.Items[i].Value), one)
 		})
 	}
 	return l.editServers(permit, []string{name}, edits...)
@@ -182,7 +182,7 @@ func toServerSettings(field string, value json.RawMessage) (out []serverSetting,
 		}
 		out = []serverSetting{{key: "command", value: words[0]}, {key: "args"}}
 		if len(words) > 1 {
-			out[1].value, err = wirejson.Marshal(words[1:])
+			out[1].value, err = wirejson.MarshalWithoutHTMLEscape(words[1:])
 		}
 		return out, err
 	case (field == "env" || field == "headers") && kind == '{':
@@ -203,20 +203,20 @@ func toServerSettings(field string, value json.RawMessage) (out []serverSetting,
 }
 
 // serverSettingSplices returns the splices that apply one setting to a server.
-func (d document) setServerSetting(server textedit.Container, s serverSetting) ([]textedit.Splice, error) {
+func (d document) serverSettingSplices(server textedit.Container, s serverSetting) ([]textedit.Splice, error) {
 	if s.member == "" {
-		return d.setMember(server, s.key, s.value)
+		return d.setServerKeySplices(server, s.key, s.value)
 	}
 	i := slices.IndexFunc(server.Items, func(it textedit.ContainerItem) bool { return it.Name == s.key })
 	switch {
 	case i < 0 && s.value == nil:
 		return nil, nil
 	case i < 0:
-		object, err := wirejson.Marshal(map[string]json.RawMessage{s.member: s.value})
+		object, err := wirejson.MarshalWithoutHTMLEscape(map[string]json.RawMessage{s.member: s.value})
 		if err != nil {
 			return nil, err
 		}
-		return d.setMember(server, s.key, object)
+		return d.setServerKeySplices(server, s.key, object)
 	}
 	object := textedit.ContainerOf(server.Items[i].Value)
 	at := slices.IndexFunc(object.Items, func(it textedit.ContainerItem) bool {
@@ -245,14 +245,14 @@ func (d document) findServer(name string) (servers textedit.Container, at int) {
 	})
 }
 
-func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, error) {
+func (d document) addServerSplices(name string, encoded []byte) ([]textedit.Splice, error) {
 	if _, i := d.findServer(name); i >= 0 {
 		return nil, problem.Newf(problem.Conflict, "There is a server with the name %s already.", quoteClipped(name)).
 			WithHint("Choose another name, or remove that server first.")
 	}
 	m := findMember(d.Root, "mcpServers")
 	listed := m != nil && m.Value.Value.Kind() == '['
-	quoted, err := wirejson.Marshal(name)
+	quoted, err := wirejson.MarshalWithoutHTMLEscape(name)
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +288,7 @@ func (d document) addServer(name string, encoded []byte) ([]textedit.Splice, err
 }
 
 // setServerKeySplices returns the splices that set or remove the key field of a server.
-func (d document) setMember(server textedit.Container, field string, value json.RawMessage) ([]textedit.Splice, error) {
+func (d document) setServerKeySplices(server textedit.Container, field string, value json.RawMessage) ([]textedit.Splice, error) {
 	keys := new(Server).keys()
 	at, inverse := findKey(keys, field)
 	var k configKey
@@ -300,7 +300,7 @@ func (d document) setMember(server textedit.Container, field string, value json.
 	}
 	if k.name == "" || inverse || k.name != field || field == "name" {
 		hint := "The keys are in the reference of the configuration file."
-		if near := cmp.Or(k.name, search.ClosestName(field, suggestedNames(keys))); near != "" {
+		if near := cmp.Or(k.name, search.ClosestName(field, keyNamesToSuggest(keys))); near != "" {
 			hint = "Did you mean " + quoteClipped(near) + "?"
 		}
 		return nil, problem.Newf(problem.InvalidParameter, "%s is not a key of a server that can be set.", quoteClipped(field)).
@@ -310,12 +310,12 @@ func (d document) setMember(server textedit.Container, field string, value json.
 		same, _ := findKey(keys, it.Name)
 		return it.Name == field || same >= 0 && same == at
 	})
-	return d.setObjectMember(server, i, field, value, k.inverse)
+	return d.setObjectMemberSplices(server, i, field, value, k.inverse)
 }
 
 // setObjectMemberSplices returns the splices that set member i of an object, or add it as field; value nil removes
 // it. A member called inverse has the opposite meaning.
-func (d document) setObjectMember(object textedit.Container, i int, field string, value json.RawMessage, inverse string) ([]textedit.Splice, error) {
+func (d document) setObjectMemberSplices(object textedit.Container, i int, field string, value json.RawMessage, inverse string) ([]textedit.Splice, error) {
 	if i >= 0 && value != nil && inverse != "" && object.Items[i].Name == inverse {
 		v, err := hujson.Parse(value)
 		if err != nil {
@@ -417,7 +417,7 @@ func writeAndCommit(l *LiveConfig, r fileContent, text []byte, next *Config, cha
 	if !l.readFile().equals(r) {
 		return errFileChanged
 	}
-	if err := l.confirmed.replaceLimit(limit, permit); err != nil {
+	if err := l.confirmed.confirmLimitIfWidened(limit, permit); err != nil {
 		return err
 	}
 	if !bytes.Equal(text, r.data) {

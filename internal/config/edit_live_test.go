@@ -45,7 +45,7 @@ func TestEditIsTwoPhase(t *testing.T) {
 		journal = append(journal, fmt.Sprintf("%s %v, live %v, in the file: %v", when, serverNames(c), serverNames(f.Current()), strings.Contains(contents(t, f.path), `"b"`)))
 	}
 	refusal := errors.New("the port is taken")
-	f.components = []Component{hooks{
+	f.components = []ReloadableComponent{hooks{
 		prepare: func(c *Config) error { seen("prepare", c); return refusal },
 		commit:  func(c *Config) { seen("commit", c) },
 	}}
@@ -76,7 +76,7 @@ type hooks struct {
 	commit  func(*Config)
 }
 
-func (h hooks) Prepare(next *Config) (func(), error) {
+func (h hooks) PrepareConfig(next *Config) (func(), error) {
 	if err := h.prepare(next); err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (h hooks) Prepare(next *Config) (func(), error) {
 func TestPersonSavesMeanwhile(t *testing.T) {
 	f := open(t, one)
 	saved := false
-	f.components = []Component{hooks{
+	f.components = []ReloadableComponent{hooks{
 		prepare: func(*Config) error {
 			if !saved {
 				write(t, f.path, strings.Replace(one, "{\n", "{\n  \"tools_limit\": 7, // by hand\n", 1))
@@ -107,7 +107,7 @@ func TestPersonSavesMeanwhile(t *testing.T) {
 	}
 	// Somebody who never stops saving is not overwritten either.
 	n := 0
-	f.components = []Component{hooks{
+	f.components = []ReloadableComponent{hooks{
 		prepare: func(*Config) error { n++; write(t, f.path, limit(n%100+1)); return nil },
 		commit:  func(*Config) { t.Error("committed") },
 	}}
@@ -279,7 +279,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(filepath.Dir(f.path), "."+FileName+".tmp", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	f.components = []Component{hooks{func(*Config) error { return nil }, func(*Config) { t.Error("committed") }}}
+	f.components = []ReloadableComponent{hooks{func(*Config) error { return nil }, func(*Config) { t.Error("committed") }}}
 	err := f.AddServers(nil, NamedEdit{"b", plainServer})
 	if p := problem.From(err); err == nil || p.Code != problem.InvalidConfig || !strings.Contains(p.Message, "cannot be written") || contents(t, f.path) != one || len(f.Current().Servers) != 1 {
 		t.Errorf("got %v\n%s", err, contents(t, f.path))

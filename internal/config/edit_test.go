@@ -130,7 +130,7 @@ func FuzzEdit(f *testing.F) {
 		}
 		const name = "zzzz"
 		added := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
-			return d.addServer(name, []byte(`{"command":"new","args":["1","2"],"enabled":false}`))
+			return d.addServerSplices(name, []byte(`{"command":"new","args":["1","2"],"enabled":false}`))
 		})
 		if added == nil {
 			return // there is one
@@ -163,7 +163,7 @@ func FuzzEdit(f *testing.F) {
 			for _, field := range []string{"enabled", "args", "quarantined", "hint_overrides", "command"} {
 				set := fuzzed(t, text, func(d document) ([]textedit.Splice, error) {
 					servers, at := d.findServer(before.Servers[i].Name)
-					return d.setMember(textedit.ContainerOf(servers.Items[at].Value), field, json.RawMessage(value))
+					return d.setServerKeySplices(textedit.ContainerOf(servers.Items[at].Value), field, json.RawMessage(value))
 				})
 				if c, err := Parse(set, env); err == nil {
 					for _, key := range changedKeys(before, c, acceptEveryKey) {

@@ -56,7 +56,7 @@ type TextCheck struct {
 func (l *LiveConfig) CheckText(text []byte) (*Config, TextCheck) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	next, err := l.parseOwnText(text)
+	next, err := l.parseRejectingSelfReferences(text)
 	if err == nil {
 		_, err = prepareComponents(l.components, next)
 	}
@@ -65,14 +65,14 @@ func (l *LiveConfig) CheckText(text []byte) (*Config, TextCheck) {
 		a.Mistakes, _ = problem.From(err).Detail("problems").([]Mistake)
 		return nil, a
 	}
-	_, found := l.confirmed.withholdGrants(next)
+	_, found := l.confirmed.withholdAccessIncreases(next)
 	return next, TextCheck{Warnings: slices.Concat(l.selfReferenceWarnings(next), next.warnings), Differences: findDifferences(l.Current(), next), Grants: found,
 		NeedsRestart: changedKeys(l.started, next, func(k configKey) bool { return k.restart })}
 }
 
 // parseRejectingSelfReferences parses a text that is to replace the file, and rejects new or changed servers that
 // lead back to this MCPProxy.
-func (l *LiveConfig) parseOwnText(text []byte) (*Config, error) {
+func (l *LiveConfig) parseRejectingSelfReferences(text []byte) (*Config, error) {
 	next, err := l.parseText(text)
 	if err != nil {
 		return nil, err
@@ -118,23 +118,23 @@ func NewMistakesError(file string, mistakes []Mistake) *problem.Problem {
 // changes: the error is a *problem.Problem with the mistakes as details.
 func (l *LiveConfig) ReplaceText(permit ConfirmFunc, match string, text []byte, by string) error {
 	return l.rewriteFile(permit, match, by, func([]byte) (*Config, *Config, []byte, error) {
-		next, err := l.parseOwnText(text)
+		next, err := l.parseRejectingSelfReferences(text)
 		return nil, next, text, err
 	})
 }
 
-// SetKeys sets keys of the file by name ("log.level"), or removes those whose value is
+// SetConfigKeys sets keys of the file by name ("log.level"), or removes those whose value is
 // nil, like ReplaceText: all or none. Comments and order stay.
-func (l *LiveConfig) SetKeys(permit ConfirmFunc, match string, values map[string]json.RawMessage, by string) error {
+func (l *LiveConfig) SetConfigKeys(permit ConfirmFunc, match string, values map[string]json.RawMessage, by string) error {
 	return l.rewriteFile(permit, match, by, func(text []byte) (*Config, *Config, []byte, error) {
 		before, err := l.parseText(text)
 		if err != nil {
 			return nil, nil, nil, problem.From(err).WithHint("Correct the file first; nothing was changed.")
 		}
-		if text, err = SetKeysInText(text, values); err != nil {
+		if text, err = SetConfigKeysInText(text, values); err != nil {
 			return nil, nil, nil, err
 		}
-		next, err := l.parseOwnText(text)
+		next, err := l.parseRejectingSelfReferences(text)
 		if err != nil {
 			return nil, nil, nil, newInvalidEditError(filepath.Base(l.path), err)
 		}
@@ -142,16 +142,16 @@ func (l *LiveConfig) SetKeys(permit ConfirmFunc, match string, values map[string
 	})
 }
 
-// SetKeysInText returns a valid file text with keys set by name ("log.level"), or removed if
+// SetConfigKeysInText returns a valid file text with keys set by name ("log.level"), or removed if
 // their value is nil. Comments and order stay.
-func SetKeysInText(text []byte, values map[string]json.RawMessage) ([]byte, error) {
+func SetConfigKeysInText(text []byte, values map[string]json.RawMessage) ([]byte, error) {
 	for _, k := range new(Config).keys() { // in reference order
 		value, given := values[k.name]
 		if !given {
 			continue
 		}
 		var err error
-		if text, err = editedText(text, func(d document) ([]textedit.Splice, error) { return d.setKey(k.name, value) }); err != nil {
+		if text, err = editedText(text, func(d document) ([]textedit.Splice, error) { return d.setConfigKeySplices(k.name, value) }); err != nil {
 			return nil, err
 		}
 	}
@@ -187,25 +187,25 @@ func newFileChangedError(path string, r fileContent) error {
 }
 
 // setConfigKeySplices returns the splices that set or remove a key of the file.
-func (d document) setKey(name string, value json.RawMessage) ([]textedit.Splice, error) {
+func (d document) setConfigKeySplices(name string, value json.RawMessage) ([]textedit.Splice, error) {
 	group, member, nested := strings.Cut(name, ".")
 	top := textedit.ContainerOf(d.Root)
 	at := slices.IndexFunc(top.Items, func(it textedit.ContainerItem) bool { return it.Name == group })
 	switch {
 	case !nested:
-		return d.setObjectMember(top, at, name, value, "")
+		return d.setObjectMemberSplices(top, at, name, value, "")
 	case at < 0 && value == nil:
 		return nil, nil
 	case at < 0:
 		object := slices.Concat([]byte(`{"`+member+`": `), value, []byte("}"))
-		return d.setObjectMember(top, at, group, object, "")
+		return d.setObjectMemberSplices(top, at, group, object, "")
 	}
 	object := textedit.ContainerOf(top.Items[at].Value)
 	i := slices.IndexFunc(object.Items, func(it textedit.ContainerItem) bool { return it.Name == member })
-	return d.setObjectMember(object, i, member, value, "")
+	return d.setObjectMemberSplices(object, i, member, value, "")
 }
 
-// CheckSettableKey returns an error for a key that SetKeys cannot set.
+// CheckSettableKey returns an error for a key that SetConfigKeys cannot set.
 func CheckSettableKey(name string) error {
 	var known []string
 	for _, s := range ListSettings(DefaultConfig(), nil) {

@@ -39,7 +39,7 @@ func TestSetKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.SetKeys(nil, ETag(data), one.set, "somebody"); err != nil {
+		if err := f.SetConfigKeys(nil, ETag(data), one.set, "somebody"); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -64,7 +64,7 @@ func TestReplaceTextOfAnotherText(t *testing.T) {
 			t.Errorf("%v\n%s", err, contents(t, f.path))
 		}
 	}
-	f.components = []Component{hooks{prepare: func(*Config) error { write(t, f.path, limit(3)); return nil }, commit: func(*Config) { t.Error("committed") }}}
+	f.components = []ReloadableComponent{hooks{prepare: func(*Config) error { write(t, f.path, limit(3)); return nil }, commit: func(*Config) { t.Error("committed") }}}
 	err := f.ReplaceText(nil, etag, []byte(limit(2)), "x")
 	if p := problem.From(err); err == nil || p.Code != problem.Conflict || p.Detail("etag") != ETag([]byte(limit(3))) || contents(t, f.path) != limit(3) {
 		t.Errorf("%v\n%s", err, contents(t, f.path))

@@ -12,11 +12,11 @@ import (
 //go:embed foreign.txt
 var foreignText string
 
-var foreignKeys = parseForeignKeys(wordlist.Parse(foreignText))
+var foreignKeys = parseOtherClientsKeys(wordlist.Parse(foreignText))
 
-// parseForeignKeys returns the table of foreign.txt: object → key, perhaps with a type →
+// parseOtherClientsKeys returns the table of foreign.txt: object → key, perhaps with a type →
 // advice.
-func parseForeignKeys(f wordlist.File) map[string]map[string]string {
+func parseOtherClientsKeys(f wordlist.Sections) map[string]map[string]string {
 	table := map[string]map[string]string{}
 	for _, s := range f {
 		table[s.Head] = map[string]string{}
@@ -31,19 +31,19 @@ func parseForeignKeys(f wordlist.File) map[string]map[string]string {
 // typesOf are the types in foreign.txt.
 var typesOf = map[hujson.Kind]string{'t': "bool", 'f': "bool", '{': "object"}
 
-// foreignKeyAdvice returns the advice for another client's key that has no effect here;
+// otherClientKeyAdvice returns the advice for another client's key that has no effect here;
 // ok reports whether it is one.
-func foreignKeyAdvice(object, name string, value hujson.Kind) (advice string, ok bool) {
+func otherClientKeyAdvice(object, name string, value hujson.Kind) (advice string, ok bool) {
 	if advice, ok = foreignKeys[object][name+"="+typesOf[value]]; !ok {
 		advice, ok = foreignKeys[object][name]
 	}
 	return advice, ok
 }
 
-// ForeignServerKeyAdvice returns the advice for another client's server key that has no effect here;
+// OtherClientServerKeyAdvice returns the advice for another client's server key that has no effect here;
 // ok reports whether it is one. value is the first byte of the key's JSON value.
-func ForeignServerKeyAdvice(name string, value byte) (advice string, ok bool) {
-	return foreignKeyAdvice("server", name, hujson.Kind(value))
+func OtherClientServerKeyAdvice(name string, value byte) (advice string, ok bool) {
+	return otherClientKeyAdvice("server", name, hujson.Kind(value))
 }
 
 // CanonicalServerKey returns the canonical server key of a name, "" if unknown, and whether the

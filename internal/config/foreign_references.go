@@ -9,22 +9,22 @@ import (
 type ForeignReference struct {
 	Start, End int    // of the text
 	Name       string // the variable; "" without one, or if it may be part of a secret
-	Kind       ReferenceKind
+	Kind       ForeignReferenceKind
 	Default    string // of a VariableDefault
 }
 
-// ReferenceKind is the form of a reference.
-type ReferenceKind uint8
+// ForeignReferenceKind is the form of a reference.
+type ForeignReferenceKind uint8
 
 const (
-	Variable        ReferenceKind = iota // ${NAME}
-	VariableDefault                      // ${NAME:-default}
-	BareVariable                         // $NAME, as the whole value
-	BraceVariable                        // {env:NAME}
-	BraceFile                            // {file:path}
-	EditorVariable                       // ${workspaceFolder}
-	Template                             // ${{ ops.NAME }}
-	Input                                // ${input:id}: an error here, not text
+	Variable        ForeignReferenceKind = iota // ${NAME}
+	VariableDefault                             // ${NAME:-default}
+	BareVariable                                // $NAME, as the whole value
+	BraceVariable                               // {env:NAME}
+	BraceFile                                   // {file:path}
+	EditorVariable                              // ${workspaceFolder}
+	Template                                    // ${{ ops.NAME }}
+	Input                                       // ${input:id}: an error here, not text
 )
 
 var (

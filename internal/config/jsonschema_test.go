@@ -36,7 +36,7 @@ func JSONSchema() []byte {
 		},
 	}
 	profile := objectNode(new(Profile).keys(), keyDocs("profile", new(Profile).keys()), "")
-	rule := objectNode(new(LaneRule).keys(), keyDocs("lane", new(LaneRule).keys()), "")
+	rule := objectNode(new(ArgumentLaneRule).keys(), keyDocs("lane", new(ArgumentLaneRule).keys()), "")
 	rule["required"] = []string{"by", "argument"}
 	top["$defs"] = node{"server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer

@@ -16,7 +16,7 @@ func (c *Config) keys() []configKey {
 	return []configKey{
 		{name: "$schema", grants: never},
 		{name: "listen", field: &c.Listen, grants: exposed, defaultValue: "127.0.0.1:8080", check: checkListen, restart: true},
-		{name: "data_dir", field: &c.DataDir, grants: always, defaultValue: "~/.mcpproxy", check: checkDir, restart: true},
+		{name: "data_dir", field: &c.DataDir, grants: always, defaultValue: "~/.mcpproxy", check: checkAbsoluteDir, restart: true},
 		{name: "database", field: &c.Database, grants: always, defaultValue: "sqlite", check: checkDatabase, restart: true, secret: true, mask: maskDatabaseURL},
 		{name: "api_key", field: &c.APIKey, grants: always, check: checkAPIKey, restart: true, secret: true},
 		{name: "require_mcp_auth", field: &c.RequireMCPAuth, grants: off},
@@ -26,7 +26,7 @@ func (c *Config) keys() []configKey {
 		{name: "discovery_limit", field: &c.DiscoveryLimit, grants: never, defaultValue: 40_000, min: 2000, max: 1 << 20},
 		{name: "learn_from_use", field: &c.LearnFromUse, grants: never},
 		{name: "result_limit", field: &c.ResultLimit, grants: never, defaultValue: 60_000, max: 1 << 30},
-		{name: "mcp_management", field: &c.MCPManagement, grants: newOrderedGrantRule(string(ManageOff), string(ManageRead), string(ManagePropose)), defaultValue: ManagePropose, oneOf: []string{"propose", "read", "off"}},
+		{name: "mcp_management", field: &c.MCPManagement, grants: newStrictToLooseRule(string(ManageOff), string(ManageRead), string(ManagePropose)), defaultValue: ManagePropose, oneOf: []string{"propose", "read", "off"}},
 		{name: "call_timeout", field: &c.CallTimeout, grants: never, defaultValue: 2 * time.Minute, shortest: time.Millisecond, longest: 24 * time.Hour},
 		{name: "connect_timeout", field: &c.ConnectTimeout, grants: never, defaultValue: 30 * time.Second, shortest: time.Millisecond, longest: time.Hour},
 		{name: "idle_timeout", field: &c.IdleTimeout, grants: never, longest: 365 * 24 * time.Hour},
@@ -38,7 +38,7 @@ func (c *Config) keys() []configKey {
 		{name: "activity_max_records", field: &c.Activity.MaxRecords, grants: less, defaultValue: 1_000_000, min: 1000, max: math.MaxInt32},
 		{name: "activity_max_size_mb", field: &c.Activity.MaxSizeMB, grants: less, defaultValue: 1024, min: 16, max: 1 << 20},
 		{name: "activity_max_response_size", field: &c.Activity.MaxResponseSize, grants: less, defaultValue: 65_536, max: 16 << 20, restart: true},
-		{name: "activity_durability", field: &c.Activity.Durability, grants: newOrderedGrantRule(string(SurvivePower), string(SurviveProcess)), defaultValue: SurviveProcess, oneOf: []string{"process", "power"}, restart: true},
+		{name: "activity_durability", field: &c.Activity.Durability, grants: newStrictToLooseRule(string(SurvivePower), string(SurviveProcess)), defaultValue: SurviveProcess, oneOf: []string{"process", "power"}, restart: true},
 		{name: "intent_declaration.strict_server_validation", field: &c.Intent.StrictServerValidation, grants: off, defaultValue: true},
 		{name: "intent_declaration.require_intent", field: &c.Intent.RequireIntent, grants: off},
 		{name: "intent_declaration.infer_hints", field: &c.Intent.InferHints, grants: inferred, defaultValue: policy.InferAdvise, oneOf: InferValues()},
@@ -67,21 +67,21 @@ func (s *Server) keys() []configKey {
 		{name: "command", field: &s.Command, grants: always, secrets: true, check: checkNotEmpty},
 		{name: "args", field: &s.Args, grants: always, secrets: true},
 		{name: "env", field: &s.Env, grants: always, secrets: true, aliases: []string{"environment"}, checkName: checkEnvName, secret: true},
-		{name: "working_dir", field: &s.WorkingDir, grants: always, secrets: true, check: checkDir, aliases: []string{"cwd"}},
+		{name: "working_dir", field: &s.WorkingDir, grants: always, secrets: true, check: checkAbsoluteDir, aliases: []string{"cwd"}},
 		{name: "url", field: &s.URL, grants: always, secrets: true, check: checkURL, aliases: []string{"serverUrl", "httpUrl"}},
 		{name: "headers", field: &s.Headers, grants: always, secrets: true, checkName: checkHeaderName, check: checkHeaderValue, folded: true, secret: true},
 		{name: "allow_private", field: &s.AllowPrivate, grants: on},
 		{name: "oauth.client_id", field: &s.OAuth.ClientID, grants: always, secrets: true, check: checkOneLine},
 		{name: "oauth.client_secret", field: &s.OAuth.ClientSecret, grants: always, secrets: true, check: checkOneLine, secret: true},
-		{name: "oauth.client_metadata_url", field: &s.OAuth.ClientMetadataURL, grants: always, secrets: true, check: checkMetadataURL},
+		{name: "oauth.client_metadata_url", field: &s.OAuth.ClientMetadataURL, grants: always, secrets: true, check: checkClientMetadataURL},
 		{name: "oauth.authorization_server", field: &s.OAuth.AuthorizationServer, grants: always, secrets: true, check: checkURL},
 		{name: "oauth.scopes", field: &s.OAuth.Scopes, grants: always, secrets: true, check: checkOAuthScope},
 		{name: "oauth.redirect_port", field: &s.OAuth.RedirectPort, grants: always, max: 65535},
 		{name: "enabled", field: &s.Enabled, grants: on, defaultValue: true, inverse: "disabled"},
 		{name: "quarantined", field: &s.Quarantined, grants: off},
 		{name: "lazy", field: &s.Lazy, grants: never},
-		{name: "session", field: &s.Session, grants: newOrderedGrantRule(string(SessionPerClient), string(SessionShared)), defaultValue: SessionPerClient, oneOf: []string{"per_client", "shared"}},
-		{name: "trust", field: &s.Trust, grants: newOrderedGrantRule(TrustValues()...), oneOf: TrustValues()},
+		{name: "session", field: &s.Session, grants: newStrictToLooseRule(string(SessionPerClient), string(SessionShared)), defaultValue: SessionPerClient, oneOf: []string{"per_client", "shared"}},
+		{name: "trust", field: &s.Trust, grants: newStrictToLooseRule(TrustValues()...), oneOf: TrustValues()},
 		{name: "enabled_tools", field: &s.EnabledTools, grants: admits, check: checkPattern, aliases: []string{"enabledTools", "includeTools", "tools"}},
 		{name: "disabled_tools", field: &s.DisabledTools, grants: drops, check: checkPattern, aliases: []string{"disabledTools", "excludeTools"}},
 		{name: "hint_overrides", field: &s.HintOverrides, grants: inside},
@@ -111,7 +111,7 @@ func (p *Profile) keys() []configKey {
 }
 
 // keys returns the keys of a lanes entry, bound to r.
-func (r *LaneRule) keys() []configKey {
+func (r *ArgumentLaneRule) keys() []configKey {
 	return []configKey{
 		{name: "by", field: &r.By, grants: always, oneOf: policy.ArgumentKindNames()},
 		{name: "argument", field: &r.Argument, grants: always, check: checkArgumentPath},
@@ -125,9 +125,9 @@ func (r *LaneRule) keys() []configKey {
 func hintKeys(h *tool.Hints) []configKey {
 	return []configKey{
 		{name: "title", field: &h.Title, grants: always},
-		{name: "readOnlyHint", field: &h.ReadOnly, grants: newHintGrantRule(tool.True)},
-		{name: "destructiveHint", field: &h.Destructive, grants: newHintGrantRule(tool.False)},
-		{name: "idempotentHint", field: &h.Idempotent, grants: newHintGrantRule(tool.True)},
-		{name: "openWorldHint", field: &h.OpenWorld, grants: newHintGrantRule(tool.False)},
+		{name: "readOnlyHint", field: &h.ReadOnly, grants: newHintLooseningRule(tool.True)},
+		{name: "destructiveHint", field: &h.Destructive, grants: newHintLooseningRule(tool.False)},
+		{name: "idempotentHint", field: &h.Idempotent, grants: newHintLooseningRule(tool.True)},
+		{name: "openWorldHint", field: &h.OpenWorld, grants: newHintLooseningRule(tool.False)},
 	}
 }

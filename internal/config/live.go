@@ -22,8 +22,8 @@ import (
 // next without changing anything, and may reject it. When every component is prepared,
 // the configuration is swapped and the commits run in the order of the components. commit
 // may be nil, and may never be called.
-type Component interface {
-	Prepare(next *Config) (commit func(), err error)
+type ReloadableComponent interface {
+	PrepareConfig(next *Config) (commit func(), err error)
 }
 
 // Options configure Open.
@@ -67,7 +67,7 @@ type LiveConfig struct {
 	unconfirmed atomic.Pointer[UnconfirmedChanges]
 
 	mu         sync.Mutex // held while a file is applied; guards the fields below
-	components []Component
+	components []ReloadableComponent
 	swapped    bool // the current configuration is not that of OpenLiveConfig
 	existed    bool // there was a file
 	last       fileContent
@@ -144,7 +144,7 @@ func initialConfig(l *LiveConfig, wanted *Config) (*Config, error) {
 	if err := l.confirmed.loadConfirmed(wanted, l.parseText); err != nil {
 		return nil, err
 	}
-	live, found := l.confirmed.withholdGrants(wanted)
+	live, found := l.confirmed.withholdAccessIncreases(wanted)
 	l.unconfirmed.Store(l.confirmed.newUnconfirmed(found, wanted.Presence))
 	return live, nil
 }
@@ -177,7 +177,7 @@ func (l *LiveConfig) NeedsRestart() []string {
 
 // setComponents registers the components of Run. They may have been created with an
 // earlier configuration than the current one.
-func (l *LiveConfig) setComponents(components []Component) {
+func (l *LiveConfig) setComponents(components []ReloadableComponent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.components = components
@@ -226,7 +226,7 @@ func (l *LiveConfig) applyContent(r fileContent) error {
 
 // applyAllowed applies next, except for what awaits confirmation. The caller holds mu.
 func (l *LiveConfig) applyAllowed(next *Config, by string) error {
-	live, found := l.confirmed.withholdGrants(next)
+	live, found := l.confirmed.withholdAccessIncreases(next)
 	keys := changedKeys(l.Current(), live, acceptEveryKey)
 	var commits []func()
 	if len(keys) > 0 {
@@ -276,7 +276,7 @@ func (l *LiveConfig) commitAppliedText(next *Config, commits []func(), by string
 func (l *LiveConfig) swapCurrent(next *Config, commits []func()) (tell func()) {
 	keys := changedKeys(l.Current(), next, acceptEveryKey)
 	l.current.Store(next)
-	l.confirmed.saveRestricted(next)
+	l.confirmed.narrowLimitTo(next)
 	runCommits(commits)
 	if len(keys) == 0 {
 		return func() {}
@@ -287,10 +287,10 @@ func (l *LiveConfig) swapCurrent(next *Config, commits []func()) (tell func()) {
 }
 
 // prepareComponents prepares every component; if one rejects next, nothing changes.
-func prepareComponents(all []Component, next *Config) ([]func(), error) {
+func prepareComponents(all []ReloadableComponent, next *Config) ([]func(), error) {
 	var commits []func()
 	for _, c := range all {
-		commit, err := c.Prepare(next)
+		commit, err := c.PrepareConfig(next)
 		if err != nil {
 			return nil, toComponentError(err)
 		}

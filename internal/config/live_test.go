@@ -61,7 +61,7 @@ func open(t *testing.T, text string, set ...func(*Options)) *fixture {
 }
 
 // run runs it until the test ends.
-func (f *fixture) run(t *testing.T, components ...Component) {
+func (f *fixture) run(t *testing.T, components ...ReloadableComponent) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
@@ -109,7 +109,7 @@ type part struct {
 	live    *LiveConfig
 }
 
-func (p *part) Prepare(next *Config) (func(), error) {
+func (p *part) PrepareConfig(next *Config) (func(), error) {
 	*p.journal = append(*p.journal, fmt.Sprintf("prepare %s %d", p.name, next.ToolsLimit))
 	if p.refuse != nil {
 		return nil, p.refuse
@@ -123,7 +123,7 @@ func TestReloadIsTwoPhase(t *testing.T) {
 	f := open(t, limit(1))
 	var journal []string
 	a, b := &part{"a", nil, &journal, f.LiveConfig}, &part{"b", errors.New("the port is taken"), &journal, f.LiveConfig}
-	f.components = []Component{a, b, nothing{}}
+	f.components = []ReloadableComponent{a, b, nothing{}}
 	write(t, f.path, limit(2))
 	err := f.Reload()
 	if err == nil || err.Error() != "The configuration cannot be applied: the port is taken" || f.LastError() != err || f.Current().ToolsLimit != 1 {
@@ -147,13 +147,13 @@ func TestReloadIsTwoPhase(t *testing.T) {
 
 type nothing struct{}
 
-func (nothing) Prepare(*Config) (func(), error) { return nil, nil }
+func (nothing) PrepareConfig(*Config) (func(), error) { return nil, nil }
 
 // A problem of a component keeps its code.
 func TestProblemOfAComponent(t *testing.T) {
 	f := open(t, limit(1))
 	p := problem.New(problem.Overloaded, "Too many servers.", "Take some out.")
-	f.components = []Component{&part{"a", fmt.Errorf("wrapped: %w", p), new([]string), f.LiveConfig}}
+	f.components = []ReloadableComponent{&part{"a", fmt.Errorf("wrapped: %w", p), new([]string), f.LiveConfig}}
 	write(t, f.path, limit(2))
 	if err := f.Reload(); !errors.Is(err, p) {
 		t.Errorf("got %v", err)
@@ -167,7 +167,7 @@ func TestComponentsLearnWhatChangedBeforeRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	var journal []string
-	f.setComponents([]Component{&part{"a", nil, &journal, f.LiveConfig}})
+	f.setComponents([]ReloadableComponent{&part{"a", nil, &journal, f.LiveConfig}})
 	if want := []string{"prepare a 2", "commit a 2"}; !slices.Equal(journal, want) {
 		t.Errorf("got %q", journal)
 	}
@@ -568,7 +568,7 @@ func TestStorm(t *testing.T) {
 
 type follower func(*Config)
 
-func (f follower) Prepare(next *Config) (func(), error) { return func() { f(next) }, nil }
+func (f follower) PrepareConfig(next *Config) (func(), error) { return func() { f(next) }, nil }
 
 func TestResolvePaths(t *testing.T) {
 	dir := t.TempDir()

@@ -148,9 +148,9 @@ func encodeObject(keys []configKey, keep func(configKey) bool) ([]byte, error) {
 func encodeValue(v any) ([]byte, error) {
 	switch v := v.(type) {
 	case time.Duration:
-		return wirejson.Marshal(formatDuration(v))
+		return wirejson.MarshalWithoutHTMLEscape(formatDuration(v))
 	case tool.TriBool:
-		return wirejson.Marshal(v == tool.True)
+		return wirejson.MarshalWithoutHTMLEscape(v == tool.True)
 	case []HintOverride:
 		var out objectWriter
 		for _, o := range v {
@@ -161,7 +161,7 @@ func encodeValue(v any) ([]byte, error) {
 			out.addMember(o.Pattern, hints)
 		}
 		return out.toJSON(), nil
-	case []LaneRule:
+	case []ArgumentLaneRule:
 		var out objectWriter
 		for _, r := range v {
 			b, err := encodeObject(r.keys(), func(k configKey) bool { return !k.isDefault() })
@@ -171,7 +171,7 @@ func encodeValue(v any) ([]byte, error) {
 			out.addMember(r.Pattern, b)
 		}
 		return out.toJSON(), nil
-	case []Selection:
+	case []ResultSelection:
 		var out objectWriter
 		for _, s := range v {
 			out.addMember(s.Pattern, wirejson.AppendString(nil, s.Expression))
@@ -216,7 +216,7 @@ func encodeValue(v any) ([]byte, error) {
 			return []byte("{}"), nil
 		}
 	}
-	return wirejson.Marshal(v)
+	return wirejson.MarshalWithoutHTMLEscape(v)
 }
 
 // encodeServer encodes a masked server.
@@ -232,7 +232,7 @@ func (o *objectWriter) addMember(name string, value []byte) {
 	if len(o.text) == 0 {
 		separator = '{'
 	}
-	quoted, _ := wirejson.Marshal(name) // a string always encodes
+	quoted, _ := wirejson.MarshalWithoutHTMLEscape(name) // a string always encodes
 	o.text = append(append(append(append(o.text, separator), quoted...), ':'), value...)
 }
 

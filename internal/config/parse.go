@@ -55,7 +55,7 @@ func (in parseInput) parseConfig() (*Config, error) {
 	for _, s := range c.Servers {
 		written.Servers = append(written.Servers, *s.asWritten)
 	}
-	c.asWritten, c.shown, c.revision, c.sharedRevision = &written, shown, computeRevision(shown), computeSharedRevision(shown)
+	c.asWritten, c.shown, c.revision, c.sharedRevision = &written, shown, computeRevision(shown), computeRevisionWithoutRestartKeys(shown)
 	c.warnings = d.warnings.toTexts(in.file)
 	return c, nil
 }
@@ -65,7 +65,7 @@ func computeRevision(shown *Config) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-func computeSharedRevision(shown *Config) string {
+func computeRevisionWithoutRestartKeys(shown *Config) string {
 	text, err := encodeObject(shown.keys(), func(k configKey) bool { return !k.restart })
 	if err != nil {
 		return "" // strings and numbers always encode
@@ -148,7 +148,7 @@ func (d *decoder) expandHomeDirs(g objectMembers, c, shown *Config) {
 // CheckServerEntry returns the mistakes in a server entry, without lines and columns.
 // References are not resolved.
 func CheckServerEntry(name string, entry json.RawMessage) []Mistake {
-	quoted, err := wirejson.Marshal(name)
+	quoted, err := wirejson.MarshalWithoutHTMLEscape(name)
 	if err != nil {
 		return []Mistake{{Message: err.Error()}}
 	}

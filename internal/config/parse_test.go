@@ -81,7 +81,7 @@ func TestEverything(t *testing.T) {
 				{"*", tool.Hints{ReadOnly: tool.True}},
 				{"move_?", tool.Hints{Title: "Move", ReadOnly: tool.False, Destructive: tool.True, Idempotent: tool.False, OpenWorld: tool.False}},
 				{"a", tool.Hints{}},
-			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise, Lanes: []LaneRule{{Pattern: "run", By: policy.ByShell, Argument: "$.command"}, {Pattern: "manage_*", By: policy.ByAction, Argument: "$.request.operation", Read: []string{"list", "get_*"}, Destructive: []string{"delete"}}}, Ask: policy.AskRules{Write: policy.AskOff, Tools: map[string]string{"move_?": "ask"}, Wait: 10 * time.Second}},
+			}, CallTimeout: 5 * time.Second, MaxConcurrent: 2, ValidateArguments: ValidateOff, InferHints: policy.InferAdvise, Lanes: []ArgumentLaneRule{{Pattern: "run", By: policy.ByShell, Argument: "$.command"}, {Pattern: "manage_*", By: policy.ByAction, Argument: "$.request.operation", Read: []string{"list", "get_*"}, Destructive: []string{"delete"}}}, Ask: policy.AskRules{Write: policy.AskOff, Tools: map[string]string{"move_?": "ask"}, Wait: 10 * time.Second}},
 			{Name: "github.com", Protocol: "http", Launch: Launch{URL: "https://api.example.com/mcp?x=1", Headers: map[string]string{"Authorization": "Bearer t0p-s3cret"}}, EnabledTools: []string{"get_*"}, Session: SessionPerClient, Trust: TrustAuto},
 		},
 		Profiles: []Profile{
@@ -294,7 +294,7 @@ func TestShownIsAFile(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	words := suggestedNames(new(Config).keys())
+	words := keyNamesToSuggest(new(Config).keys())
 	for name, want := range map[string]string{
 		"lisen": "listen", "dataDir": "data_dir", "apikey": "api_key", "tool_limit": "tools_limit", "mcpserver": "mcpServers",
 		"call_timout": "call_timeout", "logs": "log", "retention_days": "activity_retention_days", "schema": "$schema",

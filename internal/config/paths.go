@@ -67,7 +67,7 @@ func readDataDir(path string, lookup func(string) (string, bool)) string {
 		return ""
 	}
 	e := expandReferences(l.String(), lookup)
-	if len(e.mistakes)+len(e.missing) > 0 || hasSecretReference(e.text) || checkDir(e.text) != nil {
+	if len(e.mistakes)+len(e.missing) > 0 || hasSecretReference(e.text) || checkAbsoluteDir(e.text) != nil {
 		return ""
 	}
 	return e.text

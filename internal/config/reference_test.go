@@ -37,7 +37,7 @@ func Reference() []byte {
 		"{{top}}", rows("file", new(Config).keys(), true),
 		"{{server}}", rows("server", new(Server).keys(), true),
 		"{{profile}}", rows("profile", new(Profile).keys(), false),
-		"{{lane}}", rows("lane", new(LaneRule).keys(), false),
+		"{{lane}}", rows("lane", new(ArgumentLaneRule).keys(), false),
 		"{{hints}}", rows("hints", hintKeys(new(tool.Hints)), false),
 		"{{aliases}}", strings.Join(aliases, "; "),
 		"{{mistakes}}", sampleMistakes(),

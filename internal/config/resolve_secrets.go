@@ -48,7 +48,7 @@ func (s Server) ResolveSecrets(value func(name string) (string, error)) (Server,
 		note(err)
 	}
 	if len(wrong) > 0 {
-		return s, problem.OwnTextErrorf("%s", strings.Join(wrong, "; "))
+		return s, problem.TrustedTextErrorf("%s", strings.Join(wrong, "; "))
 	}
 	return s, nil
 }
@@ -89,7 +89,7 @@ func invalidSecretError(key string, err error) error {
 		return nil
 	}
 	message, _, _ := strings.Cut(err.Error(), "; ")
-	return problem.OwnTextErrorf("with its secret, %s cannot be used: %s", key, message)
+	return problem.TrustedTextErrorf("with its secret, %s cannot be used: %s", key, message)
 }
 
 // replaceStrings replaces the strings of a key that may contain secrets.

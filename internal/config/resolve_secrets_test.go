@@ -92,7 +92,7 @@ func TestRevealRefuses(t *testing.T) {
 		}, "with its secret, headers cannot be used: this cannot be the value of a header"},
 	} {
 		_, err := s.ResolveSecrets(c.value)
-		var own *problem.OwnTextError
+		var own *problem.TrustedTextError
 		if !errors.As(err, &own) || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "planted") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}

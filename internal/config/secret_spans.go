@@ -30,8 +30,8 @@ func FindSecretSpans(text, before []byte) []Span {
 	} else {
 		f.useEarlierText(before)
 	}
-	f.scanUnparsed(mistake != nil)
-	f.maskRepeats()
+	f.scanCommentsAndBrokenText(mistake != nil)
+	f.addRepeatedSecretSpans()
 	return f.sortedSpans(len(text) - len(f.text))
 }
 
@@ -64,7 +64,7 @@ func (f *secretFinder) useEarlierText(before []byte) {
 	if tree, mistake := (sourceText{earlier.text}).parseTree(); mistake == nil {
 		earlier.scanFile(tree)
 		earlier.collectPublic(tree)
-		earlier.scanUnparsed(false)
+		earlier.scanCommentsAndBrokenText(false)
 		f.publicStrings, f.secretValues, f.serverNames = earlier.publicStrings, earlier.secretValues, earlier.serverNames
 	}
 }
@@ -109,33 +109,33 @@ func (f *secretFinder) scanFile(v hujson.Value) { f.scanObject(v, new(Config).ke
 func (f *secretFinder) scanObject(v hujson.Value, keys []configKey, of string) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
-		f.maskAll(v)
+		f.addAllValueSpans(v)
 		return
 	}
 	for _, m := range obj.Members {
 		l, _ := m.Name.Value.(hujson.Literal)
 		name := l.String()
-		f.maskCredentials(m.Name)
+		f.addCredentialSpans(m.Name)
 		at, _ := findKey(keys, name)
-		_, others := foreignKeyAdvice(of, name, m.Value.Value.Kind())
+		_, others := otherClientKeyAdvice(of, name, m.Value.Value.Kind())
 		group := keysInGroup(keys, name)
 		switch {
 		case len(group) > 0:
 			f.scanObject(m.Value, group, "")
-		case others && isFlat(m.Value):
-			f.maskCredentials(m.Value)
+		case others && containsNoObject(m.Value):
+			f.addCredentialSpans(m.Value)
 		case others, at < 0:
-			f.maskAll(m.Value)
+			f.addAllValueSpans(m.Value)
 		case keys[at].secret:
-			f.maskSecretKey(m.Value, keys[at])
+			f.addSecretKeySpans(m.Value, keys[at])
 		default:
 			f.scanValue(m.Value, keys[at])
 		}
 	}
 }
 
-// isFlat reports whether a value is neither an object nor a list with one.
-func isFlat(v hujson.Value) bool {
+// containsNoObject reports whether a value is neither an object nor a list with one.
+func containsNoObject(v hujson.Value) bool {
 	for one := range v.All() {
 		if _, isObject := one.Value.(*hujson.Object); isObject {
 			return false
@@ -153,44 +153,44 @@ func (f *secretFinder) scanValue(v hujson.Value, k configKey) {
 	switch k.kind() {
 	case text, duration, ignored:
 		if isObject || isArray {
-			f.maskAll(v)
+			f.addAllValueSpans(v)
 			return
 		}
-		f.maskCredentials(v)
+		f.addCredentialSpans(v)
 	case list:
 		switch {
 		case !isArray || slices.ContainsFunc(array.Elements, func(e hujson.Value) bool { return e.Value.Kind() != '"' }):
-			f.maskAll(v)
+			f.addAllValueSpans(v)
 		case k.name == "args":
 			f.scanArgs(array.Elements)
 		default:
-			f.maskCredentials(v)
+			f.addCredentialSpans(v)
 		}
 	case overrides, laneRules, selections:
-		f.maskCredentials(v)
+		f.addCredentialSpans(v)
 	case dictionary:
 		if !isStringMap(v) {
-			f.maskAll(v)
+			f.addAllValueSpans(v)
 			return
 		}
-		f.maskCredentials(v)
+		f.addCredentialSpans(v)
 	case servers:
 		f.scanServers(v)
 	case profiles:
 		obj, _ := v.Value.(*hujson.Object)
 		if obj == nil {
-			f.maskAll(v)
+			f.addAllValueSpans(v)
 			return
 		}
 		for _, m := range obj.Members {
-			f.maskCredentials(m.Name)
+			f.addCredentialSpans(m.Name)
 			f.scanObject(m.Value, new(Profile).keys(), "profile")
 		}
 	case toolLists:
-		f.maskCredentials(v)
+		f.addCredentialSpans(v)
 	default:
 		if kind == '"' || isObject || isArray {
-			f.maskAll(v)
+			f.addAllValueSpans(v)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (f *secretFinder) scanServers(v hujson.Value) {
 		for _, m := range value.Members {
 			name, _ := m.Name.Value.(hujson.Literal)
 			f.serverNames[name.String()] = true
-			f.maskCredentials(m.Name)
+			f.addCredentialSpans(m.Name)
 			f.scanObject(m.Value, keys, "server")
 		}
 	case *hujson.Array:
@@ -217,7 +217,7 @@ func (f *secretFinder) scanServers(v hujson.Value) {
 			f.scanObject(e, keys, "server")
 		}
 	default:
-		f.maskAll(v)
+		f.addAllValueSpans(v)
 	}
 }
 
@@ -229,20 +229,20 @@ func (f *secretFinder) scanArgs(elements []hujson.Value) {
 		raw = append(raw, l.String())
 	}
 	for i, shown := range redact.Args(raw) {
-		f.maskDifference(elements[i], raw[i], maskURLSecrets(shown))
+		f.addMaskedPartSpans(elements[i], raw[i], maskURLSecrets(shown))
 	}
 }
 
 // addCredentialSpans adds the spans of what looks like a credential in all strings of a value. Nothing is masked
 // here.
-func (f *secretFinder) maskCredentials(v hujson.Value) {
+func (f *secretFinder) addCredentialSpans(v hujson.Value) {
 	for one := range v.All() {
 		l, ok := one.Value.(hujson.Literal)
 		if !ok || l.Kind() != '"' {
 			continue
 		}
 		raw := l.String()
-		f.maskDifference(*one, raw, maskURLSecrets(redact.Text(raw)))
+		f.addMaskedPartSpans(*one, raw, maskURLSecrets(redact.Text(raw)))
 	}
 }
 
@@ -261,8 +261,8 @@ func maskURLSecrets(text string) string {
 }
 
 // addSecretKeySpans adds the spans of the values of a secret key, except references.
-func (f *secretFinder) maskSecretKey(v hujson.Value, k configKey) {
-	for one := range eachLiteral(v, f.maskCredentials) {
+func (f *secretFinder) addSecretKeySpans(v hujson.Value, k configKey) {
+	for one := range eachValueLiteral(v, f.addCredentialSpans) {
 		l, _ := one.Value.(hujson.Literal)
 		switch raw := l.String(); {
 		case l.Kind() != '"':
@@ -275,8 +275,8 @@ func (f *secretFinder) maskSecretKey(v hujson.Value, k configKey) {
 }
 
 // addAllValueSpans adds the spans of everything in a value but the names of members.
-func (f *secretFinder) maskAll(v hujson.Value) {
-	for one := range eachLiteral(v, f.maskCredentials) {
+func (f *secretFinder) addAllValueSpans(v hujson.Value) {
+	for one := range eachValueLiteral(v, f.addCredentialSpans) {
 		switch l, _ := one.Value.(hujson.Literal); {
 		case l.Kind() == '"' && !hasOnlyReferences(l.String()):
 			f.addSpan(one.StartOffset+1, one.EndOffset-1)
@@ -286,8 +286,8 @@ func (f *secretFinder) maskAll(v hujson.Value) {
 	}
 }
 
-// eachLiteral iterates over the literals in a value; names are passed to name.
-func eachLiteral(v hujson.Value, name func(hujson.Value)) func(yield func(hujson.Value) bool) {
+// eachValueLiteral iterates over the literals in a value; names are passed to name.
+func eachValueLiteral(v hujson.Value, name func(hujson.Value)) func(yield func(hujson.Value) bool) {
 	return func(yield func(hujson.Value) bool) {
 		names := map[int]bool{}
 		for one := range v.All() {
@@ -306,7 +306,7 @@ func eachLiteral(v hujson.Value, name func(hujson.Value)) func(yield func(hujson
 
 // addMaskedPartSpans adds the spans of the parts of a string that shown does not show; if it is written with escapes,
 // of all of it.
-func (f *secretFinder) maskDifference(v hujson.Value, raw, shown string) {
+func (f *secretFinder) addMaskedPartSpans(v hujson.Value, raw, shown string) {
 	from, to := v.StartOffset+1, v.EndOffset-1
 	if string(f.text[from:to]) != raw && raw != shown {
 		f.addSpan(from, to)
@@ -330,8 +330,8 @@ var (
 	quotedValue = regexp.MustCompile(`[:\[,]\s*"((?:[^"\\\n]|\\.)*)"?`)
 )
 
-// scanUnparsed scans comments and, if the text cannot be parsed, all of it.
-func (f *secretFinder) scanUnparsed(broken bool) {
+// scanCommentsAndBrokenText scans comments and, if the text cannot be parsed, all of it.
+func (f *secretFinder) scanCommentsAndBrokenText(broken bool) {
 	for at := 0; at < len(f.text); {
 		n, open := textedit.TokenLength(f.text[at:]), false
 		if n < 0 { // unterminated: up to the end of the line
@@ -359,7 +359,7 @@ func (f *secretFinder) scanUnparsed(broken bool) {
 				f.addSpan(at+1, end)
 				f.secretValues = append(f.secretValues, string(f.text[at+1:end]))
 			} else {
-				f.maskCredentialsIn(at+1, end)
+				f.addCredentialSpansInRange(at+1, end)
 			}
 		case bytes.IndexByte([]byte(" \t\r\n{}[]:,"), token[0]) < 0:
 			n = len(word.Find(f.text[at:]))
@@ -396,7 +396,7 @@ func isContainerKey(rest []byte) bool {
 // scanComment scans a comment for credentials and, because it may be commented-out
 // configuration, for string values.
 func (f *secretFinder) scanComment(from, to int) {
-	f.maskCredentialsIn(from, to)
+	f.addCredentialSpansInRange(from, to)
 	for _, m := range quotedValue.FindAllSubmatchIndex(f.text[from:to], -1) {
 		if !f.publicStrings[string(f.text[from+m[2]:from+m[3]])] {
 			f.addSpan(from+m[2], from+m[3])
@@ -405,7 +405,7 @@ func (f *secretFinder) scanComment(from, to int) {
 }
 
 // addCredentialSpansInRange adds the spans of what looks like a credential in a range of the text as a whole.
-func (f *secretFinder) maskCredentialsIn(from, to int) {
+func (f *secretFinder) addCredentialSpansInRange(from, to int) {
 	whole := string(f.text[from:to])
 	for _, part := range redact.MaskedRanges(whole, redact.Text(whole)) {
 		f.addSpan(from+part[0], from+part[1])
@@ -414,7 +414,7 @@ func (f *secretFinder) maskCredentialsIn(from, to int) {
 
 // addRepeatedSecretSpans adds the spans of further occurrences of secret values, except words, paths and server
 // names.
-func (f *secretFinder) maskRepeats() {
+func (f *secretFinder) addRepeatedSecretSpans() {
 	byStart := map[[minSecret]byte][]string{} // one pass over the text for all values
 	slices.Sort(f.secretValues)
 	for _, value := range slices.Compact(f.secretValues) {

@@ -56,18 +56,18 @@ func (l *LiveConfig) servesURL(c *Config, text string) bool {
 	host, port := strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), dialpolicy.PortOrDefault(u.Scheme, u.Port())
 	return slices.ContainsFunc(listeners, func(listener string) bool {
 		at, its, err := net.SplitHostPort(listener)
-		return err == nil && its == port && (isSameHost(strings.ToLower(at), host) || slices.ContainsFunc(c.TrustedHosts, func(name string) bool { return strings.EqualFold(name, host) }))
+		return err == nil && its == port && (isListenerHost(strings.ToLower(at), host) || slices.ContainsFunc(c.TrustedHosts, func(name string) bool { return strings.EqualFold(name, host) }))
 	})
 }
 
-// isSameHost reports whether a URL's host is that of a listener.
-func isSameHost(listener, host string) bool {
+// isListenerHost reports whether a URL's host is that of a listener.
+func isListenerHost(listener, host string) bool {
 	everywhere := listener == "" || isUnspecifiedAddress(listener)
 	switch {
 	case listener == host:
 		return true
-	case dialpolicy.IsLocalName(host), isUnspecifiedAddress(host), strings.HasSuffix(host, ".localhost"):
-		return everywhere || dialpolicy.IsLocalName(listener)
+	case dialpolicy.IsLoopbackHost(host), isUnspecifiedAddress(host), strings.HasSuffix(host, ".localhost"):
+		return everywhere || dialpolicy.IsLoopbackHost(listener)
 	case !everywhere:
 		return false
 	}

@@ -18,9 +18,9 @@ func (d *decoder) addWarning(offset int, path, message, hint string) {
 	d.warnings.list = append(d.warnings.list, d.newMistake(offset, path, message, hint))
 }
 
-// warnForeignKey warns of another client's key, and reports whether m is one. in is the path of
+// warnOtherClientKey warns of another client's key, and reports whether m is one. in is the path of
 // its object.
-func (d *decoder) warnForeignKey(m hujson.ObjectMember, in, path, name string) bool {
+func (d *decoder) warnOtherClientKey(m hujson.ObjectMember, in, path, name string) bool {
 	object := "file"
 	switch {
 	case d.serverPath != "" && in == d.serverPath:
@@ -28,7 +28,7 @@ func (d *decoder) warnForeignKey(m hujson.ObjectMember, in, path, name string) b
 	case in != "":
 		return false
 	}
-	advice, ok := foreignKeyAdvice(object, name, m.Value.Value.Kind())
+	advice, ok := otherClientKeyAdvice(object, name, m.Value.Value.Kind())
 	if ok {
 		d.addWarning(m.Name.StartOffset, path, quoteClipped(name)+" is a key of other clients and has no effect here", cmp.Or(advice, "take it out"))
 	}

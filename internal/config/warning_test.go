@@ -51,9 +51,9 @@ func TestWarned(t *testing.T) {
 // to be, is not taken for one of another client.
 func TestForeignKeysHideNothing(t *testing.T) {
 	for object, table := range foreignKeys {
-		known := suggestedNames(new(Config).keys())
+		known := keyNamesToSuggest(new(Config).keys())
 		if object == "server" {
-			known = suggestedNames(new(Server).keys())
+			known = keyNamesToSuggest(new(Server).keys())
 		}
 		for name, advice := range table {
 			name, _, typed := strings.Cut(name, "=")

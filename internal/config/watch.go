@@ -16,7 +16,7 @@ import (
 // file ends its watch, which is then set again. In addition, Run polls the file for
 // changes that no watch reports: network drives, moved links, and systems without free
 // watches.
-func (l *LiveConfig) Run(ctx context.Context, components ...Component) {
+func (l *LiveConfig) Run(ctx context.Context, components ...ReloadableComponent) {
 	l.setComponents(components)
 	w := newFileWatch(l.path)
 	defer w.close()
@@ -45,7 +45,7 @@ func (l *LiveConfig) Run(ctx context.Context, components ...Component) {
 		case <-w.errors():
 			// Events may be lost: check the file as after an event.
 		case <-look.C:
-			if isSameFile(last, statFile(l.path)) {
+			if isUnchangedFile(last, statFile(l.path)) {
 				continue
 			}
 		case <-rest.C:
@@ -82,7 +82,7 @@ func statFile(path string) os.FileInfo {
 	return info
 }
 
-func isSameFile(a, b os.FileInfo) bool {
+func isUnchangedFile(a, b os.FileInfo) bool {
 	if a == nil || b == nil {
 		return a == nil && b == nil
 	}

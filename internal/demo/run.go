@@ -62,11 +62,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	defer logFile.Close()
-	ready, ended := make(chan app.Running, 1), make(chan error, 1)
+	ready, ended := make(chan app.DaemonLocation, 1), make(chan error, 1)
 	go func() {
 		ended <- app.Run(ctx, app.Options{
 			ConfigPath: configPath, DataDir: dir, Listen: chooseListenAddress(o.Listen), Version: o.Version,
-			Stderr: logFile, Ready: func(r app.Running) { ready <- r }, Abort: o.Abort,
+			Stderr: logFile, Ready: func(r app.DaemonLocation) { ready <- r }, Abort: o.Abort,
 			Stopping: func(what string) {
 				if asked.Err() != nil {
 					printLine(o.Out, "%s", what)
@@ -132,7 +132,7 @@ func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 }
 
 // showDemo runs the session, prints the log and suggested commands, and waits.
-func showDemo(ctx context.Context, o Options, r app.Running, self string) error {
+func showDemo(ctx context.Context, o Options, r app.DaemonLocation, self string) error {
 	a := &demoClient{url: "http://" + r.Address + "/mcp", out: o.Out}
 	printLine(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
 	if err := a.runSession(ctx); err != nil {
@@ -166,7 +166,7 @@ See the difference, and approve it if you want it, in the second terminal:
 `
 
 // showHeldTool shows a held tool that has changed, and a user who reviews and approves it.
-func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Running) error {
+func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.DaemonLocation) error {
 	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Runnin
 	return runSelf(ctx, a.out, self, r.DataDir, "tools", "approve", "shifty:add_numbers", "--fingerprint", diff.Fingerprint)
 }
 
-func showLog(ctx context.Context, o Options, self string, r app.Running) error {
+func showLog(ctx context.Context, o Options, self string, r app.DaemonLocation) error {
 	printLine(o.Out, "\nEvery call, every refusal and every approval is on record:")
 	return runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision,approval")
 }
@@ -210,7 +210,7 @@ func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...s
 }
 
 // suggestedCommands returns commands that can be pasted into another terminal.
-func suggestedCommands(self string, r app.Running) string {
+func suggestedCommands(self string, r app.DaemonLocation) string {
 	return fmt.Sprintf(`
 It stays up. Paste this into a second terminal:
 

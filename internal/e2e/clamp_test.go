@@ -62,7 +62,7 @@ func owned(t *testing.T, d *daemon) *owner {
 		t.Fatal(err)
 	}
 	o.key = key
-	text, err := anchor.Text()
+	text, err := anchor.StoredJSON()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -178,7 +178,7 @@ func methodsOf(t testing.TB, resp *http.Response, err error) (methods []string) 
 		return nil
 	}
 	defer resp.Body.Close()
-	events := wirejson.NewEventReader(resp.Body, 1<<20)
+	events := wirejson.NewSSEReader(resp.Body, 1<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {

@@ -104,7 +104,7 @@ func (c *relayClient) call(id, n int) (messages []string) {
 		return nil
 	}
 	defer resp.Body.Close()
-	events := wirejson.NewEventReader(resp.Body, 1<<20)
+	events := wirejson.NewSSEReader(resp.Body, 1<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {

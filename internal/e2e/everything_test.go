@@ -96,7 +96,7 @@ func (c *curious) ask(method, params string) []string {
 		}
 		return append(said, message(body))
 	}
-	events := wirejson.NewEventReader(resp.Body, 16<<20)
+	events := wirejson.NewSSEReader(resp.Body, 16<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {
@@ -260,7 +260,7 @@ func TestModernEverythingAsItIs(t *testing.T) {
 				resp.Header.Del(name)
 			}
 			got := []string{resp.Status, fmt.Sprint(resp.Header)}
-			events := wirejson.NewEventReader(bytes.NewReader(body), 16<<20)
+			events := wirejson.NewSSEReader(bytes.NewReader(body), 16<<20)
 			for {
 				e, err := events.Next()
 				if err != nil {

@@ -22,12 +22,12 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	_, port, _ := strings.Cut(d.address, ":")
-	standing := func() (head presence.Digest, kind presence.Kind) {
+	standing := func() (head presence.Digest, kind presence.ProofKind) {
 		t.Helper()
 		_, raw := d.rest("GET", "/presence", "")
 		var v struct {
 			Head presence.Digest
-			Kind presence.Kind
+			Kind presence.ProofKind
 			Void string
 		}
 		if err := json.Unmarshal(raw, &v); err != nil || v.Void != "" {
@@ -48,7 +48,7 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 	}
 	head, _ := standing()
 	anchor := presence.Anchor{Kind: presence.Passkey, Since: time.Now().UTC().Truncate(time.Millisecond), Before: head, Key: spki, Credential: []byte("a credential"), Origin: presence.PageOrigin(port)}
-	text, err := anchor.Text()
+	text, err := anchor.StoredJSON()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _ := own.Text()
+	text, _ := own.StoredJSON()
 	s.sql(fmt.Sprintf(`CREATE TABLE kept AS TABLE mcpproxy.presence_anchor; UPDATE mcpproxy.presence_anchor SET anchor = '\x%x'; NOTIFY mcpproxy, 'presence'`, text))
 	for _, d := range []*daemon{a, b, c} {
 		eventually(t, "another anchor", s.calls(d, "look", false))

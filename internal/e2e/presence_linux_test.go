@@ -150,7 +150,7 @@ func (a *attack) permitted(method, path, body string) (header string, answer []b
 	a.t.Helper()
 	_, refused := a.request(0, method, path, body, "")
 	asked, _ := a.asked(refused)
-	header = presence.SignStatement(asked.Statement, a.key).Text()
+	header = presence.SignStatement(asked.Statement, a.key).HeaderValue()
 	status, answer := a.request(0, method, path, body, header)
 	if status != http.StatusOK {
 		a.t.Fatalf("%s %s: %d %s", method, path, status, answer)
@@ -339,7 +339,7 @@ func (a *attack) online(t *testing.T) {
 	_ = json.Unmarshal(body, &now)
 	next := a.own
 	_ = next.Before.UnmarshalText([]byte(now.Head))
-	ownNext, _ := next.Text()
+	ownNext, _ := next.StoredJSON()
 	replayed, _ := a.permitted("POST", "/tokens", `{"name":"of-the-person","lanes":["read"],"expires_in":"1h"}`)
 	for _, one := range []struct{ method, path, body string }{
 		{"POST", "/servers/s/tools/extra/approve", extra},
@@ -368,7 +368,7 @@ func (a *attack) online(t *testing.T) {
 		changed := func(change func(*presence.Statement)) string {
 			s := signed // as if the person had signed this one
 			change(&s.Statement)
-			return s.Text()
+			return s.HeaderValue()
 		}
 		elsewhere := good.Statement
 		elsewhere.For = "POST /api/v1/elsewhere"
@@ -377,12 +377,12 @@ func (a *attack) online(t *testing.T) {
 		own := good.Statement
 		own.Anchor = a.own.Fingerprint()
 		for what, header := range map[string]string{
-			"nothing": "", "garbage": "e30.e30", "not signed": presence.SignedStatement{Statement: good.Statement}.Text(),
-			"another key": presence.SignStatement(good.Statement, a.ownKey).Text(), "another anchor": presence.SignStatement(own, a.ownKey).Text(),
-			"replayed": replayed, "somebody else's": others.Text(), "moved": moved.Text(), "widened": widened.Text(),
+			"nothing": "", "garbage": "e30.e30", "not signed": presence.SignedStatement{Statement: good.Statement}.HeaderValue(),
+			"another key": presence.SignStatement(good.Statement, a.ownKey).HeaderValue(), "another anchor": presence.SignStatement(own, a.ownKey).HeaderValue(),
+			"replayed": replayed, "somebody else's": others.HeaderValue(), "moved": moved.HeaderValue(), "widened": widened.HeaderValue(),
 			"another nonce": changed(func(s *presence.Statement) { s.Nonce = strings.Repeat("x", 26) }),
 			"another time":  changed(func(s *presence.Statement) { s.At = s.At.Add(time.Second) }),
-			"of elsewhere":  presence.SignStatement(elsewhere, a.key).Text(), "late": presence.SignStatement(late, a.key).Text(),
+			"of elsewhere":  presence.SignStatement(elsewhere, a.key).HeaderValue(), "late": presence.SignStatement(late, a.key).HeaderValue(),
 		} {
 			for way := range a.clients {
 				a.tries++
@@ -517,9 +517,9 @@ func (a *attack) planted(t *testing.T, token string) {
 	}
 	extra = parsed.Fingerprint()
 	mine := "mcpp_t_" + strings.Repeat("ab", 32)
-	mark := approval.DecisionMark{By: "admin", At: time.Now()}
+	mark := approval.AuthorAndTime{By: "admin", At: time.Now()}
 	a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
-		pin := &approval.Pin{Fingerprint: extra, Hints: parsed.Hints, DecisionMark: mark}
+		pin := &approval.Pin{Fingerprint: extra, Hints: parsed.Hints, AuthorAndTime: mark}
 		candidate := approval.CandidateDefinition{Kind: tool.KindTool, Tool: "extra", Fingerprint: extra, Hints: parsed.Hints}
 		now := time.Now()
 		lease := ask.Lease{ID: "forgedforgedforg", Server: "s", Lane: auth.Destructive, Calls: 20, Left: 20, Given: now, Until: now.Add(time.Hour), By: "admin", Via: "cli"}
@@ -534,8 +534,8 @@ func (a *attack) planted(t *testing.T, token string) {
 		}
 		a.tries += 6
 		return errors.Join(
-			db.SaveApprovals(ctx, approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Kind: tool.KindTool, Tool: "extra", ItemDecisions: approval.ItemDecisions{Pin: pin}}}}),
-			db.SaveApprovals(ctx, approval.ChangeSet{Server: "q", Launch: &approval.ApprovedLaunch{Server: "q", Fingerprint: tool.Fingerprint{1}, DecisionMark: mark}}),
+			db.SaveApprovals(ctx, approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{{Kind: tool.KindTool, Tool: "extra", DefinitionDecisions: approval.DefinitionDecisions{Pin: pin}}}}),
+			db.SaveApprovals(ctx, approval.ChangeSet{Server: "q", Launch: &approval.ApprovedLaunch{Server: "q", Fingerprint: tool.Fingerprint{1}, AuthorAndTime: mark}}),
 			db.Questions().AddLease(ctx, lease),
 			db.Questions().Presence().SaveStatement(ctx, a.forged(approval.ApprovalClaim("s", candidate))),
 			store.NewTokenStore(db).SaveToken(ctx, auth.Token{ID: "1", Name: "mine", Hash: sha256.Sum256([]byte(mine)), By: "admin", Created: now}),
@@ -640,7 +640,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		if code, _, _ := a.atTerminal(join, "presence", "join"); code == 0 && what != "" {
 			t.Errorf("%s: who has no passphrase joins", what)
 		}
-		head, _ := next.Text()
+		head, _ := next.StoredJSON()
 		if status, body := a.rest("PUT", "/presence", `{"anchor":`+string(head)+`}`); status == http.StatusOK {
 			t.Errorf("%s: another one is set: %s", what, body)
 		}

@@ -112,7 +112,7 @@ func encoded(name string) string {
 // read takes what comes on a stream: it keeps notifications, answers questions,
 // and returns both these and the response.
 func (c *taskClient) read(r io.Reader) (asked []string, response string) {
-	events := wirejson.NewEventReader(r, 1<<20)
+	events := wirejson.NewSSEReader(r, 1<<20)
 	for {
 		e, err := events.Next()
 		if err != nil {
@@ -215,7 +215,7 @@ func (c *taskClient) listens(id string) (said []string) {
 	defer cancel()
 	resp := c.post(ctx, "", fmt.Sprintf(`{"jsonrpc":"2.0","id":77,"method":"subscriptions/listen","params":{"notifications":{"taskIds":[%q,"nobody's"]},%s}}`, id, meta(true)))
 	defer resp.Body.Close()
-	events := wirejson.NewEventReader(resp.Body, 1<<20)
+	events := wirejson.NewSSEReader(resp.Body, 1<<20)
 	next := func() {
 		e, err := events.Next()
 		if err != nil {

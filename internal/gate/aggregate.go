@@ -18,7 +18,7 @@ type AggregateDeps struct {
 	Catalog *catalog.Catalog
 	Gate    *Gate
 	Offers  *catalog.PrimitiveGuard
-	Reply   *session.ReplyWriter
+	Reply   *session.ReplyBuilder
 }
 
 // AggregateSurface is the session.Endpoint of all servers together: /mcp/all.
@@ -38,9 +38,9 @@ func NewAggregateSurface(d AggregateDeps) *AggregateSurface {
 const aggregateInstructions = "These are the tools, prompts and resources of many MCP servers, through MCPProxy. " +
 	"A tool or prompt is named server__name, and does what that server says it does; its annotations are those that its user lets count."
 
-// Delivery returns how the answer to a method is delivered: a request about one server waits for that
+// EventDeliveryOf returns how the answer to a method is delivered: a request about one server waits for that
 // server.
-func (s *AggregateSurface) Delivery(method string) session.EventDelivery {
+func (s *AggregateSurface) EventDeliveryOf(method string) session.EventDelivery {
 	if method == mcp.Listen || isSingleServerMethod(method) {
 		return session.Waiting
 	}
@@ -56,8 +56,8 @@ func isSingleServerMethod(method string) bool {
 	return false
 }
 
-// Refused records a call that was refused before it reached this surface.
-func (s *AggregateSurface) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
+// RecordRefusedCall records a call that was refused before it reached this surface.
+func (s *AggregateSurface) RecordRefusedCall(ctx context.Context, r *session.Request, p *problem.Problem) {
 	s.Gate.RecordRefusedToolCall(ctx, "", r, p)
 }
 
@@ -65,7 +65,7 @@ func (s *AggregateSurface) Refused(ctx context.Context, r *session.Request, p *p
 func (s *AggregateSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
-		return session.Reply{Result: json.RawMessage(string(s.Reply.ResultStart(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
+		return session.Reply{Result: json.RawMessage(string(s.Reply.ResultPrefix(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
 			s.mergedCapabilitiesJSON(r) + `,"instructions":"` + aggregateInstructions + `"` + cachingJSON + `}`)}, nil
 	case mcp.Listen:
 		return s.serveSubscription(ctx, r), nil
@@ -113,8 +113,8 @@ func (s *AggregateSurface) reachableServers(r *session.Request) (all []*catalog.
 	return all
 }
 
-// readableServers returns the servers whose prompts and resources the client can use.
-func (s *AggregateSurface) readableServers(r *session.Request) []*catalog.Server {
+// serversWithReadablePrimitives returns the servers whose prompts and resources the client can use.
+func (s *AggregateSurface) serversWithReadablePrimitives(r *session.Request) []*catalog.Server {
 	if !hasReadLane(r.Caller) {
 		return nil
 	}
@@ -186,7 +186,7 @@ func (s *AggregateSurface) scopedToolTable(snapshot *catalog.Snapshot) *aggregat
 func (s *AggregateSurface) currentListDigests(r *session.Request) (listDigests, <-chan struct{}) {
 	replaced := s.Catalog.Current().ReplacedChan()
 	l := listDigests{catalog.ListTools: s.toolTableForCaller(r).digest} // of this snapshot, or of one that has replaced it
-	servers := s.readableServers(r)
+	servers := s.serversWithReadablePrimitives(r)
 	for _, list := range []catalog.ListKind{catalog.ListPrompts, catalog.ListResources} {
 		sum := newListHasher()
 		for _, server := range servers {

@@ -47,7 +47,7 @@ func (s *AggregateSurface) listPage(ctx context.Context, r *session.Request, mod
 	if found {
 		at++
 	}
-	out := append(wirejson.AppendString(bytes.Clone(s.Reply.ResultStart(modern)), []byte(l.ResultMember())), ":["...)
+	out := append(wirejson.AppendString(bytes.Clone(s.Reply.ResultPrefix(modern)), []byte(l.ResultMember())), ":["...)
 	items, size, last, next := 0, 0, "", ""
 	for _, e := range all[at:] {
 		raw := e.renamedDefinition(l)
@@ -97,7 +97,7 @@ func (s *AggregateSurface) listEntries(ctx context.Context, r *session.Request, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	servers := s.readableServers(r)
+	servers := s.serversWithReadablePrimitives(r)
 	lists := make([][]*aggregateListEntry, len(servers))
 	var asking sync.WaitGroup
 	for i, server := range servers {

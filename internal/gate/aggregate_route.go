@@ -223,7 +223,7 @@ func (s *AggregateSurface) routeResource(ctx context.Context, r *routedRequest, 
 		}
 	}
 	able := 0
-	for _, server := range s.readableServers(&r.Request) {
+	for _, server := range s.serversWithReadablePrimitives(&r.Request) {
 		if catalog.HasCapability(server, catalog.ListResources.Capability()) {
 			r.server = server.Name
 			able++

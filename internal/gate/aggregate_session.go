@@ -47,8 +47,8 @@ func (o *serverSession) liveSession() session.Session {
 // maxInitializeBytes limits the stored params of initialize.
 const maxInitializeBytes = 64 << 10
 
-// Open opens a session. Sessions with servers are opened at the first use.
-func (s *AggregateSurface) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+// OpenSession opens a session. Sessions with servers are opened at the first use.
+func (s *AggregateSurface) OpenSession(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	if len(initialize.Params) > maxInitializeBytes {
 		return nil, session.Reply{Error: session.InvalidParamsError("what a client says of itself must not be longer than " +
 			strconv.Itoa(maxInitializeBytes) + " bytes")}, nil
@@ -108,7 +108,7 @@ func (c *aggregateSession) openOrReuseSession(ctx context.Context, r *session.Re
 func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
 	initialize := c.initialize
 	initialize.Caller = r.Caller
-	s, a, err := c.Gate.GatedSurface(server).Open(ctx, &initialize)
+	s, a, err := c.Gate.GatedSurface(server).OpenSession(ctx, &initialize)
 	switch {
 	case err != nil:
 		return nil, err
@@ -116,7 +116,7 @@ func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Req
 		return nil, problem.Newf(problem.UpstreamError, "Server '%s' opens no session: %s", server, wirejson.ClipText(a.Error.Message, 4*session.MaxIdentity)).
 			WithHint("See its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
-	if err := s.Notify(ctx, mcp.Initialized, nil); errors.Is(err, session.ErrEnded) {
+	if err := s.NotifyServer(ctx, mcp.Initialized, nil); errors.Is(err, session.ErrEnded) {
 		return nil, problem.Newf(problem.ServerUnavailable, "Server '%s' has ended the session that was just opened.", server).
 			WithHint("Try again; see its log with `mcpproxy upstream logs "+server+"`.").With("server", server)
 	}
@@ -162,21 +162,21 @@ func (c *aggregateSession) liveSessions() (all []session.Session) {
 	return all
 }
 
-// Notify forwards a change of roots to every server with a session, and drops all other notifications.
-func (c *aggregateSession) Notify(ctx context.Context, method string, params json.RawMessage) error {
+// NotifyServer forwards a change of roots to every server with a session, and drops all other notifications.
+func (c *aggregateSession) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.RootsChanged {
 		for _, s := range c.liveSessions() {
-			_ = s.Notify(ctx, method, params) // a lost session is replaced at the next use
+			_ = s.NotifyServer(ctx, method, params) // a lost session is replaced at the next use
 		}
 	}
 	return nil
 }
 
-// Respond forwards an answer to the server that has asked.
-func (c *aggregateSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+// AnswerServerQuestion forwards an answer to the server that has asked.
+func (c *aggregateSession) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	server, own, ok := splitServerRequestID(id)
 	if s := c.existingSession(server); ok && s != nil {
-		if err := s.Respond(ctx, own, r); !errors.Is(err, session.ErrEnded) {
+		if err := s.AnswerServerQuestion(ctx, own, r); !errors.Is(err, session.ErrEnded) {
 			return err
 		} // else the session of that server has ended, and the client's session continues
 	}

@@ -28,7 +28,7 @@ type aggregateClient struct {
 func newClient(t *testing.T) *aggregateClient {
 	t.Helper()
 	w, r := allWorld(t, nil, aggregateReads, `{"name":"other"}`)
-	s, a, err := w.all.Open(t.Context(), catalogtest.NewRequest("initialize", hello))
+	s, a, err := w.all.OpenSession(t.Context(), catalogtest.NewRequest("initialize", hello))
 	if err != nil || s == nil || !strings.HasPrefix(string(a.Result), `{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true},`) {
 		t.Fatalf("%s %v", a.Result, err)
 	}
@@ -72,10 +72,10 @@ func TestSessionWithEachServer(t *testing.T) {
 		t.Errorf("the servers were told %q", c.Sent)
 	}
 	c.Events = nil
-	if err := c.Notify(t.Context(), "notifications/roots/list_changed", nil); err != nil {
+	if err := c.NotifyServer(t.Context(), "notifications/roots/list_changed", nil); err != nil {
 		t.Error(err)
 	}
-	if err := c.Notify(t.Context(), "notifications/cancelled", nil); err != nil {
+	if err := c.NotifyServer(t.Context(), "notifications/cancelled", nil); err != nil {
 		t.Error(err)
 	}
 	if want := []string{"notify notifications/roots/list_changed", "notify notifications/roots/list_changed"}; !slices.Equal(c.Events, want) {
@@ -112,7 +112,7 @@ func TestAnswersFindWhoAsked(t *testing.T) {
 	}
 	c.Events = nil
 	for _, id := range []string{`"s:7"`, `"t:7"`, `"nobody:7"`, `7`} {
-		if err := c.Respond(t.Context(), json.RawMessage(id), session.Reply{}); err != nil {
+		if err := c.AnswerServerQuestion(t.Context(), json.RawMessage(id), session.Reply{}); err != nil {
 			t.Errorf("%s: %v", id, err)
 		}
 	}
@@ -120,7 +120,7 @@ func TestAnswersFindWhoAsked(t *testing.T) {
 		t.Errorf("events %q", c.Events)
 	}
 	c.Sessions[0].Close()
-	if err := c.Respond(t.Context(), json.RawMessage(`"s:8"`), session.Reply{}); err != nil {
+	if err := c.AnswerServerQuestion(t.Context(), json.RawMessage(`"s:8"`), session.Reply{}); err != nil {
 		t.Errorf("who asked has gone: %v", err)
 	}
 }
@@ -227,7 +227,7 @@ func TestChangesAreTold(t *testing.T) {
 // TestIntroductionsAreBounded: what a client says of itself is kept.
 func TestIntroductionsAreBounded(t *testing.T) {
 	c := newClient(t)
-	s, a, err := c.all.Open(t.Context(), catalogtest.NewRequest("initialize", `{"x":"`+strings.Repeat("x", maxInitializeBytes)+`"}`))
+	s, a, err := c.all.OpenSession(t.Context(), catalogtest.NewRequest("initialize", `{"x":"`+strings.Repeat("x", maxInitializeBytes)+`"}`))
 	if s != nil || err != nil || a.Error == nil || !strings.Contains(a.Error.Message, "65536 bytes") {
 		t.Errorf("%v %v %v", s, a.Error, err)
 	}

@@ -28,7 +28,7 @@ func newAggregateWorld(t testing.TB, change func(*config.Config), definitions ..
 		}
 	}, definitions...)}
 	deps := depsOf(w.Harness)
-	w.all = NewAggregateSurface(AggregateDeps{Catalog: w.Catalog, Offers: deps.Offers, Reply: session.NewReplyWriter("test", catalogtest.Logger), Gate: New(deps)})
+	w.all = NewAggregateSurface(AggregateDeps{Catalog: w.Catalog, Offers: deps.Offers, Reply: session.NewReplyBuilder("test", catalogtest.Logger), Gate: New(deps)})
 	return w
 }
 

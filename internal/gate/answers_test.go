@@ -44,7 +44,7 @@ func recordings(t testing.TB) (all []recorded) {
 }
 
 // defaults are the selections of a server in testdata/select.json, in their order.
-func defaults(t testing.TB, server string) (all []config.Selection) {
+func defaults(t testing.TB, server string) (all []config.ResultSelection) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/select.json")
 	if err != nil {
@@ -52,7 +52,7 @@ func defaults(t testing.TB, server string) (all []config.Selection) {
 	}
 	err = wirejson.EachMember(wirejson.Find(text, server), func(pattern, expression []byte) error {
 		e, _ := wirejson.String(expression)
-		s, err := config.NewSelection(string(pattern), e)
+		s, err := config.NewResultSelection(string(pattern), e)
 		all = append(all, s)
 		return err
 	})

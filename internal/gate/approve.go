@@ -22,8 +22,8 @@ import (
 // WorstLane returns the lane that a call counts as for approvals: the most dangerous of the hints
 // (declared or inferred), the arguments (which replace the hints if a user has configured that), and
 // the call tool, if the caller chose it.
-func WorstLane(t *catalog.Tool, v policy.CallTool, ownNames bool, does *policy.ArgumentEffect) policy.Operation {
-	worst := policy.LaneWithArguments(t.BaseLane(), does)
+func WorstLane(t *catalog.Tool, v policy.CallToolVariant, ownNames bool, does *policy.ArgumentEffect) policy.Operation {
+	worst := policy.LaneWithArguments(t.BaseOperationLane(), does)
 	if !ownNames {
 		worst = max(worst, v.Operation())
 	}
@@ -101,7 +101,7 @@ type approvalWait struct {
 func newApprovalWait(g *Gate, c *call, v verdict, rule policy.ApprovalRule, worst policy.Operation, t *stopwatch) *approvalWait {
 	h := &approvalWait{gate: g, call: c, verdict: v, time: t, approval: approvalOutcome{rule: rule, lane: worst, call: ask.Call{
 		Principal: c.caller.Actor.Principal(), ID: v.tool.ID, Fingerprint: v.tool.Fingerprint(), Arguments: v.args.sent,
-		Revision: v.cfg.SharedRevision(), Variant: v.request.CallTool.String(),
+		Revision: v.cfg.RevisionWithoutRestartKeys(), Variant: v.request.CallTool.String(),
 	}}}
 	if !c.stateless {
 		h.approval.call.Session = c.caller.SessionID
@@ -139,7 +139,7 @@ func (h *approvalWait) toRefusal(ctx context.Context, pass ask.Approval, err err
 // toHeldCall returns the call as a reviewer sees it.
 func (h *approvalWait) toHeldCall(limit time.Duration) ask.HeldCall {
 	c, v, a := h.call, &h.verdict, &h.approval
-	out := ask.HeldCall{CallLane: auth.Lane(a.lane), Wait: limit, BeginRecord: h.beginHeldRecord, EndRecord: h.endHeldRecord, Recheck: h.recheckHeld, NotifyWaiting: c.newWaitNotifier()}
+	out := ask.HeldCall{CallLane: auth.OperationLane(a.lane), Wait: limit, BeginRecord: h.beginHeldRecord, EndRecord: h.endHeldRecord, Recheck: h.recheckHeld, NotifyWaiting: c.newWaitNotifier()}
 	out.Call, out.Key = a.call, a.call.Key()
 	out.Shown, out.Cut = activity.MaskAndCutJSON(v.args.sent, ask.MaxArguments)
 	if v.args.shown != nil {
@@ -164,8 +164,8 @@ func (h *approvalWait) laneReasonText() string {
 		return "its hints say so"
 	case v.tool.CallWith.Operation() == lane:
 		return "it has no hints, which counts as a write"
-	case v.tool.BaseLane() == lane:
-		return "it has no hints, and seems so: " + v.tool.Inference().Reason
+	case v.tool.BaseOperationLane() == lane:
+		return "it has no hints, and seems so: " + v.tool.InferredOperation().Reason
 	}
 	return "it was called with " + v.request.CallTool.String()
 }

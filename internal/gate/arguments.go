@@ -85,7 +85,7 @@ func jsonKindText(kind byte) string {
 
 // checkAgainstSchema validates the arguments against the tool's schema in the configured mode. fit is
 // "" if they were not checked.
-func checkAgainstSchema(t *catalog.Tool, args json.RawMessage, mode config.Validation) (fit activity.SchemaFit, warnings []string, p *problem.Problem) {
+func checkAgainstSchema(t *catalog.Tool, args json.RawMessage, mode config.ArgumentValidation) (fit activity.SchemaFit, warnings []string, p *problem.Problem) {
 	if mode == config.ValidateOff {
 		return "", nil, nil
 	}
@@ -144,8 +144,8 @@ func misplacedArgsProblem(unknown []UnknownArgument, t *catalog.Tool, args json.
 		return nil
 	}
 	properties := wirejson.Find(t.InputSchema, "properties")
-	names, meant := moveIntoArgs(unknown, args, properties)
-	what := namesWithVerbText(names) + " beside args"
+	names, meant := mergeMisplacedArgs(unknown, args, properties)
+	what := misplacedNamesText(names) + " beside args"
 	if len(names) == 0 {
 		var name string
 		if name, meant = findArgsUnderOtherName(unknown, args, properties); meant == nil {
@@ -160,8 +160,8 @@ func misplacedArgsProblem(unknown []UnknownArgument, t *catalog.Tool, args json.
 	return p.With("parameter", "args")
 }
 
-// moveIntoArgs returns the names of arguments that are next to args, and the arguments with them.
-func moveIntoArgs(unknown []UnknownArgument, args json.RawMessage, properties []byte) (names []string, meant json.RawMessage) {
+// mergeMisplacedArgs returns the names of arguments that are next to args, and the arguments with them.
+func mergeMisplacedArgs(unknown []UnknownArgument, args json.RawMessage, properties []byte) (names []string, meant json.RawMessage) {
 	for _, s := range unknown {
 		if wirejson.Find(properties, s.Name) == nil {
 			continue
@@ -177,12 +177,12 @@ func moveIntoArgs(unknown []UnknownArgument, args json.RawMessage, properties []
 // findArgsUnderOtherName returns an object with arguments of the tool, or its JSON text, and the
 // parameter that was used instead of args; nil if there is none.
 func findArgsUnderOtherName(unknown []UnknownArgument, args json.RawMessage, properties []byte) (name string, inside json.RawMessage) {
-	if hasMember(args, func(string) bool { return true }) {
+	if hasMemberWhere(args, func(string) bool { return true }) {
 		return "", nil
 	}
 	for _, s := range unknown {
 		inside, err := parseArgumentsObject("", unwrapArguments(s.Value))
-		if err == nil && hasMember(inside, func(name string) bool { return wirejson.Find(properties, name) != nil }) {
+		if err == nil && hasMemberWhere(inside, func(name string) bool { return wirejson.Find(properties, name) != nil }) {
 			return s.Name, inside
 		}
 	}
@@ -191,7 +191,7 @@ func findArgsUnderOtherName(unknown []UnknownArgument, args json.RawMessage, pro
 
 var errFound = errors.New("found")
 
-func hasMember(object json.RawMessage, is func(name string) bool) bool {
+func hasMemberWhere(object json.RawMessage, is func(name string) bool) bool {
 	return wirejson.EachMember(object, func(name, _ []byte) error {
 		if is(string(name)) {
 			return errFound
@@ -200,8 +200,8 @@ func hasMember(object json.RawMessage, is func(name string) bool) bool {
 	}) != nil
 }
 
-// namesWithVerbText returns names as the beginning of a sentence, with "stands" or "stand".
-func namesWithVerbText(names []string) string {
+// misplacedNamesText returns names as the beginning of a sentence, with "stands" or "stand".
+func misplacedNamesText(names []string) string {
 	if len(names) == 1 {
 		return "'" + problem.ClipName(names[0]) + "' stands"
 	}

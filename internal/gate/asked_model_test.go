@@ -146,7 +146,7 @@ type stateOfCall struct {
 type oneCall struct {
 	who, args int
 	tool      string
-	variant   policy.CallTool
+	variant   policy.CallToolVariant
 }
 
 // meaning is the same for spellings of the same arguments.
@@ -178,7 +178,7 @@ func (m *model) key(c oneCall) string {
 	return fmt.Sprintf("%d %s %s %s v%d c%d", c.who, c.tool, c.variant, spellings[c.args].meaning, version, m.limit)
 }
 
-func lane(c oneCall) auth.Lane {
+func lane(c oneCall) auth.OperationLane {
 	if c.tool == "destroys" || c.variant == policy.CallToolDestructive {
 		return auth.Destructive
 	}
@@ -190,7 +190,7 @@ func lane(c oneCall) auth.Lane {
 func (m *model) may(c oneCall) (lets func(), ok, must bool) {
 	all := slices.SortedFunc(maps.Values(m.leases), func(a, b *ask.Lease) int { return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.ID, b.ID)) })
 	for _, l := range all {
-		if l.Left > 0 && m.clock.Before(l.Until) && !l.Until.After(m.clock.Add(ask.LongestLease+ask.Skew)) && l.Revision == m.Config().SharedRevision() && lane(c) <= l.Lane &&
+		if l.Left > 0 && m.clock.Before(l.Until) && !l.Until.After(m.clock.Add(ask.LongestLease+ask.Skew)) && l.Revision == m.Config().RevisionWithoutRestartKeys() && lane(c) <= l.Lane &&
 			(l.Actor == "" || l.Actor == c.caller().Actor.Principal()) {
 			return func() { l.Left-- }, true, true
 		}
@@ -275,7 +275,7 @@ func (m *model) step(r *rapid.T) {
 	case "die": // what was open stays open
 		m.reopen()
 	case "lease":
-		l := ask.Lease{ID: fmt.Sprintf("%d-l%d", m.clock.Unix(), len(m.leases)), Server: "s", Lane: auth.Lane(rapid.IntRange(2, 3).Draw(r, "lane")), Revision: m.Config().SharedRevision(), Calls: 2, Left: 2,
+		l := ask.Lease{ID: fmt.Sprintf("%d-l%d", m.clock.Unix(), len(m.leases)), Server: "s", Lane: auth.OperationLane(rapid.IntRange(2, 3).Draw(r, "lane")), Revision: m.Config().RevisionWithoutRestartKeys(), Calls: 2, Left: 2,
 			Given: m.clock, Until: m.clock.Add(rapid.SampledFrom([]time.Duration{time.Minute, 20 * time.Minute}).Draw(r, "for")), Actor: rapid.SampledFrom([]string{"", "agent:token#1"}).Draw(r, "of")}
 		if l.Actor != "" {
 			l.Client = "token"
@@ -304,7 +304,7 @@ func (m *model) step(r *rapid.T) {
 
 func drawCall(r *rapid.T) oneCall {
 	return oneCall{who: rapid.IntRange(0, 5).Draw(r, "who"), args: rapid.IntRange(0, len(spellings)-1).Draw(r, "args"), tool: rapid.SampledFrom([]string{"destroys", "update_thing"}).Draw(r, "tool"),
-		variant: rapid.SampledFrom([]policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}).Draw(r, "variant")}
+		variant: rapid.SampledFrom([]policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}).Draw(r, "variant")}
 }
 
 // callTwice makes a call twice at the same time: what may be made once is.

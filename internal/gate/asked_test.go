@@ -84,7 +84,7 @@ func (a *asking) open() {
 }
 
 // byForm takes the answer of a client's form, as package ops does.
-func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Key, given ask.Answer) error {
+func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.CallKey, given ask.Answer) error {
 	q, err := a.asks.LoadQuestion(ctx, id)
 	switch {
 	case err != nil:
@@ -208,9 +208,9 @@ func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
 func (a *asking) waits(n int) {
 	a.T.Helper()
 	end := time.Now().Add(time.Minute)
-	for questions := 0; a.holder.WaitingCalls() < n || questions == 0; {
+	for questions := 0; a.holder.CountWaitingCalls() < n || questions == 0; {
 		if time.Now().After(end) { // for example the call returned already
-			a.T.Fatalf("%d calls wait, want %d", a.holder.WaitingCalls(), n)
+			a.T.Fatalf("%d calls wait, want %d", a.holder.CountWaitingCalls(), n)
 		}
 		runtime.Gosched()
 		var err error
@@ -276,7 +276,7 @@ func (a *asking) catches(variant, name, args string) string {
 		s.request.CallTool = s.tool.CallWith
 		s.args.sent, s.request.ArgsErr = parseArgumentsObject("arguments", json.RawMessage(args))
 	} else {
-		v, ok := policy.ParseCallTool("call_tool_" + variant)
+		v, ok := policy.ParseCallToolName("call_tool_" + variant)
 		if !ok {
 			a.T.Fatal(variant)
 		}
@@ -304,7 +304,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"one server, in a session": func() error {
-			s, _, err := a.gate.GatedSurface("s").Open(t.Context(), passed("initialize", `{}`))
+			s, _, err := a.gate.GatedSurface("s").OpenSession(t.Context(), passed("initialize", `{}`))
 			if err != nil {
 				return err
 			}
@@ -337,7 +337,7 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 	token := anAgent
 	token.Actor = auth.Actor{Kind: auth.Agent, Name: "cursor", ID: "1"}
 	token.Bounds = bounded(policy.Scope{})
-	as := func(a *asking, c auth.Caller, v policy.CallTool, args string) error {
+	as := func(a *asking, c auth.Caller, v policy.CallToolVariant, args string) error {
 		_, err := a.gate.Call(t.Context(), LaneCall{CallTool: v, Name: "s:destroys", Args: json.RawMessage(args), Caller: c})
 		return err
 	}
@@ -439,7 +439,7 @@ func TestARuleThatComesLater(t *testing.T) {
 // TestLeasesCoverCalls: as many as they are for; the rest is asked about.
 func TestLeasesCoverCalls(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
-	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().SharedRevision(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
+	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().RevisionWithoutRestartKeys(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
 	if err := a.asks.AddLease(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -465,12 +465,12 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 	}
 	leave()
 	wantCode(t, "the client has left", <-done, problem.Interrupted)
-	if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.WaitingCalls() != 0 {
+	if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.CountWaitingCalls() != 0 {
 		t.Errorf("%d questions, %q", n, a.Events)
 	}
 	go func() { done <- a.destroy(t.Context(), `{}`) }()
 	a.waits(1)
-	a.holder.Stop()
+	a.holder.EndAllWaits()
 	wantCode(t, "MCPProxy stops", <-done, problem.ApprovalPending)
 	wantCode(t, "and has stopped", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
 }

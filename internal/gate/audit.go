@@ -149,7 +149,7 @@ func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activ
 		d.Profile = within.ProfileNames()
 	}
 	if v.tool != nil {
-		d.DecisionFacts = v.tool.ActivityFacts()
+		d.DecisionFacts = v.tool.FactsForActivityRecord()
 	}
 	if v.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
 		for _, s := range g.Catalog.LockReasons(v.tool) { // hidden by the first one, or by an earlier check

@@ -53,7 +53,7 @@ func TestWithoutARecordThereIsNoCall(t *testing.T) {
 func TestRefusalsReachNobodyAndAreRecorded(t *testing.T) {
 	cases := []struct {
 		name    string
-		variant policy.CallTool
+		variant policy.CallToolVariant
 		tool    string
 		args    string
 		code    problem.Code
@@ -158,7 +158,7 @@ func TestCancellationAndTimeout(t *testing.T) {
 
 func TestValidateArgumentsModes(t *testing.T) {
 	for _, c := range []struct {
-		general, own config.Validation
+		general, own config.ArgumentValidation
 		passes, warn bool
 	}{
 		{config.ValidateReject, "", false, false},

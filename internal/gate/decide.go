@@ -16,7 +16,7 @@ type verdict struct {
 	resolvedCall
 	policy.Decision
 	does   policy.ArgumentEffect // what the call does by its arguments; zero where they were not read
-	status policy.Status         // of the tool; Callable if the tool is unknown
+	status policy.ToolStatus     // of the tool; Callable if the tool is unknown
 	fit    activity.SchemaFit    // of the arguments; "" where they were not checked
 }
 
@@ -56,7 +56,7 @@ func (v *verdict) validateArguments(unknown []UnknownArgument) *problem.Problem 
 	if p := misplacedArgsProblem(unknown, v.tool, v.args.sent); p != nil {
 		return p
 	}
-	fit, warnings, p := checkAgainstSchema(v.tool, v.args.sent, v.cfg.ValidationMode(v.request.ID.Server))
+	fit, warnings, p := checkAgainstSchema(v.tool, v.args.sent, v.cfg.ArgumentValidationMode(v.request.ID.Server))
 	v.fit = fit
 	v.Warnings = append(v.Warnings, warnings...)
 	return p
@@ -121,30 +121,30 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 		facts.Nearest = now.ScopedTo(within).SuggestIDs(id)
 		return facts
 	}
-	return ToolFacts(t, within, now.Server(t.ID.Server).Quarantined, g.Catalog.CurrentStatus(t), does)
+	return PolicyFactsOfTool(t, within, now.Server(t.ID.Server).Quarantined, g.Catalog.CurrentStatus(t), does)
 }
 
-// ToolFacts returns the facts about an existing tool for a caller with this scope. quarantined says
+// PolicyFactsOfTool returns the facts about an existing tool for a caller with this scope. quarantined says
 // that its server is quarantined; does is the effect of the arguments.
-func ToolFacts(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.Status, does policy.ArgumentEffect) policy.Facts {
+func PolicyFactsOfTool(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.ToolStatus, does policy.ArgumentEffect) policy.Facts {
 	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
 	if !within.AllowsAllLanes() && !quarantined { // the hints of a quarantined server are not shown
-		facts.Lane = t.Lane()
+		facts.Lane = t.OperationLane()
 		if does.Operation != policy.NoOperation {
-			own := t.BaseLane()
+			own := t.BaseOperationLane()
 			facts.Lane = policy.LaneWithArguments(own, &does)
 			facts.ByArguments = facts.Lane == does.Operation && (does.Declared || does.Operation > own)
 		}
 	}
 	facts.Arguments = does
-	in := t.Inference()
+	in := t.InferredOperation()
 	facts.Inferred, facts.InferredWhy, facts.InferredUnsure = in.Operation, in.Reason, in.Unsure
 	return facts
 }
 
 // serverLockStatus returns why no tool of a server can be called; Callable if only the tool itself can
 // be locked. A server that an agent has proposed counts as quarantined.
-func (g *Gate) serverLockStatus(s *catalog.Server, name string) policy.Status {
+func (g *Gate) serverLockStatus(s *catalog.Server, name string) policy.ToolStatus {
 	if s == nil {
 		return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: true, Quarantined: g.Proposed(name), Approved: true})
 	}
@@ -152,7 +152,7 @@ func (g *Gate) serverLockStatus(s *catalog.Server, name string) policy.Status {
 }
 
 // missingToolReason returns what is missing: the server, its list of tools, or the tool.
-func missingToolReason(s *catalog.Server) (what policy.Existence, unlisted string) {
+func missingToolReason(s *catalog.Server) (what policy.ToolExistence, unlisted string) {
 	switch {
 	case s == nil:
 		return policy.NoServer, ""

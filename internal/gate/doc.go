@@ -31,7 +31,7 @@
 //   - The record is in the spool before the call is sent. The outcome is always recorded, also after a
 //     panic or a cancellation. Every refusal is recorded.
 //   - The bytes that the decision was about are the bytes that are sent.
-//   - This package is the only caller of session.NewPermit. No connection sends a tools/call without
+//   - This package is the only caller of session.NewToolCallPermit. No connection sends a tools/call without
 //     that permit.
 //   - On /mcp/all a tool's name depends only on its server and its own name.
 //

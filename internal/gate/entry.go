@@ -20,7 +20,7 @@ import (
 // LaneCall is a call by call_tool_read, call_tool_write or call_tool_destructive. Args and ArgsJSON
 // are the two forms of the arguments, as JSON values; giving both is a problem, giving none means {}.
 type LaneCall struct {
-	CallTool policy.CallTool
+	CallTool policy.CallToolVariant
 	Name     string
 	Args     json.RawMessage // nil when not given
 	ArgsJSON json.RawMessage

@@ -49,7 +49,7 @@ type Deps struct {
 	// Ask holds calls that need an approval. Answer stores the answer of the client that made such a call:
 	// see ops.CallApprovals.AnswerByClient.
 	Ask    ApprovalWaiter
-	Answer func(ctx context.Context, by auth.Caller, question string, k ask.Key, a ask.Answer) error
+	Answer func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error
 	// Presence reports whether approvals need a signature; nil: never.
 	Presence func() bool
 	Observer CallObserver // may be nil
@@ -60,7 +60,7 @@ type Deps struct {
 type Gate struct {
 	Deps
 	concurrency    atomic.Pointer[concurrencyLimiter]
-	sessionless    *sessionlessClients
+	sessionless    *sessionIDAssigner
 	searches       *recentSearches
 	tasks          *taskOwners
 	refusalLimiter *refusalLimiter
@@ -68,14 +68,14 @@ type Gate struct {
 
 // New returns a Gate.
 func New(deps Deps) *Gate {
-	g := &Gate{Deps: deps, sessionless: newSessionlessClients(), searches: newRecentSearches(), tasks: newTaskOwners(), refusalLimiter: newRefusalLimiter()}
+	g := &Gate{Deps: deps, sessionless: newSessionIDAssigner(), searches: newRecentSearches(), tasks: newTaskOwners(), refusalLimiter: newRefusalLimiter()}
 	g.concurrency.Store(newConcurrencyLimiter(deps.Config(), nil))
 	return g
 }
 
-// Prepare implements config.Component. Running calls keep their slots: in the same limits if these are
+// PrepareConfig implements config.Component. Running calls keep their slots: in the same limits if these are
 // unchanged, else in the old ones.
-func (g *Gate) Prepare(next *config.Config) (func(), error) {
+func (g *Gate) PrepareConfig(next *config.Config) (func(), error) {
 	return func() { g.concurrency.Store(newConcurrencyLimiter(next, g.concurrency.Load())) }, nil
 }
 

@@ -20,7 +20,7 @@ const (
 
 func enforced(c *config.Config) {
 	c.Intent.JudgeArguments = policy.ArgumentsEnforce
-	c.Servers[0].Lanes = []config.LaneRule{{Pattern: "wip*", By: policy.BySQL, Argument: "$.sql"}}
+	c.Servers[0].Lanes = []config.ArgumentLaneRule{{Pattern: "wip*", By: policy.BySQL, Argument: "$.sql"}}
 }
 
 // TestLaneByArguments: what the arguments do decides after the schema, before the server
@@ -28,7 +28,7 @@ func enforced(c *config.Config) {
 func TestLaneByArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
 	for _, c := range []struct {
-		variant    policy.CallTool
+		variant    policy.CallToolVariant
 		name, args string
 		code       string
 	}{
@@ -90,7 +90,7 @@ func TestLaneByArguments(t *testing.T) {
 // the mode; and reads with a tool that a person has declared.
 func TestScopesCountArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
-	for _, mode := range []policy.ArgumentsMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
+	for _, mode := range []policy.ArgumentEffectMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
 		w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = mode })
 		reader := anAgent
 		reader.Bounds = bounded(policy.NewScope(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))

@@ -77,5 +77,5 @@ func (s *resolvedCall) needsApproval(c *call) bool {
 
 // isOutdated reports whether the configuration or the tool differs from those of the approval.
 func (a *approvalOutcome) isOutdated(cfg *config.Config, t *catalog.Tool, ownNames bool) bool {
-	return cfg.SharedRevision() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || ownNames && t.CallWith.String() != a.call.Variant
+	return cfg.RevisionWithoutRestartKeys() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || ownNames && t.CallWith.String() != a.call.Variant
 }

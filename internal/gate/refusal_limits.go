@@ -66,8 +66,8 @@ func (p *refusalLimiter) countRefusal(who string, at refusalRate, now time.Time)
 	return time.Duration(-b.left / at.rate * float64(time.Second))
 }
 
-// waitDelay waits until the delay is over or ctx ends.
-func (p *refusalLimiter) waitDelay(ctx context.Context, d time.Duration) {
+// waitOutDelay waits until the delay is over or ctx ends.
+func (p *refusalLimiter) waitOutDelay(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}

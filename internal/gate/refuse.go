@@ -19,10 +19,10 @@ type SurfaceRefusal struct {
 	Caller auth.Caller
 	// Server and Tool are those of the request, as far as they are known.
 	Server, Tool string
-	CallTool     policy.CallTool // of the call, if Tool does not name it
-	Action       string          // of a built-in tool, or the method
-	Detail       string          // the object of the request, if it is no tool
-	Arguments    json.RawMessage // nil if they may contain a secret that cannot be masked
+	CallTool     policy.CallToolVariant // of the call, if Tool does not name it
+	Action       string                 // of a built-in tool, or the method
+	Detail       string                 // the object of the request, if it is no tool
+	Arguments    json.RawMessage        // nil if they may contain a secret that cannot be masked
 	RequestBytes int
 	Problem      *problem.Problem
 }
@@ -34,10 +34,10 @@ func (g *Gate) RecordRefusal(ctx context.Context, r SurfaceRefusal) string {
 	record := activity.Record{
 		ServerName: problem.ClipName(r.Server), ToolName: problem.ClipName(r.Tool), Arguments: r.Arguments, RequestBytes: int64(r.RequestBytes), ErrorMessage: r.Problem.Message,
 		Metadata: activity.Metadata{ErrorCode: string(r.Problem.Code), Action: problem.ClipName(r.Action), Detail: r.Detail,
-			Decision: &activity.Decision{Outcome: activity.Refused, Check: checkForCode(r.Problem.Code).String(), ConfigRevision: g.Config().Revision()}},
+			Decision: &activity.Decision{Outcome: activity.Refused, Check: policyCheckForCode(r.Problem.Code).String(), ConfigRevision: g.Config().Revision()}},
 	}
 	variant := r.CallTool
-	if v, ok := policy.ParseCallTool(r.Tool); ok && r.Server == "" {
+	if v, ok := policy.ParseCallToolName(r.Tool); ok && r.Server == "" {
 		variant = v
 	}
 	if variant != policy.CallToolNone {
@@ -51,9 +51,9 @@ func (g *Gate) RecordRefusal(ctx context.Context, r SurfaceRefusal) string {
 	return id
 }
 
-// checkForCode returns the check that a surface has made, by the code of its refusal; NoCheck for
+// policyCheckForCode returns the check that a surface has made, by the code of its refusal; NoCheck for
 // other codes.
-func checkForCode(code problem.Code) policy.Check {
+func policyCheckForCode(code problem.Code) policy.Check {
 	switch code {
 	case problem.InvalidArgs, problem.InvalidRequest, problem.InvalidParameter, problem.TooLarge:
 		return policy.CheckArguments
@@ -83,6 +83,6 @@ func (g *Gate) writeRefusalThrottled(ctx context.Context, r *activity.Record) st
 		r.ID = ""
 	}
 	now := time.Now()
-	g.refusalLimiter.waitDelay(ctx, max(g.refusalLimiter.countRefusal("of "+r.Actor, actorLimit, now), g.refusalLimiter.countRefusal(r.Origin, originLimit, now)))
+	g.refusalLimiter.waitOutDelay(ctx, max(g.refusalLimiter.countRefusal("of "+r.Actor, actorLimit, now), g.refusalLimiter.countRefusal(r.Origin, originLimit, now)))
 	return r.ID
 }

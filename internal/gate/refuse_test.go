@@ -84,7 +84,7 @@ func TestNewConnectionsDoNotLiftThePace(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began = time.Now()
-		w.gate.refusalLimiter.waitDelay(ctx, time.Hour)
+		w.gate.refusalLimiter.waitOutDelay(ctx, time.Hour)
 		if time.Since(began) != 0 {
 			t.Error("who has gone is waited for")
 		}

@@ -67,7 +67,7 @@ func textsOf(t *testing.T, raw json.RawMessage) (texts []string) {
 func TestSelect(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		for _, s := range [][2]string{{"*", ".never"}, {"li*", "[.items[].id]"}} {
-			one, err := config.NewSelection(s[0], s[1])
+			one, err := config.NewResultSelection(s[0], s[1])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -203,7 +203,7 @@ func TestAResultAsAnArgument(t *testing.T) {
 func TestNoResultAsAnArgument(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tool, args string // %s is the handle
-		variant    policy.CallTool
+		variant    policy.CallToolVariant
 		caller     auth.Caller
 		without    bool // the surface hands nothing
 		code       problem.Code
@@ -268,7 +268,7 @@ func TestValuesStayWhereTheyAre(t *testing.T) {
 	tries, went := 0, 0
 	for caller, who := range map[string]auth.Caller{"the same": {}, "a person": {Actor: auth.Actor{Kind: auth.Admin}}, "a token": token} {
 		for _, server := range []string{"s", "other"} {
-			for _, variant := range []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
+			for _, variant := range []policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
 				for form, names := range forms {
 					w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"n":424242}]}}`)
 					w.SetTools(listTool, writeTool, `{"name":"look","annotations":{"readOnlyHint":true}}`)

@@ -15,8 +15,8 @@ import (
 type requestTarget struct {
 	server string
 	session.Doer
-	asks *session.ServerQuestions // nil without a session
-	open sessionOpener            // opens the client's session with the server; nil: the target needs none
+	asks *session.ServerQuestionTracker // nil without a session
+	open sessionOpener                  // opens the client's session with the server; nil: the target needs none
 }
 
 // sessionOpener opens a client's session with a server.
@@ -35,12 +35,12 @@ const recheckAfter = time.Millisecond
 // send waits for a slot and a session, decides again after each wait, and sends the call with the
 // proof of the decision. All of it is within the time limit of the call.
 func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (session.Reply, error) {
-	ctx, clock, end := session.StartDeadline(ctx, x.call.effectiveTimeout(&x.verdict.resolvedCall))
+	ctx, clock, end := session.StartPausableDeadline(ctx, x.call.effectiveTimeout(&x.verdict.resolvedCall))
 	defer end()
 	leave, waited, err := g.concurrency.Load().acquireSlots(ctx, x.verdict.request.ID.Server)
 	x.time.waited += waited
 	if err != nil {
-		return session.Reply{}, timeoutErr(ctx, err)
+		return session.Reply{}, toTimeoutError(ctx, err)
 	}
 	defer leave()
 	entered := time.Now()
@@ -50,15 +50,15 @@ func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (sessio
 		err = x.recheck.decideAgain() // before a locked server gets a process
 	}
 	if err != nil {
-		return session.Reply{}, timeoutErr(ctx, err)
+		return session.Reply{}, toTimeoutError(ctx, err)
 	}
 	x.outgoing.setRequest(&x.call, &x.verdict.resolvedCall)
-	x.outgoing.Permit = session.NewPermit(x.verdict.request.ID.Tool, x.verdict.tool.Raw, x.recheck.decideAgain)
+	x.outgoing.Permit = session.NewToolCallPermit(x.verdict.request.ID.Tool, x.verdict.tool.Raw, x.recheck.decideAgain)
 	reply, err := g.sendOnce(ctx, x, to, clock)
 	if to.open != nil && session.IsNotSent(err) && ctx.Err() == nil {
 		reply, err = g.sendOnce(ctx, x, to, clock) // the server has lost the session: try once more in a new one
 	}
-	return reply, timeoutErr(ctx, err)
+	return reply, toTimeoutError(ctx, err)
 }
 
 // setRequest sets the request to the server: that of the client, or one made of the parts of a lane
@@ -77,7 +77,7 @@ func (o *outgoingRequest) setRequest(c *call, s *resolvedCall) {
 }
 
 // sendOnce sends the request, in a session that it opens if the target needs one.
-func (g *Gate) sendOnce(ctx context.Context, x *execution, to requestTarget, clock *session.Deadline) (session.Reply, error) {
+func (g *Gate) sendOnce(ctx context.Context, x *execution, to requestTarget, clock *session.PausableDeadline) (session.Reply, error) {
 	if to.open != nil {
 		var err error
 		if to, err = openTargetSession(ctx, to); err == nil {
@@ -88,7 +88,7 @@ func (g *Gate) sendOnce(ctx context.Context, x *execution, to requestTarget, clo
 		}
 	}
 	defer to.asks.PauseWhileAsked(clock)()
-	say, done := to.asks.TrackEvents(x.call.say)
+	say, done := to.asks.WrapToTrackQuestions(x.call.say)
 	defer done()
 	x.outgoing.Say = say
 	if x.trace != nil {
@@ -116,9 +116,9 @@ func configuredTimeout(cfg *config.Config, server string) time.Duration {
 	return cfg.CallTimeout
 }
 
-// timeoutErr maps a cancellation by the clock of the call to context.DeadlineExceeded, unless the
+// toTimeoutError maps a cancellation by the clock of the call to context.DeadlineExceeded, unless the
 // error is a problem already.
-func timeoutErr(ctx context.Context, err error) error {
+func toTimeoutError(ctx context.Context, err error) error {
 	if _, said := errors.AsType[*problem.Problem](err); !said && errors.Is(err, context.Canceled) && session.IsTimedOut(ctx) {
 		return context.DeadlineExceeded
 	}

@@ -15,9 +15,9 @@ const (
 	sessionlessTimeout = 30 * time.Minute
 )
 
-// sessionlessClients assigns session IDs to clients without a session, for the record: the same ID for
+// sessionIDAssigner assigns session IDs to clients without a session, for the record: the same ID for
 // the same actor and client until half an hour without a call.
-type sessionlessClients struct {
+type sessionIDAssigner struct {
 	mu    sync.Mutex // guards byKey
 	byKey map[sessionlessClientKey]*syntheticSession
 }
@@ -29,19 +29,19 @@ type syntheticSession struct {
 	used time.Time
 }
 
-func newSessionlessClients() *sessionlessClients {
-	return &sessionlessClients{byKey: map[sessionlessClientKey]*syntheticSession{}}
+func newSessionIDAssigner() *sessionIDAssigner {
+	return &sessionIDAssigner{byKey: map[sessionlessClientKey]*syntheticSession{}}
 }
 
 // assignSessionID sets the session ID of a caller that has none.
-func (a *sessionlessClients) assignSessionID(c *auth.Caller) {
+func (a *sessionIDAssigner) assignSessionID(c *auth.Caller) {
 	if c.SessionID == "" {
 		c.SessionID = a.sessionIDFor(c.Actor.Principal(), c.ClientName, c.ClientVersion)
 	}
 }
 
 // sessionIDFor returns the session ID of a client.
-func (a *sessionlessClients) sessionIDFor(actor, client, version string) string {
+func (a *sessionIDAssigner) sessionIDFor(actor, client, version string) string {
 	now := time.Now()
 	key := sessionlessClientKey{actor, client, version}
 	a.mu.Lock()

@@ -11,7 +11,7 @@ import (
 // long as they are not silent for half an hour.
 func TestAnonymousSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cs := newSessionlessClients()
+		cs := newSessionIDAssigner()
 		a := cs.sessionIDFor("agent", "cursor", "1")
 		if a == "" || len(a) > 32 {
 			t.Fatalf("id %q", a)

@@ -132,7 +132,7 @@ func (g *Gate) shapeResult(ctx context.Context, c *call, v *verdict, r *CallResu
 func (g *Gate) applySelection(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) json.RawMessage {
 	e, whole := c.selection, r.Result
 	if e == nil {
-		e = v.cfg.SelectionFor(v.request.ID)
+		e = v.cfg.ResultSelectionFor(v.request.ID)
 	}
 	if e == nil || e.IsIdentity() || r.IsError {
 		return whole

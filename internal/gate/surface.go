@@ -36,12 +36,12 @@ func (f *gatedSurface) Do(ctx context.Context, r *session.Request) (session.Repl
 	return f.gate.dispatchRequest(ctx, f.target, r)
 }
 
-func (f *gatedSurface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+func (f *gatedSurface) OpenSession(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	caller := *initialize.Caller
 	if p := f.gate.CheckReachable(f.target.server, &caller); p != nil {
 		return nil, session.Reply{}, p
 	}
-	s, reply, err := f.open.Open(ctx, initialize)
+	s, reply, err := f.open.OpenSession(ctx, initialize)
 	if reply.Result != nil {
 		reply.Result, _ = f.gate.Offers.FilterResult(ctx, f.target.server, mcp.Initialize, reply.Result, catalog.Recipient{Scope: caller.Scope()})
 	}
@@ -59,24 +59,24 @@ type gatedSession struct {
 	gate   *Gate
 	target requestTarget
 	caller auth.Caller // that has opened it
-	asks   session.ServerQuestions
+	asks   session.ServerQuestionTracker
 }
 
 func (w *gatedSession) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	return w.gate.dispatchRequest(ctx, w.target, r)
 }
 
-// Notify refuses a tools/call without an ID: some servers would execute it.
-func (w *gatedSession) Notify(ctx context.Context, method string, params json.RawMessage) error {
+// NotifyServer refuses a tools/call without an ID: some servers would execute it.
+func (w *gatedSession) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.CallTool {
 		return problem.New(problem.InvalidRequest, "tools/call must be a request of its own", "Send it with an id.")
 	}
-	return w.Session.Notify(ctx, method, params)
+	return w.Session.NotifyServer(ctx, method, params)
 }
 
-func (w *gatedSession) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+func (w *gatedSession) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	w.asks.MarkAnswered(id) // from now on the time counts for the server
-	return w.Session.Respond(ctx, id, r)
+	return w.Session.AnswerServerQuestion(ctx, id, r)
 }
 
 func (w *gatedSession) Listen(ctx context.Context, say func(session.Event), opened func()) error {
@@ -135,15 +135,15 @@ func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Req
 		}
 		return w.sendTracked(ctx, r)
 	}
-	ctx, clock, end := session.StartDeadline(ctx, configuredTimeout(g.Config(), w.server))
+	ctx, clock, end := session.StartPausableDeadline(ctx, configuredTimeout(g.Config(), w.server))
 	defer end()
 	r, err := g.checkPrimitiveUse(ctx, w.server, r)
 	if err != nil {
-		return session.Reply{}, timeoutErr(ctx, err)
+		return session.Reply{}, toTimeoutError(ctx, err)
 	}
 	leave, _, err := g.concurrency.Load().acquireSlots(ctx, w.server)
 	if err != nil {
-		return session.Reply{}, toQueueTimeout(timeoutErr(ctx, err), w.server, r.Method)
+		return session.Reply{}, toQueueTimeout(toTimeoutError(ctx, err), w.server, r.Method)
 	}
 	defer leave()
 	defer w.asks.PauseWhileAsked(clock)()
@@ -169,7 +169,7 @@ func (w *requestTarget) sendTracked(ctx context.Context, r *session.Request) (se
 		return w.Do(ctx, r)
 	}
 	noted := *r
-	say, done := w.asks.TrackEvents(r.Say)
+	say, done := w.asks.WrapToTrackQuestions(r.Say)
 	defer done()
 	noted.Say = say
 	return w.Do(ctx, &noted)

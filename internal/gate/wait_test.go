@@ -92,7 +92,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		"for its session": func(w *world, _ func(*world) error, lock func()) error {
 			_, err := w.gate.CallFromAggregate(w.T.Context(), ToolCallTarget{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
 				lock()
-				s, _, err := w.gate.GatedSurface(server).Open(ctx, passed("initialize", `{}`))
+				s, _, err := w.gate.GatedSurface(server).OpenSession(ctx, passed("initialize", `{}`))
 				if err != nil { // no longer reachable, which is as good
 					return nil, problem.New(problem.ToolLocked, "it cannot be opened", "")
 				}
@@ -136,7 +136,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 			t.Run(name+", "+method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, func(c *config.Config) { c.CallTimeout = time.Minute }, readsTool)
-					opened, _, err := w.gate.GatedSurface("s").Open(t.Context(), passed("initialize", `{}`))
+					opened, _, err := w.gate.GatedSurface("s").OpenSession(t.Context(), passed("initialize", `{}`))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -160,7 +160,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 					w.relays.Reply = func(ctx context.Context, r *session.Request) (session.Reply, error) { return w.AnswerCall(ctx, r) }
 					time.AfterFunc(5*time.Minute, func() {
 						close(answered)
-						_ = s.Respond(t.Context(), json.RawMessage(`7`), session.Reply{Result: json.RawMessage(`{}`)})
+						_ = s.AnswerServerQuestion(t.Context(), json.RawMessage(`7`), session.Reply{Result: json.RawMessage(`{}`)})
 					})
 					r := passed(method, `{"name":"reads"}`)
 					r.Say = func(session.Event) {}
@@ -181,7 +181,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 func TestSessionsAreBehindTheDoor(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
 	surface := w.gate.GatedSurface("s")
-	s, _, err := surface.Open(t.Context(), passed("initialize", `{}`))
+	s, _, err := surface.OpenSession(t.Context(), passed("initialize", `{}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,14 +190,14 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 		t.Errorf("%v, %q", err, w.Events)
 	}
 	w.Events = nil
-	if err := s.Notify(t.Context(), "tools/call", json.RawMessage(`{"name":"reads"}`)); problem.From(err) == nil || problem.From(err).Code != problem.InvalidRequest || len(w.Events) != 0 {
+	if err := s.NotifyServer(t.Context(), "tools/call", json.RawMessage(`{"name":"reads"}`)); problem.From(err) == nil || problem.From(err).Code != problem.InvalidRequest || len(w.Events) != 0 {
 		t.Errorf("without an id: %v, %q", err, w.Events)
 	}
-	if err := s.Notify(t.Context(), "notifications/initialized", nil); err != nil || len(w.Events) != 1 {
+	if err := s.NotifyServer(t.Context(), "notifications/initialized", nil); err != nil || len(w.Events) != 1 {
 		t.Errorf("%v, %q", err, w.Events)
 	}
 	foreign := func(context.Context, string) (session.Session, error) {
-		s, _, err := w.Harness.Surface("s").Open(t.Context(), call)
+		s, _, err := w.Harness.Surface("s").OpenSession(t.Context(), call)
 		return s, err
 	}
 	w.Events = nil
@@ -209,7 +209,7 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 	if err := s.Listen(t.Context(), func(session.Event) {}, func() { t.Error("it is listened to") }); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("to a quarantined server: %v", err)
 	}
-	if s, _, err := surface.Open(t.Context(), passed("initialize", `{}`)); s != nil || err == nil {
+	if s, _, err := surface.OpenSession(t.Context(), passed("initialize", `{}`)); s != nil || err == nil {
 		t.Errorf("with a quarantined server: %v, %v", s, err)
 	}
 }

@@ -42,7 +42,7 @@ var (
 	passed  = catalogtest.NewRequest
 )
 
-func (w *world) call(v policy.CallTool, name, args string) (CallResult, *problem.Problem) {
+func (w *world) call(v policy.CallToolVariant, name, args string) (CallResult, *problem.Problem) {
 	w.T.Helper()
 	r, err := w.gate.Call(context.Background(), LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	if err == nil {

@@ -32,8 +32,8 @@ const (
 	SupportedVersions = `["` + Modern + `","` + Legacy + `","` + legacy2 + `","` + BatchVersion + `","` + legacy4 + `"]`
 )
 
-// IsLegacy reports whether version is a supported version with sessions.
-func IsLegacy(version string) bool {
+// IsLegacyVersion reports whether version is a supported version with sessions.
+func IsLegacyVersion(version string) bool {
 	switch version {
 	case Legacy, legacy2, BatchVersion, legacy4, draft:
 		return true
@@ -41,9 +41,9 @@ func IsLegacy(version string) bool {
 	return false
 }
 
-// VersionForClient returns the version that a client is told for the version of a server. Clients do not know
+// ReplaceDraftVersion returns the version that a client is told for the version of a server. Clients do not know
 // the draft, which differs little from the first release.
-func VersionForClient(version string) string {
+func ReplaceDraftVersion(version string) string {
 	if version == draft {
 		return legacy4
 	}

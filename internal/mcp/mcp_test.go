@@ -18,8 +18,8 @@ func TestRevisions(t *testing.T) {
 	}
 	for _, v := range append(served, "2024-10-07", "2024-10-08", "") {
 		legacy := slices.Contains(served[1:], v)
-		if IsLegacy(v) != (legacy || v == "2024-10-07") {
-			t.Errorf("%q: legacy %t", v, IsLegacy(v))
+		if IsLegacyVersion(v) != (legacy || v == "2024-10-07") {
+			t.Errorf("%q: legacy %t", v, IsLegacyVersion(v))
 		}
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// allowAsking lets MCPProxy ask the client through its writer, if it shows forms: in a session, about a
+// enableClientQuestions lets MCPProxy ask the client through its writer, if it shows forms: in a session, about a
 // tool call.
-func (m *message) allowAsking(out *clientWriter) {
+func (m *message) enableClientQuestions(out *clientWriter) {
 	if !m.modern && m.Method == mcp.CallTool && m.entry.forms {
 		m.asks, m.req.Asker = out, m
 	}
@@ -32,9 +32,9 @@ func (m *message) Ask(method string, params json.RawMessage) (<-chan session.Rep
 	}
 }
 
-// acceptOwnAnswer handles a response to a question of MCPProxy itself and reports whether it is one, also if
+// deliverAnswerToProxyQuestion handles a response to a question of MCPProxy itself and reports whether it is one, also if
 // it is too late.
-func (m *message) acceptOwnAnswer() bool {
+func (m *message) deliverAnswerToProxyQuestion() bool {
 	id, _ := wirejson.String(m.ID)
 	if !strings.HasPrefix(id, m.s.asking) {
 		return false

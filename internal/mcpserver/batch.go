@@ -43,13 +43,13 @@ func (c *clientState) answerBatch(ctx context.Context, messages []json.RawMessag
 		var o requestOutcome
 		switch bad := part.parseMessage(text); {
 		case bad != nil:
-			o.Error = part.recordIfCall(ctx, bad)
+			o.Error = part.recordRefusalIfCall(ctx, bad)
 		case !part.IsRequest():
 			_ = part.forwardToSession(ctx) // the result is not awaited
 			continue
 		default:
 			if bad = batchLimitError(ran, len(out)); bad != nil {
-				o.Error = part.recordIfCall(ctx, bad)
+				o.Error = part.recordRefusalIfCall(ctx, bad)
 				break
 			}
 			ran++

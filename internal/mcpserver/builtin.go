@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Gateway has the operations behind the built-in tools.
-type Gateway interface {
+// BuiltinToolBackend has the operations behind the built-in tools.
+type BuiltinToolBackend interface {
 	Call(ctx context.Context, r gate.LaneCall) (gate.CallResult, error)
 	RetrieveTools(ctx context.Context, r ops.RetrieveRequest) (json.RawMessage, error)
 	ReadResult(ctx context.Context, r ops.ReadResultRequest) (json.RawMessage, error)
@@ -33,19 +33,19 @@ type Gateway interface {
 
 // BuiltinTools is the session.Endpoint of the built-in tools.
 type BuiltinTools struct {
-	gateway Gateway
+	gateway BuiltinToolBackend
 	config  func() *config.Config
-	reply   *session.ReplyWriter
+	reply   *session.ReplyBuilder
 	texts   replyTexts
 }
 
 // NewBuiltinTools returns a BuiltinTools.
-func NewBuiltinTools(g Gateway, config func() *config.Config, w *session.ReplyWriter) *BuiltinTools {
+func NewBuiltinTools(g BuiltinToolBackend, config func() *config.Config, w *session.ReplyBuilder) *BuiltinTools {
 	return &BuiltinTools{gateway: g, config: config, reply: w, texts: newReplyTexts(w)}
 }
 
-// Delivery implements session.DeliveryEndpoint.
-func (s *BuiltinTools) Delivery(method string) session.EventDelivery {
+// EventDeliveryOf implements session.DeliveryEndpoint.
+func (s *BuiltinTools) EventDeliveryOf(method string) session.EventDelivery {
 	switch method {
 	case mcp.CallTool:
 		return session.Dropping
@@ -71,7 +71,7 @@ func (s *BuiltinTools) Do(ctx context.Context, r *session.Request) (session.Repl
 func (s *BuiltinTools) answerMethod(ctx context.Context, r *session.Request, l *legacySession) session.Reply {
 	switch r.Method {
 	case mcp.CallTool:
-		q := builtinRequest{BuiltinTools: s, Request: r, modern: l == nil, cfg: s.config()}
+		q := builtinToolCall{BuiltinTools: s, Request: r, modern: l == nil, cfg: s.config()}
 		if l != nil {
 			q.told = l.told.markSeen
 		}
@@ -108,7 +108,7 @@ func (s *BuiltinTools) newToolListKey(c *auth.Caller, modern bool) toolListKey {
 		l.management = config.ManageOff
 	}
 	if c != nil {
-		l.most = policy.WorstOperation(c.Scope())
+		l.most = policy.WorstOperationOfScope(c.Scope())
 	}
 	if c != nil && l.management == config.ManagePropose && !ops.MayProposeServers(c) {
 		l.management = config.ManageRead
@@ -150,8 +150,8 @@ func (s *BuiltinTools) serveSubscription(ctx context.Context, r *session.Request
 	return s.reply.SubscriptionEndReply(r)
 }
 
-// Open opens a session.
-func (s *BuiltinTools) Open(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+// OpenSession opens a session.
+func (s *BuiltinTools) OpenSession(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	l := &legacySession{BuiltinTools: s, caller: *initialize.Caller}
 	now, _ := s.currentView(&l.caller)
 	l.known.replaceView(now)
@@ -163,17 +163,17 @@ type legacySession struct {
 	*BuiltinTools
 	caller auth.Caller
 	known  lastView
-	told   onceTexts
+	told   textsSentOnce
 }
 
-// onceTexts are texts that a session gets only once.
-type onceTexts struct {
+// textsSentOnce are texts that a session gets only once.
+type textsSentOnce struct {
 	mu    sync.Mutex // guards texts
 	texts map[string]bool
 }
 
 // markSeen records a text and reports whether it was sent before. There are few texts.
-func (t *onceTexts) markSeen(text string) bool {
+func (t *textsSentOnce) markSeen(text string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.texts[text]
@@ -191,11 +191,13 @@ func (l *legacySession) Do(ctx context.Context, r *session.Request) (session.Rep
 	return l.answerMethod(ctx, r, l), nil
 }
 
-// Notify and Respond ignore their message: no notification matters here, and no question is asked.
-func (*legacySession) Notify(context.Context, string, json.RawMessage) error         { return nil }
-func (*legacySession) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
-func (*legacySession) Close()                                                        {}
-func (*legacySession) Done() <-chan struct{}                                         { return nil }
+// NotifyServer and Respond ignore their message: no notification matters here, and no question is asked.
+func (*legacySession) NotifyServer(context.Context, string, json.RawMessage) error { return nil }
+func (*legacySession) AnswerServerQuestion(context.Context, json.RawMessage, session.Reply) error {
+	return nil
+}
+func (*legacySession) Close()                {}
+func (*legacySession) Done() <-chan struct{} { return nil }
 
 // Listen notifies the client when the tools, or the servers behind them, have changed. Of several
 // listeners one gets the event.
@@ -205,8 +207,8 @@ func (l *legacySession) Listen(ctx context.Context, say func(session.Event), ope
 	return ctx.Err()
 }
 
-// builtinRequest is a parsed tools/call.
-type builtinRequest struct {
+// builtinToolCall is a parsed tools/call.
+type builtinToolCall struct {
 	*BuiltinTools
 	*session.Request
 	modern bool
@@ -217,7 +219,7 @@ type builtinRequest struct {
 }
 
 // parseParams parses the params.
-func (q *builtinRequest) parseParams() {
+func (q *builtinToolCall) parseParams() {
 	_ = wirejson.EachMember(q.Params, func(name, value []byte) error {
 		switch string(name) {
 		case "name":
@@ -229,32 +231,32 @@ func (q *builtinRequest) parseParams() {
 	})
 }
 
-// Refused records a call that was refused before it reached the endpoint.
-func (s *BuiltinTools) Refused(ctx context.Context, r *session.Request, p *problem.Problem) {
-	q := builtinRequest{BuiltinTools: s, Request: r}
+// RecordRefusedCall records a call that was refused before it reached the endpoint.
+func (s *BuiltinTools) RecordRefusedCall(ctx context.Context, r *session.Request, p *problem.Problem) {
+	q := builtinToolCall{BuiltinTools: s, Request: r}
 	q.parseParams()
 	q.recordRefusal(ctx, p)
 }
 
 // invalidCallReply refuses a call that cannot be parsed.
-func (q *builtinRequest) invalidCallReply(ctx context.Context, what string) session.Reply {
+func (q *builtinToolCall) invalidCallReply(ctx context.Context, what string) session.Reply {
 	e := session.InvalidParamsError(what)
 	q.recordRefusal(ctx, problem.New(problem.InvalidParameter, e.Message, ""))
 	return session.Reply{Error: e}
 }
 
 // refusalReply returns the error result of a built-in tool. Refusals, in contrast to failures, are recorded.
-func (q *builtinRequest) refusalReply(ctx context.Context, err error) session.Reply {
+func (q *builtinToolCall) refusalReply(ctx context.Context, err error) session.Reply {
 	switch p := problem.From(err); p.Code {
 	case problem.Internal, problem.Interrupted, problem.Timeout, problem.AuditUnavailable:
 	default:
 		q.recordRefusal(ctx, p)
 	}
-	return q.reply.RefusalReply(q.modern, err)
+	return q.reply.ToolErrorReply(q.modern, err)
 }
 
 // recordRefusal records a refusal with the parameters of the call.
-func (q *builtinRequest) recordRefusal(ctx context.Context, p *problem.Problem) {
+func (q *builtinToolCall) recordRefusal(ctx context.Context, p *problem.Problem) {
 	r := gate.SurfaceRefusal{Caller: *q.Caller, RequestBytes: q.Size, Problem: p}
 	r.Tool, _ = wirejson.String(q.name)
 	switch r.Tool {

@@ -59,13 +59,13 @@ func joinWithOr(words []string) string {
 }
 
 func (a *toolArguments) optionalBool(name string) bool {
-	return readArgument(a, name, "true or false", []bool{true, false}, acceptJSONText(wirejson.Bool))
+	return readArgument(a, name, "true or false", []bool{true, false}, withJSONTextFallback(wirejson.Bool))
 }
 
 // clampedInt reads a number and clamps it to the allowed range.
 func (a *toolArguments) clampedInt(name string, least, most int) int {
 	allowed := "an integer from " + strconv.Itoa(least) + " to " + strconv.Itoa(most)
-	return readArgument(a, name, allowed, allowed, acceptJSONText(func(v []byte) (int, bool) {
+	return readArgument(a, name, allowed, allowed, withJSONTextFallback(func(v []byte) (int, bool) {
 		n, ok := parseWholeNumber(v)
 		return max(least, min(most, n)), ok
 	}))
@@ -73,7 +73,7 @@ func (a *toolArguments) clampedInt(name string, least, most int) int {
 
 func (a *toolArguments) intAtLeast(name string, least int) int {
 	allowed := "an integer, at least " + strconv.Itoa(least)
-	return readArgument(a, name, allowed, allowed, acceptJSONText(func(v []byte) (int, bool) {
+	return readArgument(a, name, allowed, allowed, withJSONTextFallback(func(v []byte) (int, bool) {
 		n, ok := parseWholeNumber(v)
 		return n, ok && n >= least
 	}))
@@ -82,8 +82,8 @@ func (a *toolArguments) intAtLeast(name string, least int) int {
 // argumentLimits limit JSON that is passed as a string, like those of a request.
 var argumentLimits = wirejson.Limits{Bytes: 4 << 20, Depth: 64}
 
-// acceptJSONText returns a reader that also accepts the value as JSON text in a string.
-func acceptJSONText[T any](read func([]byte) (T, bool)) func([]byte) (T, bool) {
+// withJSONTextFallback returns a reader that also accepts the value as JSON text in a string.
+func withJSONTextFallback[T any](read func([]byte) (T, bool)) func([]byte) (T, bool) {
 	return func(v []byte) (T, bool) {
 		value, ok := read(v)
 		if text, isText := wirejson.String(v); !ok && isText {

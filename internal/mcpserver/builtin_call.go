@@ -17,7 +17,7 @@ import (
 )
 
 // runTool executes a built-in tool.
-func (q *builtinRequest) runTool(ctx context.Context) session.Reply {
+func (q *builtinToolCall) runTool(ctx context.Context) session.Reply {
 	q.parseParams()
 	name, ok := wirejson.String(q.name)
 	if !ok {
@@ -33,7 +33,7 @@ func (q *builtinRequest) runTool(ctx context.Context) session.Reply {
 		}
 		q.args = noArguments
 	}
-	if v, ok := policy.ParseCallTool(name); ok {
+	if v, ok := policy.ParseCallToolName(name); ok {
 		return q.callServerTool(ctx, v)
 	}
 	switch {
@@ -52,13 +52,13 @@ func (q *builtinRequest) runTool(ctx context.Context) session.Reply {
 var noArguments = []byte("{}") // never modified
 
 // runRetrieveTools searches for tools.
-func (q *builtinRequest) runRetrieveTools(ctx context.Context) session.Reply {
+func (q *builtinToolCall) runRetrieveTools(ctx context.Context) session.Reply {
 	r := ops.RetrieveRequest{Caller: *q.Caller, UsageSeen: q.told}
 	a := toolArguments{tool: toolRetrieve, raw: q.args}
 	r.Query = a.optionalText("query") // without a query the answer explains what to do
 	r.Limit = a.clampedInt("limit", 1, 100)
 	r.Operation, _ = policy.ParseOperation(a.optionalWord("operation_type", "read", "write", "destructive"))
-	r.Detail = config.Detail(a.optionalWord("detail", string(config.Auto), string(config.Full), string(config.Compact)))
+	r.Detail = config.ToolDetailLevel(a.optionalWord("detail", string(config.Auto), string(config.Full), string(config.Compact)))
 	r.IncludeDisabled = a.optionalBool("include_disabled")
 	if a.bad != nil {
 		return q.refusalReply(ctx, a.bad)
@@ -68,7 +68,7 @@ func (q *builtinRequest) runRetrieveTools(ctx context.Context) session.Reply {
 }
 
 // runReadResult returns the next part of a large result.
-func (q *builtinRequest) runReadResult(ctx context.Context) session.Reply {
+func (q *builtinToolCall) runReadResult(ctx context.Context) session.Reply {
 	r := ops.ReadResultRequest{Caller: *q.Caller}
 	a := toolArguments{tool: toolReadResult, raw: q.args}
 	r.Handle = a.requiredText("handle", "the handle that the cut result names")
@@ -84,15 +84,15 @@ func (q *builtinRequest) runReadResult(ctx context.Context) session.Reply {
 }
 
 // toolReply returns the result of a built-in tool.
-func (q *builtinRequest) toolReply(ctx context.Context, raw json.RawMessage, err error) session.Reply {
+func (q *builtinToolCall) toolReply(ctx context.Context, raw json.RawMessage, err error) session.Reply {
 	if err != nil {
 		return q.refusalReply(ctx, err)
 	}
-	return q.reply.ToolReply(q.modern, raw)
+	return q.reply.BuiltInToolReply(q.modern, raw)
 }
 
 // callServerTool calls a tool of a server.
-func (q *builtinRequest) callServerTool(ctx context.Context, v policy.CallTool) session.Reply {
+func (q *builtinToolCall) callServerTool(ctx context.Context, v policy.CallToolVariant) session.Reply {
 	r := gate.LaneCall{CallTool: v, ResultRefs: true, Caller: *q.Caller, Say: newNotificationFilter(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
 	if q.Meta != nil {
 		r.Meta = q.Meta.Rest
@@ -100,13 +100,13 @@ func (q *builtinRequest) callServerTool(ctx context.Context, v policy.CallTool) 
 	parseCallArguments(q.args, &r)
 	res, err := q.gateway.Call(ctx, r)
 	if err != nil {
-		return q.reply.RefusalReply(q.modern, err)
+		return q.reply.ToolErrorReply(q.modern, err)
 	}
 	if wirejson.Kind(res.Result) != '{' {
-		return q.reply.RefusalReply(q.modern, problem.New(problem.UpstreamError, "The server's result is not an object.",
+		return q.reply.ToolErrorReply(q.modern, problem.New(problem.UpstreamError, "The server's result is not an object.",
 			"This is a fault of the server: try another tool, or report it to the server's author."))
 	}
-	return q.reply.ForwardedReply(q.modern, session.AppendWarnings(res.Result, res.Warnings))
+	return q.reply.NewForwardedReply(q.modern, session.AppendWarnings(res.Result, res.Warnings))
 }
 
 // newNotificationFilter returns the function that forwards notifications to the stream of a call; nil if there is none.
@@ -154,7 +154,7 @@ func parseCallArguments(args []byte, r *gate.LaneCall) {
 }
 
 // unknownToolMessage returns the message for an unknown tool.
-func (q *builtinRequest) unknownToolMessage(name string) string {
+func (q *builtinToolCall) unknownToolMessage(name string) string {
 	message := "Unknown tool: " + session.QuoteClipped(name) + "."
 	switch nearest := q.nearestToolName(name); {
 	case name == "call_tool":
@@ -169,7 +169,7 @@ func (q *builtinRequest) unknownToolMessage(name string) string {
 	return message
 }
 
-func (q *builtinRequest) nearestToolName(name string) string {
+func (q *builtinToolCall) nearestToolName(name string) string {
 	known := []string{toolRetrieve, toolReadResult}
 	for _, v := range variants {
 		known = append(known, policy.CallToolForOperation(v.operation).String())

@@ -161,7 +161,7 @@ func (t *replyTexts) toolList(l toolListKey) []byte {
 // toolListKey has the inputs of the tool list.
 type toolListKey struct {
 	modern, intent bool
-	management     config.Management
+	management     config.ServerManagement
 	most           policy.Operation // the most dangerous lane of the client
 }
 
@@ -171,9 +171,9 @@ const caching = `"ttlMs":60000,"cacheScope":"private"`
 // noCaching is for replies that may change at any time and differ between clients.
 const noCaching = `,"ttlMs":0,"cacheScope":"private"`
 
-func newReplyTexts(w *session.ReplyWriter) replyTexts {
+func newReplyTexts(w *session.ReplyBuilder) replyTexts {
 	const able = `"capabilities":{"tools":{"listChanged":true}}`
-	front := string(w.ResultStart(true))
+	front := string(w.ResultPrefix(true))
 	t := replyTexts{
 		initialize: []byte(`",` + able + `,"serverInfo":` + w.ServerInfo + `,"instructions":`),
 		front:      front,
@@ -181,7 +181,7 @@ func newReplyTexts(w *session.ReplyWriter) replyTexts {
 		lists:      map[toolListKey][]byte{},
 	}
 	for _, intent := range [...]bool{false, true} {
-		for _, management := range [...]config.Management{config.ManageOff, config.ManageRead, config.ManagePropose} {
+		for _, management := range [...]config.ServerManagement{config.ManageOff, config.ManageRead, config.ManagePropose} {
 			for _, modern := range [...]bool{false, true} {
 				l := toolListKey{modern, intent, management, policy.Destructive}
 				t.lists[l] = t.toolList(l)
@@ -197,6 +197,6 @@ func listsUpstreamServers(cfg *config.Config) bool {
 }
 
 // BuiltinDefinitions returns the built-in tools as clients see them, with annotations.
-func BuiltinDefinitions(management config.Management) json.RawMessage {
+func BuiltinDefinitions(management config.ServerManagement) json.RawMessage {
 	return json.RawMessage(toolDefinitions(toolListKey{management: management, most: policy.Destructive}))
 }

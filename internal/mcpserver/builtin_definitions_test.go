@@ -12,7 +12,7 @@ import (
 // TestDefinitionsAreSmall: what an agent loads stays under 5,000 bytes in every mode.
 func TestDefinitionsAreSmall(t *testing.T) {
 	for _, intent := range []bool{false, true} {
-		for _, management := range []config.Management{config.ManageOff, config.ManageRead, config.ManagePropose} {
+		for _, management := range []config.ServerManagement{config.ManageOff, config.ManageRead, config.ManagePropose} {
 			n := len(toolDefinitions(toolListKey{intent: intent, management: management, most: policy.Destructive}))
 			t.Logf("require_intent %v, mcp_management %s: %d bytes", intent, management, n)
 			if n >= 5000 {
@@ -60,7 +60,7 @@ func TestDefinitionRules(t *testing.T) {
 					t.Errorf("%s does not say %s", d.Name, hint)
 				}
 			}
-			v, calls := policy.ParseCallTool(d.Name)
+			v, calls := policy.ParseCallToolName(d.Name)
 			if !calls {
 				continue
 			}

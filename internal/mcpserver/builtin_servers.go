@@ -25,7 +25,7 @@ const (
 
 // runUpstreamServers shows the servers. If the configuration allows it, an agent may also propose and restart
 // servers.
-func (q *builtinRequest) runUpstreamServers(ctx context.Context) session.Reply {
+func (q *builtinToolCall) runUpstreamServers(ctx context.Context) session.Reply {
 	a := toolArguments{tool: toolUpstreamServers, raw: q.args}
 	operation := q.readOperation(&a)
 	var s ops.AddServerRequest
@@ -59,7 +59,7 @@ func (q *builtinRequest) runUpstreamServers(ctx context.Context) session.Reply {
 }
 
 // readOperation reads the operation; "" if it is not allowed for this agent.
-func (q *builtinRequest) readOperation(a *toolArguments) string {
+func (q *builtinToolCall) readOperation(a *toolArguments) string {
 	allowed := []string{listServers, getServer}
 	if q.cfg.MCPManagement == config.ManagePropose {
 		allowed = append(allowed, addServer, restartServer)
@@ -158,13 +158,13 @@ func (a *toolArguments) readJSONText(name string, kind byte, what string) []byte
 }
 
 // serversReply returns the result of every operation.
-func (q *builtinRequest) serversReply(ctx context.Context, views []ops.ServerView, err error) session.Reply {
+func (q *builtinToolCall) serversReply(ctx context.Context, views []ops.ServerView, err error) session.Reply {
 	if err != nil {
 		return q.refusalReply(ctx, err)
 	}
-	entries, quarantined := make([]serverEntry, len(views)), ""
+	entries, quarantined := make([]agentServerView, len(views)), ""
 	for i, v := range views {
-		if entries[i] = newServerEntry(v); v.Quarantined {
+		if entries[i] = newAgentServerView(v); v.Quarantined {
 			quarantined = v.Name
 		}
 	}
@@ -172,8 +172,8 @@ func (q *builtinRequest) serversReply(ctx context.Context, views []ops.ServerVie
 		quarantined = "NAME"
 	}
 	answer, err := json.Marshal(struct {
-		Servers []serverEntry `json:"servers"`
-		Notice  string        `json:"notice,omitempty"`
+		Servers []agentServerView `json:"servers"`
+		Notice  string            `json:"notice,omitempty"`
 	}{entries, quarantineNotice(quarantined)})
 	return q.toolReply(ctx, answer, err)
 }
@@ -186,8 +186,8 @@ func quarantineNotice(name string) string {
 	return "Nothing of a quarantined server can be used before a person has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
 }
 
-// serverEntry is what an agent sees of a server. How it is started and reached is hidden.
-type serverEntry struct {
+// agentServerView is what an agent sees of a server. How it is started and reached is hidden.
+type agentServerView struct {
 	Name        string      `json:"name"`
 	Protocol    string      `json:"protocol"`
 	Enabled     bool        `json:"enabled"`
@@ -198,10 +198,10 @@ type serverEntry struct {
 	Tools       *ops.Counts `json:"tools,omitempty"`
 }
 
-func newServerEntry(v ops.ServerView) serverEntry {
+func newAgentServerView(v ops.ServerView) agentServerView {
 	if v.Quarantined {
 		v.Failure = "" // agents do not need the review state
 	}
 	// Text of the server itself is for users only.
-	return serverEntry{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.BlockedAsPending()}
+	return agentServerView{v.Name, v.Protocol, v.Enabled, v.Quarantined, v.State, v.ToolCount, v.Failure, v.Tools.WithBlockedAsPending()}
 }

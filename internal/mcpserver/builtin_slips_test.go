@@ -28,8 +28,8 @@ type model struct {
 	got     []string // by the server: tool and arguments
 }
 
-// Progress is that of servers that are there.
-func (*model) Progress(string) upstream.StartProgress { return upstream.StartProgress{} }
+// StartProgress is that of servers that are there.
+func (*model) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*model) Deviations(string) []string { return nil }
 
@@ -50,7 +50,7 @@ func newModel(t testing.TB, change func(*config.Config), definitions ...string) 
 		return session.Reply{Result: json.RawMessage(`{"content":[{"type":"text","text":"done"}]}`)}, nil
 	}
 	g := ops.NewGateway(ops.GatewayDeps{Book: m.Book, Upstreams: m, Log: catalogtest.QueryableLog{Harness: m.Harness}, Gate: gate.New(gatetest.NewDeps(m.Harness))})
-	m.surface = NewBuiltinTools(decided{g}, m.Config, session.NewReplyWriter("1", catalogtest.Logger))
+	m.surface = NewBuiltinTools(decided{g}, m.Config, session.NewReplyBuilder("1", catalogtest.Logger))
 	return m
 }
 

@@ -76,7 +76,7 @@ func TestSocket(t *testing.T) {
 			r.Host = "localhost"
 		}
 		if tt.socket {
-			r = r.WithContext(auth.WithSocket(r.Context()))
+			r = r.WithContext(auth.WithSocketMark(r.Context()))
 		}
 		if tt.key != "" {
 			r.Header.Set("X-Api-Key", tt.key)

@@ -10,16 +10,16 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// checkHeaders checks that the headers match the body, because intermediaries route or decide by them.
+// checkHeadersMatchBody checks that the headers match the body, because intermediaries route or decide by them.
 // Modern requests must have them; in other requests they must match if present.
-func checkHeaders(h http.Header, m *message) *wirejson.RPCError {
+func checkHeadersMatchBody(h http.Header, m *message) *wirejson.RPCError {
 	for _, name := range [...]string{mcp.HeaderVersion, mcp.HeaderMethod, mcp.HeaderName, mcp.HeaderSession} {
 		if len(h[name]) > 1 {
 			return newHeaderMismatchError(name + " is given more than once")
 		}
 	}
 	required := m.modern && m.IsRequest()
-	if bad := checkVersionHeader(h, m, required); bad != nil {
+	if bad := checkVersionAndMeta(h, m, required); bad != nil {
 		return bad
 	}
 	switch method, given := headerValue(h, mcp.HeaderMethod); {
@@ -31,8 +31,8 @@ func checkHeaders(h http.Header, m *message) *wirejson.RPCError {
 	return checkNameHeader(h, m, required)
 }
 
-// checkVersionHeader checks the protocol version and capabilities of a modern request.
-func checkVersionHeader(h http.Header, m *message, required bool) *wirejson.RPCError {
+// checkVersionAndMeta checks the protocol version and capabilities of a modern request.
+func checkVersionAndMeta(h http.Header, m *message, required bool) *wirejson.RPCError {
 	given, is := headerValue(h, mcp.HeaderVersion)
 	version, isText := wirejson.String(m.meta.Version)
 	switch {
@@ -84,8 +84,8 @@ func headerValue(h http.Header, name string) (value string, given bool) {
 	return "", false
 }
 
-// bodyHeaders returns the headers that repeat the body, for servers that check them.
-func bodyHeaders(h http.Header) []mcp.Header {
+// headersRepeatingBody returns the headers that repeat the body, for servers that check them.
+func headersRepeatingBody(h http.Header) []mcp.Header {
 	var fields []mcp.Header
 	for name, values := range h {
 		if name == mcp.HeaderMethod || name == mcp.HeaderName || strings.HasPrefix(name, mcp.HeaderParam) {

@@ -170,11 +170,11 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-func newServer(gw Gateway, cfg func() *config.Config, logs io.Writer) *Server {
+func newServer(gw BuiltinToolBackend, cfg func() *config.Config, logs io.Writer) *Server {
 	logger := slog.New(slog.NewJSONHandler(logs, nil))
-	w := session.NewReplyWriter("1.2.3", logger)
+	w := session.NewReplyBuilder("1.2.3", logger)
 	return New(Deps{BuiltIn: NewBuiltinTools(gw, cfg, w), Reply: w, Config: cfg, Auth: auth.NewAuthenticator(testKey, nil), Logger: logger,
-		Refused: func(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
+		RecordRefusedCall: func(ctx context.Context, server string, r *session.Request, p *problem.Problem) {
 			gw.RecordRefusal(ctx, gate.SurfaceRefusal{Caller: *r.Caller, Server: server, Problem: p})
 		}})
 }

@@ -24,7 +24,7 @@ func (x *httpRequest) answerRequest() {
 	if x.form == session.Waiting {
 		x.req.Head = x.out.setForwardedHeaders
 		if x.modern {
-			x.req.Headers = bodyHeaders(x.r.Header)
+			x.req.Headers = headersRepeatingBody(x.r.Header)
 		}
 	}
 	plain, streamed := acceptedReplyKinds(x.r.Header)
@@ -59,7 +59,7 @@ func (x *httpRequest) writeOutcome(o requestOutcome) {
 		x.writeSessionEnded()
 	case streamed && o.cancelled: // the stream ends without a reply
 	case streamed:
-		st.finishStream(wirejson.AppendEvent(nil, "", appendReply(nil, x.out.id, &o.Reply)))
+		st.finishStream(wirejson.AppendSSEEvent(nil, "", appendReply(nil, x.out.id, &o.Reply)))
 	default:
 		x.out.sendReply(&o.Reply)
 	}
@@ -75,7 +75,7 @@ func (x *httpRequest) writeFailure(err error) {
 	if !said {
 		status = problem.From(err).Code.HTTPStatus()
 	}
-	x.out.sendError(status, x.toRPCError(err))
+	x.out.sendError(status, x.newReplyError(err))
 }
 
 // writeSessionEnded answers that the server has ended the session.
@@ -92,7 +92,7 @@ const openTime = 250 * time.Millisecond
 
 // serveGet opens a stream for the notifications of a server.
 func (x *httpRequest) serveGet() {
-	if !x.requireSession() || !x.findSession() {
+	if !x.requireSession() || !x.acquireSession() {
 		return
 	}
 	defer x.releaseSession()
@@ -129,6 +129,6 @@ func (x *httpRequest) serveGet() {
 		x.writeSessionEnded()
 	default: // the server has no stream
 		x.out.w.Header().Set("Allow", "POST, DELETE")
-		x.out.sendError(http.StatusMethodNotAllowed, x.toRPCError(err))
+		x.out.sendError(http.StatusMethodNotAllowed, x.newReplyError(err))
 	}
 }

@@ -19,7 +19,7 @@ type httpRequest struct {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := httpRequest{from: clientState{s: s, closed: s.closed, origin: auth.ConnectionOf(r)}, r: r, out: httpReply{w: w}}
+	x := httpRequest{from: clientState{s: s, closed: s.closed, origin: auth.ConnectionAddress(r)}, r: r, out: httpReply{w: w}}
 	x.from.endpoint, x.from.profile, x.from.surface = s.resolveEndpoint(r.URL.Path)
 	x.clientState = &x.from
 	defer x.recoverPanic()
@@ -36,7 +36,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodDelete:
 		x.serveDelete()
 	default:
-		x.methodNotAllowed()
+		x.sendMethodNotAllowed()
 	}
 }
 
@@ -61,11 +61,11 @@ func (x *httpRequest) servePost() {
 	if bad == nil {
 		version, _ := headerValue(x.r.Header, mcp.HeaderVersion)
 		x.detectProtocol(version)
-		bad = checkHeaders(x.r.Header, &x.message)
+		bad = checkHeadersMatchBody(x.r.Header, &x.message)
 	}
 	switch {
 	case bad != nil:
-		x.out.sendError(http.StatusBadRequest, x.recordIfCall(x.r.Context(), bad))
+		x.out.sendError(http.StatusBadRequest, x.recordRefusalIfCall(x.r.Context(), bad))
 	case x.modern && x.IsRequest():
 		x.answerRequest()
 	case x.modern && x.IsNotification():
@@ -91,7 +91,7 @@ func (x *httpRequest) serveBatch(body []byte) {
 		x.out.sendError(http.StatusBadRequest, errNoBatch)
 		return
 	}
-	if !x.findSession() {
+	if !x.acquireSession() {
 		return
 	}
 	defer x.releaseSession()
@@ -109,7 +109,7 @@ func (x *httpRequest) serveBatch(body []byte) {
 
 // servePostInSession answers a message in a session.
 func (x *httpRequest) servePostInSession() {
-	if !x.findSession() {
+	if !x.acquireSession() {
 		return
 	}
 	defer x.releaseSession()
@@ -145,27 +145,27 @@ func (x *httpRequest) serveInitialize() {
 	x.out.sendReply(&o.Reply)
 }
 
-// findSession finds the session of the request and protects it from eviction. The caller must release it.
-func (x *httpRequest) findSession() bool {
+// acquireSession finds the session of the request and protects it from eviction. The caller must release it.
+func (x *httpRequest) acquireSession() bool {
 	id, given := headerValue(x.r.Header, mcp.HeaderSession)
 	if !given {
-		x.out.sendError(http.StatusBadRequest, x.recordIfCall(x.r.Context(), errNoSession))
+		x.out.sendError(http.StatusBadRequest, x.recordRefusalIfCall(x.r.Context(), errNoSession))
 		return false
 	}
 	if x.entry = x.s.sessions.acquireSession(id, x.actor, x.endpoint); x.entry == nil {
-		x.out.sendError(http.StatusNotFound, x.recordIfCall(x.r.Context(), &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver}))
+		x.out.sendError(http.StatusNotFound, x.recordRefusalIfCall(x.r.Context(), &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver}))
 		return false
 	}
 	x.calls = &x.entry.cancellableCalls
 	return true
 }
 
-// releaseSession releases the session of findSession.
+// releaseSession releases the session of acquireSession.
 func (x *httpRequest) releaseSession() { x.entry.releaseUse(x.answered) }
 
 // serveDelete ends a session.
 func (x *httpRequest) serveDelete() {
-	if !x.requireSession() || !x.findSession() {
+	if !x.requireSession() || !x.acquireSession() {
 		return
 	}
 	x.releaseSession()
@@ -177,7 +177,7 @@ func (x *httpRequest) serveDelete() {
 func (x *httpRequest) requireSession() bool {
 	has := x.hasSession()
 	if !has {
-		x.methodNotAllowed()
+		x.sendMethodNotAllowed()
 	}
 	return has
 }
@@ -187,7 +187,7 @@ func (x *httpRequest) hasSession() bool {
 	return x.r.Header.Get(mcp.HeaderSession) != "" && isLegacyVersion(x.r.Header.Get(mcp.HeaderVersion))
 }
 
-func (x *httpRequest) methodNotAllowed() {
+func (x *httpRequest) sendMethodNotAllowed() {
 	allow := "GET, POST, DELETE"
 	if !x.hasSession() {
 		allow = "POST"

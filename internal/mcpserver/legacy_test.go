@@ -199,7 +199,7 @@ func direct(s *Server, header map[string]string, body string) *httptest.Response
 	return w
 }
 
-func plainServer(gw Gateway) *Server {
+func plainServer(gw BuiltinToolBackend) *Server {
 	cfg := &config.Config{MCPManagement: config.ManagePropose}
 	return newServer(gw, func() *config.Config { return cfg }, &lockedBuffer{})
 }
@@ -391,7 +391,7 @@ func opened(ss *sessionTable, actor auth.Actor) (*sessionEntry, *wirejson.RPCErr
 
 // openedBy is one that was opened over that connection.
 func openedBy(ss *sessionTable, actor auth.Actor, conn string) (*sessionEntry, *wirejson.RPCError) {
-	s := &sessionEntry{sessionOpener: sessionOpener{actor, conn}, version: mcp.Legacy, session: closingSession{}}
+	s := &sessionEntry{openerIdentity: openerIdentity{actor, conn}, version: mcp.Legacy, session: closingSession{}}
 	if err := ss.addSession(s); err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ type lineConn struct {
 func (x *httpRequest) serveLines() {
 	nc, read, err := http.NewResponseController(x.out.w).Hijack()
 	if err != nil {
-		x.methodNotAllowed()
+		x.sendMethodNotAllowed()
 		return
 	}
 	x.out.begun = true
@@ -111,7 +111,7 @@ func (l *lineConn) readLines(ctx context.Context, from io.Reader) {
 		case err != nil || string(line) == mcp.LineEnd:
 			return
 		default:
-			l.handleLine(ctx, in.KeepLast())
+			l.handleLine(ctx, in.TakeOwnershipOfLast())
 		}
 	}
 }
@@ -127,7 +127,7 @@ func (l *lineConn) handleLine(ctx context.Context, text []byte) {
 		l.startBatch(ctx, x, text)
 		return
 	case len(text) > maxBody:
-		l.refuseText(text, errBodyTooLarge)
+		l.refuseIfRequest(text, errBodyTooLarge)
 		return
 	}
 	bad := x.parseMessage(text)
@@ -139,14 +139,14 @@ func (l *lineConn) handleLine(ctx context.Context, text []byte) {
 	}
 	switch {
 	case bad != nil:
-		l.refuseText(text, x.recordIfCall(ctx, bad))
+		l.refuseIfRequest(text, x.recordRefusalIfCall(ctx, bad))
 	case x.IsNotification() && x.Method == mcp.Cancelled:
 		_ = x.forwardToSession(ctx) // a failure has no recipient
 	case x.modern && !x.IsRequest():
 	case x.Method == mcp.Initialize && !x.modern && x.IsRequest():
 		l.openSession(ctx, x)
 	case x.IsRequest() && !x.modern && l.entry == nil:
-		l.writeError(x.ID, x.recordIfCall(ctx, errNoSession))
+		l.writeError(x.ID, x.recordRefusalIfCall(ctx, errNoSession))
 	case x.IsRequest():
 		l.startRequest(ctx, x)
 	case l.entry != nil:
@@ -159,7 +159,7 @@ func (l *lineConn) openSession(ctx context.Context, x *message) {
 	x.prepareRequest()
 	e, o, err := x.openSession(ctx)
 	if err != nil {
-		l.writeError(x.ID, x.toRPCError(err))
+		l.writeError(x.ID, x.newReplyError(err))
 		return
 	}
 	if e != nil {
@@ -303,8 +303,8 @@ func (l *lineConn) writeError(id json.RawMessage, e *wirejson.RPCError) {
 	l.writeLine(newErrorMessage(id, e))
 }
 
-// refuseText answers a text with an error if it is a request.
-func (l *lineConn) refuseText(text []byte, e *wirejson.RPCError) {
+// refuseIfRequest answers a text with an error if it is a request.
+func (l *lineConn) refuseIfRequest(text []byte, e *wirejson.RPCError) {
 	if m, err := wirejson.ParseServerMessage(text); err == nil && m.IsRequest() {
 		l.writeError(m.ID, e)
 	}

@@ -38,7 +38,7 @@ type scripted struct {
 	forms   func(method string) session.EventDelivery // nil: all are Waiting
 }
 
-func (s *scripted) Delivery(method string) session.EventDelivery {
+func (s *scripted) EventDeliveryOf(method string) session.EventDelivery {
 	if s.forms == nil {
 		return session.Waiting
 	}
@@ -49,7 +49,7 @@ func newScripted() *scripted {
 	return &scripted{EndSignal: *session.NewEndSignal(), began: make(chan string, 2000), ended: make(chan error, 2000), listen: make(chan session.Event), gate: make(chan struct{})}
 }
 
-func (s *scripted) Open(_ context.Context, r *session.Request) (session.Session, session.Reply, error) {
+func (s *scripted) OpenSession(_ context.Context, r *session.Request) (session.Session, session.Reply, error) {
 	if string(r.ID) == `"slow"` {
 		s.began <- string(r.ID)
 		<-s.gate
@@ -93,14 +93,14 @@ func (s *scripted) Do(ctx context.Context, r *session.Request) (session.Reply, e
 	return session.Reply{Result: json.RawMessage("{\r\n\"method\":\n\"" + r.Method + `"}`)}, nil
 }
 
-func (s *scripted) Notify(_ context.Context, method string, _ json.RawMessage) error {
+func (s *scripted) NotifyServer(_ context.Context, method string, _ json.RawMessage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, method)
 	return nil
 }
 
-func (s *scripted) Respond(_ context.Context, id json.RawMessage, r session.Reply) error {
+func (s *scripted) AnswerServerQuestion(_ context.Context, id json.RawMessage, r session.Reply) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.told = append(s.told, string(id)+" "+string(r.Result))
@@ -520,7 +520,7 @@ func TestLinesAreTheSockets(t *testing.T) {
 // renewed are sessions of which each ends when it is closed.
 type renewed struct{ *scripted }
 
-func (s renewed) Open(_ context.Context, r *session.Request) (session.Session, session.Reply, error) {
+func (s renewed) OpenSession(_ context.Context, r *session.Request) (session.Session, session.Reply, error) {
 	return &endsByClose{s.scripted, session.NewEndSignal()}, session.Reply{Result: json.RawMessage("{\"protocolVersion\":" + string(r.ID) + "}")}, nil
 }
 

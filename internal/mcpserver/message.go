@@ -29,7 +29,7 @@ type clientState struct {
 	surface  session.Endpoint
 	profile  string // the profile that restricts the endpoint, "" for none
 	actor    auth.Actor
-	token    *auth.ActiveToken // the presented token, if any
+	token    *auth.LoadedToken // the presented token, if any
 	bounds   auth.Bounds       // restrictions of what may be reached
 	origin   string
 	entry    *sessionEntry     // the session; nil in the modern protocol
@@ -81,7 +81,7 @@ func (m *message) detectProtocol(version string) {
 }
 
 // isLegacyVersion reports whether the version of a transport, which may be empty, has sessions.
-func isLegacyVersion(version string) bool { return version == "" || mcp.IsLegacy(version) }
+func isLegacyVersion(version string) bool { return version == "" || mcp.IsLegacyVersion(version) }
 
 // checkMeta checks the _meta of a modern request.
 func (m *message) checkMeta() *wirejson.RPCError {
@@ -146,8 +146,8 @@ func (m *message) prepareRequest() {
 	}
 	m.req = session.Request{ID: m.ID, Method: m.Method, Params: m.Params, Caller: &m.caller, Size: m.size, Endless: m.isEndless(), Meta: &m.meta}
 	m.req.Forms = m.modern && m.Method == mcp.CallTool && mcp.SupportsElicitationForms(m.meta.Capabilities)
-	if s, ok := m.surface.(session.DeliveryEndpoint); ok {
-		m.form = s.Delivery(m.Method)
+	if s, ok := m.surface.(session.DeliveryChooser); ok {
+		m.form = s.EventDeliveryOf(m.Method)
 	}
 }
 
@@ -223,10 +223,10 @@ func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc
 	switch {
 	case out == nil || m.form == session.Direct:
 	case m.form == session.Dropping:
-		m.allowAsking(out)
+		m.enableClientQuestions(out)
 		m.req.Say = out.queueOptional
 	default:
-		m.allowAsking(out)
+		m.enableClientQuestions(out)
 		m.req.Say = func(e session.Event) {
 			if m.told = true; !out.queueOrWait(e) {
 				cancel(errStalled)
@@ -247,16 +247,16 @@ func (m *message) runRequest(ctx context.Context, cancel context.CancelCauseFunc
 // forwardToSession forwards a notification, or the answer to a server's question.
 func (m *message) forwardToSession(ctx context.Context) error {
 	switch {
-	case m.IsResponse() && m.acceptOwnAnswer():
+	case m.IsResponse() && m.deliverAnswerToProxyQuestion():
 		return nil
 	case m.IsResponse():
-		return m.entry.session.Respond(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
+		return m.entry.session.AnswerServerQuestion(ctx, m.ID, session.Reply{Result: m.Result, Error: m.Error})
 	case m.Method == mcp.Cancelled:
 		// The server learns of it by the end of the request.
 		m.calls.cancelByID(m.paramMember("requestId"), m.Params)
 		return nil
 	}
-	err := m.entry.session.Notify(ctx, m.Method, m.Params)
+	err := m.entry.session.NotifyServer(ctx, m.Method, m.Params)
 	if err != nil && m.Method == mcp.CallTool {
 		m.recordRefusal(ctx, problem.From(err))
 	}
@@ -265,11 +265,11 @@ func (m *message) forwardToSession(ctx context.Context) error {
 
 // openSession opens a session with a prepared initialize. Without a session, the outcome or the error says why.
 func (m *message) openSession(ctx context.Context) (*sessionEntry, requestOutcome, error) {
-	s, r, err := m.surface.Open(ctx, &m.req)
+	s, r, err := m.surface.OpenSession(ctx, &m.req)
 	if err != nil || s == nil {
 		return nil, m.toOutcome(r, nil), err
 	}
-	e := &sessionEntry{sessionOpener: sessionOpener{m.actor, m.origin}, place: m.endpoint, session: s}
+	e := &sessionEntry{openerIdentity: openerIdentity{m.actor, m.origin}, place: m.endpoint, session: s}
 	e.version, _ = wirejson.String(wirejson.Find(r.Result, "protocolVersion"))
 	e.client, e.clientVersion = parseClientInfo(m.paramMember("clientInfo"))
 	e.forms = mcp.SupportsElicitationForms(m.paramMember("capabilities"))
@@ -288,9 +288,9 @@ func (m *message) toOutcome(r session.Reply, err error) requestOutcome {
 	switch status, said := m.forwardedStatus(err); {
 	case err == nil:
 	case isSessionEnded(err):
-		r = session.Reply{Error: m.toRPCError(err)}
+		r = session.Reply{Error: m.newReplyError(err)}
 	case said:
-		r = session.Reply{Error: m.toRPCError(err), Status: status}
+		r = session.Reply{Error: m.newReplyError(err), Status: status}
 	default:
 		r = m.s.Reply.ProblemReply(m.modern, m.Method, err)
 	}
@@ -328,8 +328,8 @@ func (m *message) errorHTTPStatus(e *wirejson.RPCError) int {
 	return http.StatusOK
 }
 
-// toRPCError returns the error for a missing reply.
-func (m *message) toRPCError(err error) *wirejson.RPCError {
+// newReplyError returns the error for a missing reply.
+func (m *message) newReplyError(err error) *wirejson.RPCError {
 	e := m.s.Reply.ToRPCError(err)
 	if isSessionEnded(err) {
 		e.Message = sessionOver
@@ -356,8 +356,8 @@ var (
 
 const sessionOver = "Session not found: it has ended or expired. Send initialize to start a new one."
 
-// recordIfCall records a refused message, if it is a call.
-func (m *message) recordIfCall(ctx context.Context, e *wirejson.RPCError) *wirejson.RPCError {
+// recordRefusalIfCall records a refused message, if it is a call.
+func (m *message) recordRefusalIfCall(ctx context.Context, e *wirejson.RPCError) *wirejson.RPCError {
 	if m.Method == mcp.CallTool {
 		code := problem.InvalidRequest
 		if e.Code == wirejson.CodeInvalidParams {
@@ -368,15 +368,20 @@ func (m *message) recordIfCall(ctx context.Context, e *wirejson.RPCError) *wirej
 	return e
 }
 
+// RefusalRecorder is a surface that records the calls that it was not asked for.
+type RefusalRecorder interface {
+	RecordRefusedCall(ctx context.Context, r *session.Request, p *problem.Problem)
+}
+
+var _ RefusalRecorder = (*BuiltinTools)(nil)
+
 // recordRefusal records a refusal with the parameters of the call.
 func (m *message) recordRefusal(ctx context.Context, p *problem.Problem) {
 	m.prepareRequest()
-	if s, ok := m.surface.(interface {
-		Refused(ctx context.Context, r *session.Request, p *problem.Problem)
-	}); ok {
-		s.Refused(ctx, &m.req, p)
+	if s, ok := m.surface.(RefusalRecorder); ok {
+		s.RecordRefusedCall(ctx, &m.req, p)
 	} else {
-		m.s.Refused(ctx, m.endpoint, &m.req, p)
+		m.s.RecordRefusedCall(ctx, m.endpoint, &m.req, p)
 	}
 }
 

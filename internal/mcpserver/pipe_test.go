@@ -50,7 +50,7 @@ func (p *pipes) dial() net.Conn {
 }
 
 // inBubble runs a real http.Server with the surface in a bubble.
-func inBubble(t *testing.T, gw Gateway, run func(t *testing.T, s *Server, dial func() net.Conn)) {
+func inBubble(t *testing.T, gw BuiltinToolBackend, run func(t *testing.T, s *Server, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := plainServer(gw)
 		l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}

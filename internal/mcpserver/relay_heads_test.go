@@ -85,7 +85,7 @@ func TestHeadsAsSent(t *testing.T) {
 	for _, version := range []string{mcp.Modern, mcp.Legacy} {
 		t.Run(version, func(t *testing.T) {
 			address := mcptest.Serve(t, saying(version)).URL
-			set := &throughSet{Set: compat.NewSet(upstream.Options{})}
+			set := &throughSet{ServerSet: compat.NewServerSet(upstream.Options{})}
 			h := newHarness(t)
 			t.Cleanup(func() {
 				h.srv.Close()
@@ -187,7 +187,7 @@ func TestNotFoundEndsNoSession(t *testing.T) {
 	forgetful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(without{w, mcp.HeaderSession}, r)
 	})
-	set := &throughSet{Set: compat.NewSet(upstream.Options{})}
+	set := &throughSet{ServerSet: compat.NewServerSet(upstream.Options{})}
 	h := newHarness(t)
 	t.Cleanup(func() {
 		h.srv.Close()

@@ -20,12 +20,14 @@ import (
 // throughSet passes everything on to real upstreams, and decides nothing but
 // what refuse says.
 type throughSet struct {
-	*compat.Set
+	*compat.ServerSet
 	refuse atomic.Pointer[problem.Problem]
 }
 
 // At returns the surface of one server, whose calls are all let through.
-func (s *throughSet) At(server string) session.Endpoint { return through{s, s.Set.Surface(server)} }
+func (s *throughSet) At(server string) session.Endpoint {
+	return through{s, s.ServerSet.ServerEndpoint(server)}
+}
 
 type through struct {
 	set *throughSet
@@ -36,8 +38,8 @@ func (t through) Do(ctx context.Context, r *session.Request) (session.Reply, err
 	return t.set.judged(ctx, t.Endpoint, r)
 }
 
-func (t through) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
-	s, reply, err := t.Endpoint.Open(ctx, initialize)
+func (t through) OpenSession(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+	s, reply, err := t.Endpoint.OpenSession(ctx, initialize)
 	if s == nil {
 		return nil, reply, err
 	}
@@ -60,7 +62,7 @@ func (s *throughSet) judged(ctx context.Context, d session.Doer, r *session.Requ
 	if r.Method == "tools/call" {
 		name, _ := wirejson.String(wirejson.Find(r.Params, "name"))
 		judged := *r
-		judged.Permit = session.NewPermit(name, nil, func() error { return nil })
+		judged.Permit = session.NewToolCallPermit(name, nil, func() error { return nil })
 		r = &judged
 	}
 	return d.Do(ctx, r)
@@ -70,7 +72,7 @@ func (s *throughSet) judged(ctx context.Context, d session.Doer, r *session.Requ
 func relayHarness(t *testing.T) (*harness, *throughSet, *mcptest.Server) {
 	server := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	address := mcptest.Serve(t, server).URL
-	set := &throughSet{Set: compat.NewSet(upstream.Options{})}
+	set := &throughSet{ServerSet: compat.NewServerSet(upstream.Options{})}
 	h := newHarness(t)
 	t.Cleanup(func() {
 		h.srv.Close()
@@ -205,7 +207,7 @@ func TestRelayStream(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	server.Broadcast("notifications/resources/updated", json.RawMessage(`{"uri":"x:y","odd":9007199254740993}`))
-	events := wirejson.NewEventReader(resp.Body, 1<<20)
+	events := wirejson.NewSSEReader(resp.Body, 1<<20)
 	if e, err := events.Next(); err != nil || string(e.Data) != `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:y","odd":9007199254740993}}` {
 		t.Errorf("%s %v", e.Data, err)
 	}

@@ -22,12 +22,12 @@ type Deps struct {
 	At      func(server string) session.Endpoint // of /mcp/servers/…
 	// Refused records a call that was refused before it reached the endpoint of a server. BuiltIn and All
 	// record such calls themselves.
-	Refused func(ctx context.Context, server string, r *session.Request, p *problem.Problem)
-	Reply   *session.ReplyWriter
-	Config  func() *config.Config
-	Auth    *auth.Authenticator
+	RecordRefusedCall func(ctx context.Context, server string, r *session.Request, p *problem.Problem)
+	Reply             *session.ReplyBuilder
+	Config            func() *config.Config
+	Auth              *auth.Authenticator
 	// Profiles are the configured profiles.
-	Profiles auth.ProfileRules
+	Profiles auth.ProfileRuleFunc
 	// Instance is the prefix of session IDs, for load balancers in front of several instances.
 	Instance string
 	Logger   *slog.Logger

@@ -24,9 +24,9 @@ const (
 	sessionIdle = 24 * time.Hour
 )
 
-// sessionOpener is who opened a session. The connection tells unauthenticated clients apart, which all are the
+// openerIdentity is who opened a session. The connection tells unauthenticated clients apart, which all are the
 // same actor.
-type sessionOpener struct {
+type openerIdentity struct {
 	actor auth.Actor
 	conn  string // remote address; "" on the socket
 }
@@ -44,14 +44,14 @@ type cancellableCalls struct {
 type sessionEntry struct {
 	id     string // a credential: never stored or logged
 	record string // the ID in records
-	sessionOpener
+	openerIdentity
 	version string
 	place   string // endpoint key
 	session session.Session
 
 	client, clientVersion string
-	forms                 bool                   // the client shows forms
-	questions             session.ProxyQuestions // of MCPProxy itself
+	forms                 bool                         // the client shows forms
+	questions             session.ProxyQuestionTracker // of MCPProxy itself
 
 	ended chan struct{} // closed when the session ends
 	cancellableCalls
@@ -117,7 +117,7 @@ func (s *sessionEntry) releaseUse(asked bool) {
 		ss.unused.Remove(s.at)
 		s.asked, s.at = true, ss.order.PushFront(s)
 	}
-	ss.listOf(s).MoveToFront(s.at)
+	ss.lruListOf(s).MoveToFront(s.at)
 }
 
 // sessionTable is the table of open sessions. A session ends by DELETE, after a day without use, or by
@@ -126,17 +126,17 @@ type sessionTable struct {
 	prefix string     // of session IDs
 	mu     sync.Mutex // guards the following fields, and some of each session
 	byID   map[string]*sessionEntry
-	unused *list.List            // without any request; least recently used last
-	order  *list.List            // the others; least recently used last
-	opened map[sessionOpener]int // number of sessions per opener
+	unused *list.List             // without any request; least recently used last
+	order  *list.List             // the others; least recently used last
+	opened map[openerIdentity]int // number of sessions per opener
 }
 
 func newSessionTable() *sessionTable {
-	return &sessionTable{byID: map[string]*sessionEntry{}, unused: list.New(), order: list.New(), opened: map[sessionOpener]int{}}
+	return &sessionTable{byID: map[string]*sessionEntry{}, unused: list.New(), order: list.New(), opened: map[openerIdentity]int{}}
 }
 
-// listOf returns the list that the session belongs to. The lock is held.
-func (ss *sessionTable) listOf(s *sessionEntry) *list.List {
+// lruListOf returns the list that the session belongs to. The lock is held.
+func (ss *sessionTable) lruListOf(s *sessionEntry) *list.List {
 	if s.asked {
 		return ss.order
 	}
@@ -173,19 +173,19 @@ func (ss *sessionTable) addSession(s *sessionEntry) *wirejson.RPCError {
 	defer ss.mu.Unlock()
 	s.used = time.Now()
 	ss.endExpired(s.used)
-	if !ss.makeRoom(s.sessionOpener) {
+	if !ss.makeRoom(s.openerIdentity) {
 		return &wirejson.RPCError{Code: wirejson.CodeInternal,
 			Message: "Too many sessions (10000), and all are in use. End one with DELETE, or use protocol version 2026-07-28, which needs none."}
 	}
 	s.at = ss.unused.PushFront(s)
-	ss.opened[s.sessionOpener]++
+	ss.opened[s.openerIdentity]++
 	ss.byID[s.id] = s
 	return nil
 }
 
 // makeRoom makes room for one more session of the opener and reports success. The lock is held.
-func (ss *sessionTable) makeRoom(o sessionOpener) bool {
-	ofConn := func(s *sessionEntry) bool { return s.sessionOpener == o }
+func (ss *sessionTable) makeRoom(o openerIdentity) bool {
+	ofConn := func(s *sessionEntry) bool { return s.openerIdentity == o }
 	own := func(s *sessionEntry) bool { return s.actor == o.actor }
 	anyOne := func(*sessionEntry) bool { return true }
 	if o.conn != "" && ss.opened[o] >= maxOfConn && !ss.evictOne(ss.unused, ofConn) {
@@ -227,7 +227,7 @@ func (ss *sessionTable) acquireSession(id string, actor auth.Actor, place string
 	}
 	s.used = now
 	s.busy++
-	ss.listOf(s).MoveToFront(s.at)
+	ss.lruListOf(s).MoveToFront(s.at)
 	return s
 }
 
@@ -277,9 +277,9 @@ func (ss *sessionTable) removeLocked(s *sessionEntry) {
 		return
 	}
 	delete(ss.byID, s.id)
-	ss.listOf(s).Remove(s.at)
-	if ss.opened[s.sessionOpener]--; ss.opened[s.sessionOpener] == 0 {
-		delete(ss.opened, s.sessionOpener)
+	ss.lruListOf(s).Remove(s.at)
+	if ss.opened[s.openerIdentity]--; ss.opened[s.openerIdentity] == 0 {
+		delete(ss.opened, s.openerIdentity)
 	}
 	s.closeSession()
 }

@@ -48,7 +48,9 @@ func newEventStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *even
 	return st
 }
 
-func encodeEvent(e session.Event) []byte { return wirejson.AppendEvent(nil, "", e.AppendMessage(nil)) }
+func encodeEvent(e session.Event) []byte {
+	return wirejson.AppendSSEEvent(nil, "", e.AppendMessage(nil))
+}
 
 // setForwardedHeaders sets additional headers. It has no effect on an open stream.
 func (st *eventStream) setForwardedHeaders(fields []mcp.Header) {

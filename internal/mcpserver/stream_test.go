@@ -16,7 +16,7 @@ type ctxT = context.Context
 type openStream struct {
 	h      *harness
 	res    *http.Response
-	events *wirejson.EventReader
+	events *wirejson.SSEReader
 	cancel context.CancelFunc
 }
 
@@ -34,7 +34,7 @@ func (h *harness) openStream(method string, header map[string]string, body strin
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	st := &openStream{h, res, wirejson.NewEventReader(res.Body, 1<<20), cancel}
+	st := &openStream{h, res, wirejson.NewSSEReader(res.Body, 1<<20), cancel}
 	h.t.Cleanup(st.close)
 	if res.StatusCode != 200 || res.Header.Get("Content-Type") != "text/event-stream" {
 		rest, _ := io.ReadAll(res.Body)

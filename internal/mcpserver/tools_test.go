@@ -52,7 +52,7 @@ func indent(t *testing.T, raw []byte) []byte {
 func TestDefinitions(t *testing.T) {
 	for name, c := range map[string]struct {
 		intent     bool
-		management config.Management
+		management config.ServerManagement
 	}{
 		"tools_list.json":                {false, config.ManagePropose},
 		"tools_list_require_intent.json": {true, config.ManagePropose},

@@ -15,13 +15,13 @@ type ActionRecorder struct {
 	Logger *slog.Logger
 }
 
-// presenceClaim is a statement that a user signs.
-type presenceClaim = presence.Claim
+// claimToSign is a statement that a user signs.
+type claimToSign = presence.Claim
 
-// RunUserAction runs an action that only a user may do. The record with its author is durable before anything changes; the outcome is recorded after.
-func (j ActionRecorder) RunUserAction(c Caller, r activity.Record, do func() error) error {
+// RunUserOnlyAction runs an action that only a user may do. The record with its author is durable before anything changes; the outcome is recorded after.
+func (j ActionRecorder) RunUserOnlyAction(c Caller, r activity.Record, do func() error) error {
 	if c.IsUser() {
-		return j.RunRecorded(r, do)
+		return j.RunAndRecord(r, do)
 	}
 	p := problem.New(problem.Forbidden, "Only a person can do this: with the mcpproxy command, the web UI, or the API key.",
 		"Ask the user to do it.")
@@ -33,7 +33,7 @@ func (j ActionRecorder) RunUserAction(c Caller, r activity.Record, do func() err
 }
 
 // RunAndRecord writes the begin record, runs do, and writes the outcome, also when do panics.
-func (j ActionRecorder) RunRecorded(r activity.Record, do func() error) error {
+func (j ActionRecorder) RunAndRecord(r activity.Record, do func() error) error {
 	started := time.Now()
 	if err := j.Log.Begin(&r); err != nil {
 		return err

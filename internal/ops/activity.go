@@ -25,7 +25,7 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 		return ActivityList{}, err
 	}
 	for i := range found.Records {
-		fillIntentOperation(&found.Records[i])
+		fillMissingIntentOperation(&found.Records[i])
 	}
 	relation := "eq"
 	if found.Incomplete {
@@ -37,13 +37,13 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 // Activity returns one record by its id or a unique prefix of it.
 func (g *Gateway) Activity(ctx context.Context, _ Caller, in RecordRef) (activity.Record, error) {
 	r, err := g.Log.Get(ctx, in.ID)
-	fillIntentOperation(&r)
+	fillMissingIntentOperation(&r)
 	return r, err
 }
 
-// fillIntentOperation sets the operation type of a record without an intent from its variant.
-func fillIntentOperation(r *activity.Record) {
-	variant, ok := policy.ParseCallTool(r.Metadata.ToolVariant)
+// fillMissingIntentOperation sets the operation type of a record without an intent from its variant.
+func fillMissingIntentOperation(r *activity.Record) {
+	variant, ok := policy.ParseCallToolName(r.Metadata.ToolVariant)
 	if !ok || r.Metadata.Intent != nil && r.Metadata.Intent.OperationType != "" {
 		return
 	}

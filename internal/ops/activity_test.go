@@ -22,7 +22,7 @@ func TestCallsShowTheirOperation(t *testing.T) {
 	} {
 		kept := c.intent
 		r := activity.Record{Metadata: activity.Metadata{Intent: c.intent, ToolVariant: c.variant}}
-		fillIntentOperation(&r)
+		fillMissingIntentOperation(&r)
 		switch got := r.Metadata.Intent; {
 		case (got == nil) != (c.want == ""), got != nil && got.OperationType != c.want:
 			t.Errorf("%+v: %+v", c, got)

@@ -315,7 +315,7 @@ func TestWhatIsLostIsLookedAtAlone(t *testing.T) {
 		t.Fatalf("%+v, %v", d, err)
 	}
 	another := tool.Fingerprint{1}
-	lost := newDefinitionUnderReview(d.CandidateDefinition, d.server, d.status, approval.ItemDecisions{Was: &another})
+	lost := newDefinitionUnderReview(d.CandidateDefinition, d.server, d.status, approval.DefinitionDecisions{Was: &another})
 	if lost.evaluation.Why != approval.Changed || !strings.Contains(lost.separateReviewReason(), "lost") || w.gateway.pendingInfo(&lost).Together {
 		t.Errorf("%s: %q", lost.evaluation.Why, lost.separateReviewReason())
 	}

@@ -22,13 +22,13 @@ func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApprov
 			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
 	}
 	record := NewActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.ClipName(in.Fingerprint))
-	return a.runUserAction(c, record, func() error {
+	return a.runUserOnlyAction(c, record, func() error {
 		d, err := a.findToolDefinition(id)
 		if err == nil {
 			err = checkFingerprint("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
 		}
 		if err == nil {
-			err = a.editor.SetHintOverride(a.ConfigPermit(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
+			err = a.editor.SetHintOverride(a.ConfigConfirmFunc(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
 		}
 		if err != nil {
 			return err
@@ -56,7 +56,7 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([
 	if err := checkBatchSize(len(in.Tools), "definitions", "approved", "tools"); err != nil {
 		return nil, err
 	}
-	if err := a.requireBatchPresence(ctx, c, in); err != nil {
+	if err := a.requirePresenceForBatch(ctx, c, in); err != nil {
 		return nil, err
 	}
 	all := make([]BatchDecision, len(in.Tools))
@@ -78,12 +78,12 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([
 	return all, nil
 }
 
-// requireBatchPresence requires proof of presence once for all definitions of the batch that can be approved.
-func (a *Admin) requireBatchPresence(ctx context.Context, c Caller, in ToolsApproval) error {
+// requirePresenceForBatch requires proof of presence once for all definitions of the batch that can be approved.
+func (a *Admin) requirePresenceForBatch(ctx context.Context, c Caller, in ToolsApproval) error {
 	if !c.IsUser() || !a.Presence.IsOn() {
 		return nil // for another actor, the decision about each definition returns the error
 	}
-	var claims []presenceClaim
+	var claims []claimToSign
 	for _, one := range in.Tools {
 		ref, err := one.ParseRef()
 		if err != nil {

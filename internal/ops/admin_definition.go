@@ -23,7 +23,7 @@ type definitionUnderReview struct {
 }
 
 // newDefinitionUnderReview evaluates a listed definition against the decision about it.
-func newDefinitionUnderReview(c approval.CandidateDefinition, server, status string, e approval.ItemDecisions) definitionUnderReview {
+func newDefinitionUnderReview(c approval.CandidateDefinition, server, status string, e approval.DefinitionDecisions) definitionUnderReview {
 	return definitionUnderReview{CandidateDefinition: c, server: server, status: status, evaluation: approval.Evaluate(approval.EvaluationRules{}, e, c), pin: e.Pin}
 }
 
@@ -131,7 +131,7 @@ func definitionFingerprint(kind tool.DefinitionKind, server string, raw []byte) 
 // applyDecision finds a definition, checks that it is still the one the user saw, applies the decision and records it. Without seen, the decision
 // applies to any definition of the tool.
 func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Record, what string, seen *SeenFingerprint, find func() (definitionUnderReview, error), decide decisionFunc) error {
-	return a.runUserAction(c, record, func() error {
+	return a.runUserOnlyAction(c, record, func() error {
 		d, err := find()
 		if err == nil && seen != nil {
 			err = checkFingerprint(what, d.Fingerprint.String(), seen.Fingerprint)
@@ -147,7 +147,7 @@ func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Rec
 type decisionFunc func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error
 
 // withPresenceCheck returns a decision that requires proof of presence first, because it grants more access.
-func (a *Admin) withPresenceCheck(decide decisionFunc, claim func(definitionUnderReview) presenceClaim) decisionFunc {
+func (a *Admin) withPresenceCheck(decide decisionFunc, claim func(definitionUnderReview) claimToSign) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		if err := a.Presence.RequireSigned(ctx, claim(d)); err != nil {
 			return err
@@ -157,13 +157,13 @@ func (a *Admin) withPresenceCheck(decide decisionFunc, claim func(definitionUnde
 }
 
 // approvalClaim returns the statement that a user signs to approve the definition.
-func (d definitionUnderReview) approvalClaim() presenceClaim {
+func (d definitionUnderReview) approvalClaim() claimToSign {
 	return approval.ApprovalClaim(d.server, d.CandidateDefinition)
 }
 
 // enableClaim returns the statement that a user signs to enable the tool.
-func (d definitionUnderReview) enableClaim() presenceClaim {
-	return approval.SwitchClaim(d.toolID())
+func (d definitionUnderReview) enableClaim() claimToSign {
+	return approval.SwitchOnClaim(d.toolID())
 }
 
 func approveDefinition(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
@@ -271,7 +271,7 @@ func (a *Admin) findToolDefinition(id tool.ID) (definitionUnderReview, error) {
 	if err != nil {
 		return definitionUnderReview{}, err
 	}
-	return newToolUnderReview(t, a.Book.View(id.Server)), nil
+	return newToolUnderReview(t, a.Book.ServerView(id.Server)), nil
 }
 
 // DiffTool returns a tool's approved definition, its listed definition and their differences.
@@ -327,9 +327,9 @@ func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview,
 	if err != nil {
 		return definitionUnderReview{}, err
 	}
-	a.Offers.RefreshInstructions(context.Background(), s) // loads what the server reported about itself
-	if o := a.Catalog.Primitives(in.Server).Find(in.Kind, in.Name); o != nil {
-		return a.newPrimitiveUnderReview(in.Server, o, a.Book.View(in.Server)), nil
+	a.Offers.StoreChangedInstructions(context.Background(), s) // loads what the server reported about itself
+	if o := a.Catalog.Primitives(in.Server).FindReviewable(in.Kind, in.Name); o != nil {
+		return a.newPrimitiveUnderReview(in.Server, o, a.Book.ServerView(in.Server)), nil
 	}
 	if in.Kind == tool.KindInstructions {
 		return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).

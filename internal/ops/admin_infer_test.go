@@ -22,7 +22,7 @@ const (
 // the configuration says, everywhere alike.
 func TestInferHints(t *testing.T) {
 	type call struct {
-		variant  policy.CallTool
+		variant  policy.CallToolVariant
 		tool     string
 		code     problem.Code
 		warnings int
@@ -171,7 +171,7 @@ func TestRefusalNamesWhoseHintItIs(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, p)
 			continue
 		}
-		variant, _ := policy.ParseCallTool(p.Detail("call_with").(string))
+		variant, _ := policy.ParseCallToolName(p.Detail("call_with").(string))
 		if _, p := w.call(variant, "s:note", `{}`); p != nil {
 			t.Errorf("%s: with %s: %v", c.name, variant, p)
 		}

@@ -242,7 +242,7 @@ func TestOffersOfAQuarantinedServer(t *testing.T) {
 				t.Errorf("%s: %s is answered", name, method)
 			}
 		}
-		if _, _, err := w.gateway.GatedSurface("s").Open(t.Context(), passed("initialize", `{}`)); err == nil {
+		if _, _, err := w.gateway.GatedSurface("s").OpenSession(t.Context(), passed("initialize", `{}`)); err == nil {
 			t.Errorf("%s: a session is opened", name)
 		}
 	}
@@ -285,7 +285,7 @@ func TestOffersAreOnRecord(t *testing.T) {
 		r.Metadata.Action != "prompts/get" || r.Metadata.Detail != "prompt 'full'" || r.Metadata.ErrorCode != string(problem.OfferLocked) {
 		t.Errorf("%+v", r)
 	}
-	o := w.Catalog.Primitives("s").Find(tool.KindPrompt, "full")
+	o := w.Catalog.Primitives("s").FindReviewable(tool.KindPrompt, "full")
 	if _, err := w.gateway.ApprovePrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, SeenFingerprint: SeenFingerprint{Fingerprint: o.Fingerprint.String()}}); err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +303,7 @@ func TestDecisionsAreAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newOfferWorld(t, config.TrustScan)
 		w.offers(tool.KindPrompt, fullOffers[tool.KindPrompt])
-		client, _, err := w.gateway.all.Open(t.Context(), passed("initialize", `{}`))
+		client, _, err := w.gateway.all.OpenSession(t.Context(), passed("initialize", `{}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,7 +319,7 @@ func TestDecisionsAreAnnounced(t *testing.T) {
 		if len(heard) > 0 {
 			t.Errorf("to list is no change: %q", heard)
 		}
-		o := w.Catalog.Primitives("s").Find(tool.KindPrompt, "full")
+		o := w.Catalog.Primitives("s").FindReviewable(tool.KindPrompt, "full")
 		if _, err := w.gateway.BlockPrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, SeenFingerprint: SeenFingerprint{Fingerprint: o.Fingerprint.String()}}); err != nil {
 			t.Fatal(err)
 		}

@@ -43,7 +43,7 @@ func (p proposalManager) addProposal(ctx context.Context, name string, edit conf
 		return approval.TooManyProposalsProblem()
 	}
 	r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
-	return p.runRecorded(r, func() error { return p.book.ProposeServer(ctx, name, text, by, fits) })
+	return p.runAndRecord(r, func() error { return p.book.ProposeServer(ctx, name, text, by, fits) })
 }
 
 // checkProposal rejects a name that looks like another one, and a proposal above the limit of its client.
@@ -114,7 +114,7 @@ func (p proposalManager) withdrawMatching(ctx context.Context, goes func(name st
 			continue
 		}
 		r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: one.Name}, "drop_proposal", why)
-		if err := p.runRecorded(r, func() error { return p.book.WithdrawProposal(ctx, one.Name) }); err != nil {
+		if err := p.runAndRecord(r, func() error { return p.book.WithdrawProposal(ctx, one.Name) }); err != nil {
 			p.logger.Error("a proposal could not be dropped", "server", one.Name, "error", err)
 			continue
 		}

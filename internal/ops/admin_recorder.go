@@ -13,14 +13,14 @@ type adminRecorder struct {
 	logger *slog.Logger
 }
 
-// runUserAction runs an action that only a user may do, and records it.
-func (j adminRecorder) runUserAction(c Caller, r activity.Record, do func() error) error {
-	return ActionRecorder{Log: j.log, Logger: j.logger}.RunUserAction(c, r, do)
+// runUserOnlyAction runs an action that only a user may do, and records it.
+func (j adminRecorder) runUserOnlyAction(c Caller, r activity.Record, do func() error) error {
+	return ActionRecorder{Log: j.log, Logger: j.logger}.RunUserOnlyAction(c, r, do)
 }
 
-// runRecorded writes the begin record, runs do, and writes the end record.
-func (j adminRecorder) runRecorded(r activity.Record, do func() error) error {
-	return ActionRecorder{Log: j.log, Logger: j.logger}.RunRecorded(r, do)
+// runAndRecord writes the begin record, runs do, and writes the end record.
+func (j adminRecorder) runAndRecord(r activity.Record, do func() error) error {
+	return ActionRecorder{Log: j.log, Logger: j.logger}.RunAndRecord(r, do)
 }
 
 // checkFingerprint rejects a decision whose fingerprint is missing or is not the current one.

@@ -27,12 +27,12 @@ func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 	if c := a.Config().Server(name); c != nil {
 		s := &serverUnderReview{name: name, config: *c, listed: snapshot.Server(name), primitivesLoaded: true}
 		if s.listed == nil {
-			s.decided = a.Book.View(name)
+			s.decided = a.Book.ServerView(name)
 			return s, nil
 		}
-		s.primitivesLoaded = a.Offers.ListsUpToDate(snapshot, s.listed)
-		a.Offers.RefreshInstructions(context.Background(), s.listed) // loads what the server reported about itself
-		s.decided = a.Book.View(name)
+		s.primitivesLoaded = a.Offers.AreListsUpToDate(snapshot, s.listed)
+		a.Offers.StoreChangedInstructions(context.Background(), s.listed) // loads what the server reported about itself
+		s.decided = a.Book.ServerView(name)
 		for _, t := range s.listed.Tools {
 			s.tools = append(s.tools, newToolUnderReview(t, s.decided))
 		}
@@ -50,7 +50,7 @@ func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 	if err != nil {
 		return nil, err
 	}
-	return proposalUnderReview(proposal), nil
+	return newProposalUnderReview(proposal), nil
 }
 
 // PendingApprovals returns everything that waits for a user's approval. Proposed servers come last.
@@ -65,7 +65,7 @@ func (a *Admin) PendingApprovals(ctx context.Context, _ Caller, q PendingApprova
 			}
 			continue
 		}
-		decided := a.Book.View(s.Name)
+		decided := a.Book.ServerView(s.Name)
 		if !decided.IsLoaded() {
 			continue
 		}
@@ -96,7 +96,7 @@ func (a *Admin) PendingApprovals(ctx context.Context, _ Caller, q PendingApprova
 		}
 	}
 	for _, p := range a.Proposals() {
-		w.Servers = append(w.Servers, proposalUnderReview(p).toWaitingServer())
+		w.Servers = append(w.Servers, newProposalUnderReview(p).toWaitingServer())
 	}
 	return w, nil
 }
@@ -178,11 +178,11 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
 	}
-	err = a.runUserAction(c, NewActionRecord(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
+	err = a.runUserOnlyAction(c, NewActionRecord(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
 		if err := checkFingerprint("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
-		if err := a.requireApprovalPresence(ctx, s, stage); err != nil {
+		if err := a.requirePresenceForApproval(ctx, s, stage); err != nil {
 			return err
 		}
 		return approve(ctx, s, c)
@@ -193,8 +193,8 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	return a.ServerReview(ctx, c, in.ServerRef)
 }
 
-// requireApprovalPresence requires proof of presence for an approval and for the configuration changes that grant more access.
-func (a *Admin) requireApprovalPresence(ctx context.Context, s *serverUnderReview, stage ReviewStage) error {
+// requirePresenceForApproval requires proof of presence for an approval and for the configuration changes that grant more access.
+func (a *Admin) requirePresenceForApproval(ctx context.Context, s *serverUnderReview, stage ReviewStage) error {
 	if !a.Presence.IsOn() {
 		return nil
 	}
@@ -230,7 +230,7 @@ func endQuarantine(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderRevi
 
 // approveLaunch quarantines the server in the file before it approves the launch, so that no error can start a server that was not reviewed.
 func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Caller) error {
-	if err := quarantineForReview(a.editor, a.ConfigPermit(ctx), s); err != nil {
+	if err := quarantineForReview(a.editor, a.ConfigConfirmFunc(ctx), s); err != nil {
 		return err
 	}
 	now := a.Config().Server(s.name)
@@ -248,22 +248,22 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *serverUnderReview, c 
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
 			WithHint("See with `mcpproxy upstream logs " + s.name + "` what it is doing, and try again.")
 	}
-	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.definitionsToApprove(), s.launchToApprove(a.Book.ApprovalsLost())); err != nil {
+	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.definitionsToApprove(), s.launchFingerprintToApprove(a.Book.ApprovalsLost())); err != nil {
 		return err
 	}
-	return endQuarantine(a.editor, a.ConfigPermit(ctx), s)
+	return endQuarantine(a.editor, a.ConfigConfirmFunc(ctx), s)
 }
 
 // QuarantineServer stops a server, locks its tools and requires a new review of its launch. It writes the file before it revokes the approval of the
 // launch, because only a quarantined server is held by a missing approval.
 func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	err := a.runUserAction(c, NewActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
+	err := a.runUserOnlyAction(c, NewActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
 		s, err := a.findServerUnderReview(in.Name)
 		if err != nil || s.proposal != nil { // which is quarantined
 			return err
 		}
 		if !s.config.Quarantined {
-			if err := a.editor.SetServer(a.ConfigPermit(ctx), in.Name, "quarantined", json.RawMessage("true")); err != nil {
+			if err := a.editor.SetServer(a.ConfigConfirmFunc(ctx), in.Name, "quarantined", json.RawMessage("true")); err != nil {
 				return err
 			}
 		}

@@ -23,7 +23,7 @@ func reviewing(t *testing.T) (w *adminWorld, running func() []string) {
 	w = newAdminWorld(t, func(c *config.Config) { c.Servers = nil; c.MCPManagement = config.ManagePropose })
 	return w, func() (may []string) {
 		for _, s := range w.Config().Servers {
-			if catalog.MayStartServer(s, w.Book.View(s.Name)) {
+			if catalog.MayStartServer(s, w.Book.ServerView(s.Name)) {
 				may = append(may, s.Name)
 			}
 		}

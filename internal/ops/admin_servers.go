@@ -28,8 +28,8 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	}
 	switch {
 	case c.IsUser():
-		err = a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServers(a.ConfigPermit(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
+		err = a.runUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
+			return a.editor.AddServers(a.ConfigConfirmFunc(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
 	case c.IsKnown():
 		if err = a.editor.CheckNotSelfReference(edit.Launch); err == nil {
@@ -77,7 +77,7 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequ
 	var at []int // index in all
 	refused = make([]error, len(all))
 	recorded := func(name string, do func() error) error {
-		return a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
+		return a.runUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
 	}
 	for i, s := range all {
 		one := config.NamedEdit{Name: s.Name}
@@ -99,7 +99,7 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequ
 	if len(fit) == 0 {
 		return refused, nil
 	}
-	add := func() error { return a.editor.AddServers(a.ConfigPermit(ctx), fit...) }
+	add := func() error { return a.editor.AddServers(a.ConfigConfirmFunc(ctx), fit...) }
 	for _, one := range fit { // record each of them
 		next := add
 		add = func() error { return recorded(one.Name, next) }
@@ -137,7 +137,7 @@ func (a *Admin) isProposed(name string) (bool, error) {
 // RemoveServer removes a server from the configuration, or a proposal, and deletes the decisions about it.
 func (a *Admin) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Removed, error) {
 	name := in.Name
-	return Removed{Removed: name}, a.runUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
+	return Removed{Removed: name}, a.runUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		proposed, err := a.isProposed(name)
 		if err == nil && !proposed {
 			err = a.RemoveServerAndLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
@@ -172,7 +172,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 	case "enabled false":
 		kind, action, detail, allowed = activity.ServerChange, "disable", "", true
 	}
-	err := a.runUserAction(c, NewActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
+	err := a.runUserOnlyAction(c, NewActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
 			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(in.Key)).
 				WithHint("The keys are "+strings.Join(ChangeableServerKeys(), ", ")+"; edit mcp_config.json for the others.").With("parameter", "key").With("allowed", ChangeableServerKeys())
@@ -183,7 +183,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 		case proposed:
 			return onlyProposedError(in.Name)
 		}
-		return a.editor.SetServer(a.ConfigPermit(ctx), in.Name, in.Key, in.Value)
+		return a.editor.SetServer(a.ConfigConfirmFunc(ctx), in.Name, in.Key, in.Value)
 	})
 	return a.serverViewAfter(ctx, c, in.ServerRef, err)
 }

@@ -32,8 +32,8 @@ type serverUnderReview struct {
 	primitivesLoaded bool // whether the server's prompts, resources and templates were loaded
 }
 
-// proposalUnderReview returns a proposed server for review.
-func proposalUnderReview(p Proposal) *serverUnderReview {
+// newProposalUnderReview returns a proposed server for review.
+func newProposalUnderReview(p Proposal) *serverUnderReview {
 	return &serverUnderReview{name: p.Config.Name, config: p.Config, proposal: &p}
 }
 
@@ -131,14 +131,14 @@ func (s *serverUnderReview) definitionsToApprove() (all []approval.CandidateDefi
 }
 
 // claimsToSign returns the statements that a user signs to approve the stage.
-func (s *serverUnderReview) claimsToSign(stage ReviewStage, lost bool) (all []presenceClaim) {
+func (s *serverUnderReview) claimsToSign(stage ReviewStage, lost bool) (all []claimToSign) {
 	if stage == StageLaunch {
 		return append(all, approval.LaunchClaim(s.name, s.config.LaunchFingerprint()))
 	}
 	for _, c := range s.definitionsToApprove() {
 		all = append(all, approval.ApprovalClaim(s.name, c))
 	}
-	if launch := s.launchToApprove(lost); launch != nil {
+	if launch := s.launchFingerprintToApprove(lost); launch != nil {
 		all = append(all, approval.LaunchClaim(s.name, *launch))
 	}
 	return all
@@ -161,9 +161,9 @@ func (s *serverUnderReview) describeLaunch() string {
 	return problem.ClipName(strings.Join(append([]string{l.Command}, l.Args...), " "))
 }
 
-// launchToApprove returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and
+// launchFingerprintToApprove returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and
 // later edits of it need no review. After approvals were lost it is pinned, to mark the server as known.
-func (s *serverUnderReview) launchToApprove(lost bool) *tool.Fingerprint {
+func (s *serverUnderReview) launchFingerprintToApprove(lost bool) *tool.Fingerprint {
 	if s.reviewStage() == StageApproved && s.decided.ApprovedLaunch() == nil && !lost {
 		return nil
 	}

@@ -19,16 +19,16 @@ const (
 // validateNewServer validates the name, launch and size of a new server. config.LiveConfig validates the rest when it writes the file.
 func validateNewServer(s AddServerRequest) (config.ServerEdit, error) {
 	if err := tool.CheckServerName(s.Name); err != nil {
-		return config.ServerEdit{}, invalidServerError("name", "The name of the server cannot be used: "+err.Error()+".")
+		return config.ServerEdit{}, invalidServerParameterError("name", "The name of the server cannot be used: "+err.Error()+".")
 	}
 	if (s.URL == "") == (s.Command == "") {
-		return config.ServerEdit{}, invalidServerError("command", "A server has either a command or a url.")
+		return config.ServerEdit{}, invalidServerParameterError("command", "A server has either a command or a url.")
 	}
 	if u, err := url.Parse(s.URL); s.URL != "" && !strings.Contains(s.URL, "${") && (err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "") {
-		return config.ServerEdit{}, invalidServerError("url", "The url must begin with http:// or https:// and name a host.")
+		return config.ServerEdit{}, invalidServerParameterError("url", "The url must begin with http:// or https:// and name a host.")
 	}
 	if exceedsSizeLimits(s) {
-		return config.ServerEdit{}, invalidServerError("args", "The server has more, or longer, texts than are allowed.")
+		return config.ServerEdit{}, invalidServerParameterError("args", "The server has more, or longer, texts than are allowed.")
 	}
 	edit := config.ServerEdit{
 		Launch: s.Launch, Quarantined: s.Quarantined, Trust: config.Trust(s.Trust),
@@ -53,6 +53,6 @@ func exceedsSizeLimits(s AddServerRequest) bool {
 	return len(s.Args) > maxServerParts || len(s.Env) > maxServerParts || len(s.Headers) > maxServerParts
 }
 
-func invalidServerError(parameter, message string) error {
+func invalidServerParameterError(parameter, message string) error {
 	return problem.New(problem.InvalidParameter, message, "Change it and try again.").With("parameter", parameter)
 }

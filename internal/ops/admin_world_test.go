@@ -54,7 +54,7 @@ func (w *adminWorld) renew(book *approval.Book) {
 	o := &w.gateway
 	through := gate.New(deps)
 	o.Admin = NewAdmin(NewGateway(GatewayDeps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.QueryableLog{Harness: w.Harness}}), w)
-	o.all = gate.NewAggregateSurface(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyWriter("test", catalogtest.Logger)})
+	o.all = gate.NewAggregateSurface(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyBuilder("test", catalogtest.Logger)})
 }
 
 // servers are all servers, as they are shown.
@@ -63,7 +63,7 @@ func (w *adminWorld) servers() []ServerView {
 	return all.Servers
 }
 
-func (w *adminWorld) call(v policy.CallTool, name, args string) (gate.CallResult, *problem.Problem) {
+func (w *adminWorld) call(v policy.CallToolVariant, name, args string) (gate.CallResult, *problem.Problem) {
 	w.T.Helper()
 	r, err := w.gateway.Call(context.Background(), gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: adminAgent})
 	if err == nil {
@@ -172,6 +172,6 @@ func (w *adminWorld) retrieve(r RetrieveRequest) catalogtest.RetrieveResult {
 	return w.ParseRetrieveResult(w.gateway.RetrieveTools(context.Background(), r))
 }
 
-func (*adminWorld) Progress(string) upstream.StartProgress { return upstream.StartProgress{} }
+func (*adminWorld) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*adminWorld) Deviations(string) []string { return nil }

@@ -85,14 +85,14 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 		return view, err
 	}
 	l.ID, l.By, l.Via = name[:16], by.Actor.String(), string(by.Source)
-	detail := fmt.Sprintf("%s: %s, up to %d calls for %s", l.ID, auth.LaneNames()[l.Lane-1], l.Calls, l.Until.Sub(l.Given).Round(time.Second))
+	detail := fmt.Sprintf("%s: %s, up to %d calls for %s", l.ID, auth.OperationLaneNames()[l.Lane-1], l.Calls, l.Until.Sub(l.Given).Round(time.Second))
 	if l.Tools != "" {
 		detail += ", tools " + l.Tools
 	}
 	if l.Client != "" {
 		detail += ", client " + l.Client
 	}
-	return view, c.runUserAction(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
+	return view, c.runUserOnlyAction(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
 		if err := c.gateway.Presence.RequireSigned(ctx, ask.LeaseClaim(&l)); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 
 // RevokeLease ends a lease.
 func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
-	return view, c.runUserAction(by, tool.ID{}, "revoke_lease", problem.ClipName(in.ID), func() error {
+	return view, c.runUserOnlyAction(by, tool.ID{}, "revoke_lease", problem.ClipName(in.ID), func() error {
 		l, err := c.pending.RevokeLease(ctx, in.ID, time.Now())
 		if err != nil {
 			return toPendingStoreProblem(err)
@@ -125,24 +125,24 @@ func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, no
 	if _, err := c.gateway.FindServer(in.Server); err != nil {
 		return l, err
 	}
-	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().SharedRevision(), Calls: int64(in.Calls), Given: now}
+	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().RevisionWithoutRestartKeys(), Calls: int64(in.Calls), Given: now}
 	if in.Calls == 0 {
 		l.Calls = defaultCalls
 	}
 	if l.Left = l.Calls; l.Calls < 0 || l.Calls > ask.MaxCalls {
-		return l, invalidLeaseError("calls", fmt.Sprint(in.Calls), fmt.Sprintf("from 1 to %d", ask.MaxCalls))
+		return l, invalidLeaseParameterError("calls", fmt.Sprint(in.Calls), fmt.Sprintf("from 1 to %d", ask.MaxCalls))
 	}
 	if in.Lane != "" {
 		var ok bool
-		if l.Lane, ok = auth.ParseLane(in.Lane); !ok {
-			return l, invalidLeaseError("lane", in.Lane, strings.Join(auth.LaneNames(), ", "))
+		if l.Lane, ok = auth.ParseOperationLane(in.Lane); !ok {
+			return l, invalidLeaseParameterError("lane", in.Lane, strings.Join(auth.OperationLaneNames(), ", "))
 		}
 	}
 	life := defaultLease
 	if in.For != "" {
 		var ok bool
 		if life, ok = activity.ParseDuration(in.For); !ok || life < ask.ShortestLease || life > ask.LongestLease {
-			return l, invalidLeaseError("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
+			return l, invalidLeaseParameterError("for", in.For, "a span from 1m to 24h, such as 15m or 2h")
 		}
 	}
 	l.Until = now.Add(life)
@@ -161,12 +161,12 @@ func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, no
 	return l, nil
 }
 
-func invalidLeaseError(parameter, value, allowed string) error {
+func invalidLeaseParameterError(parameter, value, allowed string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.ClipName(value), allowed).
 		WithHint("Give it as allowed, or leave it out.").With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
 }
 
 func (c *CallApprovals) leaseView(l *ask.Lease, now time.Time) LeaseView {
-	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.LaneNames()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
-		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.EndReason(now, c.gateway.Config().SharedRevision())}
+	return LeaseView{ID: l.ID, Server: l.Server, Lane: auth.OperationLaneNames()[l.Lane-1], Tools: l.Tools, Client: l.Client, Calls: l.Calls, CallsLeft: l.Left, GivenAt: l.Given,
+		Until: l.Until, GivenBy: l.By, GivenVia: l.Via, Ended: l.EndReason(now, c.gateway.Config().RevisionWithoutRestartKeys())}
 }

@@ -26,7 +26,7 @@ type PendingCallStore interface {
 
 // CallWaker wakes the calls that wait for an approval. ask.Waiter implements it.
 type CallWaker interface {
-	WakeCalls(k ask.Key)
+	WakeCalls(k ask.CallKey)
 	WakeAll()
 }
 
@@ -46,31 +46,31 @@ func NewCallApprovals(g *Gateway, k PendingCallStore, w CallWaker, t *auth.Agent
 
 // PendingCall is a call that waits, or waited, for an approval.
 type PendingCall struct {
-	ID         string          `json:"id"`
-	State      ask.State       `json:"state"`
-	Name       string          `json:"name" doc:"The tool id: server:tool."`
-	Server     string          `json:"server"`
-	Tool       string          `json:"tool"`
-	Lane       string          `json:"lane" words:"operation" doc:"What the call counts as."`
-	LaneReason string          `json:"lane_reason" doc:"Why it counts as that, in words."`
-	Variant    string          `json:"tool_variant" words:"variant" doc:"The calling tool, or the one that its hints call for."`
-	Rule       string          `json:"rule" doc:"The rule of the configuration by which it is asked about."`
-	Arguments  json.RawMessage `json:"arguments" doc:"As they will be sent, with secrets masked; if arguments_truncated, the beginning of them in a string; null when the call does not wait any more: its record has them."`
-	Truncated  bool            `json:"arguments_truncated,omitempty"`
-	Reason     string          `json:"reason,omitempty" doc:"What the agent claims that it is for."`
-	Actor      string          `json:"actor"`
-	ClientName string          `json:"client_name,omitempty" doc:"The name that the client gives itself, which proves nothing."`
-	Version    string          `json:"client_version,omitempty"`
-	Source     string          `json:"source" doc:"The surface that the call came by."`
-	AskedAt    time.Time       `json:"asked_at"`
-	LastAsked  time.Time       `json:"last_asked_at"`
-	Until      time.Time       `json:"until" doc:"Until when it waits unless it is made again; or until when the answer holds."`
-	WaitsUntil *time.Time      `json:"waits_until,omitempty" doc:"Until when the client waits for the answer, if it is still there; then the call has to be made again."`
-	ActivityID string          `json:"activity_id" doc:"The record of the call that is held."`
-	AnsweredAt *time.Time      `json:"answered_at,omitempty"`
-	AnsweredBy string          `json:"answered_by,omitempty"`
-	Answered   string          `json:"answered_via,omitempty" doc:"The surface that the answer came by, or 'client form' where the client that makes the call was asked itself."`
-	Denial     string          `json:"denial,omitempty" doc:"The reason of a denial."`
+	ID         string            `json:"id"`
+	State      ask.QuestionState `json:"state"`
+	Name       string            `json:"name" doc:"The tool id: server:tool."`
+	Server     string            `json:"server"`
+	Tool       string            `json:"tool"`
+	Lane       string            `json:"lane" words:"operation" doc:"What the call counts as."`
+	LaneReason string            `json:"lane_reason" doc:"Why it counts as that, in words."`
+	Variant    string            `json:"tool_variant" words:"variant" doc:"The calling tool, or the one that its hints call for."`
+	Rule       string            `json:"rule" doc:"The rule of the configuration by which it is asked about."`
+	Arguments  json.RawMessage   `json:"arguments" doc:"As they will be sent, with secrets masked; if arguments_truncated, the beginning of them in a string; null when the call does not wait any more: its record has them."`
+	Truncated  bool              `json:"arguments_truncated,omitempty"`
+	Reason     string            `json:"reason,omitempty" doc:"What the agent claims that it is for."`
+	Actor      string            `json:"actor"`
+	ClientName string            `json:"client_name,omitempty" doc:"The name that the client gives itself, which proves nothing."`
+	Version    string            `json:"client_version,omitempty"`
+	Source     string            `json:"source" doc:"The surface that the call came by."`
+	AskedAt    time.Time         `json:"asked_at"`
+	LastAsked  time.Time         `json:"last_asked_at"`
+	Until      time.Time         `json:"until" doc:"Until when it waits unless it is made again; or until when the answer holds."`
+	WaitsUntil *time.Time        `json:"waits_until,omitempty" doc:"Until when the client waits for the answer, if it is still there; then the call has to be made again."`
+	ActivityID string            `json:"activity_id" doc:"The record of the call that is held."`
+	AnsweredAt *time.Time        `json:"answered_at,omitempty"`
+	AnsweredBy string            `json:"answered_by,omitempty"`
+	Answered   string            `json:"answered_via,omitempty" doc:"The surface that the answer came by, or 'client form' where the client that makes the call was asked itself."`
+	Denial     string            `json:"denial,omitempty" doc:"The reason of a denial."`
 }
 
 // PendingList lists the pending calls, oldest first.
@@ -155,12 +155,12 @@ func (c *CallApprovals) answerByUser(ctx context.Context, by Caller, id string, 
 		return PendingCall{}, toPendingStoreProblem(err)
 	}
 	a.Via = string(by.Source)
-	return c.applyAnswer(ctx, by, &q, a, c.recorder().RunUserAction)
+	return c.applyAnswer(ctx, by, &q, a, c.recorder().RunUserOnlyAction)
 }
 
 // AnswerByClient answers the question about the call with key k from a form that the calling client showed. Any client may deny its own call; only a
 // client whose token ask.answer_by_client names may approve it.
-func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id string, k ask.Key, a ask.Answer) error {
+func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id string, k ask.CallKey, a ask.Answer) error {
 	q, err := c.pending.LoadQuestion(ctx, id)
 	switch {
 	case err != nil:
@@ -168,9 +168,9 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 	case q.Key != k:
 		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.ClipName(id)).WithHint("Each call is answered by itself.")
 	}
-	act := c.recorder().RunUserAction // rejects an actor that is not a user
+	act := c.recorder().RunUserOnlyAction // rejects an actor that is not a user
 	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.Name) {
-		act = func(_ Caller, r activity.Record, do func() error) error { return c.recorder().RunRecorded(r, do) }
+		act = func(_ Caller, r activity.Record, do func() error) error { return c.recorder().RunAndRecord(r, do) }
 	}
 	a.Via = ask.ByForm
 	_, err = c.applyAnswer(ctx, by, &q, a, act)
@@ -216,9 +216,9 @@ func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a a
 	return c.gateway.Presence.RequireSigned(ctx, ask.CallClaim(q.ID, q.Until, &q))
 }
 
-// runUserAction runs an action that only a user may do, and records it.
-func (c *CallApprovals) runUserAction(by Caller, id tool.ID, action, detail string, do func() error) error {
-	return c.recorder().RunUserAction(by, newAnswerRecord(by, id, action, detail, ""), do)
+// runUserOnlyAction runs an action that only a user may do, and records it.
+func (c *CallApprovals) runUserOnlyAction(by Caller, id tool.ID, action, detail string, do func() error) error {
+	return c.recorder().RunUserOnlyAction(by, newAnswerRecord(by, id, action, detail, ""), do)
 }
 
 func (c *CallApprovals) recorder() ActionRecorder {

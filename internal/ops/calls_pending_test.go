@@ -110,7 +110,7 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 func TestTheClientsForm(t *testing.T) {
 	w := newConsentWorld(t)
 	w.Reload(func(c *config.Config) { c.AnswerByClient = []string{"cursor"} })
-	key := func(arguments string) ask.Key {
+	key := func(arguments string) ask.CallKey {
 		c := ask.Call{Principal: "agent", ID: tool.ID{Server: "s", Tool: "a"}, Arguments: []byte(arguments)}
 		return c.Key()
 	}

@@ -53,7 +53,7 @@ func (o *ClientOperations) changeFile(ctx context.Context, c Caller, action stri
 		return plan.FileChange, err
 	}
 	out := plan.FileChange
-	err = o.runUserAction(c, action, plan.Client, func() error {
+	err = o.runUserOnlyAction(c, action, plan.Client, func() error {
 		out, err = o.Account.ApplyPlan(ctx, c, plan)
 		return err
 	})
@@ -62,7 +62,7 @@ func (o *ClientOperations) changeFile(ctx context.Context, c Caller, action stri
 
 // UndoClientChange undoes a change of a client's file.
 func (o *ClientOperations) UndoClientChange(_ context.Context, c Caller, in ClientChangeRef) (change PastChange, err error) {
-	err = o.runUserAction(c, "undo_client_change", in.Change, func() error {
+	err = o.runUserOnlyAction(c, "undo_client_change", in.Change, func() error {
 		change, err = o.Account.UndoChange(in.Change)
 		return err
 	})
@@ -75,13 +75,13 @@ func (o *ClientOperations) WritePermissionRules(_ context.Context, c Caller, in 
 	if err != nil || in.DryRun || !out.Changed {
 		return out, err
 	}
-	err = o.runUserAction(c, "write_permissions", out.Client, func() error {
+	err = o.runUserOnlyAction(c, "write_permissions", out.Client, func() error {
 		out, err = o.Account.WriteRules(in.Client, false)
 		return err
 	})
 	return out, err
 }
 
-func (o *ClientOperations) runUserAction(c Caller, action, detail string, do func() error) error {
-	return o.Journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail), do)
+func (o *ClientOperations) runUserOnlyAction(c Caller, action, detail string, do func() error) error {
+	return o.Journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail), do)
 }

@@ -26,7 +26,7 @@ func (a *LocalClients) ApplyPlan(ctx context.Context, by Caller, p ConnectPlan) 
 		return p.FileChange, err
 	}
 	if p.options.Token != "" {
-		return a.applyWithToken(ctx, by, p, j)
+		return a.createTokenAndApply(ctx, by, p, j)
 	}
 	if p.isDisconnect() {
 		if err := a.removePermissionRules(&p, j); err != nil {
@@ -38,7 +38,7 @@ func (a *LocalClients) ApplyPlan(ctx context.Context, by Caller, p ConnectPlan) 
 
 // removePermissionRules removes the permission rules written for a client before it is disconnected, then reads its file again, which may contain them.
 func (a *LocalClients) removePermissionRules(p *ConnectPlan, j *clients.Journal) error {
-	done, err := permission.WithdrawRules(j, a.Env, p.Client, p.Server, a.Tools())
+	done, err := permission.RemoveOwnRules(j, a.Env, p.Client, p.Server, a.Tools())
 	if err != nil {
 		p.Warnings = append(p.Warnings, "Its permission rules stay: "+problem.From(err).Message+" "+problem.From(err).Hint)
 	}
@@ -66,8 +66,8 @@ func (a *LocalClients) applyWithoutToken(ctx context.Context, p ConnectPlan, j *
 	return p.writeFile(j)
 }
 
-// applyWithToken creates a token and writes it into the file. It revokes the token if the write fails.
-func (a *LocalClients) applyWithToken(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
+// createTokenAndApply creates a token and writes it into the file. It revokes the token if the write fails.
+func (a *LocalClients) createTokenAndApply(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
 	token, err := a.Tokens.Make(ctx, by, p.options.Token, p.options.Profile)
 	if err != nil {
 		return p.FileChange, err

@@ -176,7 +176,7 @@ func (p *ConnectPlan) textWithoutEntry(d clients.ClientDoc, first *clients.Chang
 			return text, nil // the backup is gone, so the earlier text is unknown
 		}
 	}
-	if text, err = textedit.PruneEmptyObjects(text, before, d.Format, d.ServersPath()...); err != nil || first.Created && clients.IsBlank(text) {
+	if text, err = textedit.PruneEmptyObjects(text, before, d.Format, d.ServersPath()...); err != nil || first.Created && clients.IsEmptyDocument(text) {
 		return nil, err
 	}
 	return append([]byte{}, text...), nil

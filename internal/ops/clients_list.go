@@ -99,7 +99,7 @@ func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 	if err != nil || !v.Found {
 		return v, err
 	}
-	return v, a.setPermissions(&v)
+	return v, a.addPermissionReport(&v)
 }
 
 // setEntryDetails sets what the existing entry leads to.
@@ -120,7 +120,7 @@ func (v *ClientView) setEntryDetails(at clients.Registration, e clients.Env, pla
 }
 
 // addPermissionReport adds to a view what the client does with calls of MCPProxy's tools, by its files.
-func (a *LocalClients) setPermissions(v *ClientView) error {
+func (a *LocalClients) addPermissionReport(v *ClientView) error {
 	report, err := permission.CheckClient(a.Env, v.ID, a.Tools())
 	if err != nil {
 		return err

@@ -67,13 +67,13 @@ type Validation struct {
 // ChangeSettings sets settings in the file and applies it.
 func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in SettingChanges) (Config, error) {
 	keys := slices.Sorted(maps.Keys(in.Set))
-	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_config", formatKeys(keys)), func() error {
+	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_config", formatKeys(keys)), func() error {
 		if err := s.checkKeysChangeable(keys); err != nil {
 			return err
 		}
 		text, err := s.live.ReadFile()
 		if err == nil {
-			err = s.live.SetKeys(s.gateway.ConfigPermit(ctx), in.etag(), in.Set, c.Actor.String())
+			err = s.live.SetConfigKeys(s.gateway.ConfigConfirmFunc(ctx), in.etag(), in.Set, c.Actor.String())
 		}
 		if err == nil {
 			return nil
@@ -111,7 +111,7 @@ func formatKeys(keys []string) string { return problem.ClipName(strings.Join(key
 
 // ReplaceFile replaces the file and applies it.
 func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {
-	whole, shown, refused := s.restoreSecrets(in.etag(), in.Text)
+	whole, shown, refused := s.restoreMaskedSecrets(in.etag(), in.Text)
 	var keys []string
 	if refused == nil {
 		_, a := s.live.CheckText(whole)
@@ -122,11 +122,11 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 			refused = s.toMaskedProblem(a.Err, shown.toMaskedMistakes(a.Mistakes), shown)
 		}
 	}
-	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "replace_config", formatKeys(keys)), func() error {
+	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "replace_config", formatKeys(keys)), func() error {
 		if refused != nil {
 			return refused
 		}
-		err := s.live.ReplaceText(s.gateway.ConfigPermit(ctx), in.etag(), whole, c.Actor.String())
+		err := s.live.ReplaceText(s.gateway.ConfigConfirmFunc(ctx), in.etag(), whole, c.Actor.String())
 		if err == nil {
 			return nil
 		}
@@ -141,7 +141,7 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 
 // restoreMaskedSecrets replaces the placeholders of a text with the secrets of the file. A nonempty match must be the
 // etag of the file.
-func (s *ConfigOperations) restoreSecrets(match, text string) ([]byte, maskedConfig, error) {
+func (s *ConfigOperations) restoreMaskedSecrets(match, text string) ([]byte, maskedConfig, error) {
 	file, err := s.live.ReadFile()
 	if err != nil {
 		return nil, maskedConfig{}, err
@@ -170,7 +170,7 @@ func (s *ConfigOperations) Validate(_ context.Context, _ Caller, in ValidateRequ
 	if err := s.checkKeysChangeable(slices.Sorted(maps.Keys(in.Set))); err != nil {
 		return v, err
 	}
-	text, err := config.SetKeysInText([]byte(in.Text), in.Set)
+	text, err := config.SetConfigKeysInText([]byte(in.Text), in.Set)
 	if err != nil {
 		return v, err
 	}
@@ -181,7 +181,7 @@ func (s *ConfigOperations) Validate(_ context.Context, _ Caller, in ValidateRequ
 
 // validateText checks a text with placeholders and compares it with the text in force.
 func (s *ConfigOperations) validateText(match, text string) (Validation, error) {
-	whole, shown, err := s.restoreSecrets(IfMatchPrecondition{match}.etag(), text)
+	whole, shown, err := s.restoreMaskedSecrets(IfMatchPrecondition{match}.etag(), text)
 	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}
 	if err != nil {
 		mistakes, ok := problem.From(err).Detail("mistakes").([]Mistake)
@@ -211,7 +211,7 @@ func (s *ConfigOperations) validateText(match, text string) (Validation, error) 
 
 // ParseMaskedText parses a text whose placeholders stand for secrets of the file. The error has the positions of the mistakes.
 func (s *ConfigOperations) ParseMaskedText(text string) (*config.Config, error) {
-	whole, shown, err := s.restoreSecrets("", text)
+	whole, shown, err := s.restoreMaskedSecrets("", text)
 	if err != nil {
 		return nil, err
 	}
@@ -228,10 +228,10 @@ func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothi
 	for _, d := range s.live.Unconfirmed().Differences {
 		keys = append(keys, d.Key)
 	}
-	err := s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", formatKeys(keys)), func() error {
+	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", formatKeys(keys)), func() error {
 		text, err := s.live.ReadFile()
 		if err == nil {
-			_, err = s.live.ConfirmFile(s.gateway.ConfigPermit(ctx))
+			_, err = s.live.ConfirmFile(s.gateway.ConfigConfirmFunc(ctx))
 		}
 		if err == nil {
 			return nil

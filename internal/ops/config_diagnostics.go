@@ -65,7 +65,7 @@ func (s *ConfigOperations) RunDiagnostics(ctx context.Context, c Caller, _ Nothi
 	if err != nil {
 		return Diagnostics{}, err
 	}
-	all := []Check{s.checkActivityLog(status), s.checkDatabase(ctx), s.checkDiskSpace(), s.checkKeyFile()}
+	all := []Check{s.checkActivityLog(status), s.checkDatabase(ctx), s.checkDiskSpace(), s.checkAPIKeyFile()}
 	all = append(all, s.checkConfigFile(ctx, c)...)
 	all = append(all, checkPendingRestart(status), s.checkListenAddress(status), checkClock(time.Now().Round(0).Sub(status.StartedAt.Round(0)), time.Since(status.StartedAt)))
 	all = append(all, checkUnconfirmedChanges(s.live.Unconfirmed()))
@@ -117,7 +117,7 @@ func (s *ConfigOperations) checkDiskSpace() Check {
 	return check
 }
 
-func (s *ConfigOperations) checkKeyFile() Check {
+func (s *ConfigOperations) checkAPIKeyFile() Check {
 	check := Check{"key_file", "Key of the API", stateOK, "It stands in the configuration.", ""}
 	if s.live.Current().APIKey != "" {
 		return check

@@ -91,7 +91,7 @@ func (m secretMasker) replaceSecrets(text []byte, places []config.Span) maskedCo
 	}
 	b.Write(text[at:])
 	out.text = b.String()
-	setLinesAndColumns(out.replacements, text)
+	setSecretPositions(out.replacements, text)
 	return out
 }
 
@@ -109,7 +109,7 @@ func (m secretMasker) placeholderFor(secret string, taken map[string]string) str
 }
 
 // setSecretPositions sets the line and column of each secret. The secrets are sorted by offset.
-func setLinesAndColumns(swaps []maskedSecret, text []byte) {
+func setSecretPositions(swaps []maskedSecret, text []byte) {
 	at, line, start := 0, 1, 0
 	for i := range swaps {
 		for ; at < swaps[i].at; at++ {
@@ -151,8 +151,8 @@ func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistak
 		at = p[1]
 	}
 	out.whole = append(out.whole, text[at:]...)
-	setLinesAndColumns(out.replacements, out.whole)
-	setLinesAndColumns(unknown, []byte(text))
+	setSecretPositions(out.replacements, out.whole)
+	setSecretPositions(unknown, []byte(text))
 	var mistakes []Mistake
 	for _, u := range unknown {
 		mistakes = append(mistakes, Mistake{u.line, u.column, "", u.placeholder + " stands for nothing that is in the file", "write the value itself"})

@@ -25,8 +25,8 @@ const Blocked = "blocked"
 // CountBlocked is the index of Blocked in Counts.
 const CountBlocked = policy.StatusCount + 1
 
-// DisplayedStatus returns the displayed status of a tool; "" when it can be called.
-func DisplayedStatus(t *catalog.Tool) string {
+// DisplayedToolStatus returns the displayed status of a tool; "" when it can be called.
+func DisplayedToolStatus(t *catalog.Tool) string {
 	if t.Callable() && t.ForClients {
 		return ForClients
 	}
@@ -34,7 +34,7 @@ func DisplayedStatus(t *catalog.Tool) string {
 }
 
 // statusWord returns the displayed status of a definition.
-func statusWord(s policy.Status, blocked bool) string {
+func statusWord(s policy.ToolStatus, blocked bool) string {
 	if s == policy.PendingApproval && blocked {
 		return Blocked
 	}
@@ -43,7 +43,7 @@ func statusWord(s policy.Status, blocked bool) string {
 
 // AddTool counts a tool.
 func (c *Counts) AddTool(t *catalog.Tool) {
-	switch DisplayedStatus(t) {
+	switch DisplayedToolStatus(t) {
 	case ForClients:
 		c[CountForClients]++
 	case Blocked:
@@ -53,8 +53,8 @@ func (c *Counts) AddTool(t *catalog.Tool) {
 	}
 }
 
-// BlockedAsPending returns the counts in the statuses that agents know: a blocked tool counts as pending approval.
-func (c *Counts) BlockedAsPending() *Counts {
+// WithBlockedAsPending returns the counts in the statuses that agents know: a blocked tool counts as pending approval.
+func (c *Counts) WithBlockedAsPending() *Counts {
 	if c == nil || c[CountBlocked] == 0 {
 		return c
 	}
@@ -75,7 +75,7 @@ func (c *Counts) ByStatus() map[string]int {
 		case i == CountBlocked:
 			all[Blocked] = n
 		default:
-			all[policy.Status(i).Word()] = n
+			all[policy.ToolStatus(i).Word()] = n
 		}
 	}
 	return all
@@ -122,7 +122,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 func (c *Counts) UnmarshalJSON(raw []byte) error {
 	var members map[string]int
 	err := json.Unmarshal(raw, &members)
-	for s := range policy.Status(policy.StatusCount) {
+	for s := range policy.ToolStatus(policy.StatusCount) {
 		c[s] = members[s.Word()]
 	}
 	c[CountForClients], c[CountBlocked] = members[ForClients], members[Blocked]

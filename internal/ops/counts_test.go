@@ -13,7 +13,7 @@ import (
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	d := new(tool.Definition)
-	for s := range policy.Status(policy.StatusCount) {
+	for s := range policy.ToolStatus(policy.StatusCount) {
 		c := countByStatus([]*catalog.Tool{{Definition: d, Status: s}, {Definition: d, Status: policy.DisabledByUser}})
 		want := Counts{policy.DisabledByUser: 1}
 		want[s]++

@@ -29,8 +29,8 @@ type launchText struct {
 	value, masked string
 }
 
-// launchTexts returns the strings of a launch to search for secrets.
-func launchTexts(server string, l config.Launch) (all []launchText) {
+// textsToSearchForSecrets returns the strings of a launch to search for secrets.
+func textsToSearchForSecrets(server string, l config.Launch) (all []launchText) {
 	named := func(place string, values map[string]string, wish func(name string) string) {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
 			t := launchText{place: place + "." + name, wish: wish(name), value: values[name]}
@@ -77,14 +77,14 @@ func maskNamedValue(name, value string) string {
 	if err != nil || json.Unmarshal(redact.JSON(raw), &shown) != nil {
 		return "[masked]"
 	}
-	if shown[name] == value && redact.IsCredentialName(name) && !isSwitchValue(value) && !isPath(value) {
+	if shown[name] == value && redact.IsCredentialName(name) && !isOnOffOrEmptyValue(value) && !isPath(value) {
 		return "[masked secret 00000000]"
 	}
 	return shown[name]
 }
 
-// isSwitchValue reports whether a value is a switch and therefore no secret.
-func isSwitchValue(value string) bool {
+// isOnOffOrEmptyValue reports whether a value is a switch and therefore no secret.
+func isOnOffOrEmptyValue(value string) bool {
 	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"}, strings.ToLower(value))
 }
 
@@ -97,7 +97,7 @@ var maskKind = regexp.MustCompile(`\[masked ([a-z0-9-]+) [0-9a-f]{8}\]`)
 
 // FindCredentials returns the secrets in a server's launch that are not references, ordered by place and offset.
 func FindCredentials(server string, l config.Launch) (all []Credential) {
-	for _, t := range launchTexts(server, l) {
+	for _, t := range textsToSearchForSecrets(server, l) {
 		kind := "secret"
 		if m := maskKind.FindStringSubmatch(t.masked); m != nil {
 			kind = m[1]
@@ -107,7 +107,7 @@ func FindCredentials(server string, l config.Launch) (all []Credential) {
 				part[0]--
 			}
 			value := t.value[part[0]:part[1]]
-			if !isSwitchValue(value) && !strings.Contains(value, "${") {
+			if !isOnOffOrEmptyValue(value) && !strings.Contains(value, "${") {
 				all = append(all, Credential{t.place, t.wish, kind, part[0], part[1], value})
 			}
 		}

@@ -18,8 +18,8 @@ type chunkEvent struct {
 	end  int   // where it ends in data
 }
 
-// markEvent registers the event that was appended to data.
-func (c *eventChunk) markEvent(kind EventKind, at activity.ChainPosition) {
+// registerAppendedEvent registers the event that was appended to data.
+func (c *eventChunk) registerAppendedEvent(kind EventKind, at activity.ChainPosition) {
 	c.events = append(c.events, chunkEvent{kind, at.Seq, len(c.data)})
 }
 
@@ -40,12 +40,12 @@ func (c *eventChunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 	return part
 }
 
-// addLogEntry appends the event of a log entry.
-func (c *eventChunk) addLogEntry(s *activity.EntryEvent) {
+// addActivityEntry appends the event of a log entry.
+func (c *eventChunk) addActivityEntry(s *activity.EntryEvent) {
 	c.to = s.ChainPosition
 	if kind := eventKindOf(s); kind != "" {
-		c.data = appendEntryEvent(c.data, kind, s)
-		c.markEvent(kind, s.ChainPosition)
+		c.data = appendActivityEvent(c.data, kind, s)
+		c.registerAppendedEvent(kind, s.ChainPosition)
 	}
 }
 

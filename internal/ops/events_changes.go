@@ -88,8 +88,8 @@ func sameTools(a, b []*catalog.Tool) bool {
 	})
 }
 
-// allChanges returns the changes that make a listener reload everything.
-func allChanges() changeSet {
+// newFullChangeSet returns the changes that make a listener reload everything.
+func newFullChangeSet() changeSet {
 	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
 }
 
@@ -97,7 +97,7 @@ func allChanges() changeSet {
 func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers ServerLister) {
 	say := func(kind EventKind, change any) {
 		to.data = appendChangeEvent(to.data, to.to, kind, change)
-		to.markEvent(kind, to.to)
+		to.registerAppendedEvent(kind, to.to)
 	}
 	list, _ := servers.Servers(ctx, eventCaller, Nothing{}) // on an error, no server
 	states := map[string]string{}
@@ -120,14 +120,14 @@ func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers 
 			if !there {
 				state = removed
 			}
-			say(EventServerChanged, serverChange{name, state})
+			say(EventServerChanged, serverChangedData{name, state})
 		}
 		if names[name]&toolsChanged != 0 {
-			say(EventToolChanged, toolChange{name})
+			say(EventToolChanged, toolsChangedData{name})
 		}
 	}
 	if c.config {
-		say(EventConfigChanged, configChange{append([]string{}, c.keys...), c.refused})
+		say(EventConfigChanged, configChangedData{append([]string{}, c.keys...), c.refused})
 	}
 	if c.pending {
 		say(EventPendingChanged, struct{}{})

@@ -30,8 +30,8 @@ func eventKindOf(s *activity.EntryEvent) EventKind {
 	return EventCallCompleted
 }
 
-// appendEntryEvent appends the event of a log entry. Its data is an EventRecord.
-func appendEntryEvent(dst []byte, kind EventKind, s *activity.EntryEvent) []byte {
+// appendActivityEvent appends the event of a log entry. Its data is an EventRecord.
+func appendActivityEvent(dst []byte, kind EventKind, s *activity.EntryEvent) []byte {
 	f := &s.Facts
 	dst = appendEventHead(dst, s.ChainPosition, kind)
 	dst = append(append(append(dst, `{"id":"`...), s.ID...), '"')
@@ -62,14 +62,14 @@ func appendEntryEvent(dst []byte, kind EventKind, s *activity.EntryEvent) []byte
 
 // Data of change events. The listener reloads the details.
 type (
-	serverChange struct {
+	serverChangedData struct {
 		Server string `json:"server"`
 		State  string `json:"state"` // as lists show it, or removed
 	}
-	toolChange struct {
+	toolsChangedData struct {
 		Server string `json:"server"`
 	}
-	configChange struct {
+	configChangedData struct {
 		Keys  []string `json:"keys"`
 		Error string   `json:"error,omitempty"` // why the file was refused
 	}
@@ -77,7 +77,7 @@ type (
 
 // appendChangeEvent appends a change event. It has the position of the last sent entry.
 func appendChangeEvent(dst []byte, at activity.ChainPosition, kind EventKind, change any) []byte {
-	data, err := wirejson.Marshal(change)
+	data, err := wirejson.MarshalWithoutHTMLEscape(change)
 	if err != nil {
 		data = []byte("{}") // unreachable: the data has strings only
 	}

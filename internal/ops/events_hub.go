@@ -101,11 +101,11 @@ func (h *EventHub) AddRemoteEntries(steps []activity.EntryEvent, missed bool) {
 	c := &eventChunk{from: at, to: at}
 	for i := range steps {
 		steps[i].ChainPosition = at
-		c.addLogEntry(&steps[i])
+		c.addActivityEntry(&steps[i])
 	}
 	if missed {
 		c.data = appendResetEvent(c.data, at)
-		c.markEvent(EventReset, at)
+		c.registerAppendedEvent(EventReset, at)
 	}
 	if len(c.data) > 0 {
 		h.buffer.addChunk(c)

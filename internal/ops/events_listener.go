@@ -132,7 +132,7 @@ func (l *eventListener) replayFromLog(ctx context.Context) error {
 		if steps, err = r.ReadEvents(ctx, steps[:0]); err != nil {
 			return l.sendReset()
 		}
-		if err := l.writeLogEntries(steps); err != nil {
+		if err := l.writeActivityEntries(steps); err != nil {
 			return err
 		}
 		l.position = r.Position()
@@ -150,7 +150,7 @@ func (l *eventListener) joinLiveChunks(ctx context.Context) (joined bool, err er
 		switch {
 		case ok:
 			l.next = next
-			c, what := &eventChunk{from: l.position, to: l.position}, allChanges()
+			c, what := &eventChunk{from: l.position, to: l.position}, newFullChangeSet()
 			what.appendEventsTo(ctx, c, l.hub.Servers)
 			return true, l.write(c.eventsAfter(l.position.Seq, l.kinds))
 		case !ahead:
@@ -172,10 +172,10 @@ func (l *eventListener) sendReset() error {
 }
 
 // writeActivityEntries writes the events of activity log entries, in parts of about maxWriteBytes.
-func (l *eventListener) writeLogEntries(steps []activity.EntryEvent) error {
+func (l *eventListener) writeActivityEntries(steps []activity.EntryEvent) error {
 	c := &eventChunk{}
 	for i := range steps {
-		if c.addLogEntry(&steps[i]); len(c.data) < maxWriteBytes && i < len(steps)-1 {
+		if c.addActivityEntry(&steps[i]); len(c.data) < maxWriteBytes && i < len(steps)-1 {
 			continue
 		}
 		if err := l.write(c.eventsAfter(0, l.kinds)); err != nil {

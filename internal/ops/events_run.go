@@ -25,7 +25,7 @@ const (
 func (h *EventHub) Run(ctx context.Context) {
 	defer h.Close()
 	t := &eventPublisher{EventHub: h, later: time.NewTimer(0)}
-	defer t.stopFollowing()
+	defer t.stopCollectingEvents()
 	defer t.later.Stop()
 	for {
 		select {
@@ -41,9 +41,9 @@ func (h *EventHub) Run(ctx context.Context) {
 		}
 		switch {
 		case t.listenerCount() == 0:
-			t.stopFollowing()
+			t.stopCollectingEvents()
 		case t.reader == nil:
-			t.startFollowing()
+			t.startCollectingEvents()
 		default:
 			t.publishUntilIdle(ctx)
 		}
@@ -60,7 +60,7 @@ func (t *eventPublisher) publishUntilIdle(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		if !t.publishPending(ctx) || t.listenerCount() == 0 {
+		if !t.publishNewEvents(ctx) || t.listenerCount() == 0 {
 			return
 		}
 	}
@@ -87,7 +87,7 @@ type eventPublisher struct {
 
 // startCollectingEvents follows the activity log, remembers the catalog's snapshot and starts the buffer, for the
 // first listener.
-func (t *eventPublisher) startFollowing() {
+func (t *eventPublisher) startCollectingEvents() {
 	t.reader, t.appended = t.Log.Follow()
 	t.snapshot = t.Catalog.Current()
 	t.replaced = t.snapshot.ReplacedChan()
@@ -98,7 +98,7 @@ func (t *eventPublisher) startFollowing() {
 
 // stopCollectingEvents undoes startCollectingEvents and drops the collected events, when there are no listeners or
 // Run ends.
-func (t *eventPublisher) stopFollowing() {
+func (t *eventPublisher) stopCollectingEvents() {
 	if t.reader == nil {
 		return
 	}
@@ -110,10 +110,10 @@ func (t *eventPublisher) stopFollowing() {
 	t.changes = changeSet{}
 }
 
-// publishPending publishes what is there, and reports whether there were log entries.
-func (t *eventPublisher) publishPending(ctx context.Context) (happened bool) {
+// publishNewEvents publishes what is there, and reports whether there were log entries.
+func (t *eventPublisher) publishNewEvents(ctx context.Context) (happened bool) {
 	was := t.reader.Position()
-	for ctx.Err() == nil && t.publishLogEntries(ctx) {
+	for ctx.Err() == nil && t.publishActivityEntries(ctx) {
 	}
 	happened = t.reader.Position() != was
 	t.mu.Lock()
@@ -130,8 +130,8 @@ func (t *eventPublisher) publishPending(ctx context.Context) (happened bool) {
 	return happened
 }
 
-// publishLogEntries publishes new log entries as a chunk, and reports whether there may be more.
-func (t *eventPublisher) publishLogEntries(ctx context.Context) (more bool) {
+// publishActivityEntries publishes new log entries as a chunk, and reports whether there may be more.
+func (t *eventPublisher) publishActivityEntries(ctx context.Context) (more bool) {
 	c := &eventChunk{from: t.reader.Position(), to: t.reader.Position()}
 	for len(c.data) < maxChunk {
 		var err error
@@ -143,7 +143,7 @@ func (t *eventPublisher) publishLogEntries(ctx context.Context) (more bool) {
 			break
 		}
 		for i := range t.steps {
-			c.addLogEntry(&t.steps[i])
+			c.addActivityEntry(&t.steps[i])
 		}
 	}
 	clear(t.steps)
@@ -160,7 +160,7 @@ func (t *eventPublisher) restartAtLogEnd() {
 	at := t.reader.Position()
 	c := &eventChunk{from: at, to: at}
 	c.data = appendResetEvent(c.data, at)
-	c.markEvent(EventReset, at)
+	c.registerAppendedEvent(EventReset, at)
 	t.addChunk(c)
 }
 

@@ -92,14 +92,14 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 		return Prospect{}, err
 	}
 	a := Prospect{Name: id.String(), As: who.ProspectWho, Lanes: []ProspectLane{}, Notes: append([]string{}, who.notes...)}
-	for _, v := range []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
+	for _, v := range []policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
 		asked := gate.LaneCall{CallTool: v, Name: in.Name, Args: in.Args, Caller: who.caller}
 		asked.Declared.AddParameter("intent_operation_type", []byte(`"`+v.Operation().String()+`"`))
 		would := p.Gateway.DryRun(asked)
 		lane := ProspectLane{Tool: v.String(), Outcome: would.Facts.Outcome, Check: would.Facts.Check, Warnings: would.Warnings, Why: allowReason(v, &would.Facts)}
 		switch refused := would.Problem; {
 		case refused != nil:
-			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.TextForUser(refused.Message), p.refusalRemedy(id, &would.Facts)
+			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.WithoutModelAdvice(refused.Message), p.refusalRemedy(id, &would.Facts)
 			if lane.Check == policy.CheckScope.String() {
 				lane.Why, lane.Hint = who.scopeRefusalReason(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
 			}
@@ -135,7 +135,7 @@ func (p *Explainer) checkToolKnown(id tool.ID) error {
 }
 
 // allowReason returns the rule that allows a call.
-func allowReason(v policy.CallTool, d *activity.Decision) string {
+func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 	said := func(f *tool.HintFact, name string) string {
 		value := " said not to be "
 		if f.Value {
@@ -184,7 +184,7 @@ func (p *Explainer) refusalRemedy(id tool.ID, d *activity.Decision) string {
 type explainedCaller struct {
 	ProspectWho
 	caller auth.Caller
-	token  *auth.ActiveToken
+	token  *auth.LoadedToken
 	report *permission.Report
 	notes  []string
 }
@@ -258,7 +258,7 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 	}
 	use := clients.ParseConnection(at.Entry)
 	w.Address = use.Path
-	if w.token, err = p.Tokens.Lookup(ctx, use.Token); err != nil {
+	if w.token, err = p.Tokens.LookupByText(ctx, use.Token); err != nil {
 		return explainedCaller{}, err
 	}
 	switch {
@@ -277,7 +277,7 @@ func servesCallTools(path string) bool {
 }
 
 // clientVerdict returns what the client does with a calling tool.
-func (w *explainedCaller) clientVerdict(v policy.CallTool) *ProspectClient {
+func (w *explainedCaller) clientVerdict(v policy.CallToolVariant) *ProspectClient {
 	if !servesCallTools(w.Address) {
 		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool stands under its own name, and not behind the calling tools"}
 	}
@@ -290,7 +290,7 @@ func (w *explainedCaller) clientVerdict(v policy.CallTool) *ProspectClient {
 }
 
 // scopeRefusalReason returns which scope rejects a call.
-func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallTool, g *Gateway) string {
+func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallToolVariant, g *Gateway) string {
 	if w.token != nil && w.token.HasEnded() {
 		return "The token '" + w.Token + "' has expired."
 	}
@@ -317,8 +317,8 @@ func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallTool, g *G
 			return b.of + " does not have the server '" + id.Server + "'."
 		case !within.AllowsTool(id.Server, id.Tool):
 			return b.of + " does not have the tool."
-		case t != nil && !policy.ScopeIncludes(within, t.Lane()):
-			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the tool counts as " + t.Lane().String() + "."
+		case t != nil && !policy.ScopeIncludes(within, t.OperationLane()):
+			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the tool counts as " + t.OperationLane().String() + "."
 		case !policy.ScopeIncludes(within, v.Operation()):
 			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the call would be one to " + v.Operation().String() + "."
 		}

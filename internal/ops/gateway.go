@@ -21,8 +21,8 @@ import (
 // ServerSupervisor restarts servers and reports how their starts progress. upstream.Set implements it.
 type ServerSupervisor interface {
 	Restart(server string) error
-	RestartQuietly(ctx context.Context, server string, begin func() error) error
-	Progress(server string) upstream.StartProgress
+	RestartWhenDrained(ctx context.Context, server string, begin func() error) error
+	StartProgress(server string) upstream.StartProgress
 	Deviations(server string) []string
 }
 

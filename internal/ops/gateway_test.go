@@ -37,13 +37,13 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 
 var anAgent, aPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 
-func (w *world) call(v policy.CallTool, name, args string) (gate.CallResult, *problem.Problem) {
+func (w *world) call(v policy.CallToolVariant, name, args string) (gate.CallResult, *problem.Problem) {
 	w.T.Helper()
 	r, err := w.gate.Call(context.Background(), gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: anAgent})
 	return r, problem.From(err)
 }
 
-func (*world) Progress(string) upstream.StartProgress { return upstream.StartProgress{} }
+func (*world) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*world) Deviations(string) []string { return nil }
 

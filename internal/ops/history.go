@@ -15,9 +15,9 @@ type HistoryLog interface {
 	Summary(ctx context.Context, q activity.SummaryQuery) (activity.Summary, error)
 	Sessions(ctx context.Context, q activity.SessionQuery) (activity.SessionPage, error)
 	Verify(ctx context.Context) (activity.Verification, error)
-	Redact(ctx context.Context, by activity.Record, idOrPrefix string, fields []activity.ErasableField) (activity.Record, error)
+	EraseFields(ctx context.Context, by activity.Record, idOrPrefix string, fields []activity.ErasableField) (activity.Record, error)
 	EachStoredRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) (activity.SpoolPosition, error)
-	EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error
+	EachGapAndCheckpoint(ctx context.Context, fn func(activity.ChainPart) error) error
 	SigningKey() *activity.SigningKey
 }
 
@@ -46,12 +46,12 @@ type RedactRequest struct {
 	Fields []activity.ErasableField `json:"fields" required:"true" doc:"What to erase of it, for good."`
 }
 
-// RedactRecord erases fields of a record, and records that.
-func (h *ActivityHistory) RedactRecord(ctx context.Context, c Caller, in RedactRequest) (activity.Record, error) {
+// EraseRecordFields erases fields of a record, and records that.
+func (h *ActivityHistory) EraseRecordFields(ctx context.Context, c Caller, in RedactRequest) (activity.Record, error) {
 	by := activity.Record{}
 	by.SetCaller(&c)
-	r, err := h.log.Redact(ctx, by, in.ID, in.Fields)
-	fillIntentOperation(&r)
+	r, err := h.log.EraseFields(ctx, by, in.ID, in.Fields)
+	fillMissingIntentOperation(&r)
 	return r, err
 }
 

@@ -63,7 +63,7 @@ func (h *ActivityHistory) writeExport(ctx context.Context, in *ExportQuery, w io
 		return err
 	}
 	err := h.log.EachRecord(ctx, in.Filter, func(r *activity.Record) error {
-		fillIntentOperation(r)
+		fillMissingIntentOperation(r)
 		if err := table.Write(csvRow(r, in.Bodies)); err != nil {
 			return err
 		}
@@ -98,7 +98,7 @@ func (h *ActivityHistory) writeJSONLines(ctx context.Context, in *ExportQuery, w
 		return err
 	}
 	end.setChainPosition(at)
-	if err := h.log.EachChainMark(ctx, func(p activity.ChainPart) error { return out.writeLine(encodeChainPart(&p)) }); err != nil {
+	if err := h.log.EachGapAndCheckpoint(ctx, func(p activity.ChainPart) error { return out.writeLine(encodeChainPart(&p)) }); err != nil {
 		return err
 	}
 	end.SHA256 = hex.EncodeToString(out.sum.Sum(nil))

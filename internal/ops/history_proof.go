@@ -68,7 +68,7 @@ const (
 
 // toSignedLine returns {"end":{…},"signature":"…"}. The signature covers everything before its comma.
 func (e *exportEndLine) toSignedLine(sign func([]byte) []byte) ([]byte, error) {
-	text, err := wirejson.Marshal(e)
+	text, err := wirejson.MarshalWithoutHTMLEscape(e)
 	line := append([]byte(endStart), text...)
 	signature := sign(line)
 	line = hex.AppendEncode(append(line, signatureStart...), signature)
@@ -83,11 +83,11 @@ func encodeStoredRecord(s *activity.StoredRecord, n int64, bodies bool) ([]byte,
 
 // encodeRecordLine encodes a record as line n of an export, with the log entries that prove it.
 func encodeRecordLine(r *activity.Record, n int64, entries []activity.ExportedEntry, bodies bool) ([]byte, error) {
-	fillIntentOperation(r)
+	fillMissingIntentOperation(r)
 	if !bodies {
 		r.Arguments, r.Response = nil, nil
 	}
-	line, err := wirejson.Marshal(r)
+	line, err := wirejson.MarshalWithoutHTMLEscape(r)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func encodeChainPart(p *activity.ChainPart) []byte {
 	} else {
 		m.Gone = &removedEntries{p.First, p.Seq, hex.EncodeToString(p.Hash[:]), p.Pruned}
 	}
-	line, _ := wirejson.Marshal(m) // it never fails: strings, numbers and a time
+	line, _ := wirejson.MarshalWithoutHTMLEscape(m) // it never fails: strings, numbers and a time
 	return line
 }
 
@@ -154,7 +154,7 @@ func parseChainPart(line []byte) (p activity.ChainPart, ok bool) {
 	switch {
 	case m.Checkpoint != nil:
 		c := m.Checkpoint
-		p.Checkpoint = &activity.Checkpoint{Chain: c.Chain, Seq: c.Seq, Time: c.Time, Pruned: c.Pruned, Key: text(c.Key), Signature: text(c.Signature)}
+		p.Checkpoint = &activity.SignedCheckpoint{Chain: c.Chain, Seq: c.Seq, Time: c.Time, Pruned: c.Pruned, Key: text(c.Key), Signature: text(c.Signature)}
 		copy(p.Checkpoint.Hash[:], text(c.Hash))
 	case m.Gone != nil:
 		p = activity.ChainPart{First: m.Gone.First, Seq: m.Gone.Seq, Gone: true, Pruned: m.Gone.Pruned}
@@ -423,7 +423,7 @@ func (v *exportVerifier) finishPass() *activity.Break {
 	}
 	v.audit = activity.NewExportAudit(e.Filtered, signer, at)
 	for _, p := range v.chainParts {
-		if b := v.audit.AddMark(p); b != nil {
+		if b := v.audit.AddGapOrCheckpoint(p); b != nil {
 			return b
 		}
 	}
@@ -522,7 +522,7 @@ func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	}
 	var signature []byte
 	signed, _ := v.end.toSignedLine(func(text []byte) []byte {
-		signature, _ = hex.DecodeString(v.endSignature())
+		signature, _ = hex.DecodeString(v.signatureInEndLine())
 		if v.audit.Key != nil && !ed25519.Verify(v.audit.Key, text, signature) {
 			return nil
 		}
@@ -540,7 +540,7 @@ func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 }
 
 // signatureInEndLine cuts the signature's text out of the end line. It verifies nothing.
-func (v *exportVerifier) endSignature() string {
+func (v *exportVerifier) signatureInEndLine() string {
 	_, rest, _ := bytes.Cut(v.endLine, []byte(signatureStart))
 	return string(bytes.TrimSuffix(rest, []byte(`"}`)))
 }

@@ -68,7 +68,7 @@ func instance(t *testing.T, n int) (*activity.Log, *ops.ActivityHistory, *store.
 		}
 	}
 	for i := 0; i < 5 && i*97 < len(done); i++ {
-		if _, err := l.Redact(t.Context(), activity.Record{Actor: "admin"}, done[i*97], []activity.ErasableField{activity.FieldArguments, activity.FieldReason}); err != nil {
+		if _, err := l.EraseFields(t.Context(), activity.Record{Actor: "admin"}, done[i*97], []activity.ErasableField{activity.FieldArguments, activity.FieldReason}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -221,7 +221,7 @@ func (t *importRun) deleteSecrets(ctx context.Context, names []string) {
 func (c importCandidate) restrictionChanges() (all []ServerChange) {
 	e := c.entry
 	set := func(key string, value any) {
-		raw, err := wirejson.Marshal(value)
+		raw, err := wirejson.MarshalWithoutHTMLEscape(value)
 		if err == nil {
 			all = append(all, ServerChange{ServerRef: ServerRef{Name: c.Name}, Key: key, Value: raw})
 		}
@@ -243,7 +243,7 @@ func (c importCandidate) timeoutChange() []ServerChange {
 	if c.entry.CallTimeout == "" {
 		return nil
 	}
-	raw, err := wirejson.Marshal(c.entry.CallTimeout)
+	raw, err := wirejson.MarshalWithoutHTMLEscape(c.entry.CallTimeout)
 	if err != nil {
 		return nil
 	}

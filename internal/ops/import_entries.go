@@ -19,8 +19,8 @@ var envReference = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
 // FindEntryVariablesAndSecrets returns, for each server of a configuration file, the environment variables that it
 // refers to and where it has secrets in clear text; nil if the file cannot be parsed.
-func ReadEntryReferences(text []byte) (all []EntryReferences) {
-	tree, err := clients.ParseTree(text, textedit.JSON)
+func FindEntryVariablesAndSecrets(text []byte) (all []EntryReferences) {
+	tree, err := clients.ParseText(text, textedit.JSON)
 	if err != nil {
 		return nil
 	}
@@ -40,7 +40,7 @@ func ReadEntryReferences(text []byte) (all []EntryReferences) {
 }
 
 // referencedVariables returns the environment variables that the texts of a tree refer to.
-func referencedVariables(t clients.Tree) (all []string) {
+func referencedVariables(t clients.ParsedValue) (all []string) {
 	add := func(names ...string) {
 		for _, name := range names {
 			if !slices.Contains(all, name) {

@@ -9,7 +9,7 @@ import (
 
 // TestEntries: which variables an entry refers to, and which credentials it holds.
 func TestEntries(t *testing.T) {
-	got := ops.ReadEntryReferences([]byte(`{"mcpServers": {
+	got := ops.FindEntryVariablesAndSecrets([]byte(`{"mcpServers": {
 		"my.gh": {"command": "x", "args": ["${env:A}/${env:B}"], "env": {"C": "${env:A}", "GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}},
 		"r": {"url": "https://e.example/mcp", "headers": {"Authorization": "Bearer ${keyring:K}"}}, // mine
 	}}`))
@@ -17,7 +17,7 @@ func TestEntries(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if got := ops.ReadEntryReferences([]byte("{")); got != nil {
+	if got := ops.FindEntryVariablesAndSecrets([]byte("{")); got != nil {
 		t.Errorf("%+v", got)
 	}
 }

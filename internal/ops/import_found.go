@@ -62,8 +62,8 @@ type ImportTarget struct {
 	ChangeServer func(context.Context, ServerChange) error
 }
 
-// AddOneByOne returns an ImportTarget.AddServers that adds servers one after the other.
-func AddOneByOne(add func(AddServerRequest) (ServerView, error)) func(context.Context, []AddServerRequest) ([]ServerView, []error, error) {
+// AddServersOneByOneFunc returns an ImportTarget.AddServers that adds servers one after the other.
+func AddServersOneByOneFunc(add func(AddServerRequest) (ServerView, error)) func(context.Context, []AddServerRequest) ([]ServerView, []error, error) {
 	return func(_ context.Context, all []AddServerRequest) ([]ServerView, []error, error) {
 		views, refused := make([]ServerView, len(all)), make([]error, len(all))
 		for i, s := range all {

@@ -90,7 +90,7 @@ func newImportPlanner(ctx context.Context, target ImportTarget) (*importPlanner,
 	if err != nil {
 		return nil, err
 	}
-	tree, err := clients.ParseTree(text, textedit.JSON)
+	tree, err := clients.ParseText(text, textedit.JSON)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func newImportPlanner(ctx context.Context, target ImportTarget) (*importPlanner,
 // planImport finds out whether a candidate exists already or is a duplicate. Otherwise it assigns names to it and its secrets.
 func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i int) error {
 	c := &all[i]
-	launch, err := wirejson.Marshal(c.entry.Launch)
+	launch, err := wirejson.MarshalWithoutHTMLEscape(c.entry.Launch)
 	if err != nil {
 		return err
 	}

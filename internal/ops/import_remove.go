@@ -119,9 +119,9 @@ func (a *Importer) currentEntryIDs(c importCandidate, text []byte) (ids []string
 	return ids, nil
 }
 
-// UndoLastImport restores what the last import removed from clients' files; "" is all clients. An unchanged file is restored byte for byte; in a changed file the
+// RestoreClientFiles restores what the last import removed from clients' files; "" is all clients. An unchanged file is restored byte for byte; in a changed file the
 // entries are added again. It continues after failures and returns the last error, a *problem.Problem.
-func (a *Importer) UndoLastImport(client string) ([]clients.Change, error) {
+func (a *Importer) RestoreClientFiles(client string) ([]clients.Change, error) {
 	j, err := a.open()
 	if err != nil {
 		return nil, err

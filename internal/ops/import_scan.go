@@ -83,7 +83,7 @@ func (s *clientFileScan) scanDoc(c clients.Client, doc clients.ClientDoc, scope 
 		if f.Path != doc.Path || f.Scope != clients.Local {
 			continue
 		}
-		for project := range doc.Tree.Get("projects").Members() {
+		for project := range doc.Value.Get("projects").Members() {
 			s.scanSection(c, doc, clients.Local, target, project, []string{"projects", project, "mcpServers"})
 		}
 	}
@@ -96,7 +96,7 @@ func (s *clientFileScan) scanSection(c clients.Client, doc clients.ClientDoc, sc
 		return
 	}
 	s.seen[place] = true
-	at := doc.Tree.Get(keys...)
+	at := doc.Value.Get(keys...)
 	found, err := at.ReadServers(c.Name, project)
 	if err != nil {
 		s.addBrokenFile(c, doc.Path, err)
@@ -163,11 +163,11 @@ func restrictionNotes(e clients.ConfigEntry) (notes []string) {
 
 // entryID identifies a server's entry in a client's file.
 func (a *Importer) entryID(c importCandidate) (string, error) {
-	entry, err := wirejson.Marshal(c.entry)
+	entry, err := wirejson.MarshalWithoutHTMLEscape(c.entry)
 	if err != nil {
 		return "", err
 	}
-	keys, err := wirejson.Marshal(append([]string{c.Client, c.Path, c.Called}, c.entryPath...))
+	keys, err := wirejson.MarshalWithoutHTMLEscape(append([]string{c.Client, c.Path, c.Called}, c.entryPath...))
 	if err != nil {
 		return "", err
 	}

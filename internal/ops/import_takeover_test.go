@@ -255,7 +255,7 @@ func TestUndoInAChangedFile(t *testing.T) {
 			path := w.write(".claude.json", before)
 			w.take(w.look(""), ops.ImportOptions{Keyring: true, Remove: true})
 			w.write(".claude.json", c.now)
-			undone, err := w.account.UndoLastImport("")
+			undone, err := w.account.RestoreClientFiles("")
 			if c.says != "" {
 				if p := problem.From(err); err == nil || !strings.Contains(p.Message, c.says) || len(undone) != 0 || w.read(path) != c.now {
 					t.Errorf("%v, %s", err, w.read(path))
@@ -501,7 +501,7 @@ func TestTwoAtOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		_, _ = w.account.UndoLastImport("") // of the second there may be none
+		_, _ = w.account.RestoreClientFiles("") // of the second there may be none
 	}
 	if w.read(path) != text {
 		t.Error(w.read(path))

@@ -53,7 +53,7 @@ func newWorld(t *testing.T, configuration string) *world {
 			return err
 		},
 		DeleteSecret: w.store.Delete,
-		AddServers:   ops.AddOneByOne(file.AddServer),
+		AddServers:   ops.AddServersOneByOneFunc(file.AddServer),
 		ChangeServer: func(_ context.Context, c ops.ServerChange) error { _, err := file.ChangeServer(c); return err },
 	}
 	return w
@@ -120,7 +120,7 @@ func (w *world) take(h *ops.FoundServers, o ops.ImportOptions) []ops.Result {
 
 func (w *world) undo(client string) []clients.Change {
 	w.t.Helper()
-	undone, err := w.account.UndoLastImport(client)
+	undone, err := w.account.RestoreClientFiles(client)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -47,9 +47,9 @@ type StatsQuery struct {
 // RetrieveRequest searches for tools, as an agent does.
 type RetrieveRequest struct {
 	Query           string
-	Limit           int              // 0 = the configured one; clamped to 1–100
-	Operation       policy.Operation // the zero value = any
-	Detail          config.Detail    // "" = the configured one
+	Limit           int                    // 0 = the configured one; clamped to 1–100
+	Operation       policy.Operation       // the zero value = any
+	Detail          config.ToolDetailLevel // "" = the configured one
 	IncludeDisabled bool
 	Caller          Caller
 	// UsageSeen records the usage instructions of the answer, and reports whether the client has received the same before. Nil: unknown.

@@ -42,14 +42,14 @@ func (i *Inspector) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTai
 	}
 	tail := LogTail{Server: in.Name, Lines: make([]string, len(last)), Entries: make([]LogLine, len(last))}
 	for n := range last {
-		tail.Entries[n] = toLogLine(&last[n])
+		tail.Entries[n] = toMaskedLogLine(&last[n])
 		tail.Lines[n] = last[n].String()
 	}
 	return tail, nil
 }
 
-// toLogLine converts a log line and masks secrets.
-func toLogLine(l *process.LogLine) LogLine {
+// toMaskedLogLine converts a log line and masks secrets.
+func toMaskedLogLine(l *process.LogLine) LogLine {
 	l.Text = redact.Text(l.Text)
 	return LogLine{At: timeOrNil(l.At), Stream: string(l.Stream), Text: l.Text}
 }
@@ -113,7 +113,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 func writeLogEvents(w io.Writer, lines []process.LogLine) error {
 	var out []byte
 	for n := range lines {
-		data, err := wirejson.Marshal(toLogLine(&lines[n]))
+		data, err := wirejson.MarshalWithoutHTMLEscape(toMaskedLogLine(&lines[n]))
 		if err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 // A search finds what an agent's does, in its order, and says what that costs.
 func TestASearchIsAnAgents(t *testing.T) {
 	t.Parallel()
-	for _, detail := range []config.Detail{config.Full, config.Compact} {
+	for _, detail := range []config.ToolDetailLevel{config.Full, config.Compact} {
 		w := newInspectorWorld(t, func(c *config.Config) {
 			c.ToolsDetail, c.Servers[0].DisabledTools = detail, []string{"wipe_*"}
 		}, defined("show_note", "Show a note.", reads), defined("list_notes", "List all notes.", reads), defined("add_note", "Write a note.", writes),
@@ -47,7 +47,7 @@ func TestASearchIsAnAgents(t *testing.T) {
 		if most := len(answer.Tools)/4 + len(a.Tools); tokens != a.Tokens || tokens > most || tokens < len(answer.Tools)/4-len(a.Tools) {
 			t.Errorf("%d tokens, in all %d, of %d bytes", tokens, a.Tokens, len(answer.Tools))
 		}
-		if want := estimateTokens(w.Catalog.Current().DefinitionBytes()); a.AllTokens != want || a.TookMS < 0 || a.TookMS > 10_000 {
+		if want := estimateTokens(w.Catalog.Current().TotalDefinitionSize()); a.AllTokens != want || a.TookMS < 0 || a.TookMS > 10_000 {
 			t.Errorf("%d tokens of all, want %d; %v ms", a.AllTokens, want, a.TookMS)
 		}
 		if len(a.Locked) != 1 || a.Locked[0].Tool != "wipe_note" || a.Locked[0].Status != "disabled_by_config" ||

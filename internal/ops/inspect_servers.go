@@ -84,7 +84,7 @@ func (i *Inspector) Server(ctx context.Context, c Caller, in ServerRef) (ServerD
 	s := i.gateway.Catalog.Current().Server(in.Name)
 	d := ServerDetail{ServerRow: i.serverRow(v, s, i.loadServerUsage(ctx)), Availability: i.availabilityHistory(ctx, in.Name)}
 	if s != nil {
-		d.DefinitionBytes = s.DefinitionBytes()
+		d.DefinitionBytes = s.TotalDefinitionSize()
 	}
 	if configured := i.gateway.Config().Server(in.Name); configured != nil {
 		d.setConfiguration(configured)
@@ -121,7 +121,7 @@ func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]ac
 	if s == nil {
 		return row
 	}
-	if decided := i.gateway.Book.View(s.Name); decided.IsLoaded() {
+	if decided := i.gateway.Book.ServerView(s.Name); decided.IsLoaded() {
 		for _, t := range s.Tools {
 			if !decided.ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
 				row.Waiting++

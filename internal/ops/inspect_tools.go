@@ -41,7 +41,7 @@ func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail,
 	if err != nil {
 		return ToolDetail{}, err
 	}
-	d := ToolDetail{ToolView: i.gateway.ViewWithDecisions(t), ToolUsage: i.loadToolUsage(ctx).usageOf(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: ToolSignature(t),
+	d := ToolDetail{ToolView: i.gateway.ToolViewWithDecisions(t), ToolUsage: i.loadToolUsage(ctx).usageOf(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: ToolSignature(t),
 		Tokens: estimateTokens(encodedToolSize(catalog.Hit{Tool: t}, config.Full)), CompactTokens: estimateTokens(encodedToolSize(catalog.Hit{Tool: t}, config.Compact))}
 	if said, any := t.HintOverrides(); any {
 		d.Corrected = said.AppendJSON(nil)
@@ -54,7 +54,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTool
 	snapshot := i.gateway.Catalog.Current()
 	l := &filteredTools{filter: f, facets: Facets{Lane: map[string]int{}, Hints: map[string]int{}, Use: map[string]int{}, Server: map[string]int{}}, tools: make([]*catalog.Tool, 0, snapshot.ToolCount()), use: i.loadToolUsage(ctx)}
 	text, servers, lately := strings.ToLower(f.Text), []*catalog.Server{}, time.Now().Add(-recent)
-	lanes, statuses := map[policy.CallTool]int{}, Counts{}
+	lanes, statuses := map[policy.CallToolVariant]int{}, Counts{}
 	for _, s := range snapshot.Servers() {
 		ofServer, inServer, begin := f.Server == "" || f.Server == s.Name, 0, len(l.tools)
 		if ofServer {
@@ -67,7 +67,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTool
 			hints, use := hintSource(t), l.use.recency(t, lately)
 			fits := [...]bool{ofServer,
 				(f.Operation == "" || f.Operation == t.CallWith.Operation().String()) && (f.CallWith == "" || f.CallWith == t.CallWith.String()),
-				f.Status == "" || f.Status == cmp.Or(DisplayedStatus(t), policy.Callable.Word()),
+				f.Status == "" || f.Status == cmp.Or(DisplayedToolStatus(t), policy.Callable.Word()),
 				f.Hints == "" || f.Hints == hints,
 				f.Use == "" || f.Use == use,
 			}
@@ -109,7 +109,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTool
 		l.facets.Lane[with.Operation().String()] = n
 	}
 	l.facets.Status = statuses.ByStatus()
-	l.unhinted = listUnhinted(servers, i.gateway.Config())
+	l.unhinted = listServersWithUnhintedTools(servers, i.gateway.Config())
 	switch f.Sort {
 	case "calls":
 		l.sortCalledFirst(func(a, b activity.ToolUsage) int { return cmp.Compare(b.Calls, a.Calls) })
@@ -175,14 +175,14 @@ func (l *filteredTools) toolRow(t *catalog.Tool) ToolRow {
 	return ToolRow{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
 		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
-		Status: DisplayedStatus(t), Deprecated: t.IsDeprecated(),
+		Status: DisplayedToolStatus(t), Deprecated: t.IsDeprecated(),
 		Tokens: estimateTokens(len(t.Raw)), ToolUsage: l.use.usageOf(t),
 	}
 }
 
 // fullToolFields returns the fields that only a full list has.
 func (i *Inspector) fullToolFields(t *catalog.Tool) *FullToolFields {
-	v := i.gateway.ViewWithDecisions(t)
+	v := i.gateway.ToolViewWithDecisions(t)
 	return &FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,
 		Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations,
 		InferredOperation: v.InferredOperation, InferredReason: v.InferredReason, Trust: v.Trust}

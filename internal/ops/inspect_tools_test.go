@@ -133,7 +133,7 @@ func TestOneTool(t *testing.T) {
 	if err != nil || d.Calls != 2 || d.LastUsed == nil || d.Lane != "write" && d.Lane != "destructive" || string(d.Corrected) != `{"readOnlyHint":false}` || string(d.DeclaredAnnotations) != `{"readOnlyHint":true}` {
 		t.Errorf("%+v, %s, %v", d, d.Corrected, err)
 	}
-	for detail, tokens := range map[config.Detail]int{config.Full: d.Tokens, config.Compact: d.CompactTokens} {
+	for detail, tokens := range map[config.ToolDetailLevel]int{config.Full: d.Tokens, config.Compact: d.CompactTokens} {
 		raw, err := w.gateway.RetrieveTools(t.Context(), RetrieveRequest{Query: "show a note", Detail: detail, Caller: catalogtest.AgentCaller})
 		var answer struct {
 			Tools []struct{ Signature string }

@@ -29,7 +29,7 @@ type inspectorWorld struct {
 	dir     string // of the logs of servers
 }
 
-func (*inspectorWorld) Progress(string) upstream.StartProgress { return upstream.StartProgress{} }
+func (*inspectorWorld) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
 
 func (*inspectorWorld) Deviations(string) []string { return nil }
 

@@ -55,8 +55,8 @@ func (g *Gateway) RemoveServerAndLogin(ctx context.Context, name string, remove 
 	return nil
 }
 
-// oauthAccountForUser is oauthAccount for operations that only a user may do.
-func (g *Gateway) oauthAccountForUser(c Caller, name, what string) (*oauth.Account, error) {
+// oauthAccountIfCallerIsUser is oauthAccount for operations that only a user may do.
+func (g *Gateway) oauthAccountIfCallerIsUser(c Caller, name, what string) (*oauth.Account, error) {
 	if c.Actor.Kind != auth.Admin {
 		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
 	}
@@ -65,12 +65,12 @@ func (g *Gateway) oauthAccountForUser(c Caller, name, what string) (*oauth.Accou
 
 // LoginToServer starts a login to a server, or returns the running one. The server reconnects after it.
 func (g *Gateway) LoginToServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
-	a, err := g.oauthAccountForUser(c, in.Name, "log in to a server")
+	a, err := g.oauthAccountIfCallerIsUser(c, in.Name, "log in to a server")
 	if err != nil {
 		return LoginView{}, err
 	}
 	progress, err := a.BeginLogin(ctx, func() {
-		g.recordLogin(in.Name, "login", c)
+		g.recordLoginOrLogout(in.Name, "login", c)
 		if err := g.Upstreams.Restart(in.Name); err != nil {
 			g.Logger.Warn("a server was not connected after its login", "server", in.Name, "error", err)
 		}
@@ -97,22 +97,22 @@ func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (Logi
 
 // LogoutFromServer deletes the login to a server and reconnects it.
 func (g *Gateway) LogoutFromServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	a, err := g.oauthAccountForUser(c, in.Name, "log out of a server")
+	a, err := g.oauthAccountIfCallerIsUser(c, in.Name, "log out of a server")
 	if err != nil {
 		return ServerView{}, err
 	}
 	if err := a.Logout(ctx); err != nil {
 		return ServerView{}, err
 	}
-	g.recordLogin(in.Name, "logout", c)
+	g.recordLoginOrLogout(in.Name, "logout", c)
 	if err := g.Upstreams.Restart(in.Name); err != nil {
 		return ServerView{}, err
 	}
 	return g.Server(ctx, c, in)
 }
 
-// recordLogin records a login or logout.
-func (g *Gateway) recordLogin(server, action string, c Caller) {
+// recordLoginOrLogout records a login or logout.
+func (g *Gateway) recordLoginOrLogout(server, action string, c Caller) {
 	if err := g.recordActionOnServer(c, server, action); err != nil {
 		g.Logger.Error("a login could not be recorded", "server", server, "action", action, "error", err)
 	}

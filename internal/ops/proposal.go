@@ -12,7 +12,7 @@ import (
 
 // Proposal is a server that an agent proposed.
 type Proposal struct {
-	approval.DecisionMark
+	approval.AuthorAndTime
 	Config  config.Server     // as configured once approved
 	Edit    config.ServerEdit // as written into the file once approved
 	Client  string            // the client's own name
@@ -44,7 +44,7 @@ func decodeProposal(p approval.ServerProposal) (Proposal, error) {
 	if edit.URL != "" {
 		s.Protocol = "http"
 	}
-	return Proposal{p.DecisionMark, s, edit, kept.Client, kept.Session}, nil
+	return Proposal{p.AuthorAndTime, s, edit, kept.Client, kept.Session}, nil
 }
 
 // MayProposeServers reports whether a caller may propose servers. It needs all servers in its scope, because an error about a taken name reveals servers, and

@@ -27,7 +27,7 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 			err = g.Upstreams.Restart(name)
 		}
 	default:
-		err = g.Upstreams.RestartQuietly(ctx, name, func() error {
+		err = g.Upstreams.RestartWhenDrained(ctx, name, func() error {
 			asked = time.Now()
 			return begin()
 		})
@@ -61,7 +61,7 @@ func (g *Gateway) checkRestartAllowed(name string, c Caller) error {
 		return err
 	}
 	if wanted := g.Config().Server(name); wanted == nil ||
-		!catalog.MayStartServer(*wanted, g.Book.View(name)) || s.Quarantined && !c.IsUser() {
+		!catalog.MayStartServer(*wanted, g.Book.ServerView(name)) || s.Quarantined && !c.IsUser() {
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is not running: it is disabled or quarantined.", name).
 			WithHint("Enable it with `mcpproxy upstream enable " + name + "`, or review it with `mcpproxy upstream approve " + name + "`.")
 	}

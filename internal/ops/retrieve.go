@@ -52,7 +52,7 @@ func (f *SearchResult) LockedTools(keep func(*catalog.Tool) bool) ([]catalog.Hit
 }
 
 // DefinitionBytes returns the size of all searched definitions.
-func (f *SearchResult) DefinitionBytes() int { return f.snapshot.DefinitionBytes() }
+func (f *SearchResult) DefinitionBytes() int { return f.snapshot.TotalDefinitionSize() }
 
 // MatchReasons returns why a tool was found.
 func (f *SearchResult) MatchReasons(h catalog.Hit) []Why {
@@ -65,15 +65,17 @@ func (f *SearchResult) MatchReasons(h catalog.Hit) []Why {
 }
 
 // encodedToolSize returns the size of a hit in an agent's search result; detail is Full or Compact.
-func encodedToolSize(h catalog.Hit, detail config.Detail) int { return len(appendTool(nil, h, detail)) }
+func encodedToolSize(h catalog.Hit, detail config.ToolDetailLevel) int {
+	return len(appendTool(nil, h, detail))
+}
 
 // encodedMatchSize is encodedToolSize for the match at index.
-func encodedMatchSize(place int, h catalog.Hit, detail config.Detail) int {
+func encodedMatchSize(place int, h catalog.Hit, detail config.ToolDetailLevel) int {
 	return len(appendMatch(nil, place, h, detail))
 }
 
 // ToolSignature returns a tool as detail compact shows it.
-func ToolSignature(t *catalog.Tool) string { return formatSignature(t.ID.Tool, t.InputSchema) }
+func ToolSignature(t *catalog.Tool) string { return formatToolSignature(t.ID.Tool, t.InputSchema) }
 
 // RetrieveTools implements retrieve_tools: it returns the best matching callable tools as the JSON object of the contract, in at most discovery_limit bytes.
 func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
@@ -161,7 +163,7 @@ func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 		return nil
 	}
 	return func(t *catalog.Tool) bool {
-		keep := t.CallWith.Operation() == o || t.Inference().Operation == o
+		keep := t.CallWith.Operation() == o || t.InferredOperation().Operation == o
 		if !keep && mute != nil && policy.HintsUnset(t.Effective) {
 			*mute++
 		}
@@ -173,14 +175,14 @@ func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 // approved before are visible.
 func (g *Gateway) visibleLockedFilter(s *catalog.Snapshot) func(*catalog.Tool) bool {
 	return func(t *catalog.Tool) bool {
-		return !s.Server(t.ID.Server).Quarantined || g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool).Pin != nil
+		return !s.Server(t.ID.Server).Quarantined || g.Book.ServerView(t.ID.Server).ToolDecisions(t.ID.Tool).Pin != nil
 	}
 }
 
 // approvedDescriptionFunc returns the description, or "" if it was not approved: a model never sees an unapproved text.
 func (g *Gateway) approvedDescriptionFunc(s *catalog.Snapshot) func(*catalog.Tool) string {
 	return func(t *catalog.Tool) string {
-		if s.Server(t.ID.Server).Quarantined || !g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
+		if s.Server(t.ID.Server).Quarantined || !g.Book.ServerView(t.ID.Server).ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
 			return ""
 		}
 		return t.Description

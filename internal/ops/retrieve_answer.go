@@ -13,7 +13,7 @@ import (
 )
 
 // appendTools appends the tools of a search result, separated by commas. It reports false when they take more than room bytes; out is then incomplete.
-func appendTools(out []byte, hits []catalog.Hit, detail config.Detail, room int) ([]byte, bool) {
+func appendTools(out []byte, hits []catalog.Hit, detail config.ToolDetailLevel, room int) ([]byte, bool) {
 	start := len(out)
 	for i, h := range hits {
 		if i > 0 {
@@ -33,7 +33,7 @@ func appendTools(out []byte, hits []catalog.Hit, detail config.Detail, room int)
 // encodeToolsWithin encodes the tools of a search result in at most room bytes. The best matches have full schemas, then tools have signatures, then shortened
 // texts. Three quarters of the room are divided equally, so that a few large tools do not hide the others; the rest goes to the best matches. Tools that
 // do not fit at all are left out at the end.
-func encodeToolsWithin(hits []catalog.Hit, detail config.Detail, room int) [][]byte {
+func encodeToolsWithin(hits []catalog.Hit, detail config.ToolDetailLevel, room int) [][]byte {
 	room -= len(hits) // the commas
 	share := room * 3 / 4 / max(1, len(hits))
 	tools := make([][]byte, 0, len(hits))
@@ -81,32 +81,32 @@ const fullMatches = 3
 const maxBriefDescription = 120
 
 // hasFullSchema reports whether the match at index has its full schema.
-func hasFullSchema(detail config.Detail, place int) bool {
+func hasFullSchema(detail config.ToolDetailLevel, place int) bool {
 	return detail == config.Full || detail == config.Auto && place < fullMatches
 }
 
 // appendMatch appends the match at index.
-func appendMatch(out []byte, place int, h catalog.Hit, detail config.Detail) []byte {
+func appendMatch(out []byte, place int, h catalog.Hit, detail config.ToolDetailLevel) []byte {
 	switch {
 	case hasFullSchema(detail, place):
 		return appendTool(out, h, config.Full)
 	case detail == config.Auto:
-		return appendToolFields(out, h, truncateText(h.Tool.Description, maxBriefDescription), formatLimitedSignature(h.Tool.ID.Tool, h.Tool.InputSchema, maxBriefSignature))
+		return appendToolFields(out, h, truncateText(h.Tool.Description, maxBriefDescription), formatLimitedToolSignature(h.Tool.ID.Tool, h.Tool.InputSchema, maxBriefSignature))
 	}
 	return appendTool(out, h, config.Compact)
 }
 
 // appendTool appends a tool; detail is Full or Compact.
-func appendTool(out []byte, h catalog.Hit, detail config.Detail) []byte {
+func appendTool(out []byte, h catalog.Hit, detail config.ToolDetailLevel) []byte {
 	if detail == config.Compact {
-		return appendToolFields(out, h, h.Tool.Description, formatSignature(h.Tool.ID.Tool, h.Tool.InputSchema))
+		return appendToolFields(out, h, h.Tool.Description, formatToolSignature(h.Tool.ID.Tool, h.Tool.InputSchema))
 	}
 	return appendToolFields(out, h, h.Tool.Description, "")
 }
 
 // encodeTruncatedTool returns a tool with its signature in about most bytes. It shortens the description and the signature, but omits neither.
 func encodeTruncatedTool(h catalog.Hit, most int) []byte {
-	description, sign := h.Tool.Description, formatSignature(h.Tool.ID.Tool, h.Tool.InputSchema)
+	description, sign := h.Tool.Description, formatToolSignature(h.Tool.ID.Tool, h.Tool.InputSchema)
 	most -= len(appendToolFields(nil, h, ellipsis, ellipsis))
 	if jsonLength(description, most)+jsonLength(sign, most) > most {
 		description = truncateText(description, max(most/2, most-jsonLength(sign, most)))
@@ -133,7 +133,7 @@ func appendToolFields(out []byte, h catalog.Hit, description, sign string) []byt
 	out = t.Effective.AppendJSON(out)
 	out = append(out, `,"call_with":"`...)
 	out = append(out, t.CallWith.String()...)
-	if in := t.Inference().Operation; in != policy.NoOperation {
+	if in := t.InferredOperation().Operation; in != policy.NoOperation {
 		out = append(out, `","inferred_operation":"`...)
 		out = append(out, in.String()...)
 		if in != t.CallWith.Operation() && !argumentDecidesLane(t) {
@@ -158,11 +158,13 @@ func appendToolFields(out []byte, h catalog.Hit, description, sign string) []byt
 const laneNote = "What the argument in lane_by does decides: a call that only reads may use call_tool_read."
 
 // argumentDecidesLane reports whether an argument decides the lane instead of the tool's hints.
-func argumentDecidesLane(t *catalog.Tool) bool { return laneArgument(t) != "" && t.LaneRule().Declared }
+func argumentDecidesLane(t *catalog.Tool) bool {
+	return laneArgument(t) != "" && t.ArgumentRule().Declared
+}
 
 // laneArgument returns the argument by which calls are classified and its language: "$.sql (sql)"; "" when there is none.
 func laneArgument(t *catalog.Tool) string {
-	r := t.LaneRule()
+	r := t.ArgumentRule()
 	if r == nil || t.JudgeMode == policy.ArgumentsOff {
 		return ""
 	}

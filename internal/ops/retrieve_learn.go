@@ -52,7 +52,7 @@ func (g *Gateway) RunLearning(ctx context.Context) {
 
 // learnSearchHabits computes search habits from successful calls that followed a search.
 func (g *Gateway) learnSearchHabits(ctx context.Context) error {
-	uses := map[string][]search.QueryUse{}
+	uses := map[string][]search.ToolCallAfterQuery{}
 	seen := map[searchKey]map[tool.ID]bool{}
 	err := forEachCall(ctx, g.Log, time.Time{}, func(r *activity.Record) {
 		s := r.Metadata.Search
@@ -67,7 +67,7 @@ func (g *Gateway) learnSearchHabits(ctx context.Context) error {
 		if !seen[key][id] { // repeated calls are one use
 			seen[key][id] = true
 			of := habitOwner(r.Actor)
-			uses[of] = append(uses[of], search.QueryUse{Query: s.Query, Tool: id})
+			uses[of] = append(uses[of], search.ToolCallAfterQuery{Query: s.Query, Tool: id})
 		}
 	})
 	if err != nil {

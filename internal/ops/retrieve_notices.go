@@ -20,7 +20,7 @@ func usageInstructions(requireIntent bool, hits []catalog.Hit) string {
 		intent = "intent.operation_type is required and must match the variant."
 	}
 	guess := ""
-	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.Inference().Operation != policy.NoOperation }) {
+	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return h.Tool.InferredOperation().Operation != policy.NoOperation }) {
 		guess = " inferred_operation is a guess."
 	}
 	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return laneArgument(h.Tool) != "" }) {
@@ -69,7 +69,7 @@ func noMatchNotice(s *catalog.Snapshot, r *RetrieveRequest, also bool, most int)
 const noAccessNotice = "There is nothing that this client may use. The user can widen what an agent token or a profile reaches."
 
 // noServerNotice explains how to add the first server.
-func noServerNotice(proposed int, management config.Management) string {
+func noServerNotice(proposed int, management config.ServerManagement) string {
 	if proposed > 0 {
 		return fmt.Sprintf("There is no server yet. %d proposed wait for a person, who sees them with `mcpproxy upstream list`.", proposed)
 	}
@@ -98,7 +98,7 @@ func appendNotConnectedServers(out []byte, s *catalog.Snapshot, r *RetrieveReque
 	start := len(out)
 	before := `,"not_connected":[`
 	for _, server := range s.Servers() {
-		if isServerConnected(server) || !server.Enabled || server.Quarantined || !fits(server.Name) {
+		if canServerTakeCalls(server) || !server.Enabled || server.Quarantined || !fits(server.Name) {
 			continue
 		}
 		entry := appendJSONMember(appendJSONMember([]byte(before), `{"server":`, server.Name), `,"state":`, state(server))
@@ -116,7 +116,7 @@ func appendNotConnectedServers(out []byte, s *catalog.Snapshot, r *RetrieveReque
 
 // canServerTakeCalls reports whether the server's tools are known and its connection allows calls: it is ready, or
 // idle and connects on use.
-func isServerConnected(s *catalog.Server) bool {
+func canServerTakeCalls(s *catalog.Server) bool {
 	return s.State.Phase == upstream.Ready || s.State.Phase == upstream.Idle && s.Listed
 }
 
@@ -136,7 +136,7 @@ func appendLockedTools(out []byte, hits []catalog.Hit, description func(*catalog
 
 // encodeLockedTools encodes locked tools with at most most bytes of each description.
 func encodeLockedTools(hits []catalog.Hit, description func(*catalog.Tool) string, most int) []byte {
-	present := map[policy.Status]bool{}
+	present := map[policy.ToolStatus]bool{}
 	out := []byte(`,"disabled":[`)
 	for i, h := range hits {
 		if i > 0 {

@@ -22,29 +22,29 @@ const (
 	maxDefinition     = 256 << 10
 )
 
-// formatSignature describes a tool in one line: parameters with types, required ones first, optional ones with "?", enums as their values, defaults after "=",
+// formatToolSignature describes a tool in one line: parameters with types, required ones first, optional ones with "?", enums as their values, defaults after "=",
 // objects as {…}, arrays as T[]. Detail compact shows it instead of the schema.
-func formatSignature(name string, inputSchema json.RawMessage) string {
-	return formatLimitedSignature(name, inputSchema, maxSignature)
+func formatToolSignature(name string, inputSchema json.RawMessage) string {
+	return formatLimitedToolSignature(name, inputSchema, maxSignature)
 }
 
-// formatLimitedSignature is formatSignature with at most most bytes of optional parameters.
-func formatLimitedSignature(name string, inputSchema json.RawMessage, most int) string {
+// formatLimitedToolSignature is formatToolSignature with at most most bytes of optional parameters.
+func formatLimitedToolSignature(name string, inputSchema json.RawMessage, most int) string {
 	if len(inputSchema) == 0 {
 		return name + "()"
 	}
 	if len(inputSchema) > maxDefinition || wirejson.Check(inputSchema, wirejson.Limits{}) != nil || wirejson.Kind(inputSchema) != '{' {
 		return name + "(…)"
 	}
-	w := signatureWriter{root: inputSchema, most: most}
+	w := toolSignatureWriter{root: inputSchema, most: most}
 	w.out = append(w.out, name...)
 	w.out = append(w.out, '(')
 	w.writeProperties(w.resolveReferences(inputSchema, 0), 0)
 	return string(append(w.out, ')'))
 }
 
-// signatureWriter writes a signature.
-type signatureWriter struct {
+// toolSignatureWriter writes a signature.
+type toolSignatureWriter struct {
 	root  json.RawMessage // the schema in which references are resolved
 	out   []byte
 	most  int // bytes after which only required parameters are written
@@ -81,7 +81,7 @@ func listProperties(schema json.RawMessage) []schemaProperty {
 }
 
 // writeProperties writes the properties of an object.
-func (w *signatureWriter) writeProperties(schema json.RawMessage, depth int) {
+func (w *toolSignatureWriter) writeProperties(schema json.RawMessage, depth int) {
 	for i, p := range listProperties(schema) {
 		if i > 0 {
 			w.out = append(w.out, ", "...)
@@ -90,7 +90,7 @@ func (w *signatureWriter) writeProperties(schema json.RawMessage, depth int) {
 			w.out = append(w.out, "…"...)
 			return
 		}
-		w.writeName(p.name)
+		w.writePropertyName(p.name)
 		if !p.required {
 			w.out = append(w.out, '?')
 		}
@@ -104,8 +104,8 @@ func (w *signatureWriter) writeProperties(schema json.RawMessage, depth int) {
 	}
 }
 
-// writeName writes the name of a property, quoted where it is ambiguous.
-func (w *signatureWriter) writeName(name string) {
+// writePropertyName writes the name of a property, quoted where it is ambiguous.
+func (w *toolSignatureWriter) writePropertyName(name string) {
 	for _, r := range name {
 		if r > '~' || !strings.ContainsRune("_-$.", r) && (r < '0' || '9' < r && r < 'A' || 'Z' < r && r < 'a' || 'z' < r) {
 			w.out = wirejson.AppendString(w.out, problem.ClipForDisplay(name, maxLiteral))
@@ -115,7 +115,7 @@ func (w *signatureWriter) writeName(name string) {
 	w.out = append(w.out, problem.ClipForDisplay(name, maxLiteral)...)
 }
 
-func (w *signatureWriter) writeLiteral(value json.RawMessage) {
+func (w *toolSignatureWriter) writeLiteral(value json.RawMessage) {
 	var b bytes.Buffer
 	if len(value) > 4*maxLiteral || json.Compact(&b, value) != nil || b.Len() > maxLiteral {
 		w.out = append(w.out, "…"...)
@@ -125,7 +125,7 @@ func (w *signatureWriter) writeLiteral(value json.RawMessage) {
 }
 
 // resolveReferences follows local references and a single allOf.
-func (w *signatureWriter) resolveReferences(schema json.RawMessage, depth int) json.RawMessage {
+func (w *toolSignatureWriter) resolveReferences(schema json.RawMessage, depth int) json.RawMessage {
 	for ; depth < 2*maxNesting; depth++ {
 		if all := firstElements(wirejson.Find(schema, "allOf"), 2); len(all) == 1 {
 			schema = all[0]
@@ -163,7 +163,7 @@ func firstElements(array json.RawMessage, n int) (out []json.RawMessage) {
 }
 
 // writeType writes the type that a schema describes.
-func (w *signatureWriter) writeType(schema json.RawMessage, depth int) {
+func (w *toolSignatureWriter) writeType(schema json.RawMessage, depth int) {
 	if value := wirejson.Find(schema, "const"); value != nil {
 		w.writeLiteral(value)
 		return
@@ -213,7 +213,7 @@ func schemaTypes(schema json.RawMessage) (kinds []string) {
 	return []string{"any"}
 }
 
-func (w *signatureWriter) writeNamedType(schema json.RawMessage, kind string, depth int) {
+func (w *toolSignatureWriter) writeNamedType(schema json.RawMessage, kind string, depth int) {
 	switch kind {
 	case "array":
 		w.writeArray(wirejson.Find(schema, "items"), depth)
@@ -224,7 +224,7 @@ func (w *signatureWriter) writeNamedType(schema json.RawMessage, kind string, de
 	}
 }
 
-func (w *signatureWriter) writeArray(items json.RawMessage, depth int) {
+func (w *toolSignatureWriter) writeArray(items json.RawMessage, depth int) {
 	if wirejson.Kind(items) != '{' {
 		w.out = append(w.out, "any[]"...)
 		return
@@ -237,7 +237,7 @@ func (w *signatureWriter) writeArray(items json.RawMessage, depth int) {
 	w.out = append(w.out, "[]"...)
 }
 
-func (w *signatureWriter) writeObject(schema json.RawMessage, depth int) {
+func (w *toolSignatureWriter) writeObject(schema json.RawMessage, depth int) {
 	if wirejson.Kind(wirejson.Find(schema, "properties")) == '{' {
 		w.out = append(w.out, '{')
 		w.writeProperties(schema, depth+1)
@@ -253,7 +253,7 @@ func (w *signatureWriter) writeObject(schema json.RawMessage, depth int) {
 	w.out = append(w.out, "object"...)
 }
 
-func (w *signatureWriter) writeEnum(values []json.RawMessage) {
+func (w *toolSignatureWriter) writeEnum(values []json.RawMessage) {
 	for i, value := range values {
 		if i > 0 {
 			w.out = append(w.out, '|')
@@ -267,7 +267,7 @@ func (w *signatureWriter) writeEnum(values []json.RawMessage) {
 }
 
 // writeUnion writes each distinct choice.
-func (w *signatureWriter) writeUnion(choices []json.RawMessage, depth int) {
+func (w *toolSignatureWriter) writeUnion(choices []json.RawMessage, depth int) {
 	var seen []string
 	for _, choice := range choices {
 		start := len(w.out)

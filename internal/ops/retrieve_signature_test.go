@@ -38,7 +38,7 @@ func TestSignature(t *testing.T) {
 		{"a long default", `{"properties":{"x":{"type":"string","default":"` + strings.Repeat("d", 100) + `"}}}`, `f(x?: string = …)`},
 	}
 	for _, tt := range tests {
-		if got := formatSignature("f", []byte(tt.schema)); got != tt.want {
+		if got := formatToolSignature("f", []byte(tt.schema)); got != tt.want {
 			t.Errorf("%s:\n got %s\nwant %s", tt.name, got, tt.want)
 		}
 	}
@@ -65,12 +65,12 @@ func TestSignatureIsBounded(t *testing.T) {
 		"deep":    deep,
 		"name":    `{"properties":{"` + strings.Repeat("n", 5000) + `":{"type":"` + strings.Repeat("t", 5000) + `"}}}`,
 	} {
-		got := formatSignature("f", []byte(schema))
+		got := formatToolSignature("f", []byte(schema))
 		if len(got) > maxSignature+500 || !strings.Contains(got, "…") || !strings.HasSuffix(got, ")") {
 			t.Errorf("%s: %d bytes: %.200s", name, len(got), got)
 		}
 	}
-	if got := formatSignature("f", []byte(wide.String())); !strings.HasPrefix(got, "f(last: any, parameter_number_0?: string, ") {
+	if got := formatToolSignature("f", []byte(wide.String())); !strings.HasPrefix(got, "f(last: any, parameter_number_0?: string, ") {
 		t.Errorf("the required parameter is not first: %.100s", got)
 	}
 }
@@ -79,7 +79,7 @@ func FuzzSignature(f *testing.F) {
 	f.Add(`{"properties":{"a":{"anyOf":[{"type":"array","items":{"$ref":"#/$defs/a"}}]}},"$defs":{"a":{"enum":[1]}}}`)
 	f.Add(`{"properties":{"a":{"type":["array","object"],"items":{"type":["string","null"]}}},"required":"a"}`)
 	f.Fuzz(func(t *testing.T, schema string) {
-		if got := formatSignature("f", []byte(schema)); !strings.HasPrefix(got, "f(") || !strings.HasSuffix(got, ")") {
+		if got := formatToolSignature("f", []byte(schema)); !strings.HasPrefix(got, "f(") || !strings.HasSuffix(got, ")") {
 			t.Errorf("signature %q", got)
 		}
 	})

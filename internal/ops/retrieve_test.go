@@ -61,7 +61,7 @@ func TestAnswersStayWithinTheLimit(t *testing.T) {
 	for _, size := range []int{2000, 10_000, 40_000, 1 << 20} {
 		w.Reload(func(c *config.Config) { c.DiscoveryLimit = size })
 		for _, limit := range []int{1, 10, 100} {
-			for _, detail := range []config.Detail{config.Full, config.Compact} {
+			for _, detail := range []config.ToolDetailLevel{config.Full, config.Compact} {
 				a, raw := w.answer(RetrieveRequest{Query: "get thing", Limit: limit, Detail: detail})
 				if a.Total != len(tools) || size >= 40_000 && len(a.Tools) != limit || len(a.Tools) == 0 {
 					t.Errorf("limit %d, %d bytes: %d tools of %d", limit, size, len(a.Tools), a.Total)
@@ -134,7 +134,7 @@ func TestTheBestThreeAreWhole(t *testing.T) {
 			i, long, strings.Repeat(`,"option_`+strings.Repeat("x", 40)+`":{"type":"string"}`, 1)))
 	}
 	w := newWorld(t, nil, definitions...)
-	whole := map[config.Detail]int{config.Auto: 3, config.Full: 5, config.Compact: 0, "": 3}
+	whole := map[config.ToolDetailLevel]int{config.Auto: 3, config.Full: 5, config.Compact: 0, "": 3}
 	for detail, want := range whole {
 		a, _ := w.answer(RetrieveRequest{Query: "thing", Detail: detail})
 		if len(a.Tools) != 5 || a.Notice != "" {
@@ -189,7 +189,7 @@ func TestHostileAnswersStayWithinTheLimit(t *testing.T) {
 			for _, limit := range []int{1, 10, 100} {
 				for _, operation := range []policy.Operation{policy.NoOperation, policy.Read} {
 					for _, disabled := range []bool{false, true} {
-						for _, detail := range []config.Detail{config.Full, config.Compact} {
+						for _, detail := range []config.ToolDetailLevel{config.Full, config.Compact} {
 							w.answer(RetrieveRequest{Query: query, Limit: limit, Operation: operation, IncludeDisabled: disabled, Detail: detail})
 						}
 					}
@@ -264,7 +264,7 @@ func TestGuessesAreExplained(t *testing.T) {
 func TestDeprecatedToolsSaySo(t *testing.T) {
 	w := newWorld(t, nil, `{"name":"show","description":"Shows a note. DEPRECATED: use show_note instead."}`, readsNote,
 		`{"name":"print_note","description":"Prints a note.","_meta":{"deprecated":true}}`)
-	for _, detail := range []config.Detail{config.Full, config.Compact} {
+	for _, detail := range []config.ToolDetailLevel{config.Full, config.Compact} {
 		a, _ := w.answer(RetrieveRequest{Query: "show", Detail: detail})
 		for i, f := range a.Tools {
 			if f.Deprecated != (f.Name != "s:show_note") || (i == 0) == f.Deprecated {

@@ -178,7 +178,7 @@ func (s *SecretOperations) SetSecret(ctx context.Context, c Caller, in SetSecret
 	if err := ValidateSecret(in.Name, in.Value); err != nil {
 		return v, err
 	}
-	err = s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_secret", in.Name), func() error {
+	err = s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_secret", in.Name), func() error {
 		v, err = s.secrets.Set(ctx, in)
 		return err
 	})
@@ -191,7 +191,7 @@ func (s *SecretOperations) DeleteSecret(ctx context.Context, c Caller, in Secret
 	if err := checkSecretName(in.Name); err != nil {
 		return v, err
 	}
-	err = s.journal.RunUserAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "delete_secret", in.Name), func() error {
+	err = s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "delete_secret", in.Name), func() error {
 		v, err = s.secrets.Delete(ctx, in)
 		return err
 	})

@@ -65,19 +65,19 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 	if st := s.State; st.Failure.Code != "" && st.Phase != upstream.Ready {
 		v.LastError, v.LastErrorAt, v.Failure = maskedLastError(s), timeOrNil(st.FailedAt), st.Failure.String()
 	}
-	p := g.Upstreams.Progress(s.Name)
+	p := g.Upstreams.StartProgress(s.Name)
 	v.Step, v.StepSince, v.Ahead, v.Trouble = p.Step, timeOrNil(p.Since), p.QueuedBefore, p.Trouble
 	v.Detail = stateDetailText(&v, p)
 	if c != nil {
 		shown := c.Masked()
 		v.Command, v.Args, v.URL = shown.Command, shown.Args, shown.URL
 		v.Trust, v.Lazy = string(c.Trust), c.Lazy
-		v.Unhinted = countUnhinted(s, c)
+		v.Unhinted = countUnhintedTools(s, c)
 		if c.Session == config.SessionShared {
 			v.Session = string(c.Session)
 		}
 		if s.Quarantined {
-			v.Stage = reviewStageOf(*c, g.Book.View(s.Name))
+			v.Stage = reviewStageOf(*c, g.Book.ServerView(s.Name))
 		}
 	}
 	v.Warnings = append(v.Warnings, g.Upstreams.Deviations(s.Name)...)

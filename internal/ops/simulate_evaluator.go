@@ -46,7 +46,7 @@ type trialVerdict struct {
 	would   Outcome
 	check   policy.Check
 	problem *problem.Problem
-	status  policy.Status
+	status  policy.ToolStatus
 	why     string
 }
 
@@ -90,7 +90,7 @@ func (c *trialEvaluator) evaluateCall(r *activity.Record) trialVerdict {
 	switch {
 	case decided.Verdict == policy.Reject && doubt.check == decided.Check && doubt.check != policy.NoCheck:
 		return unknownVerdict(doubt.why)
-	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.LaneRule().Declared:
+	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.ArgumentRule().Declared:
 		return unknownVerdict(why) // the lane of the arguments could decide instead
 	case decided.Verdict == policy.Reject:
 		return trialVerdict{Refused, decided.Check, decided.Problem, refusingToolStatus(decided.Check, facts.Status), ""}
@@ -133,7 +133,7 @@ func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decisio
 }
 
 // refusingToolStatus returns the tool's status if the call was refused because of it.
-func refusingToolStatus(check policy.Check, s policy.Status) policy.Status {
+func refusingToolStatus(check policy.Check, s policy.ToolStatus) policy.ToolStatus {
 	if check == policy.CheckCallable {
 		return s
 	}
@@ -151,7 +151,7 @@ func (c *trialEvaluator) recordedTool(id tool.ID, d *activity.Decision, server *
 	}
 	t := c.snapshot.Tool(id)
 	if t == nil || t.Fingerprint().String() != d.Fingerprint {
-		t = catalog.ToolFromRecord(id, &d.DecisionFacts)
+		t = catalog.ToolFromActivityRecord(id, &d.DecisionFacts)
 	}
 	if len(c.tools) >= maxTrialTools {
 		clear(c.tools)
@@ -166,7 +166,7 @@ var errRecorded = errors.New("as it was then")
 // rebuildRequest builds the request from its record. Errors that do not depend on the configuration occur again.
 func rebuildRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.CallRequest {
 	asked := policy.CallRequest{Name: id.String(), ID: id, OwnNames: d.Called == activity.CalledByName}
-	asked.CallTool, _ = policy.ParseCallTool(r.Metadata.ToolVariant)
+	asked.CallTool, _ = policy.ParseCallToolName(r.Metadata.ToolVariant)
 	if asked.OwnNames && t != nil {
 		asked.CallTool = t.CallWith
 	}
@@ -209,7 +209,7 @@ func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, i
 	case !facts.InScope || server == nil:
 		return facts, open
 	case t == nil:
-		facts.Status = catalog.HypotheticalStatus(*server, c.catalog.Approvals.View(id.Server), id.Tool, false, true)
+		facts.Status = catalog.HypotheticalStatus(*server, c.catalog.Approvals.ServerView(id.Server), id.Tool, false, true)
 		facts.Existence = policy.Exists
 		if facts.Status == policy.Callable {
 			facts.Existence = policy.NoTool
@@ -219,8 +219,10 @@ func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, i
 		}
 		return facts, open
 	}
-	had := func(s policy.Status) bool { return d.Status == s.String() || slices.Contains(d.Further, s.String()) }
-	status := catalog.HypotheticalStatus(*server, c.catalog.Approvals.View(id.Server), id.Tool, had(policy.DisabledByUser), !had(policy.PendingApproval))
+	had := func(s policy.ToolStatus) bool {
+		return d.Status == s.String() || slices.Contains(d.Further, s.String())
+	}
+	status := catalog.HypotheticalStatus(*server, c.catalog.Approvals.ServerView(id.Server), id.Tool, had(policy.DisabledByUser), !had(policy.PendingApproval))
 	quarantined := status == policy.ServerQuarantined
 	if status == policy.PendingApproval && (c.isTrustChanged(*server) || had(policy.ServerQuarantined)) {
 		open, status = verdictUncertainty{why: whyApproval}, policy.Callable
@@ -228,7 +230,7 @@ func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, i
 	if status == policy.Callable && had(policy.DisabledUnknown) {
 		open = verdictUncertainty{why: whyStatus}
 	}
-	return gate.ToolFacts(t, within, quarantined, status, does), open
+	return gate.PolicyFactsOfTool(t, within, quarantined, status, does), open
 }
 
 // callerScope returns the caller's scope, and whether it is known. For a deleted token it is the scope of its profiles.
@@ -284,7 +286,7 @@ func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision,
 	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // arguments next to args
 		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
 	}
-	if mode := c.next.ValidationMode(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
+	if mode := c.next.ArgumentValidationMode(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
 		return allowedVerdict()
 	}
 	fit, why := d.Arguments, ""
@@ -305,7 +307,7 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 	if t == nil {
 		return does, ""
 	}
-	rule := t.LaneRule()
+	rule := t.ArgumentRule()
 	if rule == nil {
 		if !t.HasDefinition() && d.Lane != nil && !d.Lane.Declared { // the recorded effect came from its schema
 			return recordedEffect(d.Lane), ""
@@ -327,7 +329,7 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 	}
 	within, _ := c.callerScope(r, d)
 	asked := func(lane policy.Operation) bool { return c.next.AskRuleFor(t.ID, within, lane).IsSet() }
-	if asked(policy.Destructive) && (rule.Declared || !asked(t.BaseLane())) {
+	if asked(policy.Destructive) && (rule.Declared || !asked(t.BaseOperationLane())) {
 		return does, whyLane
 	}
 	if rules.JudgeArguments == policy.ArgumentsOff && within.AllowsAllLanes() || rules.JudgeArguments == policy.ArgumentsAdvise && within.AllowsAllLanes() && !rule.Declared {

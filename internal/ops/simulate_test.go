@@ -100,7 +100,7 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 	w.t.Helper()
 	profiles := func(name string) *auth.ScopeRule { return w.Config().ProfileRule(name) }
 	c := catalogtest.AgentCaller
-	var held *auth.ActiveToken
+	var held *auth.LoadedToken
 	if token != "" {
 		r := httptest.NewRequest("POST", "/", nil)
 		r.Header.Set("Authorization", "Bearer "+token)
@@ -113,7 +113,7 @@ func (w *trialWorld) caller(profile, token string) auth.Caller {
 	return c
 }
 
-func (w *trialWorld) call(c auth.Caller, v policy.CallTool, name, args string, declared ...string) {
+func (w *trialWorld) call(c auth.Caller, v policy.CallToolVariant, name, args string, declared ...string) {
 	r := gate.LaneCall{CallTool: v, Name: name, Args: json.RawMessage(args), Caller: c}
 	for _, d := range declared {
 		r.Declared.AddParameter("intent_operation_type", []byte(d))
@@ -305,7 +305,7 @@ func TestMaskedArguments(t *testing.T) {
 	}
 	for _, r := range page.Records {
 		if string(r.Arguments) == `{"n":7}` {
-			if _, err := w.log.Redact(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.ErasableField{activity.FieldArguments}); err != nil {
+			if _, err := w.log.EraseFields(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.ErasableField{activity.FieldArguments}); err != nil {
 				t.Fatal(err)
 			}
 		}

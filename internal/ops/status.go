@@ -19,7 +19,7 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 		Tools:         StatusTools{Total: snapshot.ToolCount(), Callable: snapshot.CallableCount()},
 		Surfaces:      g.About.Surfaces(), ConfigPath: g.About.ConfigPath,
 		NeedsRestart: g.About.NeedsRestart(), Warnings: slices.Concat(g.About.Warnings(), health.Refused, g.MissingApprovalWarnings(), g.loginWarnings()),
-		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.LoadedToolBytes(), snapshot.DefinitionBytes()},
+		DataDir: cfg.DataDir, Activity: health, Definitions: Definitions{g.About.LoadedToolBytes(), snapshot.TotalDefinitionSize()},
 		Held: g.About.CountHeld(ctx),
 	}
 	if g.About.Unconfirmed != nil {
@@ -53,7 +53,7 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 
 // HasLostApprovals reports whether the approvals of a server were lost, and no user has approved it since.
 func (g *Gateway) HasLostApprovals(s *catalog.Server) bool {
-	return g.Book.ApprovalsLost() && !s.Quarantined && g.Book.View(s.Name).ApprovedLaunch() == nil
+	return g.Book.ApprovalsLost() && !s.Quarantined && g.Book.ServerView(s.Name).ApprovedLaunch() == nil
 }
 
 // MissingApprovalWarnings explain why approvals are missing, when no user decided that.
@@ -67,7 +67,7 @@ func (g *Gateway) MissingApprovalWarnings() []string {
 			"Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
 	}
 	select {
-	case <-g.Book.Loaded():
+	case <-g.Book.LoadedChan():
 		return nil
 	default:
 		return []string{"The approvals are not read yet, so no tool can be called. If it stays so, see the log of the daemon."}

@@ -106,7 +106,7 @@ func (a *AccessOperations) CreateToken(ctx context.Context, c Caller, in CreateT
 		return made, err
 	}
 	wanted.ID, wanted.By = name, c.Actor.String()
-	return made, a.runUserAction(c, "create_token", describeToken(wanted), func() error {
+	return made, a.runUserOnlyAction(c, "create_token", describeToken(wanted), func() error {
 		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Presence.RequireSigned(ctx, NewTokenClaim(t)) })
 		if err == nil {
 			made = CreatedToken{a.tokenView(t), text}
@@ -138,7 +138,7 @@ func AllTokenClaims(ctx context.Context, tokens *auth.AgentTokens) (all []presen
 
 // RevokeToken revokes a token permanently and ends its sessions.
 func (a *AccessOperations) RevokeToken(ctx context.Context, c Caller, in TokenRef) (RevokedToken, error) {
-	return RevokedToken{in.Name}, a.runUserAction(c, "revoke_token", problem.ClipName(in.Name), func() error {
+	return RevokedToken{in.Name}, a.runUserOnlyAction(c, "revoke_token", problem.ClipName(in.Name), func() error {
 		_, err := a.tokens.Revoke(ctx, in.Name)
 		if err = toTokenProblem(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
 			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be good again after a restart.", problem.ClipName(in.Name)).
@@ -148,10 +148,10 @@ func (a *AccessOperations) RevokeToken(ctx context.Context, c Caller, in TokenRe
 	})
 }
 
-// runUserAction runs an action that only a user may do, and records it.
-func (a *AccessOperations) runUserAction(c Caller, action, detail string, do func() error) error {
+// runUserOnlyAction runs an action that only a user may do, and records it.
+func (a *AccessOperations) runUserOnlyAction(c Caller, action, detail string, do func() error) error {
 	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
-	return ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}.RunUserAction(c, r, do)
+	return ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}.RunUserOnlyAction(c, r, do)
 }
 
 // describeToken describes a token for its record.
@@ -198,25 +198,25 @@ func toTokenProblem(err error, name string) error {
 func (a *AccessOperations) buildToken(in CreateTokenRequest, now time.Time) (t auth.Token, err error) {
 	t = auth.Token{Name: in.Name, Profile: in.Profile, Servers: nilIfEmpty(in.Servers), Lanes: nilIfEmpty(in.Lanes)}
 	if err := tool.CheckServerName(in.Name); err != nil {
-		return t, invalidTokenError("name", in.Name, "a name like that of a server: "+err.Error())
+		return t, invalidTokenParameterError("name", in.Name, "a name like that of a server: "+err.Error())
 	}
 	if in.Profile != "" && a.gateway.Config().Profile(in.Profile) == nil {
 		return t, a.profileNotFoundError(in.Profile)
 	}
 	for _, s := range in.Servers {
 		if err := config.CheckServerPattern(s); err != nil {
-			return t, invalidTokenError("servers", s, "the name of a server, or a pattern such as web-*")
+			return t, invalidTokenParameterError("servers", s, "the name of a server, or a pattern such as web-*")
 		}
 	}
 	for _, l := range in.Lanes {
-		if _, ok := auth.ParseLane(l); !ok {
-			return t, invalidTokenError("lanes", l, strings.Join(auth.LaneNames(), ", "))
+		if _, ok := auth.ParseOperationLane(l); !ok {
+			return t, invalidTokenParameterError("lanes", l, strings.Join(auth.OperationLaneNames(), ", "))
 		}
 	}
 	if in.ExpiresIn != "" {
 		life, ok := parseLifetime(in.ExpiresIn)
 		if !ok || life < shortestLife || life > longestLife {
-			return t, invalidTokenError("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
+			return t, invalidTokenParameterError("expires_in", in.ExpiresIn, "a span from a minute to ten years, such as 12h, 30d or 8w")
 		}
 		t.Expires = now.Add(life).UTC().Truncate(time.Second)
 	}
@@ -231,7 +231,7 @@ func nilIfEmpty(list []string) []string {
 	return list
 }
 
-func invalidTokenError(parameter, value, allowed string) error {
+func invalidTokenParameterError(parameter, value, allowed string) error {
 	return problem.Newf(problem.InvalidParameter, "Invalid %s '%s': must be %s", parameter, problem.ClipName(value), allowed).
 		WithHint("Give it as allowed, or leave it out where it may be.").
 		With("parameter", parameter).With("value", problem.ClipName(value)).With("allowed", allowed)
@@ -276,10 +276,10 @@ func (a *AccessOperations) tokenView(t auth.Token) TokenView {
 	return v
 }
 
-// MissingTokenWarnings warns of names in ask.answer_by_client that no token has.
-func MissingTokenWarnings(c *config.Config, tokens *auth.AgentTokens) (warnings []string) {
+// UnknownAnswerByClientWarnings warns of names in ask.answer_by_client that no token has.
+func UnknownAnswerByClientWarnings(c *config.Config, tokens *auth.AgentTokens) (warnings []string) {
 	for _, name := range c.AnswerByClient {
-		if !tokens.HasName(name) {
+		if !tokens.MayHaveName(name) {
 			warnings = append(warnings, fmt.Sprintf("ask.answer_by_client names '%s', and no token has this name, so that no form approves for it; take the name out, or make the token: `mcpproxy token create %[1]s`", name))
 		}
 	}

@@ -16,22 +16,22 @@ import (
 
 // PresenceView is the state of the proof that a user decides.
 type PresenceView struct {
-	On          bool            `json:"on" doc:"What widens needs a person's signature."`
-	Kind        presence.Kind   `json:"kind" doc:"Of the anchor that is set."`
-	Void        string          `json:"void,omitempty" doc:"Why nothing that widens counts; absent when what is signed does."`
-	Remedy      string          `json:"remedy,omitempty" doc:"What to do about that."`
-	Since       *time.Time      `json:"since,omitempty"`
-	Fingerprint string          `json:"fingerprint,omitempty" doc:"Of the anchor."`
-	Anchor      json.RawMessage `json:"anchor,omitempty" type:"object" doc:"The anchor, with its key as the passphrase seals it."`
-	Head        string          `json:"head" doc:"The fingerprint after which the next anchor is to stand."`
-	ResetAt     *time.Time      `json:"reset_at,omitempty" doc:"When it was reset."`
-	CallOff     bool            `json:"call_off,omitempty" doc:"The anchor can call the reset off."`
-	MaySet      bool            `json:"may_set" doc:"An anchor can be set that no other one has to sign."`
-	MayJoin     bool            `json:"may_join" doc:"The anchor can prove that its fingerprint belongs where it is missing."`
-	Places      []PresencePlace `json:"places" doc:"Where the fingerprint is, beside the database."`
-	Signed      int             `json:"signed" doc:"Statements that verify."`
-	Bad         []string        `json:"bad" doc:"The statements that do not, by their nonces, and anchors that cannot be read."`
-	Unsigned    []string        `json:"unsigned" doc:"What is decided and does not count, since nobody has signed it."`
+	On          bool               `json:"on" doc:"What widens needs a person's signature."`
+	Kind        presence.ProofKind `json:"kind" doc:"Of the anchor that is set."`
+	Void        string             `json:"void,omitempty" doc:"Why nothing that widens counts; absent when what is signed does."`
+	Remedy      string             `json:"remedy,omitempty" doc:"What to do about that."`
+	Since       *time.Time         `json:"since,omitempty"`
+	Fingerprint string             `json:"fingerprint,omitempty" doc:"Of the anchor."`
+	Anchor      json.RawMessage    `json:"anchor,omitempty" type:"object" doc:"The anchor, with its key as the passphrase seals it."`
+	Head        string             `json:"head" doc:"The fingerprint after which the next anchor is to stand."`
+	ResetAt     *time.Time         `json:"reset_at,omitempty" doc:"When it was reset."`
+	CallOff     bool               `json:"call_off,omitempty" doc:"The anchor can call the reset off."`
+	MaySet      bool               `json:"may_set" doc:"An anchor can be set that no other one has to sign."`
+	MayJoin     bool               `json:"may_join" doc:"The anchor can prove that its fingerprint belongs where it is missing."`
+	Places      []PresencePlace    `json:"places" doc:"Where the fingerprint is, beside the database."`
+	Signed      int                `json:"signed" doc:"Statements that verify."`
+	Bad         []string           `json:"bad" doc:"The statements that do not, by their nonces, and anchors that cannot be read."`
+	Unsigned    []string           `json:"unsigned" doc:"What is decided and does not count, since nobody has signed it."`
 }
 
 // UnprovenReason explains which decisions lack a valid signature; "" when none does.
@@ -54,8 +54,8 @@ const maxNamed = 2000
 
 // PresencePlace is a place that stores the anchor's fingerprint.
 type PresencePlace struct {
-	Name  string              `json:"name"`
-	State presence.PlaceState `json:"state" doc:"How it stands."`
+	Name  string                         `json:"name"`
+	State presence.FingerprintPlaceState `json:"state" doc:"How it stands."`
 }
 
 // SetAnchorRequest is an anchor to set.
@@ -78,7 +78,7 @@ func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (P
 		CallOff: s.ResetOff, MaySet: s.MaySet, MayJoin: s.MayJoin, Signed: s.Signed, Bad: s.Bad}
 	if s.Anchor != nil {
 		v.Since, v.Fingerprint = &s.Anchor.Since, s.Anchor.Fingerprint().String()
-		if v.Anchor, err = s.Anchor.Text(); err != nil {
+		if v.Anchor, err = s.Anchor.StoredJSON(); err != nil {
 			return v, err
 		}
 	}
@@ -118,9 +118,9 @@ func (a *AccessOperations) SetPresenceAnchor(ctx context.Context, c Caller, in S
 	return a.changePresence(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.SetAnchor(ctx, anchor) })
 }
 
-// StoreMissingFingerprints stores the anchor's fingerprint where it is missing.
-func (a *AccessOperations) StoreMissingFingerprints(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
-	return a.changePresence(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.JoinPlaces(ctx) })
+// StoreMissingAnchorFingerprints stores the anchor's fingerprint where it is missing.
+func (a *AccessOperations) StoreMissingAnchorFingerprints(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
+	return a.changePresence(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.AddFingerprintToPlaces(ctx) })
 }
 
 // ResetPresence makes all signatures void.
@@ -140,7 +140,7 @@ func (a *AccessOperations) changePresence(ctx context.Context, c Caller, action,
 		return PresenceView{}, decisionsUnreadableError(err)
 	}
 	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
-	if err := (ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}).RunUserAction(c, r, do); err != nil {
+	if err := (ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}).RunUserOnlyAction(c, r, do); err != nil {
 		return PresenceView{}, err
 	}
 	return a.Presence(ctx, c, Nothing{})

@@ -15,7 +15,7 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 	if err != nil {
 		return ToolView{}, err
 	}
-	return g.ViewWithDecisions(t), nil
+	return g.ToolViewWithDecisions(t), nil
 }
 
 // toToolView returns a tool without the decisions about it. score is that of a search, or 0.
@@ -23,23 +23,23 @@ func toToolView(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: DisplayedStatus(t), Deprecated: t.IsDeprecated(), Score: score,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: DisplayedToolStatus(t), Deprecated: t.IsDeprecated(), Score: score,
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)
 	}
-	if in := t.Inference(); in.Operation != policy.NoOperation {
+	if in := t.InferredOperation(); in.Operation != policy.NoOperation {
 		v.InferredOperation, v.InferredReason = in.Operation.String(), in.Reason
 	}
 	if v.LaneBy = laneArgument(t); v.LaneBy != "" {
-		v.LaneDeclared = t.LaneRule().Declared
+		v.LaneDeclared = t.ArgumentRule().Declared
 	}
 	return v
 }
 
-// ViewWithDecisions returns a tool with the decisions about it.
-func (g *Gateway) ViewWithDecisions(t *catalog.Tool) ToolView {
-	v, e := toToolView(t, 0), g.Book.View(t.ID.Server).ToolDecisions(t.ID.Tool)
+// ToolViewWithDecisions returns a tool with the decisions about it.
+func (g *Gateway) ToolViewWithDecisions(t *catalog.Tool) ToolView {
+	v, e := toToolView(t, 0), g.Book.ServerView(t.ID.Server).ToolDecisions(t.ID.Tool)
 	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.EvaluationRules{}, e, t.ApprovalCandidate()).Why}
 	if e.Pin != nil {
 		v.Trust.Approved, v.Trust.ApprovedBy, v.Trust.ApprovedAt = e.Pin.Fingerprint.String(), e.Pin.By, &e.Pin.At

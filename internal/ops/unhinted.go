@@ -18,16 +18,16 @@ type Unhinted struct {
 
 // countUnhintedTools counts the usable tools without hints of a server, and those of them that look like reads. It
 // returns nil when a user has configured infer_hints, or when no tool would become a read.
-func countUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
+func countUnhintedTools(s *catalog.Server, c *config.Server) *Unhinted {
 	if c == nil || c.InferHints != "" {
 		return nil
 	}
 	u := Unhinted{Server: s.Name}
 	for _, t := range s.Tools {
-		if t.InferMode != policy.InferAdvise || DisplayedStatus(t) != "" {
+		if t.InferMode != policy.InferAdvise || DisplayedToolStatus(t) != "" {
 			continue
 		}
-		switch t.Inference().Operation {
+		switch t.InferredOperation().Operation {
 		case policy.NoOperation:
 			continue
 		case policy.Read:
@@ -43,9 +43,9 @@ func countUnhinted(s *catalog.Server, c *config.Server) *Unhinted {
 
 // listServersWithUnhintedTools returns the servers that would gain from enforcing inferred hints, the largest gain
 // first.
-func listUnhinted(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
+func listServersWithUnhintedTools(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
 	for _, s := range servers {
-		if u := countUnhinted(s, cfg.Server(s.Name)); u != nil {
+		if u := countUnhintedTools(s, cfg.Server(s.Name)); u != nil {
 			all = append(all, *u)
 		}
 	}

@@ -34,7 +34,7 @@ func TestUnhinted(t *testing.T) {
 			c.change(cfg)
 		}, c.tools...)
 		server, err := w.gateway.Server(context.Background(), person, ServerRef{Name: "s"})
-		list := listUnhinted(w.Catalog.Current().Servers(), w.Config())
+		list := listServersWithUnhintedTools(w.Catalog.Current().Servers(), w.Config())
 		if err != nil || (server.Unhinted == nil) != (c.want == nil) || c.want != nil && *server.Unhinted != *c.want {
 			t.Errorf("%s: %+v, %v", c.name, server.Unhinted, err)
 		}

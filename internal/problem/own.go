@@ -2,22 +2,22 @@ package problem
 
 import "fmt"
 
-// OwnTextError is an error with only MCPProxy's own text: nothing in it comes from a server or library, so an agent
+// TrustedTextError is an error with only MCPProxy's own text: nothing in it comes from a server or library, so an agent
 // may read it.
-type OwnTextError struct {
+type TrustedTextError struct {
 	Slow bool // a timeout
 	err  error
 }
 
-func (e *OwnTextError) Error() string { return e.err.Error() }
-func (e *OwnTextError) Unwrap() error { return e.err }
+func (e *TrustedTextError) Error() string { return e.err.Error() }
+func (e *TrustedTextError) Unwrap() error { return e.err }
 
-// OwnTextErrorf returns an Own. The arguments must be MCPProxy's own text, too.
-func OwnTextErrorf(format string, args ...any) error {
-	return &OwnTextError{err: fmt.Errorf(format, args...)}
+// TrustedTextErrorf returns an Own. The arguments must be MCPProxy's own text, too.
+func TrustedTextErrorf(format string, args ...any) error {
+	return &TrustedTextError{err: fmt.Errorf(format, args...)}
 }
 
-// OwnTimeoutErrorf is Ownf for a timeout.
-func OwnTimeoutErrorf(format string, args ...any) error {
-	return &OwnTextError{Slow: true, err: fmt.Errorf(format, args...)}
+// TrustedTextTimeoutErrorf is Ownf for a timeout.
+func TrustedTextTimeoutErrorf(format string, args ...any) error {
+	return &TrustedTextError{Slow: true, err: fmt.Errorf(format, args...)}
 }

@@ -12,7 +12,7 @@ import (
 
 // eraseFields removes fields from a record and its words from the text index. It notes that the
 // spool still has them.
-func (p *projection) eraseFields(ctx context.Context, r activity.Redaction) error {
+func (p *projection) eraseFields(ctx context.Context, r activity.FieldErasure) error {
 	fields := make([]string, len(r.Fields))
 	for i, f := range r.Fields {
 		fields[i] = string(f)
@@ -30,7 +30,7 @@ func (p *projection) eraseFields(ctx context.Context, r activity.Redaction) erro
 		}
 		for _, payload := range []*[]byte{&entry, &outcome} {
 			if *payload != nil {
-				*payload = r.ErasePayload(*payload)
+				*payload = r.EraseFromPayload(*payload)
 			}
 		}
 		c.execInTx("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", nullIfNil(entry), nullIfNil(outcome), key)
@@ -55,7 +55,7 @@ func (p *projection) reindexChunk(ctx context.Context, chunk int64) (err error) 
 		return nil
 	}
 	if p.newSegments == nil {
-		p.newSegments = map[int64][]textSegment{}
+		p.newSegments = map[int64][]indexedKeyRange{}
 	}
 	p.e.deleteTextIndex(chunk, chunk+1)
 	p.newSegments[chunk], err = p.e.indexChunkText(ctx, chunk)
@@ -63,22 +63,22 @@ func (p *projection) reindexChunk(ctx context.Context, chunk int64) (err error) 
 }
 
 // saveSignature stores a signed checkpoint.
-func (p *projection) saveSignature(s *activity.Checkpoint) {
+func (p *projection) saveSignature(s *activity.SignedCheckpoint) {
 	p.e.writeConn.execInTx("INSERT OR REPLACE INTO activity_signed (chain, seq, hash, time, key, signature) VALUES (?, ?, ?, ?, ?, ?)",
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
 // PendingErasures returns the erasures that the spool still has to make.
-func (p sqliteChainStore) PendingErasures(ctx context.Context) ([]activity.Redaction, error) {
+func (p sqliteChainStore) PendingErasures(ctx context.Context) ([]activity.FieldErasure, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var out []activity.Redaction
+	var out []activity.FieldErasure
 	var id, fields string
 	var at int64
 	err = eachRow(ctx, e.reads, scanTargets{&id, &fields, &at}, func() error {
-		r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
+		r := activity.FieldErasure{ID: id, At: time.Unix(at, 0).UTC()}
 		for f := range strings.SplitSeq(fields, ",") {
 			r.Fields = append(r.Fields, activity.ErasableField(f))
 		}
@@ -90,7 +90,7 @@ func (p sqliteChainStore) PendingErasures(ctx context.Context) ([]activity.Redac
 
 // FinishErasures truncates the WAL, which still has the erased values, and deletes the notes of the
 // erasures. If a reader needs the WAL, it returns done = false without an error.
-func (p sqliteChainStore) FinishErasures(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (p sqliteChainStore) FinishErasures(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
 	e, err := p.db.waitWritable(ctx)
 	if err != nil {
 		return false, err
@@ -99,7 +99,7 @@ func (p sqliteChainStore) FinishErasures(ctx context.Context, what []activity.Re
 	return done, p.db.blockWritesOnDamage(e, err)
 }
 
-func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	var busy, pages, moved int64
@@ -143,7 +143,7 @@ func (p sqliteChainStore) GetStored(ctx context.Context, id string) (activity.St
 
 // setSegments publishes new segments of the text index to queries. The caller holds the engine's
 // mu.
-func (x *activityIndex) setSegments(indexed map[int64][]textSegment) {
+func (x *activityIndex) setSegments(indexed map[int64][]indexedKeyRange) {
 	for chunk, segments := range indexed {
 		x.chunks[chunk-x.firstChunk].segments = slices.Clone(segments)
 	}

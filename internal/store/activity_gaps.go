@@ -67,7 +67,7 @@ func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int6
 	}
 	c.execInTx("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
 	var before int64
-	at := activity.Checkpoint{Seq: cut.seq, Time: now, Pruned: true}
+	at := activity.SignedCheckpoint{Seq: cut.seq, Time: now, Pruned: true}
 	copy(at.Hash[:], cut.hash)
 	err = c.QueryRowContext(ctx, "SELECT chain, (SELECT coalesce(sum(records), 0) FROM activity_checkpoint) FROM activity_position").Scan(&at.Chain, &before)
 	if err != nil {

@@ -15,14 +15,14 @@ type activityIndex struct {
 
 type chunkInfo struct {
 	minTime, maxTime int64
-	segments         []textSegment // segments of the text index; nil until the chunk is indexed
-	refused, deleted *bitmap       // which records are refusals, and which refusals were pruned
+	segments         []indexedKeyRange // segments of the text index; nil until the chunk is indexed
+	refused, deleted *bitmap           // which records are refusals, and which refusals were pruned
 	refusedBytes     int64
 	missingColumns   [fieldCount]bool // columns that the chunk lacks because an older version wrote it
 }
 
-// textSegment is a range of keys [first, past) in the text index.
-type textSegment struct{ first, past int64 }
+// indexedKeyRange is a range of keys [first, past) in the text index.
+type indexedKeyRange struct{ first, past int64 }
 
 // tailColumns holds the columns of the records from key first on, which is a multiple of chunkSize.
 // These records are not in a chunk yet.

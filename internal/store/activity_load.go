@@ -62,7 +62,7 @@ func (x *activityIndex) readChunks(ctx context.Context, db *sql.DB) error {
 }
 
 func (x *activityIndex) readSegments(ctx context.Context, db *sql.DB) error {
-	var s textSegment
+	var s indexedKeyRange
 	return eachRow(ctx, db, scanTargets{&s.first, &s.past}, func() error {
 		i := s.first/chunkSize - x.firstChunk
 		if i < 0 || i >= int64(len(x.chunks)) {

@@ -42,8 +42,8 @@ func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, [
 	return pos, notes, nil
 }
 
-// recordRow is a record that is about to be inserted.
-type recordRow struct {
+// recordToInsert is a record that is about to be inserted.
+type recordToInsert struct {
 	begin *activity.Entry // nil if it is lost or already stored
 	end   *activity.Entry
 }
@@ -51,13 +51,13 @@ type recordRow struct {
 // projectionBatch is the work of a projection: rows to insert, ends of stored records, and counts
 // of refusals.
 type projectionBatch struct {
-	rows     []recordRow
+	rows     []recordToInsert
 	lateEnds []*activity.Entry
 	repeats  []*activity.Entry
 }
 
 func newProjectionBatch(entries []activity.Entry) projectionBatch {
-	b := projectionBatch{rows: make([]recordRow, 0, len(entries))}
+	b := projectionBatch{rows: make([]recordToInsert, 0, len(entries))}
 	begun := make(map[int64]int, len(entries)/2)
 	for i := range entries {
 		e := &entries[i]
@@ -67,7 +67,7 @@ func newProjectionBatch(entries []activity.Entry) projectionBatch {
 		}
 		if e.Kind != activity.KindEnd {
 			begun[e.Seq] = len(b.rows)
-			b.rows = append(b.rows, recordRow{begin: e})
+			b.rows = append(b.rows, recordToInsert{begin: e})
 			continue
 		}
 		if at, ok := begun[e.BeginSeq]; ok && b.rows[at].end == nil && b.rows[at].begin.ID == e.ID {
@@ -118,7 +118,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 			}
 		}
 		for i := range entries {
-			if r, ok := entries[i].Redaction(); ok {
+			if r, ok := entries[i].RequestedErasure(); ok {
 				if err := p.eraseFields(ctx, r); err != nil {
 					return err
 				}
@@ -175,7 +175,7 @@ type projection struct {
 	// columnChanges are new values of records in chunks: column → position → value.
 	columnChanges map[int64]map[int64]uint64
 	// newSegments are the segments of chunks that were indexed again.
-	newSegments map[int64][]textSegment
+	newSegments map[int64][]indexedKeyRange
 }
 
 // valueChange is a new value of one field of a record.
@@ -190,7 +190,7 @@ const (
 	updateEnd      = "UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?"
 )
 
-func (p *projection) insertRecord(r *recordRow) {
+func (p *projection) insertRecord(r *recordToInsert) {
 	var facts *activity.RecordFacts
 	var endSeq, hash, endHash, entry, outcome driver.Value
 	seq := int64(0)
@@ -222,7 +222,7 @@ func (p *projection) insertRecord(r *recordRow) {
 
 // completeFacts returns the facts of a row. An end that was read from the spool has no facts of its
 // beginning; they come from the beginning.
-func completeFacts(f *activity.RecordFacts, r *recordRow) *activity.RecordFacts {
+func completeFacts(f *activity.RecordFacts, r *recordToInsert) *activity.RecordFacts {
 	if f.Type != "" {
 		return f
 	}
@@ -248,7 +248,7 @@ func (p *projection) endStoredRecords(ctx context.Context, late []*activity.Entr
 			return err
 		}
 		if !found { // its beginning was pruned, or lost with a damaged file
-			p.insertRecord(&recordRow{end: end})
+			p.insertRecord(&recordToInsert{end: end})
 			continue
 		}
 		facts := &end.Facts
@@ -397,6 +397,6 @@ func (db *SQLite) RecordCount() int64 {
 	}
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	there := e.index.countRetained()
+	there := e.index.countStoredRecords()
 	return there.refused + there.others
 }

@@ -36,17 +36,17 @@ func (e *sqliteEngine) sizeOfMarkedRecords(ctx context.Context, first int64, mar
 	return size, err
 }
 
-// retainedCounts counts the stored records.
-type retainedCounts struct {
+// storedCounts counts the stored records.
+type storedCounts struct {
 	refused, others int64
 	refusedBytes    int64
 	firstRefused    int64 // the oldest chunk with a refusal; -1: none
 	firstAlive      int64 // the key of the oldest record
 }
 
-// countRetained counts the stored records. The caller holds the engine's mu.
-func (x *activityIndex) countRetained() retainedCounts {
-	k := retainedCounts{firstRefused: -1, firstAlive: -1}
+// countStoredRecords counts the stored records. The caller holds the engine's mu.
+func (x *activityIndex) countStoredRecords() storedCounts {
+	k := storedCounts{firstRefused: -1, firstAlive: -1}
 	all := x.nextKey - x.firstKey
 	for i, c := range x.chunks {
 		first := (x.firstChunk + int64(i)) * chunkSize
@@ -80,7 +80,7 @@ func (x *activityIndex) countRetained() retainedCounts {
 
 // refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
 // in a chunk yet stay.
-func (k retainedCounts) refusalsOverQuota(keep activity.Retention) int64 {
+func (k storedCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
 	}

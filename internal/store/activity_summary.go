@@ -87,7 +87,7 @@ func newSummaryBuilder(in *activity.SummaryQuery, by []columnField) *summaryBuil
 	for at := s.since; at < until; at += s.step {
 		s.Buckets = append(s.Buckets, activity.Bucket{Start: time.UnixMicro(at).UTC()})
 	}
-	for _, code := range activity.ServerFailures() {
+	for _, code := range activity.ServerFailureCodes() {
 		s.serverFailureHashes = append(s.serverFailureHashes, hashText(string(code)))
 	}
 	return s

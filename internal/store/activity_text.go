@@ -35,7 +35,7 @@ type segmentWords struct {
 	bytes int
 }
 
-func (x *segmentWords) addWord(word []byte, at uint16) {
+func (x *segmentWords) addPosting(word []byte, at uint16) {
 	p, ok := x.words[string(word)]
 	if ok && p[len(p)-1] == at {
 		return
@@ -173,7 +173,7 @@ func (e *sqliteEngine) indexNextChunk(ctx context.Context) (more bool, err error
 	if n == 0 {
 		return false, nil
 	}
-	var segments []textSegment
+	var segments []indexedKeyRange
 	err = e.writeConn.runTx(ctx, func() (err error) {
 		segments, err = e.indexChunkText(ctx, chunk)
 		return err
@@ -192,15 +192,15 @@ type segmentWriter struct {
 	e     *sqliteEngine
 	from  int64
 	index segmentWords
-	done  []textSegment
+	done  []indexedKeyRange
 }
 
 // indexChunkText indexes the records of a chunk. It runs in a transaction.
-func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]textSegment, error) {
+func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]indexedKeyRange, error) {
 	b := segmentWriter{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentWords{words: map[string]postingList{}}}
 	past := (chunk + 1) * chunkSize
 	at := uint16(0)
-	s := wordSplitter{emit: func(word []byte, _ bool) { b.index.addWord(word, at) }}
+	s := wordSplitter{emit: func(word []byte, _ bool) { b.index.addPosting(word, at) }}
 	var key int64
 	var entry, outcome sql.RawBytes
 	err := eachRow(ctx, e.writeConn, scanTargets{&key, &entry, &outcome}, func() error {
@@ -220,7 +220,7 @@ func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]textS
 
 // splitRecord splits the texts of a record that a search covers.
 func (s *wordSplitter) splitRecord(entry, outcome []byte) {
-	activity.EachSearchText(entry, outcome, s.splitJSON)
+	activity.EachSearchableText(entry, outcome, s.splitJSON)
 }
 
 // saveSegment stores the segment that ends before key past.
@@ -230,7 +230,7 @@ func (b *segmentWriter) saveSegment(past int64) {
 		c.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
 	}
 	c.execInTx("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
-	b.done = append(b.done, textSegment{b.from, past})
+	b.done = append(b.done, indexedKeyRange{b.from, past})
 	b.from, b.index = past, segmentWords{words: map[string]postingList{}}
 }
 

@@ -31,7 +31,7 @@ func (e *sqliteEngine) tidyStep(ctx context.Context, now time.Time, keep activit
 	e.tidying.Lock()
 	defer e.tidying.Unlock()
 	e.mu.RLock()
-	there := e.index.countRetained()
+	there := e.index.countStoredRecords()
 	e.mu.RUnlock()
 	if n := there.refusalsOverQuota(keep); n > 0 {
 		return true, e.pruneRefusals(ctx, there.firstRefused, n)
@@ -69,7 +69,7 @@ func (e *sqliteEngine) expireResults(ctx context.Context, now time.Time) error {
 
 // nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
 // The limits of number and size do not count refusals.
-func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep activity.Retention, there retainedCounts) (int64, error) {
+func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep activity.Retention, there storedCounts) (int64, error) {
 	e.mu.RLock()
 	first, next := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()

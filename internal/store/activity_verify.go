@@ -125,8 +125,8 @@ func (h *waitingHeap) Pop() any {
 	return last
 }
 
-// EachChainMark calls fn for deleted runs of entries and for signed checkpoints.
-func (p sqliteChainStore) EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error {
+// EachGapAndCheckpoint calls fn for deleted runs of entries and for signed checkpoints.
+func (p sqliteChainStore) EachGapAndCheckpoint(ctx context.Context, fn func(activity.ChainPart) error) error {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func eachChainMark(ctx context.Context, db querier, chain string, fn func(activi
 		if signature == nil {
 			return nil
 		}
-		return fn(activity.ChainPart{First: seq, Seq: seq, Checkpoint: &activity.Checkpoint{
+		return fn(activity.ChainPart{First: seq, Seq: seq, Checkpoint: &activity.SignedCheckpoint{
 			Chain: chain, Seq: seq, Hash: p.Hash, Time: time.UnixMicro(at).UTC(), Pruned: p.Pruned, Key: bytes.Clone(key), Signature: bytes.Clone(signature),
 		}})
 	}, `SELECT 1 AS first, seq, hash, time, key, signature, 'pruned' FROM activity_checkpoint

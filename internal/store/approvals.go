@@ -44,9 +44,9 @@ func applyServerChange(conn *sqliteWriteConn, c *approval.ChangeSet) {
 	}
 }
 
-// RestoreApprovals replaces all decisions. It keeps stored definitions that s approves without
+// ReplaceApprovals replaces all decisions. It keeps stored definitions that s approves without
 // giving them.
-func (db *SQLite) RestoreApprovals(ctx context.Context, s approval.StoredDecisions) error {
+func (db *SQLite) ReplaceApprovals(ctx context.Context, s approval.StoredDecisions) error {
 	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		if err := deleteDecisionsNotIn(ctx, conn, s); err != nil {
 			return err
@@ -132,7 +132,7 @@ func insertProposal(conn *sqliteWriteConn, p *approval.ServerProposal) {
 
 // upsertDecision stores the decision about a tool or primitive. If no definition is given, the
 // stored one stays.
-func upsertDecision(conn *sqliteWriteConn, server string, row approval.StoredRow) {
+func upsertDecision(conn *sqliteWriteConn, server string, row approval.DecisionRow) {
 	values := make([]driver.Value, 20)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -190,7 +190,7 @@ func (db *SQLite) LoadApprovals(ctx context.Context) (approval.StoredDecisions, 
 }
 
 func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions, error) {
-	saved := approval.StoredDecisions{Tools: map[string][]approval.StoredRow{}}
+	saved := approval.StoredDecisions{Tools: map[string][]approval.DecisionRow{}}
 	found, err := firstRow(ctx, reads, scanTargets{&saved.Lost}, "SELECT lost FROM approval_origin")
 	if err == nil && !found {
 		err = fmt.Errorf("%w: it does not say how it began", errDamaged)
@@ -205,11 +205,11 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions
 	var was, wasBlocked []byte
 	var wasHints, wasBy, wasBlockedBy sql.NullString
 	var wasAt, wasBlockedAt sql.NullInt64
-	mark := func(by sql.NullString, at sql.NullInt64) approval.DecisionMark {
-		return approval.DecisionMark{By: by.String, At: time.UnixMicro(at.Int64)}
+	mark := func(by sql.NullString, at sql.NullInt64) approval.AuthorAndTime {
+		return approval.AuthorAndTime{By: by.String, At: time.UnixMicro(at.Int64)}
 	}
 	if err := eachRow(ctx, reads, scanTargets{&server, &approved, &approvedBy, &approvedAt}, func() error {
-		l := approval.ApprovedLaunch{Server: server, DecisionMark: mark(approvedBy, approvedAt)}
+		l := approval.ApprovedLaunch{Server: server, AuthorAndTime: mark(approvedBy, approvedAt)}
 		err := parseFingerprint(&l.Fingerprint, approved)
 		saved.Launches = append(saved.Launches, l)
 		return err
@@ -219,7 +219,7 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions
 	var name string
 	var proposed []byte
 	if err := eachRow(ctx, reads, scanTargets{&name, &proposed, &approvedBy, &approvedAt}, func() error {
-		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, DecisionMark: mark(approvedBy, approvedAt)})
+		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, AuthorAndTime: mark(approvedBy, approvedAt)})
 		return nil
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
 		return saved, err
@@ -240,14 +240,14 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions
 	err = eachRow(ctx, reads, scanTargets{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
 		&blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.StoredRow{Kind: kind, Tool: name}
+		row := approval.DecisionRow{Kind: kind, Tool: name}
 		if approved != nil {
-			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), DecisionMark: mark(approvedBy, approvedAt)}
+			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), AuthorAndTime: mark(approvedBy, approvedAt)}
 			row.Pin.Before, err = newReplacedDecision(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
 			err = errors.Join(err, parseFingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
-			row.Block = &approval.Block{DecisionMark: mark(blockedBy, blockedAt)}
+			row.Block = &approval.Block{AuthorAndTime: mark(blockedBy, blockedAt)}
 			err = errors.Join(err, parseFingerprint(&row.Block.Fingerprint, blocked))
 		}
 		if offBy.Valid {
@@ -263,17 +263,17 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions
 }
 
 // newReplacedDecision returns the decision that an approval replaced; nil if there was none.
-func newReplacedDecision(approved []byte, hints string, by approval.DecisionMark, blocked []byte, blockedBy approval.DecisionMark) (was *approval.ReplacedDecision, err error) {
+func newReplacedDecision(approved []byte, hints string, by approval.AuthorAndTime, blocked []byte, blockedBy approval.AuthorAndTime) (was *approval.ReplacedDecision, err error) {
 	if approved == nil && blocked == nil {
 		return nil, nil
 	}
 	was = &approval.ReplacedDecision{}
 	if approved != nil {
-		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), DecisionMark: by}
+		was.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), AuthorAndTime: by}
 		err = parseFingerprint(&was.Pin.Fingerprint, approved)
 	}
 	if blocked != nil {
-		was.Block = &approval.Block{DecisionMark: blockedBy}
+		was.Block = &approval.Block{AuthorAndTime: blockedBy}
 		err = errors.Join(err, parseFingerprint(&was.Block.Fingerprint, blocked))
 	}
 	return was, err

@@ -18,8 +18,8 @@ import (
 // tools must not count as new.
 func TestALostDatabaseIsNotForgotten(t *testing.T) {
 	t.Parallel()
-	pinned := approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Tool: "t", ItemDecisions: approval.ItemDecisions{
-		Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, DecisionMark: approval.DecisionMark{By: "admin", At: time.Now()}}}}}}
+	pinned := approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{{Tool: "t", DefinitionDecisions: approval.DefinitionDecisions{
+		Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, AuthorAndTime: approval.AuthorAndTime{By: "admin", At: time.Now()}}}}}}
 	for name, c := range map[string]struct {
 		ruin func(t *testing.T, path string) error
 		lost bool
@@ -121,9 +121,9 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 	f[0] = 7
 	id := tool.ID{Server: "s", Tool: "t"}
 	at := time.UnixMicro(1_700_000_000_000_000)
-	row := approval.StoredRow{Tool: "t", ItemDecisions: approval.ItemDecisions{Pin: &approval.Pin{Fingerprint: f, DecisionMark: approval.DecisionMark{By: "admin", At: at}}, Off: &approval.DecisionMark{By: "admin", At: at}},
+	row := approval.DecisionRow{Tool: "t", DefinitionDecisions: approval.DefinitionDecisions{Pin: &approval.Pin{Fingerprint: f, AuthorAndTime: approval.AuthorAndTime{By: "admin", At: at}}, Off: &approval.AuthorAndTime{By: "admin", At: at}},
 		Definition: json.RawMessage(`{"name":"t"}`)}
-	if err := db.SaveApprovals(t.Context(), approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{row}}); err != nil {
+	if err := db.SaveApprovals(t.Context(), approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{row}}); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Close(); err != nil {

@@ -93,7 +93,7 @@ func TestErasedIsGone(t *testing.T) {
 	}
 	young := secretCall(t, l, "hunter")
 	for _, id := range []string{old.ID, young.ID} {
-		r, err := l.Redact(t.Context(), activity.Record{Actor: "admin", Source: activity.SourceCLI}, id, secretFields)
+		r, err := l.EraseFields(t.Context(), activity.Record{Actor: "admin", Source: activity.SourceCLI}, id, secretFields)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestErasedIsGone(t *testing.T) {
 	if r := p.Records[0]; r.Metadata.Action != "redact" || r.Metadata.Redacted.ID != young.ID || len(r.Metadata.Redacted.Fields) != len(secretFields) || r.Actor != "admin" {
 		t.Errorf("%+v", r)
 	}
-	if again, err := l.Redact(t.Context(), activity.Record{}, old.ID, secretFields[:1]); err != nil || len(again.Erased) != len(secretFields) {
+	if again, err := l.EraseFields(t.Context(), activity.Record{}, old.ID, secretFields[:1]); err != nil || len(again.Erased) != len(secretFields) {
 		t.Errorf("%+v, %v", again, err)
 	}
 	closeLogAndDB(t, l, db)
@@ -157,7 +157,7 @@ func TestWhatCannotBeErased(t *testing.T) {
 		field activity.ErasableField
 		code  problem.Code
 	}{{open.ID, "arguments", problem.Conflict}, {secretCall(t, l, "x").ID, "nothing", problem.InvalidParameter}, {"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", "arguments", problem.NotFound}} {
-		_, err := l.Redact(t.Context(), activity.Record{}, tt.id, []activity.ErasableField{tt.field})
+		_, err := l.EraseFields(t.Context(), activity.Record{}, tt.id, []activity.ErasableField{tt.field})
 		if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != tt.code {
 			t.Errorf("%s: %v, want %s", tt.field, err, tt.code)
 		}
@@ -227,7 +227,7 @@ func TestALogFromBefore(t *testing.T) {
 	if p, err := l.List(t.Context(), activity.Filter{Search: "failed old"}); err != nil || p.Total != 9 {
 		t.Errorf("%d, %v", p.Total, err)
 	}
-	_, err = l.Redact(t.Context(), activity.Record{}, first.ID, []activity.ErasableField{"arguments"})
+	_, err = l.EraseFields(t.Context(), activity.Record{}, first.ID, []activity.ErasableField{"arguments"})
 	if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.Conflict {
 		t.Errorf("got %v", err)
 	}

@@ -156,7 +156,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 	defer closeLogAndDB(t, l, db)
 	for range 4 {
 		for _, f := range secretFields[:3] {
-			if _, err := l.Redact(t.Context(), activity.Record{Actor: "admin"}, secretCall(t, l, "x").ID, []activity.ErasableField{f}); err != nil {
+			if _, err := l.EraseFields(t.Context(), activity.Record{Actor: "admin"}, secretCall(t, l, "x").ID, []activity.ErasableField{f}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -11,7 +11,7 @@ type openState[E any] struct {
 	mu       sync.Mutex // guards the fields below
 	engine   *E         // nil while the database is closed
 	err      error      // why it is closed; nil before the first attempt ended
-	lastOpen time.Time  // when the database was last open
+	closedAt time.Time  // when the database was last open
 	changed  chan struct{}
 }
 
@@ -20,7 +20,7 @@ func newOpenState[E any]() openState[E] { return openState[E]{changed: make(chan
 // setStateLocked publishes a new state. The caller holds mu.
 func (o *openState[E]) setStateLocked(e *E, err error) {
 	if o.engine != nil && e == nil {
-		o.lastOpen = time.Now()
+		o.closedAt = time.Now()
 	}
 	o.engine, o.err = e, err
 	close(o.changed)
@@ -41,11 +41,11 @@ func (o *openState[E]) current() (e *E, changed <-chan struct{}, err error) {
 	return o.engine, o.changed, o.err
 }
 
-// timeSinceOpen returns how long ago the database was open, a very long time if it never was.
-func (o *openState[E]) timeSinceOpen() time.Duration {
+// timeSinceClosed returns how long ago the database was open, a very long time if it never was.
+func (o *openState[E]) timeSinceClosed() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return time.Since(o.lastOpen)
+	return time.Since(o.closedAt)
 }
 
 // waitOpen waits until the database is open or has failed to open.

@@ -30,13 +30,13 @@ func TestSee(t *testing.T) {
 		return approval.HeldDefinition{Kind: kind, Tool: name, Fingerprint: print(n), Since: now}
 	}
 	pin := func(n byte) *approval.Pin {
-		return &approval.Pin{Fingerprint: print(n), DecisionMark: approval.DecisionMark{By: "admin", At: now}}
+		return &approval.Pin{Fingerprint: print(n), AuthorAndTime: approval.AuthorAndTime{By: "admin", At: now}}
 	}
 	for _, err := range []error{
 		db.SaveTools(t.Context(), "s", []json.RawMessage{[]byte(`{"name":"new"}`), []byte(`{"name":"changed"}`), []byte(`{"name":"approved"}`)}),
 		db.SaveHeld(t.Context(), "s", []approval.HeldDefinition{held("", "new", 1), held("", "changed", 2), held("", "approved", 3), held("", "gone", 4), held(tool.KindPrompt, "ask", 5)}),
-		db.SaveApprovals(t.Context(), approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Tool: "changed", ItemDecisions: approval.ItemDecisions{Pin: pin(9)}}, {Tool: "approved", ItemDecisions: approval.ItemDecisions{Pin: pin(3)}}},
-			Propose: &approval.ServerProposal{Name: "idea", Server: []byte("{}"), DecisionMark: approval.DecisionMark{By: "agent", At: now}}}),
+		db.SaveApprovals(t.Context(), approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{{Tool: "changed", DefinitionDecisions: approval.DefinitionDecisions{Pin: pin(9)}}, {Tool: "approved", DefinitionDecisions: approval.DefinitionDecisions{Pin: pin(3)}}},
+			Propose: &approval.ServerProposal{Name: "idea", Server: []byte("{}"), AuthorAndTime: approval.AuthorAndTime{By: "agent", At: now}}}),
 	} {
 		if err != nil {
 			t.Fatal(err)

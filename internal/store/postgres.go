@@ -160,7 +160,7 @@ func (db *Postgres) waitOpen(ctx context.Context) (*pgEngine, error) {
 		}
 		var patience <-chan time.Time
 		if e == nil && err != nil {
-			left := db.reconnectWait - db.timeSinceOpen()
+			left := db.reconnectWait - db.timeSinceClosed()
 			if left <= 0 || errors.Is(err, errClosed) {
 				return nil, err
 			}

@@ -76,7 +76,7 @@ func pgInsertProposal(ctx context.Context, b *pgBatch, p *approval.ServerProposa
 
 // pgUpsertDecision stores the decision about a tool or primitive. If no definition is given, the
 // stored one stays.
-func pgUpsertDecision(ctx context.Context, b *pgBatch, server string, row approval.StoredRow) {
+func pgUpsertDecision(ctx context.Context, b *pgBatch, server string, row approval.DecisionRow) {
 	values := make([]any, 20)
 	values[0], values[1], values[12] = server, cleanPgText(row.Tool), string(row.Kind)
 	if p := row.Pin; p != nil {
@@ -122,9 +122,9 @@ func pgUpsertDecision(ctx context.Context, b *pgBatch, server string, row approv
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
 }
 
-// RestoreApprovals replaces all decisions. It keeps stored definitions that s approves without
+// ReplaceApprovals replaces all decisions. It keeps stored definitions that s approves without
 // giving them.
-func (d *pgDecisionStore) RestoreApprovals(ctx context.Context, s approval.StoredDecisions) error {
+func (d *pgDecisionStore) ReplaceApprovals(ctx context.Context, s approval.StoredDecisions) error {
 	return d.writeUnlessStale(ctx, true, "", func(ctx context.Context, b *pgBatch) error {
 		keep := map[decisionKey]bool{}
 		for server, rows := range s.Tools {
@@ -207,7 +207,7 @@ func (d *pgDecisionStore) LoadApprovals(ctx context.Context) (saved approval.Sto
 }
 
 func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved approval.StoredDecisions, err error) {
-	saved.Tools = map[string][]approval.StoredRow{}
+	saved.Tools = map[string][]approval.DecisionRow{}
 	var lost int64
 	if _, err := c.firstRow(ctx, scanTargets{&version, &lost}, "SELECT version, lost FROM decisions"); err != nil {
 		return 0, saved, err
@@ -219,11 +219,11 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	var was, wasHints, wasBlocked []byte
 	var wasBy, wasBlockedBy string
 	var wasAt, wasBlockedAt nullInt
-	mark := func(by string, at nullInt) approval.DecisionMark {
-		return approval.DecisionMark{By: by, At: time.UnixMicro(at.int64)}
+	mark := func(by string, at nullInt) approval.AuthorAndTime {
+		return approval.AuthorAndTime{By: by, At: time.UnixMicro(at.int64)}
 	}
 	err = c.eachRow(ctx, scanTargets{&server, &approved, &by, &at}, func() error {
-		l := approval.ApprovedLaunch{Server: server, DecisionMark: mark(by, at)}
+		l := approval.ApprovedLaunch{Server: server, AuthorAndTime: mark(by, at)}
 		err := parseFingerprint(&l.Fingerprint, approved)
 		saved.Launches = append(saved.Launches, l)
 		return err
@@ -233,7 +233,7 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	}
 	var proposed []byte
 	err = c.eachRow(ctx, scanTargets{&name, &proposed, &by, &at}, func() error {
-		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, DecisionMark: mark(by, at)})
+		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, AuthorAndTime: mark(by, at)})
 		return nil
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id")
 	if err != nil {
@@ -253,14 +253,14 @@ func pgReadApprovals(ctx context.Context, c *pgConn) (version int64, saved appro
 	}
 	err = c.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &hints, &by, &at, &blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.StoredRow{Kind: tool.DefinitionKind(kind), Tool: name}
+		row := approval.DecisionRow{Kind: tool.DefinitionKind(kind), Tool: name}
 		if approved != nil {
-			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), DecisionMark: mark(by, at)}
+			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints)), AuthorAndTime: mark(by, at)}
 			row.Pin.Before, err = newReplacedDecision(was, string(wasHints), mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
 			err = errors.Join(err, parseFingerprint(&row.Pin.Fingerprint, approved))
 		}
 		if blocked != nil {
-			row.Block = &approval.Block{DecisionMark: mark(blockedBy, blockedAt)}
+			row.Block = &approval.Block{AuthorAndTime: mark(blockedBy, blockedAt)}
 			err = errors.Join(err, parseFingerprint(&row.Block.Fingerprint, blocked))
 		}
 		if offBy != nil {

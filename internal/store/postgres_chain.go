@@ -58,7 +58,7 @@ func (p pgInstanceChain) eachMark(ctx context.Context, chain string, fn func(act
 		if signature == nil {
 			return nil
 		}
-		return fn(activity.ChainPart{First: seq, Seq: seq, Checkpoint: &activity.Checkpoint{
+		return fn(activity.ChainPart{First: seq, Seq: seq, Checkpoint: &activity.SignedCheckpoint{
 			Chain: chain, Seq: seq, Hash: part.Hash, Time: time.UnixMicro(at).UTC(), Pruned: part.Pruned, Key: key, Signature: signature,
 		}})
 	}, `SELECT 1::bigint AS first, seq, hash, time, key, signature, 'pruned'::text FROM activity_checkpoint WHERE instance = $1
@@ -88,8 +88,8 @@ func (p pgInstanceChain) readAll(ctx context.Context, stopped func() error, fn f
 	return w.records, end, err
 }
 
-// Others calls fn for each other instance, with a function that reads its chain as Chain does.
-func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain activity.ChainReader) error) error {
+// EachOtherInstance calls fn for each other instance, with a function that reads its chain as Chain does.
+func (p pgChainStore) EachOtherInstance(ctx context.Context, fn func(name string, chain activity.ChainReader) error) error {
 	stopped := ctx.Err
 	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		type other struct {
@@ -114,8 +114,8 @@ func (p pgChainStore) Others(ctx context.Context, fn func(name string, chain act
 	})
 }
 
-// EachChainMark calls fn for deleted runs of entries and signed checkpoints of this instance.
-func (p pgChainStore) EachChainMark(ctx context.Context, fn func(activity.ChainPart) error) error {
+// EachGapAndCheckpoint calls fn for deleted runs of entries and signed checkpoints of this instance.
+func (p pgChainStore) EachGapAndCheckpoint(ctx context.Context, fn func(activity.ChainPart) error) error {
 	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		chain := pgInstanceChain{c, e.instance}
 		end, err := chain.readPosition(ctx)
@@ -127,12 +127,12 @@ func (p pgChainStore) EachChainMark(ctx context.Context, fn func(activity.ChainP
 }
 
 // PendingErasures returns the erasures that the spool still has to make.
-func (p pgChainStore) PendingErasures(ctx context.Context) (out []activity.Redaction, err error) {
+func (p pgChainStore) PendingErasures(ctx context.Context) (out []activity.FieldErasure, err error) {
 	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		var id, fields string
 		var at int64
 		return c.eachRow(ctx, scanTargets{&id, &fields, &at}, func() error {
-			r := activity.Redaction{ID: id, At: time.Unix(at, 0).UTC()}
+			r := activity.FieldErasure{ID: id, At: time.Unix(at, 0).UTC()}
 			for f := range strings.SplitSeq(fields, ",") {
 				r.Fields = append(r.Fields, activity.ErasableField(f))
 			}
@@ -146,7 +146,7 @@ func (p pgChainStore) PendingErasures(ctx context.Context) (out []activity.Redac
 // FinishErasures makes the server remove the erased values from its tables (VACUUM), if no transaction
 // needs them, and deletes the notes of the erasures. The operator of the server is responsible for
 // its own log and backups.
-func (p pgChainStore) FinishErasures(ctx context.Context, what []activity.Redaction) (done bool, err error) {
+func (p pgChainStore) FinishErasures(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
 	if len(what) == 0 {
 		return true, nil
 	}
@@ -246,7 +246,7 @@ func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to in
 		return err // the last checkpoint is here, or the chain is already broken here
 	}
 	var before int64
-	at := activity.Checkpoint{Seq: cut.seq, Time: now, Pruned: true}
+	at := activity.SignedCheckpoint{Seq: cut.seq, Time: now, Pruned: true}
 	copy(at.Hash[:], cut.hash)
 	if _, err := c.firstRow(ctx, scanTargets{&at.Chain, &before}, `SELECT chain, (SELECT coalesce(sum(records), 0)::bigint FROM activity_checkpoint WHERE instance = $1)
 		FROM instance WHERE id = $1`, instance); err != nil {

@@ -26,7 +26,7 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 			return err
 		}
 		page.Total = v.sel.count()
-		m, err := v.mergeInstances(ctx, before)
+		m, err := v.mergeInstanceRecords(ctx, before)
 		if err != nil {
 			return err
 		}
@@ -83,8 +83,8 @@ func (db *Postgres) EachRecord(ctx context.Context, f activity.Filter, fn func(*
 	return db.eachRecord(ctx, f, false, fn)
 }
 
-// EachOwn is EachRecord for the records of this instance only.
-func (db *Postgres) EachOwn(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
+// EachOwnRecord is EachRecord for the records of this instance only.
+func (db *Postgres) EachOwnRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	return db.eachRecord(ctx, f, true, fn)
 }
 
@@ -98,7 +98,7 @@ func (db *Postgres) eachRecord(ctx context.Context, f activity.Filter, own bool,
 	err := db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		v, err := newPgSnapshot(ctx, e, c, &f)
 		if err == nil {
-			m, err = v.mergeInstances(ctx, nil)
+			m, err = v.mergeInstanceRecords(ctx, nil)
 		}
 		if own && err == nil {
 			m.sources = slices.DeleteFunc(m.sources, func(s *pgInstanceRecords) bool { return s.instance != e.instance })

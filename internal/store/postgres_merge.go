@@ -25,9 +25,9 @@ type pgSelectedChunk struct {
 // pgMergedRecords merges the selected records of all instances, the newest first.
 type pgMergedRecords struct{ sources []*pgInstanceRecords }
 
-// mergeInstances returns the selected records as pgMergedRecords. If before is not nil, they begin
+// mergeInstanceRecords returns the selected records as pgMergedRecords. If before is not nil, they begin
 // after that record.
-func (v *pgSnapshot) mergeInstances(ctx context.Context, before *pgRecordKey) (*pgMergedRecords, error) {
+func (v *pgSnapshot) mergeInstanceRecords(ctx context.Context, before *pgRecordKey) (*pgMergedRecords, error) {
 	byInstance := map[int64]*pgInstanceRecords{}
 	m := &pgMergedRecords{}
 	for i := len(v.chunks) - 1; i >= 0; i-- {

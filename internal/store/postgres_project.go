@@ -90,7 +90,7 @@ func (p *pgProjection) projectEntries(ctx context.Context, entries []activity.En
 		return err
 	}
 	for i := range entries {
-		if r, ok := entries[i].Redaction(); ok {
+		if r, ok := entries[i].RequestedErasure(); ok {
 			if err := p.eraseFields(ctx, r); err != nil {
 				return err
 			}
@@ -131,7 +131,7 @@ func numberOrNull(n int64, there bool) any {
 }
 
 // addRecord adds a row.
-func (p *pgProjection) addRecord(r *recordRow) {
+func (p *pgProjection) addRecord(r *recordToInsert) {
 	var facts *activity.RecordFacts
 	var hash, endHash, entry, outcome []byte
 	var seq, endSeq int64
@@ -195,7 +195,7 @@ func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.En
 	for _, end := range late {
 		b, there := open[end.ID]
 		if !there || bySeq[end.ID] != end.BeginSeq { // its beginning was pruned or lost
-			p.addRecord(&recordRow{end: end})
+			p.addRecord(&recordToInsert{end: end})
 			continue
 		}
 		delete(open, end.ID)
@@ -305,7 +305,7 @@ func (db *Postgres) Sync(ctx context.Context) error {
 
 // eraseFields removes fields from a record and its words from the text index. It notes that the
 // spool still has them.
-func (p *pgProjection) eraseFields(ctx context.Context, r activity.Redaction) error {
+func (p *pgProjection) eraseFields(ctx context.Context, r activity.FieldErasure) error {
 	if _, err := p.c.exec(ctx, "INSERT INTO activity_erasing (instance, id, fields, at) VALUES ($1, $2, $3, $4)",
 		p.e.instance, r.ID, joinFields(r.Fields), r.At.Unix()); err != nil {
 		return err
@@ -323,7 +323,7 @@ func (p *pgProjection) eraseFields(ctx context.Context, r activity.Redaction) er
 	for _, s := range all {
 		for _, payload := range []*[]byte{&s.entry, &s.outcome} {
 			if *payload != nil {
-				*payload = r.ErasePayload(*payload)
+				*payload = r.EraseFromPayload(*payload)
 			}
 		}
 		if _, err := p.c.exec(ctx, "UPDATE activity SET entry = $3, outcome = $4 WHERE instance = $1 AND key = $2", p.e.instance, s.key, s.entry, s.outcome); err != nil {

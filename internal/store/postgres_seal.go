@@ -170,7 +170,7 @@ func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) err
 		segments.addRow(int32(instance), from)
 		from, index = past, segmentWords{words: map[string]postingList{}}
 	}
-	s := wordSplitter{emit: func(word []byte, _ bool) { index.addWord(word, at) }}
+	s := wordSplitter{emit: func(word []byte, _ bool) { index.addPosting(word, at) }}
 	var key int64
 	var entry, outcome pgRawBytes
 	err := c.eachRow(ctx, scanTargets{&key, &entry, &outcome}, func() error {

@@ -70,12 +70,12 @@ func TestPostgresShared(t *testing.T) {
 		return db
 	}
 	one, other := open(), open()
-	off := approval.DecisionMark{By: "admin", At: time.UnixMicro(1)}
-	change := approval.ChangeSet{Server: "a server", Tools: []approval.StoredRow{{Tool: "t", ItemDecisions: approval.ItemDecisions{Off: &off}}}}
+	off := approval.AuthorAndTime{By: "admin", At: time.UnixMicro(1)}
+	change := approval.ChangeSet{Server: "a server", Tools: []approval.DecisionRow{{Tool: "t", DefinitionDecisions: approval.DefinitionDecisions{Off: &off}}}}
 	if err := one.SaveApprovals(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.SaveApprovals(t.Context(), approval.ChangeSet{Server: "a server", Tools: []approval.StoredRow{{Tool: "t"}}}); !errors.Is(err, approval.ErrStale) {
+	if err := other.SaveApprovals(t.Context(), approval.ChangeSet{Server: "a server", Tools: []approval.DecisionRow{{Tool: "t"}}}); !errors.Is(err, approval.ErrStale) {
 		t.Errorf("who did not know of the switch decided: %v", err)
 	}
 	<-other.RemoteChangeSignal()

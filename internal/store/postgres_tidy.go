@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgRetainedCounts counts the stored records of an instance, and its share of all instances.
-type pgRetainedCounts struct {
+// pgStoredCounts counts the stored records of an instance, and its share of all instances.
+type pgStoredCounts struct {
 	first, next, sealed        int64
 	refused, others            int64
 	refusedBytes, bytes        int64
@@ -25,11 +25,11 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	if err != nil {
 		return false, err
 	}
-	var k pgRetainedCounts
+	var k pgStoredCounts
 	var unindexed int64
 	var old int64
 	err = db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) (err error) {
-		if k, err = pgCountRetained(ctx, c, e.instance); err != nil {
+		if k, err = pgCountStoredRecords(ctx, c, e.instance); err != nil {
 			return err
 		}
 		if _, err = c.firstRow(ctx, scanTargets{&unindexed}, "SELECT count(*) FROM activity_chunk WHERE NOT indexed"); err != nil {
@@ -58,8 +58,8 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	return false, e.deleteOldResultsAndInstances(now.Add(-db.clock.wallClockShift()), keep)
 }
 
-// pgCountRetained counts the stored records of an instance.
-func pgCountRetained(ctx context.Context, c *pgConn, instance int64) (k pgRetainedCounts, err error) {
+// pgCountStoredRecords counts the stored records of an instance.
+func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k pgStoredCounts, err error) {
 	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &k.sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
 		return k, err
 	}
@@ -110,11 +110,11 @@ func pgCountRetained(ctx context.Context, c *pgConn, instance int64) (k pgRetain
 }
 
 // shareOf returns the part of a limit that belongs to this instance.
-func (k *pgRetainedCounts) shareOf(all int64) int64 { return int64(float64(all) * k.share) }
+func (k *pgStoredCounts) shareOf(all int64) int64 { return int64(float64(all) * k.share) }
 
 // refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
 // in a chunk yet stay.
-func (k *pgRetainedCounts) refusalsOverQuota(keep activity.Retention) int64 {
+func (k *pgStoredCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
 	}
@@ -142,7 +142,7 @@ func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int6
 
 // nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
 // The limits of number and size do not count refusals.
-func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgRetainedCounts) int64 {
+func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgStoredCounts) int64 {
 	if k.first == k.next {
 		return 0
 	}
@@ -198,7 +198,7 @@ func fieldNumbers() (all []int64) {
 
 // pruneRefusals deletes the oldest refusals of a chunk, at most most, and keeps the hashes that
 // verify the rest of the chain.
-func (e *pgEngine) pruneRefusals(most int64, k *pgRetainedCounts) error {
+func (e *pgEngine) pruneRefusals(most int64, k *pgStoredCounts) error {
 	chunk := k.firstRefused
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		return c.runTx(ctx, beginWrite, func() error {

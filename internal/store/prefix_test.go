@@ -22,10 +22,10 @@ func newManyWords() *segmentWords {
 			for range 1 + rng.IntN(4) {
 				w += syllables[rng.IntN(len(syllables))]
 			}
-			x.addWord([]byte(w), uint16(at))
+			x.addPosting([]byte(w), uint16(at))
 		}
-		x.addWord([]byte("everywhere"), uint16(at))
-		x.addWord(fmt.Appendf(nil, "number-%d", 7_000_000+at), uint16(at))
+		x.addPosting([]byte("everywhere"), uint16(at))
+		x.addPosting(fmt.Appendf(nil, "number-%d", 7_000_000+at), uint16(at))
 	}
 	return x
 }

@@ -25,16 +25,16 @@ func notifyPresenceChange(ctx context.Context, t portableTx) error {
 
 // LoadPresence returns the anchors and the statements, in the order of their times. Bad names those
 // that cannot be read: another program has changed them.
-func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.StoredState, err error) {
+func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.StoredPresence, err error) {
 	err = p.questions.read(ctx, func(t portableTx) error {
-		all = presence.StoredState{}
+		all = presence.StoredPresence{}
 		if err := loadAnchors(ctx, t, &all); err != nil {
 			return err
 		}
 		var statement, signature []byte
 		var nonce, claims string
 		return t.eachRow(ctx, scanTargets{&nonce, &statement, &signature, &claims}, func() error {
-			e, err := presence.ParseEvidence(statement, slices.Clone(signature), claims)
+			e, err := presence.ParseStoredEvidence(statement, slices.Clone(signature), claims)
 			if err != nil || e.Nonce != nonce {
 				all.Bad = append(all.Bad, nonce)
 				return nil
@@ -47,7 +47,7 @@ func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.StoredSt
 }
 
 // loadAnchors appends the anchors to all, in order.
-func loadAnchors(ctx context.Context, t portableTx, all *presence.StoredState) error {
+func loadAnchors(ctx context.Context, t portableTx, all *presence.StoredPresence) error {
 	var place int64
 	var raw []byte
 	return t.eachRow(ctx, scanTargets{&place, &raw}, func() error {
@@ -66,7 +66,7 @@ func (p *PresenceStore) SaveStatement(ctx context.Context, e presence.Evidence) 
 		stored := false
 		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { stored = true; return nil },
 			"INSERT INTO presence_statement (nonce, at, statement, signature, claims) VALUES (?, ?, ?, ?, ?) ON CONFLICT (nonce) DO NOTHING RETURNING nonce",
-			e.Nonce, e.At.UnixMicro(), e.Statement.Text(), e.Signature, e.ClaimLines())
+			e.Nonce, e.At.UnixMicro(), e.Statement.CanonicalJSON(), e.Signature, e.ClaimLines())
 		switch {
 		case err != nil:
 			return err
@@ -84,7 +84,7 @@ func (p *PresenceStore) SaveAnchors(ctx context.Context, head presence.Digest, a
 		if err := t.lockExclusive(ctx); err != nil {
 			return err
 		}
-		var stored presence.StoredState
+		var stored presence.StoredPresence
 		if err := loadAnchors(ctx, t, &stored); err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ func (p *PresenceStore) SaveAnchors(ctx context.Context, head presence.Digest, a
 			return err
 		}
 		for i := range all {
-			text, err := all[i].Text()
+			text, err := all[i].StoredJSON()
 			if err != nil {
 				return err
 			}

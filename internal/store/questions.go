@@ -140,7 +140,7 @@ func queryQuestions(ctx context.Context, t portableTx, query string, values ...a
 		if copy(one.Key[:], key) != len(one.Key) || len(key) != len(one.Key) {
 			return fmt.Errorf("%w: the key of a question has %d bytes", errDamaged, len(key))
 		}
-		one.State, one.Shown, one.Cut = ask.State(state), shown, cut != 0
+		one.State, one.Shown, one.Cut = ask.QuestionState(state), shown, cut != 0
 		one.Asked, one.Last, one.Until, one.Answered = timeFromMicros(asked), timeFromMicros(last), timeFromMicros(until), timeFromMicros(answered)
 		all = append(all, one)
 		return parseFingerprint(&all[len(all)-1].Fingerprint, print)
@@ -171,7 +171,7 @@ func validEndRange(now time.Time, longest time.Duration) (after, latest int64) {
 // FindQuestion returns the question of a call that has a valid answer at a time, or that still waits; a
 // waiting question gets a new end. found reports whether there is one. If a clock was set back
 // there may be a waiting and an answered question, or two answers: then the denial counts.
-func (a *QuestionStore) FindQuestion(ctx context.Context, k ask.Key, now time.Time) (q ask.Question, found bool, err error) {
+func (a *QuestionStore) FindQuestion(ctx context.Context, k ask.CallKey, now time.Time) (q ask.Question, found bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		q, found, err = renewOrFindQuestion(ctx, t, k, now)
 		return err
@@ -179,7 +179,7 @@ func (a *QuestionStore) FindQuestion(ctx context.Context, k ask.Key, now time.Ti
 	return q, found, err
 }
 
-func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.Key, now time.Time) (ask.Question, bool, error) {
+func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.CallKey, now time.Time) (ask.Question, bool, error) {
 	after, latest := validEndRange(now, ask.Life)
 	all, err := queryQuestions(ctx, t, "UPDATE question SET last_asked = ?, ends = ? WHERE key = ? AND state = 'waiting' AND ends > ? AND ends <= ? RETURNING "+questionColumns,
 		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
@@ -330,7 +330,7 @@ func (a *QuestionStore) AnswerQuestion(ctx context.Context, id string, given ask
 
 // UseApproval spends the approval of a question for the call with the key, once; ok reports whether the
 // approval is valid.
-func (a *QuestionStore) UseApproval(ctx context.Context, id string, k ask.Key, now time.Time) (ok bool, err error) {
+func (a *QuestionStore) UseApproval(ctx context.Context, id string, k ask.CallKey, now time.Time) (ok bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		after, latest := validEndRange(now, ask.Life)
 		return t.eachRow(ctx, scanTargets{new(string)}, func() error { ok = true; return nil },
@@ -346,7 +346,7 @@ func queryLeases(ctx context.Context, t portableTx, query string, values ...any)
 	var lane, given, until, revoked int64
 	err = t.eachRow(ctx, scanTargets{&l.ID, &l.Server, &l.Tools, &lane, &l.Client, &l.Actor, &l.Revision, &l.Calls, &l.Left, &given, &until, &l.By, &l.Via, &revoked}, func() error {
 		one := l
-		one.Lane, one.Given, one.Until, one.Revoked = auth.Lane(lane), timeFromMicros(given), timeFromMicros(until), timeFromMicros(revoked)
+		one.Lane, one.Given, one.Until, one.Revoked = auth.OperationLane(lane), timeFromMicros(given), timeFromMicros(until), timeFromMicros(revoked)
 		all = append(all, one)
 		return nil
 	}, query, values...)
@@ -416,7 +416,7 @@ func (a *QuestionStore) VoidApproval(ctx context.Context, id string) error {
 // UseLease takes one call from a lease that covers it and for which counts returns true; id is "" if
 // there is none. It ends a question that waits with the key: record is the activity record of the
 // held call.
-func (a *QuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask.Key, lane auth.Lane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
+func (a *QuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask.CallKey, lane auth.OperationLane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
 	all, err := a.Leases(ctx, now)
 	for _, l := range all {
 		if err != nil || id != "" {
@@ -429,7 +429,7 @@ func (a *QuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask.Key, la
 	return id, record, err
 }
 
-func (a *QuestionStore) takeLeaseCall(ctx context.Context, lease string, k ask.Key, now time.Time) (id, record string, err error) {
+func (a *QuestionStore) takeLeaseCall(ctx context.Context, lease string, k ask.CallKey, now time.Time) (id, record string, err error) {
 	after, latest := validEndRange(now, ask.LongestLease)
 	err = a.write(ctx, func(t portableTx) error {
 		if err := t.eachRow(ctx, scanTargets{&id}, func() error { return nil },

@@ -55,8 +55,8 @@ func waitForApprovals(t *testing.T, db *SQLite) approval.StoredDecisions {
 	}
 }
 
-var aPin = approval.ChangeSet{Server: "s", Tools: []approval.StoredRow{{Tool: "t", ItemDecisions: approval.ItemDecisions{
-	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, DecisionMark: approval.DecisionMark{By: "admin"}}}}}}
+var aPin = approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{{Tool: "t", DefinitionDecisions: approval.DefinitionDecisions{
+	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, AuthorAndTime: approval.AuthorAndTime{By: "admin"}}}}}}
 
 // TestAHealthyFileIsNeverPutAside: SQLite reports damage of a healthy file, as it does when the
 // disk fails for a moment. However often that happens, the file stays in use.

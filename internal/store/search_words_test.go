@@ -123,7 +123,7 @@ func TestIndexAndReadingAgree(t *testing.T) {
 				args, _ = json.Marshal(string(args))
 			}
 			e := encodeEntry(t, args, text)
-			s := wordSplitter{emit: func(w []byte, _ bool) { index.addWord(w, uint16(i)) }}
+			s := wordSplitter{emit: func(w []byte, _ bool) { index.addPosting(w, uint16(i)) }}
 			s.splitRecord(e, nil)
 			entries = append(entries, e)
 		}

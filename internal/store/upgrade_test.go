@@ -98,7 +98,7 @@ func checkUpgraded(t *testing.T, dir string, version int64) {
 }
 
 func isBlocked(s approval.StoredDecisions, tool string) bool {
-	return slices.ContainsFunc(s.Tools["s"], func(r approval.StoredRow) bool { return r.Tool == tool && r.Block != nil })
+	return slices.ContainsFunc(s.Tools["s"], func(r approval.DecisionRow) bool { return r.Tool == tool && r.Block != nil })
 }
 
 // TestEveryVersionOpens opens a database with the schema of each earlier version and the rows that

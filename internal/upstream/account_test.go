@@ -78,7 +78,7 @@ func answerLeast(w http.ResponseWriter, r *http.Request) {
 
 func accountSet(t *testing.T, address string, headers map[string]string, p *purse) *Set {
 	t.Helper()
-	s := NewSet(Options{AccountFor: func(string) transport.ServerAccount { return p }}, noClients)
+	s := NewSet(Options{AccountFor: func(string) transport.ServerAuthorizer { return p }}, noClients)
 	t.Cleanup(func() { s.Close(context.Background()) })
 	s.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: address, Headers: headers}})
 	return s

@@ -65,7 +65,7 @@ func (p *availability) waitReady(ctx context.Context, limit time.Duration) (*Con
 		if p.failures != failures {
 			return nil, &unavailableError{p.failed, p.lastErr}
 		}
-		if p.hasEnded() {
+		if p.hasServerStopped() {
 			return nil, &unavailableError{p.state, p.lastErr}
 		}
 		changed := p.changed
@@ -108,8 +108,8 @@ func (p *availability) newUnavailableError() *unavailableError {
 	return &unavailableError{p.state, p.lastErr}
 }
 
-// hasEnded reports whether the server has stopped for good.
-func (p *availability) hasEnded() bool {
+// hasServerStopped reports whether the server has stopped for good.
+func (p *availability) hasServerStopped() bool {
 	select {
 	case <-p.done:
 		return true
@@ -144,7 +144,7 @@ func (p *availability) updateState(change func(*State)) {
 // cannot wait. The lock is held.
 func (p *availability) setPhase(phase Phase, why error) {
 	st := &p.state
-	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", transport.Failure{}, time.Time{}, 0
+	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", transport.ServerFailure{}, time.Time{}, 0
 	p.lastErr = why
 }
 

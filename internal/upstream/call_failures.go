@@ -50,7 +50,7 @@ func (f *callFailures) failingCause() error {
 func (f *callFailures) clearFailures() { f.recordCall(time.Now(), nil) }
 
 // errInconclusive is an outcome that says nothing about the server.
-var errInconclusive = problem.OwnTextErrorf("the outcome says nothing about the server")
+var errInconclusive = problem.TrustedTextErrorf("the outcome says nothing about the server")
 
 // serverFaultOf returns the error of a call if the server is to blame: nil on success. A
 // result with isError is an answer of the tool, and an error about the parameters is the

@@ -71,7 +71,7 @@ func TestClientsAreTold(t *testing.T) {
 				t.Errorf("%s: %v ended, want %v", when, got, want)
 			}
 		}
-		if !b.sv.Reports().Notification(mcp.ResourceUpdated, nil) || !slices.Equal(a.heard, []string{mcp.ResourceUpdated}) {
+		if !b.sv.ReportReceiver().Notification(mcp.ResourceUpdated, nil) || !slices.Equal(a.heard, []string{mcp.ResourceUpdated}) {
 			t.Errorf("heard %q", a.heard)
 		}
 		sleep(3 * idleAfter)

@@ -23,7 +23,7 @@ func (s *Set) Call(ctx context.Context, server string, call Call) (session.Reply
 	if call.Check == nil {
 		call.Check = func() error { return nil }
 	}
-	r := session.Request{Method: mcp.CallTool, Permit: session.NewPermit(call.Tool, call.Listed, call.Check),
+	r := session.Request{Method: mcp.CallTool, Permit: session.NewToolCallPermit(call.Tool, call.Listed, call.Check),
 		Call: &session.ToolCall{Tool: call.Tool, Arguments: call.Arguments, Meta: call.Meta}}
 	if notify := call.Notify; notify != nil {
 		r.Say = func(e session.Event) { notify(e.Method, e.Params) }

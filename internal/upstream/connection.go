@@ -49,9 +49,9 @@ func (c *Connection) Do(ctx context.Context, r *session.Request) (session.Reply,
 	return c.link.Do(ctx, r)
 }
 
-// Notify sends a notification.
+// NotifyServer sends a notification.
 func (c *Connection) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	return c.link.Notify(ctx, method, params)
+	return c.link.NotifyServer(ctx, method, params)
 }
 
 // Cause returns why the connection has ended, nil while it is open.

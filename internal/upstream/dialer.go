@@ -13,8 +13,8 @@ import (
 // dialer opens links to one server by its transport.
 type dialer struct {
 	*serverBase
-	account transport.ServerAccount // nil: no OAuth account
-	budget  *transport.MemoryBudget // for large messages
+	account transport.ServerAuthorizer // nil: no OAuth account
+	budget  *transport.MemoryBudget    // for large messages
 
 	mu     sync.Mutex
 	client transport.HTTPClient // shared by clients' own HTTP links; guarded by mu
@@ -53,7 +53,7 @@ func (d *dialer) dialLink(up transport.Reporter, place *process.StartSlot, sse, 
 	case spec.Transport == HTTP:
 		l, err = transport.NewHTTPLink(a, o)
 	default:
-		err = problem.OwnTextErrorf("the transport %s is not known", spec.Transport)
+		err = problem.TrustedTextErrorf("the transport %s is not known", spec.Transport)
 	}
 	if err != nil {
 		return nil, err // a nil interface, not a nil pointer in one

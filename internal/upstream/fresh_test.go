@@ -31,7 +31,7 @@ func TestACallWaitsForAnAnnouncedList(t *testing.T) {
 				supervise(t, nil, func(t *testing.T, b *bench) {
 					l := b.link()
 					l.set(func() { l.version, l.slow = version, slow })
-					b.sv.Reports().ToolsChanged()
+					b.sv.ReportReceiver().ToolsChanged()
 					start := time.Now()
 					err := b.judged(t.Context())
 					if took := time.Since(start); took != slow {
@@ -47,7 +47,7 @@ func TestACallWaitsForAnAnnouncedList(t *testing.T) {
 					}
 					// The second change within the pause between two lists.
 					l.set(func() { l.version = 2 })
-					b.sv.Reports().ToolsChanged()
+					b.sv.ReportReceiver().ToolsChanged()
 					sent := l.count(mcp.CallTool)
 					start = time.Now()
 					wantCode(t, b.judged(t.Context()), problem.ServerUnavailable)
@@ -70,7 +70,7 @@ func TestACallIsRefusedWhenThereIsNoList(t *testing.T) {
 		l := b.link()
 		refused := func(within time.Duration) {
 			t.Helper()
-			ctx, _, end := session.StartDeadline(t.Context(), 5*time.Second)
+			ctx, _, end := session.StartPausableDeadline(t.Context(), 5*time.Second)
 			defer end()
 			start := time.Now()
 			p := wantCode(t, b.judged(ctx), problem.ServerUnavailable)
@@ -82,7 +82,7 @@ func TestACallIsRefusedWhenThereIsNoList(t *testing.T) {
 			}
 		}
 		l.set(func() { l.slow = time.Hour })
-		b.sv.Reports().ToolsChanged()
+		b.sv.ReportReceiver().ToolsChanged()
 		refused(5 * time.Second)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -108,7 +108,7 @@ func TestAFailedListIsTriedAgain(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.version, l.broken = 3, true })
-		b.sv.Reports().ToolsChanged()
+		b.sv.ReportReceiver().ToolsChanged()
 		sleep(time.Hour)
 		if n := l.count(mcp.ListTools); n < 30 || n > 80 {
 			t.Errorf("%d lists in an hour", n)
@@ -137,7 +137,7 @@ func TestCallsInAStormOfChanges(t *testing.T) {
 			defer close(stormed)
 			for ctx.Err() == nil {
 				time.Sleep(100 * time.Microsecond)
-				b.sv.Reports().ToolsChanged()
+				b.sv.ReportReceiver().ToolsChanged()
 			}
 		}()
 		start, calls, longest := time.Now(), 0, time.Duration(0)
@@ -167,7 +167,7 @@ func TestALostConnectionEndsTheWait(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.slow = time.Hour })
-		b.sv.Reports().ToolsChanged()
+		b.sv.ReportReceiver().ToolsChanged()
 		done := make(chan error, 1)
 		go func() { done <- b.judged(t.Context()) }()
 		sleep(time.Second)

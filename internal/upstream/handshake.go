@@ -37,7 +37,7 @@ const (
 const probeTimeout = 5 * time.Second
 
 // errExitedOnProbe means that the process exits when it receives an unknown method.
-var errExitedOnProbe = problem.OwnTextErrorf("the server ended itself when it was asked for its revision")
+var errExitedOnProbe = problem.TrustedTextErrorf("the server ended itself when it was asked for its revision")
 
 // UsesSSE reports whether the server is reached over the SSE transport, as far as known.
 func (h *handshaker) UsesSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
@@ -92,7 +92,7 @@ func (h *handshaker) openConnectionOnce(ctx context.Context, open func() (transp
 		tools, err = h.listTools(ctx, c)
 	}
 	if err == nil {
-		l.StartComplete()
+		l.MarkStartComplete()
 		return c, tools, nil
 	}
 	cause := l.Cause()
@@ -129,7 +129,7 @@ func (h *handshaker) negotiateProtocol(ctx context.Context, l transport.Link) (*
 		}
 		silent = errors.Is(err, context.DeadlineExceeded)
 	}
-	g, err := h.sendInitialize(ctx, l)
+	g, err := h.doLegacyHandshake(ctx, l)
 	var refused *transport.ServerRPCError
 	if silent && errors.As(err, &refused) {
 		// The server was only slow to start, and would reject a second initialize.
@@ -169,8 +169,8 @@ func errorOffersModern(e *wirejson.RPCError) bool {
 	return e != nil && e.Code == mcp.CodeUnsupportedVersion && includesModern(wirejson.Find(e.Data, "supported"))
 }
 
-// sendInitialize does the legacy handshake.
-func (h *handshaker) sendInitialize(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
+// doLegacyHandshake does the legacy handshake.
+func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
 		mcp.Legacy, wirejson.AppendString(nil, h.ClientVersion))
 	result, err := h.SendOwnRequest(ctx, l, mcp.Initialize, params)
@@ -183,7 +183,7 @@ func (h *handshaker) sendInitialize(ctx context.Context, l transport.Link) (*Han
 	}
 	l.SetVersion(g.Version)
 	var status *transport.StatusError
-	switch err := l.Notify(ctx, mcp.Initialized, nil); {
+	switch err := l.NotifyServer(ctx, mcp.Initialized, nil); {
 	case errors.As(err, &status): // some servers reject notifications
 		h.log.WriteRemark("notifications/initialized: " + err.Error())
 	case err != nil:

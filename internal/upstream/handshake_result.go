@@ -31,8 +31,8 @@ func parseInitializeResult(result json.RawMessage) (*HandshakeResult, error) {
 	}
 	g.Version, _ = wirejson.String(wirejson.Find(g.Raw, "protocolVersion"))
 	g.Info = wirejson.Find(g.Raw, "serverInfo")
-	if !mcp.IsLegacy(g.Version) {
-		return nil, problem.OwnTextErrorf("the server speaks no revision of the protocol that we know")
+	if !mcp.IsLegacyVersion(g.Version) {
+		return nil, problem.TrustedTextErrorf("the server speaks no revision of the protocol that we know")
 	}
 	return g, nil
 }
@@ -44,7 +44,7 @@ func parseDiscoverResult(result json.RawMessage) (*HandshakeResult, error) {
 		return nil, err
 	}
 	if !includesModern(wirejson.Find(g.Raw, "supportedVersions")) {
-		return nil, problem.OwnTextErrorf("the server speaks no modern revision of the protocol that we know")
+		return nil, problem.TrustedTextErrorf("the server speaks no modern revision of the protocol that we know")
 	}
 	g.Version, g.Info = mcp.Modern, wirejson.Find(wirejson.Find(g.Raw, "_meta"), mcp.MetaServerInfo)
 	return g, nil
@@ -59,7 +59,7 @@ func includesModern(list json.RawMessage) bool {
 // parseCommonResult parses what both protocols have in common.
 func parseCommonResult(result json.RawMessage) (*HandshakeResult, error) {
 	if wirejson.Kind(result) != '{' {
-		return nil, problem.OwnTextErrorf("the result is not an object")
+		return nil, problem.TrustedTextErrorf("the result is not an object")
 	}
 	g := &HandshakeResult{Raw: bytes.Clone(result)}
 	g.Capabilities = wirejson.Find(g.Raw, "capabilities")

@@ -71,7 +71,7 @@ func TestLearn(t *testing.T) {
 		t.Fatal(err)
 	}
 	passed := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"theirs"}`),
-		Permit: session.NewPermit("theirs", own.Listed, func() error { return nil })}
+		Permit: session.NewToolCallPermit("theirs", own.Listed, func() error { return nil })}
 	if r, err := sv.SendWhenReady(t.Context(), &passed, func(c *Connection) (session.Reply, error) { return c.Do(t.Context(), &passed) }); err != nil || r.Error == nil || !strings.Contains(r.Error.Message, "Unknown tool") {
 		t.Errorf("it was not passed on: %+v %v", r, err)
 	}

@@ -53,7 +53,7 @@ func TestChangedToolIsNotCalled(t *testing.T) {
 		bad("t1", `{"name":"t1"}`)
 
 		l.set(func() { l.version = 1 })
-		b.sv.Reports().ToolsChanged()
+		b.sv.ReportReceiver().ToolsChanged()
 		sleep(relistPause)
 		bad("t0", `{"name":"t0"}`)
 		good("t1", `{"name":"t1"}`)

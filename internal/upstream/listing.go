@@ -208,9 +208,9 @@ func (r *relistSchedule) planAwaitedList() {
 	r.planList(min(max(awaitedPause, 4*r.took), relistPause))
 }
 
-// recordList records the outcome. Announced changes that could not be listed are requested
+// recordListOutcome records the outcome. Announced changes that could not be listed are requested
 // again with growing pauses.
-func (r *relistSchedule) recordList(began time.Time, listed bool) {
+func (r *relistSchedule) recordListOutcome(began time.Time, listed bool) {
 	r.due, r.ended = nil, time.Now()
 	r.took = r.ended.Sub(began)
 	if listed {

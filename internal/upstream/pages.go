@@ -48,7 +48,7 @@ type incompleteListError struct{ error }
 func (e *incompleteListError) Unwrap() error { return e.error }
 
 func newIncompleteListError(format string, args ...any) error {
-	return &incompleteListError{problem.OwnTextErrorf(format, args...)}
+	return &incompleteListError{problem.TrustedTextErrorf(format, args...)}
 }
 
 // readAllPages reads all pages, until ctx or done ends, and returns the elements as slices of the

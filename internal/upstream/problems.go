@@ -15,12 +15,12 @@ import (
 const mayHaveRun = "The call may have been carried out: check before you try again."
 
 var (
-	errRestart = problem.OwnTextErrorf("it is being restarted")
+	errRestart = problem.TrustedTextErrorf("it is being restarted")
 	errIdle    = errors.New("it was not used for idle_timeout")
 )
 
-// requestSubject returns what messages about a request name.
-func requestSubject(r *session.Request) string {
+// toolOrMethodName returns what messages about a request name.
+func toolOrMethodName(r *session.Request) string {
 	if r.Method == mcp.CallTool {
 		return r.Permit.ToolName()
 	}
@@ -64,11 +64,11 @@ func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err erro
 	case ctx.Err() != nil && !session.IsTimedOut(ctx):
 		return ctx.Err()
 	case errors.Is(err, ErrUnlisted):
-		return b.unlistedError(r)
+		return b.staleToolListError(r)
 	case ctx.Err() != nil && b.availability.live.Load() == nil:
 		isAway, away = true, b.availability.newUnavailableError()
 	case ctx.Err() != nil:
-		return b.newProblem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+requestSubject(r)+"' in time", err).
+		return b.newProblem(problem.Timeout, r, "Server '"+b.Spec.Name+"' did not answer '"+toolOrMethodName(r)+"' in time", err).
 			WithHint(mayHaveRun + " If the tool needs long, raise call_timeout.")
 	}
 	if !isAway && session.IsNotSent(err) {
@@ -78,16 +78,16 @@ func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err erro
 	if isAway {
 		p := b.unavailableProblem(away, err)
 		if errors.As(away.last, &status) {
-			b.setLoginNeeded(p, status)
+			b.changeToLoginNeeded(p, status)
 		}
 		return p
 	}
-	p := b.newProblem(problem.UpstreamError, r, "The call of '"+requestSubject(r)+"' on server '"+b.Spec.Name+"' failed: "+b.classifyFailure(err).Said, err).
+	p := b.newProblem(problem.UpstreamError, r, "The call of '"+toolOrMethodName(r)+"' on server '"+b.Spec.Name+"' failed: "+b.classifyFailure(err).Said, err).
 		WithHint(mayHaveRun)
 	if errors.As(err, &status) {
 		p.With("http_status", status.Status)
 		p.Hint = b.logsHint()
-		b.setLoginNeeded(p, status)
+		b.changeToLoginNeeded(p, status)
 	}
 	if errors.Is(err, transport.ErrTooLarge) {
 		p.Hint = mayHaveRun + " Ask the tool for less at once."
@@ -96,42 +96,42 @@ func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err erro
 }
 
 // classifyFailure classifies an error.
-func (b *serverBase) classifyFailure(err error) transport.Failure {
+func (b *serverBase) classifyFailure(err error) transport.ServerFailure {
 	return transport.ClassifyFailure(err).WithMaskedCredentials(b.mask)
 }
 
 func (b *serverBase) logsHint() string { return "See mcpproxy upstream logs " + b.Spec.Name + "." }
 
-// setLoginNeeded changes p to LOGIN_NEEDED if the status means that.
-func (b *serverBase) setLoginNeeded(p *problem.Problem, status *transport.StatusError) {
+// changeToLoginNeeded changes p to LOGIN_NEEDED if the status means that.
+func (b *serverBase) changeToLoginNeeded(p *problem.Problem, status *transport.StatusError) {
 	if status.WantsLogin() {
 		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+b.Spec.Name+"`, or check the server's headers in the configuration."
 	}
 }
 
 func (b *serverBase) newProblem(code problem.Code, r *session.Request, message string, err error) *problem.Problem {
-	return problem.New(code, message, "").With("server", b.Spec.Name).With("tool", requestSubject(r)).Because(err)
+	return problem.New(code, message, "").With("server", b.Spec.Name).With("tool", toolOrMethodName(r)).Because(err)
 }
 
 // ToolChangedError rejects a call of a tool whose definition has changed or is gone.
 func (b *serverBase) ToolChangedError(r *session.Request) *problem.Problem {
-	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has just changed the definition of '"+requestSubject(r)+
+	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has just changed the definition of '"+toolOrMethodName(r)+
 		"', so the call was not sent", nil).
 		WithHint("Look at the tool again, then call again.").With("changed", true)
 }
 
-// unlistedError rejects a call to a server that announced changed tools and did not list
+// staleToolListError rejects a call to a server that announced changed tools and did not list
 // them in time.
-func (b *serverBase) unlistedError(r *session.Request) *problem.Problem {
+func (b *serverBase) staleToolListError(r *session.Request) *problem.Problem {
 	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
-		"' has announced that its tools have changed and has not listed them yet, so the call of '"+requestSubject(r)+"' was not sent", nil).
+		"' has announced that its tools have changed and has not listed them yet, so the call of '"+toolOrMethodName(r)+"' was not sent", nil).
 		WithHint("Try again in a moment; if it stays so, see mcpproxy upstream logs "+b.Spec.Name+".").With("changed", true)
 }
 
-// clientOnlyError rejects a call by MCPProxy itself of a tool that the server lists only
+// clientOnlyToolError rejects a call by MCPProxy itself of a tool that the server lists only
 // to clients.
-func (b *serverBase) clientOnlyError(r *session.Request) *problem.Problem {
-	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has '"+requestSubject(r)+"' only for clients that it can ask something, so the call was not sent", nil).
+func (b *serverBase) clientOnlyToolError(r *session.Request) *problem.Problem {
+	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has '"+toolOrMethodName(r)+"' only for clients that it can ask something, so the call was not sent", nil).
 		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + b.Spec.Name + ".")
 }
 
@@ -177,9 +177,9 @@ func (b *serverBase) SessionEndedBeforeSendError(cause error) *problem.Problem {
 	return p.Because(&session.NotSentError{Cause: p.Cause})
 }
 
-// NotAcceptedError is the problem when the server did not accept a notification or
+// MessageNotAcceptedError is the problem when the server did not accept a notification or
 // response.
-func (b *serverBase) NotAcceptedError(what string, err error) *problem.Problem {
+func (b *serverBase) MessageNotAcceptedError(what string, err error) *problem.Problem {
 	err = b.mask.MaskError(err)
 	p := problem.Newf(problem.UpstreamError, "Server '%s' did not take %s: %v", b.Spec.Name, what, err).
 		With("server", b.Spec.Name).Because(err)

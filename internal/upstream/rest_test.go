@@ -271,7 +271,7 @@ func TestSettingsOfIdlenessNeedNoRestart(t *testing.T) {
 func TestIdleServerThatDoesNotStart(t *testing.T) {
 	superviseAs(t, Spec{IdleTimeout: idleAfter}, func(t *testing.T, b *bench) {
 		sleep(idleAfter)
-		b.setFail(problem.OwnTextErrorf("no such program"))
+		b.setFail(problem.TrustedTextErrorf("no such program"))
 		_, err := b.Call(t.Context(), "s", Call{Tool: "t0"})
 		p := wantCode(t, err, problem.ServerUnavailable)
 		if !strings.Contains(p.Message, "no such program") || b.phase() != Failed {

@@ -14,7 +14,7 @@ import (
 )
 
 func (b *bench) restartQuietly() error {
-	return b.RestartQuietly(context.Background(), "s", func() error { return nil })
+	return b.RestartWhenDrained(context.Background(), "s", func() error { return nil })
 }
 
 // TestARestartWaitsForCallsInFlight: for a while, after which it is refused; who
@@ -107,7 +107,7 @@ func TestHowOftenAgentsRestart(t *testing.T) {
 		if _, err := b.Call(t.Context(), "x", Call{}); err == nil {
 			t.Error("an unknown server")
 		}
-		wantCode(t, b.RestartQuietly(t.Context(), "x", nil), problem.ServerUnavailable)
+		wantCode(t, b.RestartWhenDrained(t.Context(), "x", nil), problem.ServerUnavailable)
 	})
 }
 
@@ -115,7 +115,7 @@ func TestHowOftenAgentsRestart(t *testing.T) {
 func TestARestartThatCannotBeRecorded(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		full := errors.New("full")
-		if err := b.RestartQuietly(t.Context(), "s", func() error { return full }); err != full {
+		if err := b.RestartWhenDrained(t.Context(), "s", func() error { return full }); err != full {
 			t.Error(err)
 		}
 		if _, err := b.Call(t.Context(), "s", Call{Tool: "t0"}); err != nil || b.tries() != 1 {

@@ -25,7 +25,7 @@ const maxSends = 2
 // BeginUse before it and EndUse after it.
 func (s *Server) SendWhenReady(ctx context.Context, r *session.Request, f func(*Connection) (session.Reply, error)) (session.Reply, error) {
 	isCall := IsToolCall(r)
-	if isCall && !r.Permit.Allows(requestedToolID(r)) {
+	if isCall && !r.Permit.Allows(requestedToolName(r)) {
 		return session.Reply{}, UnpermittedCallError()
 	}
 	reached := false // the server received the call and rejected it
@@ -37,7 +37,7 @@ func (s *Server) SendWhenReady(ctx context.Context, r *session.Request, f func(*
 		return session.Reply{}, err
 	}
 	for sends := 1; ; sends++ {
-		c, waited, err := s.currentConnection(ctx, r)
+		c, waited, err := s.waitForCurrentConnection(ctx, r)
 		if err != nil {
 			return failed(err)
 		}
@@ -56,7 +56,7 @@ func (s *Server) SendWhenReady(ctx context.Context, r *session.Request, f func(*
 		if p, ok := err.(*problem.Problem); ok {
 			return session.Reply{}, p
 		}
-		gone := transport.IsNotExecuted(err)
+		gone := transport.IsRetryableSessionLoss(err)
 		reached = reached || gone && isCall
 		if !gone && !session.IsNotSent(err) || ctx.Err() != nil || sends == maxSends {
 			return failed(err)
@@ -82,8 +82,8 @@ func (s *Server) recordCallOutcome(ctx context.Context, reply session.Reply, err
 // IsToolCall reports whether a request calls a tool.
 func IsToolCall(r *session.Request) bool { return r.Call != nil || r.Method == mcp.CallTool }
 
-// requestedToolID returns the tool of a tools/call, by the server's name for it.
-func requestedToolID(r *session.Request) string {
+// requestedToolName returns the tool of a tools/call, by the server's name for it.
+func requestedToolName(r *session.Request) string {
 	if r.Call != nil {
 		return r.Call.Tool
 	}
@@ -91,9 +91,9 @@ func requestedToolID(r *session.Request) string {
 	return name
 }
 
-// currentConnection returns the connection when the tool list is current, and reports
+// waitForCurrentConnection returns the connection when the tool list is current, and reports
 // whether it had to wait.
-func (s *Server) currentConnection(ctx context.Context, r *session.Request) (c *Connection, waited bool, err error) {
+func (s *Server) waitForCurrentConnection(ctx context.Context, r *session.Request) (c *Connection, waited bool, err error) {
 	for {
 		if c = s.availability.live.Load(); !c.isUsable() {
 			waited = true
@@ -123,7 +123,7 @@ func (s *Server) checkCallAllowed(c *Connection, r *session.Request, waited bool
 	case !c.toolMatchesDecision(r):
 		return s.ToolChangedError(r)
 	case r.Call != nil && c.listsOnlyToClients(r.Call.Tool):
-		return s.clientOnlyError(r)
+		return s.clientOnlyToolError(r)
 	}
 	return nil
 }

@@ -73,33 +73,33 @@ func newServer(spec Spec, around *sharedState, clients func(*Server) ServerClien
 		s.dialer.account = around.AccountFor(spec.Name)
 	}
 	s.open = func() (transport.Link, error) {
-		return s.dialer.dialLink(s.Reports(), s.startSlot.Load(), s.UsesSSE(), false)
+		return s.dialer.dialLink(s.ReportReceiver(), s.startSlot.Load(), s.UsesSSE(), false)
 	}
 	s.shared.Store(spec.Shared)
 	s.Clients = clients(s)
 	return s
 }
 
-// linkReports receives the reports of a link.
-type linkReports struct{ s *Server }
+// linkReportReceiver receives the reports of a link.
+type linkReportReceiver struct{ s *Server }
 
-// Reports returns the receiver for a link's reports.
-func (s *Server) Reports() transport.Reporter { return linkReports{s} }
+// ReportReceiver returns the receiver for a link's reports.
+func (s *Server) ReportReceiver() transport.Reporter { return linkReportReceiver{s} }
 
 // ToolsChanged records an announced change. The reader of the connection calls it before
 // it forwards later messages.
-func (r linkReports) ToolsChanged() {
+func (r linkReportReceiver) ToolsChanged() {
 	r.s.listing.announced.Add(1)
 	trySignal(r.s.listing.relist)
 }
 
-func (r linkReports) PrimitivesChanged() { trySignal(r.s.primitivesChanged) }
+func (r linkReportReceiver) PrimitivesChanged() { trySignal(r.s.primitivesChanged) }
 
-func (r linkReports) Notification(method string, params json.RawMessage) bool {
+func (r linkReportReceiver) Notification(method string, params json.RawMessage) bool {
 	return r.s.Clients.OnNotification(method, params)
 }
 
-func (r linkReports) NotificationsMissed() {
+func (r linkReportReceiver) NotificationsMissed() {
 	c := r.s.availability.live.Load()
 	if c == nil || c.handshakeResult.announcesTools {
 		trySignal(r.s.listing.relist)
@@ -109,15 +109,15 @@ func (r linkReports) NotificationsMissed() {
 	}
 }
 
-func (r linkReports) ConnectionDoubtful() { trySignal(r.s.connectionSuspect) }
+func (r linkReportReceiver) ConnectionDoubtful() { trySignal(r.s.connectionSuspect) }
 
-func (r linkReports) Log(text string) { r.s.log.WriteRemark(text) }
+func (r linkReportReceiver) Log(text string) { r.s.log.WriteRemark(text) }
 
-func (r linkReports) ProtocolViolation(what string) { r.s.addDeviation(what) }
+func (r linkReportReceiver) ProtocolViolation(what string) { r.s.addDeviation(what) }
 
-// applySpec sets the parts of the spec that need no restart. When sharing changes, clients
+// applySpecWithoutRestart sets the parts of the spec that need no restart. When sharing changes, clients
 // begin new sessions.
-func (s *Server) applySpec(spec Spec) {
+func (s *Server) applySpecWithoutRestart(spec Spec) {
 	s.usageTracker.idlePolicy.Store(spec.idlePolicy())
 	trySignal(s.usageTracker.idlePolicyChanged)
 	trySignal(s.availability.needed)
@@ -169,14 +169,14 @@ func (s *Server) WaitStartSlot(ctx context.Context) (*process.StartSlot, error) 
 	}
 	p := queue.Join(s.runner, true)
 	select {
-	case <-p.Turn():
+	case <-p.TurnGranted():
 		return p, nil
 	case <-ctx.Done():
 		p.Release(false)
 		if !session.IsTimedOut(ctx) {
 			return nil, ctx.Err()
 		}
-		return nil, s.UnreachableError(problem.OwnTimeoutErrorf("too many processes are starting, its turn did not come"), ctx.Err())
+		return nil, s.UnreachableError(problem.TrustedTextTimeoutErrorf("too many processes are starting, its turn did not come"), ctx.Err())
 	}
 }
 

@@ -21,7 +21,7 @@ type Options struct {
 	ClientVersion string // sent in clientInfo
 	// AccountFor returns the OAuth account for an HTTP server of that name, or nil. May
 	// be nil.
-	AccountFor func(server string) transport.ServerAccount
+	AccountFor func(server string) transport.ServerAuthorizer
 	MaxMessage int // maximum size of a message from a server, in bytes; 0 = 64 MiB
 }
 
@@ -38,8 +38,8 @@ type sharedState struct {
 // NextID returns a new request id as JSON.
 func (s *sharedState) NextID() json.RawMessage { return strconv.AppendUint(nil, s.ids.Add(1), 10) }
 
-// StopNow returns the channel that is closed when servers must stop without grace.
-func (s *sharedState) StopNow() <-chan struct{} { return s.stopNow }
+// StopNowSignal returns the channel that is closed when servers must stop without grace.
+func (s *sharedState) StopNowSignal() <-chan struct{} { return s.stopNow }
 
 // serverBase is what the parts of a server share.
 type serverBase struct {
@@ -89,7 +89,7 @@ func (o *protocolDeviations) clear() {
 }
 
 func newServerBase(spec Spec, around *sharedState) *serverBase {
-	b := &serverBase{sharedState: around, Spec: spec, runner: spec.runner(), mask: process.NewMasker(spec.Secrets),
+	b := &serverBase{sharedState: around, Spec: spec, runner: spec.packageRunner(), mask: process.NewMasker(spec.Secrets),
 		availability: newAvailability(spec.Name, around.Observer)}
 	b.log = process.NewLog(around.LogDir, spec.Name, b.mask)
 	return b

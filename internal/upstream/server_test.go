@@ -56,7 +56,7 @@ func (l *fakeLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 		case <-ctx.Done():
 			return session.Reply{}, ctx.Err()
 		case <-l.Done():
-			return session.Reply{}, &transport.LostError{Reason: l.Cause()}
+			return session.Reply{}, &transport.ConnectionLostError{Reason: l.Cause()}
 		}
 	}
 	l.heard.Add(1)
@@ -67,7 +67,7 @@ func (l *fakeLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 		select {
 		case <-time.After(takes):
 		case <-l.Done():
-			return session.Reply{}, &transport.LostError{Reason: l.Cause()}
+			return session.Reply{}, &transport.ConnectionLostError{Reason: l.Cause()}
 		}
 	case mcp.Initialize:
 		return session.Reply{Result: fmt.Appendf(nil, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":%t}}}`, !silent)}, nil
@@ -75,7 +75,7 @@ func (l *fakeLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 		select {
 		case <-time.After(slow):
 		case <-l.Done():
-			return session.Reply{}, &transport.LostError{Reason: l.Cause()}
+			return session.Reply{}, &transport.ConnectionLostError{Reason: l.Cause()}
 		case <-ctx.Done():
 			return session.Reply{}, ctx.Err()
 		}
@@ -99,15 +99,17 @@ func (l *fakeLink) count(method string) int {
 	return l.asked[method]
 }
 
-func (l *fakeLink) Notify(context.Context, string, json.RawMessage) error         { return nil }
-func (l *fakeLink) Respond(context.Context, json.RawMessage, session.Reply) error { return nil }
-func (l *fakeLink) Listen(context.Context, func(session.Event), func()) error     { return nil }
-func (l *fakeLink) OpenNotificationStream(context.Context)                        {}
-func (l *fakeLink) SetVersion(string)                                             {}
-func (l *fakeLink) StartComplete()                                                {}
-func (l *fakeLink) HasSessionID() bool                                            { return false }
-func (l *fakeLink) CloseIdle(time.Time)                                           {}
-func (l *fakeLink) Stop(<-chan struct{})                                          { l.Signal(transport.ErrStopped) }
+func (l *fakeLink) NotifyServer(context.Context, string, json.RawMessage) error { return nil }
+func (l *fakeLink) AnswerServerQuestion(context.Context, json.RawMessage, session.Reply) error {
+	return nil
+}
+func (l *fakeLink) Listen(context.Context, func(session.Event), func()) error { return nil }
+func (l *fakeLink) OpenNotificationStream(context.Context)                    {}
+func (l *fakeLink) SetVersion(string)                                         {}
+func (l *fakeLink) MarkStartComplete()                                        {}
+func (l *fakeLink) HasSessionID() bool                                        { return false }
+func (l *fakeLink) CloseIdle(time.Time)                                       {}
+func (l *fakeLink) Stop(<-chan struct{})                                      { l.Signal(transport.ErrStopped) }
 func (l *fakeLink) Health() transport.LinkHealth {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -281,7 +283,7 @@ func TestCallWaitsAtMostTheConnectTimeout(t *testing.T) {
 
 func TestLostConnectionComesBackSoon(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
-		b.link().Signal(problem.OwnTextErrorf("gone"))
+		b.link().Signal(problem.TrustedTextErrorf("gone"))
 		sleep(minBackoff)
 		s, _ := b.State("s")
 		if s.Phase != Ready || s.Restarts != 1 || s.LastError != "gone" {
@@ -318,7 +320,7 @@ func TestRelistIsCoalescedAndNeverLost(t *testing.T) {
 		changes := volume.FullOrQuick(10_000, 2_000) // of 100 a second
 		for i := range changes {
 			l.set(func() { l.version = i })
-			b.sv.Reports().ToolsChanged()
+			b.sv.ReportReceiver().ToolsChanged()
 			time.Sleep(10 * time.Millisecond)
 		}
 		lists := l.count(mcp.ListTools) - 1
@@ -341,9 +343,9 @@ func TestChangeDuringAListIsSeen(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.hang = true })
-		b.sv.Reports().ToolsChanged()
+		b.sv.ReportReceiver().ToolsChanged()
 		sleep(time.Second) // the list hangs
-		b.sv.Reports().ToolsChanged()
+		b.sv.ReportReceiver().ToolsChanged()
 		sleep(time.Second)
 		l.set(func() { l.hang = false })
 		sleep(2 * defaultConnectTime)
@@ -400,7 +402,7 @@ func TestDoubtIsSettledByPing(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		for range 1000 {
-			b.sv.Reports().ConnectionDoubtful()
+			b.sv.ReportReceiver().ConnectionDoubtful()
 			sleep(10 * time.Millisecond)
 		}
 		if n := l.count(mcp.Ping); n < 5 || n > 11 {

@@ -85,7 +85,7 @@ func (s *Set) ApplySpecs(specs []Spec) {
 		was := old[spec.Name]
 		if was != nil && was.Spec.LaunchEquals(spec) && (was.reviewed || !spec.Review) {
 			was.reviewed = spec.Review
-			was.applySpec(spec)
+			was.applySpecWithoutRestart(spec)
 			next[spec.Name] = was
 			continue
 		}
@@ -164,9 +164,9 @@ func (s *Set) Deviations(server string) []string {
 	return nil
 }
 
-// Progress returns the progress of a start. It changes all the time and is therefore not
+// StartProgress returns the progress of a start. It changes all the time and is therefore not
 // in State.
-func (s *Set) Progress(server string) StartProgress {
+func (s *Set) StartProgress(server string) StartProgress {
 	sv := s.find(server)
 	if sv == nil {
 		return StartProgress{}
@@ -286,11 +286,11 @@ func (s *Set) Restart(server string) error {
 	return nil
 }
 
-// RestartQuietly restarts for an agent, which must not disturb others: it ends no call in
+// RestartWhenDrained restarts for an agent, which must not disturb others: it ends no call in
 // flight and no client's own session, and is rejected during a start and for a while
 // after a restart. New calls wait for the new connection. begin is called right before
 // the connection ends; if it fails, nothing happens.
-func (s *Set) RestartQuietly(ctx context.Context, server string, begin func() error) error {
+func (s *Set) RestartWhenDrained(ctx context.Context, server string, begin func() error) error {
 	sv := s.find(server)
 	if sv == nil {
 		return NotStartedError(server)
@@ -305,7 +305,7 @@ func (s *Set) KillAll() { s.sharedState.launch.KillAll() }
 // InstallingServers returns the servers whose package managers are installing, by name.
 func (s *Set) InstallingServers() (names []string) {
 	for name := range *s.servers.Load() {
-		if s.Progress(name).Step == Installing {
+		if s.StartProgress(name).Step == Installing {
 			names = append(names, name)
 		}
 	}
@@ -335,7 +335,7 @@ func (s *Set) Close(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		if n := s.sharedState.starts.FinishingInstalls(); n > 0 {
+		if n := s.sharedState.starts.FinishingInstallCount(); n > 0 {
 			s.sharedState.Logger.Info("package managers take back what they have not installed wholly", "processes", n)
 		} else {
 			err = ctx.Err()

@@ -88,7 +88,7 @@ func converse(t *testing.T, f *fixture) {
 	if err != nil {
 		t.Fatalf("a client of its own: %v", err)
 	}
-	defer l.Stop(sv.StopNow())
+	defer l.Stop(sv.StopNowSignal())
 	var said []string
 	r, err := l.Do(t.Context(), &session.Request{ID: json.RawMessage(`"x"`), Method: protocol.CallTool,
 		Params: json.RawMessage(`{"name":"echo","arguments":{"text":"own","steps":2},"_meta":{"progressToken":7}}`),
@@ -107,19 +107,19 @@ func openOwn(ctx context.Context, sv *Server) (transport.Link, error) {
 		return nil, err
 	}
 	defer place.Release(false)
-	l, err := sv.OpenClientLink(sv.Reports(), place)
+	l, err := sv.OpenClientLink(sv.ReportReceiver(), place)
 	if err != nil {
 		return nil, err
 	}
 	_, err = l.Do(ctx, &session.Request{ID: json.RawMessage("1"), Method: protocol.Initialize,
 		Params: json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)})
 	if err != nil {
-		l.Stop(sv.StopNow())
+		l.Stop(sv.StopNowSignal())
 		return nil, err
 	}
-	l.StartComplete()
+	l.MarkStartComplete()
 	l.SetVersion(protocol.Legacy)
-	return l, l.Notify(ctx, protocol.Initialized, nil)
+	return l, l.NotifyServer(ctx, protocol.Initialized, nil)
 }
 
 // oldServer is a server of the older transport that does not behave. Its

@@ -95,7 +95,7 @@ func (b *serverBase) waitForStartSlot(ctx context.Context) error {
 		b.startSlot.Store(p)
 		for granted := false; !granted; {
 			select {
-			case <-p.Turn():
+			case <-p.TurnGranted():
 				granted = true
 			case <-b.availability.needed:
 				if b.availability.isNeeded() {
@@ -114,7 +114,7 @@ func (b *serverBase) waitForStartSlot(ctx context.Context) error {
 // releaseStartSlot ends the start in the queue.
 func (b *serverBase) releaseStartSlot(ready bool) { b.startSlot.Swap(nil).Release(ready) }
 
-// tryDuration returns how long the last try has been running.
-func (b *serverBase) tryDuration(now time.Time) time.Duration {
+// connectTryDuration returns how long the last try has been running.
+func (b *serverBase) connectTryDuration(now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, b.tryStarted.Load()))
 }

@@ -155,11 +155,11 @@ func TestACallGoesBeforeOthers(t *testing.T) {
 	specs[3].Lazy = true
 	f.ApplySpecs(specs)
 	f.until(t, "three wait", func() bool {
-		return f.sharedState.starts.Waiting() == 3
+		return f.sharedState.starts.WaitingCount() == 3
 	})
 	said := map[string]bool{}
 	for _, name := range []string{"a", "b", "c"} {
-		p := f.Progress(name)
+		p := f.StartProgress(name)
 		if p.Step != Queued {
 			t.Errorf("%s: %+v", name, p)
 		}
@@ -174,7 +174,7 @@ func TestACallGoesBeforeOthers(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"a", "b"} {
-		if p := f.Progress(name); p.Step != Queued {
+		if p := f.StartProgress(name); p.Step != Queued {
 			t.Errorf("%s has started before there was room: %+v", name, p)
 		}
 	}
@@ -192,7 +192,7 @@ func TestAServerThatHangsYields(t *testing.T) {
 	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
 	hangs := inShell(stdioSpec(t, "hangs", "zoo"), "sleep 60")
 	f.ApplySpecs([]Spec{hangs})
-	f.until(t, "it starts", func() bool { return f.Progress("hangs").Step == Starting })
+	f.until(t, "it starts", func() bool { return f.StartProgress("hangs").Step == Starting })
 	f.ApplySpecs([]Spec{hangs, stdioSpec(t, "other", "zoo")})
 	f.untilReady(t, "other", 0)
 	if s, _ := f.State("hangs"); s.Phase != Connecting {
@@ -287,7 +287,7 @@ func TestAStopLetsAPackageManagerFinish(t *testing.T) {
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{spec})
 	untilExists(t, filepath.Join(filepath.Dir(installed), "began"))
-	if p := f.Progress("s"); p.Step != Installing || p.Runner != "npx" || !strings.HasPrefix(p.String(), "installing with npx, ") {
+	if p := f.StartProgress("s"); p.Step != Installing || p.Runner != "npx" || !strings.HasPrefix(p.String(), "installing with npx, ") {
 		t.Errorf("progress %+v", p)
 	}
 	f.ApplySpecs(nil) // removed
@@ -371,7 +371,7 @@ func TestAClientDoesNotInstall(t *testing.T) {
 				t.Errorf("a client: %v", err)
 				return
 			}
-			t.Cleanup(func() { l.Stop(sv.StopNow()) }) // before the fixture's
+			t.Cleanup(func() { l.Stop(sv.StopNowSignal()) }) // before the fixture's
 		})
 	}
 	clients.Wait()

@@ -45,7 +45,7 @@ func (s *Server) subscribeOnce(ctx context.Context, c *Connection) error {
 		Say: func(e session.Event) {
 			if e.Method == mcp.Acknowledged { // the link has reported changes
 				c.watched.Store(true)
-				s.Reports().NotificationsMissed() // earlier changes were missed
+				s.ReportReceiver().NotificationsMissed() // earlier changes were missed
 			}
 		},
 	}

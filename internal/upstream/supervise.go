@@ -110,7 +110,7 @@ func (s *Server) connectInStartSlot(ctx context.Context) (*Connection, error) {
 
 // connectAndPublish makes a connection and publishes it.
 func (s *Server) connectAndPublish(ctx context.Context) (*Connection, error) {
-	limit, why := s.Spec.ConnectTimeLimit(), problem.OwnTimeoutErrorf("it took longer than %v", s.Spec.ConnectTimeLimit())
+	limit, why := s.Spec.ConnectTimeLimit(), problem.TrustedTextTimeoutErrorf("it took longer than %v", s.Spec.ConnectTimeLimit())
 	if s.Spec.Transport == Stdio { // its start watch does that
 		limit = process.LongestStart
 	}
@@ -139,7 +139,7 @@ func (s *Server) connectAndPublish(ctx context.Context) (*Connection, error) {
 		st.PrimitivesVersion = s.ids.Add(1)
 		st.ProtocolVersion, st.ServerInfo = c.handshakeResult.Version, c.handshakeResult.Info
 		st.Instructions, st.Capabilities = c.handshakeResult.Instructions, c.handshakeResult.Capabilities
-		s.setFailingState(st)
+		s.markFailedIfAllCallsFail(st)
 	})
 	return c, nil
 }
@@ -149,7 +149,7 @@ func (s *Server) serveUntilLost(ctx context.Context, c *Connection, bo *backoff)
 	ctx, cancel := s.availability.withRestartCancel(ctx)
 	defer cancel()
 	ready := time.Now()
-	err := s.serveConnection(ctx, c)
+	err := s.maintainConnection(ctx, c)
 	s.availability.live.Store(nil)
 	s.log.WriteRemark("disconnected: " + err.Error())
 	if time.Since(ready) >= stableTime {
@@ -158,9 +158,9 @@ func (s *Server) serveUntilLost(ctx context.Context, c *Connection, bo *backoff)
 	return err
 }
 
-// serveConnection lists again when the tools change, pings after silence, and returns the reason
+// maintainConnection lists again when the tools change, pings after silence, and returns the reason
 // when the connection ends.
-func (s *Server) serveConnection(ctx context.Context, c *Connection) error {
+func (s *Server) maintainConnection(ctx context.Context, c *Connection) error {
 	tick := time.NewTicker(pingPause)
 	defer tick.Stop()
 	look := time.NewTicker(unannouncedPause)
@@ -203,7 +203,7 @@ func (s *Server) serveConnection(ctx context.Context, c *Connection) error {
 			if err != nil {
 				return err
 			}
-			lists.recordList(began, listed)
+			lists.recordListOutcome(began, listed)
 		case <-s.listing.clientToolsAdded:
 			s.publishTools(c, c.tools.Load().own)
 		case <-reoffer:
@@ -212,21 +212,21 @@ func (s *Server) serveConnection(ctx context.Context, c *Connection) error {
 		case now := <-offers.due:
 			reoffer = s.primitivesChanged
 			clearSignal(reoffer)
-			offers.recordList(now, true)
+			offers.recordListOutcome(now, true)
 			s.availability.updateState(func(st *State) { st.PrimitivesVersion = s.ids.Add(1) })
 		case <-look.C:
 			if !c.handshakeResult.announcesTools || !c.receivesNotifications() {
 				trySignal(s.listing.relist)
 			}
 		case <-rest.C:
-			if s.takeOutOfUse(c) {
+			if s.takeOutOfUseIfIdle(c) {
 				return errIdle
 			}
 			rest.Reset(s.usageTracker.timeUntilIdle(s.isInUse()))
 		case <-s.usageTracker.idlePolicyChanged:
 			rest.Reset(s.usageTracker.timeUntilIdle(s.isInUse()))
 		case <-s.failingChanged:
-			s.updateFailing()
+			s.updateStateFromCallFailures()
 		case <-s.connectionSuspect:
 			if time.Since(tried) < suspectPause {
 				continue
@@ -280,21 +280,21 @@ func (s *Server) pingServer(ctx context.Context, c *Connection) error {
 	case c.link.Health().Received != heard || c.isBusy():
 		return nil
 	}
-	return problem.OwnTimeoutErrorf("the server did not answer a ping within %v", pingTime)
+	return problem.TrustedTextTimeoutErrorf("the server did not answer a ping within %v", pingTime)
 }
 
-// updateFailing updates whether the connected server fails every call.
-func (s *Server) updateFailing() {
+// updateStateFromCallFailures updates whether the connected server fails every call.
+func (s *Server) updateStateFromCallFailures() {
 	s.availability.updateState(func(st *State) {
 		if st.Phase == Failed {
 			st.Phase = Ready
 		}
-		s.setFailingState(st)
+		s.markFailedIfAllCallsFail(st)
 	})
 }
 
-// setFailingState sets the state of a connected server to Failed when every call has failed.
-func (s *Server) setFailingState(st *State) {
+// markFailedIfAllCallsFail sets the state of a connected server to Failed when every call has failed.
+func (s *Server) markFailedIfAllCallsFail(st *State) {
 	why := s.failing.failingCause()
 	if why == nil {
 		return
@@ -348,7 +348,7 @@ func (s *Server) relistTools(ctx context.Context, c *Connection) (listed bool, e
 func (s *Server) setFailedState(err error, failed bool, bo *backoff) {
 	wait := bo.nextPause()
 	if failed { // a slow start that fails is expensive
-		wait = max(wait, min(s.tryDuration(time.Now()), longestPause))
+		wait = max(wait, min(s.connectTryDuration(time.Now()), longestPause))
 	}
 	err = s.mask.MaskError(err)
 	failure := s.classifyFailure(err)
@@ -378,7 +378,7 @@ func (s *Server) setFailedState(err error, failed bool, bo *backoff) {
 func (s *Server) pauseBeforeDemandedTry(start time.Time, failed bool) time.Duration {
 	pause := max(0, demandPause-time.Since(start))
 	if at := s.availability.currentState().FailedAt; failed {
-		pause = max(pause, min(s.tryDuration(at), maxDemandPause)-time.Since(at))
+		pause = max(pause, min(s.connectTryDuration(at), maxDemandPause)-time.Since(at))
 	}
 	return pause
 }
@@ -409,9 +409,9 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 	}
 }
 
-// takeOutOfUse takes the connection out of use, unless it is in use. Later callers wait
+// takeOutOfUseIfIdle takes the connection out of use, unless it is in use. Later callers wait
 // for the next one.
-func (s *Server) takeOutOfUse(c *Connection) bool {
+func (s *Server) takeOutOfUseIfIdle(c *Connection) bool {
 	if s.usageTracker.timeUntilIdle(s.isInUse()) > 0 {
 		return false
 	}

@@ -114,8 +114,8 @@ func (s *Spec) ConnectTimeLimit() time.Duration {
 	return defaultConnectTime
 }
 
-// runner returns the package manager that fetches the server.
-func (s *Spec) runner() process.PackageRunner {
+// packageRunner returns the package manager that fetches the server.
+func (s *Spec) packageRunner() process.PackageRunner {
 	if s.Transport != Stdio {
 		return process.PackageRunner{}
 	}
@@ -139,9 +139,9 @@ type State struct {
 	Name            string
 	Phase           Phase
 	Since           time.Time
-	LastError       string            // error of the last connection or try, for people; "" without one
-	Failure         transport.Failure // its classification
-	FailedAt        time.Time         // time of that
+	LastError       string                  // error of the last connection or try, for people; "" without one
+	Failure         transport.ServerFailure // its classification
+	FailedAt        time.Time               // time of that
 	RetryAt         time.Time
 	Restarts        int // connections after the first one
 	PID             int // 0 without a process

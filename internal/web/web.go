@@ -114,7 +114,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	asset := strings.HasPrefix(name, assets)
-	if origin := hostNameOrigin(r.Host); origin != "" && !asset && h.usesPasskeys() {
+	if origin := hostNameOriginOfLoopback(r.Host); origin != "" && !asset && h.usesPasskeys() {
 		// The browser keeps the fragment, which has the sign-in code.
 		header.Set("Location", origin+r.URL.RequestURI())
 		w.WriteHeader(http.StatusTemporaryRedirect)
@@ -133,8 +133,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found.serveFile(w, r)
 }
 
-// hostNameOrigin returns the origin with a host name for a Host that is a loopback address, "" for others.
-func hostNameOrigin(host string) string {
+// hostNameOriginOfLoopback returns the origin with a host name for a Host that is a loopback address, "" for others.
+func hostNameOriginOfLoopback(host string) string {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil {
 		addr, err := netip.ParseAddr(strings.Trim(host, "[]"))

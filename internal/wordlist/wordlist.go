@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// File is the sections of a file, in order.
-type File []Section
+// Sections is the sections of a file, in order.
+type Sections []Section
 
 // Section is a section with its head.
 type Section struct {
@@ -24,8 +24,8 @@ type Section struct {
 }
 
 // Parse parses a file.
-func Parse(text string) File {
-	var f File
+func Parse(text string) Sections {
+	var f Sections
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		entry, indented := strings.CutPrefix(line, "\t")
@@ -44,7 +44,7 @@ func Parse(text string) File {
 }
 
 // SectionByHead returns the section with this head.
-func (f File) SectionByHead(head string) Section {
+func (f Sections) SectionByHead(head string) Section {
 	for _, s := range f {
 		if s.Head == head {
 			return s

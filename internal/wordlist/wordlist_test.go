@@ -8,7 +8,7 @@ import (
 
 func TestRead(t *testing.T) {
 	got := Parse("# A comment.\n\nfirst: a head\n\ta b\n\n\t#c  d\n# Another.\nsecond\r\n\te\r\nempty\n")
-	want := File{{"first: a head", []string{"a b", "#c  d"}}, {"second", []string{"e"}}, {"empty", nil}}
+	want := Sections{{"first: a head", []string{"a b", "#c  d"}}, {"second", []string{"e"}}, {"empty", nil}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

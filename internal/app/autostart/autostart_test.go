@@ -304,7 +304,7 @@ func TestSearchPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := strings.Join([]string{filepath.Join(temporary, "shell-1"), dir, "", ".", node, filepath.Join(temporary, "own"), filepath.Join(dir, "gone"), dir}, string(filepath.ListSeparator))
-	if got, want := SearchPath(path, temporary, ""), node+string(filepath.ListSeparator)+dir; got != want {
+	if got, want := ServiceSearchPath(path, temporary, ""), node+string(filepath.ListSeparator)+dir; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -34,9 +34,9 @@ func sameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// SearchPath returns a PATH for a service: the existing directories of a shell's PATH, without duplicates. A directory below a temporary directory, such
+// ServiceSearchPath returns a PATH for a service: the existing directories of a shell's PATH, without duplicates. A directory below a temporary directory, such
 // as fnm creates for each shell, is replaced by its target or left out.
-func SearchPath(path string, temporary ...string) string {
+func ServiceSearchPath(path string, temporary ...string) string {
 	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
 		if isBelowAny(dir, temporary) {

@@ -16,7 +16,7 @@ const fileMarker = "Written by `mcpproxy service install`"
 
 // writeServiceFile writes the file of the service, readable only by its owner, and reports whether that changed it.
 func writeServiceFile(path, text string) (changed bool, err error) {
-	was, err := readOwnFile(path)
+	was, err := readOwnServiceFile(path)
 	if err != nil || was == text {
 		return false, err
 	}
@@ -31,7 +31,7 @@ func writeServiceFile(path, text string) (changed bool, err error) {
 
 // removeServiceFile removes the file of the service, and reports whether it existed.
 func removeServiceFile(path string) (was bool, err error) {
-	text, err := readOwnFile(path)
+	text, err := readOwnServiceFile(path)
 	if err != nil || text == "" {
 		return false, err
 	}
@@ -41,8 +41,8 @@ func removeServiceFile(path string) (was bool, err error) {
 	return true, nil
 }
 
-// readOwnFile returns the text of a file that this package has written, "" without a file. It rejects any other file.
-func readOwnFile(path string) (string, error) {
+// readOwnServiceFile returns the text of a file that this package has written, "" without a file. It rejects any other file.
+func readOwnServiceFile(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil

@@ -16,7 +16,7 @@ import (
 // launchdManager manages agents of a logged-in user.
 type launchdManager struct{ account UserAccount }
 
-func (l *launchdManager) agentFile() string {
+func (l *launchdManager) agentFilePath() string {
 	return filepath.Join(l.account.Home, "Library", "LaunchAgents", name+".plist")
 }
 
@@ -31,7 +31,7 @@ func (l *launchdManager) Install(ctx context.Context, p Program) (changed bool, 
 	if err != nil {
 		return false, err
 	}
-	if changed, err = writeServiceFile(l.agentFile(), launchdPlist(p)); err != nil {
+	if changed, err = writeServiceFile(l.agentFilePath(), launchdPlist(p)); err != nil {
 		return false, err
 	}
 	if before.Installed && changed {
@@ -45,7 +45,7 @@ func (l *launchdManager) Install(ctx context.Context, p Program) (changed bool, 
 	}
 	switch {
 	case !before.Installed:
-		err = l.runLaunchctl(ctx, "bootstrap", l.guiDomain(), l.agentFile())
+		err = l.runLaunchctl(ctx, "bootstrap", l.guiDomain(), l.agentFilePath())
 	case !before.Running:
 		err = l.runLaunchctl(ctx, "kickstart", l.serviceTarget())
 	}
@@ -57,7 +57,7 @@ func (l *launchdManager) Uninstall(ctx context.Context) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := readOwnFile(l.agentFile()); err != nil {
+	if _, err := readOwnServiceFile(l.agentFilePath()); err != nil {
 		return false, err
 	}
 	if before.Installed {
@@ -65,7 +65,7 @@ func (l *launchdManager) Uninstall(ctx context.Context) (was bool, err error) {
 			return false, err
 		}
 	}
-	was, err = removeServiceFile(l.agentFile())
+	was, err = removeServiceFile(l.agentFilePath())
 	return was || before.Installed, err
 }
 
@@ -105,8 +105,8 @@ func (l *launchdManager) runLaunchctl(ctx context.Context, args ...string) error
 
 func (l *launchdManager) State(ctx context.Context) (ServiceState, error) {
 	state := ServiceState{Manager: "launchd", Detail: "not loaded", Restart: "launchctl kickstart -k " + l.serviceTarget()}
-	if _, err := os.Lstat(l.agentFile()); err == nil {
-		state.File = l.agentFile()
+	if _, err := os.Lstat(l.agentFilePath()); err == nil {
+		state.File = l.agentFilePath()
 	}
 	disabled, err := l.account.Run(ctx, "launchctl", "print-disabled", l.guiDomain())
 	if err != nil {

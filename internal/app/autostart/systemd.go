@@ -16,7 +16,7 @@ type systemdManager struct{ account UserAccount }
 
 const unit = name + ".service"
 
-func (s *systemdManager) unitFile() string {
+func (s *systemdManager) unitFilePath() string {
 	return filepath.Join(cmp.Or(s.account.Config, filepath.Join(s.account.Home, ".config")), "systemd", "user", unit)
 }
 
@@ -28,7 +28,7 @@ func (s *systemdManager) Install(ctx context.Context, p Program) (changed bool, 
 	if err != nil {
 		return false, err
 	}
-	if changed, err = writeServiceFile(s.unitFile(), "# "+fileMarker+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnitText(p)); err != nil {
+	if changed, err = writeServiceFile(s.unitFilePath(), "# "+fileMarker+". To change it: systemctl --user edit mcpproxy\n"+SystemdUnitText(p)); err != nil {
 		return false, err
 	}
 	start := "start"
@@ -48,7 +48,7 @@ func (s *systemdManager) Uninstall(ctx context.Context) (was bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if _, err := readOwnFile(s.unitFile()); err != nil {
+	if _, err := readOwnServiceFile(s.unitFilePath()); err != nil {
 		return false, err
 	}
 	if before.Installed {
@@ -56,7 +56,7 @@ func (s *systemdManager) Uninstall(ctx context.Context) (was bool, err error) {
 			return false, err
 		}
 	}
-	if was, err = removeServiceFile(s.unitFile()); err != nil || !was {
+	if was, err = removeServiceFile(s.unitFilePath()); err != nil || !was {
 		return before.Enabled || before.Running, err
 	}
 	if err := s.runSystemctl(ctx, "daemon-reload"); err != nil {

@@ -55,7 +55,7 @@ type Harness struct {
 	Results  map[string]store.StoredResult
 
 	BeginErr, EditErr error
-	RestartErr        error  // of RestartQuietly
+	RestartErr        error  // of RestartWhenDrained
 	OnBegin           func() // called while a record is written
 
 	// AnswerCall answers each tools/call, and Upstreams everything else.
@@ -147,7 +147,7 @@ func (w *Harness) Edit(change func(*config.Config) error) error {
 	if err := change(&next); err != nil {
 		return err
 	}
-	commit, err := w.Catalog.Prepare(&next)
+	commit, err := w.Catalog.PrepareConfig(&next)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func (f serverSurface) Do(ctx context.Context, r *session.Request) (session.Repl
 	return f.w.AnswerCall(ctx, r)
 }
 
-func (f serverSurface) Open(context.Context, *session.Request) (session.Session, session.Reply, error) {
+func (f serverSurface) OpenSession(context.Context, *session.Request) (session.Session, session.Reply, error) {
 	return f.w.Upstreams.Open(f.server)
 }
 
@@ -263,12 +263,12 @@ type FakeSession struct {
 	end *session.EndSignal
 }
 
-func (s *FakeSession) Notify(_ context.Context, method string, _ json.RawMessage) error {
+func (s *FakeSession) NotifyServer(_ context.Context, method string, _ json.RawMessage) error {
 	s.w.AddEvent("notify "+method, nil)
 	return s.endCause()
 }
 
-func (s *FakeSession) Respond(_ context.Context, id json.RawMessage, _ session.Reply) error {
+func (s *FakeSession) AnswerServerQuestion(_ context.Context, id json.RawMessage, _ session.Reply) error {
 	s.w.AddEvent("respond "+string(id), nil)
 	return s.endCause()
 }
@@ -374,10 +374,10 @@ func (l QueryableLog) CallsByServer(context.Context, time.Time) (map[string]int6
 	return calls, nil
 }
 
-// Restart and RestartQuietly record a restart.
+// Restart and RestartWhenDrained record a restart.
 func (w *Harness) Restart(string) error { w.AddEvent("restart", nil); return nil }
 
-func (w *Harness) RestartQuietly(_ context.Context, _ string, begin func() error) error {
+func (w *Harness) RestartWhenDrained(_ context.Context, _ string, begin func() error) error {
 	w.AddEvent("restart quietly", nil)
 	if w.RestartErr != nil {
 		return w.RestartErr

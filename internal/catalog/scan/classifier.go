@@ -132,7 +132,7 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 	s.eachPhrase(f, v, func(p *PhraseFeatures, first, end int) {
 		score := j.model.ScorePhrase(p)
 		j.spans = append(j.spans, scoredPhrase{first, end, score})
-		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.isMentioned(v, g, p, first, end) {
+		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.isOnlyMentioned(v, g, p, first, end) {
 			return
 		}
 		j.best = score
@@ -149,11 +149,11 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 	})
 }
 
-// isMentioned reports whether the heaviest part of a phrase is only mentioned, not an
+// isOnlyMentioned reports whether the heaviest part of a phrase is only mentioned, not an
 // instruction.
-func (s *scanner) isMentioned(v *textView, g *patternIndex, p *PhraseFeatures, first, end int) bool {
+func (s *scanner) isOnlyMentioned(v *textView, g *patternIndex, p *PhraseFeatures, first, end int) bool {
 	core := s.heaviestWords(p, first, end)
-	return s.isQuotedMention(v, g, core.start, core.end) || s.isQuotedReply(v, first, end)
+	return s.isMentionNotInstruction(v, g, core.start, core.end) || s.isQuotedReply(v, first, end)
 }
 
 // heaviestWords returns the words of a phrase that weigh the most.

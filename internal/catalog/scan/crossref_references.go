@@ -41,7 +41,7 @@ var vocabularies = sync.OnceValue(func() *cueVocabulary {
 	v.verbs, v.values = file.SectionByHead("verbs").WordSet(), file.SectionByHead("values").WordSet()
 	for i, section := range []string{"order", "replacement", "change", "given", "moment", "call", "use", "tool"} {
 		for _, entry := range file.SectionByHead(section).Words() {
-			for _, form := range WordForms(entry) {
+			for _, form := range NormalizedWordForms(entry) {
 				if isUnspacedScript(form[0]) {
 					v.unspaced[form] |= 1 << i
 				} else {
@@ -103,7 +103,7 @@ func findReferences(raw []byte, instructions bool, found func(*Passage, toolRefe
 	x := &referenceFinder{words: vocabularies(), raw: raw, remaining: maxReferences, lookupsLeft: maxNameLookups}
 	x.found = func(r toolReference) { found(x.text, r) }
 	if instructions {
-		VisitProse("instructions", unquoteJSON(raw), x.findInPassage)
+		VisitPlainText("instructions", unquoteJSON(raw), x.findInPassage)
 	} else {
 		eachStringValue(raw, cannotContainReference, x.findInPassage)
 	}
@@ -280,7 +280,7 @@ func (x *referenceFinder) checkNameToken(i int) {
 		return
 	}
 	likely := x.isLikelyTool(i)
-	if !likely && x.isOwnMember(text[start:end]) { // it is probably a parameter
+	if !likely && x.definitionContainsName(text[start:end]) { // it is probably a parameter
 		return
 	}
 	r.likelyTool = likely && x.cuesBetween(i, -12, 12)&cueOrder != 0
@@ -325,7 +325,7 @@ func (x *referenceFinder) isStandaloneName(i int) bool {
 	case '=':
 		return false
 	case ':': // description of a parameter
-		return !x.isOwnMember(text[start:end])
+		return !x.definitionContainsName(text[start:end])
 	case '/':
 		return beside(i+1, end)
 	}
@@ -447,9 +447,9 @@ func firstAndLastPart(name []byte) (first, last string) {
 	return strings.ToLower(string(name[:to])), strings.ToLower(string(name[from:]))
 }
 
-// isOwnMember reports whether the definition contains the name as a string or member.
+// definitionContainsName reports whether the definition contains the name as a string or member.
 // After too many searches it returns false, so that more is found.
-func (x *referenceFinder) isOwnMember(name []byte) bool {
+func (x *referenceFinder) definitionContainsName(name []byte) bool {
 	x.lookupsLeft--
 	return x.lookupsLeft >= 0 && containsJSONString(x.raw, name)
 }

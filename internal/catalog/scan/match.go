@@ -9,11 +9,11 @@ import (
 func (s *scanner) scanAllStrings() {
 	for k := range s.fields {
 		f := &s.fields[k]
-		s.recoverPanic("text", func() { s.scanField(f) })
+		s.runRecoveringPanic("text", func() { s.scanField(f) })
 	}
-	s.recoverPanic("split", s.scanStringBorders)
+	s.runRecoveringPanic("split", s.scanStringBorders)
 	if s.matcher.budget <= 0 {
-		s.addTooLarge("", "the definition is arranged so that it takes too long to look at in full")
+		s.addTooLargeFinding("", "the definition is arranged so that it takes too long to look at in full")
 	}
 }
 
@@ -48,7 +48,7 @@ func (s *scanner) matchPatterns(f *scannedString, v *textView, g *patternIndex) 
 		if w.kind&g.kinds == 0 {
 			continue
 		}
-		for kind := wordKind(1); kind != 0; kind <<= 1 {
+		for kind := specialWordKind(1); kind != 0; kind <<= 1 {
 			if w.kind&kind != 0 {
 				s.tryPatterns(f, v, g, g.byKind[kind], i)
 			}
@@ -68,7 +68,7 @@ func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, ca
 				s.cues = append(s.cues, cueMatch{p.rule - g.firstCue, i, end})
 				continue
 			}
-			mention := p.mayBeMention && v.encoding == "" && s.isQuotedMention(v, g, i, end)
+			mention := p.mayBeMention && v.encoding == "" && s.isMentionNotInstruction(v, g, i, end)
 			r := *r
 			if r.weak && v.encoding == "" && !s.classifier.supportsWeakRule(i) {
 				r.downgradeToNote()
@@ -203,7 +203,7 @@ func (s *scanner) findCueClusters(f *scannedString, v *textView, g *patternIndex
 		if v.encoding == "" && !s.classifier.supportsWeakRule(c.start) {
 			r.downgradeToNote()
 		}
-		s.addMatch(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.isQuotedMention(v, g, c.start, end))
+		s.addMatch(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.isMentionNotInstruction(v, g, c.start, end))
 		return
 	}
 }

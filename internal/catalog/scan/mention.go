@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// isQuotedMention reports whether the words from i to end are mentioned and not an
+// isMentionNotInstruction reports whether the words from i to end are mentioned and not an
 // instruction: a guard that detects 'ignore previous instructions' does not instruct
 // that. Then the sentence first says what is done with such texts, and the words are in
 // quotes, after a colon, or in their own clause.
-func (s *scanner) isQuotedMention(v *textView, g *patternIndex, i, end int) bool {
+func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	first := i
 	for first > 0 && !words[first].begins && i-first < 30 {

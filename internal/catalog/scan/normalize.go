@@ -26,19 +26,19 @@ type normalizationMarks struct {
 // hiddenRun is a run of invisible characters.
 type hiddenRun struct {
 	start, end int
-	kinds      hiddenKind
+	kinds      hiddenCharacterKind
 	runes      int
 }
 
-type hiddenKind uint8
+type hiddenCharacterKind uint8
 
 const (
-	zeroWidth hiddenKind = 1 << iota
-	bidi                 // changes the display order of text
-	tags                 // Unicode tags: spell ASCII
-	selectors            // variation selectors
-	private              // private use
-	control              // control characters
+	zeroWidth hiddenCharacterKind = 1 << iota
+	bidi                          // changes the display order of text
+	tags                          // Unicode tags: spell ASCII
+	selectors                     // variation selectors
+	private                       // private use
+	control                       // control characters
 )
 
 type span struct{ start, end int }
@@ -76,7 +76,7 @@ func (n *normalText) normalize(text string) {
 	w := mixedScriptDetector{}
 	for i := 0; i < len(text); {
 		r, size := utf8.DecodeRuneInString(text[i:])
-		if kind := hiddenKindOf(r); kind != 0 {
+		if kind := hiddenCharacterKindOf(r); kind != 0 {
 			n.addHidden(r, kind, i, size)
 		} else {
 			n.appendRune(r, i)
@@ -89,7 +89,7 @@ func (n *normalText) normalize(text string) {
 	lowerASCIIInPlace(n.lower)
 }
 
-func (n *normalText) addHidden(r rune, kind hiddenKind, i, size int) {
+func (n *normalText) addHidden(r rune, kind hiddenCharacterKind, i, size int) {
 	m := &n.marks
 	if last := len(m.hidden) - 1; last >= 0 && m.hidden[last].end == i {
 		m.hidden[last].end += size
@@ -108,8 +108,8 @@ func (n *normalText) addHidden(r rune, kind hiddenKind, i, size int) {
 	}
 }
 
-// hiddenKindOf returns the kind of an invisible character, 0 for a visible one.
-func hiddenKindOf(r rune) hiddenKind {
+// hiddenCharacterKindOf returns the kind of an invisible character, 0 for a visible one.
+func hiddenCharacterKindOf(r rune) hiddenCharacterKind {
 	switch {
 	case r == '\n' || r == '\t' || r == '\r' || r >= ' ' && r < 0x7f:
 		return 0

@@ -33,8 +33,8 @@ func eachStringValue(raw []byte, skip func(written []byte) bool, look func(*Pass
 	w.walkValue(0)
 }
 
-// VisitProse calls look with a text that is not JSON; its name is the path of findings.
-func VisitProse(name, text string, look func(*Passage)) {
+// VisitPlainText calls look with a text that is not JSON; its name is the path of findings.
+func VisitPlainText(name, text string, look func(*Passage)) {
 	t := Passage{name: name}
 	t.setText(text[:min(len(text), maxText)])
 	look(&t)
@@ -136,9 +136,9 @@ func (r Report) WithFindings(more []Finding) Report {
 	return r
 }
 
-// WordForms returns the forms of a word list entry (of a verb marked by *, of a noun
+// NormalizedWordForms returns the forms of a word list entry (of a verb marked by *, of a noun
 // marked by +), in normalized lower case.
-func WordForms(entry string) []string {
+func NormalizedWordForms(entry string) []string {
 	all := wordForms(entry)
 	for i, form := range all {
 		all[i] = strings.ToLower(NormalizeName(form))

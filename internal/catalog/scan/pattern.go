@@ -30,7 +30,7 @@ func (s wordSet) has(id uint16) bool {
 // patternElement is one word of a pattern.
 type patternElement struct {
 	words    wordSet
-	kinds    wordKind
+	kinds    specialWordKind
 	gap      int // maximum words before it
 	optional bool
 }
@@ -54,8 +54,8 @@ type patternIndex struct {
 	firstCue int // index of the first cue rule
 	patterns []rulePattern
 	byWord   map[uint16][]int32
-	byKind   map[wordKind][]int32
-	kinds    wordKind
+	byKind   map[specialWordKind][]int32
+	kinds    specialWordKind
 
 	detect, label, clause, conjunction wordSet // for mentions
 }
@@ -73,7 +73,7 @@ var defaultGrammar = sync.OnceValue(func() *patternIndex { return compilePattern
 // compilePatternIndex compiles concepts and rules. It panics on an error, because its input is
 // embedded.
 func compilePatternIndex(concepts, rules string) *patternIndex {
-	g := &patternIndex{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[wordKind][]int32{}}
+	g := &patternIndex{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[specialWordKind][]int32{}}
 	sets := map[string]patternElement{}
 	for _, concept := range wordlist.Parse(concepts) {
 		var e patternElement
@@ -150,7 +150,7 @@ func (g *patternIndex) addAlternative(e *patternElement, text string, sets map[s
 }
 
 // kindsByName are the word kinds by their names in patterns.
-var kindsByName = map[string]wordKind{
+var kindsByName = map[string]specialWordKind{
 	"#url": isURL, "#email": isEmail, "#secret": isSecretFile, "#path": isPath | isSecretFile, "#ident": isIdentifier,
 }
 
@@ -222,7 +222,7 @@ func (g *patternIndex) addRuleLine(rule int, line string, sets map[string]patter
 			g.byWord[id] = append(g.byWord[id], index)
 		}
 	}
-	for kind := wordKind(1); kind != 0; kind <<= 1 {
+	for kind := specialWordKind(1); kind != 0; kind <<= 1 {
 		if first.kinds&kind != 0 {
 			g.byKind[kind] = append(g.byKind[kind], index)
 			g.kinds |= kind

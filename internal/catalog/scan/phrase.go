@@ -49,7 +49,7 @@ func (p *PhraseFeatures) AddWord(word []byte, name bool) {
 	if n == maxPhraseWords {
 		return
 	}
-	short := removeEnding(word)
+	short := stemWord(word)
 	h := hashWord(short)
 	p.words = append(p.words, h)
 	p.addFeature(h, n)
@@ -68,13 +68,13 @@ func (p *PhraseFeatures) AddWord(word []byte, name bool) {
 		group = of["#name"]
 	}
 	if group != 0 {
-		p.addGroup(group, n)
+		p.addGroupFeatures(group, n)
 	}
 }
 
-// addGroup adds features for a word's group: itself, pairs with earlier groups, and
+// addGroupFeatures adds features for a word's group: itself, pairs with earlier groups, and
 // triples.
-func (p *PhraseFeatures) addGroup(h uint64, n int) {
+func (p *PhraseFeatures) addGroupFeatures(h uint64, n int) {
 	p.addFeature(h, n)
 	last := len(p.grouped)
 	for k := last - 1; k >= 0 && p.grouped[k].word >= n-groupWindow; k-- {
@@ -101,8 +101,8 @@ func (p *PhraseFeatures) addFeature(h uint64, first int) {
 	p.features = append(p.features, phraseFeature{uint16(h >> 48), uint8(first), uint8(len(p.words))})
 }
 
-// removeEnding removes English verb and noun endings.
-func removeEnding(word []byte) []byte {
+// stemWord removes English verb and noun endings.
+func stemWord(word []byte) []byte {
 	cut := func(ending string, left int) bool {
 		return len(word) >= left+len(ending) && bytes.HasSuffix(word, []byte(ending))
 	}
@@ -136,7 +136,7 @@ var groupsByWord = sync.OnceValue(func() map[string]uint64 {
 	for _, s := range wordlist.Parse(groupsText) {
 		group := hashWord(s.Head) * saltGroup
 		for _, w := range s.Words() {
-			for _, form := range []string{w, string(removeEnding([]byte(w)))} {
+			for _, form := range []string{w, string(stemWord([]byte(w)))} {
 				if all[form] == 0 {
 					all[form] = group
 				}
@@ -155,8 +155,8 @@ func hashWord[T string | []byte](word T) uint64 {
 	return h
 }
 
-// EachWeight yields the weight index of each feature, for training.
-func (p *PhraseFeatures) EachWeight(yield func(weight uint16) bool) {
+// EachWeightIndex yields the weight index of each feature, for training.
+func (p *PhraseFeatures) EachWeightIndex(yield func(weight uint16) bool) {
 	for _, f := range p.features {
 		if !yield(f.weight) {
 			return

@@ -18,7 +18,7 @@ func ScanDefinition(d tool.Definition) Report {
 func (t Options) ScanDefinition(d tool.Definition) Report {
 	return runScan("definition", t, func(s *scanner) {
 		if s.collectStrings(d.Raw) {
-			s.recoverPanic("hints", func() { s.checkHintContradictions(d) })
+			s.runRecoveringPanic("hints", func() { s.checkHintContradictions(d) })
 			s.scanAllStrings()
 		}
 	})
@@ -29,7 +29,7 @@ func (t Options) ScanDefinition(d tool.Definition) Report {
 func ScanText(name, text string) Report {
 	return runScan("text", Options{Classifier: EmbeddedModel()}, func(s *scanner) {
 		if len(text) > maxText {
-			s.addTooLarge(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", maxText))
+			s.addTooLargeFinding(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", maxText))
 			text = text[:maxText]
 		}
 		s.addField(scannedString{place: kindProse, name: name, text: text})
@@ -56,7 +56,7 @@ func scanPrimitive(o tool.Primitive) Report {
 func runScan(what string, t Options, scan func(s *scanner)) Report {
 	s := newScanner(t)
 	defer s.takeBuffers()()
-	s.recoverPanic(what, func() { scan(s) })
+	s.runRecoveringPanic(what, func() { scan(s) })
 	return s.buildReport()
 }
 
@@ -68,11 +68,11 @@ func (s *scanner) collectStrings(raw []byte) bool {
 		return false
 	}
 	if len(raw) > tool.MaxDefinition {
-		s.addTooLarge("", fmt.Sprintf("the definition is longer than %d bytes: it was not looked at", tool.MaxDefinition))
+		s.addTooLargeFinding("", fmt.Sprintf("the definition is longer than %d bytes: it was not looked at", tool.MaxDefinition))
 		return false
 	}
 	if reason := s.walkDefinition(raw); reason != "" {
-		s.addTooLarge("", reason)
+		s.addTooLargeFinding("", reason)
 	}
 	return true
 }

@@ -68,8 +68,8 @@ func (s *scanner) takeBuffers() (give func()) {
 
 func (s *scanner) addField(f scannedString) { s.fields = append(s.fields, f) }
 
-// recoverPanic runs a part of the scan. A panic makes the report incomplete.
-func (s *scanner) recoverPanic(part string, run func()) {
+// runRecoveringPanic runs a part of the scan. A panic makes the report incomplete.
+func (s *scanner) runRecoveringPanic(part string, run func()) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.markIncomplete(fmt.Sprintf("the rule %s failed: this definition could not be looked at in full", part))
@@ -83,7 +83,7 @@ func (s *scanner) markIncomplete(reason string) {
 	s.findings = append(s.findings, Finding{Rule: "incomplete", Severity: SeverityReview, Reason: reason})
 }
 
-func (s *scanner) addTooLarge(path, reason string) {
+func (s *scanner) addTooLargeFinding(path, reason string) {
 	s.findings = append(s.findings, Finding{Rule: "too-large", Severity: SeverityReview, Path: path, Reason: reason})
 }
 

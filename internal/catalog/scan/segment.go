@@ -10,12 +10,12 @@ func (v *textView) joinWordPairs(words []textWord) rewrittenText {
 	t := v.n.cased
 	last, certain := 0, 0
 	for k := 0; k+1 < len(words); k++ {
-		if canJoin(lex, v.n.lower, &words[k], &words[k+1], false) {
+		if canJoinToKnownWord(lex, v.n.lower, &words[k], &words[k+1], false) {
 			certain++
 		}
 	}
 	for k := 0; k+1 < len(words); k++ {
-		if canJoin(lex, v.n.lower, &words[k], &words[k+1], certain >= 2) {
+		if canJoinToKnownWord(lex, v.n.lower, &words[k], &words[k+1], certain >= 2) {
 			w.copyRange(t, last, int(words[k].end))
 			last = int(words[k+1].start)
 			w.changes++
@@ -97,7 +97,7 @@ func (v *textView) joinFragments(words []textWord) rewrittenText {
 				at = append(at, int(i))
 			}
 		}
-		if parts := lex.segmentLetters(letters); parts != nil && joinsWords(parts, words[k:end]) {
+		if parts := lex.segmentLetters(letters); parts != nil && anyPartSpansWords(parts, words[k:end]) {
 			w.changes++
 			w.copyRange(t, last, int(words[k].start))
 			w.putSegmentParts(parts, 0, func(k int) int { return at[k] })
@@ -109,8 +109,8 @@ func (v *textView) joinFragments(words []textWord) rewrittenText {
 	return w
 }
 
-// joinsWords reports whether a part extends beyond a word.
-func joinsWords(parts []segmentPart, words []textWord) bool {
+// anyPartSpansWords reports whether a part extends beyond a word.
+func anyPartSpansWords(parts []segmentPart, words []textWord) bool {
 	begin := 0 // of the word, among the letters
 	k := 0
 	for _, w := range words {
@@ -190,9 +190,9 @@ func (l *lexicon) segmentLetters(letters []byte) []segmentPart {
 	return parts
 }
 
-// canJoin reports whether two words, of which one is unknown or which a sign separates
+// canJoinToKnownWord reports whether two words, of which one is unknown or which a sign separates
 // (or any two), make a known one.
-func canJoin(lex *lexicon, t []byte, a, b *textWord, any bool) bool {
+func canJoinToKnownWord(lex *lexicon, t []byte, a, b *textWord, any bool) bool {
 	n := int(a.end-a.start) + int(b.end-b.start)
 	gap := b.start - a.end
 	if a.kind|b.kind != 0 && (a.kind|b.kind)&^isIdentifier != 0 || n < 4 || n > 20 || gap > 4 || gap < 1 {

@@ -37,7 +37,7 @@ func (s *scanner) uncoverHiddenTexts(f *scannedString, v *textView) {
 	for k := range views {
 		if s.uncoveredBytes += len(views[k].n.lower); s.uncoveredBytes > maxUncoveredBytes {
 			if s.uncoveredBytes-len(views[k].n.lower) <= maxUncoveredBytes {
-				s.addTooLarge("", "the definition can be read in more ways than are looked at")
+				s.addTooLargeFinding("", "the definition can be read in more ways than are looked at")
 			}
 			return
 		}
@@ -98,7 +98,7 @@ func (s *scanner) detectObfuscation(v *textView) (h obfuscationSigns) {
 	run, fragments, reversed, rotated := 0, 0, 0, 0
 	for k := range words {
 		w := &words[k]
-		note(hasPieces, h&hasPieces == 0 && k+1 < len(words) && canJoin(lex, t, w, &words[k+1], false))
+		note(hasPieces, h&hasPieces == 0 && k+1 < len(words) && canJoinToKnownWord(lex, t, w, &words[k+1], false))
 		n := int(w.end - w.start)
 		switch {
 		case n == 1 || n <= 3 && w.id == 0:

@@ -201,7 +201,7 @@ func (s *scanner) classesOfIdentifiers(v *textView, own map[string]bool, from, e
 // classesOfIdentifier returns the class of an identifier.
 func (s *scanner) classesOfIdentifier(text []byte, own map[string]bool) wordClasses {
 	if bytes.Equal(text, bytes.ToUpper(text)) {
-		return s.classOfForeignVariable(string(text))
+		return s.classOfUnrelatedSecretVariable(string(text))
 	}
 	self, known := own[strings.ToLower(string(text))]
 	switch {
@@ -213,9 +213,9 @@ func (s *scanner) classesOfIdentifier(text []byte, own map[string]bool) wordClas
 	return classOtherTool
 }
 
-// classOfForeignVariable returns classSecretVariable for a secret's variable of a product
+// classOfUnrelatedSecretVariable returns classSecretVariable for a secret's variable of a product
 // that the definition does not mention otherwise.
-func (s *scanner) classOfForeignVariable(name string) wordClasses {
+func (s *scanner) classOfUnrelatedSecretVariable(name string) wordClasses {
 	owner, rest, _ := strings.Cut(name, "_")
 	for _, end := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD"} {
 		if !strings.HasSuffix(rest, end) {

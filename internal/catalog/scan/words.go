@@ -12,15 +12,15 @@ import (
 type textWord struct {
 	start, end int32  // in the normal form
 	id         uint16 // in the lexicon; 0 if unknown
-	kind       wordKind
+	kind       specialWordKind
 	begins     bool // a sentence
 	inner      bool // a further part of an identifier
 }
 
-type wordKind uint8
+type specialWordKind uint8
 
 const (
-	isURL wordKind = 1 << iota
+	isURL specialWordKind = 1 << iota
 	isEmail
 	isSecretFile // a file with secrets
 	isPath
@@ -181,7 +181,7 @@ func (p *wordSplitter) readUnspaced(size int) {
 	p.i += size
 }
 
-func (p *wordSplitter) emitWord(start, end int, id uint16, kind wordKind, inner bool) {
+func (p *wordSplitter) emitWord(start, end int, id uint16, kind specialWordKind, inner bool) {
 	p.words = append(p.words, textWord{int32(start), int32(end), id, kind, p.begins, inner})
 	p.begins = false
 }
@@ -237,7 +237,7 @@ func (l *lexicon) addWord(word string) uint16 {
 }
 
 // addressOrPathKind returns the kind of an address or path, or 0.
-func addressOrPathKind(c []byte) wordKind {
+func addressOrPathKind(c []byte) specialWordKind {
 	for _, scheme := range wordLists().schemes {
 		if bytes.HasPrefix(c, []byte(scheme)) && len(c) > len(scheme) {
 			return isURL

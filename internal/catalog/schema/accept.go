@@ -40,7 +40,7 @@ func (p *simpleSchema) accepts(value []byte, left *int) bool {
 	if *left--; *left < 0 || p.types != "" && strings.IndexByte(p.types, kind) < 0 {
 		return false
 	}
-	return p.acceptsOfKind(kind, value, left) && p.acceptsSubschemas(value, left)
+	return p.acceptsOfKind(kind, value, left) && p.satisfiesSubschemas(value, left)
 }
 
 func (p *simpleSchema) acceptsOfKind(kind byte, value []byte, left *int) bool {
@@ -59,8 +59,8 @@ func (p *simpleSchema) acceptsOfKind(kind byte, value []byte, left *int) bool {
 	return false
 }
 
-// acceptsSubschemas checks the other schemas for the same value.
-func (p *simpleSchema) acceptsSubschemas(value []byte, left *int) bool {
+// satisfiesSubschemas checks the other schemas for the same value.
+func (p *simpleSchema) satisfiesSubschemas(value []byte, left *int) bool {
 	for _, other := range p.all {
 		if !other.accepts(value, left) {
 			return false

@@ -108,7 +108,7 @@ func checkSome(t *testing.T, s *Schema, args json.RawMessage) {
 		return
 	}
 	want, undecided := s.checkWithLibrary(args, budget)
-	some, left, err := s.decodeUsedParts(args, budget)
+	some, left, err := s.decodePartsToValidate(args, budget)
 	if undecided != nil || err != nil {
 		return
 	}

@@ -52,7 +52,7 @@ func (f *leafCollector) collectLeaves(e *jsonschema.ValidationError) {
 		return
 	case *kind.AnyOf, *kind.OneOf:
 		if len(e.Causes) > 0 {
-			f.addAlternatives(e)
+			f.addUnmatchedAlternatives(e)
 			return
 		}
 	case *kind.RefCycle: // says nothing about the value
@@ -64,9 +64,9 @@ func (f *leafCollector) collectLeaves(e *jsonschema.ValidationError) {
 	f.insertLeaf(e)
 }
 
-// addAlternatives reports a value that matches none: by the wanted types if it has none of
+// addUnmatchedAlternatives reports a value that matches none: by the wanted types if it has none of
 // them, else by the errors of the nearest alternative.
-func (f *leafCollector) addAlternatives(e *jsonschema.ValidationError) {
+func (f *leafCollector) addUnmatchedAlternatives(e *jsonschema.ValidationError) {
 	var near leafCollector
 	types, candidates := &kind.Type{}, 0
 	for _, cause := range e.Causes {

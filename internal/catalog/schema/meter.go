@@ -118,11 +118,11 @@ func (m *stepMeter) newChargeFunc(s *jsonschema.Schema, nested int) func(any) er
 		m.spendSteps(fixed)
 		switch v := v.(type) {
 		case map[string]any: // a quarter: to iterate over the names
-			m.spendSteps(min(len(v), len(s.Properties)) + len(v)*member + len(v)*(1+m.countUnevaluatedLists(nested))/4)
+			m.spendSteps(min(len(v), len(s.Properties)) + len(v)*member + len(v)*(1+m.countUnevaluatedTrackers(nested))/4)
 		case []any:
-			m.spendSteps(min(len(v), numbered) + len(v)*element + len(v)*m.countUnevaluatedLists(nested)/4)
+			m.spendSteps(min(len(v), numbered) + len(v)*element + len(v)*m.countUnevaluatedTrackers(nested)/4)
 			if s.UniqueItems {
-				m.spendSteps(uniqueItemsWeight(v) / 2 / weightPerStep)
+				m.spendSteps(uniqueItemsComparisonCost(v) / 2 / weightPerStep)
 			}
 		case string:
 			m.spendSteps(len(v) / 128)
@@ -131,18 +131,18 @@ func (m *stepMeter) newChargeFunc(s *jsonschema.Schema, nested int) func(any) er
 	}
 }
 
-// countUnevaluatedLists returns how many nested schemas track unevaluated values.
-func (m *stepMeter) countUnevaluatedLists(nested int) int {
+// countUnevaluatedTrackers returns how many nested schemas track unevaluated values.
+func (m *stepMeter) countUnevaluatedTrackers(nested int) int {
 	if m.unevaluated {
 		return nested
 	}
 	return 0
 }
 
-// uniqueItemsWeight returns the maximum weight of comparisons for uniqueItems. The library
+// uniqueItemsComparisonCost returns the maximum weight of comparisons for uniqueItems. The library
 // compares elements with equal hashes; lists and objects can be built to collide, and so
 // can as many numbers as their bytes can encode.
-func uniqueItemsWeight(list []any) int {
+func uniqueItemsComparisonCost(list []any) int {
 	var containers, others []any
 	for _, element := range list {
 		switch element.(type) {

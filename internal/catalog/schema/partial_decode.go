@@ -13,32 +13,32 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// usedParts is what the schemas at one location read of the value there. Only that part of
+// partsToValidate is what the schemas at one location read of the value there. Only that part of
 // large arguments is decoded, so that unread values cost nothing. The zero value is that
 // of no schemas.
-type usedParts struct {
+type partsToValidate struct {
 	all      bool // the whole value
 	kindOnly bool // its type
 	size     bool // its member names or its number of elements
-	names    map[string]*usedParts
-	rest     *usedParts // of members with other names
-	element  *usedParts
+	names    map[string]*partsToValidate
+	rest     *partsToValidate // of members with other names
+	element  *partsToValidate
 }
 
-// usedPartsFinder computes what schemas read. Locations with the same schemas share one
+// partsToValidateFinder computes what schemas read. Locations with the same schemas share one
 // result, so that recursive schemas terminate.
-type usedPartsFinder struct {
-	known map[string]*usedParts
+type partsToValidateFinder struct {
+	known map[string]*partsToValidate
 	work  int // schemas of all locations
 }
 
-// maxAccessWork bounds the work of an usedPartsFinder. Beyond it, everything counts as read.
+// maxAccessWork bounds the work of an partsToValidateFinder. Beyond it, everything counts as read.
 const maxAccessWork = 10_000
 
-func (l *usedPartsFinder) findUsedParts(list schemaList) *usedParts {
+func (l *partsToValidateFinder) findPartsToValidate(list schemaList) *partsToValidate {
 	all, key := allInPlaceSubschemas(list), ""
 	if l.work += 1 + len(all); l.work > maxAccessWork {
-		return &usedParts{all: true}
+		return &partsToValidate{all: true}
 	}
 	for _, s := range all {
 		key += fmt.Sprintf("%p ", s)
@@ -46,7 +46,7 @@ func (l *usedPartsFinder) findUsedParts(list schemaList) *usedParts {
 	if known := l.known[key]; known != nil {
 		return known
 	}
-	out := &usedParts{kindOnly: len(all) > 0}
+	out := &partsToValidate{kindOnly: len(all) > 0}
 	l.known[key] = out
 	for _, s := range all {
 		out.all = out.all || s.Const != nil || s.Enum != nil || s.UniqueItems || s.DynamicRef != nil ||
@@ -78,7 +78,7 @@ func allInPlaceSubschemas(list schemaList) (all schemaList) {
 }
 
 // addMembersAndElements computes what is read in the members and elements.
-func (l *usedPartsFinder) addMembersAndElements(out *usedParts, all schemaList) {
+func (l *partsToValidateFinder) addMembersAndElements(out *partsToValidate, all schemaList) {
 	var rest, element schemaList
 	names := map[string]schemaList{}
 	for _, s := range all {
@@ -91,9 +91,9 @@ func (l *usedPartsFinder) addMembersAndElements(out *usedParts, all schemaList) 
 			names[name] = append(names[name], member)
 		}
 	}
-	out.rest, out.element, out.names = l.findUsedParts(rest), l.findUsedParts(element), make(map[string]*usedParts, len(names))
+	out.rest, out.element, out.names = l.findPartsToValidate(rest), l.findPartsToValidate(element), make(map[string]*partsToValidate, len(names))
 	for name, list := range names {
-		out.names[name] = l.findUsedParts(slices.Concat(list, rest))
+		out.names[name] = l.findPartsToValidate(slices.Concat(list, rest))
 	}
 }
 
@@ -106,21 +106,21 @@ const (
 )
 
 // isRead reports whether the value is read at all.
-func (l *usedParts) isRead() bool { return l.kindOnly || l.all }
+func (l *partsToValidate) isRead() bool { return l.kindOnly || l.all }
 
-// decodeUsedValue decodes a value of a checked text. Unread values become nil.
-func (m *stepMeter) decodeUsedValue(value []byte, l *usedParts) (v any, err error) {
+// decodeValueToValidate decodes a value of a checked text. Unread values become nil.
+func (m *stepMeter) decodeValueToValidate(value []byte, l *partsToValidate) (v any, err error) {
 	m.spendSteps(1)
 	switch kind := wirejson.Kind(value); {
 	case l.all && (kind == '[' || kind == '{'):
-		m.spendSteps(decoderSteps + len(value)/bytesPerStep + maxValueCount(value))
+		m.spendSteps(decoderSteps + len(value)/bytesPerStep + valueCountUpperBound(value))
 		return jsonschema.UnmarshalJSON(bytes.NewReader(value))
 	case !l.isRead() || kind == 'n':
 		return nil, nil
 	case kind == '[':
-		return m.decodeUsedElements(value, l)
+		return m.decodeElementsToValidate(value, l)
 	case kind == '{':
-		return m.decodeUsedMembers(value, l)
+		return m.decodeMembersToValidate(value, l)
 	case kind == '"':
 		m.spendSteps(len(value) / textPerStep)
 		text, _ := wirejson.String(value)
@@ -132,7 +132,7 @@ func (m *stepMeter) decodeUsedValue(value []byte, l *usedParts) (v any, err erro
 	}
 }
 
-func (m *stepMeter) decodeUsedElements(value []byte, l *usedParts) (list []any, err error) {
+func (m *stepMeter) decodeElementsToValidate(value []byte, l *partsToValidate) (list []any, err error) {
 	list = []any{}
 	if !l.element.isRead() && !l.size {
 		return list, nil
@@ -141,7 +141,7 @@ func (m *stepMeter) decodeUsedElements(value []byte, l *usedParts) (list []any, 
 	err = wirejson.EachElement(value, func(element []byte) (err error) {
 		var v any
 		if l.element.isRead() || len(list)%skippedPerStep == 0 {
-			v, err = m.decodeUsedValue(element, l.element)
+			v, err = m.decodeValueToValidate(element, l.element)
 		}
 		list = append(list, v)
 		return err
@@ -149,7 +149,7 @@ func (m *stepMeter) decodeUsedElements(value []byte, l *usedParts) (list []any, 
 	return list, err
 }
 
-func (m *stepMeter) decodeUsedMembers(value []byte, l *usedParts) (object map[string]any, err error) {
+func (m *stepMeter) decodeMembersToValidate(value []byte, l *partsToValidate) (object map[string]any, err error) {
 	object = map[string]any{}
 	if len(l.names) == 0 && !l.size && !l.rest.isRead() {
 		return object, nil
@@ -160,19 +160,19 @@ func (m *stepMeter) decodeUsedMembers(value []byte, l *usedParts) (object map[st
 		if inner == nil {
 			inner = l.rest
 		}
-		object[string(name)], err = m.decodeUsedValue(value, inner)
+		object[string(name)], err = m.decodeValueToValidate(value, inner)
 		return err
 	})
 	return object, err
 }
 
-// decodeUsedParts decodes the part of large arguments that the schema reads. It also returns
+// decodePartsToValidate decodes the part of large arguments that the schema reads. It also returns
 // the remaining steps.
-func (s *Schema) decodeUsedParts(args json.RawMessage, steps int) (doc any, left int, err error) {
+func (s *Schema) decodePartsToValidate(args json.RawMessage, steps int) (doc any, left int, err error) {
 	if wirejson.Check(args, wirejson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
 		return nil, 0, errUndecided
 	}
-	m, l := stepMeter{left: steps}, usedPartsFinder{known: map[string]*usedParts{}}
-	undecided := runMetered(func() { doc, err = m.decodeUsedValue(args, l.findUsedParts(schemaList{s.root})) })
+	m, l := stepMeter{left: steps}, partsToValidateFinder{known: map[string]*partsToValidate{}}
+	undecided := runMetered(func() { doc, err = m.decodeValueToValidate(args, l.findPartsToValidate(schemaList{s.root})) })
 	return doc, m.left, cmp.Or(undecided, err)
 }

@@ -77,14 +77,14 @@ func (s *Schema) CheckArguments(args json.RawMessage) (violations []Violation, u
 // checkWithLibrary validates with the library within a number of steps. Decoding costs steps too: of
 // arguments too large to decode, only what the schema reads is decoded.
 func (s *Schema) checkWithLibrary(args json.RawMessage, steps int) ([]Violation, error) {
-	if left := steps - len(args)/bytesPerStep - maxValueCount(args); left >= 0 {
+	if left := steps - len(args)/bytesPerStep - valueCountUpperBound(args); left >= 0 {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
 		if err != nil {
 			return nil, fmt.Errorf("the arguments cannot be read: %w", err)
 		}
 		return s.validateDecoded(doc, left)
 	}
-	doc, left, err := s.decodeUsedParts(args, steps)
+	doc, left, err := s.decodePartsToValidate(args, steps)
 	if err != nil {
 		return nil, err
 	}

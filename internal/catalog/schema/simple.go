@@ -140,7 +140,7 @@ func (c *simpleCompiler) compileKeyword(p *simpleSchema, name string, v any, dep
 		p.either, ok = c.compileSchemaList(v, depth)
 		return ok && (name == "anyOf" || haveDisjointTypes(p.either))
 	}
-	return p.setSizeLimit(name, v)
+	return p.setBoundKeyword(name, v)
 }
 
 func (c *simpleCompiler) compileSchemaList(v any, depth int) (out []*simpleSchema, ok bool) {
@@ -215,7 +215,7 @@ func (p *simpleSchema) setEnum(values []any) bool {
 	return true
 }
 
-func (p *simpleSchema) setSizeLimit(name string, v any) bool {
+func (p *simpleSchema) setBoundKeyword(name string, v any) bool {
 	number, _ := v.(json.Number)
 	switch name {
 	case "minimum", "exclusiveMinimum", "maximum", "exclusiveMaximum":

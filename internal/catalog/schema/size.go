@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// maxValueCount returns an upper bound on the number of values in a JSON text.
-func maxValueCount(raw []byte) int {
+// valueCountUpperBound returns an upper bound on the number of values in a JSON text.
+func valueCountUpperBound(raw []byte) int {
 	return 1 + bytes.Count(raw, []byte{','}) + bytes.Count(raw, []byte{'['}) + bytes.Count(raw, []byte{'{'})
 }
 

@@ -33,9 +33,9 @@ func scaleTools(tb testing.TB, n int) []tool.Definition {
 }
 
 // hundreds makes parts of a hundred tools each.
-func hundreds(defs []tool.Definition) (parts []*IndexPart) {
+func hundreds(defs []tool.Definition) (parts []*ServerIndexPart) {
 	for i, list := range slices.Collect(slices.Chunk(defs, 100)) {
-		parts = append(parts, NewIndexPart(fmt.Sprint("server ", i), pointers(list)))
+		parts = append(parts, NewServerIndexPart(fmt.Sprint("server ", i), pointers(list)))
 	}
 	return parts
 }
@@ -77,7 +77,7 @@ func BenchmarkChange(b *testing.B) {
 			parts := hundreds(defs)
 			b.ReportAllocs()
 			for b.Loop() {
-				parts[len(parts)/2] = NewIndexPart("changed", pointers(defs[:100]))
+				parts[len(parts)/2] = NewServerIndexPart("changed", pointers(defs[:100]))
 				NewIndex(parts).View(nil)
 			}
 		})

@@ -16,7 +16,7 @@ const (
 // other words.
 func splitCompound(word string) []string {
 	costs := wordCosts()
-	if len(word) < minRunOn || len(word) > maxRunOn || !isLetters(word) {
+	if len(word) < minRunOn || len(word) > maxRunOn || !isLowerASCIILetters(word) {
 		return nil
 	}
 	if _, known := costs[word]; known {

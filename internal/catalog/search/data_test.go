@@ -85,7 +85,7 @@ func pointers(defs []tool.Definition) (all []*tool.Definition) {
 }
 
 // partsOf makes a part of each server, in the order of their first tools.
-func partsOf(defs []tool.Definition) (parts []*IndexPart) {
+func partsOf(defs []tool.Definition) (parts []*ServerIndexPart) {
 	var servers []string
 	lists := map[string][]*tool.Definition{}
 	for _, d := range pointers(defs) {
@@ -95,7 +95,7 @@ func partsOf(defs []tool.Definition) (parts []*IndexPart) {
 		lists[d.ID.Server] = append(lists[d.ID.Server], d)
 	}
 	for _, s := range servers {
-		parts = append(parts, NewIndexPart(s, lists[s]))
+		parts = append(parts, NewServerIndexPart(s, lists[s]))
 	}
 	return parts
 }

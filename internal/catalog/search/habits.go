@@ -18,8 +18,8 @@ const (
 	habitHalfCount = 2      // uses that give half of it
 )
 
-// QueryUse is a tool that was called after a query.
-type QueryUse struct {
+// ToolCallAfterQuery is a tool that was called after a query.
+type ToolCallAfterQuery struct {
 	Query string
 	Tool  tool.ID
 }
@@ -38,7 +38,7 @@ type toolUseCount struct {
 
 // LearnHabits returns the habits of uses, latest first; the earliest beyond the bound are
 // ignored.
-func LearnHabits(uses []QueryUse) *Habits {
+func LearnHabits(uses []ToolCallAfterQuery) *Habits {
 	h := &Habits{words: make(map[string][]toolUseCount)}
 	numbers := make(map[tool.ID]int32)
 	for _, use := range uses[:min(len(uses), maxUses)] {
@@ -48,7 +48,7 @@ func LearnHabits(uses []QueryUse) *Habits {
 			numbers[use.Tool] = n
 			h.tools = append(h.tools, use.Tool)
 		}
-		for _, word := range habitWords(use.Query) {
+		for _, word := range stemsForHabits(use.Query) {
 			h.countUse(word, n)
 		}
 	}
@@ -67,8 +67,8 @@ func (h *Habits) countUse(word string, n int32) {
 	h.words[word] = list
 }
 
-// habitWords returns the distinct stems of a query.
-func habitWords(query string) (stems []string) {
+// stemsForHabits returns the distinct stems of a query.
+func stemsForHabits(query string) (stems []string) {
 	for _, word := range splitWords(wirejson.ClipText(query, maxQuery)) {
 		if stopWords()[word] || fillers()[word] || len(stems) == maxUseWords {
 			continue
@@ -86,12 +86,12 @@ func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 	if h == nil {
 		return nil
 	}
-	words := habitWords(query)
+	words := stemsForHabits(query)
 	parts := make([]float32, len(h.tools))
 	var all float32
 	for _, word := range words {
 		rare := computeIDF(v.docs, 0)
-		s, ok := v.stemNumber(word)
+		s, ok := v.stemID(word)
 		if ok {
 			rare = v.headIDF(s)
 		}
@@ -119,7 +119,7 @@ func (v *View) wordCommonness(server string, stem uint32, known bool) float32 {
 	n := uint32(0)
 	if known {
 		for _, part := range v.ix.byServer[server] {
-			n += v.countToolsInPart(part, stem)
+			n += v.countPartToolsWithStem(part, stem)
 		}
 	}
 	return float32(math.Sqrt(float64(max(1, n))))

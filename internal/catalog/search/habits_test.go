@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-func uses(query, server, name string, times int) (out []QueryUse) {
+func uses(query, server, name string, times int) (out []ToolCallAfterQuery) {
 	for range times {
-		out = append(out, QueryUse{query, tool.ID{Server: server, Tool: name}})
+		out = append(out, ToolCallAfterQuery{query, tool.ID{Server: server, Tool: name}})
 	}
 	return out
 }
@@ -61,9 +61,9 @@ func TestHabitsKeepToTheView(t *testing.T) {
 
 // The order of uses does not matter, and too many are bounded.
 func TestLearnIsBounded(t *testing.T) {
-	var many []QueryUse
+	var many []ToolCallAfterQuery
 	for i := range maxUses + 500 {
-		many = append(many, QueryUse{fmt.Sprint("query number ", i%100), tool.ID{Server: "db", Tool: fmt.Sprint("t", i%7)}})
+		many = append(many, ToolCallAfterQuery{fmt.Sprint("query number ", i%100), tool.ID{Server: "db", Tool: fmt.Sprint("t", i%7)}})
 	}
 	h := LearnHabits(many)
 	if len(h.tools) != 7 {

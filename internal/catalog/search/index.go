@@ -12,8 +12,8 @@ import (
 // Words are indexed by stem, which matches any form, and exactly, so that an exact match
 // weighs more.
 type Index struct {
-	ranking *Ranking
-	parts   []*IndexPart
+	ranking *RankingParameters
+	parts   []*ServerIndexPart
 	first   []uint32 // part → its first document; one more at the end
 	partOf  []uint32 // document → part
 
@@ -24,7 +24,7 @@ type Index struct {
 	stems   map[string]uint32
 	stemsOf [][]uint32 // part → its stems
 
-	byStem, byWord partLists
+	byStem, byWord partsByWord
 	spelling       spellingIndex
 	synonyms       map[string][]uint32 // stem as text → stems
 
@@ -33,21 +33,21 @@ type Index struct {
 	scratch sync.Pool // buffers of searches
 }
 
-// partLists maps each word to the parts that have it, and its number there.
-type partLists struct {
+// partsByWord maps each word to the parts that have it, and its number there.
+type partsByWord struct {
 	start []uint32 // word → first entry; one more at the end
-	parts []partWord
+	parts []wordInPart
 }
 
-type partWord struct{ part, word uint32 }
+type wordInPart struct{ part, word uint32 }
 
-func (l *partLists) partsWithWord(word uint32) []partWord {
+func (l *partsByWord) partsWithWord(word uint32) []wordInPart {
 	return l.parts[l.start[word]:l.start[word+1]]
 }
 
 // NewIndex returns an index of the parts. Documents are numbered in the order of the
 // parts.
-func NewIndex(parts []*IndexPart) *Index {
+func NewIndex(parts []*ServerIndexPart) *Index {
 	ix := &Index{ranking: defaultRanking(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
 	most, all := 0, 0
 	if len(parts) > 0 {
@@ -69,11 +69,11 @@ func NewIndex(parts []*IndexPart) *Index {
 		for doc := ix.first[i]; doc < ix.first[i+1]; doc++ {
 			ix.partOf[doc] = uint32(i)
 		}
-		words[i], stems[i] = ix.numberWords(p)
+		words[i], stems[i] = ix.assignWordNumbers(p)
 	}
 	ix.stemsOf = stems
-	ix.byWord = newPartLists(words, len(ix.words))
-	ix.byStem = newPartLists(stems, len(ix.stems))
+	ix.byWord = newPartsByWord(words, len(ix.words))
+	ix.byStem = newPartsByWord(stems, len(ix.stems))
 	ix.spelling = newSpellingIndex(ix.words)
 	ix.synonyms = synonymsInVocabulary(ix.stems)
 	for row, stem := range ix.ranking.Vectors.stems {
@@ -84,9 +84,9 @@ func NewIndex(parts []*IndexPart) *Index {
 	return ix
 }
 
-// numberWords returns the numbers of a part's words and stems; new ones get the next
+// assignWordNumbers returns the numbers of a part's words and stems; new ones get the next
 // number. The stem of a known word is not computed again.
-func (ix *Index) numberWords(p *IndexPart) (words, stems []uint32) {
+func (ix *Index) assignWordNumbers(p *ServerIndexPart) (words, stems []uint32) {
 	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
 	for i, text := range p.words {
 		w, ok := ix.words[text]
@@ -106,19 +106,19 @@ func (ix *Index) numberWords(p *IndexPart) (words, stems []uint32) {
 	return words, stems
 }
 
-// newPartLists inverts part → its words.
-func newPartLists(words [][]uint32, n int) partLists {
-	l := partLists{start: make([]uint32, n+1)}
+// newPartsByWord inverts part → its words.
+func newPartsByWord(words [][]uint32, n int) partsByWord {
+	l := partsByWord{start: make([]uint32, n+1)}
 	for _, of := range words {
 		for _, word := range of {
 			l.start[word+1]++
 		}
 	}
 	next := countsToOffsets(l.start)
-	l.parts = make([]partWord, l.start[n])
+	l.parts = make([]wordInPart, l.start[n])
 	for part, of := range words {
 		for local, word := range of {
-			l.parts[next[word]] = partWord{uint32(part), uint32(local)}
+			l.parts[next[word]] = wordInPart{uint32(part), uint32(local)}
 			next[word]++
 		}
 	}

@@ -10,10 +10,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// IndexPart is the analyzed tools of one server, a building block of an index. It is immutable
+// ServerIndexPart is the analyzed tools of one server, a building block of an index. It is immutable
 // and independent of other servers, so that a changed server only costs its own tools.
-type IndexPart struct {
-	ranking   *Ranking
+type ServerIndexPart struct {
+	ranking   *RankingParameters
 	ids       []tool.ID
 	server    []string  // words of its name, for queries that begin with them
 	byName    nameIndex // by lower-case name
@@ -68,7 +68,7 @@ func (p *postings) ofWord(word uint32) []posting {
 }
 
 // exactWordPostings returns the tools with exactly that word.
-func (p *IndexPart) exactWordPostings(word uint32) []posting {
+func (p *ServerIndexPart) exactWordPostings(word uint32) []posting {
 	if docs := p.byWord.ofWord(word); len(docs) > 0 {
 		return docs
 	}
@@ -76,23 +76,23 @@ func (p *IndexPart) exactWordPostings(word uint32) []posting {
 }
 
 // usesStemPostings reports whether a word has the tools of its stem.
-func (p *IndexPart) usesStemPostings(word uint32) bool {
+func (p *ServerIndexPart) usesStemPostings(word uint32) bool {
 	return p.byWord.start[word] == p.byWord.start[word+1]
 }
 
-// NewIndexPart analyzes the tools of a server with the default ranking.
-func NewIndexPart(server string, tools []*tool.Definition) *IndexPart {
-	return defaultRanking().NewIndexPart(server, tools)
+// NewServerIndexPart analyzes the tools of a server with the default ranking.
+func NewServerIndexPart(server string, tools []*tool.Definition) *ServerIndexPart {
+	return defaultRanking().NewServerIndexPart(server, tools)
 }
 
-// NewIndexPart analyzes the tools of a server.
-func (r *Ranking) NewIndexPart(server string, tools []*tool.Definition) *IndexPart {
+// NewServerIndexPart analyzes the tools of a server.
+func (r *RankingParameters) NewServerIndexPart(server string, tools []*tool.Definition) *ServerIndexPart {
 	b := newPartBuilder(r, server, len(tools))
 	for i := range tools {
 		b.addTool(uint32(i), tools[i])
 	}
 	for i := range tools {
-		b.addSuccessors(uint32(i), tools[i])
+		b.addSuccessorsOfDeprecated(uint32(i), tools[i])
 	}
 	return b.build()
 }
@@ -124,11 +124,11 @@ func (n *nameIndex) toolsNamed(name string) iter.Seq[uint32] {
 }
 
 // Len returns the number of tools.
-func (p *IndexPart) Len() int { return len(p.ids) }
+func (p *ServerIndexPart) Len() int { return len(p.ids) }
 
 // partBuilder builds a part, tool by tool.
 type partBuilder struct {
-	part     *IndexPart
+	part     *ServerIndexPart
 	analyzer *definitionAnalyzer
 	index    map[string]uint32 // stem → number
 	forms    []uint32          // stem → number of its words
@@ -144,9 +144,9 @@ type wordPosting struct {
 	posting
 }
 
-func newPartBuilder(r *Ranking, server string, tools int) *partBuilder {
+func newPartBuilder(r *RankingParameters, server string, tools int) *partBuilder {
 	return &partBuilder{
-		part: &IndexPart{
+		part: &ServerIndexPart{
 			ranking: r,
 			ids:     make([]tool.ID, 0, tools), server: splitWords(server),
 			byName: newNameIndex(tools), byMeaning: newNameIndex(tools), unitVectors: make([]unitVector, 0, tools), nameStems: make([][]uint32, 0, tools),
@@ -204,8 +204,8 @@ func (b *partBuilder) addToolVector(stems []wordPosting) {
 	p.nameStems = append(p.nameStems, named)
 }
 
-// addSuccessors records the tools that a deprecated one names.
-func (b *partBuilder) addSuccessors(doc uint32, d *tool.Definition) {
+// addSuccessorsOfDeprecated records the tools that a deprecated one names.
+func (b *partBuilder) addSuccessorsOfDeprecated(doc uint32, d *tool.Definition) {
 	if !d.IsDeprecated() {
 		return
 	}
@@ -274,7 +274,7 @@ func (b *partBuilder) addPosting(doc uint32, t *toolTerm, weight float32) {
 }
 
 // build sorts the postings by word.
-func (b *partBuilder) build() *IndexPart {
+func (b *partBuilder) build() *ServerIndexPart {
 	p := b.part
 	p.byStem = sortPostings(b.stems, len(p.stems))
 	shared := b.words[:0]

@@ -51,7 +51,7 @@ func (v *View) parseQuery(text string) parsedQuery {
 	if r.parseWords(text, true); len(r.words) == 0 {
 		r.parseWords(text, false)
 	}
-	r.addListVerb(text)
+	r.addImpliedListVerb(text)
 	return r.resolveWords()
 }
 
@@ -85,7 +85,7 @@ type queryWord struct {
 }
 
 func (r *queryParser) parseWords(text string, skipStops bool) {
-	foreign := stopWordsOfLanguage(text)
+	foreign := stopWordsOfTextLanguage(text)
 	list := !strings.ContainsAny(text, ".?!")
 	before := ""
 	sp := splitter{plurals: true, emit: func(word []byte) {
@@ -101,7 +101,7 @@ func (r *queryParser) parseWords(text string, skipStops bool) {
 		if skipStops && (stopWords()[w] || fillers()[w] || foreign[w]) {
 			return
 		}
-		r.addShortForms(w)
+		r.addWordWithShortForms(w)
 	}}
 	for text != "" {
 		before, r.recent = "", r.recent[:0]
@@ -118,8 +118,8 @@ func (r *queryParser) parseWords(text string, skipStops bool) {
 	}
 }
 
-// addShortForms adds a word with its expansion, or the abbreviation that it completes.
-func (r *queryParser) addShortForms(word string) {
+// addWordWithShortForms adds a word with its expansion, or the abbreviation that it completes.
+func (r *queryParser) addWordWithShortForms(word string) {
 	r.counted++
 	r.plural = r.isPluralOfKnown(word)
 	r.hasAction = r.hasAction || actionStems()[toStem(word)] && !readingVerbs()[word]
@@ -151,7 +151,7 @@ func (r *queryParser) addShortForms(word string) {
 func (r *queryParser) isPluralOfKnown(word string) bool {
 	for _, ending := range [...][2]string{{"ies", "y"}, {"es", ""}, {"s", ""}} {
 		if one, ok := strings.CutSuffix(word, ending[0]); ok && len(one) > 1 {
-			if _, ok := r.view.wordNumber(one + ending[1]); ok {
+			if _, ok := r.view.wordID(one + ending[1]); ok {
 				return true
 			}
 		}
@@ -202,14 +202,14 @@ func (r *queryParser) addVerbPhrase(a, b string) {
 		return
 	}
 	word := toStem(a) + strings.TrimSuffix(b, "to")
-	if _, ok := r.view.wordNumber(word); ok && len(r.phrases) < maxClauses {
+	if _, ok := r.view.wordID(word); ok && len(r.phrases) < maxClauses {
 		r.phrases = append(r.phrases, verbPhrase{a, a + " " + b, word, 1 << r.clauses})
 	}
 }
 
-// stopWordsOfLanguage returns the stop words of the query's language; nil for English and
+// stopWordsOfTextLanguage returns the stop words of the query's language; nil for English and
 // languages without a list.
-func stopWordsOfLanguage(text string) (stops map[string]bool) {
+func stopWordsOfTextLanguage(text string) (stops map[string]bool) {
 	words := splitWords(text)
 	most := 1
 	for _, language := range foreignStopWords() {
@@ -270,7 +270,7 @@ func (q *parsedQuery) addWordVector(v *WordVectors, stem string, weight float32,
 // addStem adds a stem of the query.
 func (q *parsedQuery) addStem(v *View, root string) {
 	a := queryStem{row: v.ix.ranking.Vectors.rowOf(root), rare: computeIDF(v.docs, 0)}
-	if a.stem, a.known = v.stemNumber(root); a.known {
+	if a.stem, a.known = v.stemID(root); a.known {
 		a.rare = v.headIDF(a.stem)
 	}
 	q.asked = append(q.asked, a)
@@ -350,9 +350,9 @@ func (r *queryParser) resolveWords() parsedQuery {
 	return q
 }
 
-// addListVerb treats a short query for several things, such as "databases", as a request
+// addImpliedListVerb treats a short query for several things, such as "databases", as a request
 // to list them.
-func (r *queryParser) addListVerb(text string) {
+func (r *queryParser) addImpliedListVerb(text string) {
 	if !strings.Contains(text, "?") && r.plural && !r.hasAction && !r.asksCount && r.counted <= maxListed && r.clauses <= 1 && r.view.hasWord("list") {
 		r.addWord("list", 1)
 	}
@@ -372,8 +372,8 @@ func (r *queryParser) addJoinedWord(q *parsedQuery, a, b queryWord) {
 		return
 	}
 	word := a.text + b.text
-	r.addCompound(q, a, b, word)
-	if _, ok := r.view.wordNumber(word); !ok || r.hasWord(word) {
+	r.addCompoundSynonyms(q, a, b, word)
+	if _, ok := r.view.wordID(word); !ok || r.hasWord(word) {
 		return
 	}
 	t, _ := r.view.lookupWord(word)
@@ -381,9 +381,9 @@ func (r *queryParser) addJoinedWord(q *parsedQuery, a, b queryWord) {
 	q.addTerm(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
 }
 
-// addCompound treats two neighbors that are an entry of the synonyms, such as "web page",
+// addCompoundSynonyms treats two neighbors that are an entry of the synonyms, such as "web page",
 // as one meaning: its synonyms count, and each word alone counts less.
-func (r *queryParser) addCompound(q *parsedQuery, a, b queryWord, word string) {
+func (r *queryParser) addCompoundSynonyms(q *parsedQuery, a, b queryWord, word string) {
 	others := r.view.ix.synonyms[toStem(word)]
 	if len(others) == 0 {
 		return
@@ -446,18 +446,18 @@ func (r *queryParser) addGuesses(q *parsedQuery, w queryWord) {
 func (r *queryParser) addSimilarWords(q *parsedQuery, w queryWord) bool {
 	v := r.view.ix.ranking.Vectors
 	found := v.nearestStems(w.root, r.view.ix.vectorRows, func(s string) bool {
-		_, ok := r.view.stemNumber(s)
+		_, ok := r.view.stemID(s)
 		return ok
 	})
 	for _, n := range found {
-		st, _ := r.view.stemNumber(n.word)
+		st, _ := r.view.stemID(n.word)
 		q.addTerm(r.view, queryTerm{stem: st, asked: w.text, how: Synonym}, r.view.ix.ranking.Alike*n.weight/float32(len(found)), w.clauses)
 	}
 	return len(found) > 0
 }
 
 func (v *View) lookupWord(word string) (queryTerm, bool) {
-	if _, ok := v.wordNumber(word); ok {
+	if _, ok := v.wordID(word); ok {
 		return v.lookupStemmed(word, "")
 	}
 	return v.lookupStemmed(word, toStem(word))
@@ -465,10 +465,10 @@ func (v *View) lookupWord(word string) (queryTerm, bool) {
 
 // lookupStemmed is lookupWord for a known stem.
 func (v *View) lookupStemmed(word, root string) (queryTerm, bool) {
-	if w, ok := v.wordNumber(word); ok {
+	if w, ok := v.wordID(word); ok {
 		return queryTerm{stem: v.ix.stemOf[w], word: w, written: true}, true
 	}
-	st, ok := v.stemNumber(root)
+	st, ok := v.stemID(root)
 	return queryTerm{stem: st, how: SameStem}, ok
 }
 

@@ -87,7 +87,7 @@ func sharedRequests(t *testing.T) (all []request) {
 // what counts, never to what changes anything.
 func TestShortFormsAndQuestions(t *testing.T) {
 	volume.SkipUnderRace(t)
-	var parts []*IndexPart
+	var parts []*ServerIndexPart
 	for _, p := range realServers(t) {
 		parts = append(parts, p)
 	}

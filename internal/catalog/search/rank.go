@@ -23,7 +23,7 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 	named := v.findNameMatches(query)
 	used := v.habitScores(h, query)
 	s.addNamedAndUsed(&named, used)
-	s.computeFinalScores(&q)
+	s.combineClauseScores(&q)
 	place := ranker{searchBuffers: s, named: &named, used: used, keep: keep, vectors: q.unitVectors(), countOnly: q.countOnly}
 	top, total := place.topN(n, &q)
 	s.view = nil
@@ -102,7 +102,7 @@ func (s *searchBuffers) addNamedAndUsed(n *nameMatches, used map[uint32]float32)
 	}
 }
 
-func (s *searchBuffers) scoreRow(doc uint32) []float32 {
+func (s *searchBuffers) docScores(doc uint32) []float32 {
 	return s.sums[int(doc)*s.width : (int(doc)+1)*s.width]
 }
 
@@ -112,7 +112,7 @@ func (s *searchBuffers) scoreTerm(t *queryTerm) {
 	to := termScorer{searchBuffers: s, columns: clauseColumns(t.clauses, s.width)}
 	to.weights[0], to.weights[1] = s.view.idfs[t.stem]*t.weight, s.view.headIDFs[t.stem]*t.weight
 	to.surface[0], to.surface[1] = ix.ranking.Surface*to.weights[0], ix.ranking.Surface*to.weights[1]
-	var words []partWord // a word is only in parts that have its stem
+	var words []wordInPart // a word is only in parts that have its stem
 	if t.written {
 		words = ix.byWord.partsWithWord(t.word)
 	}
@@ -157,7 +157,7 @@ func (a *termScorer) addStemScores(first uint32, docs []posting) {
 		doc := first + e.docNumber()
 		weight := a.weights[e.headBit()]
 		a.addMatch(doc, e, weight)
-		x, row := weight*e.weight, a.scoreRow(doc)
+		x, row := weight*e.weight, a.docScores(doc)
 		row[0] += x
 		for _, c := range a.columns {
 			row[c] += x
@@ -168,7 +168,7 @@ func (a *termScorer) addStemScores(first uint32, docs []posting) {
 // addExactWordScores is for tools that addStemScores has scored.
 func (a *termScorer) addExactWordScores(first uint32, docs []posting) {
 	for _, e := range docs {
-		x, row := a.surface[e.headBit()]*e.weight, a.scoreRow(first+e.docNumber())
+		x, row := a.surface[e.headBit()]*e.weight, a.docScores(first+e.docNumber())
 		row[0] += x
 		for _, c := range a.columns {
 			row[c] += x
@@ -182,7 +182,7 @@ func (a *termScorer) addStemAndWordScores(first uint32, docs []posting) {
 		doc := first + e.docNumber()
 		weight := a.weights[e.headBit()]
 		a.addMatch(doc, e, weight)
-		x, y, row := weight*e.weight, a.surface[e.headBit()]*e.weight, a.scoreRow(doc)
+		x, y, row := weight*e.weight, a.surface[e.headBit()]*e.weight, a.docScores(doc)
 		row[0] = row[0] + x + y
 		for _, c := range a.columns {
 			row[c] = row[c] + x + y
@@ -202,7 +202,7 @@ func (a *termScorer) addMatch(doc uint32, e posting, weight float32) {
 func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32) {
 	var top [1 + maxClauses]float32
 	for doc := range s.matched.all {
-		for c, score := range s.scoreRow(doc) {
+		for c, score := range s.docScores(doc) {
 			top[c] = max(top[c], score)
 		}
 	}
@@ -228,10 +228,10 @@ func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32
 
 // combineClauseScores computes the score of every match by its words, over all clauses, into column 0 of its row.
 // ranker.finalScore adds servers, use, vectors and names.
-func (s *searchBuffers) computeFinalScores(q *parsedQuery) {
+func (s *searchBuffers) combineClauseScores(q *parsedQuery) {
 	scales, r := s.clauseScales(q), s.view.ix.ranking
 	for doc := range s.matched.all {
-		row := s.scoreRow(doc)
+		row := s.docScores(doc)
 		extra := r.Clause * row[0]
 		bonus := float32(0)
 		if s.width > 1 {
@@ -270,9 +270,9 @@ const rerankSize = 50
 // topN returns the n best accepted matches, and the number of all.
 func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 	if n == 0 {
-		return p.topBySimilarity(0)
+		return p.topByWordsAndVectors(0)
 	}
-	top, total = p.topBySimilarity(max(n, rerankSize))
+	top, total = p.topByWordsAndVectors(max(n, rerankSize))
 	first := top.list[:min(rerankSize, len(top.list))]
 	names := nameSimilarityScorer{view: p.view, asked: q.asked}
 	p.nameScores = make(map[uint32]float32, len(first))
@@ -291,16 +291,16 @@ func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 	return top, total
 }
 
-// topBySimilarity returns the n best by words and vectors. The vector bonus is bounded,
+// topByWordsAndVectors returns the n best by words and vectors. The vector bonus is bounded,
 // so it is computed only for candidates that can reach the top.
-func (p *ranker) topBySimilarity(n int) (top topMatches, total int) {
+func (p *ranker) topByWordsAndVectors(n int) (top topMatches, total int) {
 	top = topMatches{ix: p.view.ix, n: n}
 	total = p.filterMatches()
 	if n == 0 || total == 0 {
 		return top, total
 	}
 	for doc := range p.kept.all {
-		if p.maxScore(doc) >= top.minScore() {
+		if p.maxScoreWithoutVectors(doc) >= top.minScore() {
 			top.addMatch(int32(doc), p.finalScore(doc, nil))
 		}
 	}
@@ -314,7 +314,7 @@ func (p *ranker) topBySimilarity(n int) (top topMatches, total int) {
 	last := top.list[len(top.list)-1].score
 	bound := p.view.ix.ranking.Vector * p.top * 1.0001
 	for doc := range p.kept.all {
-		if p.maxScore(doc)+bound < like.minScore() {
+		if p.maxScoreWithoutVectors(doc)+bound < like.minScore() {
 			continue
 		}
 		switch score := p.finalScore(doc, nil); {
@@ -340,8 +340,8 @@ func (p *ranker) filterMatches() int {
 	return p.kept.len()
 }
 
-// maxScore returns the maximum score of a match without vectors.
-func (p *ranker) maxScore(doc uint32) float32 {
+// maxScoreWithoutVectors returns the maximum score of a match without vectors.
+func (p *ranker) maxScoreWithoutVectors(doc uint32) float32 {
 	if p.named.hasMatches() || p.used != nil {
 		return math.MaxFloat32
 	}
@@ -364,7 +364,7 @@ func (ix *Index) maxSimilarity(doc uint32, to []unitVector) (most float32) {
 // matching successors, or counts less without any. Its exact id always finds it.
 func (p *ranker) finalScore(doc uint32, to []unitVector) float32 {
 	ix := p.view.ix
-	score, part := p.baseScore(doc, to), ix.partOf[doc]
+	score, part := p.scoreIgnoringDeprecation(doc, to), ix.partOf[doc]
 	if ix.parts[part].deprecated == nil {
 		return score
 	}
@@ -377,16 +377,16 @@ func (p *ranker) finalScore(doc uint32, to []unitVector) float32 {
 	for _, next := range instead {
 		if p.matched.has(first + next) {
 			share = 1
-			score = min(score, math.Nextafter32(p.baseScore(first+next, to), 0))
+			score = min(score, math.Nextafter32(p.scoreIgnoringDeprecation(first+next, to), 0))
 		}
 	}
 	return share * score
 }
 
-// baseScore is the score without regard to deprecation.
-func (p *ranker) baseScore(doc uint32, to []unitVector) float32 {
+// scoreIgnoringDeprecation is the score without regard to deprecation.
+func (p *ranker) scoreIgnoringDeprecation(doc uint32, to []unitVector) float32 {
 	r := p.view.ix.ranking
-	score := p.serverScore(doc)
+	score := p.scoreWithServerBonus(doc)
 	if p.used != nil {
 		score += habitShare * p.top * p.used[doc]
 	}
@@ -404,9 +404,9 @@ func (p *ranker) baseScore(doc uint32, to []unitVector) float32 {
 
 // scoreWithServerBonus returns the score of a match by its words, with bonuses for other good matches of its server
 // and for named tools and servers.
-func (p *ranker) serverScore(doc uint32) float32 {
+func (p *ranker) scoreWithServerBonus(doc uint32) float32 {
 	r, part := p.view.ix.ranking, p.view.ix.partOf[doc]
-	score := p.scoreRow(doc)[0] + r.Server*p.servers[part]
+	score := p.docScores(doc)[0] + r.Server*p.servers[part]
 	if !p.named.hasMatches() {
 		return score
 	}

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Ranking has the parameters of the ranking, and the vectors. It is BM25F with bonuses. A
+// RankingParameters has the parameters of the ranking, and the vectors. It is BM25F with bonuses. A
 // part keeps the one that it was built with.
-type Ranking struct {
+type RankingParameters struct {
 	// A field's boost is the weight of one occurrence; its slope the penalty for a field
 	// longer than average.
 	Boosts, Slopes [fields]float32
@@ -42,8 +42,8 @@ type Ranking struct {
 var averageLengths = [fields]float32{inName: 3, inServer: 1.5, inTitle: 3, inSummary: 10, inDescription: 20, inParameter: 5, inParameterText: 25}
 
 // DefaultRanking returns the ranking of the product.
-func DefaultRanking() *Ranking {
-	return &Ranking{
+func DefaultRanking() *RankingParameters {
+	return &RankingParameters{
 		Boosts:     [fields]float32{inName: 4, inServer: 3, inTitle: 2, inSummary: 1.2, inDescription: 0.35, inParameter: 1.5, inParameterText: 0.5},
 		Slopes:     [fields]float32{inName: 0.2, inServer: 0.15, inTitle: 0.2, inSummary: 1, inDescription: 0.7, inParameter: 1, inParameterText: 0.3},
 		Saturation: 1.5,
@@ -54,7 +54,7 @@ func DefaultRanking() *Ranking {
 }
 
 // rawWeight returns the weight of a word in a tool before saturation.
-func (r *Ranking) rawWeight(count *[fields]uint8, lengths *[fields]int) (w float32) {
+func (r *RankingParameters) rawWeight(count *[fields]uint8, lengths *[fields]int) (w float32) {
 	for f, n := range count {
 		if n != 0 {
 			w += float32(n) * r.Boosts[f] / (1 - r.Slopes[f] + r.Slopes[f]*float32(lengths[f])/averageLengths[f])
@@ -63,10 +63,10 @@ func (r *Ranking) rawWeight(count *[fields]uint8, lengths *[fields]int) (w float
 	return w
 }
 
-func (r *Ranking) saturate(w float32) float32 { return w / (w + r.Saturation) }
+func (r *RankingParameters) saturate(w float32) float32 { return w / (w + r.Saturation) }
 
 // maxScoreFactor is the maximum score relative to the sum of words.
-func (r *Ranking) maxScoreFactor() float32 {
+func (r *RankingParameters) maxScoreFactor() float32 {
 	return ((1+r.Covered)*(1+r.Name+r.Clause)+r.Best)*(1+r.Server) + r.Vector + r.Near
 }
 

@@ -13,7 +13,7 @@ import (
 
 // realServers makes a part of each real server of the shared test data, those that
 // are variants of another left out.
-func realServers(t *testing.T) map[string]*IndexPart {
+func realServers(t *testing.T) map[string]*ServerIndexPart {
 	t.Helper()
 	shared := os.Getenv("MCPPROXY_SHARED")
 	if shared == "" {
@@ -31,7 +31,7 @@ func realServers(t *testing.T) map[string]*IndexPart {
 	if err := json.Unmarshal(index, &servers); err != nil {
 		t.Fatal(err)
 	}
-	parts := map[string]*IndexPart{}
+	parts := map[string]*ServerIndexPart{}
 	for _, s := range servers {
 		if s.Variant {
 			continue
@@ -52,7 +52,7 @@ func realServers(t *testing.T) map[string]*IndexPart {
 			}
 			tools = append(tools, &d)
 		}
-		parts[s.Slug] = NewIndexPart(s.Slug, tools)
+		parts[s.Slug] = NewServerIndexPart(s.Slug, tools)
 	}
 	return parts
 }
@@ -75,7 +75,7 @@ func TestFirstQuestions(t *testing.T) {
 	} {
 		for _, names := range [][]string{{"playwright", "chromedevtools"}, {"playwright", "chromedevtools", "memory", "filesystem"},
 			{"playwright", "chromedevtools", "memory", "filesystem", "github", "everything", "sequentialthinking"}, every} {
-			var parts []*IndexPart
+			var parts []*ServerIndexPart
 			for _, name := range names {
 				parts = append(parts, all[name])
 			}

@@ -303,7 +303,7 @@ func FuzzSearch(f *testing.F) {
 	}
 	base := partsOf(shelf)
 	f.Fuzz(func(t *testing.T, query, text string) {
-		d := NewIndexPart("fuzz", []*tool.Definition{{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)}})
+		d := NewServerIndexPart("fuzz", []*tool.Definition{{ID: tool.ID{Server: "fuzz", Tool: text}, Description: text, InputSchema: json.RawMessage(text)}})
 		ix := NewIndex(append(base[:len(base):len(base)], d)).View(nil)
 		hits, total := ix.Search(nil, query, 5, nil)
 		if len(hits) > total || len(hits) > 5 {

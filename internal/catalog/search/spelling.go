@@ -47,7 +47,7 @@ const (
 func newSpellingIndex(vocabulary map[string]uint32) spellingIndex {
 	sp := spellingIndex{buckets: make([][]spellingEntry, 26*(maxWord+1))}
 	for text, word := range vocabulary {
-		if len(text) >= minSpelling-1 && isLetters(text) {
+		if len(text) >= minSpelling-1 && isLowerASCIILetters(text) {
 			b := sp.bucket(text[0], len(text))
 			*b = append(*b, spellingEntry{text, word, letterSet(text)})
 		}

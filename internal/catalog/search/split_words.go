@@ -218,7 +218,7 @@ func appendFolded(w []byte, r rune) []byte {
 	return utf8.AppendRune(w, r)
 }
 
-func isLetters(word string) bool {
+func isLowerASCIILetters(word string) bool {
 	for i := 0; i < len(word); i++ {
 		if word[i] < 'a' || word[i] > 'z' {
 			return false

@@ -14,7 +14,7 @@ type TrainingWord struct {
 }
 
 // TrainingWords returns the distinct stems of a definition as the ranking reads them.
-func (r *Ranking) TrainingWords(d *tool.Definition) (words []TrainingWord) {
+func (r *RankingParameters) TrainingWords(d *tool.Definition) (words []TrainingWord) {
 	a, at := newDefinitionAnalyzer(r.lexicon), make(map[string]int)
 	terms, lengths := a.extractTerms(d)
 	for i := range terms {

@@ -38,8 +38,8 @@ func (ix *Index) View(shown func(doc int) bool) *View {
 	if shown != nil {
 		v.setShown(shown)
 	}
-	v.stemsIn = v.countToolsByWord(&ix.byStem, func(p *IndexPart, word uint32) []posting { return p.byStem.ofWord(word) })
-	v.wordsIn = v.countToolsByWord(&ix.byWord, (*IndexPart).exactWordPostings)
+	v.stemsIn = v.countToolsByWord(&ix.byStem, func(p *ServerIndexPart, word uint32) []posting { return p.byStem.ofWord(word) })
+	v.wordsIn = v.countToolsByWord(&ix.byWord, (*ServerIndexPart).exactWordPostings)
 	v.computeIDFs()
 	return v
 }
@@ -54,7 +54,7 @@ func (v *View) computeIDFs() {
 			continue
 		}
 		v.idfs[st] = computeIDF(v.docs, int(n))
-		v.headIDFs[st] = (1-share)*v.idfs[st] + share*computeIDF(v.docs, int(v.countToolsByHeadStem(uint32(st))))
+		v.headIDFs[st] = (1-share)*v.idfs[st] + share*computeIDF(v.docs, int(v.countToolsWithHeadStem(uint32(st))))
 	}
 	v.nameIDFs = make([]float32, v.ix.Len())
 	for part, p := range v.ix.parts {
@@ -66,8 +66,8 @@ func (v *View) computeIDFs() {
 	}
 }
 
-// countToolsByHeadStem returns the number of shown tools with the stem in their heads.
-func (v *View) countToolsByHeadStem(stem uint32) (n uint32) {
+// countToolsWithHeadStem returns the number of shown tools with the stem in their heads.
+func (v *View) countToolsWithHeadStem(stem uint32) (n uint32) {
 	for _, p := range v.ix.byStem.partsWithWord(stem) {
 		switch part := v.ix.parts[p.part]; v.partShown[p.part] {
 		case fullyShown:
@@ -108,7 +108,7 @@ func (v *View) setShown(shown func(doc int) bool) {
 }
 
 // countToolsByWord returns the number of shown tools for every word.
-func (v *View) countToolsByWord(l *partLists, docs func(p *IndexPart, word uint32) []posting) []uint32 {
+func (v *View) countToolsByWord(l *partsByWord, docs func(p *ServerIndexPart, word uint32) []posting) []uint32 {
 	counts := make([]uint32, len(l.start)-1)
 	for word := range counts {
 		for _, p := range l.partsWithWord(uint32(word)) {
@@ -127,8 +127,8 @@ func (v *View) countToolsByWord(l *partLists, docs func(p *IndexPart, word uint3
 	return counts
 }
 
-// countToolsInPart returns the number of shown tools of a part with a stem.
-func (v *View) countToolsInPart(part, stem uint32) (n uint32) {
+// countPartToolsWithStem returns the number of shown tools of a part with a stem.
+func (v *View) countPartToolsWithStem(part, stem uint32) (n uint32) {
 	for _, p := range v.ix.byStem.partsWithWord(stem) {
 		if p.part != part {
 			continue
@@ -149,14 +149,14 @@ func (v *View) isShown(doc uint32) bool {
 // Len returns the number of shown tools.
 func (v *View) Len() int { return v.docs }
 
-// wordNumber returns the number of a word if shown tools have it.
-func (v *View) wordNumber(text string) (uint32, bool) {
+// wordID returns the number of a word if shown tools have it.
+func (v *View) wordID(text string) (uint32, bool) {
 	w, ok := v.ix.words[text]
 	return w, ok && v.wordsIn[w] > 0
 }
 
-// stemNumber returns the number of a stem if shown tools have it.
-func (v *View) stemNumber(text string) (uint32, bool) {
+// stemID returns the number of a stem if shown tools have it.
+func (v *View) stemID(text string) (uint32, bool) {
 	s, ok := v.ix.stems[text]
 	return s, ok && v.stemsIn[s] > 0
 }
@@ -167,7 +167,7 @@ func (v *View) headIDF(stem uint32) float32 { return v.headIDFs[stem] }
 // two from eight.
 func (v *View) nearestSpellings(word string) []similarWord {
 	sp := v.ix.spelling
-	if len(word) < minSpelling || len(word) > maxWord || !isLetters(word) {
+	if len(word) < minSpelling || len(word) > maxWord || !isLowerASCIILetters(word) {
 		return nil
 	}
 	limit := 1

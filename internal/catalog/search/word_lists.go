@@ -16,7 +16,7 @@ var wordsText string
 
 // The sections of words.txt.
 var (
-	wordFile         = sync.OnceValue(func() wordlist.File { return wordlist.Parse(wordsText) })
+	wordFile         = sync.OnceValue(func() wordlist.Sections { return wordlist.Parse(wordsText) })
 	stopWords        = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("stop words").WordSet() })
 	fillers          = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("fillers").WordSet() })
 	foreignStopWords = sync.OnceValue(func() (languages []map[string]bool) {
@@ -110,7 +110,7 @@ func synonymsInVocabulary(stems map[string]uint32) map[string][]uint32 {
 
 // toStem returns the stem of an English word, other words unchanged.
 func toStem(word string) string {
-	if !isLetters(word) {
+	if !isLowerASCIILetters(word) {
 		if head, ok := stemFamilies()[word]; ok {
 			return head
 		}

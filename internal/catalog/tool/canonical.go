@@ -145,7 +145,7 @@ func (c *canonicalizer) sortMembers(members []canonicalMember) error {
 // compareCanonicalNames compares two names in canonical form with their quotes.
 func compareCanonicalNames(a, b []byte) int {
 	a, b = a[1:len(a)-1], b[1:len(b)-1]
-	if wirejson.IsPlainASCII(a) && wirejson.IsPlainASCII(b) {
+	if wirejson.IsUnescapedASCII(a) && wirejson.IsUnescapedASCII(b) {
 		return bytes.Compare(a, b)
 	}
 	return slices.Compare(utf16Units(a), utf16Units(b))

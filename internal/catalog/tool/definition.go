@@ -54,7 +54,7 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	if wirejson.EachMember(raw, func(name, value []byte) error {
 		switch string(name) {
 		case "name":
-			d.ID.Tool = decodeUnicodeString(value)
+			d.ID.Tool = decodeStringIfValidUnicode(value)
 		case "title":
 			d.Title = stringOrEmpty(value)
 		case "description":
@@ -91,9 +91,9 @@ func canonicalDefinition(raw json.RawMessage) ([]byte, error) {
 	return canonical, nil
 }
 
-// decodeUnicodeString returns a string, but "" for one that is not valid Unicode: a call could
+// decodeStringIfValidUnicode returns a string, but "" for one that is not valid Unicode: a call could
 // not repeat that name.
-func decodeUnicodeString(value []byte) string {
+func decodeStringIfValidUnicode(value []byte) string {
 	s := stringOrEmpty(value)
 	if bytes.Contains(value, []byte(`\u`)) && !bytes.Equal(wirejson.AppendString(nil, s), appendCanonicalString(nil, value[1:len(value)-1])) {
 		return ""

@@ -91,7 +91,7 @@ func parsePrimitive(kind DefinitionKind, raw json.RawMessage) (Primitive, error)
 	}
 	if wirejson.EachMember(canonical, func(name, value []byte) error {
 		if string(name) == key {
-			o.Name = decodeUnicodeString(value)
+			o.Name = decodeStringIfValidUnicode(value)
 		}
 		return nil
 	}) != nil {

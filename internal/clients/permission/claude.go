@@ -22,7 +22,7 @@ func claudeDecision(q toolQuery) toolDecision {
 	mode := readClaudeMode(settings)
 	for _, list := range claudeLists {
 		for _, d := range effectiveClaudeDocs(settings).highestFirst() {
-			at, found := firstMatch(d.Tree.Get("permissions", list.name), func(rule string) bool {
+			at, found := firstMatch(d.Value.Get("permissions", list.name), func(rule string) bool {
 				return claudeRuleMatches(rule, q.server, q.tool.Name, list.name == "allow")
 			})
 			if found {
@@ -42,18 +42,18 @@ func claudeDisabledDecision(q toolQuery) toolDecision {
 		return toolDecision{Denied, d.newRule(at, "disabledMcpServers "+q.server), "the server is switched off in this project: /mcp in Claude Code switches it on"}
 	}
 	_, entry := q.docs.serverEntry(q.server)
-	about := func(item clients.Tree) bool {
+	about := func(item clients.ParsedValue) bool {
 		pattern := item.Get("serverUrl").Text()
 		return item.Get("serverName").Text() == q.server || pattern != "" && matchStar(pattern, clients.EntryURL(entry))
 	}
 	missing, allowed := toolDecision{}, false
 	for _, d := range q.docs.withKind(fileRules) {
-		for _, item := range d.Tree.Get("deniedMcpServers").Items() {
+		for _, item := range d.Value.Get("deniedMcpServers").Items() {
 			if about(item) {
 				return toolDecision{Denied, d.newRule(item, "deniedMcpServers "+q.server), "Claude Code does not connect the server"}
 			}
 		}
-		if list := d.Tree.Get("allowedMcpServers"); list.IsList() { // the lists of all files are merged
+		if list := d.Value.Get("allowedMcpServers"); list.IsList() { // the lists of all files are merged
 			allowed = allowed || slices.ContainsFunc(list.Items(), about)
 			missing = toolDecision{Denied, d.newRule(list, "allowedMcpServers does not have the server"), "Claude Code does not connect the server"}
 		}
@@ -71,7 +71,7 @@ func effectiveClaudeDocs(all clientDocs) clientDocs {
 	for _, d := range all {
 		if d.Scope == clients.Managed {
 			managed = append(managed, d)
-			said, _ := d.Tree.Get("allowManagedPermissionRulesOnly").Bool()
+			said, _ := d.Value.Get("allowManagedPermissionRulesOnly").Bool()
 			only = only || said
 		}
 	}
@@ -145,7 +145,7 @@ func claudeIgnoredRules(q toolQuery) []Rule {
 	var skipped []Rule
 	for _, d := range q.docs.withKind(fileRules) {
 		for _, list := range claudeLists {
-			for _, at := range d.Tree.Get("permissions", list.name).StringItems() {
+			for _, at := range d.Value.Get("permissions", list.name).StringItems() {
 				if claudeSkipsRule(at, q.server, list.name) {
 					skipped = append(skipped, d.newRule(at, list.name+" "+at.Text()))
 				}
@@ -155,7 +155,7 @@ func claudeIgnoredRules(q toolQuery) []Rule {
 	return skipped
 }
 
-func claudeSkipsRule(at clients.Tree, server, list string) bool {
+func claudeSkipsRule(at clients.ParsedValue, server, list string) bool {
 	rule := at.Text()
 	if before, _, found := strings.Cut(rule, "("); found {
 		return claudeRuleMatches(before, server, "", false) || strings.HasPrefix(before, "mcp__"+sanitizeName(server)+"__")

@@ -104,7 +104,7 @@ func codexTrustedDocs(all clientDocs, dir string) clientDocs {
 		if d.Scope != clients.User {
 			continue
 		}
-		for project, says := range d.Tree.Get("projects").Members() {
+		for project, says := range d.Value.Get("projects").Members() {
 			trusted = trusted || isSameOrBelow(dir, project) && says.Get("trust_level").Text() == "trusted"
 		}
 	}

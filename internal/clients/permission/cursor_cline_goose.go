@@ -11,7 +11,7 @@ func cursorDecision(q toolQuery) toolDecision {
 	listed := false
 	var empty Rule
 	for _, d := range q.docs.withKind(fileRules) {
-		list := d.Tree.Get("mcpAllowlist")
+		list := d.Value.Get("mcpAllowlist")
 		if !list.IsList() {
 			continue
 		}

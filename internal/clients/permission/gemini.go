@@ -116,10 +116,10 @@ func geminiDisabledDecision(q toolQuery) toolDecision {
 
 // geminiFolderTrust returns the user's answer whether a folder is trusted: the longest
 // matching path counts.
-func geminiFolderTrust(all clientDocs, dir string) (which clientDoc, answer clients.Tree) {
+func geminiFolderTrust(all clientDocs, dir string) (which clientDoc, answer clients.ParsedValue) {
 	longest := -1
 	for _, d := range all.withKind(fileFolders) {
-		for path, at := range d.Tree.Members() {
+		for path, at := range d.Value.Members() {
 			trusted := path
 			if at.Text() == "TRUST_PARENT" {
 				trusted = filepath.Dir(path)
@@ -162,8 +162,8 @@ func geminiRules(q toolQuery) []geminiRule {
 // geminiPolicyRules returns the rules of a file that are about the tool.
 func geminiPolicyRules(d clientDoc, tier int, q toolQuery) []geminiRule {
 	var all []geminiRule
-	items := d.Tree.Get("rule").Items()
-	refused := slices.ContainsFunc(items, func(r clients.Tree) bool {
+	items := d.Value.Get("rule").Items()
+	refused := slices.ContainsFunc(items, func(r clients.ParsedValue) bool {
 		return !r.Get("toolName").Exists() && !r.Get("commandPrefix").Exists() && !r.Get("commandRegex").Exists()
 	})
 	heads := geminiRuleHeads.FindAllIndex(d.Text, -1)
@@ -183,7 +183,7 @@ func geminiPolicyRules(d clientDoc, tier int, q toolQuery) []geminiRule {
 }
 
 // geminiPartialReason returns why a rule with the tool's name may not match a call.
-func geminiPartialReason(r clients.Tree, q toolQuery) string {
+func geminiPartialReason(r clients.ParsedValue, q toolQuery) string {
 	if r.Get("argsPattern").Exists() {
 		return "the rule is about some arguments only"
 	}
@@ -199,7 +199,7 @@ func geminiPartialReason(r clients.Tree, q toolQuery) string {
 
 // geminiMayApply reports whether a rule can match calls of the tool in an interactive
 // session in the default mode.
-func geminiMayApply(r clients.Tree, q toolQuery) bool {
+func geminiMayApply(r clients.ParsedValue, q toolQuery) bool {
 	if person, said := r.Get("interactive").Bool(); said && !person {
 		return false
 	}
@@ -216,7 +216,7 @@ func geminiMayApply(r clients.Tree, q toolQuery) bool {
 
 // geminiNamesTool reports whether a rule names the tool: by server and name, or by the
 // full name mcp_server_tool with wildcards.
-func geminiNamesTool(r clients.Tree, q toolQuery) bool {
+func geminiNamesTool(r clients.ParsedValue, q toolQuery) bool {
 	server, names := r.Get("mcpName"), r.Get("toolName")
 	if server.Exists() {
 		if server.Text() != "*" && server.Text() != q.server {
@@ -232,7 +232,7 @@ func geminiNamesTool(r clients.Tree, q toolQuery) bool {
 }
 
 // geminiHintsMatch reports whether the tool has all annotations that a rule requires.
-func geminiHintsMatch(wanted clients.Tree, h tool.Hints) bool {
+func geminiHintsMatch(wanted clients.ParsedValue, h tool.Hints) bool {
 	has := map[string]tool.TriBool{"readOnlyHint": h.ReadOnly, "destructiveHint": h.Destructive, "idempotentHint": h.Idempotent, "openWorldHint": h.OpenWorld}
 	for name, value := range wanted.Members() {
 		yes, ok := value.Bool()

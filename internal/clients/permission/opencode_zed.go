@@ -26,7 +26,7 @@ func opencodeDecision(q toolQuery) toolDecision {
 	name := sanitizeName(q.server) + "_" + sanitizeName(q.tool.Name)
 	settings := q.docs.withKind(fileServers)
 	for _, d := range settings.highestFirst() {
-		if native := d.Tree.Get("permissions"); native.IsList() {
+		if native := d.Value.Get("permissions"); native.IsList() {
 			return toolDecision{Unknown, d.newRule(native, "permissions"), "the list of opencode 2 is not read here: use the section permission, which opencode 2 reads too"}
 		}
 	}
@@ -43,7 +43,7 @@ func opencodeDecision(q toolQuery) toolDecision {
 		said.verdict, said.why = Unknown, "the value is not one that is known here"
 	}
 	for _, d := range settings {
-		if agents := d.Tree.Get("agent"); agents.IsObject() && said.why == "" {
+		if agents := d.Value.Get("agent"); agents.IsObject() && said.why == "" {
 			said.why = "an agent with permissions of its own may differ"
 		}
 	}
@@ -61,7 +61,7 @@ type opencodePatternRule struct {
 func mergeOpencodeSection(settings clientDocs, section string) []opencodePatternRule {
 	var merged []opencodePatternRule
 	for _, d := range settings {
-		tree := d.Tree.Get(section)
+		tree := d.Value.Get(section)
 		if word := tree.Text(); word != "" {
 			merged = []opencodePatternRule{{"*", opencodeRule{opencodeVerdicts[word], d.newRule(tree, section+": "+word)}}}
 		}
@@ -79,7 +79,7 @@ func mergeOpencodeSection(settings clientDocs, section string) []opencodePattern
 
 // parseOpencodeValue parses a value: a string, a boolean, or an object by argument pattern, of
 // which * applies to MCP tools.
-func parseOpencodeValue(d clientDoc, key string, value clients.Tree) opencodeRule {
+func parseOpencodeValue(d clientDoc, key string, value clients.ParsedValue) opencodeRule {
 	if on, ok := value.Bool(); ok {
 		return opencodeRule{map[bool]Verdict{true: Runs, false: Denied}[on], d.newRule(value, key)}
 	}
@@ -165,7 +165,7 @@ func copilotDecision(q toolQuery) toolDecision {
 		}
 	}
 	for _, d := range q.docs.withKind(fileRules) {
-		locations := maps.Collect(d.Tree.Get("locations").Members())
+		locations := maps.Collect(d.Value.Get("locations").Members())
 		for _, dir := range slices.Sorted(maps.Keys(locations)) {
 			if dir != q.dir && !strings.HasPrefix(q.dir, strings.TrimRight(dir, `/\`)+"/") {
 				continue
@@ -184,9 +184,9 @@ func copilotDecision(q toolQuery) toolDecision {
 	return toolDecision{Asks, Rule{Text: "nothing approves the tool: Copilot CLI asks"}, "unless --allow-tool or --allow-all-tools is given"}
 }
 
-// askByDefaultDecision is for clients that ask until a user chooses "always" in their dialog,
+// unknownUnlessDenied is for clients that ask until a user chooses "always" in their dialog,
 // which is in no documented file.
-func askByDefaultDecision(q toolQuery) toolDecision {
+func unknownUnlessDenied(q toolQuery) toolDecision {
 	said := approvedListDecision(q)
 	if said.verdict == Denied {
 		return said

@@ -103,7 +103,9 @@ type clientDoc struct {
 }
 
 // newRule returns a rule in the document.
-func (d clientDoc) newRule(at clients.Tree, text string) Rule { return Rule{text, d.Path, at.Line()} }
+func (d clientDoc) newRule(at clients.ParsedValue, text string) Rule {
+	return Rule{text, d.Path, at.Line()}
+}
 
 // fileKind is the purpose of a client's file.
 type fileKind string
@@ -144,24 +146,24 @@ func (all clientDocs) highestFirst() clientDocs {
 
 // strongestValue returns the value at a path in the document with the highest precedence that
 // has it.
-func (all clientDocs) strongestValue(keys ...string) (clientDoc, clients.Tree) {
+func (all clientDocs) strongestValue(keys ...string) (clientDoc, clients.ParsedValue) {
 	for _, d := range all.highestFirst() {
-		if found := d.Tree.Get(keys...); found.Exists() {
+		if found := d.Value.Get(keys...); found.Exists() {
 			return d, found
 		}
 	}
-	return clientDoc{}, clients.Tree{}
+	return clientDoc{}, clients.ParsedValue{}
 }
 
 // serverEntry returns the server's entry in the document with the highest precedence that has
 // it.
-func (all clientDocs) serverEntry(server string) (clientDoc, clients.Tree) {
+func (all clientDocs) serverEntry(server string) (clientDoc, clients.ParsedValue) {
 	for _, d := range all.withKind(fileServers).highestFirst() {
 		if e := d.ServerEntry(server); e.Exists() {
 			return d, e
 		}
 	}
-	return clientDoc{}, clients.Tree{}
+	return clientDoc{}, clients.ParsedValue{}
 }
 
 // toolQuery is the input of a decision.
@@ -173,13 +175,13 @@ type toolQuery struct {
 }
 
 // firstMatch returns the first string of a list that matches.
-func firstMatch(list clients.Tree, matches func(string) bool) (clients.Tree, bool) {
+func firstMatch(list clients.ParsedValue, matches func(string) bool) (clients.ParsedValue, bool) {
 	for _, item := range list.StringItems() {
 		if matches(item.Text()) {
 			return item, true
 		}
 	}
-	return clients.Tree{}, false
+	return clients.ParsedValue{}, false
 }
 
 func equalTo(name string) func(string) bool { return func(s string) bool { return s == name } }

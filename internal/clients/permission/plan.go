@@ -122,7 +122,7 @@ func (p *Plan) computeEffect(c clientPermissions, f clientFile, before clientDoc
 	}
 	p.Changed = string(p.text) != string(p.from.Text)
 	p.Difference = textedit.Diff(p.from.Text, p.text)
-	if c.ID == "cursor" && !before.Tree.Get("mcpAllowlist").Exists() {
+	if c.ID == "cursor" && !before.Value.Get("mcpAllowlist").Exists() {
 		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. From then on it counts in place of the list in Cursor's settings, which cannot be read here and stays as it is: look it up there, and add what your other servers need to the file. To undo brings it back into force.")
 	}
 	return nil
@@ -172,7 +172,7 @@ func (o fileEdit) setUnlessDenied(text []byte, f textedit.Format, behind bool) (
 	if err != nil {
 		return nil, err
 	}
-	value, err := wirejson.Marshal(o.text)
+	value, err := wirejson.MarshalWithoutHTMLEscape(o.text)
 	said, _ := wirejson.String(now)
 	if err != nil || there && o.unless != "" && said == o.unless {
 		return text, err
@@ -255,9 +255,9 @@ func WrittenChanges(j *clients.Journal, e clients.Env, word string) ([]clients.C
 	}), err
 }
 
-// WithdrawRules removes all rules that MCPProxy wrote into a client's file, and keeps those of
+// RemoveOwnRules removes all rules that MCPProxy wrote into a client's file, and keeps those of
 // others.
-func WithdrawRules(j *clients.Journal, e clients.Env, word, server string, tools []ProxyTool) (withdrawn []clients.Change, err error) {
+func RemoveOwnRules(j *clients.Journal, e clients.Env, word, server string, tools []ProxyTool) (withdrawn []clients.Change, err error) {
 	changes, err := WrittenChanges(j, e, word)
 	if err != nil || len(changes) == 0 {
 		return nil, err

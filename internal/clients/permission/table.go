@@ -34,7 +34,7 @@ type clientPermissions struct {
 var clientsByID = map[string]clientPermissions{
 	"claude-code": {basis: "documented", rules: claudeRuleFiles, decide: claudeDecision, edits: claudeEdits, ignored: claudeIgnoredRules,
 		notes: []string{"--permission-mode, --allowedTools, --disallowedTools, a hook, and settings from a server of the vendor can decide otherwise."}},
-	"claude-desktop": {basis: "unverified", decide: askByDefaultDecision,
+	"claude-desktop": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "Settings → Connectors → mcpproxy → Tool permissions: choose \"Always allow\" for %s, and \"Needs approval\" for %s. No file holds this: the block \"permissions\" that some pages show in claude_desktop_config.json is documented nowhere. The hints of the tools only group them there; they answer no question."},
 	"cursor": {basis: "documented", rules: cursorRuleFiles, decide: cursorDecision, edits: cursorEdits,
 		manual: "Cursor Settings → Agents → Run Mode must be Allowlist or Auto-review: no file says it.",
@@ -50,7 +50,7 @@ var clientsByID = map[string]clientPermissions{
 			return []clientFile{{fileSwitches, geminiSwitchesFile(e)}, {fileFolders, geminiTrustedFoldersFile(e)}}
 		},
 		notes: []string{"Policies of a project (.gemini/policies) are switched off at present: they are not counted. --yolo, --policy and --allowed-mcp-server-names can decide otherwise."}},
-	"windsurf": {basis: "unverified", decide: askByDefaultDecision,
+	"windsurf": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "No file holds approvals of MCP tools, and no use of their hints was found. Where Cascade asks about %s, choose to allow it always; do not for %s."},
 	"opencode": {basis: "documented", decide: opencodeDecision, edits: opencodeEdits,
 		notes: []string{"Without rules opencode runs everything. An agent with a section permission of its own comes after these rules."}},
@@ -62,11 +62,11 @@ var clientsByID = map[string]clientPermissions{
 		notes: []string{"The mode counts first: in auto, which is Goose's own, everything runs whatever the lists say. `goose configure` → Goose Settings → goose mode → Smart Approve. The variable GOOSE_MODE outranks the file."}},
 	"cline": {basis: "source", decide: clineDecision, edits: approvedListEdits("mcpServers"), atEntry: true,
 		manual: "In Cline, Auto-approve → Use MCP servers must be ticked: no file says it. Without it every call asks."},
-	"lmstudio": {basis: "unverified", decide: askByDefaultDecision,
+	"lmstudio": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "When LM Studio asks about %s, choose \"Always allow\"; do not for %s. What was chosen is listed at App Settings → Tools & Integrations. No file is documented, and no use of hints was found."},
 	"kiro": {basis: "documented", decide: approvedListDecision, edits: approvedListEdits("mcpServers"), atEntry: true,
 		notes: []string{"The file of a workspace (.kiro/settings/mcp.json) comes before the user's."}},
-	"junie": {basis: "unverified", decide: askByDefaultDecision,
+	"junie": {basis: "unverified", decide: unknownUnlessDenied,
 		manual: "Settings → Tools → Junie → Action Allowlist: allow %s of mcpproxy there; leave %s out. Do not tick \"Brave mode\", which asks for nothing. No file is documented, and no use of hints was found."},
 }
 

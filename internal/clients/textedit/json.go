@@ -11,7 +11,7 @@ import (
 type jsonEditor struct{}
 
 func (jsonEditor) decodeTree(text []byte) (map[string]any, error) {
-	if len(bytes.TrimSpace(text)) == 0 && CheckText(text) == nil {
+	if len(bytes.TrimSpace(text)) == 0 && CheckSizeAndEncoding(text) == nil {
 		return map[string]any{}, nil
 	}
 	root, wrong := ParseJSONC(text)

@@ -36,8 +36,8 @@ func LineAndColumn(text []byte, offset int) (line, column int) {
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
-// CheckText returns an error for a text that is too large or not UTF-8, else nil.
-func CheckText(text []byte) *SyntaxError {
+// CheckSizeAndEncoding returns an error for a text that is too large or not UTF-8, else nil.
+func CheckSizeAndEncoding(text []byte) *SyntaxError {
 	if len(text) > MaxSize {
 		return &SyntaxError{0, fmt.Sprintf("the file is larger than %d bytes", MaxSize), "is this the right file?"}
 	}
@@ -58,7 +58,7 @@ func ParseJSONC(text []byte) (hujson.Value, *SyntaxError) {
 	at := func(offset int, message, hint string) (hujson.Value, *SyntaxError) {
 		return hujson.Value{}, &SyntaxError{offset, message, hint}
 	}
-	if mistake := CheckText(text); mistake != nil {
+	if mistake := CheckSizeAndEncoding(text); mistake != nil {
 		return hujson.Value{}, mistake
 	}
 	outline := s.scanBrackets()

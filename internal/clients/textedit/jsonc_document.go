@@ -282,7 +282,7 @@ func (d *Document) SetAtSplices(object Container, path []string, value json.RawM
 func nestValue(path []string, value json.RawMessage) (json.RawMessage, error) {
 	for _, name := range slices.Backward(path) {
 		var err error
-		if value, err = wirejson.Marshal(map[string]json.RawMessage{name: value}); err != nil {
+		if value, err = wirejson.MarshalWithoutHTMLEscape(map[string]json.RawMessage{name: value}); err != nil {
 			return nil, err
 		}
 	}

@@ -109,7 +109,7 @@ func (s *subtractor) currentValue(path []string) (any, bool, error) {
 }
 
 func (s *subtractor) putValue(path []string, value any) (err error) {
-	raw, err := wirejson.Marshal(value)
+	raw, err := wirejson.MarshalWithoutHTMLEscape(value)
 	if err == nil {
 		s.text, err = SetValue(s.text, s.format, raw, path...)
 	}

@@ -37,7 +37,7 @@ func GetValue(text []byte, f Format, path ...string) (value json.RawMessage, fou
 	if !found {
 		return nil, false, nil
 	}
-	value, err = wirejson.Marshal(got)
+	value, err = wirejson.MarshalWithoutHTMLEscape(got)
 	return value, true, err
 }
 
@@ -141,7 +141,7 @@ func listAt(text []byte, f Format, path []string) ([]any, error) {
 }
 
 func setList(text []byte, f Format, list []any, path []string) ([]byte, error) {
-	value, err := wirejson.Marshal(list)
+	value, err := wirejson.MarshalWithoutHTMLEscape(list)
 	if err != nil {
 		return nil, err
 	}

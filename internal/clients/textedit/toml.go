@@ -15,7 +15,7 @@ import (
 type tomlEditor struct{}
 
 func (tomlEditor) decodeTree(text []byte) (map[string]any, error) {
-	if wrong := CheckText(text); wrong != nil {
+	if wrong := CheckSizeAndEncoding(text); wrong != nil {
 		return nil, newParseError(text, wrong.Offset, wrong.Message, wrong.Hint)
 	}
 	if _, err := parseStatements(text); err != nil {

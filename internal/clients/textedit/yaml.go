@@ -19,7 +19,7 @@ import (
 type yamlEditor struct{}
 
 func (yamlEditor) decodeTree(text []byte) (tree map[string]any, err error) {
-	if wrong := CheckText(text); wrong != nil {
+	if wrong := CheckSizeAndEncoding(text); wrong != nil {
 		return nil, newParseError(text, wrong.Offset, wrong.Message, wrong.Hint)
 	}
 	if len(text) > maxYAML {
@@ -144,7 +144,7 @@ func (l yamlLines) replaceLines(from, to int, with []byte) []byte {
 
 // encodeYAMLMember encodes a member as an indented block.
 func encodeYAMLMember(name string, value json.RawMessage, depth int, newline string) ([]byte, error) {
-	object, err := wirejson.Marshal(map[string]json.RawMessage{name: value})
+	object, err := wirejson.MarshalWithoutHTMLEscape(map[string]json.RawMessage{name: value})
 	if err != nil {
 		return nil, err
 	}

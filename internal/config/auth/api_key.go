@@ -46,19 +46,19 @@ func LoadOrCreateKey(dataDir, configured string) (string, error) {
 	if _, err := rand.Read(random); err != nil {
 		return "", fmt.Errorf("make an API key: %w", err)
 	}
-	if err := writeKey(path, keyPrefix+hex.EncodeToString(random)); err != nil {
+	if err := writeKeyUnlessExists(path, keyPrefix+hex.EncodeToString(random)); err != nil {
 		return "", fmt.Errorf("keep the API key: %w", err)
 	}
 	return readKey(path)
 }
 
-// RestoreKey writes the key of a running daemon to its file again if that was deleted.
-func RestoreKey(dataDir, key string) error {
+// RestoreMissingKeyFile writes the key of a running daemon to its file again if that was deleted.
+func RestoreMissingKeyFile(dataDir, key string) error {
 	path := filepath.Join(dataDir, KeyFile)
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return writeKey(path, key)
+	return writeKeyUnlessExists(path, key)
 }
 
 // readKey reads the key and restricts the file's mode.
@@ -104,8 +104,8 @@ func checkKey(key string) error {
 	return nil
 }
 
-// writeKey writes a key atomically. If another process was first, its key stays.
-func writeKey(path, key string) error {
+// writeKeyUnlessExists writes a key atomically. If another process was first, its key stays.
+func writeKeyUnlessExists(path, key string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), KeyFile+".*.tmp") // mode 0600
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func NewAuthenticator(key string, tokens *AgentTokens) *Authenticator {
 // and else an agent. A credential is any X-API-Key header or Bearer Authorization header;
 // if there are several, each must be valid for the same actor. The error is
 // ErrTokensUnread, with no one as actor.
-func (a *Authenticator) IdentifyRequest(r *http.Request) (who Actor, token *ActiveToken, err error) {
+func (a *Authenticator) IdentifyRequest(r *http.Request) (who Actor, token *LoadedToken, err error) {
 	if IsFromSocket(r.Context()) {
 		return Actor{Kind: Admin}, nil, nil
 	}
@@ -59,11 +59,11 @@ func (a *Authenticator) IdentifyRequest(r *http.Request) (who Actor, token *Acti
 }
 
 // identifyCredential returns the actor of a credential.
-func (a *Authenticator) identifyCredential(ctx context.Context, text string) (Actor, *ActiveToken, error) {
+func (a *Authenticator) identifyCredential(ctx context.Context, text string) (Actor, *LoadedToken, error) {
 	if a.IsAPIKey(text) {
 		return Actor{Kind: Admin}, nil, nil
 	}
-	held, err := a.tokens.findActive(ctx, text)
+	held, err := a.tokens.findActiveAndMarkUsed(ctx, text)
 	if held == nil {
 		return Actor{}, nil, err
 	}
@@ -83,17 +83,17 @@ func parseBearer(value string) (string, bool) {
 	return token, strings.EqualFold(scheme, "Bearer")
 }
 
-type socketKey struct{}
+type socketMarkKey struct{}
 
-// WithSocket marks ctx as that of a connection over the unix socket, which only the user
+// WithSocketMark marks ctx as that of a connection over the unix socket, which only the user
 // can open (mode 0600).
-func WithSocket(ctx context.Context) context.Context {
-	return context.WithValue(ctx, socketKey{}, true)
+func WithSocketMark(ctx context.Context) context.Context {
+	return context.WithValue(ctx, socketMarkKey{}, true)
 }
 
-// IsFromSocket reports whether ctx was marked by WithSocket.
+// IsFromSocket reports whether ctx was marked by WithSocketMark.
 func IsFromSocket(ctx context.Context) bool {
-	marked, _ := ctx.Value(socketKey{}).(bool)
+	marked, _ := ctx.Value(socketMarkKey{}).(bool)
 	return marked
 }
 
@@ -101,7 +101,7 @@ func IsFromSocket(ctx context.Context) bool {
 // Request data plays no part in it.
 func MarkSocketConn(ctx context.Context, c net.Conn) context.Context {
 	if addr := c.LocalAddr(); addr != nil && addr.Network() == "unix" {
-		return WithSocket(ctx)
+		return WithSocketMark(ctx)
 	}
 	return ctx
 }

@@ -104,7 +104,7 @@ func TestSocket(t *testing.T) {
 			t.Errorf("over %s: got %q, want %q", network, got, want)
 		}
 	}
-	if auth.IsFromSocket(context.Background()) || !auth.IsFromSocket(auth.WithSocket(context.Background())) {
+	if auth.IsFromSocket(context.Background()) || !auth.IsFromSocket(auth.WithSocketMark(context.Background())) {
 		t.Error("the mark does not hold")
 	}
 }

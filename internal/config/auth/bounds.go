@@ -1,11 +1,11 @@
 package auth
 
-// ProfileRules returns the rule of a profile of the current configuration; nil if it does not
+// ProfileRuleFunc returns the rule of a profile of the current configuration; nil if it does not
 // exist.
-type ProfileRules func(name string) *ScopeRule
+type ProfileRuleFunc func(name string) *ScopeRule
 
 // ruleOrDenyAll returns the rule of a profile, DenyAllRule if it does not exist.
-func (p ProfileRules) ruleOrDenyAll(name string) *ScopeRule {
+func (p ProfileRuleFunc) ruleOrDenyAll(name string) *ScopeRule {
 	if name == "" {
 		return nil
 	}
@@ -17,7 +17,7 @@ func (p ProfileRules) ruleOrDenyAll(name string) *ScopeRule {
 
 // NewCallerBounds returns the bounds of a caller with a token (nil: none) at the address of
 // a profile ("": none). It returns nil if there are none.
-func NewCallerBounds(t *ActiveToken, profile string, all ProfileRules) Bounds {
+func NewCallerBounds(t *LoadedToken, profile string, all ProfileRuleFunc) Bounds {
 	if t == nil && profile == "" {
 		return nil
 	}
@@ -25,9 +25,9 @@ func NewCallerBounds(t *ActiveToken, profile string, all ProfileRules) Bounds {
 }
 
 type callerBounds struct {
-	token   *ActiveToken
+	token   *LoadedToken
 	profile string
-	all     ProfileRules
+	all     ProfileRuleFunc
 }
 
 func (b *callerBounds) Scope() Scope {

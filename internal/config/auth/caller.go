@@ -4,24 +4,26 @@ import (
 	"net/http"
 )
 
-// Source is the API that a request arrived by.
-type Source string
+// RequestSource is the API that a request arrived by.
+type RequestSource string
 
 // The sources, as recorded.
 const (
-	MCP  Source = "mcp"
-	REST Source = "rest"
-	CLI  Source = "cli"
-	UI   Source = "ui"
+	MCP  RequestSource = "mcp"
+	REST RequestSource = "rest"
+	CLI  RequestSource = "cli"
+	UI   RequestSource = "ui"
 )
 
 // Words returns all sources.
-func (Source) Words() []string { return []string{string(MCP), string(REST), string(CLI), string(UI)} }
+func (RequestSource) Words() []string {
+	return []string{string(MCP), string(REST), string(CLI), string(UI)}
+}
 
 // Caller is the actor of a request and where it came from, as recorded.
 type Caller struct {
 	Actor         Actor
-	Source        Source
+	Source        RequestSource
 	SessionID     string // public id of the session, not a credential; "" without one
 	RequestID     string
 	ClientName    string
@@ -61,9 +63,9 @@ func (c Caller) AsAgent() Caller {
 	return c
 }
 
-// ConnectionOf returns the connection of a request; "" over the socket, whose connections
+// ConnectionAddress returns the connection of a request; "" over the socket, whose connections
 // cannot be distinguished.
-func ConnectionOf(r *http.Request) string {
+func ConnectionAddress(r *http.Request) string {
 	if r.RemoteAddr == "@" {
 		return ""
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // good reports whether a session is good.
-func good(a *auth.Authenticator, of auth.Session) bool {
+func good(a *auth.Authenticator, of auth.IssuedWebUISession) bool {
 	_, ok := a.SignIns.SessionExpiry(of.Value, []string{of.Cookie})
 	return ok
 }
@@ -22,7 +22,7 @@ func good(a *auth.Authenticator, of auth.Session) bool {
 // usedSaved opens the sessions of a data directory.
 func kept(t *testing.T, key, dir string) *auth.Authenticator {
 	t.Helper()
-	return auth.NewWithSessionFile(key, nil, dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	return auth.NewAuthenticatorWithSessionFile(key, nil, dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
 // TestSessionsAreKept: a restart ends no session that lasts, and begins none that has ended.
@@ -32,7 +32,7 @@ func TestSessionsAreKept(t *testing.T) {
 	path := filepath.Join(dir, auth.SessionsFile)
 	a := kept(t, key, dir)
 	stays, out := a.SignIns.OpenSession(nil), a.SignIns.OpenSession(nil)
-	if n := a.SignIns.SignOut(out.Value, []string{out.Cookie}); n != 1 {
+	if n := a.SignIns.SignOutBrowser(out.Value, []string{out.Cookie}); n != 1 {
 		t.Errorf("%d sessions have ended", n)
 	}
 	if a = kept(t, key, dir); !good(a, stays) || good(a, out) {
@@ -81,7 +81,7 @@ func TestKeptSessionsEnd(t *testing.T) {
 		a := kept(t, key, dir)
 		stays, idle := a.SignIns.OpenSession(nil), a.SignIns.OpenSession(nil)
 		time.Sleep(6 * time.Hour)
-		_, done, ok := a.SignIns.BeginRequest(t.Context(), stays.Value, []string{stays.Cookie})
+		_, done, ok := a.SignIns.BindRequestToSession(t.Context(), stays.Value, []string{stays.Cookie})
 		if done(); !ok {
 			t.Error("it is not good")
 		}
@@ -98,18 +98,18 @@ func TestKeptSessionsEnd(t *testing.T) {
 func TestSessionsOfAnotherClock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	var opened auth.Session
+	var opened auth.IssuedWebUISession
 	logger := slog.New(slog.DiscardHandler)
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(24 * time.Hour)
-		a := auth.NewWithSessionFile(key, nil, dir, logger)
+		a := auth.NewAuthenticatorWithSessionFile(key, nil, dir, logger)
 		opened = a.SignIns.OpenSession(nil)
-		if !good(auth.NewWithSessionFile(key, nil, dir, logger), opened) {
+		if !good(auth.NewAuthenticatorWithSessionFile(key, nil, dir, logger), opened) {
 			t.Error("it is not kept")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) { // which begins at the same time as the first
-		if good(auth.NewWithSessionFile(key, nil, dir, logger), opened) {
+		if good(auth.NewAuthenticatorWithSessionFile(key, nil, dir, logger), opened) {
 			t.Error("a session from tomorrow is good")
 		}
 	})
@@ -121,7 +121,7 @@ func TestSessionsThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logger := slog.New(slog.DiscardHandler)
-	a := auth.NewWithSessionFile(key, nil, dir, logger)
+	a := auth.NewAuthenticatorWithSessionFile(key, nil, dir, logger)
 	opened := a.SignIns.OpenSession(nil)
 	if err := os.Mkdir(filepath.Join(dir, "."+auth.SessionsFile+".tmp"), 0o700); err != nil { // where the next text is written
 		t.Fatal(err)
@@ -134,7 +134,7 @@ func TestSessionsThatCannotBeKept(t *testing.T) {
 		t.Error("a session is not good")
 	}
 	a.SignIns.SignOutEverywhere()
-	if after := auth.NewWithSessionFile(key, nil, dir, logger); good(after, opened) || good(after, another) {
+	if after := auth.NewAuthenticatorWithSessionFile(key, nil, dir, logger); good(after, opened) || good(after, another) {
 		t.Error("a session came back")
 	}
 }

@@ -6,39 +6,39 @@ import (
 	"strings"
 )
 
-// Lane is the lane of a tool: one of the operations of package policy, in the same order.
+// OperationLane is the lane of a tool: one of the operations of package policy, in the same order.
 // The zero value is none, which no one may use.
-type Lane uint8
+type OperationLane uint8
 
 // The lanes.
 const (
-	Read Lane = iota + 1
+	Read OperationLane = iota + 1
 	Write
 	Destructive
 )
 
 var words = [...]string{Read: "read", Write: "write", Destructive: "destructive"}
 
-// LaneNames returns the names of the lanes.
-func LaneNames() []string { return slices.Clone(words[Read:]) }
+// OperationLaneNames returns the names of the lanes.
+func OperationLaneNames() []string { return slices.Clone(words[Read:]) }
 
-// ParseLane parses the exact name of a lane.
-func ParseLane(word string) (Lane, bool) {
+// ParseOperationLane parses the exact name of a lane.
+func ParseOperationLane(word string) (OperationLane, bool) {
 	i := max(slices.Index(words[:], word), 0)
-	return Lane(i), i > 0
+	return OperationLane(i), i > 0
 }
 
-// Lanes is a set of lanes. The zero value is empty.
-type Lanes uint8
+// OperationLaneSet is a set of lanes. The zero value is empty.
+type OperationLaneSet uint8
 
 // AllLanes is the set of all lanes.
-const AllLanes = Lanes(1<<Read | 1<<Write | 1<<Destructive)
+const AllLanes = OperationLaneSet(1<<Read | 1<<Write | 1<<Destructive)
 
 // Has reports whether a lane is in the set.
-func (s Lanes) Has(l Lane) bool { return s&AllLanes&(1<<l) != 0 }
+func (s OperationLaneSet) Has(l OperationLane) bool { return s&AllLanes&(1<<l) != 0 }
 
 // Words returns the names of the lanes in the set.
-func (s Lanes) Words() (names []string) {
+func (s OperationLaneSet) Words() (names []string) {
 	for l := Read; l <= Destructive; l++ {
 		if s.Has(l) {
 			names = append(names, words[l])
@@ -67,7 +67,7 @@ type ScopeRule struct {
 	profile string
 	servers []string
 	tools   []ToolPatterns
-	lanes   Lanes
+	lanes   OperationLaneSet
 	key     string
 }
 
@@ -79,7 +79,7 @@ func NewScopeRule(l ScopeLimits) *ScopeRule {
 		r.lanes = 0
 	}
 	for _, word := range l.Lanes {
-		if lane, ok := ParseLane(word); ok {
+		if lane, ok := ParseOperationLane(word); ok {
 			r.lanes |= 1 << lane
 		}
 	}
@@ -190,8 +190,8 @@ func (s Scope) AllowsTool(server, name string) bool {
 	return true
 }
 
-// Lanes returns the lanes in the scope.
-func (s Scope) Lanes() Lanes {
+// OperationLaneSet returns the lanes in the scope.
+func (s Scope) Lanes() OperationLaneSet {
 	all := AllLanes
 	for _, r := range s.rules {
 		if r != nil {

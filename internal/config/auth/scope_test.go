@@ -73,7 +73,7 @@ func TestARuleMoreNeverWidens(t *testing.T) {
 			l.Servers = rapid.SliceOfN(word, 0, 2).Draw(t, "s")
 		}
 		if rapid.Bool().Draw(t, "lanes") {
-			l.Lanes = rapid.SliceOfN(rapid.SampledFrom(auth.LaneNames()), 0, 3).Draw(t, "l")
+			l.Lanes = rapid.SliceOfN(rapid.SampledFrom(auth.OperationLaneNames()), 0, 3).Draw(t, "l")
 		}
 		for range rapid.IntRange(0, 2).Draw(t, "tools") {
 			l.Tools = append(l.Tools, auth.ToolPatterns{Server: word.Draw(t, "ts"), Patterns: rapid.SliceOfN(word, 0, 2).Draw(t, "tp")})

@@ -58,9 +58,9 @@ func (s *WebUISignIns) restoreSessions() {
 		}
 		return
 	}
-	for _, kept := range s.file.parseSessions(text) {
+	for _, kept := range s.file.verifyAndParseSessions(text) {
 		if one := kept.toSession(time.Now()); one != nil && len(s.sessions) < maxSessions {
-			one.timer = time.AfterFunc(time.Until(one.endTime()), func() { s.checkExpiry(one) })
+			one.timer = time.AfterFunc(time.Until(one.endTime()), func() { s.endIfExpired(one) })
 			s.sessions = append(s.sessions, one)
 		}
 	}
@@ -79,7 +79,7 @@ func readAtMost(path string, most int64) ([]byte, error) {
 }
 
 // verifyAndParseSessions returns the sessions of a file; nil if its MAC is not right.
-func (k *sessionFile) parseSessions(text []byte) (all []storedSession) {
+func (k *sessionFile) verifyAndParseSessions(text []byte) (all []storedSession) {
 	var file sessionFileData
 	if json.Unmarshal(text, &file) != nil {
 		return nil
@@ -103,7 +103,7 @@ func (k *sessionFile) computeMAC(text []byte) []byte {
 // toSession returns the running session; nil if it has ended. One that would last longer
 // than a new one was stored under a wrong clock, and counts as ended.
 func (k *storedSession) toSession(now time.Time) *webUISession {
-	one := &webUISession{idleUntil: k.IdleUntil, expiresAt: k.ExpiresAt, requests: requestSet{}}
+	one := &webUISession{idleUntil: k.IdleUntil, expiresAt: k.ExpiresAt, requests: requestCancelSet{}}
 	n, err := hex.Decode(one.cookie[:], []byte(k.Cookie)[:min(len(k.Cookie), 2*sha256.Size)])
 	m, err2 := hex.Decode(one.value[:], []byte(k.Value)[:min(len(k.Value), 2*sha256.Size)])
 	whole := err == nil && err2 == nil && n == sha256.Size && m == sha256.Size
@@ -146,15 +146,15 @@ func (k *sessionFile) writeSessions(sessions []*webUISession) error {
 	return ondisk.ReplaceFile(k.path, append(text, '\n'))
 }
 
-// saveLastUse saves the last use of a session from time to time. The lock is held.
-func (s *WebUISignIns) saveLastUse() {
+// saveSessionsIfDue saves the last use of a session from time to time. The lock is held.
+func (s *WebUISignIns) saveSessionsIfDue() {
 	if s.file.path != "" && time.Since(s.file.at) > saveInterval {
 		s.saveSessions()
 	}
 }
 
 // NewAuthenticatorWithSessionFile is NewAuthenticator with the sessions of the web UI stored in a data directory.
-func NewWithSessionFile(key string, tokens *AgentTokens, dir string, logger *slog.Logger) *Authenticator {
+func NewAuthenticatorWithSessionFile(key string, tokens *AgentTokens, dir string, logger *slog.Logger) *Authenticator {
 	a := NewAuthenticator(key, tokens)
 	if a.hasKey {
 		a.SignIns.file = sessionFile{path: filepath.Join(dir, SessionsFile), key: a.hash, logger: logger}

@@ -37,7 +37,7 @@ var ErrSignedOut = errors.New("the session of the web UI has ended")
 
 // WebUISignIns has the sign-in codes and sessions of the web UI. Codes are valid once and for
 // a minute. It stores hashes: of codes in memory, of sessions also in a file, see
-// NewWithSessionFile. The zero value is empty and has no file. It is safe for concurrent
+// NewAuthenticatorWithSessionFile. The zero value is empty and has no file. It is safe for concurrent
 // use.
 type WebUISignIns struct {
 	mu       sync.Mutex      // guards the fields below
@@ -59,31 +59,31 @@ type webUISession struct {
 	cookie, value        [sha256.Size]byte
 	idleUntil, expiresAt time.Time // when it ends
 	timer                *time.Timer
-	requests             requestSet // requests in flight
+	requests             requestCancelSet // requests in flight
 }
 
 // requestCancelSet has the cancel functions of the requests in flight.
-type requestSet map[*context.CancelCauseFunc]bool
+type requestCancelSet map[*context.CancelCauseFunc]bool
 
-// Code is a sign-in code, returned once.
-type Code struct {
+// IssuedSignInCode is a sign-in code, returned once.
+type IssuedSignInCode struct {
 	Text    string // at least 128 bits
 	ID      string // to ask whether it was used; not a credential
 	Expires time.Time
 }
 
-// Session is a session of a page, returned once. Both secrets are needed.
-type Session struct {
+// IssuedWebUISession is a session of a page, returned once. Both secrets are needed.
+type IssuedWebUISession struct {
 	Cookie  string    // for the browser, 256 bits; shared by its pages
 	Value   string    // for the page, 256 bits
 	Expires time.Time // when it ends unless it is used
 }
 
-// NewCode creates a code.
-func (s *WebUISignIns) NewCode() Code {
+// IssueSignInCode creates a code.
+func (s *WebUISignIns) IssueSignInCode() IssuedSignInCode {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c := Code{Text: rand.Text(), ID: rand.Text(), Expires: time.Now().Add(codeLife)}
+	c := IssuedSignInCode{Text: rand.Text(), ID: rand.Text(), Expires: time.Now().Add(codeLife)}
 	s.codes = slices.DeleteFunc(s.codes, func(old *signInCode) bool { return isPast(old.ends) })
 	if len(s.codes) == maxCodes {
 		s.codes = s.codes[1:]
@@ -149,11 +149,11 @@ func (s *WebUISignIns) decayWrongAttempts() {
 
 // OpenSession creates a session. A browser with the cookie of a running session keeps it,
 // because all its pages send the same.
-func (s *WebUISignIns) OpenSession(cookies []string) Session {
+func (s *WebUISignIns) OpenSession(cookies []string) IssuedWebUISession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	opened := Session{Cookie: newSecret(), Value: newSecret(), Expires: now.Add(idleLife)}
+	opened := IssuedWebUISession{Cookie: newSecret(), Value: newSecret(), Expires: now.Add(idleLife)}
 	for i, hash := range hashCookies(cookies) {
 		if slices.ContainsFunc(s.sessions, func(o *webUISession) bool { return o.cookie == hash && !o.isOver() }) {
 			opened.Cookie = cookies[i]
@@ -161,9 +161,9 @@ func (s *WebUISignIns) OpenSession(cookies []string) Session {
 	}
 	one := &webUISession{
 		cookie: sha256.Sum256([]byte(opened.Cookie)), value: sha256.Sum256([]byte(opened.Value)),
-		idleUntil: opened.Expires, expiresAt: now.Add(maxLife), requests: requestSet{},
+		idleUntil: opened.Expires, expiresAt: now.Add(maxLife), requests: requestCancelSet{},
 	}
-	one.timer = time.AfterFunc(idleLife, func() { s.checkExpiry(one) })
+	one.timer = time.AfterFunc(idleLife, func() { s.endIfExpired(one) })
 	if len(s.sessions) == maxSessions {
 		oldest := s.sessions[0]
 		s.endSessions(func(o *webUISession) bool { return o == oldest })
@@ -173,10 +173,10 @@ func (s *WebUISignIns) OpenSession(cookies []string) Session {
 	return opened
 }
 
-// BeginRequest begins a request of a session, given the page's value and all cookies of that
+// BindRequestToSession begins a request of a session, given the page's value and all cookies of that
 // name. done ends the request; the context also ends with the session. ok is false if
 // there is no such session.
-func (s *WebUISignIns) BeginRequest(ctx context.Context, value string, cookies []string) (in context.Context, done func(), ok bool) {
+func (s *WebUISignIns) BindRequestToSession(ctx context.Context, value string, cookies []string) (in context.Context, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.findSession(value, cookies)
@@ -184,7 +184,7 @@ func (s *WebUISignIns) BeginRequest(ctx context.Context, value string, cookies [
 		return ctx, func() {}, false
 	}
 	one.idleUntil = time.Now().Add(idleLife)
-	s.saveLastUse()
+	s.saveSessionsIfDue()
 	in, cancel := context.WithCancelCause(ctx)
 	one.requests[&cancel] = true
 	return in, func() {
@@ -206,8 +206,8 @@ func (s *WebUISignIns) SessionExpiry(value string, cookies []string) (at time.Ti
 	return one.endTime(), true
 }
 
-// SignOut ends all sessions of the browser with this session, and returns their number.
-func (s *WebUISignIns) SignOut(value string, cookies []string) int {
+// SignOutBrowser ends all sessions of the browser with this session, and returns their number.
+func (s *WebUISignIns) SignOutBrowser(value string, cookies []string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := s.findSession(value, cookies)
@@ -237,8 +237,8 @@ func (s *WebUISignIns) findSession(value string, cookies []string) (found *webUI
 	return found
 }
 
-// checkExpiry ends a session that has expired, or sets the timer again.
-func (s *WebUISignIns) checkExpiry(one *webUISession) {
+// endIfExpired ends a session that has expired, or sets the timer again.
+func (s *WebUISignIns) endIfExpired(one *webUISession) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !one.isOver() {

@@ -19,7 +19,7 @@ func TestCodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s auth.WebUISignIns
-		late, used := s.NewCode(), s.NewCode()
+		late, used := s.IssueSignInCode(), s.IssueSignInCode()
 		if len(late.Text) < 26 || late.Text == used.Text || late.ID == late.Text || time.Until(late.Expires) != time.Minute {
 			t.Errorf("%+v", late)
 		}
@@ -49,7 +49,7 @@ func TestCodeIsUsedOnceAtOnce(t *testing.T) {
 		var s auth.WebUISignIns
 		var good atomic.Int32
 		var all sync.WaitGroup
-		c := s.NewCode()
+		c := s.IssueSignInCode()
 		for range 16 {
 			all.Go(func() {
 				if s.RedeemCode(c.Text) {
@@ -66,14 +66,14 @@ func TestCodeIsUsedOnceAtOnce(t *testing.T) {
 func TestCodesAndSessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	var s auth.WebUISignIns
-	codes := []auth.Code{}
+	codes := []auth.IssuedSignInCode{}
 	for range 17 {
-		codes = append(codes, s.NewCode())
+		codes = append(codes, s.IssueSignInCode())
 	}
 	if s.RedeemCode(codes[0].Text) || !s.RedeemCode(codes[1].Text) || !s.RedeemCode(codes[16].Text) {
 		t.Error("not the oldest code has gone")
 	}
-	sessions := []auth.Session{}
+	sessions := []auth.IssuedWebUISession{}
 	for range 65 {
 		sessions = append(sessions, s.OpenSession(nil))
 	}
@@ -91,8 +91,8 @@ func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s auth.WebUISignIns
-		use := func(of auth.Session) (context.Context, bool) {
-			ctx, done, ok := s.BeginRequest(t.Context(), of.Value, []string{of.Cookie})
+		use := func(of auth.IssuedWebUISession) (context.Context, bool) {
+			ctx, done, ok := s.BindRequestToSession(t.Context(), of.Value, []string{of.Cookie})
 			t.Cleanup(done)
 			return ctx, ok
 		}
@@ -124,19 +124,19 @@ func TestSessionsEnd(t *testing.T) {
 			t.Error("a session lasts longer than 7 days")
 		}
 
-		here, too, there := s.OpenSession(nil), auth.Session{}, s.OpenSession(nil)
+		here, too, there := s.OpenSession(nil), auth.IssuedWebUISession{}, s.OpenSession(nil)
 		too = s.OpenSession([]string{"x", here.Cookie})
-		streams := map[auth.Session]context.Context{}
-		for _, one := range []auth.Session{here, too, there} {
+		streams := map[auth.IssuedWebUISession]context.Context{}
+		for _, one := range []auth.IssuedWebUISession{here, too, there} {
 			streams[one], _ = use(one)
 		}
-		if n := s.SignOut(here.Value, []string{there.Cookie}); n != 0 {
+		if n := s.SignOutBrowser(here.Value, []string{there.Cookie}); n != 0 {
 			t.Errorf("%d sessions end without their cookie", n)
 		}
-		if n := s.SignOut(here.Value, []string{here.Cookie}); n != 2 || streams[here].Err() == nil || streams[too].Err() == nil || streams[there].Err() != nil {
+		if n := s.SignOutBrowser(here.Value, []string{here.Cookie}); n != 2 || streams[here].Err() == nil || streams[too].Err() == nil || streams[there].Err() != nil {
 			t.Errorf("Sign out ends %d", n)
 		}
-		code := s.NewCode()
+		code := s.IssueSignInCode()
 		if n := s.SignOutEverywhere(); n != 1 || streams[there].Err() == nil || s.RedeemCode(code.Text) {
 			t.Errorf("Sign out everywhere ends %d", n)
 		}
@@ -224,13 +224,13 @@ func TestActorKnowsNoSession(t *testing.T) {
 	if got := who(a, r); got.Kind != auth.Agent {
 		t.Errorf("%+v", got)
 	}
-	if got, _, done := a.BeginSessionRequest(r); got.Kind != auth.Admin || !got.FromWebUI {
+	if got, _, done := a.BindRequestToWebUISession(r); got.Kind != auth.Admin || !got.FromWebUI {
 		t.Errorf("%+v", got)
 	} else {
 		done()
 	}
 	r.Header.Add(auth.SessionHeader, opened.Value)
-	if got, _, done := a.BeginSessionRequest(r); got.Kind != auth.Nobody {
+	if got, _, done := a.BindRequestToWebUISession(r); got.Kind != auth.Nobody {
 		t.Errorf("two values make %+v", got)
 	} else {
 		done()

@@ -84,20 +84,20 @@ type AgentTokens struct {
 
 	changing sync.Mutex // held while one is created or revoked
 	mu       sync.RWMutex
-	byHash   map[[sha256.Size]byte]*ActiveToken
+	byHash   map[[sha256.Size]byte]*LoadedToken
 }
 
 // NewAgentTokens returns AgentTokens, empty until Run has loaded them. dir has a second copy of the
 // revoked ids. ended is called when a token is revoked or expires; counts each time a
 // token is presented, nil accepts all.
 func NewAgentTokens(keeper TokenStore, dir string, ended func(Actor), counts func(*Token) bool) *AgentTokens {
-	t := &AgentTokens{store: keeper, dir: dir, onEnded: ended, isUsable: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*ActiveToken{}}
+	t := &AgentTokens{store: keeper, dir: dir, onEnded: ended, isUsable: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*LoadedToken{}}
 	_, _ = rand.Read(t.seed[:]) // never fails
 	return t
 }
 
 // LoadedToken is a stored token in memory. It may have ended: see HasEnded.
-type ActiveToken struct {
+type LoadedToken struct {
 	Token
 	rule      *ScopeRule
 	ended     chan struct{}
@@ -110,7 +110,7 @@ type ActiveToken struct {
 
 // Ended returns a channel that is closed when the token is revoked or expires. It is nil,
 // which blocks for ever, for a nil token.
-func (h *ActiveToken) Ended() <-chan struct{} {
+func (h *LoadedToken) Ended() <-chan struct{} {
 	if h == nil {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (h *ActiveToken) Ended() <-chan struct{} {
 }
 
 // HasEnded reports whether the token was revoked or has expired.
-func (h *ActiveToken) HasEnded() bool {
+func (h *LoadedToken) HasEnded() bool {
 	select {
 	case <-h.ended:
 		return true
@@ -128,9 +128,9 @@ func (h *ActiveToken) HasEnded() bool {
 }
 
 // Principal returns the principal of the token's holder: see Actor.Principal.
-func (h *ActiveToken) Principal() string { return h.actor().Principal() }
+func (h *LoadedToken) Principal() string { return h.actor().Principal() }
 
-func (h *ActiveToken) actor() Actor { return Actor{Kind: Agent, Name: h.Name, ID: h.ID} }
+func (h *LoadedToken) actor() Actor { return Actor{Kind: Agent, Name: h.Name, ID: h.ID} }
 
 // Run loads the tokens and saves their last uses, until ctx ends.
 func (t *AgentTokens) Run(ctx context.Context) {
@@ -174,8 +174,8 @@ func (t *AgentTokens) loadAll(ctx context.Context) bool {
 }
 
 // addLoaded adds a loaded token.
-func (t *AgentTokens) addLoaded(one Token) *ActiveToken {
-	h := &ActiveToken{Token: one, rule: one.OwnRule(), ended: make(chan struct{})}
+func (t *AgentTokens) addLoaded(one Token) *LoadedToken {
+	h := &LoadedToken{Token: one, rule: one.OwnRule(), ended: make(chan struct{})}
 	if !one.Used.IsZero() {
 		h.used.Store(one.Used.UnixMicro())
 		h.usedSaved = h.used.Load()
@@ -189,7 +189,7 @@ func (t *AgentTokens) addLoaded(one Token) *ActiveToken {
 	return h
 }
 
-func (t *AgentTokens) endToken(h *ActiveToken) {
+func (t *AgentTokens) endToken(h *LoadedToken) {
 	h.once.Do(func() {
 		close(h.ended)
 		t.onEnded(h.actor())
@@ -199,14 +199,14 @@ func (t *AgentTokens) endToken(h *ActiveToken) {
 // saveLastUsed stores the last uses that are newer than the stored ones by more than
 // older.
 func (t *AgentTokens) saveLastUsed(ctx context.Context, older time.Duration) {
-	for _, h := range t.activeTokens() {
+	for _, h := range t.loadedTokens() {
 		if at := h.used.Load(); at-h.usedSaved > older.Microseconds() && t.store.SetTokenUsed(ctx, h.ID, time.UnixMicro(at)) == nil {
 			h.usedSaved = at
 		}
 	}
 }
 
-func (t *AgentTokens) activeTokens() (all []*ActiveToken) {
+func (t *AgentTokens) loadedTokens() (all []*LoadedToken) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	for _, h := range t.byHash {
@@ -221,7 +221,7 @@ func (t *AgentTokens) ListAll(ctx context.Context) ([]Token, error) {
 		return nil, err
 	}
 	var all []Token
-	for _, h := range t.activeTokens() {
+	for _, h := range t.loadedTokens() {
 		one := h.Token
 		if at := h.used.Load(); at != 0 {
 			one.Used = time.UnixMicro(at)
@@ -232,11 +232,11 @@ func (t *AgentTokens) ListAll(ctx context.Context) ([]Token, error) {
 	return all, nil
 }
 
-// HasName reports whether there is a token of this name; true until the tokens are loaded.
-func (t *AgentTokens) HasName(name string) bool {
+// MayHaveName reports whether there is a token of this name; true until the tokens are loaded.
+func (t *AgentTokens) MayHaveName(name string) bool {
 	select {
 	case <-t.loaded:
-		return slices.ContainsFunc(t.activeTokens(), func(h *ActiveToken) bool { return h.Token.Name == name })
+		return slices.ContainsFunc(t.loadedTokens(), func(h *LoadedToken) bool { return h.Token.Name == name })
 	default:
 		return true
 	}
@@ -269,9 +269,9 @@ func (t *AgentTokens) Create(ctx context.Context, one Token, permit func(*Token)
 	}
 	t.changing.Lock()
 	defer t.changing.Unlock()
-	all := t.activeTokens()
+	all := t.loadedTokens()
 	switch {
-	case slices.ContainsFunc(all, func(h *ActiveToken) bool { return h.Name == one.Name }):
+	case slices.ContainsFunc(all, func(h *LoadedToken) bool { return h.Name == one.Name }):
 		return "", Token{}, ErrTokenExists
 	case len(all) >= MaxTokens:
 		return "", Token{}, ErrTooManyTokens
@@ -301,8 +301,8 @@ func (t *AgentTokens) Revoke(ctx context.Context, name string) (Token, error) {
 	}
 	t.changing.Lock()
 	defer t.changing.Unlock()
-	all := t.activeTokens()
-	i := slices.IndexFunc(all, func(h *ActiveToken) bool { return h.Name == name })
+	all := t.loadedTokens()
+	i := slices.IndexFunc(all, func(h *LoadedToken) bool { return h.Name == name })
 	if i < 0 {
 		return Token{}, ErrNoToken
 	}
@@ -340,7 +340,7 @@ func (t *AgentTokens) Reload(ctx context.Context) error {
 		there[one.ID] = true
 	}
 	known := map[string]bool{}
-	for _, h := range t.activeTokens() {
+	for _, h := range t.loadedTokens() {
 		if known[h.ID] = true; there[h.ID] {
 			continue
 		}
@@ -371,7 +371,7 @@ func (t *AgentTokens) StoreAllAgain(ctx context.Context) error {
 	t.changing.Lock()
 	defer t.changing.Unlock()
 	var all []Token
-	for _, h := range t.activeTokens() {
+	for _, h := range t.loadedTokens() {
 		if !h.revoked.Load() {
 			all = append(all, h.Token)
 		}
@@ -381,8 +381,8 @@ func (t *AgentTokens) StoreAllAgain(ctx context.Context) error {
 
 // findActiveAndMarkUsed returns the valid token with this text, or nil, and records the use. The error is
 // ErrTokensUnread.
-func (t *AgentTokens) findActive(ctx context.Context, text string) (*ActiveToken, error) {
-	h, err := t.Lookup(ctx, text)
+func (t *AgentTokens) findActiveAndMarkUsed(ctx context.Context, text string) (*LoadedToken, error) {
+	h, err := t.LookupByText(ctx, text)
 	if h == nil || h.HasEnded() || t.isUsable != nil && !t.isUsable(&h.Token) {
 		return nil, err
 	}
@@ -390,9 +390,9 @@ func (t *AgentTokens) findActive(ctx context.Context, text string) (*ActiveToken
 	return h, nil
 }
 
-// Lookup returns the token with this text, even if expired, without counting as a use;
+// LookupByText returns the token with this text, even if expired, without counting as a use;
 // nil without one. The error is ErrTokensUnread.
-func (t *AgentTokens) Lookup(ctx context.Context, text string) (*ActiveToken, error) {
+func (t *AgentTokens) LookupByText(ctx context.Context, text string) (*LoadedToken, error) {
 	if t == nil || len(text) != tokenLength || !strings.HasPrefix(text, tokenPrefix) {
 		return nil, nil
 	}
@@ -406,11 +406,11 @@ func (t *AgentTokens) Lookup(ctx context.Context, text string) (*ActiveToken, er
 
 // LookupByName returns the token of that name, even if expired, or nil, and all names.
 // The error is ErrTokensUnread.
-func (t *AgentTokens) LookupByName(ctx context.Context, name string) (found *ActiveToken, names []string, err error) {
+func (t *AgentTokens) LookupByName(ctx context.Context, name string) (found *LoadedToken, names []string, err error) {
 	if err := t.waitLoaded(ctx); err != nil {
 		return nil, nil, err
 	}
-	for _, h := range t.activeTokens() {
+	for _, h := range t.loadedTokens() {
 		if names = append(names, h.Name); h.Name == name {
 			found = h
 		}

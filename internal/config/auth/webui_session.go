@@ -31,11 +31,11 @@ func SessionCredentials(r *http.Request) (value string, cookies []string) {
 	return value, cookies
 }
 
-// BeginSessionRequest returns the actor of a request with a session: the admin, or no one. The
+// BindRequestToWebUISession returns the actor of a request with a session: the admin, or no one. The
 // returned context ends with the session; done ends the request.
-func (a *Authenticator) BeginSessionRequest(r *http.Request) (who Actor, ctx context.Context, done func()) {
+func (a *Authenticator) BindRequestToWebUISession(r *http.Request) (who Actor, ctx context.Context, done func()) {
 	value, cookies := SessionCredentials(r)
-	ctx, done, ok := a.SignIns.BeginRequest(r.Context(), value, cookies)
+	ctx, done, ok := a.SignIns.BindRequestToSession(r.Context(), value, cookies)
 	if !ok {
 		return Actor{}, ctx, done
 	}

@@ -21,8 +21,8 @@ const (
 
 const byTrust = "trust:"
 
-// AuthorText returns the value of Pin.By for an automatic approval.
-func (t Trust) AuthorText() string { return byTrust + string(t) }
+// AutomaticApproverName returns the value of Pin.By for an automatic approval.
+func (t Trust) AutomaticApproverName() string { return byTrust + string(t) }
 
 // WaitReason is why a definition waits for review; "" if it is approved.
 type WaitReason string
@@ -41,7 +41,7 @@ func (WaitReason) Words() []string { return []string{string(New), string(Changed
 type Pin struct {
 	Fingerprint tool.Fingerprint
 	Hints       tool.Hints // declared or inferred
-	DecisionMark
+	AuthorAndTime
 	// Before is the decision that this approval replaced, or nil. UndoApproval restores it.
 	Before *ReplacedDecision
 }
@@ -55,18 +55,18 @@ type ReplacedDecision struct {
 // ByUser reports whether a user has approved the definition, and not the trust in the server.
 func (p *Pin) ByUser() bool { return !strings.HasPrefix(p.By, byTrust) }
 
-// DecisionMark is the author and time of a decision.
-type DecisionMark struct {
+// AuthorAndTime is the author and time of a decision.
+type AuthorAndTime struct {
 	By string
 	At time.Time
 }
 
 // Block is a definition that a user refused. Without a fingerprint it applies to all definitions of the
-// tool: a user took an approval back, or the trust in the server is not enough (HoldDoubtful), so that every
+// tool: a user took an approval back, or the trust in the server is not enough (HoldCrossServerInstructions), so that every
 // definition waits for review.
 type Block struct {
 	Fingerprint tool.Fingerprint
-	DecisionMark
+	AuthorAndTime
 }
 
 // IsWithdrawal reports whether the block represents an approval that was taken back.
@@ -80,12 +80,12 @@ func (b *Block) Overrides(p *Pin) bool {
 // appliesTo reports whether the block applies to this definition.
 func (b *Block) appliesTo(f tool.Fingerprint) bool { return b.Fingerprint == f || b.IsWithdrawal() }
 
-// ItemDecisions has the decisions about one tool, prompt, resource or the instructions. The zero value is "none".
+// DefinitionDecisions has the decisions about one tool, prompt, resource or the instructions. The zero value is "none".
 // The values it points to are immutable.
-type ItemDecisions struct {
+type DefinitionDecisions struct {
 	Pin   *Pin
 	Block *Block
-	Off   *DecisionMark // a user switched the tool off
+	Off   *AuthorAndTime // a user switched the tool off
 	// Was is the approved definition if the approval itself is lost: a different definition is then not
 	// new. It is stored separately.
 	Was *tool.Fingerprint
@@ -95,25 +95,25 @@ type ItemDecisions struct {
 }
 
 // HasDecision reports whether there is any decision, other than a lost one.
-func (e ItemDecisions) HasDecision() bool {
+func (e DefinitionDecisions) HasDecision() bool {
 	return e.Pin != nil || e.Block != nil || e.Off != nil || e.Unsigned != nil
 }
 
 // Approves reports whether the definition with this fingerprint is approved.
-func (e ItemDecisions) Approves(f tool.Fingerprint) bool {
+func (e DefinitionDecisions) Approves(f tool.Fingerprint) bool {
 	return e.Pin != nil && e.Pin.Fingerprint == f
 }
 
 // ApprovedByScan reports whether the definition was approved automatically after a clean scan.
-func (e ItemDecisions) ApprovedByScan(f tool.Fingerprint) bool {
-	return e.Approves(f) && e.Pin.By == Scan.AuthorText()
+func (e DefinitionDecisions) ApprovedByScan(f tool.Fingerprint) bool {
+	return e.Approves(f) && e.Pin.By == Scan.AutomaticApproverName()
 }
 
 // ApprovedLaunch is an approved way to start or reach a server.
 type ApprovedLaunch struct {
 	Server      string
 	Fingerprint tool.Fingerprint
-	DecisionMark
+	AuthorAndTime
 }
 
 // ServerProposal is a server that an agent proposes. Server is the entry as proposed; only the gateway parses
@@ -121,7 +121,7 @@ type ApprovedLaunch struct {
 type ServerProposal struct {
 	Name   string
 	Server json.RawMessage
-	DecisionMark
+	AuthorAndTime
 }
 
 // HeldDefinition says since when a definition waits for review.
@@ -152,19 +152,19 @@ func (c CandidateDefinition) exceedsTrust(t Trust) bool {
 	return t != Auto && c.Orders != nil && c.Orders()
 }
 
-func (c CandidateDefinition) newPin(m DecisionMark) *Pin {
-	return &Pin{Fingerprint: c.Fingerprint, Hints: c.Hints, DecisionMark: m}
+func (c CandidateDefinition) newPin(m AuthorAndTime) *Pin {
+	return &Pin{Fingerprint: c.Fingerprint, Hints: c.Hints, AuthorAndTime: m}
 }
 
-func (c CandidateDefinition) newRow(e ItemDecisions) StoredRow {
-	return StoredRow{c.Kind, c.Tool, e, c.Definition}
+func (c CandidateDefinition) newDecisionRow(e DefinitionDecisions) DecisionRow {
+	return DecisionRow{c.Kind, c.Tool, e, c.Definition}
 }
 
-// StoredRow is the stored form of ItemDecisions.
-type StoredRow struct {
+// DecisionRow is the stored form of DefinitionDecisions.
+type DecisionRow struct {
 	Kind tool.DefinitionKind
 	Tool string // name or address
-	ItemDecisions
+	DefinitionDecisions
 	// Definition is the approved definition, nil if already stored.
 	Definition json.RawMessage
 }
@@ -173,7 +173,7 @@ type StoredRow struct {
 type ChangeSet struct {
 	Server  string // "" if it concerns only a proposal
 	Forget  bool   // delete everything about the server first
-	Tools   []StoredRow
+	Tools   []DecisionRow
 	Launch  *ApprovedLaunch
 	Unpin   bool // revoke the approved launch
 	Propose *ServerProposal
@@ -182,14 +182,14 @@ type ChangeSet struct {
 
 // StoredDecisions is everything that is stored, without the definitions.
 type StoredDecisions struct {
-	Tools     map[string][]StoredRow // by server
+	Tools     map[string][]DecisionRow // by server
 	Launches  []ApprovedLaunch
 	Proposals []ServerProposal
 	// Held says since when definitions wait, by server.
 	Held map[string][]HeldDefinition
 	// Lost reports whether an earlier store was damaged and approvals are missing.
 	Lost bool
-	// Reviewed are approved launches whose approval is lost, by server. For tools see ItemDecisions.Was.
+	// Reviewed are approved launches whose approval is lost, by server. For tools see DefinitionDecisions.Was.
 	Reviewed map[string]tool.Fingerprint
 	// RestrictionsLost reports whether blocks and switches may be missing, too.
 	RestrictionsLost bool

@@ -29,12 +29,12 @@ const (
 // ErrStale says that another instance has stored a decision since the last load: reload before deciding.
 var ErrStale = errors.New("something else was decided meanwhile")
 
-// Store stores the decisions. SaveApprovals stores a change completely or not at all. RestoreApprovals
+// Store stores the decisions. SaveApprovals stores a change completely or not at all. ReplaceApprovals
 // replaces everything stored, but keeps definitions that are not given.
 type Store interface {
 	LoadApprovals(ctx context.Context) (StoredDecisions, error)
 	SaveApprovals(ctx context.Context, c ChangeSet) error
-	RestoreApprovals(ctx context.Context, s StoredDecisions) error
+	ReplaceApprovals(ctx context.Context, s StoredDecisions) error
 	ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error)
 	// SaveHeld stores since when definitions of a server wait. No decision depends on it.
 	SaveHeld(ctx context.Context, server string, all []HeldDefinition) error
@@ -86,8 +86,8 @@ func NewBook(keeper Store, gate *presence.Gate) *Book {
 	return &Book{store: keeper, gate: gate, now: time.Now, loaded: make(chan struct{}), scans: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
-// Loaded is closed when the decisions are loaded.
-func (b *Book) Loaded() <-chan struct{} { return b.loaded }
+// LoadedChan is closed when the decisions are loaded.
+func (b *Book) LoadedChan() <-chan struct{} { return b.loaded }
 
 // Load reads the stored decisions.
 func (b *Book) Load(ctx context.Context) error {
@@ -146,16 +146,16 @@ func (b *Book) readStore(ctx context.Context) (*bookState, error) {
 		s.servers[server] = (&ServerView{}).withChange(ChangeSet{Tools: rows})
 	}
 	for server, f := range saved.Reviewed {
-		v := *s.viewOf(server)
+		v := *s.serverView(server)
 		v.reviewed = &f
 		s.servers[server] = &v
 	}
 	for _, l := range saved.Launches {
 		if b.gate.IsConfirmed(l.toClaim()) {
-			s.servers[l.Server] = s.viewOf(l.Server).withChange(ChangeSet{Launch: &l})
+			s.servers[l.Server] = s.serverView(l.Server).withChange(ChangeSet{Launch: &l})
 			continue
 		}
-		v := *s.viewOf(l.Server)
+		v := *s.serverView(l.Server)
 		v.unsigned, v.reviewed = &l, &tool.Fingerprint{} // no launch has this fingerprint, so the server is reviewed again
 		s.servers[l.Server] = &v
 	}
@@ -174,7 +174,7 @@ func (b *Book) RewriteStore(ctx context.Context, definition func(tool.Definition
 		return nil // not loaded yet
 	}
 	saved := StoredDecisions{
-		Tools: map[string][]StoredRow{}, Reviewed: map[string]tool.Fingerprint{}, Proposals: s.proposals,
+		Tools: map[string][]DecisionRow{}, Reviewed: map[string]tool.Fingerprint{}, Proposals: s.proposals,
 		Held: b.holds.copyAll(), Lost: s.lost, RestrictionsLost: s.gaps,
 	}
 	for server, v := range s.servers {
@@ -195,26 +195,26 @@ func (b *Book) RewriteStore(ctx context.Context, definition func(tool.Definition
 			saved.Reviewed[server] = *v.reviewed
 		}
 	}
-	if err := b.store.RestoreApprovals(ctx, saved); err != nil {
+	if err := b.store.ReplaceApprovals(ctx, saved); err != nil {
 		return fmt.Errorf("store the approvals again: %w", err)
 	}
 	return nil
 }
 
-// View returns the decisions about a server; nil if unknown.
-func (b *Book) View(server string) *ServerView {
+// ServerView returns the decisions about a server; nil if unknown.
+func (b *Book) ServerView(server string) *ServerView {
 	s := b.state.Load()
 	if s == nil {
 		return nil
 	}
-	return s.viewOf(server)
+	return s.serverView(server)
 }
 
 // HeldSince returns since when a definition waits: it was first held, refused, or its approval was taken back.
 // Zero: unknown.
 func (b *Book) HeldSince(server string, c CandidateDefinition) time.Time {
 	since := b.holds.heldSince(server, c)
-	if block := b.View(server).DecisionsOn(c.Kind, c.Tool).Block; block != nil && block.appliesTo(c.Fingerprint) && block.At.After(since) {
+	if block := b.ServerView(server).DecisionsOn(c.Kind, c.Tool).Block; block != nil && block.appliesTo(c.Fingerprint) && block.At.After(since) {
 		since = block.At
 	}
 	return since
@@ -256,7 +256,7 @@ func (b *Book) IsProposed(name string) bool {
 
 // ApprovedDefinition returns the approved definition, or nil.
 func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
-	if b.View(id.Server).DecisionsOn(kind, id.Tool).Pin == nil {
+	if b.ServerView(id.Server).DecisionsOn(kind, id.Tool).Pin == nil {
 		return nil, nil
 	}
 	raw, err := b.store.ApprovedDefinition(ctx, kind, id)
@@ -268,7 +268,7 @@ func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind,
 
 // checkLimit rejects a change that exceeds the limits of a server.
 func (v *ServerView) checkLimit(c ChangeSet) error {
-	tools, offers := v.countWith(c.Tools)
+	tools, offers := v.countEntriesWith(c.Tools)
 	if max(tools, offers) > MaxTools {
 		return problem.Newf(problem.TooLarge, "Decisions about %d tools or offers of server '%s' are kept, which is the most.", MaxTools, c.Server).
 			WithHint("Remove the server and add it anew to forget them.")
@@ -278,13 +278,13 @@ func (v *ServerView) checkLimit(c ChangeSet) error {
 
 // withOtherRows adds all other entries to rows. Storing a launch makes its server known, and the store may be a
 // different one than before.
-func (v *ServerView) withOtherRows(rows []StoredRow) []StoredRow {
-	given := make(map[itemKey]bool, len(rows))
+func (v *ServerView) withOtherRows(rows []DecisionRow) []DecisionRow {
+	given := make(map[definitionKey]bool, len(rows))
 	for _, row := range rows {
-		given[itemKey{row.Kind, row.Tool}] = true
+		given[definitionKey{row.Kind, row.Tool}] = true
 	}
 	for _, row := range v.toRows() {
-		if !given[itemKey{row.Kind, row.Tool}] && row.HasDecision() {
+		if !given[definitionKey{row.Kind, row.Tool}] && row.HasDecision() {
 			rows = append(rows, row)
 		}
 	}
@@ -331,7 +331,7 @@ func (b *Book) saveWithRetry(ctx context.Context, s *bookState, decide func(*boo
 			return c, s, err
 		}
 		if c.Launch != nil {
-			c.Tools = s.viewOf(c.Server).withOtherRows(c.Tools)
+			c.Tools = s.serverView(c.Server).withOtherRows(c.Tools)
 		}
 		stored := c
 		stored.Tools = slices.Clone(c.Tools)

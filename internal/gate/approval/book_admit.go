@@ -15,9 +15,9 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 	b.prescan(server, r, all)
 	judged := make([]Evaluation, len(all))
 	err := b.applyChange(ctx, func(s *bookState) (ChangeSet, error) {
-		v := s.viewOf(server)
+		v := s.serverView(server)
 		r.UnknownIsNew = s.unknownIsNew(v)
-		c, mark := ChangeSet{Server: server}, DecisionMark{r.Trust.AuthorText(), b.now()}
+		c, mark := ChangeSet{Server: server}, AuthorAndTime{r.Trust.AutomaticApproverName(), b.now()}
 		room := [...]int{MaxTools - v.tools, MaxTools - v.offers}
 		for i, candidate := range all {
 			e := v.DecisionsOn(candidate.Kind, candidate.Tool)
@@ -26,7 +26,7 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 			if !judged[i].Accepted && !doubted {
 				continue
 			}
-			if e == (ItemDecisions{}) {
+			if e == (DefinitionDecisions{}) {
 				left := &room[0]
 				if candidate.Kind != tool.KindTool {
 					left = &room[1]
@@ -41,7 +41,7 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 				continue
 			}
 			e.Pin, e.Was, e.Unsigned = candidate.newPin(mark), nil, nil
-			c.Tools = append(c.Tools, candidate.newRow(e))
+			c.Tools = append(c.Tools, candidate.newDecisionRow(e))
 		}
 		if len(c.Tools) == 0 {
 			return ChangeSet{}, nil
@@ -49,7 +49,7 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 		return c, nil
 	})
 	if err != nil {
-		undoAcceptance(judged, all, b.View(server))
+		undoAcceptance(judged, all, b.ServerView(server))
 		return judged, err
 	}
 	if r.Quarantined { // it waits with its server
@@ -61,17 +61,17 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 	return judged, nil
 }
 
-// HoldDoubtful puts automatically accepted definitions under review if they give instructions about a tool of
+// HoldCrossServerInstructions puts automatically accepted definitions under review if they give instructions about a tool of
 // another server; they wait until a user approves them, even after that server is removed. It returns the
 // ones that wait now. Definitions that a user approved are not affected.
-func (b *Book) HoldDoubtful(ctx context.Context, server string, r EvaluationRules, all []CandidateDefinition) (held []Evaluation, err error) {
+func (b *Book) HoldCrossServerInstructions(ctx context.Context, server string, r EvaluationRules, all []CandidateDefinition) (held []Evaluation, err error) {
 	err = b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(s *bookState) (ChangeSet, error) {
 		held = nil
-		v, c := s.viewOf(server), ChangeSet{Server: server}
+		v, c := s.serverView(server), ChangeSet{Server: server}
 		for _, candidate := range all {
 			e := v.DecisionsOn(candidate.Kind, candidate.Tool)
 			if e.ApprovedByScan(candidate.Fingerprint) && candidate.exceedsTrust(r.Trust) {
-				c.Tools = append(c.Tools, newHeldRow(e, candidate, DecisionMark{r.Trust.AuthorText(), b.now()}))
+				c.Tools = append(c.Tools, newHeldRow(e, candidate, AuthorAndTime{r.Trust.AutomaticApproverName(), b.now()}))
 				held = append(held, Evaluation{Kind: candidate.Kind, Tool: candidate.Tool, Why: New})
 			}
 		}
@@ -87,12 +87,12 @@ func (b *Book) HoldDoubtful(ctx context.Context, server string, r EvaluationRule
 }
 
 // newHeldRow returns a row that keeps a definition waiting until a user approves it.
-func newHeldRow(e ItemDecisions, c CandidateDefinition, m DecisionMark) StoredRow {
+func newHeldRow(e DefinitionDecisions, c CandidateDefinition, m AuthorAndTime) DecisionRow {
 	e.Unsigned = nil
 	if e.Pin = nil; e.Block == nil { // a block also holds back everything
-		e.Block = &Block{DecisionMark: m}
+		e.Block = &Block{AuthorAndTime: m}
 	}
-	return StoredRow{Kind: c.Kind, Tool: c.Tool, ItemDecisions: e}
+	return DecisionRow{Kind: c.Kind, Tool: c.Tool, DefinitionDecisions: e}
 }
 
 // unknownIsNew reports whether an unknown tool is new: after a loss of approvals, only for servers that a
@@ -113,7 +113,7 @@ func (b *Book) prescan(server string, r EvaluationRules, all []CandidateDefiniti
 	if s == nil || r.Trust != Scan {
 		return
 	}
-	v := s.viewOf(server)
+	v := s.serverView(server)
 	r.UnknownIsNew = s.unknownIsNew(v)
 	var looking sync.WaitGroup
 	for part := range slices.Chunk(all, chunk) {

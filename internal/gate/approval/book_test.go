@@ -69,12 +69,12 @@ var every = map[string]func(b *approval.Book, t *testing.T) error{
 
 // say describes all that a book knows in these tests.
 func say(b *approval.Book) string {
-	out := fmt.Sprintf("known %v lost %v proposals %d", b.View("s").IsLoaded(), b.ApprovalsLost(), len(b.Proposals()))
-	if l := b.View("s").ApprovedLaunch(); l != nil {
+	out := fmt.Sprintf("known %v lost %v proposals %d", b.ServerView("s").IsLoaded(), b.ApprovalsLost(), len(b.Proposals()))
+	if l := b.ServerView("s").ApprovedLaunch(); l != nil {
 		out += fmt.Sprintf(" launch %s", l.Fingerprint)
 	}
 	for _, name := range []string{"known", "new"} {
-		e := b.View("s").ToolDecisions(name)
+		e := b.ServerView("s").ToolDecisions(name)
 		out += fmt.Sprintf(" %s: off %v", name, e.Off != nil)
 		if e.Pin != nil {
 			out += fmt.Sprintf(" pinned %s by %s", e.Pin.Fingerprint, e.Pin.By)
@@ -130,7 +130,7 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 	if err := b.Load(t.Context()); err == nil {
 		t.Fatal("it was read")
 	}
-	v := b.View("s")
+	v := b.ServerView("s")
 	if v.IsLoaded() || approves(v, "known", tool.Fingerprint{1}) || v.ApprovedLaunch() != nil {
 		t.Error("something is approved")
 	}
@@ -141,14 +141,14 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 		}
 	}
 	select {
-	case <-b.Loaded():
+	case <-b.LoadedChan():
 		t.Error("it counts as loaded")
 	default:
 	}
-	if err := b.Load(t.Context()); err != nil || !approves(b.View("s"), "known", tool.Fingerprint{1}) {
+	if err := b.Load(t.Context()); err != nil || !approves(b.ServerView("s"), "known", tool.Fingerprint{1}) {
 		t.Errorf("later: %v", err)
 	}
-	<-b.Loaded()
+	<-b.LoadedChan()
 }
 
 func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
@@ -190,12 +190,12 @@ func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
 		if err := approve(); err != nil {
 			t.Fatal(err)
 		}
-		next := m.NewBook().View("s")
+		next := m.NewBook().ServerView("s")
 		if next.ToolDecisions("a").Off == nil || next.ToolDecisions("b").Block == nil || next.ToolDecisions("c").Pin == nil {
 			t.Errorf("after %s: %+v %+v %+v", name, next.ToolDecisions("a"), next.ToolDecisions("b"), next.ToolDecisions("c"))
 		}
 	}
-	if !approves(m.NewBook().View("s"), "c", tool.Fingerprint{2}) {
+	if !approves(m.NewBook().ServerView("s"), "c", tool.Fingerprint{2}) {
 		t.Error("what is approved with the launch")
 	}
 }
@@ -207,7 +207,7 @@ func TestBlocking(t *testing.T) {
 	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	if approves(b.View("s"), "a", tool.Fingerprint{1}) {
+	if approves(b.ServerView("s"), "a", tool.Fingerprint{1}) {
 		t.Error("the approved definition is blocked, and may be called")
 	}
 	for n, why := range map[byte]approval.WaitReason{1: approval.Blocked, 2: approval.New} {
@@ -225,7 +225,7 @@ func TestBlocking(t *testing.T) {
 	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{3}, "admin"); err != nil {
 		t.Fatal(err)
 	}
-	if !approves(b.View("s"), "a", tool.Fingerprint{2}) {
+	if !approves(b.ServerView("s"), "a", tool.Fingerprint{2}) {
 		t.Error("blocking another definition took the approved one away")
 	}
 }
@@ -250,7 +250,7 @@ func TestTakingBack(t *testing.T) {
 	for _, b := range []*approval.Book{b, memory.NewBook()} {
 		for _, n := range []byte{1, 2} {
 			j := admit(t, b, auto, candidate("a", n))
-			if j[0].Accepted || j[0].Why != approval.New || approves(b.View("s"), "a", tool.Fingerprint{n}) {
+			if j[0].Accepted || j[0].Why != approval.New || approves(b.ServerView("s"), "a", tool.Fingerprint{n}) {
 				t.Errorf("definition %d after it: %+v", n, j)
 			}
 		}
@@ -311,7 +311,7 @@ func TestTakingBackRestores(t *testing.T) {
 			if tt.before != nil {
 				must(tt.before(b))
 			}
-			before := b.View("s").ToolDecisions("a")
+			before := b.ServerView("s").ToolDecisions("a")
 			must(b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", 2)}, nil))
 			if tt.since != nil {
 				must(tt.since(b))
@@ -319,11 +319,11 @@ func TestTakingBackRestores(t *testing.T) {
 			b = memory.NewBook()
 			must(b.UndoApproval(t.Context(), candidate("a", 2), id, tool.Fingerprint{2}, tt.trust, "admin"))
 			for _, b := range []*approval.Book{b, memory.NewBook()} {
-				e := b.View("s").ToolDecisions("a")
+				e := b.ServerView("s").ToolDecisions("a")
 				if j := admit(t, b, approval.EvaluationRules{Trust: tt.trust, UnknownIsNew: true}, candidate("a", 2)); j[0].Accepted || j[0].Why != tt.want {
 					t.Errorf("definition 2: %+v", j)
 				}
-				if tt.pinned != approves(b.View("s"), "a", tool.Fingerprint{1}) || tt.pinned && (*e.Pin != *before.Pin || e.Block != nil) {
+				if tt.pinned != approves(b.ServerView("s"), "a", tool.Fingerprint{1}) || tt.pinned && (*e.Pin != *before.Pin || e.Block != nil) {
 					t.Errorf("%+v, before the approval %+v", e, before)
 				}
 			}
@@ -415,7 +415,7 @@ func TestTheBookIsBounded(t *testing.T) {
 			accepted++
 		}
 	}
-	if accepted != approval.MaxTools || !approves(b.View("s"), "t0", tool.Fingerprint{1}) {
+	if accepted != approval.MaxTools || !approves(b.ServerView("s"), "t0", tool.Fingerprint{1}) {
 		t.Errorf("%d accepted", accepted)
 	}
 	err := b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
@@ -460,7 +460,7 @@ func TestABlockBeatsAnAdmission(t *testing.T) {
 			_, _ = b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("a", 1)})
 		})
 		both.Wait()
-		if approves(b.View("s"), "a", tool.Fingerprint{1}) {
+		if approves(b.ServerView("s"), "a", tool.Fingerprint{1}) {
 			t.Fatal("a blocked definition is approved")
 		}
 	}
@@ -470,7 +470,7 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	b := new(approvaltest.MemoryStore).NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	if n := testing.AllocsPerRun(100, func() {
-		if !approves(b.View("s"), "a", tool.Fingerprint{1}) || approves(b.View("x"), "a", tool.Fingerprint{1}) {
+		if !approves(b.ServerView("s"), "a", tool.Fingerprint{1}) || approves(b.ServerView("x"), "a", tool.Fingerprint{1}) {
 			t.Fatal("wrong")
 		}
 	}); n != 0 {
@@ -497,7 +497,7 @@ func TestFollowersAreToldOnce(t *testing.T) {
 	var told []string
 	for _, who := range []string{"a", "b"} {
 		b.Subscribe(func(d approval.DecisionEvent) {
-			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Relaunched, b.View("s").ApprovedLaunch() != nil))
+			told = append(told, fmt.Sprintf("%s:%s:%v:%v", who, d.Server, d.Relaunched, b.ServerView("s").ApprovedLaunch() != nil))
 		})
 	}
 	f := tool.Fingerprint{1}
@@ -548,7 +548,7 @@ func TestDoubt(t *testing.T) {
 	doubtful.Report = func() scan.Report { return scan.Report{Verdict: verdict} }
 	doubt := func(b *approval.Book, r approval.EvaluationRules, all ...approval.CandidateDefinition) []approval.Evaluation {
 		t.Helper()
-		held, err := b.HoldDoubtful(t.Context(), "s", r, all)
+		held, err := b.HoldCrossServerInstructions(t.Context(), "s", r, all)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -590,7 +590,7 @@ func TestDoubt(t *testing.T) {
 		if err := b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{doubtful}, nil); err != nil {
 			t.Fatal(err)
 		}
-		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.View("s").ToolDecisions("known").Approves(doubtful.Fingerprint) || b.View("s").ToolDecisions("known").Block != nil {
+		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.ServerView("s").ToolDecisions("known").Approves(doubtful.Fingerprint) || b.ServerView("s").ToolDecisions("known").Block != nil {
 			t.Errorf("%s: a person's approval: held %+v, %s", when, held, say(b))
 		}
 	}
@@ -602,13 +602,13 @@ func TestDoubt(t *testing.T) {
 	admit(t, b, scanned, doubtful)
 	orders = true
 	memory.SetError(errors.New("the disk is full"))
-	if held, err := b.HoldDoubtful(t.Context(), "s", scanned, []approval.CandidateDefinition{doubtful}); err == nil || held != nil || !b.View("s").ToolDecisions("known").ApprovedByScan(doubtful.Fingerprint) {
+	if held, err := b.HoldCrossServerInstructions(t.Context(), "s", scanned, []approval.CandidateDefinition{doubtful}); err == nil || held != nil || !b.ServerView("s").ToolDecisions("known").ApprovedByScan(doubtful.Fingerprint) {
 		t.Errorf("not stored: %+v, %v, %s", held, err, say(b))
 	}
 	quarantined := scanned
 	quarantined.Quarantined = true
 	b = new(approvaltest.MemoryStore).NewBook()
-	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.View("s").ToolDecisions("known").HasDecision() {
+	if j := admit(t, b, quarantined, doubtful); j[0].Accepted || b.ServerView("s").ToolDecisions("known").HasDecision() {
 		t.Errorf("in a review: %+v, %s", j, say(b))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 // ApprovalClaim returns the claim that a user signs to approve a definition.
 func ApprovalClaim(server string, c CandidateDefinition) presence.Claim {
-	return newApprovalClaim(server, c.Kind, c.Tool, c.newPin(DecisionMark{}))
+	return newApprovalClaim(server, c.Kind, c.Tool, c.newPin(AuthorAndTime{}))
 }
 
 func newApprovalClaim(server string, kind tool.DefinitionKind, name string, p *Pin) presence.Claim {
@@ -23,8 +23,8 @@ func LaunchClaim(server string, f tool.Fingerprint) presence.Claim {
 	return presence.NewClaim("approve launch", server, f.String())
 }
 
-// SwitchClaim returns the claim that a user signs to switch a tool on.
-func SwitchClaim(id tool.ID) presence.Claim {
+// SwitchOnClaim returns the claim that a user signs to switch a tool on.
+func SwitchOnClaim(id tool.ID) presence.Claim {
 	return presence.NewClaim("enable tool", id.Server, id.Tool)
 }
 
@@ -62,7 +62,7 @@ func (b *Book) UnsignedClaims() (all []presence.Claim) {
 
 // setAsideUnsigned sets an approval aside that lacks a signature. An automatic approval is no decision of a
 // user: it counts if this process has made it, and it repeats those that it loads.
-func (b *Book) setAsideUnsigned(server string, row *StoredRow) {
+func (b *Book) setAsideUnsigned(server string, row *DecisionRow) {
 	p := row.Pin
 	if p != nil && p.Before != nil && p.Before.Pin != nil && !b.gate.IsConfirmed(newApprovalClaim(server, row.Kind, row.Tool, p.Before.Pin)) {
 		p.Before = nil
@@ -70,14 +70,14 @@ func (b *Book) setAsideUnsigned(server string, row *StoredRow) {
 	if p == nil || b.gate.IsConfirmed(newApprovalClaim(server, row.Kind, row.Tool, p)) {
 		return
 	}
-	if before := b.View(server).DecisionsOn(row.Kind, row.Tool); !p.ByUser() && before.Approves(p.Fingerprint) && !before.Pin.ByUser() && before.Pin.Hints == p.Hints {
+	if before := b.ServerView(server).DecisionsOn(row.Kind, row.Tool); !p.ByUser() && before.Approves(p.Fingerprint) && !before.Pin.ByUser() && before.Pin.Hints == p.Hints {
 		return
 	}
 	row.Pin, row.Unsigned, row.Was = nil, p, &p.Fingerprint
 }
 
 // toStoredForm converts the row for storage: an approval that does not count stays stored.
-func (r *StoredRow) toStoredForm() {
+func (r *DecisionRow) toStoredForm() {
 	if r.Pin == nil && r.Unsigned != nil {
 		r.Pin, r.Was = r.Unsigned, nil
 	}

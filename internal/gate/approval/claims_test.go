@@ -32,7 +32,7 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 		return b
 	}
 	b := load()
-	v := b.View("s")
+	v := b.ServerView("s")
 	if !approves(v, "signed", tool.Fingerprint{2}) || approves(v, "forged", tool.Fingerprint{3}) || approves(v, "trusted", tool.Fingerprint{1}) {
 		t.Errorf("%+v %+v %+v", v.ToolDecisions("signed"), v.ToolDecisions("forged"), v.ToolDecisions("trusted"))
 	}
@@ -47,10 +47,10 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 		t.Errorf("%+v", judged)
 	}
 	admit(t, b, auto, candidate("trusted", 1))
-	if !approves(b.View("s"), "trusted", tool.Fingerprint{1}) {
+	if !approves(b.ServerView("s"), "trusted", tool.Fingerprint{1}) {
 		t.Error("what the trust accepts is not accepted anew")
 	}
-	if err := b.Reload(t.Context(), approval.DecisionEvent{}); err != nil || !approves(b.View("s"), "trusted", tool.Fingerprint{1}) {
+	if err := b.Reload(t.Context(), approval.DecisionEvent{}); err != nil || !approves(b.ServerView("s"), "trusted", tool.Fingerprint{1}) {
 		t.Errorf("what this process has accepted is not any more: %v", err)
 	}
 	// It stays stored, whatever else is decided about the tool: later it may be signed.
@@ -60,7 +60,7 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 	person.Sign(approval.ApprovalClaim("s", forged), approval.LaunchClaim("s", launch))
 	person.Restart()
 	b = load()
-	if v := b.View("s"); !v.ToolDecisions("forged").Approves(tool.Fingerprint{3}) || v.ApprovedLaunch() == nil || v.ToolDecisions("forged").Off == nil {
+	if v := b.ServerView("s"); !v.ToolDecisions("forged").Approves(tool.Fingerprint{3}) || v.ApprovedLaunch() == nil || v.ToolDecisions("forged").Off == nil {
 		t.Errorf("signed later: %+v, %v", v.ToolDecisions("forged"), v.ApprovedLaunch())
 	}
 	// What is refused meanwhile is not approved when it is signed.
@@ -72,7 +72,7 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 		t.Fatal(err)
 	}
 	person.Sign(approval.ApprovalClaim("s", unsigned))
-	if approves(load().View("s"), "refused", tool.Fingerprint{5}) {
+	if approves(load().ServerView("s"), "refused", tool.Fingerprint{5}) {
 		t.Error("what was refused is approved")
 	}
 }

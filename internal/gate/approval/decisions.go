@@ -12,8 +12,8 @@ import (
 // that a user refused stay refused.
 func (b *Book) Approve(ctx context.Context, server, by string, all []CandidateDefinition, launch *tool.Fingerprint) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(s *bookState) (ChangeSet, error) {
-		m := DecisionMark{by, b.now()}
-		v := s.viewOf(server)
+		m := AuthorAndTime{by, b.now()}
+		v := s.serverView(server)
 		c := ChangeSet{Server: server}
 		for _, candidate := range all {
 			e := v.DecisionsOn(candidate.Kind, candidate.Tool)
@@ -23,7 +23,7 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []CandidateDe
 			if e.Block != nil && e.Block.appliesTo(candidate.Fingerprint) {
 				e.Block = nil
 			}
-			c.Tools = append(c.Tools, candidate.newRow(e))
+			c.Tools = append(c.Tools, candidate.newDecisionRow(e))
 		}
 		if launch != nil {
 			c.Launch = &ApprovedLaunch{server, *launch, m}
@@ -34,8 +34,8 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []CandidateDe
 
 // Block refuses a definition for a user. If it was approved, the approval ends.
 func (b *Book) Block(ctx context.Context, kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint, by string) error {
-	return b.changeOneItem(ctx, kind, id, func(e *ItemDecisions) {
-		e.Block = &Block{f, DecisionMark{by, b.now()}}
+	return b.changeDecisionsOn(ctx, kind, id, func(e *DefinitionDecisions) {
+		e.Block = &Block{f, AuthorAndTime{by, b.now()}}
 		if e.Approves(f) {
 			e.Pin = nil
 		}
@@ -47,7 +47,7 @@ func (b *Book) Block(ctx context.Context, kind tool.DefinitionKind, id tool.ID, 
 
 // replacedDecision returns what an approval of the definition replaces; nil if nothing. A repeated approval keeps
 // the Before of the first.
-func (e ItemDecisions) replacedDecision(f tool.Fingerprint) *ReplacedDecision {
+func (e DefinitionDecisions) replacedDecision(f tool.Fingerprint) *ReplacedDecision {
 	switch {
 	case e.Approves(f):
 		return e.Pin.Before
@@ -64,10 +64,10 @@ func (e ItemDecisions) replacedDecision(f tool.Fingerprint) *ReplacedDecision {
 }
 
 // previousDecisions returns the entry from before the approval. A later refusal stays.
-func (e ItemDecisions) previousDecisions() ItemDecisions {
+func (e DefinitionDecisions) previousDecisions() DefinitionDecisions {
 	was := e.Pin.Before
 	if e.Pin = nil; was == nil {
-		return ItemDecisions{}
+		return DefinitionDecisions{}
 	}
 	if e.Block == nil {
 		e.Block = was.Block
@@ -76,7 +76,7 @@ func (e ItemDecisions) previousDecisions() ItemDecisions {
 		e.Pin = was.Pin
 	}
 	if e.Pin == nil && e.Block == nil {
-		return ItemDecisions{}
+		return DefinitionDecisions{}
 	}
 	return e
 }
@@ -86,7 +86,7 @@ func (e ItemDecisions) previousDecisions() ItemDecisions {
 // approves it. The error is CONFLICT if this definition is not the approved one.
 func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
-		e := s.viewOf(id.Server).DecisionsOn(listed.Kind, id.Tool)
+		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
 		switch {
 		case e.Pin == nil:
 			return ChangeSet{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
@@ -95,9 +95,9 @@ func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id 
 				With("fingerprint", e.Pin.Fingerprint.String())
 		}
 		if back := e.previousDecisions(); back.HasDecision() && !Evaluate(EvaluationRules{Trust: trust, UnknownIsNew: true}, back, listed).Accepted {
-			return ChangeSet{Server: id.Server, Tools: []StoredRow{{Kind: listed.Kind, Tool: id.Tool, ItemDecisions: back}}}, nil
+			return ChangeSet{Server: id.Server, Tools: []DecisionRow{{Kind: listed.Kind, Tool: id.Tool, DefinitionDecisions: back}}}, nil
 		}
-		return ChangeSet{Server: id.Server, Tools: []StoredRow{newHeldRow(e, listed, DecisionMark{by, b.now()})}}, nil
+		return ChangeSet{Server: id.Server, Tools: []DecisionRow{newHeldRow(e, listed, AuthorAndTime{by, b.now()})}}, nil
 	})
 }
 
@@ -105,35 +105,35 @@ func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id 
 // approves it, unless an earlier definition is approved. The error is CONFLICT if it is not refused.
 func (b *Book) Unblock(ctx context.Context, kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
-		e := s.viewOf(id.Server).DecisionsOn(kind, id.Tool)
+		e := s.serverView(id.Server).DecisionsOn(kind, id.Tool)
 		if e.Block == nil || e.Block.Fingerprint != f {
 			return ChangeSet{}, problem.New(problem.Conflict, "This definition is not blocked, so there is nothing to unblock.", "Look at it again, then decide.")
 		}
 		e.Block = nil
-		row := StoredRow{Kind: kind, Tool: id.Tool, ItemDecisions: e}
+		row := DecisionRow{Kind: kind, Tool: id.Tool, DefinitionDecisions: e}
 		if e.Pin == nil || trust == Auto {
-			row = newHeldRow(e, CandidateDefinition{Kind: kind, Tool: id.Tool}, DecisionMark{by, b.now()})
+			row = newHeldRow(e, CandidateDefinition{Kind: kind, Tool: id.Tool}, AuthorAndTime{by, b.now()})
 		}
-		return ChangeSet{Server: id.Server, Tools: []StoredRow{row}}, nil
+		return ChangeSet{Server: id.Server, Tools: []DecisionRow{row}}, nil
 	})
 }
 
 // SwitchTool switches a tool on or off for a user.
 func (b *Book) SwitchTool(ctx context.Context, id tool.ID, on bool, by string) error {
-	return b.changeOneItem(ctx, tool.KindTool, id, func(e *ItemDecisions) {
+	return b.changeDecisionsOn(ctx, tool.KindTool, id, func(e *DefinitionDecisions) {
 		e.Off = nil
 		if !on {
-			e.Off = &DecisionMark{by, b.now()}
+			e.Off = &AuthorAndTime{by, b.now()}
 		}
 	})
 }
 
-func (b *Book) changeOneItem(ctx context.Context, kind tool.DefinitionKind, id tool.ID, edit func(*ItemDecisions)) error {
+func (b *Book) changeDecisionsOn(ctx context.Context, kind tool.DefinitionKind, id tool.ID, edit func(*DefinitionDecisions)) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
-		v := s.viewOf(id.Server)
+		v := s.serverView(id.Server)
 		e := v.DecisionsOn(kind, id.Tool)
 		edit(&e)
-		c := ChangeSet{Server: id.Server, Tools: []StoredRow{{Kind: kind, Tool: id.Tool, ItemDecisions: e}}}
+		c := ChangeSet{Server: id.Server, Tools: []DecisionRow{{Kind: kind, Tool: id.Tool, DefinitionDecisions: e}}}
 		return c, v.checkLimit(c)
 	})
 }
@@ -141,7 +141,7 @@ func (b *Book) changeOneItem(ctx context.Context, kind tool.DefinitionKind, id t
 // ApproveLaunch approves the launch of a server for a user, and removes a proposal with this name.
 func (b *Book) ApproveLaunch(ctx context.Context, server string, f tool.Fingerprint, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: server, Relaunched: true}, func(*bookState) (ChangeSet, error) {
-		return ChangeSet{Server: server, Launch: &ApprovedLaunch{server, f, DecisionMark{by, b.now()}}, Settle: server}, nil
+		return ChangeSet{Server: server, Launch: &ApprovedLaunch{server, f, AuthorAndTime{by, b.now()}}, Settle: server}, nil
 	})
 }
 
@@ -182,6 +182,6 @@ func (b *Book) ProposeServer(ctx context.Context, name string, server json.RawMe
 			return ChangeSet{}, problem.Newf(problem.Conflict, "A server named '%s' is proposed already.", name).
 				WithHint("Ask the user to approve it, or choose another name.")
 		}
-		return ChangeSet{Propose: &ServerProposal{name, server, DecisionMark{by, b.now()}}}, nil
+		return ChangeSet{Propose: &ServerProposal{name, server, AuthorAndTime{by, b.now()}}}, nil
 	})
 }

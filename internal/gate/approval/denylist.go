@@ -51,7 +51,7 @@ func (k *Denylist) LoadApprovals(ctx context.Context) (StoredDecisions, error) {
 	added := mergeRestrictions(&saved, r)
 	if added {
 		k.logger.Warn("the database lacked decisions that narrow, which its second home has")
-		if err := k.Store.RestoreApprovals(ctx, saved); err != nil {
+		if err := k.Store.ReplaceApprovals(ctx, saved); err != nil {
 			k.logger.Error("what the second home of the decisions has cannot be stored in the database", "error", err)
 		}
 	}
@@ -88,7 +88,7 @@ func (k *Denylist) SaveApprovals(ctx context.Context, c ChangeSet) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	lines, sync := k.file.changedLines(c)
-	before := k.file.currentLines(lines)
+	before := k.file.undoLinesFor(lines)
 	if err := k.file.appendLines(lines, sync); err != nil {
 		return err
 	}
@@ -102,11 +102,11 @@ func (k *Denylist) SaveApprovals(ctx context.Context, c ChangeSet) error {
 	return err
 }
 
-// RestoreApprovals replaces the content of the store and the file.
-func (k *Denylist) RestoreApprovals(ctx context.Context, saved StoredDecisions) error {
+// ReplaceApprovals replaces the content of the store and the file.
+func (k *Denylist) ReplaceApprovals(ctx context.Context, saved StoredDecisions) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.Store.RestoreApprovals(ctx, saved); err != nil {
+	if err := k.Store.ReplaceApprovals(ctx, saved); err != nil {
 		return err
 	}
 	return k.file.replaceEntries(toFileEntries(saved), saved.RestrictionsLost)
@@ -123,18 +123,18 @@ func mergeRestrictions(saved *StoredDecisions, r readResult) (added bool) {
 		for i, row := range rows {
 			s := newDecisionKey(server, row)
 			if kept, there := rest[s]; there {
-				e := kept.restrictStored(row.ItemDecisions, r.isIntact())
+				e := kept.restrictStored(row.DefinitionDecisions, r.isIntact())
 				added = added || e.Pin != row.Pin || e.Block != row.Block || e.Off != row.Off
-				rows[i].ItemDecisions = e
+				rows[i].DefinitionDecisions = e
 				delete(rest, s)
 			}
 		}
 	}
-	added = r.mergeLaunches(saved) || added
+	added = r.keepLaunchesInBoth(saved) || added
 	for s, e := range rest { // unknown to the store
 		if s.Kind != kindLaunch {
 			row := s.emptyRow()
-			row.ItemDecisions = e.restrictStored(row.ItemDecisions, r.isIntact())
+			row.DefinitionDecisions = e.restrictStored(row.DefinitionDecisions, r.isIntact())
 			saved.Tools[s.Server] = append(saved.Tools[s.Server], row)
 			added = added || row.HasDecision()
 		}
@@ -142,8 +142,8 @@ func mergeRestrictions(saved *StoredDecisions, r readResult) (added bool) {
 	return added
 }
 
-// mergeLaunches keeps launches that are in both; a different launch in the file was reviewed before.
-func (r readResult) mergeLaunches(saved *StoredDecisions) (added bool) {
+// keepLaunchesInBoth keeps launches that are in both; a different launch in the file was reviewed before.
+func (r readResult) keepLaunchesInBoth(saved *StoredDecisions) (added bool) {
 	saved.Reviewed = map[string]tool.Fingerprint{}
 	for s, e := range r.entries.all() {
 		if s.Kind == kindLaunch {

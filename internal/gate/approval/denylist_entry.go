@@ -21,35 +21,37 @@ type decisionKey struct {
 // kindLaunch is the launch of a server; it has no name.
 const kindLaunch = "launch"
 
-func newDecisionKey(server string, row StoredRow) decisionKey {
+func newDecisionKey(server string, row DecisionRow) decisionKey {
 	return decisionKey{server, string(row.Kind), row.Tool}
 }
 
-func (s decisionKey) emptyRow() StoredRow {
-	return StoredRow{Kind: tool.DefinitionKind(s.Kind), Tool: s.Name}
+func (s decisionKey) emptyRow() DecisionRow {
+	return DecisionRow{Kind: tool.DefinitionKind(s.Kind), Tool: s.Name}
 }
 
-// fileEntry is the file form of ItemDecisions. The zero value is "none".
+// fileEntry is the file form of DefinitionDecisions. The zero value is "none".
 type fileEntry struct {
-	Block fileBlock    `json:"block,omitzero"`
-	Off   fileMark     `json:"off,omitzero"`
-	Was   sha256Digest `json:"was,omitzero"` // approved fingerprint
+	Block fileBlock         `json:"block,omitzero"`
+	Off   fileAuthorAndTime `json:"off,omitzero"`
+	Was   sha256Digest      `json:"was,omitzero"` // approved fingerprint
 }
 
 type fileBlock struct {
 	Fingerprint sha256Digest `json:"fingerprint"`
-	fileMark
+	fileAuthorAndTime
 }
 
-type fileMark struct {
+type fileAuthorAndTime struct {
 	By string `json:"by"`
 	At int64  `json:"at"` // microseconds since 1970
 }
 
-func newFileMark(m DecisionMark) fileMark { return fileMark{m.By, m.At.UnixMicro()} }
+func newFileAuthorAndTime(m AuthorAndTime) fileAuthorAndTime {
+	return fileAuthorAndTime{m.By, m.At.UnixMicro()}
+}
 
-func (m fileMark) toDecisionMark() DecisionMark {
-	return DecisionMark{By: m.By, At: time.UnixMicro(m.At)}
+func (m fileAuthorAndTime) toAuthorAndTime() AuthorAndTime {
+	return AuthorAndTime{By: m.By, At: time.UnixMicro(m.At)}
 }
 
 // sha256Digest is a SHA-256: a fingerprint or a hash of the chain.
@@ -67,13 +69,13 @@ func (d *sha256Digest) UnmarshalText(text []byte) error {
 	return err
 }
 
-func newFileEntry(e ItemDecisions) fileEntry {
+func newFileEntry(e DefinitionDecisions) fileEntry {
 	var kept fileEntry
 	if e.Block != nil {
-		kept.Block = fileBlock{sha256Digest(e.Block.Fingerprint), newFileMark(e.Block.DecisionMark)}
+		kept.Block = fileBlock{sha256Digest(e.Block.Fingerprint), newFileAuthorAndTime(e.Block.AuthorAndTime)}
 	}
 	if e.Off != nil {
-		kept.Off = newFileMark(*e.Off)
+		kept.Off = newFileAuthorAndTime(*e.Off)
 	}
 	switch {
 	case e.Pin != nil:
@@ -144,7 +146,7 @@ func toFileEntries(saved StoredDecisions) fileEntries {
 	all := newFileEntries(n)
 	for server, rows := range saved.Tools {
 		for _, row := range rows {
-			all.set(newDecisionKey(server, row), newFileEntry(row.ItemDecisions))
+			all.set(newDecisionKey(server, row), newFileEntry(row.DefinitionDecisions))
 		}
 	}
 	for server, f := range saved.Reviewed {
@@ -158,17 +160,17 @@ func toFileEntries(saved StoredDecisions) fileEntries {
 
 // restrictStored combines the entry of the store with that of the file, keeping the restrictions of both. If the
 // file is complete, a different approval in the store is outdated and does not count.
-func (e fileEntry) restrictStored(stored ItemDecisions, intact bool) ItemDecisions {
-	was, blocked := tool.Fingerprint(e.Was), e.Block.toDecisionMark()
+func (e fileEntry) restrictStored(stored DefinitionDecisions, intact bool) DefinitionDecisions {
+	was, blocked := tool.Fingerprint(e.Was), e.Block.toAuthorAndTime()
 	if e.Block != (fileBlock{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
-		stored.Block = &Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), DecisionMark: blocked}
+		stored.Block = &Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), AuthorAndTime: blocked}
 	}
 	refused := stored.Block != nil && stored.Pin != nil && stored.Block.Overrides(stored.Pin)
 	if refused || intact && !stored.Approves(was) {
 		stored.Pin = nil
 	}
-	if stored.Off == nil && e.Off != (fileMark{}) {
-		off := e.Off.toDecisionMark()
+	if stored.Off == nil && e.Off != (fileAuthorAndTime{}) {
+		off := e.Off.toAuthorAndTime()
 		stored.Off = &off
 	}
 	if stored.Pin == nil && was != (tool.Fingerprint{}) {
@@ -187,7 +189,7 @@ type fileLine struct {
 
 // isValid reports whether a parsed line is meaningful.
 func (l fileLine) isValid() bool {
-	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileMark != (fileMark{}) // of an approval that was taken back
+	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileAuthorAndTime != (fileAuthorAndTime{}) // of an approval that was taken back
 	return complete && (l.Server != "" || l.Gaps)
 }
 

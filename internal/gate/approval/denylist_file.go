@@ -89,7 +89,7 @@ func (f *denylistFile) changedLines(c ChangeSet) (lines []fileLine, sync bool) {
 	}
 	for _, row := range c.Tools {
 		s := newDecisionKey(c.Server, row)
-		before, after := now(s), newFileEntry(row.ItemDecisions)
+		before, after := now(s), newFileEntry(row.DefinitionDecisions)
 		if after == before {
 			continue
 		}
@@ -100,8 +100,8 @@ func (f *denylistFile) changedLines(c ChangeSet) (lines []fileLine, sync bool) {
 	return lines, sync
 }
 
-// currentLines returns the lines that restore the current entries of the same subjects.
-func (f *denylistFile) currentLines(lines []fileLine) []fileLine {
+// undoLinesFor returns the lines that restore the current entries of the same subjects.
+func (f *denylistFile) undoLinesFor(lines []fileLine) []fileLine {
 	var all []fileLine
 	for _, l := range lines {
 		if !l.Forget {

@@ -103,14 +103,14 @@ func (h *home) decideAll() {
 // holds wants what decideAll has decided to narrow.
 func (h *home) holds(when string) {
 	h.t.Helper()
-	v := h.View("s")
+	v := h.ServerView("s")
 	if e := v.ToolDecisions("blocked"); e.Block == nil || e.Block.Fingerprint != print(2) || e.Block.By != by {
 		h.t.Errorf("%s: blocked is %+v", when, e)
 	}
 	if e := v.ToolDecisions("off"); e.Off == nil || e.Off.By != by || denylistApproves(v, "off", print(1)) {
 		h.t.Errorf("%s: off is %+v", when, e)
 	}
-	if f := h.View("reviewed").ReviewedLaunch(); f == nil || *f != print(3) {
+	if f := h.ServerView("reviewed").ReviewedLaunch(); f == nil || *f != print(3) {
 		h.t.Errorf("%s: the reviewed launch is %v", when, f)
 	}
 }
@@ -127,7 +127,7 @@ func TestALostStoreFreesNothing(t *testing.T) {
 	if h.RestrictionsLost() || len(h.notes) > 0 || !h.ApprovalsLost() {
 		t.Errorf("lost is %v, in part the restrictions, too: %v, %q", h.ApprovalsLost(), h.RestrictionsLost(), h.notes)
 	}
-	if h.View("reviewed").ApprovedLaunch() != nil {
+	if h.ServerView("reviewed").ApprovedLaunch() != nil {
 		t.Error("the file approves a launch")
 	}
 	if j := h.admit("s", denylistCandidate("fine", 1), denylistCandidate("new", 1)); j[0].Accepted || j[1].Accepted {
@@ -141,7 +141,7 @@ func TestALostStoreFreesNothing(t *testing.T) {
 		if judged[0].Accepted || judged[0].Why != approval.Changed {
 			t.Errorf("a tool that was another one: %+v", judged)
 		}
-		if !denylistApproves(h.View("s"), "new", print(1)) {
+		if !denylistApproves(h.ServerView("s"), "new", print(1)) {
 			t.Error("a tool that was never known waits, though its server was approved")
 		}
 		h.restart()
@@ -151,13 +151,13 @@ func TestALostStoreFreesNothing(t *testing.T) {
 	h.must(h.RevokeLaunch(t.Context(), "reviewed"))
 	h.store.MarkLost()
 	h.restart()
-	if v := h.View("s"); v.ToolDecisions("off").Off != nil || v.ToolDecisions("blocked").Block != nil || h.View("reviewed").ReviewedLaunch() != nil {
+	if v := h.ServerView("s"); v.ToolDecisions("off").Off != nil || v.ToolDecisions("blocked").Block != nil || h.ServerView("reviewed").ReviewedLaunch() != nil {
 		t.Error("what a person has freed is locked again")
 	}
 	h.must(h.ForgetServer(t.Context(), "s"))
 	h.store.MarkLost()
 	h.restart()
-	if e := h.View("s").ToolDecisions("fine"); e != (approval.ItemDecisions{}) {
+	if e := h.ServerView("s").ToolDecisions("fine"); e != (approval.DefinitionDecisions{}) {
 		t.Errorf("a server that was forgotten: %+v", e)
 	}
 }
@@ -279,12 +279,12 @@ func TestBothHomesOrNone(t *testing.T) {
 	}
 	h.store.SetError(nil)
 	h.holds("after decisions that failed")
-	if e := h.View("s").ToolDecisions("fine"); e.Off != nil || e.Block != nil {
+	if e := h.ServerView("s").ToolDecisions("fine"); e.Off != nil || e.Block != nil {
 		t.Errorf("fine is %+v", e)
 	}
 	h.restart()
 	h.holds("after decisions that failed, and a restart")
-	if v := h.View("s"); !denylistApproves(v, "fine", print(1)) {
+	if v := h.ServerView("s"); !denylistApproves(v, "fine", print(1)) {
 		t.Error("a decision that failed counts")
 	}
 
@@ -313,7 +313,7 @@ func TestCrashes(t *testing.T) {
 	// The store has the approval, the file the refusal still.
 	h.must(os.WriteFile(h.path, ahead, 0o600))
 	h.restart()
-	if e := h.View("s").ToolDecisions("fine"); e.Block == nil || e.Pin != nil {
+	if e := h.ServerView("s").ToolDecisions("fine"); e.Block == nil || e.Pin != nil {
 		t.Errorf("a refusal of which the store knows nothing: %+v", e)
 	}
 	h.must(h.Approve(t.Context(), "s", by, []approval.CandidateDefinition{denylistCandidate("fine", 1)}, nil))
@@ -326,7 +326,7 @@ func TestCrashes(t *testing.T) {
 	}
 	h.must(h.SwitchTool(t.Context(), id("s", "fine"), false, by))
 	h.restart()
-	if h.View("s").ToolDecisions("fine").Off == nil || len(h.notes) > 0 {
+	if h.ServerView("s").ToolDecisions("fine").Off == nil || len(h.notes) > 0 {
 		t.Errorf("behind half a line: %q", h.notes)
 	}
 }
@@ -558,7 +558,7 @@ func TestNoHistoryWidens(t *testing.T) {
 		default:
 			h.restart()
 		}
-		if d := m.differs(h.View("s")); d != "" {
+		if d := m.differs(h.ServerView("s")); d != "" {
 			t.Fatalf("seed %d, step %d (%d, %s, %d): %s; model %+v", seed, i, step, name, n, d, m)
 		}
 	}

@@ -29,7 +29,7 @@ type Evaluation struct {
 
 // Evaluate evaluates a definition of a tool with the entry e. It is pure; it calls c.Report only if the
 // result depends on it.
-func Evaluate(r EvaluationRules, e ItemDecisions, c CandidateDefinition) Evaluation {
+func Evaluate(r EvaluationRules, e DefinitionDecisions, c CandidateDefinition) Evaluation {
 	if e.Approves(c.Fingerprint) {
 		return Evaluation{Kind: c.Kind, Tool: c.Tool}
 	}
@@ -54,7 +54,7 @@ func Evaluate(r EvaluationRules, e ItemDecisions, c CandidateDefinition) Evaluat
 }
 
 // isAcceptable reports whether the trust in the server is enough.
-func isAcceptable(r EvaluationRules, e ItemDecisions, c CandidateDefinition, loosens bool) bool {
+func isAcceptable(r EvaluationRules, e DefinitionDecisions, c CandidateDefinition, loosens bool) bool {
 	switch {
 	case r.Quarantined:
 		return false

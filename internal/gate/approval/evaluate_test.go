@@ -25,9 +25,9 @@ func TestJudge(t *testing.T) {
 				for _, block := range []*Block{nil, {Fingerprint: current}, {Fingerprint: other}} {
 					for bits := range 8 {
 						r := EvaluationRules{Trust: trust, Quarantined: bits&1 != 0, UnknownIsNew: bits&2 != 0}
-						e := ItemDecisions{Pin: p.pin, Block: block}
+						e := DefinitionDecisions{Pin: p.pin, Block: block}
 						if bits&4 != 0 {
-							e.Off = &DecisionMark{} // which plays no part
+							e.Off = &AuthorAndTime{} // which plays no part
 						}
 						asked := false
 						got := Evaluate(r, e, CandidateDefinition{Tool: "t", Fingerprint: current, Report: func() scan.Report {
@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestADefinitionWithoutAReportIsNotClean(t *testing.T) {
-	if Evaluate(EvaluationRules{Trust: Scan, UnknownIsNew: true}, ItemDecisions{}, CandidateDefinition{}).Accepted {
+	if Evaluate(EvaluationRules{Trust: Scan, UnknownIsNew: true}, DefinitionDecisions{}, CandidateDefinition{}).Accepted {
 		t.Error("nobody looked at it, and it was accepted")
 	}
 }

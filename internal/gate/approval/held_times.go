@@ -12,18 +12,18 @@ const maxHeld = 2 * 50_000
 // heldTimes records since when definitions wait: the last one of each tool. No decision depends on it.
 type heldTimes struct {
 	mu       sync.Mutex // guards byServer
-	byServer map[string]map[itemKey]HeldDefinition
+	byServer map[string]map[definitionKey]HeldDefinition
 }
 
 // setAll sets the stored times.
 func (h *heldTimes) setAll(saved map[string][]HeldDefinition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.byServer = map[string]map[itemKey]HeldDefinition{}
+	h.byServer = map[string]map[definitionKey]HeldDefinition{}
 	for server, all := range saved {
-		h.byServer[server] = make(map[itemKey]HeldDefinition, len(all))
+		h.byServer[server] = make(map[definitionKey]HeldDefinition, len(all))
 		for _, one := range all {
-			h.byServer[server][itemKey{one.Kind, one.Tool}] = one
+			h.byServer[server][definitionKey{one.Kind, one.Tool}] = one
 		}
 	}
 }
@@ -33,15 +33,15 @@ func (h *heldTimes) recordWaiting(server string, now time.Time, all []CandidateD
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.byServer == nil {
-		h.byServer = map[string]map[itemKey]HeldDefinition{}
+		h.byServer = map[string]map[definitionKey]HeldDefinition{}
 	}
 	known := h.byServer[server]
 	if known == nil {
-		known = map[itemKey]HeldDefinition{}
+		known = map[definitionKey]HeldDefinition{}
 		h.byServer[server] = known
 	}
 	for i, c := range all {
-		about := itemKey{c.Kind, c.Tool}
+		about := definitionKey{c.Kind, c.Tool}
 		before, there := known[about]
 		if judged[i].Why == "" || there && before.Fingerprint == c.Fingerprint || !there && len(known) >= maxHeld {
 			continue
@@ -74,7 +74,7 @@ func (h *heldTimes) copyAll() map[string][]HeldDefinition {
 func (h *heldTimes) heldSince(server string, c CandidateDefinition) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.byServer[server][itemKey{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
+	if held := h.byServer[server][definitionKey{c.Kind, c.Tool}]; held.Fingerprint == c.Fingerprint {
 		return held.Since
 	}
 	return time.Time{}

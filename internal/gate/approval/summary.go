@@ -30,7 +30,7 @@ func SummarizeDifferences(all []Difference) ChangeSummary {
 		rest, isParameter := strings.CutPrefix(d.Path, "/inputSchema/properties")
 		switch {
 		case d.Path == "/description":
-			s.Description = d.countWords()
+			s.Description = d.countChangedWords()
 		case d.Hint:
 			s.Hints = true
 		case isParameter && rest == "": // all of them
@@ -68,8 +68,8 @@ func requiredNames(d Difference) (names []string) {
 	return names
 }
 
-// countWords counts the words of a text difference.
-func (d Difference) countWords() *WordCount {
+// countChangedWords counts the words of a text difference.
+func (d Difference) countChangedWords() *WordCount {
 	var n WordCount
 	for _, p := range d.Words {
 		switch p.Kind {

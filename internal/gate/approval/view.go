@@ -10,7 +10,7 @@ import (
 // ServerView has the decisions about one server. It is immutable. A nil View is that of a book that is not
 // loaded.
 type ServerView struct {
-	entries       map[itemKey]ItemDecisions
+	entries       map[definitionKey]DefinitionDecisions
 	tools, offers int // number of entries
 	launch        *ApprovedLaunch
 	// reviewed is the approved launch if the approval itself is lost.
@@ -19,8 +19,8 @@ type ServerView struct {
 	unsigned *ApprovedLaunch
 }
 
-// itemKey identifies a tool, prompt or resource of a server.
-type itemKey struct {
+// definitionKey identifies a tool, prompt or resource of a server.
+type definitionKey struct {
 	kind tool.DefinitionKind
 	name string
 }
@@ -31,16 +31,16 @@ var emptyView = &ServerView{}
 func (v *ServerView) IsLoaded() bool { return v != nil }
 
 // ToolDecisions returns the decisions about a tool.
-func (v *ServerView) ToolDecisions(name string) ItemDecisions {
+func (v *ServerView) ToolDecisions(name string) DefinitionDecisions {
 	return v.DecisionsOn(tool.KindTool, name)
 }
 
 // DecisionsOn returns the decisions about a tool, prompt, resource or the instructions.
-func (v *ServerView) DecisionsOn(kind tool.DefinitionKind, name string) ItemDecisions {
+func (v *ServerView) DecisionsOn(kind tool.DefinitionKind, name string) DefinitionDecisions {
 	if v == nil {
-		return ItemDecisions{}
+		return DefinitionDecisions{}
 	}
-	return v.entries[itemKey{kind, name}]
+	return v.entries[definitionKey{kind, name}]
 }
 
 // ApprovedLaunch returns the approved launch, or nil.
@@ -64,10 +64,10 @@ func (v *ServerView) ReviewedLaunch() *tool.Fingerprint {
 }
 
 // toRows returns all entries without definitions.
-func (v *ServerView) toRows() []StoredRow {
-	rows := make([]StoredRow, 0, len(v.entries))
+func (v *ServerView) toRows() []DecisionRow {
+	rows := make([]DecisionRow, 0, len(v.entries))
 	for n, e := range v.entries {
-		rows = append(rows, StoredRow{Kind: n.kind, Tool: n.name, ItemDecisions: e})
+		rows = append(rows, DecisionRow{Kind: n.kind, Tool: n.name, DefinitionDecisions: e})
 	}
 	return rows
 }
@@ -80,7 +80,7 @@ type bookState struct {
 	lost, gaps bool
 }
 
-func (s *bookState) viewOf(server string) *ServerView {
+func (s *bookState) serverView(server string) *ServerView {
 	if v := s.servers[server]; v != nil {
 		return v
 	}
@@ -91,7 +91,7 @@ func (s *bookState) viewOf(server string) *ServerView {
 func (s *bookState) withChange(c ChangeSet) *bookState {
 	next := &bookState{servers: maps.Clone(s.servers), proposals: s.proposals, lost: s.lost, gaps: s.gaps}
 	if c.Server != "" {
-		next.servers[c.Server] = next.viewOf(c.Server).withChange(c)
+		next.servers[c.Server] = next.serverView(c.Server).withChange(c)
 	}
 	if c.Settle != "" || c.Propose != nil {
 		next.proposals = slices.DeleteFunc(slices.Clone(s.proposals), func(p ServerProposal) bool { return p.Name == c.Settle })
@@ -117,20 +117,20 @@ func (v *ServerView) withChange(c ChangeSet) *ServerView {
 		return &next
 	}
 	before := next.entries
-	next.entries = make(map[itemKey]ItemDecisions, len(before)+len(c.Tools))
+	next.entries = make(map[definitionKey]DefinitionDecisions, len(before)+len(c.Tools))
 	maps.Copy(next.entries, before)
 	for i, row := range c.Tools { // one by one: several may concern the same entry
-		next.tools, next.offers = next.countWith(c.Tools[i : i+1])
-		next.entries[itemKey{row.Kind, row.Tool}] = row.ItemDecisions
+		next.tools, next.offers = next.countEntriesWith(c.Tools[i : i+1])
+		next.entries[definitionKey{row.Kind, row.Tool}] = row.DefinitionDecisions
 	}
 	return &next
 }
 
-// countWith returns the number of entries including these rows.
-func (v *ServerView) countWith(with []StoredRow) (tools, offers int) {
+// countEntriesWith returns the number of entries including these rows.
+func (v *ServerView) countEntriesWith(with []DecisionRow) (tools, offers int) {
 	tools, offers = v.tools, v.offers
 	for _, row := range with {
-		_, there := v.entries[itemKey{row.Kind, row.Tool}]
+		_, there := v.entries[definitionKey{row.Kind, row.Tool}]
 		switch {
 		case there:
 		case row.Kind == tool.KindTool:

@@ -19,7 +19,7 @@ func call() Call {
 // TestKey: another call has another key, whatever differs; one that means the same has not.
 func TestKey(t *testing.T) {
 	one := call()
-	seen := map[Key]string{one.Key(): "the call"}
+	seen := map[CallKey]string{one.Key(): "the call"}
 	for name, change := range map[string]func(*Call){
 		"principal": func(c *Call) { c.Principal = "agent:x" }, "session": func(c *Call) { c.Session = "" }, "server": func(c *Call) { c.Server = "ab" },
 		"tool": func(c *Call) { c.Tool = "c" }, "fingerprint": func(c *Call) { c.Fingerprint[31] = 1 }, "revision": func(c *Call) { c.Revision = "" }, "variant": func(c *Call) { c.Variant = "call_tool_read" },
@@ -50,7 +50,7 @@ func TestKey(t *testing.T) {
 
 func TestStates(t *testing.T) {
 	q := Question{ID: "q", State: Waiting, Until: start.Add(Life)}
-	for at, want := range map[time.Duration]State{0: Waiting, Life - 1: Waiting, Life: Expired, -Skew: Waiting, -Skew - time.Second: Expired} {
+	for at, want := range map[time.Duration]QuestionState{0: Waiting, Life - 1: Waiting, Life: Expired, -Skew: Waiting, -Skew - time.Second: Expired} {
 		if got := q.StateAt(start.Add(at)); got != want {
 			t.Errorf("at %v: %s, want %s", at, got, want)
 		}
@@ -84,7 +84,7 @@ func TestLease(t *testing.T) {
 		t.Error("a lease lasts longer than it can")
 	}
 	c := call()
-	for lane, want := range map[auth.Lane]bool{0: false, auth.Read: true, auth.Write: true, auth.Destructive: false, 9: false} {
+	for lane, want := range map[auth.OperationLane]bool{0: false, auth.Read: true, auth.Write: true, auth.Destructive: false, 9: false} {
 		if l.Covers(&c, lane) != want {
 			t.Errorf("lane %d is covered: %v", lane, !want)
 		}

@@ -32,8 +32,8 @@ func CallClaim(id string, until time.Time, q *Question) presence.Claim {
 // LeaseClaim returns the claim that a user signs to create a lease.
 func LeaseClaim(l *Lease) presence.Claim {
 	lane := ""
-	if l.Lane > 0 && int(l.Lane) <= len(auth.LaneNames()) {
-		lane = auth.LaneNames()[l.Lane-1]
+	if l.Lane > 0 && int(l.Lane) <= len(auth.OperationLaneNames()) {
+		lane = auth.OperationLaneNames()[l.Lane-1]
 	}
 	return presence.NewClaim("lease", l.Server, "tools "+l.Tools, "lane "+lane, fmt.Sprintf("%d calls", l.Calls), "client "+l.Client, "actor "+l.Actor,
 		"from "+formatTime(l.Given), "until "+formatTime(l.Until), "configuration "+l.Revision, "id "+l.ID)

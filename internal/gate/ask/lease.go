@@ -19,7 +19,7 @@ type Lease struct {
 	ID       string
 	Server   string
 	Tools    string // name or pattern; "" for all
-	Lane     auth.Lane
+	Lane     auth.OperationLane
 	Client   string // name of a token; "" for every client
 	Actor    string // principal of that token
 	Revision string // of the configuration when it was created
@@ -59,7 +59,7 @@ func (l *Lease) EndReason(now time.Time, revision string) EndReason {
 }
 
 // Covers reports whether a running lease covers a call in a lane: its own lane or a less dangerous one.
-func (l *Lease) Covers(c *Call, lane auth.Lane) bool {
+func (l *Lease) Covers(c *Call, lane auth.OperationLane) bool {
 	return l.Server == c.Server && (l.Tools == "" || auth.MatchesPattern(l.Tools, c.Tool)) && lane != 0 && lane <= l.Lane &&
 		(l.Client == "" || l.Actor == c.Principal) && l.Revision == c.Revision
 }

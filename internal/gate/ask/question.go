@@ -21,11 +21,11 @@ type Call struct {
 	Variant     string
 }
 
-// Key identifies a call.
-type Key [sha256.Size]byte
+// CallKey identifies a call.
+type CallKey [sha256.Size]byte
 
-// Key returns the key of the call. Equivalent JSON arguments have the same key.
-func (c *Call) Key() Key {
+// CallKey returns the key of the call. Equivalent JSON arguments have the same key.
+func (c *Call) Key() CallKey {
 	arguments, err := tool.CanonicalJSON(c.Arguments)
 	form := "canonical"
 	if err != nil { // then only identical bytes are equal
@@ -39,21 +39,21 @@ func (c *Call) Key() Key {
 	return sha256.Sum256(out)
 }
 
-// State is the state of a question.
-type State string
+// QuestionState is the state of a question.
+type QuestionState string
 
 // The states. A waiting question becomes approved, denied or expired; an approved one becomes used or
 // expired.
 const (
-	Waiting  State = "waiting"
-	Approved State = "approved"
-	Denied   State = "denied"
-	Used     State = "used"
-	Expired  State = "expired"
+	Waiting  QuestionState = "waiting"
+	Approved QuestionState = "approved"
+	Denied   QuestionState = "denied"
+	Used     QuestionState = "used"
+	Expired  QuestionState = "expired"
 )
 
 // Words returns all states.
-func (State) Words() []string {
+func (QuestionState) Words() []string {
 	return []string{string(Waiting), string(Approved), string(Denied), string(Used), string(Expired)}
 }
 
@@ -78,8 +78,8 @@ const (
 // Question asks a user about a call.
 type Question struct {
 	ID    string
-	Key   Key
-	State State
+	Key   CallKey
+	State QuestionState
 	Call  // without Arguments
 	// Shown are the masked arguments; if Cut, their beginning as a JSON string; null some time after the
 	// question has ended.
@@ -102,7 +102,7 @@ type Question struct {
 }
 
 // StateAt returns the state at a time, considering expiry.
-func (q *Question) StateAt(now time.Time) State {
+func (q *Question) StateAt(now time.Time) QuestionState {
 	if q.State != Used && (!now.Before(q.Until) || q.Until.After(now.Add(Life+Skew))) {
 		return Expired
 	}
@@ -134,7 +134,7 @@ func (q *Question) RecordAnswer(a Answer) *problem.Problem {
 	return nil
 }
 
-func (q *Question) alreadyDecidedProblem(state State) *problem.Problem {
+func (q *Question) alreadyDecidedProblem(state QuestionState) *problem.Problem {
 	what := "is over: nobody has answered in time"
 	switch {
 	case state == Used:

@@ -15,21 +15,21 @@ import (
 
 // Store stores questions and leases: see store.QuestionStore.
 type Store interface {
-	FindQuestion(ctx context.Context, k Key, now time.Time) (q Question, found bool, err error)
+	FindQuestion(ctx context.Context, k CallKey, now time.Time) (q Question, found bool, err error)
 	AddQuestion(ctx context.Context, q Question) (stored Question, fresh bool, err error)
 	LoadQuestion(ctx context.Context, id string) (Question, error)
-	UseApproval(ctx context.Context, id string, k Key, now time.Time) (ok bool, err error)
+	UseApproval(ctx context.Context, id string, k CallKey, now time.Time) (ok bool, err error)
 	// VoidApproval ends an approval that does not count.
 	VoidApproval(ctx context.Context, id string) error
 	// UseLease uses a call of a lease that covers it and that counts accepts.
-	UseLease(ctx context.Context, c *Call, k Key, lane auth.Lane, now time.Time, counts func(*Lease) bool) (id, record string, err error)
+	UseLease(ctx context.Context, c *Call, k CallKey, lane auth.OperationLane, now time.Time, counts func(*Lease) bool) (id, record string, err error)
 }
 
 // HeldCall is a call that needs an approval.
 type HeldCall struct {
-	Question               // the new question, if none is open
-	CallLane auth.Lane     // lane of the call
-	Wait     time.Duration // limit for the answer
+	Question                    // the new question, if none is open
+	CallLane auth.OperationLane // lane of the call
+	Wait     time.Duration      // limit for the answer
 	// BeginRecord and EndRecord record the held call: before the question is stored, and when it is, or with the
 	// reason why it is not.
 	BeginRecord func() (record string, err error)
@@ -66,7 +66,7 @@ type Waiter struct {
 	stopped bool
 	all     int
 	actors  map[string]int
-	waiting map[Key]*waitersForKey
+	waiting map[CallKey]*waitersForKey
 }
 
 // waitersForKey are the waiting calls with one key.
@@ -78,11 +78,11 @@ type waitersForKey struct {
 // NewWaiter returns a Waiter. The gate says which approvals and leases count, nil: all; changed is called
 // when the open questions change.
 func NewWaiter(k Store, gate *presence.Gate, now func() time.Time, changed func()) *Waiter {
-	return &Waiter{store: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[Key]*waitersForKey{}}
+	return &Waiter{store: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[CallKey]*waitersForKey{}}
 }
 
 // WakeCalls wakes the calls with a key.
-func (h *Waiter) WakeCalls(k Key) {
+func (h *Waiter) WakeCalls(k CallKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if w := h.waiting[k]; w != nil {
@@ -104,8 +104,8 @@ func (w *waitersForKey) wakeAll() {
 	w.wake = make(chan struct{})
 }
 
-// Stop ends all current and future waits.
-func (h *Waiter) Stop() {
+// EndAllWaits ends all current and future waits.
+func (h *Waiter) EndAllWaits() {
 	h.mu.Lock()
 	h.stopped = true
 	h.mu.Unlock()
@@ -113,7 +113,7 @@ func (h *Waiter) Stop() {
 }
 
 // registerWaiter registers a waiting call.
-func (h *Waiter) registerWaiter(k Key, actor string) (leave func(), err error) {
+func (h *Waiter) registerWaiter(k CallKey, actor string) (leave func(), err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.all >= maxHeld || h.actors[actor] >= MaxOfActor {
@@ -141,7 +141,7 @@ func (h *Waiter) registerWaiter(k Key, actor string) (leave func(), err error) {
 }
 
 // wakeChannel returns a channel that is closed at the next change, and whether the Waiter is stopped.
-func (h *Waiter) wakeChannel(k Key) (wake <-chan struct{}, stopped bool) {
+func (h *Waiter) wakeChannel(k CallKey) (wake <-chan struct{}, stopped bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.waiting[k].wake, h.stopped
@@ -299,8 +299,8 @@ func (h *Waiter) KnowsQuestion(ctx context.Context, id string) bool {
 	return err == nil
 }
 
-// WaitingCalls returns the number of waiting calls.
-func (h *Waiter) WaitingCalls() int {
+// CountWaitingCalls returns the number of waiting calls.
+func (h *Waiter) CountWaitingCalls() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.all

@@ -23,7 +23,7 @@ type memory struct {
 }
 
 // answer answers all questions that wait.
-func (m *memory) answer(a Answer) (keys []Key, err error) {
+func (m *memory) answer(a Answer) (keys []CallKey, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, q := range m.all {
@@ -35,7 +35,7 @@ func (m *memory) answer(a Answer) (keys []Key, err error) {
 	return keys, nil
 }
 
-func (m *memory) FindQuestion(_ context.Context, k Key, now time.Time) (Question, bool, error) {
+func (m *memory) FindQuestion(_ context.Context, k CallKey, now time.Time) (Question, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, q := range m.all {
@@ -65,7 +65,7 @@ func (m *memory) LoadQuestion(_ context.Context, id string) (Question, error) {
 	return *m.all[id], m.err
 }
 
-func (m *memory) UseApproval(_ context.Context, id string, k Key, now time.Time) (bool, error) {
+func (m *memory) UseApproval(_ context.Context, id string, k CallKey, now time.Time) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	q := m.all[id]
@@ -83,7 +83,7 @@ func (m *memory) VoidApproval(_ context.Context, id string) error {
 	return m.err
 }
 
-func (m *memory) UseLease(context.Context, *Call, Key, auth.Lane, time.Time, func(*Lease) bool) (id, record string, err error) {
+func (m *memory) UseLease(context.Context, *Call, CallKey, auth.OperationLane, time.Time, func(*Lease) bool) (id, record string, err error) {
 	return "", "", m.err
 }
 
@@ -124,8 +124,8 @@ func TestWaiting(t *testing.T) {
 			h.WakeCalls(k)
 		}
 		synctest.Wait()
-		if err != nil || pass.Record != "record" || m.all[pass.ID] == nil || h.WaitingCalls() != 0 || len(h.waiting)+len(h.actors) != 0 {
-			t.Errorf("%+v, %v, %d wait", pass, err, h.WaitingCalls())
+		if err != nil || pass.Record != "record" || m.all[pass.ID] == nil || h.CountWaitingCalls() != 0 || len(h.waiting)+len(h.actors) != 0 {
+			t.Errorf("%+v, %v, %d wait", pass, err, h.CountWaitingCalls())
 		}
 	})
 }
@@ -160,7 +160,7 @@ func TestTheClientIsAsked(t *testing.T) {
 		if len(shown) != 3 || shown[1] != shown[0] || shown[2] == shown[0] || done != 2 {
 			t.Errorf("asked %q, %d done", shown, done)
 		}
-		h.Stop()
+		h.EndAllWaits()
 		if err := <-ended; problem.From(err).Code != problem.ApprovalPending || done != 3 {
 			t.Errorf("%v, %d done", err, done)
 		}

@@ -61,7 +61,7 @@ func detectArgumentRule(d *tool.Definition) *ArgumentRule {
 			rule.By, rule.Program = policy.ByCLI, program
 		case p.open && is("shell") && says("says shell", name) && !says("not shell", name, about, its):
 			rule.By = policy.ByShell
-		case is("action") && rule.sortActions(p.values):
+		case is("action") && rule.groupActionsByEffect(p.values):
 			rule.By = policy.ByAction
 		default:
 			continue
@@ -84,9 +84,9 @@ func findProgram(name []string) string {
 	return ""
 }
 
-// sortActions sorts the values of an enum into r, and reports whether they differ in effect: at least one
+// groupActionsByEffect sorts the values of an enum into r, and reports whether they differ in effect: at least one
 // clearly changes something.
-func (r *ArgumentRule) sortActions(values []string) bool {
+func (r *ArgumentRule) groupActionsByEffect(values []string) bool {
 	writes, changes := 0, false
 	for _, v := range values {
 		changes = changes || nameSaysChange(v)

@@ -20,7 +20,7 @@ func classifyGraphQL(text string) verdict {
 	}
 	document, err := parser.ParseQuery(&ast.Source{Input: text})
 	if err != nil || len(document.Operations) == 0 {
-		return unreadVerdict("no document of GraphQL")
+		return unparseableVerdict("no document of GraphQL")
 	}
 	return classifyDocument(document)
 }
@@ -51,7 +51,7 @@ func classifyGraphQLRequest(value []byte, depth int) (worst verdict) {
 		})
 	}
 	if worst.Operation == policy.NoOperation {
-		return unreadVerdict("no document of GraphQL")
+		return unparseableVerdict("no document of GraphQL")
 	}
 	return worst
 }
@@ -66,7 +66,7 @@ func classifyGraphQLMember(name string, value []byte, depth int) verdict {
 	case name == "operationName", name == "variables", empty:
 		return verdict{}
 	}
-	return unreadVerdict(clipWord(name))
+	return unparseableVerdict(clipWord(name))
 }
 
 // classifyDocument classifies a document by all its operations. The names of its fields say what a

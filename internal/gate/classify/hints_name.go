@@ -11,9 +11,9 @@ import (
 
 // nameAnalysis is the analysis of a name.
 type nameAnalysis struct {
-	head   wordRole // effect of its verb, noRole without one
-	verb   string   // the verb
-	unsure bool     // the verb may also be a noun
+	head   wordEffect // effect of its verb, noRole without one
+	verb   string     // the verb
+	unsure bool       // the verb may also be a noun
 	// deletes is a word about deletion, at any position.
 	deletes string
 	// changes is a word after a reading verb that implies a change.

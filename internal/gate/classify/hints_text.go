@@ -11,8 +11,8 @@ const maxHintText = 16 << 10
 
 // textAnalysis is the analysis of a description.
 type textAnalysis struct {
-	lead wordRole // effect of its first verb
-	verb string   // the verb
+	lead wordEffect // effect of its first verb
+	verb string     // the verb
 	// deletes and changes are words that contradict a read-only tool.
 	deletes, changes string
 	final            bool   // it says that something is irreversible
@@ -28,7 +28,7 @@ func analyzeText(s string) textAnalysis {
 	if t.long {
 		s = s[:maxHintText]
 	}
-	r := textReader{textAnalysis: &t, known: lexicon().words, start: true, opening: true}
+	r := descriptionAnalyzer{textAnalysis: &t, known: lexicon().words, start: true, opening: true}
 	for i := 0; i < len(s); {
 		if c := s[i]; !isLetterByte(c) {
 			switch c {
@@ -45,14 +45,14 @@ func analyzeText(s string) textAnalysis {
 		for i < len(s) && isLetterByte(s[i]) {
 			i++
 		}
-		r.takeWord(s[from:i])
+		r.analyzeWord(s[from:i])
 	}
-	t.checkForeignDeletion(s)
+	t.findNonASCIIDeletionWord(s)
 	return t
 }
 
-// textReader is the state of analyzeText between two words.
-type textReader struct {
+// descriptionAnalyzer is the state of analyzeText between two words.
+type descriptionAnalyzer struct {
 	*textAnalysis
 	known   map[string]lexiconEntry
 	scratch [2][24]byte
@@ -63,8 +63,8 @@ type textReader struct {
 	strange int  // number of unknown words before the first verb
 }
 
-// takeWord analyzes one word.
-func (r *textReader) takeWord(raw string) {
+// analyzeWord analyzes one word.
+func (r *descriptionAnalyzer) analyzeWord(raw string) {
 	w := lowerInto(raw, r.scratch[r.words%2][:]) // the other buffer has the previous word
 	v := r.known[string(w)]
 	if r.opening && r.lead == noRole {
@@ -73,14 +73,14 @@ func (r *textReader) takeWord(raw string) {
 	if r.opening && r.code == "" && v.has(written) && r.was.has(language) {
 		r.code = string(r.before) + " " + string(w)
 	}
-	r.checkRemarks(w, v)
-	r.checkContradiction(w, v)
+	r.noteReadOnlyOrFinal(w, v)
+	r.noteReadOnlyContradiction(w, v)
 	r.before, r.was = w, v
 	r.start, r.words = false, r.words+1
 }
 
 // checkLeadVerb checks whether a word is the first verb.
-func (r *textReader) checkLeadVerb(w []byte, v lexiconEntry) {
+func (r *descriptionAnalyzer) checkLeadVerb(w []byte, v lexiconEntry) {
 	const mostStrange = 3
 	switch {
 	case v.has(filler):
@@ -94,14 +94,14 @@ func (r *textReader) checkLeadVerb(w []byte, v lexiconEntry) {
 	}
 }
 
-// checkRemarks checks for statements about the whole tool, such as "read-only".
-func (r *textReader) checkRemarks(w []byte, v lexiconEntry) {
+// noteReadOnlyOrFinal checks for statements about the whole tool, such as "read-only".
+func (r *descriptionAnalyzer) noteReadOnlyOrFinal(w []byte, v lexiconEntry) {
 	r.final = r.final || v.has(final) && !r.was.has(negation)
 	r.readOnly = r.readOnly || string(w) == "readonly" || string(w) == "only" && string(r.before) == "read"
 }
 
-// checkContradiction checks for words that contradict a read-only tool.
-func (r *textReader) checkContradiction(w []byte, v lexiconEntry) {
+// noteReadOnlyContradiction checks for words that contradict a read-only tool.
+func (r *descriptionAnalyzer) noteReadOnlyContradiction(w []byte, v lexiconEntry) {
 	switch v.role {
 	case destroys:
 		passive := v.form == participle && r.was.has(passive)
@@ -116,7 +116,7 @@ func (r *textReader) checkContradiction(w []byte, v lexiconEntry) {
 }
 
 // describesToolAction reports whether a verb is at a position where it says what the tool does.
-func (r *textReader) describesToolAction(v lexiconEntry) bool {
+func (r *descriptionAnalyzer) describesToolAction(v lexiconEntry) bool {
 	led := r.was.has(leader)
 	switch v.role {
 	case writes:
@@ -128,8 +128,8 @@ func (r *textReader) describesToolAction(v lexiconEntry) bool {
 	}
 }
 
-// checkForeignDeletion checks for deletion words in scripts without spaces, and others outside of the lexicon.
-func (t *textAnalysis) checkForeignDeletion(s string) {
+// findNonASCIIDeletionWord checks for deletion words in scripts without spaces, and others outside of the lexicon.
+func (t *textAnalysis) findNonASCIIDeletionWord(s string) {
 	if t.deletes != "" || !hasNonASCII(s) {
 		return
 	}

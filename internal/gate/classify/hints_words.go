@@ -10,17 +10,17 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-// wordRole is the effect that a word implies.
-type wordRole uint8
+// wordEffect is the effect that a word implies.
+type wordEffect uint8
 
 // The roles, from the least to the most dangerous. A word has one role, in one form.
 const (
-	noRole   wordRole = iota
-	reads             // get, list: reads only
-	mayWrite          // post, update, order: changes something as a verb, not as a noun
-	writes            // create, send: changes something
-	runs              // execute, eval: does what it is told
-	destroys          // delete, purge: deletes or is irreversible
+	noRole   wordEffect = iota
+	reads               // get, list: reads only
+	mayWrite            // post, update, order: changes something as a verb, not as a noun
+	writes              // create, send: changes something
+	runs                // execute, eval: does what it is told
+	destroys            // delete, purge: deletes or is irreversible
 )
 
 // roleNames are the section heads of the verbs in hints.txt.
@@ -77,7 +77,7 @@ var traitNames = [...]string{
 
 // lexiconEntry is the lexicon entry of a word.
 type lexiconEntry struct {
-	role   wordRole
+	role   wordEffect
 	form   verbForm
 	traits uint32 // bit set
 }

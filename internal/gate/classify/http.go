@@ -14,7 +14,7 @@ func classifyHTTPMethod(method string) verdict {
 	case "DELETE":
 		return verdict{Operation: policy.Destructive, Word: method}
 	case "":
-		return unreadVerdict("no method")
+		return unparseableVerdict("no method")
 	}
 	return writeVerdict(method)
 }

@@ -13,7 +13,7 @@ import (
 func (r *ArgumentRule) Classify(args json.RawMessage) policy.ArgumentEffect {
 	v := r.classifyArguments(args)
 	if v.Operation == policy.NoOperation {
-		v = unreadVerdict("nothing to judge")
+		v = unparseableVerdict("nothing to judge")
 	}
 	return policy.ArgumentEffect{Operation: v.Operation, Word: v.Word, By: r.By, Path: r.Argument, Declared: r.Declared, Unread: v.Unread}
 }
@@ -23,7 +23,7 @@ func (r *ArgumentRule) classifyArguments(args json.RawMessage) (worst verdict) {
 		return tooLong
 	}
 	found := false
-	forEachAt(args, r.argumentPath(), func(value []byte) {
+	forEachValueAtPath(args, r.argumentPath(), func(value []byte) {
 		found = true
 		worst = worst.worseOf(r.classifyValue(value))
 	})
@@ -31,7 +31,7 @@ func (r *ArgumentRule) classifyArguments(args json.RawMessage) (worst verdict) {
 	case !found && r.Default != "":
 		worst = r.classifyText(r.Default)
 	case !found:
-		return unreadVerdict("no " + r.Argument)
+		return unparseableVerdict("no " + r.Argument)
 	}
 	return worst.worseOf(r.classifySiblings(args))
 }
@@ -45,12 +45,12 @@ func (r *ArgumentRule) classifyValue(value []byte) (worst verdict) {
 		return classifyGraphQLRequest(value, 0)
 	}
 	if wirejson.Kind(value) != '[' {
-		return unreadVerdict("no text in " + r.Argument)
+		return unparseableVerdict("no text in " + r.Argument)
 	}
 	words, ok := parseStrings(value)
 	switch {
 	case !ok:
-		return unreadVerdict("no text in " + r.Argument)
+		return unparseableVerdict("no text in " + r.Argument)
 	case r.By == policy.ByShell || r.By == policy.ByCLI:
 		return r.classifyText(quoteShellWords(words))
 	}
@@ -68,7 +68,7 @@ func (r *ArgumentRule) classifySiblings(args json.RawMessage) (worst verdict) {
 	switch r.By {
 	case policy.ByHTTP:
 		if mayOverrideMethod(strings.ToLower(string(args))) {
-			return unreadVerdict("a method that is overridden")
+			return unparseableVerdict("a method that is overridden")
 		}
 	case policy.ByShell, policy.ByCLI:
 		b := siblingClassifier{rule: r, args: args}

@@ -24,8 +24,8 @@ type commandArg struct {
 	known bool
 }
 
-// mayBeOption reports whether an unknown argument may be an option.
-func (a commandArg) mayBeOption() bool { return !a.known && (a.text == "" || a.text[0] == '-') }
+// mayExpandToOption reports whether an unknown argument may be an option.
+func (a commandArg) mayExpandToOption() bool { return !a.known && (a.text == "" || a.text[0] == '-') }
 
 // commandRule is a line of shell.txt or cli.txt: verbs and conditions.
 type commandRule struct {
@@ -51,8 +51,8 @@ type knownProgram struct {
 	sets     map[string][]string
 }
 
-// commandWrapper is a command that runs another one.
-type commandWrapper struct {
+// wrapperProgram is a command that runs another one.
+type wrapperProgram struct {
 	operands int
 	options  allowedOptions
 }
@@ -60,7 +60,7 @@ type commandWrapper struct {
 // commandTable is the parsed shell.txt and cli.txt.
 type commandTable struct {
 	programs                         map[string]*knownProgram
-	wrappers                         map[string]commandWrapper
+	wrappers                         map[string]wrapperProgram
 	shells, places, variables, sinks map[string]bool
 	tied, runners                    map[string]bool
 }
@@ -68,7 +68,7 @@ type commandTable struct {
 var knownCommands = sync.OnceValue(func() *commandTable {
 	file := wordlist.Parse(shellText)
 	c := &commandTable{
-		programs: map[string]*knownProgram{}, wrappers: map[string]commandWrapper{},
+		programs: map[string]*knownProgram{}, wrappers: map[string]wrapperProgram{},
 		shells: file.SectionByHead("shells").WordSet(), places: file.SectionByHead("places").WordSet(), variables: file.SectionByHead("variables").WordSet(), sinks: file.SectionByHead("sinks").WordSet(),
 		tied: file.SectionByHead("tied").WordSet(), runners: file.SectionByHead("runners").WordSet(),
 	}
@@ -95,7 +95,7 @@ var knownCommands = sync.OnceValue(func() *commandTable {
 			panic(err)
 		}
 		_, r := parseRuleFields(append([]string{f[0]}, f[2:]...))
-		c.wrappers[f[0]] = commandWrapper{n, r.options}
+		c.wrappers[f[0]] = wrapperProgram{n, r.options}
 	}
 	for _, s := range wordlist.Parse(cliText) {
 		for _, name := range strings.Fields(s.Head) {
@@ -202,8 +202,8 @@ func (p *knownProgram) classify(args []commandArg) verdict {
 	return verdict{Operation: policy.Write, Word: p.verdictLabel(verbs, 2, nil, nil)}
 }
 
-// classifyDestructive returns the verdict for these arguments if it is destructive.
-func (p *knownProgram) classifyDestructive(args []commandArg) verdict {
+// verdictIfDestructive returns the verdict for these arguments if it is destructive.
+func (p *knownProgram) verdictIfDestructive(args []commandArg) verdict {
 	var room [maxVerbs]string
 	verbs, _, sure := p.splitVerbs(args, room[:0])
 	return p.matchDestroyRule(verbs, sure, args)
@@ -267,14 +267,14 @@ func (p *knownProgram) splitVerbs(args []commandArg, room []string) (verbs []str
 		a := args[i]
 		switch {
 		case !a.known:
-			return verbs, rest, sure && (complete || !a.mayBeOption())
+			return verbs, rest, sure && (complete || !a.mayExpandToOption())
 		case a.text == "--":
 		case !strings.HasPrefix(a.text, "-"):
 			if len(verbs) == 0 {
 				rest = args[i:]
 			}
 			verbs = append(verbs, a.text)
-			complete = complete || p.isCompleteReadPath(verbs)
+			complete = complete || p.matchesLongestReadVerbs(verbs)
 		case complete:
 		default:
 			next, _, ok := p.before.parseArgument(a.text)
@@ -283,7 +283,7 @@ func (p *knownProgram) splitVerbs(args []commandArg, room []string) (verbs []str
 				return verbs, rest, false // it may be several words
 			case ok && next:
 				i++
-			case !ok && !p.isWholeReadPath(verbs):
+			case !ok && !p.matchesReadVerbs(verbs):
 				sure = false // otherwise the rule has the allowed options
 			}
 		}
@@ -291,16 +291,16 @@ func (p *knownProgram) splitVerbs(args []commandArg, room []string) (verbs []str
 	return verbs, rest, sure
 }
 
-// isWholeReadPath reports whether these verbs identify a read.
-func (p *knownProgram) isWholeReadPath(verbs []string) bool {
+// matchesReadVerbs reports whether these verbs identify a read.
+func (p *knownProgram) matchesReadVerbs(verbs []string) bool {
 	return slices.ContainsFunc(p.reads, func(r commandRule) bool { return len(r.path) == len(verbs) && r.matchesVerbs(verbs) })
 }
 
-// isCompleteReadPath reports whether these verbs identify a read and no longer path exists.
-func (p *knownProgram) isCompleteReadPath(verbs []string) (found bool) {
+// matchesLongestReadVerbs reports whether these verbs identify a read and no longer path exists.
+func (p *knownProgram) matchesLongestReadVerbs(verbs []string) (found bool) {
 	for i := range p.reads {
 		r := &p.reads[i]
-		if len(r.path) < len(verbs) || !r.mayMatchFirst(verbs) || !startsWithPath(verbs, r.path[:len(verbs)]) {
+		if len(r.path) < len(verbs) || !r.mayMatchFirstVerb(verbs) || !verbsStartWith(verbs, r.path[:len(verbs)]) {
 			continue
 		}
 		if len(r.path) > len(verbs) {
@@ -313,16 +313,16 @@ func (p *knownProgram) isCompleteReadPath(verbs []string) (found bool) {
 
 // matchesVerbs reports whether the verbs start with the path of the rule.
 func (r *commandRule) matchesVerbs(verbs []string) bool {
-	return r.mayMatchFirst(verbs) && startsWithPath(verbs, r.path)
+	return r.mayMatchFirstVerb(verbs) && verbsStartWith(verbs, r.path)
 }
 
-// mayMatchFirst is a fast check of the first byte of the first verb.
-func (r *commandRule) mayMatchFirst(verbs []string) bool {
+// mayMatchFirstVerb is a fast check of the first byte of the first verb.
+func (r *commandRule) mayMatchFirstVerb(verbs []string) bool {
 	return r.first == 0 || len(verbs) > 0 && verbs[0] != "" && verbs[0][0] == r.first
 }
 
-// startsWithPath reports whether verbs start with a path.
-func startsWithPath(verbs, path []string) bool {
+// verbsStartWith reports whether verbs start with a path.
+func verbsStartWith(verbs, path []string) bool {
 	if len(path) > len(verbs) {
 		return false
 	}
@@ -352,7 +352,7 @@ func (r *commandRule) matchesArguments(args []commandArg, verbs int) bool {
 		switch {
 		case r.mayContainForbidden(a):
 			return false
-		case !a.known && (r.maxOperands >= 0 || !r.wordOptions && a.mayBeOption() && !ended):
+		case !a.known && (r.maxOperands >= 0 || !r.wordOptions && a.mayExpandToOption() && !ended):
 			return false
 		case len(a.text) < 2 || a.text[0] != '-' || ended && a.known:
 			if r.ignorePlus && strings.HasPrefix(a.text, "+") {
@@ -370,7 +370,7 @@ func (r *commandRule) matchesArguments(args []commandArg, verbs int) bool {
 			}
 			one = one || needed
 			if next && i+1 < len(args) {
-				if i++; !r.acceptsValue(a.text, args[i]) {
+				if i++; !r.acceptsOptionValue(a.text, args[i]) {
 					return false
 				}
 			}
@@ -384,9 +384,9 @@ func (r *commandRule) mayContainForbidden(a commandArg) bool {
 	return len(r.without) > 0 && (!a.known || slices.ContainsFunc(r.without, func(s string) bool { return strings.Contains(a.text, s) }))
 }
 
-// acceptsValue reports whether the next argument may be the value of an option. An argument that looks like
+// acceptsOptionValue reports whether the next argument may be the value of an option. An argument that looks like
 // another option does not count, whatever the program does.
-func (r *commandRule) acceptsValue(option string, next commandArg) bool {
+func (r *commandRule) acceptsOptionValue(option string, next commandArg) bool {
 	switch {
 	case r.mayContainForbidden(next), !next.known && !r.wordOptions:
 		return false

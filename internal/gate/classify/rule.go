@@ -24,18 +24,18 @@ func (r *ArgumentRule) argumentPath() []string {
 	return strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.Argument, "$"), "."), ".")
 }
 
-// forEachAt calls fn with the values at a path, and with each element of lists on the way.
-func forEachAt(value []byte, path []string, fn func([]byte)) {
+// forEachValueAtPath calls fn with the values at a path, and with each element of lists on the way.
+func forEachValueAtPath(value []byte, path []string, fn func([]byte)) {
 	switch {
 	case len(path) == 0:
 		if wirejson.Kind(value) != 'n' {
 			fn(value)
 		}
 	case wirejson.Kind(value) == '[':
-		_ = wirejson.EachElement(value, func(e []byte) error { forEachAt(e, path, fn); return nil })
+		_ = wirejson.EachElement(value, func(e []byte) error { forEachValueAtPath(e, path, fn); return nil })
 	case wirejson.Kind(value) == '{':
 		if v := wirejson.Find(value, path[0]); v != nil {
-			forEachAt(v, path[1:], fn)
+			forEachValueAtPath(v, path[1:], fn)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (r *ArgumentRule) classifyText(text string) verdict {
 	case policy.ByAction:
 		return r.classifyAction(text)
 	}
-	return unreadVerdict("no kind that is known")
+	return unparseableVerdict("no kind that is known")
 }
 
 // withProgram prepends the program to a command line without it.

@@ -15,8 +15,8 @@ import (
 // maxNested limits the nesting of commands in texts of commands, and maxTexts the number of such texts.
 const maxNested, maxTexts = 6, 20
 
-// shellLine classifies one shell line and the commands in it.
-type shellLine struct {
+// shellLineClassifier classifies one shell line and the commands in it.
+type shellLineClassifier struct {
 	*commandTable
 	depth   int
 	read    *int         // number of texts read
@@ -37,19 +37,19 @@ func classifyNestedShell(text string, depth int, read *int) verdict {
 	case len(text) > maxText:
 		return tooLong
 	case depth > maxNested:
-		return unreadVerdict("commands in commands in commands")
+		return unparseableVerdict("commands in commands in commands")
 	case *read > maxTexts || hasTooManyCommands(text):
 		return tooMany
 	case hasOddCharacter(text):
-		return unreadVerdict("a character that shells read differently").worseOf(findDestructiveWord(text))
+		return unparseableVerdict("a character that shells read differently").worseOf(findDestructiveWord(text))
 	}
 	parser := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(parser)
 	file, err := parser.Parse(strings.NewReader(text), "")
 	if err != nil {
-		return unreadVerdict("not a shell line").worseOf(findDestructiveWord(text))
+		return unparseableVerdict("not a shell line").worseOf(findDestructiveWord(text))
 	}
-	l := shellLine{commandTable: knownCommands(), depth: depth, read: read}
+	l := shellLineClassifier{commandTable: knownCommands(), depth: depth, read: read}
 	syntax.Walk(file, func(n syntax.Node) bool {
 		if n != nil {
 			l.addVerdict(l.classifyNode(n))
@@ -57,7 +57,7 @@ func classifyNestedShell(text string, depth int, read *int) verdict {
 		return true
 	})
 	if l.verdict.Operation == policy.NoOperation {
-		return unreadVerdict("no command")
+		return unparseableVerdict("no command")
 	}
 	return l.verdict
 }
@@ -84,10 +84,10 @@ func isWordEnd(c rune) bool {
 	return false
 }
 
-func (l *shellLine) addVerdict(v verdict) { l.verdict = l.verdict.worseOf(v) }
+func (l *shellLineClassifier) addVerdict(v verdict) { l.verdict = l.verdict.worseOf(v) }
 
 // classifyNode classifies a syntax node by itself; its children are visited separately.
-func (l *shellLine) classifyNode(n syntax.Node) verdict {
+func (l *shellLineClassifier) classifyNode(n syntax.Node) verdict {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
 		if len(n.Args) == 0 {
@@ -105,21 +105,21 @@ func (l *shellLine) classifyNode(n syntax.Node) verdict {
 	case *syntax.ArithmExp:
 		return classifyArithmetic(n.X)
 	case *syntax.ArithmCmd, *syntax.LetClause, *syntax.CStyleLoop:
-		return unreadVerdict("arithmetic")
+		return unparseableVerdict("arithmetic")
 	case *syntax.ParamExp:
 		return classifyExpansion(n).worseOf(l.classifyDefaultAssignment(n))
 	case *syntax.ExtGlob:
-		return unreadVerdict("a pattern that may run commands in zsh").worseOf(findDestructiveWord(n.Pattern.Value))
+		return unparseableVerdict("a pattern that may run commands in zsh").worseOf(findDestructiveWord(n.Pattern.Value))
 	case *syntax.WordIter:
-		return l.classifyVariable(n.Name.Value)
+		return l.classifySettingVariable(n.Name.Value)
 	case *syntax.UnaryTest:
 		if n.Op == syntax.TsVarSet || n.Op == syntax.TsRefVar {
-			return unreadVerdict("a test of a variable")
+			return unparseableVerdict("a test of a variable")
 		}
 	case *syntax.BinaryTest:
 		switch n.Op {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
-			return unreadVerdict("arithmetic")
+			return unparseableVerdict("arithmetic")
 		}
 	case *syntax.DeclClause:
 		if v := n.Variant.Value; v != "export" && v != "local" && v != "readonly" {
@@ -134,7 +134,7 @@ func (l *shellLine) classifyNode(n syntax.Node) verdict {
 		}
 		return readVerdict
 	case *syntax.CoprocClause, *syntax.TestDecl:
-		return unreadVerdict("a form that is not read")
+		return unparseableVerdict("a form that is not read")
 	case *syntax.SglQuoted:
 		if n.Dollar && strings.ContainsRune(n.Value, '\\') {
 			return verdict{} // unknown, as an argument
@@ -155,7 +155,7 @@ func classifyArithmetic(x syntax.ArithmExpr) verdict {
 		return true
 	})
 	if !safe {
-		return unreadVerdict("arithmetic")
+		return unparseableVerdict("arithmetic")
 	}
 	return verdict{}
 }
@@ -164,7 +164,7 @@ func classifyArithmetic(x syntax.ArithmExpr) verdict {
 func classifyExpansion(p *syntax.ParamExp) verdict {
 	switch {
 	case p.Excl, p.Exp != nil && p.Exp.Op == syntax.OtherParamOps, p.Slice != nil, p.Flags != nil:
-		return unreadVerdict("an expansion that may evaluate")
+		return unparseableVerdict("an expansion that may evaluate")
 	case p.Index != nil:
 		return classifyArithmetic(p.Index)
 	}
@@ -172,18 +172,18 @@ func classifyExpansion(p *syntax.ParamExp) verdict {
 }
 
 // classifyAssignment classifies an assignment, before a command or alone.
-func (l *shellLine) classifyAssignment(a *syntax.Assign) verdict {
+func (l *shellLineClassifier) classifyAssignment(a *syntax.Assign) verdict {
 	switch {
 	case a.Name == nil:
 		return verdict{}
 	case a.Index != nil:
-		return unreadVerdict("arithmetic")
+		return unparseableVerdict("arithmetic")
 	}
-	return l.classifyVariable(a.Name.Value)
+	return l.classifySettingVariable(a.Name.Value)
 }
 
-// classifyVariable classifies the assignment of a variable.
-func (l *shellLine) classifyVariable(name string) verdict {
+// classifySettingVariable classifies the assignment of a variable.
+func (l *shellLineClassifier) classifySettingVariable(name string) verdict {
 	lower := strings.ToLower(name) == name
 	if l.variables[name] || lower && !l.tied[name] && !strings.HasSuffix(name, "proxy") && !strings.HasPrefix(name, "npm_config") {
 		return verdict{}
@@ -192,15 +192,15 @@ func (l *shellLine) classifyVariable(name string) verdict {
 }
 
 // classifyDefaultAssignment classifies ${x:=y}, which sets x.
-func (l *shellLine) classifyDefaultAssignment(p *syntax.ParamExp) verdict {
+func (l *shellLineClassifier) classifyDefaultAssignment(p *syntax.ParamExp) verdict {
 	if p.Exp != nil && p.Param != nil && (p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull) {
-		return l.classifyVariable(p.Param.Value)
+		return l.classifySettingVariable(p.Param.Value)
 	}
 	return verdict{}
 }
 
 // classifyRedirect classifies a redirection.
-func (l *shellLine) classifyRedirect(r *syntax.Redirect) verdict {
+func (l *shellLineClassifier) classifyRedirect(r *syntax.Redirect) verdict {
 	switch r.Op {
 	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc, syntax.DplIn:
 		return verdict{}
@@ -313,7 +313,7 @@ func mayBraceExpand(text string, whole bool) bool {
 }
 
 // commandName returns the name of a command, without a known directory.
-func (l *shellLine) commandName(a commandArg) (string, bool) {
+func (l *shellLineClassifier) commandName(a commandArg) (string, bool) {
 	if !a.known {
 		return a.text + "…", false
 	}
@@ -324,7 +324,7 @@ func (l *shellLine) commandName(a commandArg) (string, bool) {
 }
 
 // classifyCommand classifies a command. given: another command adds arguments.
-func (l *shellLine) classifyCommand(args []commandArg, given bool) verdict {
+func (l *shellLineClassifier) classifyCommand(args []commandArg, given bool) verdict {
 	name, placed := l.commandName(args[0])
 	if !args[0].known {
 		return writeVerdict(name)
@@ -344,7 +344,7 @@ func (l *shellLine) classifyCommand(args []commandArg, given bool) verdict {
 var evaluates = []string{"read", "printf", "test", "[", "unset"}
 
 // classifyNamed classifies a command by its name.
-func (l *shellLine) classifyNamed(name string, args []commandArg, given bool) verdict {
+func (l *shellLineClassifier) classifyNamed(name string, args []commandArg, given bool) verdict {
 	v := l.classifyByName(name, args, given)
 	if p := l.programs[name]; v.Operation == policy.Write && (l.runners[name] || p != nil && p.runsOtherCommand(args)) {
 		v = v.worseOf(l.findDestructiveAmong(args))
@@ -355,32 +355,32 @@ func (l *shellLine) classifyNamed(name string, args []commandArg, given bool) ve
 	return v
 }
 
-func (l *shellLine) classifyByName(name string, args []commandArg, given bool) verdict {
+func (l *shellLineClassifier) classifyByName(name string, args []commandArg, given bool) verdict {
 	wrapper, wraps := l.wrappers[name]
 	p := l.programs[name]
 	switch {
 	case l.shells[name]:
-		return l.classifyShellCommand(name, args)
+		return l.classifyShellInvocation(name, args)
 	case name == "eval":
-		return l.classifyTextArgs(args, name)
+		return l.classifyCommandText(args, name)
 	case name == "find":
 		return l.classifyFind(p, args)
 	case wraps && (len(args) > 0 || p == nil):
 		return l.classifyWrapped(name, wrapper, args, given)
 	case name == "sed" || name == "awk" || name == "gawk" || name == "mawk":
-		return classifyScript(name, args)
+		return classifySedOrAwk(name, args)
 	case p == nil:
 		return writeVerdict(name)
 	case slices.Contains(evaluates, name) && slices.ContainsFunc(args, func(a commandArg) bool {
 		return strings.ContainsRune(a.text, '[') && strings.ContainsAny(a.text, "$`")
 	}):
-		return unreadVerdict(name)
+		return unparseableVerdict(name)
 	}
 	switch {
 	case name == "curl":
 		return p.classify(args).worseOf(classifyCurl(args))
 	case name == "read":
-		return p.classify(args).worseOf(l.classifyReadVariables(args))
+		return p.classify(args).worseOf(l.classifyReadBuiltin(args))
 	case name == "tar" && len(args) > 0 && args[0].known && !strings.HasPrefix(args[0].text, "-"):
 		args = slices.Clone(args)
 		args[0].text = "-" + args[0].text
@@ -388,11 +388,11 @@ func (l *shellLine) classifyByName(name string, args []commandArg, given bool) v
 	return p.classify(args)
 }
 
-// classifyReadVariables classifies the variables that read sets.
-func (l *shellLine) classifyReadVariables(args []commandArg) (worst verdict) {
+// classifyReadBuiltin classifies the variables that read sets.
+func (l *shellLineClassifier) classifyReadBuiltin(args []commandArg) (worst verdict) {
 	for _, a := range args {
 		if a.known && a.text != "" && a.text[0] != '-' {
-			worst = worst.worseOf(l.classifyVariable(a.text))
+			worst = worst.worseOf(l.classifySettingVariable(a.text))
 		}
 	}
 	return worst
@@ -400,7 +400,7 @@ func (l *shellLine) classifyReadVariables(args []commandArg) (worst verdict) {
 
 // findDestructiveAmong returns the destructive verdict of a command among the arguments of a command
 // that runs another one: as words, or as the text of a shell.
-func (l *shellLine) findDestructiveAmong(args []commandArg) (worst verdict) {
+func (l *shellLineClassifier) findDestructiveAmong(args []commandArg) (worst verdict) {
 	var seen [4]*knownProgram // without verbs: the first one has all options
 	next := 0
 	for i, a := range args {
@@ -420,7 +420,7 @@ func (l *shellLine) findDestructiveAmong(args []commandArg) (worst verdict) {
 			seen[next%len(seen)] = p
 			next++
 		}
-		worst = worst.worseOf(p.classifyDestructive(args[i+1:]))
+		worst = worst.worseOf(p.verdictIfDestructive(args[i+1:]))
 	}
 	return worst
 }
@@ -492,8 +492,8 @@ func mayBeOtherScheme(a commandArg) bool {
 	return !a.known || found && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
 }
 
-// classifyShellCommand classifies a shell that runs a text: sh -c.
-func (l *shellLine) classifyShellCommand(name string, args []commandArg) verdict {
+// classifyShellInvocation classifies a shell that runs a text: sh -c.
+func (l *shellLineClassifier) classifyShellInvocation(name string, args []commandArg) verdict {
 	if len(args) == 1 && args[0].known && args[0].text == "--version" {
 		return readVerdict
 	}
@@ -503,19 +503,19 @@ func (l *shellLine) classifyShellCommand(name string, args []commandArg) verdict
 			return writeVerdict(name)
 		case strings.ContainsRune(a.text, 'c'):
 			if i+1 < len(args) {
-				return l.classifyTextArgs(args[i+1:i+2], name)
+				return l.classifyCommandText(args[i+1:i+2], name)
 			}
 		}
 	}
 	return writeVerdict(name)
 }
 
-// classifyTextArgs classifies arguments that together are the text of a command.
-func (l *shellLine) classifyTextArgs(args []commandArg, name string) verdict {
+// classifyCommandText classifies arguments that together are the text of a command.
+func (l *shellLineClassifier) classifyCommandText(args []commandArg, name string) verdict {
 	var parts []string
 	for _, a := range args {
 		if !a.known {
-			return unreadVerdict(name + " of what is not known").worseOf(findDestructiveWord(a.text))
+			return unparseableVerdict(name + " of what is not known").worseOf(findDestructiveWord(a.text))
 		}
 		parts = append(parts, a.text)
 	}
@@ -523,14 +523,14 @@ func (l *shellLine) classifyTextArgs(args []commandArg, name string) verdict {
 }
 
 // classifyWrapped classifies a command that runs another one.
-func (l *shellLine) classifyWrapped(name string, w commandWrapper, args []commandArg, given bool) verdict {
+func (l *shellLineClassifier) classifyWrapped(name string, w wrapperProgram, args []commandArg, given bool) verdict {
 	least, replaced := verdict{}, ""
 	operands, i := w.operands, 0
 	for ; i < len(args); i++ {
 		a := args[i]
 		switch {
-		case a.mayBeOption():
-			return unreadVerdict(name + " of what is not known")
+		case a.mayExpandToOption():
+			return unparseableVerdict(name + " of what is not known")
 		case a.text == "--":
 			continue
 		case len(a.text) > 1 && a.text[0] == '-':
@@ -539,7 +539,7 @@ func (l *shellLine) classifyWrapped(name string, w commandWrapper, args []comman
 			}
 			next, _, ok := w.options.parseArgument(a.text)
 			if !ok || next && (i+1 >= len(args) || !args[i+1].known) {
-				return unreadVerdict(name + " " + a.text)
+				return unparseableVerdict(name + " " + a.text)
 			}
 			if name == "xargs" {
 				replaced += xargsReplacement(a.text, args[i+1:])
@@ -564,11 +564,11 @@ func (l *shellLine) classifyWrapped(name string, w commandWrapper, args []comman
 	case i >= len(args) && name == "xargs": // it runs echo
 		return readVerdict.worseOf(least)
 	case i >= len(args):
-		return unreadVerdict(name).worseOf(least)
+		return unparseableVerdict(name).worseOf(least)
 	case name == "watch":
-		return l.classifyTextArgs(args[i:], name).worseOf(least)
+		return l.classifyCommandText(args[i:], name).worseOf(least)
 	case replaced != "":
-		return l.classifyCommand(markReplaced(args[i:], replaced), true).worseOf(least)
+		return l.classifyCommand(markReplacedAsUnknown(args[i:], replaced), true).worseOf(least)
 	}
 	return l.classifyCommand(args[i:], given || name == "xargs").worseOf(least)
 }
@@ -592,8 +592,8 @@ func xargsReplacement(option string, rest []commandArg) string {
 	return value
 }
 
-// markReplaced returns the arguments; each is unknown from the replaced text on.
-func markReplaced(args []commandArg, text string) []commandArg {
+// markReplacedAsUnknown returns the arguments; each is unknown from the replaced text on.
+func markReplacedAsUnknown(args []commandArg, text string) []commandArg {
 	args = slices.Clone(args)
 	for i, a := range args {
 		if at := strings.Index(a.text, text); at >= 0 {
@@ -604,7 +604,7 @@ func markReplaced(args []commandArg, text string) []commandArg {
 }
 
 // classifyFind classifies find and the commands that it runs.
-func (l *shellLine) classifyFind(p *knownProgram, args []commandArg) verdict {
+func (l *shellLineClassifier) classifyFind(p *knownProgram, args []commandArg) verdict {
 	worst, plain := verdict{}, []commandArg{}
 	for i := 0; i < len(args); i++ {
 		if t := args[i].text; !args[i].known || t != "-exec" && t != "-execdir" && t != "-ok" && t != "-okdir" {
@@ -617,7 +617,7 @@ func (l *shellLine) classifyFind(p *knownProgram, args []commandArg) verdict {
 		}
 		inner := slices.Clone(args[i+1 : end])
 		if len(inner) == 0 {
-			return unreadVerdict("find " + args[i].text)
+			return unparseableVerdict("find " + args[i].text)
 		}
 		for at := range inner {
 			if inner[at].text == "{}" {
@@ -638,14 +638,14 @@ var (
 	awkWrite = regexp.MustCompile(`[|@]|system|getline|close|fflush|include|load|/inet|ENVIRON\s*\[`)
 )
 
-// classifyScript classifies the program of sed or awk.
-func classifyScript(name string, args []commandArg) verdict {
+// classifySedOrAwk classifies the program of sed or awk.
+func classifySedOrAwk(name string, args []commandArg) verdict {
 	known := false
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
-		case a.mayBeOption():
-			return unreadVerdict(name + " of what is not known")
+		case a.mayExpandToOption():
+			return unparseableVerdict(name + " of what is not known")
 		case len(a.text) > 1 && a.text[0] == '-':
 			switch {
 			case name == "sed" && (a.text == "-n" || a.text == "-E" || a.text == "-r" || a.text == "-s"):
@@ -660,13 +660,13 @@ func classifyScript(name string, args []commandArg) verdict {
 			}
 		case known:
 		case !a.known, name == "sed" && !sedReads.MatchString(a.text) && !sedBars.MatchString(a.text), name != "sed" && awkWrites(a.text):
-			return unreadVerdict(name + " with a program that is not read")
+			return unparseableVerdict(name + " with a program that is not read")
 		default:
 			known = true
 		}
 	}
 	if !known {
-		return unreadVerdict(name)
+		return unparseableVerdict(name)
 	}
 	return readVerdict
 }

@@ -81,7 +81,7 @@ func (n *siblingClassifier) classifyMember(name, value []byte) {
 	}
 	switch {
 	case role == "arguments" || role == "options" && kind != '{':
-		n.worst = n.worst.worseOf(n.classifyJoined(value))
+		n.worst = n.worst.worseOf(n.classifyCommandWithArguments(value))
 	case role == "shell" && kind == '"':
 		if shell, _ := wirejson.String(value); !knownCommands().shells[shell[strings.LastIndexByte(shell, '/')+1:]] {
 			n.worst = n.worst.worseOf(writeVerdict(string(name)))
@@ -89,17 +89,17 @@ func (n *siblingClassifier) classifyMember(name, value []byte) {
 	case role == "surroundings" || role == "shell":
 		n.worst = n.worst.worseOf(writeVerdict(string(name)))
 	case role == "commands" && kind != '{':
-		n.worst = n.worst.worseOf(n.classifySeparateCommand(value))
+		n.worst = n.worst.worseOf(n.classifySecondCommand(value))
 	default:
 		n.walk(value, nil)
 	}
 }
 
-// classifySeparateCommand classifies a text, or a list of them, that may be a separate command.
-func (n *siblingClassifier) classifySeparateCommand(value []byte) verdict {
+// classifySecondCommand classifies a text, or a list of them, that may be a separate command.
+func (n *siblingClassifier) classifySecondCommand(value []byte) verdict {
 	words, ok := textOrTexts(value)
 	if !ok {
-		return unreadVerdict("a second command that is no text")
+		return unparseableVerdict("a second command that is no text")
 	}
 	worst := n.rule.classifyText(strings.Join(words, "\n"))
 	if len(words) > 1 {
@@ -108,18 +108,18 @@ func (n *siblingClassifier) classifySeparateCommand(value []byte) verdict {
 	return worst
 }
 
-// classifyJoined classifies a command whose arguments are in another member: joined as words and as text, because
+// classifyCommandWithArguments classifies a command whose arguments are in another member: joined as words and as text, because
 // the server may do either, and the arguments alone for destructive words.
-func (n *siblingClassifier) classifyJoined(value []byte) (worst verdict) {
+func (n *siblingClassifier) classifyCommandWithArguments(value []byte) (worst verdict) {
 	words, ok := textOrTexts(value)
 	if !ok {
-		return unreadVerdict("arguments that are no texts")
+		return unparseableVerdict("arguments that are no texts")
 	}
 	plain := strings.Join(words, " ")
-	forEachAt(n.args, n.rule.argumentPath(), func(value []byte) {
+	forEachValueAtPath(n.args, n.rule.argumentPath(), func(value []byte) {
 		command, ok := textOrTexts(value)
 		if !ok {
-			worst = worst.worseOf(unreadVerdict("a command with arguments next to it"))
+			worst = worst.worseOf(unparseableVerdict("a command with arguments next to it"))
 			return
 		}
 		line := command[0]

@@ -19,10 +19,10 @@ func classifySQL(text string) verdict {
 	defer lexers.Put(l)
 	l.reset(text, 1<<len(dialects)-1)
 	var r dialectVerdicts
-	r.classifyLexed(l)
+	r.classifyStatements(l)
 	v := r.worstOf(l.wanted)
 	if l.shifty {
-		v = v.worseOf(unreadVerdict("a quote or comment whose end depends on the database"))
+		v = v.worseOf(unparseableVerdict("a quote or comment whose end depends on the database"))
 	}
 	return v
 }
@@ -34,9 +34,9 @@ type dialectVerdicts struct {
 	unread, some, several, broken dialectSet
 }
 
-// classifyLexed classifies the text of a lexer. After a dialect with a destructive verdict it skips
+// classifyStatements classifies the text of a lexer. After a dialect with a destructive verdict it skips
 // the rest.
-func (r *dialectVerdicts) classifyLexed(l *sqlLexer) {
+func (r *dialectVerdicts) classifyStatements(l *sqlLexer) {
 	for l.nextStatement() {
 		if l.broken || l.refused {
 			r.broken |= l.dialects
@@ -81,12 +81,12 @@ func (r *dialectVerdicts) worstOf(of dialectSet) (worst verdict) {
 		case one&r.several != 0:
 			v = v.worseOf(verdict{Operation: policy.Write, Word: "several statements"})
 		case one&(r.some|r.broken) == 0:
-			v = unreadVerdict("no statement")
+			v = unparseableVerdict("no statement")
 		}
 		worst = worst.worseOf(v)
 	}
 	if of&^r.broken == 0 && worst.Operation < policy.Destructive {
-		worst = worst.worseOf(unreadVerdict("a quote, comment or bracket without an end"))
+		worst = worst.worseOf(unparseableVerdict("a quote, comment or bracket without an end"))
 	}
 	return worst
 }
@@ -96,7 +96,7 @@ func (s sqlStatement) toVerdict(f sqlFinding) verdict {
 	switch {
 	case f.Operation <= policy.Read || f.Word != "":
 	case f.call:
-		name := s.wordText(f.at)
+		name := s.tokenText(f.at)
 		f.Word = strings.ToValidUTF8(name[:min(len(name), maxName)], "") + "()"
 	default:
 		f.Word = s.wordWithObject(f.at)
@@ -149,7 +149,7 @@ func (s sqlStatement) classify() sqlFinding {
 	case !s.hasClass(first, sqlReads) && s.tokenKind(first) == aWord:
 		worst = sqlFinding{verdict{Operation: policy.Write}, first, false}
 	case !s.hasClass(first, sqlReads), s.tokenKind(first+1) == '.':
-		worst.verdict = unreadVerdict("no statement that is known")
+		worst.verdict = unparseableVerdict("no statement that is known")
 	case first == 0:
 		worst.verdict = s.classifyLeadingWord()
 	}
@@ -171,10 +171,10 @@ func (s sqlStatement) classify() sqlFinding {
 				worst = worst.worseOf(sqlFinding{verdict{Operation: s.classifyVerb(i, n.deep > 0)}, i, false})
 			}
 		case t.kind == '(' && i > 0 && !s.isWordAt(0, "pragma"):
-			worst = worst.worseOf(sqlFinding{verdict{Operation: s.classifyCall(i - 1)}, i - 1, true})
+			worst = worst.worseOf(sqlFinding{verdict{Operation: s.classifyFunctionCall(i - 1)}, i - 1, true})
 		case t.kind == aDoubt:
-			worst = worst.worseOf(sqlFinding{verdict: unreadVerdict("a character that is not read")})
-		case n.mayBeDoubtful(i) && n.isDoubtful(i):
+			worst = worst.worseOf(sqlFinding{verdict: unparseableVerdict("a character that is not read")})
+		case n.needsEffectCheck(i) && n.doesMoreThanRead(i):
 			worst = worst.worseOf(n.newFinding(i))
 		}
 		if worst.Operation == policy.Destructive {
@@ -205,7 +205,7 @@ func (s sqlStatement) classifyLeadingWord() verdict {
 		ok = len(s.tokens) > 1
 	}
 	if !ok {
-		return unreadVerdict("no statement that is known")
+		return unparseableVerdict("no statement that is known")
 	}
 	return readVerdict
 }
@@ -244,14 +244,14 @@ func (s sqlStatement) classifyExplain() verdict {
 	for at := 1; at < len(s.tokens); at++ {
 		k := s.tokenKind(at)
 		switch {
-		case k != aWord && k != aQuoted && k != '.', k == aQuoted && isFileName(s.wordText(at), true):
+		case k != aWord && k != aQuoted && k != '.', k == aQuoted && isFileName(s.tokenText(at), true):
 			names = 3
 		case k != '.' && s.tokenKind(at-1) != '.' && !s.hasClass(at, sqlExplains|sqlObject):
 			names++ // DESCRIBE table column
 		}
 	}
 	if names > 2 || names > 1 && s.isWordAt(0, "explain") {
-		return unreadVerdict("what " + strings.ToUpper(s.wordText(0)) + " is about")
+		return unparseableVerdict("what " + strings.ToUpper(s.tokenText(0)) + " is about")
 	}
 	return readVerdict
 }
@@ -270,9 +270,9 @@ func (s sqlStatement) classifyPragma() verdict {
 		s.hasClass(name, sqlPlainPragma) && len(s.tokens) == name+1:
 		return readVerdict
 	default:
-		return verdict{Operation: policy.Write, Word: "PRAGMA " + s.wordText(name)}
+		return verdict{Operation: policy.Write, Word: "PRAGMA " + s.tokenText(name)}
 	}
-	return unreadVerdict("PRAGMA")
+	return unparseableVerdict("PRAGMA")
 }
 
 // classifyVerb classifies a word that may change something at its position, in parentheses or not.
@@ -293,17 +293,17 @@ func (s sqlStatement) classifyVerb(i int, deep bool) policy.Operation {
 	case c&sqlDestroys != 0:
 	case s.isWordAt(i, "use") && (s.isWordAt(i+1, "index") || s.isWordAt(i+1, "key")):
 		return policy.Read
-	case c&sqlPair != 0 && s.classifyPair(i) > policy.Read:
-		return s.classifyPair(i)
+	case c&sqlPair != 0 && s.classifyWordPair(i) > policy.Read:
+		return s.classifyWordPair(i)
 	case c&sqlWrites == 0:
 		return policy.Read
 	}
 	return policy.Write
 }
 
-// classifyPair classifies a word together with the next or previous one.
-func (s sqlStatement) classifyPair(i int) policy.Operation {
-	p := sqlPairs()[strings.ToLower(s.wordText(i))]
+// classifyWordPair classifies a word together with the next or previous one.
+func (s sqlStatement) classifyWordPair(i int) policy.Operation {
+	p := sqlPairs()[strings.ToLower(s.tokenText(i))]
 	beside := i + 1
 	if p.after {
 		beside = i - 1
@@ -322,13 +322,13 @@ func (s sqlStatement) isForeignKeyAction(i int) bool {
 		(s.isWordAt(i+1, "cascade") || s.isWordAt(i+1, "set") || s.isWordAt(i+1, "no") || s.isWordAt(i+1, "restrict"))
 }
 
-// classifyCall classifies a function call.
-func (s sqlStatement) classifyCall(i int) policy.Operation {
+// classifyFunctionCall classifies a function call.
+func (s sqlStatement) classifyFunctionCall(i int) policy.Operation {
 	t := s.tokens[i]
 	switch t.kind {
 	case aWord:
 	case aQuoted:
-		t.class = s.words.lookUpQuoted(s.wordText(i)) & sqlFunction // a quoted name is no keyword
+		t.class = s.words.lookUpQuoted(s.tokenText(i)) & sqlFunction // a quoted name is no keyword
 	case aString, ']': // a call whose name is a string or in brackets
 		return policy.Write
 	default:

@@ -13,7 +13,7 @@ import (
 )
 
 // corpus reads a file of testdata with one statement in each line.
-func corpus(t testing.TB, name string) wordlist.File {
+func corpus(t testing.TB, name string) wordlist.Sections {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
 	if err != nil {

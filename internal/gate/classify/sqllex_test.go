@@ -47,7 +47,7 @@ func sameAlone(t *testing.T, text string) {
 			}
 		}
 		l.reset(text, as)
-		r.classifyLexed(&l)
+		r.classifyStatements(&l)
 		return tokens, r, l.wanted
 	}
 	tokens, r, wanted := read(all)

@@ -59,7 +59,7 @@ func (n *nestTracker) isTablePosition(i int) bool {
 }
 
 // needsEffectCheck is a fast check of whether doesMoreThanRead can be true for a token.
-func (n *nestTracker) mayBeDoubtful(i int) bool {
+func (n *nestTracker) needsEffectCheck(i int) bool {
 	switch t := &n.tokens[i]; t.kind {
 	case aWord:
 		if t.class != 0 {
@@ -75,22 +75,22 @@ func (n *nestTracker) mayBeDoubtful(i int) bool {
 	return false
 }
 
-// isDoubtful reports whether a token that is no verb or parenthesis may do more than read.
-func (n *nestTracker) isDoubtful(i int) bool {
+// doesMoreThanRead reports whether a token that is no verb or parenthesis may do more than read.
+func (n *nestTracker) doesMoreThanRead(i int) bool {
 	t := &n.tokens[i]
 	switch t.kind {
 	case aString:
 		return n.tables&1 != 0 && n.isTablePosition(i) // DuckDB reads it as a file
 	case aQuoted:
-		name := n.wordText(i)
+		name := n.tokenText(i)
 		return n.tables&1 != 0 && (n.isTablePosition(i) && isFileName(name, true) || n.tokenKind(i-1) == '.' && n.isTablePosition(i-2) && isFileName(name, false)) ||
-			isLoadingName(name, n.tokenKind(i+1) == '.') && n.words.lookUpQuoted(name) == 0
+			nameReadsFileOrRunsCode(name, n.tokenKind(i+1) == '.') && n.words.lookUpQuoted(name) == 0
 	case '/':
 		return n.isAloneOnLine(i)
 	}
 	switch {
 	case t.class == 0:
-		return isLoadingName(n.wordText(i), n.tokenKind(i+1) == '.') || n.isWordAt(i, "go") && n.isAloneOnLine(i)
+		return nameReadsFileOrRunsCode(n.tokenText(i), n.tokenKind(i+1) == '.') || n.isWordAt(i, "go") && n.isAloneOnLine(i)
 	case n.tokenKind(i-1) == '.':
 		return false
 	case n.isWordAt(i, "using"): // of a script in Hive and Spark
@@ -105,7 +105,7 @@ func (n *nestTracker) newFinding(i int) sqlFinding {
 	switch k := n.tokenKind(i); {
 	case n.isAloneOnLine(i):
 		return sqlFinding{verdict: verdict{Operation: policy.Write, Word: "several statements"}}
-	case k == aString || k == aQuoted && isFileName(n.wordText(i), true):
+	case k == aString || k == aQuoted && isFileName(n.tokenText(i), true):
 		return sqlFinding{verdict: verdict{Operation: policy.Write, Word: "a file"}}
 	}
 	return sqlFinding{verdict{Operation: policy.Write}, i, false}
@@ -125,7 +125,7 @@ func (n *nestTracker) isAloneOnLine(i int) bool {
 // hasHarmlessSettings reports whether the SETTINGS of a ClickHouse query only affect reading.
 func (n *nestTracker) hasHarmlessSettings(i int) bool {
 	for ; n.tokenKind(i) == aWord && n.tokenKind(i+1) == '='; i++ {
-		name := strings.ToLower(n.wordText(i))
+		name := strings.ToLower(n.tokenText(i))
 		known := n.hasClass(i, sqlSetting)
 		for _, begin := range sqlSettingKinds() {
 			known = known || strings.HasPrefix(name, begin)
@@ -142,9 +142,9 @@ func (n *nestTracker) hasHarmlessSettings(i int) bool {
 	return true
 }
 
-// isLoadingName reports whether a name reads a file or runs a statement at any position: a virtual table of
+// nameReadsFileOrRunsCode reports whether a name reads a file or runs a statement at any position: a virtual table of
 // SQLite, a package of Oracle.
-func isLoadingName(name string, parts bool) bool {
+func nameReadsFileOrRunsCode(name string, parts bool) bool {
 	begins := func(s string) bool { return len(name) > len(s) && strings.EqualFold(name[:len(s)], s) }
 	if name == "" {
 		return false

@@ -8,7 +8,7 @@ type sqlStatement struct {
 	tokens []sqlToken
 }
 
-func (s sqlStatement) wordText(i int) string { return s.text[s.tokens[i].start:s.tokens[i].end] }
+func (s sqlStatement) tokenText(i int) string { return s.text[s.tokens[i].start:s.tokens[i].end] }
 
 func (s sqlStatement) tokenKind(i int) byte {
 	if i < 0 || i >= len(s.tokens) {
@@ -19,7 +19,7 @@ func (s sqlStatement) tokenKind(i int) byte {
 
 // isWordAt reports whether token i is this word.
 func (s sqlStatement) isWordAt(i int, word string) bool {
-	return s.tokenKind(i) == aWord && equalsWord(s.wordText(i), word)
+	return s.tokenKind(i) == aWord && equalsWord(s.tokenText(i), word)
 }
 
 func (s sqlStatement) hasClass(i int, c wordClass) bool {
@@ -28,9 +28,9 @@ func (s sqlStatement) hasClass(i int, c wordClass) bool {
 
 // wordWithObject returns a word with its object, for a refusal.
 func (s sqlStatement) wordWithObject(i int) string {
-	said := strings.ToUpper(s.wordText(i))
+	said := strings.ToUpper(s.tokenText(i))
 	if s.hasClass(i+1, sqlObject) {
-		said += " " + strings.ToUpper(s.wordText(i+1))
+		said += " " + strings.ToUpper(s.tokenText(i+1))
 	}
 	return said
 }

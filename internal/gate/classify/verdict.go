@@ -15,8 +15,8 @@ type verdict struct {
 	Unread bool
 }
 
-// unreadVerdict is the verdict for a text that cannot be parsed: it may do anything, at least a write.
-func unreadVerdict(why string) verdict {
+// unparseableVerdict is the verdict for a text that cannot be parsed: it may do anything, at least a write.
+func unparseableVerdict(why string) verdict {
 	return verdict{Operation: policy.Write, Word: why, Unread: true}
 }
 

@@ -1,13 +1,13 @@
 package policy
 
-// ArgumentsMode says how the effect of a call's arguments is used. Unknown values count as ArgumentsEnforce.
-type ArgumentsMode string
+// ArgumentEffectMode says how the effect of a call's arguments is used. Unknown values count as ArgumentsEnforce.
+type ArgumentEffectMode string
 
 // The modes.
 const (
-	ArgumentsOff     ArgumentsMode = "off"
-	ArgumentsAdvise  ArgumentsMode = "advise"
-	ArgumentsEnforce ArgumentsMode = "enforce"
+	ArgumentsOff     ArgumentEffectMode = "off"
+	ArgumentsAdvise  ArgumentEffectMode = "advise"
+	ArgumentsEnforce ArgumentEffectMode = "enforce"
 )
 
 // ArgumentKind is the kind of argument that determines the lane of a call.
@@ -57,7 +57,7 @@ func LaneWithArguments(t Operation, a *ArgumentEffect) Operation {
 
 // overridesHintsFor reports whether the hints are ignored because a user has configured that the arguments decide:
 // always in mode enforce, otherwise if the arguments do not exceed the variant.
-func (a *ArgumentEffect) overridesHintsFor(v CallTool, mode ArgumentsMode) bool {
+func (a *ArgumentEffect) overridesHintsFor(v CallToolVariant, mode ArgumentEffectMode) bool {
 	if !a.replacesHints() || mode == ArgumentsOff {
 		return false
 	}

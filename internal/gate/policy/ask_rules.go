@@ -30,8 +30,8 @@ type AskRules struct {
 // requiresApproval reports whether a mode requires an approval.
 func (m AskMode) requiresApproval() bool { return m != AskOff && m != "" }
 
-// RequiresAny reports whether the rules require any approval.
-func (r *AskRules) RequiresAny() bool {
+// RequiresAnyApproval reports whether the rules require any approval.
+func (r *AskRules) RequiresAnyApproval() bool {
 	if r.Write.requiresApproval() || r.Destructive.requiresApproval() {
 		return true
 	}

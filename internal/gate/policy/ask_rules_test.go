@@ -66,7 +66,7 @@ func TestAnyMissesNothing(t *testing.T) {
 		}
 		for _, id := range []tool.ID{{Server: "a", Tool: "b"}, {Server: "c", Tool: "d"}} {
 			for lane := NoOperation; lane <= Destructive; lane++ {
-				if FindApprovalRule(&r, nil, id, lane).IsSet() && !r.RequiresAny() {
+				if FindApprovalRule(&r, nil, id, lane).IsSet() && !r.RequiresAnyApproval() {
 					t.Fatalf("%+v", r)
 				}
 			}

@@ -21,7 +21,7 @@ type Rules struct {
 	StrictServerValidation bool
 	RequireIntent          bool
 	InferHints             InferMode
-	JudgeArguments         ArgumentsMode
+	JudgeArguments         ArgumentEffectMode
 }
 
 // Decision is the result of Decide. Problem is set if and only if the verdict is Reject, and then Check is
@@ -79,14 +79,14 @@ func Decide(r CallRequest, f Facts, rules Rules) Decision {
 // hasRequiredLanes reports whether the caller has the lanes that a call needs: that of the tool, and that of the
 // variant if it is worse. An unknown tool of a known server is in no lane, so that a restricted caller
 // does not learn whether a tool exists.
-func hasRequiredLanes(v CallTool, f *Facts) bool {
+func hasRequiredLanes(v CallToolVariant, f *Facts) bool {
 	switch {
 	case f.Lanes == auth.AllLanes:
 		return true
 	case f.Lane == NoOperation:
 		return f.Existence == NoServer || f.Existence == Unlisted
 	}
-	return f.Lanes.Has(auth.Lane(f.Lane)) && f.Lanes.Has(auth.Lane(max(f.Lane, v.Operation())))
+	return f.Lanes.Has(auth.OperationLane(f.Lane)) && f.Lanes.Has(auth.OperationLane(max(f.Lane, v.Operation())))
 }
 
 // checkHints compares the variant with the declared and inferred hints of the tool. Only this function
@@ -108,7 +108,7 @@ func checkHints(d *Decision, r CallRequest, f *Facts, rules Rules) {
 	case r.CallTool == CallToolWrite && CallToolForHints(h) == CallToolRead:
 		d.allowWithWarning(overlyCautiousText(r, f, inferred))
 	case r.CallTool.Operation() < inferred && !f.InferredUnsure:
-		d.allowWithWarning(inferredLaneText(r, f))
+		d.allowWithWarning(callLaneBelowInferredText(r, f))
 	default:
 		d.Verdict = Allow
 	}
@@ -116,7 +116,7 @@ func checkHints(d *Decision, r CallRequest, f *Facts, rules Rules) {
 
 // contradictedHint returns the hint that a variant contradicts. The result of CallToolForHints for the same hints
 // contradicts none.
-func contradictedHint(v CallTool, h tool.Hints) contradictableHint {
+func contradictedHint(v CallToolVariant, h tool.Hints) contradictableHint {
 	switch {
 	case h.Destructive == tool.True && v != CallToolDestructive:
 		return saysDestructive
@@ -133,7 +133,7 @@ func (d *Decision) allowWithWarning(text string) {
 
 // checkIntent returns the valid parts of the intent, and its problem. Refusals are recorded with the
 // intent, too.
-func checkIntent(v CallTool, d *DeclaredIntent, rules Rules) (Intent, *problem.Problem) {
+func checkIntent(v CallToolVariant, d *DeclaredIntent, rules Rules) (Intent, *problem.Problem) {
 	in := Intent{Operation: v.Operation()}
 	declared, known := ParseOperation(d.OperationType)
 	known = known && d.HasOperation

@@ -25,7 +25,7 @@ func TestContractMessages(t *testing.T) {
 	destructive := hints(tool.Unset, tool.True)
 	for _, c := range []struct {
 		name     string
-		variant  policy.CallTool
+		variant  policy.CallToolVariant
 		declared policy.DeclaredIntent
 		hints    tool.Hints
 		rules    policy.Rules
@@ -332,7 +332,7 @@ func TestCallWith(t *testing.T) {
 func TestSpellings(t *testing.T) {
 	for i, s := range []string{"read", "write", "destructive"} {
 		o, ok := policy.ParseOperation(s)
-		v, vok := policy.ParseCallTool("call_tool_" + s)
+		v, vok := policy.ParseCallToolName("call_tool_" + s)
 		if !ok || !vok || int(o) != i+1 || o.String() != s || v.String() != "call_tool_"+s || v.Operation() != o || policy.CallToolForOperation(o) != v {
 			t.Errorf("%s: operation %v %v, variant %v %v", s, o, ok, v, vok)
 		}
@@ -341,7 +341,7 @@ func TestSpellings(t *testing.T) {
 		if o, ok := policy.ParseOperation(s); ok || o != policy.NoOperation {
 			t.Errorf("%q is taken for an operation", s)
 		}
-		if v, ok := policy.ParseCallTool(s); ok || v != policy.CallToolNone {
+		if v, ok := policy.ParseCallToolName(s); ok || v != policy.CallToolNone {
 			t.Errorf("%q is taken for a variant", s)
 		}
 	}
@@ -353,7 +353,7 @@ func TestSpellings(t *testing.T) {
 	if policy.IsSensitivity("") || policy.IsSensitivity("Public") {
 		t.Error("a spelling that is not allowed is accepted")
 	}
-	if policy.Operation(9).String() != "" || policy.CallTool(9).String() != "" || policy.CallTool(9).Operation() != policy.NoOperation || policy.CallToolForOperation(9) != policy.CallToolNone {
+	if policy.Operation(9).String() != "" || policy.CallToolVariant(9).String() != "" || policy.CallToolVariant(9).Operation() != policy.NoOperation || policy.CallToolForOperation(9) != policy.CallToolNone {
 		t.Error("a value that is no constant has a spelling")
 	}
 }
@@ -361,7 +361,7 @@ func TestSpellings(t *testing.T) {
 // TestDecideProperties draws what the cross product leaves out: free strings.
 func TestDecideProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := policy.CallTool(rapid.IntRange(0, 4).Draw(t, "variant"))
+		v := policy.CallToolVariant(rapid.IntRange(0, 4).Draw(t, "variant"))
 		r := policy.CallRequest{
 			CallTool: v,
 			Name:     rapid.String().Draw(t, "name"),
@@ -374,8 +374,8 @@ func TestDecideProperties(t *testing.T) {
 			},
 		}
 		f := policy.Facts{
-			InScope: rapid.Bool().Draw(t, "scope"), Lanes: auth.AllLanes, Existence: policy.Existence(rapid.IntRange(0, 3).Draw(t, "existence")),
-			Status: policy.Status(rapid.IntRange(0, 8).Draw(t, "status")),
+			InScope: rapid.Bool().Draw(t, "scope"), Lanes: auth.AllLanes, Existence: policy.ToolExistence(rapid.IntRange(0, 3).Draw(t, "existence")),
+			Status: policy.ToolStatus(rapid.IntRange(0, 8).Draw(t, "status")),
 			Hints:  hints(tool.TriBool(rapid.IntRange(-1, 3).Draw(t, "ro")), tool.TriBool(rapid.IntRange(-1, 3).Draw(t, "de"))),
 		}
 		rules := policy.Rules{StrictServerValidation: rapid.Bool().Draw(t, "strict"), RequireIntent: rapid.Bool().Draw(t, "require")}
@@ -416,7 +416,7 @@ func FuzzDecide(f *testing.F) {
 	f.Add(uint8(3), uint16(0), "", "", "", "", "", "", uint8(0), uint8(0))
 	f.Fuzz(func(t *testing.T, variant uint8, flags uint16, name, server, toolName, op, sensitivity, reason string, status, hint uint8) {
 		flag := func(i int) bool { return flags>>i&1 == 1 }
-		r := policy.CallRequest{CallTool: policy.CallTool(variant), Name: name, ID: tool.ID{Server: server, Tool: toolName}, Declared: policy.DeclaredIntent{
+		r := policy.CallRequest{CallTool: policy.CallToolVariant(variant), Name: name, ID: tool.ID{Server: server, Tool: toolName}, Declared: policy.DeclaredIntent{
 			Present: flag(0), HasOperation: flag(1), OperationType: op, HasSensitivity: flag(2), DataSensitivity: sensitivity, HasReason: flag(3), Reason: reason}}
 		if flag(4) {
 			r.NameErr = errors.New("bad")
@@ -424,8 +424,8 @@ func FuzzDecide(f *testing.F) {
 		if flag(5) {
 			r.ArgsErr = problem.New(problem.InvalidArgs, "bad", "")
 		}
-		facts := policy.Facts{InScope: flag(6), Lanes: auth.AllLanes, Existence: policy.Existence(flags >> 7 & 3), Nearest: slices.Repeat([]string{name}, int(flags>>9&7)),
-			Status: policy.Status(status), Hints: hints(tool.TriBool(hint%3), tool.TriBool(hint/3%3))}
+		facts := policy.Facts{InScope: flag(6), Lanes: auth.AllLanes, Existence: policy.ToolExistence(flags >> 7 & 3), Nearest: slices.Repeat([]string{name}, int(flags>>9&7)),
+			Status: policy.ToolStatus(status), Hints: hints(tool.TriBool(hint%3), tool.TriBool(hint/3%3))}
 		holds(t, r, facts, policy.Rules{StrictServerValidation: flag(12), RequireIntent: flag(13)})
 	})
 }

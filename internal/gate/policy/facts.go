@@ -6,12 +6,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Existence says whether the catalog knows the name. The zero value is "no such server".
-type Existence uint8
+// ToolExistence says whether the catalog knows the name. The zero value is "no such server".
+type ToolExistence uint8
 
 // The states of Existence.
 const (
-	NoServer Existence = iota
+	NoServer ToolExistence = iota
 	NoTool
 	Exists
 	// Unlisted is a server that has never listed its tools: it is still connecting, or cannot be reached.
@@ -20,7 +20,7 @@ const (
 
 // CallRequest is the call as the caller made it.
 type CallRequest struct {
-	CallTool CallTool
+	CallTool CallToolVariant
 	// OwnNames says that the caller sees the tool list of a server instead of retrieve_tools.
 	OwnNames bool
 	// Name is the name as given; ID is its parsed form.
@@ -38,18 +38,18 @@ type Facts struct {
 	// InScope says that the caller's scope includes the name, whether the tool exists or not. Lanes are
 	// the caller's lanes.
 	InScope bool
-	Lanes   auth.Lanes
+	Lanes   auth.OperationLaneSet
 	// Lane is the lane of the tool for scopes: the worse of its hints and its inferred hints. NoOperation
 	// if unknown.
 	Lane      Operation
-	Existence Existence
+	Existence ToolExistence
 	// Nearest are suggestions for an unknown server or tool.
 	Nearest []string
 	// Unlisted is why a server has not listed its tools yet.
 	Unlisted string
 	// LoginNeeded says that the reason is a missing login.
 	LoginNeeded bool
-	Status      Status
+	Status      ToolStatus
 	// Hints are the effective hints, ServerHints those of the server.
 	Hints, ServerHints tool.Hints
 	// Inferred is the inferred operation of a tool without hints, and InferredWhy the reason; NoOperation

@@ -19,7 +19,7 @@
 //
 //   - The decision is pure: no I/O, no clock, no state.
 //   - It is total: every combination has a result.
-//   - It fails closed: the zero values of Verdict, Status, CallTool and Operation refuse.
+//   - It fails closed: the zero values of Verdict, Status, CallToolVariant and Operation refuse.
 //   - It parses declarations, but does not look up tools or write records: gate provides the facts
 //     and executes the decision.
 package policy
@@ -42,12 +42,12 @@ const (
 	Destructive
 )
 
-// CallTool is one of the three call tools. The zero value is none; every call with it is refused.
-type CallTool uint8
+// CallToolVariant is one of the three call tools. The zero value is none; every call with it is refused.
+type CallToolVariant uint8
 
 // The variants.
 const (
-	CallToolNone CallTool = iota
+	CallToolNone CallToolVariant = iota
 	CallToolRead
 	CallToolWrite
 	CallToolDestructive
@@ -115,38 +115,38 @@ var variants = [...]string{
 }
 
 // String returns the name of the call tool; empty for CallToolNone.
-func (v CallTool) String() string {
+func (v CallToolVariant) String() string {
 	if int(v) < len(variants) {
 		return variants[v]
 	}
 	return ""
 }
 
-// ParseCallTool parses the exact name of a call tool.
-func ParseCallTool(toolName string) (CallTool, bool) {
+// ParseCallToolName parses the exact name of a call tool.
+func ParseCallToolName(toolName string) (CallToolVariant, bool) {
 	i := max(slices.Index(variants[:], toolName), 0)
-	return CallTool(i), i > 0
+	return CallToolVariant(i), i > 0
 }
 
 // Operation returns the operation of the variant: the constants have the same order.
-func (v CallTool) Operation() Operation {
+func (v CallToolVariant) Operation() Operation {
 	if int(v) < len(operations) {
 		return Operation(v)
 	}
 	return NoOperation
 }
 
-// CallToolForOperation is the inverse of CallTool.Operation.
-func CallToolForOperation(o Operation) CallTool {
+// CallToolForOperation is the inverse of CallToolVariant.Operation.
+func CallToolForOperation(o Operation) CallToolVariant {
 	if int(o) < len(variants) {
-		return CallTool(o)
+		return CallToolVariant(o)
 	}
 	return CallToolNone
 }
 
 // CallToolForHints returns the variant for calling a tool with these hints. Destructive wins over read-only;
 // without hints it is write.
-func CallToolForHints(h tool.Hints) CallTool {
+func CallToolForHints(h tool.Hints) CallToolVariant {
 	switch {
 	case h.Destructive == tool.True:
 		return CallToolDestructive

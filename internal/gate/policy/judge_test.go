@@ -37,9 +37,9 @@ func TestArgumentsOverAll(t *testing.T) {
 	operations := []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
 	tris := []tool.TriBool{tool.Unset, tool.True, tool.False}
 	n := 0
-	for _, v := range []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
+	for _, v := range []policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive} {
 		for _, does := range operations {
-			for _, mode := range []policy.ArgumentsMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce, ""} {
+			for _, mode := range []policy.ArgumentEffectMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce, ""} {
 				for bits := range 8 {
 					for _, readOnly := range tris {
 						for _, destructive := range tris {
@@ -91,7 +91,7 @@ func TestArgumentsOverAll(t *testing.T) {
 
 // TestArgumentsAndScope: who may only read may not write by arguments, whatever the mode.
 func TestArgumentsAndScope(t *testing.T) {
-	for _, mode := range []policy.ArgumentsMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
+	for _, mode := range []policy.ArgumentEffectMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
 		r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})
 		f.Lanes, f.Arguments = 1<<auth.Read, policy.ArgumentEffect{Operation: policy.Write, Word: "INSERT", By: policy.BySQL, Path: "$.sql"}
 		f.Lane, f.ByArguments = policy.LaneWithArguments(policy.Read, &f.Arguments), true

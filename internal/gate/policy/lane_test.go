@@ -13,7 +13,7 @@ import (
 // it and the variant. Whatever else is so, what is outside gets one answer.
 func TestLanesOfAScope(t *testing.T) {
 	outside := map[string]bool{}
-	for lanes := range auth.Lanes(auth.AllLanes + 1) {
+	for lanes := range auth.OperationLaneSet(auth.AllLanes + 1) {
 		for _, v := range variants {
 			for _, lane := range operations {
 				for _, f := range []policy.Facts{{Existence: policy.Exists, Status: policy.Callable}, {Existence: policy.Exists, Status: policy.DisabledByUser}, {Existence: policy.NoTool}} {
@@ -51,7 +51,7 @@ func TestLanesOfAScope(t *testing.T) {
 // TestServersAreToldOfWithinLanes: that a server is not there, or has not told its
 // tools, says nothing of any tool.
 func TestServersAreToldOfWithinLanes(t *testing.T) {
-	for existence, want := range map[policy.Existence]problem.Code{
+	for existence, want := range map[policy.ToolExistence]problem.Code{
 		policy.NoServer: problem.ServerNotFound, policy.Unlisted: problem.ServerUnavailable, policy.NoTool: problem.OutOfScope,
 	} {
 		r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})

@@ -22,7 +22,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // The dimensions of the decision. Their cross product is the whole of it.
 var (
-	variants = []policy.CallTool{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}
+	variants = []policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}
 
 	declarations = []struct {
 		name string
@@ -45,7 +45,7 @@ var (
 	bools      = []bool{false, true}
 	operations = []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
 	modes      = []policy.InferMode{policy.InferOff, policy.InferAdvise, policy.InferEnforce, ""}
-	existence  = []policy.Existence{policy.NoServer, policy.NoTool, policy.Exists, policy.Unlisted}
+	existence  = []policy.ToolExistence{policy.NoServer, policy.NoTool, policy.Exists, policy.Unlisted}
 	statuses   = append(policy.Statuses(), policy.Callable)
 )
 
@@ -59,7 +59,7 @@ func hints(readOnly, destructive tool.TriBool) tool.Hints {
 
 // sound is a request and facts with nothing wrong: each test breaks what it
 // is about.
-func sound(v policy.CallTool, d policy.DeclaredIntent) (policy.CallRequest, policy.Facts) {
+func sound(v policy.CallToolVariant, d policy.DeclaredIntent) (policy.CallRequest, policy.Facts) {
 	id := tool.ID{Server: "github", Tool: "delete_repo"}
 	return policy.CallRequest{CallTool: v, Name: id.String(), ID: id, Declared: d},
 		policy.Facts{InScope: true, Lanes: auth.AllLanes, Existence: policy.Exists, Status: policy.Callable}
@@ -121,7 +121,7 @@ func TestMatrix(t *testing.T) {
 	golden(t, "matrix.golden", out.Bytes())
 }
 
-func matrixPage(out *bytes.Buffer, v policy.CallTool, rules policy.Rules) {
+func matrixPage(out *bytes.Buffer, v policy.CallToolVariant, rules policy.Rules) {
 	const sign = ".-+"
 	header := fmt.Sprintf("  %-14s", "")
 	for _, ro := range tris {
@@ -274,7 +274,7 @@ func TestCrossProduct(t *testing.T) {
 // each calls fn with the full cross product.
 func each(fn func(policy.CallRequest, policy.Facts, policy.Rules)) {
 	nameErr, argsErr := errors.New("there is no colon"), problem.New(problem.InvalidArgs, "x", "")
-	for _, v := range append([]policy.CallTool{policy.CallToolNone}, variants...) {
+	for _, v := range append([]policy.CallToolVariant{policy.CallToolNone}, variants...) {
 		for _, decl := range declarations {
 			for faults := range 8 {
 				r, f := sound(v, decl.d)
@@ -325,7 +325,7 @@ func eachGuess(r policy.CallRequest, f policy.Facts, rules policy.Rules, fn func
 // contract is section 4 of the contract, as rules: the first that applies
 // decides the outcome.
 func contract(r policy.CallRequest, f policy.Facts, rules policy.Rules) string {
-	lane := map[policy.CallTool]string{policy.CallToolRead: "read", policy.CallToolWrite: "write", policy.CallToolDestructive: "destructive"}[r.CallTool]
+	lane := map[policy.CallToolVariant]string{policy.CallToolRead: "read", policy.CallToolWrite: "write", policy.CallToolDestructive: "destructive"}[r.CallTool]
 	op := r.Declared.OperationType
 	valid := op == "read" || op == "write" || op == "destructive"
 	silent := f.Hints.ReadOnly == tool.Unset && f.Hints.Destructive == tool.Unset

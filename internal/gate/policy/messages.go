@@ -45,8 +45,8 @@ func overlyCautiousText(r CallRequest, f *Facts, inferred Operation) string {
 		" is overly cautious: call_tool_read is enough"
 }
 
-// inferredLaneText is the warning for a call in a less dangerous lane than the inferred one.
-func inferredLaneText(r CallRequest, f *Facts) string {
+// callLaneBelowInferredText is the warning for a call in a less dangerous lane than the inferred one.
+func callLaneBelowInferredText(r CallRequest, f *Facts) string {
 	return "Tool " + quoteClipped(r.ID.String()) + " carries no hints and seems to " + operationVerbText(f.Inferred) + " (" + clipToLine(f.InferredWhy) + "): " +
 		CallToolForOperation(f.Inferred).String() + " fits better than " + r.CallTool.String()
 }
@@ -125,7 +125,7 @@ type hintMismatch struct {
 // hints are the texts per hint.
 var hints = [...]struct {
 	marked, isNot string // the hint of the tool, and what the tool may be instead
-	use           CallTool
+	use           CallToolVariant
 }{
 	saysDestructive: {"marked destructive", "does not delete", CallToolDestructive},
 	saysNotReadOnly: {"marked as not read-only", "only reads", CallToolWrite},
@@ -165,7 +165,7 @@ func (m hintMismatch) hintSource(f *Facts) string {
 	return "override"
 }
 
-func intentMismatchProblem(v CallTool, declared Operation, required bool) *problem.Problem {
+func intentMismatchProblem(v CallToolVariant, declared Operation, required bool) *problem.Problem {
 	return problem.New(problem.IntentMismatch,
 		"Intent mismatch: tool is "+v.String()+" but intent declares "+declared.String(),
 		"If the call is a "+declared.String()+" operation, use "+CallToolForOperation(declared).String()+
@@ -174,12 +174,12 @@ func intentMismatchProblem(v CallTool, declared Operation, required bool) *probl
 		With("tool_variant", v.String()).With("operation_type", declared.String())
 }
 
-func missingIntentProblem(v CallTool) *problem.Problem {
+func missingIntentProblem(v CallToolVariant) *problem.Problem {
 	return problem.New(problem.MissingIntent, "intent parameter is required for "+v.String(),
 		`Add intent: {"operation_type": "`+v.Operation().String()+`"} to the parameters of `+v.String()+".")
 }
 
-func missingOperationProblem(v CallTool) *problem.Problem {
+func missingOperationProblem(v CallToolVariant) *problem.Problem {
 	return problem.New(problem.MissingOperationType, "intent.operation_type is required",
 		`Set intent.operation_type to "`+v.Operation().String()+`", which is what `+v.String()+" is for.")
 }
@@ -206,7 +206,7 @@ func reasonTooLongProblem() *problem.Problem {
 		"Say it in a sentence or two, or leave it out.")
 }
 
-func malformedIntentProblem(v CallTool, why string, required bool) *problem.Problem {
+func malformedIntentProblem(v CallToolVariant, why string, required bool) *problem.Problem {
 	return problem.New(problem.InvalidArgs, why,
 		`Give intent as an object such as {"operation_type": "`+v.Operation().String()+`", "data_sensitivity": "internal", "reason": "why"}`+
 			textUnlessRequired(required, ", or leave it out")+".").
@@ -293,8 +293,8 @@ const (
 	seeLocked = " Run retrieve_tools with include_disabled: true to see which tools are locked and why."
 )
 
-// TextForUser removes from a refusal what only a model can do.
-func TextForUser(message string) string {
+// WithoutModelAdvice removes from a refusal what only a model can do.
+func WithoutModelAdvice(message string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(message, findTools), seeLocked)
 }
 
@@ -310,7 +310,7 @@ func didYouMeanText(names []string) string {
 	return " Did you mean " + strings.Join(quoted, " or ") + "?"
 }
 
-func toolLockedProblem(r CallRequest, s Status) *problem.Problem {
+func toolLockedProblem(r CallRequest, s ToolStatus) *problem.Problem {
 	more := seeLocked
 	if r.OwnNames {
 		more = ""

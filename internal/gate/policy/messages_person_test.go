@@ -23,7 +23,7 @@ func TestMessagesForPeople(t *testing.T) {
 		if p == nil || !strings.Contains(strings.TrimPrefix(p.Message, want), "retrieve_tools") {
 			t.Fatalf("the refusal is %v", p)
 		}
-		if got := policy.TextForUser(p.Message); got != want {
+		if got := policy.WithoutModelAdvice(p.Message); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

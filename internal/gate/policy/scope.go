@@ -22,10 +22,10 @@ func NewScopeRule(l ScopeLimits) *ScopeRule { return auth.NewScopeRule(l) }
 func MatchesPattern(pattern, name string) bool { return auth.MatchesPattern(pattern, name) }
 
 // ScopeIncludes reports whether a scope includes the lane of an operation.
-func ScopeIncludes(s Scope, o Operation) bool { return s.Lanes().Has(auth.Lane(o)) }
+func ScopeIncludes(s Scope, o Operation) bool { return s.Lanes().Has(auth.OperationLane(o)) }
 
-// WorstOperation returns the most dangerous operation of a scope; NoOperation if it has none.
-func WorstOperation(s Scope) Operation {
+// WorstOperationOfScope returns the most dangerous operation of a scope; NoOperation if it has none.
+func WorstOperationOfScope(s Scope) Operation {
 	for o := Destructive; o > NoOperation; o-- {
 		if ScopeIncludes(s, o) {
 			return o

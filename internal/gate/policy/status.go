@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Status is why a tool cannot be called. The zero value is DisabledUnknown, so that an unset status
+// ToolStatus is why a tool cannot be called. The zero value is DisabledUnknown, so that an unset status
 // refuses.
-type Status uint8
+type ToolStatus uint8
 
 // The statuses; Callable means that there is no reason.
 const (
-	DisabledUnknown Status = iota
+	DisabledUnknown ToolStatus = iota
 	ServerDisabled
 	ServerQuarantined
 	DisabledByConfig
@@ -33,7 +33,7 @@ type StatusFacts struct {
 
 // StatusOf returns why a tool cannot be called. The first reason wins, from the server down to the
 // definition.
-func StatusOf(f StatusFacts) Status {
+func StatusOf(f StatusFacts) ToolStatus {
 	for s := DisabledUnknown; s < Callable; s++ {
 		if f.applies(s) {
 			return s
@@ -43,7 +43,7 @@ func StatusOf(f StatusFacts) Status {
 }
 
 // AllStatusesOf returns all applicable statuses, the winning one first.
-func AllStatusesOf(f StatusFacts) (all []Status) {
+func AllStatusesOf(f StatusFacts) (all []ToolStatus) {
 	for s := DisabledUnknown; s < Callable; s++ {
 		if f.applies(s) {
 			all = append(all, s)
@@ -53,7 +53,7 @@ func AllStatusesOf(f StatusFacts) (all []Status) {
 }
 
 // applies reports whether a status applies, regardless of the others.
-func (f *StatusFacts) applies(s Status) bool {
+func (f *StatusFacts) applies(s ToolStatus) bool {
 	switch {
 	case !f.Known: // then nothing else is known, either
 		return s == DisabledUnknown
@@ -99,8 +99,8 @@ var statuses = [...]struct {
 const StatusCount = len(statuses)
 
 // Statuses returns all statuses in order of precedence, without Callable.
-func Statuses() []Status {
-	var all []Status
+func Statuses() []ToolStatus {
+	var all []ToolStatus
 	for s := DisabledUnknown + 1; s < Callable; s++ {
 		all = append(all, s)
 	}
@@ -108,7 +108,7 @@ func Statuses() []Status {
 }
 
 // orUnknown returns the status itself, or DisabledUnknown for an invalid value.
-func (s Status) orUnknown() Status {
+func (s ToolStatus) orUnknown() ToolStatus {
 	if int(s) >= StatusCount {
 		return DisabledUnknown
 	}
@@ -116,19 +116,21 @@ func (s Status) orUnknown() Status {
 }
 
 // String returns the name in the contract; empty for Callable.
-func (s Status) String() string { return statuses[s.orUnknown()].name }
+func (s ToolStatus) String() string { return statuses[s.orUnknown()].name }
 
 // Word is String, but "callable" for Callable.
-func (s Status) Word() string { return cmp.Or(s.String(), "callable") }
+func (s ToolStatus) Word() string { return cmp.Or(s.String(), "callable") }
 
 // Remedy returns what would make the tool callable, as a sentence for a model; empty for Callable. It is
 // never something that an agent can do by itself.
-func (s Status) Remedy() string { return statuses[s.orUnknown()].remedy }
+func (s ToolStatus) Remedy() string { return statuses[s.orUnknown()].remedy }
 
 // PrimitiveRemedy is Remedy for prompts, resources and instructions.
-func (s Status) PrimitiveRemedy() string { return cmp.Or(statuses[s.orUnknown()].offer, s.Remedy()) }
+func (s ToolStatus) PrimitiveRemedy() string {
+	return cmp.Or(statuses[s.orUnknown()].offer, s.Remedy())
+}
 
 // CommandRemedy returns what a user does about a tool in the CLI, with shell-quoted names.
-func (s Status) CommandRemedy(server, tool string) string {
+func (s ToolStatus) CommandRemedy(server, tool string) string {
 	return strings.NewReplacer("$server", server, "$tool", tool).Replace(statuses[s.orUnknown()].prompt)
 }

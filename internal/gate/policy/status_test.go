@@ -10,7 +10,7 @@ import (
 
 // TestStatusOf tries all 64 combinations against the table of the contract.
 func TestStatusOf(t *testing.T) {
-	seen := map[policy.Status]bool{}
+	seen := map[policy.ToolStatus]bool{}
 	for bits := range 1 << 6 {
 		f := policy.StatusFacts{
 			Known: bits&1 != 0, ServerEnabled: bits&2 != 0, Quarantined: bits&4 != 0,
@@ -19,7 +19,7 @@ func TestStatusOf(t *testing.T) {
 		want := policy.Callable
 		for _, row := range []struct {
 			applies bool
-			status  policy.Status
+			status  policy.ToolStatus
 		}{ // the last that applies wins: the table from its end
 			{!f.Approved, policy.PendingApproval},
 			{f.SwitchedOff, policy.DisabledByUser},
@@ -59,7 +59,7 @@ func TestStatusesAreComplete(t *testing.T) {
 	}
 	var names []string
 	for i := range 256 {
-		s := policy.Status(i)
+		s := policy.ToolStatus(i)
 		if s == policy.Callable {
 			if s.String() != "" || s.Remedy() != "" {
 				t.Errorf("a callable tool has the status %q, remedy %q", s, s.Remedy())

@@ -18,7 +18,7 @@ import (
 
 // Anchor is a key that verifies statements, or the absence of one.
 type Anchor struct {
-	Kind   Kind       `json:"kind"`
+	Kind   ProofKind  `json:"kind"`
 	Since  time.Time  `json:"since"`
 	Before Digest     `json:"before"`           // fingerprint of the previous anchor; zero for the first
 	Key    []byte     `json:"key,omitempty"`    // of a passphrase: Ed25519 public key; of a passkey: X.509 public key
@@ -40,8 +40,8 @@ func (a *Anchor) toClaim() Claim {
 	return NewClaim("presence anchor", string(a.Kind), a.Fingerprint().String())
 }
 
-// verifiesStatements reports whether the anchor verifies statements.
-func (a *Anchor) verifiesStatements() bool { return a.Kind == Passphrase || a.Kind == Passkey }
+// canVerifyStatements reports whether the anchor verifies statements.
+func (a *Anchor) canVerifyStatements() bool { return a.Kind == Passphrase || a.Kind == Passkey }
 
 // signatureVerifier verifies signatures, one per kind of anchor.
 type signatureVerifier interface {
@@ -183,8 +183,8 @@ const (
 	maxChain  = 1_000
 )
 
-// Text returns the stored form of the anchor.
-func (a *Anchor) Text() ([]byte, error) { return wirejson.Marshal(a) }
+// HeaderValue returns the stored form of the anchor.
+func (a *Anchor) StoredJSON() ([]byte, error) { return wirejson.MarshalWithoutHTMLEscape(a) }
 
 // ParseAnchor parses the stored form of an anchor.
 func ParseAnchor(text []byte) (Anchor, error) {

@@ -28,12 +28,12 @@ func (c anchorChain) lastAnchor() *Anchor {
 }
 
 // isRoot reports whether no earlier anchor could have signed anchor i.
-func (c anchorChain) isRoot(i int) bool { return i == 0 || !c[i-1].verifiesStatements() }
+func (c anchorChain) isRoot(i int) bool { return i == 0 || !c[i-1].canVerifyStatements() }
 
 // sinceLastRoot returns the anchors since the last root, whose statements count.
 func (c anchorChain) sinceLastRoot() anchorChain {
 	for i := len(c) - 1; i >= 0; i-- {
-		if !c[i].verifiesStatements() {
+		if !c[i].canVerifyStatements() {
 			return nil
 		}
 		if c.isRoot(i) {
@@ -43,8 +43,8 @@ func (c anchorChain) sinceLastRoot() anchorChain {
 	return nil
 }
 
-// find returns the anchor with a fingerprint, or nil.
-func (c anchorChain) find(fingerprint Digest) *Anchor {
+// findByFingerprint returns the anchor with a fingerprint, or nil.
+func (c anchorChain) findByFingerprint(fingerprint Digest) *Anchor {
 	i := slices.IndexFunc(c, func(a Anchor) bool { return a.Fingerprint() == fingerprint })
 	if i < 0 {
 		return nil
@@ -58,7 +58,7 @@ func (c anchorChain) signerOf(i int) *Anchor {
 	case c[i].Kind == reset:
 		return nil
 	case c.isRoot(i):
-		if c[i].verifiesStatements() {
+		if c[i].canVerifyStatements() {
 			return &c[i]
 		}
 		return nil

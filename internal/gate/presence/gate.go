@@ -14,15 +14,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// StoredState is the stored state: anchors in order, and statements. Bad names the unreadable rows.
-type StoredState struct {
+// StoredPresence is the stored state: anchors in order, and statements. Bad names the unreadable rows.
+type StoredPresence struct {
 	Anchors    []Anchor
 	Statements []Evidence
 	Bad        []string
 }
 
 // HeadFingerprint returns the fingerprint of the last anchor, zero for none.
-func (s *StoredState) HeadFingerprint() Digest { return anchorChain(s.Anchors).headFingerprint() }
+func (s *StoredPresence) HeadFingerprint() Digest { return anchorChain(s.Anchors).headFingerprint() }
 
 // ErrUsed says that a statement with this nonce is already stored.
 var ErrUsed = errors.New("the statement was used before")
@@ -32,7 +32,7 @@ var ErrMoved = errors.New("another anchor was set meanwhile")
 
 // Store stores anchors and statements.
 type Store interface {
-	LoadPresence(ctx context.Context) (StoredState, error)
+	LoadPresence(ctx context.Context) (StoredPresence, error)
 	// SaveStatement stores a statement durably, or returns ErrUsed.
 	SaveStatement(ctx context.Context, e Evidence) error
 	// SaveAnchors replaces the stored anchors, or returns ErrMoved if the last stored one does not have
@@ -54,7 +54,7 @@ type GateOptions struct {
 	Store  Store
 	Places []FingerprintStore
 	// Demanded returns the configured kind; nil is none.
-	Demanded func() Kind
+	Demanded func() ProofKind
 	// ClaimsInForce returns the claims of all current grants or, for the first anchor, of all decisions: a
 	// root anchor signs them.
 	ClaimsInForce func(ctx context.Context, first bool) ([]Claim, error)
@@ -72,8 +72,8 @@ type Gate struct {
 
 	deciding sync.Mutex // held while a statement is accepted or the anchor changes
 
-	mu    sync.RWMutex // guards the following fields
-	known *gateState   // nil: not loaded, nothing counts
+	mu    sync.RWMutex    // guards the following fields
+	known *loadedPresence // nil: not loaded, nothing counts
 	used  map[string]bool
 	spent map[claimHash]int
 }
@@ -86,11 +86,11 @@ func newClaimHash(c Claim) claimHash {
 	return claimHash(sum[:16])
 }
 
-// gateState is the loaded state.
-type gateState struct {
+// loadedPresence is the loaded state.
+type loadedPresence struct {
 	chain  anchorChain
 	broken error
-	places map[string]markedPlace
+	places map[string]fingerprintPlace
 	signed map[claimHash]time.Time // time of the last signature
 	all    []Evidence              // verified
 	bad    []string                // statements that do not verify
@@ -99,13 +99,13 @@ type gateState struct {
 	// judged caches the verdict for the demanded kind; not during a reset, whose verdict changes with
 	// time.
 	judged   verdict
-	demanded Kind
+	demanded ProofKind
 }
 
 // NewGate returns a Gate at which nothing counts before Load.
 func NewGate(o GateOptions) *Gate {
 	if o.Demanded == nil {
-		o.Demanded = func() Kind { return None }
+		o.Demanded = func() ProofKind { return None }
 	}
 	return &Gate{opt: o, started: o.Now().Truncate(time.Microsecond), used: map[string]bool{}, spent: map[claimHash]int{}}
 }
@@ -135,7 +135,7 @@ func (g *Gate) loadState(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := &gateState{chain: saved.Anchors, signed: map[claimHash]time.Time{}, counted: map[Digest]uint32{}, bad: saved.Bad, places: map[string]markedPlace{}}
+	s := &loadedPresence{chain: saved.Anchors, signed: map[claimHash]time.Time{}, counted: map[Digest]uint32{}, bad: saved.Bad, places: map[string]fingerprintPlace{}}
 	byNonce := make(map[string]*Evidence, len(saved.Statements))
 	for i := range saved.Statements {
 		byNonce[saved.Statements[i].Nonce] = &saved.Statements[i]
@@ -144,19 +144,19 @@ func (g *Gate) loadState(ctx context.Context) error {
 	current := s.chain.sinceLastRoot()
 	for i := range saved.Statements {
 		e := &saved.Statements[i]
-		a := s.chain.find(e.Anchor)
+		a := s.chain.findByFingerprint(e.Anchor)
 		if a == nil || a.verifyEvidence(e) != nil {
 			s.bad = append(s.bad, e.Nonce)
 			continue
 		}
 		s.all = append(s.all, *e)
 		s.counted[e.Anchor] = max(s.counted[e.Anchor], signatureCounter(e.Signature))
-		if current.find(e.Anchor) != nil {
-			s.recordSigned(e)
+		if current.findByFingerprint(e.Anchor) != nil {
+			s.recordSignedClaims(e)
 		}
 	}
 	for _, p := range g.opt.Places {
-		s.places[p.Name()] = g.checkPlace(ctx, s, p)
+		s.places[p.Name()] = g.syncPlaceMark(ctx, s, p)
 	}
 	s.demanded = g.opt.Demanded()
 	s.judged = evaluateVerdict(s.chain, s.broken, s.places, s.demanded, g.opt.Now())
@@ -166,28 +166,28 @@ func (g *Gate) loadState(ctx context.Context) error {
 	return nil
 }
 
-// checkPlace reads the mark of a place and updates it if allowed.
-func (g *Gate) checkPlace(ctx context.Context, s *gateState, p FingerprintStore) markedPlace {
+// syncPlaceMark reads the mark of a place and updates it if allowed.
+func (g *Gate) syncPlaceMark(ctx context.Context, s *loadedPresence, p FingerprintStore) fingerprintPlace {
 	m, err := p.Mark(ctx)
 	if err != nil {
 		g.opt.Logger.Error("the fingerprint of the anchor cannot be read", "place", p.Name(), "error", err)
-		return markedPlace{Unreadable, FingerprintMark{}}
+		return fingerprintPlace{Unreadable, FingerprintMark{}}
 	}
-	is, next := s.chain.updateMark(m, g.opt.Now().UTC().Truncate(time.Microsecond), func(reset Digest) bool {
+	is, next := s.chain.nextMark(m, g.opt.Now().UTC().Truncate(time.Microsecond), func(reset Digest) bool {
 		_, ok := s.signed[newClaimHash(cancelResetClaim(reset))]
 		return ok
 	})
 	if next == m || s.broken != nil {
-		return markedPlace{is, m}
+		return fingerprintPlace{is, m}
 	}
 	if err := p.SetMark(ctx, next); err != nil {
 		g.opt.Logger.Error("the fingerprint of the anchor cannot be written", "place", p.Name(), "error", err)
-		return markedPlace{is, m}
+		return fingerprintPlace{is, m}
 	}
 	if is == Behind {
 		is = Matches
 	}
-	return markedPlace{is, next}
+	return fingerprintPlace{is, next}
 }
 
 // Reload is Load, and calls Changed if other claims count than before: another instance may have stored
@@ -204,7 +204,7 @@ func (g *Gate) Reload(ctx context.Context) error {
 	return nil
 }
 
-func (s *gateState) recordSigned(e *Evidence) {
+func (s *loadedPresence) recordSignedClaims(e *Evidence) {
 	for _, c := range e.Claims {
 		if at := newClaimHash(c); s.signed[at].Before(e.At) {
 			s.signed[at] = e.At
@@ -213,7 +213,7 @@ func (s *gateState) recordSigned(e *Evidence) {
 }
 
 // currentVerdict returns the current verdict.
-func (g *Gate) currentVerdict() (*gateState, verdict) {
+func (g *Gate) currentVerdict() (*loadedPresence, verdict) {
 	g.mu.RLock()
 	s := g.known
 	g.mu.RUnlock()
@@ -308,7 +308,7 @@ func (g *Gate) spendUses(c Claim, uses, takes int) bool {
 // DraftTimeAndNonce returns the time and nonce of the statement of the request, for claims that contain them.
 // RequireSigned verifies them.
 func (g *Gate) DraftTimeAndNonce(ctx context.Context) (at time.Time, name string) {
-	if p := proofFrom(ctx); p != nil {
+	if p := proofFromContext(ctx); p != nil {
 		return p.draftTimeAndNonce(g.now())
 	}
 	return newTimeAndNonce(g.now())
@@ -328,7 +328,7 @@ func (g *Gate) RequireSigned(ctx context.Context, claims ...Claim) error {
 	if g == nil || len(claims) == 0 {
 		return nil
 	}
-	p := proofFrom(ctx)
+	p := proofFromContext(ctx)
 	if p != nil && p.permitsAll(claims) {
 		return nil
 	}
@@ -373,8 +373,8 @@ func (g *Gate) storeEvidence(ctx context.Context, p *Proof, e *Evidence) error {
 	}
 	g.mu.Lock()
 	g.used[e.Nonce] = true
-	if g.known.chain.sinceLastRoot().find(e.Anchor) != nil {
-		g.known.recordSigned(e)
+	if g.known.chain.sinceLastRoot().findByFingerprint(e.Anchor) != nil {
+		g.known.recordSignedClaims(e)
 	}
 	g.known.all = append(g.known.all, *e)
 	g.known.counted[e.Anchor] = count
@@ -433,11 +433,11 @@ func (g *Gate) signRequestProblem(p *Proof, a *Anchor, claims []Claim) error {
 	at, nonce := p.draftTimeAndNonce(g.opt.Now())
 	s := Statement{claimsDigest(claims), len(claims), at, p.For, nonce, a.Fingerprint()}
 	return problem.New(problem.PresenceRequired, "A person has to permit this.", whereToSignText(a.Kind)).
-		With("statement", json.RawMessage(s.Text())).With("claims", claims).With("anchor", a)
+		With("statement", json.RawMessage(s.CanonicalJSON())).With("claims", claims).With("anchor", a)
 }
 
 // whereToSignText says where a user signs.
-func whereToSignText(k Kind) string {
+func whereToSignText(k ProofKind) string {
 	if k == Passkey {
 		return "Permit it in the web UI: `mcpproxy ui`."
 	}
@@ -447,12 +447,12 @@ func whereToSignText(k Kind) string {
 // PresenceStatus is the status of presence.
 type PresenceStatus struct {
 	On       bool
-	Kind     Kind   // of the anchor
-	Void     string // why nothing that grants access counts; "" if signatures count
+	Kind     ProofKind // of the anchor
+	Void     string    // why nothing that grants access counts; "" if signatures count
 	Remedy   string
 	Anchor   *Anchor // the verifying anchor, nil for none
 	Reset    time.Time
-	Places   []PlaceStatus
+	Places   []FingerprintPlaceStatus
 	Signed   int      // number of verified statements
 	Bad      []string // statements that do not verify
 	MaySet   bool     // a root anchor can be set
@@ -460,10 +460,10 @@ type PresenceStatus struct {
 	ResetOff bool // a reset can be cancelled
 }
 
-// PlaceStatus is the status of one place.
-type PlaceStatus struct {
+// FingerprintPlaceStatus is the status of one place.
+type FingerprintPlaceStatus struct {
 	Name  string
-	State PlaceState
+	State FingerprintPlaceState
 }
 
 // Status reads the places again and returns the status of presence.
@@ -477,12 +477,12 @@ func (g *Gate) Status(ctx context.Context) (PresenceStatus, error) {
 	s, v := g.currentVerdict()
 	out := PresenceStatus{On: v.on, Kind: s.chain.lastAnchor().Kind, Void: v.void, Remedy: v.remedy, Signed: len(s.all), Bad: s.bad, MaySet: v.canSetRoot, MayJoin: v.canJoin}
 	for _, p := range g.opt.Places {
-		out.Places = append(out.Places, PlaceStatus{p.Name(), s.places[p.Name()].state})
+		out.Places = append(out.Places, FingerprintPlaceStatus{p.Name(), s.places[p.Name()].state})
 	}
 	if out.ResetOff = v.canCancelReset; s.chain.lastAnchor().Kind == reset {
 		out.Reset, out.Kind = s.chain.lastAnchor().Since, None
 	}
-	if before := s.chain.beforeReset(); before.lastAnchor().verifiesStatements() {
+	if before := s.chain.beforeReset(); before.lastAnchor().canVerifyStatements() {
 		out.Anchor = before.lastAnchor()
 		out.Kind = out.Anchor.Kind
 	}

@@ -29,7 +29,7 @@ func pair(t *testing.T) (here, there *world, k ed25519.PrivateKey) {
 		t.Fatal(err)
 	}
 	there.looks("missing")
-	if err := there.do(k, there.JoinPlaces); err != nil || !there.IsConfirmed(approve) {
+	if err := there.do(k, there.AddFingerprintToPlaces); err != nil || !there.IsConfirmed(approve) {
 		t.Fatal(err)
 	}
 	return here, there, k
@@ -113,7 +113,7 @@ func TestTheDayOfAResetIsCountedHere(t *testing.T) {
 				there.now = here.now
 				for range 2 {
 					there.looks("Presence was reset: until 2026-11-28T10:00:00Z")
-					if err := there.JoinPlaces(WithProof(t.Context(), &Proof{For: request})); err == nil || there.standing().MayJoin {
+					if err := there.AddFingerprintToPlaces(WithProof(t.Context(), &Proof{For: request})); err == nil || there.standing().MayJoin {
 						t.Error("it joins before the day is over")
 					}
 					there.restart()
@@ -121,7 +121,7 @@ func TestTheDayOfAResetIsCountedHere(t *testing.T) {
 			}
 			there.now = there.now.Add(ResetTime)
 			there.looks("missing")
-			if err := there.do(k2, there.JoinPlaces); err != nil {
+			if err := there.do(k2, there.AddFingerprintToPlaces); err != nil {
 				t.Fatal(err)
 			}
 			if there.IsConfirmed(approve) || !there.IsConfirmed(other) || there.log.mark != (FingerprintMark{Anchor: second.Fingerprint()}) {
@@ -172,7 +172,7 @@ func TestAnotherChainIsNotFollowed(t *testing.T) {
 				t.Errorf("%s: %+v", what, s)
 			}
 			for name, err := range map[string]error{
-				"join": w.attempt(ownKey, w.JoinPlaces),
+				"join": w.attempt(ownKey, w.AddFingerprintToPlaces),
 				"set": w.attempt(ownKey, func(ctx context.Context) error {
 					a := first
 					a.Before = w.HeadFingerprint()
@@ -227,7 +227,7 @@ func TestNoneIsFollowed(t *testing.T) {
 	}
 	_, k2 := here.anew()
 	there.looks("missing")
-	if err := there.do(k2, there.JoinPlaces); err != nil || there.standing().Void != "" {
+	if err := there.do(k2, there.AddFingerprintToPlaces); err != nil || there.standing().Void != "" {
 		t.Errorf("%v %+v", err, there.standing())
 	}
 }

@@ -42,22 +42,22 @@ func ParseFingerprintMark(text string) (m FingerprintMark, err error) {
 	return m, err
 }
 
-// PlaceState is the state of a place.
-type PlaceState string
+// FingerprintPlaceState is the state of a place.
+type FingerprintPlaceState string
 
 // The states. Behind resolves itself; WasReset says that the place knows of an unfinished reset that the
 // database no longer has.
 const (
-	Matches    PlaceState = "matches"
-	Behind     PlaceState = "behind"
-	Missing    PlaceState = "missing"
-	Differs    PlaceState = "differs"
-	WasReset   PlaceState = "reset"
-	Unreadable PlaceState = "unreadable"
+	Matches    FingerprintPlaceState = "matches"
+	Behind     FingerprintPlaceState = "behind"
+	Missing    FingerprintPlaceState = "missing"
+	Differs    FingerprintPlaceState = "differs"
+	WasReset   FingerprintPlaceState = "reset"
+	Unreadable FingerprintPlaceState = "unreadable"
 )
 
 // Words returns all states.
-func (PlaceState) Words() []string {
+func (FingerprintPlaceState) Words() []string {
 	return []string{string(Matches), string(Behind), string(Missing), string(Differs), string(WasReset), string(Unreadable)}
 }
 
@@ -69,11 +69,11 @@ func cancelResetClaim(reset Digest) Claim {
 // isResetOver reports whether ResetTime has passed since the reset.
 func (m FingerprintMark) isResetOver(now time.Time) bool { return !now.Before(m.At.Add(ResetTime)) }
 
-// updateMark returns the state of a place with this mark, and its new mark. Every place accepts a reset and
+// nextMark returns the state of a place with this mark, and its new mark. Every place accepts a reset and
 // measures ResetTime from then, whatever time the reset has, because another program may have written it.
 // A place accepts anchors that its known anchor, or a successor of it, has signed. calledOff reports
 // whether an anchor of the current chain has cancelled a reset.
-func (c anchorChain) updateMark(m FingerprintMark, now time.Time, calledOff func(reset Digest) bool) (PlaceState, FingerprintMark) {
+func (c anchorChain) nextMark(m FingerprintMark, now time.Time, calledOff func(reset Digest) bool) (FingerprintPlaceState, FingerprintMark) {
 	wasReset := m.Reset != Digest{}
 	if c.lastAnchor().Kind == reset {
 		if m.Reset == c.headFingerprint() {

@@ -95,8 +95,8 @@ type assertion struct {
 	Signature         []byte
 }
 
-// Text returns the assertion as the signature of a statement.
-func (a assertion) Text() []byte {
+// HeaderValue returns the assertion as the signature of a statement.
+func (a assertion) toSignature() []byte {
 	parts := [][]byte{a.Credential, a.AuthenticatorData, a.ClientData, a.Signature}
 	text := make([]string, len(parts))
 	for i, part := range parts {
@@ -117,7 +117,7 @@ func parseAssertion(text []byte) (a assertion, err error) {
 			return a, errors.New("it is not signed with a passkey")
 		}
 	}
-	if !bytes.Equal(a.Text(), text) { // base64 decoding ignores line breaks
+	if !bytes.Equal(a.toSignature(), text) { // base64 decoding ignores line breaks
 		err = errors.New("it is not signed with a passkey")
 	}
 	return a, err

@@ -116,8 +116,8 @@ func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) as
 func (w *world) doPasskey(a *authenticatorOf, change func(*parts), f func(context.Context) error) error {
 	w.t.Helper()
 	s, _ := asked(w.t, f(WithProof(w.t.Context(), &Proof{For: request})))
-	signed := SignedStatement{s, a.assert(w.t, s.Digest(), change).Text()}
-	return f(WithProof(w.t.Context(), &Proof{For: request, Text: signed.Text()}))
+	signed := SignedStatement{s, a.assert(w.t, s.Digest(), change).toSignature()}
+	return f(WithProof(w.t.Context(), &Proof{For: request, Text: signed.HeaderValue()}))
 }
 
 func (w *world) enrolPasskey(a *authenticatorOf) Anchor {
@@ -151,7 +151,7 @@ func TestAPasskeySigns(t *testing.T) {
 			if !w.IsConfirmed(c) || !w.IsConfirmed(w.inForce[0]) || w.IsConfirmed(NewClaim("approve tool", "a", "c")) {
 				t.Error("after a restart something else is signed")
 			}
-			text, err := w.db.anchors[0].Text()
+			text, err := w.db.anchors[0].StoredJSON()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -234,7 +234,7 @@ func TestWhatIsNoAssertion(t *testing.T) {
 					f := require(w.Gate, NewClaim("approve tool", "a", "b"))
 					s, _ := asked(t, f(WithProof(t.Context(), &Proof{For: request})))
 					digest, last = s.Digest(), a.assert(t, s.Digest(), tt.change)
-					return f(WithProof(t.Context(), &Proof{For: request, Text: SignedStatement{s, last.Text()}.Text()}))
+					return f(WithProof(t.Context(), &Proof{For: request, Text: SignedStatement{s, last.toSignature()}.HeaderValue()}))
 				}()
 				want := slices.Contains(good, name)
 				if (err == nil) != want || w.IsConfirmed(NewClaim("approve tool", "a", "b")) != want {
@@ -317,8 +317,8 @@ func TestPasskeyAndPassphrase(t *testing.T) {
 	next := a.anchor(t, w)
 	set := func(ctx context.Context) error { return w.SetAnchor(ctx, next) }
 	s, _ := asked(t, set(WithProof(t.Context(), &Proof{For: request})))
-	self := SignedStatement{s, a.assert(t, s.Digest(), nil).Text()}
-	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: self.Text()})), "not of the anchor")
+	self := SignedStatement{s, a.assert(t, s.Digest(), nil).toSignature()}
+	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: self.HeaderValue()})), "not of the anchor")
 	if err := w.do(key, set); err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func TestAnchorOfAPasskey(t *testing.T) {
 	} {
 		bad := good
 		change(&bad)
-		text, err := bad.Text()
+		text, err := bad.StoredJSON()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +399,7 @@ func TestAnchorOfAPasskey(t *testing.T) {
 		}
 	}
 	good.Origin = PageOrigin("80")
-	if text, err := good.Text(); err != nil || good.Origin != "http://localhost" {
+	if text, err := good.StoredJSON(); err != nil || good.Origin != "http://localhost" {
 		t.Fatal(err)
 	} else if _, err := ParseAnchor(text); err != nil {
 		t.Errorf("the usual port: %v", err)
@@ -413,8 +413,8 @@ func FuzzParseAssertion(f *testing.F) {
 	f.Add("YQ\n.YQ.e30.YQ")
 	f.Fuzz(func(t *testing.T, text string) {
 		a, err := parseAssertion([]byte(text))
-		if err == nil && (string(a.Text()) != text || strings.Count(text, ".") != 3) {
-			t.Errorf("%q reads as %q", text, a.Text())
+		if err == nil && (string(a.toSignature()) != text || strings.Count(text, ".") != 3) {
+			t.Errorf("%q reads as %q", text, a.toSignature())
 		}
 		signatureCounter([]byte(text))
 		_ = checkAuthenticatorData(a.AuthenticatorData)

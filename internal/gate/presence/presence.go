@@ -33,20 +33,20 @@ import (
 	"fmt"
 )
 
-// Kind is what proves a decision of the user.
-type Kind string
+// ProofKind is what proves a decision of the user.
+type ProofKind string
 
 // The kinds.
 const (
-	None       Kind = "none"
-	Passphrase Kind = "passphrase"
-	Passkey    Kind = "passkey"
+	None       ProofKind = "none"
+	Passphrase ProofKind = "passphrase"
+	Passkey    ProofKind = "passkey"
 	// reset is not configurable: it marks a reset in a chain.
-	reset Kind = "reset"
+	reset ProofKind = "reset"
 )
 
 // Words returns the configurable kinds.
-func (Kind) Words() []string { return []string{string(None), string(Passphrase), string(Passkey)} }
+func (ProofKind) Words() []string { return []string{string(None), string(Passphrase), string(Passkey)} }
 
 // Digest is a SHA-256.
 type Digest [sha256.Size]byte

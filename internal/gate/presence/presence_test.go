@@ -23,8 +23,8 @@ type memory struct {
 	failing    error
 }
 
-func (m *memory) LoadPresence(context.Context) (StoredState, error) {
-	return StoredState{Anchors: slices.Clone(m.anchors), Statements: slices.Clone(m.statements)}, m.failing
+func (m *memory) LoadPresence(context.Context) (StoredPresence, error) {
+	return StoredPresence{Anchors: slices.Clone(m.anchors), Statements: slices.Clone(m.statements)}, m.failing
 }
 
 func (m *memory) SaveStatement(_ context.Context, e Evidence) error {
@@ -65,7 +65,7 @@ type world struct {
 	db         *memory
 	vault, log *memory
 	now        time.Time
-	demanded   Kind
+	demanded   ProofKind
 	inForce    []Claim
 	first      bool // the last time that it was asked for
 	*Gate
@@ -85,7 +85,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) restart() {
 	w.t.Helper()
 	w.Gate = NewGate(GateOptions{
-		Store: w.db, Places: []FingerprintStore{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() Kind { return w.demanded },
+		Store: w.db, Places: []FingerprintStore{place{"the vault", w.vault}, place{"the log", w.log}}, Demanded: func() ProofKind { return w.demanded },
 		ClaimsInForce: func(_ context.Context, first bool) ([]Claim, error) { w.first = first; return w.inForce, nil },
 		Now:           func() time.Time { return w.now }, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -118,7 +118,7 @@ func asked(t *testing.T, err error) (s Statement, claims []Claim) {
 func (w *world) do(k ed25519.PrivateKey, f func(context.Context) error) error {
 	w.t.Helper()
 	s, _ := asked(w.t, f(WithProof(w.t.Context(), &Proof{For: request})))
-	return f(WithProof(w.t.Context(), &Proof{For: request, Text: SignStatement(s, k).Text()}))
+	return f(WithProof(w.t.Context(), &Proof{For: request, Text: SignStatement(s, k).HeaderValue()}))
 }
 
 // enrol sets a first anchor.
@@ -173,7 +173,7 @@ func TestNoneNeedsNothing(t *testing.T) {
 
 // TestUnreadCountsForNothing: before what is stored was read, and when it cannot be.
 func TestUnreadCountsForNothing(t *testing.T) {
-	g := NewGate(GateOptions{Store: &memory{failing: errors.New("away")}, Demanded: func() Kind { return None }, Now: time.Now})
+	g := NewGate(GateOptions{Store: &memory{failing: errors.New("away")}, Demanded: func() ProofKind { return None }, Now: time.Now})
 	if err := g.Load(t.Context()); err == nil || g.IsConfirmed(approve) || g.HasUsesLeft(approve, 1) {
 		t.Error(err)
 	}
@@ -191,7 +191,7 @@ func TestASignedDecisionCounts(t *testing.T) {
 	if !slices.Equal(claims, []Claim{approve, other}) || s.Count != 2 || s.For != request {
 		t.Errorf("%+v: %q", s, claims)
 	}
-	text := SignStatement(s, k).Text()
+	text := SignStatement(s, k).HeaderValue()
 	once := WithProof(t.Context(), &Proof{For: request, Text: text})
 	if err := w.RequireSigned(once, approve, other); err != nil || !w.IsConfirmed(approve) || !w.IsConfirmed(other) {
 		t.Fatal(err)
@@ -229,17 +229,17 @@ func TestWhatIsNoProof(t *testing.T) {
 		text, why string
 	}{
 		"garbage":          {"x", "not a statement"},
-		"no signature":     {SignedStatement{good, nil}.Text(), "not of the anchor"},
-		"another key":      {SignStatement(good, stranger).Text(), "not of the anchor"},
-		"another nonce":    {SignedStatement{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), SignStatement(good, k).Signature}.Text(), "not of the anchor"},
-		"another time":     {SignedStatement{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), SignStatement(good, k).Signature}.Text(), "not of the anchor"},
-		"another request":  {SignStatement(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).Text(), "another request"},
-		"too old":          {SignStatement(late, k).Text(), "five minutes"},
-		"from the future":  {SignStatement(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).Text(), "five minutes"},
-		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).Text(), "something else"},
-		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).Text(), "something else"},
-		"another anchor":   {SignStatement(with(func(s *Statement) { s.Anchor[0] ^= 1 }), k).Text(), "another anchor"},
-		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).Text(), "something else"},
+		"no signature":     {SignedStatement{good, nil}.HeaderValue(), "not of the anchor"},
+		"another key":      {SignStatement(good, stranger).HeaderValue(), "not of the anchor"},
+		"another nonce":    {SignedStatement{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), SignStatement(good, k).Signature}.HeaderValue(), "not of the anchor"},
+		"another time":     {SignedStatement{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), SignStatement(good, k).Signature}.HeaderValue(), "not of the anchor"},
+		"another request":  {SignStatement(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).HeaderValue(), "another request"},
+		"too old":          {SignStatement(late, k).HeaderValue(), "five minutes"},
+		"from the future":  {SignStatement(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).HeaderValue(), "five minutes"},
+		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).HeaderValue(), "something else"},
+		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).HeaderValue(), "something else"},
+		"another anchor":   {SignStatement(with(func(s *Statement) { s.Anchor[0] ^= 1 }), k).HeaderValue(), "another anchor"},
+		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).HeaderValue(), "something else"},
 	} {
 		refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: c.text}), approve), c.why)
 		if w.IsConfirmed(approve) || len(w.db.statements) != 1 {
@@ -248,7 +248,7 @@ func TestWhatIsNoProof(t *testing.T) {
 	}
 	refusedWith(t, w.RequireSigned(t.Context(), approve), "cannot from here")
 	w.db.failing = errors.New("full")
-	if p := problem.From(w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(good, k).Text()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.IsConfirmed(approve) {
+	if p := problem.From(w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(good, k).HeaderValue()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.IsConfirmed(approve) {
 		t.Errorf("what is not stored counts: %v", p)
 	}
 	_ = a
@@ -333,9 +333,9 @@ func TestOneWithoutTheOthers(t *testing.T) {
 				refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request}), other), "")
 				next, nextKey, _ := newPassphraseAnchor([]byte("my own passphrase"), w.HeadFingerprint(), w.now, cheap)
 				for name, err := range map[string]error{
-					"set":      w.SetAnchor(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, nextKey).Text()}), next),
-					"join":     w.JoinPlaces(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, stranger).Text()})),
-					"call off": w.CancelReset(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, stranger).Text()})),
+					"set":      w.SetAnchor(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, nextKey).HeaderValue()}), next),
+					"join":     w.AddFingerprintToPlaces(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, stranger).HeaderValue()})),
+					"call off": w.CancelReset(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, stranger).HeaderValue()})),
 				} {
 					if err == nil {
 						t.Errorf("%s is taken", name)
@@ -385,7 +385,7 @@ func TestAnAnchorSignsTheNext(t *testing.T) {
 	second, k2, _ := newPassphraseAnchor([]byte("another passphrase"), w.HeadFingerprint(), w.now, cheap)
 	set := func(ctx context.Context) error { return w.SetAnchor(ctx, second) }
 	s, _ := asked(t, set(WithProof(t.Context(), &Proof{For: request})))
-	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, k2).Text()})), "not of the anchor")
+	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, k2).HeaderValue()})), "not of the anchor")
 	if err := w.do(k, set); err != nil {
 		t.Fatal(err)
 	}
@@ -479,7 +479,7 @@ func TestAnInstanceJoins(t *testing.T) {
 	if w.IsConfirmed(approve) || !w.standing().MayJoin {
 		t.Fatalf("%+v", w.standing())
 	}
-	if err := w.do(k, w.JoinPlaces); err != nil || !w.IsConfirmed(approve) || w.log.mark.Anchor != w.HeadFingerprint() {
+	if err := w.do(k, w.AddFingerprintToPlaces); err != nil || !w.IsConfirmed(approve) || w.log.mark.Anchor != w.HeadFingerprint() {
 		t.Error(err)
 	}
 }
@@ -534,7 +534,7 @@ func TestAPassphraseOpensItsKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, _ := a.Text()
+	text, _ := a.StoredJSON()
 	read, err := ParseAnchor(text)
 	if err != nil || read.Fingerprint() != a.Fingerprint() {
 		t.Fatal(err)
@@ -576,18 +576,18 @@ func TestClaimsAreUnambiguous(t *testing.T) {
 
 func FuzzParseSigned(f *testing.F) {
 	_, k, _ := newPassphraseAnchor([]byte(secret), Digest{}, time.Now(), cheap)
-	f.Add(SignStatement(Statement{Count: 1, At: time.Now().UTC(), For: "POST /", Nonce: strings.Repeat("a", 26)}, k).Text())
+	f.Add(SignStatement(Statement{Count: 1, At: time.Now().UTC(), For: "POST /", Nonce: strings.Repeat("a", 26)}, k).HeaderValue())
 	f.Add("e30.")
 	f.Fuzz(func(t *testing.T, text string) {
-		if s, err := parseSignedStatement(text); err == nil && s.Text() != text {
-			t.Errorf("%q reads as %q", text, s.Text())
+		if s, err := parseSignedStatement(text); err == nil && s.HeaderValue() != text {
+			t.Errorf("%q reads as %q", text, s.HeaderValue())
 		}
 	})
 }
 
 func FuzzParseAnchor(f *testing.F) {
 	a, _, _ := newPassphraseAnchor([]byte(secret), Digest{}, time.Now(), cheap)
-	text, _ := a.Text()
+	text, _ := a.StoredJSON()
 	f.Add(text)
 	f.Add([]byte(`{"kind":"none"}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -595,7 +595,7 @@ func FuzzParseAnchor(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := a.Text()
+		again, err := a.StoredJSON()
 		if err != nil {
 			return // a year that JSON has not
 		}
@@ -607,9 +607,9 @@ func FuzzParseAnchor(f *testing.F) {
 
 func FuzzParseEvidence(f *testing.F) {
 	e := Evidence{SignedStatement{Statement{claimsDigest([]Claim{approve}), 1, time.Now().UTC(), "POST /", strings.Repeat("a", 26), Digest{}}, nil}, []Claim{approve}}
-	f.Add(e.Statement.Text(), []byte("x"), e.ClaimLines())
+	f.Add(e.Statement.CanonicalJSON(), []byte("x"), e.ClaimLines())
 	f.Fuzz(func(t *testing.T, statement, signature []byte, lines string) {
-		if e, err := ParseEvidence(statement, signature, lines); err == nil && (e.ClaimLines() != lines || e.checkClaims() != nil) {
+		if e, err := ParseStoredEvidence(statement, signature, lines); err == nil && (e.ClaimLines() != lines || e.checkClaims() != nil) {
 			t.Errorf("%q reads as %q", lines, e.ClaimLines())
 		}
 	})

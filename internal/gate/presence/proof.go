@@ -23,15 +23,15 @@ type Proof struct {
 	granted map[Claim]bool
 }
 
-type proofKey struct{}
+type proofContextKey struct{}
 
 // WithProof returns a context with the proof of a request, which may be empty.
 func WithProof(ctx context.Context, p *Proof) context.Context {
-	return context.WithValue(ctx, proofKey{}, p)
+	return context.WithValue(ctx, proofContextKey{}, p)
 }
 
-func proofFrom(ctx context.Context) *Proof {
-	p, _ := ctx.Value(proofKey{}).(*Proof)
+func proofFromContext(ctx context.Context) *Proof {
+	p, _ := ctx.Value(proofContextKey{}).(*Proof)
 	return p
 }
 

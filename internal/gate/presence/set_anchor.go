@@ -20,9 +20,9 @@ func (g *Gate) HeadFingerprint() Digest {
 // SetAnchor sets the anchor. The current anchor signs it; a root signs itself and all current decisions.
 func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 	s, v := g.currentVerdict()
-	p := proofFrom(ctx)
+	p := proofFromContext(ctx)
 	if s == nil || p == nil || !v.canSetRoot && !v.canSetNext {
-		return notNowProblem(v)
+		return cannotSignNowProblem(v)
 	}
 	switch {
 	case a.Kind == reset:
@@ -34,8 +34,8 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 	}
 	signer, claims := s.chain.lastAnchor(), []Claim{a.toClaim()}
 	if v.canSetRoot {
-		if signer = &a; !a.verifiesStatements() {
-			return notNowProblem(v)
+		if signer = &a; !a.canVerifyStatements() {
+			return cannotSignNowProblem(v)
 		}
 		inForce, err := g.currentClaims(ctx, s.chain)
 		if err != nil {
@@ -53,7 +53,7 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 	})
 }
 
-func notNowProblem(v verdict) error {
+func cannotSignNowProblem(v verdict) error {
 	why := v.void
 	if why == "" {
 		why = "There is no anchor that could sign this."
@@ -61,10 +61,10 @@ func notNowProblem(v verdict) error {
 	return problem.New(problem.PresenceRequired, why, v.remedy)
 }
 
-// JoinPlaces lets the anchor sign that its fingerprint is written to places that lack it: this instance is new.
-func (g *Gate) JoinPlaces(ctx context.Context) error {
+// AddFingerprintToPlaces lets the anchor sign that its fingerprint is written to places that lack it: this instance is new.
+func (g *Gate) AddFingerprintToPlaces(ctx context.Context) error {
 	s, v := g.currentVerdict()
-	p := proofFrom(ctx)
+	p := proofFromContext(ctx)
 	if s == nil || p == nil || !v.canJoin {
 		return problem.New(problem.Conflict, "There is no anchor whose fingerprint is missing somewhere, and nowhere another one.", v.remedy)
 	}
@@ -76,7 +76,7 @@ func (g *Gate) JoinPlaces(ctx context.Context) error {
 func (g *Gate) Reset(ctx context.Context) error {
 	s, v := g.currentVerdict()
 	if s == nil {
-		return notNowProblem(v)
+		return cannotSignNowProblem(v)
 	}
 	if !v.on {
 		return problem.New(problem.Conflict, "Presence is none, so there is nothing to reset.", "Set an anchor: `mcpproxy presence set passphrase`.")
@@ -94,10 +94,10 @@ func (g *Gate) Reset(ctx context.Context) error {
 // CancelReset cancels a reset; the previous anchor signs that.
 func (g *Gate) CancelReset(ctx context.Context) error {
 	s, v := g.currentVerdict()
-	p := proofFrom(ctx)
+	p := proofFromContext(ctx)
 	switch {
 	case s == nil || p == nil:
-		return notNowProblem(v)
+		return cannotSignNowProblem(v)
 	case s.chain.lastAnchor().Kind != reset && !v.canCancelReset:
 		return problem.New(problem.Conflict, "Presence was not reset.", "")
 	case !v.canCancelReset:
@@ -112,7 +112,7 @@ func (g *Gate) CancelReset(ctx context.Context) error {
 }
 
 // replaceChainSigned replaces the chain after an anchor has signed claims.
-func (g *Gate) replaceChainSigned(ctx context.Context, s *gateState, p *Proof, a *Anchor, claims []Claim, next anchorChain) error {
+func (g *Gate) replaceChainSigned(ctx context.Context, s *loadedPresence, p *Proof, a *Anchor, claims []Claim, next anchorChain) error {
 	e, err := g.verifiedEvidence(p, a, claims)
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (g *Gate) replaceChainSigned(ctx context.Context, s *gateState, p *Proof, a
 
 // replaceChain stores the result of next in every place if the state is still the one seen: in the database
 // first, from which the anchor can update the others.
-func (g *Gate) replaceChain(ctx context.Context, seen *gateState, next func() (anchorChain, error)) error {
+func (g *Gate) replaceChain(ctx context.Context, seen *loadedPresence, next func() (anchorChain, error)) error {
 	err := func() error {
 		g.deciding.Lock()
 		defer g.deciding.Unlock()

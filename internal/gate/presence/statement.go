@@ -42,9 +42,9 @@ type statementJSON struct {
 	Anchor Digest `json:"anchor"`
 }
 
-// Text returns the statement as JSON: one statement has exactly one text.
-func (s Statement) Text() []byte {
-	raw, err := wirejson.Marshal(statementJSON{s.Claims, s.Count, s.At.UTC().Format(timeForm), s.For, s.Nonce, s.Anchor})
+// HeaderValue returns the statement as JSON: one statement has exactly one text.
+func (s Statement) CanonicalJSON() []byte {
+	raw, err := wirejson.MarshalWithoutHTMLEscape(statementJSON{s.Claims, s.Count, s.At.UTC().Format(timeForm), s.For, s.Nonce, s.Anchor})
 	if err != nil {
 		panic("presence: " + err.Error()) // no field can fail
 	}
@@ -58,7 +58,7 @@ func NewDraftStatement(claims []Claim, at time.Time, nonce string) Statement {
 }
 
 // Digest returns the signed digest of the statement, which is also the challenge of a passkey.
-func (s Statement) Digest() Digest { return domainDigest("statement", s.Text()) }
+func (s Statement) Digest() Digest { return domainDigest("statement", s.CanonicalJSON()) }
 
 // ParseStatement parses the result of Text, and nothing else.
 func ParseStatement(text []byte) (Statement, error) {
@@ -74,7 +74,7 @@ func ParseStatement(text []byte) (Statement, error) {
 		return Statement{}, errors.New("a statement has no time")
 	}
 	s := Statement{p.Claims, p.Count, at, p.For, p.Nonce, p.Anchor}
-	if !isNonce(p.Nonce) || p.Count < 1 || p.Count > maxClaims || p.For == "" || len(p.For) > maxFor || !bytes.Equal(s.Text(), text) {
+	if !isNonce(p.Nonce) || p.Count < 1 || p.Count > maxClaims || p.For == "" || len(p.For) > maxFor || !bytes.Equal(s.CanonicalJSON(), text) {
 		return Statement{}, errors.New("a statement is not written as statements are")
 	}
 	return s, nil
@@ -96,10 +96,10 @@ var errSignature = errors.New("the signature is not of the anchor")
 // Header is the request header for a signed statement.
 const Header = "MCPProxy-Presence"
 
-// Text returns the signed statement as the value of the header.
-func (s SignedStatement) Text() string {
+// HeaderValue returns the signed statement as the value of the header.
+func (s SignedStatement) HeaderValue() string {
 	to := base64.RawURLEncoding
-	return to.EncodeToString(s.Statement.Text()) + "." + to.EncodeToString(s.Signature)
+	return to.EncodeToString(s.Statement.CanonicalJSON()) + "." + to.EncodeToString(s.Signature)
 }
 
 // parseSignedStatement parses the result of Text.
@@ -118,7 +118,7 @@ func parseSignedStatement(text string) (SignedStatement, error) {
 		return SignedStatement{}, errors.New("its signature is not base64url")
 	}
 	s.Statement, err = ParseStatement(raw)
-	if err == nil && s.Text() != text { // base64 decoding ignores line breaks
+	if err == nil && s.HeaderValue() != text { // base64 decoding ignores line breaks
 		err = errors.New("it is not written as statements are")
 	}
 	return s, err
@@ -152,9 +152,9 @@ func (e *Evidence) ClaimLines() string {
 	return strings.Join(lines, "\n")
 }
 
-// ParseEvidence parses stored evidence: the result of Statement.Text, the signature, and the result of
+// ParseStoredEvidence parses stored evidence: the result of Statement.Text, the signature, and the result of
 // ClaimLines.
-func ParseEvidence(statement, signature []byte, lines string) (Evidence, error) {
+func ParseStoredEvidence(statement, signature []byte, lines string) (Evidence, error) {
 	s, err := ParseStatement(statement)
 	if err != nil {
 		return Evidence{}, err

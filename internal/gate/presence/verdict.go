@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// markedPlace is the state of one place, with its mark.
-type markedPlace struct {
-	state PlaceState
+// fingerprintPlace is the state of one place, with its mark.
+type fingerprintPlace struct {
+	state FingerprintPlaceState
 	mark  FingerprintMark
 }
 
@@ -23,11 +23,11 @@ type verdict struct {
 }
 
 // evaluateVerdict returns the verdict. It is pure.
-func evaluateVerdict(c anchorChain, broken error, places map[string]markedPlace, demanded Kind, now time.Time) (v verdict) {
-	bad := map[PlaceState]string{} // the name of a place in each state
+func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintPlace, demanded ProofKind, now time.Time) (v verdict) {
+	bad := map[FingerprintPlaceState]string{} // the name of a place in each state
 	last, before := c.lastAnchor(), c.beforeReset()
 	at := last.Since // the time of the last known reset
-	v.canCancelReset = broken == nil && before.lastAnchor().verifiesStatements()
+	v.canCancelReset = broken == nil && before.lastAnchor().canVerifyStatements()
 	for name, p := range places {
 		if bad[p.state] == "" || name < bad[p.state] {
 			bad[p.state] = name

@@ -29,15 +29,15 @@ type Policy struct {
 // ForHost returns the policy for the host of a URL that a user has written. An address or localhost in the URL
 // is allowed; an address to which a name resolves is not.
 func ForHost(host string, allowPrivate bool) Policy {
-	r := Policy{Loopback: IsLocalName(host), Private: allowPrivate}
+	r := Policy{Loopback: IsLoopbackHost(host), Private: allowPrivate}
 	if addr, err := netip.ParseAddr(host); err == nil && r.CheckAddr(addr) != nil {
 		r.Private = true
 	}
 	return r
 }
 
-// IsLocalName reports whether a host is localhost or a loopback address. It resolves nothing.
-func IsLocalName(host string) bool {
+// IsLoopbackHost reports whether a host is localhost or a loopback address. It resolves nothing.
+func IsLoopbackHost(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
 	}
@@ -104,40 +104,42 @@ func reservedNetworks() []netip.Prefix {
 // clouds serve the credentials of machines.
 func (r Policy) CheckAddr(addr netip.Addr) error {
 	if addr.Zone() != "" {
-		return newAddressError(addr, "it has a zone")
+		return newAddressNotAllowedError(addr, "it has a zone")
 	}
 	addr = toEmbeddedIPv4(addr.Unmap())
 	switch {
 	case addr.IsLoopback() && (r.Loopback || r.Private):
 		return nil
 	case addr.IsLoopback():
-		return newAddressError(addr, "it is this machine, which was not meant by the URL of the server; allow_private allows it")
+		return newAddressNotAllowedError(addr, "it is this machine, which was not meant by the URL of the server; allow_private allows it")
 	case addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return newAddressError(addr, "it is no address of a host on the internet")
+		return newAddressNotAllowedError(addr, "it is no address of a host on the internet")
 	case addr.IsPrivate() && r.Private:
 		return nil
 	case addr.IsPrivate():
-		return newAddressError(addr, "it is private; allow_private allows it")
+		return newAddressNotAllowedError(addr, "it is private; allow_private allows it")
 	}
 	for _, p := range reservedNetworks() {
 		if p.Contains(addr) && !r.Private {
-			return newAddressError(addr, "it is not on the internet; allow_private allows it")
+			return newAddressNotAllowedError(addr, "it is not on the internet; allow_private allows it")
 		}
 	}
 	return nil
 }
 
-// AddressError says that an address may not be dialled.
-type AddressError struct {
+// AddressNotAllowedError says that an address may not be dialled.
+type AddressNotAllowedError struct {
 	Addr netip.Addr
 	Why  string
 }
 
-func (e *AddressError) Error() string {
+func (e *AddressNotAllowedError) Error() string {
 	return fmt.Sprintf("the address %s is not asked: %s", e.Addr, e.Why)
 }
 
-func newAddressError(addr netip.Addr, why string) error { return &AddressError{addr, why} }
+func newAddressNotAllowedError(addr netip.Addr, why string) error {
+	return &AddressNotAllowedError{addr, why}
+}
 
 // toEmbeddedIPv4 returns the IPv4 address that an IPv6 address embeds (NAT64, 6to4), or the address itself.
 func toEmbeddedIPv4(addr netip.Addr) netip.Addr {

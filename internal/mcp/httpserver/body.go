@@ -9,7 +9,7 @@ import (
 
 // requestBody is the body of the current request.
 type requestBody struct {
-	c               *requestStream
+	c               *connIO
 	left            int64
 	handlerDeadline time.Time // deadline of the handler; zero: none
 	closed          bool      // the handler may no longer read

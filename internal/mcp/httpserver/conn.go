@@ -14,7 +14,7 @@ import (
 
 // conn is one connection of a client.
 type conn struct {
-	requestStream
+	connIO
 	remote     string
 	handedOver bool // handed over to net/http
 }
@@ -29,8 +29,8 @@ func newConn(l *listenerState, nc net.Conn) *conn {
 	}
 	s.br.Reset(nc)
 	return &conn{
-		requestStream: requestStream{connState: &connState{in: l.connRegistry, nc: nc, new: true}, readBuffers: s, l: l, fired: make(chan struct{}, 1)},
-		remote:        nc.RemoteAddr().String(),
+		connIO: connIO{connState: &connState{in: l.connRegistry, nc: nc, new: true}, readBuffers: s, l: l, fired: make(chan struct{}, 1)},
+		remote: nc.RemoteAddr().String(),
 	}
 }
 
@@ -52,7 +52,7 @@ func (c *conn) serveRequests(ctx context.Context, now time.Time) {
 		}
 	}()
 	for first := true; ; first = false {
-		r, err := c.readRequest(now, first)
+		r, err := c.readRequestHead(now, first)
 		if errors.Is(err, errNotPlain) {
 			c.moveToNetHTTP()
 			return
@@ -90,9 +90,9 @@ func (c *conn) beginRequest(r *requestHead) bool {
 	return fate == staying || fate == ending && first
 }
 
-// readRequest reads the head of the next request; errNotPlain if net/http must serve it. The first request must
+// readRequestHead reads the head of the next request; errNotPlain if net/http must serve it. The first request must
 // arrive within HeaderTime.
-func (c *conn) readRequest(now time.Time, first bool) (*requestHead, error) {
+func (c *conn) readRequestHead(now time.Time, first bool) (*requestHead, error) {
 	by := now.Add(c.l.IdleTime)
 	if first {
 		by = now.Add(c.l.HeaderTime)
@@ -137,7 +137,7 @@ func (c *conn) answerRequest(ctx context.Context, r *requestHead) (goOn bool) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.cancel = cancel
 	// A late write of a handler must not reach the next reply: each request has its own writer.
-	w := &responseWriter{c: &c.requestStream, cancel: cancel, header: make(http.Header, 4), length: -1, out: c.outBuffer, body: requestBody{c: &c.requestStream, left: r.length}}
+	w := &responseWriter{c: &c.connIO, cancel: cancel, header: make(http.Header, 4), length: -1, out: c.outBuffer, body: requestBody{c: &c.connIO, left: r.length}}
 	c.outBuffer = nil
 	if r.length == 0 {
 		c.scheduleDisconnectWatch()

@@ -34,7 +34,7 @@ const patience = time.Minute
 // net/http.
 type served struct {
 	addr  string
-	plain *Listener
+	plain *ServingListener
 	other atomic.Int64 // connections that went to net/http
 }
 
@@ -347,7 +347,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func (l *Listener) list() (all []*connState) {
+func (l *ServingListener) list() (all []*connState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for p, here := range l.conns {

@@ -38,7 +38,7 @@ import (
 
 // ServingListener is a net.Listener that serves plain requests itself. Its Accept returns the connections for
 // net/http.
-type Listener struct {
+type ServingListener struct {
 	*listenerState
 	inner   net.Listener
 	fail    chan error
@@ -50,11 +50,11 @@ type Listener struct {
 }
 
 // New returns a Listener. It starts accepting at the first Accept.
-func New(l net.Listener, opt Options) *Listener {
-	return &Listener{listenerState: newListenerState(opt), inner: l, fail: make(chan error), closing: make(chan error, 1)}
+func New(l net.Listener, opt Options) *ServingListener {
+	return &ServingListener{listenerState: newListenerState(opt), inner: l, fail: make(chan error), closing: make(chan error, 1)}
 }
 
-func (l *Listener) startAccepting() {
+func (l *ServingListener) startAccepting() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.started && !l.closed {
@@ -64,14 +64,14 @@ func (l *Listener) startAccepting() {
 }
 
 // acceptLoop starts a goroutine for each connection.
-func (l *Listener) acceptLoop(ctx context.Context) {
+func (l *ServingListener) acceptLoop(ctx context.Context) {
 	for {
 		nc, err := l.inner.Accept()
 		if err == nil {
 			l.admitConn(ctx, newConn(l.listenerState, nc))
 			continue
 		}
-		l.freeDescriptor(err)
+		l.evictIfOutOfDescriptors(err)
 		select {
 		case <-l.ended:
 			l.acceptPendingAndClose(ctx)
@@ -100,7 +100,7 @@ const (
 // acceptPendingAndClose accepts pending connections at the end and then closes inner. A refused client can go
 // elsewhere, but a client whose connection is cut off does not know whether its request was executed. A
 // connection without a request after firstTime is closed.
-func (l *Listener) acceptPendingAndClose(ctx context.Context) {
+func (l *ServingListener) acceptPendingAndClose(ctx context.Context) {
 	if d, ok := l.inner.(deadlineListener); ok {
 		deaf := stopListening(l.inner)
 		for begun, wait := time.Now(), lastAccept; time.Since(begun) < busyTime; {
@@ -134,21 +134,21 @@ func (l *Listener) acceptPendingAndClose(ctx context.Context) {
 }
 
 // hasNewcomers reports whether a connection has not sent its first request.
-func (l *Listener) hasNewcomers() bool {
+func (l *ServingListener) hasNewcomers() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.newcomers.Len() > 0
 }
 
-// freeDescriptor closes a connection if the process has no file descriptor left.
-func (l *Listener) freeDescriptor(err error) {
+// evictIfOutOfDescriptors closes a connection if the process has no file descriptor left.
+func (l *ServingListener) evictIfOutOfDescriptors(err error) {
 	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := time.Now(); !l.evictNewcomer(now) {
-		l.evictKnown(now)
+		l.evictEstablishedConns(now)
 	}
 }
 
@@ -159,7 +159,7 @@ var tooManyConnsResponse = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\
 
 // admitConn serves a connection if it may. It waits while connections are replaced too quickly: a new one gets
 // time for its first request.
-func (l *Listener) admitConn(ctx context.Context, c *conn) {
+func (l *ServingListener) admitConn(ctx context.Context, c *conn) {
 	for {
 		again := l.tryAdmitConn(ctx, c)
 		if again == 0 {
@@ -173,7 +173,7 @@ func (l *Listener) admitConn(ctx context.Context, c *conn) {
 }
 
 // tryAdmitConn serves or refuses a connection, or returns when to try again.
-func (l *Listener) tryAdmitConn(ctx context.Context, c *conn) (again time.Duration) {
+func (l *ServingListener) tryAdmitConn(ctx context.Context, c *conn) (again time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -198,7 +198,7 @@ func (l *Listener) tryAdmitConn(ctx context.Context, c *conn) (again time.Durati
 }
 
 // Accept waits for the next connection for net/http.
-func (l *Listener) Accept() (net.Conn, error) {
+func (l *ServingListener) Accept() (net.Conn, error) {
 	l.startAccepting()
 	select {
 	case nc := <-l.handedOver:
@@ -211,12 +211,12 @@ func (l *Listener) Accept() (net.Conn, error) {
 }
 
 // Addr returns the address.
-func (l *Listener) Addr() net.Addr { return l.inner.Addr() }
+func (l *ServingListener) Addr() net.Addr { return l.inner.Addr() }
 
 // Close stops accepting, and closes connections without a request. It waits a moment for the first request
 // of new connections. Busy connections end after their replies; Shutdown waits for them. Call it before
 // http.Server.Shutdown, after which net/http serves nothing.
-func (l *Listener) Close() error {
+func (l *ServingListener) Close() error {
 	l.mu.Lock()
 	if l.closed {
 		l.mu.Unlock()
@@ -247,7 +247,7 @@ const abortTime = time.Second
 
 // Shutdown closes the Listener and waits until every request is answered. If ctx ends first, it closes the
 // remaining connections and returns ctx.Err(), at most a second later.
-func (l *Listener) Shutdown(ctx context.Context) error {
+func (l *ServingListener) Shutdown(ctx context.Context) error {
 	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		l.Logger.Debug("the listener did not close", "error", err)
 	}
@@ -275,7 +275,7 @@ func (l *Listener) Shutdown(ctx context.Context) error {
 
 // ApplyLimits applies the Listener's limits to a server that accepts from it: timeouts, unread bodies and the
 // connection registry. Call it before the server serves.
-func (l *Listener) ApplyLimits(s *http.Server) {
+func (l *ServingListener) ApplyLimits(s *http.Server) {
 	s.ReadHeaderTimeout, s.IdleTimeout = l.HeaderTime, l.IdleTime
 	s.Handler = trackRequests(s.Handler, l.BodyTime)
 	inner := s.ConnContext

@@ -25,7 +25,7 @@ func trackRequests(h http.Handler, bodyTime time.Duration) http.Handler {
 		p.enterPhase(inBody, now)
 		body := &trackedBody{ReadCloser: r.Body, state: p, rc: http.NewResponseController(w), by: now.Add(bodyTime)}
 		body.setReadDeadline(body.by)
-		defer body.limitUnreadBody()
+		defer body.limitUnreadBodyTime()
 		r = r.WithContext(r.Context()) // net/http needs its own body
 		r.Body = body
 		h.ServeHTTP(w, r)
@@ -45,7 +45,7 @@ type trackedBody struct {
 func (c *trackedBody) setReadDeadline(by time.Time) { _ = c.rc.SetReadDeadline(by) }
 
 // limitUnreadBodyTime limits how long net/http reads the rest of the body after the handler returned.
-func (c *trackedBody) limitUnreadBody() {
+func (c *trackedBody) limitUnreadBodyTime() {
 	if !c.whole {
 		c.setReadDeadline(earlierTime(c.by, time.Now().Add(lingerTime)))
 	}

@@ -219,7 +219,7 @@ func TestWhoGoesFirst(t *testing.T) {
 			ends = append(ends, outer)
 		}
 		l.mu.Lock()
-		found := l.evictKnown(now)
+		found := l.evictEstablishedConns(now)
 		l.mu.Unlock()
 		if found != (tt.goes >= 0) {
 			t.Errorf("%s: %v", tt.name, found)

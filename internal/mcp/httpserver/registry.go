@@ -179,7 +179,7 @@ func (p *connState) isBodyFastLocked(now time.Time) bool {
 // is held.
 func (r *connRegistry) reserveSlot(now time.Time) (ok bool, again time.Duration) {
 	full, crowd := len(r.conns) >= r.limit, r.newcomers.Len() >= (r.limit+1)/2
-	if !full && !crowd || full && !crowd && r.evictKnown(now) {
+	if !full && !crowd || full && !crowd && r.evictEstablishedConns(now) {
 		return true, 0
 	}
 	if r.newcomers.Len() == 0 {
@@ -204,7 +204,7 @@ func (r *connRegistry) evictNewcomer(now time.Time) bool {
 			passed++
 			continue
 		}
-		if r.evictConn(p, now) {
+		if r.evictConnUnlessBusy(p, now) {
 			return true
 		}
 		r.unmarkNewcomer(p) // its request has just become complete
@@ -212,9 +212,9 @@ func (r *connRegistry) evictNewcomer(now time.Time) bool {
 	return false
 }
 
-// evictKnown closes connections that are no newcomers: several at once, because it inspects all. r.mu is
+// evictEstablishedConns closes connections that are no newcomers: several at once, because it inspects all. r.mu is
 // held.
-func (r *connRegistry) evictKnown(now time.Time) bool {
+func (r *connRegistry) evictEstablishedConns(now time.Time) bool {
 	type candidate struct {
 		*connState
 		worth evictionClass
@@ -236,13 +236,13 @@ func (r *connRegistry) evictKnown(now time.Time) bool {
 	})
 	dropped := false
 	for _, c := range all[:min(len(all), 1+r.limit/32)] {
-		dropped = r.evictConn(c.connState, now) || dropped
+		dropped = r.evictConnUnlessBusy(c.connState, now) || dropped
 	}
 	return dropped
 }
 
-// evictConn closes a connection and frees its slot, unless a request is being answered. r.mu is held.
-func (r *connRegistry) evictConn(p *connState, now time.Time) bool {
+// evictConnUnlessBusy closes a connection and frees its slot, unless a request is being answered. r.mu is held.
+func (r *connRegistry) evictConnUnlessBusy(p *connState, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.phase == working && !p.isClientStuck(now) {

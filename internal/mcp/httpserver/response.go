@@ -20,7 +20,7 @@ const (
 // responseWriter is the http.ResponseWriter of the current request. It sends the reply in one write, unless it
 // is flushed or large.
 type responseWriter struct {
-	c       *requestStream
+	c       *connIO
 	cancel  context.CancelCauseFunc
 	body    requestBody // of the request
 	header  http.Header

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// requestStream is the part of a connection that a request and its reply use.
-type requestStream struct {
+// connIO is the part of a connection that a request and its reply use.
+type connIO struct {
 	*connState
 	*readBuffers
 	l         *listenerState
@@ -35,7 +35,7 @@ type readBuffers struct {
 const watchAfter = 100 * time.Millisecond
 
 // scheduleDisconnectWatch starts a watch if the handler takes long. The body has been read, so no one else reads then.
-func (c *requestStream) scheduleDisconnectWatch() {
+func (c *connIO) scheduleDisconnectWatch() {
 	c.over = false // no watch runs yet
 	if c.timer == nil {
 		c.timer = time.AfterFunc(watchAfter, c.watchForDisconnect)
@@ -46,7 +46,7 @@ func (c *requestStream) scheduleDisconnectWatch() {
 
 // watchForDisconnect ends the context of the request when the client disconnects. Bytes that arrive belong to the next
 // request.
-func (c *requestStream) watchForDisconnect() {
+func (c *connIO) watchForDisconnect() {
 	defer func() { c.fired <- struct{}{} }()
 	c.mu.Lock()
 	if !c.over {
@@ -59,7 +59,7 @@ func (c *requestStream) watchForDisconnect() {
 }
 
 // stopDisconnectWatch stops the watch, so that the connection can be read again.
-func (c *requestStream) stopDisconnectWatch() {
+func (c *connIO) stopDisconnectWatch() {
 	if c.timer.Stop() {
 		return // it has not started
 	}
@@ -73,12 +73,12 @@ func (c *requestStream) stopDisconnectWatch() {
 
 // setReadDeadline sets a deadline. If it fails the connection is closed, and its next use fails.
 
-func (c *requestStream) setReadDeadline(by time.Time) {
+func (c *connIO) setReadDeadline(by time.Time) {
 	c.readBy = by
 	c.nc.SetReadDeadline(by)
 }
 
-func (c *requestStream) setWriteDeadline(by time.Time) {
+func (c *connIO) setWriteDeadline(by time.Time) {
 	c.writeBy = by
 	c.nc.SetWriteDeadline(by)
 }

@@ -165,8 +165,8 @@ func plainLabel(v []byte) string {
 	return string(v[1 : len(v)-1])
 }
 
-// textSteps returns the steps to the text of the block.
-func (b *contentBlock) textSteps() []pathStep {
+// textPathSteps returns the steps to the text of the block.
+func (b *contentBlock) textPathSteps() []pathStep {
 	switch {
 	case b.structured:
 		return []pathStep{{name: "structuredContent"}}

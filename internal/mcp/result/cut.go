@@ -158,15 +158,15 @@ func (c *cutter) cutContent(e *parsedResult, room int) []byte {
 		b.path = func(at []pathStep) string {
 			switch {
 			case len(at) == 0 && b.structured:
-				return formatPath(b.textSteps()...)
+				return formatPath(b.textPathSteps()...)
 			case len(at) == 0 && isData:
 				return "[*]"
 			case len(at) == 0:
-				return formatPath(append(b.textSteps(), pathStep{kind: all})...)
+				return formatPath(append(b.textPathSteps(), pathStep{kind: all})...)
 			case isData && e.canOmitDataPath(at[0]):
 				return formatPath(at...)
 			}
-			return formatPath(append(b.textSteps(), at...)...)
+			return formatPath(append(b.textPathSteps(), at...)...)
 		}
 	}
 	if !e.more {
@@ -307,7 +307,7 @@ func (c *cutter) cutBlockText(b *contentBlock, room int) []byte {
 			return escapeText(small)
 		}
 	}
-	path := formatPath(b.textSteps()...)
+	path := formatPath(b.textPathSteps()...)
 	kept := cutRawString(b.text, max(room-c.gapLineSize(path), 0))
 	if len(kept) == 0 {
 		return nil

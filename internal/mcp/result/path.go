@@ -163,7 +163,7 @@ func (s pathTarget) singleValue(path string) (found locatedValue, err error) {
 		return found, w.noMatchError(path)
 	}
 	if open {
-		if found.value = openJSONString(found.value); found.value[0] != '[' && found.value[0] != '{' {
+		if found.value = unwrapJSONString(found.value); found.value[0] != '[' && found.value[0] != '{' {
 			return found, newNoMatchError(path, pathStep{kind: all}, found, found.allowedStepsText())
 		}
 	}
@@ -188,7 +188,7 @@ func (w *pathWalker) walkFrom(v []byte, steps []pathStep) bool {
 		return w.fn(locatedValue{v, w.at})
 	}
 	s := steps[0]
-	v = openJSONString(v)
+	v = unwrapJSONString(v)
 	if !s.matchesMany() {
 		next := childValue(v, &s)
 		if next == nil {
@@ -250,8 +250,8 @@ func toIndexFromStart(i, n int) int {
 	return max(i, 0)
 }
 
-// openJSONString returns the object or array in a JSON string, otherwise v.
-func openJSONString(v []byte) []byte {
+// unwrapJSONString returns the object or array in a JSON string, otherwise v.
+func unwrapJSONString(v []byte) []byte {
 	if inner := jsonInString(v); inner != nil {
 		return inner
 	}

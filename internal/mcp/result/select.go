@@ -32,7 +32,7 @@ func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage,
 		lines = wirejson.AppendAsOneLine(lines, v)
 	}
 	out := appendTextBlock([]byte(`{"content":[`), lines)
-	out = append(appendTextBlock(append(out, ','), []byte(readWholeText(raw, handle))), ']')
+	out = append(appendTextBlock(append(out, ','), []byte(selectionNote(raw, handle))), ']')
 	_ = wirejson.EachMember(raw, func(name, value []byte) error {
 		if n := string(name); n != "content" && n != "structuredContent" {
 			out = append(append(wirejson.AppendString(append(out, ','), name), ':'), value...)
@@ -42,8 +42,8 @@ func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage,
 	return append(out, '}'), nil
 }
 
-// readWholeText returns the instructions for reading the unselected data.
-func readWholeText(raw []byte, handle string) string {
+// selectionNote returns the instructions for reading the unselected data.
+func selectionNote(raw []byte, handle string) string {
 	if handle == "" {
 		return fmt.Sprintf("Selected from a result of %d bytes, which is not kept.", len(raw))
 	}
@@ -70,7 +70,7 @@ func ReadSelected(raw json.RawMessage, f ReadOptions, e *Expression) (Part, erro
 	if err != nil {
 		return Part{}, err
 	}
-	values, err := applyToUnchecked(e, openJSONString(data))
+	values, err := applyToUnchecked(e, unwrapJSONString(data))
 	if err != nil {
 		return Part{}, problem.New(problem.InvalidParameter, "The selection could not be made: "+err.Error()+".",
 			"Read the result without select to see what there is.").With("parameter", "select")

@@ -56,7 +56,7 @@ func toDelSteps(n *node) ([]delStep, bool) {
 
 // deletePath removes what is at a path, if it exists.
 func (r *evaluation) deletePath(v []byte, steps []delStep) ([]byte, error) {
-	if err := r.countRead(len(v)); err != nil {
+	if err := r.chargeWork(len(v)); err != nil {
 		return nil, err
 	}
 	last := len(steps) == 1

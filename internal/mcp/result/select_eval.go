@@ -4,7 +4,7 @@ import "errors"
 
 // evalNode evaluates a node on a value and emits the results.
 func (r *evaluation) evalNode(n *node, in []byte, env *variableBinding, out emitFunc) error {
-	if err := r.countRead(0); err != nil {
+	if err := r.chargeWork(0); err != nil {
 		return err
 	}
 	switch n.op {
@@ -34,7 +34,7 @@ func (r *evaluation) evalNode(n *node, in []byte, env *variableBinding, out emit
 		return r.evalNode(n.a, in, env, func(v []byte) error { return r.evalNode(n.b, v, env, out) })
 	case opBind:
 		return r.evalNode(n.a, in, env, func(v []byte) error {
-			if err := r.countMade(64); err != nil {
+			if err := r.chargeOutput(64); err != nil {
 				return err
 			}
 			return r.evalNode(n.b, in, &variableBinding{n.name, v, env}, out)
@@ -214,7 +214,7 @@ func (r *evaluation) evalObject(list []*node, made [][2][]byte, in []byte, env *
 // it.
 func (r *evaluation) evalString(parts []*node, made []byte, in []byte, env *variableBinding, out emitFunc) error {
 	if len(parts) == 0 {
-		if err := r.countMade(len(made) + 2); err != nil {
+		if err := r.chargeOutput(len(made) + 2); err != nil {
 			return err
 		}
 		return out(append(append(append(make([]byte, 0, len(made)+2), '"'), made...), '"'))
@@ -224,7 +224,7 @@ func (r *evaluation) evalString(parts []*node, made []byte, in []byte, env *vari
 		if err != nil {
 			return err
 		}
-		if err := r.countMade(len(s)); err != nil {
+		if err := r.chargeOutput(len(s)); err != nil {
 			return err
 		}
 		return r.evalString(parts[1:], append(made, s[1:len(s)-1]...), in, env, out)

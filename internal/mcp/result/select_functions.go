@@ -48,10 +48,10 @@ var functions = map[string]*jqFunction{
 	"rtrimstr/1":   newOneArgFunction(newStringTrimmer(strings.TrimSuffix)),
 	"split/1":      newOneArgFunction(splitString),
 	"join/1":       newOneArgFunction(joinValues),
-	"test/1":       newOneArgFunction(func(r *evaluation, in, re []byte) ([]byte, error) { return r.evalTest(in, re, nil) }),
+	"test/1":       newOneArgFunction(func(r *evaluation, in, re []byte) ([]byte, error) { return r.evalRegexpTest(in, re, nil) }),
 	"test/2": {func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
 		return r.evalNode(args[1], in, env, func(flags []byte) error {
-			return r.evalNode(args[0], in, env, func(re []byte) error { return emitOrFail(out)(r.evalTest(in, re, flags)) })
+			return r.evalNode(args[0], in, env, func(re []byte) error { return emitOrFail(out)(r.evalRegexpTest(in, re, flags)) })
 		})
 	}},
 	"sort/0": {func(r *evaluation, _ []*node, in []byte, env *variableBinding, out emitFunc) error {
@@ -95,7 +95,7 @@ var functions = map[string]*jqFunction{
 	"fromjson/0":       newNoArgFunction(parseJSONText),
 	"ascii_downcase/0": newNoArgFunction(newCaseConverter('A', 'Z', 'a'-'A')),
 	"ascii_upcase/0":   newNoArgFunction(newCaseConverter('a', 'z', 'A'-'a')),
-	"add/0":            newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.addElements(in) }),
+	"add/0":            newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.sumElements(in) }),
 	"reverse/0":        newNoArgFunction(reverseArray),
 	"flatten/0":        newNoArgFunction(func(r *evaluation, in []byte) ([]byte, error) { return r.flattenArray(in, math.MaxInt32) }),
 	"flatten/1": newOneArgFunction(func(r *evaluation, in, depth []byte) ([]byte, error) {
@@ -142,7 +142,7 @@ func newKindFilter(kinds ...string) *jqFunction {
 // newNoArgFunction is a function without arguments and with one result.
 func newNoArgFunction(f func(r *evaluation, in []byte) ([]byte, error)) *jqFunction {
 	return &jqFunction{func(r *evaluation, _ []*node, in []byte, _ *variableBinding, out emitFunc) error {
-		if err := r.countRead(len(in)); err != nil {
+		if err := r.chargeWork(len(in)); err != nil {
 			return err
 		}
 		return emitOrFail(out)(f(r, in))
@@ -153,7 +153,7 @@ func newNoArgFunction(f func(r *evaluation, in []byte) ([]byte, error)) *jqFunct
 func newOneArgFunction(f func(r *evaluation, in, arg []byte) ([]byte, error)) *jqFunction {
 	return &jqFunction{func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
 		return r.evalNode(args[0], in, env, func(arg []byte) error {
-			if err := r.countRead(len(in) + len(arg)); err != nil {
+			if err := r.chargeWork(len(in) + len(arg)); err != nil {
 				return err
 			}
 			return emitOrFail(out)(f(r, in, arg))
@@ -245,7 +245,7 @@ func evalHas(_ *evaluation, in, at []byte) ([]byte, error) {
 // containsValue implements jq's contains: a substring, each element within one of a's, each member within the
 // member of a.
 func (r *evaluation) containsValue(a, b []byte, depth int) (bool, error) {
-	if err := r.countRead(len(a) + len(b)); err != nil {
+	if err := r.chargeWork(len(a) + len(b)); err != nil {
 		return false, err
 	}
 	ka, kb := kindName(a), kindName(b)
@@ -337,7 +337,7 @@ func joinValues(r *evaluation, in, by []byte) ([]byte, error) {
 				return err
 			}
 		}
-		if err := r.countMade(len(s) + len(by)); err != nil {
+		if err := r.chargeOutput(len(s) + len(by)); err != nil {
 			return err
 		}
 		if out == nil {
@@ -410,7 +410,7 @@ func toNumber(r *evaluation, in []byte) ([]byte, error) {
 		return in, nil
 	case ok:
 		text := []byte(strings.TrimSpace(s))
-		if err := r.countMade(len(text)); err != nil {
+		if err := r.chargeOutput(len(text)); err != nil {
 			return nil, err
 		}
 		if wirejson.Check(text, wirejson.Limits{Bytes: maxInput}) == nil && kindName(text) == "number" {
@@ -425,7 +425,7 @@ func parseJSONText(r *evaluation, in []byte) ([]byte, error) {
 	if !ok {
 		return nil, newDataError("%s is no text of JSON", kindName(in))
 	}
-	if err := r.countMade(len(s)); err != nil {
+	if err := r.chargeOutput(len(s)); err != nil {
 		return nil, err
 	}
 	text := []byte(strings.TrimSpace(s))
@@ -451,8 +451,8 @@ func newCaseConverter(from, to byte, by int) func(*evaluation, []byte) ([]byte, 
 	}
 }
 
-// addElements adds the elements of an array or the values of an object.
-func (r *evaluation) addElements(in []byte) ([]byte, error) {
+// sumElements adds the elements of an array or the values of an object.
+func (r *evaluation) sumElements(in []byte) ([]byte, error) {
 	// Arrays and strings are added in one step, to save memory.
 	var all arrayBuilder
 	var text []byte
@@ -472,7 +472,7 @@ func (r *evaluation) addElements(in []byte) ([]byte, error) {
 			return wirejson.EachElement(e, func(v []byte) error { return all.appendElement(r, v) })
 		case "string":
 			text = append(text, e[1:len(e)-1]...)
-			return r.countMade(len(e))
+			return r.chargeOutput(len(e))
 		}
 		var err error
 		total, err = r.addValues(total, e)
@@ -550,7 +550,7 @@ func fromEntries(r *evaluation, in []byte) ([]byte, error) {
 			return newDataError("%s is no name of a member", kindName(m[0]))
 		}
 		all = append(all, m)
-		return r.countMade(64)
+		return r.chargeOutput(64)
 	})
 	if err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func (e *Expression) Apply(input []byte) (values [][]byte, err error) {
 	}
 	r := evaluation{begun: time.Now()}
 	err = r.evalNode(e.root, input, nil, func(v []byte) error {
-		if err := r.countMade(len(v) + 24); err != nil {
+		if err := r.chargeOutput(len(v) + 24); err != nil {
 			return err
 		}
 		values = append(values, v)

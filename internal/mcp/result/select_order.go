@@ -19,7 +19,7 @@ const maxCompared = 1000
 
 // compareValues orders two values as jq does.
 func (r *evaluation) compareValues(a, b []byte, depth int) (int, error) {
-	if err := r.countRead(min(len(a), len(b))); err != nil || depth > maxCompared {
+	if err := r.chargeWork(min(len(a), len(b))); err != nil || depth > maxCompared {
 		return 0, cmp.Or(err, ErrLimit)
 	}
 	if order := cmp.Compare(kindRank(a), kindRank(b)); order != 0 {
@@ -82,7 +82,7 @@ func (r *evaluation) compareElements(a, b [][]byte, depth int) (int, error) {
 func (r *evaluation) elementsOf(v []byte) (all [][]byte, err error) {
 	err = wirejson.EachElement(v, func(e []byte) error {
 		all = append(all, e)
-		return r.countMade(24)
+		return r.chargeOutput(24)
 	})
 	return all, err
 }

@@ -132,15 +132,15 @@ var levels = []struct {
 	{opArithmetic, []string{"*", "/", "%"}, false, false},
 }
 
-func (p *parser) parseComma() (*node, error) { return p.parseLevel(0) }
+func (p *parser) parseComma() (*node, error) { return p.parsePrecedenceLevel(0) }
 
-// parseLevel parses the operators of a level and of higher ones.
-func (p *parser) parseLevel(i int) (*node, error) {
+// parsePrecedenceLevel parses the operators of a level and of higher ones.
+func (p *parser) parsePrecedenceLevel(i int) (*node, error) {
 	if i == len(levels) {
 		return p.parsePostfix()
 	}
 	l := levels[i]
-	a, err := p.parseLevel(i + 1)
+	a, err := p.parsePrecedenceLevel(i + 1)
 	for err == nil {
 		at := slices.IndexFunc(l.words, p.peekIs)
 		if at < 0 {
@@ -154,10 +154,10 @@ func (p *parser) parseLevel(i int) (*node, error) {
 			if p.nested++; p.nested > maxNested {
 				return nil, p.syntaxError("expressions are nested too deep")
 			}
-			b, err = p.parseLevel(i)
+			b, err = p.parsePrecedenceLevel(i)
 			p.nested--
 		} else {
-			b, err = p.parseLevel(i + 1)
+			b, err = p.parsePrecedenceLevel(i + 1)
 		}
 		a = &node{op: l.op, name: l.words[at], a: a, b: b}
 		if err == nil && l.once && slices.ContainsFunc(l.words, p.peekIs) {
@@ -465,13 +465,13 @@ func (p *parser) parseObject() (*node, error) {
 // parseMemberValue parses the value of a member: terms with operators, but no comma. A pipe is allowed, as in
 // gojq.
 func (p *parser) parseMemberValue() (*node, error) {
-	a, err := p.parseLevel(1)
+	a, err := p.parsePrecedenceLevel(1)
 	for err == nil && p.kind == "|" {
 		if err = p.readToken(); err != nil {
 			break
 		}
 		var b *node
-		b, err = p.parseLevel(1)
+		b, err = p.parsePrecedenceLevel(1)
 		a = &node{op: opPipe, a: a, b: b}
 	}
 	return a, err

@@ -17,8 +17,8 @@ const (
 	maxAtOnce       = 256 << 10 // largest work without a check of the time limit
 )
 
-// evalTest reports whether a regular expression (RE2) matches.
-func (r *evaluation) evalTest(in, expr, flags []byte) ([]byte, error) {
+// evalRegexpTest reports whether a regular expression (RE2) matches.
+func (r *evaluation) evalRegexpTest(in, expr, flags []byte) ([]byte, error) {
 	if kindName(in) != "string" || kindName(expr) != "string" {
 		return nil, newDataError("%s cannot be matched by %s", kindName(in), kindName(expr))
 	}
@@ -61,7 +61,7 @@ func (r *evaluation) compilePattern(expr, flags []byte) (*compiledPattern, error
 	if p.instructions > maxInstructions {
 		return nil, ErrLimit
 	}
-	if err := r.countMade(400*p.instructions + 1<<16); err != nil {
+	if err := r.chargeOutput(400*p.instructions + 1<<16); err != nil {
 		return nil, err
 	}
 	if p.Regexp, err = regexp.Compile(text); err != nil {
@@ -83,7 +83,7 @@ func (r *evaluation) matchPattern(p *compiledPattern, text string) (bool, error)
 		each = 8
 	}
 	if literal || len(text)*each <= maxAtOnce {
-		if err := r.countRead(len(text) * each); err != nil {
+		if err := r.chargeWork(len(text) * each); err != nil {
 			return false, err
 		}
 		return p.MatchString(text), nil
@@ -103,7 +103,7 @@ type boundedTextReader struct {
 
 func (b *boundedTextReader) ReadRune() (rune, int, error) {
 	if b.pending += b.each; b.pending > 1<<14 {
-		if b.err = b.run.countRead(b.pending); b.err != nil {
+		if b.err = b.run.chargeWork(b.pending); b.err != nil {
 			return 0, 0, io.EOF
 		}
 		b.pending = 0

@@ -15,7 +15,7 @@ func TestLongTextsMatch(t *testing.T) {
 	for _, expr := range []string{"needle", "(?i)NEEDLE$", `\\bneedle\\b`, "^needle", "need.e.*z", "(n|e|d){3}l", "(?m)^needle$", "(?s)a.*needle"} {
 		for _, text := range []string{filler, "needle\\n" + filler, filler + "needle", filler + "needle\\nz", "a" + filler + "needles"} {
 			r := evaluation{begun: time.Now().Add(time.Hour)} // there is time enough, however slow this is
-			got, err := r.evalTest([]byte(`"`+text+`"`), []byte(`"`+expr+`"`), nil)
+			got, err := r.evalRegexpTest([]byte(`"`+text+`"`), []byte(`"`+expr+`"`), nil)
 			plain := strings.NewReplacer(`\n`, "\n", `\\`, `\`)
 			if want := regexp.MustCompile(plain.Replace(expr)).MatchString(plain.Replace(text)); err != nil || string(got) != string(boolJSON(want)) {
 				t.Errorf("%s: %s, %v, want %v", expr, got, err, want)

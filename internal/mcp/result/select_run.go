@@ -31,8 +31,8 @@ type evaluation struct {
 	patterns map[patternKey]*compiledPattern
 }
 
-// countRead counts bytes that are read.
-func (r *evaluation) countRead(n int) error {
+// chargeWork counts bytes that are read.
+func (r *evaluation) chargeWork(n int) error {
 	r.work += n + 64
 	if r.work < r.asked {
 		return nil
@@ -44,12 +44,12 @@ func (r *evaluation) countRead(n int) error {
 	return nil
 }
 
-// countMade counts bytes that are produced.
-func (r *evaluation) countMade(n int) error {
+// chargeOutput counts bytes that are produced.
+func (r *evaluation) chargeOutput(n int) error {
 	if r.made_ += n; r.made_ > maxMade {
 		return ErrLimit
 	}
-	return r.countRead(n)
+	return r.chargeWork(n)
 }
 
 // compiledPattern is a regular expression.
@@ -126,7 +126,7 @@ func isTruthy(v []byte) bool { return string(v) != "false" && string(v) != "null
 type arrayBuilder struct{ text []byte }
 
 func (a *arrayBuilder) appendElement(r *evaluation, v []byte) error {
-	if err := r.countMade(len(v) + 1); err != nil {
+	if err := r.chargeOutput(len(v) + 1); err != nil {
 		return err
 	}
 	if need := len(a.text) + len(v) + 2; need > cap(a.text) {
@@ -154,7 +154,7 @@ func (a *arrayBuilder) finishArrayWith(err error) ([]byte, error) { return a.fin
 func (r *evaluation) newStringJSON(s string) ([]byte, error) { return quoteString(r, s) }
 
 func quoteString[T string | []byte](r *evaluation, s T) ([]byte, error) {
-	if err := r.countMade(len(s) + len(s)/8 + 2); err != nil {
+	if err := r.chargeOutput(len(s) + len(s)/8 + 2); err != nil {
 		return nil, err
 	}
 	return wirejson.AppendString(make([]byte, 0, len(s)+len(s)/8+2), s), nil

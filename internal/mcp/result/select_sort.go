@@ -19,7 +19,7 @@ func (r *evaluation) elementsWithKeys(n *node, in []byte, env *variableBinding) 
 			}
 		}
 		all = append(all, keyedElement{key, e})
-		return r.countMade(64)
+		return r.chargeOutput(64)
 	})
 	return all, err
 }

@@ -12,7 +12,7 @@ import (
 
 // valueAt returns the value at a name or index.
 func (r *evaluation) valueAt(of, at []byte) ([]byte, error) {
-	if err := r.countRead(len(of)); err != nil {
+	if err := r.chargeWork(len(of)); err != nil {
 		return nil, err
 	}
 	switch k := wirejson.Kind(at); wirejson.Kind(of) {
@@ -67,7 +67,7 @@ func elementAt(of, at []byte) []byte {
 
 // emitElements emits the elements of an array or the values of an object.
 func (r *evaluation) emitElements(of []byte, out emitFunc) error {
-	if err := r.countRead(len(of)); err != nil {
+	if err := r.chargeWork(len(of)); err != nil {
 		return err
 	}
 	switch kindName(of) {
@@ -81,7 +81,7 @@ func (r *evaluation) emitElements(of []byte, out emitFunc) error {
 
 // sliceValue returns a slice of an array or string.
 func (r *evaluation) sliceValue(of []byte, from, to int, hasTo bool) ([]byte, error) {
-	if err := r.countRead(len(of)); err != nil {
+	if err := r.chargeWork(len(of)); err != nil {
 		return nil, err
 	}
 	within := func(n int) (int, int) {
@@ -143,7 +143,7 @@ func (r *evaluation) sliceValue(of []byte, from, to int, hasTo bool) ([]byte, er
 func (r *evaluation) appendMembers(all [][2][]byte, object []byte) ([][2][]byte, error) {
 	err := wirejson.EachMember(object, func(name, v []byte) error {
 		all = append(all, [2][]byte{wirejson.AppendString(nil, name), v})
-		return r.countMade(len(name) + 64)
+		return r.chargeOutput(len(name) + 64)
 	})
 	return all, err
 }
@@ -153,7 +153,7 @@ func (r *evaluation) appendMembers(all [][2][]byte, object []byte) ([][2][]byte,
 func (r *evaluation) buildObject(members [][2][]byte) ([]byte, error) {
 	kept, size := members[:0], 2
 	for _, m := range members {
-		if err := r.countRead(32 * len(kept)); err != nil {
+		if err := r.chargeWork(32 * len(kept)); err != nil {
 			return nil, err
 		}
 		if i := slices.IndexFunc(kept, func(k [2][]byte) bool { return equalJSONStrings(k[0], m[0]) }); i >= 0 {
@@ -163,7 +163,7 @@ func (r *evaluation) buildObject(members [][2][]byte) ([]byte, error) {
 		kept = append(kept, m)
 		size += len(m[0]) + len(m[1]) + 2
 	}
-	if err := r.countMade(size); err != nil {
+	if err := r.chargeOutput(size); err != nil {
 		return nil, err
 	}
 	text := append(make([]byte, 0, size), '{')
@@ -181,7 +181,7 @@ func equalJSONStrings(a, b []byte) bool {
 	if bytes.Equal(a, b) {
 		return true
 	}
-	if wirejson.IsPlainASCII(a[1:len(a)-1]) && wirejson.IsPlainASCII(b[1:len(b)-1]) {
+	if wirejson.IsUnescapedASCII(a[1:len(a)-1]) && wirejson.IsUnescapedASCII(b[1:len(b)-1]) {
 		return false
 	}
 	one, _ := wirejson.String(a)
@@ -191,7 +191,7 @@ func equalJSONStrings(a, b []byte) bool {
 
 // applyOperator applies an operator.
 func (r *evaluation) applyOperator(name string, a, b []byte) ([]byte, error) {
-	if err := r.countRead(len(a) + len(b)); err != nil {
+	if err := r.chargeWork(len(a) + len(b)); err != nil {
 		return nil, err
 	}
 	switch name {
@@ -255,7 +255,7 @@ func (r *evaluation) addValues(a, b []byte) ([]byte, error) {
 		}
 		return r.buildObject(members)
 	}
-	if err := r.countMade(len(a) + len(b)); err != nil {
+	if err := r.chargeOutput(len(a) + len(b)); err != nil {
 		return nil, err
 	}
 	a, b = bytes.TrimSpace(a), bytes.TrimSpace(b)

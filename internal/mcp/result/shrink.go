@@ -61,12 +61,12 @@ func (s *shrinker) writeValue(v []byte, budget int) bool {
 	case '[':
 		return s.writeLeadingEntries(v, path, left)
 	case '"':
-		return s.writeString(v, path, left)
+		return s.writeShortenedString(v, path, left)
 	}
 	return false
 }
 
-func (s *shrinker) writeString(v []byte, path string, budget int) bool {
+func (s *shrinker) writeShortenedString(v []byte, path string, budget int) bool {
 	const around = len(`\"\"` + ellipsis)
 	inner := v[1 : len(v)-1]
 	if budget < around+8 {

@@ -17,9 +17,9 @@ const maxPause = 10 * time.Minute
 // maxQuestions limits the open questions of one client.
 const maxQuestions = 100
 
-// Deadline cancels a request that takes too long. It pauses while the client is asked something: a user
+// PausableDeadline cancels a request that takes too long. It pauses while the client is asked something: a user
 // may take longer than a server may.
-type Deadline struct {
+type PausableDeadline struct {
 	mu        sync.Mutex // guards the following fields
 	timer     *time.Timer
 	paused    bool
@@ -28,10 +28,10 @@ type Deadline struct {
 	pauseLeft time.Duration // of pause; then the time runs again
 }
 
-// StartDeadline returns a context that is cancelled after limit, which IsTimedOut reports, or by end.
-func StartDeadline(ctx context.Context, limit time.Duration) (timed context.Context, _ *Deadline, end func()) {
+// StartPausableDeadline returns a context that is cancelled after limit, which IsTimedOut reports, or by end.
+func StartPausableDeadline(ctx context.Context, limit time.Duration) (timed context.Context, _ *PausableDeadline, end func()) {
 	timed, cancel := context.WithCancelCause(ctx)
-	c := &Deadline{since: time.Now(), timeLeft: limit, pauseLeft: maxPause}
+	c := &PausableDeadline{since: time.Now(), timeLeft: limit, pauseLeft: maxPause}
 	c.timer = time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
 	return timed, c, func() {
 		c.timer.Stop()
@@ -40,7 +40,7 @@ func StartDeadline(ctx context.Context, limit time.Duration) (timed context.Cont
 }
 
 // setPaused stops the timer, or starts it again.
-func (c *Deadline) setPaused(still bool) {
+func (c *PausableDeadline) setPaused(still bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.paused == still || !c.timer.Stop() { // already expired or ended
@@ -62,30 +62,30 @@ func (c *Deadline) setPaused(still bool) {
 	c.timer.Reset(c.timeLeft)
 }
 
-// ServerQuestions tracks the questions of servers that one client has not answered, and pauses the deadlines of its
+// ServerQuestionTracker tracks the questions of servers that one client has not answered, and pauses the deadlines of its
 // requests in the meantime. The zero value is ready for use. A nil *ServerQuestionTracker is that of a client
 // that is asked nothing.
-type ServerQuestions struct {
+type ServerQuestionTracker struct {
 	mu        sync.Mutex // guards the following fields
 	open      map[string]time.Time
-	deadlines map[*Deadline]bool
+	deadlines map[*PausableDeadline]bool
 }
 
 // PauseWhileAsked pauses a deadline while the client is asked something, until done is called.
-func (a *ServerQuestions) PauseWhileAsked(clock *Deadline) (done func()) {
+func (a *ServerQuestionTracker) PauseWhileAsked(clock *PausableDeadline) (done func()) {
 	if a == nil {
 		return func() {}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.deadlines == nil {
-		a.deadlines = map[*Deadline]bool{}
+		a.deadlines = map[*PausableDeadline]bool{}
 	}
 	a.deadlines[clock] = true
 	asked := len(a.open)
 	maps.DeleteFunc(a.open, func(_ string, asked time.Time) bool { return time.Since(asked) > maxPause })
 	if len(a.open) < asked {
-		a.updateDeadlines()
+		a.pauseOrResumeDeadlines()
 	} else if asked > 0 {
 		clock.setPaused(true)
 	}
@@ -96,9 +96,9 @@ func (a *ServerQuestions) PauseWhileAsked(clock *Deadline) (done func()) {
 	}
 }
 
-// TrackEvents wraps say so that questions are tracked. done forgets the unanswered ones when the request
+// WrapToTrackQuestions wraps say so that questions are tracked. done forgets the unanswered ones when the request
 // ends. A nil say stays nil.
-func (a *ServerQuestions) TrackEvents(say func(Event)) (noting func(Event), done func()) {
+func (a *ServerQuestionTracker) WrapToTrackQuestions(say func(Event)) (noting func(Event), done func()) {
 	if a == nil || say == nil {
 		return say, func() {}
 	}
@@ -117,7 +117,7 @@ func (a *ServerQuestions) TrackEvents(say func(Event)) (noting func(Event), done
 
 // TrackQuestion records a question of the server to the client and returns its key, or "" if e is no question. A ping
 // is no question. It removes a question that the server withdraws.
-func (a *ServerQuestions) TrackQuestion(e *Event) (key string) {
+func (a *ServerQuestionTracker) TrackQuestion(e *Event) (key string) {
 	switch {
 	case e.ID == nil && e.Method == mcp.Cancelled: // the server withdraws its question
 		a.MarkAnswered(wirejson.Find(e.Params, "requestId"))
@@ -135,18 +135,18 @@ func (a *ServerQuestions) TrackQuestion(e *Event) (key string) {
 	}
 	key = questionKey(e.ID)
 	a.open[key] = time.Now()
-	a.updateDeadlines()
+	a.pauseOrResumeDeadlines()
 	return key
 }
 
 // MarkAnswered removes the question with this ID. From now on the time of the server counts.
-func (a *ServerQuestions) MarkAnswered(id json.RawMessage) { a.removeQuestion(questionKey(id)) }
+func (a *ServerQuestionTracker) MarkAnswered(id json.RawMessage) { a.removeQuestion(questionKey(id)) }
 
-func (a *ServerQuestions) removeQuestion(key string) {
+func (a *ServerQuestionTracker) removeQuestion(key string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.open, key)
-	a.updateDeadlines()
+	a.pauseOrResumeDeadlines()
 }
 
 // questionKey returns the same key for all JSON spellings of an ID.
@@ -157,8 +157,8 @@ func questionKey(id []byte) string {
 	return string(id)
 }
 
-// updateDeadlines pauses or resumes the deadlines. The lock is held.
-func (a *ServerQuestions) updateDeadlines() {
+// pauseOrResumeDeadlines pauses or resumes the deadlines. The lock is held.
+func (a *ServerQuestionTracker) pauseOrResumeDeadlines() {
 	for clock := range a.deadlines {
 		clock.setPaused(len(a.open) > 0)
 	}

@@ -16,17 +16,17 @@ func question(id string) Event { return Event{Method: "elicitation/create", ID: 
 func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 	const limit = time.Minute
 	for name, tt := range map[string]struct {
-		do   func(hear func(Event), a *ServerQuestions) // since the call began
-		ends time.Duration                              // of the call
+		do   func(hear func(Event), a *ServerQuestionTracker) // since the call began
+		ends time.Duration                                    // of the call
 	}{
-		"nobody is asked": {func(hear func(Event), a *ServerQuestions) {}, limit},
-		"asked, and answers": {func(hear func(Event), a *ServerQuestions) {
+		"nobody is asked": {func(hear func(Event), a *ServerQuestionTracker) {}, limit},
+		"asked, and answers": {func(hear func(Event), a *ServerQuestionTracker) {
 			time.Sleep(10 * time.Second)
 			hear(question(`"é"`))
 			time.Sleep(5 * time.Minute)
 			a.MarkAnswered([]byte(`"\u00e9"`))
 		}, limit + 5*time.Minute},
-		"asked twice at a time": {func(hear func(Event), a *ServerQuestions) {
+		"asked twice at a time": {func(hear func(Event), a *ServerQuestionTracker) {
 			hear(question("1"))
 			time.Sleep(time.Minute)
 			hear(question("2"))
@@ -34,26 +34,28 @@ func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 			time.Sleep(time.Minute)
 			a.MarkAnswered([]byte("2"))
 		}, limit + 2*time.Minute},
-		"the server takes it back": {func(hear func(Event), a *ServerQuestions) {
+		"the server takes it back": {func(hear func(Event), a *ServerQuestionTracker) {
 			hear(question("1"))
 			time.Sleep(time.Minute)
 			hear(Event{Method: "notifications/cancelled", Params: json.RawMessage(`{"requestId":1}`)})
 		}, limit + time.Minute},
-		"asked again and again": {func(hear func(Event), a *ServerQuestions) {
+		"asked again and again": {func(hear func(Event), a *ServerQuestionTracker) {
 			for range 100 {
 				hear(question("1"))
 				time.Sleep(3 * time.Minute)
 				a.MarkAnswered([]byte("1"))
 			}
 		}, limit + maxPause},
-		"nobody answers": {func(hear func(Event), a *ServerQuestions) { hear(question("1")) }, limit + maxPause},
-		"late":           {func(hear func(Event), a *ServerQuestions) { time.Sleep(2 * limit); hear(question("1")) }, limit},
-		"a ping":         {func(hear func(Event), a *ServerQuestions) { hear(Event{Method: "ping", ID: json.RawMessage("1")}) }, limit},
+		"nobody answers": {func(hear func(Event), a *ServerQuestionTracker) { hear(question("1")) }, limit + maxPause},
+		"late":           {func(hear func(Event), a *ServerQuestionTracker) { time.Sleep(2 * limit); hear(question("1")) }, limit},
+		"a ping": {func(hear func(Event), a *ServerQuestionTracker) {
+			hear(Event{Method: "ping", ID: json.RawMessage("1")})
+		}, limit},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var a ServerQuestions
-				ctx, clock, end := StartDeadline(t.Context(), limit)
+				var a ServerQuestionTracker
+				ctx, clock, end := StartPausableDeadline(t.Context(), limit)
 				defer end()
 				defer a.PauseWhileAsked(clock)()
 				start := time.Now()
@@ -79,12 +81,12 @@ func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 // ended stops no clock of a later one.
 func TestRequestTakesItsQuestionsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a ServerQuestions
-		say, done := a.TrackEvents(func(Event) {})
+		var a ServerQuestionTracker
+		say, done := a.WrapToTrackQuestions(func(Event) {})
 		say(question("1"))
 		say(question("2"))
 		done()
-		ctx, clock, end := StartDeadline(t.Context(), time.Minute)
+		ctx, clock, end := StartPausableDeadline(t.Context(), time.Minute)
 		defer end()
 		defer a.PauseWhileAsked(clock)()
 		start := time.Now()
@@ -96,8 +98,8 @@ func TestRequestTakesItsQuestionsWithIt(t *testing.T) {
 }
 
 func TestNobodyIsAsked(t *testing.T) {
-	var a *ServerQuestions
-	if say, done := a.TrackEvents(nil); say != nil {
+	var a *ServerQuestionTracker
+	if say, done := a.WrapToTrackQuestions(nil); say != nil {
 		t.Error("there is somebody to tell")
 	} else {
 		done()
@@ -109,12 +111,12 @@ func TestNobodyIsAsked(t *testing.T) {
 // and is never answered does not stop the clocks of later calls.
 func TestOldQuestionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var a ServerQuestions
+		var a ServerQuestionTracker
 		e := question("1")
 		a.TrackQuestion(&e)
 		limited := func() (took time.Duration) {
 			began := time.Now()
-			ctx, clock, end := StartDeadline(t.Context(), time.Minute)
+			ctx, clock, end := StartPausableDeadline(t.Context(), time.Minute)
 			defer end()
 			defer a.PauseWhileAsked(clock)()
 			<-ctx.Done()
@@ -134,14 +136,14 @@ func TestOldQuestionsAreForgotten(t *testing.T) {
 }
 
 func TestClockEnds(t *testing.T) {
-	ctx, clock, end := StartDeadline(t.Context(), time.Hour)
+	ctx, clock, end := StartPausableDeadline(t.Context(), time.Hour)
 	end()
 	clock.setPaused(true) // nothing happens any more
 	if !errors.Is(ctx.Err(), context.Canceled) || IsTimedOut(ctx) {
 		t.Errorf("%v, %v", ctx.Err(), context.Cause(ctx))
 	}
 	parent, cancel := context.WithCancelCause(t.Context())
-	ctx, _, end = StartDeadline(parent, time.Hour)
+	ctx, _, end = StartPausableDeadline(parent, time.Hour)
 	defer end()
 	cancel(&ClientCancelledError{})
 	var cancelled *ClientCancelledError

@@ -17,7 +17,7 @@ const (
 )
 
 // DeliveryChooser is an Endpoint that chooses a delivery per method. The default is Waiting.
-type DeliveryEndpoint interface {
+type DeliveryChooser interface {
 	// Delivery returns the delivery for requests of a method.
-	Delivery(method string) EventDelivery
+	EventDeliveryOf(method string) EventDelivery
 }

@@ -6,16 +6,16 @@ import (
 	"sync"
 )
 
-// ProxyQuestions tracks MCPProxy's own questions that one client has not answered. The zero value is ready for
+// ProxyQuestionTracker tracks MCPProxy's own questions that one client has not answered. The zero value is ready for
 // use.
-type ProxyQuestions struct {
+type ProxyQuestionTracker struct {
 	mu   sync.Mutex // guards open
 	open map[string]chan Reply
 }
 
 // Register registers a question with an ID. forget withdraws it and reports whether it was unanswered; a later
 // answer is ignored.
-func (q *ProxyQuestions) Register(id json.RawMessage) (answer <-chan Reply, forget func() (unanswered bool)) {
+func (q *ProxyQuestionTracker) Register(id json.RawMessage) (answer <-chan Reply, forget func() (unanswered bool)) {
 	key, come := questionKey(id), make(chan Reply, 1)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -36,7 +36,7 @@ func (q *ProxyQuestions) Register(id json.RawMessage) (answer <-chan Reply, forg
 
 // DeliverAnswer delivers the client's answer and reports whether it belongs to an open question. Only the first
 // answer does.
-func (q *ProxyQuestions) DeliverAnswer(id json.RawMessage, r Reply) bool {
+func (q *ProxyQuestionTracker) DeliverAnswer(id json.RawMessage, r Reply) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	key := questionKey(id)

@@ -8,7 +8,7 @@ import (
 // TestQuestions: the first answer to a question that is open counts, however its id is
 // written, and stays what it was.
 func TestQuestions(t *testing.T) {
-	var q ProxyQuestions
+	var q ProxyQuestionTracker
 	answer, forget := q.Register(json.RawMessage(`"a"`))
 	text := json.RawMessage(`{"n":1}`)
 	if q.DeliverAnswer(json.RawMessage(`"b"`), Reply{}) || q.DeliverAnswer(json.RawMessage(`a`), Reply{}) || !q.DeliverAnswer(json.RawMessage(`"\u0061"`), Reply{Result: text}) || q.DeliverAnswer(json.RawMessage(`"a"`), Reply{}) {

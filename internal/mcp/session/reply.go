@@ -20,24 +20,24 @@ import (
 const MaxIdentity = 128
 
 // ReplyBuilder builds MCPProxy's own replies; it sends nothing. Its byte slices are never modified.
-type ReplyWriter struct {
+type ReplyBuilder struct {
 	// ServerInfo is MCPProxy's serverInfo object; MetaMember is the member of _meta that contains it.
 	ServerInfo, MetaMember string
 
-	resultStarts map[presentMembers][]byte // prefixes of a modern result
+	resultStarts map[presentResultMembers][]byte // prefixes of a modern result
 	logger       *slog.Logger
 }
 
-// presentMembers says which of the required members of a modern result a server has sent.
-type presentMembers struct{ resultType, serverInfo bool }
+// presentResultMembers says which of the required members of a modern result a server has sent.
+type presentResultMembers struct{ resultType, serverInfo bool }
 
-// NewReplyWriter returns a ReplyWriter.
-func NewReplyWriter(version string, logger *slog.Logger) *ReplyWriter {
+// NewReplyBuilder returns a ReplyBuilder.
+func NewReplyBuilder(version string, logger *slog.Logger) *ReplyBuilder {
 	info := string(append(wirejson.AppendString([]byte(`{"name":"mcpproxy","title":"MCPProxy","version":`), []byte(version)), '}'))
-	w := &ReplyWriter{ServerInfo: info, MetaMember: `"` + mcp.MetaServerInfo + `":` + info, logger: logger}
+	w := &ReplyBuilder{ServerInfo: info, MetaMember: `"` + mcp.MetaServerInfo + `":` + info, logger: logger}
 	const typed = `"resultType":"complete",`
 	named := `"_meta":{` + w.MetaMember + `},`
-	w.resultStarts = map[presentMembers][]byte{
+	w.resultStarts = map[presentResultMembers][]byte{
 		{}: []byte(`{` + typed + named), {serverInfo: true}: []byte(`{` + typed),
 		{resultType: true}: []byte(`{` + named), {true, true}: []byte(`{`),
 	}
@@ -46,17 +46,17 @@ func NewReplyWriter(version string, logger *slog.Logger) *ReplyWriter {
 
 var openBrace, closeBrace = []byte("{"), []byte("}") // never modified
 
-// ResultStart returns the beginning of MCPProxy's own result.
-func (w *ReplyWriter) ResultStart(modern bool) []byte {
+// ResultPrefix returns the beginning of MCPProxy's own result.
+func (w *ReplyBuilder) ResultPrefix(modern bool) []byte {
 	if modern {
-		return w.resultStarts[presentMembers{}]
+		return w.resultStarts[presentResultMembers{}]
 	}
 	return openBrace
 }
 
-// ForwardedReply returns a server's result unchanged, with the missing members that the modern protocol requires
+// NewForwardedReply returns a server's result unchanged, with the missing members that the modern protocol requires
 // of every result.
-func (w *ReplyWriter) ForwardedReply(modern bool, raw json.RawMessage) Reply {
+func (w *ReplyBuilder) NewForwardedReply(modern bool, raw json.RawMessage) Reply {
 	if !modern {
 		return Reply{Result: raw}
 	}
@@ -69,7 +69,7 @@ func (w *ReplyWriter) ForwardedReply(modern bool, raw json.RawMessage) Reply {
 			raw = w.addServerInfo(raw, own)
 		}
 	}
-	front := w.resultStarts[presentMembers{typed, named}]
+	front := w.resultStarts[presentResultMembers{typed, named}]
 	raw = raw[bytes.IndexByte(raw, '{'):]
 	if inside := bytes.TrimLeft(raw[1:], " \t\r\n"); len(inside) > 0 && inside[0] == '}' && len(front) > 1 {
 		front = front[:len(front)-1] // no comma before the end
@@ -83,23 +83,23 @@ var (
 )
 
 // addServerInfo adds MCPProxy's serverInfo to an existing _meta.
-func (w *ReplyWriter) addServerInfo(raw, own json.RawMessage) json.RawMessage {
+func (w *ReplyBuilder) addServerInfo(raw, own json.RawMessage) json.RawMessage {
 	if wirejson.Kind(own) != '{' || wirejson.Find(own, mcp.MetaServerInfo) != nil {
 		return raw
 	}
 	return wirejson.SetMember(raw, "_meta", wirejson.SetMember(own, mcp.MetaServerInfo, []byte(w.ServerInfo)))
 }
 
-// ToolReply returns the result of a built-in tool, an object: the same JSON as structured content and as text.
-func (w *ReplyWriter) ToolReply(modern bool, answer json.RawMessage) Reply {
+// BuiltInToolReply returns the result of a built-in tool, an object: the same JSON as structured content and as text.
+func (w *ReplyBuilder) BuiltInToolReply(modern bool, answer json.RawMessage) Reply {
 	text := make([]byte, 0, len(answer)+len(answer)/4+256)
-	text = append(append(text, w.ResultStart(modern)...), `"content":[{"type":"text","text":`...)
+	text = append(append(text, w.ResultPrefix(modern)...), `"content":[{"type":"text","text":`...)
 	text = append(wirejson.AppendString(text, answer), `}],"structuredContent":{`...)
 	return Reply{Front: text, Result: answer, Back: closeBrace}
 }
 
-// RefusalReply returns a problem as the result of a tool, for the model to read.
-func (w *ReplyWriter) RefusalReply(modern bool, err error) Reply {
+// ToolErrorReply returns a problem as the result of a tool, for the model to read.
+func (w *ReplyBuilder) ToolErrorReply(modern bool, err error) Reply {
 	p := problem.From(err)
 	if p.Code == problem.Internal && !errors.Is(err, context.Canceled) {
 		w.logger.Error("a tool failed", "error", p.Cause)
@@ -108,7 +108,7 @@ func (w *ReplyWriter) RefusalReply(modern bool, err error) Reply {
 	if err != nil {
 		detail, _ = json.Marshal(problem.New(p.Code, p.Message, p.Hint))
 	}
-	out := append(make([]byte, 0, 2*len(detail)+192), w.ResultStart(modern)...)
+	out := append(make([]byte, 0, 2*len(detail)+192), w.ResultPrefix(modern)...)
 	out = wirejson.AppendString(append(out, `"content":[{"type":"text","text":`...), problemText(p))
 	out = append(append(out, `}],"structuredContent":{"error":`...), detail...)
 	return Reply{Result: append(out, `},"isError":true}`...)}
@@ -116,10 +116,10 @@ func (w *ReplyWriter) RefusalReply(modern bool, err error) Reply {
 
 // ProblemReply returns a problem as the reply to a request that could not be forwarded: a tool result for a
 // tool call, otherwise a JSON-RPC error.
-func (w *ReplyWriter) ProblemReply(modern bool, method string, err error) Reply {
+func (w *ReplyBuilder) ProblemReply(modern bool, method string, err error) Reply {
 	p := problem.From(err)
 	if method == mcp.CallTool && p.Code != problem.ToolNotFound && p.Code != problem.InvalidName && p.Code != problem.ServerNotFound {
-		return w.RefusalReply(modern, err)
+		return w.ToolErrorReply(modern, err)
 	}
 	status, said := ForwardedHTTPStatus(modern, p)
 	switch {
@@ -146,7 +146,7 @@ func ForwardedHTTPStatus(modern bool, p *problem.Problem) (status int, ok bool) 
 }
 
 // ToRPCError returns a problem as a JSON-RPC error.
-func (w *ReplyWriter) ToRPCError(err error) *wirejson.RPCError {
+func (w *ReplyBuilder) ToRPCError(err error) *wirejson.RPCError {
 	p := problem.From(err)
 	if p.Code == problem.Internal && !errors.Is(err, context.Canceled) && !errors.Is(err, ErrEnded) {
 		w.logger.Error("a request could not be passed on", "error", p.Cause)
@@ -205,7 +205,7 @@ func WaitDebounced(ctx context.Context, changed <-chan struct{}) error {
 }
 
 // SubscriptionEndReply returns the result of a subscription that has ended.
-func (w *ReplyWriter) SubscriptionEndReply(listen *Request) Reply {
+func (w *ReplyBuilder) SubscriptionEndReply(listen *Request) Reply {
 	return Reply{Result: []byte(`{"resultType":"complete",` + SubscriptionMeta(listen) + `,` + w.MetaMember + `}}`)}
 }
 
@@ -213,7 +213,7 @@ func (w *ReplyWriter) SubscriptionEndReply(listen *Request) Reply {
 // initialize.
 func NegotiateVersion(initialize json.RawMessage) string {
 	asked, _ := wirejson.String(wirejson.Find(initialize, "protocolVersion"))
-	if !mcp.IsLegacy(asked) {
+	if !mcp.IsLegacyVersion(asked) {
 		return mcp.Legacy
 	}
 	return asked

@@ -18,9 +18,9 @@ const (
 	named = `"_meta":{"io.modelcontextprotocol/serverInfo":` + info + `}`
 )
 
-func newWriter() (*session.ReplyWriter, *strings.Builder) {
+func newWriter() (*session.ReplyBuilder, *strings.Builder) {
 	var logs strings.Builder
-	return session.NewReplyWriter(`1 "x"`, slog.New(slog.NewTextHandler(&logs, nil))), &logs
+	return session.NewReplyBuilder(`1 "x"`, slog.New(slog.NewTextHandler(&logs, nil))), &logs
 }
 
 // whole is a result with what stands before and behind it.
@@ -51,15 +51,15 @@ func TestPassed(t *testing.T) {
 		`{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}`: `{` + typed + `"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"own"}}}`,
 		`{"_meta":7,"resultType":"x"}`:                                    `{"_meta":7,"resultType":"x"}`,
 	} {
-		if got := whole(t, w.ForwardedReply(true, json.RawMessage(raw))); got != want {
+		if got := whole(t, w.NewForwardedReply(true, json.RawMessage(raw))); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
 		}
-		if got := whole(t, w.ForwardedReply(false, json.RawMessage(raw))); got != raw {
+		if got := whole(t, w.NewForwardedReply(false, json.RawMessage(raw))); got != raw {
 			t.Errorf("%s becomes %s for a legacy client", raw, got)
 		}
 	}
 	large := json.RawMessage(`{"content":"` + strings.Repeat("x", 1<<20) + `"}`)
-	if n := testing.AllocsPerRun(10, func() { w.ForwardedReply(true, large) }); n > 0 {
+	if n := testing.AllocsPerRun(10, func() { w.NewForwardedReply(true, large) }); n > 0 {
 		t.Errorf("%v allocations for a large result", n)
 	}
 }
@@ -69,7 +69,7 @@ func TestTool(t *testing.T) {
 	w, _ := newWriter()
 	const body = `"content":[{"type":"text","text":"{\"a\":\"\\n\"}"}],"structuredContent":{"a":"\n"}}`
 	for modern, want := range map[bool]string{false: `{` + body, true: `{"resultType":"complete",` + named + `,` + body} {
-		if got := whole(t, w.ToolReply(modern, json.RawMessage(`{"a":"\n"}`))); got != want {
+		if got := whole(t, w.BuiltInToolReply(modern, json.RawMessage(`{"a":"\n"}`))); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -123,14 +123,14 @@ func TestProblem(t *testing.T) {
 func TestOwnFaults(t *testing.T) {
 	w, logs := newWriter()
 	bug := fmt.Errorf("open /home/somebody/x: %w", errors.New("a bug"))
-	for _, say := range []func() string{func() string { return whole(t, w.RefusalReply(true, bug)) }, func() string { return w.ToRPCError(bug).Message }} {
+	for _, say := range []func() string{func() string { return whole(t, w.ToolErrorReply(true, bug)) }, func() string { return w.ToRPCError(bug).Message }} {
 		said := say()
 		if strings.Contains(said, "somebody") || !strings.Contains(logs.String(), "somebody") {
 			t.Errorf("told %s, logged %s", said, logs)
 		}
 		logs.Reset()
 	}
-	_, _ = w.RefusalReply(false, context.Canceled), w.ToRPCError(fmt.Errorf("x: %w", context.Canceled))
+	_, _ = w.ToolErrorReply(false, context.Canceled), w.ToRPCError(fmt.Errorf("x: %w", context.Canceled))
 	if w.ToRPCError(session.ErrEnded); logs.Len() > 0 {
 		t.Errorf("logged: %s", logs)
 	}
@@ -190,7 +190,7 @@ func TestRefusalText(t *testing.T) {
 				StructuredContent struct{ Error json.RawMessage }
 				IsError           bool
 			}
-			if err := json.Unmarshal([]byte(whole(t, w.RefusalReply(modern, c.p))), &got); err != nil {
+			if err := json.Unmarshal([]byte(whole(t, w.ToolErrorReply(modern, c.p))), &got); err != nil {
 				t.Fatal(err)
 			}
 			if len(got.Content) != 1 || got.Content[0].Type != "text" || got.Content[0].Text != c.want || !got.IsError || len(got.StructuredContent.Error) == 0 {

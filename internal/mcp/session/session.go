@@ -21,9 +21,9 @@ type Doer interface {
 type Session interface {
 	Doer
 	// Notify forwards a notification of the client.
-	Notify(ctx context.Context, method string, params json.RawMessage) error
+	NotifyServer(ctx context.Context, method string, params json.RawMessage) error
 	// Respond forwards the client's answer to a question of the server.
-	Respond(ctx context.Context, id json.RawMessage, r Reply) error
+	AnswerServerQuestion(ctx context.Context, id json.RawMessage, r Reply) error
 	// Listen passes events that belong to no request to say until ctx or the other side ends it. opened is
 	// called when the other side has agreed. say must not block. A second concurrent listener is refused.
 	Listen(ctx context.Context, say func(Event), opened func()) error
@@ -38,7 +38,7 @@ type Endpoint interface {
 	Doer
 	// Open opens a session with the client's initialize. If that is refused, the Session is nil and the
 	// reply says why.
-	Open(ctx context.Context, initialize *Request) (Session, Reply, error)
+	OpenSession(ctx context.Context, initialize *Request) (Session, Reply, error)
 }
 
 // Request is one request on its way. It passes each layer at most once.
@@ -63,7 +63,7 @@ type Request struct {
 	// Meta is the split _meta of Params; nil if it is not parsed.
 	Meta *mcp.RequestMeta
 	// Permit is required for a tools/call.
-	Permit Permit
+	Permit ToolCallPermit
 	// Say receives the events before the reply; nil if the client cannot receive any.
 	Say func(Event)
 	// Asker asks the client of a session with MCPProxy's own forms while the request runs; nil if the

@@ -101,7 +101,7 @@ func Run(ctx context.Context, o Options) error {
 		err := b.readInput(ctx)
 		close(b.closing)
 		defer time.AfterFunc(drainTime, cancel).Stop()
-		b.sendEndLine()
+		b.sendEndLineIfInputEnded()
 		b.wg.Wait()
 		ended <- err
 	}()
@@ -169,7 +169,7 @@ func (b *bridge) forwardLine(ctx context.Context, line []byte, tooLong bool) boo
 	}
 	line = append(append(make([]byte, 0, len(line)+1), line...), '\n')
 	if line[0] == '[' {
-		b.sendRequest(ctx, &openRequest{message: &message{line: line}})
+		b.sendRequest(ctx, &pendingRequest{message: &message{line: line}})
 		return true
 	}
 	m, err := wirejson.ParseServerMessage(line)
@@ -180,9 +180,9 @@ func (b *bridge) forwardLine(ctx context.Context, line []byte, tooLong bool) boo
 	case m.Method == mcp.Initialize && m.IsRequest() && !msg.modern:
 		b.openSession(ctx, msg) // later messages need the session
 	case m.IsRequest():
-		b.sendRequest(ctx, &openRequest{message: msg})
+		b.sendRequest(ctx, &pendingRequest{message: msg})
 	case m.Method == mcp.Cancelled:
-		if d := b.openConnection(); d != nil {
+		if d := b.connectionIfOpen(); d != nil {
 			d.forwardCancel(string(wirejson.Find(m.Params, "requestId")), line)
 		}
 	default:
@@ -197,8 +197,8 @@ func isModernRequest(params json.RawMessage) bool {
 	return ok
 }
 
-// openConnection returns the open connection, or nil.
-func (b *bridge) openConnection() *daemonConn {
+// connectionIfOpen returns the open connection, or nil.
+func (b *bridge) connectionIfOpen() *daemonConn {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.daemon == nil || b.daemon.retired.Load() {
@@ -208,7 +208,7 @@ func (b *bridge) openConnection() *daemonConn {
 }
 
 // sendRequest sends a request or a batch, or answers it with an error.
-func (b *bridge) sendRequest(ctx context.Context, f *openRequest) {
+func (b *bridge) sendRequest(ctx context.Context, f *pendingRequest) {
 	d, err := b.connectWithSession(ctx, true)
 	if err == nil {
 		err = d.sendRequest(f)
@@ -234,7 +234,7 @@ func (b *bridge) forwardMessage(ctx context.Context, msg *message) {
 // connectDaemon returns the connection to the daemon. If start is set, it starts a daemon if none runs.
 // b.joinMu is held.
 func (b *bridge) connectDaemon(ctx context.Context, start bool) (*daemonConn, error) {
-	if d := b.openConnection(); d != nil {
+	if d := b.connectionIfOpen(); d != nil {
 		return d, nil
 	}
 	d, err := dialDaemon(ctx, b.Dial, daemonTarget{b.Path, b.Token, b.UserAgent})
@@ -304,7 +304,7 @@ func (b *bridge) relayMessage(ctx context.Context, d *daemonConn, line []byte, o
 			b.sendMu.Lock()
 			b.sendRequest(ctx, f)
 			b.sendMu.Unlock()
-			b.sendEndLine()
+			b.sendEndLineIfInputEnded()
 		})
 	default:
 		if !failed {
@@ -336,14 +336,14 @@ func (b *bridge) failOpenRequests(ctx context.Context, d *daemonConn) {
 	}
 }
 
-// sendEndLine tells the daemon, after the end of the input, that no more messages follow. Resent requests use
+// sendEndLineIfInputEnded tells the daemon, after the end of the input, that no more messages follow. Resent requests use
 // another connection.
-func (b *bridge) sendEndLine() {
+func (b *bridge) sendEndLineIfInputEnded() {
 	b.sendMu.Lock()
 	defer b.sendMu.Unlock()
 	select {
 	case <-b.closing:
-		if d := b.openConnection(); d != nil {
+		if d := b.connectionIfOpen(); d != nil {
 			d.retired.Store(true)
 			d.sendLine([]byte(mcp.LineEnd + "\n"))
 		}

@@ -32,8 +32,8 @@ type message struct {
 	modern bool   // needs no session
 }
 
-// openRequest is a request without a reply yet.
-type openRequest struct {
+// pendingRequest is a request without a reply yet.
+type pendingRequest struct {
 	*message
 	own       chan []byte // receives the reply to a request of the bridge itself, cap 1; otherwise nil
 	resent    bool        // already resent in a new session
@@ -51,7 +51,7 @@ type daemonConn struct {
 	writeMu sync.Mutex // orders the lines
 
 	mu       sync.Mutex // guards the following fields
-	requests map[string]*openRequest
+	requests map[string]*pendingRequest
 	batches  int // number of sent batches
 }
 
@@ -81,7 +81,7 @@ func dialDaemon(ctx context.Context, to func(context.Context) (net.Conn, error),
 		_ = nc.Close()
 		return nil, err
 	}
-	return &daemonConn{nc: nc, from: from, closed: make(chan struct{}), requests: map[string]*openRequest{}}, nil
+	return &daemonConn{nc: nc, from: from, closed: make(chan struct{}), requests: map[string]*pendingRequest{}}, nil
 }
 
 // upgradeConn upgrades the connection to the line protocol and returns its reader.
@@ -124,7 +124,7 @@ func (d *daemonConn) sendLine(line []byte) {
 }
 
 // sendRequest sends a request or a batch. Replies may arrive in any order.
-func (d *daemonConn) sendRequest(f *openRequest) error {
+func (d *daemonConn) sendRequest(f *pendingRequest) error {
 	if err := d.registerRequest(f); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (d *daemonConn) sendRequest(f *openRequest) error {
 }
 
 // registerRequest registers a request before it is sent.
-func (d *daemonConn) registerRequest(f *openRequest) error {
+func (d *daemonConn) registerRequest(f *pendingRequest) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := string(f.ID)
@@ -156,7 +156,7 @@ func (d *daemonConn) registerRequest(f *openRequest) error {
 }
 
 // takeRequest removes and returns the request of a reply; nil if no one waits for it.
-func (d *daemonConn) takeRequest(key string) *openRequest {
+func (d *daemonConn) takeRequest(key string) *pendingRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := d.requests[key]
@@ -169,7 +169,7 @@ func (d *daemonConn) takeRequest(key string) *openRequest {
 
 // roundTrip sends a request of the bridge itself and returns the reply.
 func (d *daemonConn) roundTrip(ctx context.Context, msg *message) ([]byte, error) {
-	f := &openRequest{message: msg, own: make(chan []byte, 1)}
+	f := &pendingRequest{message: msg, own: make(chan []byte, 1)}
 	if err := d.sendRequest(f); err != nil {
 		return nil, err
 	}

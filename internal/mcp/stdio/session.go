@@ -111,7 +111,7 @@ func (b *bridge) restoreSession(ctx context.Context) {
 		case <-time.After(pause):
 		}
 		if _, err := b.connectWithSession(ctx, false); err == nil {
-			b.sendEndLine()
+			b.sendEndLineIfInputEnded()
 			return
 		}
 	}

@@ -34,21 +34,21 @@ func (l *linkCore) SetVersion(version string) {
 	l.agreed.Store(true)
 }
 
-// StartComplete does nothing.
-func (l *linkCore) StartComplete() {}
+// MarkStartComplete does nothing.
+func (l *linkCore) MarkStartComplete() {}
 
 // Health implements Link.
 func (l *linkCore) Health() LinkHealth {
-	return LinkHealth{Received: l.received.Load(), InFlight: l.pending.inFlight(), Listening: l.listening.Load()}
+	return LinkHealth{Received: l.received.Load(), InFlight: l.pending.countInFlight(), Listening: l.listening.Load()}
 }
 
-// Notify implements Link.
-func (l *linkCore) Notify(ctx context.Context, method string, params json.RawMessage) error {
+// NotifyServer implements Link.
+func (l *linkCore) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	return l.post(ctx, wirejson.AppendNotification(nil, method, params))
 }
 
-// Respond implements Link.
-func (l *linkCore) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+// AnswerServerQuestion implements Link.
+func (l *linkCore) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	if r.Error != nil {
 		return l.post(ctx, wirejson.AppendError(nil, id, r.Error))
 	}
@@ -64,14 +64,14 @@ func (l *linkCore) sendOutbox(ctx context.Context, told *outbox) {
 		case <-told.some:
 		}
 		for msg := told.takeMessage(); msg != nil && ctx.Err() == nil; msg = told.takeMessage() {
-			l.sendInBackground(ctx, msg)
+			l.sendBackgroundMessage(ctx, msg)
 		}
 	}
 }
 
 // sendBackgroundMessage sends a message with a time limit, in the caller's goroutine, and reports a failure to the
 // supervisor.
-func (l *linkCore) sendInBackground(ctx context.Context, msg []byte) {
+func (l *linkCore) sendBackgroundMessage(ctx context.Context, msg []byte) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
 	defer cancel()
 	if err := l.post(ctx, msg); err != nil {
@@ -84,7 +84,7 @@ func (l *linkCore) sendInBackground(ctx context.Context, msg []byte) {
 func (l *linkCore) deliverSharedMessage(m *wirejson.Message, from *pendingRequest, change bool) {
 	switch e := toEvent(m); {
 	case m.IsRequest():
-		l.postLater(refuseQuestion(m, noCapability))
+		l.postLater(newQuestionRefusal(m, noCapability))
 	case change:
 		l.Reports.Notification(m.Method, m.Params)
 	case m.Method == mcp.ResourceUpdated && l.Reports.Notification(m.Method, m.Params):

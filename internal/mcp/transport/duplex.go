@@ -33,8 +33,8 @@ func (l *duplex) endLink(err error) {
 	l.pending.failAll(l.Cause())
 }
 
-// beginRequest registers a request and encodes its message into a pooled buffer.
-func (l *duplex) beginRequest(ctx context.Context, r *session.Request) (e *pendingRequest, msg *[]byte, err error) {
+// registerAndEncodeRequest registers a request and encodes its message into a pooled buffer.
+func (l *duplex) registerAndEncodeRequest(ctx context.Context, r *session.Request) (e *pendingRequest, msg *[]byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, newNotSentError(err)
 	}
@@ -48,11 +48,11 @@ func (l *duplex) beginRequest(ctx context.Context, r *session.Request) (e *pendi
 	return e, msg, nil
 }
 
-// routeMessages routes the messages of one line or event, and reports whether it could be parsed. If the text
+// parseAndRoute routes the messages of one line or event, and reports whether it could be parsed. If the text
 // answers a request but is malformed, that request fails.
-func (l *duplex) routeMessages(data []byte, kept bool) bool {
+func (l *duplex) parseAndRoute(data []byte, kept bool) bool {
 	if eachMessage(data, func(m wirejson.Message) { l.routeMessage(&m, kept) }) != nil {
-		l.pending.rejectMalformed(data)
+		l.pending.failAfterMalformedReply(data)
 		return false
 	}
 	return true
@@ -77,11 +77,11 @@ func (l *duplex) routeMessage(m *wirejson.Message, kept bool) {
 // only open request, which keeps the order, else to the client's listener, else to the newest request,
 // else into the queue.
 func (l *duplex) deliverToClient(m *wirejson.Message, e session.Event) {
-	told := m.Method == mcp.Progress && l.pending.deliverByToken(e) ||
+	told := m.Method == mcp.Progress && l.pending.deliverByProgressToken(e) ||
 		l.pending.deliverToOnlyRequest(e) ||
 		l.queue.HasReader() && l.queue.Put(e.Clone()) || l.pending.deliverToNewest(e, (*sentRequest).getsAllEvents) || l.queue.Put(e.Clone())
 	if !told && m.IsRequest() {
-		l.postLater(refuseQuestion(m, CannotAsk))
+		l.postLater(newQuestionRefusal(m, CannotAsk))
 	}
 }
 

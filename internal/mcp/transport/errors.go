@@ -12,35 +12,37 @@ import (
 
 // The errors of connections and requests.
 var (
-	ErrStopped     = problem.OwnTextErrorf("the connection was ended by MCPProxy")
-	ErrSessionGone = problem.OwnTextErrorf("the server has ended the session")
-	ErrNoAnswer    = problem.OwnTextErrorf("the answer ended before the response")
-	ErrNoMessage   = problem.OwnTextErrorf("the answer is no JSON-RPC message")
-	errWrongID     = problem.OwnTextErrorf("the server answered another request")
+	ErrStopped     = problem.TrustedTextErrorf("the connection was ended by MCPProxy")
+	ErrSessionGone = problem.TrustedTextErrorf("the server has ended the session")
+	ErrNoAnswer    = problem.TrustedTextErrorf("the answer ended before the response")
+	ErrNoMessage   = problem.TrustedTextErrorf("the answer is no JSON-RPC message")
+	errWrongID     = problem.TrustedTextErrorf("the server answered another request")
 )
 
-// IsNotExecuted reports whether err says that the server has lost the session and has not executed the
+// IsRetryableSessionLoss reports whether err says that the server has lost the session and has not executed the
 // request, so that it may be sent again in a new session.
-func IsNotExecuted(err error) bool {
-	_, lost := errors.AsType[*LostError](err)
+func IsRetryableSessionLoss(err error) bool {
+	_, lost := errors.AsType[*ConnectionLostError](err)
 	_, gone := errors.AsType[*sessionGoneError](err)
 	return gone && !lost
 }
 
-// newMediaError is a response with a Content-Type that cannot contain a message.
-func newMediaError(status int) error {
-	return &noMessageError{problem.OwnTextErrorf("the answer (status %d) is neither JSON nor an event stream", status)}
+// newContentTypeError is a response with a Content-Type that cannot contain a message.
+func newContentTypeError(status int) error {
+	return &contentTypeError{problem.TrustedTextErrorf("the answer (status %d) is neither JSON nor an event stream", status)}
 }
 
-type noMessageError struct{ error }
+type contentTypeError struct{ error }
 
-func (e *noMessageError) Unwrap() error { return e.error }
+func (e *contentTypeError) Unwrap() error { return e.error }
 
-// LostError is the error of a request whose connection was lost: it may have been executed.
-type LostError struct{ Reason error }
+// ConnectionLostError is the error of a request whose connection was lost: it may have been executed.
+type ConnectionLostError struct{ Reason error }
 
-func (e *LostError) Error() string { return fmt.Sprintf("the connection was lost: %v", e.Reason) }
-func (e *LostError) Unwrap() error { return e.Reason }
+func (e *ConnectionLostError) Error() string {
+	return fmt.Sprintf("the connection was lost: %v", e.Reason)
+}
+func (e *ConnectionLostError) Unwrap() error { return e.Reason }
 
 // newNotSentError wraps an error from before the server could execute the request.
 func newNotSentError(err error) error { return &session.NotSentError{Cause: err} }

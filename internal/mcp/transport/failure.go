@@ -36,22 +36,22 @@ const (
 	Broken             = "CONNECTION"
 )
 
-// Failure is the reason why a server is not connected, for agents and for users. Said is MCPProxy's own
+// ServerFailure is the reason why a server is not connected, for agents and for users. Said is MCPProxy's own
 // text and contains nothing from the server, so agents may see it. Detail is for users and may contain the
 // last line of the server's stderr, escaped and clipped.
-type Failure struct {
+type ServerFailure struct {
 	Code   string
 	Said   string
 	Detail string
 }
 
 // WithMaskedCredentials returns f with masked credentials.
-func (f Failure) WithMaskedCredentials(m process.Masker) Failure {
-	return Failure{f.Code, m.MaskText(f.Said), m.MaskText(f.Detail)}
+func (f ServerFailure) WithMaskedCredentials(m process.Masker) ServerFailure {
+	return ServerFailure{f.Code, m.MaskText(f.Said), m.MaskText(f.Detail)}
 }
 
 // String returns code and text; "" if nothing failed.
-func (f Failure) String() string {
+func (f ServerFailure) String() string {
 	if f.Code == "" {
 		return ""
 	}
@@ -77,26 +77,26 @@ func (e *ServerRPCError) Error() string {
 }
 
 // ClassifyFailure classifies an error by its type, never by its text.
-func ClassifyFailure(err error) Failure {
+func ClassifyFailure(err error) ServerFailure {
 	var (
 		exited   *process.ExitError
 		spawn    *process.SpawnError
 		status   *StatusError
 		refused  *ServerRPCError
 		dns      *net.DNSError
-		forbid   *dialpolicy.AddressError
+		forbid   *dialpolicy.AddressNotAllowedError
 		cert     *tls.CertificateVerificationError
 		unknown  x509.UnknownAuthorityError
 		netFail  net.Error
-		ownWords *problem.OwnTextError
+		ownWords *problem.TrustedTextError
 		secret   NeedsSecretError
 		variable NeedsVariableError
 	)
-	same := func(code, words string) Failure { return Failure{code, words, words} }
+	same := func(code, words string) ServerFailure { return ServerFailure{code, words, words} }
 	switch {
 	case errors.As(err, &exited):
 		f := same(Exited, exited.Reason())
-		if line := exited.LastLine(); line != "" {
+		if line := exited.CauseLine(); line != "" {
 			if exited.NoNetwork() {
 				f.Detail += ": it could not reach the network"
 			}
@@ -104,9 +104,9 @@ func ClassifyFailure(err error) Failure {
 		}
 		return f
 	case errors.As(err, &spawn) && spawn.Dir != "":
-		return Failure{NoDirectory, "the directory that it is to start in is not there", fmt.Sprintf("the directory %q that it is to start in is not there", spawn.Dir)}
+		return ServerFailure{NoDirectory, "the directory that it is to start in is not there", fmt.Sprintf("the directory %q that it is to start in is not there", spawn.Dir)}
 	case errors.As(err, &spawn):
-		return Failure{NoProcess, "its command is " + spawn.Reason(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Reason())}
+		return ServerFailure{NoProcess, "its command is " + spawn.Reason(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Reason())}
 	case errors.As(err, &secret):
 		return same(SecretNeeded, secret.Error())
 	case errors.As(err, &variable):
@@ -128,17 +128,17 @@ func ClassifyFailure(err error) Failure {
 	case errors.Is(err, wirejson.ErrTooLong), errors.Is(err, wirejson.ErrNoBuffer):
 		return same(Broken, "a message is larger than the limit")
 	case errors.As(err, &dns) && !dns.IsNotFound:
-		return Failure{UnknownHost, "its host name cannot be looked up, is there a network?", fmt.Sprintf("the host name %q cannot be looked up, is there a network?", dns.Name)}
+		return ServerFailure{UnknownHost, "its host name cannot be looked up, is there a network?", fmt.Sprintf("the host name %q cannot be looked up, is there a network?", dns.Name)}
 	case errors.As(err, &dns):
-		return Failure{UnknownHost, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
+		return ServerFailure{UnknownHost, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
 	case errors.As(err, &forbid):
-		return Failure{Unreachable, "its address may not be dialled", forbid.Error()}
+		return ServerFailure{Unreachable, "its address may not be dialled", forbid.Error()}
 	case errors.As(err, &cert), errors.As(err, &unknown):
 		return certificateFailure(err)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return Failure{Unreachable, "nothing answers at its address", "nothing answers at its address" + dialledAddressText(err) + ": the connection was refused"}
+		return ServerFailure{Unreachable, "nothing answers at its address", "nothing answers at its address" + dialledAddressText(err) + ": the connection was refused"}
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
-		return Failure{Unreachable, "there is no way to its address, is there a network?", "there is no way to its address" + dialledAddressText(err) + ", is there a network?"}
+		return ServerFailure{Unreachable, "there is no way to its address, is there a network?", "there is no way to its address" + dialledAddressText(err) + ", is there a network?"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netFail) && netFail.Timeout():
 		return same(TimedOut, "it did not answer in time")
 	}
@@ -146,7 +146,7 @@ func ClassifyFailure(err error) Failure {
 }
 
 // certificateFailure classifies a certificate error.
-func certificateFailure(err error) Failure {
+func certificateFailure(err error) ServerFailure {
 	code, words := Certificate, "its certificate is not trusted"
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
 		code, words = CertificateName, "its certificate is for another host"
@@ -154,7 +154,7 @@ func certificateFailure(err error) Failure {
 	if invalid, ok := errors.AsType[x509.CertificateInvalidError](err); ok && invalid.Reason == x509.Expired {
 		code, words = CertificateExpired, "its certificate has expired, or is not valid yet"
 	}
-	return Failure{code, words, words}
+	return ServerFailure{code, words, words}
 }
 
 // dialledAddressText returns the address of a dial error after a blank.

@@ -20,7 +20,7 @@ import (
 // send messages in the background.
 type HTTPLink struct {
 	linkCore
-	*httpSite
+	*remoteHTTPServer
 
 	lastID      atomic.Pointer[string] // of the last event on the notification stream
 	listenNow   chan struct{}          // closed after the handshake
@@ -30,16 +30,16 @@ type HTTPLink struct {
 
 // NewHTTPLink prepares a session without sending anything.
 func NewHTTPLink(a ServerAddress, o LinkOptions) (*HTTPLink, error) {
-	site, err := newHTTPSite(a, o)
+	site, err := newRemoteHTTPServer(a, o)
 	if err != nil {
 		return nil, err
 	}
-	l := &HTTPLink{linkCore: newLinkCore(o), httpSite: site, listenNow: make(chan struct{}), listenReady: make(chan struct{})}
+	l := &HTTPLink{linkCore: newLinkCore(o), remoteHTTPServer: site, listenNow: make(chan struct{}), listenReady: make(chan struct{})}
 	l.pending.ownAnswers = true
 	l.post = l.postWithoutReply
 	l.postLater = l.outbox.putMessage
 	if o.Own {
-		l.postLater = func(msg []byte) { l.sendInBackground(context.Background(), msg) }
+		l.postLater = func(msg []byte) { l.sendBackgroundMessage(context.Background(), msg) }
 		return l, nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -103,7 +103,7 @@ func (l *HTTPLink) Do(ctx context.Context, r *session.Request) (session.Reply, e
 }
 
 // sendAndReadReply sends one request and reads its response.
-func (l *HTTPLink) sendAndReadReply(ctx context.Context, state *httpState, x *pendingRequest) (session.Reply, error) {
+func (l *HTTPLink) sendAndReadReply(ctx context.Context, state *sessionRequestHeads, x *pendingRequest) (session.Reply, error) {
 	x.request.Method, x.request.Head = http.MethodPost, state.post
 	a, err := l.client.Do(ctx, &x.request)
 	if err != nil {
@@ -112,20 +112,20 @@ func (l *HTTPLink) sendAndReadReply(ctx context.Context, state *httpState, x *pe
 	defer a.Body.Close()
 	l.received.Add(1)
 	switch {
-	case state.version == "" && (a.Status == http.StatusTemporaryRedirect || a.Status == http.StatusPermanentRedirect) && l.followRedirect(a.Location):
+	case state.version == "" && (a.Status == http.StatusTemporaryRedirect || a.Status == http.StatusPermanentRedirect) && l.adoptSameOriginRedirect(a.Location):
 		return l.sendAndReadReply(ctx, l.state.Load(), x)
 	case x.Head != nil:
 		x.Head(a.ForwardableHeaders())
 	}
 	switch {
 	case a.Encoded:
-		return session.Reply{}, problem.OwnTextErrorf("the answer is compressed, which was not asked for")
+		return session.Reply{}, problem.TrustedTextErrorf("the answer is compressed, which was not asked for")
 	case a.Status < 200 || a.Status > 299:
 		reply, err := l.readRefusal(a, x)
 		return l.checkSessionLost(ctx, state, x, a.Status, reply, err)
 	}
 	if a.Session != "" && a.Session != state.session && state.version == "" {
-		if err := l.setState(a.Session, ""); err != nil {
+		if err := l.setSessionHeads(a.Session, ""); err != nil {
 			return session.Reply{}, err
 		}
 	}
@@ -161,7 +161,7 @@ func (l *HTTPLink) readWholeResponse(ctx context.Context, a *HTTPResponse, x *pe
 		return &StatusError{Status: a.Status} // the client gets the status
 	}
 	if a.Media != JSON {
-		return newMediaError(a.Status)
+		return newContentTypeError(a.Status)
 	}
 	body, err := l.Budget.ForReader(ctx.Done()).ReadBody(a)
 	if err != nil {
@@ -192,13 +192,13 @@ func (l *HTTPLink) deliverMessage(m *wirejson.Message, from *pendingRequest) {
 	case from.Say != nil:
 		from.Say(toEvent(m))
 	case m.IsRequest():
-		l.postLater(refuseQuestion(m, CannotAsk))
+		l.postLater(newQuestionRefusal(m, CannotAsk))
 	}
 }
 
-// Respond answers a question of the server.
-func (l *HTTPLink) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	err := l.linkCore.Respond(ctx, id, r)
+// AnswerServerQuestion answers a question of the server.
+func (l *HTTPLink) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
+	err := l.linkCore.AnswerServerQuestion(ctx, id, r)
 	if errors.Is(err, ErrSessionGone) {
 		l.Signal(err)
 	}
@@ -208,11 +208,11 @@ func (l *HTTPLink) Respond(ctx context.Context, id json.RawMessage, r session.Re
 // postWithoutReply posts a message without a response.
 func (l *HTTPLink) postWithoutReply(ctx context.Context, msg []byte) error {
 	state := l.state.Load()
-	return toSessionGone(state, l.postToServer(ctx, state, msg))
+	return map404ToSessionGone(state, l.postToServer(ctx, state, msg))
 }
 
-// toSessionGone returns ErrSessionGone for a 404 in a session, otherwise err.
-func toSessionGone(state *httpState, err error) error {
+// map404ToSessionGone returns ErrSessionGone for a 404 in a session, otherwise err.
+func map404ToSessionGone(state *sessionRequestHeads, err error) error {
 	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound && state.session != "" {
 		return ErrSessionGone
 	}
@@ -222,7 +222,7 @@ func toSessionGone(state *httpState, err error) error {
 // SetVersion sets the version and sends it from now on.
 func (l *HTTPLink) SetVersion(version string) {
 	l.linkCore.SetVersion(version)
-	if err := l.setState(l.state.Load().session, version); err != nil {
+	if err := l.setSessionHeads(l.state.Load().session, version); err != nil {
 		l.Signal(err)
 	}
 }
@@ -245,7 +245,7 @@ func (l *HTTPLink) Stop(hard <-chan struct{}) {
 	l.client.Close()
 }
 
-func (l *HTTPLink) deleteSession(state *httpState, hard <-chan struct{}) {
+func (l *HTTPLink) deleteSession(state *sessionRequestHeads, hard <-chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTime)
 	defer cancel()
 	ctx, stop := session.WithDoneChannels(ctx, hard, nil)

@@ -11,9 +11,11 @@ import (
 )
 
 // errMalformed is wrapped by every error about a malformed HTTP response.
-var errMalformed = problem.OwnTextErrorf("the answer is not a well-formed HTTP response")
+var errMalformed = problem.TrustedTextErrorf("the answer is not a well-formed HTTP response")
 
-func newMalformedError(what string) error { return problem.OwnTextErrorf("%w: %s", errMalformed, what) }
+func newMalformedError(what string) error {
+	return problem.TrustedTextErrorf("%w: %s", errMalformed, what)
+}
 
 // readHead reads the head of the final response and prepares the body.
 func (c *leanConn) readHead() (*HTTPResponse, error) {

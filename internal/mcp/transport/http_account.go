@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// ServerAccount authenticates MCPProxy to one server. Its methods are safe for concurrent use.
-type ServerAccount interface {
+// ServerAuthorizer authenticates MCPProxy to one server. Its methods are safe for concurrent use.
+type ServerAuthorizer interface {
 	// Authorization returns the Authorization header, "" for none. It may wait for a token refresh.
 	Authorization(ctx context.Context) (string, error)
 	// HandleRefusal handles a 401 or 403 and its challenge; used is the rejected header. It returns whether
@@ -19,11 +19,11 @@ type ServerAccount interface {
 // authorization: the server has not executed it.
 type authClient struct {
 	HTTPClient
-	account ServerAccount
+	account ServerAuthorizer
 }
 
-// wrapWithAccount returns client with the authorization of the account, if any.
-func wrapWithAccount(client HTTPClient, account ServerAccount) HTTPClient {
+// wrapWithAuthorization returns client with the authorization of the account, if any.
+func wrapWithAuthorization(client HTTPClient, account ServerAuthorizer) HTTPClient {
 	if account == nil {
 		return client
 	}

@@ -117,10 +117,10 @@ func BenchmarkAccount(b *testing.B) {
 	}
 	for _, bench := range []struct {
 		name    string
-		account ServerAccount
+		account ServerAuthorizer
 	}{{"none", nil}, {"nobody", &wallet{}}, {"token", &wallet{tokens: []string{"Bearer x"}}}} {
 		b.Run(bench.name, func(b *testing.B) {
-			client := wrapWithAccount(newLeanClient(u, here), bench.account)
+			client := wrapWithAuthorization(newLeanClient(u, here), bench.account)
 			defer client.Close()
 			b.ReportAllocs()
 			for b.Loop() {

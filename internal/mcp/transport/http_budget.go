@@ -39,17 +39,17 @@ func (r *MemoryBudget) MaxMessage() int { return r.max }
 const budgetWait = 30 * time.Second
 
 // errOverBudget is wrapped by every error about a message without budget.
-var errOverBudget = problem.OwnTextErrorf("the server sends too many large messages at a time")
+var errOverBudget = problem.TrustedTextErrorf("the server sends too many large messages at a time")
 
-// RejectTooLarge returns the error of a message over the limit, and throttles large messages from then on.
-func (r *MemoryBudget) RejectTooLarge() error {
+// TooLargeErrorAndThrottle returns the error of a message over the limit, and throttles large messages from then on.
+func (r *MemoryBudget) TooLargeErrorAndThrottle() error {
 	r.suspect.Store(true)
 	return newTooLargeError(r.max)
 }
 
 // OverBudgetError returns the error of a message without budget.
 func (r *MemoryBudget) OverBudgetError() error {
-	return problem.OwnTextErrorf("%w: together more than %d bytes", errOverBudget, r.max)
+	return problem.TrustedTextErrorf("%w: together more than %d bytes", errOverBudget, r.max)
 }
 
 // acquireBytes waits for n bytes until done is closed or for budgetWait, and reports success. Release them with
@@ -135,7 +135,7 @@ func (v *ReaderBudget) ReadBody(a *HTTPResponse) ([]byte, error) {
 		more, err := a.Body.Read(buf[n:])
 		switch n += more; {
 		case n > v.max:
-			return nil, v.RejectTooLarge()
+			return nil, v.TooLargeErrorAndThrottle()
 		case err == io.EOF:
 			return bytes.Clone(buf[:n]), nil
 		case err != nil:

@@ -45,8 +45,8 @@ type HTTPRequest struct {
 // CheckHeaders returns an error unless all headers are valid.
 func CheckHeaders(fields []mcp.Header) error {
 	for _, f := range fields {
-		if !isToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
-			return problem.OwnTextErrorf("the header %q has a name or value that HTTP does not allow", f.Name)
+		if !isHTTPToken(f.Name) || strings.ContainsAny(f.Value, "\r\n\x00") {
+			return problem.TrustedTextErrorf("the header %q has a name or value that HTTP does not allow", f.Name)
 		}
 	}
 	return nil
@@ -141,7 +141,7 @@ func hostHeader(u *url.URL, fields http.Header) string {
 	return u.Host
 }
 
-func isToken(s string) bool {
+func isHTTPToken(s string) bool {
 	for i := 0; i < len(s); i++ {
 		c := s[i]
 		if 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
@@ -197,8 +197,8 @@ func readBody(a *HTTPResponse, limit int) ([]byte, error) {
 }
 
 // ErrTooLarge is wrapped by every error about a message over the limit.
-var ErrTooLarge = problem.OwnTextErrorf("the message is too large")
+var ErrTooLarge = problem.TrustedTextErrorf("the message is too large")
 
 func newTooLargeError(limit int) error {
-	return problem.OwnTextErrorf("%w: more than %d bytes", ErrTooLarge, limit)
+	return problem.TrustedTextErrorf("%w: more than %d bytes", ErrTooLarge, limit)
 }

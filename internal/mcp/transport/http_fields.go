@@ -90,7 +90,7 @@ var withheld = func() (w struct {
 
 // isForwardable reports whether a header is forwarded, by its name in lower case.
 func isForwardable(lower []byte) bool {
-	if withheld.names[string(lower)] || !isToken(string(lower)) {
+	if withheld.names[string(lower)] || !isHTTPToken(string(lower)) {
 		return false
 	}
 	for _, p := range withheld.prefixes {

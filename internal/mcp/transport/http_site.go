@@ -16,37 +16,37 @@ import (
 type ServerAddress struct {
 	URL     string
 	Headers map[string]string
-	Account ServerAccount // nil: no authorization
+	Account ServerAuthorizer // nil: no authorization
 	Dial    func(*url.URL) (HTTPClient, error)
 }
 
-// httpSite is an HTTP server with its current session state. One goroutine sends background messages.
-type httpSite struct {
+// remoteHTTPServer is an HTTP server with its current session state. One goroutine sends background messages.
+type remoteHTTPServer struct {
 	url       *url.URL // changes only during the handshake
 	redirects int
 	fields    http.Header // configured headers
 	client    HTTPClient
-	state     atomic.Pointer[httpState]
+	state     atomic.Pointer[sessionRequestHeads]
 
 	outbox *outbox            // drops messages when full
 	cancel context.CancelFunc // ends the goroutines
 	wg     sync.WaitGroup
 }
 
-// httpState has the rendered heads for one session state.
-type httpState struct {
+// sessionRequestHeads has the rendered heads for one session state.
+type sessionRequestHeads struct {
 	session   string
 	version   string
 	post, get *RequestHead
 }
 
-// newHTTPSite prepares a server without sending anything.
-func newHTTPSite(a ServerAddress, o LinkOptions) (*httpSite, error) {
+// newRemoteHTTPServer prepares a server without sending anything.
+func newRemoteHTTPServer(a ServerAddress, o LinkOptions) (*remoteHTTPServer, error) {
 	u, err := url.Parse(a.URL)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, problem.OwnTextErrorf("the url is not an absolute http or https URL")
+		return nil, problem.TrustedTextErrorf("the url is not an absolute http or https URL")
 	}
-	l := &httpSite{url: u, fields: http.Header{}, cancel: func() {}, outbox: newOutbox()}
+	l := &remoteHTTPServer{url: u, fields: http.Header{}, cancel: func() {}, outbox: newOutbox()}
 	l.fields.Set("User-Agent", "mcpproxy/"+o.Version)
 	if u.User != nil {
 		password, _ := u.User.Password()
@@ -57,14 +57,14 @@ func newHTTPSite(a ServerAddress, o LinkOptions) (*httpSite, error) {
 	for name, value := range a.Headers {
 		l.fields.Set(name, value)
 	}
-	if err := l.setState("", ""); err != nil {
+	if err := l.setSessionHeads("", ""); err != nil {
 		return nil, err
 	}
 	client, err := a.Dial(l.url)
 	if err != nil {
 		return nil, err
 	}
-	l.client = wrapWithAccount(client, a.Account)
+	l.client = wrapWithAuthorization(client, a.Account)
 	return l, nil
 }
 
@@ -75,7 +75,7 @@ func stripUserInfo(u *url.URL) *url.URL {
 }
 
 // setSessionHeads sets the session ID and the version, and renders the heads of all later requests with them.
-func (l *httpSite) setState(id, version string) error {
+func (l *remoteHTTPServer) setSessionHeads(id, version string) error {
 	common := l.fields.Clone()
 	if id != "" {
 		common.Set(mcp.HeaderSession, id)
@@ -87,7 +87,7 @@ func (l *httpSite) setState(id, version string) error {
 	get.Set("Accept", "text/event-stream")
 	common.Set("Accept", "application/json, text/event-stream")
 	common.Set("Content-Type", "application/json")
-	s := &httpState{session: id, version: version}
+	s := &sessionRequestHeads{session: id, version: version}
 	var err error
 	if s.post, err = newRequestHead(l.url, common); err != nil {
 		return err
@@ -105,7 +105,7 @@ const maxRedirects = 3
 // adoptSameOriginRedirect makes the target of a redirect the URL of all later requests, if it has the same origin,
 // and reports whether it did; it sends nothing. Many servers redirect /mcp to /mcp/. Headers and credentials never go
 // to another origin.
-func (l *httpSite) followRedirect(location string) bool {
+func (l *remoteHTTPServer) adoptSameOriginRedirect(location string) bool {
 	to, err := l.url.Parse(location)
 	if err != nil || location == "" || !sameOrigin(to, l.url) || l.redirects >= maxRedirects {
 		return false
@@ -113,13 +113,13 @@ func (l *httpSite) followRedirect(location string) bool {
 	l.redirects++
 	l.url = stripUserInfo(to)
 	state := l.state.Load()
-	return l.setState(state.session, state.version) == nil
+	return l.setSessionHeads(state.session, state.version) == nil
 }
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
 // requestEventStream requests an event stream; a StatusError says that the response is none.
-func (l *httpSite) requestEventStream(ctx context.Context, state *httpState, fields []mcp.Header) (*HTTPResponse, error) {
+func (l *remoteHTTPServer) requestEventStream(ctx context.Context, state *sessionRequestHeads, fields []mcp.Header) (*HTTPResponse, error) {
 	a, err := l.client.Do(ctx, &HTTPRequest{Method: http.MethodGet, Head: state.get, Headers: fields})
 	if err != nil || a.Status == http.StatusOK && a.Media == events && !a.Encoded {
 		return a, err
@@ -129,7 +129,7 @@ func (l *httpSite) requestEventStream(ctx context.Context, state *httpState, fie
 }
 
 // postToServer posts a message without a response.
-func (l *httpSite) postToServer(ctx context.Context, state *httpState, msg []byte) error {
+func (l *remoteHTTPServer) postToServer(ctx context.Context, state *sessionRequestHeads, msg []byte) error {
 	a, err := l.client.Do(ctx, &HTTPRequest{Method: http.MethodPost, Head: state.post, Body: msg})
 	if err != nil {
 		return err
@@ -145,4 +145,4 @@ func (l *httpSite) postToServer(ctx context.Context, state *httpState, msg []byt
 }
 
 // CloseIdle implements Link.
-func (l *httpSite) CloseIdle(now time.Time) { l.client.CloseIdle(now) }
+func (l *remoteHTTPServer) CloseIdle(now time.Time) { l.client.CloseIdle(now) }

@@ -20,15 +20,15 @@ import (
 type Link interface {
 	session.Doer
 	// Notify, Respond and Listen are those of a session.Session.
-	Notify(ctx context.Context, method string, params json.RawMessage) error
-	Respond(ctx context.Context, id json.RawMessage, r session.Reply) error
+	NotifyServer(ctx context.Context, method string, params json.RawMessage) error
+	AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error
 	Listen(ctx context.Context, say func(session.Event), opened func()) error
 	// Done is closed when the connection has ended; then Cause returns the reason.
 	Done() <-chan struct{}
 	Cause() error
 	// SetVersion sets the protocol version after the handshake. MarkStartComplete says that the start is complete.
 	SetVersion(version string)
-	StartComplete()
+	MarkStartComplete()
 	// OpenNotificationStream opens the notification stream after the handshake, so that no list change after it is
 	// missed.
 	OpenNotificationStream(ctx context.Context)
@@ -127,7 +127,7 @@ var noCapability = &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message
 var CannotAsk = &wirejson.RPCError{Code: wirejson.CodeInternal, Message: "the client cannot be asked: it has no stream open"}
 
 // newQuestionRefusal returns the encoded answer to a question that cannot be forwarded. A ping is answered normally.
-func refuseQuestion(m *wirejson.Message, why *wirejson.RPCError) []byte {
+func newQuestionRefusal(m *wirejson.Message, why *wirejson.RPCError) []byte {
 	if m.Method == mcp.Ping {
 		return wirejson.AppendResult(nil, m.ID, json.RawMessage("{}"))
 	}

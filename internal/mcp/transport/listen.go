@@ -114,7 +114,7 @@ func lastEventIDHeader(id *string) []mcp.Header {
 func (l *HTTPLink) requestNotificationStream(ctx context.Context, id *string) (*HTTPResponse, error) {
 	state := l.state.Load()
 	a, err := l.requestEventStream(ctx, state, lastEventIDHeader(id))
-	if err = toSessionGone(state, err); err == ErrSessionGone {
+	if err = map404ToSessionGone(state, err); err == ErrSessionGone {
 		l.Signal(err)
 	}
 	return a, err
@@ -122,7 +122,7 @@ func (l *HTTPLink) requestNotificationStream(ctx context.Context, id *string) (*
 
 // readNotifications reads a stream until it ends and passes on all messages but responses.
 func (l *HTTPLink) readNotifications(ctx context.Context, a *HTTPResponse, each func(*wirejson.Message)) error {
-	events := wirejson.NewEventReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
+	events := wirejson.NewSSEReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
 	defer events.Release()
 	_, err := l.readEvents(events, func(m wirejson.Message, _ bool) bool {
 		if !m.IsResponse() {

@@ -61,18 +61,18 @@ func newCancelNotification(ctx context.Context, id json.RawMessage) []byte {
 }
 
 // takeOwnership returns the data of a reader, and whether the caller owns it: large data takes over its buffer.
-func takeOwnership(data []byte, r interface{ KeepLast() []byte }) (out []byte, kept bool) {
+func takeOwnership(data []byte, r interface{ TakeOwnershipOfLast() []byte }) (out []byte, kept bool) {
 	if len(data) < keepFrom {
 		return data, false
 	}
-	return r.KeepLast(), true
+	return r.TakeOwnershipOfLast(), true
 }
 
 // toBudgetError maps a reader's error to a Budget error.
 func toBudgetError(b *MemoryBudget, err error) error {
 	switch {
 	case errors.Is(err, wirejson.ErrTooLong):
-		return b.RejectTooLarge()
+		return b.TooLargeErrorAndThrottle()
 	case errors.Is(err, wirejson.ErrNoBuffer):
 		return b.OverBudgetError()
 	}

@@ -11,7 +11,7 @@ import (
 // modernHeaders returns the headers of a modern request that repeat its body.
 func modernHeaders(r *session.Request) []mcp.Header {
 	fields := []mcp.Header{{Name: mcp.HeaderMethod, Value: r.Method}}
-	name, arguments := subjectOf(r)
+	name, arguments := targetNameAndArguments(r)
 	if name != "" {
 		fields = append(fields, mcp.Header{Name: mcp.HeaderName, Value: mcp.EncodeHeaderValue(name)})
 	}
@@ -21,8 +21,8 @@ func modernHeaders(r *session.Request) []mcp.Header {
 	return fields
 }
 
-// subjectOf returns the subject of a request, and the arguments of a call.
-func subjectOf(r *session.Request) (name string, arguments json.RawMessage) {
+// targetNameAndArguments returns the subject of a request, and the arguments of a call.
+func targetNameAndArguments(r *session.Request) (name string, arguments json.RawMessage) {
 	switch {
 	case r.Call != nil:
 		return r.Call.Tool, r.Call.Arguments

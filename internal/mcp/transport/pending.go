@@ -38,13 +38,13 @@ type pendingRequest struct {
 	request HTTPRequest      // the HTTP request
 	message wirejson.Message // the message that is read over HTTP
 
-	deliverMu sync.Mutex    // orders the events
-	late      *lateDelivery // nil until an event arrives on another stream
+	deliverMu sync.Mutex           // orders the events
+	late      *crossStreamDelivery // nil until an event arrives on another stream
 }
 
-// lateDelivery is the goroutine that delivers events from other streams, whose readers must not wait for
+// crossStreamDelivery is the goroutine that delivers events from other streams, whose readers must not wait for
 // this caller.
-type lateDelivery struct {
+type crossStreamDelivery struct {
 	runs bool // guarded by pendingRequests.mu
 	sync.WaitGroup
 }
@@ -72,8 +72,8 @@ func (p *pendingRequests) register(e *pendingRequest) error {
 	return nil
 }
 
-// inFlight returns the number of open requests.
-func (p *pendingRequests) inFlight() int {
+// countInFlight returns the number of open requests.
+func (p *pendingRequests) countInFlight() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.byID)
@@ -135,8 +135,8 @@ func (e *pendingRequest) finishRequest(r session.Reply, err error) {
 // end of a dying process.
 const malformedWait = 100 * time.Millisecond
 
-// rejectMalformed fails the request of a malformed response, unless a correct one follows in time.
-func (p *pendingRequests) rejectMalformed(response []byte) {
+// failAfterMalformedReply fails the request of a malformed response, unless a correct one follows in time.
+func (p *pendingRequests) failAfterMalformedReply(response []byte) {
 	id, ok := parseNumericID(wirejson.MalformedResponseID(response))
 	if !ok {
 		return
@@ -196,8 +196,8 @@ func (p *pendingRequests) deliverToSubscription(e session.Event) bool {
 	return ok && p.deliverEventTo(id, e, func(s *sentRequest) bool { return s.listenID != nil })
 }
 
-// deliverByToken delivers a progress notification to the client's request with this token.
-func (p *pendingRequests) deliverByToken(e session.Event) bool {
+// deliverByProgressToken delivers a progress notification to the client's request with this token.
+func (p *pendingRequests) deliverByProgressToken(e session.Event) bool {
 	token := wirejson.Find(e.Params, "progressToken")
 	return p.deliverToNewest(e, func(s *sentRequest) bool { return s.token != nil && bytes.Equal(s.token, token) })
 }
@@ -240,7 +240,7 @@ func (p *pendingRequests) queueEvent(to *pendingRequest, e session.Event) bool {
 	}
 	if p.ownAnswers {
 		if to.late == nil {
-			to.late = &lateDelivery{}
+			to.late = &crossStreamDelivery{}
 		}
 		if !to.late.runs {
 			to.late.runs = true
@@ -274,7 +274,7 @@ func (p *pendingRequests) failAll(err error) {
 	p.err = err
 	for id, e := range p.byID {
 		p.removeLocked(id)
-		e.finishRequest(session.Reply{}, &LostError{err})
+		e.finishRequest(session.Reply{}, &ConnectionLostError{err})
 	}
 }
 

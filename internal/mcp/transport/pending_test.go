@@ -45,8 +45,8 @@ func TestBrokenAnswers(t *testing.T) {
 		}
 		first, second, third := ask(1, &session.ClientRef{}), ask(2, &session.ClientRef{}), ask(3, &session.ClientRef{})
 		for range 2 {
-			p.rejectMalformed(fmt.Appendf(nil, broken, 1))
-			p.rejectMalformed(fmt.Appendf(nil, broken, 2))
+			p.failAfterMalformedReply(fmt.Appendf(nil, broken, 1))
+			p.failAfterMalformedReply(fmt.Appendf(nil, broken, 2))
 		}
 		p.deliverReply(&wirejson.Message{ID: json.RawMessage("2"), Result: json.RawMessage(`{"b":2}`)}, false)
 		began := time.Now()
@@ -59,7 +59,7 @@ func TestBrokenAnswers(t *testing.T) {
 		if said(p, json.RawMessage(`{"level":"info","data":"about the first"}`)) {
 			t.Error("a message that may be about the first request goes to another client")
 		}
-		p.rejectMalformed(fmt.Appendf(nil, broken, 3))
+		p.failAfterMalformedReply(fmt.Appendf(nil, broken, 3))
 		p.failAll(ErrStopped)
 		if _, err := wait(third); errors.Is(err, ErrNoMessage) || !errors.Is(err, ErrStopped) {
 			t.Errorf("the end of the link says more: %v", err)
@@ -97,7 +97,7 @@ func TestPendingIgnoresStrangeIDs(t *testing.T) {
 	for _, id := range []string{`"07"`, `"7x"`, `" 7"`, `""`, `7.0`, `-7`, `07x`, `null`, ``, `8`, `99999999999999999999999`} {
 		p.deliverReply(&wirejson.Message{ID: json.RawMessage(id), Result: json.RawMessage("{}")}, false)
 	}
-	if p.inFlight() != 1 {
+	if p.countInFlight() != 1 {
 		t.Error("it has been resolved")
 	}
 	p.failAll(errors.New("over"))

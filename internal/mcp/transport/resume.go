@@ -23,7 +23,7 @@ const (
 func (l *HTTPLink) followReplyStream(ctx context.Context, a *HTTPResponse, take func(m wirejson.Message, kept bool) bool) error {
 	state, lastID, retry := l.state.Load(), "", defaultRetry
 	for resumes := 0; ; resumes++ {
-		events := wirejson.NewEventReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
+		events := wirejson.NewSSEReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
 		heard, err := l.readEvents(events, take)
 		events.Release()
 		if resumes > 0 {
@@ -55,7 +55,7 @@ func (l *HTTPLink) followReplyStream(ctx context.Context, a *HTTPResponse, take 
 
 // readEvents reads events until take reports the response or the stream ends. heard reports whether a message
 // arrived.
-func (l *HTTPLink) readEvents(events *wirejson.EventReader, take func(m wirejson.Message, kept bool) bool) (heard bool, err error) {
+func (l *HTTPLink) readEvents(events *wirejson.SSEReader, take func(m wirejson.Message, kept bool) bool) (heard bool, err error) {
 	for {
 		ev, err := events.Next()
 		if err != nil {
@@ -78,7 +78,7 @@ func (l *HTTPLink) readEvents(events *wirejson.EventReader, take func(m wirejson
 }
 
 // resumeStream requests the rest of a stream.
-func (l *HTTPLink) resumeStream(ctx context.Context, state *httpState, lastID string, after time.Duration) (*HTTPResponse, error) {
+func (l *HTTPLink) resumeStream(ctx context.Context, state *sessionRequestHeads, lastID string, after time.Duration) (*HTTPResponse, error) {
 	pause := time.NewTimer(after)
 	defer pause.Stop()
 	select {

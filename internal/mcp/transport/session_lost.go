@@ -46,7 +46,7 @@ func errorInBody(a *HTTPResponse) *wirejson.Message {
 
 // checkSessionLost returns the result of an exchange. It fails the link if the server has lost the session. It
 // returns a sessionGoneError only if the server cannot have executed the request.
-func (l *HTTPLink) checkSessionLost(ctx context.Context, state *httpState, x *pendingRequest, status int, reply session.Reply, err error) (session.Reply, error) {
+func (l *HTTPLink) checkSessionLost(ctx context.Context, state *sessionRequestHeads, x *pendingRequest, status int, reply session.Reply, err error) (session.Reply, error) {
 	doubtful, unrun := suggestsLostSession(status, reply, err)
 	if !doubtful || x.probes || x.Method == mcp.Initialize || state.version == "" || l.modern.Load() || ctx.Err() != nil {
 		return reply, err
@@ -69,13 +69,13 @@ func (l *HTTPLink) checkSessionLost(ctx context.Context, state *httpState, x *pe
 func suggestsLostSession(status int, reply session.Reply, err error) (doubtful, unrun bool) {
 	passing := (&StatusError{Status: status}).Temporary()
 	_, odd := errors.AsType[*StatusError](err)
-	_, silent := errors.AsType[*noMessageError](err)
+	_, silent := errors.AsType[*contentTypeError](err)
 	switch {
 	case status >= 300 && status < 400:
 		return false, false
 	case status >= 400 && status < 500 && !passing:
 		return true, true
-	case isServerErrorStatus(status):
+	case isNonGatewayErrorStatus(status):
 		return true, false
 	case status > 299:
 		return false, false
@@ -104,7 +104,7 @@ const pingTime = 10 * time.Second
 
 // probeSessionLost reports whether the server refuses what it has answered before in this session: a ping and
 // tools/list. The ping is enough if it gets the status that the protocol defines for this.
-func (l *HTTPLink) probeSessionLost(ctx context.Context, state *httpState, status int, method string) bool {
+func (l *HTTPLink) probeSessionLost(ctx context.Context, state *sessionRequestHeads, status int, method string) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	known := status == http.StatusNotFound && state.session != ""
@@ -121,7 +121,7 @@ func (l *HTTPLink) probeSessionLost(ctx context.Context, state *httpState, statu
 
 // probeRefused sends a request of MCPProxy and reports whether the server refuses it, and with which status. An
 // unknown method is no refusal.
-func (l *HTTPLink) probeRefused(ctx context.Context, state *httpState, method string) (refused bool, status int) {
+func (l *HTTPLink) probeRefused(ctx context.Context, state *sessionRequestHeads, method string) (refused bool, status int) {
 	x := l.pending.newUnregistered()
 	x.request.Body = x.encodeRequest(nil, &session.Request{Method: method}, &l.LinkOptions, false, false)
 	x.probes = true
@@ -137,16 +137,16 @@ func (l *HTTPLink) probeRefused(ctx context.Context, state *httpState, method st
 // IsPermanentRefusal reports whether err is a permanent refusal of a request that every server must know.
 func IsPermanentRefusal(err error) bool {
 	if fail, ok := errors.AsType[*StatusError](err); ok {
-		return !fail.Temporary() || isServerErrorStatus(fail.Status)
+		return !fail.Temporary() || isNonGatewayErrorStatus(fail.Status)
 	}
 	if answer, ok := errors.AsType[*ServerRPCError](err); ok {
 		return answer.Code != wirejson.CodeMethodNotFound
 	}
-	_, silent := errors.AsType[*noMessageError](err)
+	_, silent := errors.AsType[*contentTypeError](err)
 	return silent
 }
 
-// isServerErrorStatus reports whether a status comes from the server itself and not from a gateway.
-func isServerErrorStatus(status int) bool {
+// isNonGatewayErrorStatus reports whether a status comes from the server itself and not from a gateway.
+func isNonGatewayErrorStatus(status int) bool {
 	return status == http.StatusInternalServerError || status == http.StatusNotImplemented
 }

@@ -21,7 +21,7 @@ import (
 // server, and an endpoint, which the stream names first, for POSTs.
 type SSELink struct {
 	*duplex
-	*httpSite
+	*remoteHTTPServer
 
 	ready chan struct{} // closed when the endpoint is known
 	mu    sync.Mutex    // orders startTask and Stop
@@ -31,17 +31,17 @@ type SSELink struct {
 const maxEndpoint = 8 << 10
 
 var (
-	errStreamEnded = problem.OwnTextErrorf("the server has ended the stream")
-	errNoEndpoint  = problem.OwnTextErrorf("the stream does not begin with the endpoint that messages go to")
+	errStreamEnded = problem.TrustedTextErrorf("the server has ended the stream")
+	errNoEndpoint  = problem.TrustedTextErrorf("the stream does not begin with the endpoint that messages go to")
 )
 
 // NewSSELink opens the stream.
 func NewSSELink(a ServerAddress, o LinkOptions) (*SSELink, error) {
-	site, err := newHTTPSite(a, o)
+	site, err := newRemoteHTTPServer(a, o)
 	if err != nil {
 		return nil, err
 	}
-	l := &SSELink{duplex: newDuplex(o), httpSite: site, ready: make(chan struct{})}
+	l := &SSELink{duplex: newDuplex(o), remoteHTTPServer: site, ready: make(chan struct{})}
 	l.post = l.postToEndpoint
 	l.postLater = l.outbox.putMessage
 	ctx, cancel := context.WithCancel(context.Background())
@@ -58,7 +58,7 @@ func (l *SSELink) readMessages(ctx context.Context) error {
 		return err
 	}
 	defer a.Body.Close()
-	events := wirejson.NewEventReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
+	events := wirejson.NewSSEReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
 	defer events.Release()
 	if err := l.readEndpoint(events); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (l *SSELink) readMessages(ctx context.Context) error {
 			continue
 		}
 		data, kept := takeOwnership(ev.Data, events)
-		if !l.routeMessages(data, kept) {
+		if !l.parseAndRoute(data, kept) {
 			l.Reports.ProtocolViolation("it sends events that are not JSON-RPC messages")
 		}
 	}
@@ -86,7 +86,7 @@ func (l *SSELink) readMessages(ctx context.Context) error {
 const maxEarly = 100
 
 // readEndpoint reads events up to the endpoint. Some servers send others first, such as a ping.
-func (l *SSELink) readEndpoint(events *wirejson.EventReader) error {
+func (l *SSELink) readEndpoint(events *wirejson.SSEReader) error {
 	for range maxEarly {
 		ev, err := events.Next()
 		switch {
@@ -112,8 +112,8 @@ func (l *SSELink) openEventStream(ctx context.Context) (*HTTPResponse, error) {
 		case !ok:
 			return a, err
 		case status.Status == http.StatusOK:
-			return nil, problem.OwnTextErrorf("the answer is no event stream")
-		case status.Status < 300 || status.Status > 399 || !l.followRedirect(status.location):
+			return nil, problem.TrustedTextErrorf("the answer is no event stream")
+		case status.Status < 300 || status.Status > 399 || !l.adoptSameOriginRedirect(status.location):
 			return nil, err
 		}
 	}
@@ -123,17 +123,17 @@ func (l *SSELink) openEventStream(ctx context.Context) (*HTTPResponse, error) {
 // credentials.
 func (l *SSELink) setEndpoint(text string) error {
 	if len(text) > maxEndpoint {
-		return problem.OwnTextErrorf("the endpoint for messages is longer than %d bytes", maxEndpoint)
+		return problem.TrustedTextErrorf("the endpoint for messages is longer than %d bytes", maxEndpoint)
 	}
 	to, err := l.url.Parse(text)
 	if err != nil || text == "" {
-		return problem.OwnTextErrorf("the endpoint for messages is no URL")
+		return problem.TrustedTextErrorf("the endpoint for messages is no URL")
 	}
 	if !sameOrigin(to, l.url) {
-		return problem.OwnTextErrorf("the endpoint for messages is at another origin than the stream")
+		return problem.TrustedTextErrorf("the endpoint for messages is at another origin than the stream")
 	}
 	l.url = stripUserInfo(to)
-	if err := l.setState("", ""); err != nil {
+	if err := l.setSessionHeads("", ""); err != nil {
 		return err
 	}
 	close(l.ready)
@@ -159,9 +159,9 @@ func (l *SSELink) postToEndpoint(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// checkRefusal interprets a refused request. A server that also refuses a ping has lost the session and has not
+// probeSessionLostAfterRefusal interprets a refused request. A server that also refuses a ping has lost the session and has not
 // executed the request.
-func (l *SSELink) checkRefusal(ctx context.Context, err error) error {
+func (l *SSELink) probeSessionLostAfterRefusal(ctx context.Context, err error) error {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok || status.Temporary() || status.Status < 400 || !l.agreed.Load() || errors.Is(err, ErrSessionGone) {
 		return err
@@ -193,7 +193,7 @@ func (l *SSELink) startTask(f func(context.Context)) (cancel func(), err error) 
 // Do posts the request while it waits for the response on the stream: some servers accept a POST only
 // after they have answered it.
 func (l *SSELink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	e, buf, err := l.beginRequest(ctx, r)
+	e, buf, err := l.registerAndEncodeRequest(ctx, r)
 	if err != nil {
 		return session.Reply{}, err
 	}
@@ -203,7 +203,7 @@ func (l *SSELink) Do(ctx context.Context, r *session.Request) (session.Reply, er
 	cancel, err := l.startTask(func(pctx context.Context) {
 		defer close(posted)
 		if err := l.postToEndpoint(pctx, msg); err != nil {
-			l.pending.rejectRequest(id, l.checkRefusal(pctx, err))
+			l.pending.rejectRequest(id, l.probeSessionLostAfterRefusal(pctx, err))
 		}
 	})
 	if err != nil {

@@ -42,7 +42,7 @@ func NewStdioLink(proc *process.Process, start *process.StartWatch, log *process
 	proc.Go(func() {
 		if err := start.WatchUntilReady(l.Done()); err != nil {
 			if l.noisy.Load() {
-				err = problem.OwnTimeoutErrorf("%w: it writes lines to its output that are not JSON-RPC, as a program does that is no MCP server over stdio, or that needs another argument; its log has them", err)
+				err = problem.TrustedTextTimeoutErrorf("%w: it writes lines to its output that are not JSON-RPC, as a program does that is no MCP server over stdio, or that needs another argument; its log has them", err)
 			}
 			l.endLink(err)
 		}
@@ -59,7 +59,7 @@ func (l *StdioLink) readOutput() {
 		line, err := lines.Next()
 		why := toBudgetError(l.Budget, err)
 		switch {
-		case why != err && l.skipLongLine(line, why):
+		case why != err && l.rejectTooLongReply(line, why):
 			continue
 		case err != nil:
 			l.endLink(l.toReadError(why))
@@ -78,7 +78,7 @@ func (l *StdioLink) handleLine(line []byte, kept bool) {
 	if len(line) == 0 {
 		return
 	}
-	if c := line[0]; (c == '{' || c == '[') && l.routeMessages(line, kept) {
+	if c := line[0]; (c == '{' || c == '[') && l.parseAndRoute(line, kept) {
 		return
 	}
 	// Before the answer to initialize, a banner without a line end may precede a message. Later, text
@@ -98,9 +98,9 @@ func (l *StdioLink) handleLine(line []byte, kept bool) {
 // skipTime limits the rest of a line over the limit.
 const skipTime = 5 * time.Second
 
-// skipLongLine fails the request that a line over the limit answers, and skips the rest of the line. If the
+// rejectTooLongReply fails the request that a line over the limit answers, and skips the rest of the line. If the
 // beginning does not name the request, the link ends.
-func (l *StdioLink) skipLongLine(start []byte, why error) bool {
+func (l *StdioLink) rejectTooLongReply(start []byte, why error) bool {
 	id, ok := parseNumericID(wirejson.MalformedResponseID(start[:min(len(start), 256)]))
 	if !ok || !l.pending.rejectRequest(id, why) {
 		return false
@@ -113,7 +113,7 @@ func (l *StdioLink) skipLongLine(start []byte, why error) bool {
 	return l.proc.Stdout.SetReadDeadline(time.Now().Add(skipTime)) == nil
 }
 
-// endSkipping removes the time limit of skipLongLine, but not that of a process that has ended.
+// endSkipping removes the time limit of rejectTooLongReply, but not that of a process that has ended.
 func (l *StdioLink) endSkipping() {
 	if !l.skipping {
 		return
@@ -131,13 +131,13 @@ func (l *StdioLink) endSkipping() {
 // pipe.
 func (l *StdioLink) toReadError(err error) error {
 	if l.skipping {
-		return l.Budget.RejectTooLarge()
+		return l.Budget.TooLargeErrorAndThrottle()
 	}
 	if err == io.EOF || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, os.ErrClosed) {
 		if l.proc.WaitExit(nil, process.DrainTime) {
 			return l.proc.ExitStatus()
 		}
-		return problem.OwnTextErrorf("the process has closed its output")
+		return problem.TrustedTextErrorf("the process has closed its output")
 	}
 	return err
 }
@@ -150,12 +150,12 @@ func (l *StdioLink) toWriteError(err error) error {
 	case l.proc.WaitExit(nil, process.DrainTime):
 		return l.proc.ExitStatus()
 	}
-	return problem.OwnTextErrorf("the process has closed its input")
+	return problem.TrustedTextErrorf("the process has closed its input")
 }
 
 // Do implements session.Doer.
 func (l *StdioLink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
-	e, msg, err := l.beginRequest(ctx, r)
+	e, msg, err := l.registerAndEncodeRequest(ctx, r)
 	if err != nil {
 		return session.Reply{}, err
 	}
@@ -178,8 +178,8 @@ func (l *StdioLink) Do(ctx context.Context, r *session.Request) (session.Reply, 
 	return reply, err
 }
 
-// StartComplete ends the start watch.
-func (l *StdioLink) StartComplete() { l.startup.MarkReady() }
+// MarkStartComplete ends the start watch.
+func (l *StdioLink) MarkStartComplete() { l.startup.MarkReady() }
 
 // Health implements Link.
 func (l *StdioLink) Health() LinkHealth {
@@ -198,7 +198,7 @@ func (l *StdioLink) Stop(hard <-chan struct{}) {
 		grace = process.BrokenGrace
 	}
 	l.endLink(ErrStopped)
-	done, installs := l.startup.FinishInstall(hard, func(runner string) {
+	done, installs := l.startup.LetInstallFinish(hard, func(runner string) {
 		l.in.Close()
 		if !l.proc.HasEnded() {
 			l.Reports.Log("it is stopped when " + runner + " has come to an end with what it installs")

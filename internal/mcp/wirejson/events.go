@@ -12,16 +12,16 @@ import (
 // defaultName is the name of an event that names none.
 const defaultName = "message"
 
-// Event is one server-sent event.
-type Event struct {
+// SSEEvent is one server-sent event.
+type SSEEvent struct {
 	ID    string // last event ID of the stream; "" if none
 	Name  string // "message" by default
 	Data  []byte // the data lines, joined by LF
 	Retry time.Duration
 }
 
-// EventReader reads server-sent events as WHATWG defines them. It does not repair invalid UTF-8.
-type EventReader struct {
+// SSEReader reads server-sent events as WHATWG defines them. It does not repair invalid UTF-8.
+type SSEReader struct {
 	messageReader
 	first    *[firstEventBuffer]byte // initial buffer from the pool; nil after Release
 	id       string
@@ -44,20 +44,20 @@ const firstEventBuffer = 4 << 10
 // eventBuffers pools the initial buffers: most replies are one short event.
 var eventBuffers = sync.Pool{New: func() any { return new([firstEventBuffer]byte) }}
 
-// NewEventReader reads events of at most limit bytes (with their field names)
+// NewSSEReader reads events of at most limit bytes (with their field names)
 // from r.
-func NewEventReader(r io.Reader, limit int) *EventReader {
-	return NewEventReaderWithPool(r, limit, nil)
+func NewSSEReader(r io.Reader, limit int) *SSEReader {
+	return NewSSEReaderWithPool(r, limit, nil)
 }
 
-// NewEventReaderWithPool reads large events into buffers of room. The caller must call Release.
-func NewEventReaderWithPool(r io.Reader, limit int, room BufferPool) *EventReader {
+// NewSSEReaderWithPool reads large events into buffers of room. The caller must call Release.
+func NewSSEReaderWithPool(r io.Reader, limit int, room BufferPool) *SSEReader {
 	first := eventBuffers.Get().(*[firstEventBuffer]byte)
-	return &EventReader{messageReader: messageReader{w: readWindow{r: r, buf: first[:], small: firstEventBuffer, max: limit, pool: room}}, first: first}
+	return &SSEReader{messageReader: messageReader{w: readWindow{r: r, buf: first[:], small: firstEventBuffer, max: limit, pool: room}}, first: first}
 }
 
 // Release returns the buffers. Nothing can be read afterwards, and what Next returned is invalid.
-func (e *EventReader) Release() {
+func (e *SSEReader) Release() {
 	e.messageReader.Release()
 	if e.first != nil {
 		eventBuffers.Put(e.first)
@@ -66,25 +66,25 @@ func (e *EventReader) Release() {
 }
 
 // LastEventID returns the last event ID of the stream.
-func (e *EventReader) LastEventID() string { return e.id }
+func (e *SSEReader) LastEventID() string { return e.id }
 
 // RetryDelay returns the last reconnection time of the stream, 0 if none.
-func (e *EventReader) RetryDelay() time.Duration { return e.retry }
+func (e *SSEReader) RetryDelay() time.Duration { return e.retry }
 
 // Next returns the next event. Its data is valid until the next call. An event that the end of the stream
 // truncates is dropped.
 //
 // It returns ErrTooLong for an event over the limit and ErrNoBuffer for one without a buffer; the next
 // call skips the rest of it in constant memory. Any other error is final.
-func (e *EventReader) Next() (Event, error) {
+func (e *SSEReader) Next() (SSEEvent, error) {
 	e.resetEvent()
 	if err := e.skipOversizedEvent(); err != nil {
-		return Event{}, err
+		return SSEEvent{}, err
 	}
 	for {
 		line, err := e.readLine()
 		if err != nil {
-			return Event{}, err
+			return SSEEvent{}, err
 		}
 		switch {
 		case len(line) > 0:
@@ -101,13 +101,13 @@ func (e *EventReader) Next() (Event, error) {
 	}
 }
 
-func (e *EventReader) resetEvent() {
+func (e *SSEReader) resetEvent() {
 	e.last, e.name, e.hasData = nil, "", false
 	e.next, e.dataAt, e.dataTo = 0, 0, 0
 }
 
-func (e *EventReader) takeEvent() Event {
-	ev := Event{ID: e.id, Name: e.name, Data: e.w.unreadBytes()[e.dataAt:e.dataTo:e.dataTo], Retry: e.retry}
+func (e *SSEReader) takeEvent() SSEEvent {
+	ev := SSEEvent{ID: e.id, Name: e.name, Data: e.w.unreadBytes()[e.dataAt:e.dataTo:e.dataTo], Retry: e.retry}
 	if ev.Name == "" {
 		ev.Name = defaultName
 	}
@@ -117,7 +117,7 @@ func (e *EventReader) takeEvent() Event {
 }
 
 // readLine returns the next line of the event and advances e.next.
-func (e *EventReader) readLine() ([]byte, error) {
+func (e *SSEReader) readLine() ([]byte, error) {
 	seen := e.next
 	for {
 		if e.afterCR && e.w.unreadLen() > e.next {
@@ -165,7 +165,7 @@ func indexLineEnd(text []byte) int {
 }
 
 // trimByteOrderMark removes the byte order mark at the start of a stream.
-func (e *EventReader) trimByteOrderMark(line []byte) []byte {
+func (e *SSEReader) trimByteOrderMark(line []byte) []byte {
 	if !e.started {
 		e.started = true
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
@@ -174,7 +174,7 @@ func (e *EventReader) trimByteOrderMark(line []byte) []byte {
 }
 
 // startSkipping makes the next call skip the event.
-func (e *EventReader) startSkipping(midLine bool) error {
+func (e *SSEReader) startSkipping(midLine bool) error {
 	if midLine {
 		e.next = e.w.unreadLen()
 	}
@@ -184,7 +184,7 @@ func (e *EventReader) startSkipping(midLine bool) error {
 }
 
 // skipOversizedEvent drops the rest of an event that was too long, up to an empty line.
-func (e *EventReader) skipOversizedEvent() error {
+func (e *SSEReader) skipOversizedEvent() error {
 	for e.skipping {
 		unread := e.w.unreadBytes()
 		if e.afterCR && len(unread) > 0 {
@@ -211,7 +211,7 @@ func (e *EventReader) skipOversizedEvent() error {
 }
 
 // parseField handles one line of an event.
-func (e *EventReader) parseField(line []byte) {
+func (e *SSEReader) parseField(line []byte) {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(name) {
@@ -236,7 +236,7 @@ func (e *EventReader) parseField(line []byte) {
 
 // addDataLine adds a data line. The first one stays in place; later ones are moved after it, over bytes that
 // are already read.
-func (e *EventReader) addDataLine(value []byte) {
+func (e *SSEReader) addDataLine(value []byte) {
 	unread := e.w.unreadBytes()
 	if e.hasData {
 		unread[e.dataTo] = '\n'
@@ -249,8 +249,8 @@ func (e *EventReader) addDataLine(value []byte) {
 	e.dataAt = e.dataTo - len(value)
 }
 
-// AppendEvent appends data as one event. It omits an empty or invalid ID.
-func AppendEvent(dst []byte, id string, data []byte) []byte {
+// AppendSSEEvent appends data as one event. It omits an empty or invalid ID.
+func AppendSSEEvent(dst []byte, id string, data []byte) []byte {
 	if id != "" && !strings.ContainsAny(id, "\r\n\x00") {
 		dst = append(append(append(dst, "id: "...), id...), '\n')
 	}

@@ -101,7 +101,7 @@ func TestKeep(t *testing.T) {
 		fmt.Fprintf(&text, "%s\n", line)
 		fmt.Fprintf(&sse, "data: %s\n\n", line)
 	}
-	l, e := NewLineReader(&text, 1<<20), NewEventReader(&sse, 1<<20)
+	l, e := NewLineReader(&text, 1<<20), NewSSEReader(&sse, 1<<20)
 	var gotLines, gotEvents [][]byte
 	for range want {
 		if _, err := l.Next(); err != nil {
@@ -110,7 +110,7 @@ func TestKeep(t *testing.T) {
 		if _, err := e.Next(); err != nil {
 			t.Fatal(err)
 		}
-		gotLines, gotEvents = append(gotLines, l.KeepLast()), append(gotEvents, e.KeepLast())
+		gotLines, gotEvents = append(gotLines, l.TakeOwnershipOfLast()), append(gotEvents, e.TakeOwnershipOfLast())
 	}
 	for i := range want {
 		if string(gotLines[i]) != want[i] || string(gotEvents[i]) != want[i] {
@@ -143,7 +143,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		return after.TotalAlloc - before.TotalAlloc
 	}
 	l := NewLineReader(endless("a\n", huge, "\nb\n"), limit)
-	e := NewEventReader(endless("data: a\n\ndata: ", huge, "\n\n: a comment\ndata: b\n\n"), limit)
+	e := NewSSEReader(endless("data: a\n\ndata: ", huge, "\n\n: a comment\ndata: b\n\n"), limit)
 	n := allocated(func() {
 		for _, want := range []error{nil, ErrTooLong, nil, io.EOF} {
 			if _, err := l.Next(); err != want {
@@ -161,7 +161,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("buffers of %d and %d bytes are kept", len(l.w.buf), len(e.w.buf))
 	}
 	// Comments that go on for ever are nobody's event.
-	comments := NewEventReader(endless(strings.Repeat(": still here\n", 200_000), 0, "data: a\n\n"), 4096)
+	comments := NewSSEReader(endless(strings.Repeat(": still here\n", 200_000), 0, "data: a\n\n"), 4096)
 	if ev, err := comments.Next(); err != nil || string(ev.Data) != "a" {
 		t.Errorf("after comments: %q %v", ev.Data, err)
 	}
@@ -170,7 +170,7 @@ func TestMemoryIsBounded(t *testing.T) {
 // events reads all events; one that is too long shows as "!".
 func events(r io.Reader, limit int) ([]string, error) {
 	var all []string
-	e := NewEventReader(r, limit)
+	e := NewSSEReader(r, limit)
 	for {
 		ev, err := e.Next()
 		switch {
@@ -328,11 +328,11 @@ func TestAppendEvent(t *testing.T) {
 		{"1\ndata: x", "", "event: message\ndata: \n\n"},
 		{"", " a\n", "event: message\ndata:  a\ndata: \n\n"},
 	} {
-		got := AppendEvent([]byte("x"), c.id, []byte(c.data))
+		got := AppendSSEEvent([]byte("x"), c.id, []byte(c.data))
 		if string(got) != "x"+c.want {
 			t.Errorf("got  %q\nwant %q", got, c.want)
 		}
-		ev, err := NewEventReader(bytes.NewReader(got[1:]), 1<<20).Next()
+		ev, err := NewSSEReader(bytes.NewReader(got[1:]), 1<<20).Next()
 		joined := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(c.data)
 		if err != nil || string(ev.Data) != joined || ev.Name != "message" {
 			t.Errorf("%q is read as %q %v", c.data, ev.Data, err)
@@ -345,7 +345,7 @@ func TestFramingDoesNotAllocate(t *testing.T) {
 	const n = 1000
 	line := append(call(), '\n')
 	l := NewLineReader(bytes.NewReader(bytes.Repeat(line, n+2)), 1<<20)
-	e := NewEventReader(bytes.NewReader(bytes.Repeat(AppendEvent(nil, "", call()), n+2)), 1<<20)
+	e := NewSSEReader(bytes.NewReader(bytes.Repeat(AppendSSEEvent(nil, "", call()), n+2)), 1<<20)
 	if allocs := testing.AllocsPerRun(n, func() {
 		if _, err := l.Next(); err != nil {
 			t.Fatal(err)
@@ -357,7 +357,7 @@ func TestFramingDoesNotAllocate(t *testing.T) {
 		t.Errorf("%v allocations per message", allocs)
 	}
 	var buf []byte
-	if allocs := testing.AllocsPerRun(n, func() { buf = AppendEvent(buf[:0], "", line) }); allocs > 0 {
+	if allocs := testing.AllocsPerRun(n, func() { buf = AppendSSEEvent(buf[:0], "", line) }); allocs > 0 {
 		t.Errorf("%v allocations per event", allocs)
 	}
 }
@@ -381,7 +381,7 @@ func BenchmarkFraming(b *testing.B) {
 		b.Run("events "+c.name, func(b *testing.B) {
 			b.SetBytes(int64(len(message)))
 			b.ReportAllocs()
-			e := NewEventReader(&repeater{text: AppendEvent(nil, "", message)}, 64<<20)
+			e := NewSSEReader(&repeater{text: AppendSSEEvent(nil, "", message)}, 64<<20)
 			for b.Loop() {
 				if _, err := e.Next(); err != nil {
 					b.Fatal(err)
@@ -439,10 +439,10 @@ func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
 			fmt.Fprintf(&events, "data: %s\n\n", text)
 		}
 		inLines, inEvents := &oneRoom{full: full}, &oneRoom{full: full}
-		l, e := NewLineReaderWithPool(&lines, limit, inLines), NewEventReaderWithPool(&events, limit, inEvents)
+		l, e := NewLineReaderWithPool(&lines, limit, inLines), NewSSEReaderWithPool(&events, limit, inEvents)
 		for name, read := range map[string]func() ([]byte, error){
-			"lines":  func() ([]byte, error) { _, err := l.Next(); return l.KeepLast(), err },
-			"events": func() ([]byte, error) { _, err := e.Next(); return e.KeepLast(), err },
+			"lines":  func() ([]byte, error) { _, err := l.Next(); return l.TakeOwnershipOfLast(), err },
+			"events": func() ([]byte, error) { _, err := e.Next(); return e.TakeOwnershipOfLast(), err },
 		} {
 			var got [][]byte
 			for _, text := range texts {
@@ -481,7 +481,7 @@ func TestReleaseGivesTheRoomBack(t *testing.T) {
 	room := &oneRoom{}
 	text := strings.Repeat("x", 2<<20)
 	l := NewLineReaderWithPool(strings.NewReader(text), 1<<22, room)
-	e := NewEventReaderWithPool(strings.NewReader("data: "+text), 1<<22, room)
+	e := NewSSEReaderWithPool(strings.NewReader("data: "+text), 1<<22, room)
 	if _, err := e.Next(); err != io.EOF || room.taken != 1 {
 		t.Errorf("%v, %d buffers are out", err, room.taken)
 	}

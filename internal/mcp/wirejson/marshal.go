@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// Marshal is json.Marshal without HTML escapes.
-func Marshal(v any) ([]byte, error) {
+// MarshalWithoutHTMLEscape is json.Marshal without HTML escapes.
+func MarshalWithoutHTMLEscape(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)

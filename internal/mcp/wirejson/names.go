@@ -17,7 +17,7 @@ const nameTableThreshold = 64
 func (s *scanner) readUniqueName(start, end, level int, earlier []memberName) (memberName, bool) {
 	raw := s.data[start:end]
 	folded := raw
-	if !IsPlainASCII(raw) {
+	if !IsUnescapedASCII(raw) {
 		text := Unescape(raw)
 		if bytes.IndexByte(text, 0) >= 0 {
 			s.failAt(start-1, "a member name contains NUL")
@@ -30,7 +30,7 @@ func (s *scanner) readUniqueName(start, end, level int, earlier []memberName) (m
 	if twin == nil {
 		return n, true
 	}
-	s.failAt(start-1, duplicateText(raw, s.data[twin.start:twin.end]))
+	s.failAt(start-1, duplicateNameReason(raw, s.data[twin.start:twin.end]))
 	return memberName{}, false
 }
 
@@ -40,7 +40,7 @@ func (s *scanner) findDuplicate(n memberName, level int, earlier []memberName) *
 		return s.findDuplicateInTable(n, level, earlier)
 	}
 	for k := range earlier {
-		if earlier[k].hash == n.hash && s.namesEqual(earlier[k], n) {
+		if earlier[k].hash == n.hash && s.namesEqualFold(earlier[k], n) {
 			return &earlier[k]
 		}
 	}
@@ -64,7 +64,7 @@ func (s *scanner) findDuplicateInTable(n memberName, level int, earlier []member
 			slots[h] = uint32(len(earlier)) + 1
 			return nil
 		}
-		if m := &earlier[slots[h]-1]; m.hash == n.hash && s.namesEqual(*m, n) {
+		if m := &earlier[slots[h]-1]; m.hash == n.hash && s.namesEqualFold(*m, n) {
 			return m
 		}
 	}
@@ -91,16 +91,16 @@ func buildNameTable(names []memberName, size int) []uint32 {
 }
 
 // namesEqualFold reports whether two names are equal after unescaping, in any case.
-func (s *scanner) namesEqual(a, b memberName) bool {
+func (s *scanner) namesEqualFold(a, b memberName) bool {
 	x, y := s.data[a.start:a.end], s.data[b.start:b.end]
-	if !IsPlainASCII(x) || !IsPlainASCII(y) {
+	if !IsUnescapedASCII(x) || !IsUnescapedASCII(y) {
 		x, y = Unescape(x), Unescape(y)
 	}
 	return bytes.EqualFold(x, y)
 }
 
 // duplicateNameReason returns the reason of the error for a duplicate member name.
-func duplicateText(raw, earlier []byte) string {
+func duplicateNameReason(raw, earlier []byte) string {
 	text, first := Unescape(raw), Unescape(earlier)
 	if bytes.Equal(text, first) {
 		return "duplicate member " + quoteClipped(text)
@@ -118,8 +118,8 @@ func quoteClipped(text []byte) string {
 	return shown
 }
 
-// IsPlainASCII reports whether a raw string is ASCII without escapes.
-func IsPlainASCII(raw []byte) bool {
+// IsUnescapedASCII reports whether a raw string is ASCII without escapes.
+func IsUnescapedASCII(raw []byte) bool {
 	for ; len(raw) >= 8; raw = raw[8:] {
 		if markSpecialBytes(binary.LittleEndian.Uint64(raw), high) != 0 {
 			return false

@@ -152,7 +152,7 @@ func (w *readWindow) release() {
 
 // toOwnedBytes makes a piece of the buffer the caller's own: a large one takes the whole buffer with it; a small one,
 // or one of a pooled buffer, is copied.
-func (w *readWindow) takePiece(piece []byte) []byte {
+func (w *readWindow) toOwnedBytes(piece []byte) []byte {
 	if len(piece) < largeBuffer/2 {
 		return slices.Clone(piece)
 	}
@@ -173,10 +173,10 @@ type messageReader struct {
 // invalid.
 func (f *messageReader) Release() { f.w.release() }
 
-// KeepLast makes the result of Next the caller's own. It copies only small messages: for a large one the
+// TakeOwnershipOfLast makes the result of Next the caller's own. It copies only small messages: for a large one the
 // caller gets the buffer.
-func (f *messageReader) KeepLast() []byte {
-	kept := f.w.takePiece(f.last)
+func (f *messageReader) TakeOwnershipOfLast() []byte {
+	kept := f.w.toOwnedBytes(f.last)
 	f.last = nil
 	return kept
 }

@@ -62,7 +62,7 @@ func checkSocketAccess(f *Facts) []Finding {
 	if s.Path == "" || s.Mode.Type() != fs.ModeSocket || s.Mode.Perm()&0o077 == 0 {
 		return nil
 	}
-	return singleFinding(f.accessFinding(s, "The socket"))
+	return singleFinding(f.openToOthersFinding(s, "The socket"))
 }
 
 // checkStaleSocket finds a socket without a listener. A daemon that has the lock may be about to listen.

@@ -270,19 +270,19 @@ func TestMendKeepsOff(t *testing.T) {
 func TestServersInTheFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		code, config  string
-		entries       []doctor.ServerEntry
+		entries       []doctor.ServerVariablesAndSecrets
 		what, command string
 	}{
-		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerEntry{{Server: "gh", Clear: []doctor.ClearTextSecret{{Place: "env.GITHUB_TOKEN", Secret: "GITHUB_TOKEN"}}}},
+		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "gh", Clear: []doctor.ClearTextSecret{{Place: "env.GITHUB_TOKEN", Secret: "GITHUB_TOKEN"}}}},
 			"Server gh has a credential in clear", "mcpproxy secrets set GITHUB_TOKEN && mcpproxy upstream set gh --env 'GITHUB_TOKEN=${keyring:GITHUB_TOKEN}'"},
-		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, []doctor.ServerEntry{{Server: "gh"}}, "", ""},
-		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerEntry{{Server: "r", Clear: []doctor.ClearTextSecret{{Place: "args.0"}, {Place: "headers.X-Api-Key", Secret: "R_X_API_KEY"}}}},
+		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "gh"}}, "", ""},
+		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "r", Clear: []doctor.ClearTextSecret{{Place: "args.0"}, {Place: "headers.X-Api-Key", Secret: "R_X_API_KEY"}}}},
 			"headers.X-Api-Key", "mcpproxy secrets set R_X_API_KEY && mcpproxy upstream set r --header 'X-Api-Key: ${keyring:R_X_API_KEY}'"},
-		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, []doctor.ServerEntry{{Server: "my.gh", Variables: []string{"UNSET_ONE"}}}, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
+		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "my.gh", Variables: []string{"UNSET_ONE"}}}, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, c.config)
-			o.Entries = func([]byte) []doctor.ServerEntry { return c.entries }
+			o.Entries = func([]byte) []doctor.ServerVariablesAndSecrets { return c.entries }
 			r := examine(t, doctor.GatherFacts(t.Context(), o), c.code)
 			got := r.Checks[0]
 			if (got.State == doctor.OK) != (c.what == "") || !strings.Contains(got.What, c.what) || got.Command != c.command || strings.Contains(fmt.Sprint(r), "ABCDEFGHIJ012345") {

@@ -207,8 +207,8 @@ type LaneDeviation struct {
 	Denied bool
 }
 
-// ServerEntry lists the variables and secrets in a server's entry in the configuration file.
-type ServerEntry struct {
+// ServerVariablesAndSecrets lists the variables and secrets in a server's entry in the configuration file.
+type ServerVariablesAndSecrets struct {
 	Server    string
 	Variables []string // referenced environment variables
 	Clear     []ClearTextSecret

@@ -25,8 +25,8 @@ func (f *Facts) findDataFile(name string) FileFacts {
 	return f.findFile(filepath.Join(f.DataDir, name))
 }
 
-// accessFinding returns the finding that other users can access a file. It can be fixed automatically if the file is this user's.
-func (f *Facts) accessFinding(at FileFacts, what string) Finding {
+// openToOthersFinding returns the finding that other users can access a file. It can be fixed automatically if the file is this user's.
+func (f *Facts) openToOthersFinding(at FileFacts, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
 		Do: "Take their rights away.", Command: fmt.Sprintf("chmod %o %s", mode, ShellQuote(at.Path))}
@@ -54,7 +54,7 @@ func checkDataDirAccess(f *Facts) []Finding {
 	if !isAccessibleToOthers(dir) || !dir.Mode.IsDir() {
 		return nil
 	}
-	return singleFinding(f.accessFinding(dir, "The data directory"))
+	return singleFinding(f.openToOthersFinding(dir, "The data directory"))
 }
 
 func checkFilesWritable(f *Facts) (out []Finding) {
@@ -108,14 +108,14 @@ func checkFileOwners(f *Facts) []Finding {
 
 func checkConfigAccess(f *Facts) []Finding {
 	if at := f.findFile(f.ConfigPath); isAccessibleToOthers(at) {
-		return singleFinding(f.accessFinding(at, "The configuration file"))
+		return singleFinding(f.openToOthersFinding(at, "The configuration file"))
 	}
 	return nil
 }
 
 func checkKeyAccess(f *Facts) []Finding {
 	if at := f.findDataFile(auth.KeyFile); isAccessibleToOthers(at) {
-		return singleFinding(f.accessFinding(at, "The key"))
+		return singleFinding(f.openToOthersFinding(at, "The key"))
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ func isDataFile(name string) bool {
 func checkDataFileAccess(f *Facts) (out []Finding) {
 	for _, at := range f.Files {
 		if filepath.Dir(at.Path) == f.DataDir && isDataFile(filepath.Base(at.Path)) && isAccessibleToOthers(at) {
-			out = append(out, f.accessFinding(at, "The data in"))
+			out = append(out, f.openToOthersFinding(at, "The data in"))
 		}
 	}
 	return out

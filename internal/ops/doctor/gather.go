@@ -35,7 +35,7 @@ type GatherOptions struct {
 	// Thorough checks the whole database and log, when no daemon uses them.
 	Thorough bool
 	// Entries reads the servers' entries in the configuration file; nil: unknown.
-	Entries func(text []byte) []ServerEntry
+	Entries func(text []byte) []ServerVariablesAndSecrets
 }
 
 // ErrAbsent means that no daemon runs.
@@ -52,18 +52,18 @@ func GatherFacts(ctx context.Context, o GatherOptions) *Facts {
 	ctx, cancel := context.WithTimeout(ctx, TotalTime)
 	defer cancel()
 	f := &Facts{Now: o.Now(), Version: o.Version, User: os.Getuid(), Flags: o.Flags, ConfigPath: o.ConfigPath, DataDir: o.DataDir, Socket: o.Socket}
-	f.runParts(ctx, []gatherPart{{"the configuration file", o.gatherConfiguration}, {"the daemon", o.gatherDaemon}})
-	f.runParts(ctx, []gatherPart{
-		{"the files", o.gatherFiles}, {"the processes", func(context.Context) func(*Facts) { return gatherProcesses(f.Listen, o) }},
+	f.gatherConcurrently(ctx, []gatherPart{{"the configuration file", o.gatherConfiguration}, {"the daemon", o.gatherDaemon}})
+	f.gatherConcurrently(ctx, []gatherPart{
+		{"the files", o.gatherFiles}, {"the processes", func(context.Context) func(*Facts) { return gatherLockAndPortHolders(f.Listen, o) }},
 		{"the database", o.gatherDatabase}, {"the pages of the database", f.onlyWithoutDaemon(o, o.gatherPageDamage)}, {"the activity log", f.onlyWithoutDaemon(o, o.gatherLogVerification)},
 		{"the clients", func(context.Context) func(*Facts) { return o.gatherClients(f.Daemon, f.Listen) }},
 	})
-	f.combineParts(o)
+	f.mergeServerFacts(o)
 	return f
 }
 
-// runParts runs gatherParts concurrently and waits at most PartTime. The result of a late part is dropped.
-func (f *Facts) runParts(ctx context.Context, parts []gatherPart) {
+// gatherConcurrently runs gatherParts concurrently and waits at most PartTime. The result of a late part is dropped.
+func (f *Facts) gatherConcurrently(ctx context.Context, parts []gatherPart) {
 	ctx, cancel := context.WithTimeout(ctx, PartTime)
 	defer cancel()
 	seen := make([]chan func(*Facts), len(parts))
@@ -85,7 +85,7 @@ func (f *Facts) runParts(ctx context.Context, parts []gatherPart) {
 
 // gatherConfiguration reads the file as a daemon would.
 func (o GatherOptions) gatherConfiguration(context.Context) func(*Facts) {
-	needs, clear := o.readServerEntries()
+	needs, clear := o.readServerVariablesAndSecrets()
 	live, err := config.OpenLiveConfig(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
 	if err != nil {
 		return func(f *Facts) { f.Listen, f.Mistakes, f.Needs = config.DefaultConfig().Listen, toMistakes(err), needs }
@@ -120,8 +120,8 @@ func (o GatherOptions) gatherDaemon(ctx context.Context) func(*Facts) {
 	return func(f *Facts) { f.NoAnswer = problem.From(err).Message }
 }
 
-// gatherProcesses finds the holders of the data directory and of the port.
-func gatherProcesses(listen string, o GatherOptions) func(*Facts) {
+// gatherLockAndPortHolders finds the holders of the data directory and of the port.
+func gatherLockAndPortHolders(listen string, o GatherOptions) func(*Facts) {
 	has := FindFileHolder(filepath.Join(o.DataDir, LockFile))
 	_, text, _ := net.SplitHostPort(listen)
 	port, _ := strconv.ParseUint(text, 10, 16)
@@ -237,7 +237,7 @@ func (o GatherOptions) gatherFiles(context.Context) func(*Facts) {
 	}
 	add(o.DataDir)
 	add(o.ConfigPath)
-	names := directoryNames(o.DataDir)
+	names := namesInDirectory(o.DataDir)
 	for _, name := range names {
 		path := filepath.Join(o.DataDir, name)
 		switch f := newFileFacts(path); {
@@ -254,7 +254,7 @@ func (o GatherOptions) gatherFiles(context.Context) func(*Facts) {
 			found = append(found, f)
 		}
 	}
-	socket, earlier, keyError := newFileFacts(o.Socket), newestConfigVersion(o.DataDir), keyFileProblem(o.DataDir)
+	socket, earlier, keyError := newFileFacts(o.Socket), newestEarlierConfigFile(o.DataDir), keyFileProblem(o.DataDir)
 	free, known := ondisk.FreeSpace(existingParent(o.DataDir))
 	return func(f *Facts) {
 		f.Files, f.MovedAside, f.FutureFile, f.SocketFile, f.EarlierConfig, f.KeyError = found, aside, ahead, socket, earlier, keyError
@@ -262,8 +262,8 @@ func (o GatherOptions) gatherFiles(context.Context) func(*Facts) {
 	}
 }
 
-// directoryNames returns the sorted names in a directory, at most maxEntries.
-func directoryNames(dir string) []string {
+// namesInDirectory returns the sorted names in a directory, at most maxEntries.
+func namesInDirectory(dir string) []string {
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
@@ -283,7 +283,7 @@ func isMovedAsideDatabase(name string) bool {
 // newestModTime returns the newest modification time in a directory.
 func newestModTime(dir FileFacts) time.Time {
 	newest := dir.Changed
-	for _, name := range directoryNames(dir.Path) {
+	for _, name := range namesInDirectory(dir.Path) {
 		if f := newFileFacts(filepath.Join(dir.Path, name)); f.Changed.After(newest) {
 			newest = f.Changed
 		}
@@ -306,10 +306,10 @@ func newFileFacts(path string) FileFacts {
 	return FileFacts{path, info.Mode(), fileOwner(info), canWrite(path), info.Size(), info.ModTime()}
 }
 
-// newestConfigVersion returns the file of the newest earlier configuration.
-func newestConfigVersion(dataDir string) string {
+// newestEarlierConfigFile returns the file of the newest earlier configuration.
+func newestEarlierConfigFile(dataDir string) string {
 	dir := filepath.Join(dataDir, "config-history")
-	for _, name := range slices.Backward(directoryNames(dir)) {
+	for _, name := range slices.Backward(namesInDirectory(dir)) {
 		if strings.HasSuffix(name, ".jsonc") {
 			return filepath.Join(dir, name)
 		}
@@ -334,8 +334,8 @@ func keyFileProblem(dataDir string) string {
 	return ""
 }
 
-// combineParts combines the facts of several parts.
-func (f *Facts) combineParts(o GatherOptions) {
+// mergeServerFacts combines the facts of several parts.
+func (f *Facts) mergeServerFacts(o GatherOptions) {
 	if f.Daemon == nil {
 		for i := range f.Servers {
 			w := f.DatabaseFacts.Waiting[f.Servers[i].Name]
@@ -354,8 +354,8 @@ func (f *Facts) combineParts(o GatherOptions) {
 	slices.SortFunc(f.Servers, func(a, b ServerFacts) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// readServerEntries reads the servers' entries in the configuration file.
-func (o GatherOptions) readServerEntries() (needs map[string][]string, clear map[string][]ClearTextSecret) {
+// readServerVariablesAndSecrets reads the servers' entries in the configuration file.
+func (o GatherOptions) readServerVariablesAndSecrets() (needs map[string][]string, clear map[string][]ClearTextSecret) {
 	text, err := os.ReadFile(o.ConfigPath)
 	if err != nil || o.Entries == nil {
 		return nil, nil

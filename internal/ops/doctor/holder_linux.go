@@ -12,7 +12,7 @@ import (
 
 // FindPortHolder returns the process that listens on a TCP port, and whether there is one. Another user's process is unknown.
 func FindPortHolder(port uint16) (p Holder, taken bool) {
-	listening := listeningSockets(port)
+	listening := listeningSocketInodes(port)
 	if len(listening) == 0 {
 		return Holder{}, false
 	}
@@ -64,8 +64,8 @@ func ExecutableOf(pid int) string {
 	return file
 }
 
-// listeningSockets returns the inodes of the sockets that listen on a port.
-func listeningSockets(port uint16) (inodes []string) {
+// listeningSocketInodes returns the inodes of the sockets that listen on a port.
+func listeningSocketInodes(port uint16) (inodes []string) {
 	at, listens := fmt.Sprintf(":%04X", port), "0A"
 	for _, table := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
 		text, _ := os.ReadFile(table)

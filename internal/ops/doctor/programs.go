@@ -40,7 +40,7 @@ func toServerFacts(all []config.Server) (out []ServerFacts) {
 	for _, s := range all {
 		shown := s.Masked()
 		one := ServerFacts{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
-			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: findDuplicate(s, all)}
+			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: findDuplicateServer(s, all)}
 		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
 		if one.Missing == s.Command {
 			one.Missing = shown.Command // masked
@@ -50,8 +50,8 @@ func toServerFacts(all []config.Server) (out []ServerFacts) {
 	return out
 }
 
-// findDuplicate returns the first earlier enabled server with the same launch and environment.
-func findDuplicate(s config.Server, all []config.Server) string {
+// findDuplicateServer returns the first earlier enabled server with the same launch and environment.
+func findDuplicateServer(s config.Server, all []config.Server) string {
 	for _, o := range all {
 		if o.Name == s.Name {
 			return ""

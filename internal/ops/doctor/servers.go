@@ -12,8 +12,8 @@ import (
 // maxFindings limits the findings of one check.
 const maxFindings = 100
 
-// checkEachServer makes a check from a function of one server. Findings have the server as their subject.
-func checkEachServer(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
+// newServerCheck makes a check from a function of one server. Findings have the server as their subject.
+func newServerCheck(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) (out []Finding) {
 		if f.Daemon == nil && f.Servers == nil && len(f.Mistakes) > 0 {
 			return skippedFinding("The servers are not known: the configuration file is not right.")
@@ -28,13 +28,13 @@ func checkEachServer(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) 
 	}
 }
 
-// checkEachLiveServer is checkEachServer for checks that need a running daemon.
-func checkEachLiveServer(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
+// newServerCheckWithDaemon is newServerCheck for checks that need a running daemon.
+func newServerCheckWithDaemon(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) []Finding {
 		if f.Daemon == nil {
 			return skippedFinding(needsDaemon)
 		}
-		return checkEachServer(look)(f)
+		return newServerCheck(look)(f)
 	}
 }
 
@@ -56,8 +56,8 @@ func (s *ServerFacts) failedWith(codes ...string) bool {
 
 func (s *ServerFacts) isReady() bool { return s.State == "ready" || s.State == "idle" }
 
-// lacksProgramOf reports whether a missing program is of a family. With a daemon it depends on how the start failed.
-func (s *ServerFacts) lacksProgramOf(of string) bool {
+// lacksToolchainProgram reports whether a missing program is of a family. With a daemon it depends on how the start failed.
+func (s *ServerFacts) lacksToolchainProgram(of string) bool {
 	program := s.Missing
 	switch {
 	case !s.Live:
@@ -99,21 +99,21 @@ func (f *Facts) fixAndRestartFinding(s *ServerFacts, do string) *Finding {
 }
 
 func checkCommandMissing(f *Facts, s *ServerFacts) *Finding {
-	if !s.lacksProgramOf("") {
+	if !s.lacksToolchainProgram("") {
 		return nil
 	}
 	return f.fixAndRestartFinding(s, "Install the program, or correct the command with `"+f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name))+"`.")
 }
 
 func checkNodeMissing(f *Facts, s *ServerFacts) *Finding {
-	if !s.lacksProgramOf(toolchainNode) {
+	if !s.lacksToolchainProgram(toolchainNode) {
 		return nil
 	}
 	return f.fixAndRestartFinding(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
 }
 
 func checkUVMissing(f *Facts, s *ServerFacts) *Finding {
-	if !s.lacksProgramOf(toolchainUV) {
+	if !s.lacksToolchainProgram(toolchainUV) {
 		return nil
 	}
 	return f.fixAndRestartFinding(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
@@ -127,7 +127,7 @@ func checkContainerEngineMissing(f *Facts, s *ServerFacts) *Finding {
 }
 
 func (s *ServerFacts) lacksContainerEngine() bool {
-	return s.lacksProgramOf(toolchainEngine) || s.failedWith(upstream.Exited) && toolchainOf(s.Command) == toolchainEngine && s.logMatches(noEngine)
+	return s.lacksToolchainProgram(toolchainEngine) || s.failedWith(upstream.Exited) && toolchainOf(s.Command) == toolchainEngine && s.logMatches(noEngine)
 }
 
 func checkWorkingDirectoryMissing(f *Facts, s *ServerFacts) *Finding {
@@ -213,18 +213,18 @@ func checkServerHTTPStatus(f *Facts, s *ServerFacts) *Finding {
 // slowAfter is how long a normal start takes at most. Installations are reported differently.
 const slowAfter = 20 * time.Second
 
-func (s *ServerFacts) isSlow(now time.Time) bool {
+func (s *ServerFacts) isSlowToStart(now time.Time) bool {
 	connecting := s.State == "connecting" && !s.Installing && !s.Since.IsZero() && now.Sub(s.Since) > slowAfter && s.Failure == ""
-	return !s.isNoisy() && (s.failedWith(upstream.TimedOut) || s.Live && s.Enabled && connecting)
+	return !s.writesNonMessagesToStdout() && (s.failedWith(upstream.TimedOut) || s.Live && s.Enabled && connecting)
 }
 
-// isNoisy reports whether a server that is not ready writes text that is no message to stdout: it probably does not speak MCP.
-func (s *ServerFacts) isNoisy() bool {
+// writesNonMessagesToStdout reports whether a server that is not ready writes text that is no message to stdout: it probably does not speak MCP.
+func (s *ServerFacts) writesNonMessagesToStdout() bool {
 	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.isReady() && (s.Failure == "" || s.failedWith(upstream.TimedOut))
 }
 
 func checkSlowStart(f *Facts, s *ServerFacts) *Finding {
-	if !s.isSlow(f.Now) {
+	if !s.isSlowToStart(f.Now) {
 		return nil
 	}
 	found := f.fixAndRestartFinding(s, "See in its log what it waits for (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
@@ -236,7 +236,7 @@ func checkSlowStart(f *Facts, s *ServerFacts) *Finding {
 }
 
 func checkServerCrashed(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.Exited) || s.lacksProgramOf(toolchainNode) || s.lacksContainerEngine() {
+	if !s.failedWith(upstream.Exited) || s.lacksToolchainProgram(toolchainNode) || s.lacksContainerEngine() {
 		return nil
 	}
 	do := "Its last words are above; often an argument, a variable or a credential is missing."
@@ -274,7 +274,7 @@ func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
 }
 
 func checkServerSpeaksMCP(f *Facts, s *ServerFacts) *Finding {
-	if s.isNoisy() {
+	if s.writesNonMessagesToStdout() {
 		return &Finding{State: Bad, What: "Server " + s.Name + " writes text to its standard output that is no JSON-RPC message.", Lines: s.Noise,
 			Do:      "See whether its command starts an MCP server over stdio; it has to write its log to standard error. Correct it with `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name)) + "`. Then:",
 			Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name))}
@@ -288,7 +288,7 @@ func checkServerSpeaksMCP(f *Facts, s *ServerFacts) *Finding {
 }
 
 func checkProtocolDeviations(f *Facts, s *ServerFacts) *Finding {
-	if len(s.Warnings) == 0 || s.isNoisy() {
+	if len(s.Warnings) == 0 || s.writesNonMessagesToStdout() {
 		return nil
 	}
 	return &Finding{State: Warn, What: "Server " + s.Name + " does something otherwise than the protocol asks.", Lines: s.Warnings,
@@ -296,7 +296,7 @@ func checkProtocolDeviations(f *Facts, s *ServerFacts) *Finding {
 }
 
 func checkServerStarting(f *Facts, s *ServerFacts) *Finding {
-	if !s.Live || !s.shouldRun() || s.isReady() || s.Failure != "" || s.NeedsLogin || s.isSlow(f.Now) {
+	if !s.Live || !s.shouldRun() || s.isReady() || s.Failure != "" || s.NeedsLogin || s.isSlowToStart(f.Now) {
 		return nil
 	}
 	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then look again.", Command: f.cliCommand("upstream get %s", ShellQuote(s.Name))}

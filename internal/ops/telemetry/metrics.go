@@ -27,7 +27,7 @@ type metrics struct {
 	searches prometheus.Histogram
 
 	series *sync.Map // seriesKey → *callSeries
-	labels *serverLabels
+	labels *serverLabelLimiter
 }
 
 // seriesKey identifies a callSeries.
@@ -39,14 +39,14 @@ type callSeries struct {
 	took, own           prometheus.Observer
 }
 
-// serverLabels limits the servers that have a label.
-type serverLabels struct {
+// serverLabelLimiter limits the servers that have a label.
+type serverLabelLimiter struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]bool
 }
 
 // labelFor returns the label of a server.
-func (l *serverLabels) labelFor(server string) string {
+func (l *serverLabelLimiter) labelFor(server string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if server == noServer || l.seen[server] {
@@ -75,7 +75,7 @@ func newMetrics(r *prometheus.Registry) metrics {
 		searches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mcpproxy_search_duration_seconds",
 			Help:    "How long retrieve_tools took.",
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5}}),
-		series: &sync.Map{}, labels: &serverLabels{seen: map[string]bool{}},
+		series: &sync.Map{}, labels: &serverLabelLimiter{seen: map[string]bool{}},
 	}
 	r.MustRegister(m.calls, m.refusals, m.took, m.own, m.searches)
 	return m

@@ -88,7 +88,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				t.logEndpointState(t.sendMetrics(ctx))
+				t.logEndpointStateChange(t.sendMetrics(ctx))
 			}
 		}
 	})
@@ -104,8 +104,8 @@ func (t *Telemetry) sendMetrics(ctx context.Context) error {
 	return t.client.post(ctx, "/v1/metrics", metricsToOTLP(gathered, t.version, t.began, time.Now()))
 }
 
-// logEndpointState logs when the endpoint begins to fail and when it recovers.
-func (t *Telemetry) logEndpointState(err error) {
+// logEndpointStateChange logs when the endpoint begins to fail and when it recovers.
+func (t *Telemetry) logEndpointStateChange(err error) {
 	switch {
 	case err != nil && !t.failing.Swap(true):
 		t.logger.Warn("the endpoint of telemetry takes nothing; what it does not take is lost", "error", err)

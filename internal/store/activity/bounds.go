@@ -18,10 +18,10 @@ const (
 	maxQuery      = 512
 )
 
-// maskAndBound masks the secrets in the texts of r that callers and servers choose, and cuts these texts
+// maskAndLimitRecord masks the secrets in the texts of r that callers and servers choose, and cuts these texts
 // to their limits. r is a copy of the caller's record. Names are masked too: a model can put a token
 // anywhere.
-func maskAndBound(r *Record, maxResponse int) {
+func maskAndLimitRecord(r *Record, maxResponse int) {
 	r.ServerName = maskAndClip(r.ServerName, maxServerName)
 	for _, s := range []*string{
 		&r.ToolName, &r.SessionID, &r.RequestID, &r.ParentID, &r.Actor, &r.ClientName, &r.ClientVersion,

@@ -111,7 +111,7 @@ func BenchmarkBound(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		m := r
-		maskAndBound(&m, defaultMaxResponse)
+		maskAndLimitRecord(&m, defaultMaxResponse)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestDeclarationsAreBounded(t *testing.T) {
 	} {
 		r := Record{Metadata: Metadata{Intent: &Intent{OperationType: "read", Declared: json.RawMessage(declared)}}}
 		theirs := r.Metadata.Intent
-		maskAndBound(&r, defaultMaxResponse)
+		maskAndLimitRecord(&r, defaultMaxResponse)
 		kept := r.Metadata.Intent.Declared
 		if !json.Valid(kept) || len(kept) > 2*maxMessage || strings.Contains(string(kept), secret[:12]) || string(theirs.Declared) != declared {
 			t.Errorf("kept %d bytes: %.200s", len(kept), kept)

@@ -20,7 +20,7 @@ func hashPayload(prev Hash, payload []byte) (h Hash, ok bool) {
 	if old || open == nil {
 		return hashChained(prev, payload), true
 	}
-	chained, ok := appendChainedText(make([]byte, 0, len(sealed)+commitsMax), sealed, open)
+	chained, ok := appendSealedWithCommitments(make([]byte, 0, len(sealed)+commitsMax), sealed, open)
 	return hashChained(prev, chained), ok
 }
 

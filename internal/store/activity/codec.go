@@ -12,21 +12,21 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// memberCodec either writes the members of a JSON object or reads one of them. So each codeMembers method
+// jsonMemberCodec either writes the members of a JSON object or reads one of them. So each readOrWriteMembers method
 // lists the members of its object once, in the order of writing. A member is named by its head: a comma,
 // the quoted name and a colon.
-type memberCodec struct {
+type jsonMemberCodec struct {
 	out []byte // the written JSON
 
 	reading     bool
 	name, value []byte // of the member that is being read
 	err         error  // the first error of reading
 
-	objects [2]codecObject // objects that are being written or read
+	objects [2]jsonObjectInProgress // objects that are being written or read
 	depth   int
 }
 
-type codecObject struct {
+type jsonObjectInProgress struct {
 	head   string
 	start  int          // offset of the object in out
 	unread []jsonMember // members that are still to be read
@@ -37,18 +37,18 @@ type jsonMember struct{ name, value []byte }
 var errMalformedPayload = errors.New("read an entry of the log: it is not as it was written")
 
 // isReadingMember reports whether the member with this head is being read.
-func (c *memberCodec) isReadingMember(head string) bool {
+func (c *jsonMemberCodec) isReadingMember(head string) bool {
 	return c.reading && string(c.name) == head[len(`,"`):len(head)-len(`":`)]
 }
 
-// codeText writes or reads a text. An empty text is not written.
-func (c *memberCodec) codeText(head string, v *string) {
+// readOrWriteText writes or reads a text. An empty text is not written.
+func (c *jsonMemberCodec) readOrWriteText(head string, v *string) {
 	if c.reading || *v != "" {
-		c.codeRequiredText(head, v)
+		c.readOrWriteRequiredText(head, v)
 	}
 }
 
-func (c *memberCodec) codeRequiredText(head string, v *string) {
+func (c *jsonMemberCodec) readOrWriteRequiredText(head string, v *string) {
 	if !c.reading {
 		c.out = wirejson.AppendString(append(c.out, head...), *v)
 	} else if c.isReadingMember(head) {
@@ -56,14 +56,14 @@ func (c *memberCodec) codeRequiredText(head string, v *string) {
 	}
 }
 
-// codeNumber writes or reads a number. A zero is not written.
-func (c *memberCodec) codeNumber(head string, v *int64) {
+// readOrWriteNumber writes or reads a number. A zero is not written.
+func (c *jsonMemberCodec) readOrWriteNumber(head string, v *int64) {
 	if c.reading || *v != 0 {
-		c.codeRequiredNumber(head, v)
+		c.readOrWriteRequiredNumber(head, v)
 	}
 }
 
-func (c *memberCodec) codeRequiredNumber(head string, v *int64) {
+func (c *jsonMemberCodec) readOrWriteRequiredNumber(head string, v *int64) {
 	if !c.reading {
 		c.out = strconv.AppendInt(append(c.out, head...), *v, 10)
 	} else if c.isReadingMember(head) {
@@ -73,8 +73,8 @@ func (c *memberCodec) codeRequiredNumber(head string, v *int64) {
 	}
 }
 
-// codeFlag writes or reads a flag. False is not written.
-func (c *memberCodec) codeFlag(head string, v *bool) {
+// readOrWriteFlag writes or reads a flag. False is not written.
+func (c *jsonMemberCodec) readOrWriteFlag(head string, v *bool) {
 	if c.isReadingMember(head) {
 		*v = string(c.value) == "true"
 	} else if !c.reading && *v {
@@ -82,34 +82,34 @@ func (c *memberCodec) codeFlag(head string, v *bool) {
 	}
 }
 
-// readOldText reads a text that an earlier version wrote as a member. It is part of the erasable part now.
-func (c *memberCodec) readOldText(head string, v *string) {
+// readTextOfOldFormat reads a text that an earlier version wrote as a member. It is part of the erasable part now.
+func (c *jsonMemberCodec) readTextOfOldFormat(head string, v *string) {
 	if c.isReadingMember(head) {
 		*v = c.parseText(c.value)
 	}
 }
 
-// readOldTexts reads a list of texts that an earlier version wrote as a member.
-func (c *memberCodec) readOldTexts(head string, v *[]string) {
+// readTextsOfOldFormat reads a list of texts that an earlier version wrote as a member.
+func (c *jsonMemberCodec) readTextsOfOldFormat(head string, v *[]string) {
 	if c.isReadingMember(head) {
 		*v = c.parseTexts(c.value)
 	}
 }
 
-func (c *memberCodec) parseTexts(value []byte) (texts []string) {
-	c.setError(wirejson.EachElement(value, func(value []byte) error {
+func (c *jsonMemberCodec) parseTexts(value []byte) (texts []string) {
+	c.setFirstError(wirejson.EachElement(value, func(value []byte) error {
 		texts = append(texts, c.parseText(value))
 		return c.err
 	}))
 	return texts
 }
 
-// codeTexts writes or reads a list of texts. An empty list is not written.
-func (c *memberCodec) codeTexts(head string, v *[]string) {
+// readOrWriteTexts writes or reads a list of texts. An empty list is not written.
+func (c *jsonMemberCodec) readOrWriteTexts(head string, v *[]string) {
 	if !c.reading && len(*v) > 0 {
 		c.out = appendTextArray(append(c.out, head...), *v)
 	} else {
-		c.readOldTexts(head, v)
+		c.readTextsOfOldFormat(head, v)
 	}
 }
 
@@ -124,20 +124,20 @@ func appendTextArray[T ~string](dst []byte, texts []T) []byte {
 	return append(dst, ']')
 }
 
-func (c *memberCodec) codeTime(head string, v *time.Time) {
+func (c *jsonMemberCodec) readOrWriteTime(head string, v *time.Time) {
 	if !c.reading {
 		c.out = append(append(c.out, head...), '"')
 		c.out = append(v.UTC().AppendFormat(c.out, time.RFC3339Nano), '"')
 	} else if c.isReadingMember(head) {
 		t, err := time.Parse(time.RFC3339Nano, c.parseText(c.value))
 		*v = t
-		c.setError(err)
+		c.setFirstError(err)
 	}
 }
 
 // nextObjectMember is the condition of a loop whose body codes the members of an object. Writing runs the
 // body once; reading runs it for each member that exists. An object without members is not written.
-func (c *memberCodec) nextObjectMember(head string) bool {
+func (c *jsonMemberCodec) nextObjectMember(head string) bool {
 	if c.depth == 0 || c.objects[c.depth-1].head != head {
 		return c.enterObject(head)
 	}
@@ -157,13 +157,13 @@ func (c *memberCodec) nextObjectMember(head string) bool {
 	return false
 }
 
-func (c *memberCodec) enterObject(head string) bool {
-	l := codecObject{head: head, start: len(c.out)}
+func (c *jsonMemberCodec) enterObject(head string) bool {
+	l := jsonObjectInProgress{head: head, start: len(c.out)}
 	if !c.reading {
 		c.out = append(append(c.out, head...), '{')
 	} else if c.isReadingMember(head) {
 		var rest []jsonMember
-		c.setError(wirejson.EachMember(c.value, func(name, value []byte) error {
+		c.setFirstError(wirejson.EachMember(c.value, func(name, value []byte) error {
 			rest = append(rest, jsonMember{name, value})
 			return nil
 		}))
@@ -176,19 +176,19 @@ func (c *memberCodec) enterObject(head string) bool {
 	return !c.reading || c.nextObjectMember(head)
 }
 
-func (c *memberCodec) parseText(value []byte) string {
+func (c *jsonMemberCodec) parseText(value []byte) string {
 	text, ok := wirejson.String(value)
 	c.requireValid(ok)
 	return text
 }
 
-func (c *memberCodec) requireValid(ok bool) {
+func (c *jsonMemberCodec) requireValid(ok bool) {
 	if !ok {
-		c.setError(errMalformedPayload)
+		c.setFirstError(errMalformedPayload)
 	}
 }
 
-func (c *memberCodec) setError(err error) {
+func (c *jsonMemberCodec) setFirstError(err error) {
 	if c.err == nil {
 		c.err = err
 	}

@@ -74,7 +74,7 @@ func drawRecord(t *rapid.T) Record {
 	return r
 }
 
-// drawDeclared draws a declaration as maskAndBound returns it: JSON.
+// drawDeclared draws a declaration as maskAndLimitRecord returns it: JSON.
 func drawDeclared(t *rapid.T) json.RawMessage {
 	return rapid.SampledFrom([]json.RawMessage{nil, []byte(`{"intent":{"operation_type":"none"}}`), []byte(`"{\"intent\":"`)}).Draw(t, "declared")
 }
@@ -145,7 +145,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := drawRecord(t)
 		data := appendPayloadPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
-		data = toStoredPayload(data, encodeNewBody(&payload{Record: r, kind: KindWhole}))
+		data = toStoredPayload(data, encodeBodyInNewBuffer(&payload{Record: r, kind: KindWhole}))
 		if bytes.ContainsAny(data, "\n\r") {
 			t.Fatalf("an entry of more than one line: %q", data)
 		}
@@ -167,7 +167,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 		r := drawRecord(t)
 		r.Response, r.ResponseTruncated = nil, false
 		entry := appendPayloadPrefix(nil, KindBegin, r.ID, 7, r.Timestamp, 0)
-		entry = toStoredPayload(entry, encodeNewBody(&payload{Record: r, kind: KindBegin}))
+		entry = toStoredPayload(entry, encodeBodyInNewBuffer(&payload{Record: r, kind: KindBegin}))
 		text := rapid.String()
 		o := Outcome{
 			Status: Success, Response: drawJSON(t, "response"), ResponseBytes: rapid.Int64().Draw(t, "bytes"),
@@ -181,7 +181,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 		outcome := appendPayloadPrefix(nil, KindEnd, r.ID, 8, time.Time{}, 12)
 		p := newOutcomePayload(7, &o)
 		p.ResponseTruncated = truncated
-		outcome = toStoredPayload(outcome, encodeNewBody(&p))
+		outcome = toStoredPayload(outcome, encodeBodyInNewBuffer(&p))
 		want := withOutcome(r, o, o.Response, truncated)
 		got, err := DecodeRecord(entry, outcome)
 		if err != nil {
@@ -221,7 +221,7 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte("{\"x\":\t[1]}"), Response: []byte(`{"not JSON`), ErrorMessage: "é\n",
 		Metadata: Metadata{Intent: &Intent{OperationType: "read", Reason: "why", Declared: []byte(`{}`)}, Search: &Search{Query: "q", Rank: 2}, Warnings: []string{"one", "two"}, Detail: "seen"}}
 	data := appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	data = toStoredPayload(data, encodeNewBody(&payload{Record: r, kind: KindWhole}))
+	data = toStoredPayload(data, encodeBodyInNewBuffer(&payload{Record: r, kind: KindWhole}))
 	sealed, open, _ := bytes.Cut(data, []byte{'\t'})
 	if !json.Valid(sealed) {
 		t.Fatalf("%s", sealed)
@@ -254,10 +254,10 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 		t.Error(got)
 	}
 	want = strings.TrimSuffix(want, "}") + `,"commit":{` + strings.Join(commits, ",") + "}}"
-	if chained, ok := appendChainedText(nil, sealed, open); !ok || string(chained) != want {
+	if chained, ok := appendSealedWithCommitments(nil, sealed, open); !ok || string(chained) != want {
 		t.Errorf("got %s, want %s", chained, want)
 	}
-	b := encodeNewBody(&payload{Record: r, kind: KindWhole})
+	b := encodeBodyInNewBuffer(&payload{Record: r, kind: KindWhole})
 	if again := parseEncodedBody(b.data); again.chainedLen != b.chainedLen || again.commitmentsLen != b.commitmentsLen {
 		t.Errorf("got %+v, want %+v", again, b)
 	}
@@ -267,7 +267,7 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 // files and of the database. The chain does not cover the time of an erasure; a record proves it.
 func TestEveryByteIsChained(t *testing.T) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`"` + strings.Repeat("long ", 20) + `"`), ErrorMessage: "no", Metadata: Metadata{Warnings: []string{"one"}}}
-	whole := toStoredPayload(appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), encodeNewBody(&payload{Record: r, kind: KindWhole}))
+	whole := toStoredPayload(appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), encodeBodyInNewBuffer(&payload{Record: r, kind: KindWhole}))
 	prev := Hash{1, 2, 3}
 	h, ok := hashPayload(prev, whole)
 	if !ok {
@@ -291,7 +291,7 @@ func TestEveryByteIsChained(t *testing.T) {
 				for _, f := range erasableFields {
 					c.recorded[erasureKey{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", f, at.Unix()}] = true
 				}
-				if isNextInChain(prev, changed, h) && c.checkEntry(7, changed) && c.firstUnrecorded() == nil {
+				if isNextInChain(prev, changed, h) && c.collectErasures(7, changed) && c.firstUnrecordedErasure() == nil {
 					t.Fatalf("%s is taken for %s", changed, data)
 				}
 			}
@@ -319,7 +319,7 @@ func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 func FuzzDecode(f *testing.F) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`1`)}
 	data := appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0)
-	f.Add(toStoredPayload(data, encodeNewBody(&payload{Record: r, kind: KindWhole})))
+	f.Add(toStoredPayload(data, encodeBodyInNewBuffer(&payload{Record: r, kind: KindWhole})))
 	f.Add([]byte(`{"kind":"end","raw":[99999999999999999999,1]}`))
 	f.Add([]byte(`"kind":"end","raw":[1,0]"arguments":}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -355,7 +355,7 @@ func FuzzCloseJSON(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string, n uint) {
 		text = strings.TrimSpace(text)
 		n %= uint(len(text) + 1)
-		cut := completeJSON([]byte(text)[:n])
+		cut := completeTruncatedJSON([]byte(text)[:n])
 		if json.Valid([]byte(text)) && n > 0 && !json.Valid(cut) {
 			t.Fatalf("%q cut to %d bytes became %q", text, n, cut)
 		}
@@ -365,7 +365,7 @@ func FuzzCloseJSON(f *testing.F) {
 func TestCloseJSONAtEveryByte(t *testing.T) {
 	text := `{"a":[1,-2.5e3,true,null,"x\u00e9\n\"é😀",{"b":{}, "":[]} ],"long":"d","e":false} `
 	for n := 1; n <= len(text); n++ {
-		if cut := completeJSON([]byte(text[:n])); !json.Valid(cut) || !utf8.Valid(cut) {
+		if cut := completeTruncatedJSON([]byte(text[:n])); !json.Valid(cut) || !utf8.Valid(cut) {
 			t.Errorf("%q became %q", text[:n], cut)
 		}
 	}

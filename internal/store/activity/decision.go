@@ -70,18 +70,18 @@ type Decision struct {
 	ConfigRevision string        `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
 }
 
-func (d *Decision) codeMembers(c *memberCodec) {
+func (d *Decision) readOrWriteMembers(c *jsonMemberCodec) {
 	if c.reading || d.Outcome != Allowed { // most calls are allowed
-		c.codeText(`,"outcome":`, (*string)(&d.Outcome))
+		c.readOrWriteText(`,"outcome":`, (*string)(&d.Outcome))
 	}
-	c.codeText(`,"check":`, &d.Check)
-	d.codeCallFlags(c)
-	c.codeText(`,"status":`, &d.Status)
-	c.codeTexts(`,"further_statuses":`, &d.Further)
-	d.codeLane(c)
-	c.codeText(`,"approval":`, &d.Approval)
-	c.codeText(`,"profile":`, &d.Profile)
-	c.codeText(`,"config_revision":`, &d.ConfigRevision)
+	c.readOrWriteText(`,"check":`, &d.Check)
+	d.readOrWriteCallFlags(c)
+	c.readOrWriteText(`,"status":`, &d.Status)
+	c.readOrWriteTexts(`,"further_statuses":`, &d.Further)
+	d.readOrWriteLane(c)
+	c.readOrWriteText(`,"approval":`, &d.Approval)
+	c.readOrWriteText(`,"profile":`, &d.Profile)
+	c.readOrWriteText(`,"config_revision":`, &d.ConfigRevision)
 	if c.reading {
 		d.DecisionFacts.ReadRecordMember(c.name, c.value)
 	} else {
@@ -89,9 +89,9 @@ func (d *Decision) codeMembers(c *memberCodec) {
 	}
 }
 
-// codeLane writes or reads the lane as a list of texts: operation, word, by, argument, and one letter each
+// readOrWriteLane writes or reads the lane as a list of texts: operation, word, by, argument, and one letter each
 // for declared and unread.
-func (d *Decision) codeLane(c *memberCodec) {
+func (d *Decision) readOrWriteLane(c *jsonMemberCodec) {
 	var parts []string
 	if l := d.Lane; l != nil && !c.reading {
 		flags := ""
@@ -103,15 +103,15 @@ func (d *Decision) codeLane(c *memberCodec) {
 		}
 		parts = []string{l.Operation, l.Word, l.By, l.Argument, flags}
 	}
-	c.codeTexts(`,"lane":`, &parts)
+	c.readOrWriteTexts(`,"lane":`, &parts)
 	if c.reading && len(parts) == 5 {
 		d.Lane = &ArgumentLane{parts[0], parts[1], parts[2], parts[3], strings.Contains(parts[4], "d"), strings.Contains(parts[4], "u")}
 	}
 }
 
-// codeCallFlags writes or reads three letters, because every call has them: the first letter of the call
+// readOrWriteCallFlags writes or reads three letters, because every call has them: the first letter of the call
 // style, d if an operation was declared, and the first letter of the schema fit. A hyphen means none.
-func (d *Decision) codeCallFlags(c *memberCodec) {
+func (d *Decision) readOrWriteCallFlags(c *jsonMemberCodec) {
 	switch {
 	case c.isReadingMember(`,"how":`):
 		for i, letter := range []byte(c.parseText(c.value)) {

@@ -19,9 +19,9 @@ func splitOldPayload(data []byte) (head, args, response []byte, err error) {
 		return nil, nil, nil, err
 	}
 	end := len(data) - 1 // before the last brace
-	response, end, err = cutRawMember(data, end, responseName, r)
+	response, end, err = cutTrailingMember(data, end, responseName, r)
 	if err == nil {
-		args, end, err = cutRawMember(data, end, argumentsName, a)
+		args, end, err = cutTrailingMember(data, end, argumentsName, a)
 	}
 	if err != nil {
 		return nil, nil, nil, err
@@ -46,7 +46,7 @@ func parsePayload(data []byte, trusted bool) (p payload, args, response []byte, 
 		err = errMalformedPayload
 	}
 	if err == nil {
-		err = p.readSealed(head)
+		err = p.readSealedPart(head)
 	}
 	if err == nil && !old {
 		args, response, err = p.readErasableFields(open)
@@ -78,8 +78,8 @@ func parseRawLengths(data []byte) (args, response int, err error) {
 	return args, response, nil
 }
 
-// cutRawMember cuts the member with this name and length off the data before end.
-func cutRawMember(data []byte, end int, name string, length int) (raw []byte, rest int, err error) {
+// cutTrailingMember cuts the member with this name and length off the data before end.
+func cutTrailingMember(data []byte, end int, name string, length int) (raw []byte, rest int, err error) {
 	if length == 0 {
 		return nil, end, nil
 	}
@@ -170,16 +170,16 @@ func (p *payload) recordOfLoneOutcome() Record {
 	return r
 }
 
-// EachSearchText calls fn with the JSON of each part of a record that the full text search covers. It does
+// EachSearchableText calls fn with the JSON of each part of a record that the full text search covers. It does
 // not read the rest. The text is valid until fn returns. A damaged entry has nothing to search.
-func EachSearchText(entry, outcome []byte, fn func(text []byte)) {
+func EachSearchableText(entry, outcome []byte, fn func(text []byte)) {
 	for _, data := range [][]byte{entry, outcome} {
 		if len(data) == 0 {
 			continue
 		}
 		head, open, old := splitPayload(data)
 		if old {
-			eachOldSearchText(data, fn)
+			eachSearchableTextOfOldPayload(data, fn)
 			continue
 		}
 		// The fields after a damaged field are skipped.
@@ -194,7 +194,7 @@ func EachSearchText(entry, outcome []byte, fn func(text []byte)) {
 	}
 }
 
-func eachOldSearchText(data []byte, fn func(text []byte)) {
+func eachSearchableTextOfOldPayload(data []byte, fn func(text []byte)) {
 	head, args, response, err := splitOldPayload(data)
 	if err != nil {
 		return
@@ -222,7 +222,7 @@ func decodeSpoolEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 		facts := NewRecordFacts(&p.Record)
 		e.Facts = RecordFacts{}.WithOutcome(&facts)
 	default:
-		e.Facts, e.Redacts = NewRecordFacts(&p.Record), p.redaction()
+		e.Facts, e.Redacts = NewRecordFacts(&p.Record), p.requestedErasure()
 	}
 	return e, nil
 }

@@ -14,7 +14,7 @@ type entryDraft struct {
 	body         encodedBody
 	facts        RecordFacts
 	// redacts says which fields of another record the entry erases.
-	redacts *Redaction
+	redacts *FieldErasure
 }
 
 // maxSize returns the largest size that the entry can take in the file.

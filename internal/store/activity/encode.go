@@ -58,8 +58,8 @@ type encodedBody struct {
 	commitmentsLen int // length of the commitments in the chained part
 }
 
-// encodeNewBody encodes a payload without its prefix into new memory.
-func encodeNewBody(p *payload) encodedBody { return new(encodeBuffer).encodeBody(p) }
+// encodeBodyInNewBuffer encodes a payload without its prefix into new memory.
+func encodeBodyInNewBuffer(p *payload) encodedBody { return new(encodeBuffer).encodeBody(p) }
 
 // parseEncodedBody returns the encodedBody for data that was written earlier.
 func parseEncodedBody(data []byte) encodedBody {
@@ -98,16 +98,16 @@ func appendPayloadPrefix(dst []byte, k EntryKind, id string, seq int64, now time
 	return append(dst, `",`...)
 }
 
-// fieldValue is the value of one erasable field: JSON, a text or a list of texts.
-type fieldValue struct {
+// erasableFieldValue is the value of one erasable field: JSON, a text or a list of texts.
+type erasableFieldValue struct {
 	field ErasableField
 	raw   []byte
 	text  string
 	texts []string
 }
 
-// fieldValues returns the erasable fields that the payload has, in the array all.
-func (p *payload) fieldValues(all *[len(erasableFields)]fieldValue) []fieldValue {
+// erasableFieldValues returns the erasable fields that the payload has, in the array all.
+func (p *payload) erasableFieldValues(all *[len(erasableFields)]erasableFieldValue) []erasableFieldValue {
 	n := 0
 	if len(p.Arguments) > 0 {
 		all[n].field, all[n].raw = FieldArguments, p.Arguments
@@ -143,7 +143,7 @@ func (p *payload) fieldValues(all *[len(erasableFields)]fieldValue) []fieldValue
 }
 
 // appendJSON writes the value as JSON.
-func (v *fieldValue) appendJSON(dst []byte) []byte {
+func (v *erasableFieldValue) appendJSON(dst []byte) []byte {
 	switch {
 	case v.raw != nil:
 		return wirejson.AppendAsOneLine(dst, v.raw)
@@ -156,11 +156,11 @@ func (v *fieldValue) appendJSON(dst []byte) []byte {
 // appendEncodedBody writes everything of an entry except the prefix.
 func appendEncodedBody(dst []byte, p *payload, salts *saltPool) encodedBody {
 	start := len(dst)
-	c := memberCodec{out: append(append(dst, `"kind":`...), kindNames[p.kind]...)}
-	p.codeMembers(&c)
+	c := jsonMemberCodec{out: append(append(dst, `"kind":`...), kindNames[p.kind]...)}
+	p.readOrWriteMembers(&c)
 	dst = c.out
-	var room [len(erasableFields)]fieldValue
-	values := p.fieldValues(&room)
+	var room [len(erasableFields)]erasableFieldValue
+	values := p.erasableFieldValues(&room)
 	if len(values) == 0 {
 		dst = append(dst, '}')
 		return encodedBody{data: dst[start:], chainedLen: len(dst) - start}
@@ -195,7 +195,7 @@ const hashPlaceholder = "0000000000000000000000000000000000000000000000000000000
 
 // appendSaltedValue writes the length of a salt with a value, the salt and the value. It also returns the
 // part that is committed to.
-func appendSaltedValue(dst []byte, v *fieldValue, salts *saltPool) (_, inner []byte) {
+func appendSaltedValue(dst []byte, v *erasableFieldValue, salts *saltPool) (_, inner []byte) {
 	if v.raw != nil {
 		if !utf8.Valid(v.raw) {
 			v.raw = bytes.ToValidUTF8(v.raw, []byte("\uFFFD"))

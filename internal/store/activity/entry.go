@@ -60,9 +60,9 @@ type Entry struct {
 	// WithOutcome. A KindRepeat changes only Repeats.
 	Facts RecordFacts
 	// Redacts says which fields of another record the entry erases; nil for most entries.
-	Redacts *Redaction
+	Redacts *FieldErasure
 	// Signature is the checkpoint that signs the chain up to this entry, if there is one.
-	Signature *Checkpoint
+	Signature *SignedCheckpoint
 
 	segment int64 // where the entry ends in the spool
 	offset  int64
@@ -121,7 +121,7 @@ type ChainPart struct {
 	// removed.
 	Pruned bool
 	// Checkpoint is set for a checkpoint, which is no entry.
-	Checkpoint *Checkpoint
+	Checkpoint *SignedCheckpoint
 }
 
 // recordID returns the ID of the entry's record, or "" if it is unreadable.
@@ -168,9 +168,9 @@ func splitSpoolLine(line []byte) (h Hash, payload []byte, ok bool) {
 	return h, line[hexLen+1:], canonical && bytes.IndexByte(line, '\n') < 0
 }
 
-// Checkpoint is a signature over the chain up to an entry. It proves that the log had this entry, and all
+// SignedCheckpoint is a signature over the chain up to an entry. It proves that the log had this entry, and all
 // entries before it, at that time.
-type Checkpoint struct {
+type SignedCheckpoint struct {
 	Chain     string
 	Seq       int64
 	Hash      Hash
@@ -181,7 +181,7 @@ type Checkpoint struct {
 }
 
 // signedText returns the text that the signature covers.
-func (c *Checkpoint) signedText() []byte {
+func (c *SignedCheckpoint) signedText() []byte {
 	what := "checkpoint"
 	if c.Pruned {
 		what = "pruned"
@@ -190,21 +190,21 @@ func (c *Checkpoint) signedText() []byte {
 }
 
 // HasValidSignature reports whether the signature is valid for the key and the other fields.
-func (c *Checkpoint) HasValidSignature() bool {
+func (c *SignedCheckpoint) HasValidSignature() bool {
 	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.signedText(), c.Signature)
 }
 
-// Redaction says which fields of a record an entry erases.
-type Redaction struct {
+// FieldErasure says which fields of a record an entry erases.
+type FieldErasure struct {
 	ID     string
 	Fields []ErasableField
 	At     time.Time // whole seconds
 }
 
-// Redaction returns the redaction that the entry makes; ok is false for most entries.
-func (e *Entry) Redaction() (r Redaction, ok bool) {
+// FieldErasure returns the redaction that the entry makes; ok is false for most entries.
+func (e *Entry) RequestedErasure() (r FieldErasure, ok bool) {
 	if e.Redacts == nil {
 		return r, false
 	}
-	return Redaction{e.Redacts.ID, e.Redacts.Fields, time.UnixMicro(e.Facts.Time).UTC().Truncate(time.Second)}, true
+	return FieldErasure{e.Redacts.ID, e.Redacts.Fields, time.UnixMicro(e.Facts.Time).UTC().Truncate(time.Second)}, true
 }

@@ -193,9 +193,9 @@ func eachStoredField(open []byte, fn func(f storedField)) (ok bool) {
 	}
 }
 
-// appendChainedText appends the chained text of a payload: the sealed part with its commitments. ok is
+// appendSealedWithCommitments appends the chained text of a payload: the sealed part with its commitments. ok is
 // false if the payload was changed.
-func appendChainedText(dst, sealed, open []byte) (_ []byte, ok bool) {
+func appendSealedWithCommitments(dst, sealed, open []byte) (_ []byte, ok bool) {
 	if open == nil {
 		return append(dst, sealed...), true
 	}
@@ -282,8 +282,8 @@ func erasePayloadFields(payload []byte, fields []ErasableField, at time.Time, in
 	return append(out, '}'), true
 }
 
-// ErasePayload returns the payload of an entry of the record without the values that the redaction erases.
-func (r *Redaction) ErasePayload(payload []byte) []byte {
+// EraseFromPayload returns the payload of an entry of the record without the values that the redaction erases.
+func (r *FieldErasure) EraseFromPayload(payload []byte) []byte {
 	erased, _ := erasePayloadFields(payload, r.Fields, r.At, false)
 	return erased
 }

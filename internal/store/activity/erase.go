@@ -35,7 +35,7 @@ func eachLineOfRecord(data []byte, id string, fn func(at int, payload []byte) er
 }
 
 // eraseFields overwrites fields of a record in the files of the spool and in the second copy.
-func (s *spool) eraseFields(r Redaction) error {
+func (s *spool) eraseFields(r FieldErasure) error {
 	m := s.snapshot()
 	for i := range m.segments {
 		if err := m.segments[i].eraseFields(r); err != nil {
@@ -52,7 +52,7 @@ func (s *spool) eraseFields(r Redaction) error {
 
 // eraseFields overwrites fields of a record in the file of the segment. It writes the erased mark of a
 // field first, so that a process that is killed does not leave a field that looks damaged.
-func (s *segment) eraseFields(r Redaction) (err error) {
+func (s *segment) eraseFields(r FieldErasure) (err error) {
 	f, err := os.OpenFile(s.path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil // pruned in the meantime
@@ -93,7 +93,7 @@ func (s *segment) eraseFields(r Redaction) (err error) {
 }
 
 // eraseFields overwrites fields of a record in both halves of the copy.
-func (r *recentCopy) eraseFields(what Redaction) (err error) {
+func (r *recentCopy) eraseFields(what FieldErasure) (err error) {
 	defer r.recoverFault(debug.SetPanicOnFault(true), &err)
 	for _, half := range r.halves {
 		if s, ok := parseChainLines(half); ok {

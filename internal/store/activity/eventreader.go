@@ -136,7 +136,7 @@ func (r *EventReader) ReadEvents(ctx context.Context, dst []EntryEvent) ([]Entry
 		if done || err != nil {
 			return steps, err
 		}
-		if err := r.openFirstSegment(); err != nil {
+		if err := r.openSegmentAtPosition(); err != nil {
 			return dst, err
 		}
 	}
@@ -150,7 +150,7 @@ func (r *EventReader) readFromMemory(dst []EntryEvent) (steps []EntryEvent, done
 	s.mu.Lock()
 	durable := ChainPosition{s.durable.seq, s.durable.hash}
 	if r.verified && r.position.Seq < durable.Seq {
-		r.entries = s.queue.appendEntriesAfter(r.entries[:0], r.position.Seq, maxEventsPerRead)
+		r.entries = s.queue.copyEntriesAfter(r.entries[:0], r.position.Seq, maxEventsPerRead)
 	}
 	if n := len(r.entries); r.follows && n > 0 {
 		s.followed = r.entries[n-1].Seq
@@ -177,8 +177,8 @@ func (r *EventReader) readFromMemory(dst []EntryEvent) (steps []EntryEvent, done
 	return dst, true, nil
 }
 
-// openFirstSegment opens the segment that holds the next entry, or the entry of the position itself.
-func (r *EventReader) openFirstSegment() error {
+// openSegmentAtPosition opens the segment that holds the next entry, or the entry of the position itself.
+func (r *EventReader) openSegmentAtPosition() error {
 	r.snapshot = r.log.spool.snapshot()
 	r.segment = r.snapshot.countSegmentsUpTo(r.position.Seq+1) - 2
 	return r.openNextSegment()
@@ -242,7 +242,7 @@ func (r *EventReader) readLine(ctx context.Context, dst []EntryEvent, line []byt
 	}
 	hash, data, ok := splitSpoolLine(line)
 	switch {
-	case !ok, seq >= r.snapshot.firstOfNextSegment(r.snapshot.segments[r.segment].first), seq > r.snapshot.end.Seq:
+	case !ok, seq >= r.snapshot.firstSeqOfNextSegment(r.snapshot.segments[r.segment].first), seq > r.snapshot.end.Seq:
 		return dst, nil
 	case seq <= r.position.Seq || !r.verified:
 		return dst, r.checkLink(ChainPosition{seq, hash})

@@ -41,7 +41,7 @@ func (s *StoredRecord) ExportEntries(bodies bool) (entries []ExportedEntry) {
 		sealed, open, old := splitPayload(e.payload)
 		out := ExportedEntry{Seq: e.seq, Hash: Hash(e.hash)}
 		if !old || bodies { // a damaged entry is exported as it is, and the audit reports it
-			chained, ok := appendChainedText([]byte{}, sealed, open)
+			chained, ok := appendSealedWithCommitments([]byte{}, sealed, open)
 			if out.Sealed = chained; !ok || !utf8.Valid(chained) {
 				out.Sealed = bytes.ToValidUTF8(append([]byte{}, sealed...), []byte("\uFFFD"))
 			}
@@ -195,7 +195,7 @@ func (l *Log) EachStoredRecord(ctx context.Context, f Filter, fn func(*StoredRec
 	}
 	each := l.store.EachRecord
 	if s, ok := l.store.(SharedStore); ok {
-		each = s.EachOwn
+		each = s.EachOwnRecord
 	}
 	var failed error
 	err = each(ctx, f.withMaskedNames(), func(s *StoredRecord) error {
@@ -208,10 +208,10 @@ func (l *Log) EachStoredRecord(ctx context.Context, f Filter, fn func(*StoredRec
 	return end, l.toQueryError(ctx, err)
 }
 
-// EachChainMark calls fn for the runs of removed entries and for the checkpoints.
-func (l *Log) EachChainMark(ctx context.Context, fn func(ChainPart) error) error {
+// EachGapAndCheckpoint calls fn for the runs of removed entries and for the checkpoints.
+func (l *Log) EachGapAndCheckpoint(ctx context.Context, fn func(ChainPart) error) error {
 	var failed error
-	err := l.store.EachChainMark(ctx, func(p ChainPart) error {
+	err := l.store.EachGapAndCheckpoint(ctx, func(p ChainPart) error {
 		failed = fn(p)
 		return failed
 	})

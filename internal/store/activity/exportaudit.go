@@ -18,11 +18,11 @@ type ExportAudit struct {
 	Withheld int64 // values that the export leaves out and only commits to
 	Erased   int64 // values that a user erased
 
-	hashBySeq           map[int64]Hash          // of entries whose next entry is still to come
-	waiting             map[int64]unlinkedEntry // entries whose preceding entry is still to come
+	hashBySeq           map[int64]Hash                     // of entries whose next entry is still to come
+	waiting             map[int64]entryAwaitingPredecessor // entries whose preceding entry is still to come
 	coveredRanges       []seqRange
-	checkpointBySeq     map[int64]*Checkpoint
-	otherKeyCheckpoints []*Checkpoint // signed by another key than Key
+	checkpointBySeq     map[int64]*SignedCheckpoint
+	otherKeyCheckpoints []*SignedCheckpoint // signed by another key than Key
 	erasureCheck
 	signatureCheck
 }
@@ -30,9 +30,9 @@ type ExportAudit struct {
 // maxWaiting limits the entries of a filtered export that wait for the entry before them.
 const maxWaiting = 1 << 16
 
-// unlinkedEntry is the chained text and the hash of an entry that is not checked against the entry before
+// entryAwaitingPredecessor is the chained text and the hash of an entry that is not checked against the entry before
 // yet.
-type unlinkedEntry struct {
+type entryAwaitingPredecessor struct {
 	sealed []byte
 	hash   Hash
 }
@@ -43,29 +43,29 @@ type seqRange struct{ first, last int64 }
 // NewExportAudit returns an audit of an export. key and end are what the log states about itself.
 func NewExportAudit(filtered bool, key []byte, end SpoolPosition) *ExportAudit {
 	return &ExportAudit{
-		Filtered: filtered, Key: key, End: end, hashBySeq: map[int64]Hash{0: {}}, waiting: map[int64]unlinkedEntry{}, checkpointBySeq: map[int64]*Checkpoint{},
+		Filtered: filtered, Key: key, End: end, hashBySeq: map[int64]Hash{0: {}}, waiting: map[int64]entryAwaitingPredecessor{}, checkpointBySeq: map[int64]*SignedCheckpoint{},
 		signatureCheck: signatureCheck{key: key},
 	}
 }
 
-func newBreak(seq int64, id, reason string, args ...any) *Break {
+func newChainBreak(seq int64, id, reason string, args ...any) *Break {
 	return &Break{ID: id, Seq: seq, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// AddMark adds a run of removed entries or a checkpoint.
-func (a *ExportAudit) AddMark(p ChainPart) *Break {
+// AddGapOrCheckpoint adds a run of removed entries or a checkpoint.
+func (a *ExportAudit) AddGapOrCheckpoint(p ChainPart) *Break {
 	if c := p.Checkpoint; c != nil {
 		switch {
 		case c.Chain != a.End.Chain:
-			return newBreak(c.Seq, "", "The signature at entry %d is of another log.", c.Seq)
+			return newChainBreak(c.Seq, "", "The signature at entry %d is of another log.", c.Seq)
 		case !c.HasValidSignature():
-			return newBreak(c.Seq, "", "The signature at entry %d does not fit.", c.Seq)
+			return newChainBreak(c.Seq, "", "The signature at entry %d does not fit.", c.Seq)
 		}
 		if string(c.Key) != string(a.Key) {
 			a.otherKeyCheckpoints = append(a.otherKeyCheckpoints, c)
 		}
 		if h, ok := a.hashBySeq[c.Seq]; ok && h != c.Hash {
-			return newBreak(c.Seq, "", "Entry %d is not the one that was signed.", c.Seq)
+			return newChainBreak(c.Seq, "", "Entry %d is not the one that was signed.", c.Seq)
 		}
 		a.checkpointBySeq[c.Seq] = c
 		a.signatureCheck.noteCheckpoint(c)
@@ -75,11 +75,11 @@ func (a *ExportAudit) AddMark(p ChainPart) *Break {
 		a.prunedUpTo = p.Seq
 	}
 	a.hashBySeq[p.Seq] = p.Hash
-	a.addCovered(p.First, p.Seq)
+	a.addCoveredRange(p.First, p.Seq)
 	return nil
 }
 
-func (a *ExportAudit) addCovered(first, last int64) {
+func (a *ExportAudit) addCoveredRange(first, last int64) {
 	for i := len(a.coveredRanges) - 1; i >= max(0, len(a.coveredRanges)-8); i-- {
 		if c := &a.coveredRanges[i]; first <= c.last+1 && last >= c.first-1 {
 			c.first, c.last = min(c.first, first), max(c.last, last)
@@ -91,12 +91,12 @@ func (a *ExportAudit) addCovered(first, last int64) {
 
 // AddEntry adds an entry of the record with an ID.
 func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
-	a.addCovered(e.Seq, e.Seq)
+	a.addCoveredRange(e.Seq, e.Seq)
 	if c := a.checkpointBySeq[e.Seq]; c != nil && c.Hash != e.Hash {
-		return newBreak(e.Seq, id, "Entry %d is not the one that was signed.", e.Seq)
+		return newChainBreak(e.Seq, id, "Entry %d is not the one that was signed.", e.Seq)
 	}
 	if h, ok := a.hashBySeq[e.Seq]; ok && h != e.Hash {
-		return newBreak(e.Seq, id, "Entry %d is not the one that was there when it was removed.", e.Seq)
+		return newChainBreak(e.Seq, id, "Entry %d is not the one that was there when it was removed.", e.Seq)
 	}
 	if e.Sealed != nil {
 		if b := a.checkEntry(id, e); b != nil {
@@ -105,7 +105,7 @@ func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 		if a.Filtered && len(a.waiting) > maxWaiting {
 			clear(a.waiting) // in a filtered export, most entries never get the entry before them
 		}
-		a.waiting[e.Seq] = unlinkedEntry{e.Sealed, e.Hash}
+		a.waiting[e.Seq] = entryAwaitingPredecessor{e.Sealed, e.Hash}
 	}
 	a.hashBySeq[e.Seq] = e.Hash
 	if b := a.checkLink(e.Seq); b != nil {
@@ -114,22 +114,22 @@ func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 	return a.checkLink(e.Seq + 1)
 }
 
-// checkEntry checks an entry by itself.
+// collectErasures checks an entry by itself.
 func (a *ExportAudit) checkEntry(id string, e *ExportedEntry) *Break {
 	a.Entries++
 	left, ok := e.checkCommitments()
 	if !ok || parseRecordID(e.Sealed) != id {
-		return newBreak(e.Seq, id, "Entry %d was changed.", e.Seq)
+		return newChainBreak(e.Seq, id, "Entry %d was changed.", e.Seq)
 	}
 	a.Withheld += int64(left)
 	payload := e.rebuildPayload()
 	before := len(a.claimed)
-	if !a.erasureCheck.checkEntry(e.Seq, payload) {
+	if !a.erasureCheck.collectErasures(e.Seq, payload) {
 		return a.erasureCheck.first
 	}
 	a.Erased += int64(len(a.claimed) - before)
 	if key := parseSigningKeyRecord(payload); key != nil {
-		a.noteKey(e.Seq, key)
+		a.noteSigningKey(e.Seq, key)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ func (a *ExportAudit) checkLink(seq int64) *Break {
 	delete(a.waiting, seq)
 	delete(a.hashBySeq, seq-1)
 	if hashChained(before, e.sealed) != e.hash {
-		return newBreak(seq, parseRecordID(e.sealed), "Entry %d was changed, or is not the one that followed entry %d.", seq, seq-1)
+		return newChainBreak(seq, parseRecordID(e.sealed), "Entry %d was changed, or is not the one that followed entry %d.", seq, seq-1)
 	}
 	a.Linked++
 	return nil
@@ -153,11 +153,11 @@ func (a *ExportAudit) checkLink(seq int64) *Break {
 // FinishAudit returns the first break of the whole export, after everything was added.
 func (a *ExportAudit) FinishAudit() *Break {
 	if h, ok := a.hashBySeq[a.End.Seq]; ok && h != a.End.Hash {
-		return newBreak(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)
+		return newChainBreak(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)
 	}
 	for _, c := range a.otherKeyCheckpoints {
 		if !a.Filtered && !a.known[string(c.Key)] {
-			return newBreak(c.Seq, "", "Entry %d is signed with the key %x, which is not on record.", c.Seq, c.Key)
+			return newChainBreak(c.Seq, "", "Entry %d is signed with the key %x, which is not on record.", c.Seq, c.Key)
 		}
 	}
 	if a.Filtered {
@@ -167,19 +167,19 @@ func (a *ExportAudit) FinishAudit() *Break {
 	next := int64(1)
 	for _, c := range a.coveredRanges {
 		if c.first > next {
-			return newBreak(next, "", "The entries from %d to %d are missing.", next, c.first-1)
+			return newChainBreak(next, "", "The entries from %d to %d are missing.", next, c.first-1)
 		}
 		next = max(next, c.last+1)
 	}
 	switch seq := a.firstUnsigned(a.End.Seq); {
 	case next <= a.End.Seq:
-		return newBreak(next, "", "What follows entry %d is missing: the log had %d.", next-1, a.End.Seq)
-	case a.erasureCheck.firstUnrecorded() != nil:
+		return newChainBreak(next, "", "What follows entry %d is missing: the log had %d.", next-1, a.End.Seq)
+	case a.erasureCheck.firstUnrecordedErasure() != nil:
 		return a.erasureCheck.first
 	case a.Key != nil && a.prunedUpTo > 0 && !a.cutSigned && a.signedFrom == 0:
-		return newBreak(a.prunedUpTo, "", "The log begins after entry %d, and nobody has signed that what was before was pruned.", a.prunedUpTo)
+		return newChainBreak(a.prunedUpTo, "", "The log begins after entry %d, and nobody has signed that what was before was pruned.", a.prunedUpTo)
 	case a.Key != nil && seq > 0:
-		return newBreak(seq, "", "Entry %d should be signed, and is not.", seq)
+		return newChainBreak(seq, "", "Entry %d should be signed, and is not.", seq)
 	}
 	return nil
 }

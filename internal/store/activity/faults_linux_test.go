@@ -154,7 +154,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 			requireMount(t, disk, err)
-			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
+			opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: FindTmpfsDir()}, &memoryStore{}
 			var made []string
 			for round := range 2 {
 				l := openUnmanagedLog(t, opt, st)
@@ -201,7 +201,7 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	faultfs.SkipUnlessAvailable(t)
 	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	requireMount(t, disk, err)
-	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
+	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: FindTmpfsDir()}, &memoryStore{}
 	l := openUnmanagedLog(t, opt, st)
 	made := []string{recordCall(t, l, "before").ID}
 	if err := disk.MakeReadOnly(); err != nil {
@@ -229,7 +229,7 @@ func TestADeletedSpoolIsMadeAgain(t *testing.T) {
 	for _, what := range []string{"file", "folder"} {
 		for _, kill := range []string{"at once", "later"} {
 			t.Run(what+", killed "+kill, func(t *testing.T) {
-				opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memoryStore{}
+				opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: FindTmpfsDir()}, &memoryStore{}
 				l := openUnmanagedLog(t, opt, st)
 				var made []string
 				for range 50 {
@@ -353,7 +353,7 @@ func TestAFullDiskComesBack(t *testing.T) {
 
 // TestAHoleThatADiskLeft: a failed disk may have the newest bytes but not all older ones.
 func TestAHoleThatADiskLeft(t *testing.T) {
-	opt := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), checkEvery: time.Hour}
+	opt := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: FindTmpfsDir(), checkEvery: time.Hour}
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")
 	}
@@ -378,7 +378,7 @@ func TestAHoleThatADiskLeft(t *testing.T) {
 // TestAHoleBetweenSegments: entries that one segment lost come from the second copy, and the entries of
 // later segments still count, also after new calls and another kill.
 func TestAHoleBetweenSegments(t *testing.T) {
-	if MemoryDir() == "" {
+	if FindTmpfsDir() == "" {
 		t.Skip("there is no folder in memory here")
 	}
 	const lost = 20 // in the damaged segment
@@ -398,7 +398,7 @@ func TestAHoleBetweenSegments(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			opt := Options{
-				Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir(), checkEvery: time.Hour,
+				Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: FindTmpfsDir(), checkEvery: time.Hour,
 				maxSegment: 32 << 10,
 			}
 			away := &memoryStore{fail: errors.New("away")} // so nothing is removed
@@ -439,7 +439,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	faultfs.SkipUnlessAvailable(t)
 	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	requireMount(t, disk, err)
-	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: MemoryDir()}, &memoryStore{}
+	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: FindTmpfsDir()}, &memoryStore{}
 	l := openUnmanagedLog(t, opt, st)
 	var made []string
 	for range 500 { // more than memory keeps
@@ -497,7 +497,7 @@ func (m *memoryStore) forget() {
 
 // TestASecondCopyThatIsDeletedIsBegunAgain: the end of a user's login session clears its directory.
 func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
-	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: MemoryDir()}, &memoryStore{}
+	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: FindTmpfsDir()}, &memoryStore{}
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")
 	}

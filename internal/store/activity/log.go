@@ -18,7 +18,7 @@ type Options struct {
 	// Retention returns the current limits of the store; nil means no limits.
 	Retention func() Retention
 	// RecentDir is the directory for a second copy of the newest entries, in case the disk of Dir fails:
-	// see MemoryDir. If it is empty, the copy ends with the process.
+	// see FindTmpfsDir. If it is empty, the copy ends with the process.
 	RecentDir string
 	// KeyFile is the file of the key that signs checkpoints. Open creates it if it does not exist. If it
 	// is empty, nothing is signed.
@@ -98,7 +98,7 @@ func Open(opt Options, st Store) (*Log, error) {
 		maxBytes: opt.MaxSpool, maxSegment: opt.maxSegment, queue: entryQueue{max: opt.maxQueue},
 		projectorWake: newWakeSignal(), checkWake: newWakeSignal(), recentDir: opt.RecentDir,
 	}
-	key, err := openSigningKey(opt.KeyFile)
+	key, err := loadOrCreateSigningKey(opt.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (l *Log) End(id string, o Outcome) error {
 		return fmt.Errorf("end a record of the activity log: %s is not open", id)
 	}
 	p := newOutcomePayload(run.seq, &o)
-	maskAndBound(&p.Record, l.recorder.maxResponse)
+	maskAndLimitRecord(&p.Record, l.recorder.maxResponse)
 	buf := l.recorder.buffers.get()
 	defer l.recorder.buffers.put(buf)
 	facts := NewRecordFacts(&p.Record)

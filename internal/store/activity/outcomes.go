@@ -47,10 +47,10 @@ func encodeShortOutcome(p *payload) encodedBody {
 	short := p.withoutResponse()
 	short.Metadata = Metadata{ErrorCode: clipText(p.Metadata.ErrorCode, 64)}
 	short.ErrorMessage = clipText(p.ErrorMessage, 256)
-	d := entryDraft{body: encodeNewBody(short)}
+	d := entryDraft{body: encodeBodyInNewBuffer(short)}
 	if d.maxSize() > outcomeRoom {
 		short.Metadata.ErrorCode, short.ErrorMessage = "", ""
-		d.body = encodeNewBody(short)
+		d.body = encodeBodyInNewBuffer(short)
 	}
 	return d.body
 }
@@ -65,12 +65,12 @@ func (e *outcomeWriter) keepUntilWritable(d entryDraft, p *payload) {
 		size += len(e.waiting[i].body.data)
 	}
 	if size > maxWaitingBytes {
-		d.body = encodeNewBody(p.withoutResponse())
+		d.body = encodeBodyInNewBuffer(p.withoutResponse())
 	} else {
 		d.body.data = bytes.Clone(d.body.data)
 	}
 	e.waiting = append(e.waiting, d)
-	if err := e.spool.keepOutcome(&d); err != nil {
+	if err := e.spool.backUpOutcome(&d); err != nil {
 		e.logger.Warn("an outcome that cannot be written would not outlive the process", "error", err)
 	}
 	e.spool.projectorWake.wake()
@@ -106,24 +106,24 @@ func (e *outcomeWriter) retryWaiting() {
 	e.mu.Lock()
 	e.waiting = slices.Delete(e.waiting, 0, written)
 	e.mu.Unlock()
-	e.clearKeptIfDrained()
+	e.clearBackupIfDrained()
 }
 
-// clearKeptIfDrained deletes the outcomes that are kept outside of the process, if none waits and those of
+// clearBackupIfDrained deletes the outcomes that are kept outside of the process, if none waits and those of
 // the previous process were taken over.
-func (e *outcomeWriter) clearKeptIfDrained() {
+func (e *outcomeWriter) clearBackupIfDrained() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.waiting) == 0 && e.earlierTaken {
-		if err := e.spool.clearKeptOutcomes(); err != nil {
+		if err := e.spool.clearOutcomeBackup(); err != nil {
 			e.logger.Warn("outcomes that are written by now cannot be forgotten", "error", err)
 		}
 	}
 }
 
-// endInterrupted ends the records that earlier processes left open, up to the ID past. Some have an
+// endInterruptedRecords ends the records that earlier processes left open, up to the ID past. Some have an
 // outcome that the earlier process could not write.
-func (e *outcomeWriter) endInterrupted(pending []UnfinishedRecord, past string) {
+func (e *outcomeWriter) endInterruptedRecords(pending []UnfinishedRecord, past string) {
 	for _, u := range pending {
 		if u.ID > past {
 			continue
@@ -135,7 +135,7 @@ func (e *outcomeWriter) endInterrupted(pending []UnfinishedRecord, past string) 
 			p.Status, p.DurationMS, p.ErrorMessage = kept.Status, kept.Duration, ""
 			d.body, end = parseEncodedBody(kept.Body), RecordFacts{Status: kept.Status, Duration: kept.Duration, OwnTime: kept.Own, ErrorCode: kept.Error}
 		} else {
-			d.body = encodeNewBody(&p)
+			d.body = encodeBodyInNewBuffer(&p)
 		}
 		d.facts = u.Facts.WithOutcome(&end)
 		if _, err := e.spool.appendEntry(&d); err != nil {
@@ -145,19 +145,19 @@ func (e *outcomeWriter) endInterrupted(pending []UnfinishedRecord, past string) 
 	e.mu.Lock()
 	e.earlierTaken = true
 	e.mu.Unlock()
-	e.clearKeptIfDrained()
+	e.clearBackupIfDrained()
 }
 
-// keepOutcome keeps an outcome in the second copy.
-func (s *spool) keepOutcome(d *entryDraft) error {
+// backUpOutcome keeps an outcome in the second copy.
+func (s *spool) backUpOutcome(d *entryDraft) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.recent.keepOutcome(d)
+	return s.recent.backUpOutcome(d)
 }
 
-// clearKeptOutcomes deletes the outcomes in the second copy.
-func (s *spool) clearKeptOutcomes() error {
+// clearOutcomeBackup deletes the outcomes in the second copy.
+func (s *spool) clearOutcomeBackup() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.recent.clearKeptOutcomes()
+	return s.recent.clearOutcomeBackup()
 }

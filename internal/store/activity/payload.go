@@ -34,99 +34,99 @@ func (p payload) withoutResponse() *payload {
 
 var kindNames = [...]string{KindBegin: `"begin"`, KindEnd: `"end"`, KindWhole: `"record"`, KindRepeat: `"repeat"`}
 
-// codeMembers writes or reads the members after the prefix.
-func (p *payload) codeMembers(c *memberCodec) {
+// readOrWriteMembers writes or reads the members after the prefix.
+func (p *payload) readOrWriteMembers(c *jsonMemberCodec) {
 	switch p.kind {
 	case KindEnd:
-		c.codeRequiredNumber(`,"of":`, &p.of)
-		c.codeText(`,"status":`, (*string)(&p.Status))
-		c.codeNumber(`,"duration_ms":`, &p.DurationMS)
-		c.codeNumber(`,"own_us":`, &p.OwnUS)
-		c.codeNumber(`,"response_bytes":`, &p.ResponseBytes)
-		c.readOldText(`,"error_message":`, &p.ErrorMessage)
-		c.codeText(`,"error_code":`, &p.Metadata.ErrorCode)
-		c.codeText(`,"check":`, &p.check)
-		c.readOldTexts(`,"warnings":`, &p.Metadata.Warnings)
-		c.codeFlag(`,"response_truncated":`, &p.ResponseTruncated)
+		c.readOrWriteRequiredNumber(`,"of":`, &p.of)
+		c.readOrWriteText(`,"status":`, (*string)(&p.Status))
+		c.readOrWriteNumber(`,"duration_ms":`, &p.DurationMS)
+		c.readOrWriteNumber(`,"own_us":`, &p.OwnUS)
+		c.readOrWriteNumber(`,"response_bytes":`, &p.ResponseBytes)
+		c.readTextOfOldFormat(`,"error_message":`, &p.ErrorMessage)
+		c.readOrWriteText(`,"error_code":`, &p.Metadata.ErrorCode)
+		c.readOrWriteText(`,"check":`, &p.check)
+		c.readTextsOfOldFormat(`,"warnings":`, &p.Metadata.Warnings)
+		c.readOrWriteFlag(`,"response_truncated":`, &p.ResponseTruncated)
 	case KindRepeat:
-		c.codeRequiredNumber(`,"of":`, &p.of)
-		c.codeRequiredNumber(`,"repeated":`, &p.Repeated)
+		c.readOrWriteRequiredNumber(`,"of":`, &p.of)
+		c.readOrWriteRequiredNumber(`,"repeated":`, &p.Repeated)
 		if p.LastTime == nil && c.isReadingMember(`,"last_time":`) {
 			p.LastTime = new(time.Time)
 		}
 		if p.LastTime != nil {
-			c.codeTime(`,"last_time":`, p.LastTime)
+			c.readOrWriteTime(`,"last_time":`, p.LastTime)
 		}
-		c.readOldText(`,"error_message":`, &p.ErrorMessage) // replaces that of the record
+		c.readTextOfOldFormat(`,"error_message":`, &p.ErrorMessage) // replaces that of the record
 	default:
-		c.codeText(`,"type":`, (*string)(&p.Type))
-		c.codeText(`,"status":`, (*string)(&p.Status))
-		c.codeText(`,"server_name":`, &p.ServerName)
-		c.codeText(`,"tool_name":`, &p.ToolName)
-		c.codeFlag(`,"arguments_truncated":`, &p.ArgumentsTruncated)
-		c.codeFlag(`,"response_truncated":`, &p.ResponseTruncated)
-		c.readOldText(`,"error_message":`, &p.ErrorMessage)
-		c.codeNumber(`,"duration_ms":`, &p.DurationMS)
-		c.codeNumber(`,"own_us":`, &p.OwnUS)
-		c.codeNumber(`,"request_bytes":`, &p.RequestBytes)
-		c.codeNumber(`,"response_bytes":`, &p.ResponseBytes)
-		c.codeText(`,"session_id":`, &p.SessionID)
-		c.codeText(`,"request_id":`, &p.RequestID)
-		c.codeText(`,"parent_id":`, &p.ParentID)
-		c.codeText(`,"source":`, (*string)(&p.Source))
-		c.codeText(`,"actor":`, &p.Actor)
-		c.codeText(`,"client_name":`, &p.ClientName)
-		c.codeText(`,"client_version":`, &p.ClientVersion)
+		c.readOrWriteText(`,"type":`, (*string)(&p.Type))
+		c.readOrWriteText(`,"status":`, (*string)(&p.Status))
+		c.readOrWriteText(`,"server_name":`, &p.ServerName)
+		c.readOrWriteText(`,"tool_name":`, &p.ToolName)
+		c.readOrWriteFlag(`,"arguments_truncated":`, &p.ArgumentsTruncated)
+		c.readOrWriteFlag(`,"response_truncated":`, &p.ResponseTruncated)
+		c.readTextOfOldFormat(`,"error_message":`, &p.ErrorMessage)
+		c.readOrWriteNumber(`,"duration_ms":`, &p.DurationMS)
+		c.readOrWriteNumber(`,"own_us":`, &p.OwnUS)
+		c.readOrWriteNumber(`,"request_bytes":`, &p.RequestBytes)
+		c.readOrWriteNumber(`,"response_bytes":`, &p.ResponseBytes)
+		c.readOrWriteText(`,"session_id":`, &p.SessionID)
+		c.readOrWriteText(`,"request_id":`, &p.RequestID)
+		c.readOrWriteText(`,"parent_id":`, &p.ParentID)
+		c.readOrWriteText(`,"source":`, (*string)(&p.Source))
+		c.readOrWriteText(`,"actor":`, &p.Actor)
+		c.readOrWriteText(`,"client_name":`, &p.ClientName)
+		c.readOrWriteText(`,"client_version":`, &p.ClientVersion)
 		for c.nextObjectMember(`,"metadata":`) {
-			p.Metadata.codeMembers(c)
+			p.Metadata.readOrWriteMembers(c)
 		}
 	}
 }
 
-func (m *Metadata) codeMembers(c *memberCodec) {
+func (m *Metadata) readOrWriteMembers(c *jsonMemberCodec) {
 	if m.Intent == nil && c.isReadingMember(`,"intent":`) {
 		m.Intent = &Intent{}
 	}
 	for m.Intent != nil && c.nextObjectMember(`,"intent":`) {
-		c.codeRequiredText(`,"operation_type":`, &m.Intent.OperationType)
-		c.codeText(`,"data_sensitivity":`, &m.Intent.DataSensitivity)
-		c.readOldText(`,"reason":`, &m.Intent.Reason)
+		c.readOrWriteRequiredText(`,"operation_type":`, &m.Intent.OperationType)
+		c.readOrWriteText(`,"data_sensitivity":`, &m.Intent.DataSensitivity)
+		c.readTextOfOldFormat(`,"reason":`, &m.Intent.Reason)
 		if c.isReadingMember(`,"declared":`) {
 			m.Intent.Declared = toValidJSON(c.value)
 		}
 	}
-	c.codeText(`,"tool_variant":`, &m.ToolVariant)
-	c.readOldTexts(`,"warnings":`, &m.Warnings)
-	c.codeText(`,"error_code":`, &m.ErrorCode)
+	c.readOrWriteText(`,"tool_variant":`, &m.ToolVariant)
+	c.readTextsOfOldFormat(`,"warnings":`, &m.Warnings)
+	c.readOrWriteText(`,"error_code":`, &m.ErrorCode)
 	if m.Decision == nil && c.isReadingMember(`,"decision":`) {
 		m.Decision = &Decision{Outcome: Allowed}
 	}
 	for m.Decision != nil && c.nextObjectMember(`,"decision":`) {
-		m.Decision.codeMembers(c)
+		m.Decision.readOrWriteMembers(c)
 	}
 	if m.Search == nil && c.isReadingMember(`,"search":`) {
 		m.Search = &Search{}
 	}
 	for m.Search != nil && c.nextObjectMember(`,"search":`) {
 		rank := int64(m.Search.Rank)
-		c.readOldText(`,"query":`, &m.Search.Query)
-		c.codeNumber(`,"rank":`, &rank)
+		c.readTextOfOldFormat(`,"query":`, &m.Search.Query)
+		c.readOrWriteNumber(`,"rank":`, &rank)
 		m.Search.Rank = int(rank)
 	}
-	c.codeText(`,"action":`, &m.Action)
-	c.codeText(`,"detail":`, &m.Detail)
+	c.readOrWriteText(`,"action":`, &m.Action)
+	c.readOrWriteText(`,"detail":`, &m.Detail)
 	if m.Redacted == nil && c.isReadingMember(`,"redacted":`) {
 		m.Redacted = &Redacted{}
 	}
 	for m.Redacted != nil && c.nextObjectMember(`,"redacted":`) {
-		c.codeText(`,"id":`, &m.Redacted.ID)
-		m.Redacted.Fields = codeErasableFields(c, `,"fields":`, m.Redacted.Fields)
+		c.readOrWriteText(`,"id":`, &m.Redacted.ID)
+		m.Redacted.Fields = readOrWriteErasableFields(c, `,"fields":`, m.Redacted.Fields)
 	}
 }
 
 // readErasableFields reads the values of an erasable part. It returns arguments and response unparsed.
 func (p *payload) readErasableFields(open []byte) (args, response []byte, err error) {
-	c := memberCodec{reading: true}
+	c := jsonMemberCodec{reading: true}
 	ok := eachStoredField(open, func(f storedField) {
 		if f.erasedTimeText() != nil {
 			at, _ := f.parseErasedTime() // of an invalid time nothing can be shown
@@ -164,18 +164,18 @@ func (p *payload) ensureIntent() *Intent {
 	return p.Metadata.Intent
 }
 
-// readSealed reads the members of a well-formed payload without its raw parts.
-func (p *payload) readSealed(head []byte) error {
-	c := memberCodec{reading: true}
+// readSealedPart reads the members of a well-formed payload without its raw parts.
+func (p *payload) readSealedPart(head []byte) error {
+	c := jsonMemberCodec{reading: true}
 	err := wirejson.EachMember(head, func(name, value []byte) error {
 		c.name, c.value = name, value
-		c.codeText(`,"id":`, &p.ID)
-		c.codeNumber(`,"seq":`, &p.seq)
-		c.codeTime(`,"timestamp":`, &p.Timestamp)
+		c.readOrWriteText(`,"id":`, &p.ID)
+		c.readOrWriteNumber(`,"seq":`, &p.seq)
+		c.readOrWriteTime(`,"timestamp":`, &p.Timestamp)
 		if c.isReadingMember(`,"kind":`) {
 			p.kind = EntryKind(max(0, slices.Index(kindNames[:], string(value))))
 		}
-		p.codeMembers(&c)
+		p.readOrWriteMembers(&c)
 		return c.err
 	})
 	if err == nil && (p.kind == 0 || p.seq < 1 || len(p.ID) != ulidLen) {
@@ -184,17 +184,17 @@ func (p *payload) readSealed(head []byte) error {
 	return err
 }
 
-// redaction returns what the payload erases, without the time.
-func (p *payload) redaction() *Redaction {
+// requestedErasure returns what the payload erases, without the time.
+func (p *payload) requestedErasure() *FieldErasure {
 	said := p.Metadata.Redacted
 	if p.kind != KindWhole || said == nil {
 		return nil
 	}
-	return &Redaction{ID: said.ID, Fields: said.Fields}
+	return &FieldErasure{ID: said.ID, Fields: said.Fields}
 }
 
-// codeErasableFields writes or reads a list of field names. An empty list is not written.
-func codeErasableFields(c *memberCodec, head string, v []ErasableField) []ErasableField {
+// readOrWriteErasableFields writes or reads a list of field names. An empty list is not written.
+func readOrWriteErasableFields(c *jsonMemberCodec, head string, v []ErasableField) []ErasableField {
 	if c.isReadingMember(head) {
 		for _, text := range c.parseTexts(c.value) {
 			v = append(v, ErasableField(text))

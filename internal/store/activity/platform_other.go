@@ -9,8 +9,8 @@ import (
 
 // The features that exist only on Linux.
 
-// MemoryDir returns a directory whose files are in memory and survive the process: "" on this system.
-func MemoryDir() string { return "" }
+// FindTmpfsDir returns a directory whose files are in memory and survive the process: "" on this system.
+func FindTmpfsDir() string { return "" }
 
 func recentCopyPath(in, _ string) (string, error) { return in, nil }
 
@@ -18,5 +18,5 @@ func openRecentCopy(string) (r *recentCopy, left [2][]byte, safe int64, err erro
 	return nil, left, 0, errors.ErrUnsupported
 }
 
-// reserveBlocks does nothing.
-func reserveBlocks(*os.File, int64) (known bool, err error) { return false, nil }
+// reserveDiskBlocks does nothing.
+func reserveDiskBlocks(*os.File, int64) (known bool, err error) { return false, nil }

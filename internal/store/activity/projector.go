@@ -62,7 +62,7 @@ func (p *projector) run(ctx context.Context) {
 	lost := 0 // times in a row that the connections were lost
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		began := time.Now()
-		err := p.catchUpAndServe(ctx)
+		err := p.catchUpAndProject(ctx)
 		p.closeReader()
 		if ctx.Err() != nil {
 			return
@@ -97,15 +97,15 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 
 // catchUpAndProject moves what earlier processes left into the store, ends their interrupted records, and then
 // projects until something fails.
-func (p *projector) catchUpAndServe(ctx context.Context) error {
+func (p *projector) catchUpAndProject(ctx context.Context) error {
 	p.caughtUp = false
 	if err := p.resumeFromStore(ctx); err != nil {
 		return err
 	}
-	if err := p.projectDurable(ctx); err != nil {
+	if err := p.projectDurableEntries(ctx); err != nil {
 		return err
 	}
-	if err := p.endInterrupted(ctx); err != nil {
+	if err := p.endInterruptedRecords(ctx); err != nil {
 		return err
 	}
 	p.progress.markStoreWorking()
@@ -138,7 +138,7 @@ func (p *projector) resumeFromStore(ctx context.Context) error {
 	p.setPosition(pos)
 	p.recorder.recordDamage(notes)
 	p.recordSigningKey()
-	return p.eraseFromSpool(ctx)
+	return p.applyErasuresToSpool(ctx)
 }
 
 // recordSigningKey records the key that signs from now on.
@@ -154,8 +154,8 @@ func (p *projector) recordSigningKey() {
 	}
 }
 
-// eraseFromSpool erases from the files what was erased in the store. What fails now is tried again later.
-func (p *projector) eraseFromSpool(ctx context.Context) error {
+// applyErasuresToSpool erases from the files what was erased in the store. What fails now is tried again later.
+func (p *projector) applyErasuresToSpool(ctx context.Context) error {
 	if !p.erasing {
 		return nil
 	}
@@ -191,13 +191,13 @@ func (p *projector) projectUntilError(ctx context.Context) error {
 			return ctx.Err()
 		case <-p.spool.projectorWake:
 			if p.spool.unprojectedCount() >= MaxBatch {
-				err = p.projectDurable(ctx)
+				err = p.projectDurableEntries(ctx)
 			}
 		case <-p.progress.asked:
-			err = p.projectDurable(ctx)
+			err = p.projectDurableEntries(ctx)
 		case <-age.C:
 			aging = false
-			err = p.projectDurable(ctx)
+			err = p.projectDurableEntries(ctx)
 		case <-retry.C:
 			retrying = false
 			p.outcomes.retryWaiting()
@@ -219,9 +219,9 @@ func (p *projector) projectUntilError(ctx context.Context) error {
 	}
 }
 
-// projectDurable moves the entries that are durable now into the store. It leaves later entries for the
+// projectDurableEntries moves the entries that are durable now into the store. It leaves later entries for the
 // next time: many small transactions cost more than a few large ones.
-func (p *projector) projectDurable(ctx context.Context) error {
+func (p *projector) projectDurableEntries(ctx context.Context) error {
 	for target := p.spool.lastDurableSeq(); p.pos.Seq < target; {
 		entries, err := p.nextBatch()
 		if err != nil {
@@ -237,7 +237,7 @@ func (p *projector) projectDurable(ctx context.Context) error {
 			return err
 		}
 		p.erasing = p.erasing || slices.ContainsFunc(entries, func(e Entry) bool { return e.Redacts != nil })
-		if err := p.eraseFromSpool(ctx); err != nil {
+		if err := p.applyErasuresToSpool(ctx); err != nil {
 			return err
 		}
 		p.entriesLost = false
@@ -318,8 +318,8 @@ func (p *projector) closeReader() {
 	p.recorder.recordDamage(notes)
 }
 
-// endInterrupted ends the records that an earlier process left without an outcome.
-func (p *projector) endInterrupted(ctx context.Context) error {
+// endInterruptedRecords ends the records that an earlier process left without an outcome.
+func (p *projector) endInterruptedRecords(ctx context.Context) error {
 	if p.interrupted {
 		return nil
 	}
@@ -327,9 +327,9 @@ func (p *projector) endInterrupted(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.outcomes.endInterrupted(pending, p.openedAtID)
+	p.outcomes.endInterruptedRecords(pending, p.openedAtID)
 	p.interrupted = true
-	return p.projectDurable(ctx)
+	return p.projectDurableEntries(ctx)
 }
 
 // tidyStore does a short piece of deferred work, and returns when to call it again.
@@ -337,7 +337,7 @@ func (p *projector) tidyStore(ctx context.Context) (again time.Duration, err err
 	if err := p.spool.pruneSegments(ctx, p.pos.Seq, 1, p.store.Sync); err != nil {
 		return 0, err
 	}
-	if err := p.eraseFromSpool(ctx); err != nil {
+	if err := p.applyErasuresToSpool(ctx); err != nil {
 		return 0, err
 	}
 	idle := p.spool.isIdle(idleAfter)

@@ -217,7 +217,7 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 		c.checkEnd(end, m.end.Chain)
 	}
 	if c.first == nil && inSpool == nil {
-		if inSpool, err = m.firstErasureBreak(&c.erasureCheck); err != nil {
+		if inSpool, err = m.findUnrecordedErasure(&c.erasureCheck); err != nil {
 			return Verification{}, err
 		}
 	}
@@ -226,7 +226,7 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 	}
 	entries := c.entries
 	if o, ok := l.store.(SharedStore); ok && c.first == nil {
-		more, count, broken, err := verifyOtherInstances(ctx, o.Others)
+		more, count, broken, err := verifyOtherInstances(ctx, o.EachOtherInstance)
 		if err != nil {
 			return Verification{}, l.toQueryError(ctx, err)
 		}

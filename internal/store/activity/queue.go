@@ -100,8 +100,8 @@ func (q *entryQueue) discardUnwritten() {
 	}
 }
 
-// appendEntriesAfter appends up to limit durable entries after the number seq to dst.
-func (q *entryQueue) appendEntriesAfter(dst []Entry, seq int64, limit int) []Entry {
+// copyEntriesAfter appends up to limit durable entries after the number seq to dst.
+func (q *entryQueue) copyEntriesAfter(dst []Entry, seq int64, limit int) []Entry {
 	for _, b := range q.blocks {
 		if b.durable == 0 || b.entries[b.durable-1].Seq <= seq {
 			continue

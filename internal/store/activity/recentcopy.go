@@ -28,7 +28,7 @@ type recentCopy struct {
 	safeMark     []byte       // number of the entry up to which all entries are safe elsewhere
 	lastMarked   atomic.Int64 // the value that was last written to safeMark
 	file         *os.File     // nil if the copy is in the memory of the process
-	outcomesFile *os.File     // outcomes that could not be written; see keepOutcome
+	outcomesFile *os.File     // outcomes that could not be written; see backUpOutcome
 	fault        error        // why nothing more is written to the copy
 	unmap        func() error
 }
@@ -189,8 +189,8 @@ func joinCopyHalves(halves [2][]byte, seq int64) (s chainLines, ok bool) {
 	return other.dropUpTo(seq), true
 }
 
-// keptOutcome is an outcome that could not be written.
-type keptOutcome struct {
+// backedUpOutcome is an outcome that could not be written.
+type backedUpOutcome struct {
 	ID       string
 	Of       int64
 	Body     []byte
@@ -200,31 +200,31 @@ type keptOutcome struct {
 	Error    string `json:",omitempty"`
 }
 
-// keepOutcome stores an outcome where it survives the process.
-func (r *recentCopy) keepOutcome(d *entryDraft) error {
+// backUpOutcome stores an outcome where it survives the process.
+func (r *recentCopy) backUpOutcome(d *entryDraft) error {
 	if r.outcomesFile == nil {
 		return nil
 	}
-	line, err := json.Marshal(keptOutcome{d.id, d.of, d.body.data, d.facts.Status, d.facts.Duration, d.facts.OwnTime, d.facts.ErrorCode})
+	line, err := json.Marshal(backedUpOutcome{d.id, d.of, d.body.data, d.facts.Status, d.facts.Duration, d.facts.OwnTime, d.facts.ErrorCode})
 	if err == nil {
 		_, err = r.outcomesFile.Write(append(line, '\n'))
 	}
 	return err
 }
 
-// clearKeptOutcomes deletes the stored outcomes after they were written.
-func (r *recentCopy) clearKeptOutcomes() error {
+// clearOutcomeBackup deletes the stored outcomes after they were written.
+func (r *recentCopy) clearOutcomeBackup() error {
 	if r.outcomesFile == nil {
 		return nil
 	}
 	return r.outcomesFile.Truncate(0)
 }
 
-// readKeptOutcomes reads the outcomes that an earlier process stored.
-func readKeptOutcomes(f io.Reader) map[string]keptOutcome {
-	kept := map[string]keptOutcome{}
+// readOutcomeBackup reads the outcomes that an earlier process stored.
+func readOutcomeBackup(f io.Reader) map[string]backedUpOutcome {
+	kept := map[string]backedUpOutcome{}
 	for in := json.NewDecoder(f); ; {
-		var e keptOutcome
+		var e backedUpOutcome
 		if in.Decode(&e) != nil { // the end, or a torn line
 			return kept
 		}

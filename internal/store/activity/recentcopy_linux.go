@@ -14,8 +14,8 @@ import (
 
 const tmpfsMagic = 0x01021994
 
-// MemoryDir returns a directory whose files are in memory and survive the process, or "" if there is none.
-func MemoryDir() string {
+// FindTmpfsDir returns a directory whose files are in memory and survive the process, or "" if there is none.
+func FindTmpfsDir() string {
 	for _, dir := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm"} {
 		var fs syscall.Statfs_t
 		if filepath.IsAbs(dir) && syscall.Statfs(dir, &fs) == nil && int64(fs.Type) == tmpfsMagic {

@@ -82,7 +82,7 @@ func (Status) Words() []string {
 }
 
 // Source is the interface through which a call came in.
-type Source = auth.Source
+type Source = auth.RequestSource
 
 const (
 	SourceMCP  = auth.MCP

@@ -24,11 +24,11 @@ type openRecord struct {
 // is an AUDIT_UNAVAILABLE problem.
 func (c *recordWriter) writeRecord(k EntryKind, r *Record) (openRecord, error) {
 	p := payload{Record: *r, kind: k}
-	maskAndBound(&p.Record, c.maxResponse)
+	maskAndLimitRecord(&p.Record, c.maxResponse)
 	buf := c.buffers.get()
 	defer c.buffers.put(buf)
 	facts := NewRecordFacts(&p.Record)
-	st, err := c.spool.appendEntry(&entryDraft{kind: k, body: buf.encodeBody(&p), facts: facts, redacts: p.redaction()})
+	st, err := c.spool.appendEntry(&entryDraft{kind: k, body: buf.encodeBody(&p), facts: facts, redacts: p.requestedErasure()})
 	if err != nil {
 		return openRecord{}, newUnwritableError(err)
 	}

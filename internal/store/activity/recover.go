@@ -95,7 +95,7 @@ func (s *spool) openSecondCopy() (left [2][]byte, safe int64) {
 		s.logger.Warn("the newest entries are kept in one place only", "error", err)
 		return left, 0
 	}
-	s.recent, s.keptOutcomes = r, readKeptOutcomes(r.outcomesFile)
+	s.recent, s.keptOutcomes = r, readOutcomeBackup(r.outcomesFile)
 	return left, safe
 }
 
@@ -141,7 +141,7 @@ func (s *spool) restoreFromCopy(left [2][]byte, safe int64) (note string, err er
 		return note, fmt.Errorf("write the newest entries again: %w", err)
 	}
 	s.segments = s.keepSegmentsUpTo(st.prev.seq, s.segments)
-	s.switchTo(next)
+	s.switchWriteTarget(next)
 	s.continueChain(chainTail{chain: s.chain, seq: st.last.seq, hash: st.last.hash, at: st.at})
 	s.logger.Warn("entries that the disk had lost were written again from their second copy", "entries", st.last.seq-st.prev.seq)
 	return note, s.recent.clear()
@@ -157,7 +157,7 @@ func lostEntriesNote(from, to int64) string {
 func (m *spoolSnapshot) lastWholeEntry(first int64) (last chainLink, all bool, err error) {
 	last.seq = -1
 	for _, seg := range m.segments {
-		next := m.firstOfNextSegment(seg.first)
+		next := m.firstSeqOfNextSegment(seg.first)
 		if next <= first {
 			continue
 		}

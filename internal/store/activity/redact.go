@@ -7,10 +7,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Redact erases fields of a record for good: the values, the index entries that find them, and the copies
+// EraseFields erases fields of a record for good: the values, the index entries that find them, and the copies
 // in the files of the log. by says who asks. The erasure itself becomes a record first. Its problems are
 // NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER and CONFLICT.
-func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields []ErasableField) (Record, error) {
+func (l *Log) EraseFields(ctx context.Context, by Record, idOrPrefix string, fields []ErasableField) (Record, error) {
 	l.redacting.Lock()
 	defer l.redacting.Unlock()
 	r, err := l.Get(ctx, idOrPrefix)
@@ -24,7 +24,7 @@ func (l *Log) Redact(ctx context.Context, by Record, idOrPrefix string, fields [
 	if err != nil {
 		return r, l.toQueryError(ctx, err)
 	}
-	there, already, old := stored.findFields(fields)
+	there, already, old := stored.findErasableFields(fields)
 	for _, f := range fields {
 		if slices.Contains(there, f) || slices.Contains(already, f) {
 			continue

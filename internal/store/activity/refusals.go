@@ -362,11 +362,11 @@ func (f *refusalCounter) run(ctx context.Context) {
 func (f *refusalCounter) writeCounts(now time.Time, all bool) (next time.Time) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
-	due, next := f.collectDue(now, all)
+	due, next := f.collectDueCounts(now, all)
 	for i := range due {
 		d := &due[i]
 		p := payload{kind: KindRepeat, of: d.seq, Record: Record{Repeated: d.times, LastTime: &d.last, ErrorMessage: d.message}}
-		_, err := f.log.spool.appendEntry(&entryDraft{kind: KindRepeat, id: d.id, of: d.seq, body: encodeNewBody(&p), facts: RecordFacts{Repeats: d.times}})
+		_, err := f.log.spool.appendEntry(&entryDraft{kind: KindRepeat, id: d.id, of: d.seq, body: encodeBodyInNewBuffer(&p), facts: RecordFacts{Repeats: d.times}})
 		if errors.Is(err, errClosed) {
 			return time.Time{}
 		}
@@ -385,8 +385,8 @@ type dueCount struct {
 	message        string
 }
 
-// collectDue returns the counts that must be written now, and when the next are due.
-func (f *refusalCounter) collectDue(now time.Time, all bool) (due []dueCount, next time.Time) {
+// collectDueCounts returns the counts that must be written now, and when the next are due.
+func (f *refusalCounter) collectDueCounts(now time.Time, all bool) (due []dueCount, next time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	later := func(t time.Time) {

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// reserveBlocks reserves blocks for a file after its end. known is false if the file system cannot do it.
-func reserveBlocks(f *os.File, size int64) (known bool, err error) {
+// reserveDiskBlocks reserves blocks for a file after its end. known is false if the file system cannot do it.
+func reserveDiskBlocks(f *os.File, size int64) (known bool, err error) {
 	const keepSize = 1
 	err = syscall.Fallocate(int(f.Fd()), keepSize, 0, size)
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {

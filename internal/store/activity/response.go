@@ -25,7 +25,7 @@ func MaskAndCutJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncat
 	}
 	whole := raw
 	if len(raw) > max+cutMargin {
-		whole = completeJSON(raw[:max+cutMargin])
+		whole = completeTruncatedJSON(raw[:max+cutMargin])
 	}
 	masked := redact.JSON(whole)
 	if !json.Valid(masked) { // the server did not write valid JSON
@@ -40,11 +40,11 @@ func clipToJSONString(text []byte, max int) json.RawMessage {
 	return wirejson.AppendString(make([]byte, 0, len(text)+len(text)/8+2), text)
 }
 
-// completeJSON turns the beginning of a JSON text into valid JSON. A string value ends where the text was
+// completeTruncatedJSON turns the beginning of a JSON text into valid JSON. A string value ends where the text was
 // cut, other incomplete parts are removed, and open brackets are closed. Masking needs this structure,
 // because the meaning of a value depends on its name. For a text that is not JSON the result is arbitrary,
 // but never a panic.
-func completeJSON(cut []byte) []byte {
+func completeTruncatedJSON(cut []byte) []byte {
 	s := truncatedJSONScanner{}
 	for i, c := range cut {
 		s.scanByte(c, i)

@@ -215,7 +215,7 @@ func readSegmentHeader(f io.ReaderAt) (segmentHeader, bool) {
 
 const tornInfix = ".torn-"
 
-func tornPath(path string, now time.Time) string {
+func tornFilePath(path string, now time.Time) string {
 	return fmt.Sprintf("%s%s%d", path, tornInfix, now.UnixMilli())
 }
 

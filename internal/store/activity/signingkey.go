@@ -32,8 +32,8 @@ type SigningKey struct {
 	key  ed25519.PrivateKey
 }
 
-// openSigningKey reads the key from a file, or creates it.
-func openSigningKey(path string) (*SigningKey, error) {
+// loadOrCreateSigningKey reads the key from a file, or creates it.
+func loadOrCreateSigningKey(path string) (*SigningKey, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -103,7 +103,7 @@ func (k *SigningKey) publicKey() []byte {
 }
 
 // SignCheckpoint returns c with key, time and signature.
-func (k *SigningKey) SignCheckpoint(c Checkpoint) Checkpoint {
+func (k *SigningKey) SignCheckpoint(c SignedCheckpoint) SignedCheckpoint {
 	c.Key, c.Time = k.publicKey(), c.Time.UTC().Truncate(time.Microsecond)
 	c.Signature = ed25519.Sign(k.key, c.signedText())
 	return c
@@ -125,7 +125,7 @@ func (c *checkpointScheduler) signDueEntries(chain string, entries []Entry, now 
 		if e.Seq%checkpointEvery != 0 && (i < len(entries)-1 || now.Sub(c.last) < checkpointInterval) {
 			continue
 		}
-		signed := c.SignCheckpoint(Checkpoint{Chain: chain, Seq: e.Seq, Hash: e.Hash, Time: now})
+		signed := c.SignCheckpoint(SignedCheckpoint{Chain: chain, Seq: e.Seq, Hash: e.Hash, Time: now})
 		e.Signature, c.last = &signed, now
 	}
 }

@@ -61,7 +61,7 @@ type spool struct {
 
 	// Only the writer uses the next two fields.
 	recent       *recentCopy
-	keptOutcomes map[string]keptOutcome // outcomes that an earlier process could not write
+	keptOutcomes map[string]backedUpOutcome // outcomes that an earlier process could not write
 }
 
 // MaxBatch is the maximum number of entries in one call of Store.ProjectEntries.
@@ -80,11 +80,11 @@ type writeRun struct {
 func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.waitForRoom(d); err != nil {
+	if err := s.ensureRoomFor(d); err != nil {
 		return entryIdentity{}, err
 	}
 	st, owed := s.encodeEntry(d), s.owedOutcomes
-	s.owedOutcomes = s.owedOutcomesAfter(d)
+	s.owedOutcomes = s.countOwedOutcomesAfter(d)
 	change := s.owedOutcomes - owed
 	r := s.run
 	for s.durable.seq < st.seq && r.err == nil {
@@ -101,11 +101,11 @@ func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	return st, nil
 }
 
-// waitForRoom returns when there is room for the entry and for the outcomes still to come.
-func (s *spool) waitForRoom(d *entryDraft) error {
-	owed := s.owedOutcomesAfter(d)
+// ensureRoomFor returns when there is room for the entry and for the outcomes still to come.
+func (s *spool) ensureRoomFor(d *entryDraft) error {
+	owed := s.countOwedOutcomesAfter(d)
 	for turned := false; ; {
-		if err := s.refusalReason(d); err != nil {
+		if err := s.entryRejectionReason(d); err != nil {
 			return err
 		}
 		full := d.kind != KindEnd && !turned && s.lastSegment != nil && s.lastSegment.size+s.pendingBytes >= s.maxSegment
@@ -117,12 +117,12 @@ func (s *spool) waitForRoom(d *entryDraft) error {
 			return err
 		}
 		turned = turned || done
-		owed = s.owedOutcomesAfter(d)
+		owed = s.countOwedOutcomesAfter(d)
 	}
 }
 
-// refusalReason returns why the entry is not accepted at this time.
-func (s *spool) refusalReason(d *entryDraft) error {
+// entryRejectionReason returns why the entry is not accepted at this time.
+func (s *spool) entryRejectionReason(d *entryDraft) error {
 	switch {
 	case s.closed:
 		return errClosed
@@ -145,8 +145,8 @@ func (s *spool) setStoreError(err error) {
 	s.storeError = err
 }
 
-// owedOutcomesAfter returns the number of outcomes still to come after the entry is written.
-func (s *spool) owedOutcomesAfter(d *entryDraft) int {
+// countOwedOutcomesAfter returns the number of outcomes still to come after the entry is written.
+func (s *spool) countOwedOutcomesAfter(d *entryDraft) int {
 	switch {
 	case d.kind == KindBegin:
 		return s.owedOutcomes + 1
@@ -210,15 +210,15 @@ func (s *spool) close(ended bool) error {
 	}
 	s.closed = true
 	var err error
-	for _, f := range s.openFiles() {
+	for _, f := range s.listOpenFiles() {
 		err = errors.Join(err, f.Sync(), f.Close())
 	}
 	whole := err == nil && ended && s.blockedBy == nil && s.writeError == nil
 	return errors.Join(err, s.recent.close(whole), s.lock.Close())
 }
 
-// openFiles returns the open files, oldest first.
-func (s *spool) openFiles() []spoolFile {
+// listOpenFiles returns the open files, oldest first.
+func (s *spool) listOpenFiles() []spoolFile {
 	if s.file == nil {
 		return s.retired
 	}
@@ -254,7 +254,7 @@ func (s *spool) takeBatch(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	if s.durable.seq == seq {
 		return dst, true
 	}
-	entries = s.queue.appendEntriesAfter(dst, seq, MaxBatch)
+	entries = s.queue.copyEntriesAfter(dst, seq, MaxBatch)
 	return entries, len(entries) > 0 && entries[0].Seq == seq+1
 }
 

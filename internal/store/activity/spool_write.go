@@ -147,12 +147,12 @@ func (s *spool) prepareRoom(size int64, full bool) (done bool, err error) {
 		s.markWriteFailed(err)
 		return true, err
 	}
-	s.switchTo(next)
+	s.switchWriteTarget(next)
 	return true, nil
 }
 
-// switchTo continues writing at another target.
-func (s *spool) switchTo(p writeTarget) {
+// switchWriteTarget continues writing at another target.
+func (s *spool) switchWriteTarget(p writeTarget) {
 	if s.file != nil && s.file != p.file {
 		s.retired = append(s.retired, s.file)
 	}
@@ -187,7 +187,7 @@ func (s *spool) startSegment(from chainLink, at, room int64) (writeTarget, error
 	path := segmentPath(s.dir, from.seq+1)
 	if s.lastSegment != nil && s.lastSegment.path == path {
 		// It holds no entry, but a torn end that could not be cut off.
-		if err := os.Rename(path, tornPath(path, s.now())); err != nil {
+		if err := os.Rename(path, tornFilePath(path, s.now())); err != nil {
 			return writeTarget{}, err
 		}
 		s.detachLastSegment()

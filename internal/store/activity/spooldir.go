@@ -160,7 +160,7 @@ func (d *spoolDir) recoverSegmentTail(last *segment) (*chainTail, string, error)
 		return nil, "", err
 	}
 	if !ok {
-		aside, note := tornPath(last.path, d.now()), ""
+		aside, note := tornFilePath(last.path, d.now()), ""
 		if !isTornByKill(rest) {
 			note = fmt.Sprintf("A segment of the spool without a readable entry was put aside as %s.", filepath.Base(aside))
 		}
@@ -184,7 +184,7 @@ func (d *spoolDir) recoverSegmentTail(last *segment) (*chainTail, string, error)
 // acknowledged.
 func (d *spoolDir) cutTornEnd(last *segment, t *chainTail, rest []byte) (note string) {
 	size, ordinary := len(rest), isTornByKill(rest)
-	aside := tornPath(last.path, d.now())
+	aside := tornFilePath(last.path, d.now())
 	err := os.WriteFile(aside, rest, 0o600) // may hold the beginning of a record
 	if err == nil || ordinary {
 		err = os.Truncate(last.path, t.size)

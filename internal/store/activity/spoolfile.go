@@ -43,7 +43,7 @@ func (f *plainFile) Reserve(size int64) (int64, error) {
 		return f.reserved, nil
 	}
 	size = (size + windowSize - 1) / windowSize * windowSize
-	known, err := reserveBlocks(f.File, size)
+	known, err := reserveDiskBlocks(f.File, size)
 	if err != nil {
 		return 0, fmt.Errorf("reserve room for the activity log: %w", err)
 	}

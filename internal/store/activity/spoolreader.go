@@ -39,10 +39,10 @@ func (s *spool) snapshot() spoolSnapshot {
 	return m
 }
 
-// firstOfNextSegment returns the number of the first entry in the segment after the one that begins with
+// firstSeqOfNextSegment returns the number of the first entry in the segment after the one that begins with
 // first. Entries from that number in the segment itself do not count: a failed write left them, or they
 // were written again in the next segment.
-func (m *spoolSnapshot) firstOfNextSegment(first int64) int64 {
+func (m *spoolSnapshot) firstSeqOfNextSegment(first int64) int64 {
 	if i := m.countSegmentsUpTo(first); i < len(m.segments) {
 		return m.segments[i].first
 	}
@@ -91,7 +91,7 @@ func (s *spool) newSpoolReader(pos SpoolPosition, keep int64) *spoolReader {
 // canResume reports whether the position is a link of the spool.
 func (r *spoolReader) canResume() bool {
 	seg, ok := r.findSegment(r.position.Segment)
-	if !ok || r.position.Offset > seg.size || r.position.Seq >= r.snapshot.firstOfNextSegment(r.position.Segment) {
+	if !ok || r.position.Offset > seg.size || r.position.Seq >= r.snapshot.firstSeqOfNextSegment(r.position.Segment) {
 		return false
 	}
 	seg.size = r.position.Offset
@@ -129,7 +129,7 @@ func (r *spoolReader) readEntry() (Entry, error) {
 		}
 		var line []byte
 		err := io.EOF // the rest of the segment was left by a failed write, or is repeated in the next segment
-		if !r.hashKnown || r.position.Seq+1 < r.snapshot.firstOfNextSegment(r.position.Segment) {
+		if !r.hashKnown || r.position.Seq+1 < r.snapshot.firstSeqOfNextSegment(r.position.Segment) {
 			line, err = r.readLine()
 		}
 		if err == io.EOF {
@@ -231,7 +231,7 @@ func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 	if e, err = decodeSpoolEntry(h, data, linked); err != nil {
 		return e, false, r.saveDamagedBytes(line)
 	}
-	if e.Seq >= r.snapshot.firstOfNextSegment(r.position.Segment) {
+	if e.Seq >= r.snapshot.firstSeqOfNextSegment(r.position.Segment) {
 		return e, false, nil // in the next segment, or never acknowledged
 	}
 	if err := r.checkOnDisk(e.Seq - 1); err != nil {

@@ -31,10 +31,10 @@ type SharedStore interface {
 	// HealthError returns why the store is unhealthy, also if nothing had to be written since it failed. It
 	// returns nil if the store is healthy, or if that is not known yet, and does not block.
 	HealthError() error
-	// EachOwn is EachRecord for the records of this instance only.
-	EachOwn(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
+	// EachOwnRecord is EachRecord for the records of this instance only.
+	EachOwnRecord(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
 	// Others calls fn for the chain of each other instance.
-	Others(ctx context.Context, fn func(name string, chain ChainReader) error) error
+	EachOtherInstance(ctx context.Context, fn func(name string, chain ChainReader) error) error
 }
 
 // Store is the database that the projector writes to and queries read. Only one call of ResumePosition,
@@ -75,13 +75,13 @@ type Store interface {
 	// GetStored returns the entries of the record with this ID. Its problem is NOT_FOUND.
 	GetStored(ctx context.Context, id string) (StoredRecord, error)
 	// PendingErasures returns the redactions that are done in the store but not in the files of the spool.
-	PendingErasures(ctx context.Context) ([]Redaction, error)
+	PendingErasures(ctx context.Context) ([]FieldErasure, error)
 	// FinishErasures notes that the spool has erased the fields. done is false if the files of the store
 	// still hold them.
-	FinishErasures(ctx context.Context, what []Redaction) (done bool, err error)
-	// EachChainMark calls fn for the runs of removed entries and for the checkpoints, in order of their
+	FinishErasures(ctx context.Context, what []FieldErasure) (done bool, err error)
+	// EachGapAndCheckpoint calls fn for the runs of removed entries and for the checkpoints, in order of their
 	// numbers.
-	EachChainMark(ctx context.Context, fn func(ChainPart) error) error
+	EachGapAndCheckpoint(ctx context.Context, fn func(ChainPart) error) error
 	// EachChainPart calls fn for every entry and for the runs that the retention removed, in order of
 	// their numbers, from one snapshot. It blocks nothing. It returns the number of records and the
 	// position of the log in the snapshot. An error of fn ends it.
@@ -124,7 +124,9 @@ type Retention struct {
 }
 
 // CheckpointSigner signs checkpoints of the chain.
-type CheckpointSigner interface{ SignCheckpoint(Checkpoint) Checkpoint }
+type CheckpointSigner interface {
+	SignCheckpoint(SignedCheckpoint) SignedCheckpoint
+}
 
 // The limits of Filter.Limit.
 const (
@@ -162,9 +164,9 @@ type StoredRecord struct {
 	Hash, EndHash  []byte
 }
 
-// findFields returns which of the fields the record has and which are already erased. old reports whether
+// findErasableFields returns which of the fields the record has and which are already erased. old reports whether
 // an earlier version wrote the record.
-func (s *StoredRecord) findFields(fields []ErasableField) (there, already []ErasableField, old bool) {
+func (s *StoredRecord) findErasableFields(fields []ErasableField) (there, already []ErasableField, old bool) {
 	for _, payload := range [][]byte{s.Entry, s.Outcome} {
 		if len(payload) == 0 {
 			continue

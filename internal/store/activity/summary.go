@@ -76,9 +76,9 @@ type Tally struct {
 	Last    time.Time `json:"last" doc:"The last call, or refusal."`
 }
 
-// ServerFailures returns the codes of calls that failed because the server was unreachable or gave no
+// ServerFailureCodes returns the codes of calls that failed because the server was unreachable or gave no
 // valid answer in time. A failure that the tool itself reports has no code.
-func ServerFailures() []problem.Code {
+func ServerFailureCodes() []problem.Code {
 	return []problem.Code{problem.ServerUnavailable, problem.Timeout, problem.UpstreamError, problem.LoginNeeded}
 }
 

@@ -101,7 +101,7 @@ func VerifyClosedLog(dir string, chain ChainReader) (*Break, error) {
 		c.checkEnd(end, end.Chain)
 	}
 	if c.first == nil && inSpool == nil {
-		if inSpool, err = m.firstErasureBreak(&c.erasureCheck); err != nil {
+		if inSpool, err = m.findUnrecordedErasure(&c.erasureCheck); err != nil {
 			return nil, err
 		}
 	}
@@ -154,9 +154,9 @@ func (m *spoolSnapshot) endsInTornLine(last chainLink) (bool, error) {
 // errChainBroken ends the reading of a chain at the first break.
 var errChainBroken = errors.New("the chain is broken")
 
-// firstErasureBreak returns the first field in the spool that claims to be erased without a record of the
+// findUnrecordedErasure returns the first field in the spool that claims to be erased without a record of the
 // erasure.
-func (m *spoolSnapshot) firstErasureBreak(c *erasureCheck) (first *Break, err error) {
+func (m *spoolSnapshot) findUnrecordedErasure(c *erasureCheck) (first *Break, err error) {
 	for _, seg := range m.segments {
 		data, err := os.ReadFile(seg.path)
 		if errors.Is(err, os.ErrNotExist) {
@@ -171,12 +171,12 @@ func (m *spoolSnapshot) firstErasureBreak(c *erasureCheck) (first *Break, err er
 				continue
 			}
 			seq, _, _ := parseSeqAndTime(payload)
-			if !c.checkEntry(seq, payload) {
+			if !c.collectErasures(seq, payload) {
 				return c.first, nil
 			}
 		}
 	}
-	return c.firstUnrecorded(), nil
+	return c.firstUnrecordedErasure(), nil
 }
 
 // erasureCheck compares when fields claim to be erased with the recorded erasures.
@@ -193,8 +193,8 @@ type erasureKey struct {
 	at    int64 // in seconds
 }
 
-// checkEntry collects the claims and erasures of an entry. It reports whether its fields are valid.
-func (c *erasureCheck) checkEntry(seq int64, payload []byte) bool {
+// collectErasures collects the claims and erasures of an entry. It reports whether its fields are valid.
+func (c *erasureCheck) collectErasures(seq int64, payload []byte) bool {
 	if c.claimed == nil {
 		c.claimed, c.recorded = map[erasureKey]int64{}, map[erasureKey]bool{}
 	}
@@ -211,8 +211,8 @@ func (c *erasureCheck) checkEntry(seq int64, payload []byte) bool {
 		c.claimed[erasureKey{id, f.name, at.Unix()}] = seq
 	})
 	if bytes.Contains(sealed, []byte(`"redacted":{"id":"`)) {
-		if p, err := decodePayload(payload); err == nil && p.redaction() != nil {
-			for _, f := range p.redaction().Fields {
+		if p, err := decodePayload(payload); err == nil && p.requestedErasure() != nil {
+			for _, f := range p.requestedErasure().Fields {
 				c.recorded[erasureKey{p.Metadata.Redacted.ID, f, p.Timestamp.Unix()}] = true
 			}
 		}
@@ -220,8 +220,8 @@ func (c *erasureCheck) checkEntry(seq int64, payload []byte) bool {
 	return c.first == nil
 }
 
-// firstUnrecorded returns the first field that was erased without a record of it.
-func (c *erasureCheck) firstUnrecorded() *Break {
+// firstUnrecordedErasure returns the first field that was erased without a record of it.
+func (c *erasureCheck) firstUnrecordedErasure() *Break {
 	for e, seq := range c.claimed {
 		if !c.recorded[e] && (c.first == nil || seq < c.first.Seq) {
 			c.first = &Break{e.id, seq, fmt.Sprintf("The field %s of entry %d is erased, and no record says that somebody has erased it then.", e.field, seq)}
@@ -240,8 +240,8 @@ type signatureCheck struct {
 	cutSigned  bool            // the end of the pruned part is signed
 }
 
-// noteKey notes a key on record.
-func (s *signatureCheck) noteKey(seq int64, key []byte) {
+// noteSigningKey notes a key on record.
+func (s *signatureCheck) noteSigningKey(seq int64, key []byte) {
 	if s.known == nil {
 		s.known = map[string]bool{}
 	}
@@ -254,7 +254,7 @@ func (s *signatureCheck) noteKey(seq int64, key []byte) {
 }
 
 // noteCheckpoint notes a checkpoint with a valid signature.
-func (s *signatureCheck) noteCheckpoint(c *Checkpoint) {
+func (s *signatureCheck) noteCheckpoint(c *SignedCheckpoint) {
 	if s.seen == nil {
 		s.seen = map[int64]bool{}
 	}
@@ -263,7 +263,7 @@ func (s *signatureCheck) noteCheckpoint(c *Checkpoint) {
 	}
 	if c.Pruned {
 		s.cutSigned = true
-		s.noteKey(c.Seq, nil)
+		s.noteSigningKey(c.Seq, nil)
 	}
 }
 
@@ -289,7 +289,7 @@ type chainChecker struct {
 	spoolEnd chainLink // the last entry of the spool
 	erasureCheck
 	signatureCheck
-	otherKeyCheckpoints []*Checkpoint // signed by keys that must still appear on record
+	otherKeyCheckpoints []*SignedCheckpoint // signed by keys that must still appear on record
 }
 
 // checkPart checks the next part of the chain.
@@ -323,18 +323,18 @@ func (c *chainChecker) checkPart(p ChainPart) error {
 	if p.Gone {
 		return nil
 	}
-	if !c.erasureCheck.checkEntry(p.Seq, p.Payload) {
+	if !c.erasureCheck.collectErasures(p.Seq, p.Payload) {
 		c.first = c.erasureCheck.first
 		return errChainBroken
 	}
 	if key := parseSigningKeyRecord(p.Payload); key != nil {
-		c.noteKey(p.Seq, key)
+		c.noteSigningKey(p.Seq, key)
 	}
 	return nil
 }
 
 // checkCheckpoint checks a checkpoint, which comes after its entry.
-func (c *chainChecker) checkCheckpoint(p *Checkpoint) error {
+func (c *chainChecker) checkCheckpoint(p *SignedCheckpoint) error {
 	switch {
 	case p.Seq > c.lastLink.seq:
 		return c.setBreak(c.lastLink.seq+1, "", "What follows entry %d is missing: entry %d was there, and was signed.", c.lastLink.seq, p.Seq)
@@ -364,7 +364,7 @@ func (c *chainChecker) checkEnd(at SpoolPosition, chain string) {
 		_ = c.setBreak(c.lastLink.seq+1, "", "The database ends with entry %d, and the spool with entry %d.", c.lastLink.seq, c.spoolEnd.seq)
 	case at.Seq > 0 && at.Chain != chain:
 		_ = c.setBreak(at.Seq, "", "The spool was begun anew after entry %d.", at.Seq)
-	case c.erasureCheck.firstUnrecorded() != nil:
+	case c.erasureCheck.firstUnrecordedErasure() != nil:
 		c.first = c.erasureCheck.first
 	case c.key != nil || len(c.otherKeyCheckpoints) > 0:
 		c.checkSignatures(at.Seq)

@@ -67,7 +67,7 @@ func (w *spoolWatcher) checkAndRepair() {
 			w.blockNewRecords(err)
 		}
 	case failing && err == nil:
-		w.retryFailedWrites()
+		w.checkIfWritableAgain()
 	}
 	w.replaceDeletedCopy()
 	w.markSafeInCopy()
@@ -92,7 +92,7 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 		return // the next check tries again
 	}
 	// Sync what only the old copy has.
-	for _, f := range w.openFiles() {
+	for _, f := range w.listOpenFiles() {
 		if err := f.Sync(); err != nil {
 			w.blockedBy = err
 			return
@@ -161,8 +161,8 @@ func (w *spoolWatcher) markSynced(target chainLink) {
 	}
 }
 
-// retryFailedWrites tries whether writing works again, so that this is known without a call.
-func (w *spoolWatcher) retryFailedWrites() {
+// checkIfWritableAgain tries whether writing works again, so that this is known without a call.
+func (w *spoolWatcher) checkIfWritableAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for !w.closed {
@@ -229,7 +229,7 @@ func (w *spoolWatcher) repairSpool(gone bool) error {
 	}
 	w.segments = w.keepSegmentsUpTo(again.prev.seq, there)
 	w.closeAbandonedFiles()
-	w.switchTo(next)
+	w.switchWriteTarget(next)
 	w.synced, w.blockedBy, w.writeError = w.durable, nil, nil
 	w.logger.Info("the activity log is kept again", "after", was, "written_again", again.last.seq-again.prev.seq)
 	return nil
@@ -238,7 +238,7 @@ func (w *spoolWatcher) repairSpool(gone bool) error {
 // closeAbandonedFiles closes files whose state on the disk is unknown. Everything that counts was written
 // elsewhere.
 func (w *spoolWatcher) closeAbandonedFiles() {
-	for _, f := range w.openFiles() {
+	for _, f := range w.listOpenFiles() {
 		if err := f.Close(); err != nil {
 			w.logger.Debug("a segment of the activity log did not close", "error", err)
 		}

@@ -31,7 +31,7 @@ type credentialRules struct {
 // against them.
 var rules = parseCredentialRules(wordlist.Parse(credentialsText))
 
-func parseCredentialRules(f wordlist.File) (k credentialRules) {
+func parseCredentialRules(f wordlist.Sections) (k credentialRules) {
 	k = credentialRules{
 		harmlessBeforeToken: f.SectionByHead("harmless before token").WordSet(), types: f.SectionByHead("types").Words(),
 		placeholderBeginnings: f.SectionByHead("placeholder beginnings").Words(), placeholders: f.SectionByHead("placeholders").Words(),

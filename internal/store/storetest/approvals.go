@@ -18,8 +18,8 @@ func fakeFingerprint(n byte) (f tool.Fingerprint) {
 	return f
 }
 
-func newMark(by string, minute int) approval.DecisionMark {
-	return approval.DecisionMark{By: by, At: time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC)}
+func newMark(by string, minute int) approval.AuthorAndTime {
+	return approval.AuthorAndTime{By: by, At: time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC)}
 }
 
 // testApprovals checks that all decisions are loaded as they were saved, also after a restart.
@@ -39,7 +39,7 @@ func testApprovals(t *testing.T, setup Setup) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		byTool := cmpopts.SortSlices(func(a, b approval.StoredRow) bool { return a.Tool+string(a.Kind) < b.Tool+string(b.Kind) })
+		byTool := cmpopts.SortSlices(func(a, b approval.DecisionRow) bool { return a.Tool+string(a.Kind) < b.Tool+string(b.Kind) })
 		if d := cmp.Diff(want, got, byTool, cmpopts.EquateEmpty()); d != "" {
 			t.Errorf("(-want +got)\n%s", d)
 		}
@@ -55,24 +55,24 @@ func testApprovals(t *testing.T, setup Setup) {
 	want(approval.StoredDecisions{})
 	definition("one", "a", "")
 
-	pin := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, DecisionMark: newMark("trust:scan", 1)}
-	off, block := newMark("admin", 2), &approval.Block{Fingerprint: fakeFingerprint(2), DecisionMark: newMark("admin", 3)}
-	launch := approval.ApprovedLaunch{Server: "one", Fingerprint: fakeFingerprint(9), DecisionMark: newMark("admin", 4)}
-	a := approval.StoredRow{Tool: "a", ItemDecisions: approval.ItemDecisions{Pin: pin}}
+	pin := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{Title: "é", ReadOnly: tool.True, Destructive: tool.False}, AuthorAndTime: newMark("trust:scan", 1)}
+	off, block := newMark("admin", 2), &approval.Block{Fingerprint: fakeFingerprint(2), AuthorAndTime: newMark("admin", 3)}
+	launch := approval.ApprovedLaunch{Server: "one", Fingerprint: fakeFingerprint(9), AuthorAndTime: newMark("admin", 4)}
+	a := approval.DecisionRow{Tool: "a", DefinitionDecisions: approval.DefinitionDecisions{Pin: pin}}
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
-	b := approval.StoredRow{Tool: "b", ItemDecisions: approval.ItemDecisions{Block: block, Off: &off}}
+	b := approval.DecisionRow{Tool: "b", DefinitionDecisions: approval.DefinitionDecisions{Block: block, Off: &off}}
 	// A prompt with the name of a tool is a different item; instructions have no name.
-	prompt := approval.StoredRow{Kind: tool.KindPrompt, Tool: "a", ItemDecisions: approval.ItemDecisions{Pin: &approval.Pin{Fingerprint: fakeFingerprint(3), DecisionMark: newMark("trust:scan", 1)}}}
+	prompt := approval.DecisionRow{Kind: tool.KindPrompt, Tool: "a", DefinitionDecisions: approval.DefinitionDecisions{Pin: &approval.Pin{Fingerprint: fakeFingerprint(3), AuthorAndTime: newMark("trust:scan", 1)}}}
 	asked := prompt
 	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
-	said := approval.StoredRow{Kind: tool.KindInstructions, ItemDecisions: approval.ItemDecisions{Block: block}}
-	save(approval.ChangeSet{Server: "one", Tools: []approval.StoredRow{given, b, asked, said}, Launch: &launch})
-	save(approval.ChangeSet{Server: "two", Tools: []approval.StoredRow{{Tool: "a", ItemDecisions: approval.ItemDecisions{Off: &off}}}})
-	proposal := approval.ServerProposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), DecisionMark: newMark("agent", 5)}
+	said := approval.DecisionRow{Kind: tool.KindInstructions, DefinitionDecisions: approval.DefinitionDecisions{Block: block}}
+	save(approval.ChangeSet{Server: "one", Tools: []approval.DecisionRow{given, b, asked, said}, Launch: &launch})
+	save(approval.ChangeSet{Server: "two", Tools: []approval.DecisionRow{{Tool: "a", DefinitionDecisions: approval.DefinitionDecisions{Off: &off}}}})
+	proposal := approval.ServerProposal{Name: "new", Server: json.RawMessage(`{"command":"x"}`), AuthorAndTime: newMark("agent", 5)}
 	save(approval.ChangeSet{Propose: &proposal})
 	all := approval.StoredDecisions{
-		Tools:    map[string][]approval.StoredRow{"one": {a, b, prompt, said}, "two": {{Tool: "a", ItemDecisions: approval.ItemDecisions{Off: &off}}}},
+		Tools:    map[string][]approval.DecisionRow{"one": {a, b, prompt, said}, "two": {{Tool: "a", DefinitionDecisions: approval.DefinitionDecisions{Off: &off}}}},
 		Launches: []approval.ApprovedLaunch{launch}, Proposals: []approval.ServerProposal{proposal},
 	}
 	held := func(kind tool.DefinitionKind, name string, n byte, minute int) approval.HeldDefinition {
@@ -97,7 +97,7 @@ func testApprovals(t *testing.T, setup Setup) {
 
 	// A definition that is not given stays, and is deleted with its approval.
 	a.Off = &off
-	save(approval.ChangeSet{Server: "one", Tools: []approval.StoredRow{a}})
+	save(approval.ChangeSet{Server: "one", Tools: []approval.DecisionRow{a}})
 	definition("one", "a", `{ "name" : "a" }`)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func testApprovals(t *testing.T, setup Setup) {
 	all.Tools["one"][0] = a
 	want(all)
 	a.Pin = nil
-	save(approval.ChangeSet{Server: "one", Tools: []approval.StoredRow{a}, Unpin: true, Settle: "new"})
+	save(approval.ChangeSet{Server: "one", Tools: []approval.DecisionRow{a}, Unpin: true, Settle: "new"})
 	definition("one", "a", "")
 	all.Tools["one"][0], all.Launches, all.Proposals = a, nil, nil
 	want(all)
@@ -121,11 +121,11 @@ func testApprovals(t *testing.T, setup Setup) {
 // definition, and returns when the approval is undone, also after a restart.
 func testReplacedApprovals(t *testing.T, setup Setup) {
 	dir, ctx := t.TempDir(), t.Context()
-	first := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, DecisionMark: newMark("trust:scan", 1)}
-	block := &approval.Block{Fingerprint: fakeFingerprint(7), DecisionMark: newMark("admin", 2)}
-	second := &approval.Pin{Fingerprint: fakeFingerprint(2), DecisionMark: newMark("admin", 3), Before: &approval.ReplacedDecision{Pin: first, Block: block}}
-	third := &approval.Pin{Fingerprint: fakeFingerprint(3), DecisionMark: newMark("admin", 4), Before: &approval.ReplacedDecision{Pin: &approval.Pin{Fingerprint: fakeFingerprint(2), DecisionMark: newMark("admin", 3)}}}
-	alone := &approval.Pin{Fingerprint: fakeFingerprint(4), DecisionMark: newMark("admin", 5), Before: &approval.ReplacedDecision{Block: block}}
+	first := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, AuthorAndTime: newMark("trust:scan", 1)}
+	block := &approval.Block{Fingerprint: fakeFingerprint(7), AuthorAndTime: newMark("admin", 2)}
+	second := &approval.Pin{Fingerprint: fakeFingerprint(2), AuthorAndTime: newMark("admin", 3), Before: &approval.ReplacedDecision{Pin: first, Block: block}}
+	third := &approval.Pin{Fingerprint: fakeFingerprint(3), AuthorAndTime: newMark("admin", 4), Before: &approval.ReplacedDecision{Pin: &approval.Pin{Fingerprint: fakeFingerprint(2), AuthorAndTime: newMark("admin", 3)}}}
+	alone := &approval.Pin{Fingerprint: fakeFingerprint(4), AuthorAndTime: newMark("admin", 5), Before: &approval.ReplacedDecision{Block: block}}
 	for _, step := range []struct {
 		pin        *approval.Pin
 		definition string // given to SaveApprovals
@@ -142,12 +142,12 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 		{nil, "", ""},
 	} {
 		s := setup.Open(t, dir)
-		row := approval.StoredRow{Kind: tool.KindPrompt, Tool: "a", ItemDecisions: approval.ItemDecisions{Pin: step.pin, Off: &second.DecisionMark}}
+		row := approval.DecisionRow{Kind: tool.KindPrompt, Tool: "a", DefinitionDecisions: approval.DefinitionDecisions{Pin: step.pin, Off: &second.AuthorAndTime}}
 		given := row
 		if step.definition != "" {
 			given.Definition = json.RawMessage(step.definition)
 		}
-		if err := s.SaveApprovals(ctx, approval.ChangeSet{Server: "one", Tools: []approval.StoredRow{given}}); err != nil {
+		if err := s.SaveApprovals(ctx, approval.ChangeSet{Server: "one", Tools: []approval.DecisionRow{given}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
@@ -155,13 +155,13 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 		}
 		s = setup.Open(t, dir)
 		saved, err := s.LoadApprovals(ctx)
-		if d := cmp.Diff(map[string][]approval.StoredRow{"one": {row}}, saved.Tools); d != "" || err != nil {
+		if d := cmp.Diff(map[string][]approval.DecisionRow{"one": {row}}, saved.Tools); d != "" || err != nil {
 			t.Errorf("%v (-want +got)\n%s", err, d)
 		}
 		if got, err := s.ApprovedDefinition(ctx, tool.KindPrompt, tool.ID{Server: "one", Tool: "a"}); err != nil || string(got) != step.want {
 			t.Errorf("the definition is %s, %v; want %s", got, err, step.want)
 		}
-		if err := s.RestoreApprovals(ctx, saved); err != nil {
+		if err := s.ReplaceApprovals(ctx, saved); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Close(); err != nil {
@@ -175,37 +175,37 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 func testRestoredApprovals(t *testing.T, setup Setup) {
 	s, ctx := setup.Open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
-	pin, off := &approval.Pin{Fingerprint: fakeFingerprint(1), DecisionMark: newMark("admin", 1)}, newMark("admin", 2)
-	row := func(name string, e approval.ItemDecisions, definition string) approval.StoredRow {
-		r := approval.StoredRow{Tool: name, ItemDecisions: e}
+	pin, off := &approval.Pin{Fingerprint: fakeFingerprint(1), AuthorAndTime: newMark("admin", 1)}, newMark("admin", 2)
+	row := func(name string, e approval.DefinitionDecisions, definition string) approval.DecisionRow {
+		r := approval.DecisionRow{Tool: name, DefinitionDecisions: e}
 		if definition != "" {
 			r.Definition = json.RawMessage(definition)
 		}
 		return r
 	}
-	before := []approval.StoredRow{row("a", approval.ItemDecisions{Pin: pin}, `{"name":"a"}`), row("b", approval.ItemDecisions{Off: &off}, "")}
-	launch := approval.ApprovedLaunch{Server: "two", Fingerprint: fakeFingerprint(8), DecisionMark: newMark("admin", 3)}
+	before := []approval.DecisionRow{row("a", approval.DefinitionDecisions{Pin: pin}, `{"name":"a"}`), row("b", approval.DefinitionDecisions{Off: &off}, "")}
+	launch := approval.ApprovedLaunch{Server: "two", Fingerprint: fakeFingerprint(8), AuthorAndTime: newMark("admin", 3)}
 	if err := errors.Join(s.SaveApprovals(ctx, approval.ChangeSet{Server: "one", Tools: before}),
 		s.SaveApprovals(ctx, approval.ChangeSet{Server: "two", Tools: before, Launch: &launch})); err != nil {
 		t.Fatal(err)
 	}
 	all := approval.StoredDecisions{
-		Tools: map[string][]approval.StoredRow{"one": {
-			row("a", approval.ItemDecisions{Pin: pin, Off: &off}, ""), row("c", approval.ItemDecisions{Pin: pin}, `{"name":"c"}`),
-			row("lost", approval.ItemDecisions{Was: &pin.Fingerprint}, ""), // no decision
+		Tools: map[string][]approval.DecisionRow{"one": {
+			row("a", approval.DefinitionDecisions{Pin: pin, Off: &off}, ""), row("c", approval.DefinitionDecisions{Pin: pin}, `{"name":"c"}`),
+			row("lost", approval.DefinitionDecisions{Was: &pin.Fingerprint}, ""), // no decision
 		}},
-		Launches:  []approval.ApprovedLaunch{{Server: "one", Fingerprint: fakeFingerprint(9), DecisionMark: newMark("admin", 4)}},
-		Proposals: []approval.ServerProposal{{Name: "new", Server: json.RawMessage(`{}`), DecisionMark: newMark("agent", 5)}},
+		Launches:  []approval.ApprovedLaunch{{Server: "one", Fingerprint: fakeFingerprint(9), AuthorAndTime: newMark("admin", 4)}},
+		Proposals: []approval.ServerProposal{{Name: "new", Server: json.RawMessage(`{}`), AuthorAndTime: newMark("agent", 5)}},
 		Held:      map[string][]approval.HeldDefinition{"one": {{Tool: "lost", Fingerprint: fakeFingerprint(1), Since: newMark("", 6).At}}},
 	}
 	for _, all.Lost = range []bool{true, true, false} {
-		if err := s.RestoreApprovals(ctx, all); err != nil {
+		if err := s.ReplaceApprovals(ctx, all); err != nil {
 			t.Fatal(err)
 		}
 		want := all
-		want.Tools = map[string][]approval.StoredRow{"one": {row("a", approval.ItemDecisions{Pin: pin, Off: &off}, ""), row("c", approval.ItemDecisions{Pin: pin}, "")}}
+		want.Tools = map[string][]approval.DecisionRow{"one": {row("a", approval.DefinitionDecisions{Pin: pin, Off: &off}, ""), row("c", approval.DefinitionDecisions{Pin: pin}, "")}}
 		got, err := s.LoadApprovals(ctx)
-		byTool := cmpopts.SortSlices(func(a, b approval.StoredRow) bool { return a.Tool < b.Tool })
+		byTool := cmpopts.SortSlices(func(a, b approval.DecisionRow) bool { return a.Tool < b.Tool })
 		if d := cmp.Diff(want, got, byTool, cmpopts.EquateEmpty()); d != "" || err != nil {
 			t.Errorf("%v (-want +got)\n%s", err, d)
 		}

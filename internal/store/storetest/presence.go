@@ -59,7 +59,7 @@ func testPresence(t *testing.T, setup Setup) {
 		t.Fatal(err)
 	}
 	all, err := setup.Open(t, dir).Questions().Presence().LoadPresence(ctx)
-	want := presence.StoredState{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
+	want := presence.StoredPresence{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
 	if diff := cmp.Diff(want, all); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)
 	}

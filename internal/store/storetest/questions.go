@@ -95,7 +95,7 @@ func testQuestions(t *testing.T, setup Setup) {
 	}
 	other := newCall(`{"a":2}`)
 	for name, use := range map[string]struct {
-		key ask.Key
+		key ask.CallKey
 		at  time.Time
 	}{"another call": {other.Key(), at(5 * time.Minute)}, "too late": {q.Key, at(4*time.Minute + ask.Life)}, "by a clock that was set back": {q.Key, at(-time.Hour)}} {
 		if ok, err := a.UseApproval(ctx, "q1", use.key, use.at); ok || err != nil {
@@ -239,7 +239,7 @@ func testLeases(t *testing.T, setup Setup) {
 	}
 	for name, c := range map[string]struct {
 		call func(*ask.Call)
-		lane auth.Lane
+		lane auth.OperationLane
 		at   time.Time
 	}{
 		"another server":        {func(c *ask.Call) { c.Server = "gitlab" }, auth.Write, begin},

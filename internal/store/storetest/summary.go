@@ -207,7 +207,7 @@ func testSummaries(t *testing.T, setup Setup) {
 				if r.Type != activity.ToolCall || r.Arguments == nil || r.Status == activity.Pending {
 					continue
 				}
-				if _, err := e.log.Redact(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.ErasableField{activity.FieldArguments}); err != nil {
+				if _, err := e.log.EraseFields(t.Context(), activity.Record{Actor: "admin"}, r.ID, []activity.ErasableField{activity.FieldArguments}); err != nil {
 					t.Fatal(err)
 				}
 				erased++

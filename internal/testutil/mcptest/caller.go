@@ -180,7 +180,7 @@ func (c *GatewayClient) send(method, name, body string) (*http.Response, []byte,
 		return resp, answer, err
 	}
 	var last []byte
-	for events := wirejson.NewEventReader(resp.Body, maxMessage); ; {
+	for events := wirejson.NewSSEReader(resp.Body, maxMessage); ; {
 		e, err := events.Next()
 		if err == io.EOF {
 			return resp, last, nil

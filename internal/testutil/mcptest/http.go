@@ -109,7 +109,7 @@ type httpResponse struct {
 	statuses bool // errors have a status of their own
 }
 
-func (a *httpResponse) sendEvent(msg []byte) { a.writeRaw(wirejson.AppendEvent(nil, "", msg)) }
+func (a *httpResponse) sendEvent(msg []byte) { a.writeRaw(wirejson.AppendSSEEvent(nil, "", msg)) }
 
 func (a *httpResponse) writeRaw(b []byte) {
 	a.mu.Lock()
@@ -165,7 +165,7 @@ func (s *Server) serveNotificationStream(w http.ResponseWriter, r *http.Request)
 	for {
 		select {
 		case msg := <-msgs:
-			w.Write(wirejson.AppendEvent(nil, "", msg))
+			w.Write(wirejson.AppendSSEEvent(nil, "", msg))
 			if len(msgs) == 0 {
 				flusher.Flush()
 			}

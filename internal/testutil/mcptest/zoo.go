@@ -232,7 +232,7 @@ func handleCrash(c *Call) (json.RawMessage, error) {
 func handleSlowOutput(c *Call) (json.RawMessage, error) {
 	msg := append(wirejson.AppendResult(nil, c.ID, textResult("drop by drop")), '\n')
 	if c.HTTP != nil {
-		msg = wirejson.AppendEvent(nil, "", msg[:len(msg)-1])
+		msg = wirejson.AppendSSEEvent(nil, "", msg[:len(msg)-1])
 	}
 	for i := range msg {
 		select {

@@ -32,18 +32,18 @@ func TestNoCallWithoutTheProof(t *testing.T) {
 	params := json.RawMessage(`{"name":"count","arguments":{},"_meta":{"` + mcp.MetaVersion + `":"` + mcp.Modern + `","` + mcp.MetaCapabilities + `":{}}}`)
 	for _, name := range []string{"legacy", "shared", "modern"} {
 		f.untilReady(t, name, 0)
-		surface := f.Surface(name)
-		s, a, err := surface.Open(t.Context(), &session.Request{ID: json.RawMessage(`"i"`), Method: mcp.Initialize, Params: json.RawMessage(hello), Caller: caller})
+		surface := f.ServerEndpoint(name)
+		s, a, err := surface.OpenSession(t.Context(), &session.Request{ID: json.RawMessage(`"i"`), Method: mcp.Initialize, Params: json.RawMessage(hello), Caller: caller})
 		if err != nil || s == nil {
 			t.Fatalf("%s: no session: %v %+v", name, err, a)
 		}
-		if err := s.Notify(t.Context(), mcp.Initialized, nil); err != nil {
+		if err := s.NotifyServer(t.Context(), mcp.Initialized, nil); err != nil {
 			t.Fatal(err)
 		}
 		agreed := func() error { return nil }
 		for what, way := range map[string]session.Doer{"by itself": surface, "in a session": s} {
-			for why, judged := range map[string]session.Permit{
-				"without proof": {}, "with the proof for another tool": session.NewPermit("other", nil, agreed), "with half a proof": session.NewPermit("count", nil, nil),
+			for why, judged := range map[string]session.ToolCallPermit{
+				"without proof": {}, "with the proof for another tool": session.NewToolCallPermit("other", nil, agreed), "with half a proof": session.NewToolCallPermit("count", nil, nil),
 			} {
 				for form, r := range map[string]session.Request{"as it is": {Params: params}, "in parts": {Call: &session.ToolCall{Tool: "count"}}} {
 					r.ID, r.Method, r.Caller, r.Permit = json.RawMessage("1"), mcp.CallTool, caller, judged
@@ -53,11 +53,11 @@ func TestNoCallWithoutTheProof(t *testing.T) {
 				}
 			}
 		}
-		if err := s.Notify(t.Context(), mcp.CallTool, params); err == nil || ran.Load() != 0 {
+		if err := s.NotifyServer(t.Context(), mcp.CallTool, params); err == nil || ran.Load() != 0 {
 			t.Errorf("%s: a notification: %v, ran %d times", name, err, ran.Load())
 		}
 		for what, way := range map[string]session.Doer{"by itself": surface, "in a session": s} {
-			r := &session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: params, Caller: caller, Permit: session.NewPermit("count", nil, agreed)}
+			r := &session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: params, Caller: caller, Permit: session.NewToolCallPermit("count", nil, agreed)}
 			if reply, err := way.Do(t.Context(), r); err != nil || reply.Error != nil || ran.Swap(0) != 1 {
 				t.Errorf("%s, %s, with proof: %+v %v", name, what, reply, err)
 			}

@@ -25,13 +25,13 @@ func BenchmarkCall(b *testing.B) {
 		{Name: "events", Transport: HTTP, URL: mcptest.Serve(b, mcptest.New(mcptest.Options{Events: true}, mcptest.SampleTools()...)).URL},
 	})
 	args := json.RawMessage(`{"message":"` + strings.Repeat("x", 400) + `"}`)
-	judged := session.NewPermit("echo", nil, func() error { return nil })
+	judged := session.NewToolCallPermit("echo", nil, func() error { return nil })
 	for _, server := range []string{"stdio", "http", "events"} {
 		f.untilReady(b, server, 0)
 		for _, callers := range []int{1, 8, 64} {
 			b.Run(fmt.Sprintf("%s/%d", server, callers), func(b *testing.B) {
 				b.ReportAllocs()
-				used, surface := cputime.Process(), f.Surface(server)
+				used, surface := cputime.Process(), f.ServerEndpoint(server)
 				share(b, callers, func() error {
 					r := session.Request{Method: mcp.CallTool, Call: &session.ToolCall{Tool: "echo", Arguments: args}, Permit: judged}
 					_, err := surface.Do(b.Context(), &r)

@@ -137,7 +137,7 @@ func TestALockWhileASessionIsListed(t *testing.T) {
 	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: mcptest.Serve(t, handler).URL}})
 	f.untilReady(t, "s", 0)
 	c := f.converse(t, "s")
-	if err := c.Notify(t.Context(), mcp.Initialized, nil); err != nil {
+	if err := c.NotifyServer(t.Context(), mcp.Initialized, nil); err != nil {
 		t.Fatal(err)
 	}
 	call := func(tool, listed string) error {

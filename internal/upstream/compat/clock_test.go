@@ -43,13 +43,13 @@ func TestCallsWaitForPersons(t *testing.T) {
 
 // callWithAnswerAfter makes a call whose server may take limit, and whose user answers after a time.
 func callWithAnswerAfter(t *testing.T, f *fixture, c *Session, server string, limit, after time.Duration) (session.Reply, error) {
-	var asks session.ServerQuestions // as the gate has them of each session
-	ctx, clock, end := session.StartDeadline(t.Context(), limit)
+	var asks session.ServerQuestionTracker // as the gate has them of each session
+	ctx, clock, end := session.StartPausableDeadline(t.Context(), limit)
 	defer end()
 	defer asks.PauseWhileAsked(clock)()
 	var answering sync.WaitGroup
 	failed := make(chan error, 100) // of each answer, as many as may be asked
-	say, done := asks.TrackEvents(func(e session.Event) {
+	say, done := asks.WrapToTrackQuestions(func(e session.Event) {
 		if e.ID == nil {
 			return
 		}
@@ -57,7 +57,7 @@ func callWithAnswerAfter(t *testing.T, f *fixture, c *Session, server string, li
 		answering.Go(func() {
 			time.Sleep(after)
 			asks.MarkAnswered(id)
-			failed <- c.Respond(t.Context(), id, session.Reply{Result: answer})
+			failed <- c.AnswerServerQuestion(t.Context(), id, session.Reply{Result: answer})
 		})
 	})
 	defer done()

@@ -39,25 +39,25 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Set is the enabled servers with access for clients.
-type Set struct{ *upstream.Set }
+// ServerSet is the enabled servers with access for clients.
+type ServerSet struct{ *upstream.Set }
 
-// NewSet returns an empty Set.
-func NewSet(opt upstream.Options) *Set {
-	return &Set{upstream.NewSet(opt, func(sv *upstream.Server) upstream.ServerClients { return newServerClients(sv) })}
+// NewServerSet returns an empty Set.
+func NewServerSet(opt upstream.Options) *ServerSet {
+	return &ServerSet{upstream.NewSet(opt, func(sv *upstream.Server) upstream.ServerClients { return newServerClients(sv) })}
 }
 
-// Surface returns a server's API for clients: modern requests, calls with input rounds,
+// ServerEndpoint returns a server's API for clients: modern requests, calls with input rounds,
 // and sessions. A tools/call without a permit is rejected.
-func (s *Set) Surface(server string) session.Endpoint { return serverSurface{s, server} }
+func (s *ServerSet) ServerEndpoint(server string) session.Endpoint { return serverEndpoint{s, server} }
 
-type serverSurface struct {
-	set  *Set
+type serverEndpoint struct {
+	set  *ServerSet
 	name string
 }
 
 // Do sends a request outside of a session.
-func (f serverSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (f serverEndpoint) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if err := checkHeaders(r); err != nil {
 		return session.Reply{}, err
 	}
@@ -73,7 +73,7 @@ func (f serverSurface) Do(ctx context.Context, r *session.Request) (session.Repl
 		}
 		reply, err := sv.Clients.(*serverClients).modern.handleRequest(ctx, c, r)
 		switch {
-		case transport.IsNotExecuted(err): // pooled sessions are older, and discarded as well
+		case transport.IsRetryableSessionLoss(err): // pooled sessions are older, and discarded as well
 			sv.Clients.EndSessions(upstream.EndIdle)
 		case err != nil:
 			err = sv.ToProblem(ctx, r, err) // a problem is final: the request is not sent again
@@ -82,8 +82,8 @@ func (f serverSurface) Do(ctx context.Context, r *session.Request) (session.Repl
 	})
 }
 
-// Open opens a session with the client's initialize request.
-func (f serverSurface) Open(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+// OpenSession opens a session with the client's initialize request.
+func (f serverEndpoint) OpenSession(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	if initialize.Method != mcp.Initialize {
 		return nil, session.Reply{}, upstream.UnpermittedCallError()
 	}
@@ -114,7 +114,7 @@ func checkHeaders(r *session.Request) error {
 // serverClients are the clients of one server.
 type serverClients struct {
 	sessionSet
-	modern modernClients
+	modern modernClientBridge
 }
 
 func newServerClients(sv *upstream.Server) *serverClients {
@@ -128,7 +128,7 @@ func (c *serverClients) OnConnected(on *upstream.Connection) {
 	if !on.IsModern() {
 		c.modernOnly.Store(false)
 	}
-	c.sharing.moveClients(on)
+	c.sharing.moveClientsToConnection(on)
 }
 
 func (c *serverClients) OnNotification(method string, params json.RawMessage) bool {

@@ -25,15 +25,15 @@ type Passed struct {
 }
 
 // to returns what a client speaks to: its session, if it has one.
-func (s *Set) to(server string, c *Session) session.Doer {
+func (s *ServerSet) to(server string, c *Session) session.Doer {
 	if c == nil {
-		return s.Surface(server)
+		return s.ServerEndpoint(server)
 	}
 	return c
 }
 
 // Call calls one tool of one server.
-func (s *Set) Call(ctx context.Context, server string, call Call) (session.Reply, error) {
+func (s *ServerSet) Call(ctx context.Context, server string, call Call) (session.Reply, error) {
 	var (
 		r session.Request
 		c *Session
@@ -49,18 +49,18 @@ func (s *Set) Call(ctx context.Context, server string, call Call) (session.Reply
 	if call.Check == nil {
 		call.Check = func() error { return nil }
 	}
-	r.Method, r.Permit = mcp.CallTool, session.NewPermit(call.Tool, call.Listed, call.Check)
+	r.Method, r.Permit = mcp.CallTool, session.NewToolCallPermit(call.Tool, call.Listed, call.Check)
 	return s.to(server, c).Do(ctx, &r)
 }
 
 // Relay passes on a request of a client that is anything but a call of a tool.
-func (s *Set) Relay(ctx context.Context, server string, c *Session, r Request) (session.Reply, error) {
+func (s *ServerSet) Relay(ctx context.Context, server string, c *Session, r Request) (session.Reply, error) {
 	return s.to(server, c).Do(ctx, &r)
 }
 
 // Converse opens a session with initialize, the client's own.
-func (s *Set) Converse(ctx context.Context, server string, initialize Request) (*Session, session.Reply, error) {
-	opened, reply, err := s.Surface(server).Open(ctx, &initialize)
+func (s *ServerSet) Converse(ctx context.Context, server string, initialize Request) (*Session, session.Reply, error) {
+	opened, reply, err := s.ServerEndpoint(server).OpenSession(ctx, &initialize)
 	c, _ := opened.(*Session)
 	return c, reply, err
 }

@@ -18,17 +18,17 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// legacyClient is a legacy client on a modern server. It has no connection of its own:
+// legacyClientBridge is a legacy client on a modern server. It has no connection of its own:
 // each request is sent separately on the shared one, with the metadata from the client's
 // initialize. When the server requires input before it answers, the client is asked with
 // legacy requests, as often as the server wants.
-type legacyClient struct {
+type legacyClientBridge struct {
 	*session.EndSignal
 	sv   *upstream.Server
 	ids  uint64 // last id of a request to the client
 	info struct{ capabilities, client json.RawMessage }
 
-	questions session.ProxyQuestions
+	questions session.ProxyQuestionTracker
 
 	mu         sync.Mutex // guards the fields below, and ids
 	level      json.RawMessage
@@ -36,19 +36,21 @@ type legacyClient struct {
 	subscribed chan struct{}         // closed and replaced when resources change
 }
 
-func newLegacyClient(sv *upstream.Server) *legacyClient {
-	return &legacyClient{EndSignal: session.NewEndSignal(), sv: sv, resources: resourceSubscriptions{}, subscribed: make(chan struct{})}
+func newLegacyClientBridge(sv *upstream.Server) *legacyClientBridge {
+	return &legacyClientBridge{EndSignal: session.NewEndSignal(), sv: sv, resources: resourceSubscriptions{}, subscribed: make(chan struct{})}
 }
 
 // Stop implements peer.
-func (l *legacyClient) Stop(<-chan struct{}) { l.Signal(transport.ErrStopped) }
+func (l *legacyClientBridge) Stop(<-chan struct{}) { l.Signal(transport.ErrStopped) }
 
-// Notify drops notifications that the modern protocol does not have, such as
+// NotifyServer drops notifications that the modern protocol does not have, such as
 // notifications/initialized.
-func (l *legacyClient) Notify(context.Context, string, json.RawMessage) error { return l.Cause() }
+func (l *legacyClientBridge) NotifyServer(context.Context, string, json.RawMessage) error {
+	return l.Cause()
+}
 
 // Do answers legacy-only methods itself and forwards the rest.
-func (l *legacyClient) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (l *legacyClientBridge) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if err := l.Cause(); err != nil {
 		return session.Reply{}, &session.NotSentError{Cause: err}
 	}
@@ -58,7 +60,7 @@ func (l *legacyClient) Do(ctx context.Context, r *session.Request) (session.Repl
 	case mcp.Ping:
 		return emptyReply(), nil
 	case mcp.SetLevel:
-		return l.storeLogLevel(r), nil
+		return l.answerSetLevel(r), nil
 	case mcp.Subscribe, mcp.Unsubscribe:
 		uri, ok := wirejson.String(wirejson.Find(r.Params, "uri"))
 		if !ok {
@@ -78,7 +80,7 @@ func (l *legacyClient) Do(ctx context.Context, r *session.Request) (session.Repl
 }
 
 // answerInitialize responds with the server's handshake result.
-func (l *legacyClient) answerInitialize(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (l *legacyClientBridge) answerInitialize(ctx context.Context, r *session.Request) (session.Reply, error) {
 	c, err := l.sv.WaitReady(ctx)
 	if err != nil {
 		return session.Reply{}, err
@@ -89,7 +91,7 @@ func (l *legacyClient) answerInitialize(ctx context.Context, r *session.Request)
 	l.info.capabilities = mcp.RemoveTasksFromCapabilities(cloneObjectOrEmpty(wirejson.Find(r.Params, "capabilities")))
 	l.info.client = cloneObjectOrEmpty(wirejson.Find(r.Params, "clientInfo"))
 	version, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion"))
-	if !mcp.IsLegacy(version) {
+	if !mcp.IsLegacyVersion(version) {
 		version = mcp.Legacy
 	}
 	g := c.HandshakeResult()
@@ -101,8 +103,8 @@ func (l *legacyClient) answerInitialize(ctx context.Context, r *session.Request)
 	return session.Reply{Result: newJSONObject(jsonField{"protocolVersion", encodeJSONString(version)}, jsonField{"capabilities", capabilities}, jsonField{"serverInfo", info}, instructionsField(g))}, nil
 }
 
-// storeLogLevel stores the log level, which modern requests carry as metadata.
-func (l *legacyClient) storeLogLevel(r *session.Request) session.Reply {
+// swapLogLevel stores the log level, which modern requests carry as metadata.
+func (l *legacyClientBridge) answerSetLevel(r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
 	if mcp.LogLevelRank(text) < 0 {
@@ -121,7 +123,7 @@ const (
 	maxInputsPerAnswer           = 100
 )
 
-func (l *legacyClient) setSubscription(uri string, on bool) bool {
+func (l *legacyClientBridge) setSubscription(uri string, on bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.resources.setSubscribed(uri, on) {
@@ -134,11 +136,11 @@ func (l *legacyClient) setSubscription(uri string, on bool) bool {
 
 // requestWithInputs sends the request until the server answers it, and asks the client in
 // between.
-func (l *legacyClient) requestWithInputs(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (l *legacyClientBridge) requestWithInputs(ctx context.Context, r *session.Request) (session.Reply, error) {
 	params := l.toModernParams(r.Params)
 	shed := minRetryDelay
 	for round := range maxInputRounds {
-		reply, err := l.sendRound(ctx, r, params, round > 0)
+		reply, err := l.sendModernRequest(ctx, r, params, round > 0)
 		if err != nil || reply.Error != nil || !isInputRequired(reply.Result) {
 			return reply, err
 		}
@@ -171,7 +173,7 @@ func isInputRequired(result json.RawMessage) bool {
 }
 
 // toModernParams returns the params with the metadata of a modern request.
-func (l *legacyClient) toModernParams(params json.RawMessage) json.RawMessage {
+func (l *legacyClientBridge) toModernParams(params json.RawMessage) json.RawMessage {
 	l.mu.Lock()
 	level := l.level
 	l.mu.Unlock()
@@ -185,9 +187,9 @@ func (l *legacyClient) toModernParams(params json.RawMessage) json.RawMessage {
 	return wirejson.SetMember(wirejson.DropMember(params, "task"), "_meta", meta)
 }
 
-// sendRound sends one round. Before every round but the first, the client may have been asked
+// sendModernRequest sends one round. Before every round but the first, the client may have been asked
 // for long: that counts as a wait.
-func (l *legacyClient) sendRound(ctx context.Context, r *session.Request, params json.RawMessage, waited bool) (session.Reply, error) {
+func (l *legacyClientBridge) sendModernRequest(ctx context.Context, r *session.Request, params json.RawMessage, waited bool) (session.Reply, error) {
 	q := session.Request{ID: l.sv.NextID(), Method: r.Method, Params: params, Say: r.Say, Permit: r.Permit}
 	return l.sv.SendWhenReady(ctx, &q, func(c *upstream.Connection) (session.Reply, error) {
 		if !c.IsModern() { // the server has been replaced
@@ -207,7 +209,7 @@ func (l *legacyClient) sendRound(ctx context.Context, r *session.Request, params
 
 // askForInputs asks the client for all inputs that the server requires, and returns the answers
 // as an object; nil without any.
-func (l *legacyClient) askForInputs(ctx context.Context, r *session.Request, inputs json.RawMessage) (answers json.RawMessage, failure *wirejson.RPCError, err error) {
+func (l *legacyClientBridge) askForInputs(ctx context.Context, r *session.Request, inputs json.RawMessage) (answers json.RawMessage, failure *wirejson.RPCError, err error) {
 	var wanted map[string]struct {
 		Method string
 		Params json.RawMessage
@@ -234,7 +236,7 @@ func (l *legacyClient) askForInputs(ctx context.Context, r *session.Request, inp
 }
 
 // askClient sends the client one request in the stream of r, and waits for the response.
-func (l *legacyClient) askClient(ctx context.Context, r *session.Request, method string, params json.RawMessage) (session.Reply, error) {
+func (l *legacyClientBridge) askClient(ctx context.Context, r *session.Request, method string, params json.RawMessage) (session.Reply, error) {
 	l.mu.Lock()
 	l.ids++
 	id := json.RawMessage(`"input-` + strconv.FormatUint(l.ids, 10) + `"`)
@@ -252,15 +254,15 @@ func (l *legacyClient) askClient(ctx context.Context, r *session.Request, method
 	}
 }
 
-// Respond receives the client's response.
-func (l *legacyClient) Respond(_ context.Context, id json.RawMessage, r session.Reply) error {
+// AnswerServerQuestion receives the client's response.
+func (l *legacyClientBridge) AnswerServerQuestion(_ context.Context, id json.RawMessage, r session.Reply) error {
 	l.questions.DeliverAnswer(id, r)
 	return l.Cause()
 }
 
 // Listen subscribes to all notifications of the server, and again whenever the client's
 // resource subscriptions change.
-func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), opened func()) error {
+func (l *legacyClientBridge) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	opened()
 	for pauseTime := transport.MinListenPause; ; {
 		l.mu.Lock()
@@ -291,7 +293,7 @@ func (l *legacyClient) Listen(ctx context.Context, say func(session.Event), open
 
 // holdSubscription holds one subscription. again reports that it ended because the client's
 // subscriptions changed; a nil error that the server rejects it.
-func (l *legacyClient) holdSubscription(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
+func (l *legacyClientBridge) holdSubscription(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
 	lctx, stop := session.WithDoneChannels(ctx, changed, l.Done())
 	defer stop()
 	list, err := json.Marshal(uris)
@@ -304,7 +306,7 @@ func (l *legacyClient) holdSubscription(ctx context.Context, uris []string, chan
 		}
 	}}
 	params := append([]byte(`{"notifications":{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true,"resourceSubscriptions":`), list...)
-	reply, err := l.sendRound(lctx, r, l.toModernParams(append(params, "}}"...)), false)
+	reply, err := l.sendModernRequest(lctx, r, l.toModernParams(append(params, "}}"...)), false)
 	again = lctx.Err() != nil && ctx.Err() == nil
 	switch {
 	case err != nil:

@@ -53,7 +53,7 @@ func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, text := range []string{`{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}}`,
 			`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"x:` + string(m.ID[:1]) + `"}}`} {
-			w.Write(wirejson.AppendEvent(nil, "", []byte(text)))
+			w.Write(wirejson.AppendSSEEvent(nil, "", []byte(text)))
 			w.(http.Flusher).Flush()
 		}
 		select {
@@ -65,8 +65,8 @@ func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if level := wirejson.Find(meta, "io.modelcontextprotocol/logLevel"); level != nil {
 		w.Header().Set("Content-Type", "text/event-stream")
-		w.Write(wirejson.AppendEvent(nil, "", []byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":`+string(level)+`,"data":1}}`)))
-		w.Write(wirejson.AppendEvent(nil, "", wirejson.AppendResult(nil, m.ID, json.RawMessage(result))))
+		w.Write(wirejson.AppendSSEEvent(nil, "", []byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":`+string(level)+`,"data":1}}`)))
+		w.Write(wirejson.AppendSSEEvent(nil, "", wirejson.AppendResult(nil, m.ID, json.RawMessage(result))))
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -103,7 +103,7 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 	if err != nil || c == nil || string(a.Result) != greeting {
 		t.Fatalf("%s %+v %v", a.Result, a.Error, err)
 	}
-	if err := c.Notify(t.Context(), mcp.Initialized, nil); err != nil {
+	if err := c.NotifyServer(t.Context(), mcp.Initialized, nil); err != nil {
 		t.Error(err)
 	}
 	relay := func(method, params string) Answer {
@@ -128,7 +128,7 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 	r.Say = func(e session.Event) {
 		events = append(events, e.Method+" "+string(e.Params))
 		if e.ID != nil {
-			go c.Respond(t.Context(), slices.Clone(e.ID), session.Reply{Result: json.RawMessage(`{"got":"` + e.Method + `"}`)})
+			go c.AnswerServerQuestion(t.Context(), slices.Clone(e.ID), session.Reply{Result: json.RawMessage(`{"got":"` + e.Method + `"}`)})
 		}
 	}
 	call := func() (session.Reply, error) {
@@ -204,7 +204,7 @@ func lockedBetweenRounds(t *testing.T, arguments string) bool {
 	r.Say = func(e session.Event) {
 		if e.ID != nil {
 			locked.Store(true)
-			go c.Respond(t.Context(), slices.Clone(e.ID), session.Reply{Result: json.RawMessage(`{"got":"` + e.Method + `"}`)})
+			go c.AnswerServerQuestion(t.Context(), slices.Clone(e.ID), session.Reply{Result: json.RawMessage(`{"got":"` + e.Method + `"}`)})
 		}
 	}
 	var locking sync.WaitGroup

@@ -131,7 +131,7 @@ func (w *watcher) untilReady(t testing.TB, server string, restarts int) {
 
 // fixture is a Set with a watcher, closed at the end of the test.
 type fixture struct {
-	*Set
+	*ServerSet
 	*watcher
 	t testing.TB
 }
@@ -146,7 +146,7 @@ func newFixture(t testing.TB, change ...func(*Options)) *fixture {
 	for _, f := range change {
 		f(&opt)
 	}
-	f := &fixture{Set: NewSet(opt), watcher: w, t: t}
+	f := &fixture{ServerSet: NewServerSet(opt), watcher: w, t: t}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

@@ -15,12 +15,12 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// modernClients serves modern clients on a legacy server. Each request uses a session
+// modernClientBridge serves modern clients on a legacy server. Each request uses a session
 // exclusively while it runs: a session of the server unless clients share the connection,
 // so that everything the server sends belongs to that request. When the server sends a
 // request, the client is told to retry with the answer; until then the server's request
 // is held.
-type modernClients struct {
+type modernClientBridge struct {
 	sv       *upstream.Server
 	sessions *sessionSet
 
@@ -61,7 +61,7 @@ const (
 )
 
 // handleRequest answers a request on behalf of a legacy server.
-func (m *modernClients) handleRequest(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+func (m *modernClientBridge) handleRequest(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
 		return session.Reply{Result: newDiscoverResult(c.HandshakeResult())}, nil
@@ -87,10 +87,10 @@ func (m *modernClients) handleRequest(ctx context.Context, c *upstream.Connectio
 	return m.awaitReply(ctx, h, r)
 }
 
-// takeSession returns an unused session with the client's capabilities: one pooled for
+// takeOrOpenSession returns an unused session with the client's capabilities: one pooled for
 // key, or a new one. keep returns it to the pool. asks says whether the client can be
 // asked; listens that the session is for a subscription.
-func (m *modernClients) takeSession(ctx context.Context, key string, a requestMeta, asks, listens bool) (*Session, error) {
+func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, key string, a requestMeta, asks, listens bool) (*Session, error) {
 	if s := m.sessions.takePooled(key); s != nil {
 		return s, nil
 	}
@@ -111,7 +111,7 @@ func (m *modernClients) takeSession(ctx context.Context, key string, a requestMe
 		return nil, &transport.ServerRPCError{Code: reply.Error.Code}
 	}
 	s.key = key
-	if err := s.sessionPeer.Notify(ctx, mcp.Initialized, nil); err != nil && s.Cause() != nil {
+	if err := s.sessionPeer.NotifyServer(ctx, mcp.Initialized, nil); err != nil && s.Cause() != nil {
 		s.Close()
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (m *modernClients) takeSession(ctx context.Context, key string, a requestMe
 
 // keepStreamOpen keeps the stream of a session open on which servers may send requests, and
 // waits briefly for it: what is sent before it is open may be lost.
-func (m *modernClients) keepStreamOpen(ctx context.Context, s *Session) {
+func (m *modernClientBridge) keepStreamOpen(ctx context.Context, s *Session) {
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })
 	m.wg.Go(func() {
@@ -160,11 +160,11 @@ func (s *Session) rejectServerRequest(ctx context.Context, e *session.Event) {
 	if e.Method == mcp.Ping {
 		reply = emptyReply()
 	}
-	_ = s.sessionPeer.Respond(ctx, e.ID, reply) // a lost link ends the request itself
+	_ = s.sessionPeer.AnswerServerQuestion(ctx, e.ID, reply) // a lost link ends the request itself
 }
 
 // endHeldRequests ends all held requests.
-func (m *modernClients) endHeldRequests() {
+func (m *modernClientBridge) endHeldRequests() {
 	m.mu.Lock()
 	for state, h := range m.held {
 		delete(m.held, state)

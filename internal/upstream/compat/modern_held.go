@@ -20,7 +20,7 @@ import (
 )
 
 // startRequest starts a request in an exclusive session.
-func (m *modernClients) startRequest(ctx context.Context, c *upstream.Connection, r *session.Request) (*heldRequest, error) {
+func (m *modernClientBridge) startRequest(ctx context.Context, c *upstream.Connection, r *session.Request) (*heldRequest, error) {
 	a := parseRequestMeta(r.Params)
 	quiet := ""
 	switch {
@@ -33,7 +33,7 @@ func (m *modernClients) startRequest(ctx context.Context, c *upstream.Connection
 	h := &heldRequest{method: r.Method, params: bytes.Clone(r.Params), principal: callerPrincipal(r), noQuestions: quiet != "", greeting: c.HandshakeResult(),
 		logs: a.level != "", token: bytes.Clone(transport.ProgressTokenOf(r.Params)), done: make(chan struct{}), queued: session.EventQueue{Max: maxQueuedEvents, Bytes: maxQueuedBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
 	key := h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
-	s, err := m.takeSession(ctx, key, a, !h.noQuestions, false)
+	s, err := m.takeOrOpenSession(ctx, key, a, !h.noQuestions, false)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func (m *modernClients) startRequest(ctx context.Context, c *upstream.Connection
 	}
 	err = m.sv.RecheckDecision(ctx, c, r) // it may have waited for the session
 	if err == nil && s.own != nil {
-		err = s.own.checkCall(ctx, c, r)
+		err = s.own.rejectCallOfChangedTool(ctx, c, r)
 	}
 	if err != nil {
 		m.sessions.addToPool(s)
@@ -69,7 +69,7 @@ func (s *Session) runDetached(ctx context.Context, c *upstream.Connection, q *se
 	s.beginUse()
 	defer s.endUse()
 	if client, ok := s.sessionPeer.(*sharedClient); ok { // on the connection of the decision
-		return client.sendShared(ctx, c, q)
+		return client.sendOnSharedConnection(ctx, c, q)
 	}
 	if s.queued == nil {
 		return s.sessionPeer.Do(ctx, q)
@@ -157,7 +157,7 @@ func (h *heldRequest) setListener(say func(session.Event)) {
 }
 
 // awaitReply waits until the server has responded or sent a request.
-func (m *modernClients) awaitReply(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
+func (m *modernClientBridge) awaitReply(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
 	h.setListener(r.Say)
 	defer h.setListener(nil)
 	for {
@@ -190,7 +190,7 @@ func (h *heldRequest) needsAnswers() bool {
 }
 
 // toModernReply returns the response in the modern protocol.
-func (m *modernClients) toModernReply(h *heldRequest) (session.Reply, error) {
+func (m *modernClientBridge) toModernReply(h *heldRequest) (session.Reply, error) {
 	h.cancel()
 	var status *transport.StatusError
 	switch {
@@ -214,7 +214,7 @@ func (m *modernClients) toModernReply(h *heldRequest) (session.Reply, error) {
 
 // holdRequest holds the request until the client returns, and tells it what the server asks. The
 // state for the client is random and valid once.
-func (m *modernClients) holdRequest(h *heldRequest) (session.Reply, error) {
+func (m *modernClientBridge) holdRequest(h *heldRequest) (session.Reply, error) {
 	state := rand.Text()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -242,7 +242,7 @@ func (m *modernClients) holdRequest(h *heldRequest) (session.Reply, error) {
 }
 
 // expireHeldRequest ends a held request to which no client returned.
-func (m *modernClients) expireHeldRequest(state string) {
+func (m *modernClientBridge) expireHeldRequest(state string) {
 	m.mu.Lock()
 	h := m.held[state]
 	delete(m.held, state)
@@ -255,7 +255,7 @@ func (m *modernClients) expireHeldRequest(state string) {
 
 // takeHeldRequest returns the held request of a state if the request and its principal match;
 // else nil.
-func (m *modernClients) takeHeldRequest(state json.RawMessage, r *session.Request) *heldRequest {
+func (m *modernClientBridge) takeHeldRequest(state json.RawMessage, r *session.Request) *heldRequest {
 	text, _ := wirejson.String(state)
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -270,7 +270,7 @@ func (m *modernClients) takeHeldRequest(state json.RawMessage, r *session.Reques
 
 // resumeHeldRequest forwards the client's answers to the server, and waits again. Unanswered
 // questions are asked again.
-func (m *modernClients) resumeHeldRequest(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
+func (m *modernClientBridge) resumeHeldRequest(ctx context.Context, h *heldRequest, r *session.Request) (session.Reply, error) {
 	responses := wirejson.Find(r.Params, "inputResponses")
 	h.setListener(r.Say)
 	h.mu.Lock()
@@ -284,7 +284,7 @@ func (m *modernClients) resumeHeldRequest(ctx context.Context, h *heldRequest, r
 	left := len(h.asked)
 	h.mu.Unlock()
 	for id, answer := range answers {
-		if err := h.session.sessionPeer.Respond(ctx, json.RawMessage(id), session.Reply{Result: answer}); err != nil {
+		if err := h.session.sessionPeer.AnswerServerQuestion(ctx, json.RawMessage(id), session.Reply{Result: answer}); err != nil {
 			h.cancel()
 			h.session.Close()
 			return session.Reply{}, err

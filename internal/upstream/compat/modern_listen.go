@@ -15,7 +15,7 @@ import (
 )
 
 // holdSubscription holds a modern subscription in an exclusive session.
-func (m *modernClients) holdSubscription(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+func (m *modernClientBridge) holdSubscription(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	wanted := wirejson.Find(r.Params, "notifications")
 	if wirejson.Kind(wanted) != '{' {
 		return invalidParamsReply("params.notifications must be an object"), nil
@@ -25,7 +25,7 @@ func (m *modernClients) holdSubscription(ctx context.Context, c *upstream.Connec
 	}
 	a := parseRequestMeta(r.Params)
 	a.capabilities = json.RawMessage("{}") // there is no request that the server could ask about
-	s, err := m.takeSession(ctx, "", a, false, true)
+	s, err := m.takeOrOpenSession(ctx, "", a, false, true)
 	if err != nil {
 		return session.Reply{}, err
 	}
@@ -55,7 +55,7 @@ func (m *modernClients) holdSubscription(ctx context.Context, c *upstream.Connec
 
 // subscribeResources subscribes to the wanted resources, and returns the subset of wanted that the
 // server supports, and its notifications.
-func (m *modernClients) subscribeResources(ctx context.Context, s *Session, g *upstream.HandshakeResult, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
+func (m *modernClientBridge) subscribeResources(ctx context.Context, s *Session, g *upstream.HandshakeResult, wanted json.RawMessage) (agreed json.RawMessage, passes []string, err error) {
 	agreed = json.RawMessage("{}")
 	for _, list := range listNotifications {
 		if on, _ := wirejson.Bool(wirejson.Find(wanted, list.wish)); on && g.AnnouncesChanges(list.kind) {

@@ -13,12 +13,12 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// ownLink is a session of the server for one client alone; over stdio a process.
+// exclusiveClientLink is a session of the server for one client alone; over stdio a process.
 //
 // Its tools may differ from those on MCPProxy's own connection, which calls are decided
 // on. So after the server announces changed tools in this session, they are listed in it.
 // Without an announcement nothing is stored.
-type ownLink struct {
+type exclusiveClientLink struct {
 	transport.Link
 	sv        *upstream.Server
 	announced atomic.Uint64 // number of tool changes in this session
@@ -28,27 +28,29 @@ type ownLink struct {
 	listed       map[tool.Fingerprint]struct{}
 }
 
-func newOwnLink(sv *upstream.Server) *ownLink { return &ownLink{sv: sv, sem: make(chan struct{}, 1)} }
+func newExclusiveClientLink(sv *upstream.Server) *exclusiveClientLink {
+	return &exclusiveClientLink{sv: sv, sem: make(chan struct{}, 1)}
+}
 
-// ownLinkReports receives the reports of a client's link: changed tools may concern every
+// exclusiveLinkReporter receives the reports of a client's link: changed tools may concern every
 // client, but the health and the messages of the link concern only its own.
-type ownLinkReports struct {
+type exclusiveLinkReporter struct {
 	transport.Reporter
 	announced *atomic.Uint64
 }
 
-func (r ownLinkReports) ToolsChanged() {
+func (r exclusiveLinkReporter) ToolsChanged() {
 	r.announced.Add(1)
 	r.Reporter.ToolsChanged()
 }
 
-func (ownLinkReports) Notification(string, json.RawMessage) bool { return false }
-func (ownLinkReports) NotificationsMissed()                      {}
-func (ownLinkReports) ConnectionDoubtful()                       {}
+func (exclusiveLinkReporter) Notification(string, json.RawMessage) bool { return false }
+func (exclusiveLinkReporter) NotificationsMissed()                      {}
+func (exclusiveLinkReporter) ConnectionDoubtful()                       {}
 
-// checkCall rejects a call of a tool that may have changed in this session since the
+// rejectCallOfChangedTool rejects a call of a tool that may have changed in this session since the
 // decision. The lookup counts as a wait, so the decision is repeated.
-func (l *ownLink) checkCall(ctx context.Context, c *upstream.Connection, r *session.Request) error {
+func (l *exclusiveClientLink) rejectCallOfChangedTool(ctx context.Context, c *upstream.Connection, r *session.Request) error {
 	if r.Permit.ListedDefinition() == nil || l.announced.Load() == 0 {
 		return nil
 	}
@@ -58,7 +60,7 @@ func (l *ownLink) checkCall(ctx context.Context, c *upstream.Connection, r *sess
 	return l.sv.RecheckDecision(ctx, c, r)
 }
 
-func (l *ownLink) checkToolUnchanged(ctx context.Context, r *session.Request) error {
+func (l *exclusiveClientLink) checkToolUnchanged(ctx context.Context, r *session.Request) error {
 	select {
 	case l.sem <- struct{}{}:
 	case <-ctx.Done():
@@ -86,7 +88,7 @@ func (l *ownLink) checkToolUnchanged(ctx context.Context, r *session.Request) er
 }
 
 // listToolFingerprints lists the tools of this session.
-func (l *ownLink) listToolFingerprints(ctx context.Context) (map[tool.Fingerprint]struct{}, error) {
+func (l *exclusiveClientLink) listToolFingerprints(ctx context.Context) (map[tool.Fingerprint]struct{}, error) {
 	var sent error
 	tools, err := l.sv.ReadToolPages(ctx, l.Done(), func(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 		reply, err := l.Do(ctx, &session.Request{ID: l.sv.NextID(), Method: mcp.ListTools, Params: params})

@@ -20,7 +20,7 @@ func (c *reportCounter) ConnectionDoubtful()                       { c.received+
 // Messages and health of one client's link concern no other client.
 func TestOwnLinkReportsStayWithTheClient(t *testing.T) {
 	var all reportCounter
-	own := ownLinkReports{Reporter: &all}
+	own := exclusiveLinkReporter{Reporter: &all}
 	if own.Notification("notifications/prompts/list_changed", nil) {
 		t.Error("a notification of one client's link may concern other clients")
 	}

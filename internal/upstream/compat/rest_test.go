@@ -139,7 +139,7 @@ func TestAgentsRestartNobodysCalls(t *testing.T) {
 		})
 		wg.Go(func() {
 			for ctx.Err() == nil {
-				switch err := f.RestartQuietly(ctx, "zoo", func() error { return nil }); {
+				switch err := f.RestartWhenDrained(ctx, "zoo", func() error { return nil }); {
 				case code(err) == problem.Overloaded:
 					refused.Add(1)
 				case err != nil && !errors.Is(err, context.Canceled):

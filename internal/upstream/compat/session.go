@@ -42,7 +42,7 @@ func (s *Session) sendToPeer(ctx context.Context, r *session.Request) (session.R
 		return session.Reply{}, s.sv.SessionEndedBeforeSendError(cause)
 	}
 	return s.sv.SendWhenReady(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
-		if err := s.own.checkCall(ctx, c, r); err != nil {
+		if err := s.own.rejectCallOfChangedTool(ctx, c, r); err != nil {
 			return session.Reply{}, s.toProblem(ctx, r, err)
 		}
 		reply, err := s.sessionPeer.Do(ctx, r)
@@ -56,7 +56,7 @@ func (s *Session) toProblem(ctx context.Context, r *session.Request, err error) 
 		return err
 	}
 	if cause := s.Cause(); cause != nil && ctx.Err() == nil {
-		if transport.IsNotExecuted(err) || session.IsNotSent(err) {
+		if transport.IsRetryableSessionLoss(err) || session.IsNotSent(err) {
 			return s.sv.SessionEndedBeforeSendError(cause)
 		}
 		return s.sv.SessionEndedError(cause)
@@ -64,21 +64,21 @@ func (s *Session) toProblem(ctx context.Context, r *session.Request, err error) 
 	return s.sv.ToProblem(ctx, r, err)
 }
 
-// Notify forwards a notification of the client.
-func (s *Session) Notify(ctx context.Context, method string, params json.RawMessage) error {
+// NotifyServer forwards a notification of the client.
+func (s *Session) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.CallTool {
 		return upstream.UnpermittedCallError()
 	}
 	s.beginUse()
 	defer s.endUse()
-	return s.toNotAcceptedError(ctx, "the notification", s.sessionPeer.Notify(ctx, method, params))
+	return s.toNotAcceptedError(ctx, "the notification", s.sessionPeer.NotifyServer(ctx, method, params))
 }
 
-// Respond forwards the client's response to a request of the server.
-func (s *Session) Respond(ctx context.Context, id json.RawMessage, r session.Reply) error {
+// AnswerServerQuestion forwards the client's response to a request of the server.
+func (s *Session) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	s.beginUse()
 	defer s.endUse()
-	return s.toNotAcceptedError(ctx, "the answer", s.sessionPeer.Respond(ctx, id, r))
+	return s.toNotAcceptedError(ctx, "the answer", s.sessionPeer.AnswerServerQuestion(ctx, id, r))
 }
 
 // Listen delivers the server's messages that belong to no request.
@@ -101,7 +101,7 @@ func (s *Session) toNotAcceptedError(ctx context.Context, what string, err error
 	if cause := s.Cause(); cause != nil {
 		return s.sv.SessionEndedError(cause)
 	}
-	return s.sv.NotAcceptedError(what, err)
+	return s.sv.MessageNotAcceptedError(what, err)
 }
 
 // beginUse and endUse count uses.

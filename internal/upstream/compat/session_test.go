@@ -50,7 +50,7 @@ func (f *fixture) converse(t testing.TB, server string) *Session {
 	if err != nil || c == nil {
 		t.Fatalf("no session: %v %+v", err, a)
 	}
-	if err := c.Notify(t.Context(), mcp.Initialized, nil); err != nil {
+	if err := c.NotifyServer(t.Context(), mcp.Initialized, nil); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -65,7 +65,7 @@ func (f *fixture) passed(t testing.TB, server string, c *Session, id, params str
 		if e.ID != nil {
 			answer := json.RawMessage(`{"action":"accept","content":` + string(wirejson.Find(e.Params, "message")) + `}`)
 			id := slices.Clone(e.ID)
-			if err := c.Respond(t.Context(), id, session.Reply{Result: answer}); err != nil {
+			if err := c.AnswerServerQuestion(t.Context(), id, session.Reply{Result: answer}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -177,7 +177,7 @@ func TestNothingPastTheDoor(t *testing.T) {
 		"in a session":      func() error { _, err := f.Relay(t.Context(), "s", c, call); return err },
 		"by itself":         func() error { _, err := f.Relay(t.Context(), "s", nil, call); return err },
 		"as initialize":     func() error { _, _, err := f.Converse(t.Context(), "s", call); return err },
-		"as a notification": func() error { return c.Notify(t.Context(), mcp.CallTool, call.Params) },
+		"as a notification": func() error { return c.NotifyServer(t.Context(), mcp.CallTool, call.Params) },
 	} {
 		if err := try(); problem.From(err).Code != problem.InvalidRequest {
 			t.Errorf("%s: %v", name, err)
@@ -266,7 +266,7 @@ func TestStreamIsTakenUpAgain(t *testing.T) {
 		}
 		asked <- last
 		w.Header().Set("Content-Type", "text/event-stream")
-		w.Write(wirejson.AppendEvent(nil, "8", []byte(`{"jsonrpc":"2.0","id":"x","result":{"late":true}}`)))
+		w.Write(wirejson.AppendSSEEvent(nil, "8", []byte(`{"jsonrpc":"2.0","id":"x","result":{"late":true}}`)))
 	}))
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})

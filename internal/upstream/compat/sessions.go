@@ -21,8 +21,8 @@ import (
 // sessionPeer is the server side of a session.
 type sessionPeer interface {
 	session.Doer
-	Notify(ctx context.Context, method string, params json.RawMessage) error
-	Respond(ctx context.Context, id json.RawMessage, r session.Reply) error
+	NotifyServer(ctx context.Context, method string, params json.RawMessage) error
+	AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error
 	Listen(ctx context.Context, say func(session.Event), opened func()) error
 	Done() <-chan struct{}
 	Cause() error
@@ -44,9 +44,9 @@ type Session struct {
 	sessionPeer
 	sv     *upstream.Server
 	kind   peerKind
-	own    *ownLink           // the peer if it is the client's own; else nil
-	ending *session.EndSignal // set when it is asked to end
-	ended  chan struct{}      // closed when it has ended
+	own    *exclusiveClientLink // the peer if it is the client's own; else nil
+	ending *session.EndSignal   // set when it is asked to end
+	ended  chan struct{}        // closed when it has ended
 
 	level    string              // log level sent to the server, if MCPProxy sends it
 	queued   *session.EventQueue // messages outside of requests, for the next request of a modern client
@@ -115,11 +115,11 @@ const (
 func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.Request, w peerKind) (*Session, session.Reply, error) {
 	var place *process.StartSlot
 	if w == kindOwn && t.sv.Spec.Transport == upstream.Stdio {
-		switch err := t.waitToStartProcess(ctx); {
+		switch err := t.waitForCrashThrottle(ctx); {
 		case err != nil && !session.IsTimedOut(ctx):
 			return nil, session.Reply{}, err
 		case err != nil:
-			return nil, session.Reply{}, t.sv.UnreachableError(problem.OwnTextErrorf("its process has ended by itself a moment ago"), err)
+			return nil, session.Reply{}, t.sv.UnreachableError(problem.TrustedTextErrorf("its process has ended by itself a moment ago"), err)
 		}
 		var err error
 		if place, err = t.sv.WaitStartSlot(ctx); err != nil {
@@ -127,7 +127,7 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 		}
 		defer place.Release(false)
 	}
-	s, err := t.newSession(w, place)
+	s, err := t.newClientSession(w, place)
 	if err != nil {
 		return nil, session.Reply{}, err
 	}
@@ -135,9 +135,9 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 	if err == nil && reply.Error == nil {
 		if s.own != nil {
 			version, _ := wirejson.String(wirejson.Find(reply.Result, "protocolVersion"))
-			s.own.StartComplete()
+			s.own.MarkStartComplete()
 			s.own.SetVersion(version)
-			if named := mcp.VersionForClient(version); named != version {
+			if named := mcp.ReplaceDraftVersion(version); named != version {
 				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", encodeJSONString(named))
 			}
 		}
@@ -153,8 +153,8 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 	return nil, session.Reply{}, t.sv.ToProblem(ctx, initialize, err)
 }
 
-// newSession creates a session with its peer and watches it. Nothing is sent yet.
-func (t *sessionSet) newSession(w peerKind, place *process.StartSlot) (*Session, error) {
+// newClientSession creates a session with its peer and watches it. Nothing is sent yet.
+func (t *sessionSet) newClientSession(w peerKind, place *process.StartSlot) (*Session, error) {
 	s := &Session{sv: t.sv, kind: w, ending: session.NewEndSignal(), ended: make(chan struct{}), started: time.Now()}
 	if err := t.addSession(s); err != nil {
 		return nil, err
@@ -163,10 +163,10 @@ func (t *sessionSet) newSession(w peerKind, place *process.StartSlot) (*Session,
 	case kindShared:
 		s.sessionPeer = newSharedClient(t.sharing)
 	case kindBridged:
-		s.sessionPeer = newLegacyClient(t.sv)
+		s.sessionPeer = newLegacyClientBridge(t.sv)
 	case kindOwn:
-		s.own = newOwnLink(t.sv)
-		l, err := t.sv.OpenClientLink(ownLinkReports{t.sv.Reports(), &s.own.announced}, place)
+		s.own = newExclusiveClientLink(t.sv)
+		l, err := t.sv.OpenClientLink(exclusiveLinkReporter{t.sv.ReportReceiver(), &s.own.announced}, place)
 		if err != nil {
 			close(s.ended)
 			t.removeSession(s)
@@ -178,8 +178,8 @@ func (t *sessionSet) newSession(w peerKind, place *process.StartSlot) (*Session,
 	return s, nil
 }
 
-// waitToStartProcess waits until a process may be started for a client.
-func (t *sessionSet) waitToStartProcess(ctx context.Context) error {
+// waitForCrashThrottle waits until a process may be started for a client.
+func (t *sessionSet) waitForCrashThrottle(ctx context.Context) error {
 	for {
 		t.mu.Lock()
 		now := time.Now()
@@ -322,7 +322,7 @@ func (t *sessionSet) watchSessionEnd(s *Session) {
 		}
 	}
 	t.sv.MarkUsed() // before it counts as unused
-	s.Stop(t.sv.StopNow())
+	s.Stop(t.sv.StopNowSignal())
 	t.removeSession(s)
 }
 

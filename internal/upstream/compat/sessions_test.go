@@ -20,7 +20,7 @@ func TestStartsAfterACrash(t *testing.T) {
 			began := time.Now()
 			for range n {
 				go func() {
-					if err := open.waitToStartProcess(t.Context()); err != nil {
+					if err := open.waitForCrashThrottle(t.Context()); err != nil {
 						t.Error(err)
 					}
 					open.mu.Lock()
@@ -41,7 +41,7 @@ func TestStartsAfterACrash(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), crashStartInterval/2)
 		defer cancel()
-		if first, second := open.waitToStartProcess(ctx), open.waitToStartProcess(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
+		if first, second := open.waitForCrashThrottle(ctx), open.waitForCrashThrottle(ctx); first != nil || !errors.Is(second, context.DeadlineExceeded) {
 			t.Errorf("with little time: %v, %v", first, second)
 		}
 		time.Sleep(crashPeriod)

@@ -23,13 +23,13 @@ func (l *sharedClient) Stop(<-chan struct{}) {
 	l.sharing.removeClient(l)
 }
 
-// Respond drops the response: no request was sent.
-func (l *sharedClient) Respond(context.Context, json.RawMessage, session.Reply) error {
+// AnswerServerQuestion drops the response: no request was sent.
+func (l *sharedClient) AnswerServerQuestion(context.Context, json.RawMessage, session.Reply) error {
 	return l.Cause()
 }
 
-// Notify forwards notifications that are not about the client's session.
-func (l *sharedClient) Notify(ctx context.Context, method string, params json.RawMessage) error {
+// NotifyServer forwards notifications that are not about the client's session.
+func (l *sharedClient) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	switch method {
 	case mcp.Initialized, mcp.Cancelled, mcp.Progress, mcp.RootsChanged:
 		return l.Cause()
@@ -73,11 +73,11 @@ func (l *sharedClient) answerOnConnection(ctx context.Context, c *upstream.Conne
 	if strings.HasPrefix(r.Method, mcp.Tasks) {
 		return unknownMethodReply(r.Method, " (the clients of this server share one session, in which there are no tasks)"), nil
 	}
-	return l.sendShared(ctx, c, r)
+	return l.sendOnSharedConnection(ctx, c, r)
 }
 
-// sendShared sends a request on the shared connection.
-func (l *sharedClient) sendShared(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
+// sendOnSharedConnection sends a request on the shared connection.
+func (l *sharedClient) sendOnSharedConnection(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	q := *r
 	q.Owner, q.Headers = &l.owner, nil
 	if r.Method == mcp.CallTool {
@@ -100,7 +100,7 @@ func (l *sharedClient) wantsLogMessage(params json.RawMessage) bool {
 	wanted := l.level
 	l.sharing.mu.Unlock()
 	said, _ := wirejson.String(wirejson.Find(params, "level"))
-	return wanted == "" || mcp.LogLevelRank(said) < 0 || moreVerbose(wanted, said) == wanted
+	return wanted == "" || mcp.LogLevelRank(said) < 0 || moreVerboseLevel(wanted, said) == wanted
 }
 
 // answerInitialize responds with the server's result for MCPProxy.
@@ -113,8 +113,8 @@ func (l *sharedClient) answerInitialize(c *upstream.Connection, r *session.Reque
 	if !l.sharing.addClient(l, c) {
 		return session.Reply{}, &session.NotSentError{Cause: transport.ErrStopped}
 	}
-	version := mcp.VersionForClient(g.Version)
-	if asked, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion")); mcp.IsLegacy(asked) && asked < version {
+	version := mcp.ReplaceDraftVersion(g.Version)
+	if asked, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion")); mcp.IsLegacyVersion(asked) && asked < version {
 		version = asked // clients ignore members of later versions
 	}
 	result := wirejson.SetMember(g.Raw, "protocolVersion", json.RawMessage(`"`+version+`"`))
@@ -135,17 +135,17 @@ func (l *sharedClient) updateLogLevel(ctx context.Context, c *upstream.Connectio
 		return session.Reply{}, err
 	}
 	defer sh.unlockSettings()
-	before := l.storeLogLevel(level)
+	before := l.swapLogLevel(level)
 	reply := emptyReply()
-	wanted, _ := sh.wantedSettings()
+	wanted, _ := sh.wantedLevelAndSubscriptions()
 	if wanted == sh.sent.level {
 		return reply, nil
 	}
 	told := *r
 	told.Params = wirejson.SetMember(r.Params, "level", encodeJSONString(wanted))
-	reply, err := l.sendShared(ctx, c, &told)
+	reply, err := l.sendOnSharedConnection(ctx, c, &told)
 	if err != nil || reply.Error != nil {
-		l.storeLogLevel(before)
+		l.swapLogLevel(before)
 		if err != nil { // the server's level is unknown
 			sh.sent.level = ""
 			sh.markSettingsUnknown()
@@ -156,8 +156,8 @@ func (l *sharedClient) updateLogLevel(ctx context.Context, c *upstream.Connectio
 	return reply, nil
 }
 
-// storeLogLevel sets the client's level and returns the previous one.
-func (l *sharedClient) storeLogLevel(level string) (before string) {
+// swapLogLevel sets the client's level and returns the previous one.
+func (l *sharedClient) swapLogLevel(level string) (before string) {
 	l.sharing.mu.Lock()
 	defer l.sharing.mu.Unlock()
 	before, l.level = l.level, level
@@ -176,15 +176,15 @@ func (l *sharedClient) changeSubscription(ctx context.Context, c *upstream.Conne
 		return session.Reply{}, err
 	}
 	defer sh.unlockSettings()
-	_, before := sh.wantedSettings()
+	_, before := sh.wantedLevelAndSubscriptions()
 	if !l.setSubscription(uri, on) {
 		return invalidParamsReply("there are too many subscriptions"), nil
 	}
-	if _, uris := sh.wantedSettings(); uris[uri] == sh.sent.uris[uri] {
+	if _, uris := sh.wantedLevelAndSubscriptions(); uris[uri] == sh.sent.uris[uri] {
 		return emptyReply(), nil
 	}
 	sh.sent.uris[uri] = true // until the outcome is known
-	reply, err := l.sendShared(ctx, c, r)
+	reply, err := l.sendOnSharedConnection(ctx, c, r)
 	switch {
 	case err != nil:
 		if on {

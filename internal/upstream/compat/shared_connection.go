@@ -42,16 +42,16 @@ type sharedClient struct {
 	uris  resourceSubscriptions // guarded by sharedConnection.mu
 }
 
-var errServerChanged = problem.OwnTextErrorf("the server has come back with another revision, other capabilities or other instructions")
+var errServerChanged = problem.TrustedTextErrorf("the server has come back with another revision, other capabilities or other instructions")
 
 // sharedConnection has the clients that share MCPProxy's own connection to a server, and
 // synchronizes the server with their subscriptions and log levels, also after a
 // reconnect.
 type sharedConnection struct {
 	sv   *upstream.Server
-	sem  chan struct{}  // cap 1: held while settings are sent
-	sent serverSettings // guarded by sem
-	wg   sync.WaitGroup // of goroutines that send settings
+	sem  chan struct{}         // cap 1: held while settings are sent
+	sent levelAndSubscriptions // guarded by sem
+	wg   sync.WaitGroup        // of goroutines that send settings
 
 	mu       sync.Mutex // guards the fields below, and level and uris of each client
 	clients  map[*sharedClient]struct{}
@@ -60,8 +60,8 @@ type sharedConnection struct {
 	syncing  bool                 // a goroutine is sending settings
 }
 
-// serverSettings are the settings that a server got on one connection.
-type serverSettings struct {
+// levelAndSubscriptions are the settings that a server got on one connection.
+type levelAndSubscriptions struct {
 	on    *upstream.Connection
 	level string
 	uris  resourceSubscriptions
@@ -86,7 +86,7 @@ func (sh *sharedConnection) lockSettings(ctx context.Context, c *upstream.Connec
 		return &session.NotSentError{Cause: transport.ErrStopped}
 	}
 	if sh.sent.on != c {
-		sh.sent = serverSettings{on: c, uris: resourceSubscriptions{}}
+		sh.sent = levelAndSubscriptions{on: c, uris: resourceSubscriptions{}}
 	}
 	return nil
 }
@@ -124,14 +124,14 @@ func (sh *sharedConnection) hasSubscriptions() bool {
 	return false
 }
 
-// wantedSettings returns the settings for the server: the most verbose level of the clients (""
+// wantedLevelAndSubscriptions returns the settings for the server: the most verbose level of the clients (""
 // without any), and all subscriptions.
-func (sh *sharedConnection) wantedSettings() (level string, all resourceSubscriptions) {
+func (sh *sharedConnection) wantedLevelAndSubscriptions() (level string, all resourceSubscriptions) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	all = resourceSubscriptions{}
 	for l := range sh.clients {
-		level = moreVerbose(level, l.level)
+		level = moreVerboseLevel(level, l.level)
 		maps.Copy(all, l.uris)
 	}
 	return level, all
@@ -158,9 +158,9 @@ func (sh *sharedConnection) deliverToClients(method string, params json.RawMessa
 	return true
 }
 
-// moveClients moves the clients to a new connection, before it delivers anything. Lists may
+// moveClientsToConnection moves the clients to a new connection, before it delivers anything. Lists may
 // have changed meanwhile. Clients with a different handshake result end.
-func (sh *sharedConnection) moveClients(c *upstream.Connection) {
+func (sh *sharedConnection) moveClientsToConnection(c *upstream.Connection) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	same := sh.on != nil && sh.on.HasSameTools(c)
@@ -191,7 +191,7 @@ func (sh *sharedConnection) startSettingsSync() {
 	sh.syncing = true
 	sh.wg.Go(func() {
 		for c := sh.connectionToSync(); c != nil; c = sh.connectionToSync() {
-			sh.syncSettings(c)
+			sh.syncLevelAndSubscriptions(c)
 		}
 	})
 }
@@ -218,15 +218,15 @@ func (sh *sharedConnection) connectionToSync() *upstream.Connection {
 // syncTimeout bounds one request for a setting.
 const syncTimeout = 10 * time.Second
 
-// syncSettings sends the difference between the wanted settings and those that the server has.
+// syncLevelAndSubscriptions sends the difference between the wanted settings and those that the server has.
 // Clients with subscriptions from an earlier connection are notified that the resource
 // may have changed.
-func (sh *sharedConnection) syncSettings(c *upstream.Connection) {
+func (sh *sharedConnection) syncLevelAndSubscriptions(c *upstream.Connection) {
 	if sh.lockSettings(context.Background(), c) != nil {
 		return
 	}
 	defer sh.unlockSettings()
-	level, uris := sh.wantedSettings()
+	level, uris := sh.wantedLevelAndSubscriptions()
 	tell := func(method string, params json.RawMessage) bool {
 		ctx, cancel := context.WithTimeout(context.Background(), syncTimeout)
 		defer cancel()
@@ -250,8 +250,8 @@ func (sh *sharedConnection) syncSettings(c *upstream.Connection) {
 	}
 }
 
-// moreVerbose returns the more verbose of two log levels; "" is none.
-func moreVerbose(a, b string) string {
+// moreVerboseLevel returns the more verbose of two log levels; "" is none.
+func moreVerboseLevel(a, b string) string {
 	switch {
 	case a == "":
 		return b

@@ -736,7 +736,7 @@ func TestSharedSubscriptions(t *testing.T) {
 
 // TestSubscriptionsAreBounded: in number, and in what their addresses take.
 func TestSubscriptionsAreBounded(t *testing.T) {
-	shared, bridged := newSharedClient(newSharedConnection(nil)), newLegacyClient(nil)
+	shared, bridged := newSharedClient(newSharedConnection(nil)), newLegacyClientBridge(nil)
 	for name, subscribe := range map[string]func(uri string, on bool) bool{"shared": shared.setSubscription, "bridged": bridged.setSubscription} {
 		large := func(i int) string { return fmt.Sprintf("x:%02d", i) + strings.Repeat("l", 128<<10) }
 		n := 0

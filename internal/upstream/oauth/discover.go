@@ -52,7 +52,7 @@ func (w *webClient) discoverAuthServer(ctx context.Context, server *url.URL, ask
 	if err != nil {
 		return nil, err
 	}
-	as, err := w.fetchServerMetadata(ctx, issuer)
+	as, err := w.fetchAuthServerMetadata(ctx, issuer)
 	if errors.Is(err, errNoDocument) {
 		return nil, fmt.Errorf("the authorization server %s says nothing about itself at the places where it should", redactURL(issuer))
 	}
@@ -99,7 +99,7 @@ func (w *webClient) fetchResourceMetadata(ctx context.Context, server *url.URL, 
 		places = slices.Insert(places, 0, named)
 	}
 	rm := &resourceMetadata{}
-	address, err := w.fetchFirst(ctx, places, rm)
+	address, err := w.fetchFirstExisting(ctx, places, rm)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("find out where to log in: %w", err)
@@ -109,9 +109,9 @@ func (w *webClient) fetchResourceMetadata(ctx context.Context, server *url.URL, 
 	return rm, nil
 }
 
-// fetchFirst fetches the first document that exists, and returns its URL; errNoDocument
+// fetchFirstExisting fetches the first document that exists, and returns its URL; errNoDocument
 // without any.
-func (w *webClient) fetchFirst(ctx context.Context, addresses []string, into any) (string, error) {
+func (w *webClient) fetchFirstExisting(ctx context.Context, addresses []string, into any) (string, error) {
 	for _, address := range addresses {
 		if err := w.fetchDocument(ctx, address, into); !errors.Is(err, errNoDocument) {
 			return address, err
@@ -131,9 +131,9 @@ func resourceIncludesServer(resource string, server *url.URL) bool {
 	return path == strings.TrimSuffix(server.EscapedPath(), "/") || strings.HasPrefix(server.EscapedPath(), path+"/")
 }
 
-// fetchServerMetadata fetches the metadata of an authorization server, in the order of the MCP
+// fetchAuthServerMetadata fetches the metadata of an authorization server, in the order of the MCP
 // specification, and compares its issuer with the requested one.
-func (w *webClient) fetchServerMetadata(ctx context.Context, issuer string) (*authServerMetadata, error) {
+func (w *webClient) fetchAuthServerMetadata(ctx context.Context, issuer string) (*authServerMetadata, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
 		return nil, errors.New("the issuer of the authorization server is no usable URL")
@@ -145,7 +145,7 @@ func (w *webClient) fetchServerMetadata(ctx context.Context, issuer string) (*au
 		places = append(places, root+path+"/.well-known/openid-configuration")
 	}
 	as := &authServerMetadata{}
-	address, err := w.fetchFirst(ctx, places, as)
+	address, err := w.fetchFirstExisting(ctx, places, as)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("ask the authorization server: %w", err)
@@ -159,7 +159,7 @@ func (w *webClient) fetchServerMetadata(ctx context.Context, issuer string) (*au
 // themselves, with default endpoints if there is no metadata.
 func (w *webClient) discoverLegacyAuthServer(ctx context.Context, server *url.URL) (*discoveryResult, error) {
 	root := server.Scheme + "://" + server.Host
-	as, err := w.fetchServerMetadata(ctx, root)
+	as, err := w.fetchAuthServerMetadata(ctx, root)
 	if errors.Is(err, errNoDocument) {
 		as, err = &authServerMetadata{Issuer: root, Authorization: root + "/authorize", Token: root + "/token",
 			Registration: root + "/register", PKCE: []string{"S256"}}, nil

@@ -42,7 +42,7 @@ func (a *Account) BeginLogin(ctx context.Context, done func()) (LoginProgress, e
 	a.login = l
 	a.mu.Unlock()
 	begun := l.LoginProgress
-	if !a.accounts.startWork() {
+	if !a.accounts.addWorkUnlessClosed() {
 		cancel()
 		_ = listener.Close()
 		return LoginProgress{}, errClosed

@@ -139,7 +139,7 @@ func (k *Accounts) Close(ctx context.Context) error {
 
 // addWorkUnlessClosed counts work that Close waits for, until wg.Done; after Close it counts nothing and returns
 // false.
-func (k *Accounts) startWork() bool {
+func (k *Accounts) addWorkUnlessClosed() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if !k.closed {
@@ -181,7 +181,7 @@ func newAccount(k *Accounts, t AccountTarget) *Account {
 
 // newWebClient returns a web client for one operation.
 func (a *Account) newWebClient() *webClient {
-	g := urlGuard{dialpolicy.Policy{Loopback: dialpolicy.IsLocalName(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
+	g := urlGuard{dialpolicy.Policy{Loopback: dialpolicy.IsLoopbackHost(a.resource.Hostname()), Private: a.target.Load().AllowPrivate}}
 	return newWebClient(g, "mcpproxy/"+a.accounts.opt.Version)
 }
 
@@ -259,7 +259,7 @@ func (a *Account) renewOnce(ctx context.Context, old *credential) (*credential, 
 		if c := a.cred.Load(); c != nil && c != old {
 			return c, nil
 		}
-		if !a.accounts.startWork() {
+		if !a.accounts.addWorkUnlessClosed() {
 			return nil, errClosed
 		}
 		defer a.accounts.wg.Done()

@@ -131,7 +131,7 @@ func (w *webClient) decodeJSON(resp *http.Response, address string, into any) er
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxDocument+1))
 	switch {
 	case err != nil:
-		return stripURL(err)
+		return redactURLInError(err)
 	case len(body) > maxDocument:
 		return fmt.Errorf("the answer of %s is larger than %d bytes", redactURL(address), maxDocument)
 	case json.Unmarshal(body, into) != nil:
@@ -157,7 +157,7 @@ func (w *webClient) newRequest(ctx context.Context, method, address string, body
 func (w *webClient) sendRequest(r *http.Request) (*http.Response, error) {
 	resp, err := w.http.Do(r)
 	if err != nil {
-		return nil, stripURL(err)
+		return nil, redactURLInError(err)
 	}
 	return resp, nil
 }
@@ -171,8 +171,8 @@ func redactURL(address string) string {
 	return u.Scheme + "://" + u.Host + u.EscapedPath()
 }
 
-// stripURL removes the URL from an error, because it may contain a secret.
-func stripURL(err error) error {
+// redactURLInError removes the URL from an error, because it may contain a secret.
+func redactURLInError(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		return fmt.Errorf("%s: %w", redactURL(u.URL), u.Err)
@@ -190,7 +190,7 @@ func (g urlGuard) checkURL(u *url.URL) error {
 	case host == "" || u.User != nil:
 		return fmt.Errorf("%s cannot be used", redactURL(u.String()))
 	case u.Scheme == "https":
-	case u.Scheme == "http" && dialpolicy.IsLocalName(host) && (g.Loopback || g.Private):
+	case u.Scheme == "http" && dialpolicy.IsLoopbackHost(host) && (g.Loopback || g.Private):
 	default:
 		return fmt.Errorf("%s cannot be used: it is not https (http is for this machine only)", redactURL(u.String()))
 	}

@@ -65,14 +65,14 @@ func (e *ExitError) Reason() string {
 	return e.state.String()
 }
 
-// LastLine returns the line of stderr that best explains the exit, "" without one.
-func (e *ExitError) LastLine() string { return e.last.causeLine() }
+// CauseLine returns the line of stderr that best explains the exit, "" without one.
+func (e *ExitError) CauseLine() string { return e.last.causeLine() }
 
 // noNetwork matches network errors of package managers.
 var noNetwork = regexp.MustCompile(`\b(?:EAI_AGAIN|ENOTFOUND|ENETUNREACH|EHOSTUNREACH|ENETDOWN)\b|(?i:dns error|failed to lookup address|temporary failure in name resolution|name or service not known|network is unreachable|no route to host|nodename nor servname)`)
 
 // NoNetwork reports whether the line is a network error.
-func (e *ExitError) NoNetwork() bool { return noNetwork.MatchString(e.LastLine()) }
+func (e *ExitError) NoNetwork() bool { return noNetwork.MatchString(e.CauseLine()) }
 
 // stderrTail stores the end of a process's stderr.
 type stderrTail struct {

@@ -58,17 +58,17 @@ func prefixLines(at time.Time, stream Stream, text string) string {
 func parseLogLine(line string) LogLine {
 	first, rest, _ := strings.Cut(line, " ")
 	if at, err := time.Parse(time.RFC3339, first); err == nil {
-		if stream, text, ok := cutStream(rest); ok {
+		if stream, text, ok := cutStreamPrefix(rest); ok {
 			return LogLine{at, stream, text}
 		}
 	}
-	if stream, text, ok := cutStream(line); ok {
+	if stream, text, ok := cutStreamPrefix(line); ok {
 		return LogLine{Stream: stream, Text: text}
 	}
 	return LogLine{Stream: Stderr, Text: line}
 }
 
-func cutStream(line string) (Stream, string, bool) {
+func cutStreamPrefix(line string) (Stream, string, bool) {
 	for _, s := range [...]Stream{Stderr, Stdout, Remarked} {
 		if text, ok := strings.CutPrefix(line, "["+string(s)+"] "); ok {
 			return s, text, true

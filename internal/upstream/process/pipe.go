@@ -26,7 +26,7 @@ type PipeWriter struct {
 
 // NewPipeWriter returns a writer to f; broken receives the first error.
 func NewPipeWriter(f *os.File, broken func(error)) *PipeWriter {
-	return &PipeWriter{f: f, writeNonblocking: newNonblockingWrite(f), onError: broken}
+	return &PipeWriter{f: f, writeNonblocking: newNonblockingWriteFunc(f), onError: broken}
 }
 
 // Send queues a message as a line and ensures that it is written. After an error the
@@ -38,7 +38,7 @@ func (w *PipeWriter) Send(msg []byte) error {
 		return w.err
 	}
 	if len(w.queue)+len(msg) > maxUnwritten {
-		w.failLocked(ErrNotReading)
+		w.failAndUnlock(ErrNotReading)
 		return ErrNotReading
 	}
 	w.queue = append(wirejson.AppendAsOneLine(w.queue, msg), '\n')
@@ -58,7 +58,7 @@ func (w *PipeWriter) Send(msg []byte) error {
 		}
 		switch {
 		case err != nil:
-			w.failLocked(err)
+			w.failAndUnlock(err)
 			if round > 0 {
 				err = nil // this message was in the first batch
 			}
@@ -89,8 +89,8 @@ func (w *PipeWriter) SendOptional(msg []byte) {
 	}
 }
 
-// failLocked ends the writer. It must be called with mu held, and releases it.
-func (w *PipeWriter) failLocked(err error) {
+// failAndUnlock ends the writer. It must be called with mu held, and releases it.
+func (w *PipeWriter) failAndUnlock(err error) {
 	first := w.err == nil
 	if first {
 		w.err = err
@@ -136,7 +136,7 @@ func (w *PipeWriter) writeQueue(batch []byte) {
 		_, err := w.f.Write(batch)
 		w.mu.Lock()
 		if err != nil {
-			w.failLocked(err)
+			w.failAndUnlock(err)
 			return
 		}
 		if len(w.queue) == 0 {

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// newNonblockingWrite returns a function that writes what the pipe f takes without
+// newNonblockingWriteFunc returns a function that writes what the pipe f takes without
 // blocking.
-func newNonblockingWrite(f *os.File) func([]byte) (int, error) {
+func newNonblockingWriteFunc(f *os.File) func([]byte) (int, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return func([]byte) (int, error) { return 0, err }

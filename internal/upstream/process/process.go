@@ -58,7 +58,7 @@ func Start(c Command, launch *Launcher) (*Process, error) {
 	if mark := launch.registry.environMark(); mark != "" {
 		cmd.Env = append(cmd.Env, mark)
 	}
-	cmd.SysProcAttr = newGroupAttr(c.Installs)
+	cmd.SysProcAttr = newProcessGroupAttr(c.Installs)
 	p := &Process{cmd: cmd, registry: launch.registry, reaped: make(chan struct{}), exited: make(chan struct{})}
 	ours, theirs, err := openPipes()
 	if err != nil {
@@ -183,8 +183,8 @@ func (p *Process) HasEnded() bool {
 // ExitStatus returns how the process ended, as an ExitError. It must have exited.
 func (p *Process) ExitStatus() error { return p.status }
 
-// StderrBytes returns the number of bytes written to stderr.
-func (p *Process) StderrBytes() int64 { return p.stderrBytes.Load() }
+// StderrByteCount returns the number of bytes written to stderr.
+func (p *Process) StderrByteCount() int64 { return p.stderrBytes.Load() }
 
 // SpareLeftovers sets whether leftover processes may finish their work.
 func (p *Process) SpareLeftovers(on bool) { p.spareLeftovers.Store(on) }

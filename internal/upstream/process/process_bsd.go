@@ -4,5 +4,5 @@ package process
 
 import "syscall"
 
-// newGroupAttr puts a process into its own group.
-func newGroupAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+// newProcessGroupAttr puts a process into its own group.
+func newProcessGroupAttr(bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

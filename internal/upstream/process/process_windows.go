@@ -5,9 +5,9 @@ import (
 	"syscall"
 )
 
-// newGroupAttr puts a process into its own group, so that Ctrl-C for MCPProxy does not reach
+// newProcessGroupAttr puts a process into its own group, so that Ctrl-C for MCPProxy does not reach
 // it.
-func newGroupAttr(bool) *syscall.SysProcAttr {
+func newProcessGroupAttr(bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP, HideWindow: true}
 }
 

@@ -69,22 +69,22 @@ func (r *processRegistry) environMark() string {
 	return markVar + "=" + r.text
 }
 
-func (r *processRegistry) file(pid int) string { return filepath.Join(r.dir, strconv.Itoa(pid)) }
+func (r *processRegistry) recordPath(pid int) string { return filepath.Join(r.dir, strconv.Itoa(pid)) }
 
 // add records a started process. If that fails, the mark is enough.
 func (r *processRegistry) add(p *os.Process) {
 	if r == nil {
 		return
 	}
-	if who, ok := readProcessID(p.Pid); ok {
-		_ = os.WriteFile(r.file(p.Pid), fmt.Appendf(nil, "%d %d %s", who.started, who.session, bootID()), 0o600)
+	if who, ok := readProcessIdentity(p.Pid); ok {
+		_ = os.WriteFile(r.recordPath(p.Pid), fmt.Appendf(nil, "%d %d %s", who.started, who.session, bootID()), 0o600)
 	}
 }
 
 // remove removes a process whose group has ended.
 func (r *processRegistry) remove(p *os.Process) {
 	if r != nil {
-		_ = os.Remove(r.file(p.Pid))
+		_ = os.Remove(r.recordPath(p.Pid))
 	}
 }
 
@@ -97,16 +97,16 @@ func (r *processRegistry) endLeftovers() (count int) {
 	if r == nil {
 		return 0
 	}
-	groups := r.recorded()
-	left := r.leftovers(groups)
+	groups := r.readRecordedProcesses()
+	left := r.findLeftovers(groups)
 	for _, one := range left {
 		one.signal(unix.SIGTERM)
 	}
-	for limit := time.Now().Add(leftoverGrace); len(r.leftovers(groups)) > 0 && time.Now().Before(limit); {
+	for limit := time.Now().Add(leftoverGrace); len(r.findLeftovers(groups)) > 0 && time.Now().Before(limit); {
 		time.Sleep(20 * time.Millisecond)
 	}
 	for range 10 { // processes that fork meanwhile are found in the next round
-		rest := r.leftovers(groups)
+		rest := r.findLeftovers(groups)
 		if len(rest) == 0 {
 			break
 		}
@@ -116,51 +116,51 @@ func (r *processRegistry) endLeftovers() (count int) {
 		time.Sleep(20 * time.Millisecond)
 	}
 	for pid := range groups {
-		_ = os.Remove(r.file(pid))
+		_ = os.Remove(r.recordPath(pid))
 	}
 	return len(left)
 }
 
-// recorded returns the recorded processes since the last boot.
-func (r *processRegistry) recorded() map[int]processID {
+// readRecordedProcesses returns the recorded processes since the last boot.
+func (r *processRegistry) readRecordedProcesses() map[int]processIdentity {
 	entries, err := os.ReadDir(r.dir)
 	if err != nil {
 		return nil
 	}
-	groups, boot := map[int]processID{}, bootID()
+	groups, boot := map[int]processIdentity{}, bootID()
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid <= 1 {
 			continue
 		}
-		text, err := os.ReadFile(r.file(pid))
+		text, err := os.ReadFile(r.recordPath(pid))
 		fields := strings.Fields(string(text))
 		if err != nil || len(fields) != 3 || fields[2] != boot {
-			_ = os.Remove(r.file(pid)) // of another boot, or incomplete
+			_ = os.Remove(r.recordPath(pid)) // of another boot, or incomplete
 			continue
 		}
 		started, _ := strconv.ParseUint(fields[0], 10, 64)
 		session, _ := strconv.Atoi(fields[1])
-		groups[pid] = processID{pid: pid, group: pid, session: session, started: started}
+		groups[pid] = processIdentity{pid: pid, group: pid, session: session, started: started}
 	}
 	return groups
 }
 
-// processID identifies a process by its id and start time, in ticks since boot.
-type processID struct {
+// processIdentity identifies a process by its id and start time, in ticks since boot.
+type processIdentity struct {
 	pid, group, session int
 	started             uint64
 }
 
-// leftovers returns the running processes of these groups, or with the mark.
-func (r *processRegistry) leftovers(groups map[int]processID) (all []processID) {
+// findLeftovers returns the running processes of these groups, or with the mark.
+func (r *processRegistry) findLeftovers(groups map[int]processIdentity) (all []processIdentity) {
 	names, _ := filepath.Glob("/proc/[0-9]*")
 	for _, name := range names {
 		pid, err := strconv.Atoi(filepath.Base(name))
 		if err != nil || pid == os.Getpid() || pid <= 1 {
 			continue
 		}
-		who, ok := readProcessID(pid)
+		who, ok := readProcessIdentity(pid)
 		if ok && (r.isMarked(pid) || belongsToGroup(who, groups)) {
 			all = append(all, who)
 		}
@@ -176,36 +176,36 @@ func (r *processRegistry) isMarked(pid int) bool {
 // belongsToGroup reports whether a process belongs to a recorded group. While a member
 // lives the leader's id is not reused: a leader with another start time means another
 // group.
-func belongsToGroup(who processID, groups map[int]processID) bool {
+func belongsToGroup(who processIdentity, groups map[int]processIdentity) bool {
 	leader, ok := groups[who.group]
 	if !ok || who.session != leader.session || who.started < leader.started {
 		return false
 	}
-	now, lives := readProcessID(leader.pid)
+	now, lives := readProcessIdentity(leader.pid)
 	return !lives || now.started == leader.started
 }
 
 // signal sends a signal to the process, unless its id was reused.
-func (i processID) signal(sig unix.Signal) {
+func (i processIdentity) signal(sig unix.Signal) {
 	fd, err := unix.PidfdOpen(i.pid, 0)
 	if err != nil {
 		return
 	}
 	defer unix.Close(fd)
-	if now, ok := readProcessID(i.pid); ok && now.started == i.started { // the descriptor is of the same process
+	if now, ok := readProcessIdentity(i.pid); ok && now.started == i.started { // the descriptor is of the same process
 		_ = unix.PidfdSendSignal(fd, sig, nil, 0)
 	}
 }
 
-// readProcessID reads a process's id from /proc, unless it has ended.
-func readProcessID(pid int) (who processID, ok bool) {
+// readProcessIdentity reads a process's id from /proc, unless it has ended.
+func readProcessIdentity(pid int) (who processIdentity, ok bool) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return processID{}, false
+		return processIdentity{}, false
 	}
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
-		return processID{}, false
+		return processIdentity{}, false
 	}
 	who.pid = pid
 	who.group, _ = strconv.Atoi(fields[2])

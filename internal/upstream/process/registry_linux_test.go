@@ -39,7 +39,7 @@ func startOrphan(t *testing.T, r *processRegistry, script string) int {
 	return pid
 }
 
-func lives(pid int) bool { _, ok := readProcessID(pid); return ok }
+func lives(pid int) bool { _, ok := readProcessIdentity(pid); return ok }
 
 // TestOldProcessesEnd: what an earlier run has left behind is ended, in whatever way it was
 // started; what is of another directory, or has the number of another process, is not.
@@ -57,12 +57,12 @@ func TestOldProcessesEnd(t *testing.T) {
 	other := newProcessRegistry(filepath.Join(t.TempDir(), "other"))
 	stranger := startOrphan(t, other, sleeper)
 	// A number that was given to another process.
-	us, ok := readProcessID(stranger)
+	us, ok := readProcessIdentity(stranger)
 	if !ok {
 		t.Fatal("it does not run")
 	}
 	for pid, started := range map[int]uint64{us.group: us.started + 1, os.Getpid(): 1} {
-		if err := os.WriteFile(r.file(pid), fmt.Appendf(nil, "%d %d %s", started, us.session, bootID()), 0o600); err != nil {
+		if err := os.WriteFile(r.recordPath(pid), fmt.Appendf(nil, "%d %d %s", started, us.session, bootID()), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,13 +112,13 @@ func TestRosterForgets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(l.registry.file(p.PID())); err != nil {
+	if _, err := os.Stat(l.registry.recordPath(p.PID())); err != nil {
 		t.Error(err)
 	}
 	p.CopyStderr(NewLog("", "s", Masker{}))
 	p.Stop(nil, time.Minute, func() { p.Stdin.Close() })
 	p.Stdout.Close()
-	if _, err := os.Stat(l.registry.file(p.PID())); !os.IsNotExist(err) {
+	if _, err := os.Stat(l.registry.recordPath(p.PID())); !os.IsNotExist(err) {
 		t.Error(err)
 	}
 }

@@ -20,7 +20,7 @@ func RunCommand(ctx context.Context, argv, environ []string) (said string, err e
 	var out boundedBuffer
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = environ, &out, &out
-	cmd.SysProcAttr = newGroupAttr(false)
+	cmd.SysProcAttr = newProcessGroupAttr(false)
 	cmd.Cancel = func() error { killGroup(cmd.Process); return nil }
 	cmd.WaitDelay = time.Second
 	err = cmd.Run()

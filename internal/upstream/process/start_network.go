@@ -43,7 +43,7 @@ var (
 // if unknown.
 func (r PackageRunner) RegistryURL(args []string, env map[string]string) string {
 	from, ok := packageRegistries[r.Name]
-	if !ok || slices.ContainsFunc(args, mentionsRegistry) {
+	if !ok || slices.ContainsFunc(args, textMaySetRegistry) {
 		return ""
 	}
 	home, _ := os.UserHomeDir()
@@ -84,11 +84,11 @@ func fileMaySetRegistry(path string) bool {
 		return true
 	}
 	text, err := os.ReadFile(path)
-	return err != nil || mentionsRegistry(string(text))
+	return err != nil || textMaySetRegistry(string(text))
 }
 
-// mentionsRegistry reports whether an argument or file may set the registry.
-func mentionsRegistry(text string) bool {
+// textMaySetRegistry reports whether an argument or file may set the registry.
+func textMaySetRegistry(text string) bool {
 	for _, word := range []string{"registry", "proxy", "index", "offline", "://"} {
 		if strings.Contains(text, word) {
 			return true

@@ -52,18 +52,18 @@ type StartSlot struct {
 	trouble string // see FetchTrouble
 }
 
-// FinishingInstalls returns how many package managers are finishing an installation.
-func (q *StartQueue) FinishingInstalls() int { return int(q.finishing.Load()) }
+// FinishingInstallCount returns how many package managers are finishing an installation.
+func (q *StartQueue) FinishingInstallCount() int { return int(q.finishing.Load()) }
 
-// Waiting returns how many slots wait for their turn.
-func (q *StartQueue) Waiting() int {
+// WaitingCount returns how many slots wait for their turn.
+func (q *StartQueue) WaitingCount() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting)
 }
 
-// Turn returns a channel that is closed when the turn of p has come.
-func (p *StartSlot) Turn() <-chan struct{} { return p.turn }
+// TurnGranted returns a channel that is closed when the turn of p has come.
+func (p *StartSlot) TurnGranted() <-chan struct{} { return p.turn }
 
 // Join adds a slot to the queue.
 func (q *StartQueue) Join(r PackageRunner, hasty bool) *StartSlot {
@@ -138,8 +138,8 @@ func (p *StartSlot) SlotsAhead() (n int, waits bool) {
 	return max(0, n), n >= 0
 }
 
-// mayFetch reports whether the package of p may not be installed yet.
-func (p *StartSlot) mayFetch() bool {
+// mayNeedInstall reports whether the package of p may not be installed yet.
+func (p *StartSlot) mayNeedInstall() bool {
 	if p == nil {
 		return false
 	}
@@ -164,8 +164,8 @@ func (p *StartSlot) setFetchTrouble(why string) {
 	p.trouble = why
 }
 
-// countFinishingInstall counts a package manager that finishes its installation, until done.
-func (p *StartSlot) countFinishingInstall() (done func()) {
+// trackFinishingInstall counts a package manager that finishes its installation, until done.
+func (p *StartSlot) trackFinishingInstall() (done func()) {
 	if p == nil {
 		return func() {}
 	}

@@ -48,7 +48,7 @@ func DetectRunner(command string, args []string) PackageRunner {
 			return PackageRunner{}
 		}
 		name, args := programName(words[0]), words[1:]
-		if r := newRunnerByName(name, args); r.Name != "" {
+		if r := matchPackageRunner(name, args); r.Name != "" {
 			return r
 		}
 		switch name {
@@ -82,7 +82,7 @@ func detectRunnerInScript(args []string) PackageRunner {
 		if len(words) == 0 {
 			continue
 		}
-		if r := newRunnerByName(programName(words[0]), words[1:]); r.Name != "" {
+		if r := matchPackageRunner(programName(words[0]), words[1:]); r.Name != "" {
 			return r
 		}
 	}
@@ -98,8 +98,8 @@ var runnerCommands = map[string]string{
 	"pipx run": "pipx", "uv run": "uv run", "uvx": "uvx", "uv tool run": "uvx",
 }
 
-// newRunnerByName returns the runner of that name if its arguments run something.
-func newRunnerByName(name string, args []string) PackageRunner {
+// matchPackageRunner returns the runner of that name if its arguments run something.
+func matchPackageRunner(name string, args []string) PackageRunner {
 	first, _ := firstNonFlag(args)
 	switch name {
 	case "deno":

@@ -48,7 +48,7 @@ func NewStartWatch(proc *Process, r PackageRunner, limit time.Duration, place *S
 	switch {
 	case s.remoteWork:
 		s.waitLimit = max(limit, remoteQuietLimit)
-	case r.Installs && place.mayFetch():
+	case r.Installs && place.mayNeedInstall():
 		s.waitLimit = max(limit, fetchQuietLimit)
 	}
 	if place == nil || !r.Installs {
@@ -64,7 +64,7 @@ func (s *StartWatch) WatchUntilReady(done <-chan struct{}) error {
 	if s.registryURL != "" {
 		s.proc.Go(func() { s.watchNetwork(done, s.registryURL) })
 	}
-	quiet := s.newQuietTimer()
+	quiet := s.newInactivityMeter()
 	look := time.NewTicker(max(min(pollInterval, s.quietLimit/20), 20*time.Millisecond))
 	defer look.Stop()
 	for {
@@ -80,9 +80,9 @@ func (s *StartWatch) WatchUntilReady(done <-chan struct{}) error {
 			}
 			switch {
 			case since >= s.waitLimit:
-				return problem.OwnTimeoutErrorf("it did not answer within %v", s.waitLimit)
+				return problem.TrustedTextTimeoutErrorf("it did not answer within %v", s.waitLimit)
 			case now.Sub(s.began) >= LongestStart:
-				return problem.OwnTimeoutErrorf("it was not ready after %v", LongestStart)
+				return problem.TrustedTextTimeoutErrorf("it was not ready after %v", LongestStart)
 			case since >= yields:
 				s.slot.yieldCapacity()
 			}
@@ -90,9 +90,9 @@ func (s *StartWatch) WatchUntilReady(done <-chan struct{}) error {
 	}
 }
 
-// newQuietTimer returns a function that checks the process and returns how long it has
+// newInactivityMeter returns a function that checks the process and returns how long it has
 // made no progress.
-func (s *StartWatch) newQuietTimer() (quiet func(now time.Time) time.Duration) {
+func (s *StartWatch) newInactivityMeter() (quiet func(now time.Time) time.Duration) {
 	// A sleeping process also wakes up now and then. The shorter the limit, the less CPU
 	// counts as progress.
 	least := min(50*time.Millisecond, max(10*time.Millisecond, s.quietLimit/600))
@@ -101,7 +101,7 @@ func (s *StartWatch) newQuietTimer() (quiet func(now time.Time) time.Duration) {
 	var said int64
 	return func(now time.Time) time.Duration {
 		u, running, _ := s.proc.CPUTime()
-		wrote := s.proc.StderrBytes()
+		wrote := s.proc.StderrByteCount()
 		// The sum may shrink, because ended processes are not counted.
 		if running || wrote != said || u >= used+least || u < used {
 			worked, used, said = now, u, wrote
@@ -128,14 +128,14 @@ func (s *StartWatch) isInstalling() bool {
 	}
 }
 
-// FinishInstall lets a package manager finish its installation, for a while or until hard, and
+// LetInstallFinish lets a package manager finish its installation, for a while or until hard, and
 // reports whether there was one: then it gets more time to end, and the caller calls done
 // afterwards. begun closes its input and receives its name.
-func (s *StartWatch) FinishInstall(hard <-chan struct{}, begun func(runner string)) (done func(), installs bool) {
+func (s *StartWatch) LetInstallFinish(hard <-chan struct{}, begun func(runner string)) (done func(), installs bool) {
 	if !s.isInstalling() {
 		return func() {}, false
 	}
-	done = s.slot.countFinishingInstall()
+	done = s.slot.trackFinishingInstall()
 	begun(s.runner.Name)
 	s.waitInstallEnd(hard)
 	return done, true
@@ -144,7 +144,7 @@ func (s *StartWatch) FinishInstall(hard <-chan struct{}, begun func(runner strin
 // waitInstallEnd waits until a package manager whose input is closed has finished its
 // installation, for at most installGrace or until hard.
 func (s *StartWatch) waitInstallEnd(hard <-chan struct{}) {
-	quiet := s.newQuietTimer()
+	quiet := s.newInactivityMeter()
 	limit := time.NewTimer(installGrace)
 	defer limit.Stop()
 	look := time.NewTicker(pollInterval / 4)

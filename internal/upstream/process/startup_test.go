@@ -8,7 +8,7 @@ import (
 func TestStartQueue(t *testing.T) {
 	turn := func(p *StartSlot) bool {
 		select {
-		case <-p.Turn():
+		case <-p.TurnGranted():
 			return true
 		default:
 			return false

@@ -145,7 +145,7 @@ func (s *Store) Set(ctx context.Context, name, value string) (SecretInfo, error)
 		if !there && len(all) >= maxCount {
 			return fmt.Errorf("there are %d secrets already, which is the most", maxCount)
 		}
-		place, err := s.vault.saveWithLocation(ctx, vaultKey(name), []byte(value))
+		place, err := s.vault.saveReturningLocation(ctx, vaultKey(name), []byte(value))
 		if err != nil {
 			return err
 		}

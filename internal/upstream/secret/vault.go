@@ -58,12 +58,12 @@ func (v *Vault) Load(ctx context.Context, key string) ([]byte, error) {
 
 // Save stores a value.
 func (v *Vault) Save(ctx context.Context, key string, value []byte) error {
-	_, err := v.saveWithLocation(ctx, key, value)
+	_, err := v.saveReturningLocation(ctx, key, value)
 	return err
 }
 
-// saveWithLocation is Save, and returns where the value is.
-func (v *Vault) saveWithLocation(ctx context.Context, key string, value []byte) (StorageLocation, error) {
+// saveReturningLocation is Save, and returns where the value is.
+func (v *Vault) saveReturningLocation(ctx context.Context, key string, value []byte) (StorageLocation, error) {
 	if v.keyring.save(ctx, key, value) == nil {
 		return Keyring, v.file.putValue(ctx, key, nil)
 	}

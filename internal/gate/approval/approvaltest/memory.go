@@ -18,7 +18,7 @@ import (
 // MemoryStore is an approval.Store in memory. The zero value is empty.
 type MemoryStore struct {
 	mu          sync.Mutex // guards the following fields
-	tools       map[rowKey]approval.StoredRow
+	tools       map[rowKey]approval.DecisionRow
 	definitions map[definitionKey]json.RawMessage
 	launches    map[string]approval.ApprovedLaunch
 	proposals   []approval.ServerProposal
@@ -82,7 +82,7 @@ func (m *MemoryStore) NewBook() *approval.Book {
 func (m *MemoryStore) LoadApprovals(context.Context) (approval.StoredDecisions, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	saved := approval.StoredDecisions{Tools: map[string][]approval.StoredRow{}, Proposals: slices.Clone(m.proposals), Held: maps.Clone(m.held), Lost: m.lost}
+	saved := approval.StoredDecisions{Tools: map[string][]approval.DecisionRow{}, Proposals: slices.Clone(m.proposals), Held: maps.Clone(m.held), Lost: m.lost}
 	for id, row := range m.tools {
 		saved.Tools[id.Server] = append(saved.Tools[id.Server], row)
 	}
@@ -100,7 +100,7 @@ func (m *MemoryStore) SaveApprovals(_ context.Context, c approval.ChangeSet) err
 		return m.err
 	}
 	if m.tools == nil {
-		m.tools, m.definitions, m.launches = map[rowKey]approval.StoredRow{}, map[definitionKey]json.RawMessage{}, map[string]approval.ApprovedLaunch{}
+		m.tools, m.definitions, m.launches = map[rowKey]approval.DecisionRow{}, map[definitionKey]json.RawMessage{}, map[string]approval.ApprovedLaunch{}
 	}
 	m.saves++
 	m.proposals = slices.DeleteFunc(m.proposals, func(p approval.ServerProposal) bool { return p.Name == c.Settle })
@@ -108,7 +108,7 @@ func (m *MemoryStore) SaveApprovals(_ context.Context, c approval.ChangeSet) err
 		m.proposals = append(m.proposals, *c.Propose)
 	}
 	if c.Forget {
-		maps.DeleteFunc(m.tools, func(id rowKey, _ approval.StoredRow) bool { return id.Server == c.Server })
+		maps.DeleteFunc(m.tools, func(id rowKey, _ approval.DecisionRow) bool { return id.Server == c.Server })
 	}
 	if c.Forget || c.Unpin {
 		delete(m.launches, c.Server)
@@ -130,8 +130,8 @@ func (m *MemoryStore) SaveApprovals(_ context.Context, c approval.ChangeSet) err
 	return nil
 }
 
-// RestoreApprovals implements approval.Store.
-func (m *MemoryStore) RestoreApprovals(_ context.Context, s approval.StoredDecisions) error {
+// ReplaceApprovals implements approval.Store.
+func (m *MemoryStore) ReplaceApprovals(_ context.Context, s approval.StoredDecisions) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.err != nil {
@@ -139,7 +139,7 @@ func (m *MemoryStore) RestoreApprovals(_ context.Context, s approval.StoredDecis
 	}
 	m.saves++
 	definitions := m.definitions
-	m.tools, m.definitions, m.launches = map[rowKey]approval.StoredRow{}, map[definitionKey]json.RawMessage{}, map[string]approval.ApprovedLaunch{}
+	m.tools, m.definitions, m.launches = map[rowKey]approval.DecisionRow{}, map[definitionKey]json.RawMessage{}, map[string]approval.ApprovedLaunch{}
 	for server, rows := range s.Tools {
 		for _, row := range rows {
 			id := rowKey{row.Kind, tool.ID{Server: server, Tool: row.Tool}}

@@ -28,13 +28,13 @@ type Signer struct {
 // memoryStore is a presence.Store in memory.
 type memoryStore struct {
 	mu sync.Mutex // guards the following fields
-	presence.StoredState
+	presence.StoredPresence
 }
 
-func (s *memoryStore) LoadPresence(context.Context) (presence.StoredState, error) {
+func (s *memoryStore) LoadPresence(context.Context) (presence.StoredPresence, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return presence.StoredState{Anchors: slices.Clone(s.Anchors), Statements: slices.Clone(s.Statements)}, nil
+	return presence.StoredPresence{Anchors: slices.Clone(s.Anchors), Statements: slices.Clone(s.Statements)}, nil
 }
 
 func (s *memoryStore) SaveStatement(_ context.Context, e presence.Evidence) error {
@@ -89,7 +89,7 @@ func (p *Signer) signAndRepeat(do func(context.Context) error) {
 	if wrong != nil {
 		p.t.Fatalf("nothing is to be signed: %v", err)
 	}
-	if err := do(presence.WithProof(context.Background(), &presence.Proof{For: "TEST", Text: presence.SignStatement(s, p.key).Text()})); err != nil {
+	if err := do(presence.WithProof(context.Background(), &presence.Proof{For: "TEST", Text: presence.SignStatement(s, p.key).HeaderValue()})); err != nil {
 		p.t.Fatal(err)
 	}
 }
