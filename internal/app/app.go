@@ -62,7 +62,7 @@ import (
 )
 
 // mcpserver asks for it with a type assertion.
-var _ mcpserver.RefusalRecorder = (*gate.AggregateSurface)(nil)
+var _ mcpserver.RefusalRecorder = (*gate.AggregateEndpoint)(nil)
 
 // maxMessage limits one message of a server, in bytes.
 const maxMessage = 16 << 20
@@ -369,8 +369,8 @@ func (d *daemon) createServices() error {
 	replies := session.NewReplyBuilder(d.opt.Version, d.logger)
 	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: d.builtin, At: d.gate.GatedSurface, RecordRefusedCall: d.gate.RecordRefusedToolCall,
-		All:   gate.NewAggregateSurface(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
+		BuiltIn: d.builtin, At: d.gate.GatedEndpoint, RecordRefusedCall: d.gate.RecordRefusedToolCall,
+		All:   gate.NewAggregateEndpoint(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), Logger: d.logger,
 	})
 	d.settings = ops.NewConfigOperations(ops.ConfigDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
@@ -383,8 +383,8 @@ func (d *daemon) createServices() error {
 	kept := ops.NewSecretOperations(ops.SecretManager{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
 		ops.ActionRecorder{Log: d.log, Logger: d.logger}, d.values.requestRead)
 	trials := ops.NewTrialOperations(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
-	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.ClientAccount}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(signatureCheckingLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.ClientAccount, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.AccountClients}
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(signatureCheckingLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

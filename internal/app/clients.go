@@ -37,7 +37,7 @@ func (d *daemon) newClientOperations(dataDir string, tokens *ops.AccessOperation
 	env.Dir = ""
 	self, selfErr := autostart.ExecutablePath()
 	account := &ops.LocalClients{
-		ClientAccount: &permission.ClientAccount{
+		AccountClients: &permission.AccountClients{
 			Env: env,
 			Tools: func() []permission.ProxyTool {
 				return permission.ParseTools(mcpserver.BuiltinDefinitions(d.live.Current().MCPManagement))
@@ -63,7 +63,7 @@ func (d *daemon) newClientOperations(dataDir string, tokens *ops.AccessOperation
 }
 
 // newImportOperations returns the operations that import the servers of the account's clients.
-func (d *daemon) newImportOperations(account *permission.ClientAccount, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
+func (d *daemon) newImportOperations(account *permission.AccountClients, a *ops.Admin, store *secret.Store, kept *ops.SecretOperations) *ops.ImportOperations {
 	return ops.NewImportOperations(ops.NewImporter(account.Env, account.Open), func(c ops.Caller) ops.ImportTarget {
 		return ops.ImportTarget{
 			ConfigText: d.live.ReadFile, CheckNotSelf: d.live.CheckNotSelfReference, ReadSecret: store.Get,

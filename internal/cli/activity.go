@@ -46,11 +46,11 @@ func toActivityFilter(r *invocation, f activity.Filter, flags activityFilterFlag
 	for _, s := range flags.statuses {
 		f.Statuses = append(f.Statuses, activity.Status(s))
 	}
-	since, err := requireSingleValue("--since", flags.since, flags.start)
+	since, err := atMostOneValue("--since", flags.since, flags.start)
 	if err != nil {
 		return f, err
 	}
-	until, err := requireSingleValue("--until", flags.until, flags.end)
+	until, err := atMostOneValue("--until", flags.until, flags.end)
 	if err != nil {
 		return f, err
 	}

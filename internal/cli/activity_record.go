@@ -26,9 +26,9 @@ func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 	}
 	short := shortenIDsToUnique(mapToStrings(page.Activities, func(a activity.Record) string { return a.ID }))
 	t := table{p: p, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION", "CLIENT", "WHAT"}, narrowingSteps: slices.Concat(
-		hideColumns("DURATION"), abbreviateColumn("TIME", p.shortenTime), truncateColumn("CLIENT", 10), truncateColumn("TOOL", 24), truncateColumn("SERVER", 10),
-		hideColumns("CLIENT"), truncateColumn("ID", 12), truncateColumn("WHAT", 12), truncateColumn("TOOL", 12), truncateColumn("STATUS", 8),
-		hideColumns("INTENT", "SERVER", "WHAT", "TIME"))}
+		columnHidingSteps("DURATION"), columnAbbreviationStep("TIME", p.shortenTime), columnTruncationStep("CLIENT", 10), columnTruncationStep("TOOL", 24), columnTruncationStep("SERVER", 10),
+		columnHidingSteps("CLIENT"), columnTruncationStep("ID", 12), columnTruncationStep("WHAT", 12), columnTruncationStep("TOOL", 12), columnTruncationStep("STATUS", 8),
+		columnHidingSteps("INTENT", "SERVER", "WHAT", "TIME"))}
 	for i, a := range page.Activities {
 		t.addRow(toOneLine(short[i]), p.formatTime(&a.Timestamp), dashIfEmpty(toOneLine(a.ServerName)), dashIfEmpty(toOneLine(a.ToolName)),
 			dashIfEmpty(intentCell(a, noIcons)), formatActivityStatus(p, a.Status)+repeatCountText(a), formatCallDuration(a), toOneLine(a.ClientName), actionOrErrorCell(a))
@@ -158,7 +158,7 @@ func writeActivityRecord(p *printer, a activity.Record, noIcons bool) {
 	if done := a.Metadata.Redacted; done != nil {
 		f.add("Erased", strings.Join(mapToStrings(done.Fields, func(f activity.ErasableField) string { return toOneLine(string(f)) }), ", ")+" of "+toOneLine(done.ID))
 	}
-	f.add("Searched", formatToolSearch(a.Metadata.Search))
+	f.add("Searched", formatSearchBeforeCall(a.Metadata.Search))
 	f.add("Actor", toOneLine(a.Actor))
 	f.add("Source", toOneLine(string(a.Source)))
 	f.add("Client", toOneLine(a.ClientName+" "+a.ClientVersion))
@@ -208,7 +208,7 @@ func writeIntentSection(p *printer, m activity.Metadata, noIcons bool) {
 	f.add("Variant", toOneLine(m.ToolVariant))
 	f.add("Data sensitivity", textOrNoneGiven(m.Intent.DataSensitivity))
 	f.add("Reason", textOrNoneGiven(m.Intent.Reason))
-	f.add("Declared", compactJSON(m.Intent.Declared))
+	f.add("Declared", oneLineJSON(m.Intent.Declared))
 	f.write(p)
 }
 
@@ -270,8 +270,8 @@ func formatHintsWithSources(h *tool.JudgedHints) string {
 	return strings.Join(said, ", ")
 }
 
-// formatToolSearch describes the search that preceded the call of the tool.
-func formatToolSearch(s *activity.Search) string {
+// formatSearchBeforeCall describes the search that preceded the call of the tool.
+func formatSearchBeforeCall(s *activity.Search) string {
 	switch {
 	case s == nil:
 		return ""

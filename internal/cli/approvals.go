@@ -18,7 +18,7 @@ func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
 		return
 	}
 	t := table{p: p, header: []string{"WHAT", "WAITS", "FINDINGS", "AGE", "LOOK AND DECIDE"}, rightAligned: map[int]bool{2: true},
-		narrowingSteps: slices.Concat(hideColumns("AGE"), addNoteToSteps(howToDecideHint, hideColumns("LOOK AND DECIDE")), truncateColumn("WHAT", 24), truncateColumn("WAITS", 10), hideColumns("FINDINGS"), truncateColumn("WHAT", 8))}
+		narrowingSteps: slices.Concat(columnHidingSteps("AGE"), addNoteToSteps(howToDecideHint, columnHidingSteps("LOOK AND DECIDE")), columnTruncationStep("WHAT", 24), columnTruncationStep("WAITS", 10), columnHidingSteps("FINDINGS"), columnTruncationStep("WHAT", 8))}
 	for _, s := range waiting.Servers {
 		t.addRow(escapeInvisibleLine(s.Name), "server: "+escapeInvisibleLine(string(s.Stage)), formatFindingCount(s.Findings), p.formatAge(s.ProposedAt), "mcpproxy upstream approve "+shellQuoteWord(s.Name))
 	}

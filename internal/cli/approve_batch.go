@@ -190,8 +190,8 @@ func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, al
 	}
 	fmt.Fprintln(p, title)
 	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}, narrowingSteps: slices.Concat(
-		addNoteToSteps("See one: `mcpproxy tools diff NAME`, with --kind KIND for what is no tool.", hideColumns("SEE")),
-		truncateColumn("NAME", 24), truncateColumn("TOOL", 24), truncateColumn("LOOSENS", 8), truncateColumn("SCANNER", 9), hideColumns("WAITS"), truncateColumn("NAME", 8), truncateColumn("TOOL", 8))}
+		addNoteToSteps("See one: `mcpproxy tools diff NAME`, with --kind KIND for what is no tool.", columnHidingSteps("SEE")),
+		columnTruncationStep("NAME", 24), columnTruncationStep("TOOL", 24), columnTruncationStep("LOOSENS", 8), columnTruncationStep("SCANNER", 9), columnHidingSteps("WAITS"), columnTruncationStep("NAME", 8), columnTruncationStep("TOOL", 8))}
 	if kind == tool.KindTool {
 		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}
 	}

@@ -43,7 +43,7 @@ func newCallCommand(r *invocation, v policy.CallToolVariant) commandSpec {
 			}
 			answer, err := api.CallTool.Call(ctx, c, in)
 			if err != nil {
-				return withShellHint(err, in.Name)
+				return withCLIHint(err, in.Name)
 			}
 			return printCallAnswer(r, in.Name, answer)
 		}),
@@ -56,7 +56,7 @@ func newCallInput(r *invocation, v policy.CallToolVariant, f callFlags, args []s
 		OperationType: v.Operation().String(), DataSensitivity: f.sensitivity, Reason: f.reason,
 	}}
 	var err error
-	if in.Name, err = requireSingleValue("the tool", append(args, f.toolName)...); err != nil {
+	if in.Name, err = atMostOneValue("the tool", append(args, f.toolName)...); err != nil {
 		return in, err
 	}
 	if in.Name == "" {
@@ -65,7 +65,7 @@ func newCallInput(r *invocation, v policy.CallToolVariant, f callFlags, args []s
 	if f.timeout > 0 {
 		in.Timeout = f.timeout.String()
 	}
-	given, err := requireSingleValue("the arguments", f.args, f.jsonArgs)
+	given, err := atMostOneValue("the arguments", f.args, f.jsonArgs)
 	if err != nil || given == "" {
 		return in, err
 	}
@@ -73,8 +73,8 @@ func newCallInput(r *invocation, v policy.CallToolVariant, f callFlags, args []s
 	return in, err
 }
 
-// withShellHint replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
-func withShellHint(err error, name string) error {
+// withCLIHint replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
+func withCLIHint(err error, name string) error {
 	p := *problem.From(err)
 	p.Message = policy.WithoutModelAdvice(p.Message)
 	switch p.Code {
@@ -122,8 +122,8 @@ func unlockToolHint(status any, name string) string {
 	return policy.DisabledUnknown.CommandRemedy(server, of)
 }
 
-// requireSingleValue returns the only value given; two values are an error.
-func requireSingleValue(what string, values ...string) (string, error) {
+// atMostOneValue returns the only value given; two values are an error.
+func atMostOneValue(what string, values ...string) (string, error) {
 	var found string
 	for _, v := range values {
 		if v != "" && found != "" {

@@ -109,8 +109,8 @@ func newConfigPathCommand(r *invocation) commandSpec {
 	}}
 }
 
-// configConfirmation lists what `config confirm` has confirmed.
-type configConfirmation struct {
+// confirmedConfigChanges lists what `config confirm` has confirmed.
+type confirmedConfigChanges struct {
 	Confirmed []ops.KeyDifference `json:"confirmed"`
 }
 
@@ -130,7 +130,7 @@ func newConfigConfirmCommand(r *invocation) commandSpec {
 				return err
 			}
 		}
-		return r.printOutput(configConfirmation{before.Unconfirmed}, func(p *printer) {
+		return r.printOutput(confirmedConfigChanges{before.Unconfirmed}, func(p *printer) {
 			if waits {
 				p.writeLine("All of %s is in force.", toPrintable(before.Path))
 			} else {

@@ -97,7 +97,7 @@ func newConnectRun(r *invocation, cmd *cobra.Command, args []string, f connectFl
 	case f.undo && (f.dryRun || f.options != ops.ConnectOptions{}):
 		return nil, newUsageError("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
 	}
-	account, err := newClientAccount(cmd.Context(), r)
+	account, err := newLocalClients(cmd.Context(), r)
 	return &connectRun{r, f, account}, err
 }
 
@@ -295,8 +295,8 @@ const notRunningMessage = "MCPProxy is not running: `mcpproxy service install` h
 // statusTimeout limits how long a daemon may take to return its address.
 const statusTimeout = 2 * time.Second
 
-// newClientAccount returns access to the user's MCP clients. The address of MCPProxy is that of a running daemon, otherwise that of the configuration.
-func newClientAccount(ctx context.Context, r *invocation) (*ops.LocalClients, error) {
+// newLocalClients returns access to the user's MCP clients. The address of MCPProxy is that of a running daemon, otherwise that of the configuration.
+func newLocalClients(ctx context.Context, r *invocation) (*ops.LocalClients, error) {
 	env, err := newClientFileEnv(r)
 	if err != nil {
 		return nil, err
@@ -312,17 +312,17 @@ func newClientAccount(ctx context.Context, r *invocation) (*ops.LocalClients, er
 	if at := runningDaemonURL(ctx, r); at != "" {
 		place.Base = at
 	}
-	return newClientAccountAt(r, env, place), nil
+	return newLocalClientsForEndpoint(r, env, place), nil
 }
 
-// newClientAccountAt returns access to the user's MCP clients for an MCPProxy at an endpoint.
-func newClientAccountAt(r *invocation, env clients.Env, place ops.ProxyEndpoint) *ops.LocalClients {
+// newLocalClientsForEndpoint returns access to the user's MCP clients for an MCPProxy at an endpoint.
+func newLocalClientsForEndpoint(r *invocation, env clients.Env, place ops.ProxyEndpoint) *ops.LocalClients {
 	var err error
 	if place.Command, place.Args, err = r.ownProgramAndFlags(); err != nil {
 		place.NoCommand = err
 	}
 	return &ops.LocalClients{
-		ClientAccount: &permission.ClientAccount{
+		AccountClients: &permission.AccountClients{
 			Env: env, Tools: func() []permission.ProxyTool { tools, _ := configuredBuiltinTools(r); return tools }, Open: func() (*clients.Journal, error) { return openClientJournal(r) },
 		},
 		Endpoint: func() ops.ProxyEndpoint { return place },

@@ -21,7 +21,7 @@ func (d doctorClientExaminer) Examine(address string) ([]doctor.ClientFacts, err
 	if err != nil {
 		return nil, err
 	}
-	account := newClientAccountAt(d.r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
+	account := newLocalClientsForEndpoint(d.r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
 	all, err := account.ListClients()
 	if err != nil {
 		return nil, err

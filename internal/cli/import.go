@@ -46,7 +46,7 @@ func newUpstreamImportCommand(r *invocation) commandSpec {
 			case f.keyring && f.noKeyring:
 				return newUsageError("--keyring and --no-keyring exclude one another.", "Give one of them.")
 			case f.undo:
-				return undoImport(r, from)
+				return undoImportInClientFiles(r, from)
 			}
 			return importServers(r, ctx, c, from, f)
 		}),
@@ -334,7 +334,7 @@ func writeImportableServer(p *printer, all []ops.Found) {
 	f.add("Directory", escapeInvisibleLine(l.WorkingDir))
 	f.add("Environment", formatPairs(l.Env, "="))
 	f.add("Headers", formatPairs(l.Headers, ": "))
-	f.add("In clear", clearTextSecretsText(s))
+	f.add("In clear", plaintextSecretsText(s))
 	f.add("Notes", strings.Join(notes, "\n"))
 	state := ""
 	if s.Have {
@@ -352,8 +352,8 @@ func formatPairs(values map[string]string, between string) string {
 	return strings.Join(lines, "\n")
 }
 
-// clearTextSecretsText lists the secrets in clear text and their names in the keyring.
-func clearTextSecretsText(s ops.Found) string {
+// plaintextSecretsText lists the secrets in clear text and their names in the keyring.
+func plaintextSecretsText(s ops.Found) string {
 	var lines []string
 	for _, c := range s.Secrets {
 		lines = append(lines, escapeInvisibleLine(c.Place)+", in the keyring "+escapeInvisibleLine(c.Name))
@@ -449,8 +449,8 @@ func failedImportError(all []ops.Result) error {
 		WithHint("Each says why above; the others are done.")
 }
 
-// undoImport restores what the last import removed from clients' files.
-func undoImport(r *invocation, client string) error {
+// undoImportInClientFiles restores what the last import removed from clients' files.
+func undoImportInClientFiles(r *invocation, client string) error {
 	env, err := newClientFileEnv(r)
 	if err != nil {
 		return err

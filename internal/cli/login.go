@@ -20,7 +20,7 @@ func newUpstreamLoginCommand(r *invocation) commandSpec {
 		if err != nil {
 			return err
 		}
-		if err := printLoginURL(r, l, noBrowser); err != nil {
+		if err := showAndOpenLoginURL(r, l, noBrowser); err != nil {
 			return err
 		}
 		if l, err = awaitLogin(ctx, c, l); err != nil {
@@ -30,8 +30,8 @@ func newUpstreamLoginCommand(r *invocation) commandSpec {
 	})}
 }
 
-// printLoginURL prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs.
-func printLoginURL(r *invocation, l ops.LoginView, noBrowser bool) error {
+// showAndOpenLoginURL prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs.
+func showAndOpenLoginURL(r *invocation, l ops.LoginView, noBrowser bool) error {
 	if err := checkBrowserURL(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")
 	}

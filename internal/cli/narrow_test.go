@@ -39,7 +39,7 @@ func TestTablesGiveWayInTheirOrder(t *testing.T) {
 		var out strings.Builder
 		var notes []string
 		tab := table{p: &printer{Writer: &out, width: c.width, notes: &notes}, header: []string{"TOOL", "LANE", "AGE", "DESCRIPTION", "EMPTY"}, rightAligned: map[int]bool{2: true},
-			narrowingSteps: slices.Concat(truncateColumn("DESCRIPTION", 13), abbreviateColumn("LANE", laneOfVariant), hideColumns("AGE"), truncateColumn("DESCRIPTION", 5), addNoteToSteps("left out", hideColumns("DESCRIPTION")), truncateColumn("TOOL", 2))}
+			narrowingSteps: slices.Concat(columnTruncationStep("DESCRIPTION", 13), columnAbbreviationStep("LANE", laneOfVariant), columnHidingSteps("AGE"), columnTruncationStep("DESCRIPTION", 5), addNoteToSteps("left out", columnHidingSteps("DESCRIPTION")), columnTruncationStep("TOOL", 2))}
 		tab.addRow("日本語", "call_tool_write", "1", "List the titles", "")
 		tab.write()
 		if out.String() != c.want || len(notes) != c.notes {

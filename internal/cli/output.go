@@ -184,8 +184,8 @@ type narrowingStep struct {
 	note       string                   // printed when the step was used
 }
 
-// hideColumns returns steps that leave out columns, one after the other.
-func hideColumns(columns ...string) (out []narrowingStep) {
+// columnHidingSteps returns steps that leave out columns, one after the other.
+func columnHidingSteps(columns ...string) (out []narrowingStep) {
 	for _, column := range columns {
 		out = append(out, narrowingStep{column: column})
 	}
@@ -200,13 +200,13 @@ func addNoteToSteps(note string, steps []narrowingStep) []narrowingStep {
 	return steps
 }
 
-// truncateColumn returns a step that cuts the cells of a column, down to a minimum width.
-func truncateColumn(column string, least int) []narrowingStep {
+// columnTruncationStep returns a step that cuts the cells of a column, down to a minimum width.
+func columnTruncationStep(column string, least int) []narrowingStep {
 	return []narrowingStep{{column: column, minWidth: least}}
 }
 
 // abbreviate shortens the cells of a column with f.
-func abbreviateColumn(column string, f func(cell string) string) []narrowingStep {
+func columnAbbreviationStep(column string, f func(cell string) string) []narrowingStep {
 	return []narrowingStep{{column: column, abbreviate: f}}
 }
 
@@ -239,7 +239,7 @@ func (t *table) fitToWidth(widths []int) {
 			break
 		}
 		if i := slices.Index(t.header, step.column); i >= 0 && widths[i] > 0 {
-			t.applyStep(widths, i, over, step)
+			t.applyNarrowingStep(widths, i, over, step)
 		}
 	}
 	for _, step := range slices.Backward(t.narrowingSteps) {
@@ -270,8 +270,8 @@ func totalLineWidth(widths []int) int {
 	return all
 }
 
-// applyStep applies one step to column i, as far as needed.
-func (t *table) applyStep(widths []int, i, over int, step narrowingStep) {
+// applyNarrowingStep applies one step to column i, as far as needed.
+func (t *table) applyNarrowingStep(widths []int, i, over int, step narrowingStep) {
 	switch {
 	case step.abbreviate != nil:
 		for _, row := range t.rows {

@@ -20,7 +20,7 @@ func writePendingCalls(p *printer, all ops.PendingList) {
 		return
 	}
 	t := table{p: p, header: []string{"ID", "TOOL", "COUNTS AS", "WHO", "WAITS", "ARGUMENTS"}, narrowingSteps: slices.Concat(
-		truncateColumn("ARGUMENTS", 20), hideColumns("WHO"), hideColumns("COUNTS AS"), truncateColumn("TOOL", 16), hideColumns("WAITS"), truncateColumn("ARGUMENTS", 8))}
+		columnTruncationStep("ARGUMENTS", 20), columnHidingSteps("WHO"), columnHidingSteps("COUNTS AS"), columnTruncationStep("TOOL", 16), columnHidingSteps("WAITS"), columnTruncationStep("ARGUMENTS", 8))}
 	for _, q := range all.Pending {
 		t.addRow(escapeInvisibleLine(q.ID), escapeInvisibleLine(q.Name), escapeInvisibleLine(q.Lane), escapeInvisibleLine(q.Actor), p.formatAge(&q.AskedAt), toOneLine(string(q.Arguments)))
 	}
@@ -139,7 +139,7 @@ func writeLeases(p *printer, all ops.LeaseList) {
 		return
 	}
 	t := table{p: p, header: []string{"ID", "SERVER", "UP TO", "TOOLS", "WHO", "CALLS LEFT", "UNTIL"}, rightAligned: map[int]bool{5: true}, narrowingSteps: slices.Concat(
-		hideColumns("WHO"), truncateColumn("TOOLS", 12), hideColumns("TOOLS"), truncateColumn("SERVER", 8))}
+		columnHidingSteps("WHO"), columnTruncationStep("TOOLS", 12), columnHidingSteps("TOOLS"), columnTruncationStep("SERVER", 8))}
 	for _, l := range all.Leases {
 		t.addRow(escapeInvisibleLine(l.ID), escapeInvisibleLine(l.Server), escapeInvisibleLine(l.Lane), toOneLine(cmp.Or(l.Tools, "all")), escapeInvisibleLine(cmp.Or(l.Client, "everybody")),
 			strconv.FormatInt(l.CallsLeft, 10)+" of "+strconv.FormatInt(l.Calls, 10), p.formatTime(&l.Until))

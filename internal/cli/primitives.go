@@ -45,7 +45,7 @@ func writeReviewedDefinitions(p *printer, v ops.ServerReview, full bool) {
 func writeReviewedKindTable(p *printer, all []ops.ReviewedOffer, kind tool.DefinitionKind) {
 	name := strings.ToUpper(kind.Label())
 	t := table{p: p, header: []string{name, "WAITS", "SCANNER", "DESCRIPTION"}, narrowingSteps: slices.Concat(
-		truncateColumn("DESCRIPTION", 20), hideColumns("DESCRIPTION"), truncateColumn(name, 24), truncateColumn("SCANNER", 9), hideColumns("WAITS"), truncateColumn(name, 8))}
+		columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"), columnTruncationStep(name, 24), columnTruncationStep("SCANNER", 9), columnHidingSteps("WAITS"), columnTruncationStep(name, 8))}
 	for _, o := range all {
 		if o.Kind == kind {
 			said, _ := wirejson.String(wirejson.Find(o.Definition, "description"))
@@ -60,7 +60,7 @@ func writeReviewedKindTable(p *printer, all []ops.ReviewedOffer, kind tool.Defin
 
 // writeReviewedDefinition writes the findings, changes and definition of one definition.
 func writeReviewedDefinition(p *printer, v ops.ServerReview, o ops.ReviewedOffer, full bool) {
-	above := isTopInstructions(v, o)
+	above := isInstructionsShownAtTop(v, o)
 	if (len(o.Findings) == 0 && !full || above) && len(o.Changes) == 0 && (above || o.Kind != tool.KindInstructions) {
 		return
 	}
@@ -76,8 +76,8 @@ func writeReviewedDefinition(p *printer, v ops.ServerReview, o ops.ReviewedOffer
 	}
 }
 
-// isTopInstructions reports whether a definition is the instructions at the top of the review.
-func isTopInstructions(v ops.ServerReview, o ops.ReviewedOffer) bool {
+// isInstructionsShownAtTop reports whether a definition is the instructions at the top of the review.
+func isInstructionsShownAtTop(v ops.ServerReview, o ops.ReviewedOffer) bool {
 	said, _ := wirejson.String(o.Definition)
 	return o.Kind == tool.KindInstructions && said == v.Instructions
 }
@@ -85,7 +85,7 @@ func isTopInstructions(v ops.ServerReview, o ops.ReviewedOffer) bool {
 // instructionsWaitText returns why the instructions of a server wait; "" if they do not.
 func instructionsWaitText(v ops.ServerReview) string {
 	for _, o := range v.Offers {
-		if o.Reason != "" && isTopInstructions(v, o) {
+		if o.Reason != "" && isInstructionsShownAtTop(v, o) {
 			return ", " + waitReasonText(o.Reason)
 		}
 	}

@@ -78,7 +78,7 @@ func escapeSequenceLength(s string) int {
 	case csi:
 		return size + controlSequenceLength(s[size:])
 	case '\u0090', '\u0098', '\u009d', '\u009e', '\u009f':
-		return size + commandStringLength(s[size:])
+		return size + controlStringLength(s[size:])
 	case esc:
 	default:
 		return 0
@@ -90,7 +90,7 @@ func escapeSequenceLength(s string) int {
 	case '[':
 		return size + 1 + controlSequenceLength(s[size+1:])
 	case 'P', 'X', ']', '^', '_':
-		return size + 1 + commandStringLength(s[size+1:])
+		return size + 1 + controlStringLength(s[size+1:])
 	}
 	n := size
 	for n < len(s) && 0x20 <= s[n] && s[n] <= 0x2f {
@@ -115,8 +115,8 @@ func controlSequenceLength(s string) int {
 	return 0
 }
 
-// commandStringLength returns the length of the rest of a command string, including its end.
-func commandStringLength(s string) int {
+// controlStringLength returns the length of the rest of a command string, including its end.
+func controlStringLength(s string) int {
 	for i := 0; i < len(s) && i < maxEscapeSequence; i++ {
 		switch {
 		case s[i] == '\a':

@@ -95,11 +95,11 @@ func newSecretsSetCommand(r *invocation) commandSpec {
 		if err != nil {
 			return err
 		}
-		return r.printOutput(v, func(p *printer) { writeSecretSet(p, v) })
+		return r.printOutput(v, func(p *printer) { writeSecretStored(p, v) })
 	})}
 }
 
-func writeSecretSet(p *printer, v ops.SecretView) {
+func writeSecretStored(p *printer, v ops.SecretView) {
 	p.writeLine("%s is set, in %s.", v.Name, secretStoreName(v))
 	if len(v.UsedBy) == 0 {
 		p.addNote("No server names it yet: write ${keyring:%s} where the value belongs, in env, headers or url of a server.", v.Name)
@@ -183,7 +183,7 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 		return
 	}
 	t := table{p: p, header: []string{"NAME", "KEPT", "SET", "USED BY"},
-		narrowingSteps: append(append(truncateColumn("USED BY", 12), hideColumns("SET")...), append(truncateColumn("NAME", 16), hideColumns("USED BY", "KEPT")...)...)}
+		narrowingSteps: append(append(columnTruncationStep("USED BY", 12), columnHidingSteps("SET")...), append(columnTruncationStep("NAME", 16), columnHidingSteps("USED BY", "KEPT")...)...)}
 	for _, v := range all.Secrets {
 		kept, set := v.Kept, ""
 		switch v.State {

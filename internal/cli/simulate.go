@@ -88,7 +88,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 	}
 	if len(out.Groups) > 0 {
 		t := table{p: p, header: []string{"CALLS", "TOOL", "LANE", "WAS", "WOULD BE", "REASON", "EXAMPLE"}, rightAligned: map[int]bool{0: true}, narrowingSteps: slices.Concat(
-			hideColumns("WAS"), truncateColumn("TOOL", 20), truncateColumn("EXAMPLE", 12), hideColumns("LANE"), truncateColumn("REASON", 12), hideColumns("EXAMPLE"))}
+			columnHidingSteps("WAS"), columnTruncationStep("TOOL", 20), columnTruncationStep("EXAMPLE", 12), columnHidingSteps("LANE"), columnTruncationStep("REASON", 12), columnHidingSteps("EXAMPLE"))}
 		for _, g := range out.Groups {
 			lane := strings.TrimPrefix(g.Variant, "call_tool_")
 			if g.Called == string(activity.CalledByName) {

@@ -63,7 +63,7 @@ func writeTokenTable(p *printer, all ops.TokenList) {
 		return
 	}
 	t := table{p: p, header: []string{"NAME", "PROFILE", "SERVERS", "LANES", "EXPIRES", "LAST USED"}, narrowingSteps: slices.Concat(
-		truncateColumn("SERVERS", 16), hideColumns("LAST USED"), truncateColumn("NAME", 16), hideColumns("SERVERS", "LANES"), truncateColumn("NAME", 8))}
+		columnTruncationStep("SERVERS", 16), columnHidingSteps("LAST USED"), columnTruncationStep("NAME", 16), columnHidingSteps("SERVERS", "LANES"), columnTruncationStep("NAME", 8))}
 	for _, one := range all.Tokens {
 		expires := cmp.Or(p.formatTime(one.ExpiresAt), "never")
 		if one.Expired {
@@ -91,7 +91,7 @@ func writeProfileTable(p *printer, all ops.ProfileList) {
 		p.addNote("There is no profile. They stand under profiles in the file that `mcpproxy config path` names.")
 		return
 	}
-	t := table{p: p, header: []string{"NAME", "SERVERS", "TOOLS", "LANES"}, rightAligned: map[int]bool{1: true, 2: true}, narrowingSteps: truncateColumn("NAME", 8)}
+	t := table{p: p, header: []string{"NAME", "SERVERS", "TOOLS", "LANES"}, rightAligned: map[int]bool{1: true, 2: true}, narrowingSteps: columnTruncationStep("NAME", 8)}
 	for _, one := range all.Profiles {
 		tools := 0
 		for _, s := range one.Reaches {

@@ -79,14 +79,14 @@ func writeToolTable(p *printer, tools []ops.ToolView) {
 		return
 	}
 	t := table{p: p, header: []string{"TOOL", "CALL WITH", "STATUS", "DESCRIPTION"}, narrowingSteps: slices.Concat(
-		truncateColumn("DESCRIPTION", 30), abbreviateColumn("CALL WITH", laneOfVariant), truncateColumn("DESCRIPTION", 20), hideColumns("DESCRIPTION"), truncateColumn("TOOL", 24), truncateColumn("STATUS", 10), hideColumns("CALL WITH"), truncateColumn("TOOL", 8))}
+		columnTruncationStep("DESCRIPTION", 30), columnAbbreviationStep("CALL WITH", laneOfVariant), columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"), columnTruncationStep("TOOL", 24), columnTruncationStep("STATUS", 10), columnHidingSteps("CALL WITH"), columnTruncationStep("TOOL", 8))}
 	for _, v := range tools {
-		t.addRow(toOneLine(v.Name), toOneLine(v.CallWith), toolStatus(p, v), descriptionSummary(v))
+		t.addRow(toOneLine(v.Name), toOneLine(v.CallWith), toolStatusCell(p, v), descriptionSummary(v))
 	}
 	t.write()
 }
 
-func toolStatus(p *printer, v ops.ToolView) string { return formatToolStatus(p, v.Status) }
+func toolStatusCell(p *printer, v ops.ToolView) string { return formatToolStatus(p, v.Status) }
 
 // laneOfVariant returns the operation of a variant.
 func laneOfVariant(variant string) string { return strings.TrimPrefix(variant, "call_tool_") }
@@ -138,7 +138,7 @@ func writeFoundTools(p *printer, found searchOutput) {
 		return
 	}
 	t := table{p: p, header: []string{"SCORE", "TOOL", "CALL WITH", "DESCRIPTION"}, narrowingSteps: slices.Concat(
-		truncateColumn("DESCRIPTION", 30), abbreviateColumn("CALL WITH", laneOfVariant), hideColumns("SCORE"), truncateColumn("DESCRIPTION", 20), hideColumns("DESCRIPTION"), truncateColumn("TOOL", 24), hideColumns("CALL WITH"), truncateColumn("TOOL", 8))}
+		columnTruncationStep("DESCRIPTION", 30), columnAbbreviationStep("CALL WITH", laneOfVariant), columnHidingSteps("SCORE"), columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"), columnTruncationStep("TOOL", 24), columnHidingSteps("CALL WITH"), columnTruncationStep("TOOL", 8))}
 	for _, v := range found.Tools {
 		t.addRow(fmt.Sprintf("%.2f", v.Score), toOneLine(v.Name), toOneLine(v.CallWith), descriptionSummary(v))
 	}
@@ -157,7 +157,7 @@ func writeMatchReasons(p *printer, tools []ops.ToolView) {
 		}
 		fmt.Fprintf(p, "\n%s\n", toOneLine(v.Name))
 		t := table{p: p, header: []string{"  ASKED", "FOUND", "HOW", "IN", "SHARE"}, narrowingSteps: slices.Concat(
-			truncateColumn("FOUND", 16), truncateColumn("  ASKED", 16), truncateColumn("IN", 8), hideColumns("IN", "SHARE"), truncateColumn("FOUND", 8), truncateColumn("  ASKED", 8))}
+			columnTruncationStep("FOUND", 16), columnTruncationStep("  ASKED", 16), columnTruncationStep("IN", 8), columnHidingSteps("IN", "SHARE"), columnTruncationStep("FOUND", 8), columnTruncationStep("  ASKED", 8))}
 		for _, why := range v.Why {
 			share := ""
 			if why.Share > 0 {
@@ -174,13 +174,13 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 	var f fieldList
 	f.add("Tool", toOneLine(v.Name))
 	f.add("Title", toOneLine(v.Title))
-	f.add("Status", toolStatus(p, v))
+	f.add("Status", toolStatusCell(p, v))
 	if v.Status == ops.ForClients {
 		f.add("", "only clients that can be asked something have it, on /mcp/servers/"+toOneLine(v.Server))
 	}
 	f.add("Call with", toOneLine(v.CallWith))
-	f.add("Hints", compactJSON(v.Annotations))
-	f.add("Declared hints", compactJSON(v.DeclaredAnnotations))
+	f.add("Hints", oneLineJSON(v.Annotations))
+	f.add("Declared hints", oneLineJSON(v.DeclaredAnnotations))
 	if v.InferredOperation != "" {
 		f.add("Inferred", toOneLine(v.InferredOperation+": "+v.InferredReason))
 	}
@@ -200,4 +200,4 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 	}
 }
 
-func compactJSON(raw []byte) string { return toOneLine(string(raw)) }
+func oneLineJSON(raw []byte) string { return toOneLine(string(raw)) }

@@ -39,7 +39,7 @@ func writeToolStats(p *printer, s ops.ToolStats) {
 	f.write(p)
 	fmt.Fprintln(p)
 	t := table{p: p, header: []string{"TOOL", "CALLS", "FOUND", "MISSED", "MEAN PLACE", "LAST CALL"}, narrowingSteps: slices.Concat(
-		hideColumns("MEAN PLACE", "MISSED"), truncateColumn("TOOL", 24), hideColumns("FOUND", "LAST CALL"), truncateColumn("TOOL", 8))}
+		columnHidingSteps("MEAN PLACE", "MISSED"), columnTruncationStep("TOOL", 24), columnHidingSteps("FOUND", "LAST CALL"), columnTruncationStep("TOOL", 8))}
 	for _, u := range s.Tools[:min(len(s.Tools), maxStatsRows)] {
 		place := ""
 		if u.Found > 0 {

@@ -75,14 +75,16 @@ func newToolsApproveCommand(r *invocation) commandSpec {
 	}
 }
 
-func newToolsBlockCommand(r *invocation) commandSpec { return newDecisionCommand(r, blockDefinition) }
-
-func newToolsUnblockCommand(r *invocation) commandSpec {
-	return newDecisionCommand(r, unblockDefinition)
+func newToolsBlockCommand(r *invocation) commandSpec {
+	return newBlockOrUnblockCommand(r, blockDefinition)
 }
 
-// newDecisionCommand returns a command that blocks or unblocks one definition: the listed one, unless a fingerprint is given.
-func newDecisionCommand(r *invocation, decide func(*invocation, context.Context, *api.Client, definitionRef, ops.SeenFingerprint) error) commandSpec {
+func newToolsUnblockCommand(r *invocation) commandSpec {
+	return newBlockOrUnblockCommand(r, unblockDefinition)
+}
+
+// newBlockOrUnblockCommand returns a command that blocks or unblocks one definition: the listed one, unless a fingerprint is given.
+func newBlockOrUnblockCommand(r *invocation, decide func(*invocation, context.Context, *api.Client, definitionRef, ops.SeenFingerprint) error) commandSpec {
 	var seen ops.SeenFingerprint
 	kind := kindFlag("tool")
 	return commandSpec{

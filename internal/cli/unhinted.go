@@ -9,8 +9,8 @@ import (
 // maxUnhinted limits the servers in the notes of tools list.
 const maxUnhinted = 3
 
-// unhintedToolsText describes the gain of enforcing inferred hints; "" for none.
-func unhintedToolsText(u *ops.Unhinted) string {
+// inferHintsAdvice describes the gain of enforcing inferred hints; "" for none.
+func inferHintsAdvice(u *ops.Unhinted) string {
 	if u == nil {
 		return ""
 	}
@@ -26,6 +26,6 @@ func unhintedToolsText(u *ops.Unhinted) string {
 
 func addUnhintedNotes(p *printer, all []ops.Unhinted) {
 	for i := range all[:min(len(all), maxUnhinted)] {
-		p.addNote("%s", unhintedToolsText(&all[i]))
+		p.addNote("%s", inferHintsAdvice(&all[i]))
 	}
 }

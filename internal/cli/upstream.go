@@ -31,8 +31,8 @@ func writeServerTable(p *printer, all ops.ServerViews) {
 		return
 	}
 	t := table{p: p, header: []string{"NAME", "PROTOCOL", "STATE", "TOOLS", "NOTE"}, rightAligned: map[int]bool{3: true}, narrowingSteps: slices.Concat(
-		hideColumns("PROTOCOL"), addNoteToSteps("The whole note: `mcpproxy upstream get NAME`.", truncateColumn("NOTE", 24)),
-		truncateColumn("NAME", 16), hideColumns("TOOLS", "NOTE"), truncateColumn("NAME", 8))}
+		columnHidingSteps("PROTOCOL"), addNoteToSteps("The whole note: `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
+		columnTruncationStep("NAME", 16), columnHidingSteps("TOOLS", "NOTE"), columnTruncationStep("NAME", 8))}
 	for _, s := range all.Servers {
 		note := strings.TrimPrefix(s.Detail, "failed, ")
 		switch {
@@ -104,9 +104,9 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 	f.add("Tools", strconv.Itoa(s.ToolCount))
 	f.add("", toOneLine(s.Hint))
 	if s.Tools != nil {
-		f.add("", formatStatusCounts(*s.Tools))
+		f.add("", formatToolCountsByStatus(*s.Tools))
 	}
-	f.add("Hints", unhintedToolsText(s.Unhinted))
+	f.add("Hints", inferHintsAdvice(s.Unhinted))
 	addPrimitiveCounts(&f, s.Offers)
 	for i, warning := range s.Warnings {
 		f.add(map[bool]string{true: "Warnings"}[i == 0], toOneLine(warning))
@@ -122,8 +122,8 @@ func formatLastError(p *printer, s ops.ServerView) string {
 	return p.formatTime(s.LastErrorAt) + ", " + toPrintable(s.LastError)
 }
 
-// formatStatusCounts formats the numbers of a server's tools by status.
-func formatStatusCounts(c ops.Counts) string {
+// formatToolCountsByStatus formats the numbers of a server's tools by status.
+func formatToolCountsByStatus(c ops.Counts) string {
 	out := []string{fmt.Sprintf("%d callable", c[policy.Callable])}
 	for _, s := range policy.Statuses() {
 		if c[s] > 0 {

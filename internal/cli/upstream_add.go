@@ -28,7 +28,7 @@ func newUpstreamAddCommand(r *invocation) commandSpec {
 			"url": &s.URL, "env": &env, "header": &headers, "working-dir": &s.WorkingDir,
 			"trust": &s.Trust, "quarantined": &s.Quarantined,
 		},
-		args: checkLaunchArguments,
+		args: checkAddServerArguments,
 		complete: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp // a new name
@@ -117,8 +117,8 @@ func isStarting(v ops.ServerView) bool {
 	return v.Enabled && !v.Quarantined && (v.State == "stopped" || v.State == "connecting")
 }
 
-// checkLaunchArguments validates the arguments: a name and, after --, a command; or a name and --url.
-func checkLaunchArguments(cmd *cobra.Command, args []string) error {
+// checkAddServerArguments validates the arguments: a name and, after --, a command; or a name and --url.
+func checkAddServerArguments(cmd *cobra.Command, args []string) error {
 	url, dash := cmd.Flags().Changed("url"), cmd.ArgsLenAtDash()
 	switch {
 	case len(args) == 0 || dash == 0:

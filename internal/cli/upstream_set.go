@@ -18,7 +18,7 @@ import (
 func newUpstreamSetCommand(r *invocation) commandSpec {
 	var infer string
 	var unset bool
-	members := map[string]*memberChangeFlags{"env": {flag: "--env", between: "="}, "headers": {flag: "--header", between: ":"}}
+	members := map[string]*envOrHeaderChangeFlags{"env": {flag: "--env", between: "="}, "headers": {flag: "--header", between: ":"}}
 	env, headers := members["env"], members["headers"]
 	return commandSpec{
 		flags: map[string]any{
@@ -85,16 +85,16 @@ func newUpstreamSetCommand(r *invocation) commandSpec {
 	}
 }
 
-// memberChangeFlags are the flags that set and remove members of a configuration key, such as env.
-type memberChangeFlags struct {
+// envOrHeaderChangeFlags are the flags that set and remove members of a configuration key, such as env.
+type envOrHeaderChangeFlags struct {
 	flag, between string
 	given, unset  []string
 }
 
-func (m *memberChangeFlags) anyGiven() bool { return len(m.given)+len(m.unset) > 0 }
+func (m *envOrHeaderChangeFlags) anyGiven() bool { return len(m.given)+len(m.unset) > 0 }
 
 // toJSON returns the changes as a JSON object: null removes a member.
-func (m *memberChangeFlags) toJSON() (json.RawMessage, error) {
+func (m *envOrHeaderChangeFlags) toJSON() (json.RawMessage, error) {
 	set, err := parsePairs(m.flag, m.given, m.between)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,7 @@ func (w *yamlWriter) writeScalar(raw []byte, indent string) {
 	raw = bytes.TrimSpace(raw)
 	text, isText := wirejson.String(raw)
 	switch {
-	case isText && isBlockScalar(text):
+	case isText && fitsBlockScalar(text):
 		w.writeBlockScalar(text, indent)
 	case isText:
 		w.out.WriteString(quoteIfNeeded(text) + "\n")
@@ -79,8 +79,8 @@ func (w *yamlWriter) writeScalar(raw []byte, indent string) {
 	}
 }
 
-// isBlockScalar reports whether s is best written as a block of lines, and can be.
-func isBlockScalar(s string) bool {
+// fitsBlockScalar reports whether s is best written as a block of lines, and can be.
+func fitsBlockScalar(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.TrimSpace(s) == "" {
 		return false
 	}

@@ -75,32 +75,32 @@ func isServerValue(entry ParsedValue) bool {
 	return false
 }
 
-// Registration is MCPProxy's entry in a client.
-type Registration struct {
+// ProxyRegistration is MCPProxy's entry in a client.
+type ProxyRegistration struct {
 	Server string    // name of the entry
 	Doc    ClientDoc // the file
 	Entry  ParsedValue
 }
 
-// FindRegistration finds MCPProxy in files, lowest precedence first: in the highest one
+// FindProxyRegistration finds MCPProxy in files, lowest precedence first: in the highest one
 // by its own name, or else the first entry that points to it.
-func FindRegistration(docs []ClientDoc, address func(url string) bool) (Registration, bool) {
-	var other *Registration
+func FindProxyRegistration(docs []ClientDoc, address func(url string) bool) (ProxyRegistration, bool) {
+	var other *ProxyRegistration
 	for i := len(docs) - 1; i >= 0; i-- {
 		d := docs[i]
 		if entry := d.ServerEntry(DefaultServerName); entry.IsObject() {
-			return Registration{DefaultServerName, d, entry}, true
+			return ProxyRegistration{DefaultServerName, d, entry}, true
 		}
 		for name, entry := range d.Value.Get(d.ServersPath()...).Members() {
 			if other == nil && PointsToMCPProxy(entry, address) {
-				other = &Registration{name, d, entry}
+				other = &ProxyRegistration{name, d, entry}
 			}
 		}
 	}
 	if other != nil {
 		return *other, true
 	}
-	return Registration{Server: DefaultServerName}, false
+	return ProxyRegistration{Server: DefaultServerName}, false
 }
 
 // PointsToMCPProxy reports whether an entry starts MCPProxy or has one of its URLs.

@@ -85,30 +85,32 @@ func (c Client) FindInstallation(e Env) (by string, ok bool) {
 	return "", false
 }
 
-// ownProgram returns the path of the client's program, "" if it is not on the PATH.
-func (c Client) ownProgram(e Env) string {
+// programPath returns the path of the client's program, "" if it is not on the PATH.
+func (c Client) programPath(e Env) string {
 	if len(c.programs) == 0 {
 		return ""
 	}
 	return e.findProgram(c.programs[0])
 }
 
-// AddCommand returns the client's own command that adds a server; nil if there is none,
+// CommandToAddServer returns the client's own command that adds a server; nil if there is none,
 // or if it would show a token to other users.
-func (c Client) AddCommand(e Env, name string, a ProxyAddress) []string {
-	if c.add == nil || a.Token != "" || c.ownProgram(e) == "" {
+func (c Client) CommandToAddServer(e Env, name string, a ProxyAddress) []string {
+	if c.add == nil || a.Token != "" || c.programPath(e) == "" {
 		return nil
 	}
 	return c.add(name, a)
 }
 
-// RemoveCommand returns the client's own command that removes a server, or nil.
-func (c Client) RemoveCommand(e Env, name string) []string {
-	if c.remove == nil || c.ownProgram(e) == "" {
+// CommandToRemoveServer returns the client's own command that removes a server, or nil.
+func (c Client) CommandToRemoveServer(e Env, name string) []string {
+	if c.remove == nil || c.programPath(e) == "" {
 		return nil
 	}
 	return c.remove(name)
 }
 
-// NewEntry returns MCPProxy's entry in the client's format, with members in the usual order.
-func (c Client) NewEntry(a ProxyAddress) (json.RawMessage, error) { return c.entry(a).MarshalJSON() }
+// NewProxyEntry returns MCPProxy's entry in the client's format, with members in the usual order.
+func (c Client) NewProxyEntry(a ProxyAddress) (json.RawMessage, error) {
+	return c.entry(a).MarshalJSON()
+}

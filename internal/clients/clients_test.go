@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 		address := clients.ProxyAddress{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/bin/mcpproxy", Args: []string{"stdio"}}
 		for _, token := range []string{"", "mcpp_t_1"} {
 			address.Token = token
-			entry, err := c.NewEntry(address)
+			entry, err := c.NewProxyEntry(address)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,10 +50,10 @@ func TestTable(t *testing.T) {
 				fmt.Fprintf(&b, "%s\n", text)
 			}
 			d, err := f.Parse(text)
-			if at, found := clients.FindRegistration([]clients.ClientDoc{d}, nil); err != nil || !found || at.Server != clients.DefaultServerName || (clients.EntryURL(at.Entry) == address.URL) != c.HTTP {
+			if at, found := clients.FindProxyRegistration([]clients.ClientDoc{d}, nil); err != nil || !found || at.Server != clients.DefaultServerName || (clients.EntryURL(at.Entry) == address.URL) != c.HTTP {
 				t.Errorf("%s does not find itself: %v %+v", c.ID, err, at)
 			}
-			if c.AddCommand(account("linux", ""), clients.DefaultServerName, address) != nil {
+			if c.CommandToAddServer(account("linux", ""), clients.DefaultServerName, address) != nil {
 				t.Errorf("%s has a command without a program", c.ID)
 			}
 		}
@@ -108,11 +108,11 @@ func TestFound(t *testing.T) {
 		t.Error(by, found)
 	}
 	plain := clients.ProxyAddress{URL: "http://127.0.0.1:8080/mcp"}
-	if got := c.AddCommand(e, "mcpproxy", plain); !slices.Equal(got, []string{"codex", "mcp", "add", "mcpproxy", "--url", plain.URL}) {
+	if got := c.CommandToAddServer(e, "mcpproxy", plain); !slices.Equal(got, []string{"codex", "mcp", "add", "mcpproxy", "--url", plain.URL}) {
 		t.Error(got)
 	}
 	plain.Token = "mcpp_t_1"
-	if got := c.AddCommand(e, "mcpproxy", plain); got != nil {
+	if got := c.CommandToAddServer(e, "mcpproxy", plain); got != nil {
 		t.Error("a token among the arguments of a program:", got)
 	}
 }
@@ -149,7 +149,7 @@ func TestOurs(t *testing.T) {
 				}
 				docs = append(docs, d)
 			}
-			at, found := clients.FindRegistration(docs, ours)
+			at, found := clients.FindProxyRegistration(docs, ours)
 			if found != (c.server != "") || found && at.Server != c.server {
 				t.Errorf("%+v, %v", at, found)
 			}

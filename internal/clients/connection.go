@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// Connection is how a client's entry reaches MCPProxy.
-type Connection struct {
+// ProxyConnection is how a client's entry reaches MCPProxy.
+type ProxyConnection struct {
 	// Path is the path of the URL: /mcp, /mcp/p/research, /mcp/all. A command entry has
 	// one of the first two.
 	Path    string
@@ -17,9 +17,9 @@ type Connection struct {
 	Token   string // in the entry, or ""
 }
 
-// ParseConnection parses an entry that points to MCPProxy.
-func ParseConnection(entry ParsedValue) Connection {
-	u := Connection{Path: "/mcp", Token: findToken(entry)}
+// ParseProxyConnection parses an entry that points to MCPProxy.
+func ParseProxyConnection(entry ParsedValue) ProxyConnection {
+	u := ProxyConnection{Path: "/mcp", Token: findToken(entry)}
 	if address, err := url.Parse(EntryURL(entry)); err == nil && address.Host != "" {
 		u.HTTP, u.Path = true, strings.TrimRight(address.Path, "/")
 		if rest, ok := strings.CutPrefix(u.Path, "/mcp/p/"); ok {

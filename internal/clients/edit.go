@@ -34,7 +34,7 @@ func (c Client) TextWithServer(d ClientDoc, server string, a ProxyAddress, ours 
 		}
 		return textedit.SetValue(d.Text, d.Format, value, path...)
 	}
-	return entry.mergeInto(d, path, slices.Concat(connectionKeys, disableKeys(d, server), staleCredentialKeys(a.Token != "" || !PointsToMCPProxy(there, ours))))
+	return entry.mergeInto(d, path, slices.Concat(connectionKeys, findDisablingKeys(d, server), staleCredentialKeys(a.Token != "" || !PointsToMCPProxy(there, ours))))
 }
 
 // staleCredentialKeys returns the credential members to remove if stale.
@@ -45,8 +45,8 @@ func staleCredentialKeys(stale bool) []string {
 	return nil
 }
 
-// disableKeys returns the members that disable the entry.
-func disableKeys(d ClientDoc, server string) []string {
+// findDisablingKeys returns the members that disable the entry.
+func findDisablingKeys(d ClientDoc, server string) []string {
 	var off []string
 	for name, says := range map[string]bool{"disabled": true, "enabled": false} {
 		if value, ok := d.ServerEntry(server).Get(name).Bool(); ok && value == says {

@@ -27,14 +27,14 @@ func SystemEnv(goos string) (Env, error) {
 	return Env{GOOS: goos, Home: home, Dir: dir, Getenv: os.Getenv, Program: func(name string) string { return process.FindCommand(name, "") }}, err
 }
 
-// InHome returns a path in the home directory.
-func (e Env) InHome(elements ...string) string {
+// HomePath returns a path in the home directory.
+func (e Env) HomePath(elements ...string) string {
 	return filepath.Join(append([]string{e.Home}, elements...)...)
 }
 
-// InDir returns a path in the working directory; a relative, unusable one without a
+// WorkingDirPath returns a path in the working directory; a relative, unusable one without a
 // working directory.
-func (e Env) InDir(elements ...string) string {
+func (e Env) WorkingDirPath(elements ...string) string {
 	return filepath.Join(append([]string{e.Dir}, elements...)...)
 }
 
@@ -43,7 +43,7 @@ func (e Env) DirFromVariableOrHome(variable string, elements ...string) string {
 	if set := e.Getenv(variable); set != "" {
 		return set
 	}
-	return e.InHome(elements...)
+	return e.HomePath(elements...)
 }
 
 // SystemPath returns a machine-wide path for Linux, macOS or Windows.
@@ -51,20 +51,20 @@ func (e Env) SystemPath(linux, mac, windows string) string {
 	return filepath.Join(e.Root, map[string]string{"darwin": mac, "windows": windows}[e.GOOS]+map[bool]string{true: linux}[e.GOOS != "darwin" && e.GOOS != "windows"])
 }
 
-// ApplicationDir returns a path in the system's directory for application settings.
-func (e Env) ApplicationDir(elements ...string) string {
+// AppSettingsPath returns a path in the system's directory for application settings.
+func (e Env) AppSettingsPath(elements ...string) string {
 	dir := e.DirFromVariableOrHome("XDG_CONFIG_HOME", ".config")
 	switch e.GOOS {
 	case "darwin":
-		dir = e.InHome("Library", "Application Support")
+		dir = e.HomePath("Library", "Application Support")
 	case "windows":
 		dir = e.DirFromVariableOrHome("APPDATA", "AppData", "Roaming")
 	}
 	return filepath.Join(append([]string{dir}, elements...)...)
 }
 
-// ConfigPath returns a path in ~/.config, also on macOS, or below %APPDATA% on Windows.
-func (e Env) ConfigPath(windows []string, elements ...string) string {
+// XDGConfigPath returns a path in ~/.config, also on macOS, or below %APPDATA% on Windows.
+func (e Env) XDGConfigPath(windows []string, elements ...string) string {
 	if e.GOOS == "windows" && windows != nil {
 		return filepath.Join(append([]string{e.DirFromVariableOrHome("APPDATA", "AppData", "Roaming")}, windows...)...)
 	}

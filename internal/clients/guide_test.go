@@ -19,7 +19,7 @@ func TestGuide(t *testing.T) {
 	guide := bare(string(text))
 	for _, c := range clients.AllClients() {
 		f := c.TargetFile(account("linux", "/home/me"))
-		entry, err := c.NewEntry(clients.ProxyAddress{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/local/bin/mcpproxy", Args: []string{"stdio"}})
+		entry, err := c.NewProxyEntry(clients.ProxyAddress{URL: "http://127.0.0.1:8080/mcp", Command: "/usr/local/bin/mcpproxy", Args: []string{"stdio"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,13 +31,13 @@ func (b *entryBuilder) addNote(m nodeMember, message, hint string) {
 func (b *entryBuilder) buildEntry(n *node) {
 	b.seenKeys = map[string]string{}
 	b.readMembers(n)
-	b.setTools(nodeMember{name: "", at: n.at})
-	b.dropUnused(n)
+	b.mergeToolLists(nodeMember{name: "", at: n.at})
+	b.dropIneffectiveKeys(n)
 	e := &b.server.Entry
 	dir := rewriteReferences(e.WorkingDir, b.client, false, func(string, string) {})
 	if dir != "" && !filepath.IsAbs(dir) && dir != "~" && !strings.HasPrefix(dir, "~/") && !strings.HasPrefix(dir, "${env:") {
 		e.WorkingDir = ""
-		b.addNote(b.memberFor("working_dir", n), "the directory is not absolute, and left out", "set one that begins with / or ~/")
+		b.addNote(b.memberThatSetKey("working_dir", n), "the directory is not absolute, and left out", "set one that begins with / or ~/")
 	}
 	b.rewriteReferences(n)
 }
@@ -56,8 +56,8 @@ func (b *entryBuilder) readMembers(n *node) {
 	}
 }
 
-// memberFor returns the member that set a key, or else the server.
-func (b *entryBuilder) memberFor(key string, n *node) nodeMember {
+// memberThatSetKey returns the member that set a key, or else the server.
+func (b *entryBuilder) memberThatSetKey(key string, n *node) nodeMember {
 	for _, m := range n.members {
 		if m.name == b.seenKeys[key] || m.name == key {
 			return m
@@ -66,12 +66,12 @@ func (b *entryBuilder) memberFor(key string, n *node) nodeMember {
 	return nodeMember{name: key, at: n.at}
 }
 
-// dropUnused removes keys that only apply to the other kind of server.
-func (b *entryBuilder) dropUnused(n *node) {
+// dropIneffectiveKeys removes keys that only apply to the other kind of server.
+func (b *entryBuilder) dropIneffectiveKeys(n *node) {
 	e := &b.server.Entry
 	drop := func(key string, there bool, needs string) {
 		if there {
-			b.addNote(b.memberFor(key, n), quoteClipped(key)+" has no effect without "+needs+", and is left out", "")
+			b.addNote(b.memberThatSetKey(key, n), quoteClipped(key)+" has no effect without "+needs+", and is left out", "")
 		}
 	}
 	switch {
@@ -143,13 +143,13 @@ func (b *entryBuilder) setConfigKey(m nodeMember, key string, inverse bool) bool
 		e.Args = append(e.Args, args...)
 		return ok
 	case "env":
-		return mergeStrings(&e.Env, v)
+		return copyStringMembers(&e.Env, v)
 	case "headers":
-		return mergeStrings(&e.Headers, v)
+		return copyStringMembers(&e.Headers, v)
 	case "working_dir":
-		return copyString(&e.WorkingDir, v)
+		return copyScalarText(&e.WorkingDir, v)
 	case "url":
-		return copyString(&e.URL, v)
+		return copyScalarText(&e.URL, v)
 	case "enabled":
 		on := v.text == "true"
 		if on == inverse {
@@ -168,7 +168,7 @@ func (b *entryBuilder) setConfigKey(m nodeMember, key string, inverse bool) bool
 		b.exclude = append(b.exclude, tools...)
 		return ok
 	case "call_timeout":
-		return v.isKind(stringNode) && copyString(&e.CallTimeout, v)
+		return v.isKind(stringNode) && copyScalarText(&e.CallTimeout, v)
 	case "trust":
 		if v.text == string(config.TrustManual) {
 			e.Trust = config.TrustManual
@@ -213,11 +213,11 @@ func (b *entryBuilder) readCommand(v *node) bool {
 		}
 		e.Args = append(args, e.Args...)
 		if env := v.memberValue("env"); env != nil {
-			ok = mergeStrings(&e.Env, env) && ok
+			ok = copyStringMembers(&e.Env, env) && ok
 		}
-		return copyString(&e.Command, v.memberValue("path")) && ok
+		return copyScalarText(&e.Command, v.memberValue("path")) && ok
 	}
-	return copyString(&e.Command, v)
+	return copyScalarText(&e.Command, v)
 }
 
 // milliseconds and seconds are the clients whose timeout has that unit.
@@ -239,16 +239,16 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 	},
 	"tool_timeout_sec": func(b *entryBuilder, m nodeMember) bool { return b.readTimeout(m, time.Second) },
 	"uri": func(b *entryBuilder, m nodeMember) bool {
-		return b.client == goose && copyString(&b.server.Entry.URL, m.value)
+		return b.client == goose && copyScalarText(&b.server.Entry.URL, m.value)
 	},
 	"cmd": func(b *entryBuilder, m nodeMember) bool {
-		return b.client == goose && copyString(&b.server.Entry.Command, m.value)
+		return b.client == goose && copyScalarText(&b.server.Entry.Command, m.value)
 	},
 	"envs": func(b *entryBuilder, m nodeMember) bool {
-		return b.client == goose && mergeStrings(&b.server.Entry.Env, m.value)
+		return b.client == goose && copyStringMembers(&b.server.Entry.Env, m.value)
 	},
-	"env_keys": func(b *entryBuilder, m nodeMember) bool { return b.client == goose && b.readVariables(m) },
-	"env_vars": func(b *entryBuilder, m nodeMember) bool { return b.client == codex && b.readVariables(m) },
+	"env_keys": func(b *entryBuilder, m nodeMember) bool { return b.client == goose && b.readEnvPassthrough(m) },
+	"env_vars": func(b *entryBuilder, m nodeMember) bool { return b.client == codex && b.readEnvPassthrough(m) },
 	"available_tools": func(b *entryBuilder, m nodeMember) bool {
 		if b.client != goose {
 			return false
@@ -262,10 +262,10 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 		}
 		return true
 	},
-	"http_headers": func(b *entryBuilder, m nodeMember) bool { return mergeStrings(&b.server.Entry.Headers, m.value) },
+	"http_headers": func(b *entryBuilder, m nodeMember) bool { return copyStringMembers(&b.server.Entry.Headers, m.value) },
 	"requestOptions": func(b *entryBuilder, m nodeMember) bool {
 		headers := m.value.memberValue("headers")
-		return headers != nil && mergeStrings(&b.server.Entry.Headers, headers)
+		return headers != nil && copyStringMembers(&b.server.Entry.Headers, headers)
 	},
 	"env_http_headers": func(b *entryBuilder, m nodeMember) bool {
 		for _, h := range m.value.members {
@@ -291,8 +291,8 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 	},
 }
 
-// readVariables converts a list of environment variables to pass on.
-func (b *entryBuilder) readVariables(m nodeMember) bool {
+// readEnvPassthrough converts a list of environment variables to pass on.
+func (b *entryBuilder) readEnvPassthrough(m nodeMember) bool {
 	names, ok := toStringList(m.value)
 	for _, name := range names {
 		putString(&b.server.Entry.Env, name, "${env:"+name+"}")
@@ -315,8 +315,8 @@ func (b *entryBuilder) readTimeout(m nodeMember, unit time.Duration) bool {
 	return true
 }
 
-// setTools merges the client's tool lists into one, because here they exclude each other.
-func (b *entryBuilder) setTools(m nodeMember) {
+// mergeToolLists merges the client's tool lists into one, because here they exclude each other.
+func (b *entryBuilder) mergeToolLists(m nodeMember) {
 	e := &b.server.Entry
 	switch {
 	case b.include == nil || slices.Equal(b.include, []string{"*"}):
@@ -346,7 +346,7 @@ func (b *entryBuilder) setTools(m nodeMember) {
 func (b *entryBuilder) rewriteReferences(n *node) {
 	e := &b.server.Entry
 	rewrite := func(key string, shell bool, texts ...*string) {
-		m := b.memberFor(key, n)
+		m := b.memberThatSetKey(key, n)
 		for _, s := range texts {
 			*s = rewriteReferences(*s, b.client, shell, func(message, hint string) { b.addNote(m, message, hint) })
 		}

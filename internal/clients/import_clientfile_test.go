@@ -26,7 +26,7 @@ func parseServers(text []byte) (*ImportedServers, error) {
 	if err != nil {
 		return nil, toParseProblem(err)
 	}
-	found, err := findSections(root)
+	found, err := findServerSections(root)
 	if err != nil {
 		return nil, toParseProblem(err)
 	}

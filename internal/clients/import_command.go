@@ -157,7 +157,7 @@ func (s *commandServer) parseAddCommand(of, rest []shellWord) (*node, error) {
 		case name == "":
 			name = w.text
 		default: // the rest belongs to the server
-			s.setCommandOrURL(takeTrailingOptions(append([]shellWord{w}, rest...), s))
+			s.setCommandOrURL(takeOptionsAfterURL(append([]shellWord{w}, rest...), s))
 			return s.toServersNode(name)
 		}
 	}
@@ -167,8 +167,8 @@ func (s *commandServer) parseAddCommand(of, rest []shellWord) (*node, error) {
 	return nil, &syntaxError{last.at, "the command of the server is missing", "copy the whole line"}
 }
 
-// takeTrailingOptions removes the options that may follow a URL.
-func takeTrailingOptions(all []shellWord, s *commandServer) []shellWord {
+// takeOptionsAfterURL removes the options that may follow a URL.
+func takeOptionsAfterURL(all []shellWord, s *commandServer) []shellWord {
 	if !isURL(all[0].text) {
 		return all
 	}

@@ -3,7 +3,7 @@ package clients
 // readServersNode reads servers from an object of servers, a client's file, or a single
 // server.
 func readServersNode(root *node, named bool) (*ImportedServers, error) {
-	found, err := findSections(root)
+	found, err := findServerSections(root)
 	switch {
 	case named, err != nil && allMembersAreServers(root):
 		found = []serverSection{{servers: root}}

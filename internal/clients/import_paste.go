@@ -41,10 +41,10 @@ func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 		s := newCommandServer()
 		s.url = trimmed
 		servers, err := s.toServersNode("")
-		return toServersFile(servers, err, FormatURL, 0)
+		return toImportedServers(servers, err, FormatURL, 0)
 	case isCommandLine(trimmed):
 		servers, err := parseCommandLine(trimmed)
-		return toServersFile(servers, err, FormatCommand, 0)
+		return toImportedServers(servers, err, FormatCommand, 0)
 	}
 	format := map[fileFormat]PastedFormat{inJSON: FormatJSON, inTOML: FormatTOML, inYAML: FormatYAML}[detectFormat(given)]
 	above := 0
@@ -67,7 +67,7 @@ func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 			root, err = again, nil
 		}
 	}
-	return toServersFile(root, err, format, above)
+	return toImportedServers(root, err, format, above)
 }
 
 // isCommandLine reports whether a text is one command line.
@@ -92,9 +92,9 @@ func parseAs(data []byte, f PastedFormat) (*node, error) {
 	return parseJSONOrYAML(data)
 }
 
-// toServersFile returns the servers of a parsed text. above is the number of lines added
+// toImportedServers returns the servers of a parsed text. above is the number of lines added
 // above it.
-func toServersFile(root *node, err error, f PastedFormat, above int) (*ImportedServers, PastedFormat, error) {
+func toImportedServers(root *node, err error, f PastedFormat, above int) (*ImportedServers, PastedFormat, error) {
 	var out *ImportedServers
 	if err == nil {
 		out, err = readServersNode(root, f == FormatCommand || f == FormatURL)

@@ -22,8 +22,8 @@ type serverSection struct {
 	project string // in a file with several projects
 }
 
-// findSections finds the servers in any client's file.
-func findSections(root *node) ([]serverSection, error) {
+// findServerSections finds the servers in any client's file.
+func findServerSections(root *node) ([]serverSection, error) {
 	if !root.isKind(objectNode) {
 		return nil, newNoServersError(root)
 	}

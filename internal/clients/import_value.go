@@ -1,7 +1,7 @@
 package clients
 
-// copyString copies a string, and reports whether v is one.
-func copyString(to *string, v *node) bool {
+// copyScalarText copies a string, and reports whether v is one.
+func copyScalarText(to *string, v *node) bool {
 	s, ok := v.scalarText()
 	if ok {
 		*to = s
@@ -22,8 +22,8 @@ func toStringList(v *node) ([]string, bool) {
 	return out, v.isKind(listNode)
 }
 
-// mergeStrings copies the members of an object of strings.
-func mergeStrings(to *map[string]string, v *node) bool {
+// copyStringMembers copies the members of an object of strings.
+func copyStringMembers(to *map[string]string, v *node) bool {
 	if !v.isKind(objectNode) {
 		return false
 	}

@@ -26,7 +26,7 @@ func parseYAML(data []byte) (root *node, err error) {
 	if err := checkDepth(data); err != nil {
 		return nil, err
 	}
-	if err := checkIndentation(data); err != nil {
+	if err := checkMaxIndentation(data); err != nil {
 		return nil, err
 	}
 	// The text is untrusted, and the parser may panic.
@@ -69,8 +69,8 @@ func tokenPosition(t *token.Token) position {
 	return position{t.Position.Line, t.Position.Column}
 }
 
-// checkIndentation rejects lines with very long indentation: every character may be a level.
-func checkIndentation(data []byte) error {
+// checkMaxIndentation rejects lines with very long indentation: every character may be a level.
+func checkMaxIndentation(data []byte) error {
 	line := 0
 	for text := range bytes.Lines(data) {
 		line++

@@ -12,59 +12,59 @@ var mcpServers = []string{"mcpServers"}
 
 // allClients are all clients in listing order.
 var allClients = []Client{
-	{ID: "claude-code", Name: "Claude Code", HTTP: true, aliases: []string{"claude"}, programs: []string{"claude"}, installPaths: homePaths(".claude"),
+	{ID: "claude-code", Name: "Claude Code", HTTP: true, aliases: []string{"claude"}, programs: []string{"claude"}, installPaths: installPathsInHome(".claude"),
 		files: claudeFiles, entry: entryWithType("http"), Reload: "Sessions that run see it after a restart.",
 		add: func(name string, a ProxyAddress) []string {
 			return []string{"claude", "mcp", "add", "--scope", "user", "--transport", "http", name, a.URL}
 		},
 		remove: func(name string) []string { return []string{"claude", "mcp", "remove", "--scope", "user", name} }},
-	{ID: "claude-desktop", Name: "Claude Desktop", aliases: []string{"desktop"}, installPaths: applicationPaths("Claude"),
-		files: desktopFiles, entry: commandEntry, Reload: "Quit Claude Desktop and start it again."},
-	{ID: "cursor", Name: "Cursor", HTTP: true, programs: []string{"cursor", "cursor-agent"}, installPaths: homePaths(".cursor"), files: cursorFiles, entry: entryWithURLKey("url")},
-	{ID: "vscode", Name: "VS Code", HTTP: true, aliases: []string{"code", "copilot-chat"}, programs: []string{"code"}, installPaths: applicationPaths("Code", "User"), files: vscodeFiles, entry: entryWithType("http")},
-	{ID: "codex", Name: "Codex", HTTP: true, programs: []string{"codex"}, installPaths: homePaths(".codex"),
+	{ID: "claude-desktop", Name: "Claude Desktop", aliases: []string{"desktop"}, installPaths: installPathInAppSettings("Claude"),
+		files: claudeDesktopFiles, entry: commandEntry, Reload: "Quit Claude Desktop and start it again."},
+	{ID: "cursor", Name: "Cursor", HTTP: true, programs: []string{"cursor", "cursor-agent"}, installPaths: installPathsInHome(".cursor"), files: cursorFiles, entry: entryWithURLKey("url")},
+	{ID: "vscode", Name: "VS Code", HTTP: true, aliases: []string{"code", "copilot-chat"}, programs: []string{"code"}, installPaths: installPathInAppSettings("Code", "User"), files: vscodeFiles, entry: entryWithType("http")},
+	{ID: "codex", Name: "Codex", HTTP: true, programs: []string{"codex"}, installPaths: installPathsInHome(".codex"),
 		files: codexFiles, target: func(e Env) File { return codexFiles(e)[1] }, entry: codexEntry, Reload: "Sessions that run see it after a restart.",
 		add: func(name string, a ProxyAddress) []string {
 			return []string{"codex", "mcp", "add", name, "--url", a.URL}
 		},
 		remove: func(name string) []string { return []string{"codex", "mcp", "remove", name} }},
-	{ID: "gemini", Name: "Gemini CLI", HTTP: true, aliases: []string{"gemini-cli"}, programs: []string{"gemini"}, installPaths: homePaths(".gemini/settings.json"),
+	{ID: "gemini", Name: "Gemini CLI", HTTP: true, aliases: []string{"gemini-cli"}, programs: []string{"gemini"}, installPaths: installPathsInHome(".gemini/settings.json"),
 		files: geminiFiles, entry: entryWithURLKey("httpUrl"), Reload: "Sessions that run see it after a restart.",
 		add: func(name string, a ProxyAddress) []string {
 			return []string{"gemini", "mcp", "add", "-s", "user", "-t", "http", name, a.URL}
 		},
 		remove: func(name string) []string { return []string{"gemini", "mcp", "remove", "-s", "user", name} }},
-	{ID: "windsurf", Name: "Windsurf", HTTP: true, aliases: []string{"cascade"}, programs: []string{"windsurf"}, installPaths: homePaths(".codeium/windsurf"),
-		files: homeFile(".codeium", "windsurf", "mcp_config.json"), entry: entryWithURLKey("serverUrl"), Reload: "In Cascade, refresh the list of MCP servers."},
-	{ID: "opencode", Name: "opencode", HTTP: true, programs: []string{"opencode"}, installPaths: configPaths("opencode"),
-		files: opencodeFiles, target: opencodeTarget, entry: opencodeEntry, Reload: "Start opencode again."},
-	{ID: "zed", Name: "Zed", HTTP: true, programs: []string{"zed", "zeditor"}, installPaths: configPaths("zed"), files: zedFiles, entry: entryWithURLKey("url")},
-	{ID: "copilot", Name: "GitHub Copilot CLI", HTTP: true, aliases: []string{"copilot-cli"}, programs: []string{"copilot"}, installPaths: homePaths(".copilot"),
+	{ID: "windsurf", Name: "Windsurf", HTTP: true, aliases: []string{"cascade"}, programs: []string{"windsurf"}, installPaths: installPathsInHome(".codeium/windsurf"),
+		files: singleFileInHome(".codeium", "windsurf", "mcp_config.json"), entry: entryWithURLKey("serverUrl"), Reload: "In Cascade, refresh the list of MCP servers."},
+	{ID: "opencode", Name: "opencode", HTTP: true, programs: []string{"opencode"}, installPaths: installPathInConfig("opencode"),
+		files: opencodeFiles, target: opencodeTargetFile, entry: opencodeEntry, Reload: "Start opencode again."},
+	{ID: "zed", Name: "Zed", HTTP: true, programs: []string{"zed", "zeditor"}, installPaths: installPathInConfig("zed"), files: zedFiles, entry: entryWithURLKey("url")},
+	{ID: "copilot", Name: "GitHub Copilot CLI", HTTP: true, aliases: []string{"copilot-cli"}, programs: []string{"copilot"}, installPaths: installPathsInHome(".copilot"),
 		files: copilotFiles, entry: copilotEntry, Reload: "Sessions that run see it after a restart."},
 	{ID: "goose", Name: "Goose", HTTP: true, programs: []string{"goose"}, installPaths: func(e Env) []string { return []string{filepath.Dir(gooseFiles(e)[0].Path)} },
 		files: gooseFiles, entry: gooseEntry, Reload: "Sessions that run see it after a restart."},
 	{ID: "cline", Name: "Cline", HTTP: true, programs: []string{"cline"}, installPaths: func(e Env) []string { return []string{filepath.Dir(filepath.Dir(clineFiles(e)[1].Path))} },
-		files: clineFiles, target: clineTarget, entry: entryWithType("streamableHttp")},
-	{ID: "lmstudio", Name: "LM Studio", HTTP: true, aliases: []string{"lm-studio"}, programs: []string{"lms"}, installPaths: homePaths(".lmstudio"),
+		files: clineFiles, target: clineTargetFile, entry: entryWithType("streamableHttp")},
+	{ID: "lmstudio", Name: "LM Studio", HTTP: true, aliases: []string{"lm-studio"}, programs: []string{"lms"}, installPaths: installPathsInHome(".lmstudio"),
 		files: lmstudioFiles, entry: entryWithURLKey("url")},
-	{ID: "kiro", Name: "Kiro", HTTP: true, programs: []string{"kiro", "kiro-cli"}, installPaths: homePaths(".kiro"), files: kiroFiles, entry: entryWithURLKey("url")},
-	{ID: "junie", Name: "Junie", programs: []string{"junie"}, installPaths: homePaths(".junie"),
+	{ID: "kiro", Name: "Kiro", HTTP: true, programs: []string{"kiro", "kiro-cli"}, installPaths: installPathsInHome(".kiro"), files: kiroFiles, entry: entryWithURLKey("url")},
+	{ID: "junie", Name: "Junie", programs: []string{"junie"}, installPaths: installPathsInHome(".junie"),
 		files: junieFiles, entry: commandEntry, Reload: "Start the IDE, or Junie, again."},
 }
 
 // importOnlyClients are clients whose files MCPProxy only reads.
 var importOnlyClients = []Client{
-	{ID: "continue", Name: "Continue", HTTP: true, installPaths: homePaths(".continue"), files: continueFiles},
+	{ID: "continue", Name: "Continue", HTTP: true, installPaths: installPathsInHome(".continue"), files: continueFiles},
 }
 
 // continueFiles returns the configuration and the files in the folders for servers.
 func continueFiles(e Env) []File {
-	files := []File{{User, e.InHome(".continue", "config.yaml"), textedit.YAML, mcpServers}}
+	files := []File{{User, e.HomePath(".continue", "config.yaml"), textedit.YAML, mcpServers}}
 	if !PathExists(files[0].Path) { // else it does not read this one
-		files = []File{{User, e.InHome(".continue", "config.json"), textedit.JSON, mcpServers}}
+		files = []File{{User, e.HomePath(".continue", "config.json"), textedit.JSON, mcpServers}}
 	}
 	add := func(scope Scope, folder string) {
-		for _, name := range firstNames(folder) {
+		for _, name := range firstFolderEntries(folder) {
 			path := filepath.Join(folder, name)
 			switch filepath.Ext(path) {
 			case ".json":
@@ -74,16 +74,16 @@ func continueFiles(e Env) []File {
 			}
 		}
 	}
-	add(User, e.InHome(".continue", "mcpServers"))
-	add(Project, e.InDir(".continue", "mcpServers"))
+	add(User, e.HomePath(".continue", "mcpServers"))
+	add(Project, e.WorkingDirPath(".continue", "mcpServers"))
 	return files
 }
 
 // maxFolderFiles bounds the names read of a folder.
 const maxFolderFiles = 200
 
-// firstNames returns the names of at most maxFolderFiles entries of a folder, sorted; none if it cannot be read.
-func firstNames(folder string) []string {
+// firstFolderEntries returns the names of at most maxFolderFiles entries of a folder, sorted; none if it cannot be read.
+func firstFolderEntries(folder string) []string {
 	f, err := os.Open(folder)
 	if err != nil {
 		return nil
@@ -94,57 +94,57 @@ func firstNames(folder string) []string {
 	return names
 }
 
-// homePaths returns paths in the home directory that show that a client is installed.
-func homePaths(paths ...string) func(Env) []string {
+// installPathsInHome returns paths in the home directory that show that a client is installed.
+func installPathsInHome(paths ...string) func(Env) []string {
 	return func(e Env) []string {
 		var all []string
 		for _, path := range paths {
-			all = append(all, e.InHome(filepath.FromSlash(path)))
+			all = append(all, e.HomePath(filepath.FromSlash(path)))
 		}
 		return all
 	}
 }
 
-func applicationPaths(elements ...string) func(Env) []string {
-	return func(e Env) []string { return []string{e.ApplicationDir(elements...)} }
+func installPathInAppSettings(elements ...string) func(Env) []string {
+	return func(e Env) []string { return []string{e.AppSettingsPath(elements...)} }
 }
 
-func configPaths(name string) func(Env) []string {
-	return func(e Env) []string { return []string{e.ConfigPath([]string{name}, name)} }
+func installPathInConfig(name string) func(Env) []string {
+	return func(e Env) []string { return []string{e.XDGConfigPath([]string{name}, name)} }
 }
 
-// homeFile returns the one file of a client in the home directory.
-func homeFile(elements ...string) func(Env) []File {
-	return func(e Env) []File { return []File{{User, e.InHome(elements...), textedit.JSON, mcpServers}} }
+// singleFileInHome returns the one file of a client in the home directory.
+func singleFileInHome(elements ...string) func(Env) []File {
+	return func(e Env) []File { return []File{{User, e.HomePath(elements...), textedit.JSON, mcpServers}} }
 }
 
 func claudeFiles(e Env) []File {
-	global := e.InHome(".claude.json")
+	global := e.HomePath(".claude.json")
 	if set := e.Getenv("CLAUDE_CONFIG_DIR"); set != "" {
 		global = filepath.Join(set, ".claude.json")
 	}
 	return []File{
 		{User, global, textedit.JSON, mcpServers},
-		{Project, e.InDir(".mcp.json"), textedit.JSON, mcpServers},
+		{Project, e.WorkingDirPath(".mcp.json"), textedit.JSON, mcpServers},
 		{Local, global, textedit.JSON, []string{"projects", e.Dir, "mcpServers"}},
 	}
 }
 
-func desktopFiles(e Env) []File {
-	return []File{{User, e.ApplicationDir("Claude", "claude_desktop_config.json"), textedit.JSON, mcpServers}}
+func claudeDesktopFiles(e Env) []File {
+	return []File{{User, e.AppSettingsPath("Claude", "claude_desktop_config.json"), textedit.JSON, mcpServers}}
 }
 
 func cursorFiles(e Env) []File {
 	return []File{
-		{User, e.InHome(".cursor", "mcp.json"), textedit.JSON, mcpServers},
-		{Project, e.InDir(".cursor", "mcp.json"), textedit.JSON, mcpServers},
+		{User, e.HomePath(".cursor", "mcp.json"), textedit.JSON, mcpServers},
+		{Project, e.WorkingDirPath(".cursor", "mcp.json"), textedit.JSON, mcpServers},
 	}
 }
 
 func vscodeFiles(e Env) []File {
 	return []File{
-		{User, e.ApplicationDir("Code", "User", "mcp.json"), textedit.JSON, []string{"servers"}},
-		{Project, e.InDir(".vscode", "mcp.json"), textedit.JSON, []string{"servers"}},
+		{User, e.AppSettingsPath("Code", "User", "mcp.json"), textedit.JSON, []string{"servers"}},
+		{Project, e.WorkingDirPath(".vscode", "mcp.json"), textedit.JSON, []string{"servers"}},
 	}
 }
 
@@ -159,7 +159,7 @@ func codexFiles(e Env) []File {
 	}
 	managed := e.SystemPath("/etc/codex/managed_config.toml", "/etc/codex/managed_config.toml", "")
 	if e.GOOS == "windows" {
-		managed = e.InHome(".codex", "managed_config.toml")
+		managed = e.HomePath(".codex", "managed_config.toml")
 	}
 	return append(files, File{Managed, managed, textedit.TOML, key})
 }
@@ -172,8 +172,8 @@ func geminiFiles(e Env) []File {
 	}
 	return []File{
 		{System, filepath.Join(system, "system-defaults.json"), textedit.JSON, mcpServers},
-		{User, e.InHome(".gemini", "settings.json"), textedit.JSON, mcpServers},
-		{Project, e.InDir(".gemini", "settings.json"), textedit.JSON, mcpServers},
+		{User, e.HomePath(".gemini", "settings.json"), textedit.JSON, mcpServers},
+		{Project, e.WorkingDirPath(".gemini", "settings.json"), textedit.JSON, mcpServers},
 		{Managed, override, textedit.JSON, mcpServers},
 	}
 }
@@ -192,7 +192,7 @@ func opencodeFiles(e Env) []File {
 			files = append(files, File{scope, path, textedit.JSON, key})
 		}
 	}
-	global := e.ConfigPath(nil, "opencode")
+	global := e.XDGConfigPath(nil, "opencode")
 	add(User, filepath.Join(global, "config.json"), filepath.Join(global, "opencode.json"), filepath.Join(global, "opencode.jsonc"))
 	if set := e.Getenv("OPENCODE_CONFIG"); set != "" {
 		add(User, set)
@@ -206,9 +206,9 @@ func opencodeFiles(e Env) []File {
 	return files
 }
 
-// opencodeTarget returns the existing user file, opencode.jsonc before opencode.json,
+// opencodeTargetFile returns the existing user file, opencode.jsonc before opencode.json,
 // else the latter.
-func opencodeTarget(e Env) File {
+func opencodeTargetFile(e Env) File {
 	files := opencodeFiles(e)
 	if PathExists(files[2].Path) {
 		return files[2]
@@ -219,12 +219,12 @@ func opencodeTarget(e Env) File {
 // zedFiles returns Zed's files. Sources disagree for macOS and Windows, so the existing
 // one counts.
 func zedFiles(e Env) []File {
-	paths := []string{e.ConfigPath([]string{"Zed", "settings.json"}, "zed", "settings.json")}
+	paths := []string{e.XDGConfigPath([]string{"Zed", "settings.json"}, "zed", "settings.json")}
 	switch e.GOOS {
 	case "darwin":
-		paths = append(paths, e.ApplicationDir("Zed", "settings.json"))
+		paths = append(paths, e.AppSettingsPath("Zed", "settings.json"))
 	case "windows":
-		paths = append(paths, e.InHome(".config", "zed", "settings.json"))
+		paths = append(paths, e.HomePath(".config", "zed", "settings.json"))
 	}
 	return []File{{User, firstExisting(paths...), textedit.JSON, []string{"context_servers"}}}
 }
@@ -232,25 +232,25 @@ func zedFiles(e Env) []File {
 func copilotFiles(e Env) []File {
 	return []File{
 		{User, filepath.Join(e.DirFromVariableOrHome("COPILOT_HOME", ".copilot"), "mcp-config.json"), textedit.JSON, mcpServers},
-		{Project, e.InDir(".mcp.json"), textedit.JSON, mcpServers},
+		{Project, e.WorkingDirPath(".mcp.json"), textedit.JSON, mcpServers},
 	}
 }
 
 func gooseFiles(e Env) []File {
-	path := e.ConfigPath([]string{"Block", "goose", "config", "config.yaml"}, "goose", "config.yaml")
+	path := e.XDGConfigPath([]string{"Block", "goose", "config", "config.yaml"}, "goose", "config.yaml")
 	return []File{{User, path, textedit.YAML, []string{"extensions"}}}
 }
 
 // clineFiles returns the files of the program and of the VS Code extension.
 func clineFiles(e Env) []File {
 	return []File{
-		{User, e.InHome(".cline", "data", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
-		{User, e.ApplicationDir("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
+		{User, e.HomePath(".cline", "data", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
+		{User, e.AppSettingsPath("Code", "User", "globalStorage", "saoudrizwan.claude-dev", "settings", "cline_mcp_settings.json"), textedit.JSON, mcpServers},
 	}
 }
 
-// clineTarget returns the file of the extension, unless only the program is installed.
-func clineTarget(e Env) File {
+// clineTargetFile returns the file of the extension, unless only the program is installed.
+func clineTargetFile(e Env) File {
 	files := clineFiles(e)
 	extension := filepath.Dir(filepath.Dir(files[1].Path))
 	if !PathExists(extension) && (PathExists(files[0].Path) || e.findProgram("cline") != "") {
@@ -261,19 +261,19 @@ func clineTarget(e Env) File {
 
 // lmstudioFiles returns LM Studio's files. Older versions keep it in the cache.
 func lmstudioFiles(e Env) []File {
-	return []File{{User, firstExisting(e.InHome(".lmstudio", "mcp.json"), e.InHome(".cache", "lm-studio", "mcp.json")), textedit.JSON, mcpServers}}
+	return []File{{User, firstExisting(e.HomePath(".lmstudio", "mcp.json"), e.HomePath(".cache", "lm-studio", "mcp.json")), textedit.JSON, mcpServers}}
 }
 
 func kiroFiles(e Env) []File {
 	return []File{
-		{User, e.InHome(".kiro", "settings", "mcp.json"), textedit.JSON, mcpServers},
-		{Project, e.InDir(".kiro", "settings", "mcp.json"), textedit.JSON, mcpServers},
+		{User, e.HomePath(".kiro", "settings", "mcp.json"), textedit.JSON, mcpServers},
+		{Project, e.WorkingDirPath(".kiro", "settings", "mcp.json"), textedit.JSON, mcpServers},
 	}
 }
 
 func junieFiles(e Env) []File {
 	return []File{
-		{User, e.InHome(".junie", "mcp", "mcp.json"), textedit.JSON, mcpServers},
-		{Project, e.InDir(".junie", "mcp", "mcp.json"), textedit.JSON, mcpServers},
+		{User, e.HomePath(".junie", "mcp", "mcp.json"), textedit.JSON, mcpServers},
+		{Project, e.WorkingDirPath(".junie", "mcp", "mcp.json"), textedit.JSON, mcpServers},
 	}
 }

@@ -36,7 +36,7 @@ func ReadUserFile(path string, roots ...string) (UserFile, error) {
 		if _, err := os.Lstat(path); err == nil {
 			return f, newRefusedError(path, "is a link to a file that is not there", "Mend the link, or remove it.")
 		}
-		return f, f.checkFolder()
+		return f, f.checkFolderOwner()
 	case err != nil:
 		return f, newReadError(path, err)
 	}
@@ -74,8 +74,8 @@ func (f *UserFile) readTarget() error {
 	return nil
 }
 
-// checkFolder rejects a new file below a directory that is not the user's.
-func (f *UserFile) checkFolder() error {
+// checkFolderOwner rejects a new file below a directory that is not the user's.
+func (f *UserFile) checkFolderOwner() error {
 	dir := filepath.Dir(f.Path)
 	for {
 		info, err := os.Stat(dir)

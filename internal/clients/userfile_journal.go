@@ -154,8 +154,8 @@ func (j *Journal) Undo(id string, back RestoreFunc) (Change, error) {
 	return j.undoChange(id, back, false)
 }
 
-// UndoAll is Undo where back can also restore a change without entries.
-func (j *Journal) UndoAll(id string, back RestoreFunc) (Change, error) {
+// UndoEvenWithoutEntries is Undo where back can also restore a change without entries.
+func (j *Journal) UndoEvenWithoutEntries(id string, back RestoreFunc) (Change, error) {
 	return j.undoChange(id, back, true)
 }
 

@@ -132,7 +132,7 @@ func (l *LiveConfig) RemoveServer(name string) error {
 		if i < 0 {
 			return nil, unknownServerError(name)
 		}
-		return d.RemoveSplices(servers, i), nil
+		return d.SplicesToRemove(servers, i), nil
 	})
 }
 
@@ -222,7 +222,7 @@ func (d document) serverSettingSplices(server textedit.Container, s serverSettin
 	at := slices.IndexFunc(object.Items, func(it textedit.ContainerItem) bool {
 		return it.Name == s.member || s.key == "headers" && strings.EqualFold(it.Name, s.member)
 	})
-	return d.PutSplices(object, at, s.member, s.value)
+	return d.SplicesToSetMember(object, at, s.member, s.value)
 }
 
 func unknownServerError(name string) error {
@@ -265,12 +265,12 @@ func (d document) addServerSplices(name string, encoded []byte) ([]textedit.Spli
 		return nil, err
 	}
 	if m == nil {
-		return d.InsertSplices(textedit.ContainerOf(d.Root), func(indent string, lines bool) string {
+		return d.SplicesToInsert(textedit.ContainerOf(d.Root), func(indent string, lines bool) string {
 			return d.MemberText("mcpServers", value, indent, 2, lines)
 		}), nil
 	}
 	servers := textedit.ContainerOf(m.Value)
-	return d.InsertSplices(servers, func(indent string, lines bool) string {
+	return d.SplicesToInsert(servers, func(indent string, lines bool) string {
 		depth := 1
 		if n := len(servers.Items); n > 0 {
 			if d.IsOnOneLine(servers.Items[n-1]) {
@@ -321,9 +321,9 @@ func (d document) setObjectMemberSplices(object textedit.Container, i int, field
 		if err != nil {
 			return nil, err
 		}
-		return []textedit.Splice{d.ReplaceSplice(object.Items[i], invertBool(v))}, nil
+		return []textedit.Splice{d.SpliceToReplace(object.Items[i], invertBool(v))}, nil
 	}
-	return d.PutSplices(object, i, field, value)
+	return d.SplicesToSetMember(object, i, field, value)
 }
 
 // errFileChanged means that the file was saved during an edit.

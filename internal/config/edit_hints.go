@@ -20,7 +20,7 @@ func (l *LiveConfig) SetHintOverride(permit ConfirmFunc, name, tool string, hint
 			if i < 0 {
 				return nil, unknownServerError(name)
 			}
-			return d.SetAtSplices(textedit.ContainerOf(servers.Items[i].Value), path, value)
+			return d.SplicesToSetAtPath(textedit.ContainerOf(servers.Items[i].Value), path, value)
 		})
 		return nil
 	}); err != nil {

@@ -148,7 +148,7 @@ func FuzzEdit(f *testing.F) {
 		}
 		removed := fuzzed(t, string(added), func(d document) ([]textedit.Splice, error) {
 			servers, i := d.findServer(name)
-			return d.RemoveSplices(servers, i), nil
+			return d.SplicesToRemove(servers, i), nil
 		})
 		if keys := changedKeys(before, mustParse(t, string(removed)), acceptEveryKey); keys != nil {
 			t.Errorf("added and removed, and %v changed:\n%s\n%s\n%s", keys, text, added, removed)

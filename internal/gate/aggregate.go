@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// AggregateDeps are the dependencies of an AggregateSurface.
+// AggregateDeps are the dependencies of an AggregateEndpoint.
 type AggregateDeps struct {
 	Catalog *catalog.Catalog
 	Gate    *Gate
@@ -21,17 +21,17 @@ type AggregateDeps struct {
 	Reply   *session.ReplyBuilder
 }
 
-// AggregateSurface is the session.Endpoint of all servers together: /mcp/all.
-type AggregateSurface struct {
+// AggregateEndpoint is the session.Endpoint of all servers together: /mcp/all.
+type AggregateEndpoint struct {
 	AggregateDeps
 	unscopedTable atomic.Pointer[aggregateToolTable]
 	tableMu       sync.Mutex // held while the tools are named anew, and guards within
 	scopedTables  map[*catalog.Snapshot]*aggregateToolTable
 }
 
-// NewAggregateSurface returns the surface of all servers.
-func NewAggregateSurface(d AggregateDeps) *AggregateSurface {
-	return &AggregateSurface{AggregateDeps: d}
+// NewAggregateEndpoint returns the surface of all servers.
+func NewAggregateEndpoint(d AggregateDeps) *AggregateEndpoint {
+	return &AggregateEndpoint{AggregateDeps: d}
 }
 
 // aggregateInstructions are the instructions that a client may pass to its model.
@@ -40,7 +40,7 @@ const aggregateInstructions = "These are the tools, prompts and resources of man
 
 // EventDeliveryOf returns how the answer to a method is delivered: a request about one server waits for that
 // server.
-func (s *AggregateSurface) EventDeliveryOf(method string) session.EventDelivery {
+func (s *AggregateEndpoint) EventDeliveryOf(method string) session.EventDelivery {
 	if method == mcp.Listen || isSingleServerMethod(method) {
 		return session.Waiting
 	}
@@ -57,12 +57,12 @@ func isSingleServerMethod(method string) bool {
 }
 
 // RecordRefusedCall records a call that was refused before it reached this surface.
-func (s *AggregateSurface) RecordRefusedCall(ctx context.Context, r *session.Request, p *problem.Problem) {
+func (s *AggregateEndpoint) RecordRefusedCall(ctx context.Context, r *session.Request, p *problem.Problem) {
 	s.Gate.RecordRefusedToolCall(ctx, "", r, p)
 }
 
 // Do answers a modern request.
-func (s *AggregateSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (s *AggregateEndpoint) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	switch r.Method {
 	case mcp.Discover:
 		return session.Reply{Result: json.RawMessage(string(s.Reply.ResultPrefix(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
@@ -82,7 +82,7 @@ type aggregateSessionOpener func(ctx context.Context, server string) (session.Se
 
 // answerRequest answers the methods that both protocols have. h, which may be nil, stores which lists
 // the client gets.
-func (s *AggregateSurface) answerRequest(ctx context.Context, r *session.Request, open aggregateSessionOpener, h *clientKnownLists) session.Reply {
+func (s *AggregateEndpoint) answerRequest(ctx context.Context, r *session.Request, open aggregateSessionOpener, h *clientKnownLists) session.Reply {
 	modern := open == nil
 	var a session.Reply
 	var err error
@@ -104,7 +104,7 @@ func (s *AggregateSurface) answerRequest(ctx context.Context, r *session.Request
 }
 
 // reachableServers returns the servers that the client of a request can use.
-func (s *AggregateSurface) reachableServers(r *session.Request) (all []*catalog.Server) {
+func (s *AggregateEndpoint) reachableServers(r *session.Request) (all []*catalog.Server) {
 	for _, server := range s.Catalog.Current().Servers() {
 		if s.Gate.CheckReachable(server.Name, r.Caller) == nil {
 			all = append(all, server)
@@ -114,7 +114,7 @@ func (s *AggregateSurface) reachableServers(r *session.Request) (all []*catalog.
 }
 
 // serversWithReadablePrimitives returns the servers whose prompts and resources the client can use.
-func (s *AggregateSurface) serversWithReadablePrimitives(r *session.Request) []*catalog.Server {
+func (s *AggregateEndpoint) serversWithReadablePrimitives(r *session.Request) []*catalog.Server {
 	if !hasReadLane(r.Caller) {
 		return nil
 	}
@@ -123,7 +123,7 @@ func (s *AggregateSurface) serversWithReadablePrimitives(r *session.Request) []*
 
 // mergedCapabilitiesJSON returns the capabilities of all servers together. A server that has not
 // stated its capabilities yet may have any.
-func (s *AggregateSurface) mergedCapabilitiesJSON(r *session.Request) string {
+func (s *AggregateEndpoint) mergedCapabilitiesJSON(r *session.Request) string {
 	servers := s.reachableServers(r)
 	out := `{"tools":{"listChanged":true}`
 	for _, c := range [...]struct{ name, states string }{
@@ -147,7 +147,7 @@ const maxScopedTables = 64
 
 // toolTableForCaller returns the tools in the scope of the client of a request, as of the current
 // snapshot.
-func (s *AggregateSurface) toolTableForCaller(r *session.Request) *aggregateToolTable {
+func (s *AggregateEndpoint) toolTableForCaller(r *session.Request) *aggregateToolTable {
 	whole := s.Catalog.Current()
 	snapshot := whole.ScopedTo(r.Caller.Scope())
 	if snapshot != whole {
@@ -167,7 +167,7 @@ func (s *AggregateSurface) toolTableForCaller(r *session.Request) *aggregateTool
 }
 
 // scopedToolTable returns the cached or a new table of a snapshot that lacks tools outside of a scope.
-func (s *AggregateSurface) scopedToolTable(snapshot *catalog.Snapshot) *aggregateToolTable {
+func (s *AggregateEndpoint) scopedToolTable(snapshot *catalog.Snapshot) *aggregateToolTable {
 	s.tableMu.Lock()
 	defer s.tableMu.Unlock()
 	t := s.scopedTables[snapshot]
@@ -183,7 +183,7 @@ func (s *AggregateSurface) scopedToolTable(snapshot *catalog.Snapshot) *aggregat
 
 // currentListDigests returns the digests of the lists for the client of a request, and a channel that
 // is closed when they may have changed.
-func (s *AggregateSurface) currentListDigests(r *session.Request) (listDigests, <-chan struct{}) {
+func (s *AggregateEndpoint) currentListDigests(r *session.Request) (listDigests, <-chan struct{}) {
 	replaced := s.Catalog.Current().ReplacedChan()
 	l := listDigests{catalog.ListTools: s.toolTableForCaller(r).digest} // of this snapshot, or of one that has replaced it
 	servers := s.serversWithReadablePrimitives(r)

@@ -26,7 +26,7 @@ const listTime = 5 * time.Second
 
 // listPage returns the page of a list that begins at the cursor. Pages are sorted by name, so that a
 // page continues where the previous one ended even if the list has changed.
-func (s *AggregateSurface) listPage(ctx context.Context, r *session.Request, modern bool, l catalog.ListKind, h *clientKnownLists) (session.Reply, error) {
+func (s *AggregateEndpoint) listPage(ctx context.Context, r *session.Request, modern bool, l catalog.ListKind, h *clientKnownLists) (session.Reply, error) {
 	cursor := ""
 	if c := wirejson.Find(r.Params, "cursor"); c != nil && wirejson.Kind(c) != 'n' {
 		var ok bool
@@ -91,7 +91,7 @@ func decodeCursor(l catalog.ListKind, cursor string) (after string, err error) {
 
 // listEntries returns the entries of a list of all servers, by name. For a server that does not answer
 // in time it returns the last known entries.
-func (s *AggregateSurface) listEntries(ctx context.Context, r *session.Request, l catalog.ListKind) []*aggregateListEntry {
+func (s *AggregateEndpoint) listEntries(ctx context.Context, r *session.Request, l catalog.ListKind) []*aggregateListEntry {
 	if l == catalog.ListTools {
 		return s.toolTableForCaller(r).callable
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // announceListChanges calls say for each list that has changed, until ctx ends.
-func (s *AggregateSurface) announceListChanges(ctx context.Context, r *session.Request, h *clientKnownLists, say func(list int)) {
+func (s *AggregateEndpoint) announceListChanges(ctx context.Context, r *session.Request, h *clientKnownLists, say func(list int)) {
 	for {
 		now, again := s.currentListDigests(r)
 		for _, list := range h.takeChangedLists(now) {
@@ -22,7 +22,7 @@ func (s *AggregateSurface) announceListChanges(ctx context.Context, r *session.R
 }
 
 // serveSubscription keeps a subscription open and sends the notifications that it asks for.
-func (s *AggregateSurface) serveSubscription(ctx context.Context, r *session.Request) session.Reply {
+func (s *AggregateEndpoint) serveSubscription(ctx context.Context, r *session.Request) session.Reply {
 	wanted, bad := session.ParseRequestedEvents(r)
 	if bad != nil {
 		return session.Reply{Error: bad}

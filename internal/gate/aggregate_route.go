@@ -23,7 +23,7 @@ type routedRequest struct {
 
 // forwardToServer sends a request to the server that it names. Requests of that server to the client
 // get an ID that names the server: see splitServerRequestID.
-func (s *AggregateSurface) forwardToServer(ctx context.Context, asked *session.Request, open aggregateSessionOpener) (session.Reply, error) {
+func (s *AggregateEndpoint) forwardToServer(ctx context.Context, asked *session.Request, open aggregateSessionOpener) (session.Reply, error) {
 	r := &routedRequest{Request: *asked}
 	r.Head = nil                                  // headers of one server do not apply to all
 	r.Params = mcp.RemoveTasksExtension(r.Params) // the ID of a task does not name its server
@@ -36,7 +36,7 @@ func (s *AggregateSurface) forwardToServer(ctx context.Context, asked *session.R
 	}
 	r.prefixServerRequestIDs()
 	if open == nil {
-		a, err := s.Gate.GatedSurface(r.server).Do(ctx, &r.Request)
+		a, err := s.Gate.GatedEndpoint(r.server).Do(ctx, &r.Request)
 		return a, toSessionEndedProblem(r.server, err)
 	}
 	a, err := forwardInSession(ctx, r, open)
@@ -56,7 +56,7 @@ func forwardInSession(ctx context.Context, r *routedRequest, open aggregateSessi
 }
 
 // callTool runs a tools/call through the gate.
-func (s *AggregateSurface) callTool(ctx context.Context, r *routedRequest, open aggregateSessionOpener) (session.Reply, error) {
+func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open aggregateSessionOpener) (session.Reply, error) {
 	r.Params = wirejson.DropMember(r.Params, "task")
 	name, isText := wirejson.String(wirejson.Find(r.Params, "name"))
 	if !isText {
@@ -81,7 +81,7 @@ func (s *AggregateSurface) callTool(ctx context.Context, r *routedRequest, open 
 
 // resolveToolName returns the tool that a name means, whether it exists or not. A hashed alias is
 // known only within the client's scope.
-func (s *AggregateSurface) resolveToolName(r *session.Request, name string) (tool.ID, bool) {
+func (s *AggregateEndpoint) resolveToolName(r *session.Request, name string) (tool.ID, bool) {
 	if server, own, ok := tool.SplitAlias(name); ok {
 		return tool.ID{Server: server, Tool: own}, tool.CheckServerName(server) == nil
 	}
@@ -147,7 +147,7 @@ func splitServerRequestID(id json.RawMessage) (server string, own json.RawMessag
 }
 
 // routePrimitive finds the server of a prompt, a resource, or a completion of their arguments.
-func (s *AggregateSurface) routePrimitive(ctx context.Context, r *routedRequest) error {
+func (s *AggregateEndpoint) routePrimitive(ctx context.Context, r *routedRequest) error {
 	part, member, find := r.Params, "name", s.routePrompt
 	bad := problem.New(problem.InvalidParameter, "params.name must be a string: the prompt to get", "")
 	completes := r.Method == mcp.Complete
@@ -181,7 +181,7 @@ func (s *AggregateSurface) routePrimitive(ctx context.Context, r *routedRequest)
 
 // routePrompt sets the server of the request to that of a prompt, and returns the server's own name of
 // it.
-func (s *AggregateSurface) routePrompt(ctx context.Context, r *routedRequest, name string) (own string, err error) {
+func (s *AggregateEndpoint) routePrompt(ctx context.Context, r *routedRequest, name string) (own string, err error) {
 	if server, own, ok := tool.SplitAlias(name); ok && s.Gate.CheckReachable(server, r.Caller) == nil {
 		r.server = server
 		return own, nil
@@ -199,7 +199,7 @@ func (s *AggregateSurface) routePrompt(ctx context.Context, r *routedRequest, na
 // routeResource sets the server of the request to that of a resource URI or template, and returns the
 // server's own URI. The server is the one that the URI names, else the only one that lists it, else
 // the only one with a matching template, else the only one that has resources.
-func (s *AggregateSurface) routeResource(ctx context.Context, r *routedRequest, uri string) (own string, err error) {
+func (s *AggregateEndpoint) routeResource(ctx context.Context, r *routedRequest, uri string) (own string, err error) {
 	if server, own, ok := tool.SplitAliasURI(uri); ok {
 		if p := s.Gate.CheckReachable(server, r.Caller); p != nil {
 			return "", p

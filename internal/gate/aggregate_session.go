@@ -16,7 +16,7 @@ import (
 // aggregateSession is a client's session with all servers: one session with each server that it has
 // used, and the lists that it has received.
 type aggregateSession struct {
-	*AggregateSurface
+	*AggregateEndpoint
 	initialize session.Request // as the client sent it, with the caller
 	knownLists clientKnownLists
 	end        *session.EndSignal
@@ -48,14 +48,14 @@ func (o *serverSession) liveSession() session.Session {
 const maxInitializeBytes = 64 << 10
 
 // OpenSession opens a session. Sessions with servers are opened at the first use.
-func (s *AggregateSurface) OpenSession(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+func (s *AggregateEndpoint) OpenSession(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	if len(initialize.Params) > maxInitializeBytes {
 		return nil, session.Reply{Error: session.InvalidParamsError("what a client says of itself must not be longer than " +
 			strconv.Itoa(maxInitializeBytes) + " bytes")}, nil
 	}
 	version := session.NegotiateVersion(initialize.Params)
 	caller := *initialize.Caller
-	c := &aggregateSession{AggregateSurface: s, end: session.NewEndSignal(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
+	c := &aggregateSession{AggregateEndpoint: s, end: session.NewEndSignal(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
 		Params: wirejson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller}}
 	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.mergedCapabilitiesJSON(initialize) +
 		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + aggregateInstructions + `"}`)}, nil
@@ -108,7 +108,7 @@ func (c *aggregateSession) openOrReuseSession(ctx context.Context, r *session.Re
 func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
 	initialize := c.initialize
 	initialize.Caller = r.Caller
-	s, a, err := c.Gate.GatedSurface(server).OpenSession(ctx, &initialize)
+	s, a, err := c.Gate.GatedEndpoint(server).OpenSession(ctx, &initialize)
 	switch {
 	case err != nil:
 		return nil, err

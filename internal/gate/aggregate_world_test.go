@@ -16,7 +16,7 @@ import (
 // aggregateWorld has the servers s and t, with what they offer, and all of it at once.
 type aggregateWorld struct {
 	*catalogtest.Harness
-	all *AggregateSurface
+	all *AggregateEndpoint
 }
 
 func newAggregateWorld(t testing.TB, change func(*config.Config), definitions ...string) *aggregateWorld {
@@ -28,7 +28,7 @@ func newAggregateWorld(t testing.TB, change func(*config.Config), definitions ..
 		}
 	}, definitions...)}
 	deps := depsOf(w.Harness)
-	w.all = NewAggregateSurface(AggregateDeps{Catalog: w.Catalog, Offers: deps.Offers, Reply: session.NewReplyBuilder("test", catalogtest.Logger), Gate: New(deps)})
+	w.all = NewAggregateEndpoint(AggregateDeps{Catalog: w.Catalog, Offers: deps.Offers, Reply: session.NewReplyBuilder("test", catalogtest.Logger), Gate: New(deps)})
 	return w
 }
 

@@ -304,7 +304,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			return err
 		},
 		"one server, in a session": func() error {
-			s, _, err := a.gate.GatedSurface("s").OpenSession(t.Context(), passed("initialize", `{}`))
+			s, _, err := a.gate.GatedEndpoint("s").OpenSession(t.Context(), passed("initialize", `{}`))
 			if err != nil {
 				return err
 			}

@@ -16,27 +16,27 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// GatedSurface returns the surface of one server for clients. Its tools/call requests run through the
+// GatedEndpoint returns the surface of one server for clients. Its tools/call requests run through the
 // gate, without validation against the schema and without the limit of the result. Unapproved prompts
 // and resources, and tasks of other clients, are hidden. Errors are a *problem.Problem,
 // session.ErrOver, or ctx.Err().
-func (g *Gate) GatedSurface(server string) session.Endpoint {
+func (g *Gate) GatedEndpoint(server string) session.Endpoint {
 	s := g.UpstreamSurface(server)
-	return &gatedSurface{g, requestTarget{server: server, Doer: s}, s}
+	return &gatedEndpoint{g, requestTarget{server: server, Doer: s}, s}
 }
 
-// gatedSurface is the surface of one server behind the gate.
-type gatedSurface struct {
+// gatedEndpoint is the surface of one server behind the gate.
+type gatedEndpoint struct {
 	gate   *Gate
 	target requestTarget
 	open   session.Endpoint
 }
 
-func (f *gatedSurface) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
+func (f *gatedEndpoint) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	return f.gate.dispatchRequest(ctx, f.target, r)
 }
 
-func (f *gatedSurface) OpenSession(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
+func (f *gatedEndpoint) OpenSession(ctx context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	caller := *initialize.Caller
 	if p := f.gate.CheckReachable(f.target.server, &caller); p != nil {
 		return nil, session.Reply{}, p

@@ -92,7 +92,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		"for its session": func(w *world, _ func(*world) error, lock func()) error {
 			_, err := w.gate.CallFromAggregate(w.T.Context(), ToolCallTarget{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
 				lock()
-				s, _, err := w.gate.GatedSurface(server).OpenSession(ctx, passed("initialize", `{}`))
+				s, _, err := w.gate.GatedEndpoint(server).OpenSession(ctx, passed("initialize", `{}`))
 				if err != nil { // no longer reachable, which is as good
 					return nil, problem.New(problem.ToolLocked, "it cannot be opened", "")
 				}
@@ -136,7 +136,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 			t.Run(name+", "+method, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWorld(t, func(c *config.Config) { c.CallTimeout = time.Minute }, readsTool)
-					opened, _, err := w.gate.GatedSurface("s").OpenSession(t.Context(), passed("initialize", `{}`))
+					opened, _, err := w.gate.GatedEndpoint("s").OpenSession(t.Context(), passed("initialize", `{}`))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -180,7 +180,7 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 // do, and what is no request of its own is no way past it.
 func TestSessionsAreBehindTheDoor(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
-	surface := w.gate.GatedSurface("s")
+	surface := w.gate.GatedEndpoint("s")
 	s, _, err := surface.OpenSession(t.Context(), passed("initialize", `{}`))
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func (w *world) call(v policy.CallToolVariant, name, args string) (CallResult, *
 
 // relay is a request of a client that stands for itself.
 func (w *world) relay(ctx context.Context, r *session.Request) (session.Reply, error) {
-	return w.gate.GatedSurface("s").Do(ctx, r)
+	return w.gate.GatedEndpoint("s").Do(ctx, r)
 }
 
 const (

@@ -173,7 +173,7 @@ func TestUnreachable(t *testing.T) {
 				t.Errorf("%s: %v, want %s", method, err, want)
 			}
 		}
-		if _, _, err := w.gate.GatedSurface("s").OpenSession(t.Context(), passed("initialize", `{}`)); problem.From(err).Code != want || len(r.Asked) != 0 {
+		if _, _, err := w.gate.GatedEndpoint("s").OpenSession(t.Context(), passed("initialize", `{}`)); problem.From(err).Code != want || len(r.Asked) != 0 {
 			t.Errorf("%v %q", err, r.Asked)
 		}
 	}
@@ -189,7 +189,7 @@ func TestUnreachable(t *testing.T) {
 func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
 	const routed = `{"name":"routed","inputSchema":{"type":"object","properties":{"tenant":{"type":"string","x-mcp-header":"Tenant"}}},"annotations":{"readOnlyHint":true}}`
 	w := newWorld(t, nil, routed)
-	surface := w.gate.GatedSurface("s")
+	surface := w.gate.GatedEndpoint("s")
 	opened, _, err := surface.OpenSession(t.Context(), passed("initialize", `{}`))
 	if err != nil {
 		t.Fatal(err)

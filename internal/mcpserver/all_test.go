@@ -59,7 +59,7 @@ func serveAll(t *testing.T, h *harness, set *throughSet) *everything {
 	e.Catalog.Publish()
 	deps := gatetest.NewDeps(e.Harness)
 	deps.UpstreamSurface = set.At
-	h.srv.All = gate.NewAggregateSurface(gate.AggregateDeps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Gate: gate.New(deps)})
+	h.srv.All = gate.NewAggregateEndpoint(gate.AggregateDeps{Catalog: e.Catalog, Offers: deps.Offers, Reply: h.srv.Reply, Gate: gate.New(deps)})
 	return e
 }
 

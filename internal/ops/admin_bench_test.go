@@ -92,7 +92,7 @@ func BenchmarkPassed10000(b *testing.B) {
 	req := session.Request{ID: json.RawMessage("1"), Method: "tools/call", Params: json.RawMessage(`{"name":"list_issue","arguments":{"id":"1"}}`), Caller: &caller}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := w.gateway.GatedSurface("server42").Do(context.Background(), &req); err != nil {
+		if _, err := w.gateway.GatedEndpoint("server42").Do(context.Background(), &req); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -70,8 +70,8 @@ func TestLaunchChangesAreOnRecordWithoutValues(t *testing.T) {
 func TestItselfIsNotProposed(t *testing.T) {
 	w := newAdminWorld(t, nil, full)
 	_, err := w.gateway.AddServer(t.Context(), adminAgent, AddServerRequest{Name: "again", Launch: config.Launch{Command: "mcpproxy", Args: []string{"stdio"}}})
-	if p := problem.From(err); p == nil || p.Code != problem.InvalidParameter || len(w.Book.Proposals()) != 0 {
-		t.Errorf("%v, %+v", err, w.Book.Proposals())
+	if p := problem.From(err); p == nil || p.Code != problem.InvalidParameter || len(w.Book.ProposedServers()) != 0 {
+		t.Errorf("%v, %+v", err, w.Book.ProposedServers())
 	}
 }
 

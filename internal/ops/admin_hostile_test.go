@@ -127,8 +127,8 @@ func TestNamesThatAgentsTake(t *testing.T) {
 	// The person's own goes before what agents propose, and it is said.
 	w.Begun = nil
 	v, err := add("bank", adminPerson)
-	if err != nil || v.ProposedBy != "" || len(w.Book.Proposals()) != 1 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "'bank', which is dropped") {
-		t.Fatalf("%+v, %v, %v", v, err, w.Book.Proposals())
+	if err != nil || v.ProposedBy != "" || len(w.Book.ProposedServers()) != 1 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "'bank', which is dropped") {
+		t.Fatalf("%+v, %v, %v", v, err, w.Book.ProposedServers())
 	}
 	var actions []string
 	for _, r := range w.Begun {
@@ -230,7 +230,7 @@ func TestUnreadableProposals(t *testing.T) {
 	if _, err := w.gateway.ServerReview(ctx, Caller{}, ServerRef{Name: "odd"}); err == nil || !strings.Contains(problem.From(err).Hint, "mcpproxy upstream remove odd") {
 		t.Errorf("its review: %v", err)
 	}
-	if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "odd"}); err != nil || len(w.Book.Proposals()) != 0 {
+	if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "odd"}); err != nil || len(w.Book.ProposedServers()) != 0 {
 		t.Errorf("not removed: %v", err)
 	}
 }

@@ -242,7 +242,7 @@ func TestOffersOfAQuarantinedServer(t *testing.T) {
 				t.Errorf("%s: %s is answered", name, method)
 			}
 		}
-		if _, _, err := w.gateway.GatedSurface("s").OpenSession(t.Context(), passed("initialize", `{}`)); err == nil {
+		if _, _, err := w.gateway.GatedEndpoint("s").OpenSession(t.Context(), passed("initialize", `{}`)); err == nil {
 			t.Errorf("%s: a session is opened", name)
 		}
 	}

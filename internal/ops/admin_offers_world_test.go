@@ -126,7 +126,7 @@ func (w *offerWorld) Relay(ctx context.Context, server string, q *session.Reques
 func (w *offerWorld) seen(kind tool.DefinitionKind) []string {
 	w.T.Helper()
 	if kind == tool.KindInstructions {
-		_, a, err := w.gateway.GatedSurface("s").OpenSession(w.T.Context(), passed("initialize", `{}`))
+		_, a, err := w.gateway.GatedEndpoint("s").OpenSession(w.T.Context(), passed("initialize", `{}`))
 		b, err2 := w.relay(passed("server/discover", `{}`))
 		one, two := wirejson.Find(a.Result, "instructions"), wirejson.Find(b.Result, "instructions")
 		if err != nil || err2 != nil || string(one) != string(two) {

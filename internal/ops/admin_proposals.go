@@ -30,7 +30,7 @@ func (p proposalManager) addProposal(ctx context.Context, name string, edit conf
 	}
 	by, client := c.Actor.String(), redact.Text(problem.ClipName(c.ClientName))
 	fits := func(others []approval.ServerProposal) error { return p.checkProposal(name, by, client, others) }
-	if err := fits(p.book.Proposals()); err != nil {
+	if err := fits(p.book.ProposedServers()); err != nil {
 		return err // Nothing changed. The caller records the error.
 	}
 	edit.Trust, edit.Quarantined, edit.Enabled = "", true, nil
@@ -39,7 +39,7 @@ func (p proposalManager) addProposal(ctx context.Context, name string, edit conf
 		return err
 	}
 	p.withdrawMatching(ctx, func(other string) bool { return p.config().Server(other) != nil }, "it is in the configuration by now", c)
-	if len(p.book.Proposals()) >= approval.MaxProposals {
+	if len(p.book.ProposedServers()) >= approval.MaxProposals {
 		return approval.TooManyProposalsProblem()
 	}
 	r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
@@ -109,7 +109,7 @@ func (p proposalManager) withdrawSuperseded(ctx context.Context, v *ServerView, 
 
 // withdrawMatching withdraws the proposals whose names match, records each with the reason, and returns their names.
 func (p proposalManager) withdrawMatching(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
-	for _, one := range p.book.Proposals() {
+	for _, one := range p.book.ProposedServers() {
 		if !goes(one.Name) {
 			continue
 		}
@@ -126,7 +126,7 @@ func (p proposalManager) withdrawMatching(ctx context.Context, goes func(name st
 // checkNameFree rejects the name of an existing server, ignoring case, and for agents also the name of a proposal. A server that a user adds has
 // priority over a proposal.
 func (p proposalManager) checkNameFree(name string, c Caller) error {
-	if !c.IsUser() && slices.ContainsFunc(p.book.Proposals(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
+	if !c.IsUser() && slices.ContainsFunc(p.book.ProposedServers(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
 		return nameTakenError(name)
 	}
 	return checkNameNotConfigured(name, p.config())

@@ -81,8 +81,8 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	if r.Stage != StageDefinitions || r.LaunchApprovedBy != "admin" || !w.Config().Servers[0].Quarantined || w.Config().Servers[0].Trust != config.TrustScan {
 		t.Errorf("the launch is approved: %+v, %v", r, w.Config().Servers)
 	}
-	if !slices.Equal(running(), []string{"new"}) || len(w.Book.Proposals()) > 0 {
-		t.Errorf("running are %v, proposals %v", running(), w.Book.Proposals())
+	if !slices.Equal(running(), []string{"new"}) || len(w.Book.ProposedServers()) > 0 {
+		t.Errorf("running are %v, proposals %v", running(), w.Book.ProposedServers())
 	}
 	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: r.Fingerprint}}); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("before it has told its tools: %v", err)
@@ -268,7 +268,7 @@ func TestProposalsAreChecked(t *testing.T) {
 	if _, err := w.gateway.AddServer(ctx, adminAgent, AddServerRequest{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
 		t.Errorf("where agents may only look: %v", err)
 	}
-	if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "new"}); err != nil || len(w.Book.Proposals()) > 0 {
+	if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "new"}); err != nil || len(w.Book.ProposedServers()) > 0 {
 		t.Errorf("removed: %v", err)
 	}
 	if p := problem.From(second(w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "new"}))); p == nil || p.Code != problem.ServerNotFound {
@@ -309,7 +309,7 @@ func TestAReviewFailsClosed(t *testing.T) {
 		return err
 	}
 	w.EditErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
-	if err := approve(); err == nil || len(running()) > 0 || len(w.Book.Proposals()) != 1 {
+	if err := approve(); err == nil || len(running()) > 0 || len(w.Book.ProposedServers()) != 1 {
 		t.Errorf("without the file: %v, running %v", err, running())
 	}
 	if w.Ended[len(w.Ended)-1].Status != activity.Failed {

@@ -26,7 +26,7 @@ var adminAgent, adminPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 // operations is all that can be done.
 type operations struct {
 	*Admin
-	all *gate.AggregateSurface
+	all *gate.AggregateEndpoint
 }
 
 // adminWorld is the operations with everything around them in memory. It is the Editor
@@ -54,7 +54,7 @@ func (w *adminWorld) renew(book *approval.Book) {
 	o := &w.gateway
 	through := gate.New(deps)
 	o.Admin = NewAdmin(NewGateway(GatewayDeps{Book: book, Gate: through, Upstreams: w, Log: catalogtest.QueryableLog{Harness: w.Harness}}), w)
-	o.all = gate.NewAggregateSurface(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyBuilder("test", catalogtest.Logger)})
+	o.all = gate.NewAggregateEndpoint(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyBuilder("test", catalogtest.Logger)})
 }
 
 // servers are all servers, as they are shown.
@@ -78,7 +78,7 @@ func (w *adminWorld) call(v policy.CallToolVariant, name, args string) (gate.Cal
 
 // relay is a client's request to server s that stands for itself.
 func (w *adminWorld) relay(r *session.Request) (session.Reply, error) {
-	return w.gateway.GatedSurface("s").Do(w.T.Context(), r)
+	return w.gateway.GatedEndpoint("s").Do(w.T.Context(), r)
 }
 
 var passed = catalogtest.NewRequest

@@ -14,7 +14,7 @@ import (
 
 // LocalClients has the MCP clients of one OS account and the address of MCPProxy for them.
 type LocalClients struct {
-	*permission.ClientAccount
+	*permission.AccountClients
 	Endpoint func() ProxyEndpoint
 	// Run runs a client's own command and returns its output.
 	Run func(ctx context.Context, argv []string) (said string, err error)
@@ -102,7 +102,7 @@ func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, 
 		return ConnectPlan{}, err
 	}
 	if !p.before.ServerEntry(p.Server).Exists() {
-		p.Command = p.client.AddCommand(a.Env, p.Server, shown)
+		p.Command = p.client.CommandToAddServer(a.Env, p.Server, shown)
 	}
 	return p, nil
 }
@@ -122,7 +122,7 @@ func (a *LocalClients) PlanDisconnect(word string) (ConnectPlan, error) {
 	if err := p.computeEdit(clients.ProxyAddress{}); err != nil {
 		return ConnectPlan{}, err
 	}
-	p.Command = p.client.RemoveCommand(a.Env, p.Server)
+	p.Command = p.client.CommandToRemoveServer(a.Env, p.Server)
 	if rules, err := a.permissionRuleChanges(p.Client); err == nil && len(rules) > 0 {
 		p.Warnings = append(p.Warnings, "The permission rules that MCPProxy wrote into "+rules[0].Path+" are taken out, too.")
 	}
@@ -135,7 +135,7 @@ func (a *LocalClients) permissionRuleChanges(client string) ([]clients.Change, e
 	if err != nil {
 		return nil, err
 	}
-	return permission.WrittenChanges(j, a.Env, client)
+	return permission.NotUndoneRuleChanges(j, a.Env, client)
 }
 
 // firstConnectChange returns the oldest connect of the client since its last disconnect; nil when none is recorded.
@@ -200,7 +200,7 @@ func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 	if p.before, err = target.Parse(p.from.Text); err != nil {
 		return ConnectPlan{}, err
 	}
-	at, _ := clients.FindRegistration([]clients.ClientDoc{p.before}, p.endpoint.isOwnURL)
+	at, _ := clients.FindProxyRegistration([]clients.ClientDoc{p.before}, p.endpoint.isOwnURL)
 	p.Server = at.Server
 	return p, nil
 }

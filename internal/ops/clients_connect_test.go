@@ -19,7 +19,7 @@ import (
 // write makes a file in the account.
 func write(t *testing.T, a *ops.LocalClients, name, text string, mode os.FileMode) string {
 	t.Helper()
-	path := a.Env.InHome(filepath.FromSlash(name))
+	path := a.Env.HomePath(filepath.FromSlash(name))
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func TestBase(t *testing.T) {
 // An entry that counts instead of the one that is written is said.
 func TestEntriesOfProjects(t *testing.T) {
 	a := account(t)
-	a.Env.Dir = a.Env.InHome("project")
+	a.Env.Dir = a.Env.HomePath("project")
 	write(t, a, ".claude.json", `{"projects": {"`+a.Env.Dir+`": {"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}}}`, 0o600)
 	write(t, a, "project/.mcp.json", `{"mcpServers": {"mcpproxy": {"command": "x"}}}`, 0o600)
 	plan, err := a.PlanConnect("claude", ops.ConnectOptions{})

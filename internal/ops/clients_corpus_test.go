@@ -26,7 +26,7 @@ func account(t *testing.T) *ops.LocalClients {
 	t.Helper()
 	home, data := t.TempDir(), t.TempDir()
 	return &ops.LocalClients{
-		ClientAccount: &permission.ClientAccount{
+		AccountClients: &permission.AccountClients{
 			Env:   clients.Env{GOOS: "linux", Home: home, Getenv: func(string) string { return "" }},
 			Tools: func() []permission.ProxyTool { return nil },
 			Open:  func() (*clients.Journal, error) { return clients.OpenJournal(filepath.Join(data, "client_changes")) },
@@ -153,7 +153,7 @@ func held(t *testing.T, c clients.Client, v variant) {
 	where := target.Path
 	switch v.link {
 	case "inside":
-		where = a.Env.InHome("dotfiles", "file")
+		where = a.Env.HomePath("dotfiles", "file")
 	case "outside":
 		where = filepath.Join(t.TempDir(), "file")
 	}

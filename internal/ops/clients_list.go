@@ -78,7 +78,7 @@ func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 			}
 		}
 	}
-	at, connected := clients.FindRegistration(docs, place.isOwnURL)
+	at, connected := clients.FindProxyRegistration(docs, place.isOwnURL)
 	v.Server, v.Connected = at.Server, connected
 	if connected {
 		v.setEntryDetails(at, a.Env, place)
@@ -87,10 +87,10 @@ func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 	if err != nil { // not connectable now; the example is shown all the same
 		address.Command = cmp.Or(address.Command, "/usr/bin/mcpproxy")
 	}
-	if v.Command = c.AddCommand(a.Env, v.Server, address); connected {
+	if v.Command = c.CommandToAddServer(a.Env, v.Server, address); connected {
 		v.Command = nil
 	}
-	entry, err := c.NewEntry(address)
+	entry, err := c.NewProxyEntry(address)
 	if err != nil {
 		return ClientView{}, err
 	}
@@ -103,7 +103,7 @@ func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 }
 
 // setEntryDetails sets what the existing entry leads to.
-func (v *ClientView) setEntryDetails(at clients.Registration, e clients.Env, place ProxyEndpoint) {
+func (v *ClientView) setEntryDetails(at clients.ProxyRegistration, e clients.Env, place ProxyEndpoint) {
 	v.Path, v.LeadsTo = at.Doc.Path, clients.DescribeEntry(at.Entry)
 	v.Foreign = !clients.PointsToMCPProxy(at.Entry, place.isOwnURL)
 	command, _ := clients.EntryCommand(at.Entry)

@@ -20,7 +20,7 @@ import (
 type Explainer struct {
 	Gateway *Gateway
 	Tokens  *auth.AgentTokens
-	Account *permission.ClientAccount // the account whose MCP clients are examined
+	Account *permission.AccountClients // the account whose MCP clients are examined
 }
 
 // ExplainRequest is a call to explain.
@@ -252,11 +252,11 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 			docs = append(docs, d)
 		}
 	}
-	at, connected := clients.FindRegistration(docs, nil)
+	at, connected := clients.FindProxyRegistration(docs, nil)
 	if w.Connected = connected; !connected {
 		return p.withCallerScope(w, ""), nil
 	}
-	use := clients.ParseConnection(at.Entry)
+	use := clients.ParseProxyConnection(at.Entry)
 	w.Address = use.Path
 	if w.token, err = p.Tokens.LookupByText(ctx, use.Token); err != nil {
 		return explainedCaller{}, err

@@ -75,7 +75,7 @@ func newExplainWorld(t *testing.T) *explainWorld {
 	for name, hints := range map[string]tool.Hints{"call_tool_read": {ReadOnly: tool.True}, "call_tool_write": {}, "call_tool_destructive": {Destructive: tool.True}} {
 		own = append(own, permission.ProxyTool{Name: name, Hints: hints})
 	}
-	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.NewDeps(w.Harness)), Book: w.Book}), Tokens: w.tokens, Account: &permission.ClientAccount{
+	w.prospects = &ops.Explainer{Gateway: ops.NewGateway(ops.GatewayDeps{Gate: gate.New(gatetest.NewDeps(w.Harness)), Book: w.Book}), Tokens: w.tokens, Account: &permission.AccountClients{
 		Env:   clients.Env{GOOS: "linux", Root: filepath.Join(dir, "root"), Home: w.home, Getenv: func(string) string { return "" }},
 		Tools: func() []permission.ProxyTool { return own },
 	}}

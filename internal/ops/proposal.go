@@ -57,7 +57,7 @@ func MayProposeServers(c *Caller) bool {
 // Proposals returns the proposed servers whose names are not configured.
 func (g *Gateway) Proposals() []Proposal {
 	var all []Proposal
-	for _, p := range g.Book.Proposals() {
+	for _, p := range g.Book.ProposedServers() {
 		if g.Config().Server(p.Name) != nil {
 			continue
 		}

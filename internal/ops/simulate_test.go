@@ -124,7 +124,7 @@ func (w *trialWorld) call(c auth.Caller, v policy.CallToolVariant, name, args st
 func (w *trialWorld) callByName(c auth.Caller, own string) {
 	r := catalogtest.NewRequest("tools/call", fmt.Sprintf(`{"name":%q,"arguments":{}}`, own))
 	r.Caller = &c
-	_, _ = w.gate.GatedSurface("s").Do(context.Background(), r)
+	_, _ = w.gate.GatedEndpoint("s").Do(context.Background(), r)
 }
 
 // try tries a text and returns what became of it.

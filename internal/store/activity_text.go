@@ -187,8 +187,8 @@ func (e *sqliteEngine) indexNextChunk(ctx context.Context) (more bool, err error
 	return n > 1, nil
 }
 
-// segmentWriter writes the text index of a chunk, in several segments if its texts are large.
-type segmentWriter struct {
+// textIndexWriter writes the text index of a chunk, in several segments if its texts are large.
+type textIndexWriter struct {
 	e     *sqliteEngine
 	from  int64
 	index segmentWords
@@ -197,7 +197,7 @@ type segmentWriter struct {
 
 // indexChunkText indexes the records of a chunk. It runs in a transaction.
 func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]indexedKeyRange, error) {
-	b := segmentWriter{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentWords{words: map[string]postingList{}}}
+	b := textIndexWriter{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentWords{words: map[string]postingList{}}}
 	past := (chunk + 1) * chunkSize
 	at := uint16(0)
 	s := wordSplitter{emit: func(word []byte, _ bool) { b.index.addPosting(word, at) }}
@@ -224,7 +224,7 @@ func (s *wordSplitter) splitRecord(entry, outcome []byte) {
 }
 
 // saveSegment stores the segment that ends before key past.
-func (b *segmentWriter) saveSegment(past int64) {
+func (b *textIndexWriter) saveSegment(past int64) {
 	c := b.e.writeConn
 	for _, p := range b.index.encodePages() {
 		c.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)

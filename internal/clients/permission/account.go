@@ -4,8 +4,8 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// ClientAccount is the clients of one account, and the journal of changes of their files.
-type ClientAccount struct {
+// AccountClients is the clients of one account, and the journal of changes of their files.
+type AccountClients struct {
 	Env   clients.Env
 	Tools func() []ProxyTool
 	// Open opens the journal.
@@ -14,7 +14,7 @@ type ClientAccount struct {
 
 // WriteRules writes the rules for a client into its file; with dry it only returns what would
 // change. It does not ask for confirmation: the caller does.
-func (a *ClientAccount) WriteRules(client string, dry bool) (Outcome, error) {
+func (a *AccountClients) WriteRules(client string, dry bool) (Outcome, error) {
 	plan, err := PreparePlan(a.Env, client, a.Tools())
 	if err != nil || dry || !plan.Changed {
 		return Outcome{Preview: plan.Preview}, err

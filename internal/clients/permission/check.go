@@ -40,11 +40,11 @@ func CheckClient(e clients.Env, word string, tools []ProxyTool) (Report, error) 
 	if err != nil {
 		return Report{}, err
 	}
-	return c.newReport(readDocs(c.allFiles(e), nil), e, tools), nil
+	return c.newReport(readClientFiles(c.allFiles(e), nil), e, tools), nil
 }
 
 func (c clientPermissions) newReport(all clientDocs, e clients.Env, tools []ProxyTool) Report {
-	server, connected := all.findServerName()
+	server, connected := all.findProxyServerName()
 	r := Report{Client: c.ID, Name: c.Name, Server: server, Connected: connected, Right: true, Basis: c.basis,
 		Lanes: []Lane{}, Files: []string{}, Broken: []string{}, Ignored: []Rule{}, Notes: append([]string{}, c.notes...), ByHand: c.manualStepsText(server, tools)}
 	for _, d := range all {
@@ -91,10 +91,10 @@ func (c clientPermissions) manualStepsText(server string, tools []ProxyTool) str
 		return c.manual
 	}
 	var flags []string
-	for _, name := range namesWithVerdict(tools, Runs) {
+	for _, name := range toolsWithRecommendedVerdict(tools, Runs) {
 		flags = append(flags, "--allow-tool '"+server+"("+name+")'")
 	}
-	text := fmt.Sprintf(c.manual+"%.0[3]s", joinNames(namesWithVerdict(tools, Runs)), joinNames(namesWithVerdict(tools, Asks)), strings.Join(flags, " "))
+	text := fmt.Sprintf(c.manual+"%.0[3]s", joinNames(toolsWithRecommendedVerdict(tools, Runs)), joinNames(toolsWithRecommendedVerdict(tools, Asks)), strings.Join(flags, " "))
 	return text
 }
 
@@ -106,18 +106,18 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// findServerName returns MCPProxy's name in the files, and whether it is there.
-func (all clientDocs) findServerName() (name string, found bool) {
+// findProxyServerName returns MCPProxy's name in the files, and whether it is there.
+func (all clientDocs) findProxyServerName() (name string, found bool) {
 	var read []clients.ClientDoc
 	for _, d := range all.withKind(fileServers) {
 		read = append(read, d.ClientDoc)
 	}
-	at, found := clients.FindRegistration(read, nil)
+	at, found := clients.FindProxyRegistration(read, nil)
 	return at.Server, found
 }
 
-// readDocs reads the existing files, with instead in place of its file.
-func readDocs(files []clientFile, instead *clientDoc) clientDocs {
+// readClientFiles reads the existing files, with instead in place of its file.
+func readClientFiles(files []clientFile, instead *clientDoc) clientDocs {
 	var all clientDocs
 	taken := instead == nil
 	for _, f := range files {

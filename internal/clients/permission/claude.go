@@ -21,7 +21,7 @@ func claudeDecision(q toolQuery) toolDecision {
 	settings := q.docs.withKind(fileRules)
 	mode := readClaudeMode(settings)
 	for _, list := range claudeLists {
-		for _, d := range effectiveClaudeDocs(settings).highestFirst() {
+		for _, d := range effectiveClaudeSettings(settings).highestFirst() {
 			at, found := firstMatch(d.Value.Get("permissions", list.name), func(rule string) bool {
 				return claudeRuleMatches(rule, q.server, q.tool.Name, list.name == "allow")
 			})
@@ -64,8 +64,8 @@ func claudeDisabledDecision(q toolQuery) toolDecision {
 	return missing
 }
 
-// effectiveClaudeDocs returns only the managed settings if these say that only they count.
-func effectiveClaudeDocs(all clientDocs) clientDocs {
+// effectiveClaudeSettings returns only the managed settings if these say that only they count.
+func effectiveClaudeSettings(all clientDocs) clientDocs {
 	var managed clientDocs
 	only := false
 	for _, d := range all {

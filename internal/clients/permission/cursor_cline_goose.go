@@ -37,12 +37,12 @@ func cursorPatternMatches(rule, server, name string) bool {
 // server's id.
 func cursorEdits(server string, tools []ProxyTool) []fileEdit {
 	var edits []fileEdit
-	for _, name := range namesWithVerdict(tools, Asks) {
+	for _, name := range toolsWithRecommendedVerdict(tools, Asks) {
 		for _, form := range []string{server + ":" + name, "*" + server + ":" + name} {
 			edits = append(edits, fileEdit{op: opDrop, path: []string{"mcpAllowlist"}, text: form})
 		}
 	}
-	for _, name := range namesWithVerdict(tools, Runs) {
+	for _, name := range toolsWithRecommendedVerdict(tools, Runs) {
 		edits = append(edits, fileEdit{op: opAppend, path: []string{"mcpAllowlist"}, text: "*" + server + ":" + name})
 	}
 	return edits
@@ -101,10 +101,10 @@ func approvedListEdits(at ...string) func(string, []ProxyTool) []fileEdit {
 	return func(server string, tools []ProxyTool) []fileEdit {
 		path := append(append([]string{}, at...), server, "autoApprove")
 		var edits []fileEdit
-		for _, name := range namesWithVerdict(tools, Asks) {
+		for _, name := range toolsWithRecommendedVerdict(tools, Asks) {
 			edits = append(edits, fileEdit{op: opDrop, path: path, text: name})
 		}
-		for _, name := range namesWithVerdict(tools, Runs) {
+		for _, name := range toolsWithRecommendedVerdict(tools, Runs) {
 			edits = append(edits, fileEdit{op: opAppend, path: path, text: name})
 		}
 		return edits
@@ -160,10 +160,10 @@ func gooseEdits(server string, tools []ProxyTool) []fileEdit {
 	list := func(op editOperation, name, tool string) {
 		edits = append(edits, fileEdit{op: op, path: []string{"user", name}, text: server + "__" + tool})
 	}
-	for _, name := range namesWithVerdict(tools, Runs) {
+	for _, name := range toolsWithRecommendedVerdict(tools, Runs) {
 		list(opAppend, "always_allow", name)
 	}
-	for _, name := range namesWithVerdict(tools, Asks) {
+	for _, name := range toolsWithRecommendedVerdict(tools, Asks) {
 		list(opDrop, "always_allow", name)
 		list(opAppend, "ask_before", name)
 	}

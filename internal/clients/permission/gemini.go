@@ -34,7 +34,7 @@ func geminiDecision(q toolQuery) toolDecision {
 	if d := geminiHiddenDecision(q); d.verdict != "" {
 		return d
 	}
-	all := geminiRules(q)
+	all := geminiRulesForTool(q)
 	for _, r := range all {
 		if r.catchAll {
 			return toolDecision{Unknown, r.rule, `the documents let a rule do without toolName, release 0.61 refuses the whole file for it: write toolName = "*"`}
@@ -132,9 +132,9 @@ func geminiFolderTrust(all clientDocs, dir string) (which clientDoc, answer clie
 	return which, answer
 }
 
-// geminiNotes adds a note if the user has not answered yet: then the client lists the
+// geminiFolderTrustNotes adds a note if the user has not answered yet: then the client lists the
 // server as disabled.
-func geminiNotes(all clientDocs, dir string) []string {
+func geminiFolderTrustNotes(all clientDocs, dir string) []string {
 	_, on := all.withKind(fileServers).strongestValue("security", "folderTrust", "enabled")
 	if _, at := geminiFolderTrust(all, dir); at.Exists() || dir == "" {
 		return nil
@@ -147,20 +147,20 @@ func geminiNotes(all clientDocs, dir string) []string {
 
 var geminiRuleHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
 
-// geminiRules returns the rules about the tool, highest priority first.
-func geminiRules(q toolQuery) []geminiRule {
+// geminiRulesForTool returns the rules about the tool, highest priority first.
+func geminiRulesForTool(q toolQuery) []geminiRule {
 	var all []geminiRule
 	for _, d := range q.docs.withKind(fileRules) {
 		if tier, counts := geminiTiers[d.Scope]; counts {
-			all = append(all, geminiPolicyRules(d, tier, q)...)
+			all = append(all, geminiRulesInFile(d, tier, q)...)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b geminiRule) int { return cmp.Compare(b.priority, a.priority) })
 	return all
 }
 
-// geminiPolicyRules returns the rules of a file that are about the tool.
-func geminiPolicyRules(d clientDoc, tier int, q toolQuery) []geminiRule {
+// geminiRulesInFile returns the rules of a file that are about the tool.
+func geminiRulesInFile(d clientDoc, tier int, q toolQuery) []geminiRule {
 	var all []geminiRule
 	items := d.Value.Get("rule").Items()
 	refused := slices.ContainsFunc(items, func(r clients.ParsedValue) bool {
@@ -168,11 +168,11 @@ func geminiPolicyRules(d clientDoc, tier int, q toolQuery) []geminiRule {
 	})
 	heads := geminiRuleHeads.FindAllIndex(d.Text, -1)
 	for i, item := range items {
-		if !geminiMayApply(item, q) {
+		if !geminiRuleMayApply(item, q) {
 			continue
 		}
 		number, _ := strconv.ParseFloat(item.Get("priority").Number(), 64)
-		r := geminiRule{decision: item.Get("decision").Text(), priority: float64(tier) + number/1000, rule: Rule{Path: d.Path}, partialReason: geminiPartialReason(item, q), catchAll: refused}
+		r := geminiRule{decision: item.Get("decision").Text(), priority: float64(tier) + number/1000, rule: Rule{Path: d.Path}, partialReason: geminiPartialMatchReason(item, q), catchAll: refused}
 		r.rule.Text = "rule " + r.decision + ", priority " + strconv.FormatFloat(number, 'f', -1, 64)
 		if len(heads) == len(items) {
 			r.rule.Line = strings.Count(string(d.Text[:heads[i][1]]), "\n") + 1
@@ -182,8 +182,8 @@ func geminiPolicyRules(d clientDoc, tier int, q toolQuery) []geminiRule {
 	return all
 }
 
-// geminiPartialReason returns why a rule with the tool's name may not match a call.
-func geminiPartialReason(r clients.ParsedValue, q toolQuery) string {
+// geminiPartialMatchReason returns why a rule with the tool's name may not match a call.
+func geminiPartialMatchReason(r clients.ParsedValue, q toolQuery) string {
 	if r.Get("argsPattern").Exists() {
 		return "the rule is about some arguments only"
 	}
@@ -197,9 +197,9 @@ func geminiPartialReason(r clients.ParsedValue, q toolQuery) string {
 	return "the documents have a tool of any server matched, release 0.61 does not match it"
 }
 
-// geminiMayApply reports whether a rule can match calls of the tool in an interactive
+// geminiRuleMayApply reports whether a rule can match calls of the tool in an interactive
 // session in the default mode.
-func geminiMayApply(r clients.ParsedValue, q toolQuery) bool {
+func geminiRuleMayApply(r clients.ParsedValue, q toolQuery) bool {
 	if person, said := r.Get("interactive").Bool(); said && !person {
 		return false
 	}
@@ -211,12 +211,12 @@ func geminiMayApply(r clients.ParsedValue, q toolQuery) bool {
 			return false
 		}
 	}
-	return geminiNamesTool(r, q) && geminiHintsMatch(r.Get("toolAnnotations"), q.tool.Hints)
+	return geminiRuleNamesTool(r, q) && geminiHintsMatch(r.Get("toolAnnotations"), q.tool.Hints)
 }
 
-// geminiNamesTool reports whether a rule names the tool: by server and name, or by the
+// geminiRuleNamesTool reports whether a rule names the tool: by server and name, or by the
 // full name mcp_server_tool with wildcards.
-func geminiNamesTool(r clients.ParsedValue, q toolQuery) bool {
+func geminiRuleNamesTool(r clients.ParsedValue, q toolQuery) bool {
 	server, names := r.Get("mcpName"), r.Get("toolName")
 	if server.Exists() {
 		if server.Text() != "*" && server.Text() != q.server {
@@ -255,7 +255,7 @@ func geminiEdits(server string, tools []ProxyTool) []fileEdit {
 		priority int
 	}{{Runs, "allow", 200}, {Asks, "ask_user", 300}} {
 		text.WriteString("\n[[rule]]\nmcpName = " + strconv.Quote(server) + "\ntoolName = [")
-		for i, name := range namesWithVerdict(tools, part.wanted) {
+		for i, name := range toolsWithRecommendedVerdict(tools, part.wanted) {
 			if i > 0 {
 				text.WriteString(", ")
 			}

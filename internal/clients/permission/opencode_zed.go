@@ -66,7 +66,7 @@ func mergeOpencodeSection(settings clientDocs, section string) []opencodePattern
 			merged = []opencodePatternRule{{"*", opencodeRule{opencodeVerdicts[word], d.newRule(tree, section+": "+word)}}}
 		}
 		for key, value := range tree.Members() {
-			r := opencodePatternRule{key, parseOpencodeValue(d, key, value)}
+			r := opencodePatternRule{key, parseOpencodeRule(d, key, value)}
 			if i := slices.IndexFunc(merged, func(k opencodePatternRule) bool { return k.key == key }); i >= 0 {
 				merged[i] = r
 			} else {
@@ -77,9 +77,9 @@ func mergeOpencodeSection(settings clientDocs, section string) []opencodePattern
 	return merged
 }
 
-// parseOpencodeValue parses a value: a string, a boolean, or an object by argument pattern, of
+// parseOpencodeRule parses a value: a string, a boolean, or an object by argument pattern, of
 // which * applies to MCP tools.
-func parseOpencodeValue(d clientDoc, key string, value clients.ParsedValue) opencodeRule {
+func parseOpencodeRule(d clientDoc, key string, value clients.ParsedValue) opencodeRule {
 	if on, ok := value.Bool(); ok {
 		return opencodeRule{map[bool]Verdict{true: Runs, false: Denied}[on], d.newRule(value, key)}
 	}

@@ -70,8 +70,8 @@ func ParseTools(definitions json.RawMessage) []ProxyTool {
 	return all
 }
 
-// namesWithVerdict returns the names of the tools with that recommendation.
-func namesWithVerdict(tools []ProxyTool, v Verdict) []string {
+// toolsWithRecommendedVerdict returns the names of the tools with that recommendation.
+func toolsWithRecommendedVerdict(tools []ProxyTool, v Verdict) []string {
 	var names []string
 	for _, t := range tools {
 		if t.RecommendedVerdict() == v {

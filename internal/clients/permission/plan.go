@@ -27,7 +27,7 @@ func RecommendRules(e clients.Env, word string, tools []ProxyTool) (Rules, error
 	if err != nil {
 		return Rules{}, err
 	}
-	server, _ := readDocs(c.allFiles(e), nil).findServerName()
+	server, _ := readClientFiles(c.allFiles(e), nil).findProxyServerName()
 	r := Rules{Client: c.ID, Name: c.Name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.manualStepsText(server, tools)}
 	if c.edits == nil {
 		return r, nil
@@ -87,15 +87,15 @@ func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 	if c.atEntry && !before.ServerEntry(r.Server).IsObject() {
 		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.Path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.ID+"` first.")
 	}
-	p.entries = editedPaths(c.edits(r.Server, tools))
+	p.entries = restorablePaths(c.edits(r.Server, tools))
 	if c.atEntry {
 		p.entries = [][]string{append(slices.Clone(before.ServersPath()), r.Server)}
 	}
 	return p, p.computeEffect(c, f, before)
 }
 
-// editedPaths returns the paths of edits, nil if other programs write to one of them too.
-func editedPaths(edits []fileEdit) (places [][]string) {
+// restorablePaths returns the paths of edits, nil if other programs write to one of them too.
+func restorablePaths(edits []fileEdit) (places [][]string) {
 	for _, one := range edits {
 		if one.op != opSet && one.op != opSetLast {
 			return nil
@@ -116,7 +116,7 @@ func (p *Plan) computeEffect(c clientPermissions, f clientFile, before clientDoc
 		if err != nil {
 			return err
 		}
-		if p.After = c.newReport(readDocs(c.allFiles(p.env), &after), p.env, p.all); p.After.Right {
+		if p.After = c.newReport(readClientFiles(c.allFiles(p.env), &after), p.env, p.all); p.After.Right {
 			break
 		}
 	}
@@ -240,10 +240,10 @@ func UndoLastChange(j *clients.Journal, e clients.Env, word string) (clients.Cha
 	return clients.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.Name+" to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
 }
 
-// WrittenChanges returns the changes that wrote rules into a client's file and are not
+// NotUndoneRuleChanges returns the changes that wrote rules into a client's file and are not
 // undone, newest first, without rules in the client's entry, which are removed with the
 // entry.
-func WrittenChanges(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
+func NotUndoneRuleChanges(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
 	c, err := findClient(word)
 	if err != nil || c.edits == nil || c.atEntry {
 		return nil, err
@@ -258,7 +258,7 @@ func WrittenChanges(j *clients.Journal, e clients.Env, word string) ([]clients.C
 // RemoveOwnRules removes all rules that MCPProxy wrote into a client's file, and keeps those of
 // others.
 func RemoveOwnRules(j *clients.Journal, e clients.Env, word, server string, tools []ProxyTool) (withdrawn []clients.Change, err error) {
-	changes, err := WrittenChanges(j, e, word)
+	changes, err := NotUndoneRuleChanges(j, e, word)
 	if err != nil || len(changes) == 0 {
 		return nil, err
 	}
@@ -275,7 +275,7 @@ func RemoveOwnRules(j *clients.Journal, e clients.Env, word, server string, tool
 		return textedit.SubtractChanges(now, before, after, f.Format)
 	}
 	for _, change := range changes {
-		done, err := j.UndoAll(change.ID, back)
+		done, err := j.UndoEvenWithoutEntries(change.ID, back)
 		if err != nil {
 			return withdrawn, err
 		}

@@ -34,8 +34,8 @@ func claudeRuleFiles(e clients.Env) []clients.File {
 	managed := e.SystemPath("/etc/claude-code", "/Library/Application Support/ClaudeCode", `C:\Program Files\ClaudeCode`)
 	files := []clients.File{
 		jsonFile(clients.User, filepath.Join(e.DirFromVariableOrHome("CLAUDE_CONFIG_DIR", ".claude"), "settings.json")),
-		jsonFile(clients.Project, e.InDir(".claude", "settings.json")),
-		jsonFile(clients.Local, e.InDir(".claude", "settings.local.json")),
+		jsonFile(clients.Project, e.WorkingDirPath(".claude", "settings.json")),
+		jsonFile(clients.Local, e.WorkingDirPath(".claude", "settings.local.json")),
 		jsonFile(clients.Managed, filepath.Join(managed, "managed-settings.json")),
 	}
 	return append(files, listFilesWithExtension(jsonFile(clients.Managed, filepath.Join(managed, "managed-settings.d")), ".json")...)
@@ -43,16 +43,16 @@ func claudeRuleFiles(e clients.Env) []clients.File {
 
 func cursorRuleFiles(e clients.Env) []clients.File {
 	return []clients.File{
-		jsonFile(clients.User, e.InHome(".cursor", "permissions.json")),
-		jsonFile(clients.Project, e.InDir(".cursor", "permissions.json")),
+		jsonFile(clients.User, e.HomePath(".cursor", "permissions.json")),
+		jsonFile(clients.Project, e.WorkingDirPath(".cursor", "permissions.json")),
 	}
 }
 
 func geminiRuleFiles(e clients.Env) []clients.File {
 	var files []clients.File
 	for _, dir := range []clients.File{
-		{Scope: clients.User, Path: e.InHome(".gemini", "policies"), Format: textedit.TOML},
-		{Scope: clients.Project, Path: e.InDir(".gemini", "policies"), Format: textedit.TOML},
+		{Scope: clients.User, Path: e.HomePath(".gemini", "policies"), Format: textedit.TOML},
+		{Scope: clients.Project, Path: e.WorkingDirPath(".gemini", "policies"), Format: textedit.TOML},
 		{Scope: clients.Managed, Path: filepath.Join(clients.GeminiSystemDir(e), "policies"), Format: textedit.TOML},
 	} {
 		files = append(files, listFilesWithExtension(dir, ".toml")...)
@@ -62,7 +62,7 @@ func geminiRuleFiles(e clients.Env) []clients.File {
 
 // geminiSwitchesFile returns the file that `gemini mcp disable` writes.
 func geminiSwitchesFile(e clients.Env) clients.File {
-	return jsonFile(clients.User, e.InHome(".gemini", "mcp-server-enablement.json"))
+	return jsonFile(clients.User, e.HomePath(".gemini", "mcp-server-enablement.json"))
 }
 
 // geminiTrustedFoldersFile returns the file with trusted folders.
@@ -70,21 +70,21 @@ func geminiTrustedFoldersFile(e clients.Env) clients.File {
 	if set := e.Getenv("GEMINI_CLI_TRUSTED_FOLDERS_PATH"); set != "" {
 		return jsonFile(clients.User, set)
 	}
-	return jsonFile(clients.User, e.InHome(".gemini", "trustedFolders.json"))
+	return jsonFile(clients.User, e.HomePath(".gemini", "trustedFolders.json"))
 }
 
 // geminiPolicyFile returns MCPProxy's own policy file.
 func geminiPolicyFile(e clients.Env) clients.File {
-	return clients.File{Scope: clients.User, Path: e.InHome(".gemini", "policies", "mcpproxy.toml"), Format: textedit.TOML}
+	return clients.File{Scope: clients.User, Path: e.HomePath(".gemini", "policies", "mcpproxy.toml"), Format: textedit.TOML}
 }
 
 func gooseRuleFiles(e clients.Env) []clients.File {
-	path := e.ConfigPath([]string{"Block", "goose", "config", "permission.yaml"}, "goose", "permission.yaml")
+	path := e.XDGConfigPath([]string{"Block", "goose", "config", "permission.yaml"}, "goose", "permission.yaml")
 	return []clients.File{{Scope: clients.User, Path: path, Format: textedit.YAML}}
 }
 
 func vscodeRuleFiles(e clients.Env) []clients.File {
-	return []clients.File{jsonFile(clients.User, e.ApplicationDir("Code", "User", "settings.json"))}
+	return []clients.File{jsonFile(clients.User, e.AppSettingsPath("Code", "User", "settings.json"))}
 }
 
 func copilotRuleFiles(e clients.Env) []clients.File {

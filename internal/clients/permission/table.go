@@ -45,7 +45,7 @@ var clientsByID = map[string]clientPermissions{
 	"codex": {basis: "source", decide: codexDecision, edits: codexEdits, atEntry: true,
 		notes: []string{"--config, --profile, --ask-for-approval and --full-auto can decide otherwise, and so can requirements of an administrator."}},
 	"gemini": {basis: "documented", rules: geminiRuleFiles, decide: geminiDecision, edits: geminiEdits,
-		target: geminiPolicyFile, fileNotes: geminiNotes,
+		target: geminiPolicyFile, fileNotes: geminiFolderTrustNotes,
 		otherFiles: func(e clients.Env) []clientFile {
 			return []clientFile{{fileSwitches, geminiSwitchesFile(e)}, {fileFolders, geminiTrustedFoldersFile(e)}}
 		},

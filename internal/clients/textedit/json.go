@@ -67,11 +67,11 @@ func (jsonEditor) setValue(text []byte, path []string, value json.RawMessage) ([
 	if len(bytes.TrimSpace(text)) == 0 {
 		text, ending = []byte("{}"), "\n"
 	}
-	d, err := newCheckedDocument(text)
+	d, err := reparseDocument(text)
 	if err != nil {
 		return nil, err
 	}
-	splices, err := d.SetMultilineSplices(ContainerOf(d.Root), path, value)
+	splices, err := d.SplicesToSetMultiline(ContainerOf(d.Root), path, value)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (jsonEditor) setValue(text []byte, path []string, value json.RawMessage) ([
 }
 
 func (jsonEditor) removeValue(text []byte, path []string) ([]byte, error) {
-	d, err := newCheckedDocument(text)
+	d, err := reparseDocument(text)
 	if err != nil {
 		return nil, err
 	}
@@ -87,23 +87,23 @@ func (jsonEditor) removeValue(text []byte, path []string) ([]byte, error) {
 	for _, name := range path[:len(path)-1] {
 		object = ContainerOf(object.Items[object.IndexOf(name)].Value)
 	}
-	return d.ApplySplices(d.RemoveSplices(object, object.IndexOf(path[len(path)-1]))), nil
+	return d.ApplySplices(d.SplicesToRemove(object, object.IndexOf(path[len(path)-1]))), nil
 }
 
 // appendToList appends a string to the list at a path, and removeFromList removes an element.
 func (jsonEditor) appendToList(text []byte, path []string, value string) ([]byte, error) {
 	return editList(text, path, func(d *Document, list Container) []Splice {
-		return d.InsertSplices(list, func(string, bool) string { return string(hujson.String(value)) })
+		return d.SplicesToInsert(list, func(string, bool) string { return string(hujson.String(value)) })
 	})
 }
 
 func (jsonEditor) removeFromList(text []byte, path []string, i int) ([]byte, error) {
-	return editList(text, path, func(d *Document, list Container) []Splice { return d.RemoveSplices(list, i) })
+	return editList(text, path, func(d *Document, list Container) []Splice { return d.SplicesToRemove(list, i) })
 }
 
 // editList changes the existing list at a path.
 func editList(text []byte, path []string, change func(*Document, Container) []Splice) ([]byte, error) {
-	d, err := newCheckedDocument(text)
+	d, err := reparseDocument(text)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func editList(text []byte, path []string, change func(*Document, Container) []Sp
 	return d.ApplySplices(change(d, ContainerOf(here))), nil
 }
 
-func newCheckedDocument(text []byte) (*Document, error) {
+func reparseDocument(text []byte) (*Document, error) {
 	d, wrong := NewDocument(text)
 	if wrong != nil {
 		return nil, fmt.Errorf("a text that was read before: %s", wrong.Message)

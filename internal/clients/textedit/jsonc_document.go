@@ -142,9 +142,9 @@ func (d *Document) isRootMultiline() (indent string, lines bool) {
 	return d.isMultiline(top)
 }
 
-// InsertSplices adds an item at the end of c, after all comments. write returns its text, for a
+// SplicesToInsert adds an item at the end of c, after all comments. write returns its text, for a
 // separate line with that indentation, or for one among others.
-func (d *Document) InsertSplices(c Container, write func(indent string, lines bool) string) []Splice {
+func (d *Document) SplicesToInsert(c Container, write func(indent string, lines bool) string) []Splice {
 	indent, lines := d.isMultiline(c)
 	body := write(indent, lines)
 	at := c.open + 1 + len(bytes.TrimRight(d.text[c.open+1:c.close], " \t\r\n"))
@@ -170,9 +170,9 @@ func (d *Document) InsertSplices(c Container, write func(indent string, lines bo
 	return append(splices, Splice{at, at, d.newline + indent + body})
 }
 
-// RemoveSplices removes item i of c with the rest of its lines. Comments on separate lines stay,
+// SplicesToRemove removes item i of c with the rest of its lines. Comments on separate lines stay,
 // because they may be about anything.
-func (d *Document) RemoveSplices(c Container, i int) []Splice {
+func (d *Document) SplicesToRemove(c Container, i int) []Splice {
 	it := c.Items[i]
 	from, to := it.Start, max(it.end, it.comma+1)
 	around := string(d.text[c.open+1:from]) + string(d.text[to:c.close])
@@ -223,8 +223,8 @@ func (d *Document) nextLineIfBlank(at, end int) (next int, ok bool) {
 	return 0, false
 }
 
-// ReplaceSplice replaces a value and keeps its form.
-func (d *Document) ReplaceSplice(it ContainerItem, value hujson.Value) Splice {
+// SpliceToReplace replaces a value and keeps its form.
+func (d *Document) SpliceToReplace(it ContainerItem, value hujson.Value) Splice {
 	old := d.text[it.Value.StartOffset:it.Value.EndOffset]
 	depth := 0
 	if bytes.IndexByte(old, '\n') >= 0 {
@@ -247,35 +247,35 @@ func (d *Document) MemberText(name string, value hujson.Value, indent string, de
 	return string(hujson.String(name)) + d.colon + d.ValueText(value, indent, depth)
 }
 
-// PutSplices sets member i of an object, or adds name when i is -1; value nil removes it.
-func (d *Document) PutSplices(object Container, i int, name string, value json.RawMessage) ([]Splice, error) {
+// SplicesToSetMember sets member i of an object, or adds name when i is -1; value nil removes it.
+func (d *Document) SplicesToSetMember(object Container, i int, name string, value json.RawMessage) ([]Splice, error) {
 	switch {
 	case value == nil && i < 0:
 		return nil, nil
 	case value == nil:
-		return d.RemoveSplices(object, i), nil
+		return d.SplicesToRemove(object, i), nil
 	}
 	v, err := hujson.Parse(value)
 	if err != nil {
 		return nil, err
 	}
 	if i >= 0 {
-		return []Splice{d.ReplaceSplice(object.Items[i], v)}, nil
+		return []Splice{d.SpliceToReplace(object.Items[i], v)}, nil
 	}
-	return d.InsertSplices(object, func(indent string, lines bool) string { return d.MemberText(name, v, indent, 0, lines) }), nil
+	return d.SplicesToInsert(object, func(indent string, lines bool) string { return d.MemberText(name, v, indent, 0, lines) }), nil
 }
 
-// SetAtSplices sets the value at a path of names in an object, and creates missing objects.
-func (d *Document) SetAtSplices(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+// SplicesToSetAtPath sets the value at a path of names in an object, and creates missing objects.
+func (d *Document) SplicesToSetAtPath(object Container, path []string, value json.RawMessage) ([]Splice, error) {
 	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SetAtSplices(ContainerOf(object.Items[i].Value), path[1:], value)
+		return d.SplicesToSetAtPath(ContainerOf(object.Items[i].Value), path[1:], value)
 	}
 	value, err := nestValue(path[1:], value)
 	if err != nil {
 		return nil, err
 	}
-	return d.PutSplices(object, i, path[0], value)
+	return d.SplicesToSetMember(object, i, path[0], value)
 }
 
 // nestValue returns a value inside nested objects.
@@ -338,15 +338,15 @@ func (d *Document) ValueText(v hujson.Value, indent string, depth int) string {
 	return brackets[:1] + start + strings.Join(texts, between) + end + brackets[1:]
 }
 
-// SetMultilineSplices is SetAtSplices for files of other programs: new objects are multi-line, the
+// SplicesToSetMultiline is SplicesToSetAtPath for files of other programs: new objects are multi-line, the
 // value is like its siblings.
-func (d *Document) SetMultilineSplices(object Container, path []string, value json.RawMessage) ([]Splice, error) {
+func (d *Document) SplicesToSetMultiline(object Container, path []string, value json.RawMessage) ([]Splice, error) {
 	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
-		return d.SetMultilineSplices(ContainerOf(object.Items[i].Value), path[1:], value)
+		return d.SplicesToSetMultiline(ContainerOf(object.Items[i].Value), path[1:], value)
 	}
 	if i >= 0 {
-		return d.PutSplices(object, i, path[0], value)
+		return d.SplicesToSetMember(object, i, path[0], value)
 	}
 	value, err := nestValue(path[1:], value)
 	if err != nil {
@@ -360,7 +360,7 @@ func (d *Document) SetMultilineSplices(object Container, path []string, value js
 	if n := len(object.Items); n > 0 && len(path) == 1 && isContainer(object.Items[n-1]) && d.IsOnOneLine(object.Items[n-1]) {
 		depth = 0 // like the others
 	}
-	return d.InsertSplices(object, func(indent string, lines bool) string { return d.MemberText(path[0], v, indent, depth, lines) }), nil
+	return d.SplicesToInsert(object, func(indent string, lines bool) string { return d.MemberText(path[0], v, indent, depth, lines) }), nil
 }
 
 func isContainer(it ContainerItem) bool {

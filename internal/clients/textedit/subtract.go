@@ -52,7 +52,7 @@ func (s *subtractor) subtractMember(path []string, was any, had bool, made any) 
 	if inner, ok := made.(map[string]any); ok {
 		before, is := was.(map[string]any)
 		if _, is2 := now.(map[string]any); is2 && (is || !had) {
-			return s.subtractInner(path, before, had, inner)
+			return s.subtractNestedObject(path, before, had, inner)
 		}
 	}
 	if list, ok := made.([]any); ok {
@@ -70,7 +70,7 @@ func (s *subtractor) subtractMember(path []string, was any, had bool, made any) 
 	return s.removeValue(path)
 }
 
-func (s *subtractor) subtractInner(path []string, was map[string]any, had bool, made map[string]any) error {
+func (s *subtractor) subtractNestedObject(path []string, was map[string]any, had bool, made map[string]any) error {
 	if err := s.subtractObject(path, was, made); err != nil || had {
 		return err
 	}

@@ -242,7 +242,7 @@ func (tomlEditor) removeValue(text []byte, path []string) ([]byte, error) {
 		if all[last].inside {
 			text = removeFromInlineTable(text, all[last])
 		} else {
-			text = removeLines(text, all[last])
+			text = removeStatementLines(text, all[last])
 		}
 	}
 }
@@ -262,8 +262,8 @@ func removeFromInlineTable(text []byte, s tomlStatement) []byte {
 	return replaceBytes(text, from, to, "")
 }
 
-// removeLines removes the lines of a statement, and one empty line next to a table head.
-func removeLines(text []byte, s tomlStatement) []byte {
+// removeStatementLines removes the lines of a statement, and one empty line next to a table head.
+func removeStatementLines(text []byte, s tomlStatement) []byte {
 	from, to := lineStart(text, s.start), nextLineStart(text, s.end)
 	if s.head {
 		switch {

@@ -114,9 +114,9 @@ func indentWidth(line []byte) int {
 	return len(line) - len(bytes.TrimLeft(line, " "))
 }
 
-// memberLines returns the lines of a member. Trailing empty lines and comments are
+// memberLineRange returns the lines of a member. Trailing empty lines and comments are
 // excluded.
-func (l yamlLines) memberLines(p *ast.MappingValueNode) (from, to int) {
+func (l yamlLines) memberLineRange(p *ast.MappingValueNode) (from, to int) {
 	at := p.Key.GetToken().Position
 	from, to = at.Line-1, at.Line
 	for i := to; i < len(l); i++ {
@@ -177,7 +177,7 @@ func (yamlEditor) setValue(text []byte, path []string, value json.RawMessage) ([
 			return nil, newFlowStyleError(path[:i])
 		case len(pairs) > 0:
 			depth = pairs[0].Key.GetToken().Position.Column - 1
-			_, end = l.memberLines(pairs[len(pairs)-1])
+			_, end = l.memberLineRange(pairs[len(pairs)-1])
 			at = indexOfPair(pairs, name)
 		}
 		if at >= 0 && i < len(path)-1 {
@@ -198,7 +198,7 @@ func (yamlEditor) setValue(text []byte, path []string, value json.RawMessage) ([
 		}
 		from, to := end, end
 		if at >= 0 {
-			from, to = l.memberLines(pairs[at])
+			from, to = l.memberLineRange(pairs[at])
 		}
 		return l.replaceLines(from, to, block), nil
 	}
@@ -226,7 +226,7 @@ func (yamlEditor) removeValue(text []byte, path []string) ([]byte, error) {
 			continue
 		}
 		l := splitLines(text)
-		from, to := l.memberLines(pairs[at])
+		from, to := l.memberLineRange(pairs[at])
 		if len(pairs) > 1 || len(path) == 1 {
 			return l.replaceLines(from, to, nil), nil
 		}

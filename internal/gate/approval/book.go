@@ -228,8 +228,8 @@ func (b *Book) ApprovalsLost() bool { return b.currentState().lost }
 // automatically.
 func (b *Book) RestrictionsLost() bool { return b.currentState().gaps }
 
-// Proposals returns the proposed servers, oldest first.
-func (b *Book) Proposals() []ServerProposal { return slices.Clone(b.currentState().proposals) }
+// ProposedServers returns the proposed servers, oldest first.
+func (b *Book) ProposedServers() []ServerProposal { return slices.Clone(b.currentState().proposals) }
 
 // currentState returns the current state, empty before Load.
 func (b *Book) currentState() *bookState {

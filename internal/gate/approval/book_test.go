@@ -69,7 +69,7 @@ var every = map[string]func(b *approval.Book, t *testing.T) error{
 
 // say describes all that a book knows in these tests.
 func say(b *approval.Book) string {
-	out := fmt.Sprintf("known %v lost %v proposals %d", b.ServerView("s").IsLoaded(), b.ApprovalsLost(), len(b.Proposals()))
+	out := fmt.Sprintf("known %v lost %v proposals %d", b.ServerView("s").IsLoaded(), b.ApprovalsLost(), len(b.ProposedServers()))
 	if l := b.ServerView("s").ApprovedLaunch(); l != nil {
 		out += fmt.Sprintf(" launch %s", l.Fingerprint)
 	}

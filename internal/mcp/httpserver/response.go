@@ -94,7 +94,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	if !w.headed {
-		w.completeHead(false)
+		w.addFramingAndBody(false)
 	}
 	if len(w.out)+len(p) > maxPending {
 		w.sendBuffered(p)
@@ -114,8 +114,8 @@ func (w *responseWriter) appendBodyPiece(p []byte) {
 	w.out = append(append(append(w.out, "\r\n"...), p...), "\r\n"...)
 }
 
-// completeHead completes the head and appends the buffered body. whole: the body is complete.
-func (w *responseWriter) completeHead(whole bool) {
+// addFramingAndBody completes the head and appends the buffered body. whole: the body is complete.
+func (w *responseWriter) addFramingAndBody(whole bool) {
 	w.headed = true
 	if whole && w.length < 0 {
 		w.length = int64(len(w.held))
@@ -188,7 +188,7 @@ func (w *responseWriter) Flush() { _ = w.FlushError() }
 func (w *responseWriter) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	if !w.headed {
-		w.completeHead(false)
+		w.addFramingAndBody(false)
 	}
 	if len(w.out) > 0 {
 		w.sendBuffered(nil)
@@ -200,7 +200,7 @@ func (w *responseWriter) FlushError() error {
 func (w *responseWriter) finishReply() bool {
 	w.WriteHeader(http.StatusOK)
 	if !w.headed {
-		w.completeHead(true)
+		w.addFramingAndBody(true)
 	}
 	if w.chunked {
 		w.out = append(w.out, "0\r\n\r\n"...)

@@ -99,10 +99,10 @@ func (b *contentBlock) parseMembers(c *wirejson.Cursor, resource bool) {
 		switch at := c.Offset() - len(value) + 1; string(name) {
 		case "type":
 			if !resource {
-				b.kind = plainLabel(value)
+				b.kind = unquotedIfPlain(value)
 			}
 		case "mimeType":
-			b.mime = plainLabel(value)
+			b.mime = unquotedIfPlain(value)
 		case "text":
 			if wirejson.Kind(value) != '"' {
 				continue
@@ -157,8 +157,8 @@ type contentBlock struct {
 	replaced   bool // by a note
 }
 
-// plainLabel returns a short plain string of a block, for a note.
-func plainLabel(v []byte) string {
+// unquotedIfPlain returns a short plain string of a block, for a note.
+func unquotedIfPlain(v []byte) string {
 	if len(v) < 2 || len(v) > 80 || v[0] != '"' || bytes.IndexByte(v, '\\') >= 0 {
 		return ""
 	}
