@@ -53,7 +53,7 @@ func (in *inputSpec) readBody(r *http.Request, into reflect.Value) error {
 	return in.decodeObject(body, into)
 }
 
-// parseBody parses an object into an input, or into an element of a list.
+// decodeObject parses an object into an input, or into an element of a list.
 func (in *inputSpec) decodeObject(body []byte, into reflect.Value) error {
 	given := map[string]bool{}
 	if err := in.eachMember(body, func(name string, value []byte) error {

@@ -124,7 +124,7 @@ func (f *inputField) parseValues(v reflect.Value, values []string) {
 	}
 }
 
-// formatValues returns the strings that set parses.
+// formatValues returns the strings that parseValues parses.
 func (f *inputField) formatValues(v reflect.Value) []string {
 	switch v := v.Interface().(type) {
 	case time.Time:

@@ -156,7 +156,7 @@ func (o *Op[In, Out]) withTimeout(wait time.Duration) *Op[In, Out] {
 	return o
 }
 
-// withContentType sets the content type of an answer that is not JSON, such as an ops.Stream.
+// withContentType sets the content type of an answer that is not JSON, such as an ops.StreamFunc.
 func (o *Op[In, Out]) withContentType(contentType string) *Op[In, Out] {
 	o.contentType = contentType
 	return o

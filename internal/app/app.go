@@ -292,7 +292,7 @@ func (d *daemon) openDatabaseAndActivityLog() error {
 		RecentDir:   activity.FindTmpfsDir(),
 		KeyFile:     filepath.Join(cfg.DataDir, "activity_key"),
 		AfterCheck: func() {
-			d.store.CheckFiles()
+			d.store.RewriteFilesIfDeleted()
 			select {
 			case d.spoolChecked <- struct{}{}:
 			default:
@@ -337,7 +337,7 @@ func (d *daemon) createServices() error {
 	}
 	d.onClose(telemeter.Close)
 	d.offers = catalog.NewPrimitiveGuard(d.catalog, d.upstreams, d.logger)
-	asks := d.store.Questions()
+	asks := d.store.ApprovalQuestions()
 	d.approvals = ask.NewWaiter(asks, d.presence, time.Now, func() { d.events.PendingChanged() })
 	d.gate = gate.New(gate.Deps{
 		Config: d.live.Current, Catalog: d.catalog, UpstreamSurface: d.upstreams.ServerEndpoint, Offers: d.offers, Log: d.log, Results: d.store, Ask: d.approvals,
@@ -362,7 +362,7 @@ func (d *daemon) createServices() error {
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewEventHub(ops.EventHubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
-	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{store.TokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
+	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{store.AgentTokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.NewTokenClaim(t)) })
 	authenticator := auth.NewAuthenticatorWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }

@@ -34,7 +34,7 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 		d.events.PendingChanged()
 	}
 	return presence.NewGate(presence.GateOptions{
-		Store:         d.store.Questions().Presence(),
+		Store:         d.store.ApprovalQuestions().PresenceProofs(),
 		Places:        []presence.FingerprintStore{keyringFingerprintStore{secret.OpenVault(dir, "presence", d.logger)}, activityLogFingerprintStore{d}},
 		Demanded:      func() presence.ProofKind { return presence.ProofKind(d.live.Unconfirmed().Presence) },
 		ClaimsInForce: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,

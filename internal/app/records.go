@@ -23,7 +23,7 @@ func (d *daemon) recordEvent(r activity.Record) {
 	}
 }
 
-// recordAcceptedAndHeldDefinitions records the approval results of the definitions that a server listed.
+// recordAcceptedAndHeldDefinitions records which of the definitions that a server listed were accepted, and which wait for approval.
 func (d *daemon) recordAcceptedAndHeldDefinitions(a catalog.AdmissionOutcome) {
 	d.events.DecisionChanged(a.Server)
 	if len(a.Accepted) > 0 {

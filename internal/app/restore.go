@@ -13,7 +13,7 @@ import (
 // restoreRetryInterval is the time between two tries to store decisions again.
 const restoreRetryInterval = time.Second
 
-// storeDecisionsAgainOnReopen stores the decisions again whenever the database was reopened, since it may be a new one.
+// storeDecisionsAgainOnReopen writes the decisions in memory to the database again whenever it was reopened, since it may be a new one.
 func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 	for {
 		select {

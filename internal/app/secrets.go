@@ -16,7 +16,7 @@ import (
 // secretsWait is how long servers wait for unread secrets before the others start. It is longer than a keyring that answers takes.
 const secretsWait = 250 * time.Millisecond
 
-// secretCache caches in memory the secrets of the servers that may start. A keyring may wait for the user, so run reads it in its own goroutine.
+// secretCache caches in memory the secrets of the servers that may start. A keyring may wait for the user, so readUntilDone reads it in its own goroutine.
 type secretCache struct {
 	store   *secret.Store
 	logger  *slog.Logger
@@ -67,7 +67,7 @@ func (s *secretCache) allKnown() bool {
 	return !slices.ContainsFunc(s.wanted, func(name string) bool { _, ok := s.known[name]; return !ok })
 }
 
-// requestRead makes run read changed values.
+// requestRead makes readUntilDone read changed values.
 func (s *secretCache) requestRead() {
 	select {
 	case s.wake <- struct{}{}:

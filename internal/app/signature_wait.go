@@ -47,7 +47,7 @@ type signatureAwaitingTokenStore struct {
 	gate *presence.Gate
 }
 
-// LoadTokens implements auth.TokenKeeper.
+// LoadTokens implements auth.TokenStore.
 func (s signatureAwaitingTokenStore) LoadTokens(ctx context.Context) ([]auth.Token, error) {
 	if err := s.gate.EnsureLoaded(ctx); err != nil {
 		return nil, err

@@ -64,6 +64,7 @@ type batchApprovalResult struct {
 	Failed   []itemWithError `json:"failed"`
 }
 
+// itemWithError is a definition or client whose change failed, and why.
 type itemWithError struct {
 	Name  string           `json:"name"`
 	Error *problem.Problem `json:"error"`

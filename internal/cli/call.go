@@ -122,7 +122,7 @@ func unlockToolHint(status any, name string) string {
 	return policy.DisabledUnknown.CommandRemedy(server, of)
 }
 
-// atMostOneValue returns the only value given; two values are an error.
+// atMostOneValue returns the only value given, "" if none is; two values are an error.
 func atMostOneValue(what string, values ...string) (string, error) {
 	var found string
 	for _, v := range values {

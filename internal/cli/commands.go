@@ -129,6 +129,7 @@ func (r *invocation) newCobraCommand(t commandText, c commandSpec) *cobra.Comman
 	return cmd
 }
 
+// registerFlag adds the flag of a variable, by the type of the variable.
 func registerFlag(flags *pflag.FlagSet, name string, text flagText, variable any) {
 	switch v := variable.(type) {
 	case *string:

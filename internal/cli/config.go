@@ -109,7 +109,7 @@ func newConfigPathCommand(r *invocation) commandSpec {
 	}}
 }
 
-// confirmedConfigChanges lists what `config confirm` has confirmed.
+// confirmedConfigChanges is the output of `config confirm`: the changes that it has confirmed.
 type confirmedConfigChanges struct {
 	Confirmed []ops.KeyDifference `json:"confirmed"`
 }

@@ -114,7 +114,7 @@ func (d definitionRef) fetchDiff(ctx context.Context, c *api.Client) (definition
 	}, o}, err
 }
 
-// approveDefinitions returns the daemon's answer, and the status of a tool that is still locked.
+// approve returns the daemon's answer, and the status of a tool that is still locked.
 func (d definitionRef) approve(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, status string, err error) {
 	if d.Kind == tool.KindTool {
 		v, err := api.ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: d.toToolRef(), SeenFingerprint: s}})

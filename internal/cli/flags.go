@@ -13,7 +13,7 @@ type boundedIntFlag struct {
 	max   int
 }
 
-// String formats the value. String formats the value. String, Set and Type implement pflag.Value.
+// String formats the value. String, Set and Type implement pflag.Value.
 func (f *boundedIntFlag) String() string {
 	if f.value == nil {
 		return ""
@@ -35,7 +35,7 @@ func (f *boundedIntFlag) Type() string { return "int" }
 // positiveDurationFlag is a flag with a positive duration.
 type positiveDurationFlag time.Duration
 
-// String formats the value. String formats the value. String, Set and Type implement pflag.Value.
+// String formats the value. String, Set and Type implement pflag.Value.
 func (f *positiveDurationFlag) String() string {
 	if *f == 0 {
 		return "0"

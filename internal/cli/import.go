@@ -121,6 +121,7 @@ func serverIDsToImport(found []ops.Found, remove bool) (ids []string) {
 // importCounts has the numbers of servers and secrets that are not configured yet.
 type importCounts struct{ servers, secrets int }
 
+// countServersToImport counts the servers that are not configured yet, each name once and without MCPProxy itself, and their secrets in clear text.
 func countServersToImport(found []ops.Found) (n importCounts) {
 	counted := map[string]bool{}
 	for _, s := range found {

@@ -30,7 +30,8 @@ func newUpstreamLoginCommand(r *invocation) commandSpec {
 	})}
 }
 
-// showAndOpenLoginURL prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs.
+// showAndOpenLoginURL prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs. At a terminal with a desktop it also
+// opens the address in the browser, unless noBrowser is set.
 func showAndOpenLoginURL(r *invocation, l ops.LoginView, noBrowser bool) error {
 	if err := checkBrowserURL(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")

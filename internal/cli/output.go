@@ -205,7 +205,7 @@ func columnTruncationStep(column string, least int) []narrowingStep {
 	return []narrowingStep{{column: column, minWidth: least}}
 }
 
-// abbreviate shortens the cells of a column with f.
+// columnAbbreviationStep returns a step that shortens the cells of a column with f.
 func columnAbbreviationStep(column string, f func(cell string) string) []narrowingStep {
 	return []narrowingStep{{column: column, abbreviate: f}}
 }

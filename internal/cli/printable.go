@@ -115,7 +115,7 @@ func controlSequenceLength(s string) int {
 	return 0
 }
 
-// controlStringLength returns the length of the rest of a command string, including its end.
+// controlStringLength returns the length of the rest of a control string (DCS, SOS, OSC, PM or APC), including its end.
 func controlStringLength(s string) int {
 	for i := 0; i < len(s) && i < maxEscapeSequence; i++ {
 		switch {

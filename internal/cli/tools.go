@@ -86,6 +86,7 @@ func writeToolTable(p *printer, tools []ops.ToolView) {
 	t.write()
 }
 
+// toolStatusCell returns the status of a tool for a table or a list of fields.
 func toolStatusCell(p *printer, v ops.ToolView) string { return formatToolStatus(p, v.Status) }
 
 // laneOfVariant returns the operation of a variant.
@@ -200,4 +201,5 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 	}
 }
 
+// oneLineJSON returns JSON made printable, on one line.
 func oneLineJSON(raw []byte) string { return toOneLine(string(raw)) }

@@ -45,7 +45,7 @@ func staleCredentialKeys(stale bool) []string {
 	return nil
 }
 
-// findDisablingKeys returns the members that disable the entry.
+// findDisablingKeys returns the keys by which the server's entry is disabled.
 func findDisablingKeys(d ClientDoc, server string) []string {
 	var off []string
 	for name, says := range map[string]bool{"disabled": true, "enabled": false} {

@@ -33,7 +33,7 @@ func clientIDs(clients []Client) []string {
 // NOT_FOUND.
 func FindClient(word string) (Client, error) { return findClient(word, allClients) }
 
-// FindImportSource is Find among ImportSources.
+// FindImportSource is FindClient among ImportSources.
 func FindImportSource(word string) (Client, error) { return findClient(word, ImportSources()) }
 
 func findClient(word string, clients []Client) (Client, error) {

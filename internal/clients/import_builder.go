@@ -56,7 +56,8 @@ func (b *entryBuilder) readMembers(n *node) {
 	}
 }
 
-// memberThatSetKey returns the member that set a key, or else the server.
+// memberThatSetKey returns the client's member that set a key, or one at the server's position if there is
+// none.
 func (b *entryBuilder) memberThatSetKey(key string, n *node) nodeMember {
 	for _, m := range n.members {
 		if m.name == b.seenKeys[key] || m.name == key {
@@ -66,7 +67,8 @@ func (b *entryBuilder) memberThatSetKey(key string, n *node) nodeMember {
 	return nodeMember{name: key, at: n.at}
 }
 
-// dropIneffectiveKeys removes keys that only apply to the other kind of server.
+// dropIneffectiveKeys removes keys that have no effect for this kind of server, such as args with a URL, and
+// notes them.
 func (b *entryBuilder) dropIneffectiveKeys(n *node) {
 	e := &b.server.Entry
 	drop := func(key string, there bool, needs string) {
@@ -291,7 +293,7 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 	},
 }
 
-// readEnvPassthrough converts a list of environment variables to pass on.
+// readEnvPassthrough converts a list of names of environment variables to pass on into references in env.
 func (b *entryBuilder) readEnvPassthrough(m nodeMember) bool {
 	names, ok := toStringList(m.value)
 	for _, name := range names {

@@ -7,14 +7,13 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// Value is a value in a text of any format, with its line. The zero Tree is a missing
-// value.
+// ParsedValue is a value in a text of any format, with its line. The zero ParsedValue is a missing value.
 type ParsedValue struct {
 	n    *node
 	line int
 }
 
-// ParseText parses a whole text. An empty one is the zero Tree; the error is a
+// ParseText parses a whole text. An empty one is the zero ParsedValue; the error is a
 // *problem.Problem INVALID_CONFIG with line and column, and repeats no string of the
 // text.
 func ParseText(text []byte, f textedit.Format) (ParsedValue, error) {
@@ -56,8 +55,8 @@ func (t ParsedValue) memberByName(key string) ParsedValue {
 	return ParsedValue{}
 }
 
-// ReadServers reads the value as the servers of a known client; project is the project they
-// are for, "" for all. A missing value has none. The error is as of Parse.
+// ReadServers reads the value as the servers of a known client; project is the project they are for, "" for
+// all. A missing value has none. The error is as of ParseText.
 func (t ParsedValue) ReadServers(client, project string) (*ImportedServers, error) {
 	r := importReader{file: &ImportedServers{Client: client}, taken: UsedServerNames{}}
 	if !t.IsObject() && !t.IsList() {

@@ -1,6 +1,6 @@
 package clients
 
-// copyScalarText copies a string, and reports whether v is one.
+// copyScalarText copies the text of a string, number or boolean, and reports whether v is one.
 func copyScalarText(to *string, v *node) bool {
 	s, ok := v.scalarText()
 	if ok {
@@ -22,7 +22,7 @@ func toStringList(v *node) ([]string, bool) {
 	return out, v.isKind(listNode)
 }
 
-// copyStringMembers copies the members of an object of strings.
+// copyStringMembers copies the members of an object of strings into a map.
 func copyStringMembers(to *map[string]string, v *node) bool {
 	if !v.isKind(objectNode) {
 		return false

@@ -105,10 +105,14 @@ func installPathsInHome(paths ...string) func(Env) []string {
 	}
 }
 
+// installPathInAppSettings returns a path in the system's directory for application settings that shows that a
+// client is installed.
 func installPathInAppSettings(elements ...string) func(Env) []string {
 	return func(e Env) []string { return []string{e.AppSettingsPath(elements...)} }
 }
 
+// installPathInConfig returns a path in ~/.config, or below %APPDATA% on Windows, that shows that a client is
+// installed.
 func installPathInConfig(name string) func(Env) []string {
 	return func(e Env) []string { return []string{e.XDGConfigPath([]string{name}, name)} }
 }

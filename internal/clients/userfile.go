@@ -74,7 +74,7 @@ func (f *UserFile) readTarget() error {
 	return nil
 }
 
-// checkFolderOwner rejects a new file below a directory that is not the user's.
+// checkFolderOwner returns an error if a new file would be made below a directory that is not the user's.
 func (f *UserFile) checkFolderOwner() error {
 	dir := filepath.Dir(f.Path)
 	for {

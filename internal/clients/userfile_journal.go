@@ -102,7 +102,7 @@ func (j *Journal) beginChange(f UserFile, what, after string, entries [][]string
 	return c, j.saveChange(c)
 }
 
-// RemoveFile deletes a file that was read. The error is as of Write.
+// RemoveFile deletes a file that was read. The error is as of WriteFile.
 func (j *Journal) RemoveFile(f UserFile, what string, entries ...[]string) (Change, error) {
 	unlock, err := j.lockJournal()
 	if err != nil {
@@ -154,7 +154,7 @@ func (j *Journal) Undo(id string, back RestoreFunc) (Change, error) {
 	return j.undoChange(id, back, false)
 }
 
-// UndoEvenWithoutEntries is Undo where back can also restore a change without entries.
+// UndoEvenWithoutEntries is Undo that also calls back for a change without entries.
 func (j *Journal) UndoEvenWithoutEntries(id string, back RestoreFunc) (Change, error) {
 	return j.undoChange(id, back, true)
 }

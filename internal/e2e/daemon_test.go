@@ -66,7 +66,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// A daemon that is killed leaves its newest records in memory: see activity.MemoryDir.
+	// A daemon that is killed leaves its newest records in memory: see activity.FindTmpfsDir.
 	if memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-e2e-"); err == nil { // not every system has it
 		defer os.RemoveAll(memory)
 		_ = os.Setenv("XDG_RUNTIME_DIR", memory)

@@ -523,12 +523,12 @@ func (a *attack) planted(t *testing.T, token string) {
 		candidate := approval.CandidateDefinition{Kind: tool.KindTool, Tool: "extra", Fingerprint: extra, Hints: parsed.Hints}
 		now := time.Now()
 		lease := ask.Lease{ID: "forgedforgedforg", Server: "s", Lane: auth.Destructive, Calls: 20, Left: 20, Given: now, Until: now.Add(time.Hour), By: "admin", Via: "cli"}
-		waiting, err := db.Questions().WaitingQuestions(ctx, now)
+		waiting, err := db.ApprovalQuestions().WaitingQuestions(ctx, now)
 		if err != nil || len(waiting) == 0 {
 			return fmt.Errorf("nothing waits: %w", err)
 		}
 		for _, q := range waiting {
-			if _, err := db.Questions().AnswerQuestion(ctx, q.ID, ask.Answer{Approve: true, By: "admin", Via: "cli", At: now}); err != nil {
+			if _, err := db.ApprovalQuestions().AnswerQuestion(ctx, q.ID, ask.Answer{Approve: true, By: "admin", Via: "cli", At: now}); err != nil {
 				return err
 			}
 		}
@@ -536,9 +536,9 @@ func (a *attack) planted(t *testing.T, token string) {
 		return errors.Join(
 			db.SaveApprovals(ctx, approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{{Kind: tool.KindTool, Tool: "extra", DefinitionDecisions: approval.DefinitionDecisions{Pin: pin}}}}),
 			db.SaveApprovals(ctx, approval.ChangeSet{Server: "q", Launch: &approval.ApprovedLaunch{Server: "q", Fingerprint: tool.Fingerprint{1}, AuthorAndTime: mark}}),
-			db.Questions().AddLease(ctx, lease),
-			db.Questions().Presence().SaveStatement(ctx, a.forged(approval.ApprovalClaim("s", candidate))),
-			store.NewTokenStore(db).SaveToken(ctx, auth.Token{ID: "1", Name: "mine", Hash: sha256.Sum256([]byte(mine)), By: "admin", Created: now}),
+			db.ApprovalQuestions().AddLease(ctx, lease),
+			db.ApprovalQuestions().PresenceProofs().SaveStatement(ctx, a.forged(approval.ApprovalClaim("s", candidate))),
+			store.NewAgentTokenStore(db).SaveToken(ctx, auth.Token{ID: "1", Name: "mine", Hash: sha256.Sum256([]byte(mine)), By: "admin", Created: now}),
 		)
 	})
 	a.start()
@@ -593,8 +593,8 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 	}
 	database := func(all ...presence.Anchor) {
 		a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
-			stored, err := db.Questions().Presence().LoadPresence(ctx)
-			return errors.Join(err, db.Questions().Presence().SaveStatement(ctx, evidence), db.Questions().Presence().SaveAnchors(ctx, stored.HeadFingerprint(), all))
+			stored, err := db.ApprovalQuestions().PresenceProofs().LoadPresence(ctx)
+			return errors.Join(err, db.ApprovalQuestions().PresenceProofs().SaveStatement(ctx, evidence), db.ApprovalQuestions().PresenceProofs().SaveAnchors(ctx, stored.HeadFingerprint(), all))
 		})
 	}
 	logged := func() { // in the database, where the log is read: of the same length
@@ -678,7 +678,7 @@ func (a *attack) nothing(t *testing.T, when string) {
 // person is the fingerprint of the person's anchor.
 func (a *attack) person(t *testing.T) (d presence.Digest) {
 	a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
-		all, err := db.Questions().Presence().LoadPresence(ctx)
+		all, err := db.ApprovalQuestions().PresenceProofs().LoadPresence(ctx)
 		for _, e := range all.Statements {
 			if e.Anchor != a.own.Fingerprint() {
 				d = e.Anchor

@@ -51,7 +51,7 @@ func TestNothingRunsUnapproved(t *testing.T) {
 
 // database is one that is open.
 type database interface {
-	Questions() *store.QuestionStore
+	ApprovalQuestions() *store.ApprovalQuestionStore
 	Close() error
 }
 
@@ -63,9 +63,9 @@ func walkAtRandom(t *testing.T, steps int, another func() (open func() database)
 		start = start.AddDate(0, 0, 3) // what there is of an earlier walk is over
 		open := another()
 		var opened []database
-		m := newModel(a, start, func() *store.QuestionStore {
+		m := newModel(a, start, func() *store.ApprovalQuestionStore {
 			opened = append(opened, open())
-			return opened[len(opened)-1].Questions()
+			return opened[len(opened)-1].ApprovalQuestions()
 		}, func() { _ = opened[len(opened)-1].Close() })
 		for range steps {
 			m.step(r)
@@ -81,7 +81,7 @@ const silentTool = `{"name":"update_thing","description":"Update a thing."}`
 // model is what must be, beside a gate that is.
 type model struct {
 	*asking
-	openDB  func() *store.QuestionStore
+	openDB  func() *store.ApprovalQuestionStore
 	closeDB func()
 	clock   time.Time
 	limit   int // of the configuration
@@ -99,7 +99,7 @@ type model struct {
 	ran []string   // the arguments with which the server was asked
 }
 
-func newModel(a *asking, start time.Time, open func() *store.QuestionStore, shut func()) *model {
+func newModel(a *asking, start time.Time, open func() *store.ApprovalQuestionStore, shut func()) *model {
 	m := &model{asking: a, openDB: open, closeDB: shut, clock: start, limit: 1, questions: map[string]string{}, approved: map[string]time.Time{}, over: map[string]bool{}, denied: map[string]bool{}, leases: map[string]*ask.Lease{}}
 	a.now = func() time.Time { return m.clock }
 	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
@@ -119,7 +119,7 @@ func newModel(a *asking, start time.Time, open func() *store.QuestionStore, shut
 
 func (m *model) reopen() {
 	m.asks = m.openDB()
-	if _, err := m.asks.CountWaiting(m.T.Context(), m.clock); err != nil { // which waits until it is open
+	if _, err := m.asks.CountWaitingQuestions(m.T.Context(), m.clock); err != nil { // which waits until it is open
 		m.T.Fatal(err)
 	}
 	m.holder = ask.NewWaiter(m.asks, nil, func() time.Time { return m.clock }, func() {})
@@ -285,7 +285,7 @@ func (m *model) step(r *rapid.T) {
 		}
 		m.leases[l.ID] = &l
 	case "revoke":
-		if all, err := m.asks.Leases(m.T.Context(), m.clock); err == nil && len(all) > 0 {
+		if all, err := m.asks.ActiveLeases(m.T.Context(), m.clock); err == nil && len(all) > 0 {
 			l := all[rapid.IntRange(0, len(all)-1).Draw(r, "which")]
 			if _, err := m.asks.RevokeLease(m.T.Context(), l.ID, m.clock); err != nil {
 				r.Fatal(err)

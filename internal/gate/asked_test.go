@@ -26,7 +26,7 @@ import (
 // the text of a file.
 type asking struct {
 	*world
-	asks   *store.QuestionStore
+	asks   *store.ApprovalQuestionStore
 	holder *ask.Waiter
 	parse  func(text string) *config.Config
 	dir    string
@@ -78,7 +78,7 @@ func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.N
 func (a *asking) open() {
 	db := store.OpenSQLite(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
-	a.asks = db.Questions()
+	a.asks = db.ApprovalQuestions()
 	a.holder = ask.NewWaiter(a.asks, nil, func() time.Time { return a.now() }, func() {})
 	a.gate.Ask, a.gate.Answer = a.holder, a.byForm
 }
@@ -214,7 +214,7 @@ func (a *asking) waits(n int) {
 		}
 		runtime.Gosched()
 		var err error
-		if questions, err = a.asks.CountWaiting(a.T.Context(), a.now()); err != nil {
+		if questions, err = a.asks.CountWaitingQuestions(a.T.Context(), a.now()); err != nil {
 			a.T.Fatal(err)
 		}
 	}
@@ -325,7 +325,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 			t.Errorf("%s: the server was asked: %q", name, a.Events)
 		}
 	}
-	if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); n != 1 { // all are one client's
+	if n, _ := a.asks.CountWaitingQuestions(t.Context(), time.Now()); n != 1 { // all are one client's
 		t.Errorf("%d questions", n)
 	}
 }
@@ -403,7 +403,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 			change.do(a)
 			a.answer(true) // of what was there before
 			wantCode(t, name, <-done, change.code)
-			if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
+			if n, _ := a.asks.CountWaitingQuestions(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
 				t.Errorf("%s: %d questions, %q", name, n, a.Events)
 			}
 
@@ -460,12 +460,12 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan error, 2)
 	go func() { done <- a.destroy(ctx, `{}`) }()
-	for n := 0; n == 0; n, _ = a.asks.CountWaiting(t.Context(), time.Now()) {
+	for n := 0; n == 0; n, _ = a.asks.CountWaitingQuestions(t.Context(), time.Now()) {
 		runtime.Gosched()
 	}
 	leave()
 	wantCode(t, "the client has left", <-done, problem.Interrupted)
-	if n, _ := a.asks.CountWaiting(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.CountWaitingCalls() != 0 {
+	if n, _ := a.asks.CountWaitingQuestions(t.Context(), time.Now()); n != 1 || a.asked() != 0 || a.holder.CountWaitingCalls() != 0 {
 		t.Errorf("%d questions, %q", n, a.Events)
 	}
 	go func() { done <- a.destroy(t.Context(), `{}`) }()

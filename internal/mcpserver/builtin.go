@@ -44,7 +44,7 @@ func NewBuiltinTools(g BuiltinToolBackend, config func() *config.Config, w *sess
 	return &BuiltinTools{gateway: g, config: config, reply: w, texts: newReplyTexts(w)}
 }
 
-// EventDeliveryOf implements session.DeliveryEndpoint.
+// EventDeliveryOf implements session.DeliveryChooser.
 func (s *BuiltinTools) EventDeliveryOf(method string) session.EventDelivery {
 	switch method {
 	case mcp.CallTool:

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// instructionsJSON is the first part of the instructions for the model: a model does not search for tools that
+// instructions is the first part of the instructions for the model: a model does not search for tools that
 // it does not know of.
 const instructions = "MCPProxy gives you the tools of many MCP servers. Find one with retrieve_tools by saying what you want to do, " +
 	"then call it by its name (server:tool) with the variant that its call_with names: call_tool_read, call_tool_write or call_tool_destructive. "

@@ -83,7 +83,7 @@ func (a *httpReply) sendPieces(status int, pieces ...[]byte) {
 
 var closing = []byte("}") // never modified
 
-// newResultStart appends a response up to its result.
+// newResultStart returns the start of a response, up to its result.
 func newResultStart(id json.RawMessage) []byte {
 	const head, middle = `{"jsonrpc":"2.0","id":`, `,"result":`
 	start := make([]byte, 0, len(head)+len(id)+len(middle))

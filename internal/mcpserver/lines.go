@@ -101,7 +101,7 @@ func (l *lineConn) stopReading() {
 	})
 }
 
-// readLines handles lines until the client's last one, the end of the connection, or leave.
+// readLines handles lines until the client's last one, the end of the connection, or stopReading.
 func (l *lineConn) readLines(ctx context.Context, from io.Reader) {
 	in := wirejson.NewLineReader(from, maxDrain)
 	for {

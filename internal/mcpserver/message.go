@@ -167,7 +167,7 @@ func (m *message) isEndless() bool {
 	return m.Method == mcp.TaskResult
 }
 
-// beginCancellable makes a request cancellable by notifications, until end. The server gets the client's params if it
+// beginCancellable makes a request cancellable by notifications, until endCancellable. The server gets the client's params if it
 // gets the unchanged request.
 func (m *message) beginCancellable(cancel context.CancelCauseFunc) {
 	if m.calls != nil {
@@ -328,7 +328,7 @@ func (m *message) errorHTTPStatus(e *wirejson.RPCError) int {
 	return http.StatusOK
 }
 
-// newReplyError returns the error for a missing reply.
+// newReplyError returns the error that the client gets in place of a reply.
 func (m *message) newReplyError(err error) *wirejson.RPCError {
 	e := m.s.Reply.ToRPCError(err)
 	if isSessionEnded(err) {

@@ -20,7 +20,7 @@ type Deps struct {
 	BuiltIn session.Endpoint                     // of /mcp
 	All     session.Endpoint                     // of /mcp/all
 	At      func(server string) session.Endpoint // of /mcp/servers/…
-	// Refused records a call that was refused before it reached the endpoint of a server. BuiltIn and All
+	// RecordRefusedCall records a call that was refused before it reached the endpoint of a server. BuiltIn and All
 	// record such calls themselves.
 	RecordRefusedCall func(ctx context.Context, server string, r *session.Request, p *problem.Problem)
 	Reply             *session.ReplyBuilder

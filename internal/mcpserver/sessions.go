@@ -70,10 +70,10 @@ type cancellableCall struct {
 	forwardParams bool // forward the client's params
 }
 
-// addCall registers a request until end.
-func (s *cancellableCalls) addCall(id []byte, cancel context.CancelCauseFunc, words bool) {
+// addCall registers a request until removeCall. forwardParams says whether the server gets the client's params.
+func (s *cancellableCalls) addCall(id []byte, cancel context.CancelCauseFunc, forwardParams bool) {
 	s.mu.Lock()
-	s.inflight = append(s.inflight, cancellableCall{string(id), cancel, words})
+	s.inflight = append(s.inflight, cancellableCall{string(id), cancel, forwardParams})
 	s.mu.Unlock()
 }
 

@@ -7,5 +7,5 @@ import "os"
 // SyncDir does nothing: this system journals names.
 func SyncDir(string) error { return nil }
 
-// PathNamesFile reports whether path still names f. Here an open file can neither be deleted nor renamed.
-func PathNamesFile(string, *os.File) (bool, error) { return true, nil }
+// IsFileStillAtPath returns true: on this system an open file can neither be deleted nor renamed.
+func IsFileStillAtPath(string, *os.File) (bool, error) { return true, nil }

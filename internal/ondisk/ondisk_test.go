@@ -62,7 +62,7 @@ func TestNamed(t *testing.T) {
 	defer f.Close()
 	is := func(want bool) {
 		t.Helper()
-		if ok, err := ondisk.PathNamesFile(path, f); err != nil || ok != want {
+		if ok, err := ondisk.IsFileStillAtPath(path, f); err != nil || ok != want {
 			t.Errorf("it has its name: %v, %v, want %v", ok, err, want)
 		}
 	}

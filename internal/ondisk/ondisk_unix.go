@@ -18,8 +18,8 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// PathNamesFile reports whether path still names f.
-func PathNamesFile(path string, f *os.File) (bool, error) {
+// IsFileStillAtPath reports whether path still names the open file f: it was neither deleted nor replaced.
+func IsFileStillAtPath(path string, f *os.File) (bool, error) {
 	own, err := f.Stat()
 	if err != nil {
 		return false, err

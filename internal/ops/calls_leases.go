@@ -64,7 +64,7 @@ const (
 // Leases returns the active leases.
 func (c *CallApprovals) Leases(ctx context.Context, _ Caller, _ Nothing) (LeaseList, error) {
 	now := time.Now()
-	all, err := c.pending.Leases(ctx, now)
+	all, err := c.pending.ActiveLeases(ctx, now)
 	if err != nil {
 		return LeaseList{}, toPendingStoreProblem(err)
 	}

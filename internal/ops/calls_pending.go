@@ -13,13 +13,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// PendingCallStore stores pending calls and leases. store.QuestionStore implements it.
+// PendingCallStore stores pending calls and leases. store.ApprovalQuestionStore implements it.
 type PendingCallStore interface {
 	LoadQuestion(ctx context.Context, id string) (ask.Question, error)
 	WaitingQuestions(ctx context.Context, now time.Time) ([]ask.Question, error)
-	CountWaiting(ctx context.Context, now time.Time) (int, error)
+	CountWaitingQuestions(ctx context.Context, now time.Time) (int, error)
 	AnswerQuestion(ctx context.Context, id string, a ask.Answer) (ask.Question, error)
-	Leases(ctx context.Context, now time.Time) ([]ask.Lease, error)
+	ActiveLeases(ctx context.Context, now time.Time) ([]ask.Lease, error)
 	AddLease(ctx context.Context, l ask.Lease) error
 	RevokeLease(ctx context.Context, id string, now time.Time) (ask.Lease, error)
 }
@@ -119,7 +119,7 @@ const countTimeout = time.Second
 func (c *CallApprovals) CountPendingAndLeases(ctx context.Context) (n StatusHeld) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
-	n.Pending, _ = c.pending.CountWaiting(ctx, time.Now())
+	n.Pending, _ = c.pending.CountWaitingQuestions(ctx, time.Now())
 	all, _ := c.Leases(ctx, Caller{}, Nothing{})
 	n.Leases = len(all.Leases)
 	return n

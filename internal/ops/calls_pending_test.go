@@ -32,7 +32,7 @@ func (l log) Append(r *activity.Record) error         { return l.w.Append(r) }
 type consentWorld struct {
 	*catalogtest.Harness
 	*CallApprovals
-	asks    *store.QuestionStore
+	asks    *store.ApprovalQuestionStore
 	changes int
 }
 
@@ -42,8 +42,8 @@ func newConsentWorld(t *testing.T) *consentWorld {
 	dir := t.TempDir()
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { _ = db.Close() })
-	w.asks = db.Questions()
-	tokens := auth.NewAgentTokens(store.NewTokenStore(db), dir, func(auth.Actor) {}, nil)
+	w.asks = db.ApprovalQuestions()
+	tokens := auth.NewAgentTokens(store.NewAgentTokenStore(db), dir, func(auth.Actor) {}, nil)
 	var running sync.WaitGroup
 	running.Go(func() { tokens.Run(t.Context()) })
 	t.Cleanup(running.Wait) // before the database is closed

@@ -15,7 +15,7 @@ const restartTimeout = 10 * time.Second
 
 // RestartServer reconnects a server. It returns when the server is ready or failed, or after restartTimeout; the server's state has the outcome. A
 // user's restart is immediate and ends running calls. An agent's restart ends no call of other clients, and is rejected shortly after another restart:
-// see upstream.Set.RestartQuietly. Both are recorded before they happen; the surface records rejections.
+// see upstream.Set.RestartWhenDrained. Both are recorded before they happen; the surface records rejections.
 func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	name := in.Name
 	begin := func() error { return g.recordActionOnServer(c, name, "restart") }

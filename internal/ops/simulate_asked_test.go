@@ -66,7 +66,7 @@ func TestWhatWasAsked(t *testing.T) {
 	volume.SkipUnderRace(t)
 	text := strings.Replace(trialBase, "{\n", "{\n \"ask\": {\"destructive\": \"ask\", \"wait\": \"1s\"},\n", 1)
 	w := newTrialWorld(t, text, definitions...)
-	asks := w.db.Questions()
+	asks := w.db.ApprovalQuestions()
 	w.gate.Ask = ask.NewWaiter(asks, nil, time.Now, func() {})
 	call := func() { w.call(catalogtest.AgentCaller, policy.CallToolDestructive, "s:destroys", `{}`) }
 	call() // held

@@ -133,7 +133,7 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	}{p.Code, p.Message, p.Hint, p.Details})
 }
 
-// ClipName is Shown with the limit for unchecked names.
+// ClipName is ClipForDisplay with the limit for unchecked names.
 func ClipName(name string) string { return ClipForDisplay(name, maxBrief) }
 
 // maxBrief limits such a name, in bytes.

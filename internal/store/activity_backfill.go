@@ -12,8 +12,8 @@ import (
 // firstBackfilledField is the first field whose column a chunk may lack.
 const firstBackfilledField = fieldClient
 
-// readMissingColumns reads which columns each chunk lacks.
-func (x *activityIndex) readMissingColumns(ctx context.Context, db *sql.DB) error {
+// findMissingColumns reads which columns each chunk lacks.
+func (x *activityIndex) findMissingColumns(ctx context.Context, db *sql.DB) error {
 	for f := firstBackfilledField; f < fieldCount; f++ {
 		for i := range x.chunks {
 			x.chunks[i].missingColumns[f] = true
@@ -45,9 +45,9 @@ func (e *sqliteEngine) backfillColumns(ctx context.Context, of ...columnField) e
 	}
 }
 
-// firstChunkLacking returns the oldest chunk that lacks a column of the fields, and whether there
+// firstChunkLackingColumns returns the oldest chunk that lacks a column of the fields, and whether there
 // is one.
-func (e *sqliteEngine) firstChunkLacking(of []columnField) (chunk int64, found bool) {
+func (e *sqliteEngine) firstChunkLackingColumns(of []columnField) (chunk int64, found bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	i := slices.IndexFunc(e.index.chunks, func(c chunkInfo) bool { return c.lacksAnyColumn(of) })
@@ -56,12 +56,12 @@ func (e *sqliteEngine) firstChunkLacking(of []columnField) (chunk int64, found b
 
 // backfillNextChunk writes all missing columns of one chunk and reports whether there was one.
 func (e *sqliteEngine) backfillNextChunk(ctx context.Context, of []columnField) (bool, error) {
-	if _, found := e.firstChunkLacking(of); !found {
+	if _, found := e.firstChunkLackingColumns(of); !found {
 		return false, nil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	chunk, found := e.firstChunkLacking(of) // another goroutine may have been faster
+	chunk, found := e.firstChunkLackingColumns(of) // another goroutine may have been faster
 	if !found {
 		return false, nil
 	}
@@ -71,7 +71,7 @@ func (e *sqliteEngine) backfillNextChunk(ctx context.Context, of []columnField) 
 		var key int64
 		var entry, outcome []byte
 		err := eachRow(ctx, e.writeConn, scanTargets{&key, &entry, &outcome}, func() error {
-			facts := decodeFacts(entry, outcome)
+			facts := decodeRecordFacts(entry, outcome)
 			for f, v := range e.hashes.columnValues(&facts) {
 				columns[f][key%chunkSize] = v
 			}

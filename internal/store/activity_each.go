@@ -29,7 +29,7 @@ func (db *SQLite) EachRecord(ctx context.Context, f activity.Filter, fn func(*ac
 			return false
 		}
 		var r activity.StoredRecord
-		r, err = scanStored(stmt.QueryRowContext(context.WithoutCancel(ctx), key))
+		r, err = scanStoredRecord(stmt.QueryRowContext(context.WithoutCancel(ctx), key))
 		if errors.Is(err, sql.ErrNoRows) { // pruned meanwhile
 			err = nil
 			return true
@@ -51,7 +51,7 @@ func (q *activityQuery) eachSelectedChunk(ctx context.Context, most int64, fn fu
 		if allZero(words) {
 			continue
 		}
-		b, err := batch.selectedChunk(ctx, chunk)
+		b, err := batch.columnsOfChunk(ctx, chunk)
 		if err != nil {
 			return false, err
 		}
@@ -91,8 +91,8 @@ type columnBatch struct {
 	blocks  [batchChunks]selectedChunk
 }
 
-// selectedChunk returns the columns of a chunk, nil if the chunk was pruned.
-func (b *columnBatch) selectedChunk(ctx context.Context, chunk int64) (*selectedChunk, error) {
+// columnsOfChunk returns the columns of a chunk, nil if the chunk was pruned.
+func (b *columnBatch) columnsOfChunk(ctx context.Context, chunk int64) (*selectedChunk, error) {
 	if first := b.tailFirst / chunkSize; chunk >= first {
 		tail := &selectedChunk{firstKey: chunk * chunkSize}
 		for f, values := range b.tail {
@@ -103,7 +103,7 @@ func (b *columnBatch) selectedChunk(ctx context.Context, chunk int64) (*selected
 		return tail, nil
 	}
 	if chunk < b.from {
-		if err := b.readChunksUpTo(ctx, chunk); err != nil {
+		if err := b.readBatchEndingAt(ctx, chunk); err != nil {
 			return nil, err
 		}
 	}
@@ -113,9 +113,9 @@ func (b *columnBatch) selectedChunk(ctx context.Context, chunk int64) (*selected
 	return &b.blocks[chunk-b.from], nil
 }
 
-// readChunksUpTo reads the columns of the batch of chunks that ends with last. A missing column
+// readBatchEndingAt reads the columns of the batch of chunks that ends with last. A missing column
 // gets the value 0: the disk did not accept the backfill.
-func (b *columnBatch) readChunksUpTo(ctx context.Context, last int64) error {
+func (b *columnBatch) readBatchEndingAt(ctx context.Context, last int64) error {
 	b.from, b.present = max(b.firstChunk, last+1-batchChunks), [batchChunks]bool{}
 	for _, f := range append(b.columns, fieldTime) {
 		var found [batchChunks]bool

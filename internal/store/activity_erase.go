@@ -12,14 +12,14 @@ import (
 
 // eraseFields removes fields from a record and its words from the text index. It notes that the
 // spool still has them.
-func (p *projection) eraseFields(ctx context.Context, r activity.FieldErasure) error {
+func (p *projectionTx) eraseFields(ctx context.Context, r activity.FieldErasure) error {
 	fields := make([]string, len(r.Fields))
 	for i, f := range r.Fields {
 		fields[i] = string(f)
 	}
 	c := p.e.writeConn
 	c.execInTx("INSERT INTO activity_erasing (id, fields, at) VALUES (?, ?, ?)", r.ID, strings.Join(fields, ","), r.At.Unix())
-	keys, err := findKeysByID(ctx, c, r.ID, r.ID, p.e.index.firstKey, p.nextKey)
+	keys, err := findKeysInIDRange(ctx, c, r.ID, r.ID, p.e.index.firstKey, p.nextKey)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func nullIfNil(b []byte) driver.Value {
 }
 
 // reindexChunk writes the text index of a chunk again, if it has one.
-func (p *projection) reindexChunk(ctx context.Context, chunk int64) (err error) {
+func (p *projectionTx) reindexChunk(ctx context.Context, chunk int64) (err error) {
 	i := chunk - p.e.index.firstChunk
 	if i < 0 || i >= int64(len(p.e.index.chunks)) || p.e.index.chunks[i].segments == nil {
 		return nil
@@ -57,13 +57,13 @@ func (p *projection) reindexChunk(ctx context.Context, chunk int64) (err error) 
 	if p.newSegments == nil {
 		p.newSegments = map[int64][]indexedKeyRange{}
 	}
-	p.e.deleteTextIndex(chunk, chunk+1)
+	p.e.deleteTextIndexOfChunks(chunk, chunk+1)
 	p.newSegments[chunk], err = p.e.indexChunkText(ctx, chunk)
 	return err
 }
 
-// saveSignature stores a signed checkpoint.
-func (p *projection) saveSignature(s *activity.SignedCheckpoint) {
+// saveSignedCheckpoint stores a signed checkpoint.
+func (p *projectionTx) saveSignedCheckpoint(s *activity.SignedCheckpoint) {
 	p.e.writeConn.execInTx("INSERT OR REPLACE INTO activity_signed (chain, seq, hash, time, key, signature) VALUES (?, ?, ?, ?, ?, ?)",
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
@@ -95,11 +95,12 @@ func (p sqliteChainStore) FinishErasures(ctx context.Context, what []activity.Fi
 	if err != nil {
 		return false, err
 	}
-	done, err = e.finishErasure(ctx, what)
+	done, err = e.truncateWALAndFinishErasures(ctx, what)
 	return done, p.db.blockWritesOnDamage(e, err)
 }
 
-func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
+// truncateWALAndFinishErasures does the work of FinishErasures; done is false if a reader keeps the WAL.
+func (e *sqliteEngine) truncateWALAndFinishErasures(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	var busy, pages, moved int64
@@ -122,8 +123,8 @@ func (e *sqliteEngine) finishErasure(ctx context.Context, what []activity.FieldE
 	return err == nil, err
 }
 
-// GetStored returns the record with an ID as it is stored.
-func (p sqliteChainStore) GetStored(ctx context.Context, id string) (activity.StoredRecord, error) {
+// GetStoredRecord returns the record with an ID as it is stored.
+func (p sqliteChainStore) GetStoredRecord(ctx context.Context, id string) (activity.StoredRecord, error) {
 	e, err := p.db.waitOpen(ctx)
 	if err != nil {
 		return activity.StoredRecord{}, err
@@ -131,19 +132,19 @@ func (p sqliteChainStore) GetStored(ctx context.Context, id string) (activity.St
 	e.mu.RLock()
 	from, to := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
-	keys, err := findKeysByID(ctx, e.reads, id, id, from, to)
+	keys, err := findKeysInIDRange(ctx, e.reads, id, id, from, to)
 	if err != nil {
 		return activity.StoredRecord{}, err
 	}
 	if len(keys) == 0 {
 		return activity.StoredRecord{}, noActivityError(id)
 	}
-	return scanStored(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
+	return scanStoredRecord(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
 }
 
-// setSegments publishes new segments of the text index to queries. The caller holds the engine's
+// setTextSegments publishes new segments of the text index to queries. The caller holds the engine's
 // mu.
-func (x *activityIndex) setSegments(indexed map[int64][]indexedKeyRange) {
+func (x *activityIndex) setTextSegments(indexed map[int64][]indexedKeyRange) {
 	for chunk, segments := range indexed {
 		x.chunks[chunk-x.firstChunk].segments = slices.Clone(segments)
 	}

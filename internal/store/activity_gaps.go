@@ -91,15 +91,15 @@ func saveGapHashes(ctx context.Context, c *sqliteWriteConn, gone []chainLink) er
 		from := gone[i].seq
 		for i++; i < len(gone) && gone[i].seq-gone[i-1].seq <= 1; i++ {
 		}
-		if err := saveGapRun(ctx, c, from, gone[i-1]); err != nil {
+		if err := saveGapAndMergeNeighbors(ctx, c, from, gone[i-1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// saveGapRun stores the hash of the last entry of a run and merges the run with its neighbors.
-func saveGapRun(ctx context.Context, c *sqliteWriteConn, from int64, last chainLink) error {
+// saveGapAndMergeNeighbors stores the hash of the last entry of a run and merges the run with its neighbors.
+func saveGapAndMergeNeighbors(ctx context.Context, c *sqliteWriteConn, from int64, last chainLink) error {
 	var before, after int64
 	found, err := firstRow(ctx, c, scanTargets{&before}, "SELECT first FROM activity_gap WHERE seq = ?", from-1)
 	if err != nil {

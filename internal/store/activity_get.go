@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// idBounds returns the lowest and the highest ID with a prefix.
-func idBounds(prefix string) (low, high string) {
+// idBoundsOfPrefix returns the lowest and the highest ID with a prefix.
+func idBoundsOfPrefix(prefix string) (low, high string) {
 	const length = 26
 	pad := length - len(prefix)
 	return prefix + strings.Repeat("0", pad), prefix + strings.Repeat("Z", pad)
@@ -26,8 +26,8 @@ func (db *SQLite) Get(ctx context.Context, prefix string) (activity.Record, erro
 	e.mu.RLock()
 	from, to := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
-	low, high := idBounds(prefix)
-	keys, err := findKeysByID(ctx, e.reads, low, high, from, to)
+	low, high := idBoundsOfPrefix(prefix)
+	keys, err := findKeysInIDRange(ctx, e.reads, low, high, from, to)
 	if err != nil {
 		return activity.Record{}, err
 	}
@@ -51,7 +51,7 @@ func noActivityError(prefix string) error {
 
 // readRecordWithChain returns a record with its position in the chain.
 func readRecordWithChain(ctx context.Context, db querier, key int64) (activity.Record, error) {
-	s, err := scanStored(db.QueryRowContext(ctx, selectStored, key))
+	s, err := scanStoredRecord(db.QueryRowContext(ctx, selectStored, key))
 	if err != nil {
 		return activity.Record{}, err
 	}
@@ -70,10 +70,10 @@ func readRecordWithChain(ctx context.Context, db querier, key int64) (activity.R
 	return r, nil
 }
 
-// selectStored selects the columns that scanStored scans.
+// selectStored selects the columns that scanStoredRecord scans.
 const selectStored = "SELECT seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key = ?"
 
-func scanStored(row *sql.Row) (s activity.StoredRecord, err error) {
+func scanStoredRecord(row *sql.Row) (s activity.StoredRecord, err error) {
 	var endSeq sql.NullInt64
 	err = row.Scan(&s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome)
 	s.EndSeq = endSeq.Int64
@@ -101,12 +101,12 @@ func previousEntryHash(ctx context.Context, db querier, key, seq int64) (hash []
 	return nil, nil
 }
 
-// findKeysByID returns the keys of at most two records with IDs in [low, high]. IDs grow with the
+// findKeysInIDRange returns the keys of at most two records with IDs in [low, high]. IDs grow with the
 // keys in [first, past), so it is a binary search.
-func findKeysByID(ctx context.Context, db querier, low, high string, first, past int64) (keys []int64, err error) {
+func findKeysInIDRange(ctx context.Context, db querier, low, high string, first, past int64) (keys []int64, err error) {
 	for first < past {
 		mid := first + (past-first)/2
-		_, found, err := firstIDFrom(ctx, db, mid)
+		_, found, err := firstRecordWithIDFrom(ctx, db, mid)
 		if err != nil {
 			return nil, err
 		}
@@ -130,9 +130,9 @@ func findKeysByID(ctx context.Context, db querier, low, high string, first, past
 	return keys, err
 }
 
-// firstIDFrom returns the first record from a key on that has an ID, which most records have; key
-// -1 and an ID after all others if there is none.
-func firstIDFrom(ctx context.Context, db querier, from int64) (key int64, id string, err error) {
+// firstRecordWithIDFrom returns the key and the ID of the first record from a key on that has an ID, which most
+// records have; key -1 and an ID after all others if there is none.
+func firstRecordWithIDFrom(ctx context.Context, db querier, from int64) (key int64, id string, err error) {
 	found, err := firstRow(ctx, db, scanTargets{&key, &id}, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
 		WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, from)
 	if err == nil && !found {

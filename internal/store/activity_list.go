@@ -87,7 +87,7 @@ func (db *SQLite) newQuery(ctx context.Context, f *activity.Filter, columns ...c
 	for _, prepare := range []struct {
 		needed bool
 		do     func(context.Context) error
-	}{{len(q.terms) > 0, e.indexAllChunks}, {len(later) > 0, func(ctx context.Context) error { return e.backfillColumns(ctx, later...) }}} {
+	}{{len(q.terms) > 0, e.indexTextOfAllChunks}, {len(later) > 0, func(ctx context.Context) error { return e.backfillColumns(ctx, later...) }}} {
 		if !prepare.needed {
 			continue
 		}
@@ -135,7 +135,7 @@ type activityQuery struct {
 	columns      []columnField // columns that eachSelectedChunk reads, in addition to the time
 
 	tx  *sql.Tx
-	sel keySelection
+	sel recordSelection
 	// The index when the query began. A chunk in it is in the database and does not change until it
 	// is pruned.
 	chunks     []chunkInfo
@@ -193,10 +193,10 @@ func (q *activityQuery) snapshotIndex() {
 	q.copyTailColumns(t)
 }
 
-func (q *activityQuery) isInTime(t int64) bool { return q.since <= t && t < q.until }
+func (q *activityQuery) isInTimeRange(t int64) bool { return q.since <= t && t < q.until }
 
 func (q *activityQuery) tailRecordMatches(t *tailColumns, i int) bool {
-	if !q.isInTime(t.times[i]) {
+	if !q.isInTimeRange(t.times[i]) {
 		return false
 	}
 	for _, w := range q.conditions {
@@ -248,7 +248,7 @@ func (q *activityQuery) filterField(ctx context.Context, w fieldCondition) error
 		}
 		c, err := parseColumn(data)
 		if err == nil {
-			c.clearUnwanted(w.hashes, words)
+			c.deselectUnwantedRecords(w.hashes, words)
 		}
 		return err
 	})
@@ -271,7 +271,7 @@ func (q *activityQuery) filterChunkTime(ctx context.Context, chunk int64) error 
 	if err != nil {
 		return err
 	}
-	retainBits(words, func(i int) bool { return q.isInTime(int64(times[i])) })
+	retainBits(words, func(i int) bool { return q.isInTimeRange(int64(times[i])) })
 	return nil
 }
 

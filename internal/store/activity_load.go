@@ -15,7 +15,7 @@ func (e *sqliteEngine) loadIndex(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefusalBits, x.readSegments, x.readMissingColumns} {
+	for _, read := range []func(context.Context, *sql.DB) error{x.readChunks, x.readRefusalBits, x.readSegments, x.findMissingColumns} {
 		if err := read(ctx, e.reads); err != nil {
 			return err
 		}
@@ -88,7 +88,7 @@ func (x *activityIndex) readTail(ctx context.Context, db *sql.DB, hashes hashCac
 		if pruned(key); key != next {
 			return fmt.Errorf("record %d is missing: %w", next, errDamaged)
 		}
-		facts := decodeFacts(entry, outcome)
+		facts := decodeRecordFacts(entry, outcome)
 		x.tail.addRecord(hashes.columnValues(&facts), facts.Time)
 		if facts.Type == activity.PolicyDecision {
 			x.tail.refusedBytes += int64(len(entry) + len(outcome))
@@ -106,8 +106,8 @@ func (x *activityIndex) readTail(ctx context.Context, db *sql.DB, hashes hashCac
 	return nil
 }
 
-// decodeFacts decodes the facts of a stored record.
-func decodeFacts(entry, outcome []byte) activity.RecordFacts {
+// decodeRecordFacts decodes the facts of a stored record.
+func decodeRecordFacts(entry, outcome []byte) activity.RecordFacts {
 	r := activity.DecodeForDisplay(entry, outcome)
 	return activity.NewRecordFacts(&r)
 }

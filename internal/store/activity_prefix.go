@@ -27,8 +27,8 @@ const (
 
 func isPrefixEntry(word []byte) bool { return len(word) > 0 && word[len(word)-1] == prefixMark[0] }
 
-// textEntry is a word or a prefix with its records.
-type textEntry struct {
+// textIndexEntry is a word or a prefix with its records.
+type textIndexEntry struct {
 	word    string
 	records postingList
 }
@@ -60,7 +60,7 @@ func (b *bitmap) toPostingList() (p postingList) {
 
 // addPrefixEntries returns the entries of sorted words together with the entries of their prefixes,
 // sorted.
-func addPrefixEntries(words []textEntry) []textEntry {
+func addPrefixEntries(words []textIndexEntry) []textIndexEntry {
 	all := slices.Clone(words)
 	open := []pendingPrefix{{}}
 	before := ""
@@ -72,7 +72,7 @@ func addPrefixEntries(words []textEntry) []textEntry {
 			}
 			open[len(open)-1].mergeChild(&b)
 			if !b.word && b.bytes >= prefixBytes {
-				all = append(all, textEntry{before[:b.size] + prefixMark, b.records.toPostingList()})
+				all = append(all, textIndexEntry{before[:b.size] + prefixMark, b.records.toPostingList()})
 			}
 		}
 	}
@@ -86,8 +86,8 @@ func addPrefixEntries(words []textEntry) []textEntry {
 		open, before = append(open, one), w.word
 	}
 	closeTo(0)
-	all = append(all, textEntry{prefixMark, open[0].records.toPostingList()})
-	slices.SortFunc(all, func(a, b textEntry) int { return strings.Compare(a.word, b.word) })
+	all = append(all, textIndexEntry{prefixMark, open[0].records.toPostingList()})
+	slices.SortFunc(all, func(a, b textIndexEntry) int { return strings.Compare(a.word, b.word) })
 	return all
 }
 

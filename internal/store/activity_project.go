@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// errNotResumed means that the database was opened again and may be another one: the projector must
-// call Resume first.
+// errNotResumed means that the database was opened again and may be another one: the projector must call
+// ResumePosition first.
 var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
 
 // ResumePosition returns the position of the spool up to which the database has all entries, and notes for
@@ -101,7 +101,7 @@ func (db *SQLite) ProjectEntries(ctx context.Context, entries []activity.Entry, 
 
 func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	b := newProjectionBatch(entries)
-	p := projection{e: e, nextKey: e.index.nextKey, rollUp: hourlyRollUp{map[hourKey]hourCounts{}, map[durationBucketKey]int64{}}, columnChanges: map[int64]map[int64]uint64{}}
+	p := projectionTx{e: e, nextKey: e.index.nextKey, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, columnChanges: map[int64]map[int64]uint64{}}
 	err := e.writeConn.runTx(ctx, func() error {
 		for i := range b.rows {
 			p.insertRecord(&b.rows[i])
@@ -124,7 +124,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 				}
 			}
 			if s := entries[i].Signature; s != nil {
-				p.saveSignature(s)
+				p.saveSignedCheckpoint(s)
 			}
 		}
 		if err := p.rewriteChangedColumns(ctx); err != nil {
@@ -142,7 +142,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 }
 
 // publishProjection publishes the committed changes to queries.
-func (e *sqliteEngine) publishProjection(p *projection) {
+func (e *sqliteEngine) publishProjection(p *projectionTx) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t := &e.index.tail
@@ -154,7 +154,7 @@ func (e *sqliteEngine) publishProjection(p *projection) {
 		t.columns[c.field][c.key-t.first] = c.value
 	}
 	e.index.nextKey = p.nextKey
-	e.index.setSegments(p.newSegments)
+	e.index.setTextSegments(p.newSegments)
 	if e.toolUse != nil {
 		for k, n := range p.rollUp.hours {
 			e.toolUse.addHour(k, n.records, n.last)
@@ -162,8 +162,8 @@ func (e *sqliteEngine) publishProjection(p *projection) {
 	}
 }
 
-// projection is one transaction of the projector.
-type projection struct {
+// projectionTx is one transaction of the projector.
+type projectionTx struct {
 	e       *sqliteEngine
 	nextKey int64
 	rollUp  hourlyRollUp
@@ -190,7 +190,7 @@ const (
 	updateEnd      = "UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?"
 )
 
-func (p *projection) insertRecord(r *recordToInsert) {
+func (p *projectionTx) insertRecord(r *recordToInsert) {
 	var facts *activity.RecordFacts
 	var endSeq, hash, endHash, entry, outcome driver.Value
 	seq := int64(0)
@@ -206,7 +206,7 @@ func (p *projection) insertRecord(r *recordToInsert) {
 			seq = d.BeginSeq
 		}
 	}
-	facts = completeFacts(facts, r)
+	facts = completeRecordFacts(facts, r)
 	p.e.writeConn.execInTx(insertActivity, p.nextKey, seq, endSeq, hash, endHash, entry, outcome)
 	if facts.Type == activity.PolicyDecision && r.begin != nil {
 		p.e.rememberRefusalKey(r.begin.ID, p.nextKey)
@@ -220,9 +220,9 @@ func (p *projection) insertRecord(r *recordToInsert) {
 	}
 }
 
-// completeFacts returns the facts of a row. An end that was read from the spool has no facts of its
+// completeRecordFacts returns the facts of a row. An end that was read from the spool has no facts of its
 // beginning; they come from the beginning.
-func completeFacts(f *activity.RecordFacts, r *recordToInsert) *activity.RecordFacts {
+func completeRecordFacts(f *activity.RecordFacts, r *recordToInsert) *activity.RecordFacts {
 	if f.Type != "" {
 		return f
 	}
@@ -230,13 +230,13 @@ func completeFacts(f *activity.RecordFacts, r *recordToInsert) *activity.RecordF
 	if r.begin != nil {
 		facts = r.begin.Facts.WithOutcome(f)
 	} else {
-		facts = decodeFacts(nil, r.end.Payload)
+		facts = decodeRecordFacts(nil, r.end.Payload)
 	}
 	return &facts
 }
 
 // endStoredRecords stores the ends of records whose beginning is in the database.
-func (p *projection) endStoredRecords(ctx context.Context, late []*activity.Entry) error {
+func (p *projectionTx) endStoredRecords(ctx context.Context, late []*activity.Entry) error {
 	for _, end := range late {
 		var key int64
 		var entry []byte
@@ -253,22 +253,22 @@ func (p *projection) endStoredRecords(ctx context.Context, late []*activity.Entr
 		}
 		facts := &end.Facts
 		if facts.Type == "" {
-			read := decodeFacts(entry, end.Payload)
+			read := decodeRecordFacts(entry, end.Payload)
 			facts = &read
 		}
 		p.e.writeConn.execInTx(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.rollUp.addRecord(facts)
 		now := p.e.hashes.columnValues(facts)
 		for _, f := range []columnField{fieldStatus, fieldError, fieldDuration, fieldOwnTime} {
-			p.setValue(key, f, now[f])
+			p.noteFieldChange(key, f, now[f])
 		}
 	}
 	return nil
 }
 
-// setValue notes a new value of a record: in the tail for the publication, in a chunk for this
+// noteFieldChange notes a new value of a record: in the tail for the publication, in a chunk for this
 // transaction.
-func (p *projection) setValue(key int64, f columnField, value uint64) {
+func (p *projectionTx) noteFieldChange(key int64, f columnField, value uint64) {
 	t := &p.e.index.tail
 	if key >= t.first+int64(len(t.times)) { // inserted by this transaction
 		p.values[key-t.first-int64(len(t.times))][f] = value
@@ -285,9 +285,9 @@ func (p *projection) setValue(key int64, f columnField, value uint64) {
 	p.columnChanges[id][key%chunkSize] = value
 }
 
-// rewriteChangedColumns writes the columns of chunks with the values that setValue has noted. A
+// rewriteChangedColumns writes the columns of chunks with the values that noteFieldChange has noted. A
 // missing column is written when a query needs it: see activity_backfill.go.
-func (p *projection) rewriteChangedColumns(ctx context.Context) error {
+func (p *projectionTx) rewriteChangedColumns(ctx context.Context) error {
 	for id, changes := range p.columnChanges {
 		values, err := readColumn(ctx, p.e.writeConn, id)
 		if errors.Is(err, sql.ErrNoRows) {

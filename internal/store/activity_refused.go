@@ -36,8 +36,8 @@ func (e *sqliteEngine) sizeOfMarkedRecords(ctx context.Context, first int64, mar
 	return size, err
 }
 
-// storedCounts counts the stored records.
-type storedCounts struct {
+// storedRecordCounts counts the stored records.
+type storedRecordCounts struct {
 	refused, others int64
 	refusedBytes    int64
 	firstRefused    int64 // the oldest chunk with a refusal; -1: none
@@ -45,8 +45,8 @@ type storedCounts struct {
 }
 
 // countStoredRecords counts the stored records. The caller holds the engine's mu.
-func (x *activityIndex) countStoredRecords() storedCounts {
-	k := storedCounts{firstRefused: -1, firstAlive: -1}
+func (x *activityIndex) countStoredRecords() storedRecordCounts {
+	k := storedRecordCounts{firstRefused: -1, firstAlive: -1}
 	all := x.nextKey - x.firstKey
 	for i, c := range x.chunks {
 		first := (x.firstChunk + int64(i)) * chunkSize
@@ -80,7 +80,7 @@ func (x *activityIndex) countStoredRecords() storedCounts {
 
 // refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
 // in a chunk yet stay.
-func (k storedCounts) refusalsOverQuota(keep activity.Retention) int64 {
+func (k storedRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
 	}
@@ -122,12 +122,12 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 			return err
 		}
 		if c.segments != nil { // indexed again, without the deleted records
-			e.deleteTextIndex(chunk, chunk+1)
+			e.deleteTextIndexOfChunks(chunk, chunk+1)
 			if c.segments, err = e.indexChunkText(ctx, chunk); err != nil {
 				return err
 			}
 		}
-		e.deleteRefusalHours(chunk)
+		e.deleteOldRefusalsFromRollUp(chunk)
 		e.writeConn.execInTx("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
 		return nil
 	})
@@ -152,16 +152,16 @@ func (e *sqliteEngine) deleteMarkedRecords(ctx context.Context, first int64, mar
 	return saveGapHashes(ctx, e.writeConn, links)
 }
 
-// deleteRefusalHours deletes the refusals in the roll-up that are older than the stored ones:
+// deleteOldRefusalsFromRollUp deletes the refusals in the roll-up that are older than the stored ones:
 // refused callers choose the names in it.
-func (e *sqliteEngine) deleteRefusalHours(chunk int64) {
+func (e *sqliteEngine) deleteOldRefusalsFromRollUp(chunk int64) {
 	e.writeConn.execInTx("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
 		string(activity.PolicyDecision), hourOfMicros(e.index.chunks[chunk-e.index.firstChunk].minTime))
 }
 
 // updateRefusalCount stores a new count of a refusal. The entry with the previous count leaves its
 // hash. So does a count whose record is pruned.
-func (p *projection) updateRefusalCount(ctx context.Context, n *activity.Entry) error {
+func (p *projectionTx) updateRefusalCount(ctx context.Context, n *activity.Entry) error {
 	key, err := p.findRefusalKey(ctx, n.ID)
 	if err != nil {
 		return err
@@ -180,18 +180,18 @@ func (p *projection) updateRefusalCount(ctx context.Context, n *activity.Entry) 
 		}
 	}
 	p.e.writeConn.execInTx(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
-	p.setValue(key, fieldRepeats, uint64(n.Facts.Repeats))
+	p.noteFieldChange(key, fieldRepeats, uint64(n.Facts.Repeats))
 	return nil
 }
 
 // findRefusalKey returns the key of a refusal, -1 if it is not stored. The key of most is cached.
-func (p *projection) findRefusalKey(ctx context.Context, id string) (int64, error) {
+func (p *projectionTx) findRefusalKey(ctx context.Context, id string) (int64, error) {
 	if key, ok := p.e.refusalKeys[id]; ok {
-		if at, found, err := firstIDFrom(ctx, p.e.writeConn, key); err != nil || at == key && found == id {
+		if at, found, err := firstRecordWithIDFrom(ctx, p.e.writeConn, key); err != nil || at == key && found == id {
 			return at, err
 		}
 	}
-	keys, err := findKeysByID(ctx, p.e.writeConn, id, id, p.e.index.firstKey, p.nextKey)
+	keys, err := findKeysInIDRange(ctx, p.e.writeConn, id, id, p.e.index.firstKey, p.nextKey)
 	if err != nil || len(keys) == 0 {
 		return -1, err
 	}

@@ -9,16 +9,18 @@ import (
 
 // hourlyRollUp collects the changes of a transaction to the hourly roll-up.
 type hourlyRollUp struct {
-	hours     map[hourKey]hourCounts
+	hours     map[hourlyGroupKey]hourlyGroupCounts
 	durations map[durationBucketKey]int64
 }
 
-type hourKey struct {
+// hourlyGroupKey identifies the records of one hour with the same type, server, tool, intent and status.
+type hourlyGroupKey struct {
 	hour                               int64
 	kind, server, tool, intent, status string
 }
 
-type hourCounts struct{ records, duration, longest, last int64 }
+// hourlyGroupCounts has the number of these records, the sum and the maximum of their durations, and the last time.
+type hourlyGroupCounts struct{ records, duration, longest, last int64 }
 
 // durationBucketKey is a bucket of durations of one server in one hour.
 type durationBucketKey struct {
@@ -37,9 +39,9 @@ func (r *hourlyRollUp) addRecord(f *activity.RecordFacts) {
 	if f.Status == activity.Held { // nothing was called yet: the call itself is another record
 		kind = string(activity.Held)
 	}
-	k := hourKey{hourOfMicros(f.Time), kind, f.Server, f.Tool, f.Intent, string(f.Status)}
+	k := hourlyGroupKey{hourOfMicros(f.Time), kind, f.Server, f.Tool, f.Intent, string(f.Status)}
 	c := r.hours[k]
-	r.hours[k] = hourCounts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration), max(c.last, f.Time)}
+	r.hours[k] = hourlyGroupCounts{c.records + 1, c.duration + f.Duration, max(c.longest, f.Duration), max(c.last, f.Time)}
 	if kind == string(activity.ToolCall) {
 		r.durations[durationBucketKey{k.hour, k.server, bucketOfDuration(f.Duration)}]++
 	}
@@ -83,7 +85,7 @@ func bucketMidpoint(bucket int64) int64 {
 // toolUseCounts is how often each tool was called, and when last.
 type toolUseCounts map[[2]string]activity.ToolUsage // by server and tool
 
-func (u toolUseCounts) addHour(k hourKey, records, last int64) {
+func (u toolUseCounts) addHour(k hourlyGroupKey, records, last int64) {
 	if k.kind != string(activity.ToolCall) {
 		return
 	}

@@ -6,7 +6,7 @@ import "math/bits"
 type selectedChunk struct {
 	firstKey int64    // the key of its first record, or its position in a pgSnapshot
 	words    []uint64 // one bit for each selected record
-	columns  [fieldCount + 1]codedColumn
+	columns  [fieldCount + 1]decodedColumn
 }
 
 // eachSelected calls fn with the index of each selected record in the chunk, the newest first.
@@ -23,7 +23,7 @@ func (b *selectedChunk) eachSelected(fn func(i int)) {
 // keepNewest deselects all but the newest most records. It returns how many are selected, and
 // whether there were more.
 func (b *selectedChunk) keepNewest(most int64) (n int64, cut bool) {
-	n = keySelection{words: b.words}.count()
+	n = recordSelection{words: b.words}.count()
 	if n <= most {
 		return n, false
 	}

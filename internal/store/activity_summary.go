@@ -60,7 +60,7 @@ type summaryBuilder struct {
 	activity.Summary
 	since, step         int64 // microseconds
 	groupBy             []columnField
-	serverFailureHashes []uint64 // hashes of the codes of activity.ServerFailures
+	serverFailureHashes []uint64 // hashes of the codes of activity.ServerFailureCodes
 	repeats             map[int64]int64
 	groups              map[groupKey]*groupCounts // a single group if the query asks for none
 	recentGroups        [4096]struct {            // cache of recent groups, by the hash of their key
@@ -248,11 +248,11 @@ func groupName(by activity.GroupBy, r *activity.Record) string {
 	return tool.ID{Server: f.Server, Tool: f.Tool}.String()
 }
 
-// repeatsByKey maps the keys of records to their counts, which byID has by ID.
+// repeatsByKey returns how often each refused call was refused, by the key of its record; byID has the same by ID.
 func (q *activityQuery) repeatsByKey(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
 	times := map[int64]int64{}
 	for id, n := range byID {
-		keys, err := findKeysByID(ctx, q.tx, id, id, q.sel.base, q.sel.base+64*int64(len(q.sel.words)))
+		keys, err := findKeysInIDRange(ctx, q.tx, id, id, q.sel.base, q.sel.base+64*int64(len(q.sel.words)))
 		if err != nil {
 			return nil, err
 		}

@@ -48,27 +48,27 @@ func (x *segmentWords) addPosting(word []byte, at uint16) {
 	x.words[string(word)] = append(p, at)
 }
 
-// textPage holds consecutive words and prefixes of a segment. All sort at or after first; those of
+// textIndexPage holds consecutive words and prefixes of a segment. All sort at or after first; those of
 // the page before sort before it.
-type textPage struct {
+type textIndexPage struct {
 	first []byte
 	data  []byte
 }
 
 // encodePages encodes the words and prefixes: for each its length, its bytes, the size of its
 // records, and the records.
-func (x *segmentWords) encodePages() []textPage {
-	var words []textEntry
+func (x *segmentWords) encodePages() []textIndexPage {
+	var words []textIndexEntry
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
-		words = append(words, textEntry{w, x.words[w]})
+		words = append(words, textIndexEntry{w, x.words[w]})
 	}
-	var out []textPage
+	var out []textIndexPage
 	before := ""
 	for _, entry := range addPrefixEntries(words) {
 		w := entry.word
 		// A prefix stays on the page of the word that equals it.
 		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize && w != before+prefixMark {
-			out = append(out, textPage{first: pageSeparator(before, w)})
+			out = append(out, textIndexPage{first: pageSeparator(before, w)})
 		}
 		p := &out[len(out)-1]
 		p.data = binary.AppendUvarint(p.data, uint64(len(w)))
@@ -142,17 +142,17 @@ func setRecordBits(records []byte, bitmap bool, words []uint64) {
 	}
 }
 
-// indexAllChunks writes the text index of all chunks that lack it.
-func (e *sqliteEngine) indexAllChunks(ctx context.Context) error {
+// indexTextOfAllChunks writes the text index of all chunks that lack it.
+func (e *sqliteEngine) indexTextOfAllChunks(ctx context.Context) error {
 	for {
-		if more, err := e.indexNextChunk(ctx); err != nil || !more {
+		if more, err := e.indexTextOfNextChunk(ctx); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// unindexedChunks returns the oldest chunk without a text index, and how many there are.
-func (e *sqliteEngine) unindexedChunks() (chunk int64, n int) {
+// oldestUnindexedChunk returns the oldest chunk without a text index, and how many chunks lack one.
+func (e *sqliteEngine) oldestUnindexedChunk() (chunk int64, n int) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
 	for i := len(e.index.chunks) - 1; i >= 0 && e.index.chunks[i].segments == nil; i-- {
@@ -162,14 +162,14 @@ func (e *sqliteEngine) unindexedChunks() (chunk int64, n int) {
 	return chunk, n
 }
 
-// indexNextChunk indexes one chunk and reports whether there are more.
-func (e *sqliteEngine) indexNextChunk(ctx context.Context) (more bool, err error) {
-	if _, n := e.unindexedChunks(); n == 0 {
+// indexTextOfNextChunk indexes one chunk and reports whether there are more.
+func (e *sqliteEngine) indexTextOfNextChunk(ctx context.Context) (more bool, err error) {
+	if _, n := e.oldestUnindexedChunk(); n == 0 {
 		return false, nil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	chunk, n := e.unindexedChunks() // another goroutine may have been faster
+	chunk, n := e.oldestUnindexedChunk() // another goroutine may have been faster
 	if n == 0 {
 		return false, nil
 	}
@@ -234,8 +234,8 @@ func (b *textIndexWriter) saveSegment(past int64) {
 	b.from, b.index = past, segmentWords{words: map[string]postingList{}}
 }
 
-// deleteTextIndex deletes the text index of the chunks in [first, past).
-func (e *sqliteEngine) deleteTextIndex(first, past int64) {
+// deleteTextIndexOfChunks deletes the text index of the chunks in [first, past).
+func (e *sqliteEngine) deleteTextIndexOfChunks(first, past int64) {
 	for _, q := range []string{
 		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
 		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
@@ -299,7 +299,7 @@ func (q *activityQuery) filterTerm(ctx context.Context, want searchTerm) error {
 	}
 	have := newFullSelection(first, past)
 	clear(have.words)
-	if err := q.markTerm(ctx, have, want, first, past); err != nil {
+	if err := q.markRecordsWithTerm(ctx, have, want, first, past); err != nil {
 		return err
 	}
 	for i, c := range q.chunks {
@@ -315,13 +315,13 @@ func (q *activityQuery) filterTerm(ctx context.Context, want searchTerm) error {
 	return nil
 }
 
-// markTerm marks the records of segments in [first, past) that have a term.
-func (q *activityQuery) markTerm(ctx context.Context, have keySelection, want searchTerm, first, past int64) error {
+// markRecordsWithTerm marks the records of segments in [first, past) that have a term.
+func (q *activityQuery) markRecordsWithTerm(ctx context.Context, have recordSelection, want searchTerm, first, past int64) error {
 	var further []int64 // segments whose later pages can have more
 	var segment int64
 	var data sql.RawBytes
 	err := eachRow(ctx, q.tx, scanTargets{&segment, &data}, func() error {
-		more, err := want.markPage(data, have.chunkBits(segment/chunkSize))
+		more, err := want.markRecordsOfPage(data, have.chunkBits(segment/chunkSize))
 		if more {
 			further = append(further, segment)
 		}
@@ -336,15 +336,15 @@ func (q *activityQuery) markTerm(ctx context.Context, have keySelection, want se
 	}
 	defer stmt.Close()
 	for _, segment := range further {
-		if err := q.markFurtherPages(ctx, stmt, have, want, segment); err != nil {
+		if err := q.markRecordsOfFurtherPages(ctx, stmt, have, want, segment); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// markFurtherPages marks the records that have a prefix, from the pages after the first one.
-func (q *activityQuery) markFurtherPages(ctx context.Context, stmt *sql.Stmt, have keySelection, want searchTerm, segment int64) error {
+// markRecordsOfFurtherPages marks the records that have a prefix, from the pages after the first one.
+func (q *activityQuery) markRecordsOfFurtherPages(ctx context.Context, stmt *sql.Stmt, have recordSelection, want searchTerm, segment int64) error {
 	rows, err := stmt.QueryContext(ctx, segment, []byte(want.word), want.prefixEnd())
 	if err != nil {
 		return err
@@ -355,7 +355,7 @@ func (q *activityQuery) markFurtherPages(ctx context.Context, stmt *sql.Stmt, ha
 		if err := rows.Scan(&data); err != nil {
 			return err
 		}
-		if _, err := want.markPage(data, have.chunkBits(segment/chunkSize)); err != nil {
+		if _, err := want.markRecordsOfPage(data, have.chunkBits(segment/chunkSize)); err != nil {
 			return err
 		}
 	}
@@ -365,9 +365,9 @@ func (q *activityQuery) markFurtherPages(ctx context.Context, stmt *sql.Stmt, ha
 // prefixEnd returns a key that sorts after every word with the prefix.
 func (t searchTerm) prefixEnd() []byte { return append([]byte(t.word), 0xff) }
 
-// markPage marks the records of a page that have the term, and reports whether the next page can
+// markRecordsOfPage marks the records of a page that have the term, and reports whether the next page can
 // have more.
-func (t searchTerm) markPage(data []byte, words []uint64) (more bool, err error) {
+func (t searchTerm) markRecordsOfPage(data []byte, words []uint64) (more bool, err error) {
 	more = t.prefix
 	err = eachPageEntry(data, func(word, records []byte, bitmap bool) bool {
 		if !t.matches(word) {

@@ -43,8 +43,8 @@ func (e *sqliteEngine) tidyStep(ctx context.Context, now time.Time, keep activit
 	if to > 0 {
 		return true, e.pruneRecords(ctx, to, now, keep.Signer)
 	}
-	if _, n := e.unindexedChunks(); n > 0 && (idle || n > maxUnindexed) {
-		return e.indexNextChunk(ctx)
+	if _, n := e.oldestUnindexedChunk(); n > 0 && (idle || n > maxUnindexed) {
+		return e.indexTextOfNextChunk(ctx)
 	}
 	if idle {
 		return e.addPrefixesToNextSegment(ctx)
@@ -69,7 +69,7 @@ func (e *sqliteEngine) expireResults(ctx context.Context, now time.Time) error {
 
 // nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
 // The limits of number and size do not count refusals.
-func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep activity.Retention, there storedCounts) (int64, error) {
+func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep activity.Retention, there storedRecordCounts) (int64, error) {
 	e.mu.RLock()
 	first, next := e.index.firstKey, e.index.nextKey
 	e.mu.RUnlock()
@@ -88,7 +88,7 @@ func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep act
 		to = max(to, e.agePruning.limit(old, first, next))
 	}
 	if keep.MaxBytes > 0 && to <= first {
-		large, err := recordsExceedLimit(ctx, e.reads, keep.MaxBytes+refusalSizeFactor*there.refusedBytes)
+		large, err := recordsExceedSizeLimit(ctx, e.reads, keep.MaxBytes+refusalSizeFactor*there.refusedBytes)
 		if err != nil {
 			return 0, err
 		}
@@ -151,9 +151,9 @@ const recordBytesQuery = `SELECT
 	- (SELECT coalesce(sum(length(body) + 4096), 0) FROM result)
 	+ ` + usedBytesExpr
 
-// recordsExceedLimit reports whether the records take more than limit bytes. It counts exactly only if
+// recordsExceedSizeLimit reports whether the records take more than limit bytes. It counts exactly only if
 // the whole file is larger than limit.
-func recordsExceedLimit(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
+func recordsExceedSizeLimit(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
 	var size int64
 	err := db.QueryRowContext(ctx, "SELECT "+usedBytesExpr).Scan(&size)
 	if err == nil && size > limit {
@@ -214,6 +214,6 @@ func (e *sqliteEngine) deleteChunksBefore(first int64) {
 			e.writeConn.execInTx("DELETE FROM activity_column WHERE id = ?", columnRowID(f, n))
 		}
 	}
-	e.deleteTextIndex(0, first)
+	e.deleteTextIndexOfChunks(0, first)
 	e.writeConn.execInTx("DELETE FROM activity_chunk WHERE chunk < ?", first)
 }

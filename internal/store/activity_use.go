@@ -24,7 +24,7 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	used = toolUseCounts{}
-	var k hourKey
+	var k hourlyGroupKey
 	var records, last int64
 	err = eachRow(ctx, e.reads, scanTargets{&k.hour, &k.server, &k.tool, &records, &last}, func() error {
 		k.kind = string(activity.ToolCall)
@@ -69,7 +69,7 @@ func (db *SQLite) ServerUse(ctx context.Context, now time.Time, latest int) (map
 	if err != nil {
 		return nil, err
 	}
-	err = eachRow(ctx, e.reads, scanTargets{&server, &at, &n}, func() error { u.addDurations(server, at, n); return nil },
+	err = eachRow(ctx, e.reads, scanTargets{&server, &at, &n}, func() error { u.addDurationBucket(server, at, n); return nil },
 		"SELECT server, bucket, sum(records) FROM activity_took WHERE hour >= ? GROUP BY server, bucket ORDER BY server, bucket DESC", u.first)
 	return u.all, err
 }
@@ -101,8 +101,8 @@ func (s *serverUseCounter) addCalls(server string, at int64, status string, n in
 	s.all[server] = u
 }
 
-// addDurations counts the calls in a bucket of durations. Call it for the longest durations first.
-func (s *serverUseCounter) addDurations(server string, bucket, n int64) {
+// addDurationBucket counts the calls in a bucket of durations. Call it for the longest durations first.
+func (s *serverUseCounter) addDurationBucket(server string, bucket, n int64) {
 	u, there := s.all[server]
 	if s.slower[server] += n; !there || u.P95 != 0 {
 		return

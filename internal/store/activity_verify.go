@@ -46,7 +46,7 @@ func readChain(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) erro
 	}
 	copy(end.Hash[:], hash)
 	w := chainEmitter{source: sqliteChain{tx}, fn: fn}
-	if err := eachChainMark(ctx, tx, end.Chain, w.addMark); err != nil {
+	if err := eachGapAndCheckpoint(ctx, tx, end.Chain, w.addGapOrCheckpoint); err != nil {
 		return 0, end, err
 	}
 	err = w.emitAll(ctx, done.Err)
@@ -95,32 +95,32 @@ type chainEmitter struct {
 	records     int64
 	lastEmitted int64 // the number of the last emitted entry
 	ahead       int64 // the highest number of the beginning of a record
-	waiting     waitingHeap
+	waiting     waitingEntryHeap
 	heldBytes   int
 }
 
-// waitingPart is an entry that waits for its turn.
-type waitingPart struct {
+// waitingChainEntry is an entry that waits for its turn.
+type waitingChainEntry struct {
 	activity.ChainPart
 	key           int64
 	rereadPayload bool // its payload must be read again
 }
 
-// waitingHeap is a heap with the lowest number on top.
-type waitingHeap []waitingPart
+// waitingEntryHeap is a heap with the lowest number on top.
+type waitingEntryHeap []waitingChainEntry
 
-func (h waitingHeap) Len() int { return len(h) }
-func (h waitingHeap) Less(i, j int) bool {
+func (h waitingEntryHeap) Len() int { return len(h) }
+func (h waitingEntryHeap) Less(i, j int) bool {
 	if h[i].First != h[j].First {
 		return h[i].First < h[j].First
 	}
 	return h[i].Checkpoint == nil && h[j].Checkpoint != nil // a checkpoint comes after its entry
 }
-func (h waitingHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *waitingHeap) Push(x any)   { *h = append(*h, x.(waitingPart)) }
-func (h *waitingHeap) Pop() any {
+func (h waitingEntryHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *waitingEntryHeap) Push(x any)   { *h = append(*h, x.(waitingChainEntry)) }
+func (h *waitingEntryHeap) Pop() any {
 	last := (*h)[len(*h)-1]
-	(*h)[len(*h)-1] = waitingPart{}
+	(*h)[len(*h)-1] = waitingChainEntry{}
 	*h = (*h)[:len(*h)-1]
 	return last
 }
@@ -141,12 +141,12 @@ func (p sqliteChainStore) EachGapAndCheckpoint(ctx context.Context, fn func(acti
 	if err := tx.QueryRowContext(ctx, "SELECT chain FROM activity_position").Scan(&chain); err != nil {
 		return err
 	}
-	return eachChainMark(ctx, tx, chain, fn)
+	return eachGapAndCheckpoint(ctx, tx, chain, fn)
 }
 
-// eachChainMark calls fn for the deleted runs of entries of a chain and for its signed checkpoints,
+// eachGapAndCheckpoint calls fn for the deleted runs of entries of a chain and for its signed checkpoints,
 // in the order of their numbers.
-func eachChainMark(ctx context.Context, db querier, chain string, fn func(activity.ChainPart) error) error {
+func eachGapAndCheckpoint(ctx context.Context, db querier, chain string, fn func(activity.ChainPart) error) error {
 	var from, seq, at int64
 	var hash, key, signature []byte
 	var what string
@@ -169,9 +169,9 @@ func eachChainMark(ctx context.Context, db querier, chain string, fn func(activi
 		UNION ALL SELECT seq, seq, hash, time, key, signature, 'signed' FROM activity_signed WHERE chain = ? ORDER BY first, seq`, chain)
 }
 
-// addMark adds a deleted run or a signed checkpoint.
-func (w *chainEmitter) addMark(p activity.ChainPart) error {
-	heap.Push(&w.waiting, waitingPart{ChainPart: p})
+// addGapOrCheckpoint adds a deleted run or a signed checkpoint.
+func (w *chainEmitter) addGapOrCheckpoint(p activity.ChainPart) error {
+	heap.Push(&w.waiting, waitingChainEntry{ChainPart: p})
 	return nil
 }
 
@@ -197,11 +197,11 @@ func (w *chainEmitter) emitNextRows(ctx context.Context) (more bool, err error) 
 		rows++
 		w.next = r.key + 1
 		if r.entry != nil || r.hash != nil {
-			w.addEntry(waitingPart{activity.ChainPart{First: r.seq, Seq: r.seq, Payload: r.entry, Record: r.key + 1}, r.key, false}, r.hash)
+			w.addEntry(waitingChainEntry{activity.ChainPart{First: r.seq, Seq: r.seq, Payload: r.entry, Record: r.key + 1}, r.key, false}, r.hash)
 			w.ahead = max(w.ahead, r.seq)
 		}
 		if r.outcome != nil || r.endHash != nil || r.ended && r.endSeq != r.seq {
-			w.addEntry(waitingPart{activity.ChainPart{First: r.endSeq, Seq: r.endSeq, Payload: r.outcome}, r.key, false}, r.endHash)
+			w.addEntry(waitingChainEntry{activity.ChainPart{First: r.endSeq, Seq: r.endSeq, Payload: r.outcome}, r.key, false}, r.endHash)
 		}
 		return nil
 	})
@@ -212,7 +212,7 @@ func (w *chainEmitter) emitNextRows(ctx context.Context) (more bool, err error) 
 	return rows == chainRowsPerRead, w.emitReady(ctx, false)
 }
 
-func (w *chainEmitter) addEntry(p waitingPart, hash []byte) {
+func (w *chainEmitter) addEntry(p waitingChainEntry, hash []byte) {
 	if len(hash) == len(p.Hash) { // another size cannot match
 		copy(p.Hash[:], hash)
 	}
@@ -233,7 +233,7 @@ func (w *chainEmitter) emitReady(ctx context.Context, all bool) error {
 		if w.waiting[0].First > next && w.ahead <= w.lastEmitted+1+maxChainAhead && !all {
 			return nil
 		}
-		p := heap.Pop(&w.waiting).(waitingPart)
+		p := heap.Pop(&w.waiting).(waitingChainEntry)
 		w.heldBytes -= len(p.Payload)
 		if p.rereadPayload {
 			var err error

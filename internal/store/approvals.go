@@ -27,6 +27,8 @@ func (db *SQLite) SaveApprovals(ctx context.Context, c approval.ChangeSet) error
 	})
 }
 
+// applyServerChange writes the decisions of a change about one server: what it forgets, the approved launch, and its
+// tools and primitives.
 func applyServerChange(conn *sqliteWriteConn, c *approval.ChangeSet) {
 	if c.Forget {
 		conn.execInTx("DELETE FROM approval WHERE server = ?", c.Server)
@@ -186,7 +188,7 @@ func (db *SQLite) LoadApprovals(ctx context.Context) (approval.StoredDecisions, 
 		return approval.StoredDecisions{}, err
 	}
 	saved, err := readApprovals(ctx, e.reads)
-	return saved, db.blockWritesOnDamage(e, e.explainSchemaError(ctx, err))
+	return saved, db.blockWritesOnDamage(e, e.addDamageIfSchemaDiffers(ctx, err))
 }
 
 func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions, error) {

@@ -54,6 +54,7 @@ func columnRowID(f columnField, chunk int64) int64 {
 	return int64(f)<<40 | chunk
 }
 
+// hashText returns the first 64 bits of the SHA-256 of a text, 0 for an empty text.
 func hashText(s string) uint64 {
 	if s == "" {
 		return 0
@@ -81,6 +82,7 @@ func (h hashCache) hashField(f columnField, s string) uint64 {
 	return v
 }
 
+// columnValues returns the value of each column for a record: hashes of texts, and numbers.
 func (h hashCache) columnValues(f *activity.RecordFacts) *[fieldCount]uint64 {
 	out := [fieldCount]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwnTime: uint64(max(0, f.OwnTime)), fieldRepeats: uint64(max(0, f.Repeats))}
 	for i, v := range textFieldValues(f) {
@@ -171,9 +173,9 @@ func parseColumn(data []byte) (encodedColumn, error) {
 	return c, nil
 }
 
-// codedColumn is a decoded column: the distinct values, and for each record the index of its value.
+// decodedColumn is a decoded column: the distinct values, and for each record the index of its value.
 // What follows from a value is computed once for all records that have it.
-type codedColumn struct {
+type decodedColumn struct {
 	distinct []uint64
 	indexes  []uint16
 	buffers  struct { // memory that decodeFrom uses again
@@ -182,7 +184,7 @@ type codedColumn struct {
 	}
 }
 
-func (c *codedColumn) value(i int) uint64 { return c.distinct[c.indexes[i]] }
+func (c *decodedColumn) value(i int) uint64 { return c.distinct[c.indexes[i]] }
 
 // The indexes of a column whose values are all equal, and of one whose values are not listed.
 var (
@@ -196,15 +198,15 @@ var (
 )
 
 // fillZero sets the value of all records to 0: it is unknown.
-func (c *codedColumn) fillZero() { c.distinct, c.indexes = []uint64{0}, allFirstIndex[:] }
+func (c *decodedColumn) fillZero() { c.distinct, c.indexes = []uint64{0}, allFirstIndex[:] }
 
 // setValues uses one value for each record, without a list.
-func (c *codedColumn) setValues(values []uint64) {
+func (c *decodedColumn) setValues(values []uint64) {
 	c.distinct, c.indexes = values, ownIndexes[:len(values)]
 }
 
 // decodeFrom decodes a column.
-func (c *codedColumn) decodeFrom(from encodedColumn) error {
+func (c *decodedColumn) decodeFrom(from encodedColumn) error {
 	values := from.list
 	if from.width == widthRaw {
 		values = from.body
@@ -240,9 +242,9 @@ func (c *codedColumn) decodeFrom(from encodedColumn) error {
 	return nil
 }
 
-// values returns the value of each record.
-func (c encodedColumn) values() ([]uint64, error) {
-	var all codedColumn
+// decodeValues returns the value of each record.
+func (c encodedColumn) decodeValues() ([]uint64, error) {
+	var all decodedColumn
 	if err := all.decodeFrom(c); err != nil {
 		return nil, err
 	}
@@ -259,7 +261,7 @@ func decodeColumn(data []byte) ([]uint64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.values()
+	return c.decodeValues()
 }
 
 // readColumn reads a column from the database and returns the value of each record.
@@ -280,8 +282,8 @@ func eachColumn(ctx context.Context, db querier, f columnField, from, past int64
 		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnRowID(f, from), columnRowID(f, past))
 }
 
-// clearUnwanted clears the bits of the records that have none of the wanted values.
-func (c encodedColumn) clearUnwanted(wanted []uint64, sel []uint64) {
+// deselectUnwantedRecords clears the bits of sel whose records have none of the wanted values.
+func (c encodedColumn) deselectUnwantedRecords(wanted []uint64, sel []uint64) {
 	if c.width == widthRaw {
 		retainBits(sel, func(i int) bool { return slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) })
 		return

@@ -31,7 +31,7 @@ func TestColumnsComeBackAndFilter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.values()
+		got, err := c.decodeValues()
 		if err != nil || !slices.Equal(got, values) {
 			t.Fatalf("came back different: %v", err)
 		}
@@ -46,7 +46,7 @@ func TestColumnsComeBackAndFilter(t *testing.T) {
 				want[i/64] &^= 1 << (i % 64)
 			}
 		}
-		if c.clearUnwanted(wanted, sel); !slices.Equal(sel, want) {
+		if c.deselectUnwantedRecords(wanted, sel); !slices.Equal(sel, want) {
 			t.Fatalf("selected %x, want %x", sel, want)
 		}
 	})
@@ -84,7 +84,7 @@ func FuzzColumn(f *testing.F) {
 		}
 		sel := make([]uint64, chunkWords)
 		sel[0] = ^uint64(0)
-		c.clearUnwanted([]uint64{want}, sel)
-		c.values() //nolint:errcheck // it must not panic
+		c.deselectUnwantedRecords([]uint64{want}, sel)
+		c.decodeValues() //nolint:errcheck // it must not panic
 	})
 }

@@ -41,7 +41,7 @@ func checkIntegrity(t *testing.T, path string) {
 func openLogAndDB(t *testing.T, dir string) (*activity.Log, *store.SQLite) {
 	t.Helper()
 	db := store.OpenWithShortPauses(filepath.Join(dir, "mcpproxy.db"))
-	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), AfterCheck: db.CheckFiles}, db)
+	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool"), AfterCheck: db.RewriteFilesIfDeleted}, db)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,13 +21,13 @@ type Database interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r StoredResult) error
 	GetResult(ctx context.Context, handle string) (StoredResult, error)
-	// Questions returns the store of questions about calls, and of leases.
-	Questions() *QuestionStore
+	// ApprovalQuestions returns the store of questions about calls, and of leases.
+	ApprovalQuestions() *ApprovalQuestionStore
 	// ReopenSignal receives a value when the database may be another one. The receiver stores its
 	// data again.
 	ReopenSignal() <-chan struct{}
-	// CheckFiles checks that the database files still exist. The caller runs it once a second.
-	CheckFiles()
+	// RewriteFilesIfDeleted writes deleted database files again. The caller runs it once a second.
+	RewriteFilesIfDeleted()
 	Close() error
 }
 
@@ -44,10 +44,10 @@ func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres
 	return shared, shared, nil
 }
 
-// TokenStoreOf returns the store of agent tokens in a database.
-func TokenStoreOf(db Database) auth.TokenStore {
+// AgentTokenStoreOf returns the store of agent tokens in a database.
+func AgentTokenStoreOf(db Database) auth.TokenStore {
 	if file, ok := db.(*SQLite); ok {
-		return NewTokenStore(file)
+		return NewAgentTokenStore(file)
 	}
 	return db.(*Postgres)
 }

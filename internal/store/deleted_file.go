@@ -11,13 +11,13 @@ import (
 // of it when it ends. So the database is written again from the open file: first as path.copy, then
 // as path.again when it is complete, which replaces the file after the connections are closed.
 
-// CheckFiles checks that the database files still have their names. If they do not, it makes the
+// RewriteFilesIfDeleted checks that the database files still have their names. If they do not, it makes the
 // database write them again. Call it from time to time.
-func (db *SQLite) CheckFiles() {
+func (db *SQLite) RewriteFilesIfDeleted() {
 	db.mu.Lock()
 	e := db.engine
 	db.mu.Unlock()
-	if e == nil || !e.filesReplaced() {
+	if e == nil || !e.filesDeletedOrReplaced() {
 		return
 	}
 	db.mu.Lock()
@@ -30,8 +30,8 @@ func (db *SQLite) CheckFiles() {
 	}
 }
 
-// filesReplaced reports whether a database file was deleted or replaced.
-func (e *sqliteEngine) filesReplaced() bool {
+// filesDeletedOrReplaced reports whether a database file was deleted or replaced.
+func (e *sqliteEngine) filesDeletedOrReplaced() bool {
 	now, err := statDatabaseFiles(e.path)
 	if err != nil {
 		return false // other calls report errors of the disk
@@ -44,8 +44,8 @@ func (e *sqliteEngine) filesReplaced() bool {
 	return false
 }
 
-// rewriteFile writes the open database next to its lost file.
-func (e *sqliteEngine) rewriteFile() error {
+// writeReplacementFile writes the open database next to its lost file.
+func (e *sqliteEngine) writeReplacementFile() error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	part := e.path + ".copy"

@@ -18,12 +18,12 @@ type PeekResult struct {
 	Version int64 // version of the schema
 	Newest  int64 // newest version that this program knows
 	// The fields below are set if the version is the newest.
-	Waiting  map[string]WaitingCounts // by server
-	Proposed []string                 // names of servers that agents proposed
+	Waiting  map[string]WaitingDefinitionCounts // by server
+	Proposed []string                           // names of servers that agents proposed
 }
 
-// WaitingCounts counts the definitions of a server that wait for review.
-type WaitingCounts struct{ Tools, Primitives int }
+// WaitingDefinitionCounts counts the definitions of a server that wait for review.
+type WaitingDefinitionCounts struct{ Tools, Primitives int }
 
 // Peek reads the database at path. It does not create, migrate or repair anything. The error is
 // fs.ErrNotExist if there is no database.
@@ -55,7 +55,7 @@ func CheckPages(ctx context.Context, path string) (damage string, err error) {
 	switch {
 	case ctx.Err() != nil:
 		err = ctx.Err()
-	case isCorrupt(err):
+	case isCorruptionError(err):
 		said, err = err.Error(), nil
 	}
 	if said == "ok" {
@@ -79,7 +79,7 @@ func CheckActivityLog(ctx context.Context, path, spool string) (*activity.Break,
 }
 
 func readPeekResult(ctx context.Context, db *sql.DB) (PeekResult, error) {
-	s := PeekResult{Newest: newestSchemaVersion(), Waiting: map[string]WaitingCounts{}}
+	s := PeekResult{Newest: newestSchemaVersion(), Waiting: map[string]WaitingDefinitionCounts{}}
 	var id int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
 		return s, err

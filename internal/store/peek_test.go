@@ -45,7 +45,7 @@ func TestSee(t *testing.T) {
 	look := func(when string) {
 		t.Helper()
 		s, err := store.Peek(t.Context(), path)
-		if err != nil || s.Version != s.Newest || s.Newest < 8 || !maps.Equal(s.Waiting, map[string]store.WaitingCounts{"s": {Tools: 2, Primitives: 1}}) ||
+		if err != nil || s.Version != s.Newest || s.Newest < 8 || !maps.Equal(s.Waiting, map[string]store.WaitingDefinitionCounts{"s": {Tools: 2, Primitives: 1}}) ||
 			len(s.Proposed) != 1 || s.Proposed[0] != "idea" {
 			t.Errorf("%s: %+v, %v", when, s, err)
 		}

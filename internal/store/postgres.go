@@ -17,11 +17,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Postgres is a PostgreSQL database that several processes share; each process is an instance. The
-// instances notify each other of changes, and every query reads the records of all. An instance
-// writes its own records only, so that each hash chain has one writer: Project locks the row of its
-// instance and continues only from its own last position. It keeps no records in memory. It is safe
-// for concurrent use.
+// Postgres is a PostgreSQL database that several processes share; each process is an instance. The instances notify
+// each other of changes, and every query reads the records of all. An instance writes its own records only, so that
+// each hash chain has one writer: ProjectEntries locks the row of its instance and continues only from its own last
+// position. It keeps no records in memory. It is safe for concurrent use.
 type Postgres struct {
 	pgDecisionStore
 	pgChainStore
@@ -77,7 +76,7 @@ func openPostgres(address, dir string, logger *slog.Logger, patience time.Durati
 	if err != nil {
 		return nil, err
 	}
-	name, err := loadInstanceName(dir)
+	name, err := loadOrCreateInstanceName(dir)
 	if err != nil {
 		return nil, fmt.Errorf("which instance this is: %w", err)
 	}
@@ -187,8 +186,8 @@ func (db *Postgres) HealthError() error {
 	return err
 }
 
-// CheckFiles does nothing: the server owns its files.
-func (db *Postgres) CheckFiles() {}
+// RewriteFilesIfDeleted does nothing: the server owns its files.
+func (db *Postgres) RewriteFilesIfDeleted() {}
 
 // ReopenSignal returns nil, a channel that never receives: the database is the truth for all
 // instances, and no instance stores its data again.
@@ -216,8 +215,8 @@ func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Contex
 	return e.withReadConn(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, e, c) })
 }
 
-// readSnapshot runs fn in a transaction with one consistent snapshot.
-func (db *Postgres) readSnapshot(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
+// withSnapshotTx runs fn in a transaction with one consistent snapshot.
+func (db *Postgres) withSnapshotTx(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
 	return db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		return c.runTx(ctx, beginRead, func() error { return fn(ctx, e, c) })
 	})
@@ -327,7 +326,7 @@ func (e *pgEngine) openConnections() (err error) {
 	if err = e.listener.execScript(ctx, "LISTEN "+pgChannel); err != nil {
 		return err
 	}
-	return e.pingServer(ctx)
+	return e.pingAndCountRecords(ctx)
 }
 
 func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
@@ -378,14 +377,14 @@ func (e *pgEngine) listenUntilLost(ctx context.Context) error {
 		case err == nil:
 			continue
 		}
-		if err := e.pingServer(e.live()); err != nil {
+		if err := e.pingAndCountRecords(e.live()); err != nil {
 			return err
 		}
 	}
 }
 
-// pingServer checks that the server answers, and counts the records.
-func (e *pgEngine) pingServer(ctx context.Context) error {
+// pingAndCountRecords checks that the server answers, and counts the records.
+func (e *pgEngine) pingAndCountRecords(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pgPingTimeout)
 	defer cancel()
 	e.db.pingSentAt.Store(time.Now().UnixNano())
@@ -400,9 +399,9 @@ func (e *pgEngine) pingServer(ctx context.Context) error {
 	return nil
 }
 
-// endIfConnLost ends the engine if err has closed the connection. An error of a connection that
+// endEngineIfConnLost ends the engine if err has closed the connection. An error of a connection that
 // was only interrupted because the engine has ended is such an error, too.
-func (e *pgEngine) endIfConnLost(c *pgConn, err error) error {
+func (e *pgEngine) endEngineIfConnLost(c *pgConn, err error) error {
 	if err == nil || !c.IsClosed() && e.live().Err() == nil {
 		return err
 	}
@@ -418,7 +417,7 @@ func (e *pgEngine) withWriteConn(fn func(ctx context.Context, c *pgConn) error) 
 	if err := e.live().Err(); err != nil {
 		return fmt.Errorf("%w: %w", errTxNotStarted, context.Cause(e.live()))
 	}
-	return e.endIfConnLost(e.writer, fn(e.live(), e.writer))
+	return e.endEngineIfConnLost(e.writer, fn(e.live(), e.writer))
 }
 
 // withReadConn waits for a reading connection and runs fn with it.

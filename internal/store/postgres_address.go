@@ -57,8 +57,8 @@ func newPgConfig(address string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// loadInstanceName reads the instance name of a data directory, or creates one.
-func loadInstanceName(dir string) (string, error) {
+// loadOrCreateInstanceName reads the instance name of a data directory, or creates one.
+func loadOrCreateInstanceName(dir string) (string, error) {
 	path := filepath.Join(dir, instanceFile)
 	text, err := os.ReadFile(path)
 	if name := strings.TrimSpace(string(text)); name != "" {

@@ -51,6 +51,8 @@ func (d *pgDecisionStore) SaveApprovals(ctx context.Context, c approval.ChangeSe
 	})
 }
 
+// pgApplyServerChange writes the decisions of a change about one server: what it forgets, the approved launch, and
+// its tools and primitives.
 func pgApplyServerChange(ctx context.Context, b *pgBatch, c *approval.ChangeSet) {
 	if c.Forget {
 		b.queue(ctx, "DELETE FROM approval WHERE server = $1", c.Server)
@@ -196,7 +198,7 @@ func (d *pgDecisionStore) LoadApprovals(ctx context.Context) (saved approval.Sto
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var version int64
-	err = d.db.readSnapshot(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+	err = d.db.withSnapshotTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		version, saved, err = pgReadApprovals(ctx, c)
 		return err
 	})

@@ -41,9 +41,9 @@ func (p pgInstanceChain) readPosition(ctx context.Context) (end activity.SpoolPo
 	return end, err
 }
 
-// eachMark calls fn for deleted runs of entries and signed checkpoints, in the order of their
+// eachGapAndCheckpoint calls fn for deleted runs of entries and signed checkpoints, in the order of their
 // numbers.
-func (p pgInstanceChain) eachMark(ctx context.Context, chain string, fn func(activity.ChainPart) error) error {
+func (p pgInstanceChain) eachGapAndCheckpoint(ctx context.Context, chain string, fn func(activity.ChainPart) error) error {
 	var from, seq, at int64
 	var hash, key, signature []byte
 	var what string
@@ -70,7 +70,7 @@ func (p pgInstanceChain) eachMark(ctx context.Context, chain string, fn func(act
 // EachChainPart calls fn for every entry of this instance in order, in one snapshot.
 func (p pgChainStore) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	stopped := ctx.Err
-	err = p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	err = p.db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		records, end, err = pgInstanceChain{c, e.instance}.readAll(ctx, stopped, fn)
 		return err
 	})
@@ -82,16 +82,16 @@ func (p pgInstanceChain) readAll(ctx context.Context, stopped func() error, fn f
 		return 0, end, err
 	}
 	w := chainEmitter{source: p, fn: fn}
-	if err = p.eachMark(ctx, end.Chain, w.addMark); err == nil {
+	if err = p.eachGapAndCheckpoint(ctx, end.Chain, w.addGapOrCheckpoint); err == nil {
 		err = w.emitAll(ctx, stopped)
 	}
 	return w.records, end, err
 }
 
-// EachOtherInstance calls fn for each other instance, with a function that reads its chain as Chain does.
+// EachOtherInstance calls fn for each other instance, with a function that reads its chain as EachChainPart does.
 func (p pgChainStore) EachOtherInstance(ctx context.Context, fn func(name string, chain activity.ChainReader) error) error {
 	stopped := ctx.Err
-	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	return p.db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		type other struct {
 			id         int64
 			name, host string
@@ -116,13 +116,13 @@ func (p pgChainStore) EachOtherInstance(ctx context.Context, fn func(name string
 
 // EachGapAndCheckpoint calls fn for deleted runs of entries and signed checkpoints of this instance.
 func (p pgChainStore) EachGapAndCheckpoint(ctx context.Context, fn func(activity.ChainPart) error) error {
-	return p.db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	return p.db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		chain := pgInstanceChain{c, e.instance}
 		end, err := chain.readPosition(ctx)
 		if err != nil {
 			return err
 		}
-		return chain.eachMark(ctx, end.Chain, fn)
+		return chain.eachGapAndCheckpoint(ctx, end.Chain, fn)
 	})
 }
 
@@ -168,8 +168,8 @@ func (p pgChainStore) FinishErasures(ctx context.Context, what []activity.FieldE
 	return err == nil, err
 }
 
-// pgDeleteReturningLinks runs a DELETE of records and returns their positions in the chain.
-func pgDeleteReturningLinks(ctx context.Context, c *pgConn, query string, args ...any) (out []chainLink, err error) {
+// pgDeleteRecordsReturningLinks runs a DELETE of records and returns their positions in the chain.
+func pgDeleteRecordsReturningLinks(ctx context.Context, c *pgConn, query string, args ...any) (out []chainLink, err error) {
 	var seq int64
 	var endSeq nullInt
 	var hash, endHash []byte
@@ -193,15 +193,15 @@ func pgSaveGapHashes(ctx context.Context, c *pgConn, instance int64, gone []chai
 		from := gone[i].seq
 		for i++; i < len(gone) && gone[i].seq-gone[i-1].seq <= 1; i++ {
 		}
-		if err := pgSaveGapRun(ctx, c, instance, from, gone[i-1]); err != nil {
+		if err := pgSaveGapAndMergeNeighbors(ctx, c, instance, from, gone[i-1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// pgSaveGapRun stores the hash of the last entry of a run and merges the run with its neighbors.
-func pgSaveGapRun(ctx context.Context, c *pgConn, instance, from int64, last chainLink) error {
+// pgSaveGapAndMergeNeighbors stores the hash of the last entry of a run and merges the run with its neighbors.
+func pgSaveGapAndMergeNeighbors(ctx context.Context, c *pgConn, instance, from int64, last chainLink) error {
 	var before, after int64
 	found, err := c.firstRow(ctx, scanTargets{&before}, "DELETE FROM activity_gap WHERE instance = $1 AND seq = $2 RETURNING first", instance, from-1)
 	if err != nil {
@@ -234,7 +234,7 @@ func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to in
 	if err != nil {
 		return err
 	}
-	gone, err := pgDeleteReturningLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key < $2", instance, to)
+	gone, err := pgDeleteRecordsReturningLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key < $2", instance, to)
 	if err != nil {
 		return err
 	}

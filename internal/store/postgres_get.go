@@ -14,8 +14,8 @@ type pgFoundRecord struct {
 	activity.StoredRecord
 }
 
-// findByID returns at most two records with IDs in [low, high].
-func (c *pgConn) findByID(ctx context.Context, low, high string) (out []pgFoundRecord, err error) {
+// findRecordsInIDRange returns at most two records with IDs in [low, high].
+func (c *pgConn) findRecordsInIDRange(ctx context.Context, low, high string) (out []pgFoundRecord, err error) {
 	var r pgFoundRecord
 	var endSeq nullInt
 	err = c.eachRow(ctx, scanTargets{&r.instance, &r.key, &r.Seq, &r.Hash, &endSeq, &r.EndHash, &r.Entry, &r.Outcome}, func() error {
@@ -28,9 +28,9 @@ func (c *pgConn) findByID(ctx context.Context, low, high string) (out []pgFoundR
 
 // Get returns the record whose ID begins with prefix.
 func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, err error) {
-	low, high := idBounds(prefix)
-	err = db.readSnapshot(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
-		found, err := c.findByID(ctx, low, high)
+	low, high := idBoundsOfPrefix(prefix)
+	err = db.withSnapshotTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
+		found, err := c.findRecordsInIDRange(ctx, low, high)
 		switch {
 		case err != nil:
 			return err
@@ -91,11 +91,11 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 	return nil, nil
 }
 
-// GetStored returns the record with an ID as it is stored. The record must be one of this instance,
+// GetStoredRecord returns the record with an ID as it is stored. The record must be one of this instance,
 // whose spool has it, too.
-func (p pgChainStore) GetStored(ctx context.Context, id string) (s activity.StoredRecord, err error) {
+func (p pgChainStore) GetStoredRecord(ctx context.Context, id string) (s activity.StoredRecord, err error) {
 	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		found, err := c.findByID(ctx, id, id)
+		found, err := c.findRecordsInIDRange(ctx, id, id)
 		if err != nil {
 			return err
 		}

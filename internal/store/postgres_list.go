@@ -16,11 +16,11 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 		return page, err
 	}
 	if f.Search != "" {
-		if err := db.indexAllChunks(ctx); err != nil {
+		if err := db.indexTextOfAllChunks(ctx); err != nil {
 			return page, err
 		}
 	}
-	err = db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	err = db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		v, err := newPgSnapshot(ctx, e, c, &f)
 		if err != nil {
 			return err
@@ -34,7 +34,7 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 		if before != nil {
 			skip = 0
 		}
-		keys, err := m.nextRecords(ctx, c, skip, limit+1)
+		keys, err := m.nextRecordKeys(ctx, c, skip, limit+1)
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 			}
 			page.NextCursor = last.encodeCursor()
 		}
-		return c.eachStored(ctx, keys, func(_ int64, s *activity.StoredRecord) error {
+		return c.eachStoredRecord(ctx, keys, func(_ int64, s *activity.StoredRecord) error {
 			page.Records = append(page.Records, activity.DecodeForDisplay(s.Entry, s.Outcome))
 			return nil
 		})
@@ -55,9 +55,9 @@ func (db *Postgres) List(ctx context.Context, f activity.Filter) (page activity.
 	return page, err
 }
 
-// eachStored reads records in the order of keys and calls fn for each that exists, with its index
+// eachStoredRecord reads records in the order of keys and calls fn for each that exists, with its index
 // in keys.
-func (c *pgConn) eachStored(ctx context.Context, keys []pgRecordKey, fn func(at int64, s *activity.StoredRecord) error) error {
+func (c *pgConn) eachStoredRecord(ctx context.Context, keys []pgRecordKey, fn func(at int64, s *activity.StoredRecord) error) error {
 	instances, numbers := make([]int64, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
 		instances[i], numbers[i] = k.instance, k.key
@@ -74,7 +74,7 @@ func (c *pgConn) eachStored(ctx context.Context, keys []pgRecordKey, fn func(at 
 		JOIN activity a ON a.instance = k.instance AND a.key = k.key ORDER BY k.n`, pgIntArray(instances), pgIntArray(numbers))
 }
 
-// pgEachBatch is how many records Each reads at a time.
+// pgEachBatch is how many records EachRecord reads at a time.
 const pgEachBatch = 256
 
 // EachRecord calls fn for every record that f selects at the time of the call, the newest first. The
@@ -90,12 +90,12 @@ func (db *Postgres) EachOwnRecord(ctx context.Context, f activity.Filter, fn fun
 
 func (db *Postgres) eachRecord(ctx context.Context, f activity.Filter, own bool, fn func(*activity.StoredRecord) error) error {
 	if f.Search != "" {
-		if err := db.indexAllChunks(ctx); err != nil {
+		if err := db.indexTextOfAllChunks(ctx); err != nil {
 			return err
 		}
 	}
 	var m *pgMergedRecords
-	err := db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	err := db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		v, err := newPgSnapshot(ctx, e, c, &f)
 		if err == nil {
 			m, err = v.mergeInstanceRecords(ctx, nil)
@@ -109,10 +109,10 @@ func (db *Postgres) eachRecord(ctx context.Context, f activity.Filter, own bool,
 		var all []*activity.StoredRecord
 		var keys []pgRecordKey
 		err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) (err error) {
-			if keys, err = m.nextRecords(ctx, c, 0, pgEachBatch); err != nil {
+			if keys, err = m.nextRecordKeys(ctx, c, 0, pgEachBatch); err != nil {
 				return err
 			}
-			return c.eachStored(ctx, keys, func(_ int64, s *activity.StoredRecord) error { all = append(all, s); return nil })
+			return c.eachStoredRecord(ctx, keys, func(_ int64, s *activity.StoredRecord) error { all = append(all, s); return nil })
 		})
 		if err != nil || len(keys) == 0 {
 			return err

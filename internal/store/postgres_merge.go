@@ -68,7 +68,7 @@ func (s *pgInstanceRecords) takeKeys(n int) (keys []int64) {
 	for len(s.chunks) > 0 && len(keys) < n {
 		ch := s.chunks[0]
 		more := false
-		keySelection{words: ch.words}.eachNewestFirst(min(s.before-ch.first, chunkSize), func(at int64) bool {
+		recordSelection{words: ch.words}.eachNewestFirst(min(s.before-ch.first, chunkSize), func(at int64) bool {
 			if more = len(keys) == n; more {
 				return false
 			}
@@ -90,7 +90,7 @@ func (s *pgInstanceRecords) skipKeys(n int64) {
 	for len(s.chunks) > 0 && n > 0 {
 		ch := s.chunks[0]
 		if s.before >= ch.first+chunkSize {
-			if all := (keySelection{words: ch.words}).count(); all <= n {
+			if all := (recordSelection{words: ch.words}).count(); all <= n {
 				n, s.chunks = n-all, s.chunks[1:]
 				continue
 			}
@@ -100,8 +100,8 @@ func (s *pgInstanceRecords) skipKeys(n int64) {
 	}
 }
 
-// prefetch makes up to n records ready. A single instance needs no order, which saves a query.
-func (s *pgInstanceRecords) prefetch(ctx context.Context, c *pgConn, n int, alone bool) error {
+// prefetchRecordKeys makes up to n records ready. A single instance needs no order, which saves a query.
+func (s *pgInstanceRecords) prefetchRecordKeys(ctx context.Context, c *pgConn, n int, alone bool) error {
 	for len(s.ready) == 0 && len(s.chunks) > 0 {
 		keys := s.takeKeys(n)
 		if alone {
@@ -119,8 +119,8 @@ func (s *pgInstanceRecords) prefetch(ctx context.Context, c *pgConn, n int, alon
 	return nil
 }
 
-// nextRecords skips some records and returns up to n more.
-func (m *pgMergedRecords) nextRecords(ctx context.Context, c *pgConn, skip, n int) (out []pgRecordKey, err error) {
+// nextRecordKeys skips some records and returns up to n more.
+func (m *pgMergedRecords) nextRecordKeys(ctx context.Context, c *pgConn, skip, n int) (out []pgRecordKey, err error) {
 	if len(m.sources) == 1 {
 		m.sources[0].skipKeys(int64(skip))
 		skip = 0
@@ -128,7 +128,7 @@ func (m *pgMergedRecords) nextRecords(ctx context.Context, c *pgConn, skip, n in
 	for len(out) < n {
 		var newest *pgInstanceRecords
 		for _, s := range m.sources {
-			if err := s.prefetch(ctx, c, min(skip+n, 4096), len(m.sources) == 1); err != nil {
+			if err := s.prefetchRecordKeys(ctx, c, min(skip+n, 4096), len(m.sources) == 1); err != nil {
 				return nil, err
 			}
 			if len(s.ready) > 0 && (newest == nil || s.ready[0].order > newest.ready[0].order) {

@@ -16,7 +16,7 @@ type RemoteChanges struct {
 	Tokens     bool
 	Presence   bool     // a new statement or another anchor
 	Questions  bool     // a changed question or lease
-	LogNotices []string // notifications for ReadRemoteSteps; nil if there are none
+	LogNotices []string // notifications for ReadRemoteCallEvents; nil if there are none
 	LogMissed  bool     // the logs had more records than LogNotices says
 }
 
@@ -93,6 +93,8 @@ func newLogNotification(instance, from, next int64, ended []int64) string {
 	return payload
 }
 
+// newServerNotification returns the payload for changed decisions about a server; anew says whether its launch was
+// approved.
 func newServerNotification(server string, anew bool) string {
 	return notifyServer + strconv.FormatBool(anew) + " " + server
 }

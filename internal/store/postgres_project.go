@@ -25,8 +25,8 @@ func (db *Postgres) ResumePosition(ctx context.Context) (pos activity.SpoolPosit
 	return pos, nil, err
 }
 
-// ProjectEntries stores entries and the position of the log after them. If a commit fails, only Resume
-// shows whether the transaction is in the database.
+// ProjectEntries stores entries and the position of the log after them. If a commit fails, only ResumePosition shows
+// whether the transaction is in the database.
 func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 			return errNotResumed
 		}
 		e.resumed = false
-		p := pgProjection{e: e, c: c, batch: pgBatch{conn: c}, rollUp: hourlyRollUp{map[hourKey]hourCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
+		p := pgProjectionTx{e: e, c: c, batch: pgBatch{conn: c}, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
 		err := c.runTx(ctx, beginWrite, func() error { return p.projectEntries(ctx, entries, pos) })
 		e.resumed = err == nil
 		if err == nil {
@@ -47,8 +47,8 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 	})
 }
 
-// pgProjection is one transaction of the projector.
-type pgProjection struct {
+// pgProjectionTx is one transaction of the projector.
+type pgProjectionTx struct {
 	e             *pgEngine
 	c             *pgConn
 	batch         pgBatch
@@ -64,7 +64,7 @@ type pgProjection struct {
 const pgActivityColumns = `activity (instance, key, id, place, seq, end_seq, hash, end_hash, entry, outcome, time, type, status, server, tool,
 	session, request, intent, sensitivity, actor, client, error_code, duration, own, times)`
 
-func (p *pgProjection) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
+func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	// A transaction of an earlier, broken connection may have been committed.
 	var at pgSpoolPosition
 	if _, err := p.c.firstRow(ctx, scanTargets{&at.chain, &at.seq, &p.nextKey, &p.firstUnsealed, &p.order},
@@ -131,7 +131,7 @@ func numberOrNull(n int64, there bool) any {
 }
 
 // addRecord adds a row.
-func (p *pgProjection) addRecord(r *recordToInsert) {
+func (p *pgProjectionTx) addRecord(r *recordToInsert) {
 	var facts *activity.RecordFacts
 	var hash, endHash, entry, outcome []byte
 	var seq, endSeq int64
@@ -146,7 +146,7 @@ func (p *pgProjection) addRecord(r *recordToInsert) {
 			id, seq = d.ID, d.BeginSeq
 		}
 	}
-	f := cleanPgFacts(completeFacts(facts, r))
+	f := cleanPgRecordFacts(completeRecordFacts(facts, r))
 	p.order = max(p.order, id)
 	p.rows.addRow(int32(p.e.instance), p.nextKey, id, p.order, seq, numberOrNull(endSeq, ended), hash, endHash, entry, outcome, f.Time,
 		string(f.Type), string(f.Status), f.Server, f.Tool, f.Session, f.Request, f.Intent, f.Sensitivity, f.Actor, f.Client, f.ErrorCode,
@@ -157,8 +157,8 @@ func (p *pgProjection) addRecord(r *recordToInsert) {
 	}
 }
 
-// cleanPgFacts returns facts that PostgreSQL can store.
-func cleanPgFacts(facts *activity.RecordFacts) *activity.RecordFacts {
+// cleanPgRecordFacts returns facts that PostgreSQL can store.
+func cleanPgRecordFacts(facts *activity.RecordFacts) *activity.RecordFacts {
 	f := *facts
 	for _, s := range []*string{(*string)(&f.Type), (*string)(&f.Status), &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity, &f.Actor, &f.Client, &f.ErrorCode} {
 		*s = cleanPgText(*s)
@@ -168,7 +168,7 @@ func cleanPgFacts(facts *activity.RecordFacts) *activity.RecordFacts {
 }
 
 // endStoredRecords stores the ends of records whose beginning is in the database.
-func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.Entry) error {
+func (p *pgProjectionTx) endStoredRecords(ctx context.Context, late []*activity.Entry) error {
 	if len(late) == 0 {
 		return nil
 	}
@@ -201,10 +201,10 @@ func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.En
 		delete(open, end.ID)
 		facts := &end.Facts
 		if facts.Type == "" {
-			read := decodeFacts(b.entry, end.Payload)
+			read := decodeRecordFacts(b.entry, end.Payload)
 			facts = &read
 		}
-		f := cleanPgFacts(facts)
+		f := cleanPgRecordFacts(facts)
 		p.rollUp.addRecord(f)
 		p.batch.queue(ctx, `UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
 			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.OwnTime)
@@ -215,7 +215,7 @@ func (p *pgProjection) endStoredRecords(ctx context.Context, late []*activity.En
 }
 
 // markChunkChanged notes that the columns of a record's chunk must be written again.
-func (p *pgProjection) markChunkChanged(key int64) {
+func (p *pgProjectionTx) markChunkChanged(key int64) {
 	if chunk := key / chunkSize; chunk < p.firstUnsealed {
 		p.changedChunks[chunk] = true
 	}
@@ -223,7 +223,7 @@ func (p *pgProjection) markChunkChanged(key int64) {
 
 // updateRefusalCounts stores new counts of refusals. The entry with the previous count leaves its
 // hash. So does a count whose record is pruned.
-func (p *pgProjection) updateRefusalCounts(ctx context.Context, repeats []*activity.Entry) error {
+func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*activity.Entry) error {
 	for _, n := range repeats {
 		var key int64
 		var before nullInt
@@ -252,7 +252,7 @@ func (p *pgProjection) updateRefusalCounts(ctx context.Context, repeats []*activ
 }
 
 // saveRollUp adds the changes of the transaction to the hourly roll-up, in two statements.
-func (p *pgProjection) saveRollUp(ctx context.Context) {
+func (p *pgProjectionTx) saveRollUp(ctx context.Context) {
 	var texts [5][]string
 	var numbers [5][]int64
 	for k, n := range p.rollUp.hours {
@@ -305,7 +305,7 @@ func (db *Postgres) Sync(ctx context.Context) error {
 
 // eraseFields removes fields from a record and its words from the text index. It notes that the
 // spool still has them.
-func (p *pgProjection) eraseFields(ctx context.Context, r activity.FieldErasure) error {
+func (p *pgProjectionTx) eraseFields(ctx context.Context, r activity.FieldErasure) error {
 	if _, err := p.c.exec(ctx, "INSERT INTO activity_erasing (instance, id, fields, at) VALUES ($1, $2, $3, $4)",
 		p.e.instance, r.ID, joinFields(r.Fields), r.At.Unix()); err != nil {
 		return err

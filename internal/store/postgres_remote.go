@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ReadRemoteSteps reads the steps of calls in other instances that notifications announce, without
+// ReadRemoteCallEvents reads the beginnings and ends of calls in other instances that notifications announce, without
 // their positions in the chain. missed reports whether there were more.
-func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps []activity.EntryEvent, missed bool, err error) {
+func (db *Postgres) ReadRemoteCallEvents(ctx context.Context, told []string) (steps []activity.EntryEvent, missed bool, err error) {
 	err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		for _, payload := range told {
 			var numbers []int64
@@ -25,7 +25,7 @@ func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps [
 				missed = true
 				continue
 			}
-			if err := c.eachStep(ctx, numbers[0], numbers[1], numbers[2], numbers[3:], func(s activity.EntryEvent) { steps = append(steps, s) }); err != nil {
+			if err := c.eachCallEvent(ctx, numbers[0], numbers[1], numbers[2], numbers[3:], func(s activity.EntryEvent) { steps = append(steps, s) }); err != nil {
 				return err
 			}
 		}
@@ -34,9 +34,9 @@ func (db *Postgres) ReadRemoteSteps(ctx context.Context, told []string) (steps [
 	return steps, missed, err
 }
 
-// eachStep calls fn for the beginnings and ends of the records in [from, next), and for the ends of
+// eachCallEvent calls fn for the beginnings and ends of the records in [from, next), and for the ends of
 // the records with the keys ended.
-func (c *pgConn) eachStep(ctx context.Context, instance, from, next int64, ended []int64, fn func(activity.EntryEvent)) error {
+func (c *pgConn) eachCallEvent(ctx context.Context, instance, from, next int64, ended []int64, fn func(activity.EntryEvent)) error {
 	var s activity.EntryEvent
 	f := &s.Facts
 	var kind, status string

@@ -41,7 +41,7 @@ func (v *pgFieldReader) value(h hashCache, f columnField) uint64 {
 	return uint64(v.numbers[f])
 }
 
-func allFields() (all []columnField) {
+func allColumnFields() (all []columnField) {
 	for f := range fieldCount + 1 {
 		all = append(all, f)
 	}
@@ -54,13 +54,13 @@ type pgChunkColumns struct {
 	minTime, maxTime, bytes, refused, refusedSize int64
 }
 
-// readChunkColumns builds the columns of a chunk from its records.
-func (p *pgProjection) readChunkColumns(ctx context.Context, chunk int64) (*pgChunkColumns, error) {
+// buildChunkColumns builds the columns of a chunk from its records.
+func (p *pgProjectionTx) buildChunkColumns(ctx context.Context, chunk int64) (*pgChunkColumns, error) {
 	s := &pgChunkColumns{}
 	for f := range s.columns {
 		s.columns[f] = make([]uint64, chunkSize)
 	}
-	v := pgFieldReader{fields: allFields()}
+	v := pgFieldReader{fields: allColumnFields()}
 	list, to := v.selectList()
 	var key, size int64
 	first := true
@@ -84,8 +84,8 @@ func (p *pgProjection) readChunkColumns(ctx context.Context, chunk int64) (*pgCh
 }
 
 // sealChunk writes the columns of a chunk.
-func (p *pgProjection) sealChunk(ctx context.Context, chunk int64) error {
-	s, err := p.readChunkColumns(ctx, chunk)
+func (p *pgProjectionTx) sealChunk(ctx context.Context, chunk int64) error {
+	s, err := p.buildChunkColumns(ctx, chunk)
 	if err != nil {
 		return err
 	}
@@ -103,12 +103,12 @@ func (p *pgProjection) sealChunk(ctx context.Context, chunk int64) error {
 
 // resealChunk writes the columns of a chunk again after a record changed. The chunk has to be
 // indexed again.
-func (p *pgProjection) resealChunk(ctx context.Context, chunk int64) error {
+func (p *pgProjectionTx) resealChunk(ctx context.Context, chunk int64) error {
 	n, err := p.c.exec(ctx, "UPDATE activity_chunk SET indexed = false WHERE instance = $1 AND chunk = $2", p.e.instance, chunk)
 	if err != nil || n == 0 {
 		return err
 	}
-	s, err := p.readChunkColumns(ctx, chunk)
+	s, err := p.buildChunkColumns(ctx, chunk)
 	if err != nil {
 		return err
 	}
@@ -117,28 +117,28 @@ func (p *pgProjection) resealChunk(ctx context.Context, chunk int64) error {
 	}
 	p.batch.queue(ctx, "UPDATE activity_chunk SET bytes = $3, refused = $4, refused_bytes = $5 WHERE instance = $1 AND chunk = $2",
 		p.e.instance, chunk, s.bytes, s.refused, s.refusedSize)
-	pgDeleteTextIndex(ctx, &p.batch, p.e.instance, chunk*chunkSize, (chunk+1)*chunkSize)
+	pgDeleteTextSegments(ctx, &p.batch, p.e.instance, chunk*chunkSize, (chunk+1)*chunkSize)
 	return p.batch.send(ctx)
 }
 
-// pgDeleteTextIndex deletes the segments in [from, to) from the text index.
-func pgDeleteTextIndex(ctx context.Context, b *pgBatch, instance, from, to int64) {
+// pgDeleteTextSegments deletes the segments in [from, to) from the text index.
+func pgDeleteTextSegments(ctx context.Context, b *pgBatch, instance, from, to int64) {
 	b.queue(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
 	b.queue(ctx, "DELETE FROM activity_segment WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
 }
 
-// indexAllChunks writes the text index of all chunks of all instances that lack it.
-func (db *Postgres) indexAllChunks(ctx context.Context) error {
+// indexTextOfAllChunks writes the text index of all chunks of all instances that lack it.
+func (db *Postgres) indexTextOfAllChunks(ctx context.Context) error {
 	for {
-		if more, err := db.indexNextChunk(ctx); err != nil || !more {
+		if more, err := db.indexTextOfNextChunk(ctx); err != nil || !more {
 			return err
 		}
 	}
 }
 
-// indexNextChunk indexes one chunk and reports whether there may be more. A second instance waits
+// indexTextOfNextChunk indexes one chunk and reports whether there may be more. A second instance waits
 // for the lock and finds the chunk indexed.
-func (db *Postgres) indexNextChunk(ctx context.Context) (found bool, err error) {
+func (db *Postgres) indexTextOfNextChunk(ctx context.Context) (found bool, err error) {
 	var instance, chunk int64
 	look := func(ctx context.Context, c *pgConn, lock string) error {
 		found, err = c.firstRow(ctx, scanTargets{&instance, &chunk}, "SELECT instance, chunk FROM activity_chunk WHERE NOT indexed LIMIT 1"+lock)

@@ -19,7 +19,7 @@ type pgSnapshot struct {
 	c       *pgConn
 	chunks  []pgChunk
 	at      map[pgChunkID]int
-	sel     keySelection
+	sel     recordSelection
 	columns []columnField // columns that eachSelectedChunk reads, in addition to the time
 }
 
@@ -156,7 +156,7 @@ func (v *pgSnapshot) orderChunks() {
 
 // selectAllRecords selects all existing records.
 func (v *pgSnapshot) selectAllRecords(first map[int64]int64, keys map[pgChunkID]*bitmap) {
-	v.sel = keySelection{words: make([]uint64, len(v.chunks)*chunkWords)}
+	v.sel = recordSelection{words: make([]uint64, len(v.chunks)*chunkWords)}
 	for i, ch := range v.chunks {
 		words := v.sel.chunkBits(int64(i))
 		if there := keys[ch.pgChunkID]; there != nil {
@@ -218,9 +218,9 @@ func (r *pgChunkRanges) args() []any {
 	return []any{pgIntArray(r.instances), pgIntArray(r.from), pgIntArray(r.past)}
 }
 
-// selectedRanges returns the ranges of stored chunks that have selected records and for which want
+// selectedChunkRanges returns the ranges of stored chunks that have selected records and for which want
 // returns true.
-func (v *pgSnapshot) selectedRanges(chunks []pgChunk, want func(*pgChunk) bool) *pgChunkRanges {
+func (v *pgSnapshot) selectedChunkRanges(chunks []pgChunk, want func(*pgChunk) bool) *pgChunkRanges {
 	r := &pgChunkRanges{}
 	at := map[int64]int{}
 	for i := range chunks {
@@ -271,14 +271,14 @@ func (v *pgSnapshot) filterField(ctx context.Context, w fieldCondition) error {
 			retainBits(v.sel.chunkBits(int64(i)), func(at int) bool { return slices.Contains(w.hashes, t[w.field][at]) })
 		}
 	}
-	return v.eachColumn(ctx, v.selectedRanges(v.chunks, acceptAnyChunk), []columnField{w.field}, func(_ int, _ columnField, id pgChunkID, data []byte) error {
+	return v.eachColumn(ctx, v.selectedChunkRanges(v.chunks, acceptAnyChunk), []columnField{w.field}, func(_ int, _ columnField, id pgChunkID, data []byte) error {
 		words := v.chunkBits(id)
 		if allZero(words) {
 			return nil
 		}
 		c, err := parseColumn(data)
 		if err == nil {
-			c.clearUnwanted(w.hashes, words)
+			c.deselectUnwantedRecords(w.hashes, words)
 		}
 		return err
 	})
@@ -298,7 +298,7 @@ func (v *pgSnapshot) filterTime(ctx context.Context, f *activity.Filter) error {
 			retainBits(words, func(at int) bool { return in(int64(ch.tail[fieldTime][at])) })
 		}
 	}
-	return v.eachColumn(ctx, v.selectedRanges(v.chunks, partly), []columnField{fieldTime}, func(_ int, _ columnField, id pgChunkID, data []byte) error {
+	return v.eachColumn(ctx, v.selectedChunkRanges(v.chunks, partly), []columnField{fieldTime}, func(_ int, _ columnField, id pgChunkID, data []byte) error {
 		words := v.chunkBits(id)
 		if allZero(words) {
 			return nil
@@ -347,11 +347,11 @@ const (
 
 // filterTerm deselects the records of indexed chunks that do not have a term.
 func (v *pgSnapshot) filterTerm(ctx context.Context, w searchTerm) error {
-	r := v.selectedRanges(v.chunks, func(ch *pgChunk) bool { return ch.indexed })
+	r := v.selectedChunkRanges(v.chunks, func(ch *pgChunk) bool { return ch.indexed })
 	if len(r.instances) == 0 {
 		return nil
 	}
-	have := keySelection{words: make([]uint64, len(v.sel.words))}
+	have := recordSelection{words: make([]uint64, len(v.sel.words))}
 	var instances, segments []int64 // whose later pages can have more
 	pages := func(query string, args ...any) error {
 		var instance, segment int64
@@ -361,7 +361,7 @@ func (v *pgSnapshot) filterTerm(ctx context.Context, w searchTerm) error {
 			if !there {
 				return nil
 			}
-			more, err := w.markPage(data, have.chunkBits(int64(at)))
+			more, err := w.markRecordsOfPage(data, have.chunkBits(int64(at)))
 			if more {
 				instances, segments = append(instances, instance), append(segments, segment)
 			}
@@ -408,17 +408,17 @@ func (v *pgSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn func(
 	ranges, past := &pgChunkRanges{}, []int{}
 	for selected, to := int64(0), len(v.chunks); to > 0 && selected <= most; to = max(0, to-pgBatchChunks) {
 		from := max(0, to-pgBatchChunks)
-		more := v.selectedRanges(v.chunks[from:to], acceptAnyChunk)
+		more := v.selectedChunkRanges(v.chunks[from:to], acceptAnyChunk)
 		ranges.instances, ranges.from, ranges.past = append(ranges.instances, more.instances...), append(ranges.from, more.from...), append(ranges.past, more.past...)
 		for range more.instances {
 			past = append(past, to)
 		}
-		selected += keySelection{words: v.sel.words[from*chunkWords : to*chunkWords]}.count()
+		selected += recordSelection{words: v.sel.words[from*chunkWords : to*chunkWords]}.count()
 	}
 	b.startWindow()
 	err = v.eachColumn(ctx, ranges, append(slices.Clone(v.columns), fieldTime), func(n int, f columnField, id pgChunkID, data []byte) error {
 		for b.past > past[n] {
-			b.countWindow()
+			b.countWindowAndAdvance()
 		}
 		if b.past < past[n] {
 			return errors.New("the database gave columns in another order")
@@ -426,7 +426,7 @@ func (v *pgSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn func(
 		return b.addColumn(f, id, data)
 	})
 	for err == nil && b.past > 0 && !b.cut {
-		b.countWindow()
+		b.countWindowAndAdvance()
 	}
 	return b.cut, err
 }
@@ -475,9 +475,9 @@ func (b *pgChunkWindow) addColumn(f columnField, id pgChunkID, data []byte) erro
 	return b.blocks[i].columns[f].decodeFrom(c)
 }
 
-// countWindow calls fn for the chunks in the window, the newest first, and moves the window to the
+// countWindowAndAdvance calls fn for the chunks in the window, the newest first, and moves the window to the
 // chunks before.
-func (b *pgChunkWindow) countWindow() {
+func (b *pgChunkWindow) countWindowAndAdvance() {
 	for i := len(b.windowChunks()) - 1; i >= 0 && !b.cut; i-- {
 		if allZero(b.blocks[i].words) {
 			continue

@@ -10,13 +10,13 @@ import (
 // Summary counts the records that in selects. It reads columns only.
 func (db *Postgres) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
 	if in.Search != "" {
-		if err := db.indexAllChunks(ctx); err != nil {
+		if err := db.indexTextOfAllChunks(ctx); err != nil {
 			return activity.Summary{}, err
 		}
 	}
 	by := groupFields[in.Group]
 	s := newSummaryBuilder(&in, by)
-	err := db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	err := db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		v, err := newPgSnapshot(ctx, e, c, &in.Filter, slices.Concat(outcomeFields, []columnField{fieldIntent, fieldError, fieldDuration, fieldOwnTime}, by)...)
 		if err != nil {
 			return err
@@ -48,14 +48,15 @@ func (v *pgSnapshot) eachRecordAt(ctx context.Context, places []int64, fn func(a
 	for i, place := range places {
 		keys[i].instance, keys[i].key = v.keyAt(place)
 	}
-	return v.c.eachStored(ctx, keys, func(at int64, s *activity.StoredRecord) error {
+	return v.c.eachStoredRecord(ctx, keys, func(at int64, s *activity.StoredRecord) error {
 		r := activity.DecodeForDisplay(s.Entry, s.Outcome)
 		fn(at, &r)
 		return nil
 	})
 }
 
-// repeatsByPosition maps positions of records to their counts, which byID has by ID.
+// repeatsByPosition returns how often each refused call was refused, by the position of its record; byID has the same
+// by ID.
 func (v *pgSnapshot) repeatsByPosition(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
 	times := map[int64]int64{}
 	var ids []string
@@ -74,7 +75,7 @@ func (v *pgSnapshot) repeatsByPosition(ctx context.Context, byID map[string]int6
 
 // Sessions returns the sessions that have records in a time range.
 func (db *Postgres) Sessions(ctx context.Context, in activity.SessionQuery) (page activity.SessionPage, err error) {
-	err = db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+	err = db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		v, err := newPgSnapshot(ctx, e, c, &activity.Filter{Since: in.Since, Until: in.Until}, append([]columnField{fieldSession}, outcomeFields...)...)
 		if err != nil {
 			return err

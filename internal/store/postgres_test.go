@@ -140,7 +140,7 @@ func TestPostgresShared(t *testing.T) {
 	}
 	refused := 0
 	for _, id := range want {
-		if _, err := one.GetStored(t.Context(), id); err != nil {
+		if _, err := one.GetStoredRecord(t.Context(), id); err != nil {
 			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.Conflict {
 				t.Error(err)
 			}

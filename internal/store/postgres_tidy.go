@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgStoredCounts counts the stored records of an instance, and its share of all instances.
-type pgStoredCounts struct {
+// pgStoredRecordCounts counts the stored records of an instance, and its share of all instances.
+type pgStoredRecordCounts struct {
 	first, next, sealed        int64
 	refused, others            int64
 	refusedBytes, bytes        int64
@@ -25,10 +25,10 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	if err != nil {
 		return false, err
 	}
-	var k pgStoredCounts
+	var k pgStoredRecordCounts
 	var unindexed int64
 	var old int64
-	err = db.readSnapshot(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) (err error) {
+	err = db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) (err error) {
 		if k, err = pgCountStoredRecords(ctx, c, e.instance); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 		return true, e.pruneRecords(to, now, keep.Signer)
 	}
 	if unindexed > 0 && (idle || unindexed > maxUnindexed) {
-		return db.indexNextChunk(ctx)
+		return db.indexTextOfNextChunk(ctx)
 	}
 	if idle && !e.allPrefixed.Load() {
 		return db.addPrefixesToNextSegment(ctx)
@@ -59,7 +59,7 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 }
 
 // pgCountStoredRecords counts the stored records of an instance.
-func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k pgStoredCounts, err error) {
+func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k pgStoredRecordCounts, err error) {
 	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &k.sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
 		return k, err
 	}
@@ -109,20 +109,22 @@ func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k pgS
 	return k, nil
 }
 
-// shareOf returns the part of a limit that belongs to this instance.
-func (k *pgStoredCounts) shareOf(all int64) int64 { return int64(float64(all) * k.share) }
+// instanceShareOfLimit returns the part of a limit that belongs to this instance.
+func (k *pgStoredRecordCounts) instanceShareOfLimit(all int64) int64 {
+	return int64(float64(all) * k.share)
+}
 
 // refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
 // in a chunk yet stay.
-func (k *pgStoredCounts) refusalsOverQuota(keep activity.Retention) int64 {
+func (k *pgStoredRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
 	}
 	over := int64(0)
 	if keep.MaxRecords > 0 {
-		over = k.refused - max(minRefusals, k.shareOf(keep.MaxRecords)/refusalShareDivisor)
+		over = k.refused - max(minRefusals, k.instanceShareOfLimit(keep.MaxRecords)/refusalShareDivisor)
 	}
-	if keep.MaxBytes > 0 && refusalSizeFactor*k.refusedBytes > k.shareOf(keep.MaxBytes)/refusalShareDivisor {
+	if keep.MaxBytes > 0 && refusalSizeFactor*k.refusedBytes > k.instanceShareOfLimit(keep.MaxBytes)/refusalShareDivisor {
 		over = max(over, chunkSize)
 	}
 	return max(0, over)
@@ -142,18 +144,18 @@ func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int6
 
 // nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
 // The limits of number and size do not count refusals.
-func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgStoredCounts) int64 {
+func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgStoredRecordCounts) int64 {
 	if k.first == k.next {
 		return 0
 	}
 	to := k.firstAlive
 	if keep.MaxRecords > 0 {
-		to = max(to, k.first+k.others-k.shareOf(keep.MaxRecords))
+		to = max(to, k.first+k.others-k.instanceShareOfLimit(keep.MaxRecords))
 	}
 	if keep.Days > 0 {
 		to = max(to, e.agePruning.limit(min(old, k.next), k.first, k.next))
 	}
-	if keep.MaxBytes > 0 && to <= k.first && k.bytes > k.shareOf(keep.MaxBytes)+refusalSizeFactor*k.refusedBytes {
+	if keep.MaxBytes > 0 && to <= k.first && k.bytes > k.instanceShareOfLimit(keep.MaxBytes)+refusalSizeFactor*k.refusedBytes {
 		to = k.first + pruneStep
 	}
 	if to <= k.first {
@@ -175,9 +177,9 @@ func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.Checkpo
 				return err
 			}
 			b := pgBatch{conn: c}
-			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(fieldNumbers()))
+			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(allFieldNumbers()))
 			b.queue(ctx, "DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
-			pgDeleteTextIndex(ctx, &b, e.instance, 0, to/chunkSize*chunkSize)
+			pgDeleteTextSegments(ctx, &b, e.instance, 0, to/chunkSize*chunkSize)
 			b.queue(ctx, "UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
 			for _, table := range []string{"activity_hour", "activity_took"} {
 				b.queue(ctx, "DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
@@ -189,8 +191,8 @@ func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.Checkpo
 	})
 }
 
-func fieldNumbers() (all []int64) {
-	for _, f := range allFields() {
+func allFieldNumbers() (all []int64) {
+	for _, f := range allColumnFields() {
 		all = append(all, int64(f))
 	}
 	return all
@@ -198,7 +200,7 @@ func fieldNumbers() (all []int64) {
 
 // pruneRefusals deletes the oldest refusals of a chunk, at most most, and keeps the hashes that
 // verify the rest of the chain.
-func (e *pgEngine) pruneRefusals(most int64, k *pgStoredCounts) error {
+func (e *pgEngine) pruneRefusals(most int64, k *pgStoredRecordCounts) error {
 	chunk := k.firstRefused
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		return c.runTx(ctx, beginWrite, func() error {
@@ -224,14 +226,14 @@ func (e *pgEngine) pruneRefusals(most int64, k *pgStoredCounts) error {
 				e.instance, chunk*chunkSize, (chunk+1)*chunkSize, string(activity.PolicyDecision), most); err != nil {
 				return err
 			}
-			links, err := pgDeleteReturningLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key = ANY($2::bigint[])", e.instance, pgIntArray(keys))
+			links, err := pgDeleteRecordsReturningLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key = ANY($2::bigint[])", e.instance, pgIntArray(keys))
 			if err != nil {
 				return err
 			}
 			if err := pgSaveGapHashes(ctx, c, e.instance, links); err != nil {
 				return err
 			}
-			p := pgProjection{e: e, c: c, batch: pgBatch{conn: c}}
+			p := pgProjectionTx{e: e, c: c, batch: pgBatch{conn: c}}
 			p.batch.queue(ctx, "UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
 			p.batch.queue(ctx, "DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOfMicros(minTime))
 			if err := p.batch.send(ctx); err != nil {
@@ -256,7 +258,7 @@ func (e *pgEngine) deleteOldResultsAndInstances(now time.Time, keep activity.Ret
 		}
 		return c.runTx(ctx, beginWrite, func() error {
 			b := pgBatch{conn: c}
-			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($2::bigint[]) AND instance = $1", gone, pgIntArray(fieldNumbers()))
+			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($2::bigint[]) AND instance = $1", gone, pgIntArray(allFieldNumbers()))
 			for _, table := range []string{"activity", "activity_chunk", "activity_segment", "activity_text", "activity_hour", "activity_took",
 				"activity_checkpoint", "activity_gap", "activity_signed", "activity_erasing"} {
 				b.queue(ctx, "DELETE FROM "+table+" WHERE instance = $1", gone)

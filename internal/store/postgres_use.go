@@ -30,7 +30,7 @@ func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (m
 			u.first, string(activity.ToolCall)); err != nil {
 			return err
 		}
-		return c.eachRow(ctx, scanTargets{&server, &at, &n}, func() error { u.addDurations(server, at, n); return nil },
+		return c.eachRow(ctx, scanTargets{&server, &at, &n}, func() error { u.addDurationBucket(server, at, n); return nil },
 			"SELECT server, bucket, sum(records)::bigint FROM activity_took WHERE hour >= $1 GROUP BY server, bucket ORDER BY server, bucket DESC", u.first)
 	})
 	return u.all, err
@@ -40,7 +40,7 @@ func (db *Postgres) ServerUse(ctx context.Context, now time.Time, latest int) (m
 func (db *Postgres) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error) {
 	used := toolUseCounts{}
 	err := db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
-		var k hourKey
+		var k hourlyGroupKey
 		var records, last int64
 		return c.eachRow(ctx, scanTargets{&k.hour, &k.server, &k.tool, &records, &last}, func() error {
 			k.kind = string(activity.ToolCall)

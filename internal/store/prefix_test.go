@@ -41,7 +41,7 @@ func TestPrefixesAgreeWithAScan(t *testing.T) {
 			prefixes[w[:i]] = true
 		}
 	}
-	for name, pages := range map[string][]textPage{"with prefixes": x.encodePages(), "of an older version": pagesWithoutPrefixes(x)} {
+	for name, pages := range map[string][]textIndexPage{"with prefixes": x.encodePages(), "of an older version": pagesWithoutPrefixes(x)} {
 		most := 0
 		for prefix := range prefixes {
 			for _, want := range []searchTerm{{prefix, true}, {prefix, false}} {
@@ -72,7 +72,7 @@ func TestPagesAreReadBack(t *testing.T) {
 	t.Parallel()
 	x := newManyWords()
 	want := x.encodePages()
-	for name, pages := range map[string][]textPage{"with prefixes": want, "of an older version": pagesWithoutPrefixes(x)} {
+	for name, pages := range map[string][]textIndexPage{"with prefixes": want, "of an older version": pagesWithoutPrefixes(x)} {
 		back := &segmentWords{words: map[string]postingList{}}
 		for _, p := range pages {
 			if err := back.addPageWords(p.data); err != nil {
@@ -87,10 +87,10 @@ func TestPagesAreReadBack(t *testing.T) {
 }
 
 // pagesWithoutPrefixes returns pages as versions without prefixes have written them.
-func pagesWithoutPrefixes(x *segmentWords) (out []textPage) {
+func pagesWithoutPrefixes(x *segmentWords) (out []textIndexPage) {
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
 		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize {
-			out = append(out, textPage{first: []byte(w)})
+			out = append(out, textIndexPage{first: []byte(w)})
 		}
 		p := &out[len(out)-1]
 		p.data = binary.AppendUvarint(p.data, uint64(len(w)))

@@ -74,9 +74,9 @@ func tidyStore(t *testing.T, db activity.Store) {
 }
 
 // decodeOldPages returns the pages of segments as an older version has written them.
-func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textPage {
+func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textIndexPage {
 	t.Helper()
-	out := map[int64][]textPage{}
+	out := map[int64][]textIndexPage{}
 	for segment, all := range pages {
 		x := &segmentWords{words: map[string]postingList{}}
 		for _, data := range all {

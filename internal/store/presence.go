@@ -8,15 +8,15 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// PresenceStore stores the presence anchors and the signed statements, in SQLite or PostgreSQL.
+// PresenceProofStore stores the presence anchors and the signed statements, in SQLite or PostgreSQL.
 // Writes survive a loss of power.
-type PresenceStore struct{ questions *QuestionStore } // for its access to either database
+type PresenceProofStore struct{ questions *ApprovalQuestionStore } // for its access to either database
 
-// Presence returns the store of anchors and signed statements in the same database.
-func (a *QuestionStore) Presence() *PresenceStore { return &PresenceStore{a} }
+// PresenceProofs returns the store of anchors and signed statements in the same database.
+func (a *ApprovalQuestionStore) PresenceProofs() *PresenceProofStore { return &PresenceProofStore{a} }
 
-// notifyPresenceChange notifies the other instances of a new statement or anchor.
-func notifyPresenceChange(ctx context.Context, t portableTx) error {
+// notifyPresenceProofChange notifies the other instances of a new statement or anchor.
+func notifyPresenceProofChange(ctx context.Context, t portableTx) error {
 	if shared, ok := t.(pgTx); ok {
 		return shared.exec(ctx, "SELECT pg_notify(?, ?)", pgChannel, notifyPresence)
 	}
@@ -25,10 +25,10 @@ func notifyPresenceChange(ctx context.Context, t portableTx) error {
 
 // LoadPresence returns the anchors and the statements, in the order of their times. Bad names those
 // that cannot be read: another program has changed them.
-func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.StoredPresence, err error) {
+func (p *PresenceProofStore) LoadPresence(ctx context.Context) (all presence.StoredPresence, err error) {
 	err = p.questions.read(ctx, func(t portableTx) error {
 		all = presence.StoredPresence{}
-		if err := loadAnchors(ctx, t, &all); err != nil {
+		if err := loadPresenceAnchors(ctx, t, &all); err != nil {
 			return err
 		}
 		var statement, signature []byte
@@ -46,8 +46,8 @@ func (p *PresenceStore) LoadPresence(ctx context.Context) (all presence.StoredPr
 	return all, err
 }
 
-// loadAnchors appends the anchors to all, in order.
-func loadAnchors(ctx context.Context, t portableTx, all *presence.StoredPresence) error {
+// loadPresenceAnchors appends the anchors to all, in order.
+func loadPresenceAnchors(ctx context.Context, t portableTx, all *presence.StoredPresence) error {
 	var place int64
 	var raw []byte
 	return t.eachRow(ctx, scanTargets{&place, &raw}, func() error {
@@ -61,7 +61,7 @@ func loadAnchors(ctx context.Context, t portableTx, all *presence.StoredPresence
 }
 
 // SaveStatement stores a statement, or returns presence.ErrUsed.
-func (p *PresenceStore) SaveStatement(ctx context.Context, e presence.Evidence) error {
+func (p *PresenceProofStore) SaveStatement(ctx context.Context, e presence.Evidence) error {
 	return p.questions.write(ctx, func(t portableTx) error {
 		stored := false
 		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { stored = true; return nil },
@@ -73,19 +73,19 @@ func (p *PresenceStore) SaveStatement(ctx context.Context, e presence.Evidence) 
 		case !stored:
 			return presence.ErrUsed
 		}
-		return notifyPresenceChange(ctx, t)
+		return notifyPresenceProofChange(ctx, t)
 	})
 }
 
 // SaveAnchors replaces all anchors. It returns presence.ErrMoved if the last stored anchor is not
 // head.
-func (p *PresenceStore) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
+func (p *PresenceProofStore) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
 	return p.questions.write(ctx, func(t portableTx) error {
 		if err := t.lockExclusive(ctx); err != nil {
 			return err
 		}
 		var stored presence.StoredPresence
-		if err := loadAnchors(ctx, t, &stored); err != nil {
+		if err := loadPresenceAnchors(ctx, t, &stored); err != nil {
 			return err
 		}
 		if stored.HeadFingerprint() != head {
@@ -103,6 +103,6 @@ func (p *PresenceStore) SaveAnchors(ctx context.Context, head presence.Digest, a
 				return err
 			}
 		}
-		return notifyPresenceChange(ctx, t)
+		return notifyPresenceProofChange(ctx, t)
 	})
 }

@@ -14,6 +14,8 @@ type agePruneLimiter struct {
 	upTo  int64 // until an hour after began, records below this key may be pruned by age
 }
 
+// limit returns the key below which records may be pruned by age now: at most old, the key of the first record that
+// is not too old.
 func (p *agePruneLimiter) limit(old, first, next int64) int64 {
 	if old <= first {
 		return first

@@ -14,9 +14,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// QuestionStore stores the questions about calls that wait for approval, and the leases, in SQLite
+// ApprovalQuestionStore stores the questions about calls that wait for approval, and the leases, in SQLite
 // or PostgreSQL. Writes survive a loss of power: an approval that was used is never valid again.
-type QuestionStore struct {
+type ApprovalQuestionStore struct {
 	write func(ctx context.Context, fn func(t portableTx) error) error
 	read  func(ctx context.Context, fn func(t portableTx) error) error
 }
@@ -28,13 +28,13 @@ type portableTx interface {
 	exec(ctx context.Context, query string, values ...any) error
 	// lockExclusive waits until no other transaction holds this lock.
 	lockExclusive(ctx context.Context) error
-	// notifyInstances notifies the other instances of a change.
-	notifyInstances(ctx context.Context) error
+	// notifyQuestionChange notifies the other instances of a change.
+	notifyQuestionChange(ctx context.Context) error
 }
 
-// Questions returns the store of questions in the file.
-func (db *SQLite) Questions() *QuestionStore {
-	return &QuestionStore{
+// ApprovalQuestions returns the store of questions in the file.
+func (db *SQLite) ApprovalQuestions() *ApprovalQuestionStore {
+	return &ApprovalQuestionStore{
 		write: func(ctx context.Context, fn func(portableTx) error) error {
 			return writeTxDurably(ctx, db, func(c *sqliteWriteConn) error { return fn(sqliteTx{c, c}) })
 		},
@@ -48,9 +48,9 @@ func (db *SQLite) Questions() *QuestionStore {
 	}
 }
 
-// Questions returns the store of questions of all instances.
-func (db *Postgres) Questions() *QuestionStore {
-	return &QuestionStore{
+// ApprovalQuestions returns the store of questions of all instances.
+func (db *Postgres) ApprovalQuestions() *ApprovalQuestionStore {
+	return &ApprovalQuestionStore{
 		write: func(ctx context.Context, fn func(portableTx) error) error {
 			return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(pgTx{c}) })
 		},
@@ -77,8 +77,8 @@ func (t sqliteTx) exec(_ context.Context, query string, values ...any) error {
 	return t.conn.exec(query, args...)
 }
 
-func (sqliteTx) lockExclusive(context.Context) error   { return nil } // there is one writer
-func (sqliteTx) notifyInstances(context.Context) error { return nil }
+func (sqliteTx) lockExclusive(context.Context) error        { return nil } // there is one writer
+func (sqliteTx) notifyQuestionChange(context.Context) error { return nil }
 
 type pgTx struct{ conn *pgConn }
 
@@ -98,7 +98,7 @@ func (t pgTx) lockExclusive(ctx context.Context) error {
 	return t.exec(ctx, "SELECT pg_advisory_xact_lock(?)", pgQuestionLock)
 }
 
-func (t pgTx) notifyInstances(ctx context.Context) error {
+func (t pgTx) notifyQuestionChange(ctx context.Context) error {
 	return t.exec(ctx, "SELECT pg_notify(?, ?)", pgChannel, notifyQuestions)
 }
 
@@ -171,7 +171,7 @@ func validEndRange(now time.Time, longest time.Duration) (after, latest int64) {
 // FindQuestion returns the question of a call that has a valid answer at a time, or that still waits; a
 // waiting question gets a new end. found reports whether there is one. If a clock was set back
 // there may be a waiting and an answered question, or two answers: then the denial counts.
-func (a *QuestionStore) FindQuestion(ctx context.Context, k ask.CallKey, now time.Time) (q ask.Question, found bool, err error) {
+func (a *ApprovalQuestionStore) FindQuestion(ctx context.Context, k ask.CallKey, now time.Time) (q ask.Question, found bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		q, found, err = renewOrFindQuestion(ctx, t, k, now)
 		return err
@@ -196,7 +196,7 @@ func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.CallKey, now t
 
 // AddQuestion stores a question unless there is one with the same key; fresh reports whether it was added.
 // The problem is OVERLOADED if too many questions wait.
-func (a *QuestionStore) AddQuestion(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
+func (a *ApprovalQuestionStore) AddQuestion(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		if err := t.lockExclusive(ctx); err != nil {
 			return err
@@ -215,7 +215,7 @@ func (a *QuestionStore) AddQuestion(ctx context.Context, q ask.Question) (stored
 		if err := expireAndDeleteQuestions(ctx, t, q.Asked); err != nil {
 			return err
 		}
-		return t.notifyInstances(ctx)
+		return t.notifyQuestionChange(ctx)
 	})
 	return stored, fresh && err == nil, err
 }
@@ -259,7 +259,7 @@ func expireAndDeleteQuestions(ctx context.Context, t portableTx, now time.Time) 
 }
 
 // LoadQuestion returns a question by its ID, or NOT_FOUND.
-func (a *QuestionStore) LoadQuestion(ctx context.Context, id string) (q ask.Question, err error) {
+func (a *ApprovalQuestionStore) LoadQuestion(ctx context.Context, id string) (q ask.Question, err error) {
 	err = a.read(ctx, func(t portableTx) error {
 		q, err = readQuestion(ctx, t, id)
 		return err
@@ -279,7 +279,7 @@ func readQuestion(ctx context.Context, t portableTx, id string) (ask.Question, e
 }
 
 // WaitingQuestions returns the questions that wait at a time, the oldest first.
-func (a *QuestionStore) WaitingQuestions(ctx context.Context, now time.Time) (all []ask.Question, err error) {
+func (a *ApprovalQuestionStore) WaitingQuestions(ctx context.Context, now time.Time) (all []ask.Question, err error) {
 	err = a.read(ctx, func(t portableTx) error {
 		after, latest := validEndRange(now, ask.Life)
 		all, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ? ORDER BY asked, id", after, latest)
@@ -288,8 +288,8 @@ func (a *QuestionStore) WaitingQuestions(ctx context.Context, now time.Time) (al
 	return all, err
 }
 
-// CountWaiting returns how many questions wait at a time.
-func (a *QuestionStore) CountWaiting(ctx context.Context, now time.Time) (n int, err error) {
+// CountWaitingQuestions returns how many questions wait at a time.
+func (a *ApprovalQuestionStore) CountWaitingQuestions(ctx context.Context, now time.Time) (n int, err error) {
 	err = a.read(ctx, func(t portableTx) error {
 		var all int64
 		after, latest := validEndRange(now, ask.Life)
@@ -302,7 +302,7 @@ func (a *QuestionStore) CountWaiting(ctx context.Context, now time.Time) (n int,
 
 // AnswerQuestion stores the answer of a reviewer. The first answer counts. The problems are NOT_FOUND and
 // CONFLICT.
-func (a *QuestionStore) AnswerQuestion(ctx context.Context, id string, given ask.Answer) (q ask.Question, err error) {
+func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, given ask.Answer) (q ask.Question, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		if q, err = readQuestion(ctx, t, id); err != nil {
 			return err
@@ -323,14 +323,14 @@ func (a *QuestionStore) AnswerQuestion(ctx context.Context, id string, given ask
 		if q = answered; err != nil {
 			return err
 		}
-		return t.notifyInstances(ctx)
+		return t.notifyQuestionChange(ctx)
 	})
 	return q, err
 }
 
 // UseApproval spends the approval of a question for the call with the key, once; ok reports whether the
 // approval is valid.
-func (a *QuestionStore) UseApproval(ctx context.Context, id string, k ask.CallKey, now time.Time) (ok bool, err error) {
+func (a *ApprovalQuestionStore) UseApproval(ctx context.Context, id string, k ask.CallKey, now time.Time) (ok bool, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		after, latest := validEndRange(now, ask.Life)
 		return t.eachRow(ctx, scanTargets{new(string)}, func() error { ok = true; return nil },
@@ -355,8 +355,8 @@ func queryLeases(ctx context.Context, t portableTx, query string, values ...any)
 
 const selectRunningLeases = "SELECT " + leaseColumns + " FROM lease WHERE revoked = 0 AND calls_left > 0 AND ends > ? AND ends <= ? ORDER BY ends, id"
 
-// Leases returns the leases that are neither revoked, used up nor over at a time.
-func (a *QuestionStore) Leases(ctx context.Context, now time.Time) (all []ask.Lease, err error) {
+// ActiveLeases returns the leases that are neither revoked, used up nor over at a time.
+func (a *ApprovalQuestionStore) ActiveLeases(ctx context.Context, now time.Time) (all []ask.Lease, err error) {
 	after, latest := validEndRange(now, ask.LongestLease)
 	err = a.read(ctx, func(t portableTx) error {
 		all, err = queryLeases(ctx, t, selectRunningLeases, after, latest)
@@ -366,7 +366,7 @@ func (a *QuestionStore) Leases(ctx context.Context, now time.Time) (all []ask.Le
 }
 
 // AddLease stores a lease. The problem is OVERLOADED if there are too many.
-func (a *QuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
+func (a *ApprovalQuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
 	return a.write(ctx, func(t portableTx) error {
 		if err := t.lockExclusive(ctx); err != nil {
 			return err
@@ -383,12 +383,12 @@ func (a *QuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
 			l.Calls, l.Left, timeToMicros(l.Given), timeToMicros(l.Until), l.By, l.Via, timeToMicros(l.Revoked)); err != nil {
 			return err
 		}
-		return t.notifyInstances(ctx)
+		return t.notifyQuestionChange(ctx)
 	})
 }
 
 // RevokeLease ends a lease and returns it. The problem is NOT_FOUND.
-func (a *QuestionStore) RevokeLease(ctx context.Context, id string, now time.Time) (l ask.Lease, err error) {
+func (a *ApprovalQuestionStore) RevokeLease(ctx context.Context, id string, now time.Time) (l ask.Lease, err error) {
 	err = a.write(ctx, func(t portableTx) error {
 		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
 		if err == nil && len(all) == 0 {
@@ -398,38 +398,38 @@ func (a *QuestionStore) RevokeLease(ctx context.Context, id string, now time.Tim
 			return err
 		}
 		l = all[0]
-		return t.notifyInstances(ctx)
+		return t.notifyQuestionChange(ctx)
 	})
 	return l, err
 }
 
 // VoidApproval ends an approval that must not be used.
-func (a *QuestionStore) VoidApproval(ctx context.Context, id string) error {
+func (a *ApprovalQuestionStore) VoidApproval(ctx context.Context, id string) error {
 	return a.write(ctx, func(t portableTx) error {
 		if err := t.exec(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", erasedArguments, id); err != nil {
 			return err
 		}
-		return t.notifyInstances(ctx)
+		return t.notifyQuestionChange(ctx)
 	})
 }
 
 // UseLease takes one call from a lease that covers it and for which counts returns true; id is "" if
 // there is none. It ends a question that waits with the key: record is the activity record of the
 // held call.
-func (a *QuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask.CallKey, lane auth.OperationLane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
-	all, err := a.Leases(ctx, now)
+func (a *ApprovalQuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask.CallKey, lane auth.OperationLane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
+	all, err := a.ActiveLeases(ctx, now)
 	for _, l := range all {
 		if err != nil || id != "" {
 			break
 		}
 		if l.Covers(c, lane) && counts(&l) {
-			id, record, err = a.takeLeaseCall(ctx, l.ID, k, now)
+			id, record, err = a.takeCallFromLease(ctx, l.ID, k, now)
 		}
 	}
 	return id, record, err
 }
 
-func (a *QuestionStore) takeLeaseCall(ctx context.Context, lease string, k ask.CallKey, now time.Time) (id, record string, err error) {
+func (a *ApprovalQuestionStore) takeCallFromLease(ctx context.Context, lease string, k ask.CallKey, now time.Time) (id, record string, err error) {
 	after, latest := validEndRange(now, ask.LongestLease)
 	err = a.write(ctx, func(t portableTx) error {
 		if err := t.eachRow(ctx, scanTargets{&id}, func() error { return nil },
@@ -440,7 +440,7 @@ func (a *QuestionStore) takeLeaseCall(ctx context.Context, lease string, k ask.C
 			"UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE key = ? AND state = 'waiting' RETURNING record", erasedArguments, k[:]); err != nil {
 			return err
 		}
-		return t.notifyInstances(ctx)
+		return t.notifyQuestionChange(ctx)
 	})
 	return id, record, err
 }

@@ -28,9 +28,9 @@ const (
 // blockWritesOnDamage returns err. If err shows damage or an I/O error, it blocks writes until the
 // file was checked. Queries continue after an I/O error: a disk that cannot write may still read.
 func (db *SQLite) blockWritesOnDamage(e *sqliteEngine, err error) error {
-	corrupt := isCorrupt(err)
+	corrupt := isCorruptionError(err)
 	err = wrapDiskError(err)
-	if err == nil || !corrupt && sqliteCode(err) != codeIOErr {
+	if err == nil || !corrupt && sqliteErrorCode(err) != codeIOErr {
 		return err
 	}
 	db.mu.Lock()
@@ -50,9 +50,9 @@ func (db *SQLite) blockWritesOnDamage(e *sqliteEngine, err error) error {
 	return err
 }
 
-// waitUntilSuspected waits until the file is suspected and returns why; nil when ctx ends. While
+// waitUntilDamageSuspected waits until the file is suspected and returns why; nil when ctx ends. While
 // only writes fail it waits for the disk, so that queries continue.
-func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error {
+func (db *SQLite) waitUntilDamageSuspected(ctx context.Context, e *sqliteEngine) error {
 	var why error
 	select {
 	case <-ctx.Done():
@@ -62,7 +62,7 @@ func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error
 	}
 	for wait := db.firstRetryDelay; errors.Is(why, errDeleted); wait = min(2*wait, maxOpenDelay) {
 		db.setState(nil, why) // until the file exists again, nothing may depend on the database
-		err := e.rewriteFile()
+		err := e.writeReplacementFile()
 		if err == nil {
 			break
 		}
@@ -72,7 +72,7 @@ func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error
 			return nil
 		}
 	}
-	if sqliteCode(why) == codeIOErr {
+	if sqliteErrorCode(why) == codeIOErr {
 		for wait := db.firstRetryDelay; !db.ensureWritable(e) && sleepContext(ctx, wait); {
 			wait = min(2*wait, maxOpenDelay)
 		}
@@ -81,12 +81,12 @@ func (db *SQLite) waitUntilSuspected(ctx context.Context, e *sqliteEngine) error
 	return why
 }
 
-// ensureWritable reports whether the file can be written again. If the file is missing, it writes the
-// open database in its place: a new database would look like a first start.
+// ensureWritable reports whether the file can be written again. If the file is missing, it first writes a copy of the
+// open database that will take its place: a new database would look like a first start.
 func (db *SQLite) ensureWritable(e *sqliteEngine) bool {
 	err := checkWritable(db.path)
 	if errors.Is(err, os.ErrNotExist) {
-		err = e.rewriteFile()
+		err = e.writeReplacementFile()
 	}
 	return err == nil
 }
@@ -119,7 +119,7 @@ type damageExamination struct {
 
 // countDamage counts the result of a check and reports whether the file counts as damaged now.
 func (x *damageExamination) countDamage(err error) (damaged bool) {
-	if !isCorrupt(err) {
+	if !isCorruptionError(err) {
 		x.damagedInARow = 0
 		return false
 	}
@@ -139,7 +139,7 @@ func (db *SQLite) openWithRetries(ctx context.Context, x *damageExamination) *sq
 			return nil
 		}
 		if x.countDamage(err) {
-			if err = db.putFileAside(err); err == nil {
+			if err = db.putDamagedFileAside(err); err == nil {
 				*x = damageExamination{retryDelay: db.firstRetryDelay}
 				continue
 			}
@@ -179,10 +179,10 @@ func (db *SQLite) openAndCheck(ctx context.Context, x *damageExamination) (*sqli
 	return e, nil
 }
 
-// explainSchemaError adds errDamaged to a statement error if the tables differ from those that the
+// addDamageIfSchemaDiffers adds errDamaged to a statement error if the tables differ from those that the
 // migrations create.
-func (e *sqliteEngine) explainSchemaError(ctx context.Context, err error) error {
-	if sqliteCode(err) != codeStatementError {
+func (e *sqliteEngine) addDamageIfSchemaDiffers(ctx context.Context, err error) error {
+	if sqliteErrorCode(err) != codeStatementError {
 		return err
 	}
 	db := e.writes
@@ -240,11 +240,11 @@ func (e *sqliteEngine) checkIntegrity(ctx context.Context) error {
 		return fmt.Errorf("%w: %s", errDamaged, said)
 	}
 	_, err := readApprovals(ctx, e.reads)
-	return e.explainSchemaError(ctx, err)
+	return e.addDamageIfSchemaDiffers(ctx, err)
 }
 
-// putFileAside renames a damaged file and keeps it.
-func (db *SQLite) putFileAside(why error) error {
+// putDamagedFileAside renames a damaged file and keeps it.
+func (db *SQLite) putDamagedFileAside(why error) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
 	if db.filesPutAside++; db.filesPutAside > maxFilesPutAside {
@@ -281,7 +281,7 @@ func (db *SQLite) keepOpen(ctx context.Context) {
 			default:
 			}
 		}
-		x.suspicion = db.waitUntilSuspected(ctx, e)
+		x.suspicion = db.waitUntilDamageSuspected(ctx, e)
 		if err := e.close(); err != nil {
 			db.logger.Warn("the database did not close well", "error", err)
 		}

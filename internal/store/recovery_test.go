@@ -24,7 +24,7 @@ func damageError(t *testing.T) error {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err = db.Exec("CREATE TABLE x (y)"); !isCorrupt(err) {
+	if _, err = db.Exec("CREATE TABLE x (y)"); !isCorruptionError(err) {
 		t.Fatalf("SQLite says %v of junk", err)
 	}
 	return err

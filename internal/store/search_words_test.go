@@ -144,7 +144,7 @@ func TestIndexAndReadingAgree(t *testing.T) {
 }
 
 // lookUpTerm finds a term in pages as a query does.
-func lookUpTerm(t interface{ Fatal(...any) }, pages []textPage, want searchTerm) (words bitmap, read int) {
+func lookUpTerm(t interface{ Fatal(...any) }, pages []textIndexPage, want searchTerm) (words bitmap, read int) {
 	at := -1
 	for i, p := range pages {
 		if string(p.first) <= want.word {
@@ -152,9 +152,9 @@ func lookUpTerm(t interface{ Fatal(...any) }, pages []textPage, want searchTerm)
 		}
 	}
 	more := want.prefix
-	look := func(p textPage) bool {
+	look := func(p textIndexPage) bool {
 		read++
-		m, err := want.markPage(p.data, words[:])
+		m, err := want.markRecordsOfPage(p.data, words[:])
 		if err != nil {
 			t.Fatal(err)
 		}

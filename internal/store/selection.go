@@ -2,14 +2,14 @@ package store
 
 import "math/bits"
 
-// keySelection has one bit for every record key from base on. base is a multiple of chunkSize.
-type keySelection struct {
+// recordSelection has one bit for every record key from base on. base is a multiple of chunkSize.
+type recordSelection struct {
 	base  int64
 	words []uint64
 }
 
-func newFullSelection(from, to int64) keySelection {
-	s := keySelection{base: from / chunkSize * chunkSize}
+func newFullSelection(from, to int64) recordSelection {
+	s := recordSelection{base: from / chunkSize * chunkSize}
 	s.words = make([]uint64, (to-s.base+chunkSize-1)/chunkSize*chunkWords)
 	for i := range s.words {
 		s.words[i] = ^uint64(0)
@@ -32,7 +32,7 @@ func retainBits(words []uint64, keeps func(i int) bool) {
 }
 
 // chunkBits returns the bits of a chunk.
-func (s keySelection) chunkBits(n int64) []uint64 {
+func (s recordSelection) chunkBits(n int64) []uint64 {
 	at := (n*chunkSize - s.base) / 64
 	if at < 0 || at >= int64(len(s.words)) {
 		return nil
@@ -40,7 +40,7 @@ func (s keySelection) chunkBits(n int64) []uint64 {
 	return s.words[at : at+chunkWords]
 }
 
-func (s keySelection) count() (n int64) {
+func (s recordSelection) count() (n int64) {
 	for _, w := range s.words {
 		n += int64(bits.OnesCount64(w))
 	}
@@ -49,7 +49,7 @@ func (s keySelection) count() (n int64) {
 
 // eachNewestFirst calls fn for the selected keys below before, the highest first, until fn returns
 // false.
-func (s keySelection) eachNewestFirst(before int64, fn func(key int64) bool) {
+func (s recordSelection) eachNewestFirst(before int64, fn func(key int64) bool) {
 	top := min(before-s.base, 64*int64(len(s.words)))
 	if top <= 0 {
 		return

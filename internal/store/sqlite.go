@@ -155,9 +155,9 @@ func renameAside(path, why string, now time.Time) (aside string, err error) {
 	return aside, nil
 }
 
-// recordOrigin stores, once in the life of a database, whether there was an earlier one in this
+// recordEarlierDatabase stores, once in the life of a database, whether there was an earlier one in this
 // folder. A marker file tells, whether the earlier database was put aside, truncated or removed.
-func recordOrigin(ctx context.Context, db *sql.DB, path string) error {
+func recordEarlierDatabase(ctx context.Context, db *sql.DB, path string) error {
 	mark := filepath.Join(filepath.Dir(path), earlierDatabaseMarker)
 	_, err := os.Stat(mark)
 	before := err == nil

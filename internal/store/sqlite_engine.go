@@ -21,7 +21,7 @@ type sqliteEngine struct {
 	// suspected receives the first failure that makes a check of the file necessary.
 	suspected   chan error
 	openedFiles fileIdentity // identities of the files when they were opened
-	resumed     atomic.Bool  // Resume has read the position
+	resumed     atomic.Bool  // ResumePosition has read the position
 
 	tidying      sync.Mutex // held from the decision of Tidy to the removal; guards the fields below
 	agePruning   agePruneLimiter
@@ -56,7 +56,7 @@ func openSQLiteEngine(ctx context.Context, path string, now func() time.Time) (*
 		suspected: make(chan error, 1),
 	}
 	if err := e.migrateAndLoad(ctx); err != nil {
-		return nil, errors.Join(e.explainSchemaError(ctx, err), e.close())
+		return nil, errors.Join(e.addDamageIfSchemaDiffers(ctx, err), e.close())
 	}
 	return e, nil
 }
@@ -65,7 +65,7 @@ func (e *sqliteEngine) migrateAndLoad(ctx context.Context) error {
 	if err := migrateSQLite(ctx, e.writes); err != nil {
 		return err
 	}
-	if err := recordOrigin(ctx, e.writes, e.path); err != nil {
+	if err := recordEarlierDatabase(ctx, e.writes, e.path); err != nil {
 		return err
 	}
 	var err error

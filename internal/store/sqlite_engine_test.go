@@ -66,13 +66,13 @@ func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 			t.Fatal(err)
 		}
 		if total != records/10 {
-			_, left := e.unindexedChunks()
+			_, left := e.oldestUnindexedChunk()
 			t.Errorf("%d found with %d chunks unindexed, want %d", total, left, records/10)
 		}
-		if _, left := e.unindexedChunks(); left == 0 {
+		if _, left := e.oldestUnindexedChunk(); left == 0 {
 			return
 		}
-		if _, err := e.indexNextChunk(t.Context()); err != nil {
+		if _, err := e.indexTextOfNextChunk(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -45,7 +45,7 @@ func isDiskError(err error) bool {
 	if errors.Is(err, errDeleted) {
 		return true
 	}
-	switch sqliteCode(err) {
+	switch sqliteErrorCode(err) {
 	case codeReadOnly, codeIOErr, codeFull:
 		return true
 	}
@@ -57,7 +57,7 @@ func isDiskError(err error) bool {
 	return false
 }
 
-func sqliteCode(err error) int {
+func sqliteErrorCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
 		return e.Code() & primaryCodeMask
@@ -65,9 +65,9 @@ func sqliteCode(err error) int {
 	return 0
 }
 
-// isCorrupt reports whether err means that the file is damaged.
-func isCorrupt(err error) bool {
-	c := sqliteCode(err)
+// isCorruptionError reports whether err means that the file is damaged.
+func isCorruptionError(err error) bool {
+	c := sqliteErrorCode(err)
 	return c == codeCorrupt || c == codeNotADB || errors.Is(err, errForeign) || errors.Is(err, errDamaged)
 }
 

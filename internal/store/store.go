@@ -70,7 +70,7 @@ type SQLite struct {
 	firstRetryDelay time.Duration // before the second attempt to open; doubles with each attempt
 
 	openState[sqliteEngine]          // its mu also guards the fields below
-	pendingNotes            []string // notes about the file for the log, until Resume returns them
+	pendingNotes            []string // notes about the file for the log, until ResumePosition returns them
 	filesPutAside           int      // damaged files that were put aside
 	writeErr                error    // why writes are refused while the engine still exists
 	damagedRowErrors        int      // errors about impossible rows in a file that passes the integrity check

@@ -12,14 +12,14 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// TokenStore stores agent tokens in SQLite.
-type TokenStore struct{ db *SQLite }
+// AgentTokenStore stores agent tokens in SQLite.
+type AgentTokenStore struct{ db *SQLite }
 
-// NewTokenStore returns the store of agent tokens in db.
-func NewTokenStore(db *SQLite) *TokenStore { return &TokenStore{db} }
+// NewAgentTokenStore returns the store of agent tokens in db.
+func NewAgentTokenStore(db *SQLite) *AgentTokenStore { return &AgentTokenStore{db} }
 
 // SaveToken stores a new agent token. A second token with the same name is an error.
-func (t *TokenStore) SaveToken(ctx context.Context, one auth.Token) error {
+func (t *AgentTokenStore) SaveToken(ctx context.Context, one auth.Token) error {
 	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error { return insertToken(conn, &one) })
 }
 
@@ -51,19 +51,19 @@ func timeToSQL(t time.Time) driver.Value {
 }
 
 // DropToken deletes a token. A missing token is no error.
-func (t *TokenStore) DropToken(ctx context.Context, id string) error {
+func (t *AgentTokenStore) DropToken(ctx context.Context, id string) error {
 	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error { return conn.exec("DELETE FROM token WHERE id = ?", id) })
 }
 
 // SetTokenUsed stores when a token was last used.
-func (t *TokenStore) SetTokenUsed(ctx context.Context, id string, at time.Time) error {
+func (t *AgentTokenStore) SetTokenUsed(ctx context.Context, id string, at time.Time) error {
 	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		return conn.exec("UPDATE token SET used = ? WHERE id = ?", at.UnixMicro(), id)
 	})
 }
 
 // ReplaceTokens replaces all tokens.
-func (t *TokenStore) ReplaceTokens(ctx context.Context, all []auth.Token) error {
+func (t *AgentTokenStore) ReplaceTokens(ctx context.Context, all []auth.Token) error {
 	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error {
 		conn.execInTx("DELETE FROM token")
 		for i := range all {
@@ -77,13 +77,13 @@ func (t *TokenStore) ReplaceTokens(ctx context.Context, all []auth.Token) error 
 
 // LoadTokens returns the tokens in the order of their names. A database with impossible tokens is
 // put aside.
-func (t *TokenStore) LoadTokens(ctx context.Context) ([]auth.Token, error) {
+func (t *AgentTokenStore) LoadTokens(ctx context.Context) ([]auth.Token, error) {
 	e, err := t.db.waitOpen(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all, err := readTokens(ctx, e.reads)
-	return all, t.db.blockWritesOnDamage(e, e.explainSchemaError(ctx, err))
+	return all, t.db.blockWritesOnDamage(e, e.addDamageIfSchemaDiffers(ctx, err))
 }
 
 func readTokens(ctx context.Context, reads *sql.DB) (all []auth.Token, err error) {

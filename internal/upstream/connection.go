@@ -49,7 +49,7 @@ func (c *Connection) Do(ctx context.Context, r *session.Request) (session.Reply,
 	return c.link.Do(ctx, r)
 }
 
-// NotifyServer sends a notification.
+// Notify sends a notification.
 func (c *Connection) Notify(ctx context.Context, method string, params json.RawMessage) error {
 	return c.link.NotifyServer(ctx, method, params)
 }

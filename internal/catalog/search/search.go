@@ -2,8 +2,8 @@
 // query by BM25F, synonyms, spelling and word vectors.
 //
 // Files:
-//   - part.go: IndexPart, the analyzed tools of one server; analyze.go reads the words of a
-//     definition.
+//   - part.go: ServerIndexPart, the analyzed tools of one server; analyze.go reads the words
+//     of a definition.
 //   - index.go: Index, built of parts; view.go: View, the tools that a search sees.
 //   - query.go: parses a query: clauses, synonyms, compounds, unknown words.
 //   - rank.go: Search; top_matches.go keeps the best matches.

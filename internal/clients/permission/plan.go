@@ -94,7 +94,8 @@ func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 	return p, p.computeEffect(c, f, before)
 }
 
-// restorablePaths returns the paths of edits, nil if other programs write to one of them too.
+// restorablePaths returns the paths that an undo may restore: those of the edits; nil if other programs write
+// to one of them too.
 func restorablePaths(edits []fileEdit) (places [][]string) {
 	for _, one := range edits {
 		if one.op != opSet && one.op != opSetLast {

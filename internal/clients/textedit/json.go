@@ -115,6 +115,7 @@ func editList(text []byte, path []string, change func(*Document, Container) []Sp
 	return d.ApplySplices(change(d, ContainerOf(here))), nil
 }
 
+// reparseDocument parses a text that was parsed before, so that it is valid.
 func reparseDocument(text []byte) (*Document, error) {
 	d, wrong := NewDocument(text)
 	if wrong != nil {

@@ -23,7 +23,7 @@ const (
 // ByteOrderMark precedes the text in some editors' files.
 const ByteOrderMark = "\uFEFF"
 
-// SyntaxError is a syntax error.
+// SyntaxError is the reason why a text cannot be parsed (its syntax, size or encoding), and the position.
 type SyntaxError struct {
 	Offset        int
 	Message, Hint string

@@ -142,8 +142,8 @@ func (d *Document) isRootMultiline() (indent string, lines bool) {
 	return d.isMultiline(top)
 }
 
-// SplicesToInsert adds an item at the end of c, after all comments. write returns its text, for a
-// separate line with that indentation, or for one among others.
+// SplicesToInsert returns the splices that add an item at the end of c, after all comments. write returns its
+// text, for a separate line with that indentation, or for one among others.
 func (d *Document) SplicesToInsert(c Container, write func(indent string, lines bool) string) []Splice {
 	indent, lines := d.isMultiline(c)
 	body := write(indent, lines)
@@ -170,8 +170,8 @@ func (d *Document) SplicesToInsert(c Container, write func(indent string, lines 
 	return append(splices, Splice{at, at, d.newline + indent + body})
 }
 
-// SplicesToRemove removes item i of c with the rest of its lines. Comments on separate lines stay,
-// because they may be about anything.
+// SplicesToRemove returns the splices that remove item i of c with the rest of its lines. Comments on separate
+// lines stay, because they may be about anything.
 func (d *Document) SplicesToRemove(c Container, i int) []Splice {
 	it := c.Items[i]
 	from, to := it.Start, max(it.end, it.comma+1)
@@ -223,7 +223,7 @@ func (d *Document) nextLineIfBlank(at, end int) (next int, ok bool) {
 	return 0, false
 }
 
-// SpliceToReplace replaces a value and keeps its form.
+// SpliceToReplace returns the splice that replaces a value and keeps its form.
 func (d *Document) SpliceToReplace(it ContainerItem, value hujson.Value) Splice {
 	old := d.text[it.Value.StartOffset:it.Value.EndOffset]
 	depth := 0
@@ -247,7 +247,8 @@ func (d *Document) MemberText(name string, value hujson.Value, indent string, de
 	return string(hujson.String(name)) + d.colon + d.ValueText(value, indent, depth)
 }
 
-// SplicesToSetMember sets member i of an object, or adds name when i is -1; value nil removes it.
+// SplicesToSetMember returns the splices that set member i of an object, or add name when i is -1; value nil
+// removes it.
 func (d *Document) SplicesToSetMember(object Container, i int, name string, value json.RawMessage) ([]Splice, error) {
 	switch {
 	case value == nil && i < 0:
@@ -265,7 +266,8 @@ func (d *Document) SplicesToSetMember(object Container, i int, name string, valu
 	return d.SplicesToInsert(object, func(indent string, lines bool) string { return d.MemberText(name, v, indent, 0, lines) }), nil
 }
 
-// SplicesToSetAtPath sets the value at a path of names in an object, and creates missing objects.
+// SplicesToSetAtPath returns the splices that set the value at a path of names in an object, and create missing
+// objects.
 func (d *Document) SplicesToSetAtPath(object Container, path []string, value json.RawMessage) ([]Splice, error) {
 	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {

@@ -17,9 +17,9 @@ const (
 	maxYAML = 256 << 10
 )
 
-// formatEditor edits one format. tree decodes a text into map[string]any, []any, string,
-// bool, json.Number and nil; an empty text is an empty map. set and remove return the new
-// text; set's value is JSON, and the entry may exist; remove's does.
+// formatEditor edits one format. decodeTree decodes a text into map[string]any, []any, string, bool,
+// json.Number and nil; an empty text is an empty map. setValue and removeValue return the new text; setValue's
+// value is JSON, and the entry may exist; removeValue's does.
 type formatEditor interface {
 	decodeTree(text []byte) (map[string]any, error)
 	setValue(text []byte, path []string, value json.RawMessage) ([]byte, error)

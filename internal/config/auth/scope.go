@@ -190,7 +190,7 @@ func (s Scope) AllowsTool(server, name string) bool {
 	return true
 }
 
-// OperationLaneSet returns the lanes in the scope.
+// Lanes returns the lanes in the scope.
 func (s Scope) Lanes() OperationLaneSet {
 	all := AllLanes
 	for _, r := range s.rules {

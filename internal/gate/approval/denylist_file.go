@@ -188,7 +188,7 @@ func (f *denylistFile) isMostlyObsolete(more int) bool {
 
 // isMoved reports whether the file is no longer at its path.
 func (f *denylistFile) isMoved() bool {
-	there, err := ondisk.PathNamesFile(f.path, f.handle)
+	there, err := ondisk.IsFileStillAtPath(f.path, f.handle)
 	return f.handle == nil || !there && err == nil
 }
 

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// ServerView has the decisions about one server. It is immutable. A nil View is that of a book that is not
-// loaded.
+// ServerView has the decisions about one server. It is immutable. A nil *ServerView is that of a book that
+// is not loaded.
 type ServerView struct {
 	entries       map[definitionKey]DefinitionDecisions
 	tools, offers int // number of entries

@@ -24,7 +24,7 @@ type Call struct {
 // CallKey identifies a call.
 type CallKey [sha256.Size]byte
 
-// CallKey returns the key of the call. Equivalent JSON arguments have the same key.
+// Key returns the key of the call. Equivalent JSON arguments have the same key.
 func (c *Call) Key() CallKey {
 	arguments, err := tool.CanonicalJSON(c.Arguments)
 	form := "canonical"

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Store stores questions and leases: see store.QuestionStore.
+// Store stores questions and leases: see store.ApprovalQuestionStore.
 type Store interface {
 	FindQuestion(ctx context.Context, k CallKey, now time.Time) (q Question, found bool, err error)
 	AddQuestion(ctx context.Context, q Question) (stored Question, fresh bool, err error)

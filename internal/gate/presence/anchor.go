@@ -183,7 +183,7 @@ const (
 	maxChain  = 1_000
 )
 
-// HeaderValue returns the stored form of the anchor.
+// StoredJSON returns the stored form of the anchor.
 func (a *Anchor) StoredJSON() ([]byte, error) { return wirejson.MarshalWithoutHTMLEscape(a) }
 
 // ParseAnchor parses the stored form of an anchor.

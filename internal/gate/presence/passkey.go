@@ -95,7 +95,7 @@ type assertion struct {
 	Signature         []byte
 }
 
-// HeaderValue returns the assertion as the signature of a statement.
+// toSignature returns the assertion as the signature of a statement.
 func (a assertion) toSignature() []byte {
 	parts := [][]byte{a.Credential, a.AuthenticatorData, a.ClientData, a.Signature}
 	text := make([]string, len(parts))

@@ -42,7 +42,7 @@ type statementJSON struct {
 	Anchor Digest `json:"anchor"`
 }
 
-// HeaderValue returns the statement as JSON: one statement has exactly one text.
+// CanonicalJSON returns the statement as JSON: one statement has exactly one text.
 func (s Statement) CanonicalJSON() []byte {
 	raw, err := wirejson.MarshalWithoutHTMLEscape(statementJSON{s.Claims, s.Count, s.At.UTC().Format(timeForm), s.For, s.Nonce, s.Anchor})
 	if err != nil {

@@ -18,6 +18,6 @@ const (
 
 // DeliveryChooser is an Endpoint that chooses a delivery per method. The default is Waiting.
 type DeliveryChooser interface {
-	// Delivery returns the delivery for requests of a method.
+	// EventDeliveryOf returns the delivery for requests of a method.
 	EventDeliveryOf(method string) EventDelivery
 }

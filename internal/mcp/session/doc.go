@@ -1,7 +1,7 @@
 // Package session defines the interfaces to everything that an MCP client can talk to: a Doer answers
 // requests, a Session is the state of one legacy client, an Endpoint is one URL. It also has Request and
-// Reply, the Permit of a tool call, a bounded queue of events, the deadline of a request, and ReplyWriter
-// (reply*.go), which writes MCPProxy's own replies.
+// Reply, the Permit of a tool call, a bounded queue of events, the deadline of a request, and ReplyBuilder
+// (reply*.go), which builds MCPProxy's own replies.
 //
 // Files:
 //   - session.go: Doer, Session, Endpoint, Request, Event and Reply
@@ -9,7 +9,7 @@
 //   - deadline.go: the deadline of a request, which pauses while the client is asked
 //   - questions.go: MCPProxy's own questions to a client
 //   - queue.go, delivery.go: a bounded queue of events, and how events reach a client
-//   - reply.go, reply_text.go: ReplyWriter, which writes MCPProxy's own replies
+//   - reply.go, reply_text.go: ReplyBuilder, which builds MCPProxy's own replies
 //   - errors.go, end.go, context.go: errors, the signal that a session has ended, contexts
 //
 // The contract:

@@ -20,9 +20,9 @@ type Doer interface {
 // Session is the state of one legacy client. A lost session is not restored: the client opens another one.
 type Session interface {
 	Doer
-	// Notify forwards a notification of the client.
+	// NotifyServer forwards a notification of the client.
 	NotifyServer(ctx context.Context, method string, params json.RawMessage) error
-	// Respond forwards the client's answer to a question of the server.
+	// AnswerServerQuestion forwards the client's answer to a question of the server.
 	AnswerServerQuestion(ctx context.Context, id json.RawMessage, r Reply) error
 	// Listen passes events that belong to no request to say until ctx or the other side ends it. opened is
 	// called when the other side has agreed. say must not block. A second concurrent listener is refused.
@@ -36,7 +36,7 @@ type Session interface {
 // Endpoint is an MCP endpoint: one server, or all servers. Its own Do answers modern requests.
 type Endpoint interface {
 	Doer
-	// Open opens a session with the client's initialize. If that is refused, the Session is nil and the
+	// OpenSession opens a session with the client's initialize. If that is refused, the Session is nil and the
 	// reply says why.
 	OpenSession(ctx context.Context, initialize *Request) (Session, Reply, error)
 }

@@ -19,7 +19,7 @@ import (
 // identity. A tools/call is not checked here: see upstream.
 type Link interface {
 	session.Doer
-	// Notify, Respond and Listen are those of a session.Session.
+	// NotifyServer, AnswerServerQuestion and Listen are those of a session.Session.
 	NotifyServer(ctx context.Context, method string, params json.RawMessage) error
 	AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error
 	Listen(ctx context.Context, say func(session.Event), opened func()) error

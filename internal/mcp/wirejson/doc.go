@@ -6,7 +6,7 @@
 //   - cursor.go, read.go: walk over a text; read members, elements and scalars
 //   - member.go, text.go, marshal.go: set and drop members; escape and unescape strings
 //   - message.go, parse.go: write and parse JSON-RPC messages
-//   - lines.go, events.go, window.go: read messages as lines or server-sent events, and their buffers
+//   - lines.go, sse_events.go, window.go: read messages as lines or server-sent events, and their buffers
 //
 // Guarantees:
 //   - JSON that Check accepts means the same to every parser: RFC 8259 in valid UTF-8, no lone surrogates,

@@ -334,7 +334,7 @@ func keyFileProblem(dataDir string) string {
 	return ""
 }
 
-// mergeServerFacts combines the facts of several parts.
+// mergeServerFacts combines what the file, the database and the daemon say about the servers.
 func (f *Facts) mergeServerFacts(o GatherOptions) {
 	if f.Daemon == nil {
 		for i := range f.Servers {

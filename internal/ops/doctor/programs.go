@@ -28,7 +28,7 @@ func toolchainOf(program string) string {
 	return ""
 }
 
-// The families.
+// The toolchains.
 const (
 	toolchainNode   = "node"
 	toolchainUV     = "uv"

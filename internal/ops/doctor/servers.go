@@ -56,7 +56,7 @@ func (s *ServerFacts) failedWith(codes ...string) bool {
 
 func (s *ServerFacts) isReady() bool { return s.State == "ready" || s.State == "idle" }
 
-// lacksToolchainProgram reports whether a missing program is of a family. With a daemon it depends on how the start failed.
+// lacksToolchainProgram reports whether the missing program belongs to a toolchain. With a daemon it depends on how the start failed.
 func (s *ServerFacts) lacksToolchainProgram(of string) bool {
 	program := s.Missing
 	switch {

@@ -19,7 +19,7 @@ type ProxyState struct {
 	Records    int64
 }
 
-// stateCollector collects the State when the metrics are read.
+// stateCollector collects the ProxyState when the metrics are read.
 type stateCollector struct{ now func() ProxyState }
 
 var (

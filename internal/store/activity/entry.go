@@ -201,7 +201,7 @@ type FieldErasure struct {
 	At     time.Time // whole seconds
 }
 
-// FieldErasure returns the redaction that the entry makes; ok is false for most entries.
+// RequestedErasure returns the redaction that the entry makes; ok is false for most entries.
 func (e *Entry) RequestedErasure() (r FieldErasure, ok bool) {
 	if e.Redacts == nil {
 		return r, false

@@ -475,7 +475,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	retryUntilDone(t, "the spool is where it was", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
-		if ok, err := ondisk.PathNamesFile(filepath.Join(opt.Dir, "lock"), l.spool.lock); err != nil || !ok {
+		if ok, err := ondisk.IsFileStillAtPath(filepath.Join(opt.Dir, "lock"), l.spool.lock); err != nil || !ok {
 			return fmt.Errorf("not yet: %v", err)
 		}
 		return nil

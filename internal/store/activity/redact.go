@@ -20,7 +20,7 @@ func (l *Log) EraseFields(ctx context.Context, by Record, idOrPrefix string, fie
 	if r.Status == Pending {
 		return r, problem.Newf(problem.Conflict, "The call of record %s is under way.", r.ID).WithHint("Try again when it has ended.")
 	}
-	stored, err := l.store.GetStored(ctx, r.ID)
+	stored, err := l.store.GetStoredRecord(ctx, r.ID)
 	if err != nil {
 		return r, l.toQueryError(ctx, err)
 	}

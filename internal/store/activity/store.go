@@ -33,7 +33,7 @@ type SharedStore interface {
 	HealthError() error
 	// EachOwnRecord is EachRecord for the records of this instance only.
 	EachOwnRecord(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
-	// Others calls fn for the chain of each other instance.
+	// EachOtherInstance calls fn for the chain of each other instance.
 	EachOtherInstance(ctx context.Context, fn func(name string, chain ChainReader) error) error
 }
 
@@ -72,8 +72,8 @@ type Store interface {
 	// EachRecord calls fn for every record that f selects at the time of the call, newest first. It blocks
 	// nothing while fn runs. An error of fn ends it.
 	EachRecord(ctx context.Context, f Filter, fn func(*StoredRecord) error) error
-	// GetStored returns the entries of the record with this ID. Its problem is NOT_FOUND.
-	GetStored(ctx context.Context, id string) (StoredRecord, error)
+	// GetStoredRecord returns the entries of the record with this ID. Its problem is NOT_FOUND.
+	GetStoredRecord(ctx context.Context, id string) (StoredRecord, error)
 	// PendingErasures returns the redactions that are done in the store but not in the files of the spool.
 	PendingErasures(ctx context.Context) ([]FieldErasure, error)
 	// FinishErasures notes that the spool has erased the fields. done is false if the files of the store

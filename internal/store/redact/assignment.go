@@ -7,8 +7,8 @@ import "bytes"
 // at which scanning continues.
 func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 	next := i + 1
-	if name, kind := parseComparedName(t, i); kind != "" {
-		f.findComparedText(t, i, name, kind)
+	if name, kind := credentialNameAfterComparison(t, i); kind != "" {
+		f.findTextComparedWithName(t, i, name, kind)
 		return next
 	}
 	name, nameQuoted := nameBeforeOperator(t, i)
@@ -16,7 +16,7 @@ func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 		return next
 	}
 	kind, how := classifyName(name)
-	if kind == "" && isValueName(name) {
+	if kind == "" && isCalledValue(name) {
 		kind, how = classifyName(identifierBefore(t, 0, siblingNameEnd(t, i))) // name="api_key" value="…"
 		nameQuoted = true
 	}
@@ -38,7 +38,7 @@ func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 		if bytes.IndexByte(t[v.from:min(len(t), v.from+maxName)], '=') < 0 {
 			return next
 		}
-		return f.addNamedValue(t, v.from, lineEnd(t, v.from), kind)
+		return f.addNamedValue(t, v.from, lineOrQuoteEnd(t, v.from), kind)
 	}
 	if kind == "authorization" && !v.quoted && authSchemeLength(value) == 0 && v.to < len(t) && t[v.to] == ' ' && isPlainWord(value) { // an unknown authorization scheme
 		if to := runEnd(t, v.to+1, base64|dot); to-v.to > minToken && looksRandom(t[v.to+1:to], 1) {
@@ -61,9 +61,9 @@ func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 	return next
 }
 
-// parseComparedName returns the credential name after the operator of a comparison, "value" == name, whose
+// credentialNameAfterComparison returns the credential name after the operator of a comparison, "value" == name, whose
 // last character is at i.
-func parseComparedName(t []byte, i int) (name []byte, kind string) {
+func credentialNameAfterComparison(t []byte, i int) (name []byte, kind string) {
 	if i < 3 || t[i] != '=' || t[i-1] != '=' && t[i-1] != '!' {
 		return nil, ""
 	}
@@ -79,8 +79,8 @@ func parseComparedName(t []byte, i int) (name []byte, kind string) {
 	return t[from:to], kind
 }
 
-// findComparedText adds the quoted text that a credential name is compared with.
-func (f *credentialFinder) findComparedText(t []byte, i int, name []byte, kind string) {
+// findTextComparedWithName adds the quoted text that a credential name is compared with.
+func (f *credentialFinder) findTextComparedWithName(t []byte, i int, name []byte, kind string) {
 	low := max(0, i-maxProbe)
 	if n := len(f.spans); n > 0 {
 		low = max(low, f.spans[n-1].to)
@@ -103,7 +103,7 @@ func (f *credentialFinder) findComparedText(t []byte, i int, name []byte, kind s
 
 // unbalancedValueEnd returns the end of an unquoted value that continues to the end of its line with
 // brackets that do not match, which no program has; or 0.
-func unbalancedValueEnd(t []byte, v valueRange, how nameStrength) int {
+func unbalancedValueEnd(t []byte, v valueRange, how credentialNameStrength) int {
 	const longest = 128
 	if v.quoted || how != strong || v.to == len(t) || bytes.IndexByte([]byte("([{)]}"), t[v.to]) < 0 {
 		return 0
@@ -145,7 +145,7 @@ func hasMatchingBrackets(text []byte) bool {
 
 // looksSecret reports whether the value after the operator at i looks like a secret, for a name of that
 // strength. Text has many names without a secret: examples, types, calls, words.
-func (f *credentialFinder) looksSecret(t []byte, i int, name, value []byte, how nameStrength, kind string, nameQuoted, valueQuoted bool) bool {
+func (f *credentialFinder) looksSecret(t []byte, i int, name, value []byte, how credentialNameStrength, kind string, nameQuoted, valueQuoted bool) bool {
 	if len(value) == 0 || isPlaceholder(value) || bytes.EqualFold(value, name) {
 		return false
 	}

@@ -118,6 +118,7 @@ func jsonStringEnd(raw []byte, from int) int {
 	}
 }
 
+// isHostEnd reports whether c ends the host of a URL.
 func isHostEnd(c byte) bool {
 	return c == '/' || c == '?' || c == '#' || c == '<' || c == '>' || c == '\\' || c < ' '
 }

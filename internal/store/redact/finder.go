@@ -32,14 +32,14 @@ func (f *credentialFinder) replaceSpans(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// addNamedValue adds the value of a credential name or position. Its kind is that of the token if the
-// whole value is one, otherwise kind. An authorization scheme before the credential, such as Bearer, stays
-// readable. It returns the end of the value.
+// addNamedValue adds the span of the value of a credential name or position. Its kind is that of the token if the
+// whole value is one, otherwise kind. An authorization scheme before the credential, such as Bearer, stays readable.
+// It returns the end of the value.
 func (f *credentialFinder) addNamedValue(t []byte, from, to int, kind string) int {
 	if n := authSchemeLength(t[from:to]); n > 0 {
 		from += n
 	}
-	if maskLength(t[from:to]) == to-from {
+	if leadingMaskLength(t[from:to]) == to-from {
 		return to
 	}
 	if end, own := matchToken(t[:to], from); end == to {

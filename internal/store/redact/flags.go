@@ -50,7 +50,7 @@ func containsCommand(line []byte, command string) bool {
 // isPasswordFlag reports whether the argument at i is a flag of the command whose next argument is a
 // password.
 func isPasswordFlag(args []string, i int) bool {
-	return len(args[i]) == 2 && args[i][0] == '-' && slices.ContainsFunc(rules.flags, func(r flagRule) bool {
+	return len(args[i]) == 2 && args[i][0] == '-' && slices.ContainsFunc(rules.flags, func(r passwordFlagRule) bool {
 		return r.apart && r.flag == args[i][1] && slices.Contains(args[:i], r.command)
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// A jsonFinder examines the strings of one JSON text.
-type jsonFinder struct {
+// A jsonCredentialFinder examines the strings of one JSON text.
+type jsonCredentialFinder struct {
 	*credentialFinder
 	raw   []byte
 	depth int
@@ -23,7 +23,7 @@ type jsonFinder struct {
 // findInJSON finds credentials in the strings of a JSON text. It leaves everything else alone. In a text
 // that is not JSON it examines everything between quotes.
 func (f *credentialFinder) findInJSON(raw []byte, depth int) {
-	j := jsonFinder{credentialFinder: f, raw: raw, depth: depth}
+	j := jsonCredentialFinder{credentialFinder: f, raw: raw, depth: depth}
 	for i := 0; ; {
 		n := bytes.IndexByte(raw[i:], '"')
 		if n < 0 {
@@ -35,7 +35,7 @@ func (f *credentialFinder) findInJSON(raw []byte, depth int) {
 
 // findAtString examines the string whose content begins at from, and returns the offset at which scanning
 // continues.
-func (j *jsonFinder) findAtString(from int) int {
+func (j *jsonCredentialFinder) findAtString(from int) int {
 	to := jsonStringEnd(j.raw, from)
 	next := skipSpace(j.raw, min(to+1, len(j.raw)))
 	if next < len(j.raw) && j.raw[next] == ':' {
@@ -46,7 +46,7 @@ func (j *jsonFinder) findAtString(from int) int {
 }
 
 // findInValue examines a string that is not the value of a credential name.
-func (j *jsonFinder) findInValue(from, to, next int) {
+func (j *jsonCredentialFinder) findInValue(from, to, next int) {
 	kind := ""
 	if j.expectedKind != "" && j.expectAt == from {
 		kind = j.expectedKind
@@ -70,7 +70,7 @@ func (j *jsonFinder) findInValue(from, to, next int) {
 }
 
 // expectValueAfter notes that name may name the string after the comma at next.
-func (j *jsonFinder) expectValueAfter(name []byte, next int) {
+func (j *jsonCredentialFinder) expectValueAfter(name []byte, next int) {
 	if next >= len(j.raw) || j.raw[next] != ',' {
 		return
 	}
@@ -82,7 +82,7 @@ func (j *jsonFinder) expectValueAfter(name []byte, next int) {
 }
 
 // findInMember examines the member whose name is from from to to and whose value begins at v.
-func (j *jsonFinder) findInMember(from, to, v int) int {
+func (j *jsonCredentialFinder) findInMember(from, to, v int) int {
 	j.findInString(from, to) // a map can have secrets as keys
 	var scratch [maxName * 2]byte
 	name := unescapeJSON(scratch[:0], j.raw[from:to])
@@ -98,7 +98,7 @@ func (j *jsonFinder) findInMember(from, to, v int) int {
 	}
 	valueTo := jsonStringEnd(j.raw, v+1)
 	next := skipSpace(j.raw, min(valueTo+1, len(j.raw)))
-	paired := j.expectedKind != "" && j.expectAt == from && isValueName(name)
+	paired := j.expectedKind != "" && j.expectAt == from && isCalledValue(name)
 	switch {
 	case paired:
 		j.maskString(v+1, valueTo, j.expectedKind)
@@ -114,8 +114,9 @@ func (j *jsonFinder) findInMember(from, to, v int) int {
 	return next
 }
 
-// maskList adds the strings of a list under a credential name, up to the first object in it.
-func (j *jsonFinder) maskList(v int, kind string) int {
+// maskList adds the spans of the strings of a list under a credential name, up to the first object in it, and returns
+// where it stopped.
+func (j *jsonCredentialFinder) maskList(v int, kind string) int {
 	depth := 0
 	for i := v; i < len(j.raw); i++ {
 		switch j.raw[i] {
@@ -137,13 +138,13 @@ func (j *jsonFinder) maskList(v int, kind string) int {
 }
 
 // isRandomString reports whether the string looks like a secret, for a weak name.
-func (j *jsonFinder) isRandomString(from, to int) bool {
+func (j *jsonCredentialFinder) isRandomString(from, to int) bool {
 	content := j.raw[from:to]
 	return len(content) >= minToken && !bytes.ContainsAny(content, " (${") && looksRandom(content, 3)
 }
 
 // maskString adds a whole string.
-func (j *jsonFinder) maskString(from, to int, kind string) {
+func (j *jsonCredentialFinder) maskString(from, to int, kind string) {
 	j.withDecodedString(from, to, func(content []byte) {
 		if !isReference(content) {
 			j.addNamedValue(content, 0, len(content), kind)
@@ -152,7 +153,7 @@ func (j *jsonFinder) maskString(from, to int, kind string) {
 }
 
 // findInString finds credentials in a string.
-func (j *jsonFinder) findInString(from, to int) {
+func (j *jsonCredentialFinder) findInString(from, to int) {
 	if from >= j.piecesEnd {
 		j.piecesEnd = max(j.piecesEnd, j.addSplitToken(j.raw, from))
 	}
@@ -171,7 +172,7 @@ func (j *jsonFinder) findInString(from, to int) {
 
 // withDecodedString calls find with the decoded string, and moves the spans that find adds to their place
 // in the raw text.
-func (j *jsonFinder) withDecodedString(from, to int, find func(content []byte)) {
+func (j *jsonCredentialFinder) withDecodedString(from, to int, find func(content []byte)) {
 	if from < j.piecesEnd {
 		return
 	}

@@ -35,15 +35,15 @@ func HasMask(text []byte) bool {
 		if at < 0 {
 			return false
 		}
-		if text = text[at:]; maskLength(text) > 0 {
+		if text = text[at:]; leadingMaskLength(text) > 0 {
 			return true
 		}
 		text = text[len(maskOpen):]
 	}
 }
 
-// maskLength returns the length of the mask at the beginning of text, or 0.
-func maskLength(text []byte) int {
+// leadingMaskLength returns the length of the mask at the beginning of text, or 0.
+func leadingMaskLength(text []byte) int {
 	const longestKind = 32
 	if len(text) < len(maskOpen) || string(text[:len(maskOpen)]) != maskOpen {
 		return 0

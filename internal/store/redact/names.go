@@ -38,7 +38,7 @@ func (s *normalizedName) normalize(name []byte) {
 
 // classifyName returns the kind of credential that a name suggests, and the strength of the name. The kind
 // is "" for a harmless name.
-func classifyName(name []byte) (string, nameStrength) {
+func classifyName(name []byte) (string, credentialNameStrength) {
 	if !mayEndCredentialName(name, len(name)) {
 		return "", harmless
 	}
@@ -52,7 +52,7 @@ func classifyName(name []byte) (string, nameStrength) {
 		if begin < 0 || string(spelled[begin:]) != r.end || r.word && begin != s.last {
 			continue
 		}
-		if r.end == "token" && rules.isHarmlessToken(spelled[:begin]) {
+		if r.end == "token" && rules.isHarmlessTokenName(spelled[:begin]) {
 			return "", harmless
 		}
 		return r.kind, r.strength
@@ -60,8 +60,8 @@ func classifyName(name []byte) (string, nameStrength) {
 	return "", harmless
 }
 
-// isHarmlessToken reports whether the words before "token" say that it is no credential.
-func (k *credentialRules) isHarmlessToken(before []byte) bool {
+// isHarmlessTokenName reports whether the words before "token" say that it is no credential.
+func (k *credentialRules) isHarmlessTokenName(before []byte) bool {
 	for length := 3; length <= 13 && length <= len(before); length++ {
 		if !k.harmlessBeforeToken[string(before[len(before)-length:])] {
 			continue

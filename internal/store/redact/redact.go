@@ -12,7 +12,7 @@
 // Main files:
 //   - redact.go, url.go: the functions for JSON, text, command arguments, log attributes and URLs
 //   - credentials.txt, rules.go: the names, forms and placeholders of credentials, and their parser
-//   - quicktest.go: the quick test that rejects most text
+//   - prefilter.go: the quick test that rejects most text
 //   - text.go, json.go: scan plain text and JSON
 //   - assignment.go: values after an operator, as in name=value
 //   - stated.go: values in sentences
@@ -158,7 +158,7 @@ func MaskedRanges(raw, shown string) (parts [][2]int) {
 func splitAtMasks(text string) (around []string) {
 	from := 0
 	for i := 0; i < len(text); i++ {
-		if n := maskLength([]byte(text[i:min(len(text), i+64)])); n > 0 {
+		if n := leadingMaskLength([]byte(text[i:min(len(text), i+64)])); n > 0 {
 			around = append(around, text[from:i])
 			from, i = i+n, i+n-1
 		}

@@ -16,11 +16,11 @@ var credentialsText string
 
 // credentialRules is the parsed credentials.txt.
 type credentialRules struct {
-	names                               [256][]nameRule // by their last letter
-	harmlessBeforeToken                 map[string]bool // words before "token" that make it harmless
+	names                               [256][]credentialNameRule // by their last letter
+	harmlessBeforeToken                 map[string]bool           // words before "token" that make it harmless
 	types                               []string
 	placeholderBeginnings, placeholders []string
-	flags                               []flagRule
+	flags                               []passwordFlagRule
 	tokens                              [256][]*tokenRule // by the first letter of their prefix
 	// Quick tests that avoid the slow ones for nearly all text: the last letters of names and the first
 	// letters of tokens.
@@ -83,12 +83,12 @@ func (t *trigramSet) has(a, b, c byte) bool {
 func trigramHash(a, b, c byte) uint { return uint(a&31)<<10 | uint(b&31)<<5 | uint(c&31) }
 
 // parseNameRule parses a line of the section names.
-func parseNameRule(columns []string) nameRule {
+func parseNameRule(columns []string) credentialNameRule {
 	tells := slices.Index([]string{harmless: "harmless", weak: "weak", strong: "strong"}, columns[2])
 	if tells < 0 {
 		panic(fmt.Sprintf("redact: %q is no strength of a name", columns[2]))
 	}
-	r := nameRule{end: columns[0], kind: columns[1], strength: nameStrength(tells), word: slices.Contains(columns[3:], "word")}
+	r := credentialNameRule{end: columns[0], kind: columns[1], strength: credentialNameStrength(tells), word: slices.Contains(columns[3:], "word")}
 	if r.strength == harmless {
 		r.kind = ""
 	}
@@ -96,8 +96,8 @@ func parseNameRule(columns []string) nameRule {
 }
 
 // parseFlagRule parses a line of the section password flags.
-func parseFlagRule(columns []string) flagRule {
-	return flagRule{command: columns[0], flag: columns[1][0], apart: slices.Contains(columns[2:], "apart"), attached: slices.Contains(columns[2:], "attached")}
+func parseFlagRule(columns []string) passwordFlagRule {
+	return passwordFlagRule{command: columns[0], flag: columns[1][0], apart: slices.Contains(columns[2:], "apart"), attached: slices.Contains(columns[2:], "attached")}
 }
 
 // parseTokenRule parses a line of the section tokens.
@@ -134,21 +134,21 @@ var charSetsByName = map[string]charSet{
 	"hexLower": hexLower, "ident": ident, "slash": slash, "under": under, "upper": upper, "word": word,
 }
 
-// nameStrength is how strongly a name says that its value is a secret.
-type nameStrength uint8
+// credentialNameStrength is how strongly a name says that its value is a secret.
+type credentialNameStrength uint8
 
 const (
-	harmless nameStrength = iota
-	weak                  // a secret if the value looks random
-	strong                // a secret
+	harmless credentialNameStrength = iota
+	weak                            // a secret if the value looks random
+	strong                          // a secret
 )
 
-// A nameRule matches names that end in certain words, written without separators: "apikey" matches
+// A credentialNameRule matches names that end in certain words, written without separators: "apikey" matches
 // api_key, API-Key, apiKey and x.api.key.
-type nameRule struct {
+type credentialNameRule struct {
 	end      string
 	kind     string
-	strength nameStrength
+	strength credentialNameStrength
 	word     bool // end must be a word of its own: "pass" does not match bypass
 }
 
@@ -163,8 +163,8 @@ type tokenRule struct {
 	digits   bool
 }
 
-// A flagRule matches a flag of a command that takes a password.
-type flagRule struct {
+// A passwordFlagRule matches a flag of a command that takes a password.
+type passwordFlagRule struct {
 	command  string
 	flag     byte
 	apart    bool // -p password

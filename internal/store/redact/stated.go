@@ -8,9 +8,9 @@ import (
 
 // Values in sentences: my password is …
 
-// findStatedValue returns the value that a sentence gives after a credential name that ends at end: "the
+// findValueInSentence returns the value that a sentence gives after a credential name that ends at end: "the
 // password for the database is …", password "…".
-func findStatedValue(t []byte, end int) (v valueRange, kind string, ok bool) {
+func findValueInSentence(t []byte, end int) (v valueRange, kind string, ok bool) {
 	if end+2 >= len(t) || t[end] != ' ' || !mayEndCredentialName(t, end) {
 		return v, "", false
 	}
@@ -83,17 +83,17 @@ func skipStatementWords(t []byte, i int) (at int, said bool) {
 	return at, said
 }
 
-// addStatedValueAfter adds the value in a sentence after a name that ends at end. It returns the offset after
+// addSentenceValueAfter adds the value in a sentence after a name that ends at end. It returns the offset after
 // the value, or end.
-func (f *credentialFinder) addStatedValueAfter(t []byte, end int) int {
-	if v, kind, ok := findStatedValue(t, end); ok {
+func (f *credentialFinder) addSentenceValueAfter(t []byte, end int) int {
+	if v, kind, ok := findValueInSentence(t, end); ok {
 		return f.addNamedValue(t, v.from, v.fullEnd(t), kind)
 	}
 	return end
 }
 
-// isStatedWord reports whether the long word at begin is the value of a name before it.
-func isStatedWord(b []byte, begin, end int) bool {
+// isSecretInSentence reports whether the long word at begin is the value of a name before it.
+func isSecretInSentence(b []byte, begin, end int) bool {
 	i := begin - 1
 	for i > 0 && (inCharSet(b[i], quoted) || b[i] == '\\') {
 		i--
@@ -109,7 +109,7 @@ func isStatedWord(b []byte, begin, end int) bool {
 	}
 	for i := max(0, begin-2*maxName); i < begin; i++ {
 		if b[i] == ' ' {
-			if v, _, ok := findStatedValue(b, i); ok && v.from >= begin-1 {
+			if v, _, ok := findValueInSentence(b, i); ok && v.from >= begin-1 {
 				return true
 			}
 		}
@@ -126,10 +126,10 @@ func isStatementWord(w []byte) bool {
 	return false
 }
 
-// isStatedInJSON reports whether a value follows the name that ends at end, in raw JSON, where an escape
+// isSecretInJSONSentence reports whether a value follows the name that ends at end, in raw JSON, where an escape
 // may continue the value.
-func isStatedInJSON(b []byte, end int) bool {
-	v, _, ok := findStatedValue(b, end)
+func isSecretInJSONSentence(b []byte, end int) bool {
+	v, _, ok := findValueInSentence(b, end)
 	if ok {
 		return true
 	}

@@ -17,7 +17,7 @@ func (f *credentialFinder) findInText(t []byte) {
 		case c == ':' || c == '=' || c == '>' || c == ',':
 			i = f.findAssignedValue(t, i)
 		case c == '[':
-			i += max(1, maskLength(t[i:]))
+			i += max(1, leadingMaskLength(t[i:]))
 		case c == '\\':
 			i = f.findAtBackslash(t, i)
 		case c == '%':
@@ -53,7 +53,7 @@ func (f *credentialFinder) findAtWord(t []byte, i int) int {
 		}
 	}
 	if end < len(t) && t[end] == ' ' && mayEndCredentialName(t, end) {
-		if next := f.addStatedValueAfter(t, end); next > end {
+		if next := f.addSentenceValueAfter(t, end); next > end {
 			return next
 		}
 	}
@@ -156,7 +156,7 @@ func (f *credentialFinder) findURLPassword(t []byte, i int) int {
 	at += from
 	colon := bytes.IndexByte(t[from:at], ':')
 	if colon >= 0 && from+colon+1 < at {
-		if secret := t[from+colon+1 : at]; !isReference(secret) && !isOneRepeatedChar(secret) && maskLength(secret) != len(secret) {
+		if secret := t[from+colon+1 : at]; !isReference(secret) && !isOneRepeatedChar(secret) && leadingMaskLength(secret) != len(secret) {
 			f.addSpan(t, from+colon+1, at, "url-password")
 		}
 		return at

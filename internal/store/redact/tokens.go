@@ -14,10 +14,10 @@ func mayBeTokenAt(text []byte, i int) bool {
 		return true
 	}
 	switch c := text[i]; {
-	case '0' <= c && c <= '9': // telegramLength, facebookLength
+	case '0' <= c && c <= '9': // telegramTokenLength, facebookTokenLength
 		n := runEnd(text[:min(len(text), i+17)], i+5, digit)
 		return n < len(text) && (text[n] == ':' || text[n] == '|')
-	case 'M' <= c && c <= 'O': // discordLength
+	case 'M' <= c && c <= 'O': // discordTokenLength
 		return i+26 < len(text) && (text[i+24] == '.' || text[i+25] == '.' || text[i+26] == '.')
 	}
 	return false
@@ -48,14 +48,14 @@ func matchToken(text []byte, i int) (end int, kind string) {
 			return i + n, "jwt"
 		}
 	case inCharSet(text[i], digit):
-		if n := telegramLength(rest); n > 0 {
+		if n := telegramTokenLength(rest); n > 0 {
 			return i + n, "telegram-token"
 		}
-		if n := facebookLength(rest); n > 0 {
+		if n := facebookTokenLength(rest); n > 0 {
 			return i + n, "facebook-token"
 		}
 	case 'M' <= text[i] && text[i] <= 'O':
-		if n := discordLength(rest); n > 0 {
+		if n := discordTokenLength(rest); n > 0 {
 			return i + n, "discord-token"
 		}
 	}
@@ -107,9 +107,9 @@ func jwtLength(text []byte) int {
 	return header + 1 + end
 }
 
-// telegramLength returns the length of the Telegram bot token at the beginning of text, or 0: 8 to 16
+// telegramTokenLength returns the length of the Telegram bot token at the beginning of text, or 0: 8 to 16
 // digits, a colon, A and 34 more characters.
-func telegramLength(text []byte) int {
+func telegramTokenLength(text []byte) int {
 	n := runEnd(text[:min(len(text), 17)], 0, digit)
 	if n < 5 || n > 16 || n+36 > len(text) || text[n] != ':' || text[n+1] != 'A' {
 		return 0
@@ -121,9 +121,9 @@ func telegramLength(text []byte) int {
 	return end
 }
 
-// facebookLength returns the length of the Facebook app token at the beginning of text, or 0: an ID of 15
+// facebookTokenLength returns the length of the Facebook app token at the beginning of text, or 0: an ID of 15
 // or 16 digits, a bar and 27 more characters.
-func facebookLength(text []byte) int {
+func facebookTokenLength(text []byte) int {
 	const secret = 27
 	n := runEnd(text[:min(len(text), 17)], 0, digit)
 	if n < 15 || n > 16 || n+1+secret > len(text) || text[n] != '|' || runEnd(text[:min(len(text), n+2+secret)], n+1, word) != n+1+secret {
@@ -132,9 +132,9 @@ func facebookLength(text []byte) int {
 	return n + 1 + secret
 }
 
-// discordLength returns the length of the Discord bot token at the beginning of text, or 0: an ID in
+// discordTokenLength returns the length of the Discord bot token at the beginning of text, or 0: an ID in
 // base64, a time of 6 characters and 27 to 38 more.
-func discordLength(text []byte) int {
+func discordTokenLength(text []byte) int {
 	const shortest, longest = 24, 26
 	id := runEnd(text[:min(len(text), longest+1)], 0, word)
 	if id < shortest || id > longest || id+35 > len(text) || text[id] != '.' || text[id+7] != '.' ||

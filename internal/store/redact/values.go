@@ -25,7 +25,7 @@ func parseValue(t []byte, i int) valueRange {
 	if open < len(t) && inCharSet(t[open], quoted) {
 		return parseQuotedValue(t, open+1, t[open], open > i)
 	}
-	if n := maskLength(t[i:]); n > 0 {
+	if n := leadingMaskLength(t[i:]); n > 0 {
 		return valueRange{from: i, to: i + n}
 	}
 	to := i
@@ -48,7 +48,7 @@ func isBareValueChar(c byte) bool { return !inCharSet(c, closer) && c != '\\' }
 // itself is escaped. A value ends on its line.
 func parseQuotedValue(t []byte, from int, quote byte, inner bool) valueRange {
 	v := valueRange{from: from, to: from, quoted: true, quote: quote}
-	if n := maskLength(t[from:]); n > 0 {
+	if n := leadingMaskLength(t[from:]); n > 0 {
 		v.to = from + n
 		return v
 	}
@@ -81,7 +81,9 @@ func (v valueRange) fullEnd(t []byte) int {
 	return to
 }
 
-func lineEnd(t []byte, i int) int {
+// lineOrQuoteEnd returns the end of a value that may contain spaces: a quote, a control character such as a line end,
+// or 4,096 characters.
+func lineOrQuoteEnd(t []byte, i int) int {
 	const longest = 4096
 	for end := min(len(t), i+longest); i < end && t[i] >= ' ' && !inCharSet(t[i], quoted); i++ {
 	}
@@ -143,7 +145,8 @@ func isUpperCaseName(name []byte) bool { return runEnd(name, 0, upper|digit|unde
 // isPlainWord reports whether a value consists of letters and separators.
 func isPlainWord(value []byte) bool { return runEnd(value, 0, lower|upper|ident&^digit) == len(value) }
 
-func isValueName(name []byte) bool { return string(name) == "value" || string(name) == "Value" }
+// isCalledValue reports whether a member is called value, so that the name beside it tells what the value is.
+func isCalledValue(name []byte) bool { return string(name) == "value" || string(name) == "Value" }
 
 // namesSiblingValue reports whether a member with this name names the value in the member called value.
 func namesSiblingValue(name []byte) bool {
@@ -182,7 +185,7 @@ func authSchemeLength(value []byte) int {
 // maskValue returns the mask of a value. An empty value, a mask or a reference stays as it is.
 func maskValue(kind, value string) string {
 	b := []byte(value)
-	if value == "" || maskLength(b) == len(b) || isReference(b) {
+	if value == "" || leadingMaskLength(b) == len(b) || isReference(b) {
 		return value
 	}
 	return string(appendMask(nil, kind, shortHash(b)))

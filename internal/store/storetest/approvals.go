@@ -170,7 +170,7 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 	}
 }
 
-// testRestoredApprovals checks that RestoreApprovals replaces all decisions and keeps definitions
+// testRestoredApprovals checks that ReplaceApprovals replaces all decisions and keeps definitions
 // that are not given.
 func testRestoredApprovals(t *testing.T, setup Setup) {
 	s, ctx := setup.Open(t, t.TempDir()), t.Context()

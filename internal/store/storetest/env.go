@@ -38,8 +38,8 @@ type Store interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
-	// Questions returns the store of questions and leases.
-	Questions() *store.QuestionStore
+	// ApprovalQuestions returns the store of questions and leases.
+	ApprovalQuestions() *store.ApprovalQuestionStore
 	Close() error
 }
 

@@ -16,7 +16,7 @@ import (
 func testPresence(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
-	p, ctx := s.Questions().Presence(), t.Context()
+	p, ctx := s.ApprovalQuestions().PresenceProofs(), t.Context()
 	if all, err := p.LoadPresence(ctx); err != nil || all.Anchors != nil || all.Statements != nil || all.Bad != nil {
 		t.Fatalf("%+v, %v", all, err)
 	}
@@ -58,7 +58,7 @@ func testPresence(t *testing.T, setup Setup) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	all, err := setup.Open(t, dir).Questions().Presence().LoadPresence(ctx)
+	all, err := setup.Open(t, dir).ApprovalQuestions().PresenceProofs().LoadPresence(ctx)
 	want := presence.StoredPresence{Anchors: []presence.Anchor{none, first}, Statements: []presence.Evidence{earlier, later}}
 	if diff := cmp.Diff(want, all); err != nil || diff != "" {
 		t.Errorf("%v: %s", err, diff)

@@ -45,7 +45,7 @@ func problemCode(err error) problem.Code {
 func testQuestions(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
-	a, ctx := s.Questions(), t.Context()
+	a, ctx := s.ApprovalQuestions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
 	q := newQuestion("q1", `{"a":1}`, begin)
@@ -73,11 +73,11 @@ func testQuestions(t *testing.T, setup Setup) {
 	}
 	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
-	a = s.Questions()
+	a = s.ApprovalQuestions()
 	if all, err := a.WaitingQuestions(ctx, at(3*time.Minute)); err != nil || cmp.Diff([]ask.Question{want}, all) != "" {
 		t.Errorf("%v: %s", err, cmp.Diff([]ask.Question{want}, all))
 	}
-	if n, err := a.CountWaiting(ctx, at(3*time.Minute)); n != 1 || err != nil {
+	if n, err := a.CountWaitingQuestions(ctx, at(3*time.Minute)); n != 1 || err != nil {
 		t.Errorf("%d wait, %v", n, err)
 	}
 	if _, err := a.AnswerQuestion(ctx, "none", ask.Answer{At: begin}); problemCode(err) != problem.NotFound {
@@ -145,7 +145,7 @@ func testQuestions(t *testing.T, setup Setup) {
 func testCallAskedTwice(t *testing.T, setup Setup) {
 	s := setup.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
-	a, ctx := s.Questions(), t.Context()
+	a, ctx := s.ApprovalQuestions(), t.Context()
 	now := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
 	call := newCall(`{"a":1}`)
 	key := call.Key()
@@ -174,7 +174,7 @@ func testCallAskedTwice(t *testing.T, setup Setup) {
 func testQuestionLimits(t *testing.T, setup Setup) {
 	s := setup.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
-	a, ctx := s.Questions(), t.Context()
+	a, ctx := s.ApprovalQuestions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
 	add := func(actor, n int, at time.Time) error {
 		q := newQuestion(fmt.Sprintf("q%d-%d-%d", actor, n, at.Unix()), fmt.Sprintf(`{"n":%d}`, n), at)
@@ -221,7 +221,7 @@ func testQuestionLimits(t *testing.T, setup Setup) {
 func testLeases(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
-	a, ctx := s.Questions(), t.Context()
+	a, ctx := s.ApprovalQuestions(), t.Context()
 	begin := time.Date(2026, 1, 15, 10, 30, 0, 1000, time.UTC)
 	lease := ask.Lease{ID: "l1", Server: "github", Tools: "delete_*", Lane: auth.Write, Client: "cursor", Actor: "agent:cursor#1", Revision: "abc", Calls: 3, Left: 3,
 		Given: begin, Until: begin.Add(time.Hour), By: "admin", Via: "ui"}
@@ -233,8 +233,8 @@ func testLeases(t *testing.T, setup Setup) {
 	}
 	s = setup.Open(t, dir)
 	defer func() { _ = s.Close() }()
-	a = s.Questions()
-	if all, err := a.Leases(ctx, begin); err != nil || cmp.Diff([]ask.Lease{lease}, all) != "" {
+	a = s.ApprovalQuestions()
+	if all, err := a.ActiveLeases(ctx, begin); err != nil || cmp.Diff([]ask.Lease{lease}, all) != "" {
 		t.Errorf("%v: %s", err, cmp.Diff([]ask.Lease{lease}, all))
 	}
 	for name, c := range map[string]struct {
@@ -280,7 +280,7 @@ func testLeases(t *testing.T, setup Setup) {
 	if all.Wait(); taken.Load() != 3 {
 		t.Errorf("%d calls were taken of 3", taken.Load())
 	}
-	if n, err := a.CountWaiting(ctx, begin); closed.Load() != 1 || n != 0 || err != nil {
+	if n, err := a.CountWaitingQuestions(ctx, begin); closed.Load() != 1 || n != 0 || err != nil {
 		t.Errorf("the question of a call that goes on by a lease: over %d times, %d wait, %v", closed.Load(), n, err)
 	}
 	for i := range ask.MaxLeases + 1 {
@@ -296,7 +296,7 @@ func testLeases(t *testing.T, setup Setup) {
 	if _, err := a.RevokeLease(ctx, "m0", begin); problemCode(err) != problem.NotFound {
 		t.Errorf("revoked twice: %v", err)
 	}
-	if left, err := a.Leases(ctx, begin); err != nil || len(left) != ask.MaxLeases-1 {
+	if left, err := a.ActiveLeases(ctx, begin); err != nil || len(left) != ask.MaxLeases-1 {
 		t.Errorf("%d run, %v", len(left), err)
 	}
 }

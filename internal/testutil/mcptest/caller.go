@@ -110,7 +110,7 @@ func (c *GatewayClient) openSession() (CallOutcome, bool) {
 	return CallOutcome{}, true
 }
 
-// evaluate returns the outcome of an answer.
+// toOutcome returns the outcome of an answer.
 func (c *GatewayClient) toOutcome(resp *http.Response, answer []byte, err error, id int64, right string) CallOutcome {
 	var m struct {
 		ID     json.RawMessage
@@ -149,7 +149,7 @@ func (c *GatewayClient) toOutcome(resp *http.Response, answer []byte, err error,
 	return CallOutcome{What: "ok"}
 }
 
-// sendEvent sends a message and returns the last message of the answer. name is the called tool, if any.
+// send sends a message and returns the last message of the answer. name is the called tool, if any.
 func (c *GatewayClient) send(method, name, body string) (*http.Response, []byte, error) {
 	url := c.Base + c.Surface.Path
 	if c.Surface.Path == serverPath {

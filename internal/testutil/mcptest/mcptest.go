@@ -78,7 +78,7 @@ type Server struct {
 	seen     []ReceivedMessage
 }
 
-// Received is a received message.
+// ReceivedMessage is a received message.
 type ReceivedMessage struct {
 	Method string
 	ID     string // of a request, as JSON

@@ -6,7 +6,7 @@
 //   - compat.go: Set.Surface, the API.
 //   - session.go, sessions.go: Session, a client's session with the server; the pool of
 //     unused sessions; limits on processes for clients.
-//   - own_link.go: a session of the server for one client alone.
+//   - exclusive_link.go: a session of the server for one client alone.
 //   - shared_client.go, shared_connection.go: clients that share MCPProxy's own connection;
 //     their subscriptions and log levels are synchronized with the server.
 //   - legacy.go: a legacy client on a modern server.

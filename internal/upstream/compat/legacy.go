@@ -40,7 +40,7 @@ func newLegacyClientBridge(sv *upstream.Server) *legacyClientBridge {
 	return &legacyClientBridge{EndSignal: session.NewEndSignal(), sv: sv, resources: resourceSubscriptions{}, subscribed: make(chan struct{})}
 }
 
-// Stop implements peer.
+// Stop implements sessionPeer.
 func (l *legacyClientBridge) Stop(<-chan struct{}) { l.Signal(transport.ErrStopped) }
 
 // NotifyServer drops notifications that the modern protocol does not have, such as
@@ -103,7 +103,7 @@ func (l *legacyClientBridge) answerInitialize(ctx context.Context, r *session.Re
 	return session.Reply{Result: newJSONObject(jsonField{"protocolVersion", encodeJSONString(version)}, jsonField{"capabilities", capabilities}, jsonField{"serverInfo", info}, instructionsField(g))}, nil
 }
 
-// swapLogLevel stores the log level, which modern requests carry as metadata.
+// answerSetLevel stores the log level, which modern requests carry as metadata.
 func (l *legacyClientBridge) answerSetLevel(r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)

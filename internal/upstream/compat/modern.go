@@ -88,7 +88,7 @@ func (m *modernClientBridge) handleRequest(ctx context.Context, c *upstream.Conn
 }
 
 // takeOrOpenSession returns an unused session with the client's capabilities: one pooled for
-// key, or a new one. keep returns it to the pool. asks says whether the client can be
+// key, or a new one. addToPool returns it to the pool. asks says whether the client can be
 // asked; listens that the session is for a subscription.
 func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, key string, a requestMeta, asks, listens bool) (*Session, error) {
 	if s := m.sessions.takePooled(key); s != nil {

@@ -30,7 +30,7 @@ func (s *Session) Do(ctx context.Context, r *session.Request) (session.Reply, er
 	return reply, s.toProblem(ctx, r, err)
 }
 
-// sendToPeer sends a request. A call in the client's own session goes through Server.Try, and
+// sendToPeer sends a request. A call in the client's own session goes through Server.SendWhenReady, and
 // is decided on MCPProxy's own connection. The other peers do that themselves.
 func (s *Session) sendToPeer(ctx context.Context, r *session.Request) (session.Reply, error) {
 	s.beginUse()

@@ -178,7 +178,8 @@ func (t *sessionSet) newClientSession(w peerKind, place *process.StartSlot) (*Se
 	return s, nil
 }
 
-// waitForCrashThrottle waits until a process may be started for a client.
+// waitForCrashThrottle waits until a process may be started for a client: at once, unless one has crashed a moment
+// ago.
 func (t *sessionSet) waitForCrashThrottle(ctx context.Context) error {
 	for {
 		t.mu.Lock()

@@ -35,7 +35,7 @@ func (l *sharedClient) NotifyServer(ctx context.Context, method string, params j
 		return l.Cause()
 	}
 	c, err := l.sharing.sv.WaitReady(ctx)
-	if err == nil && l.Cause() != nil { // checked last: reconnect has decided by now which clients continue
+	if err == nil && l.Cause() != nil { // checked last: moveClientsToConnection has decided by now which clients continue
 		err = &session.NotSentError{Cause: l.Cause()}
 	}
 	if err != nil {
@@ -59,7 +59,7 @@ func (l *sharedClient) Do(ctx context.Context, r *session.Request) (session.Repl
 }
 
 func (l *sharedClient) answerOnConnection(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
-	if err := l.Cause(); err != nil { // checked now: reconnect has decided by now which clients continue
+	if err := l.Cause(); err != nil { // checked now: moveClientsToConnection has decided by now which clients continue
 		return session.Reply{}, &session.NotSentError{Cause: err}
 	}
 	switch r.Method {

@@ -60,7 +60,7 @@ type sharedConnection struct {
 	syncing  bool                 // a goroutine is sending settings
 }
 
-// levelAndSubscriptions are the settings that a server got on one connection.
+// levelAndSubscriptions are the log level and the resource subscriptions that a server got on one connection.
 type levelAndSubscriptions struct {
 	on    *upstream.Connection
 	level string

@@ -99,7 +99,7 @@ func isSuspiciousChar(b []byte, i int) bool {
 	case '\\':
 		return i+5 < len(b) && (b[i+1] == 'u' && b[i+2] == '0' && b[i+3] == '0' && isHidingEscape(b, i) || b[i+1] == 'x' && hexEscapesEnd(b, i)-i >= 4*minToken)
 	case 'w':
-		return i > 0 && b[i-1] == 's' && isStatedInJSON(b, runEnd(b, i, alnum))
+		return i > 0 && b[i-1] == 's' && isSecretInJSONSentence(b, runEnd(b, i, alnum))
 	}
 	return false
 }
@@ -119,7 +119,7 @@ func checkLongWord(b []byte, i, depth int) (end int, found bool) {
 		return end, false
 	}
 	if begin > 1 && (b[begin-1] != '"' || b[begin-2] != ':') { // not the value of a member
-		if b[begin-1] == ' ' && endsWithAuthScheme(b[:begin-1]) || inCharSet(b[begin-1], space|quoted) && (isStatedWord(b, begin, end) || isSplitTokenPiece(b, begin)) {
+		if b[begin-1] == ' ' && endsWithAuthScheme(b[:begin-1]) || inCharSet(b[begin-1], space|quoted) && (isSecretInSentence(b, begin, end) || isSplitTokenPiece(b, begin)) {
 			return end, true
 		}
 	}
@@ -182,7 +182,7 @@ func isSecretJoiner(b []byte, i int) bool {
 		return false
 	}
 	if b[i] == '=' && (b[i-1] == '=' || b[i-1] == '!') {
-		if _, kind := parseComparedName(b, i); kind != "" {
+		if _, kind := credentialNameAfterComparison(b, i); kind != "" {
 			return true
 		}
 	}
@@ -231,7 +231,7 @@ func nameEndBefore(b []byte, i int) int {
 func isSecretName(b []byte, i, end int) bool {
 	name, kind, how := classifyNameBefore(b, end)
 	switch {
-	case isValueName(name):
+	case isCalledValue(name):
 		pair := nameEndBefore(b, end-len(name))
 		for pair > 0 && b[pair-1] == ',' {
 			pair = nameEndBefore(b, pair-1)
@@ -265,10 +265,10 @@ func isSecretName(b []byte, i, end int) bool {
 
 // classifyNameBefore classifies the name that ends at end, without the rest of an escape that looks like a
 // part of it.
-func classifyNameBefore(b []byte, end int) (name []byte, kind string, how nameStrength) {
+func classifyNameBefore(b []byte, end int) (name []byte, kind string, how credentialNameStrength) {
 	name = identifierBefore(b, 0, end)
 	kind, how = classifyName(name)
-	if n := escapeRestLength(b[:end], end-len(name)); kind == "" && n > 0 && n < len(name) && !isValueName(name) && !isTypeName(name) {
+	if n := escapeRestLength(b[:end], end-len(name)); kind == "" && n > 0 && n < len(name) && !isCalledValue(name) && !isTypeName(name) {
 		name = name[n:]
 		kind, how = classifyName(name)
 	}
