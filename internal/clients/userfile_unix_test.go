@@ -109,6 +109,24 @@ func TestWriteAndUndo(t *testing.T) {
 	}
 }
 
+// TestUndoLeavesOtherFilesAlone: a link that points to another file than when it was written is not undone,
+// even if that file has the same text.
+func TestUndoLeavesOtherFilesAlone(t *testing.T) {
+	dir, j := home(t)
+	path, was, is := filepath.Join(dir, "c.json"), filepath.Join(dir, "was.json"), filepath.Join(dir, "is.json")
+	put(t, was, "before", 0o600)
+	put(t, is, "after", 0o600)
+	must(t, os.Symlink(was, path))
+	f, err := ReadUserFile(path, dir)
+	must(t, err)
+	change, err := j.WriteFile(f, []byte("after"), "connect x")
+	must(t, err)
+	must(t, errors.Join(os.Remove(path), os.Symlink(is, path)))
+	_, err = j.Undo(change.ID, nil)
+	wantProblem(t, err, "was changed since")
+	wantFile(t, is, "after", 0o600)
+}
+
 func TestNewFile(t *testing.T) {
 	dir, j := home(t)
 	path := filepath.Join(dir, "client", "sub", "new.json")

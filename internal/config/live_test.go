@@ -659,3 +659,24 @@ func TestAFileThatCameLaterIsGone(t *testing.T) {
 		t.Errorf("got %v, %d", err, f.Current().ToolsLimit)
 	}
 }
+
+// A file that something touches without end is read all the same.
+func TestATouchedFileIsRead(t *testing.T) {
+	f := open(t, limit(1))
+	f.settleTime = 100 * time.Millisecond
+	f.run(t)
+	write(t, f.path, limit(2))
+	for began := time.Now(); f.Current().ToolsLimit != 2; {
+		if time.Since(began) > time.Minute {
+			t.Fatal("it is not read while it is touched")
+		}
+		now := time.Now()
+		if err := os.Chtimes(f.path, now, now); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-f.changes:
+		case <-time.After(f.settleTime / 20):
+		}
+	}
+}

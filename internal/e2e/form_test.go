@@ -20,7 +20,7 @@ import (
 )
 
 // forms is a daemon whose servers s and q have one destructive tool, about which a person is asked: at s
-// for long, at q for a second. The form of the token "trusted" approves.
+// for long, at q for ten seconds. The form of the token "trusted" approves.
 type forms struct {
 	*daemon
 	world            *counted
@@ -33,7 +33,7 @@ func newForms(t *testing.T) *forms {
 	f.world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, f.world.tool...))
 	f.daemon = startDaemon(t, fmt.Sprintf(`{"ask": {"destructive": "ask", "wait": "1m", "answer_by_client": ["trusted"]}, "profiles": {"p": {"servers": ["*"]}},
-		"mcpServers": {"s": {"url": %q, "trust": "auto"}, "q": {"url": %[1]q, "trust": "auto", "ask": {"wait": "1s"}}}}`, u.URL))
+		"mcpServers": {"s": {"url": %q, "trust": "auto"}, "q": {"url": %[1]q, "trust": "auto", "ask": {"wait": "10s"}}}}`, u.URL))
 	f.awaitTools("s:wipe", "q:wipe")
 	f.trusted, f.another = f.createToken("trusted"), f.createToken("another")
 	return f

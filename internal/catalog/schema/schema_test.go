@@ -287,3 +287,23 @@ func (s *Schema) Validate(args json.RawMessage) []Violation {
 	v, _ := s.CheckArguments(args)
 	return v
 }
+
+// TestManyRequiredMembers: each member is required, however many there are.
+func TestManyRequiredMembers(t *testing.T) {
+	for _, n := range []int{1, 63, 64, 65, 66, 200} {
+		names, args := make([]string, n), make([]string, n)
+		for i := range n {
+			names[i], args[i] = fmt.Sprintf(`"m%d"`, i), fmt.Sprintf(`"m%d":1`, i)
+		}
+		s := Compile(json.RawMessage(`{"required":[` + strings.Join(names, ",") + `]}`))
+		if found := s.Validate(json.RawMessage("{" + strings.Join(args, ",") + "}")); len(found) > 0 {
+			t.Errorf("all of %d: %v", n, found)
+		}
+		for i := range n {
+			rest := append(append([]string{}, args[:i]...), args[i+1:]...)
+			if found := s.Validate(json.RawMessage("{" + strings.Join(rest, ",") + "}")); len(found) != 1 {
+				t.Errorf("without member %d of %d: %v", i, n, found)
+			}
+		}
+	}
+}

@@ -122,6 +122,23 @@ func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 	}
 }
 
+// TestWhatCannotBeStoredIsNotAccepted: definitions that a trust accepts wait if that cannot be stored.
+func TestWhatCannotBeStoredIsNotAccepted(t *testing.T) {
+	memory := new(approvaltest.MemoryStore)
+	b := memory.NewBook()
+	admit(t, b, auto, candidate("known", 1))
+	memory.SetError(errors.New("the disk is full"))
+	judged, err := b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("known", 2), candidate("new", 1)})
+	if err == nil || len(judged) != 2 {
+		t.Fatalf("%+v, %v", judged, err)
+	}
+	for i, why := range []approval.WaitReason{approval.Changed, approval.New} {
+		if judged[i].Accepted || judged[i].Why != why {
+			t.Errorf("%+v, want that it waits: %s", judged[i], why)
+		}
+	}
+}
+
 func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	admit(t, memory.NewBook(), auto, candidate("known", 1))

@@ -130,6 +130,28 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
+// TestAnAnswerBeforeTheWait: an answer that comes when the question is stored, before the call waits for
+// it, is not missed.
+func TestAnAnswerBeforeTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{all: map[string]*Question{}}
+		var h *Waiter
+		h = NewWaiter(m, nil, time.Now, sync.OnceFunc(func() { // the question is stored
+			keys, err := m.answer(Answer{Approve: true, By: "admin", At: time.Now()})
+			if err != nil {
+				t.Error(err)
+			}
+			for _, k := range keys {
+				h.WakeCalls(k)
+			}
+		}))
+		began := time.Now()
+		if pass, err := h.AwaitApproval(t.Context(), held("a", nil)); err != nil || pass.ID == "" || time.Since(began) != 0 {
+			t.Errorf("%+v, %v after %v", pass, err, time.Since(began))
+		}
+	})
+}
+
 // TestTheClientIsAsked once for each question, until the call goes on or ends; a call that is to
 // end for it does, at once.
 func TestTheClientIsAsked(t *testing.T) {

@@ -24,7 +24,7 @@ const traced = "trace=execve,open,openat,creat,unlink,unlinkat,rename,renameat,r
 
 var (
 	changes  = regexp.MustCompile(`^(?:\[pid +\d+\] |\d+ +)?(\w+)\((?:AT_FDCWD(?:<[^>]*>)?, |\d+(?:<[^>]*>)?, )?"?([^",]*)"?(.*)= \d+`)
-	harmless = regexp.MustCompile(`^/dev/(null|tty|stdout|stderr|fd/|pts/|shm/)|^/proc/self/|^$`)
+	harmless = regexp.MustCompile(`^/dev/(null|tty|console|stdout|stderr|fd/|pts/|shm/)|^/proc/self/|^$`)
 	// ownState is what programs keep for themselves: caches, logs, temporary files, git's index.
 	ownState = regexp.MustCompile(`^(/tmp|HOME)/|^HERE/\.git/(index|index\.lock) |^/var/(cache|lib)/apt/`)
 )

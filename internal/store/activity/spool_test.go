@@ -526,3 +526,45 @@ func TestMemoryOfTheSpoolIsBounded(t *testing.T) {
 		t.Errorf("%d blocks are left", len(s.queue.blocks))
 	}
 }
+
+// syncedFile is a file of the spool that notes whether everything in it is on the disk.
+type syncedFile struct {
+	spoolFile
+	path     string
+	unsynced *sync.Map // paths
+}
+
+func (f *syncedFile) Write(p []byte) (int, error) {
+	f.unsynced.Store(f.path, true)
+	return f.spoolFile.Write(p)
+}
+
+func (f *syncedFile) Sync() error {
+	f.unsynced.Delete(f.path)
+	return f.spoolFile.Sync()
+}
+
+// TestFullSegmentsAreSynced: a sync includes the segments that have become full since the last one.
+func TestFullSegmentsAreSynced(t *testing.T) {
+	var unsynced sync.Map
+	s := newSpool(t, t.TempDir())
+	s.maxSegment = 4000
+	s.openFile = func(path string) (spoolFile, error) {
+		f, err := openPlainFile(path)
+		return &syncedFile{f, path, &unsynced}, err
+	}
+	if _, err := s.openSpool(); err != nil {
+		t.Fatal(err)
+	}
+	defer s.close(true)
+	appendN(t, s, 100)
+	if len(s.segments) < 3 || len(s.retired) == 0 {
+		t.Fatalf("%d segments, %d of them full and not synced", len(s.segments), len(s.retired))
+	}
+	if last, err := s.syncFiles(); err != nil || last != s.durable {
+		t.Errorf("%v, %v", last, err)
+	}
+	for path := range unsynced.Range {
+		t.Errorf("%s is not on the disk", path)
+	}
+}

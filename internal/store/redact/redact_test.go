@@ -280,6 +280,8 @@ func TestURL(t *testing.T) {
 		{"https://example.com/mcp", ""},
 		{"https://example.com:8443/mcp?team=a&verbose", ""},
 		{"https://ann:hunter2@example.com/mcp", "https://ann:{url-password}@example.com/mcp"},
+		{"https://ann:hun@ter2@example.com/mcp", "https://ann:{url-password}@example.com/mcp"},
+		{"https://ann@example.org:hunter2@example.com/mcp", "https://ann@example.org:{url-password}@example.com/mcp"},
 		{"https://sometoken@example.com", "https://{url-user}@example.com"},
 		{"https://h/mcp?api_key=x&team=a#token=y", "https://h/mcp?api_key={api-key}&team=a#token={token}"},
 		{"https://h/s/NWI4ZTQxYjYtM2E5Zi00YzRj/mcp", "https://h/s/{url-path}/mcp"},

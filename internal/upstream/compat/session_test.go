@@ -250,14 +250,14 @@ func TestPassedErrors(t *testing.T) {
 }
 
 // TestStreamIsTakenUpAgain: a server that ends the stream of a call before the
-// answer is asked for the rest of it.
+// answer is asked for the rest of it, again if the rest ends without an event.
 func TestStreamIsTakenUpAgain(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		c.WriteRaw([]byte("id: 7\nretry: 10\ndata:\n\n"))
 		return nil, mcptest.ErrNoAnswer
 	}})
-	asked := make(chan string, 1)
+	asked := make(chan string, 2)
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		last := r.Header.Get("Last-Event-ID")
 		if r.Method != http.MethodGet || last == "" {
@@ -266,13 +266,17 @@ func TestStreamIsTakenUpAgain(t *testing.T) {
 		}
 		asked <- last
 		w.Header().Set("Content-Type", "text/event-stream")
+		if len(asked) == 1 {
+			w.Write([]byte(": nothing yet\n\n"))
+			return
+		}
 		w.Write(wirejson.AppendSSEEvent(nil, "8", []byte(`{"jsonrpc":"2.0","id":"x","result":{"late":true}}`)))
 	}))
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: h.URL}})
 	f.untilReady(t, "s", 0)
 	result, _, err := f.passed(t, "s", f.converse(t, "s"), `"x"`, `{"name":"ask"}`)
-	if err != nil || result != `{"late":true}` || <-asked != "7" {
+	if err != nil || result != `{"late":true}` || <-asked != "7" || <-asked != "7" {
 		t.Errorf("%s %v", result, err)
 	}
 }
