@@ -28,19 +28,36 @@ func activityFilterFlagVars(f *activity.Filter, flags *activityFilterFlags) map[
 
 func newActivityListCommand(r *invocation) commandSpec {
 	var flags activityFilterFlags
+	var onlyCalls bool
 	f := activity.Filter{Limit: 50}
 	all := activityFilterFlagVars(&f, &flags)
 	all["limit"], all["cursor"], all["no-icons"] = &boundedIntFlag{&f.Limit, 1000}, &f.Cursor, &flags.noIcons
 	return commandSpec{
 		flags: all,
-		run: operationRunFunc(r, api.ListActivity, func([]string) (activity.Filter, error) { return toActivityFilter(r, f, flags) },
-			func(p *printer, page ops.ActivityList) { writeActivityTable(p, page, flags.noIcons) }),
+		run: operationRunFunc(r, api.ListActivity, func([]string) (activity.Filter, error) {
+			if onlyCalls = len(flags.types) == 0; onlyCalls {
+				flags.types = []string{string(activity.ToolCall), string(activity.PolicyDecision)}
+			}
+			return toActivityFilter(r, f, flags)
+		}, func(p *printer, page ops.ActivityList) {
+			writeActivityTable(p, page, flags.noIcons)
+			if onlyCalls {
+				p.addNote("Only calls and refused calls are listed; --type all lists every record.")
+			}
+		}),
 	}
 }
+
+// everyType is the value of --type that selects every record.
+const everyType = "all"
 
 // toActivityFilter converts the typed filter flags to a filter for the daemon.
 func toActivityFilter(r *invocation, f activity.Filter, flags activityFilterFlags) (activity.Filter, error) {
 	for _, t := range flags.types {
+		if t == everyType {
+			f.Types = nil
+			break
+		}
 		f.Types = append(f.Types, activity.Type(t))
 	}
 	for _, s := range flags.statuses {

@@ -20,56 +20,52 @@ func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 	if page.Incomplete {
 		p.addNote("The newest records are missing: the database cannot take them at this time, see `mcpproxy status`.")
 	}
-	if len(page.Activities) == 0 {
-		p.addNote("No record fits.")
-		return
+	length := uniqueIDLength(page.Activities)
+	if p.wide {
+		length = maxIDLength
 	}
-	short := shortenIDsToUnique(mapToStrings(page.Activities, func(a activity.Record) string { return a.ID }))
-	t := table{p: p, header: []string{"ID", "TIME", "SERVER", "TOOL", "INTENT", "STATUS", "DURATION", "CLIENT", "WHAT"}, narrowingSteps: slices.Concat(
-		columnHidingSteps("DURATION"), columnAbbreviationStep("TIME", p.shortenTime), columnTruncationStep("CLIENT", 10), columnTruncationStep("TOOL", 24), columnTruncationStep("SERVER", 10),
-		columnHidingSteps("CLIENT"), columnTruncationStep("ID", 12), columnTruncationStep("WHAT", 12), columnTruncationStep("TOOL", 12), columnTruncationStep("STATUS", 8),
-		columnHidingSteps("INTENT", "SERVER", "WHAT", "TIME"))}
-	for i, a := range page.Activities {
-		t.addRow(toOneLine(short[i]), p.formatTime(&a.Timestamp), dashIfEmpty(toOneLine(a.ServerName)), dashIfEmpty(toOneLine(a.ToolName)),
-			dashIfEmpty(intentCell(a, noIcons)), formatActivityStatus(p, a.Status)+repeatCountText(a), formatCallDuration(a), toOneLine(a.ClientName), actionOrErrorCell(a))
-	}
-	t.write()
+	list[activity.Record]{
+		none: "No record matches.",
+		name: func(a activity.Record) string { return a.ID },
+		columns: []column[activity.Record]{
+			{title: "ID", text: func(a activity.Record) string { return a.ID[:min(len(a.ID), length)] }},
+			{title: "TIME", cell: func(p *printer, a activity.Record) string { return p.formatTime(&a.Timestamp) }},
+			{title: "SERVER", text: func(a activity.Record) string { return dashIfEmpty(a.ServerName) }},
+			{title: "TOOL", text: func(a activity.Record) string { return dashIfEmpty(a.ToolName) }},
+			{title: "INTENT", text: func(a activity.Record) string { return dashIfEmpty(intentCell(a, noIcons)) }},
+			{title: "STATUS", cell: func(p *printer, a activity.Record) string {
+				return formatActivityStatus(p, a.Status) + repeatCountText(a)
+			}},
+			{title: "DURATION", text: formatCallDuration},
+			{title: "OWN TIME", wide: true, text: formatProxyOverhead},
+			{title: "ACTOR", wide: true, text: func(a activity.Record) string { return a.Actor }},
+			{title: "CLIENT", text: func(a activity.Record) string { return a.ClientName }},
+			{title: "SESSION", wide: true, text: func(a activity.Record) string { return a.SessionID }},
+			{title: "WHAT", text: func(a activity.Record) string { return cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode) }},
+		},
+		narrow: slices.Concat(columnHidingSteps("DURATION"), columnAbbreviationStep("TIME", p.shortenTime), columnTruncationStep("CLIENT", 10), columnTruncationStep("TOOL", 24), columnTruncationStep("SERVER", 10),
+			columnHidingSteps("CLIENT"), columnTruncationStep("WHAT", 12), columnTruncationStep("TOOL", 12), columnTruncationStep("STATUS", 8), columnHidingSteps("INTENT", "SERVER", "WHAT", "TIME")),
+	}.write(p, page.Activities)
 	if page.NextCursor != "" {
 		p.addNote("%d of %d; the next page: --cursor %s", len(page.Activities), page.Total, page.NextCursor)
 	}
 }
 
-// shortenIDsToUnique cuts each id to the shortest prefix that no other id has.
-func shortenIDsToUnique(ids []string) []string {
-	sorted := slices.Sorted(slices.Values(ids))
-	needed := map[string]int{}
-	for i, id := range sorted {
-		n := minShortIDLength
-		if i > 0 {
-			n = max(n, commonPrefixLength(id, sorted[i-1])+1)
-		}
-		if i+1 < len(sorted) {
-			n = max(n, commonPrefixLength(id, sorted[i+1])+1)
-		}
-		needed[id] = n
-	}
-	out := make([]string, len(ids))
-	for i, id := range ids {
-		out[i] = id
-		if n := needed[id]; n < len(id)-1 {
-			out[i] = id[:n] + "…"
-		}
-	}
-	return out
-}
+// maxIDLength is the length of an id.
+const maxIDLength = 26
 
-// commonPrefixLength returns the length of the common prefix of a and b.
-func commonPrefixLength(a, b string) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
+// uniqueIDLength returns the length at which the ids of all records differ, so that each can be given as an argument.
+func uniqueIDLength(records []activity.Record) int {
+	for n := minShortIDLength; n < maxIDLength; n++ {
+		seen := map[string]bool{}
+		for _, a := range records {
+			seen[a.ID[:min(len(a.ID), n)]] = true
+		}
+		if len(seen) == len(records) {
+			return n
+		}
 	}
-	return n
+	return maxIDLength
 }
 
 // intentCell returns the operation type with its icon; "" for a record that is no call.
@@ -78,11 +74,6 @@ func intentCell(a activity.Record, noIcons bool) string {
 		return ""
 	}
 	return operationWithIcon(a.Metadata.Intent.OperationType, noIcons)
-}
-
-// actionOrErrorCell returns the action of a record, or the code of a refusal or failure.
-func actionOrErrorCell(a activity.Record) string {
-	return toOneLine(cmp.Or(a.Metadata.Action, a.Metadata.ErrorCode))
 }
 
 func operationWithIcon(word string, noIcons bool) string {

@@ -35,8 +35,8 @@ func writeActivitySummary(p *printer, s ops.Summary, group string) {
 	f.add("Calls", strconv.FormatInt(s.Calls, 10))
 	f.add("Refused", strconv.FormatInt(s.Refused, 10))
 	f.add("Failed", strconv.FormatInt(s.Failed, 10)+" ("+strconv.FormatInt(s.FailedTool, 10)+" by the tool, "+strconv.FormatInt(s.FailedServer, 10)+" by the server)")
-	f.add("Duration", formatMilliseconds(s.P50)+" half, "+formatMilliseconds(s.P95)+" 19 of 20")
-	f.add("Own time", formatMicroseconds(s.OwnP50)+" half, "+formatMicroseconds(s.OwnP95)+" 19 of 20")
+	f.add("Duration", "p50 "+formatMilliseconds(s.P50)+", p95 "+formatMilliseconds(s.P95))
+	f.add("Own time", "p50 "+formatMicroseconds(s.OwnP50)+", p95 "+formatMicroseconds(s.OwnP95))
 	f.write(p)
 	if len(s.Groups) == 0 {
 		return

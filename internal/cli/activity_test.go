@@ -29,7 +29,7 @@ func TestFilters(t *testing.T) {
 	if diff := cmp.Diff(want, f.filters[0]); diff != "" {
 		t.Error(diff)
 	}
-	w.runCommand("activity", "list", "--tool", "github:create_issue", "--start-time", "2026-01-15", "--end-time", "2026-01-16T00:00:00Z")
+	w.runCommand("activity", "list", "--tool", "github:create_issue", "--type", "all", "--start-time", "2026-01-15", "--end-time", "2026-01-16T00:00:00Z")
 	want = activity.Filter{Servers: []string{"github"}, Tools: []string{"create_issue"}, Since: parseRFC3339("2026-01-14T23:00:00Z"), Until: parseRFC3339("2026-01-16T00:00:00Z"), Limit: 50}
 	if diff := cmp.Diff(want, f.filters[1]); diff != "" {
 		t.Error(diff)
@@ -62,19 +62,23 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-func TestShortIDs(t *testing.T) {
+func TestUniqueIDLength(t *testing.T) {
 	t.Parallel()
-	ids := []string{"01JG2K4AAAAAAAAAAAAAAAAAAA", "01JG2K4AAAAAAAAAAAAAAAAAAB", "01JG2K4AABCCCCCCCCCCCCCCCC", "01JG2K4AABCDDDDDDDDDDDDDDD", "short"}
-	got := shortenIDsToUnique(ids)
-	want := []string{"01JG2K4AAAAAAAAAAAAAAAAAAA", "01JG2K4AAAAAAAAAAAAAAAAAAB", "01JG2K4AABCC…", "01JG2K4AABCD…", "short"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	for i, s := range got {
-		for j, id := range ids {
-			if strings.HasPrefix(id, strings.TrimSuffix(s, "…")) != (i == j) {
-				t.Errorf("%s fits %s", s, id)
-			}
+	for _, c := range []struct {
+		ids  []string
+		want int
+	}{
+		{nil, 10},
+		{[]string{"01JG2K4AAAAAAAAAAAAAAAAAAA"}, 10},
+		{[]string{"01JG2K4AABCCCCCCCCCCCCCCCC", "01JG2K4AABCDDDDDDDDDDDDDDD", "01JG2K3ZZZZZZZZZZZZZZZZZZZ"}, 12},
+		{[]string{"01JG2K4AAAAAAAAAAAAAAAAAAA", "01JG2K4AAAAAAAAAAAAAAAAAAB"}, 26},
+	} {
+		var records []activity.Record
+		for _, id := range c.ids {
+			records = append(records, activity.Record{ID: id})
+		}
+		if got := uniqueIDLength(records); got != c.want {
+			t.Errorf("%v: %d, want %d", c.ids, got, c.want)
 		}
 	}
 }
@@ -88,8 +92,8 @@ To        2026-01-15 11:00:00
 Calls     40
 Refused   3
 Failed    5 (4 by the tool, 1 by the server)
-Duration  12ms half, 340ms 19 of 20
-Own time  210µs half, 900µs 19 of 20
+Duration  p50 12ms, p95 340ms
+Own time  p50 210µs, p95 900µs
 
 CLIENT                      CALLS  REFUSED  FAILED  ERRORS   P50    P95  OWN P50  LAST
 client github:create_issue     30        3       3   10.0%  15ms  500ms    200µs  2026-01-15 10:00:00

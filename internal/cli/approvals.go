@@ -3,6 +3,9 @@ package cli
 import (
 	"context"
 	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/catalog/tool"
@@ -10,34 +13,59 @@ import (
 )
 
 // howToDecideHint replaces the column of commands in a narrow terminal.
-const howToDecideHint = "Look and decide: `mcpproxy upstream approve NAME` for a server, `mcpproxy tools approve NAME` for a tool, with --kind KIND for the rest."
+const howToDecideHint = "Review and approve: `mcpproxy upstream approve NAME` for a server, `mcpproxy tools approve NAME` for a tool, with --kind KIND for the rest."
 
-func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
-	if len(waiting.Servers)+len(waiting.Tools)+len(waiting.Offers) == 0 {
-		p.addNote("Nothing waits for you.")
-		return
-	}
-	t := table{p: p, header: []string{"WHAT", "WAITS", "FINDINGS", "AGE", "LOOK AND DECIDE"}, rightAligned: map[int]bool{2: true},
-		narrowingSteps: slices.Concat(columnHidingSteps("AGE"), addNoteToSteps(howToDecideHint, columnHidingSteps("LOOK AND DECIDE")), columnTruncationStep("WHAT", 24), columnTruncationStep("WAITS", 10), columnHidingSteps("FINDINGS"), columnTruncationStep("WHAT", 8))}
-	for _, s := range waiting.Servers {
-		t.addRow(escapeInvisibleLine(s.Name), "server: "+escapeInvisibleLine(string(s.Stage)), formatFindingCount(s.Findings), p.formatAge(s.ProposedAt), "mcpproxy upstream approve "+shellQuoteWord(s.Name))
-	}
-	for _, s := range waiting.Forgotten {
-		findings := 0
-		for _, w := range toWaitingDefinitions(waiting) {
-			if w.definition.Server == s.Name {
-				findings += len(w.Findings)
-			}
+// newApprovalsCommand returns `approvals` and `approvals list`.
+func newApprovalsCommand(r *invocation) commandSpec {
+	return commandSpec{list: true, run: operationRunFunc(r, api.ListApprovals, zeroInput, writeWaitingApprovals), args: func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 && cmd.HasSubCommands() {
+			return unknownCommandError(cmd, args[0])
 		}
-		t.addRow(escapeInvisibleLine(s.Name), "server: approvals lost", formatFindingCount(findings), "", "mcpproxy upstream approve "+shellQuoteWord(s.Name))
+		return checkMaxArguments(cmd, args, 0)
+	}}
+}
+
+// waitingRow is a row of the list of what awaits approval.
+type waitingRow struct {
+	name, waits string
+	findings    int
+	proposed    *time.Time
+	command     string // reviews and approves it
+}
+
+// toWaitingRows lists servers first. Definitions of a server whose approvals were lost are approved with it, and have no row.
+func toWaitingRows(waiting ops.Waiting) (rows []waitingRow) {
+	for _, s := range waiting.Servers {
+		rows = append(rows, waitingRow{s.Name, "server: " + string(s.Stage), s.Findings, s.ProposedAt, "mcpproxy upstream approve " + shellQuoteWord(s.Name)})
+	}
+	forgotten := map[string]int{}
+	for _, s := range waiting.Forgotten {
+		forgotten[s.Name] = len(rows)
+		rows = append(rows, waitingRow{s.Name, "server: approvals lost", 0, nil, "mcpproxy upstream approve " + shellQuoteWord(s.Name)})
 	}
 	for _, w := range toWaitingDefinitions(waiting) {
-		if slices.ContainsFunc(waiting.Forgotten, func(s ops.Forgotten) bool { return s.Name == w.definition.Server }) {
-			continue // approved with their server
+		if i, ok := forgotten[w.definition.Server]; ok {
+			rows[i].findings += len(w.Findings)
+			continue
 		}
-		t.addRow(escapeInvisibleLine(w.definition.qualifiedName()), w.definition.Kind.Label()+": "+escapeInvisibleLine(string(w.Reason)), formatFindingCount(len(w.Findings)), "", "mcpproxy tools approve "+w.definition.shellArguments())
+		rows = append(rows, waitingRow{w.definition.qualifiedName(), w.definition.Kind.Label() + ": " + string(w.Reason), len(w.Findings), nil, "mcpproxy tools approve " + w.definition.shellArguments()})
 	}
-	t.write()
+	return rows
+}
+
+func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
+	list[waitingRow]{
+		none: "Nothing awaits approval.",
+		columns: []column[waitingRow]{
+			{title: "WHAT", text: func(w waitingRow) string { return w.name }},
+			{title: "WAITS", text: func(w waitingRow) string { return w.waits }},
+			{title: "FINDINGS", right: true, text: func(w waitingRow) string { return formatFindingCount(w.findings) }},
+			{title: "AGE", cell: func(p *printer, w waitingRow) string { return p.formatAge(w.proposed) }},
+			{title: "REVIEW AND APPROVE", cell: func(_ *printer, w waitingRow) string { return w.command }},
+		},
+		narrow: slices.Concat(columnHidingSteps("AGE"), addNoteToSteps(howToDecideHint, columnHidingSteps("REVIEW AND APPROVE")), columnTruncationStep("WHAT", 24), columnTruncationStep("WAITS", 10), columnHidingSteps("FINDINGS"), columnTruncationStep("WHAT", 8)),
+		exact:  true,
+	}.write(p, toWaitingRows(waiting))
 	for _, warning := range waiting.Warnings {
 		p.addNote("%s", toOneLine(warning))
 	}

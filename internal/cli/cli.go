@@ -70,7 +70,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 	r.output = formatTable
 	root := r.newCommandTree(map[string]commandSpec{
 		"mcpproxy": {flags: map[string]any{
-			"config": &r.configPath, "data-dir": &r.dataDir, "output": &r.output, "json": &r.asJSON, "no-color": &r.noColor,
+			"config": &r.configPath, "data-dir": &r.dataDir, "output": &r.output, "json": &r.asJSON, "no-color": &r.noColor, "no-pager": &r.noPager,
 		}},
 		"mcpproxy activity export":       newActivityExportCommand(r),
 		"mcpproxy activity list":         newActivityListCommand(r),
@@ -79,7 +79,8 @@ func (r *invocation) newRootCommand() *cobra.Command {
 		"mcpproxy activity summary":      newActivitySummaryCommand(r),
 		"mcpproxy activity verify":       newActivityVerifyCommand(r),
 		"mcpproxy activity watch":        newActivityWatchCommand(r),
-		"mcpproxy approvals":             {run: operationRunFunc(r, api.ListApprovals, zeroInput, writeWaitingApprovals)},
+		"mcpproxy approvals":             newApprovalsCommand(r),
+		"mcpproxy approvals list":        newApprovalsCommand(r),
 		"mcpproxy call tool-destructive": newCallCommand(r, policy.CallToolDestructive),
 		"mcpproxy call tool-read":        newCallCommand(r, policy.CallToolRead),
 		"mcpproxy call tool-write":       newCallCommand(r, policy.CallToolWrite),
@@ -165,13 +166,21 @@ func (r *invocation) resolveOutputFormat() error {
 	if r.asJSON {
 		r.output = formatJSON
 	}
-	switch r.output {
-	case formatTable, formatJSON, formatYAML:
-		return nil
-	}
 	given := r.output
+	switch given {
+	case formatTable:
+		return nil
+	case formatWide:
+		r.output, r.wide = formatTable, true
+		return nil
+	case formatJSON, formatYAML:
+		if !r.quiet {
+			return nil
+		}
+		return newUsageError("-q and -o "+given+" exclude one another.", "Give one of them.")
+	}
 	r.output = formatTable
-	return newUsageError("Invalid value '"+given+"' for --output: must be table, json, or yaml", "Use -o json for programs.")
+	return newUsageError("Invalid value '"+given+"' for --output: must be table, wide, json, or yaml", "Use -o json for programs.")
 }
 
 func newHelpCommand() commandSpec {

@@ -170,7 +170,7 @@ func TestToolsOfNoServer(t *testing.T) {
 	for _, c := range []struct {
 		world *fakeOperations
 		hint  string
-	}{{&fakeOperations{}, "Hint: There are: github, notes, old, 推荐.\n"}, {&fakeOperations{empty: true}, "mcpproxy upstream add"}} {
+	}{{&fakeOperations{}, "Hint: Did you mean 'github'? There are: github, notes, old, 推荐.\n"}, {&fakeOperations{empty: true}, "mcpproxy upstream add"}} {
 		got := newEnvWithDaemon(t, c.world).runCommand("tools", "list", "--server", "gitub")
 		if got.code != problem.ExitNotFound || got.stdout != "" || !strings.Contains(got.stderr, "'gitub' not found") || !strings.Contains(got.stderr, c.hint) {
 			t.Errorf("%+v", got)
@@ -347,9 +347,15 @@ func TestCompletion(t *testing.T) {
 		"activity show 01JG2K3":        "01JG2K3ZZZ0000000000000002 01JG2K3ZZZ0000000000000001",
 		"activity list --server n":     "notes",
 		"activity list --intent-type ": "read write destructive",
-		"status -o ":                   "table json yaml",
+		"status -o ":                   "table wide json yaml",
 		"completion ":                  "bash zsh fish powershell",
 		"help activity ":               "export list redact show summary verify watch",
+		"activity redact 01JG2K4":      "01JG2K4ZZZ0000000000000001",
+		"upstream show n":              "notes",
+		"token revoke ":                "ci old",
+		"lease grant github --client ": "ci old",
+		"profile show ":                "research open",
+		"secrets delete T":             "TICKETS",
 	} {
 		typed := strings.Split(line, " ")
 		got := w.runCommand(append([]string{cobra.ShellCompNoDescRequestCmd}, typed...)...)

@@ -18,6 +18,7 @@ type commandSpec struct {
 	// complete completes the arguments; nil completes the first one by its name.
 	complete cobra.CompletionFunc
 	run      func(*cobra.Command, []string) error // nil: a group of commands
+	list     bool                                 // it prints a list, so that -q applies; true for each command named list
 }
 
 // commaListFlag is a flag with comma-separated values.
@@ -28,8 +29,9 @@ var commandsMarkdown string
 
 // commandText is a section of commands.md.
 type commandText struct {
-	path      string // as typed: "mcpproxy tools list"
-	arguments string // "<server:tool>"
+	path      string   // as typed: "mcpproxy tools list"
+	arguments string   // "<server:tool>"
+	groups    []string // of the program: all groups in order; of a command: its group
 	short     string
 	long      string
 	example   string
@@ -52,6 +54,8 @@ func parseCommandTexts() []commandText {
 		for line := range strings.SplitSeq(body, "\n") {
 			if example, ok := strings.CutPrefix(line, "$ "); ok {
 				examples = append(examples, "  "+example)
+			} else if group, ok := strings.CutPrefix(line, "@ "); ok {
+				t.groups = append(t.groups, group)
 			} else if flag, ok := strings.CutPrefix(line, "- --"); ok {
 				t.parseFlagLine(flag)
 			} else {
@@ -88,6 +92,11 @@ func (r *invocation) newCommandTree(all map[string]commandSpec) *cobra.Command {
 		made[t.path], texts[t.path] = cmd, t
 		if parent := made[above]; parent != nil {
 			parent.AddCommand(cmd)
+			cmd.GroupID = strings.Join(t.groups, "")
+			continue
+		}
+		for _, group := range t.groups {
+			cmd.AddGroup(&cobra.Group{ID: group, Title: group + ":"})
 		}
 	}
 	for path := range all {
@@ -96,9 +105,15 @@ func (r *invocation) newCommandTree(all map[string]commandSpec) *cobra.Command {
 	return made["mcpproxy"]
 }
 
+// aliasesOfName returns the aliases of a command by its last word.
+func aliasesOfName(name string) []string {
+	return map[string][]string{"list": {"ls"}, "show": {"get"}, "get": {"show"}, "remove": {"rm", "delete"}, "delete": {"rm", "remove"}}[name]
+}
+
 // newCobraCommand builds one command.
 func (r *invocation) newCobraCommand(t commandText, c commandSpec) *cobra.Command {
-	cmd := &cobra.Command{Short: t.short, Long: t.long, Example: t.example, Args: c.args, ValidArgsFunction: c.complete, RunE: c.run}
+	name := t.path[strings.LastIndexByte(t.path, ' ')+1:]
+	cmd := &cobra.Command{Aliases: aliasesOfName(name), Short: t.short, Long: t.long, Example: t.example, Args: c.args, ValidArgsFunction: c.complete, RunE: c.run}
 	names := strings.Fields(strings.NewReplacer("<", "", ">", "").Replace(t.arguments))
 	switch {
 	case c.run == nil:
@@ -112,16 +127,25 @@ func (r *invocation) newCobraCommand(t commandText, c commandSpec) *cobra.Comman
 	if complete := r.completionForValueKind(strings.Join(names, " ")); complete != nil && c.complete == nil {
 		cmd.ValidArgsFunction = completeFirstArgument(complete)
 	}
+	if run, complete := cmd.RunE, cmd.ValidArgsFunction; complete != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error { return suggestName(cmd, args, complete, run(cmd, args)) }
+	}
 	flags := cmd.Flags()
 	if t.path == "mcpproxy" {
 		flags = cmd.PersistentFlags()
 	}
+	if name == "list" || c.list {
+		registerFlag(flags, "quiet", t.flags["quiet"], &r.quiet)
+	}
 	for name, variable := range c.flags {
-		text := t.flags[name]
+		text, described := t.flags[name]
 		if strings.Contains(text.usage, "%s") {
 			text.usage = fmt.Sprintf(text.usage, strings.Join(fixedValuesOfKind(text.values), ", "))
 		}
 		registerFlag(flags, name, text, variable)
+		if !described {
+			flags.Lookup(name).Hidden = true
+		}
 		if complete := r.completionForValueKind(text.values); complete != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete)
 		}

@@ -30,6 +30,10 @@ func (r *invocation) completionForValueKind(name string) cobra.CompletionFunc {
 		return r.completeFromDaemon(profileNames)
 	case "id":
 		return r.completeFromDaemon(activityRecordIDs)
+	case "token":
+		return r.completeFromDaemon(tokenNames)
+	case "client":
+		return newFixedCompletion(clients.ClientIDs()...)
 	}
 	if words := fixedValuesOfKind(name); words != nil {
 		return newFixedCompletion(words...)
@@ -63,7 +67,7 @@ func fixedValuesOfKind(name string) []string {
 	case "record status":
 		return api.ListActivity.AllowedValues("status")
 	case "record type":
-		return api.ListActivity.AllowedValues("type")
+		return append(slices.Clone(api.ListActivity.AllowedValues("type")), everyType)
 	}
 	if strings.Contains(name, "|") {
 		return strings.Split(name, "|")

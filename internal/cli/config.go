@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,7 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
@@ -79,21 +81,33 @@ func (r *invocation) openConfig(path string) (*config.LiveConfig, error) {
 }
 
 func newConfigShowCommand(r *invocation) commandSpec {
-	return commandSpec{run: func(*cobra.Command, []string) error {
-		live, err := r.openConfig(r.configPath)
+	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
+		answer, err := api.GetConfig.Call(ctx, c, ops.Nothing{})
+		source := "What MCPProxy uses now. The file is " + toPrintable(answer.Path) + "."
+		if api.IsDaemonAbsentError(err) {
+			answer.InForce, err = r.encodeConfigFile()
+			source = "MCPProxy is not running: this is what the file gives."
+		}
 		if err != nil {
 			return err
 		}
-		current := live.Current()
-		return r.printOutput(current, func(p *printer) {
-			raw, err := encodeIndentedJSON(current)
-			if err != nil {
-				p.addNote("The configuration cannot be shown: %v", err)
-				return
-			}
-			fmt.Fprintln(p, formatPrintableJSON(raw))
+		if answer.Error != "" {
+			source += " It is not applied: " + toPrintable(answer.Error)
+		}
+		return r.printOutput(answer.InForce, func(p *printer) {
+			fmt.Fprintln(p, formatPrintableJSON(answer.InForce))
+			p.addNote("%s", source)
 		})
-	}}
+	})}
+}
+
+// encodeConfigFile returns the configuration that the file gives, without secrets.
+func (r *invocation) encodeConfigFile() (json.RawMessage, error) {
+	live, err := r.openConfig(r.configPath)
+	if err != nil {
+		return nil, err
+	}
+	return wirejson.MarshalWithoutHTMLEscape(live.Current())
 }
 
 func newConfigPathCommand(r *invocation) commandSpec {

@@ -56,7 +56,7 @@ func (r *invocation) newTerminalPrompt() func(ctx context.Context, question stri
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return nil
 	}
-	if is, _ := detectTerminal(r.Stderr); !is {
+	if is, _, _ := detectTerminal(r.Stderr); !is {
 		return nil
 	}
 	return func(ctx context.Context, question string) (string, error) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -351,6 +352,15 @@ func (f *fakeOperations) replacedOperations() []api.Operation {
 		}),
 		api.RestartServer.WithHandler(f.RestartServer), api.LoginServer.WithHandler(f.LoginServer),
 		api.GetLogin.WithHandler(f.LoginProgress), api.LogoutServer.WithHandler(f.LogoutServer), api.GetServerLogs.WithHandler(f.ServerLogs),
+		api.FollowServerLogs.WithHandler(func(context.Context, ops.Caller, ops.LogQuery) (ops.StreamFunc, error) {
+			return func(_ context.Context, w io.Writer) error {
+				_, err := io.WriteString(w, "data: {\"stream\":\"stderr\",\"text\":\"first\"}\n\n: ping\n\ndata: {\"stream\":\"mcpproxy\",\"text\":\"second\\u001b[31mx\"}\n\n")
+				return err
+			}, nil
+		}),
+		api.GetConfig.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.Config, error) {
+			return ops.Config{Path: "/home/ada/mcp_config.json", InForce: json.RawMessage(`{"listen":"127.0.0.1:9999"}`)}, nil
+		}),
 		api.GetTool.WithHandler(f.ToolDetail), api.ListTools.WithHandler(f.Tools), api.SearchTools.WithHandler(f.SearchTools), api.GetToolStats.WithHandler(f.ToolStats), api.CallTool.WithHandler(f.callTool),
 		api.ListApprovals.WithHandler(f.Approvals), api.AddServer.WithHandler(f.AddServer), api.ChangeServer.WithHandler(f.ChangeServer), api.RemoveServer.WithHandler(f.RemoveServer), api.EnableServer.WithHandler(f.EnableServer),
 		api.DisableServer.WithHandler(f.DisableServer), api.QuarantineServer.WithHandler(f.QuarantineServer), api.ReviewServer.WithHandler(f.ReviewServer), api.ApproveServer.WithHandler(f.ApproveServer),

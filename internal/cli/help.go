@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"io"
 	"strings"
 
 	"charm.land/lipgloss/v2"
@@ -18,7 +17,7 @@ func (r *invocation) wrapHelpOutput(root *cobra.Command) {
 		cmd.SetOut(&text)
 		write(cmd, args)
 		cmd.SetOut(to)
-		_, _ = io.WriteString(to, wrapHelpText(text.String(), r.width)) // there is no one to report an error to
+		_ = r.writePaged([]byte(wrapHelpText(text.String(), r.width))) // there is no one to report an error to
 	})
 }
 

@@ -47,7 +47,7 @@ func newInvocation(d Deps) *invocation {
 		d.Now = time.Now
 	}
 	r := &invocation{Deps: d}
-	r.terminal, r.width = detectTerminal(d.Stdout)
+	r.terminal, r.width, r.height = detectTerminal(d.Stdout)
 	// COLUMNS applies to all outputs.
 	if set, _ := r.lookupEnv("COLUMNS"); set != "" {
 		if n, err := strconv.Atoi(set); err == nil && n > 0 {
@@ -65,8 +65,12 @@ type invocation struct {
 	output     string
 	asJSON     bool
 	noColor    bool
+	noPager    bool
+	wide       bool     // tables have all columns, uncut
+	quiet      bool     // lists have only names or ids
 	terminal   bool     // stdout is a terminal
 	width      int      // maximum width of a line; 0 is no limit, for programs
+	height     int      // lines of the terminal; 0 when unknown
 	notes      []string // to print after the data
 	signer     presenceSigner
 }
@@ -80,17 +84,17 @@ func (r *invocation) lookupEnv(name string) (string, bool) {
 	return v, v != ""
 }
 
-// detectTerminal reports whether w is a terminal, and its width.
-func detectTerminal(w io.Writer) (is bool, width int) {
+// detectTerminal reports whether w is a terminal, and its size.
+func detectTerminal(w io.Writer) (is bool, width, height int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
-		return false, 0
+		return false, 0, 0
 	}
-	width, _, err := term.GetSize(int(f.Fd()))
+	width, height, err := term.GetSize(int(f.Fd()))
 	if err != nil {
-		return true, 0
+		return true, 0, 0
 	}
-	return true, width
+	return true, width, height
 }
 
 // allowsColor reports whether stdout may have colours.

@@ -82,7 +82,7 @@ var commandLines = map[string]struct {
 	table bool
 }{
 	"activity list": {"activity list", true}, "activity show": {"activity show 01JG2K4", false}, "activity verify": {"activity verify", false}, "activity summary": {"activity summary", true}, "activity redact": {"activity redact 01JG2K4 --field arguments --yes", false},
-	"approvals":       {"approvals", true},
+	"approvals list":  {"approvals list", true},
 	"config validate": {"config validate", false}, "secrets list": {"secrets list", true},
 	"secrets delete": {"secrets delete GITHUB_TOKEN --yes", false}, "status": {"status", false}, "tools list": {"tools list", true},
 	"service install": {"service install", false}, "service status": {"service status", false}, "service uninstall": {"service uninstall", false},

@@ -19,6 +19,7 @@ import (
 // The output formats.
 const (
 	formatTable = "table"
+	formatWide  = "wide" // a table with all columns, uncut
 	formatJSON  = "json"
 	formatYAML  = "yaml"
 )
@@ -30,12 +31,14 @@ type printer struct {
 	timeZone     *time.Location
 	width        int // maximum width of a line; 0 is no limit
 	colorEnabled func() bool
+	wide         bool      // tables have all columns, uncut
+	quiet        bool      // lists have only names or ids
 	notes        *[]string // to print after the data
 }
 
 // newPrinter returns a printer for w.
 func (r *invocation) newPrinter(w io.Writer) *printer {
-	return &printer{w, r.Now, r.Local, r.width, r.allowsColor, &r.notes}
+	return &printer{w, r.Now, r.Local, r.width, r.allowsColor, r.wide, r.quiet, &r.notes}
 }
 
 // printOutput writes v to stdout in the selected format; show writes it for a user.
@@ -43,7 +46,10 @@ func (r *invocation) printOutput(v any, show func(p *printer)) error {
 	if r.output == formatTable {
 		var out bytes.Buffer
 		show(r.newPrinter(&out))
-		_, err := r.Stdout.Write(out.Bytes())
+		err := r.writePaged(out.Bytes())
+		if r.quiet {
+			return err
+		}
 		for _, note := range r.notes {
 			r.printMessage("%s", note)
 		}
@@ -56,8 +62,7 @@ func (r *invocation) printOutput(v any, show func(p *printer)) error {
 	if r.output == formatYAML {
 		raw = jsonToYAML(raw)
 	}
-	_, err = r.Stdout.Write(raw)
-	return err
+	return r.writePaged(raw)
 }
 
 // encodeIndentedJSON returns v as indented JSON. Numbers and strings of raw parts stay as they are.
@@ -221,7 +226,7 @@ func (t *table) write() {
 	for i := range t.header {
 		t.measureColumn(widths, i)
 	}
-	if t.p.width > 0 {
+	if t.p.width > 0 && !t.p.wide {
 		t.fitToWidth(widths)
 	}
 	t.writeRow(widths, t.header)
@@ -304,7 +309,7 @@ func (t *table) writeRow(widths []int, cells []string) {
 		out.WriteString(cell + padding + columnGap)
 	}
 	line := strings.TrimRight(out.String(), " ")
-	if t.p.width > 0 {
+	if t.p.width > 0 && !t.p.wide {
 		line = truncateToWidth(line, t.p.width)
 	}
 	fmt.Fprintln(t.p, line)

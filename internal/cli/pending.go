@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"mcpproxy/internal/api"
@@ -15,16 +14,24 @@ import (
 )
 
 func writePendingCalls(p *printer, all ops.PendingList) {
+	list[ops.PendingCall]{
+		none: "No call waits for you.",
+		columns: []column[ops.PendingCall]{
+			{title: "ID", text: func(q ops.PendingCall) string { return q.ID }},
+			{title: "TOOL", text: func(q ops.PendingCall) string { return q.Name }},
+			{title: "COUNTS AS", text: func(q ops.PendingCall) string { return q.Lane }},
+			{title: "WHO", text: func(q ops.PendingCall) string { return q.Actor }},
+			{title: "CLIENT", wide: true, text: func(q ops.PendingCall) string { return q.ClientName }},
+			{title: "ASKED BY", wide: true, text: func(q ops.PendingCall) string { return q.Rule }},
+			{title: "WAITS", cell: func(p *printer, q ops.PendingCall) string { return p.formatAge(&q.AskedAt) }},
+			{title: "ARGUMENTS", cell: func(_ *printer, q ops.PendingCall) string { return oneLineJSON(q.Arguments) }},
+		},
+		narrow: slices.Concat(columnTruncationStep("ARGUMENTS", 20), columnHidingSteps("WHO", "COUNTS AS"), columnTruncationStep("TOOL", 16), columnHidingSteps("WAITS"), columnTruncationStep("ARGUMENTS", 8)),
+		exact:  true,
+	}.write(p, all.Pending)
 	if len(all.Pending) == 0 {
-		p.addNote("No call waits for you.")
 		return
 	}
-	t := table{p: p, header: []string{"ID", "TOOL", "COUNTS AS", "WHO", "WAITS", "ARGUMENTS"}, narrowingSteps: slices.Concat(
-		columnTruncationStep("ARGUMENTS", 20), columnHidingSteps("WHO"), columnHidingSteps("COUNTS AS"), columnTruncationStep("TOOL", 16), columnHidingSteps("WAITS"), columnTruncationStep("ARGUMENTS", 8))}
-	for _, q := range all.Pending {
-		t.addRow(escapeInvisibleLine(q.ID), escapeInvisibleLine(q.Name), escapeInvisibleLine(q.Lane), escapeInvisibleLine(q.Actor), p.formatAge(&q.AskedAt), toOneLine(string(q.Arguments)))
-	}
-	t.write()
 	p.addNote("Look and decide: `mcpproxy pending approve ID`, or `mcpproxy pending deny ID --reason TEXT`.")
 }
 
@@ -56,23 +63,35 @@ func writePendingCall(p *printer, q ops.PendingCall) {
 	p.writeWrapped("  ", toPrintable(string(q.Arguments)))
 }
 
+// completeIDPrefix returns the id that begins so; the prefix itself if there is none, which the daemon then rejects.
+func completeIDPrefix(begins string, ids []string, noun, listCommand string) (string, error) {
+	var found []string
+	for _, id := range ids {
+		switch {
+		case id == begins:
+			return id, nil
+		case strings.HasPrefix(id, begins):
+			found = append(found, id)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return begins, nil
+	case 1:
+		return found[0], nil
+	}
+	return "", problem.Newf(problem.Ambiguous, "%d %s begin with '%s'.", len(found), noun, toPrintable(begins)).WithHint("Give more of the id: `" + listCommand + "`.")
+}
+
 // findPendingCall finds a pending call by a prefix of its id.
 func findPendingCall(ctx context.Context, c *api.Client, begins string) (ops.PendingCall, error) {
 	all, err := api.ListPending.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return ops.PendingCall{}, err
 	}
-	var found []string
-	for _, q := range all.Pending {
-		if strings.HasPrefix(q.ID, begins) {
-			found = append(found, q.ID)
-		}
-	}
-	switch {
-	case len(found) > 1 && !slices.Contains(found, begins):
-		return ops.PendingCall{}, problem.Newf(problem.Ambiguous, "%d calls that wait begin with '%s'.", len(found), toPrintable(begins)).WithHint("Give more of the id: `mcpproxy pending list`.")
-	case len(found) == 1:
-		begins = found[0]
+	begins, err = completeIDPrefix(begins, mapToStrings(all.Pending, func(q ops.PendingCall) string { return q.ID }), "waiting calls", "mcpproxy pending list")
+	if err != nil {
+		return ops.PendingCall{}, err
 	}
 	return api.GetPending.Call(ctx, c, ops.PendingCallRef{ID: begins})
 }
@@ -134,17 +153,22 @@ func pendingCallIDs(ctx context.Context, c *api.Client, _ string) []string {
 }
 
 func writeLeases(p *printer, all ops.LeaseList) {
-	if len(all.Leases) == 0 {
-		p.addNote("No lease runs. Give one with `mcpproxy lease grant SERVER`.")
-		return
-	}
-	t := table{p: p, header: []string{"ID", "SERVER", "UP TO", "TOOLS", "WHO", "CALLS LEFT", "UNTIL"}, rightAligned: map[int]bool{5: true}, narrowingSteps: slices.Concat(
-		columnHidingSteps("WHO"), columnTruncationStep("TOOLS", 12), columnHidingSteps("TOOLS"), columnTruncationStep("SERVER", 8))}
-	for _, l := range all.Leases {
-		t.addRow(escapeInvisibleLine(l.ID), escapeInvisibleLine(l.Server), escapeInvisibleLine(l.Lane), toOneLine(cmp.Or(l.Tools, "all")), escapeInvisibleLine(cmp.Or(l.Client, "everybody")),
-			strconv.FormatInt(l.CallsLeft, 10)+" of "+strconv.FormatInt(l.Calls, 10), p.formatTime(&l.Until))
-	}
-	t.write()
+	list[ops.LeaseView]{
+		none: "No lease is active. Grant one with `mcpproxy lease grant SERVER`.",
+		columns: []column[ops.LeaseView]{
+			{title: "ID", text: func(l ops.LeaseView) string { return l.ID }},
+			{title: "SERVER", text: func(l ops.LeaseView) string { return l.Server }},
+			{title: "UP TO", text: func(l ops.LeaseView) string { return l.Lane }},
+			{title: "TOOLS", text: func(l ops.LeaseView) string { return cmp.Or(l.Tools, "all") }},
+			{title: "WHO", text: func(l ops.LeaseView) string { return cmp.Or(l.Client, "every caller") }},
+			{title: "GRANTED", wide: true, cell: func(p *printer, l ops.LeaseView) string { return p.formatTime(&l.GivenAt) }},
+			{title: "GRANTED BY", wide: true, text: func(l ops.LeaseView) string { return l.GivenBy }},
+			{title: "CALLS LEFT", right: true, text: func(l ops.LeaseView) string { return fmt.Sprintf("%d of %d", l.CallsLeft, l.Calls) }},
+			{title: "UNTIL", cell: func(p *printer, l ops.LeaseView) string { return p.formatTime(&l.Until) }},
+		},
+		narrow: slices.Concat(columnHidingSteps("WHO"), columnTruncationStep("TOOLS", 12), columnHidingSteps("TOOLS"), columnTruncationStep("SERVER", 8)),
+		exact:  true,
+	}.write(p, all.Leases)
 }
 
 func newLeaseGrantCommand(r *invocation) commandSpec {
@@ -153,7 +177,7 @@ func newLeaseGrantCommand(r *invocation) commandSpec {
 		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &boundedIntFlag{value: &in.Calls, max: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in.Server = args[0]
-			question := fmt.Sprintf("Not ask about calls of %s to %s that are up to %s, for %s or %d calls?", cmp.Or(in.Client, "everybody"), in.Server+cmp.Or(":"+in.Tools, ""),
+			question := fmt.Sprintf("Not ask about calls of %s to %s that are up to %s, for %s or %d calls?", cmp.Or(in.Client, "every caller"), in.Server+cmp.Or(":"+in.Tools, ""),
 				cmp.Or(in.Lane, "write"), cmp.Or(in.For, "15m"), cmp.Or(in.Calls, 20))
 			if err := r.requireConfirmation(ctx, said, toOneLine(question), "Give --yes."); err != nil {
 				return err
@@ -175,15 +199,9 @@ func newLeaseRevokeCommand(r *invocation) commandSpec {
 		if err != nil {
 			return err
 		}
-		id := args[0]
-		var found []string
-		for _, l := range all.Leases {
-			if strings.HasPrefix(l.ID, id) {
-				found = append(found, l.ID)
-			}
-		}
-		if len(found) == 1 {
-			id = found[0]
+		id, err := completeIDPrefix(args[0], mapToStrings(all.Leases, func(l ops.LeaseView) string { return l.ID }), "leases", "mcpproxy lease list")
+		if err != nil {
+			return err
 		}
 		l, err := api.RevokeLease.Call(ctx, c, ops.LeaseRef{ID: id})
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -177,27 +178,27 @@ func (r *invocation) fetchSecrets(ctx context.Context, c *api.Client) (ops.Secre
 	return callDaemonOrLocalSecrets(r, ctx, c, api.ListSecrets, ops.Nothing{}, func(s ops.SecretManager) (ops.SecretViews, error) { return s.List(ctx) })
 }
 
+func formatSecretState(p *printer, v ops.SecretView) string {
+	switch v.State {
+	case "missing":
+		return p.colorize(colorBad, "missing")
+	case "locked":
+		return p.colorize(colorWarning, "locked keyring")
+	}
+	return v.Kept
+}
+
 func writeSecrets(p *printer, all ops.SecretViews) {
-	if len(all.Secrets) == 0 {
-		p.addNote("No secret is set, and no server needs one. Set one with `mcpproxy secrets set NAME`.")
-		return
-	}
-	t := table{p: p, header: []string{"NAME", "KEPT", "SET", "USED BY"},
-		narrowingSteps: append(append(columnTruncationStep("USED BY", 12), columnHidingSteps("SET")...), append(columnTruncationStep("NAME", 16), columnHidingSteps("USED BY", "KEPT")...)...)}
-	for _, v := range all.Secrets {
-		kept, set := v.Kept, ""
-		switch v.State {
-		case "missing":
-			kept = p.colorize(colorBad, "missing")
-		case "locked":
-			kept = p.colorize(colorWarning, "locked keyring")
-		}
-		if v.SetAt != nil {
-			set = p.formatTime(v.SetAt)
-		}
-		t.addRow(toOneLine(v.Name), kept, set, toOneLine(strings.Join(v.UsedBy, ", ")))
-	}
-	t.write()
+	list[ops.SecretView]{
+		none: "No secret is set, and no server needs one. Set one with `mcpproxy secrets set NAME`.",
+		columns: []column[ops.SecretView]{
+			{title: "NAME", text: func(v ops.SecretView) string { return v.Name }},
+			{title: "KEPT", cell: formatSecretState},
+			{title: "SET", cell: func(p *printer, v ops.SecretView) string { return p.formatTime(v.SetAt) }},
+			{title: "USED BY", text: func(v ops.SecretView) string { return strings.Join(v.UsedBy, ", ") }},
+		},
+		narrow: slices.Concat(columnTruncationStep("USED BY", 12), columnHidingSteps("SET"), columnTruncationStep("NAME", 16), columnHidingSteps("USED BY", "KEPT")),
+	}.write(p, all.Secrets)
 }
 
 func newSecretsDeleteCommand(r *invocation) commandSpec {

@@ -20,7 +20,7 @@ func newServeCommand(r *invocation) commandSpec {
 		if r.Serve == nil {
 			return errNotBuiltIn
 		}
-		person, _ := detectTerminal(r.Stderr)
+		person, _, _ := detectTerminal(r.Stderr)
 		return r.Serve(cmd.Context(), app.Options{Terminal: person, ConfigPath: r.configPath, DataDir: r.dataDir, Listen: listen, Version: r.Version, Stderr: r.Stderr})
 	}}
 }

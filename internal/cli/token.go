@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"mcpproxy/internal/api"
-	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
@@ -35,11 +34,11 @@ func newTokenCreateCommand(r *invocation) commandSpec {
 // writeCreatedToken writes only the token to stdout, so that it can be piped.
 func writeCreatedToken(p *printer, made ops.CreatedToken) {
 	p.writeLine("%s", toPrintable(made.Token))
-	p.addNote("This is shown once, and kept nowhere. %s reaches %s.", escapeInvisibleLine(made.Name), tokenScopeText(made.TokenView))
+	p.addNote("This is the only time that the token is shown. %s can reach %s.", escapeInvisibleLine(made.Name), tokenScopeText(made.TokenView))
 	if made.Warning != "" {
 		p.addNote("%s", toOneLine(made.Warning))
 	}
-	p.addNote("A client sends it as Authorization: Bearer TOKEN; one that starts `mcpproxy stdio` has it in %s.", tokenVariable)
+	p.addNote("A client sends it as Authorization: Bearer TOKEN; for a client that starts `mcpproxy stdio`, set it in %s.", tokenVariable)
 }
 
 // tokenScopeText describes what a token may reach.
@@ -58,21 +57,21 @@ func tokenScopeText(t ops.TokenView) string {
 }
 
 func writeTokenTable(p *printer, all ops.TokenList) {
-	if len(all.Tokens) == 0 {
-		p.addNote("There is no agent token. Make one with `mcpproxy token create NAME`.")
-		return
-	}
-	t := table{p: p, header: []string{"NAME", "PROFILE", "SERVERS", "LANES", "EXPIRES", "LAST USED"}, narrowingSteps: slices.Concat(
-		columnTruncationStep("SERVERS", 16), columnHidingSteps("LAST USED"), columnTruncationStep("NAME", 16), columnHidingSteps("SERVERS", "LANES"), columnTruncationStep("NAME", 8))}
-	for _, one := range all.Tokens {
-		expires := cmp.Or(p.formatTime(one.ExpiresAt), "never")
-		if one.Expired {
-			expires = "expired"
-		}
-		t.addRow(escapeInvisibleLine(one.Name), toOneLine(cmp.Or(one.Profile, "-")), toOneLine(cmp.Or(strings.Join(one.Servers, ","), "all")),
-			toOneLine(cmp.Or(strings.Join(one.Lanes, ","), "all")), expires, cmp.Or(p.formatTime(one.LastUsedAt), "never"))
-	}
-	t.write()
+	list[ops.TokenView]{
+		none: "There is no agent token. Create one with `mcpproxy token create NAME`.",
+		columns: []column[ops.TokenView]{
+			{title: "NAME", text: func(t ops.TokenView) string { return t.Name }},
+			{title: "PROFILE", text: func(t ops.TokenView) string { return dashIfEmpty(t.Profile) }},
+			{title: "SERVERS", text: func(t ops.TokenView) string { return cmp.Or(strings.Join(t.Servers, ","), "all") }},
+			{title: "LANES", text: func(t ops.TokenView) string { return cmp.Or(strings.Join(t.Lanes, ","), "all") }},
+			{title: "CREATED", wide: true, cell: func(p *printer, t ops.TokenView) string { return p.formatTime(&t.CreatedAt) }},
+			{title: "CREATED BY", wide: true, text: func(t ops.TokenView) string { return t.CreatedBy }},
+			{title: "EXPIRES", cell: formatTokenExpiry},
+			{title: "LAST USED", cell: func(p *printer, t ops.TokenView) string { return cmp.Or(p.formatTime(t.LastUsedAt), "never") }},
+		},
+		narrow: slices.Concat(columnTruncationStep("SERVERS", 16), columnHidingSteps("LAST USED"), columnTruncationStep("NAME", 16), columnHidingSteps("SERVERS", "LANES"), columnTruncationStep("NAME", 8)),
+		exact:  true,
+	}.write(p, all.Tokens)
 	for _, one := range all.Tokens {
 		if one.Warning != "" {
 			p.addNote("%s: %s", escapeInvisibleLine(one.Name), toOneLine(one.Warning))
@@ -80,26 +79,41 @@ func writeTokenTable(p *printer, all ops.TokenList) {
 	}
 }
 
+func formatTokenExpiry(p *printer, t ops.TokenView) string {
+	if t.Expired {
+		return "expired"
+	}
+	return cmp.Or(p.formatTime(t.ExpiresAt), "never")
+}
+
 func parseTokenRef(args []string) (ops.TokenRef, error) { return ops.TokenRef{Name: args[0]}, nil }
 
 func writeRevokedToken(p *printer, done ops.RevokedToken) {
-	p.writeLine("Revoked %s. Its sessions have ended, and it is good for nothing any more.", escapeInvisibleLine(done.Revoked))
+	p.writeLine("Revoked %s. Its sessions have ended, and MCPProxy rejects it from now on.", escapeInvisibleLine(done.Revoked))
 }
 
 func writeProfileTable(p *printer, all ops.ProfileList) {
-	if len(all.Profiles) == 0 {
-		p.addNote("There is no profile. They stand under profiles in the file that `mcpproxy config path` names.")
-		return
+	list[ops.ProfileView]{
+		none: "There is no profile. Add one under profiles in the file that `mcpproxy config path` names.",
+		columns: []column[ops.ProfileView]{
+			{title: "NAME", text: func(v ops.ProfileView) string { return v.Name }},
+			{title: "SERVERS", right: true, text: func(v ops.ProfileView) string { return strconv.Itoa(len(v.Reaches)) }},
+			{title: "TOOLS", right: true, text: countProfileTools},
+			{title: "LANES", text: func(v ops.ProfileView) string { return cmp.Or(strings.Join(v.Lanes, ","), "all") }},
+			{title: "ENDPOINT", wide: true, text: func(v ops.ProfileView) string { return "/mcp/p/" + v.Name }},
+		},
+		narrow: columnTruncationStep("NAME", 8),
+		exact:  true,
+	}.write(p, all.Profiles)
+}
+
+// countProfileTools returns the number of callable tools in a profile.
+func countProfileTools(v ops.ProfileView) string {
+	n := 0
+	for _, s := range v.Reaches {
+		n += s.Callable
 	}
-	t := table{p: p, header: []string{"NAME", "SERVERS", "TOOLS", "LANES"}, rightAligned: map[int]bool{1: true, 2: true}, narrowingSteps: columnTruncationStep("NAME", 8)}
-	for _, one := range all.Profiles {
-		tools := 0
-		for _, s := range one.Reaches {
-			tools += s.Callable
-		}
-		t.addRow(escapeInvisibleLine(one.Name), strconv.Itoa(len(one.Reaches)), strconv.Itoa(tools), toOneLine(cmp.Or(strings.Join(one.Lanes, ","), "all")))
-	}
-	t.write()
+	return strconv.Itoa(n)
 }
 
 func newProfileShowCommand(r *invocation) commandSpec {
@@ -108,18 +122,12 @@ func newProfileShowCommand(r *invocation) commandSpec {
 		if err != nil {
 			return err
 		}
-		var names []string
 		for _, one := range all.Profiles {
 			if one.Name == args[0] {
 				return r.printOutput(one, func(p *printer) { writeProfile(p, one) })
 			}
-			names = append(names, one.Name)
 		}
-		hint := "See the profiles with `mcpproxy profile list`."
-		if near := search.ClosestName(args[0], names); near != "" {
-			hint = "Did you mean '" + near + "'? " + hint
-		}
-		return problem.Newf(problem.NotFound, "There is no profile '%s'.", toPrintable(args[0])).WithHint(hint)
+		return problem.Newf(problem.NotFound, "There is no profile '%s'.", toPrintable(args[0])).WithHint("See the profiles with `mcpproxy profile list`.")
 	})}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mcpproxy/internal/api"
+	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
@@ -63,6 +64,7 @@ func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 		}
 		names = append(names, toOneLine(s.Name))
 	}
+	near := search.ClosestName(name, names)
 	hint := "There are none: add one with `mcpproxy upstream add`."
 	if len(names) > maxNamedServers {
 		names = append(names[:maxNamedServers], "…")
@@ -70,20 +72,26 @@ func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 	if len(names) > 0 {
 		hint = "There are: " + strings.Join(names, ", ") + "."
 	}
+	if near != "" {
+		hint = "Did you mean '" + near + "'? " + hint
+	}
 	return problem.Newf(problem.ServerNotFound, "Server '%s' not found", toOneLine(name)).WithHint(hint)
 }
 
 func writeToolTable(p *printer, tools []ops.ToolView) {
-	if len(tools) == 0 {
-		p.addNote("No tool fits. See `mcpproxy upstream list` for the state of the servers.")
-		return
-	}
-	t := table{p: p, header: []string{"TOOL", "CALL WITH", "STATUS", "DESCRIPTION"}, narrowingSteps: slices.Concat(
-		columnTruncationStep("DESCRIPTION", 30), columnAbbreviationStep("CALL WITH", laneOfVariant), columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"), columnTruncationStep("TOOL", 24), columnTruncationStep("STATUS", 10), columnHidingSteps("CALL WITH"), columnTruncationStep("TOOL", 8))}
-	for _, v := range tools {
-		t.addRow(toOneLine(v.Name), toOneLine(v.CallWith), toolStatusCell(p, v), descriptionSummary(v))
-	}
-	t.write()
+	list[ops.ToolView]{
+		none: "No tool fits. See `mcpproxy upstream list` for the state of the servers.",
+		columns: []column[ops.ToolView]{
+			{title: "TOOL", text: func(v ops.ToolView) string { return v.Name }},
+			{title: "CALL WITH", text: func(v ops.ToolView) string { return v.CallWith }},
+			{title: "STATUS", cell: toolStatusCell},
+			{title: "HINTS", wide: true, text: func(v ops.ToolView) string { return string(v.Annotations) }},
+			{title: "INFERRED", wide: true, text: func(v ops.ToolView) string { return v.InferredOperation }},
+			{title: "DESCRIPTION", text: descriptionSummary},
+		},
+		narrow: slices.Concat(columnTruncationStep("DESCRIPTION", 30), columnAbbreviationStep("CALL WITH", laneOfVariant), columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"),
+			columnTruncationStep("TOOL", 24), columnTruncationStep("STATUS", 10), columnHidingSteps("CALL WITH"), columnTruncationStep("TOOL", 8)),
+	}.write(p, tools)
 }
 
 // toolStatusCell returns the status of a tool for a table or a list of fields.
@@ -98,12 +106,13 @@ func descriptionSummary(v ops.ToolView) string {
 	if text == "" {
 		text = v.Title
 	}
-	return toOneLine(firstLine(strings.TrimSpace(text)))
+	return firstLine(strings.TrimSpace(text))
 }
 
 func newToolsSearchCommand(r *invocation) commandSpec {
 	var q ops.SearchQuery
 	return commandSpec{
+		list:  true,
 		flags: map[string]any{"limit": &boundedIntFlag{&q.Limit, 100}, "operation": &q.Operation, "explain": &q.Explain},
 		args: func(cmd *cobra.Command, args []string) error {
 			if strings.TrimSpace(strings.Join(args, "")) == "" {
@@ -134,16 +143,21 @@ func toSearchOutput(a ops.SearchAnswer) searchOutput {
 }
 
 func writeFoundTools(p *printer, found searchOutput) {
-	if len(found.Tools) == 0 {
-		p.addNote("No callable tool fits. Try other words, or `mcpproxy tools list`.")
+	list[ops.ToolView]{
+		none: "No callable tool fits. Try other words, or `mcpproxy tools list`.",
+		name: func(v ops.ToolView) string { return v.Name },
+		columns: []column[ops.ToolView]{
+			{title: "SCORE", text: func(v ops.ToolView) string { return fmt.Sprintf("%.2f", v.Score) }},
+			{title: "TOOL", text: func(v ops.ToolView) string { return v.Name }},
+			{title: "CALL WITH", text: func(v ops.ToolView) string { return v.CallWith }},
+			{title: "DESCRIPTION", text: descriptionSummary},
+		},
+		narrow: slices.Concat(columnTruncationStep("DESCRIPTION", 30), columnAbbreviationStep("CALL WITH", laneOfVariant), columnHidingSteps("SCORE"), columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"),
+			columnTruncationStep("TOOL", 24), columnHidingSteps("CALL WITH"), columnTruncationStep("TOOL", 8)),
+	}.write(p, found.Tools)
+	if p.quiet {
 		return
 	}
-	t := table{p: p, header: []string{"SCORE", "TOOL", "CALL WITH", "DESCRIPTION"}, narrowingSteps: slices.Concat(
-		columnTruncationStep("DESCRIPTION", 30), columnAbbreviationStep("CALL WITH", laneOfVariant), columnHidingSteps("SCORE"), columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"), columnTruncationStep("TOOL", 24), columnHidingSteps("CALL WITH"), columnTruncationStep("TOOL", 8))}
-	for _, v := range found.Tools {
-		t.addRow(fmt.Sprintf("%.2f", v.Score), toOneLine(v.Name), toOneLine(v.CallWith), descriptionSummary(v))
-	}
-	t.write()
 	writeMatchReasons(p, found.Tools)
 	if found.Total > len(found.Tools) {
 		p.addNote("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)

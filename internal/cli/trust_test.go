@@ -135,7 +135,7 @@ func TestConsent(t *testing.T) {
 		{"upstream disable github", "", 0, "enable github false", "github is disabled."},
 		{"upstream set github trust manual", "", 0, `set github trust "manual"`, "trust of github is set."},
 		{"upstream set github disabled_tools a* b", "", 0, `set github disabled_tools ["a*","b"]`, "set."},
-		{"upstream set github disabled_tools --unset", "", 0, "set github disabled_tools ", "taken out."},
+		{"upstream set github disabled_tools --unset", "", 0, "set github disabled_tools ", "removed."},
 		{`upstream set github hint_overrides {"a":{}}`, "", 0, `set github hint_overrides {"a":{}}`, "set."},
 		{"upstream set github hint_overrides {", "", problem.ExitUsage, "", "JSON"},
 		{"upstream set github infer_hints advise", "", 0, `set github infer_hints "advise"`, "set."},
@@ -374,7 +374,7 @@ func TestSetArguments(t *testing.T) {
 func TestNothingWaits(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{empty: true})
-	if got := w.runCommand("approvals"); got.code != 0 || got.stdout != "" || got.stderr != "Nothing waits for you.\n" {
+	if got := w.runCommand("approvals"); got.code != 0 || got.stdout != "" || got.stderr != "Nothing awaits approval.\n" {
 		t.Errorf("%+v", got)
 	}
 	if got := w.runCommand("approvals", "--json"); !strings.Contains(got.stdout, `"servers": []`) || !strings.Contains(got.stdout, `"tools": []`) {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/upstream/process"
 )
 
 // toServerViews removes from the servers what `upstream list` does not show.
@@ -26,28 +29,36 @@ func toServerViews(all ops.ServerList) ops.ServerViews {
 func toServerView(s ops.ServerDetail) ops.ServerView { return s.ServerView }
 
 func writeServerTable(p *printer, all ops.ServerViews) {
-	if len(all.Servers) == 0 {
-		p.addNote("No server is configured. Add one with `mcpproxy upstream add`, or under mcpServers in the file that `mcpproxy config path` names.")
-		return
+	list[ops.ServerView]{
+		none: "No server is configured. Add one with `mcpproxy upstream add`, or under mcpServers in the file that `mcpproxy config path` names.",
+		columns: []column[ops.ServerView]{
+			{title: "NAME", text: func(s ops.ServerView) string { return s.Name }},
+			{title: "PROTOCOL", text: func(s ops.ServerView) string { return s.Protocol }},
+			{title: "STATE", cell: formatServerState},
+			{title: "TRUST", wide: true, text: func(s ops.ServerView) string { return s.Trust }},
+			{title: "TOOLS", right: true, text: formatToolCount},
+			{title: "RESTARTS", wide: true, right: true, text: func(s ops.ServerView) string { return strconv.Itoa(s.Restarts) }},
+			{title: "SINCE", wide: true, cell: func(p *printer, s ops.ServerView) string { return p.formatTime(s.Since) }},
+			{title: "NOTE", text: serverNote},
+		},
+		narrow: slices.Concat(columnHidingSteps("PROTOCOL"), addNoteToSteps("The whole note: `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
+			columnTruncationStep("NAME", 16), columnHidingSteps("TOOLS", "NOTE"), columnTruncationStep("NAME", 8)),
+	}.write(p, all.Servers)
+}
+
+// serverNote returns the note of a server in the list: what to do about it, or what it is doing.
+func serverNote(s ops.ServerView) string {
+	switch {
+	case s.NeedsLogin:
+		return loginCommandText(s)
+	case s.Enabled && s.Quarantined:
+		return approveCommandText(s)
+	case s.State == "ready" && waitingPrimitivesText(s) != "":
+		return waitingPrimitivesText(s)
+	case s.Hint != "":
+		return "never started: mcpproxy upstream restart " + s.Name
 	}
-	t := table{p: p, header: []string{"NAME", "PROTOCOL", "STATE", "TOOLS", "NOTE"}, rightAligned: map[int]bool{3: true}, narrowingSteps: slices.Concat(
-		columnHidingSteps("PROTOCOL"), addNoteToSteps("The whole note: `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
-		columnTruncationStep("NAME", 16), columnHidingSteps("TOOLS", "NOTE"), columnTruncationStep("NAME", 8))}
-	for _, s := range all.Servers {
-		note := strings.TrimPrefix(s.Detail, "failed, ")
-		switch {
-		case s.NeedsLogin:
-			note = loginCommandText(s)
-		case s.Enabled && s.Quarantined:
-			note = approveCommandText(s)
-		case s.State == "ready" && waitingPrimitivesText(s) != "":
-			note = waitingPrimitivesText(s)
-		case s.Hint != "":
-			note = "never started: mcpproxy upstream restart " + s.Name
-		}
-		t.addRow(toOneLine(s.Name), toOneLine(s.Protocol), formatServerState(p, s), formatToolCount(s), toOneLine(note))
-	}
-	t.write()
+	return strings.TrimPrefix(s.Detail, "failed, ")
 }
 
 // loginCommandText returns the command that logs in to a server.
@@ -175,8 +186,6 @@ type serverLogTail struct {
 	Lines  []string `json:"lines"`
 }
 
-func toServerLogTail(t ops.LogTail) serverLogTail { return serverLogTail{t.Server, t.Lines} }
-
 func writeServerLog(p *printer, tail serverLogTail) {
 	for _, line := range tail.Lines {
 		fmt.Fprintln(p, toPrintable(line))
@@ -187,8 +196,59 @@ func writeServerLog(p *printer, tail serverLogTail) {
 }
 
 func newUpstreamLogsCommand(r *invocation) commandSpec {
-	lines := 100
-	return commandSpec{flags: map[string]any{"lines": &boundedIntFlag{&lines, 10_000}}, run: convertedOperationRunFunc(r, api.GetServerLogs, func(args []string) (in ops.LogQuery, err error) {
-		return ops.LogQuery{ServerRef: ops.ServerRef{Name: args[0]}, Lines: lines}, nil
-	}, toServerLogTail, writeServerLog)}
+	q, follow := ops.LogQuery{Lines: 100}, false
+	return commandSpec{
+		flags: map[string]any{"lines": &boundedIntFlag{&q.Lines, 10_000}, "follow": &follow},
+		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+			if q.Name = args[0]; follow {
+				return api.FollowServerLogs.Stream(ctx, c, q, &logFollower{invocation: r})
+			}
+			tail, err := api.GetServerLogs.Call(ctx, c, q)
+			if err != nil {
+				return err
+			}
+			shown := serverLogTail{tail.Server, tail.Lines}
+			return r.printOutput(shown, func(p *printer) { writeServerLog(p, shown) })
+		}),
+	}
+}
+
+// logFollower writes the lines of a followed log; with -o json each as an object on one line.
+type logFollower struct {
+	*invocation
+	partial []byte // received bytes of an incomplete line
+}
+
+// Write receives a piece of the event stream.
+func (f *logFollower) Write(piece []byte) (int, error) {
+	f.partial = append(f.partial, piece...)
+	for {
+		line, rest, whole := bytes.Cut(f.partial, []byte("\n"))
+		if !whole {
+			return len(piece), nil
+		}
+		f.partial = rest
+		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
+			if err := f.writeEntry(data); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+func (f *logFollower) writeEntry(data []byte) error {
+	if f.output == formatJSON {
+		_, err := fmt.Fprintf(f.Stdout, "%s\n", escapeHiddenInJSON(data))
+		return err
+	}
+	var l ops.LogLine
+	if err := json.Unmarshal(data, &l); err != nil {
+		return fmt.Errorf("read a line of the log: %w", err)
+	}
+	shown := process.LogLine{Stream: process.Stream(l.Stream), Text: l.Text}
+	if l.At != nil {
+		shown.At = *l.At
+	}
+	_, err := fmt.Fprintln(f.Stdout, toPrintable(shown.String()))
+	return err
 }

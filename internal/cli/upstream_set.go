@@ -59,6 +59,9 @@ func newUpstreamSetCommand(r *invocation) commandSpec {
 				in.Key = "headers"
 			default:
 				in.Key = args[1]
+				if m := members[in.Key]; m != nil {
+					m.setFromArguments(in.Key, args[2:], unset)
+				}
 			}
 			if given := members[in.Key]; given != nil && given.anyGiven() {
 				in.Value, err = given.toJSON()
@@ -75,7 +78,7 @@ func newUpstreamSetCommand(r *invocation) commandSpec {
 				return err
 			}
 			return r.printOutput(v, func(p *printer) {
-				p.writeLine("%s of %s is %s.", in.Key, toOneLine(v.Name), map[bool]string{false: "set", true: "taken out"}[in.Value == nil])
+				p.writeLine("%s of %s is %s.", in.Key, toOneLine(v.Name), map[bool]string{false: "set", true: "removed"}[in.Value == nil])
 				noteServerWarnings(p, v)
 				if v.Quarantined {
 					p.addNote("It waits for your review: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
@@ -93,6 +96,17 @@ type envOrHeaderChangeFlags struct {
 
 func (m *envOrHeaderChangeFlags) anyGiven() bool { return len(m.given)+len(m.unset) > 0 }
 
+// setFromArguments takes the members from arguments after the key. It leaves a JSON object, and the removal of the whole key.
+func (m *envOrHeaderChangeFlags) setFromArguments(key string, values []string, unset bool) {
+	m.flag = key
+	switch {
+	case unset:
+		m.unset = values
+	case len(values) > 0 && !strings.HasPrefix(values[0], "{"):
+		m.given = values
+	}
+}
+
 // toJSON returns the changes as a JSON object: null removes a member.
 func (m *envOrHeaderChangeFlags) toJSON() (json.RawMessage, error) {
 	set, err := parsePairs(m.flag, m.given, m.between)
@@ -105,7 +119,7 @@ func (m *envOrHeaderChangeFlags) toJSON() (json.RawMessage, error) {
 	}
 	for _, name := range m.unset {
 		if _, both := all[name]; both || name == "" {
-			return nil, newUsageError("Invalid value '"+toPrintable(name)+"' for --unset-"+m.flag[2:]+": it must be the name of one that is not set at the same time.", "")
+			return nil, newUsageError("Invalid value '"+toPrintable(name)+"' for --unset-"+strings.TrimPrefix(m.flag, "--")+": it must be the name of one that is not set at the same time.", "")
 		}
 		all[name] = nil
 	}
@@ -127,7 +141,7 @@ func encodeSettingValue(key string, values []string, unset bool) (json.RawMessag
 	case unset:
 		return nil, nil
 	case len(values) == 0:
-		return nil, newUsageError("Missing argument: value.", "Or take the key out with --unset.")
+		return nil, newUsageError("Missing argument: value.", "To remove the key, pass --unset.")
 	case strings.HasSuffix(key, "_tools") || key == "command":
 		return json.Marshal(values)
 	case len(values) > 1:

@@ -68,6 +68,21 @@ func unknownCommandError(parent *cobra.Command, name string) error {
 	return newUsageError(fmt.Sprintf("Unknown command '%s' for `%s`.", name, parent.CommandPath()), hint)
 }
 
+// suggestName adds to the error of an unknown name the completion that was probably meant.
+func suggestName(cmd *cobra.Command, args []string, complete cobra.CompletionFunc, err error) error {
+	var p *problem.Problem
+	if !errors.As(err, &p) || p.Code.ExitCode() != problem.ExitNotFound || strings.Contains(p.Hint, "Did you mean") {
+		return err
+	}
+	for i, arg := range args {
+		names, _ := complete(cmd, args[:i], "")
+		if near := search.ClosestName(arg, names); near != "" && !slices.Contains(names, arg) {
+			return p.WithHint("Did you mean '" + toOneLine(near) + "'? " + p.Hint)
+		}
+	}
+	return err
+}
+
 // exactArguments requires exactly the arguments with these names.
 func exactArguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {

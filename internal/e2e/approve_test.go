@@ -34,7 +34,7 @@ func TestApproveAChangedTool(t *testing.T) {
 		u.define(definition)
 		run(0, "ready", "upstream", "restart", "s")
 	}
-	run(0, "Nothing waits for you", "approvals")
+	run(0, "Nothing awaits approval", "approvals")
 	run(0, `got {}`, "call", "tool-read", "s:add")
 
 	becomes(shifted)

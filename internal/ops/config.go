@@ -3,10 +3,12 @@ package ops
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/redact"
 )
@@ -58,6 +60,11 @@ func (s *ConfigOperations) Config(context.Context, Caller, Nothing) (Config, err
 	if newest, _, ok := s.history.newestVersion(); ok && newest.ETag == c.InForceETag {
 		c.InForceSince = newest.At
 	}
+	used, encodeErr := wirejson.MarshalWithoutHTMLEscape(s.live.Current())
+	if encodeErr != nil {
+		return c, fmt.Errorf("encode the configuration: %w", encodeErr)
+	}
+	c.InForce = redact.JSON(used)
 	shown := s.masker.maskText(text, inForce.Data)
 	c.Text = shown.text
 	if text == nil {

@@ -12,9 +12,11 @@ type Config struct {
 	ETag         string    `json:"etag" doc:"What If-Match of a change has to name: it identifies the bytes of the file."`
 	InForceSince time.Time `json:"in_force_since" doc:"When the text came into force that is in force."`
 	InForceETag  string    `json:"in_force_etag" doc:"The etag of the text in force: another one while the file is refused."`
-	Error        string    `json:"error,omitempty" doc:"Why the file as it is now is refused; what was in force stays."`
-	Mistakes     []Mistake `json:"mistakes,omitempty"`
-	NeedsRestart []string  `json:"needs_restart" doc:"Changed settings that take effect at the next start."`
+	// InForce is what the daemon uses.
+	InForce      json.RawMessage `json:"in_force" doc:"The configuration that MCPProxy uses, with defaults. Secrets are masked."`
+	Error        string          `json:"error,omitempty" doc:"Why the file as it is now is refused; what was in force stays."`
+	Mistakes     []Mistake       `json:"mistakes,omitempty"`
+	NeedsRestart []string        `json:"needs_restart" doc:"Changed settings that take effect at the next start."`
 	// Unconfirmed has the order of the file.
 	Unconfirmed    []KeyDifference `json:"unconfirmed" doc:"What of the file is not in force, since it widens what a person has confirmed: with presence, POST /config/confirm needs a person. From is what is in force."`
 	UnconfirmedWhy string          `json:"unconfirmed_why,omitempty" doc:"Why nothing counts that was confirmed."`
