@@ -18,7 +18,7 @@ const minShortIDLength = 10
 
 func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 	if page.Incomplete {
-		p.addNote("The newest records are missing: the database cannot take them at this time, see `mcpproxy status`.")
+		p.addNote("The newest records are missing: the database cannot store them now, see `mcpproxy status`.")
 	}
 	length := uniqueIDLength(page.Activities)
 	if p.wide {
@@ -236,7 +236,7 @@ func inferredOperationText(j *tool.DecisionFacts) string {
 	if j.Inferred == "" || !j.Unsure {
 		return toOneLine(j.Inferred)
 	}
-	return toOneLine(j.Inferred) + " (a careful guess)"
+	return toOneLine(j.Inferred) + " (inferred with low confidence)"
 }
 
 // formatHintsWithSources lists the hints with their sources.
@@ -267,9 +267,9 @@ func formatSearchBeforeCall(s *activity.Search) string {
 	case s == nil:
 		return ""
 	case s.Rank == 0:
-		return toOneLine(s.Query) + " (the answers had not this tool)"
+		return toOneLine(s.Query) + " (the results did not have this tool)"
 	}
-	return fmt.Sprintf("%s (place %d)", toOneLine(s.Query), s.Rank)
+	return fmt.Sprintf("%s (rank %d)", toOneLine(s.Query), s.Rank)
 }
 
 func textOrNoneGiven(s string) string {

@@ -103,13 +103,13 @@ func verifyExportFile(r *invocation, path, key string) error {
 func writeExportVerification(p *printer, v ops.ExportVerification) {
 	p.writeLine("%d records, %d entries, of which %d were held against the one before.", v.Records, v.Entries, v.Linked)
 	if v.Filtered {
-		p.writeLine("The export is filtered: what it has is as it was written, and nothing is said of the rest of the log.")
+		p.writeLine("The export is filtered: its records are unchanged. It proves nothing about the rest of the log.")
 	}
 	if v.Withheld > 0 {
 		p.writeLine("%d values are left out; the log commits to them.", v.Withheld)
 	}
 	if v.Erased > 0 {
-		p.writeLine("%d values were erased by a person, which is on record.", v.Erased)
+		p.writeLine("%d values were erased by a user; the log has a record of it.", v.Erased)
 	}
 	writeLogSigner(p, v.Signer)
 }
@@ -148,8 +148,8 @@ func newActivityRedactCommand(r *invocation) commandSpec {
 		for _, f := range fields {
 			in.Fields = append(in.Fields, activity.ErasableField(f))
 		}
-		question := fmt.Sprintf("Erase %s of record %s, for good?", strings.Join(fields, ", "), in.ID)
-		if err := r.requireConfirmation(ctx, yes, question, "Look with `mcpproxy activity show "+in.ID+"`, then give --yes."); err != nil {
+		question := fmt.Sprintf("Erase %s of record %s permanently?", strings.Join(fields, ", "), in.ID)
+		if err := r.requireConfirmation(ctx, yes, question, "Look with `mcpproxy activity show "+in.ID+"`, then pass --yes."); err != nil {
 			return err
 		}
 		record, err := api.RedactActivity.Call(ctx, c, in)
@@ -157,7 +157,7 @@ func newActivityRedactCommand(r *invocation) commandSpec {
 			return err
 		}
 		return r.printOutput(record, func(p *printer) {
-			p.writeLine("Erased of record %s: %s. That it was done is on record.", toOneLine(record.ID), strings.Join(fields, ", "))
+			p.writeLine("Erased of record %s: %s. The log has a record of it.", toOneLine(record.ID), strings.Join(fields, ", "))
 		})
 	})}
 }

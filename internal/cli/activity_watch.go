@@ -85,7 +85,7 @@ func (w *activityWatcher) watch(ctx context.Context, c *api.Client) error {
 		err = nil
 	}
 	if w.lastEventID != "" {
-		w.printMessage("What comes behind this: --cursor %s", w.lastEventID)
+		w.printMessage("To continue after this record: --cursor %s", w.lastEventID)
 	}
 	return err
 }
@@ -101,7 +101,7 @@ func (w *activityWatcher) followEventStream(ctx context.Context, c *api.Client) 
 		case errors.Is(err, errLimitReached) || ctx.Err() != nil || err != nil && (w.lastEventID == "" || p.Code != problem.DaemonNotRunning && p.Code != problem.Overloaded):
 			return err
 		case !gone:
-			w.printMessage("MCPProxy has ended; what it does when it is there again is shown from here on.")
+			w.printMessage("MCPProxy has stopped. This command waits for it and continues.")
 		}
 		gone = err != nil
 		select {
@@ -147,7 +147,7 @@ func (w *activityWatcher) parseAndShowEvent(ctx context.Context, c *api.Client, 
 		}
 	}
 	if kind == string(ops.EventReset) {
-		w.printMessage("Records were missed that cannot be told any more: see `mcpproxy activity list`.")
+		w.printMessage("Records were missed: see `mcpproxy activity list`.")
 	}
 	if w.showPastFirst {
 		if err := w.showPastRecords(ctx, c); err != nil {
@@ -192,7 +192,7 @@ func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) er
 		}
 	}
 	if f.Cursor != "" {
-		w.printMessage("There are more records than %d since then, of which the oldest are left out: see `mcpproxy activity list`.", len(all))
+		w.printMessage("Only the newest %d records since then are shown: see `mcpproxy activity list`.", len(all))
 	}
 	w.alreadyShown = map[string]bool{}
 	for i := range slices.Backward(all) {

@@ -212,7 +212,7 @@ func noteUnlistedDefinitions(p *printer, kind tool.DefinitionKind, waiting ops.W
 	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
 	noun := "tool"
 	if kind != tool.KindTool {
-		more, what, noun = waiting.TotalOffers-len(waiting.Offers), "%s more beside tools", "definition"
+		more, what, noun = waiting.TotalOffers-len(waiting.Offers), "%s more besides tools", "definition"
 	}
 	if more > 0 {
 		p.addNote(what+" that are not shown. They are shown when these are decided.", countWithNoun(more, noun))

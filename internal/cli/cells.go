@@ -58,8 +58,8 @@ func serverStateSentence(p *printer, s ops.ServerView) string {
 // reviewStageText explains the stage of a server's review.
 func reviewStageText(s ops.ReviewStage) string {
 	return textForValue(s, map[ops.ReviewStage]string{
-		ops.StageLaunch:      "launch: it is neither started nor contacted before you approve how",
-		ops.StageDefinitions: "definitions: it runs for the review only",
+		ops.StageLaunch:      "launch: MCPProxy does not start or contact it before you approve the launch",
+		ops.StageDefinitions: "definitions: it runs only for the review",
 		ops.StageApproved:    "approved",
 	})
 }
@@ -67,9 +67,9 @@ func reviewStageText(s ops.ReviewStage) string {
 // waitReasonText explains why a definition waits.
 func waitReasonText(why approval.WaitReason) string {
 	return textForValue(why, map[approval.WaitReason]string{
-		approval.New:     "new: nobody has approved it yet",
+		approval.New:     "new: not approved yet",
 		approval.Changed: "changed since it was approved",
-		approval.Blocked: "blocked: a person refused this definition",
+		approval.Blocked: "blocked: a user blocked this definition",
 	})
 }
 
@@ -93,7 +93,7 @@ func formatScanVerdict(p *printer, v scan.Verdict, findings int) string {
 		}
 		return p.colorize(h, fmt.Sprintf("%s: %s", v, countWithNoun(findings, "finding")))
 	}
-	return p.colorize(colorWarning, "could not look at all of it")
+	return p.colorize(colorWarning, "not fully scanned")
 }
 
 func countWithNoun(n int, noun string) string {

@@ -61,14 +61,14 @@ func deletedConfigFileError(ctx context.Context, c *api.Client, path string) err
 	if err != nil || s.ConfigPath != path || s.ConfigError == "" {
 		return nil // only the file matters
 	}
-	return problem.New(problem.InvalidConfig, s.ConfigError, "Put the file back, or restart MCPProxy to have the defaults.")
+	return problem.New(problem.InvalidConfig, s.ConfigError, "Restore the file, or restart MCPProxy to use the defaults.")
 }
 
 func writeConfigValidation(p *printer, v configValidationResult) {
 	if v.Exists {
 		p.writeLine("%s is valid.", toPrintable(v.Path))
 	} else {
-		p.writeLine("There is no file %s yet: the defaults hold.", toPrintable(v.Path))
+		p.writeLine("There is no file %s: the defaults apply.", toPrintable(v.Path))
 	}
 	for _, warning := range v.Warnings {
 		p.addNote("%s %s", p.colorize(colorWarning, "Warning:"), toPrintable(warning))
@@ -146,9 +146,9 @@ func newConfigConfirmCommand(r *invocation) commandSpec {
 		}
 		return r.printOutput(confirmedConfigChanges{before.Unconfirmed}, func(p *printer) {
 			if waits {
-				p.writeLine("All of %s is in force.", toPrintable(before.Path))
+				p.writeLine("MCPProxy uses all of %s.", toPrintable(before.Path))
 			} else {
-				p.writeLine("Nothing in %s waits for you.", toPrintable(before.Path))
+				p.writeLine("Nothing in %s awaits confirmation.", toPrintable(before.Path))
 			}
 		})
 	})}
@@ -157,10 +157,10 @@ func newConfigConfirmCommand(r *invocation) commandSpec {
 // writeUnconfirmedChanges shows the unconfirmed changes: the value in force and the value of the file.
 func writeUnconfirmedChanges(p *printer, c ops.Config) {
 	if c.UnconfirmedWhy != "" {
-		p.writeWrapped("", "Nothing that widens counts: "+toPrintable(c.UnconfirmedWhy)+".")
+		p.writeWrapped("", "Confirmed changes do not count: "+toPrintable(c.UnconfirmedWhy)+".")
 	}
 	if len(c.Unconfirmed) > 0 {
-		p.writeLine("These widen what is in force:")
+		p.writeLine("These changes grant more access and await confirmation:")
 	}
 	for _, d := range c.Unconfirmed {
 		p.writeLine("%s", escapeInvisibleLine(d.Key))
@@ -168,6 +168,6 @@ func writeUnconfirmedChanges(p *printer, c ops.Config) {
 		p.writeWrapped("  + ", escapeInvisibleLine(string(d.To)))
 	}
 	if slices.ContainsFunc(c.Unconfirmed, func(d ops.KeyDifference) bool { return strings.Contains(string(d.To), "***") }) {
-		p.writeWrapped("", "What *** stands for, look at in the file: a command can be made to look like a secret.")
+		p.writeWrapped("", "*** hides a secret. Check it in the file: a command can look like a secret.")
 	}
 }

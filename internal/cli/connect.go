@@ -93,7 +93,7 @@ func newConnectRun(r *invocation, cmd *cobra.Command, args []string, f connectFl
 	case len(args) == 0 && !f.all:
 		return nil, newUsageError("Missing argument: client.", "Name one of "+strings.Join(clients.ClientIDs(), ", ")+"; or say --all for those that are installed.")
 	case f.all && (len(args) > 0 || f.undo):
-		return nil, newUsageError("--all stands alone.", "Give either --all or the names of clients.")
+		return nil, newUsageError("--all takes no client names and no --undo.", "Give either --all or the names of clients.")
 	case f.undo && (f.dryRun || f.options != ops.ConnectOptions{}):
 		return nil, newUsageError("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
 	}
@@ -154,7 +154,7 @@ func (c *connectRun) confirmAndApply(ctx context.Context, ids []string, prepare 
 				writePlannedFileChange(p, plan.FileChange)
 			}
 		}
-		if err := c.requireConfirmation(ctx, c.flags.consent, verb+" "+joinNamesInSentence(names)+"?", "Look with --dry-run, then give --yes."); err != nil {
+		if err := c.requireConfirmation(ctx, c.flags.consent, verb+" "+joinNamesInSentence(names)+"?", "Look with --dry-run, then pass --yes."); err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +175,7 @@ func (c *connectRun) confirmAndApply(ctx context.Context, ids []string, prepare 
 	if err := c.printOutput(out, func(p *printer) { writeConnectResult(p, out, verb) }); err != nil || first == nil {
 		return written, err
 	}
-	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", countWithNoun(len(out.Failed), "client")).WithHint("What was wrong stands above; the others are done.")
+	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", countWithNoun(len(out.Failed), "client")).WithHint("The errors are above; the other clients are done.")
 }
 
 // joinNamesInSentence formats names in a sentence.
@@ -238,7 +238,7 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 		plan, err := permission.PreparePlan(c.account.Env, id, c.account.Tools())
 		switch {
 		case err != nil || c.flags.consent.yes: // the command says why
-			c.printMessage("Next: `mcpproxy permissions %s`, so that reads run unasked and the rest asks.", id)
+			c.printMessage("Next: `mcpproxy permissions %s`, to let reads run without asking.", id)
 		case plan.Changed:
 			writePermissionPlan(p, plan)
 			plans = append(plans, plan)
@@ -247,7 +247,7 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 	if len(plans) == 0 {
 		return nil
 	}
-	agreed, err := askYesNo(c.invocation, ctx, "Write these rules too, so that reads run unasked and the rest asks?")
+	agreed, err := askYesNo(c.invocation, ctx, "Write these rules too? Reads then run without asking, everything else asks.")
 	if err != nil || !agreed {
 		return err
 	}
@@ -262,7 +262,7 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 		}
 		c.printMessage("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.colorize(colorGood, "✓"), toPrintable(plan.Name), toPrintable(plan.Path), plan.Client)
 		if !out.After.Right {
-			c.printMessage("Not all is as recommended: `mcpproxy permissions %s --check` says why.", plan.Client)
+			c.printMessage("Some rules are not as recommended: see `mcpproxy permissions %s --check`.", plan.Client)
 		}
 	}
 	return nil

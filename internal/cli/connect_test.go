@@ -25,7 +25,7 @@ func TestConnectAndUndo(t *testing.T) {
 	}{
 		{"connect", problem.ExitUsage, "Name one of claude-code"},
 		{"connect nobody --yes", problem.ExitNotFound, "No client is called"},
-		{"connect cursor --all", problem.ExitUsage, "--all stands alone"},
+		{"connect cursor --all", problem.ExitUsage, "--all takes no client names"},
 		{"connect cursor zed --token x", problem.ExitUsage, "A token is for one client"},
 		{"connect cursor --undo --dry-run", problem.ExitUsage, "goes with nothing else"},
 		{"connect cursor --undo", problem.ExitNotFound, "no change of Cursor to undo"},

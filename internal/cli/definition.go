@@ -200,7 +200,7 @@ func unblockDefinition(r *invocation, ctx context.Context, c *api.Client, of def
 		return withConflictHint(err, "unblocked", "mcpproxy tools diff "+of.shellArguments())
 	}
 	return r.printOutput(answer, func(p *printer) {
-		p.writeLine("Unblocked %s. It waits for your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
+		p.writeLine("Unblocked %s. It awaits your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
 	})
 }
 

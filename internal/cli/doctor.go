@@ -54,10 +54,10 @@ func newDoctorCommand(r *invocation) commandSpec {
 func doctorFixHint(r doctor.Report) string {
 	for _, c := range r.Checks {
 		if c.Fixable {
-			return "Each names the command that mends it; `mcpproxy doctor --fix` does what is safe."
+			return "Each names the command that fixes it; `mcpproxy doctor --fix` makes the safe repairs."
 		}
 	}
-	return "Each names the command that mends it."
+	return "Each names the command that fixes it."
 }
 
 // newDoctorOptions returns the options of the doctor: where it gathers facts.

@@ -42,7 +42,7 @@ func newUpstreamImportCommand(r *invocation) commandSpec {
 			}
 			switch {
 			case f.undo && (f.keyring || f.noKeyring || f.remove || f.quarantined || f.dryRun):
-				return newUsageError("--undo stands alone.", "`mcpproxy upstream import --undo` puts back what the last import took out.")
+				return newUsageError("--undo takes no other flags.", "`mcpproxy upstream import --undo` restores what the last import removed.")
 			case f.keyring && f.noKeyring:
 				return newUsageError("--keyring and --no-keyring exclude one another.", "Give one of them.")
 			case f.undo:
@@ -136,7 +136,7 @@ func countServersToImport(found []ops.Found) (n importCounts) {
 
 // confirmImport asks the user for the import and its options. Without a question the user has not seen the launches, so they need a review.
 func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.FoundServers, n importCounts, o *ops.ImportOptions) (err error) {
-	const hint = "Look with --dry-run, then give --yes: what is imported without a question waits for review."
+	const hint = "Look with --dry-run, then give --yes: servers that are imported without a question await review."
 	question := "Import " + countWithNoun(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
 	switch {
 	case n.servers == 0:
@@ -446,7 +446,7 @@ func failedImportError(all []ops.Result) error {
 	if len(failed) == 0 {
 		return nil
 	}
-	return problem.Newf(failed[0].Problem.Code, "%s could not be taken over as it was asked.", countWithNoun(len(failed), "server")).
+	return problem.Newf(failed[0].Problem.Code, "%s could not be imported.", countWithNoun(len(failed), "server")).
 		WithHint("Each says why above; the others are done.")
 }
 

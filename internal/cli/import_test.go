@@ -43,7 +43,7 @@ func TestImported(t *testing.T) {
 		{"upstream import nobody", problem.ExitNotFound, "No client is called"},
 		{"upstream import ./nobody.json", problem.ExitUsage, "cannot be read"},
 		{"upstream import --keyring --no-keyring", problem.ExitUsage, "exclude one another"},
-		{"upstream import --undo --remove", problem.ExitUsage, "--undo stands alone"},
+		{"upstream import --undo --remove", problem.ExitUsage, "--undo takes no other flags"},
 		{"upstream import zed --yes", problem.ExitDone, "There is nothing to import."},
 		{"upstream import --yes --remove", problem.ExitDone, "Imported for review: github."},
 		{"upstream import --yes", problem.ExitDone, "There is nothing to import."},

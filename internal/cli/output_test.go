@@ -85,7 +85,7 @@ func TestConfigCommands(t *testing.T) {
 	if got := w.runCommand("config", "path"); got.stdout != filepath.Join(w.env["HOME"], ".mcpproxy", "mcp_config.json")+"\n" {
 		t.Errorf("%+v", got)
 	}
-	if got := w.runCommand("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults hold") {
+	if got := w.runCommand("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults apply") {
 		t.Errorf("%+v", got)
 	}
 	file := filepath.Join(t.TempDir(), "c.json")
@@ -119,11 +119,11 @@ func TestValidateAVanishedFile(t *testing.T) {
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	w.env["HOME"] = "/home/me" // where the fake has its file
 	got := w.runCommand("config", "validate")
-	if got.code != problem.ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, "Error: mcp_config.json:3:5: unknown key") || !strings.Contains(got.stderr, "Put the file back") {
+	if got.code != problem.ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, "Error: mcp_config.json:3:5: unknown key") || !strings.Contains(got.stderr, "Restore the file") {
 		t.Errorf("%+v", got)
 	}
 	w.env["HOME"] = "/home/nobody"
-	if got = w.runCommand("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults hold") {
+	if got = w.runCommand("config", "validate"); got.code != 0 || !strings.Contains(got.stdout, "the defaults apply") {
 		t.Errorf("%+v", got)
 	}
 }

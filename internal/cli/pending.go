@@ -32,7 +32,7 @@ func writePendingCalls(p *printer, all ops.PendingList) {
 	if len(all.Pending) == 0 {
 		return
 	}
-	p.addNote("Look and decide: `mcpproxy pending approve ID`, or `mcpproxy pending deny ID --reason TEXT`.")
+	p.addNote("Decide with `mcpproxy pending approve ID`, or `mcpproxy pending deny ID --reason TEXT`.")
 }
 
 // writePendingCall shows a pending call as the question about it.
@@ -46,7 +46,7 @@ func writePendingCall(p *printer, q ops.PendingCall) {
 	if q.Reason != "" {
 		f.add("The agent says", toOneLine(q.Reason))
 	}
-	f.add("Waits since", p.formatTime(&q.AskedAt))
+	f.add("Waiting since", p.formatTime(&q.AskedAt))
 	f.add("Id", escapeInvisibleLine(q.ID))
 	if q.AnsweredAt != nil {
 		f.add("Answered", p.formatTime(q.AnsweredAt)+" by "+toOneLine(q.AnsweredBy)+" ("+toOneLine(q.Answered)+")")
@@ -115,7 +115,7 @@ func (r *invocation) decidePendingCall(ctx context.Context, c *api.Client, id, q
 	if q.State == ask.Waiting && !said.yes {
 		writePendingCall(r.newPrinter(r.Stderr), q)
 	}
-	if err := r.requireConfirmation(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then give --yes."); err != nil {
+	if err := r.requireConfirmation(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then pass --yes."); err != nil {
 		return err
 	}
 	after, err := answer(q.ID)
@@ -177,7 +177,7 @@ func newLeaseGrantCommand(r *invocation) commandSpec {
 		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &boundedIntFlag{value: &in.Calls, max: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			in.Server = args[0]
-			question := fmt.Sprintf("Not ask about calls of %s to %s that are up to %s, for %s or %d calls?", cmp.Or(in.Client, "every caller"), in.Server+cmp.Or(":"+in.Tools, ""),
+			question := fmt.Sprintf("Allow calls of %s to %s up to the lane %s without asking, for %s or %d calls?", cmp.Or(in.Client, "every caller"), in.Server+cmp.Or(":"+in.Tools, ""),
 				cmp.Or(in.Lane, "write"), cmp.Or(in.For, "15m"), cmp.Or(in.Calls, 20))
 			if err := r.requireConfirmation(ctx, said, toOneLine(question), "Give --yes."); err != nil {
 				return err
@@ -187,7 +187,7 @@ func newLeaseGrantCommand(r *invocation) commandSpec {
 				return err
 			}
 			return r.printOutput(l, func(p *printer) {
-				p.writeLine("Calls to %s up to %s are not asked about until %s, or %d of them. End it with `mcpproxy lease revoke %s`.", escapeInvisibleLine(l.Server), escapeInvisibleLine(l.Lane), p.formatTime(&l.Until), l.Calls, escapeInvisibleLine(l.ID))
+				p.writeLine("Calls to %s up to the lane %s run without asking until %s, at most %d of them. End it with `mcpproxy lease revoke %s`.", escapeInvisibleLine(l.Server), escapeInvisibleLine(l.Lane), p.formatTime(&l.Until), l.Calls, escapeInvisibleLine(l.ID))
 			})
 		}),
 	}

@@ -98,7 +98,7 @@ func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report per
 	case err != nil && report.ByHand == "":
 		return problem.From(err).Hint
 	}
-	return "What a person does about it stands above."
+	return "The instructions are above."
 }
 
 // writePermissionReport writes what the client does with calls of each lane.
@@ -167,7 +167,7 @@ func confirmAndWritePermissions(r *invocation, cmd *cobra.Command, env clients.E
 		writePermissionPlan(r.newPrinter(r.Stderr), plan)
 	}
 	question := "Write this into " + toPrintable(plan.Path) + "?"
-	if err := r.requireConfirmation(cmd.Context(), f.consent, question, "Look with --dry-run, then give --yes."); err != nil {
+	if err := r.requireConfirmation(cmd.Context(), f.consent, question, "Look with --dry-run, then pass --yes."); err != nil {
 		return err
 	}
 	j, err := openClientJournal(r)

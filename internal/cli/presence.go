@@ -48,7 +48,7 @@ func newPresenceSetCommand(r *invocation) commandSpec {
 				return problem.New(problem.Conflict, "Presence is none already.", "")
 			}
 		default:
-			return newUsageError("What proves that a person decides is a passphrase, a passkey or none.", "For example: mcpproxy presence set passphrase")
+			return newUsageError("Set a passphrase, a passkey or none.", "For example: mcpproxy presence set passphrase")
 		}
 		text, err := next.StoredJSON()
 		if err != nil {
@@ -167,7 +167,7 @@ func printPresence(ctx context.Context, r *invocation, c *api.Client, v ops.Pres
 	status, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	return r.printOutput(v, func(p *printer) {
 		if writePresence(p, v); v.On && v.Void == "" && err == nil && status.Unconfirmed > 0 {
-			p.addNote("What widens in the configuration file waits: look at it and confirm it with `mcpproxy config confirm`.")
+			p.addNote("Changes of the configuration file that grant more access await confirmation: `mcpproxy config confirm`.")
 		}
 	})
 }
@@ -198,10 +198,10 @@ func writePresence(p *printer, v ops.PresenceView) {
 		p.addNote("To have decisions need a passphrase or a passkey: `mcpproxy presence set passphrase`.")
 		return
 	case v.Void != "":
-		p.writeLine("Nothing that widens counts. %s", toOneLine(v.Void))
+		p.writeLine("No approval counts. %s", toOneLine(v.Void))
 		p.addNote("%s", toOneLine(v.Remedy))
 	default:
-		p.writeLine("What widens needs the %s, since %s.", escapeInvisibleLine(string(v.Kind)), p.formatTime(v.Since))
+		p.writeLine("Everything that grants more access needs the %s, since %s.", escapeInvisibleLine(string(v.Kind)), p.formatTime(v.Since))
 	}
 	var f fieldList
 	if v.Fingerprint != "" {

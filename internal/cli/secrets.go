@@ -25,8 +25,8 @@ func checkSecretNameArgument(_ *cobra.Command, args []string) error {
 	case len(args) == 0:
 		return newUsageError("The name of the secret is missing.", "For example: mcpproxy secrets set GITHUB_TOKEN")
 	case len(args) > 1:
-		return newUsageError("There is one argument, the name: a value on the command line could be read by other users, and stays in the history of the shell.",
-			"Leave the value out: it is asked for, or read from stdin.")
+		return newUsageError("Pass only the name: other users can read a value on the command line, and the shell keeps it in its history.",
+			"The command asks for the value, or reads it from stdin.")
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func newSecretsSetCommand(r *invocation) commandSpec {
 func writeSecretStored(p *printer, v ops.SecretView) {
 	p.writeLine("%s is set, in %s.", v.Name, secretStoreName(v))
 	if len(v.UsedBy) == 0 {
-		p.addNote("No server names it yet: write ${keyring:%s} where the value belongs, in env, headers or url of a server.", v.Name)
+		p.addNote("No server uses it yet: write ${keyring:%s} for the value in env, headers or url of a server.", v.Name)
 		return
 	}
 	p.addNote("Used by %s.", toOneLine(strings.Join(v.UsedBy, ", ")))

@@ -35,7 +35,7 @@ func TestSecretsWithoutDaemon(t *testing.T) {
 		{"set", "a value\n\n", []string{"secrets", "set", "TICKETS"}, problem.ExitDone, "Used by tickets.", "a value"},
 		{"listed", "", []string{"secrets", "list"}, problem.ExitDone, "file", "a value"},
 		{"unused", "v\r\n", []string{"secrets", "set", "SPARE"}, problem.ExitDone, "${keyring:SPARE}", ""},
-		{"value on the line", "", []string{"secrets", "set", "TICKETS", "plain"}, problem.ExitUsage, "one argument", "plain"},
+		{"value on the line", "", []string{"secrets", "set", "TICKETS", "plain"}, problem.ExitUsage, "only the name", "plain"},
 		{"value as the name", "", []string{"secrets", "set", "a b/c=="}, problem.ExitUsage, "cannot be the name", "a b/c"},
 		{"empty", "\n", []string{"secrets", "set", "TICKETS"}, problem.ExitUsage, "empty", ""},
 		{"binary", "\x00", []string{"secrets", "set", "TICKETS"}, problem.ExitUsage, "NUL", ""},

@@ -25,7 +25,7 @@ type userTerminal struct {
 func openUserTerminal() (*userTerminal, error) {
 	in, out, err := openUserTerminalFiles()
 	if err != nil {
-		return nil, problem.New(problem.PresenceRequired, "A person has to permit this with a passphrase, and there is no terminal to ask for it.",
+		return nil, problem.New(problem.PresenceRequired, "This needs your passphrase, and there is no terminal to ask for it.",
 			"Run the command in a terminal.").Because(err)
 	}
 	return &userTerminal{in, out, term.NewTerminal(struct {
@@ -91,7 +91,7 @@ type presenceSigner struct {
 // confirmAndSign shows the statement to the user and signs it with the passphrase, which never leaves this process.
 func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequest) (none presence.SignedStatement, err error) {
 	if a.Anchor.Kind != presence.Passphrase {
-		return none, problem.New(problem.PresenceRequired, "A person has to permit this in the web UI.", "Open it with `mcpproxy ui`.")
+		return none, problem.New(problem.PresenceRequired, "Confirm this in the web UI.", "Open it with `mcpproxy ui`.")
 	}
 	d, err := openUserTerminal()
 	if err != nil {

@@ -73,7 +73,7 @@ func addFileNameToMistakes(err error, path string) error {
 
 func writePolicyTrial(p *printer, out ops.Trial) {
 	if out.Calls == 0 {
-		p.addNote("There is no call on record since %s.", p.formatTime(&out.Since))
+		p.addNote("The log has no calls since %s.", p.formatTime(&out.Since))
 		return
 	}
 	p.writeLine("%d calls since %s: %d would have gone as they did.", out.Calls, p.formatTime(&out.Since), out.Same)
@@ -81,7 +81,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 		n    int64
 		hue  colorMeaning
 		text string
-	}{{out.Refused, colorBad, "would have been refused instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of refused, or of waiting for a person"}, {out.Asked, colorWarning, "would have waited for a person"}, {out.Unknown, colorWarning, "cannot be told"}} {
+	}{{out.Refused, colorBad, "would have been refused instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of refused, or of waiting for approval"}, {out.Asked, colorWarning, "would have waited for a person"}, {out.Unknown, colorWarning, "cannot be told"}} {
 		if one.n > 0 {
 			p.writeLine("%s %s", p.colorize(one.hue, strconv.FormatInt(one.n, 10)), one.text)
 		}
@@ -107,7 +107,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 		p.addNote("%d more calls are not the same: -o json has the groups with the most.", out.LeftOut)
 	}
 	if out.Others > 0 {
-		p.addNote("%d of the calls were decided about under another configuration than the one in force.", out.Others)
+		p.addNote("%d of the calls were decided under another configuration than the current one.", out.Others)
 	}
 }
 
@@ -192,7 +192,7 @@ func writeCallProspect(p *printer, out ops.Prospect) {
 		case activity.Asked:
 			h, mark = colorWarning, "?"
 		}
-		does := map[activity.Verdict]string{activity.Allowed: "is let through", activity.Warned: "is let through, with a warning", activity.Refused: "is refused", activity.Asked: "waits for a person"}[lane.Outcome]
+		does := map[activity.Verdict]string{activity.Allowed: "is allowed", activity.Warned: "is allowed with a warning", activity.Refused: "is refused", activity.Asked: "waits for approval"}[lane.Outcome]
 		if lane.Check != "" {
 			does += " (" + toOneLine(lane.Check) + ")"
 		}

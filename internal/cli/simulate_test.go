@@ -76,7 +76,7 @@ func TestPolicyTry(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{good, "--since", "7d"}, problem.ExitDone, "There is no call on record since"},
+		{[]string{good, "--since", "7d"}, problem.ExitDone, "The log has no calls since"},
 		{[]string{good, "--since", "soon"}, problem.ExitUsage, "'soon'"},
 		{[]string{good, "--since", "2099-01-01"}, problem.ExitUsage, "a time that has passed"},
 		{[]string{bad}, problem.ExitFailed, `bad.json:2:3: the key "tols_limit" is not known`},

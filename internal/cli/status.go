@@ -90,7 +90,7 @@ func waitingApprovalsText(waiting ops.Waiting) string {
 		what = append(what, countWithNoun(n, "tool"))
 	}
 	if n := offers; n > 0 {
-		what = append(what, fmt.Sprintf("%d beside tools", n))
+		what = append(what, fmt.Sprintf("%d other definitions", n))
 	}
 	return joinApprovalCounts(what)
 }

@@ -85,7 +85,7 @@ func offlineWaitingText(w doctor.PendingReviews) string {
 		}
 	}
 	if w.Offers > 0 {
-		what = append(what, fmt.Sprintf("%d beside tools", w.Offers))
+		what = append(what, fmt.Sprintf("%d other definitions", w.Offers))
 	}
 	return joinApprovalCounts(what)
 }

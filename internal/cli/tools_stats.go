@@ -22,24 +22,24 @@ func newToolsStatsCommand(r *invocation) commandSpec {
 
 func writeToolStats(p *printer, s ops.ToolStats) {
 	if s.Calls == 0 {
-		p.addNote("No tool was called in that time.")
+		p.addNote("No tool was called in this period.")
 		return
 	}
 	var f fieldList
 	f.add("Since", s.Since.In(p.timeZone).Format("2006-01-02 15:04"))
 	f.add("Calls", fmt.Sprint(s.Calls))
-	f.add("Searches", fmt.Sprintf("%d that calls followed", s.Searches))
+	f.add("Searches", fmt.Sprintf("%d followed by calls", s.Searches))
 	if s.Searches > 0 {
-		f.add("Found first", formatFractionAsPercent(s.Recall1))
-		f.add("Among 3, 5, 10", strings.Join([]string{formatFractionAsPercent(s.Recall3), formatFractionAsPercent(s.Recall5), formatFractionAsPercent(s.Recall10)}, ", "))
+		f.add("Found at rank 1", formatFractionAsPercent(s.Recall1))
+		f.add("Rank up to 3, 5, 10", strings.Join([]string{formatFractionAsPercent(s.Recall3), formatFractionAsPercent(s.Recall5), formatFractionAsPercent(s.Recall10)}, ", "))
 		f.add("MRR", fmt.Sprintf("%.2f", s.MRR))
 		f.add("Missed", fmt.Sprint(s.Missed))
 	}
 	f.add("Never called", fmt.Sprintf("%d callable tools", s.DeadAll))
 	f.write(p)
 	fmt.Fprintln(p)
-	t := table{p: p, header: []string{"TOOL", "CALLS", "FOUND", "MISSED", "MEAN PLACE", "LAST CALL"}, narrowingSteps: slices.Concat(
-		columnHidingSteps("MEAN PLACE", "MISSED"), columnTruncationStep("TOOL", 24), columnHidingSteps("FOUND", "LAST CALL"), columnTruncationStep("TOOL", 8))}
+	t := table{p: p, header: []string{"TOOL", "CALLS", "FOUND", "MISSED", "MEAN RANK", "LAST CALL"}, narrowingSteps: slices.Concat(
+		columnHidingSteps("MEAN RANK", "MISSED"), columnTruncationStep("TOOL", 24), columnHidingSteps("FOUND", "LAST CALL"), columnTruncationStep("TOOL", 8))}
 	for _, u := range s.Tools[:min(len(s.Tools), maxStatsRows)] {
 		place := ""
 		if u.Found > 0 {

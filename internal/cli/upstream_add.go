@@ -287,7 +287,7 @@ func writeServerEnabled(p *printer, v ops.ServerView) {
 
 func writeServerQuarantined(p *printer, v ops.ServerView) {
 	p.writeLine("%s is quarantined.", toOneLine(v.Name))
-	p.addNote("Look at it again with `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+	p.addNote("Review it again with `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 }
 
 func newUpstreamReviewCommand(r *invocation) commandSpec {
@@ -351,7 +351,7 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 			return
 		}
 		p.writeLine("Approved how %s is launched: it runs for the review only.", toOneLine(v.Name))
-		p.addNote("Look at its tools and approve them: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+		p.addNote("Review and approve its tools: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	})
 }
 
@@ -404,7 +404,7 @@ func serverApprovalQuestion(v ops.ServerReview) string {
 		case offers == 0:
 			return countWithNoun(tools, "tool")
 		case tools == 0:
-			return countWithNoun(offers, "definition") + " beside its tools"
+			return countWithNoun(offers, "definition") + " besides its tools"
 		}
 		return countWithNoun(tools, "tool") + " and " + countWithNoun(offers, "other definition")
 	}

@@ -81,7 +81,7 @@ func newUpstreamSetCommand(r *invocation) commandSpec {
 				p.writeLine("%s of %s is %s.", in.Key, toOneLine(v.Name), map[bool]string{false: "set", true: "removed"}[in.Value == nil])
 				noteServerWarnings(p, v)
 				if v.Quarantined {
-					p.addNote("It waits for your review: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+					p.addNote("It awaits your review: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 				}
 			})
 		}),

@@ -214,7 +214,7 @@ func (l *LiveConfig) applyContent(r fileContent) error {
 		// Not the defaults: that would stop every server while an editor replaces the
 		// file.
 		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is gone; the configuration from before stays in force.", l.path).
-			WithHint("Put the file back, or restart MCPProxy to have the defaults."))
+			WithHint("Restore the file, or restart MCPProxy to use the defaults."))
 	}
 	l.existed = l.existed || r.data != nil
 	next, err := l.parseText(r.data)

@@ -192,7 +192,7 @@ func TestNothingCountsThatIsNotSigned(t *testing.T) {
 		t.Errorf("a short one: %d %s %s", code, out, screen)
 	}
 	code, out, screen := d.atTerminal(twice, "presence", "set", "passphrase")
-	if code != 0 || !strings.Contains(out, "What widens needs the passphrase") || !strings.Contains(screen, `approve "tool" "s" "look"`) || !strings.Contains(screen, `token "good"`) || strings.Contains(screen+out, thePassphrase) {
+	if code != 0 || !strings.Contains(out, "Everything that grants more access needs the passphrase") || !strings.Contains(screen, `approve "tool" "s" "look"`) || !strings.Contains(screen, `token "good"`) || strings.Contains(screen+out, thePassphrase) {
 		t.Fatalf("%d\n%s\n%s", code, out, screen)
 	}
 	a := &attack{daemon: d, world: world, clients: []*http.Client{http.DefaultClient, {Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -560,7 +560,7 @@ func (a *attack) planted(t *testing.T, token string) {
 	if len(v.Bad) != 1 || v.Void != "" {
 		t.Errorf("%+v", v)
 	}
-	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "Nobody has signed") || !strings.Contains(out, "What widens needs") {
+	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "Nobody has signed") || !strings.Contains(out, "Everything that grants more access needs") {
 		t.Errorf("presence test: %s %s", out, stderr)
 	}
 	a.named(t, "planted rows", "D711", "D712")
@@ -622,7 +622,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		if status, _ := a.discover("/mcp", token); status != http.StatusUnauthorized {
 			t.Errorf("%s: the token is %d", what, status)
 		}
-		if _, out, _ := a.cli("presence", "test"); !strings.Contains(out, "Nothing that widens counts.") {
+		if _, out, _ := a.cli("presence", "test"); !strings.Contains(out, "No approval counts.") {
 			t.Errorf("%s: %s", what, out)
 		}
 		if strings.HasPrefix(what, "none") {

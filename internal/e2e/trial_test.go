@@ -137,7 +137,7 @@ func TestCan(t *testing.T) {
 		code int
 		says string
 	}{
-		{"can claude-code s:look", 0, "✓ call_tool_read is let through"},
+		{"can claude-code s:look", 0, "✓ call_tool_read is allowed"},
 		{"can claude-code s:look", 0, "In claude-code it runs unasked: allow mcp__mcpproxy__call_tool_read, "},
 		{"can claude-code s:look", 0, "The profile 'reading' has the lanes read, and the call would be one to write."},
 		{"can claude-code s:wipe", problem.ExitRefused, "The profile 'reading' has the lanes read, and the tool counts as destructive."},

@@ -138,7 +138,7 @@ func TestDeletedFile(t *testing.T) {
 	const story = "is gone; the configuration from before stays in force"
 	eventually(t, "the status says so", func() error {
 		_, stdout, stderr := d.cli("status")
-		if strings.Contains(stdout+stderr, "the defaults hold") {
+		if strings.Contains(stdout+stderr, "the defaults apply") {
 			t.Errorf("%s", stdout)
 		}
 		if !strings.Contains(stdout, story) {
@@ -146,14 +146,14 @@ func TestDeletedFile(t *testing.T) {
 		}
 		return nil
 	})
-	if code, stdout, stderr := d.cli("config", "validate"); code != 1 || !strings.Contains(stderr, story) || strings.Contains(stdout+stderr, "the defaults hold") {
+	if code, stdout, stderr := d.cli("config", "validate"); code != 1 || !strings.Contains(stderr, story) || strings.Contains(stdout+stderr, "the defaults apply") {
 		t.Errorf("%d %s %s", code, stdout, stderr)
 	}
 	if code, _, stderr := d.cli("upstream", "add", "x", "--", "x"); code != 1 || !strings.Contains(stderr, story) {
 		t.Errorf("%d %s", code, stderr)
 	}
 	d.stop()
-	if code, stdout, _ := d.cli("config", "validate"); code != 0 || !strings.Contains(stdout, "the defaults hold") {
+	if code, stdout, _ := d.cli("config", "validate"); code != 0 || !strings.Contains(stdout, "the defaults apply") {
 		t.Errorf("%d %s", code, stdout)
 	}
 	d.start()
