@@ -6,7 +6,7 @@
 //   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
 //   - launch.go, secrets.go: decide which servers run, and read their secrets
 //   - recorder.go, records.go: record events of servers, approvals and the configuration
-//   - presence.go, signature_wait.go, signed_log.go: presence: its anchor, and waiting for signatures
+//   - presence.go, signature_wait.go, signature_checking_log.go: presence: its anchor, and waiting for signatures
 //   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
 //   - clients.go: operations on the MCP clients of the account
 //   - terminal.go, welcome.go, logger.go: output for a user and the log

@@ -17,10 +17,10 @@
 //     tool that they refer to.
 //   - quarantine.go: whether a server awaits review, and whether it may be started.
 //   - denied.go: the server's allow and deny lists.
-//   - lane.go: the rules that classify a call by its arguments.
+//   - argument_rules.go: the rules that classify a call by its arguments.
 //   - index.go: the search index over callable and locked tools.
 //   - scope.go: a snapshot with only what a caller may reach.
-//   - facts.go: what activity records say about a tool.
+//   - record_facts.go: what activity records say about a tool.
 //   - hypothetical.go: a tool's status under another configuration, and all reasons why
 //     it is locked.
 //   - primitives.go, primitives_decided.go: the lists of one server, alone and with the

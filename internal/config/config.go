@@ -8,10 +8,10 @@
 //     check.go checks values; mistake.go and warning.go report.
 //   - expand.go: resolves ${env:NAME}; resolve_secrets.go: resolves ${keyring:NAME} when a
 //     server starts; unset_variable.go: variables that are not set.
-//   - foreign_keys.go, foreign_references.go: advice for the syntax of other clients.
+//   - other_client_keys.go, other_client_references.go: advice for the syntax of other clients.
 //   - live.go: LiveConfig, the configuration in force: a changed file is applied to all
 //     components in two phases. watch.go watches the file.
-//   - clamp.go, access_grants.go: which changes grant more access; confirmed.go,
+//   - clamp.go, access_increase.go: which changes grant more access; confirmed.go,
 //     unconfirmed.go and confirm.go withhold those until a user confirms them.
 //   - edit.go, edit_hints.go, file_text.go: change the file.
 //   - difference.go, change.go: the differences between two configurations.

@@ -151,7 +151,7 @@ func (p *patient) did(args ...string) {
 
 func (p *patient) chmod(path string, mode os.FileMode) { p.t.Helper(); p.must(os.Chmod(path, mode)) }
 
-// config writes the file with the address of the daemon.
+// settings writes the file with the address of the daemon.
 func (p *patient) settings(members string) string {
 	if members != "" {
 		members = ", " + members

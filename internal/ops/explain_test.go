@@ -34,7 +34,7 @@ const explainBase = `{
   "mcpServers": {"s": {"command": "x", "trust": "auto", "disabled_tools": ["denied"]}, "new": {"command": "y"}}
 }`
 
-// world is a gate over a catalog, tokens in a real store, and an account of clients.
+// explainWorld is a gate over a catalog, tokens in a real store, and an account of clients.
 type explainWorld struct {
 	*catalogtest.Harness
 	t         *testing.T

@@ -7,7 +7,7 @@
 //   - log.go: opens and closes the log; begins, appends and ends records
 //   - query.go: lists, counts, exports and verifies records through the Store
 //   - record.go, decision.go, summary.go: the types of records, filters and counts
-//   - recorder.go, bounds.go, response.go: mask and cut a record before it is written
+//   - recorder.go, bounds.go, mask_result.go: mask and cut a record before it is written
 //   - codec.go, payload.go, encode.go, decode.go, erasable.go: the JSON of an entry, with its erasable
 //     fields and their commitments
 //   - entry.go, chain.go: an entry, its facts and its hash

@@ -5,7 +5,7 @@
 //   - process.go: Process: start, pipes, stop; launcher.go starts all processes from one thread.
 //   - exit_error.go: the errors of a process that did not start or has ended, with the line of stderr
 //     that explains it. Package upstream (supervise.go) restarts it.
-//   - registry_linux.go: records processes, and ends those that an earlier run left behind.
+//   - process_registry_linux.go: records processes, and ends those that an earlier run left behind.
 //   - start_queue.go: how many processes start at a time, and in which order; start_watch.go: how
 //     long a start may take; start_runner.go: detects package managers; start_network.go: why a package
 //     cannot be fetched.

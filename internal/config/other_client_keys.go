@@ -9,12 +9,12 @@ import (
 	"mcpproxy/internal/wordlist"
 )
 
-//go:embed foreign.txt
+//go:embed other_clients.txt
 var foreignText string
 
 var foreignKeys = parseOtherClientsKeys(wordlist.Parse(foreignText))
 
-// parseOtherClientsKeys returns the table of foreign.txt: object → key, perhaps with a type →
+// parseOtherClientsKeys returns the table of other_clients.txt: object → key, perhaps with a type →
 // advice.
 func parseOtherClientsKeys(f wordlist.Sections) map[string]map[string]string {
 	table := map[string]map[string]string{}
@@ -28,7 +28,7 @@ func parseOtherClientsKeys(f wordlist.Sections) map[string]map[string]string {
 	return table
 }
 
-// typesOf are the types in foreign.txt.
+// typesOf are the types in other_clients.txt.
 var typesOf = map[hujson.Kind]string{'t': "bool", 'f': "bool", '{': "object"}
 
 // otherClientKeyAdvice returns the advice for another client's key that has no effect here;
