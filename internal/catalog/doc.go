@@ -25,7 +25,8 @@
 //     it is locked.
 //   - primitives.go, primitives_decided.go: the lists of one server, alone and with the
 //     decisions about them.
-//   - primitives_admit.go: accepts primitives as admit.go does tools.
+//   - primitives_admit.go: accepts prompts, resources and instructions, or holds new and changed ones for
+//     review, as admit.go does tools.
 //   - primitives_guard.go, primitives_filter.go, primitives_use.go: PrimitiveGuard removes
 //     what is not approved from lists for clients, and rejects its use.
 //   - primitives_follow.go, primitives_freshness.go, primitives_requests.go: list again

@@ -38,6 +38,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/result"
 )
 
 // Config is a decoded, validated configuration with defaults and resolved references
@@ -217,17 +218,17 @@ type ArgumentLaneRule struct {
 type ResultSelection struct {
 	Pattern    string
 	Expression string // in jq
-	compiled   *policy.Selection
+	compiled   *result.Expression
 }
 
 // NewResultSelection compiles a selection.
 func NewResultSelection(pattern, expression string) (ResultSelection, error) {
-	compiled, err := policy.CompileSelection(expression)
+	compiled, err := result.CompileExpression(expression)
 	return ResultSelection{pattern, expression, compiled}, err
 }
 
 // ResultSelectionFor returns the selection for a tool's results; nil for none.
-func (c *Config) ResultSelectionFor(id tool.ID) *policy.Selection {
+func (c *Config) ResultSelectionFor(id tool.ID) *result.Expression {
 	s := c.Server(id.Server)
 	if s == nil {
 		return nil

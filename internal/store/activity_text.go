@@ -266,8 +266,8 @@ func (q *activityQuery) filterText(ctx context.Context) error {
 	return q.scanUnindexed(ctx, q.tailFirst, maxKey)
 }
 
-// indexedRange returns the range of keys in the text index that the query must read.
-func (q *activityQuery) indexedRange() (first, past int64, ok bool) {
+// indexRangeToRead returns the range of keys in the text index that the query must read.
+func (q *activityQuery) indexRangeToRead() (first, past int64, ok bool) {
 	for i, c := range q.chunks {
 		n := q.firstChunk + int64(i)
 		if c.segments == nil || allZero(q.sel.chunkBits(n)) {
@@ -293,7 +293,7 @@ const (
 
 // filterTerm deselects the records of indexed chunks that do not have a term.
 func (q *activityQuery) filterTerm(ctx context.Context, want searchTerm) error {
-	first, past, ok := q.indexedRange()
+	first, past, ok := q.indexRangeToRead()
 	if !ok {
 		return nil
 	}

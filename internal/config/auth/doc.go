@@ -6,7 +6,8 @@
 //     an actor and where its request came from.
 //   - scope.go: Scope, the intersection of rules: of the token, of its profile, and of the profile in
 //     the address; pattern.go matches names; bounds.go computes a caller's current scope.
-//   - token.go: agent tokens; revoked_file.go: the second copy of revoked tokens.
+//   - token.go: creates and revokes agent tokens, and refuses those that are revoked or have expired;
+//     revoked_file.go: the second copy of revoked tokens.
 //   - api_key.go: the file of the API key.
 //   - signin.go, session_file.go, webui_session.go: sign-in codes and sessions of the web UI.
 //   - guard.go: checks Host and Origin.
