@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
@@ -94,7 +95,7 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 			p.addDeviation("the next page of its " + p.elements + " is named by neither text nor number, so that only those before it are known")
 			return all, nil
 		case asked[string(cursor)]:
-			p.addDeviation("it names the same next page of its " + p.elements + " again and again, so that the list ends there")
+			p.addDeviation(repeatedCursor(p.elements))
 			return all, nil
 		case !isText:
 			p.addDeviation("it names the next page of its " + p.elements + " by a number, where the protocol has a text")
@@ -110,6 +111,20 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 		}
 	}
 	return all, newIncompleteListError("the list has more than %d pages", maxPages)
+}
+
+// repeatedCursor is the deviation of a server whose pages lead in a circle.
+func repeatedCursor(elements string) string {
+	return "it names the same next page of its " + elements + " again and again, so that the list ends there"
+}
+
+// ReportRepeatedCursor records that a list ended for a client because its pages lead in a circle.
+func (b *serverBase) ReportRepeatedCursor(method string) {
+	elements := "elements"
+	if method == mcp.ListTools {
+		elements = "tools"
+	}
+	b.addDeviation(repeatedCursor(elements))
 }
 
 // isRequestRejection reports whether the server answered that the request itself is invalid.
