@@ -148,17 +148,19 @@ func (b *serverBase) ReadToolPages(ctx context.Context, done <-chan struct{}, as
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
 	tools, seen := make([]*tool.Definition, 0, len(all)), make(map[string]bool, len(all))
+	var leftOut []string
 	for _, raw := range all {
 		d, err := tool.ParseDefinition(b.Spec.Name, bytes.Clone(raw))
 		switch {
 		case err != nil:
-			b.log.WriteRemark("a tool is left out: " + err.Error())
+			leftOut = append(leftOut, "a tool is left out: "+err.Error())
 		case seen[d.ID.Tool]:
-			b.log.WriteRemark("a tool is left out: there is another one of that name: " + d.ID.Tool)
+			leftOut = append(leftOut, "a tool is left out: there is another one of that name: "+d.ID.Tool)
 		default:
 			seen[d.ID.Tool] = true
 			tools = append(tools, &d)
 		}
 	}
+	b.setLeftOut(leftOut)
 	return tools, nil
 }
