@@ -145,6 +145,9 @@ func TestWithdrawAndUnblockRestore(t *testing.T) {
 	unblockTool := func(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
 		return UnblockTool(w.gateway.Admin, ctx, c, in)
 	}
+	if r, err := w.gateway.ServerReview(t.Context(), adminPerson, ServerRef{Name: "s"}); err != nil || len(r.Tools) != 1 || len(r.Tools[0].Changes) != 1 {
+		t.Errorf("the review of its server: %+v, %v", r, err)
+	}
 	before := w.waiting(PendingApprovalsQuery{}).Tools
 	if len(before) != 1 || before[0].Reason != approval.Changed || before[0].What == nil {
 		t.Fatalf("what waits: %+v", before)
