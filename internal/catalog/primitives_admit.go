@@ -77,8 +77,8 @@ func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool
 	var news, settled []*Primitive
 	var at []int
 	for i, raw := range raws {
-		one := o.parsePrimitive(kind, raw, definitionOrigin{server, c.crossRefs})
-		if one == nil {
+		one, err := o.parsePrimitive(kind, raw, definitionOrigin{server, c.crossRefs})
+		if err != nil {
 			continue
 		}
 		own := o.listOrEmpty(kind).byName[one.Name]

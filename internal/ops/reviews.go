@@ -192,6 +192,8 @@ type ReviewedTool struct {
 	Tool string `json:"tool"`
 	ApprovalStatus
 	Definition json.RawMessage `json:"definition" doc:"The whole definition as the server sent it."`
+	// Changes is set for the first 100 changed definitions.
+	Changes []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
 	ScanResult
 }
 
