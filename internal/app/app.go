@@ -147,7 +147,7 @@ type daemon struct {
 	// base returns the parent of all request contexts; cancelCalls ends it.
 	base        func(net.Listener) context.Context
 	cancelCalls context.CancelCauseFunc
-	// opened has the close functions, in the order of opening.
+	// opened are the close functions, in the order of opening.
 	opened []func(context.Context) error
 	// verify reads the signatures; signedChanged applies changed signatures everywhere.
 	verify        func(context.Context) error

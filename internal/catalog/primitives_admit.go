@@ -30,7 +30,7 @@ func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
 	return v
 }
 
-// StorePrimitives replaces a list that a server sent to MCPProxy itself. What the
+// StorePrimitives replaces a list that a server sent to MCPProxy itself. Definitions that the
 // server's trust allows is approved before this returns.
 func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) {
 	for {

@@ -12,7 +12,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// definitionUnderReview is a definition of a tool, prompt, resource, template or instructions under review: what the server lists, and the decisions about it.
+// definitionUnderReview is a definition of a tool, prompt, resource, template or instructions under review: the
+// listed definition, and the decisions about it.
 type definitionUnderReview struct {
 	approval.CandidateDefinition
 	server     string

@@ -1,5 +1,5 @@
 // Package auth identifies the caller: socket, API key, session of the web UI, or agent token become an
-// Actor, with the bounds of what it may use.
+// Actor, with the bounds of its access.
 //
 // Files:
 //   - auth.go: Authenticator identifies the actor of a request; actor.go: the kinds of actors; caller.go:
@@ -14,7 +14,7 @@
 //
 // Guarantees:
 //   - A request without proof is an agent at most. A wrong key, or an expired, revoked or unknown
-//     token, is nobody. A token is never the admin.
+//     token, identifies no actor. A token is never the admin.
 //   - Keys, codes, sessions and tokens are never logged and never read from a URL.
 //   - A request over TCP must name a loopback address or a trusted host; a web page can only call the
 //     address it came from.

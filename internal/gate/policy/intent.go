@@ -12,7 +12,7 @@
 //   - intent.go: call tools, operations, the declared intent; declare.go: parses it
 //   - decision_input.go: the input; infer.go: inferred hints; arguments.go: the effect of the arguments
 //   - ask_rules.go: which rule requires an approval
-//   - status.go: why a tool is locked; check.go: the names of the checks; scope.go: what a caller may reach
+//   - status.go: why a tool is locked; check.go: the names of the checks; scope.go: the reach of a caller
 //   - select_parameter.go: parses select; messages.go: all texts of refusals and warnings
 //
 // Guarantees:

@@ -11,7 +11,7 @@
 //     their subscriptions and log levels are synchronized with the server.
 //   - legacy.go: a legacy client on a modern server.
 //   - modern.go, modern_held.go, modern_listen.go: modern clients on a legacy server; the
-//     request is held while the client answers what the server asks.
+//     request is held while the client answers the server's requests.
 //   - translate.go: converts results, errors and metadata.
 //   - endless_list.go: ends a list whose pages lead in a circle.
 //   - reply_helpers.go: replies and JSON objects.

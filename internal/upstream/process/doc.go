@@ -6,7 +6,7 @@
 //   - exit_error.go: the errors of a process that did not start or has ended, with the line of stderr
 //     that explains it. Package upstream (supervise.go) restarts it.
 //   - process_registry_linux.go: records processes, and ends those that an earlier run left behind.
-//   - start_watch.go: a slow start: what it waits for, and when it is given up; start_queue.go: how many
+//   - start_watch.go: a slow start: why it waits, and when it is given up; start_queue.go: how many
 //     processes start at a time, and in which order; start_runner.go: detects package managers;
 //     start_network.go: why a package cannot be fetched.
 //   - environ.go: the environment of a server; FindCommand.
