@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql/driver"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +17,7 @@ func (p *projectionTx) eraseFields(ctx context.Context, r activity.FieldErasure)
 		fields[i] = string(f)
 	}
 	c := p.e.writeConn
-	c.execInTx("INSERT INTO activity_erasing (id, fields, at) VALUES (?, ?, ?)", r.ID, strings.Join(fields, ","), r.At.Unix())
+	c.write("INSERT INTO activity_erasing (id, fields, at) VALUES (?, ?, ?)", r.ID, strings.Join(fields, ","), r.At.Unix())
 	keys, err := findKeysInIDRange(ctx, c, r.ID, r.ID, p.e.index.firstKey, p.nextKey)
 	if err != nil {
 		return err
@@ -33,19 +32,12 @@ func (p *projectionTx) eraseFields(ctx context.Context, r activity.FieldErasure)
 				*payload = r.EraseFromPayload(*payload)
 			}
 		}
-		c.execInTx("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", nullIfNil(entry), nullIfNil(outcome), key)
+		c.write("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", entry, outcome, key)
 		if err := p.reindexChunk(ctx, key/chunkSize); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func nullIfNil(b []byte) driver.Value {
-	if b == nil {
-		return nil
-	}
-	return b
 }
 
 // reindexChunk writes the text index of a chunk again, if it has one.
@@ -64,7 +56,7 @@ func (p *projectionTx) reindexChunk(ctx context.Context, chunk int64) (err error
 
 // saveSignedCheckpoint stores a signed checkpoint.
 func (p *projectionTx) saveSignedCheckpoint(s *activity.SignedCheckpoint) {
-	p.e.writeConn.execInTx("INSERT OR REPLACE INTO activity_signed (chain, seq, hash, time, key, signature) VALUES (?, ?, ?, ?, ?, ?)",
+	p.e.writeConn.write("INSERT OR REPLACE INTO activity_signed (chain, seq, hash, time, key, signature) VALUES (?, ?, ?, ?, ?, ?)",
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
@@ -116,7 +108,7 @@ func (e *sqliteEngine) truncateWALAndFinishErasures(ctx context.Context, what []
 	}
 	err = e.writeConn.runTx(ctx, func() error {
 		for _, r := range what {
-			e.writeConn.execInTx("DELETE FROM activity_erasing WHERE id = ? AND at = ?", r.ID, r.At.Unix())
+			e.writeConn.write("DELETE FROM activity_erasing WHERE id = ? AND at = ?", r.ID, r.At.Unix())
 		}
 		return nil
 	})

@@ -65,7 +65,7 @@ func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int6
 	if err != nil || !found {
 		return err // the last checkpoint is here, or the chain is already broken here
 	}
-	c.execInTx("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
+	c.write("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
 	var before int64
 	at := activity.SignedCheckpoint{Seq: cut.seq, Time: now, Pruned: true}
 	copy(at.Hash[:], cut.hash)
@@ -76,10 +76,10 @@ func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int6
 	if signer != nil {
 		at = signer.SignCheckpoint(at)
 	}
-	c.execInTx("DELETE FROM activity_signed WHERE chain <> ? OR seq <= ?", at.Chain, cut.seq)
-	c.execInTx("DELETE FROM activity_checkpoint")
-	c.execInTx("INSERT INTO activity_checkpoint (seq, hash, time, records, chain, key, signature) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		cut.seq, cut.hash, at.Time.UnixMicro(), before+to-from, at.Chain, nullIfNil(at.Key), nullIfNil(at.Signature))
+	c.write("DELETE FROM activity_signed WHERE chain <> ? OR seq <= ?", at.Chain, cut.seq)
+	c.write("DELETE FROM activity_checkpoint")
+	c.write("INSERT INTO activity_checkpoint (seq, hash, time, records, chain, key, signature) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		cut.seq, cut.hash, at.Time.UnixMicro(), before+to-from, at.Chain, at.Key, at.Signature)
 	return nil
 }
 
@@ -106,14 +106,14 @@ func saveGapAndMergeNeighbors(ctx context.Context, c *sqliteWriteConn, from int6
 		return err
 	}
 	if found {
-		c.execInTx("DELETE FROM activity_gap WHERE seq = ?", from-1)
+		c.write("DELETE FROM activity_gap WHERE seq = ?", from-1)
 		from = before
 	}
 	found, err = firstRow(ctx, c, scanTargets{&after}, "SELECT seq FROM activity_gap WHERE first = ?", last.seq+1)
 	if found {
-		c.execInTx("UPDATE activity_gap SET first = ? WHERE seq = ?", from, after)
+		c.write("UPDATE activity_gap SET first = ? WHERE seq = ?", from, after)
 	} else if err == nil {
-		c.execInTx("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, from)
+		c.write("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, from)
 	}
 	return err
 }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"runtime"
@@ -131,7 +130,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 			return err
 		}
 		p.rollUp.save(e.writeConn)
-		e.writeConn.execInTx("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?, signer = ?",
+		e.writeConn.write("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?, signer = ?",
 			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.nextKey, pos.Signer)
 		return nil
 	})
@@ -192,7 +191,7 @@ const (
 
 func (p *projectionTx) insertRecord(r *recordToInsert) {
 	var facts *activity.RecordFacts
-	var endSeq, hash, endHash, entry, outcome driver.Value
+	var endSeq, hash, endHash, entry, outcome any
 	seq := int64(0)
 	if b := r.begin; b != nil {
 		facts, seq, hash, entry = &b.Facts, b.Seq, b.Hash[:], b.Payload
@@ -207,7 +206,7 @@ func (p *projectionTx) insertRecord(r *recordToInsert) {
 		}
 	}
 	facts = completeRecordFacts(facts, r)
-	p.e.writeConn.execInTx(insertActivity, p.nextKey, seq, endSeq, hash, endHash, entry, outcome)
+	p.e.writeConn.write(insertActivity, p.nextKey, seq, endSeq, hash, endHash, entry, outcome)
 	if facts.Type == activity.PolicyDecision && r.begin != nil {
 		p.e.rememberRefusalKey(r.begin.ID, p.nextKey)
 		p.refusedBytes += int64(len(r.begin.Payload))
@@ -256,7 +255,7 @@ func (p *projectionTx) endStoredRecords(ctx context.Context, late []*activity.En
 			read := decodeRecordFacts(entry, end.Payload)
 			facts = &read
 		}
-		p.e.writeConn.execInTx(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
+		p.e.writeConn.write(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.rollUp.addRecord(facts)
 		now := p.e.hashes.columnValues(facts)
 		for _, f := range []columnField{fieldStatus, fieldError, fieldDuration, fieldOwnTime} {
@@ -299,7 +298,7 @@ func (p *projectionTx) rewriteChangedColumns(ctx context.Context) error {
 		for at, value := range changes {
 			values[at] = value
 		}
-		p.e.writeConn.execInTx("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
+		p.e.writeConn.write("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
 	}
 	return nil
 }
@@ -333,13 +332,13 @@ func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 	err := e.writeConn.runTx(ctx, func() (err error) {
 		const insert = "INSERT INTO activity_column (id, data) VALUES (?, ?)"
 		for f := range t.columns {
-			e.writeConn.execInTx(insert, columnRowID(columnField(f), chunk), encodeColumn(t.columns[f][:chunkSize]))
+			e.writeConn.write(insert, columnRowID(columnField(f), chunk), encodeColumn(t.columns[f][:chunkSize]))
 		}
-		e.writeConn.execInTx(insert, columnRowID(fieldTime, chunk), encodeRawColumn(raw))
+		e.writeConn.write(insert, columnRowID(fieldTime, chunk), encodeRawColumn(raw))
 		if info.refusedBytes, err = e.sizeOfMarkedRecords(ctx, t.first, info.refused); err != nil {
 			return err
 		}
-		e.writeConn.execInTx("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
+		e.writeConn.write("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
 			chunk, info.minTime, info.maxTime, info.refusedBytes)
 		return nil
 	})

@@ -128,7 +128,7 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 			}
 		}
 		e.deleteOldRefusalsFromRollUp(chunk)
-		e.writeConn.execInTx("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
+		e.writeConn.write("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
 		return nil
 	})
 	if err != nil {
@@ -147,7 +147,7 @@ func (e *sqliteEngine) deleteMarkedRecords(ctx context.Context, first int64, mar
 		return err
 	}
 	for _, key := range keys {
-		e.writeConn.execInTx("DELETE FROM activity WHERE key = ?", key)
+		e.writeConn.write("DELETE FROM activity WHERE key = ?", key)
 	}
 	return saveGapHashes(ctx, e.writeConn, links)
 }
@@ -155,7 +155,7 @@ func (e *sqliteEngine) deleteMarkedRecords(ctx context.Context, first int64, mar
 // deleteOldRefusalsFromRollUp deletes the refusals in the roll-up that are older than the stored ones:
 // refused callers choose the names in it.
 func (e *sqliteEngine) deleteOldRefusalsFromRollUp(chunk int64) {
-	e.writeConn.execInTx("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
+	e.writeConn.write("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
 		string(activity.PolicyDecision), hourOfMicros(e.index.chunks[chunk-e.index.firstChunk].minTime))
 }
 
@@ -179,7 +179,7 @@ func (p *projectionTx) updateRefusalCount(ctx context.Context, n *activity.Entry
 			return err
 		}
 	}
-	p.e.writeConn.execInTx(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
+	p.e.writeConn.write(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
 	p.noteFieldChange(key, fieldRepeats, uint64(n.Facts.Repeats))
 	return nil
 }

@@ -227,9 +227,9 @@ func (s *wordSplitter) splitRecord(entry, outcome []byte) {
 func (b *textIndexWriter) saveSegment(past int64) {
 	c := b.e.writeConn
 	for _, p := range b.index.encodePages() {
-		c.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
+		c.write("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
 	}
-	c.execInTx("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
+	c.write("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
 	b.done = append(b.done, indexedKeyRange{b.from, past})
 	b.from, b.index = past, segmentWords{words: map[string]postingList{}}
 }
@@ -240,7 +240,7 @@ func (e *sqliteEngine) deleteTextIndexOfChunks(first, past int64) {
 		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
 		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
 	} {
-		e.writeConn.execInTx(q, first*chunkSize, past*chunkSize)
+		e.writeConn.write(q, first*chunkSize, past*chunkSize)
 	}
 }
 

@@ -62,7 +62,7 @@ func (e *sqliteEngine) expireResults(ctx context.Context, now time.Time) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	return e.writeConn.runTx(ctx, func() error {
-		deleteExpiredResults(e.writeConn, now)
+		e.writeConn.write(deleteExpiredResults, now.UnixMicro())
 		return nil
 	})
 }
@@ -173,12 +173,12 @@ func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time
 		if err := writePruneCheckpoint(ctx, e.writeConn, from, to, now, signer); err != nil {
 			return err
 		}
-		e.writeConn.execInTx("DELETE FROM activity WHERE key < ?", to)
+		e.writeConn.write("DELETE FROM activity WHERE key < ?", to)
 		e.deleteChunksBefore(firstChunk)
 		oldest, newest := e.index.hourRange(to, firstChunk)
-		e.writeConn.execInTx("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest)
-		e.writeConn.execInTx("DELETE FROM activity_took WHERE hour < ? OR hour > ?", oldest, newest)
-		e.writeConn.execInTx("UPDATE activity_position SET first_key = ?", to)
+		e.writeConn.write("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest)
+		e.writeConn.write("DELETE FROM activity_took WHERE hour < ? OR hour > ?", oldest, newest)
+		e.writeConn.write("UPDATE activity_position SET first_key = ?", to)
 		return nil
 	})
 	if err != nil {
@@ -211,9 +211,9 @@ func (x *activityIndex) hourRange(key, firstChunk int64) (oldest, newest int64) 
 func (e *sqliteEngine) deleteChunksBefore(first int64) {
 	for n := e.index.firstChunk; n < first; n++ {
 		for f := columnField(0); f <= fieldTime; f++ {
-			e.writeConn.execInTx("DELETE FROM activity_column WHERE id = ?", columnRowID(f, n))
+			e.writeConn.write("DELETE FROM activity_column WHERE id = ?", columnRowID(f, n))
 		}
 	}
 	e.deleteTextIndexOfChunks(0, first)
-	e.writeConn.execInTx("DELETE FROM activity_chunk WHERE chunk < ?", first)
+	e.writeConn.write("DELETE FROM activity_chunk WHERE chunk < ?", first)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
 	"slices"
 	"strings"
 	"time"
@@ -18,10 +19,10 @@ type pgInstanceChain struct {
 
 func (p pgInstanceChain) readRows(ctx context.Context, from int64, fn func(*chainRow) error) error {
 	var r chainRow
-	var endSeq nullInt
-	var hash, endHash pgRawBytes
+	var endSeq sql.NullInt64
+	var hash, endHash sql.RawBytes
 	return p.c.eachRow(ctx, scanTargets{&r.key, &r.seq, &hash, &endSeq, &endHash, &r.entry, &r.outcome}, func() error {
-		r.hash, r.endHash, r.endSeq, r.ended = hash, endHash, endSeq.int64, endSeq.valid
+		r.hash, r.endHash, r.endSeq, r.ended = hash, endHash, endSeq.Int64, endSeq.Valid
 		return fn(&r)
 	}, "SELECT key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE instance = $1 AND key >= $2 ORDER BY key LIMIT $3",
 		p.instance, from, int64(chainRowsPerRead))
@@ -171,14 +172,14 @@ func (p pgChainStore) FinishErasures(ctx context.Context, what []activity.FieldE
 // pgDeleteRecordsReturningLinks runs a DELETE of records and returns their positions in the chain.
 func pgDeleteRecordsReturningLinks(ctx context.Context, c *pgConn, query string, args ...any) (out []chainLink, err error) {
 	var seq int64
-	var endSeq nullInt
+	var endSeq sql.NullInt64
 	var hash, endHash []byte
 	err = c.eachRow(ctx, scanTargets{&seq, &hash, &endSeq, &endHash}, func() error {
 		if hash != nil {
 			out = append(out, chainLink{seq, hash})
 		}
 		if endHash != nil {
-			out = append(out, chainLink{endSeq.int64, endHash})
+			out = append(out, chainLink{endSeq.Int64, endHash})
 		}
 		return nil
 	}, query+" RETURNING seq, hash, end_seq, end_hash", args...)
@@ -255,11 +256,10 @@ func pgPruneWithCheckpoint(ctx context.Context, c *pgConn, instance, from, to in
 	if signer != nil {
 		at = signer.SignCheckpoint(at)
 	}
-	b := pgBatch{conn: c}
-	b.queue(ctx, "DELETE FROM activity_gap WHERE instance = $1 AND seq <= $2", instance, cut.seq)
-	b.queue(ctx, "DELETE FROM activity_signed WHERE instance = $1 AND (chain <> $2 OR seq <= $3)", instance, at.Chain, cut.seq)
-	b.queue(ctx, "DELETE FROM activity_checkpoint WHERE instance = $1", instance)
-	b.queue(ctx, "INSERT INTO activity_checkpoint (instance, seq, hash, time, records, chain, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+	c.write("DELETE FROM activity_gap WHERE instance = $1 AND seq <= $2", instance, cut.seq)
+	c.write("DELETE FROM activity_signed WHERE instance = $1 AND (chain <> $2 OR seq <= $3)", instance, at.Chain, cut.seq)
+	c.write("DELETE FROM activity_checkpoint WHERE instance = $1", instance)
+	c.write("INSERT INTO activity_checkpoint (instance, seq, hash, time, records, chain, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
 		instance, cut.seq, cut.hash, at.Time.UnixMicro(), before+to-from, at.Chain, at.Key, at.Signature)
-	return b.send(ctx)
+	return nil
 }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/hex"
 
 	"mcpproxy/internal/problem"
@@ -17,9 +18,9 @@ type pgFoundRecord struct {
 // findRecordsInIDRange returns at most two records with IDs in [low, high].
 func (c *pgConn) findRecordsInIDRange(ctx context.Context, low, high string) (out []pgFoundRecord, err error) {
 	var r pgFoundRecord
-	var endSeq nullInt
+	var endSeq sql.NullInt64
 	err = c.eachRow(ctx, scanTargets{&r.instance, &r.key, &r.Seq, &r.Hash, &endSeq, &r.EndHash, &r.Entry, &r.Outcome}, func() error {
-		r.EndSeq = endSeq.int64
+		r.EndSeq = endSeq.Int64
 		out = append(out, r)
 		return nil
 	}, "SELECT instance, key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 2", low, high)

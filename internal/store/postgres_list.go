@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"encoding/base64"
 	"encoding/binary"
 	"slices"
@@ -64,10 +65,10 @@ func (c *pgConn) eachStoredRecord(ctx context.Context, keys []pgRecordKey, fn fu
 	}
 	var s activity.StoredRecord
 	var at int64
-	var endSeq nullInt
+	var endSeq sql.NullInt64
 	return c.eachRow(ctx, scanTargets{&at, &s.Seq, &s.Hash, &endSeq, &s.EndHash, &s.Entry, &s.Outcome}, func() error {
 		one := s
-		one.EndSeq = endSeq.int64
+		one.EndSeq = endSeq.Int64
 		return fn(at-1, &one)
 	}, `SELECT k.n, a.seq, a.hash, a.end_seq, a.end_hash, a.entry, a.outcome
 		FROM unnest($1::bigint[], $2::bigint[]) WITH ORDINALITY AS k(instance, key, n)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"mcpproxy/internal/store/activity"
 )
@@ -37,7 +38,7 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 			return errNotResumed
 		}
 		e.resumed = false
-		p := pgProjectionTx{e: e, c: c, batch: pgBatch{conn: c}, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
+		p := pgProjectionTx{e: e, c: c, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
 		err := c.runTx(ctx, beginWrite, func() error { return p.projectEntries(ctx, entries, pos) })
 		e.resumed = err == nil
 		if err == nil {
@@ -51,7 +52,6 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 type pgProjectionTx struct {
 	e             *pgEngine
 	c             *pgConn
-	batch         pgBatch
 	rows          pgCopyRows
 	rollUp        hourlyRollUp
 	nextKey       int64          // key of the next record
@@ -96,15 +96,12 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 			}
 		}
 		if s := entries[i].Signature; s != nil {
-			p.batch.queue(ctx, `INSERT INTO activity_signed (instance, chain, seq, hash, time, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7)
+			p.c.write(`INSERT INTO activity_signed (instance, chain, seq, hash, time, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7)
 				ON CONFLICT (instance, chain, seq) DO UPDATE SET hash = excluded.hash, time = excluded.time, key = excluded.key, signature = excluded.signature`,
 				p.e.instance, s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 		}
 	}
-	p.saveRollUp(ctx)
-	if err := p.batch.send(ctx); err != nil {
-		return err
-	}
+	p.saveRollUp()
 	for chunk := range p.changedChunks {
 		if err := p.resealChunk(ctx, chunk); err != nil {
 			return err
@@ -116,11 +113,11 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 		}
 		p.firstUnsealed++
 	}
-	p.batch.queue(ctx, `UPDATE instance SET chain = $2, seq = $3, hash = $4, segment = $5, file_offset = $6, next_key = $7, sealed = $8,
+	p.c.write(`UPDATE instance SET chain = $2, seq = $3, hash = $4, segment = $5, file_offset = $6, next_key = $7, sealed = $8,
 		signer = $9, place = $10, seen = now() WHERE id = $1`,
 		p.e.instance, pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.nextKey, p.firstUnsealed, pos.Signer, p.order)
-	p.batch.queue(ctx, "SELECT pg_notify($1, $2)", pgChannel, newLogNotification(p.e.instance, from, p.nextKey, p.endedKeys))
-	return p.batch.send(ctx)
+	p.c.write("SELECT pg_notify($1, $2)", pgChannel, newLogNotification(p.e.instance, from, p.nextKey, p.endedKeys))
+	return nil
 }
 
 func numberOrNull(n int64, there bool) any {
@@ -206,12 +203,12 @@ func (p *pgProjectionTx) endStoredRecords(ctx context.Context, late []*activity.
 		}
 		f := cleanPgRecordFacts(facts)
 		p.rollUp.addRecord(f)
-		p.batch.queue(ctx, `UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
+		p.c.write(`UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
 			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.OwnTime)
 		p.endedKeys = append(p.endedKeys, b.key)
 		p.markChunkChanged(b.key)
 	}
-	return p.batch.send(ctx)
+	return nil
 }
 
 // markChunkChanged notes that the columns of a record's chunk must be written again.
@@ -226,7 +223,7 @@ func (p *pgProjectionTx) markChunkChanged(key int64) {
 func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*activity.Entry) error {
 	for _, n := range repeats {
 		var key int64
-		var before nullInt
+		var before sql.NullInt64
 		var hash []byte
 		found, err := p.c.firstRow(ctx, scanTargets{&key, &before, &hash}, `SELECT key, end_seq, end_hash FROM activity
 			WHERE instance = $1 AND id = $2 AND entry IS NOT NULL`, p.e.instance, n.ID)
@@ -234,7 +231,7 @@ func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*act
 		case err == nil && !found:
 			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{n.Seq, n.Hash[:]}})
 		case err == nil && hash != nil:
-			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{before.int64, hash}})
+			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{before.Int64, hash}})
 		}
 		if err != nil {
 			return err
@@ -252,7 +249,7 @@ func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*act
 }
 
 // saveRollUp adds the changes of the transaction to the hourly roll-up, in two statements.
-func (p *pgProjectionTx) saveRollUp(ctx context.Context) {
+func (p *pgProjectionTx) saveRollUp() {
 	var texts [5][]string
 	var numbers [5][]int64
 	for k, n := range p.rollUp.hours {
@@ -263,7 +260,7 @@ func (p *pgProjectionTx) saveRollUp(ctx context.Context) {
 			numbers[i] = append(numbers[i], v)
 		}
 	}
-	p.batch.queue(ctx, `INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
+	p.c.write(`INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
 		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
 		ON CONFLICT (instance, hour, type, server, tool, intent, status) DO UPDATE SET records = activity_hour.records + excluded.records,
 		duration = activity_hour.duration + excluded.duration, max_duration = greatest(activity_hour.max_duration, excluded.max_duration),
@@ -275,7 +272,7 @@ func (p *pgProjectionTx) saveRollUp(ctx context.Context) {
 	for k, n := range p.rollUp.durations {
 		servers, hours, buckets, records = append(servers, k.server), append(hours, k.hour), append(buckets, k.bucket), append(records, n)
 	}
-	p.batch.queue(ctx, `INSERT INTO activity_took (instance, server, hour, bucket, records)
+	p.c.write(`INSERT INTO activity_took (instance, server, hour, bucket, records)
 		SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
 		ON CONFLICT (instance, hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
 		p.e.instance, pgTextArray(servers), pgIntArray(hours), pgIntArray(buckets), pgIntArray(records))

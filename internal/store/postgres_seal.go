@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"mcpproxy/internal/store/activity"
 )
@@ -113,18 +114,18 @@ func (p *pgProjectionTx) resealChunk(ctx context.Context, chunk int64) error {
 		return err
 	}
 	for f, values := range s.columns {
-		p.batch.queue(ctx, "UPDATE activity_column SET data = $4 WHERE field = $1 AND instance = $2 AND chunk = $3", int64(f), p.e.instance, chunk, encodeColumn(values))
+		p.c.write("UPDATE activity_column SET data = $4 WHERE field = $1 AND instance = $2 AND chunk = $3", int64(f), p.e.instance, chunk, encodeColumn(values))
 	}
-	p.batch.queue(ctx, "UPDATE activity_chunk SET bytes = $3, refused = $4, refused_bytes = $5 WHERE instance = $1 AND chunk = $2",
+	p.c.write("UPDATE activity_chunk SET bytes = $3, refused = $4, refused_bytes = $5 WHERE instance = $1 AND chunk = $2",
 		p.e.instance, chunk, s.bytes, s.refused, s.refusedSize)
-	pgDeleteTextSegments(ctx, &p.batch, p.e.instance, chunk*chunkSize, (chunk+1)*chunkSize)
-	return p.batch.send(ctx)
+	pgDeleteTextSegments(p.c, p.e.instance, chunk*chunkSize, (chunk+1)*chunkSize)
+	return nil
 }
 
 // pgDeleteTextSegments deletes the segments in [from, to) from the text index.
-func pgDeleteTextSegments(ctx context.Context, b *pgBatch, instance, from, to int64) {
-	b.queue(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
-	b.queue(ctx, "DELETE FROM activity_segment WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
+func pgDeleteTextSegments(c *pgConn, instance, from, to int64) {
+	c.write("DELETE FROM activity_text WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
+	c.write("DELETE FROM activity_segment WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
 }
 
 // indexTextOfAllChunks writes the text index of all chunks of all instances that lack it.
@@ -172,7 +173,7 @@ func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) err
 	}
 	s := wordSplitter{emit: func(word []byte, _ bool) { index.addPosting(word, at) }}
 	var key int64
-	var entry, outcome pgRawBytes
+	var entry, outcome sql.RawBytes
 	err := c.eachRow(ctx, scanTargets{&key, &entry, &outcome}, func() error {
 		if index.bytes > segmentBytes {
 			save(key)
@@ -210,7 +211,7 @@ func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, er
 		}
 		e.prefixedUpTo = at // a segment that cannot be read stays as it is
 		index := segmentWords{words: map[string]postingList{}}
-		var data pgRawBytes
+		var data sql.RawBytes
 		if err := c.eachRow(ctx, scanTargets{&data}, func() error { return index.addPageWords(data) },
 			"SELECT data FROM activity_text WHERE instance = $1 AND segment = $2", at.instance, at.segment); err != nil {
 			return err

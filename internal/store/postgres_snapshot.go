@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"slices"
 	"strconv"
@@ -253,7 +254,7 @@ func (v *pgSnapshot) eachColumn(ctx context.Context, r *pgChunkRanges, of []colu
 	}
 	var n, f int64
 	var id pgChunkID
-	var data pgRawBytes
+	var data sql.RawBytes
 	return v.c.eachRow(ctx, scanTargets{&n, &f, &id.instance, &id.chunk, &data}, func() error { return fn(int(n)-1, columnField(f), id, data) },
 		// OFFSET 0 makes the server read range by range and look up the columns of each field by
 		// field, in their order on the disk.
@@ -355,7 +356,7 @@ func (v *pgSnapshot) filterTerm(ctx context.Context, w searchTerm) error {
 	var instances, segments []int64 // whose later pages can have more
 	pages := func(query string, args ...any) error {
 		var instance, segment int64
-		var data pgRawBytes
+		var data sql.RawBytes
 		return v.c.eachRow(ctx, scanTargets{&instance, &segment, &data}, func() error {
 			at, there := v.at[pgChunkID{instance, segment / chunkSize}]
 			if !there {
@@ -387,7 +388,7 @@ func (v *pgSnapshot) filterTerm(ctx context.Context, w searchTerm) error {
 // do not match.
 func (v *pgSnapshot) scanUnindexed(ctx context.Context, m *recordMatcher, ch *pgChunk) error {
 	var key int64
-	var entry, outcome pgRawBytes
+	var entry, outcome sql.RawBytes
 	words := v.chunkBits(ch.pgChunkID)
 	return v.c.eachRow(ctx, scanTargets{&key, &entry, &outcome}, func() error {
 		if at := key % chunkSize; words[at/64]&(1<<(at%64)) != 0 && !m.matches(entry, outcome) {

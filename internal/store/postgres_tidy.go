@@ -176,17 +176,16 @@ func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.Checkpo
 			if err := pgPruneWithCheckpoint(ctx, c, e.instance, from, to, now, signer); err != nil {
 				return err
 			}
-			b := pgBatch{conn: c}
-			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(allFieldNumbers()))
-			b.queue(ctx, "DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
-			pgDeleteTextSegments(ctx, &b, e.instance, 0, to/chunkSize*chunkSize)
-			b.queue(ctx, "UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
+			c.write("DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(allFieldNumbers()))
+			c.write("DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
+			pgDeleteTextSegments(c, e.instance, 0, to/chunkSize*chunkSize)
+			c.write("UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
 			for _, table := range []string{"activity_hour", "activity_took"} {
-				b.queue(ctx, "DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
+				c.write("DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
 					(SELECT min(min_time) FROM activity_chunk WHERE instance = $1),
 					(SELECT min(time) FROM activity WHERE instance = $1 AND key >= (SELECT sealed FROM instance WHERE id = $1) * 1024)) / 3600000000, 1::bigint << 60)`, e.instance)
 			}
-			return b.send(ctx)
+			return nil
 		})
 	})
 }
@@ -233,12 +232,9 @@ func (e *pgEngine) pruneRefusals(most int64, k *pgStoredRecordCounts) error {
 			if err := pgSaveGapHashes(ctx, c, e.instance, links); err != nil {
 				return err
 			}
-			p := pgProjectionTx{e: e, c: c, batch: pgBatch{conn: c}}
-			p.batch.queue(ctx, "UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
-			p.batch.queue(ctx, "DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOfMicros(minTime))
-			if err := p.batch.send(ctx); err != nil {
-				return err
-			}
+			p := pgProjectionTx{e: e, c: c}
+			p.c.write("UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
+			p.c.write("DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOfMicros(minTime))
 			return p.resealChunk(ctx, chunk)
 		})
 	})
@@ -257,14 +253,13 @@ func (e *pgEngine) deleteOldResultsAndInstances(now time.Time, keep activity.Ret
 			return err
 		}
 		return c.runTx(ctx, beginWrite, func() error {
-			b := pgBatch{conn: c}
-			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($2::bigint[]) AND instance = $1", gone, pgIntArray(allFieldNumbers()))
+			c.write("DELETE FROM activity_column WHERE field = ANY($2::bigint[]) AND instance = $1", gone, pgIntArray(allFieldNumbers()))
 			for _, table := range []string{"activity", "activity_chunk", "activity_segment", "activity_text", "activity_hour", "activity_took",
 				"activity_checkpoint", "activity_gap", "activity_signed", "activity_erasing"} {
-				b.queue(ctx, "DELETE FROM "+table+" WHERE instance = $1", gone)
+				c.write("DELETE FROM "+table+" WHERE instance = $1", gone)
 			}
-			b.queue(ctx, "DELETE FROM instance WHERE id = $1", gone)
-			return b.send(ctx)
+			c.write("DELETE FROM instance WHERE id = $1", gone)
+			return nil
 		})
 	})
 }

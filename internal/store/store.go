@@ -60,10 +60,10 @@ import (
 
 // SQLite is the database in one SQLite file. It is safe for concurrent use.
 type SQLite struct {
+	commonStore
 	sqliteChainStore
 	path            string
 	logger          *slog.Logger
-	clock           steadyClock
 	stop            context.CancelFunc
 	done            chan struct{}
 	reopened        chan struct{} // returned by ReopenSignal
@@ -100,10 +100,11 @@ func openSQLite(path string, logger *slog.Logger, pause time.Duration) *SQLite {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	db := &SQLite{
-		path: path, logger: logger, clock: steadyClock{time.Now, time.Now()}, stop: stop, firstRetryDelay: pause,
+		path: path, logger: logger, stop: stop, firstRetryDelay: pause,
 		done: make(chan struct{}), reopened: make(chan struct{}, 1), openState: newOpenState[sqliteEngine](),
 	}
-	db.db = db
+	db.commonStore = commonStore{db, steadyClock{time.Now, time.Now()}}
+	db.sqliteChainStore.db = db
 	go db.keepOpen(ctx)
 	return db
 }
@@ -154,8 +155,12 @@ func (db *SQLite) writeTx(ctx context.Context, fn func(c *sqliteWriteConn) error
 	return db.blockWritesOnDamage(e, err)
 }
 
-// writeTxDurably is writeTx with a sync: what fn wrote survives a loss of power.
-func writeTxDurably(ctx context.Context, db *SQLite, fn func(c *sqliteWriteConn) error) error {
+// update is a transactor's.
+func (db *SQLite) update(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
+	return db.writeTx(ctx, func(c *sqliteWriteConn) error { return fn(ctx, c) })
+}
+
+func (db *SQLite) updateDurably(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
 		return err
@@ -164,7 +169,7 @@ func writeTxDurably(ctx context.Context, db *SQLite, fn func(c *sqliteWriteConn)
 	// Do not use exec: SQLite applies this pragma when it prepares the statement, and exec prepares
 	// once.
 	if _, err = e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = FULL"); err == nil {
-		err = e.writeConn.runTx(ctx, func() error { return fn(e.writeConn) })
+		err = e.writeConn.runTx(ctx, func() error { return fn(ctx, e.writeConn) })
 		_, also := e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = NORMAL")
 		if err == nil && also != nil {
 			err = also
@@ -172,4 +177,28 @@ func writeTxDurably(ctx context.Context, db *SQLite, fn func(c *sqliteWriteConn)
 	}
 	e.writing.Unlock()
 	return db.blockWritesOnDamage(e, err)
+}
+
+func (db *SQLite) decide(ctx context.Context, _ bool, _ string, fn func(ctx context.Context, t sqlTx) error) error {
+	return db.update(ctx, fn)
+}
+
+func (db *SQLite) view(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	e, err := db.waitOpen(ctx)
+	if err != nil {
+		return err
+	}
+	return fn(ctx, sqliteReader{e.reads})
+}
+
+func (db *SQLite) load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	e, err := db.waitOpen(ctx)
+	if err != nil {
+		return err
+	}
+	return db.blockWritesOnDamage(e, e.addDamageIfSchemaDiffers(ctx, fn(ctx, sqliteReader{e.reads})))
+}
+
+func (db *SQLite) loadDecisions(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	return db.load(ctx, fn)
 }
