@@ -23,16 +23,13 @@ func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, [
 	if err != nil {
 		return pos, nil, err
 	}
-	if err := e.reloadIndexIfStale(ctx); err != nil {
-		return pos, nil, db.blockWritesOnDamage(e, err)
+	err = e.reloadIndexIfStale(ctx)
+	if err == nil {
+		pos, err = readPosition(ctx, sqliteReader{e.reads})
 	}
-	var hash []byte
-	err = e.reads.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset, signer, EXISTS (SELECT 1 FROM activity_erasing) FROM activity_position").
-		Scan(&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing)
 	if err != nil {
 		return pos, nil, db.blockWritesOnDamage(e, err)
 	}
-	copy(pos.Hash[:], hash)
 	e.resumed.Store(true)
 	db.mu.Lock()
 	notes := db.pendingNotes
@@ -123,7 +120,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 				}
 			}
 			if s := entries[i].Signature; s != nil {
-				p.saveSignedCheckpoint(s)
+				saveSignedCheckpoint(e.writeConn, s)
 			}
 		}
 		if err := p.rewriteChangedColumns(ctx); err != nil {
@@ -186,7 +183,7 @@ type valueChange struct {
 
 const (
 	insertActivity = "INSERT INTO activity (key, seq, end_seq, hash, end_hash, entry, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)"
-	updateEnd      = "UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?"
+	updateEnd      = "UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE {instance = @instance AND} key = ?"
 )
 
 func (p *projectionTx) insertRecord(r *recordToInsert) {
@@ -353,22 +350,19 @@ func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 	return nil
 }
 
-// UnfinishedRecords returns the records that have no end.
-func (db *SQLite) UnfinishedRecords(ctx context.Context) ([]activity.UnfinishedRecord, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var out []activity.UnfinishedRecord
-	var u activity.UnfinishedRecord
-	var entry []byte
-	err = eachRow(ctx, e.reads, scanTargets{&u.Seq, &entry}, func() error {
-		if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
-			u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
-			out = append(out, u)
-		}
-		return nil
-	}, "SELECT seq, entry FROM activity WHERE end_seq IS NULL ORDER BY seq")
+// UnfinishedRecords returns the records of this instance that have no end.
+func (s *commonStore) UnfinishedRecords(ctx context.Context) (out []activity.UnfinishedRecord, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, db sqlReader) error {
+		var u activity.UnfinishedRecord
+		var entry []byte
+		return db.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
+			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
+				u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
+				out = append(out, u)
+			}
+			return nil
+		}, "SELECT seq, entry FROM activity WHERE {instance = @instance AND} end_seq IS NULL ORDER BY seq")
+	})
 	return out, err
 }
 

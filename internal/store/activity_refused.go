@@ -115,7 +115,7 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 	}
 	c.refused, c.deleted = left.nilIfEmpty(), gone.nilIfEmpty()
 	err := e.writeConn.runTx(ctx, func() (err error) {
-		if err := e.deleteMarkedRecords(ctx, first, &going); err != nil {
+		if err := deleteMarkedRecords(ctx, e.writeConn, first, &going); err != nil {
 			return err
 		}
 		if c.refusedBytes, err = e.sizeOfMarkedRecords(ctx, first, c.refused); err != nil {
@@ -141,15 +141,15 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 }
 
 // deleteMarkedRecords deletes the marked records of a chunk.
-func (e *sqliteEngine) deleteMarkedRecords(ctx context.Context, first int64, marked *bitmap) error {
-	links, keys, err := readChainLinks(ctx, e.writeConn, first, first+chunkSize, func(key int64) bool { return marked.has(int(key - first)) })
+func deleteMarkedRecords(ctx context.Context, t sqlTx, first int64, marked *bitmap) error {
+	links, keys, err := readChainLinks(ctx, t, first, first+chunkSize, func(key int64) bool { return marked.has(int(key - first)) })
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		e.writeConn.write("DELETE FROM activity WHERE key = ?", key)
+		t.write("DELETE FROM activity WHERE {instance = @instance AND} key = ?", key)
 	}
-	return saveGapHashes(ctx, e.writeConn, links)
+	return saveGapHashes(ctx, t, links)
 }
 
 // deleteOldRefusalsFromRollUp deletes the refusals in the roll-up that are older than the stored ones:
@@ -159,29 +159,34 @@ func (e *sqliteEngine) deleteOldRefusalsFromRollUp(chunk int64) {
 		string(activity.PolicyDecision), hourOfMicros(e.index.chunks[chunk-e.index.firstChunk].minTime))
 }
 
-// updateRefusalCount stores a new count of a refusal. The entry with the previous count leaves its
-// hash. So does a count whose record is pruned.
+// updateRefusalCount stores a new count of a refusal.
 func (p *projectionTx) updateRefusalCount(ctx context.Context, n *activity.Entry) error {
 	key, err := p.findRefusalKey(ctx, n.ID)
-	if err != nil {
-		return err
+	if err == nil {
+		err = replaceRefusalCount(ctx, p.e.writeConn, key, n)
 	}
+	if err == nil && key >= 0 {
+		p.noteFieldChange(key, fieldRepeats, uint64(n.Facts.Repeats))
+	}
+	return err
+}
+
+// replaceRefusalCount stores the entry with a new count in the row of a refusal. The entry with the
+// previous count leaves its hash. So does a count whose record is pruned: its key is -1.
+func replaceRefusalCount(ctx context.Context, t sqlTx, key int64, n *activity.Entry) error {
 	if key < 0 {
-		return saveGapHashes(ctx, p.e.writeConn, []chainLink{{n.Seq, n.Hash[:]}})
+		return saveGapHashes(ctx, t, []chainLink{{n.Seq, n.Hash[:]}})
 	}
 	var before sql.NullInt64
 	var hash []byte
-	if err := p.e.writeConn.QueryRowContext(ctx, "SELECT end_seq, end_hash FROM activity WHERE key = ?", key).Scan(&before, &hash); err != nil {
-		return err
+	_, err := t.firstRow(ctx, scanTargets{&before, &hash}, "SELECT end_seq, end_hash FROM activity WHERE {instance = @instance AND} key = ?", key)
+	if err == nil && hash != nil {
+		err = saveGapHashes(ctx, t, []chainLink{{before.Int64, hash}})
 	}
-	if hash != nil {
-		if err := saveGapHashes(ctx, p.e.writeConn, []chainLink{{before.Int64, hash}}); err != nil {
-			return err
-		}
+	if err == nil {
+		t.write(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
 	}
-	p.e.writeConn.write(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
-	p.noteFieldChange(key, fieldRepeats, uint64(n.Facts.Repeats))
-	return nil
+	return err
 }
 
 // findRefusalKey returns the key of a refusal, -1 if it is not stored. The key of most is cached.

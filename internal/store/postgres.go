@@ -24,7 +24,6 @@ import (
 // position. It keeps no records in memory. It is safe for concurrent use.
 type Postgres struct {
 	commonStore
-	pgChainStore
 	config *pgconn.Config
 	name   string // name of the instance
 	logger *slog.Logger
@@ -42,9 +41,6 @@ type Postgres struct {
 }
 
 var _ activity.SharedStore = (*Postgres)(nil) // activity asks for it with a type assertion
-
-// pgChainStore reads the hash chains and records erasures.
-type pgChainStore struct{ db *Postgres }
 
 const (
 	// pgPingInterval is the time between pings of the server. After pgSlowAfter without an answer
@@ -84,7 +80,6 @@ func openPostgres(address, dir string, logger *slog.Logger, patience time.Durati
 		done: make(chan struct{}), openState: newOpenState[pgEngine](), remoteChanges: remoteChangeInbox{signal: make(chan struct{}, 1)},
 	}
 	db.commonStore = commonStore{db, steadyClock{time.Now, time.Now()}}
-	db.pgChainStore.db = db
 	go db.keepOpen(ctx)
 	return db, nil
 }
@@ -273,6 +268,10 @@ func (db *Postgres) view(ctx context.Context, fn func(ctx context.Context, r sql
 	return db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
 }
 
+func (db *Postgres) snapshot(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	return db.withSnapshotTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
+}
+
 func (db *Postgres) load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
 	return db.view(ctx, fn)
 }
@@ -281,11 +280,11 @@ func (db *Postgres) loadDecisions(ctx context.Context, fn func(ctx context.Conte
 	db.deciding.Lock()
 	defer db.deciding.Unlock()
 	var version int64
-	err := db.withSnapshotTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
-		if _, err := c.firstRow(ctx, scanTargets{&version}, "SELECT version FROM decisions"); err != nil {
+	err := db.snapshot(ctx, func(ctx context.Context, r sqlReader) error {
+		if _, err := r.firstRow(ctx, scanTargets{&version}, "SELECT version FROM decisions"); err != nil {
 			return err
 		}
-		return fn(ctx, c)
+		return fn(ctx, r)
 	})
 	if err == nil {
 		db.loadedVersion = version

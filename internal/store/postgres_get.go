@@ -94,8 +94,8 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 
 // GetStoredRecord returns the record with an ID as it is stored. The record must be one of this instance,
 // whose spool has it, too.
-func (p pgChainStore) GetStoredRecord(ctx context.Context, id string) (s activity.StoredRecord, err error) {
-	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+func (db *Postgres) GetStoredRecord(ctx context.Context, id string) (s activity.StoredRecord, err error) {
+	err = db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		found, err := c.findRecordsInIDRange(ctx, id, id)
 		if err != nil {
 			return err

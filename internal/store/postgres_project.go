@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 
 	"mcpproxy/internal/store/activity"
 )
@@ -14,12 +13,12 @@ func (db *Postgres) ResumePosition(ctx context.Context) (pos activity.SpoolPosit
 		return pos, nil, err
 	}
 	err = e.withWriteConn(func(ctx context.Context, c *pgConn) error {
-		var hash []byte
 		// An earlier transaction of this instance may be about to end: it locks the row.
-		_, err := c.firstRow(ctx, scanTargets{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing},
-			`SELECT chain, seq, hash, segment, file_offset, signer, EXISTS (SELECT FROM activity_erasing WHERE instance = $1)
-			FROM instance WHERE id = $1 FOR UPDATE`, e.instance)
-		copy(pos.Hash[:], hash)
+		err := c.runTx(ctx, beginWrite, func() (err error) {
+			c.write("SELECT FROM instance WHERE id = @instance FOR UPDATE")
+			pos, err = readPosition(ctx, c)
+			return err
+		})
 		e.resumed, e.position = err == nil, pgSpoolPosition{pos.Chain, pos.Seq}
 		return err
 	})
@@ -96,9 +95,7 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 			}
 		}
 		if s := entries[i].Signature; s != nil {
-			p.c.write(`INSERT INTO activity_signed (instance, chain, seq, hash, time, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7)
-				ON CONFLICT (instance, chain, seq) DO UPDATE SET hash = excluded.hash, time = excluded.time, key = excluded.key, signature = excluded.signature`,
-				p.e.instance, s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
+			saveSignedCheckpoint(p.c, s)
 		}
 	}
 	p.saveRollUp()
@@ -218,32 +215,21 @@ func (p *pgProjectionTx) markChunkChanged(key int64) {
 	}
 }
 
-// updateRefusalCounts stores new counts of refusals. The entry with the previous count leaves its
-// hash. So does a count whose record is pruned.
+// updateRefusalCounts stores new counts of refusals.
 func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*activity.Entry) error {
 	for _, n := range repeats {
-		var key int64
-		var before sql.NullInt64
-		var hash []byte
-		found, err := p.c.firstRow(ctx, scanTargets{&key, &before, &hash}, `SELECT key, end_seq, end_hash FROM activity
-			WHERE instance = $1 AND id = $2 AND entry IS NOT NULL`, p.e.instance, n.ID)
-		switch {
-		case err == nil && !found:
-			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{n.Seq, n.Hash[:]}})
-		case err == nil && hash != nil:
-			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{before.Int64, hash}})
+		key := int64(-1)
+		_, err := p.c.firstRow(ctx, scanTargets{&key}, "SELECT key FROM activity WHERE instance = $1 AND id = $2 AND entry IS NOT NULL", p.e.instance, n.ID)
+		if err == nil {
+			err = replaceRefusalCount(ctx, p.c, key, n)
 		}
 		if err != nil {
 			return err
 		}
-		if !found {
-			continue
+		if key >= 0 {
+			p.c.write("UPDATE activity SET times = $3 WHERE instance = $1 AND key = $2", p.e.instance, key, max(0, n.Facts.Repeats))
+			p.markChunkChanged(key)
 		}
-		if _, err := p.c.exec(ctx, "UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, times = $6 WHERE instance = $1 AND key = $2",
-			p.e.instance, key, n.Seq, n.Hash[:], n.Payload, max(0, n.Facts.Repeats)); err != nil {
-			return err
-		}
-		p.markChunkChanged(key)
 	}
 	return nil
 }
@@ -278,65 +264,22 @@ func (p *pgProjectionTx) saveRollUp() {
 		p.e.instance, pgTextArray(servers), pgIntArray(hours), pgIntArray(buckets), pgIntArray(records))
 }
 
-// UnfinishedRecords returns the records of this instance that have no end.
-func (db *Postgres) UnfinishedRecords(ctx context.Context) (out []activity.UnfinishedRecord, err error) {
-	err = db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		var u activity.UnfinishedRecord
-		var entry []byte
-		return c.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
-			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
-				u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
-				out = append(out, u)
-			}
-			return nil
-		}, "SELECT seq, entry FROM activity WHERE instance = $1 AND end_seq IS NULL ORDER BY seq", e.instance)
-	})
-	return out, err
-}
-
 // Sync waits for the database only: a committed transaction is on the disk of the server.
 func (db *Postgres) Sync(ctx context.Context) error {
 	_, err := db.waitOpen(ctx)
 	return err
 }
 
-// eraseFields removes fields from a record and its words from the text index. It notes that the
-// spool still has them.
+// eraseFields removes fields from a record and its words from the text index.
 func (p *pgProjectionTx) eraseFields(ctx context.Context, r activity.FieldErasure) error {
-	if _, err := p.c.exec(ctx, "INSERT INTO activity_erasing (instance, id, fields, at) VALUES ($1, $2, $3, $4)",
-		p.e.instance, r.ID, joinFields(r.Fields), r.At.Unix()); err != nil {
+	var key int64
+	var keys []int64
+	if err := p.c.eachRow(ctx, scanTargets{&key}, func() error { keys = append(keys, key); return nil },
+		"SELECT key FROM activity WHERE instance = $1 AND id = $2", p.e.instance, r.ID); err != nil {
 		return err
 	}
-	type stored struct {
-		key            int64
-		entry, outcome []byte
+	for _, key := range keys {
+		p.markChunkChanged(key)
 	}
-	var s stored
-	var all []stored
-	if err := p.c.eachRow(ctx, scanTargets{&s.key, &s.entry, &s.outcome}, func() error { all = append(all, s); return nil },
-		"SELECT key, entry, outcome FROM activity WHERE instance = $1 AND id = $2", p.e.instance, r.ID); err != nil {
-		return err
-	}
-	for _, s := range all {
-		for _, payload := range []*[]byte{&s.entry, &s.outcome} {
-			if *payload != nil {
-				*payload = r.EraseFromPayload(*payload)
-			}
-		}
-		if _, err := p.c.exec(ctx, "UPDATE activity SET entry = $3, outcome = $4 WHERE instance = $1 AND key = $2", p.e.instance, s.key, s.entry, s.outcome); err != nil {
-			return err
-		}
-		p.markChunkChanged(s.key)
-	}
-	return nil
-}
-
-func joinFields(all []activity.ErasableField) (text string) {
-	for i, f := range all {
-		if i > 0 {
-			text += ","
-		}
-		text += string(f)
-	}
-	return text
+	return eraseFields(ctx, p.c, r, keys)
 }

@@ -173,9 +173,10 @@ func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.Checkpo
 			if _, err := c.firstRow(ctx, scanTargets{&from}, "SELECT first_key FROM instance WHERE id = $1 FOR UPDATE", e.instance); err != nil {
 				return err
 			}
-			if err := pgPruneWithCheckpoint(ctx, c, e.instance, from, to, now, signer); err != nil {
+			if err := writePruneCheckpoint(ctx, c, from, to, now, signer); err != nil {
 				return err
 			}
+			c.write("DELETE FROM activity WHERE instance = $1 AND key < $2", e.instance, to)
 			c.write("DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(allFieldNumbers()))
 			c.write("DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
 			pgDeleteTextSegments(c, e.instance, 0, to/chunkSize*chunkSize)
@@ -215,21 +216,17 @@ func (e *pgEngine) pruneRefusals(most int64, k *pgStoredRecordCounts) error {
 			if gone == nil {
 				gone = &bitmap{}
 			}
+			var going bitmap
 			var key int64
-			var keys []int64
 			if err := c.eachRow(ctx, scanTargets{&key}, func() error {
-				keys = append(keys, key)
 				gone[key%chunkSize/64] |= 1 << (key % 64)
+				going[key%chunkSize/64] |= 1 << (key % 64)
 				return nil
 			}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND type = $4 ORDER BY key LIMIT $5",
 				e.instance, chunk*chunkSize, (chunk+1)*chunkSize, string(activity.PolicyDecision), most); err != nil {
 				return err
 			}
-			links, err := pgDeleteRecordsReturningLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key = ANY($2::bigint[])", e.instance, pgIntArray(keys))
-			if err != nil {
-				return err
-			}
-			if err := pgSaveGapHashes(ctx, c, e.instance, links); err != nil {
+			if err := deleteMarkedRecords(ctx, c, chunk*chunkSize, &going); err != nil {
 				return err
 			}
 			p := pgProjectionTx{e: e, c: c}

@@ -9,7 +9,7 @@ import (
 // A statement that both databases run has a ? for each value: int64, string, bool, []byte or nil.
 // Text in braces is for PostgreSQL only; text for SQLite can follow a | in it. The tables of the
 // activity log in PostgreSQL have the rows of several instances: @instance is the instance of the
-// connection, and a statement with it must have it before the first ?.
+// connection.
 
 // sqlReader runs queries on either database.
 type sqlReader interface {
@@ -43,6 +43,8 @@ type transactor interface {
 	decide(ctx context.Context, always bool, payload string, fn func(ctx context.Context, t sqlTx) error) error
 	// view runs fn with a connection that reads.
 	view(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
+	// snapshot is view in one consistent snapshot.
+	snapshot(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
 	// load is view for data that must be readable: an error about impossible rows is a reason to
 	// check an SQLite file.
 	load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error

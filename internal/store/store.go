@@ -53,6 +53,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"time"
@@ -61,7 +62,6 @@ import (
 // SQLite is the database in one SQLite file. It is safe for concurrent use.
 type SQLite struct {
 	commonStore
-	sqliteChainStore
 	path            string
 	logger          *slog.Logger
 	stop            context.CancelFunc
@@ -75,9 +75,6 @@ type SQLite struct {
 	writeErr                error    // why writes are refused while the engine still exists
 	damagedRowErrors        int      // errors about impossible rows in a file that passes the integrity check
 }
-
-// sqliteChainStore reads the hash chain and records erasures.
-type sqliteChainStore struct{ db *SQLite }
 
 const (
 	minOpenDelay = 250 * time.Millisecond
@@ -104,7 +101,6 @@ func openSQLite(path string, logger *slog.Logger, pause time.Duration) *SQLite {
 		done: make(chan struct{}), reopened: make(chan struct{}, 1), openState: newOpenState[sqliteEngine](),
 	}
 	db.commonStore = commonStore{db, steadyClock{time.Now, time.Now()}}
-	db.sqliteChainStore.db = db
 	go db.keepOpen(ctx)
 	return db
 }
@@ -189,6 +185,25 @@ func (db *SQLite) view(ctx context.Context, fn func(ctx context.Context, r sqlRe
 		return err
 	}
 	return fn(ctx, sqliteReader{e.reads})
+}
+
+func (db *SQLite) snapshot(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	e, err := db.waitOpen(ctx)
+	if err != nil {
+		return err
+	}
+	return sqliteSnapshot(ctx, e.reads, fn)
+}
+
+// sqliteSnapshot runs fn in a transaction that reads.
+func sqliteSnapshot(ctx context.Context, db *sql.DB, fn func(ctx context.Context, r sqlReader) error) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // read only
+	// The driver starts a goroutine for every statement whose context can end.
+	return fn(context.WithoutCancel(ctx), sqliteReader{tx})
 }
 
 func (db *SQLite) load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
