@@ -54,7 +54,7 @@ func (p *projectionTx) reindexChunk(ctx context.Context, chunk int64) (err error
 	if p.newSegments == nil {
 		p.newSegments = map[int64][]indexedKeyRange{}
 	}
-	p.e.deleteTextIndexOfChunks(chunk, chunk+1)
+	deleteTextIndexOfChunks(p.e.writeConn, chunk, chunk+1)
 	p.newSegments[chunk], err = p.e.indexChunkText(ctx, chunk)
 	return err
 }

@@ -36,17 +36,33 @@ func (e *sqliteEngine) sizeOfMarkedRecords(ctx context.Context, first int64, mar
 	return size, err
 }
 
-// storedRecordCounts counts the stored records.
+// storedRecordCounts counts the stored records of an instance.
 type storedRecordCounts struct {
+	first, next     int64 // their keys are in [first, next)
 	refused, others int64
 	refusedBytes    int64
 	firstRefused    int64 // the oldest chunk with a refusal; -1: none
 	firstAlive      int64 // the key of the oldest record
+	// share is the instance's share of the records of all instances, and of the limits.
+	share float64
+}
+
+// shareOfLimit returns the part of a limit that belongs to the instance.
+func (k *storedRecordCounts) shareOfLimit(all int64) int64 { return int64(float64(all) * k.share) }
+
+// findFirstAlive sets the key of the oldest record, unless an earlier chunk has it. deleted are the
+// deleted records of a chunk whose first key is chunk.
+func (k *storedRecordCounts) findFirstAlive(chunk int64, deleted *bitmap) {
+	for at := max(0, k.first-chunk); k.firstAlive < 0 && at < chunkSize; at++ {
+		if !deleted.has(int(at)) {
+			k.firstAlive = chunk + at
+		}
+	}
 }
 
 // countStoredRecords counts the stored records. The caller holds the engine's mu.
 func (x *activityIndex) countStoredRecords() storedRecordCounts {
-	k := storedRecordCounts{firstRefused: -1, firstAlive: -1}
+	k := storedRecordCounts{first: x.firstKey, next: x.nextKey, firstRefused: -1, firstAlive: -1, share: 1}
 	all := x.nextKey - x.firstKey
 	for i, c := range x.chunks {
 		first := (x.firstChunk + int64(i)) * chunkSize
@@ -59,11 +75,7 @@ func (x *activityIndex) countStoredRecords() storedRecordCounts {
 				k.firstRefused = x.firstChunk + int64(i)
 			}
 		}
-		for at := from; k.firstAlive < 0 && at < chunkSize; at++ {
-			if !c.deleted.has(int(at)) {
-				k.firstAlive = first + at
-			}
-		}
+		k.findFirstAlive(first, c.deleted)
 	}
 	if k.firstAlive < 0 {
 		k.firstAlive = max(x.firstKey, x.tail.first)
@@ -80,15 +92,15 @@ func (x *activityIndex) countStoredRecords() storedRecordCounts {
 
 // refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
 // in a chunk yet stay.
-func (k storedRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
+func (k *storedRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
 	}
 	over := int64(0)
 	if keep.MaxRecords > 0 {
-		over = k.refused - max(minRefusals, keep.MaxRecords/refusalShareDivisor)
+		over = k.refused - max(minRefusals, k.shareOfLimit(keep.MaxRecords)/refusalShareDivisor)
 	}
-	if keep.MaxBytes > 0 && refusalSizeFactor*k.refusedBytes > keep.MaxBytes/refusalShareDivisor {
+	if keep.MaxBytes > 0 && refusalSizeFactor*k.refusedBytes > k.shareOfLimit(keep.MaxBytes)/refusalShareDivisor {
 		over = max(over, chunkSize)
 	}
 	return max(0, over)
@@ -122,7 +134,7 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 			return err
 		}
 		if c.segments != nil { // indexed again, without the deleted records
-			e.deleteTextIndexOfChunks(chunk, chunk+1)
+			deleteTextIndexOfChunks(e.writeConn, chunk, chunk+1)
 			if c.segments, err = e.indexChunkText(ctx, chunk); err != nil {
 				return err
 			}

@@ -187,35 +187,40 @@ func (e *sqliteEngine) indexTextOfNextChunk(ctx context.Context) (more bool, err
 	return n > 1, nil
 }
 
-// textIndexWriter writes the text index of a chunk, in several segments if its texts are large.
-type textIndexWriter struct {
-	e     *sqliteEngine
-	from  int64
-	index segmentWords
-	done  []indexedKeyRange
+// indexChunkText indexes the records of a chunk. It runs in a transaction.
+func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) (done []indexedKeyRange, err error) {
+	c := e.writeConn
+	err = eachTextSegment(ctx, c, max(chunk*chunkSize, e.index.firstKey), (chunk+1)*chunkSize, func(first, past int64, pages []textIndexPage) {
+		for _, p := range pages {
+			c.write("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", first, p.first, p.data)
+		}
+		c.write("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", first, past)
+		done = append(done, indexedKeyRange{first, past})
+	})
+	return done, err
 }
 
-// indexChunkText indexes the records of a chunk. It runs in a transaction.
-func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]indexedKeyRange, error) {
-	b := textIndexWriter{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentWords{words: map[string]postingList{}}}
-	past := (chunk + 1) * chunkSize
-	at := uint16(0)
-	s := wordSplitter{emit: func(word []byte, _ bool) { b.index.addPosting(word, at) }}
+// eachTextSegment splits the texts of the records in [first, past) into words and calls save with the
+// pages of each segment. There are several if the texts are large.
+func eachTextSegment(ctx context.Context, r sqlReader, first, past int64, save func(first, past int64, pages []textIndexPage)) error {
+	index, at := segmentWords{words: map[string]postingList{}}, uint16(0)
+	s := wordSplitter{emit: func(word []byte, _ bool) { index.addPosting(word, at) }}
+	segment := first
 	var key int64
 	var entry, outcome sql.RawBytes
-	err := eachRow(ctx, e.writeConn, scanTargets{&key, &entry, &outcome}, func() error {
-		if b.index.bytes > segmentBytes {
-			b.saveSegment(key)
+	err := r.eachRow(ctx, scanTargets{&key, &entry, &outcome}, func() error {
+		if index.bytes > segmentBytes {
+			save(segment, key, index.encodePages())
+			segment, index = key, segmentWords{words: map[string]postingList{}}
 		}
 		at = uint16(key % chunkSize)
 		s.splitRecord(entry, outcome)
 		return nil
-	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ? ORDER BY key", b.from, past)
-	if err != nil {
-		return nil, err
+	}, "SELECT key, entry, outcome FROM activity WHERE {instance = @instance AND} key >= ? AND key < ? ORDER BY key", first, past)
+	if err == nil {
+		save(segment, past, index.encodePages())
 	}
-	b.saveSegment(past)
-	return b.done, nil
+	return err
 }
 
 // splitRecord splits the texts of a record that a search covers.
@@ -223,25 +228,10 @@ func (s *wordSplitter) splitRecord(entry, outcome []byte) {
 	activity.EachSearchableText(entry, outcome, s.splitJSON)
 }
 
-// saveSegment stores the segment that ends before key past.
-func (b *textIndexWriter) saveSegment(past int64) {
-	c := b.e.writeConn
-	for _, p := range b.index.encodePages() {
-		c.write("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
-	}
-	c.write("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
-	b.done = append(b.done, indexedKeyRange{b.from, past})
-	b.from, b.index = past, segmentWords{words: map[string]postingList{}}
-}
-
 // deleteTextIndexOfChunks deletes the text index of the chunks in [first, past).
-func (e *sqliteEngine) deleteTextIndexOfChunks(first, past int64) {
-	for _, q := range []string{
-		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
-		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
-	} {
-		e.writeConn.write(q, first*chunkSize, past*chunkSize)
-	}
+func deleteTextIndexOfChunks(t sqlTx, first, past int64) {
+	t.write("DELETE FROM activity_text WHERE {instance = @instance AND} segment >= ? AND segment < ?", first*chunkSize, past*chunkSize)
+	t.write("DELETE FROM activity_segment WHERE {instance = @instance AND} segment >= ? AND segment < ?", first*chunkSize, past*chunkSize)
 }
 
 // filterText deselects the records that do not have all words.

@@ -21,10 +21,8 @@ func (db *Postgres) EachOtherInstance(ctx context.Context, fn func(name string, 
 			return err
 		}
 		for _, o := range all {
-			conn := *c
-			conn.instance = o.id
 			err := fn(o.name+" on "+o.host, func(fn func(activity.ChainPart) error) (int64, activity.SpoolPosition, error) {
-				return readChain(ctx, &conn, stopped, fn)
+				return readChain(ctx, c.ofInstance(o.id), stopped, fn)
 			})
 			if err != nil {
 				return err

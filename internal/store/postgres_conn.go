@@ -172,6 +172,13 @@ func (c *pgConn) flush(ctx context.Context) error {
 	return c.txErr
 }
 
+// ofInstance returns the connection for queries about an instance.
+func (c *pgConn) ofInstance(instance int64) sqlReader {
+	one := *c
+	one.instance, one.pending = instance, nil
+	return &one
+}
+
 // pgQuestionLock is the advisory lock of lockExclusive.
 const pgQuestionLock = pgMigrationLock + 1
 

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/hex"
 
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
@@ -32,34 +31,14 @@ func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, 
 	low, high := idBoundsOfPrefix(prefix)
 	err = db.withSnapshotTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		found, err := c.findRecordsInIDRange(ctx, low, high)
-		switch {
-		case err != nil:
-			return err
-		case len(found) == 0:
-			return noActivityError(prefix)
-		case len(found) > 1:
-			return ambiguousIDError(prefix)
+		if err == nil {
+			err = checkOneFound(len(found), prefix)
 		}
-		r, err = found[0].recordWithChain(ctx, c)
+		if err == nil {
+			r, err = recordWithChain(&found[0].StoredRecord, func() ([]byte, error) { return found[0].previousEntryHash(ctx, c) })
+		}
 		return err
 	})
-	return r, err
-}
-
-// recordWithChain returns the record with its position in the chain.
-func (f *pgFoundRecord) recordWithChain(ctx context.Context, c *pgConn) (activity.Record, error) {
-	r := activity.DecodeForDisplay(f.Entry, f.Outcome)
-	r.Chain = &activity.Chain{Seq: f.Seq, Hash: hex.EncodeToString(f.Hash)}
-	if f.EndHash != nil {
-		r.Chain.EndSeq, r.Chain.EndHash = f.EndSeq, hex.EncodeToString(f.EndHash)
-	}
-	if f.Entry == nil {
-		return r, nil
-	}
-	before, err := f.previousEntryHash(ctx, c)
-	if err == nil && string(activity.HashPayloadAfter(before, f.Entry)) == string(f.Hash) {
-		r.Chain.Previous = hex.EncodeToString(before)
-	}
 	return r, err
 }
 

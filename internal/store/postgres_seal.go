@@ -118,14 +118,8 @@ func (p *pgProjectionTx) resealChunk(ctx context.Context, chunk int64) error {
 	}
 	p.c.write("UPDATE activity_chunk SET bytes = $3, refused = $4, refused_bytes = $5 WHERE instance = $1 AND chunk = $2",
 		p.e.instance, chunk, s.bytes, s.refused, s.refusedSize)
-	pgDeleteTextSegments(p.c, p.e.instance, chunk*chunkSize, (chunk+1)*chunkSize)
+	deleteTextIndexOfChunks(p.c, chunk, chunk+1)
 	return nil
-}
-
-// pgDeleteTextSegments deletes the segments in [from, to) from the text index.
-func pgDeleteTextSegments(c *pgConn, instance, from, to int64) {
-	c.write("DELETE FROM activity_text WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
-	c.write("DELETE FROM activity_segment WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
 }
 
 // indexTextOfAllChunks writes the text index of all chunks of all instances that lack it.
@@ -159,39 +153,23 @@ func (db *Postgres) indexTextOfNextChunk(ctx context.Context) (found bool, err e
 	return found, err
 }
 
-// pgIndexChunkText indexes the records of a chunk, in several segments if its texts are large.
+// pgIndexChunkText indexes the records of a chunk.
 func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) error {
 	words, segments := pgCopyRows{table: "activity_text (instance, segment, first, data)"}, pgCopyRows{table: "activity_segment (instance, segment)"}
-	from, at := chunk*chunkSize, uint16(0)
-	index := segmentWords{words: map[string]postingList{}}
-	save := func(past int64) {
-		for _, p := range index.encodePages() {
-			words.addRow(int32(instance), from, p.first, p.data)
+	if err := eachTextSegment(ctx, c.ofInstance(instance), chunk*chunkSize, (chunk+1)*chunkSize, func(first, _ int64, pages []textIndexPage) {
+		for _, p := range pages {
+			words.addRow(int32(instance), first, p.first, p.data)
 		}
-		segments.addRow(int32(instance), from)
-		from, index = past, segmentWords{words: map[string]postingList{}}
-	}
-	s := wordSplitter{emit: func(word []byte, _ bool) { index.addPosting(word, at) }}
-	var key int64
-	var entry, outcome sql.RawBytes
-	err := c.eachRow(ctx, scanTargets{&key, &entry, &outcome}, func() error {
-		if index.bytes > segmentBytes {
-			save(key)
-		}
-		at = uint16(key % chunkSize)
-		s.splitRecord(entry, outcome)
-		return nil
-	}, "SELECT key, entry, outcome FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 ORDER BY key", instance, from, (chunk+1)*chunkSize)
-	if err != nil {
+		segments.addRow(int32(instance), first)
+	}); err != nil {
 		return err
 	}
-	save((chunk + 1) * chunkSize)
 	for _, rows := range []*pgCopyRows{&words, &segments} {
 		if err := rows.send(ctx, c); err != nil {
 			return err
 		}
 	}
-	_, err = c.exec(ctx, "UPDATE activity_chunk SET indexed = true WHERE instance = $1 AND chunk = $2", instance, chunk)
+	_, err := c.exec(ctx, "UPDATE activity_chunk SET indexed = true WHERE instance = $1 AND chunk = $2", instance, chunk)
 	return err
 }
 
