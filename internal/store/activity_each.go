@@ -42,8 +42,6 @@ func (db *SQLite) EachRecord(ctx context.Context, f activity.Filter, fn func(*ac
 	return err
 }
 
-// eachSelectedChunk calls fn for the chunks that have selected records, the newest first, until they had
-// most records, and reports whether there are more. It reads columns only, no records.
 func (q *activityQuery) eachSelectedChunk(ctx context.Context, most int64, fn func(*selectedChunk)) (cut bool, err error) {
 	batch := columnBatch{activityQuery: q, from: q.firstChunk + int64(len(q.chunks))}
 	for chunk := (q.sel.base + 64*int64(len(q.sel.words)) - 1) / chunkSize; chunk*chunkSize >= q.sel.base && !cut; chunk-- {

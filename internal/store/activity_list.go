@@ -65,12 +65,22 @@ func (db *SQLite) List(ctx context.Context, f activity.Filter) (activity.RecordP
 	err = q.runInSnapshot(ctx, func(ctx context.Context) (err error) {
 		page.Total = q.sel.count()
 		keys, more := q.pageKeys(&f, before)
-		if page.Records, err = q.readRecords(ctx, keys); err == nil && more {
+		page.Records = make([]activity.Record, 0, len(keys))
+		if more {
 			page.NextCursor = encodeCursor(keys[len(keys)-1])
 		}
-		return err
+		return q.eachRecordAt(ctx, keys, func(_ int64, r *activity.Record) { page.Records = append(page.Records, *r) })
 	})
 	return page, err
+}
+
+// query is a transactor's.
+func (db *SQLite) query(ctx context.Context, f *activity.Filter, columns []columnField, fn func(ctx context.Context, q recordQuery) error) (incomplete bool, err error) {
+	q, err := db.newQuery(ctx, f, columns...)
+	if err != nil {
+		return false, err
+	}
+	return q.incomplete, q.runInSnapshot(ctx, func(ctx context.Context) error { return fn(ctx, q) })
 }
 
 // newQuery prepares a query. eachSelectedChunk of the query reads the given columns.
@@ -296,38 +306,42 @@ func (q *activityQuery) pageKeys(f *activity.Filter, before int64) (keys []int64
 	return keys, more
 }
 
-func (q *activityQuery) readRecords(ctx context.Context, keys []int64) ([]activity.Record, error) {
-	records := make([]activity.Record, 0, len(keys))
+func (q *activityQuery) eachRecordAt(ctx context.Context, keys []int64, fn func(at int64, r *activity.Record)) error {
 	if len(keys) == 0 {
-		return records, nil
+		return nil
 	}
-	stmt, err := q.tx.PrepareContext(ctx, selectRecord)
+	stmt, err := q.tx.PrepareContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer stmt.Close()
-	for _, key := range keys {
-		r, err := scanRecord(stmt.QueryRowContext(ctx, key))
+	for i, key := range keys {
+		var entry, outcome []byte
+		err := stmt.QueryRowContext(ctx, key).Scan(&entry, &outcome)
 		if err == sql.ErrNoRows { // pruned meanwhile
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		records = append(records, r)
+		r := activity.DecodeForDisplay(entry, outcome)
+		fn(int64(i), &r)
 	}
-	return records, nil
+	return nil
 }
 
-// selectRecord selects the columns that scanRecord scans.
-const selectRecord = "SELECT entry, outcome FROM activity WHERE key = ?"
-
-func scanRecord(row *sql.Row) (activity.Record, error) {
-	var entry, outcome []byte
-	if err := row.Scan(&entry, &outcome); err != nil {
-		return activity.Record{}, err
+func (q *activityQuery) repeatsByPosition(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
+	times := map[int64]int64{}
+	for id, n := range byID {
+		keys, err := findKeysInIDRange(ctx, q.tx, id, id, q.sel.base, q.sel.base+64*int64(len(q.sel.words)))
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range keys {
+			times[key] = n
+		}
 	}
-	return activity.DecodeForDisplay(entry, outcome), nil
+	return times, nil
 }
 
 const maxKey = int64(1) << 62

@@ -401,9 +401,7 @@ func (v *pgSnapshot) scanUnindexed(ctx context.Context, m *recordMatcher, ch *pg
 // pgBatchChunks is how many chunks eachSelectedChunk counts at a time.
 const pgBatchChunks = 32
 
-// eachSelectedChunk calls fn for the chunks that have selected records, the newest first, until they had
-// most records, and reports whether there are more. It reads columns only, with one statement: the
-// server reads the next columns while fn counts.
+// eachSelectedChunk reads all columns with one statement: the server reads the next ones while fn counts.
 func (v *pgSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn func(*selectedChunk)) (cut bool, err error) {
 	b := pgChunkWindow{v: v, blocks: make([]selectedChunk, pgBatchChunks), most: most, fn: fn, past: len(v.chunks)}
 	ranges, past := &pgChunkRanges{}, []int{}
