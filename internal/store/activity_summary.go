@@ -30,11 +30,11 @@ func (s *commonStore) Summary(ctx context.Context, in activity.SummaryQuery) (ac
 	by := groupFields[in.Group]
 	b := newSummaryBuilder(&in, by)
 	columns := slices.Concat(outcomeFields, []columnField{fieldIntent, fieldError, fieldDuration, fieldOwnTime}, by)
-	incomplete, err := s.db.query(ctx, &in.Filter, columns, func(ctx context.Context, q recordQuery) (err error) {
-		if b.repeats, err = q.repeatsByPosition(ctx, in.Times); err != nil {
+	incomplete, err := s.db.query(ctx, &in.Filter, columns, func(ctx context.Context, v *recordSnapshot) (err error) {
+		if b.repeats, err = v.repeatsByPosition(ctx, in.Times); err != nil {
 			return err
 		}
-		if b.Cut, err = q.eachSelectedChunk(ctx, in.Most, b.addChunk); err != nil {
+		if b.Cut, err = v.eachSelectedChunk(ctx, in.Most, b.addChunk); err != nil {
 			return err
 		}
 		b.computePercentiles()
@@ -44,7 +44,7 @@ func (s *commonStore) Summary(ctx context.Context, in activity.SummaryQuery) (ac
 		for i, g := range groups {
 			places[i] = g.key
 		}
-		return q.eachRecordAt(ctx, places, func(at int64, r *activity.Record) {
+		return v.eachRecordAt(ctx, places, func(at int64, r *activity.Record) {
 			b.Groups = append(b.Groups, groups[at].toTally(in.Group, r))
 		})
 	})
@@ -236,13 +236,13 @@ func groupName(by activity.GroupBy, r *activity.Record) string {
 // Sessions returns the sessions that have records in a time range.
 func (s *commonStore) Sessions(ctx context.Context, in activity.SessionQuery) (page activity.SessionPage, err error) {
 	columns := append([]columnField{fieldSession}, outcomeFields...)
-	incomplete, err := s.db.query(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, columns, func(ctx context.Context, q recordQuery) error {
-		times, err := q.repeatsByPosition(ctx, in.Times)
+	incomplete, err := s.db.query(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, columns, func(ctx context.Context, v *recordSnapshot) error {
+		times, err := v.repeatsByPosition(ctx, in.Times)
 		if err != nil {
 			return err
 		}
 		t := sessionCounter{repeats: times, byID: map[uint64]*sessionCounts{}}
-		if page.Cut, err = q.eachSelectedChunk(ctx, in.Most, t.addChunk); err != nil {
+		if page.Cut, err = v.eachSelectedChunk(ctx, in.Most, t.addChunk); err != nil {
 			return err
 		}
 		page.Total, page.Sessions = int64(len(t.all)), []activity.Session{}
@@ -251,7 +251,7 @@ func (s *commonStore) Sessions(ctx context.Context, in activity.SessionQuery) (p
 		for i, s := range sessions {
 			places[i] = s.key
 		}
-		return q.eachRecordAt(ctx, places, func(at int64, r *activity.Record) {
+		return v.eachRecordAt(ctx, places, func(at int64, r *activity.Record) {
 			page.Sessions = append(page.Sessions, sessions[at].toSession(r))
 		})
 	})

@@ -318,7 +318,7 @@ type pgEngine struct {
 	resumed  bool
 	position pgSpoolPosition // position after the last projection
 	// prefixedUpTo is the last segment that certainly has prefixes, while some may lack them.
-	prefixedUpTo pgSegmentID
+	prefixedUpTo segmentID
 
 	listener    *pgConn
 	agePruning  agePruneLimiter // used by Tidy only

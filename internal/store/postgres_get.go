@@ -10,7 +10,7 @@ import (
 
 // pgFoundRecord is a stored record with its key.
 type pgFoundRecord struct {
-	pgRecordKey
+	recordKey
 	activity.StoredRecord
 }
 

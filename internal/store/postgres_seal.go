@@ -173,8 +173,6 @@ func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) err
 	return err
 }
 
-type pgSegmentID struct{ instance, segment int64 }
-
 // addPrefixesToNextSegment rewrites one segment of an older version with its prefixes, from its
 // pages alone, and reports whether there may be more.
 func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {

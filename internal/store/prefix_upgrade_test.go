@@ -178,7 +178,7 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 				rows.addRow(int32(e.instance), segment, p.first, p.data)
 			}
 		}
-		e.prefixedUpTo = pgSegmentID{} // as if opened anew
+		e.prefixedUpTo = segmentID{} // as if opened anew
 		e.allPrefixed.Store(false)
 		return rows.send(ctx, c)
 	})

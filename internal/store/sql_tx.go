@@ -47,28 +47,16 @@ type transactor interface {
 	view(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
 	// snapshot is view in one consistent snapshot.
 	snapshot(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
-	// query is snapshot with the records that f selects; q reads the given columns. incomplete reports
-	// whether the disk did not accept an index that the query needs.
-	query(ctx context.Context, f *activity.Filter, columns []columnField, fn func(ctx context.Context, q recordQuery) error) (incomplete bool, err error)
+	// query is snapshot with the records that f selects; eachSelectedChunk reads the given columns.
+	// incomplete reports whether the disk did not accept an index that the query needs.
+	query(ctx context.Context, f *activity.Filter, columns []columnField, fn func(ctx context.Context, v *recordSnapshot) error) (incomplete bool, err error)
+	// decodeCursor returns the last record of the page before, nil for the first page.
+	decodeCursor(cursor string) (*recordKey, error)
 	// load is view for data that must be readable: an error about impossible rows is a reason to
 	// check an SQLite file.
 	load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
 	// loadDecisions is load for the decisions, in one snapshot.
 	loadDecisions(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
-}
-
-// recordQuery is the records that a filter selects. Each has a position: its key, or in a pgSnapshot its
-// place among the records of all instances.
-type recordQuery interface {
-	// eachSelectedChunk calls fn for the chunks that have selected records, the newest first, until they
-	// had most records, and reports whether there are more. It reads columns only, no records.
-	eachSelectedChunk(ctx context.Context, most int64, fn func(*selectedChunk)) (cut bool, err error)
-	// eachRecordAt reads the records at positions and calls fn for each that exists, with its index in
-	// positions.
-	eachRecordAt(ctx context.Context, positions []int64, fn func(at int64, r *activity.Record)) error
-	// repeatsByPosition returns how often each refused call was refused, by the position of its record;
-	// byID has the same by ID.
-	repeatsByPosition(ctx context.Context, byID map[string]int64) (map[int64]int64, error)
 }
 
 // commonStore stores what both databases store with the same statements.

@@ -144,6 +144,11 @@ func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, q
 	if err != nil {
 		return err
 	}
+	return scanRows(rows, to, fn)
+}
+
+// scanRows calls fn after it has scanned each row, and closes the rows.
+func scanRows(rows *sql.Rows, to scanTargets, fn func() error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := rows.Scan(to...); err != nil {
