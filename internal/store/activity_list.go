@@ -70,10 +70,7 @@ func (s *commonStore) List(ctx context.Context, f activity.Filter) (page activit
 			}
 		}
 		page.Records = make([]activity.Record, 0, len(keys))
-		return v.db.eachStoredRecord(ctx, keys, func(_ int64, s *activity.StoredRecord) error {
-			page.Records = append(page.Records, activity.DecodeForDisplay(s.Entry, s.Outcome))
-			return nil
-		})
+		return v.db.eachRecord(ctx, keys, func(_ int64, r *activity.Record) { page.Records = append(page.Records, *r) })
 	})
 	return page, err
 }

@@ -107,8 +107,9 @@ func (t *tailColumns) newSnapshotChunk(from int64, needed []columnField) snapsho
 			ch.tail[f] = slices.Clone(t.columns[f][from:past])
 		}
 	}
-	for _, at := range times {
-		ch.tail[fieldTime] = append(ch.tail[fieldTime], uint64(at))
+	ch.tail[fieldTime] = make([]uint64, len(times))
+	for i, at := range times {
+		ch.tail[fieldTime][i] = uint64(at)
 	}
 	return ch
 }
@@ -162,23 +163,26 @@ func (r sqliteSnapshotReader) eachFurtherPage(ctx context.Context, segments []se
 	return nil
 }
 
-func (r sqliteSnapshotReader) eachStoredRecord(ctx context.Context, keys []recordKey, fn func(at int64, s *activity.StoredRecord) error) error {
+func (r sqliteSnapshotReader) eachRecord(ctx context.Context, keys []recordKey, fn func(at int64, r *activity.Record)) error {
 	if len(keys) == 0 {
 		return nil
 	}
-	stmt, err := r.tx.PrepareContext(ctx, selectStored)
+	stmt, err := r.tx.PrepareContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?")
 	if err != nil {
 		return err
 	}
 	defer stmt.Close()
 	for i, k := range keys {
-		s, err := scanStoredRecord(stmt.QueryRowContext(ctx, k.key))
-		if err == nil {
-			err = fn(int64(i), &s)
+		var entry, outcome []byte
+		err := stmt.QueryRowContext(ctx, k.key).Scan(&entry, &outcome)
+		if errors.Is(err, sql.ErrNoRows) { // pruned meanwhile
+			continue
 		}
-		if err != nil && !errors.Is(err, sql.ErrNoRows) { // no row: pruned meanwhile
+		if err != nil {
 			return err
 		}
+		one := activity.DecodeForDisplay(entry, outcome)
+		fn(int64(i), &one)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 type recordSnapshot struct {
 	db      snapshotReader
 	chunks  []snapshotChunk
-	at      map[int64]instanceChunks
+	at      map[int64]*instanceChunks
 	sel     recordSelection
 	columns []columnField // columns that eachSelectedChunk reads, in addition to the time
 	window  int           // how many chunks eachSelectedChunk counts at a time
@@ -39,9 +39,9 @@ type snapshotReader interface {
 	eachPage(ctx context.Context, ranges []chunkRange, t searchTerm, fn func(s segmentID, data []byte) error) error
 	// eachFurtherPage calls fn for the later pages of segments that can have more words with a prefix.
 	eachFurtherPage(ctx context.Context, segments []segmentID, t searchTerm, fn func(s segmentID, data []byte) error) error
-	// eachStoredRecord reads records in the order of keys and calls fn for each that exists, with its
-	// index in keys.
-	eachStoredRecord(ctx context.Context, keys []recordKey, fn func(at int64, s *activity.StoredRecord) error) error
+	// eachRecord reads records in the order of keys and calls fn for each that exists, with its index in
+	// keys.
+	eachRecord(ctx context.Context, keys []recordKey, fn func(at int64, r *activity.Record)) error
 	// eachKeyOfID calls fn for the records with the IDs.
 	eachKeyOfID(ctx context.Context, ids map[string]int64, fn func(id string, instance, key int64)) error
 	// encodeCursor encodes the last record of a page.
@@ -71,28 +71,31 @@ type instanceChunks struct {
 
 // setChunks sets the list of chunks.
 func (v *recordSnapshot) setChunks(chunks []snapshotChunk) {
-	v.chunks, v.at = chunks, map[int64]instanceChunks{}
+	v.chunks, v.at = chunks, map[int64]*instanceChunks{}
+	var a *instanceChunks
 	for i := range chunks {
 		ch := &chunks[i]
-		a, there := v.at[ch.instance]
-		if !there {
-			a = instanceChunks{ch.chunk, make([]int, 0, len(chunks)-i)}
+		if i == 0 || ch.instance != chunks[i-1].instance {
+			if a = v.at[ch.instance]; a == nil {
+				a = &instanceChunks{ch.chunk, make([]int, 0, len(chunks)-i)}
+				v.at[ch.instance] = a
+			}
 		}
 		for int64(len(a.indexes)) < ch.chunk-a.first {
 			a.indexes = append(a.indexes, -1)
 		}
 		a.indexes = append(a.indexes, i)
-		v.at[ch.instance] = a
 	}
 }
 
 // indexOf returns the index of a chunk; ok is false if the snapshot does not have it.
 func (v *recordSnapshot) indexOf(id chunkID) (i int, ok bool) {
 	a := v.at[id.instance]
-	if n := id.chunk - a.first; n >= 0 && n < int64(len(a.indexes)) {
-		return a.indexes[n], a.indexes[n] >= 0
+	if a == nil || id.chunk < a.first || id.chunk-a.first >= int64(len(a.indexes)) {
+		return 0, false
 	}
-	return 0, false
+	i = a.indexes[id.chunk-a.first]
+	return i, i >= 0
 }
 
 // chunkBits returns the bits of a chunk, nil if the snapshot does not have it.
@@ -117,11 +120,7 @@ func (v *recordSnapshot) eachRecordAt(ctx context.Context, positions []int64, fn
 	for i, position := range positions {
 		keys[i] = v.keyAt(position)
 	}
-	return v.db.eachStoredRecord(ctx, keys, func(at int64, s *activity.StoredRecord) error {
-		r := activity.DecodeForDisplay(s.Entry, s.Outcome)
-		fn(at, &r)
-		return nil
-	})
+	return v.db.eachRecord(ctx, keys, fn)
 }
 
 // repeatsByPosition returns how often each refused call was refused, by the position of its record; byID
@@ -170,7 +169,7 @@ func (v *recordSnapshot) filterField(ctx context.Context, w fieldCondition) erro
 			retainBits(v.sel.chunkBits(int64(i)), func(at int) bool { return slices.Contains(w.hashes, t[w.field][at]) })
 		}
 	}
-	return v.filterColumns(ctx, v.selectedRanges(v.chunks, acceptAnyChunk), w.field, func(c encodedColumn, words []uint64) error {
+	return v.filterColumns(ctx, v.selectedRanges(0, len(v.chunks), acceptAnyChunk), w.field, func(c encodedColumn, words []uint64) error {
 		c.deselectUnwantedRecords(w.hashes, words)
 		return nil
 	})
@@ -181,7 +180,7 @@ func (v *recordSnapshot) filterTime(ctx context.Context, in func(t int64) bool) 
 	var ranges []chunkRange
 	for i := range v.chunks {
 		if ch := &v.chunks[i]; !in(ch.minTime) || !in(ch.maxTime) {
-			ranges = append(ranges, v.selectedRanges(v.chunks[i:i+1], acceptAnyChunk)...)
+			ranges = append(ranges, v.selectedRanges(i, i+1, acceptAnyChunk)...)
 		}
 	}
 	return v.filterColumns(ctx, ranges, fieldTime, func(c encodedColumn, words []uint64) error {
@@ -228,11 +227,11 @@ func (v *recordSnapshot) filterColumns(ctx context.Context, ranges []chunkRange,
 }
 
 // selectedRanges returns the ranges of stored chunks, one for each instance, that have selected records
-// and for which want returns true.
-func (v *recordSnapshot) selectedRanges(chunks []snapshotChunk, want func(*snapshotChunk) bool) (ranges []chunkRange) {
-	for i := range chunks {
-		ch := &chunks[i]
-		if ch.tail != nil || allZero(v.chunkBits(ch.chunkID)) || !want(ch) {
+// and for which want returns true, of the chunks in a part of the list.
+func (v *recordSnapshot) selectedRanges(from, to int, want func(*snapshotChunk) bool) (ranges []chunkRange) {
+	for i := from; i < to; i++ {
+		ch := &v.chunks[i]
+		if ch.tail != nil || allZero(v.sel.chunkBits(int64(i))) || !want(ch) {
 			continue
 		}
 		n := slices.IndexFunc(ranges, func(r chunkRange) bool { return r.instance == ch.instance })
@@ -271,7 +270,7 @@ func (v *recordSnapshot) filterText(ctx context.Context, terms []searchTerm) err
 
 // filterTerm deselects the records of indexed chunks that do not have a term.
 func (v *recordSnapshot) filterTerm(ctx context.Context, t searchTerm) error {
-	ranges := v.selectedRanges(v.chunks, func(ch *snapshotChunk) bool { return ch.indexed })
+	ranges := v.selectedRanges(0, len(v.chunks), func(ch *snapshotChunk) bool { return ch.indexed })
 	if len(ranges) == 0 {
 		return nil
 	}
@@ -326,7 +325,7 @@ func (v *recordSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn f
 	var past []int
 	for selected, to := int64(0), len(v.chunks); to > 0 && selected <= most; to = max(0, to-v.window) {
 		from := max(0, to-v.window)
-		ranges = append(ranges, v.selectedRanges(v.chunks[from:to], acceptAnyChunk)...)
+		ranges = append(ranges, v.selectedRanges(from, to, acceptAnyChunk)...)
 		for len(past) < len(ranges) {
 			past = append(past, to)
 		}

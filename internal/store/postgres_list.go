@@ -26,6 +26,15 @@ func (db *Postgres) query(ctx context.Context, f *activity.Filter, columns []col
 	})
 }
 
+func (r pgSnapshotReader) eachRecord(ctx context.Context, keys []recordKey, fn func(at int64, r *activity.Record)) error {
+	return r.eachStoredRecord(ctx, keys, func(at int64, s *activity.StoredRecord) error {
+		one := activity.DecodeForDisplay(s.Entry, s.Outcome)
+		fn(at, &one)
+		return nil
+	})
+}
+
+// eachStoredRecord is eachRecord for records as they are stored.
 func (r pgSnapshotReader) eachStoredRecord(ctx context.Context, keys []recordKey, fn func(at int64, s *activity.StoredRecord) error) error {
 	instances, numbers := make([]int64, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {

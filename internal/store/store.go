@@ -3,15 +3,18 @@
 // known tools of each server, and large results. It is the only package with SQL.
 //
 // Files that serve both databases:
-//   - database.go: the Database interface; opens the database that the configuration names
+//   - database.go, sql_tx.go: the Database interface; how statements are written once for both
+//     databases, and what a transaction of either offers
+//   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the
+//     tables besides the activity log
 //   - columns and text search: column.go encodes one value for each record of a chunk,
 //     search_words.go splits text into words, activity_prefix.go and activity_text.go build and
 //     search the text index, bitmap.go and selection.go are sets of records
-//   - counting: activity_selection.go, activity_summary.go, activity_rollup.go, activity_use.go,
-//     histogram.go
-//   - activity_verify.go: reads the hash chain in order
-//   - questions.go, presence.go: questions, leases, presence statements and anchors, with one SQL
-//     for both databases
+//   - queries: activity_list.go, activity_snapshot.go filter and page, activity_merge.go merges
+//     instances, activity_selection.go, activity_summary.go, activity_rollup.go and histogram.go
+//     count
+//   - the hash chain: activity_verify.go reads it in order, activity_gaps.go keeps hashes of pruned
+//     entries, activity_erase.go erases
 //   - open_state.go, clock.go, prune_limit.go: whether the database is open, time that ignores a
 //     set clock, the limit of pruning by age
 //
@@ -23,22 +26,19 @@
 //   - peek.go: reads a database for the doctor, without changing it
 //   - activity_project.go: inserts records from the spool and seals them into chunks;
 //     activity_load.go reads the index into memory
-//   - activity_list.go, activity_get.go, activity_each.go: queries
-//   - activity_tidy.go, activity_refused.go, activity_gaps.go, activity_erase.go: retention, the
-//     quota of refusals, hashes of pruned entries, erasure
+//   - activity_read.go, activity_get.go: read records and columns
+//   - activity_tidy.go, activity_refused.go: retention, the quota of refusals; both decide for
+//     PostgreSQL, too
 //   - activity_backfill.go: columns that chunks of older versions lack
-//   - approvals.go, tokens.go, tools.go, results.go: the other tables
 //
-// Files for PostgreSQL (one database for several instances), each next to its SQLite counterpart:
+// Files for PostgreSQL (one database for several instances):
 //   - postgres.go, postgres_conn.go, postgres_address.go, postgres_migrate.go: connections,
 //     values, address, migrations
 //   - postgres_notify.go, postgres_remote.go: changes by other instances
 //   - postgres_project.go, postgres_seal.go, postgres_tidy.go, postgres_chain.go: records in,
-//     chunks and text index, retention, hash chain
-//   - postgres_snapshot.go, postgres_merge.go, postgres_list.go, postgres_get.go,
-//     postgres_summary.go: queries over all instances
-//   - postgres_approvals.go, postgres_tokens.go, postgres_tools.go, postgres_use.go: the other
-//     tables
+//     chunks and text index, retention, the chains of other instances
+//   - postgres_snapshot.go, postgres_list.go, postgres_get.go: read records and columns of all
+//     instances
 //
 // Guarantees and limits:
 //   - One call stores everything or nothing.
@@ -46,7 +46,7 @@
 //   - Opening never blocks: OpenSQLite returns at once, and calls that need the database wait for
 //     it.
 //   - Any filter over a million records answers in milliseconds, with the exact number of matches
-//     (activity_list.go says how).
+//     (activity_snapshot.go says how).
 //   - The package does not decide what is recorded, and masks nothing.
 //   - The migrations are one folder for each database. storetest is the suite that both must pass.
 package store
