@@ -362,7 +362,7 @@ func (d *daemon) createServices() error {
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewEventHub(ops.EventHubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
-	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{store.AgentTokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
+	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{d.store, d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.NewTokenClaim(t)) })
 	authenticator := auth.NewAuthenticatorWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
