@@ -268,7 +268,7 @@ func (r *hostileRun) callHostileServer(m hostileMode, clients []*hostileServerCl
 	r.callNeighbours(ctx, func(n *neighbourClient) *callSamples { return &n.underLoad })
 }
 
-// printReport prints what came of a mode and holds it against the bounds.
+// reportMode prints what came of a mode and holds it against the bounds.
 func (r *hostileRun) reportMode(m hostileMode, transport string, before float64, clients []*hostileServerClient) {
 	where := m.name + " over " + transport
 	peak := r.proxy.peakMemory()

@@ -31,7 +31,7 @@ func (r *hostileRun) newClients(server string) []*hostileServerClient {
 	return clients
 }
 
-// printReport prints what the calls came to, and holds it against the bounds.
+// reportOutcomes prints what the calls came to, and holds it against the bounds.
 func (c *hostileServerClient) reportOutcomes(m hostileMode, r *hostileRun) {
 	if len(c.outcomes) == 0 {
 		return

@@ -37,7 +37,7 @@ func concrete(o *operation) string {
 	return path
 }
 
-// validate is a body that an operation takes.
+// sound is a body that an operation takes.
 func sound(o *operation) string {
 	special := map[string]string{
 		"callTool": `{"tool_variant":"call_tool_read","name":"github:x"}`, "changeServer": `{"enabled":true}`, "importServers": `{"ids":["x"]}`, "addServers": `{"servers":[{"name":"x","command":"y"}]}`, "approveTools": `{"tools":[{"name":"github:x","fingerprint":"f"}]}`,

@@ -290,7 +290,7 @@ func (f *fake) instead() []Operation {
 	return all
 }
 
-// serveOperation returns a server over TCP, where a key is needed.
+// serve returns a server over TCP, where a key is needed.
 func serve(t *testing.T, f *fake) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(serverOf(t, f))

@@ -6,7 +6,7 @@
 //   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
 //   - launch.go, secrets.go: decide which servers run, and read their secrets
 //   - recorder.go, records.go: record events of servers, approvals and the configuration
-//   - presence.go, signature_wait.go, signed_log.go: presence: its anchor, and waiting for signatures
+//   - presence.go, signature_wait.go, signature_checking_log.go: presence: its anchor, and waiting for signatures
 //   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
 //   - clients.go: operations on the MCP clients of the account
 //   - terminal.go, welcome.go, logger.go: output for a user and the log
@@ -147,7 +147,7 @@ type daemon struct {
 	// base returns the parent of all request contexts; cancelCalls ends it.
 	base        func(net.Listener) context.Context
 	cancelCalls context.CancelCauseFunc
-	// opened has the close functions, in the order of opening.
+	// opened are the close functions, in the order of opening.
 	opened []func(context.Context) error
 	// verify reads the signatures; signedChanged applies changed signatures everywhere.
 	verify        func(context.Context) error
@@ -362,7 +362,7 @@ func (d *daemon) createServices() error {
 	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
 	d.events = ops.NewEventHub(ops.EventHubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
-	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{store.AgentTokenStoreOf(d.store), d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
+	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{d.store, d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.NewTokenClaim(t)) })
 	authenticator := auth.NewAuthenticatorWithSessionFile(d.key, d.tokens, cfg.DataDir, d.logger)
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }

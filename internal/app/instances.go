@@ -51,7 +51,7 @@ func (d *daemon) followOtherInstances(ctx context.Context) {
 			case <-ctx.Done():
 				return
 			case <-time.After(restoreRetryInterval):
-				left.All = true // including everything that has arrived meanwhile
+				left.All = true // including everything that has arrived since then
 			}
 		}
 	}

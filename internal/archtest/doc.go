@@ -3,8 +3,8 @@
 // and parse flags, which modules of others are used and why, and the shape of
 // packages, types, files, functions and comments.
 //
-// It guarantees that a change which breaks one of these rules fails with a
-// message that names the place and the rule, and that a package nobody put into
+// message that names the place and the rule, and that a package missing from
+// the table of docs/architecture.md is such a change. It reads the source and
 // the table of docs/architecture.md is such a change. It reads the source and
 // that table, and nothing else: it runs no tool, needs no network, and does not
 // judge what the code does. There is nothing here but tests.

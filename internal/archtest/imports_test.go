@@ -59,7 +59,7 @@ func tableRowOf(t *testing.T, name string) (tableRow, bool) {
 	return p, known
 }
 
-// isTestOnly reports whether a package is for tests alone.
+// isTestOnlyPackage reports whether a package is for tests alone.
 func isTestOnlyPackage(t *testing.T, name string) bool {
 	t.Helper()
 	p, _ := tableRowOf(t, name)

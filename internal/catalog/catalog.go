@@ -182,7 +182,7 @@ func (c *Catalog) storeToolList(ctx context.Context, server string, tools []*too
 			return false // a saved list never replaces a received one
 		}
 		// Analysis takes long, so it runs without the lock and repeats if the list was
-		// replaced meanwhile.
+		// replaced in the meantime.
 		entries, changed := reuseUnchangedTools(old, tools, c.crossRefs)
 		if changed {
 			c.registerToolNames(server, entries)
@@ -242,7 +242,7 @@ func (c *Catalog) Run(ctx context.Context) {
 		started := time.Now()
 		c.Publish()
 		// When many servers list at once, snapshots use at most a quarter of a core. What
-		// arrives meanwhile goes into the next snapshot.
+		// arrives in the meantime goes into the next snapshot.
 		sleepContext(ctx, 3*time.Since(started))
 	}
 }

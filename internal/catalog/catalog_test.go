@@ -93,7 +93,7 @@ func start(t *testing.T, keeper ToolStore, servers ...config.Server) *Catalog {
 	return c
 }
 
-// toolList announces tools and publishes the snapshot that has them.
+// list announces tools and publishes the snapshot that has them.
 func (c *Catalog) list(server string, tools []*tool.Definition) {
 	c.ToolsListed(server, tools)
 	c.Publish()

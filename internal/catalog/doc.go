@@ -10,22 +10,23 @@
 //   - snapshot.go: Snapshot and Server. newConfiguredTool computes a tool's effective
 //     hints: a pinned hint of the user (hint_overrides) first, then the server's, then the
 //     inferred one.
-//   - entry.go: Tool, and what is derived from a definition alone.
+//   - entry.go: Tool, and everything derived from a definition alone.
 //   - admit.go: accepts the definitions that the server's trust allows; all others await
 //     approval.
 //   - recheck.go: puts accepted definitions back under review when another server lists a
 //     tool that they refer to.
 //   - quarantine.go: whether a server awaits review, and whether it may be started.
 //   - denied.go: the server's allow and deny lists.
-//   - lane.go: the rules that classify a call by its arguments.
+//   - argument_rules.go: the rules that classify a call by its arguments.
 //   - index.go: the search index over callable and locked tools.
 //   - scope.go: a snapshot with only what a caller may reach.
-//   - facts.go: what activity records say about a tool.
+//   - record_facts.go: what activity records say about a tool.
 //   - hypothetical.go: a tool's status under another configuration, and all reasons why
 //     it is locked.
 //   - primitives.go, primitives_decided.go: the lists of one server, alone and with the
 //     decisions about them.
-//   - primitives_admit.go: accepts primitives as admit.go does tools.
+//   - primitives_admit.go: accepts prompts, resources and instructions, or holds new and changed ones for
+//     review, as admit.go does tools.
 //   - primitives_guard.go, primitives_filter.go, primitives_use.go: PrimitiveGuard removes
 //     what is not approved from lists for clients, and rejects its use.
 //   - primitives_follow.go, primitives_freshness.go, primitives_requests.go: list again

@@ -50,10 +50,12 @@ type analyzedTool struct {
 	arguments      *schema.Schema
 	scanned        *scan.ScannedDefinition
 	classification *classify.ToolAnalysis
+	strictForm     func() (json.RawMessage, error)
 }
 
 func newAnalyzedTool(d *tool.Definition, names *scan.CrossRefIndex) *analyzedTool {
-	return &analyzedTool{definition: d, scanned: names.NewScannedTool(d), classification: classify.NewToolAnalysis(d)}
+	return &analyzedTool{definition: d, scanned: names.NewScannedTool(d), classification: classify.NewToolAnalysis(d),
+		strictForm: sync.OnceValues(func() (json.RawMessage, error) { return tool.StrictForm(tool.KindTool, d.Raw) })}
 }
 
 // reuseUnchangedTools returns entries for tools and reuses those of old that did not change.
@@ -123,6 +125,10 @@ func (t *Tool) ArgumentSchema() *schema.Schema {
 	e.compile.Do(func() { e.arguments = schema.Compile(e.definition.InputSchema) })
 	return e.arguments
 }
+
+// StrictForm returns the definition as strict clients accept it, or why they would not. A list
+// for them is without it then.
+func (t *Tool) StrictForm() (json.RawMessage, error) { return t.entry.strictForm() }
 
 // InferredOperation returns the inferred operation and its reasons; the zero value if hints are
 // declared or inference is off.

@@ -71,6 +71,7 @@ type DecidedPrimitives struct {
 	approvedTemplates []string
 	pendingTemplates  []string
 	decisionsHash     [sha256.Size]byte
+	leftOut           leftOutDefinitions
 }
 
 // PrimitiveCount is the number of primitives of a kind, and of those that are pending.
@@ -78,8 +79,9 @@ type PrimitiveCount struct{ Total, Waiting int }
 
 // primitiveList is one list in the server's order.
 type primitiveList struct {
-	items  []*Primitive
-	byName map[string]*Primitive
+	items    []*Primitive
+	byName   map[string]*Primitive
+	unusable []error // why definitions are not among items
 }
 
 func newServerPrimitives() *ServerPrimitives {
@@ -163,16 +165,16 @@ type definitionOrigin struct {
 	crossRefs *scan.CrossRefIndex // of all tools
 }
 
-// parsePrimitive returns the primitive that a server sent, nil if it is unusable. It reuses an
+// parsePrimitive returns the primitive that a server sent, or why it is unusable. It reuses an
 // unchanged one.
-func (o *ServerPrimitives) parsePrimitive(kind tool.DefinitionKind, raw json.RawMessage, by definitionOrigin) *Primitive {
+func (o *ServerPrimitives) parsePrimitive(kind tool.DefinitionKind, raw json.RawMessage, by definitionOrigin) (*Primitive, error) {
 	name := kind.ReadName(raw)
 	if one := o.findIdentical(kind, name, raw); one != nil {
-		return one
+		return one, nil
 	}
 	parsed, err := tool.ParsePrimitive(kind, bytes.Clone(raw))
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	one := &Primitive{Primitive: parsed, scanned: by.crossRefs.NewScannedPrimitive(by.server, parsed)}
 	for _, was := range []*Primitive{o.listOrEmpty(kind).byName[parsed.Name], o.findUnlisted(kind, parsed.Name)} {
@@ -180,7 +182,7 @@ func (o *ServerPrimitives) parsePrimitive(kind tool.DefinitionKind, raw json.Raw
 			one.scanned = was.scanned
 		}
 	}
-	return one
+	return one, nil
 }
 
 func (o *ServerPrimitives) findUnlisted(kind tool.DefinitionKind, name string) *Primitive {
@@ -196,7 +198,10 @@ func (o *ServerPrimitives) withUpdatedList(kind tool.DefinitionKind, raws []json
 	next := o.clone()
 	l := &primitiveList{byName: make(map[string]*Primitive, len(raws))}
 	for _, raw := range raws {
-		one := o.parsePrimitive(kind, raw, by)
+		one, err := o.parsePrimitive(kind, raw, by)
+		if err != nil {
+			l.unusable = append(l.unusable, err)
+		}
 		if one == nil || l.byName[one.Name] != nil || len(l.items) == maxListedPrimitives {
 			continue
 		}

@@ -30,7 +30,7 @@ func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
 	return v
 }
 
-// StorePrimitives replaces a list that a server sent to MCPProxy itself. What the
+// StorePrimitives replaces a list that a server sent to MCPProxy itself. Definitions that the
 // server's trust allows is approved before this returns.
 func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) {
 	for {
@@ -77,8 +77,8 @@ func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool
 	var news, settled []*Primitive
 	var at []int
 	for i, raw := range raws {
-		one := o.parsePrimitive(kind, raw, definitionOrigin{server, c.crossRefs})
-		if one == nil {
+		one, err := o.parsePrimitive(kind, raw, definitionOrigin{server, c.crossRefs})
+		if err != nil {
 			continue
 		}
 		own := o.listOrEmpty(kind).byName[one.Name]

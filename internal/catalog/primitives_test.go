@@ -68,7 +68,7 @@ func (w *world) changed(server string) {
 	w.Catalog.Publish()
 }
 
-// listKinds has server s list these, and say so.
+// lists has server s list these, and say so.
 func (w *world) lists(method string, raws ...string) {
 	var all []json.RawMessage
 	for _, raw := range raws {
@@ -78,7 +78,7 @@ func (w *world) lists(method string, raws ...string) {
 	w.changed("s")
 }
 
-// snapshot is the names of what is approved of a list of server s.
+// of is the names of what is approved of a list of server s.
 func (w *world) of(l catalog.ListKind) (names []string) {
 	for _, o := range w.ListApproved(w.T.Context(), w.Catalog.Current().Server("s"), l) {
 		names = append(names, o.Name)

@@ -169,7 +169,7 @@ func newConfiguredTool(server config.Server, infer policy.InferMode, e *analyzed
 	return t
 }
 
-// precomputeInferredHints infers, without a lock, what a snapshot will need.
+// precomputeInferredHints infers, without a lock, the hints that a snapshot will need.
 func precomputeInferredHints(entries []*analyzedTool) {
 	for _, e := range entries {
 		if policy.HintsUnset(e.definition.Hints) {

@@ -45,6 +45,8 @@ func writeChangesOrDefinition(p *printer, d definitionDiff) {
 	case d.Approved == nil:
 		p.writeWrapped("", "\nNone of its definitions was approved before. This is the whole of it:")
 		writeWholeDefinition(p, d.Definition)
+	case len(d.Changes) == 0 && d.Reason != "": // its approval ended with a block
+		p.writeWrapped("", "\nNothing differs from what was approved.")
 	case len(d.Changes) == 0:
 		p.writeWrapped("", "\nNothing differs from what is approved.")
 	default:

@@ -431,7 +431,7 @@ type commandOutput struct {
 	stdout, stderr string
 }
 
-// invocation runs a command in the world.
+// runCommand runs a command in the world.
 func (w *testEnv) runCommand(args ...string) commandOutput {
 	w.t.Helper()
 	return w.runCommandWithContext(w.t.Context(), args...)

@@ -14,7 +14,7 @@ import (
 func toReviewedDefinitions(v ops.ServerReview) []ops.ReviewedOffer {
 	var all []ops.ReviewedOffer
 	for _, t := range v.Tools {
-		all = append(all, ops.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, ApprovalStatus: t.ApprovalStatus, Definition: t.Definition, ScanResult: t.ScanResult})
+		all = append(all, ops.ReviewedOffer{Kind: tool.KindTool, Name: t.Tool, ApprovalStatus: t.ApprovalStatus, Definition: t.Definition, Changes: t.Changes, ScanResult: t.ScanResult})
 	}
 	return append(all, v.Offers...)
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/catalog/scan"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/approval"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 )
@@ -92,6 +94,8 @@ func (f *fakeOperations) ReviewServer(ctx context.Context, c ops.Caller, in ops.
 		}
 		v.TotalOffers = 4
 		return v, nil
+	case "grown":
+		return grownServer(v), nil
 	case "off":
 		v.Stage, v.Fingerprint, v.Listed = ops.StageDefinitions, printOfTools, true
 		v.Tools = []ops.ReviewedTool{{Tool: "a", ApprovalStatus: ops.ApprovalStatus{Status: "server_disabled"}, ScanResult: ops.ScanResult{Verdict: scan.Clean}, Definition: json.RawMessage(`{"name":"a"}`)}}
@@ -117,6 +121,28 @@ func (f *fakeOperations) ReviewServer(ctx context.Context, c ops.Caller, in ops.
 	}
 	_, err := f.Server(ctx, ops.Caller{}, ops.ServerRef{Name: name})
 	return ops.ServerReview{}, err
+}
+
+// grownServer is an approved server of many long definitions, of which one tool and the instructions have changed.
+func grownServer(v ops.ServerReview) ops.ServerReview {
+	v.Stage, v.Fingerprint, v.State, v.Listed = ops.StageApproved, printOfTools, "ready", true
+	long := strings.Repeat("A line of a long text that has not changed.\n", 100)
+	definition := func(name, text string) json.RawMessage {
+		return wirejson.SetMember(wirejson.SetMember(json.RawMessage(`{}`), "name", wirejson.AppendString(nil, name)), "description", wirejson.AppendString(nil, text))
+	}
+	replaced := func(path string) []approval.Difference {
+		return []approval.Difference{{Path: path, Kind: approval.Replaced, Words: []approval.Piece{{Kind: approval.Same, Text: long}, {Kind: approval.Removed, Text: "old"}, {Kind: approval.Added, Text: "new"}}}}
+	}
+	for i := range 40 {
+		v.Tools = append(v.Tools, ops.ReviewedTool{Tool: fmt.Sprint("t", i), ScanResult: ops.ScanResult{Verdict: scan.Clean}, Definition: definition(fmt.Sprint("t", i), long)})
+	}
+	changed := ops.ApprovalStatus{Status: "pending_approval", Reason: approval.Changed}
+	v.Tools[7].ApprovalStatus, v.Tools[7].Definition, v.Tools[7].Changes = changed, definition("t7", long+"new"), replaced("/description")
+	v.Instructions, v.Verdict = long+"new", scan.Clean
+	v.Offers = []ops.ReviewedOffer{{Kind: tool.KindInstructions, ApprovalStatus: changed, ScanResult: ops.ScanResult{Verdict: scan.Clean},
+		Definition: wirejson.AppendString(nil, v.Instructions), Changes: replaced("")}}
+	v.TotalOffers = 1
+	return v
 }
 
 func exampleFindings() []scan.Finding {

@@ -177,6 +177,17 @@ func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
 	}
 }
 
+// Of a server that is approved, what has changed is shown by its difference: a page, not all of its definitions.
+func TestApprovingShowsWhatHasChanged(t *testing.T) {
+	t.Parallel()
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	w.deps.Ask = func(context.Context, string) (string, error) { return "y", nil }
+	got := w.runCommand("upstream", "approve", "grown")
+	if lines := strings.Count(got.stdout, "\n"); got.code != 0 || lines > 60 || strings.Count(got.stdout, "{+new+}") != 2 || !strings.Contains(got.stdout, "39 definitions approved already and not shown") {
+		t.Errorf("%d lines, code %d\n%s%s", lines, got.code, got.stdout, got.stderr)
+	}
+}
+
 func TestUpstreamAdd(t *testing.T) {
 	t.Parallel()
 	f := &fakeOperations{}

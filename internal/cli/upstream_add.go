@@ -470,7 +470,8 @@ func writeServerReview(p *printer, v ops.ServerReview, full bool) {
 	writeReviewedDefinitions(p, v, full)
 }
 
-// writeWaitingPartOfReview writes a review with the waiting definitions in full; the approved ones are only counted.
+// writeWaitingPartOfReview writes what is new of a review in full, and how changed definitions differ; the approved ones
+// are only counted.
 func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
 	all := toReviewedDefinitions(v)
 	n := countWaitingDefinitions(all)
@@ -478,7 +479,7 @@ func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
 		writeServerReview(p, v, false)
 		return
 	}
-	if instructionsWaitText(v) == "" {
+	if instructionsWaitText(v) == "" || slices.ContainsFunc(v.Offers, func(o ops.ReviewedOffer) bool { return len(o.Changes) > 0 && isInstructionsShownAtTop(v, o) }) {
 		v.Instructions, v.Findings = "", nil
 	}
 	hidden := len(v.Offers)

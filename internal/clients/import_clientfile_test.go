@@ -40,7 +40,7 @@ func parseServers(text []byte) (*ImportedServers, error) {
 	return r.file, nil
 }
 
-// readTarget makes a tree of the text, in the format that it looks like.
+// read makes a tree of the text, in the format that it looks like.
 func read(text []byte) (*node, error) {
 	if wrong := textedit.CheckSizeAndEncoding(text); wrong != nil {
 		line, column := textedit.LineAndColumn(text, wrong.Offset)

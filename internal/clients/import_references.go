@@ -9,7 +9,7 @@ import (
 )
 
 // rewriteReferences rewrites a client's certain references into MCPProxy's syntax. told
-// receives what was changed, and what was not.
+// receives the references that were changed, and those that were not.
 func rewriteReferences(s, client string, shell bool, told func(message, hint string)) string {
 	var out strings.Builder
 	rest := 0 // start of the text not written yet

@@ -120,7 +120,7 @@ var changes = map[string]struct {
 	"intent_declaration.judge_arguments": {`"advise"`, `"off"`, true},
 }
 
-// saying1 is a file that says a value of a key, and what else the key needs.
+// fileWith returns a file that says a value of a key, and what else the key needs.
 func fileWith(name, value string) (text, path string) {
 	object, key, _ := strings.Cut(name, ".")
 	switch object {

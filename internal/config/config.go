@@ -8,10 +8,10 @@
 //     check.go checks values; mistake.go and warning.go report.
 //   - expand.go: resolves ${env:NAME}; resolve_secrets.go: resolves ${keyring:NAME} when a
 //     server starts; unset_variable.go: variables that are not set.
-//   - foreign_keys.go, foreign_references.go: advice for the syntax of other clients.
+//   - other_client_keys.go, other_client_references.go: advice for the syntax of other clients.
 //   - live.go: LiveConfig, the configuration in force: a changed file is applied to all
 //     components in two phases. watch.go watches the file.
-//   - clamp.go, access_grants.go: which changes grant more access; confirmed.go,
+//   - clamp.go, access_increase.go: which changes grant more access; confirmed.go,
 //     unconfirmed.go and confirm.go withhold those until a user confirms them.
 //   - edit.go, edit_hints.go, file_text.go: change the file.
 //   - difference.go, change.go: the differences between two configurations.
@@ -38,6 +38,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/result"
 )
 
 // Config is a decoded, validated configuration with defaults and resolved references
@@ -217,17 +218,17 @@ type ArgumentLaneRule struct {
 type ResultSelection struct {
 	Pattern    string
 	Expression string // in jq
-	compiled   *policy.Selection
+	compiled   *result.Expression
 }
 
 // NewResultSelection compiles a selection.
 func NewResultSelection(pattern, expression string) (ResultSelection, error) {
-	compiled, err := policy.CompileSelection(expression)
+	compiled, err := result.CompileExpression(expression)
 	return ResultSelection{pattern, expression, compiled}, err
 }
 
 // ResultSelectionFor returns the selection for a tool's results; nil for none.
-func (c *Config) ResultSelectionFor(id tool.ID) *policy.Selection {
+func (c *Config) ResultSelectionFor(id tool.ID) *result.Expression {
 	s := c.Server(id.Server)
 	if s == nil {
 		return nil

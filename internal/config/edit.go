@@ -345,7 +345,7 @@ func (l *LiveConfig) editServers(permit ConfirmFunc, servers []string, changes .
 // editResultFunc receives the resulting text and the changed keys.
 type editResultFunc func(r fileContent, text []byte, next *Config, changes func(key string) bool) error
 
-// editWithRetry computes the text, and retries when the file was changed meanwhile.
+// editWithRetry computes the text, and retries if the file changed since it was read.
 func editWithRetry(l *LiveConfig, servers []string, changes []textEdit, then editResultFunc) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -361,7 +361,7 @@ func editWithRetry(l *LiveConfig, servers []string, changes []textEdit, then edi
 }
 
 // editOnce makes one attempt. The caller holds mu, so that the watch does not apply the
-// file meanwhile.
+// file in the meantime.
 func editOnce(l *LiveConfig, servers []string, changes []textEdit, then editResultFunc) error {
 	r := l.readFile()
 	switch {

@@ -144,5 +144,5 @@ func keyNamed(keys []configKey, name string) configKey {
 	return keys[at]
 }
 
-// publicStrings takes the marks of Markdown out of a doc text.
+// plain takes the marks of Markdown out of a doc text.
 func plain(doc string) string { return strings.ReplaceAll(doc, "`", "") }

@@ -105,7 +105,7 @@ func mergeSpans(places []Span) (out []Span) {
 // scanFile scans the whole file.
 func (f *secretFinder) scanFile(v hujson.Value) { f.scanObject(v, new(Config).keys(), "file") }
 
-// scanObject scans an object of keys; of is its name in foreign.txt.
+// scanObject scans an object of keys; of is its name in other_clients.txt.
 func (f *secretFinder) scanObject(v hujson.Value, keys []configKey, of string) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // Setting is a top-level key with its documentation: a row of the reference.
@@ -74,7 +74,7 @@ var keyTexts string
 // keyDocs returns the documentation of the keys of an object. Each key has one.
 func keyDocs(object string, keys []configKey) map[string]string {
 	texts := map[string]string{}
-	for _, line := range wordlist.Parse(keyTexts).SectionByHead(object).Lines {
+	for _, line := range sectionfile.Parse(keyTexts).SectionByHead(object).Lines {
 		name, text, _ := strings.Cut(line, " ")
 		texts[name] = text
 	}

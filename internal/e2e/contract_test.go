@@ -275,7 +275,7 @@ type contract struct {
 	asked    int // calls that were held
 }
 
-// operation is one of the document.
+// contractOperation is one of the document.
 type contractOperation struct {
 	id, method, path string
 	responses        map[string]any

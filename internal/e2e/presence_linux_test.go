@@ -538,7 +538,7 @@ func (a *attack) planted(t *testing.T, token string) {
 			db.SaveApprovals(ctx, approval.ChangeSet{Server: "q", Launch: &approval.ApprovedLaunch{Server: "q", Fingerprint: tool.Fingerprint{1}, AuthorAndTime: mark}}),
 			db.ApprovalQuestions().AddLease(ctx, lease),
 			db.ApprovalQuestions().PresenceProofs().SaveStatement(ctx, a.forged(approval.ApprovalClaim("s", candidate))),
-			store.NewAgentTokenStore(db).SaveToken(ctx, auth.Token{ID: "1", Name: "mine", Hash: sha256.Sum256([]byte(mine)), By: "admin", Created: now}),
+			db.SaveToken(ctx, auth.Token{ID: "1", Name: "mine", Hash: sha256.Sum256([]byte(mine)), By: "admin", Created: now}),
 		)
 	})
 	a.start()

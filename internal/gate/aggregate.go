@@ -25,7 +25,7 @@ type AggregateDeps struct {
 type AggregateEndpoint struct {
 	AggregateDeps
 	unscopedTable atomic.Pointer[aggregateToolTable]
-	tableMu       sync.Mutex // held while the tools are named anew, and guards within
+	tableMu       sync.Mutex // held while the tools are renamed, and guards within
 	scopedTables  map[*catalog.Snapshot]*aggregateToolTable
 }
 

@@ -35,7 +35,7 @@ func (h *clientKnownLists) markSent(l catalog.ListKind, now listDigests) {
 	h.known[l], h.last[l] = true, now[l]
 }
 
-// takeChangedLists returns the lists that differ from what the client has received, and stores the new
+// takeChangedLists returns the lists that differ from those the client has received, and stores the new
 // digests. A list that the client has never received does not count as changed.
 func (h *clientKnownLists) takeChangedLists(now listDigests) (lists []int) {
 	h.mu.Lock()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
@@ -106,7 +107,9 @@ func (s *AggregateEndpoint) listEntries(ctx context.Context, r *session.Request,
 		}
 		asking.Go(func() {
 			for _, one := range s.Offers.ListApproved(ctx, server, l) {
-				lists[i] = append(lists[i], &aggregateListEntry{server: server.Name, own: one.Name, raw: one.Raw})
+				if raw, err := tool.StrictForm(one.Kind, one.Raw); err == nil {
+					lists[i] = append(lists[i], &aggregateListEntry{server: server.Name, own: one.Name, raw: raw})
+				}
 			}
 		})
 	}

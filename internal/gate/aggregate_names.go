@@ -17,19 +17,20 @@ import (
 type aggregateListEntry struct {
 	name        string // in the list of all servers
 	server, own string
-	raw         json.RawMessage
-	tool        *catalog.Tool // nil for everything else
+	raw         json.RawMessage // as strict clients accept it; a call is checked against the server's own definition
+	tool        *catalog.Tool   // nil for everything else
 }
 
-// renamedDefinition returns the definition of the server with the name in the list of all servers, and
-// for a tool with its effective hints. All other bytes are those of the server.
+// renamedDefinition returns the definition with the name in the list of all servers, and for a tool
+// with its effective hints. All other bytes are those of the server, unless strict clients would reject
+// them.
 func (e *aggregateListEntry) renamedDefinition(l catalog.ListKind) json.RawMessage {
 	raw := e.raw
 	if e.name != e.own {
 		raw = wirejson.SetMember(raw, l.ElementKey(), wirejson.AppendString(nil, e.name))
 	}
 	if e.tool != nil {
-		raw = e.tool.Effective.ReplaceHintsIn(repairToolDefinition(raw), e.tool.Hints)
+		raw = e.tool.Effective.ReplaceHintsIn(raw, e.tool.Hints)
 	}
 	return raw
 }
@@ -58,8 +59,11 @@ func newAggregateToolTable(s *catalog.Snapshot) *aggregateToolTable {
 			if tool.IsDigestedAlias(name) {
 				all.byHashedName[name] = t
 			}
-			if t.Callable() && !t.ForClients {
-				all.callable = append(all.callable, &aggregateListEntry{name, t.ID.Server, t.ID.Tool, t.Raw, t})
+			if !t.Callable() || t.ForClients {
+				continue
+			}
+			if raw, err := t.StrictForm(); err == nil {
+				all.callable = append(all.callable, &aggregateListEntry{name, t.ID.Server, t.ID.Tool, raw, t})
 			}
 		}
 	}

@@ -98,7 +98,7 @@ func (c *aggregateSession) openOrReuseSession(ctx context.Context, r *session.Re
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.s = s
-	if c.end.Cause() != nil { // the client's session has ended meanwhile
+	if c.end.Cause() != nil { // the client's session has ended since then
 		s.Close()
 	}
 	return s, nil

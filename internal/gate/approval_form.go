@@ -19,7 +19,7 @@ const (
 	deny        = "deny"
 )
 
-// The limits of what a form shows, in bytes. It cannot approve arguments that it does not show completely.
+// The size limits of a form, in bytes. It cannot approve arguments that it does not show completely.
 const (
 	maxFormArguments = 8 << 10
 	maxFormReason    = 500

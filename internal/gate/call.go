@@ -8,6 +8,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/result"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
@@ -27,10 +28,10 @@ type call struct {
 	stateless bool          // its client has no session
 	limit     time.Duration // set by the caller; 0: none
 	unknown   []UnknownArgument
-	selection *policy.Selection // of the result; nil: as configured
-	client    *session.Request  // the client's own request; nil if the caller is no MCP client
-	params    json.RawMessage   // of a forwarded request, without the answer for the gate
-	meta      json.RawMessage   // of a lane call
+	selection *result.Expression // of the result; nil: as configured
+	client    *session.Request   // the client's own request; nil if the caller is no MCP client
+	params    json.RawMessage    // of a forwarded request, without the answer for the gate
+	meta      json.RawMessage    // of a lane call
 	say       func(session.Event)
 	size      int // bytes of the request
 	returned  returnedAnswer

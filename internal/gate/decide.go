@@ -15,7 +15,7 @@ import (
 type verdict struct {
 	resolvedCall
 	policy.Decision
-	does   policy.ArgumentEffect // what the call does by its arguments; zero where they were not read
+	does   policy.ArgumentEffect // the effect of the call by its arguments; zero where they were not read
 	status policy.ToolStatus     // of the tool; Callable if the tool is unknown
 	fit    activity.SchemaFit    // of the arguments; "" where they were not checked
 }

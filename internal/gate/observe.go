@@ -31,8 +31,8 @@ type CallTrace interface {
 
 // CallStats describes a call that has ended.
 type CallStats struct {
-	// Server and Tool are "" where the catalog has none of that name: what was asked
-	// for in their place is a client's text.
+	// Server and Tool are "" where the catalog has none of that name: the requested
+	// names are a client's text.
 	Server, Tool string
 	Operation    string // of the lane; "" where none is known
 	Status       activity.Status

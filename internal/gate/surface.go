@@ -163,7 +163,7 @@ func isPrimitiveMethod(method string) bool {
 	return strings.HasPrefix(method, "prompts/") || strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "completion/")
 }
 
-// sendTracked sends a request and tracks the requests of the server to the client meanwhile.
+// sendTracked sends a request. Until the reply, it tracks the requests of the server to the client.
 func (w *requestTarget) sendTracked(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if w.asks == nil || r.Say == nil {
 		return w.Do(ctx, r)

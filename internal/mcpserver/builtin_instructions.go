@@ -22,7 +22,7 @@ const instructions = "MCPProxy gives you the tools of many MCP servers. Find one
 // maxNamed limits the sentence about the servers, in bytes.
 const maxNamed = 600
 
-// clientView is the changeable part of what a client sees: the built-in tools, and the servers whose tools
+// clientView is the changeable part of the client's view: the built-in tools, and the servers whose tools
 // they find.
 type clientView struct {
 	listing toolListKey

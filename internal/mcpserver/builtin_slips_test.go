@@ -66,7 +66,7 @@ type builtinAnswer struct {
 	rpc     string
 }
 
-// cancellableCall calls a built-in tool as a client of one of the eras.
+// call calls a built-in tool as a client of one of the eras.
 func (m *model) call(modern bool, tool, arguments string) (a builtinAnswer) {
 	m.T.Helper()
 	caller := catalogtest.AgentCaller

@@ -214,7 +214,7 @@ func newPlainHarness(t *testing.T) (h *harness, stop func()) {
 	return h, stop
 }
 
-// answerMethod is a response with its body read.
+// answer is a response with its body read.
 type answer struct {
 	t      *testing.T
 	status int
@@ -248,7 +248,7 @@ func (h *harness) do(method string, header map[string]string, body string) answe
 	return answer{h.t, res.StatusCode, res.Header, data}
 }
 
-// servePost sends a body as JSON, with further headers.
+// post sends a body as JSON, with further headers.
 func (h *harness) post(header map[string]string, body string) answer {
 	h.t.Helper()
 	all := map[string]string{"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -289,7 +289,7 @@ func (h *harness) callModern(tool, args string) answer {
 	return h.modern("tools/call", `"name":"`+tool+`","arguments":`+args)
 }
 
-// openStream opens a session of the legacy era.
+// open opens a session of the legacy era.
 func (h *harness) open(version string, header ...string) string {
 	h.t.Helper()
 	all := map[string]string{}
@@ -306,7 +306,7 @@ func (h *harness) open(version string, header ...string) string {
 	return id
 }
 
-// legacySession sends a request in a session; params complete.
+// legacy sends a request in a session; params complete.
 func (h *harness) legacy(session, method, params string, header ...string) answer {
 	h.t.Helper()
 	all := map[string]string{mcp.HeaderSession: session}

@@ -145,6 +145,9 @@ func TestWithdrawAndUnblockRestore(t *testing.T) {
 	unblockTool := func(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
 		return UnblockTool(w.gateway.Admin, ctx, c, in)
 	}
+	if r, err := w.gateway.ServerReview(t.Context(), adminPerson, ServerRef{Name: "s"}); err != nil || len(r.Tools) != 1 || len(r.Tools[0].Changes) != 1 {
+		t.Errorf("the review of its server: %+v, %v", r, err)
+	}
 	before := w.waiting(PendingApprovalsQuery{}).Tools
 	if len(before) != 1 || before[0].Reason != approval.Changed || before[0].What == nil {
 		t.Fatalf("what waits: %+v", before)
@@ -169,6 +172,44 @@ func TestWithdrawAndUnblockRestore(t *testing.T) {
 	if got := strings.Join(w.actions(activity.Approval), ", "); !strings.Contains(got, "approve_tool success, withdraw_tool success, block_tool success, unblock_tool success") {
 		t.Errorf("on record: %s", got)
 	}
+}
+
+// A blocked definition that had been approved is compared with the last approved text when it is unblocked, and so is
+// what the server lists later.
+func TestUnblockComparesWithTheApprovedText(t *testing.T) {
+	w := newAdminWorld(t, trust(config.TrustScan), adminReadsTool)
+	ref := ToolRef{Server: "s", Tool: "reads"}
+	changed, later := strings.Replace(adminReadsTool, "Read a thing", "Read it", 1), strings.Replace(adminReadsTool, "Read a thing", "Read all", 1)
+	decide := func(raw string, decisions ...func(context.Context, Caller, ToolDecision) (ToolView, error)) {
+		t.Helper()
+		w.SetToolsOn("s", raw)
+		for _, decide := range decisions {
+			if _, err := decide(t.Context(), adminPerson, ToolDecision{ToolRef: ref, SeenFingerprint: w.seenOf(raw)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	unblock := func(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
+		return UnblockTool(w.gateway.Admin, ctx, c, in)
+	}
+	approve := func(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
+		return w.gateway.ApproveTool(ctx, c, ToolApproval{ToolDecision: in})
+	}
+	compared := func(listed, approved string, reason approval.WaitReason, changes int) {
+		t.Helper()
+		w.SetToolsOn("s", listed)
+		d, err := w.gateway.DiffTool(t.Context(), adminPerson, ref)
+		if err != nil || d.Reason != reason || d.Approved == nil || string(d.Approved.Definition) != approved || len(d.Changes) != changes || w.status("s:reads") == "callable" {
+			t.Errorf("%s, compared with %+v: %q, %+v, %v", listed, d.Approved, d.Reason, d.Changes, err)
+		}
+	}
+	decide(adminReadsTool, w.gateway.BlockTool, unblock)
+	compared(adminReadsTool, adminReadsTool, approval.New, 0)
+	compared(later, adminReadsTool, approval.Changed, 1)
+	decide(adminReadsTool, approve)
+	decide(changed, approve, w.gateway.BlockTool, unblock)
+	compared(changed, adminReadsTool, approval.Changed, 1)
+	compared(later, adminReadsTool, approval.Changed, 1)
 }
 
 // Offers whose approval is taken back are as if nobody had ever approved them.

@@ -12,19 +12,20 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// definitionUnderReview is a definition of a tool, prompt, resource, template or instructions under review: what the server lists, and the decisions about it.
+// definitionUnderReview is a definition of a tool, prompt, resource, template or instructions under review: the
+// listed definition, and the decisions about it.
 type definitionUnderReview struct {
 	approval.CandidateDefinition
 	server     string
 	status     string              // "" when it can be used
 	evaluation approval.Evaluation // why it waits for review, if it does
-	pin        *approval.Pin
+	pin        *approval.Pin       // what it is compared with
 	forClients bool
 }
 
 // newDefinitionUnderReview evaluates a listed definition against the decision about it.
 func newDefinitionUnderReview(c approval.CandidateDefinition, server, status string, e approval.DefinitionDecisions) definitionUnderReview {
-	return definitionUnderReview{CandidateDefinition: c, server: server, status: status, evaluation: approval.Evaluate(approval.EvaluationRules{}, e, c), pin: e.Pin}
+	return definitionUnderReview{CandidateDefinition: c, server: server, status: status, evaluation: approval.Evaluate(approval.EvaluationRules{}, e, c), pin: e.ComparisonBase()}
 }
 
 func newToolUnderReview(t *catalog.Tool, decided *approval.ServerView) definitionUnderReview {
@@ -190,7 +191,7 @@ func withdrawalDecision(approved SeenFingerprint, trust approval.Trust) decision
 // unblockDecision returns the decision that unblocks a definition.
 func unblockDecision(trust approval.Trust) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
-		return b.Unblock(ctx, d.Kind, d.toolID(), d.Fingerprint, trust, by)
+		return b.Unblock(ctx, d.CandidateDefinition, d.toolID(), trust, by)
 	}
 }
 

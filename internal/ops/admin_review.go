@@ -128,16 +128,23 @@ func (a *Admin) ServerReview(ctx context.Context, _ Caller, in ServerRef) (Serve
 	}
 	r := s.toServerReview()
 	diffs := 0
-	for _, d := range s.primitives {
-		o := ReviewedOffer{Kind: d.Kind, Name: d.Tool, ApprovalStatus: d.approvalStatus(), ForClients: d.forClients,
-			Definition: d.Definition, ScanResult: d.scanResult()}
-		if d.evaluation.Why == approval.Changed && diffs < maxDiffShown {
-			diffs++
-			if of, err := a.compareToApproved(ctx, &d); err == nil { // without changes the client shows the whole definition
-				o.Changes = of.Changes
-			}
+	changes := func(d definitionUnderReview) []approval.Difference {
+		if d.evaluation.Why != approval.Changed || diffs == maxDiffShown {
+			return nil
 		}
-		r.Offers = append(r.Offers, o)
+		diffs++
+		of, err := a.compareToApproved(ctx, &d)
+		if err != nil || of.Truncated {
+			return nil // without changes the client shows the whole definition
+		}
+		return of.Changes
+	}
+	for _, d := range s.tools {
+		r.Tools = append(r.Tools, ReviewedTool{Tool: d.Tool, ApprovalStatus: d.approvalStatus(), Definition: d.Definition, Changes: changes(d), ScanResult: d.scanResult()})
+	}
+	for _, d := range s.primitives {
+		r.Offers = append(r.Offers, ReviewedOffer{Kind: d.Kind, Name: d.Tool, ApprovalStatus: d.approvalStatus(), ForClients: d.forClients,
+			Definition: d.Definition, Changes: changes(d), ScanResult: d.scanResult()})
 	}
 	if a.Book.RestrictionsLost() {
 		r.Notice = restrictionsLost
@@ -159,9 +166,6 @@ func (s *serverUnderReview) toServerReview() ServerReview {
 	}
 	if launch := s.decided.ApprovedLaunch(); launch != nil && catalog.IsLaunchApproved(s.config, s.decided) {
 		r.LaunchApprovedBy, r.LaunchApprovedAt = launch.By, &launch.At
-	}
-	for _, d := range s.tools {
-		r.Tools = append(r.Tools, ReviewedTool{Tool: d.Tool, ApprovalStatus: d.approvalStatus(), Definition: d.Definition, ScanResult: d.scanResult()})
 	}
 	return r
 }

@@ -43,7 +43,7 @@ func newConsentWorld(t *testing.T) *consentWorld {
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { _ = db.Close() })
 	w.asks = db.ApprovalQuestions()
-	tokens := auth.NewAgentTokens(store.NewAgentTokenStore(db), dir, func(auth.Actor) {}, nil)
+	tokens := auth.NewAgentTokens(db, dir, func(auth.Actor) {}, nil)
 	var running sync.WaitGroup
 	running.Go(func() { tokens.Run(t.Context()) })
 	t.Cleanup(running.Wait) // before the database is closed

@@ -67,7 +67,7 @@ type ConnectPlan struct {
 	what     string
 }
 
-// tokenPlaceholder stands in the shown difference for a token that does not exist yet.
+// tokenPlaceholder represents, in the shown difference, a token that does not exist yet.
 const tokenPlaceholder = "mcpp_t_made-when-this-is-written"
 
 // PlanConnect plans to write MCPProxy into a client's file. The error is a *problem.Problem: NOT_FOUND for an unknown client, INVALID_CONFIG or CONFLICT for
@@ -182,7 +182,7 @@ func (p *ConnectPlan) textWithoutEntry(d clients.ClientDoc, first *clients.Chang
 	return append([]byte{}, text...), nil
 }
 
-// newConnectPlan reads the client's file and returns a plan without an edit. what is connect or disconnect.
+// newConnectPlan reads the client's file and returns a plan without an edit; what says "connect" or "disconnect".
 func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 	c, err := clients.FindClient(word)
 	if err != nil {

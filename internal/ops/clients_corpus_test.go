@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// oauthAccount makes an account in a directory of its own.
+// account makes an account in a directory of its own.
 func account(t *testing.T) *ops.LocalClients {
 	t.Helper()
 	home, data := t.TempDir(), t.TempDir()
@@ -60,7 +60,7 @@ func only(f func(string) string) func(string, textedit.Format) string {
 	}
 }
 
-// lineComment is a comment above and behind.
+// commented is a comment above and behind.
 func commented(s string, f textedit.Format) string {
 	mark := map[textedit.Format]string{textedit.JSON: "//", textedit.TOML: "#", textedit.YAML: "#"}[f]
 	return mark + " mine, and I want to keep it: \"mcpproxy\": {\n" + s + mark + " the end\n"

@@ -209,7 +209,8 @@ func (s *ConfigOperations) validateText(match, text string) (Validation, error) 
 	return v, nil
 }
 
-// ParseMaskedText parses a text whose placeholders stand for secrets of the file. The error has the positions of the mistakes.
+// ParseMaskedText parses a text whose placeholders represent secrets of the file. The error has the positions of the
+// mistakes.
 func (s *ConfigOperations) ParseMaskedText(text string) (*config.Config, error) {
 	whole, shown, err := s.restoreMaskedSecrets("", text)
 	if err != nil {

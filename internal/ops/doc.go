@@ -3,7 +3,7 @@
 //
 // What agents can do (type Gateway):
 //   - gateway.go: the type, and finding servers and tools by name
-//   - retrieve*.go: search tools (retrieve_tools); _answer encodes the tools, _notices the texts, _signature their short form, _learn what use teaches
+//   - retrieve*.go: search tools (retrieve_tools); _answer encodes the tools, _notices the texts, _learn what use teaches; tool_signature.go their short form
 //   - servers.go, tools.go, views.go, counts.go, unhinted.go, usable.go: read servers and tools
 //   - restart.go, logins.go: restart a server, log in to one
 //   - result.go: read a part of a stored result

@@ -322,7 +322,7 @@ type held struct {
 	heap                    uint64
 }
 
-// matches returns what the process holds after two collections, of which the second empties pools.
+// holds returns what the process holds after two collections, of which the second empties pools.
 func holds() held {
 	runtime.GC()
 	runtime.GC()

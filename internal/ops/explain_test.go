@@ -34,7 +34,7 @@ const explainBase = `{
   "mcpServers": {"s": {"command": "x", "trust": "auto", "disabled_tools": ["denied"]}, "new": {"command": "y"}}
 }`
 
-// world is a gate over a catalog, tokens in a real store, and an account of clients.
+// explainWorld is a gate over a catalog, tokens in a real store, and an account of clients.
 type explainWorld struct {
 	*catalogtest.Harness
 	t         *testing.T
@@ -60,7 +60,7 @@ func newExplainWorld(t *testing.T) *explainWorld {
 		`{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`,
 		`{"name":"destroys","annotations":{"destructiveHint":true}}`, `{"name":"plain"}`, `{"name":"denied"}`)
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
-	w.tokens = auth.NewAgentTokens(store.NewAgentTokenStore(db), dir, func(auth.Actor) {}, nil)
+	w.tokens = auth.NewAgentTokens(db, dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.tokens.Run(ctx) })

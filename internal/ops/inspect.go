@@ -29,7 +29,7 @@ type InspectorDeps struct {
 	Upstreams ServerLogSource
 }
 
-// Inspector has the read-only operations for the web UI: servers and tools with their use, logs, search.
+// Inspector provides the read-only operations for the web UI: servers and tools with their use, logs, search.
 type Inspector struct {
 	gateway   *Gateway
 	log       UsageLog

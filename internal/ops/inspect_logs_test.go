@@ -68,7 +68,7 @@ func (w *inspectorWorld) follow(t *testing.T, ctx context.Context) *follows {
 	return f
 }
 
-// tempName returns the text of the next line; "" for a ping.
+// next returns the text of the next line; "" for a ping.
 func (f *follows) next() string {
 	f.t.Helper()
 	if !f.lines.Scan() {

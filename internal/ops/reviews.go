@@ -73,7 +73,7 @@ type WaitingServer struct {
 	Findings    int         `json:"findings" doc:"How many findings the scanner has in its definitions and instructions."`
 }
 
-// PendingInfo says why a definition waits and what an approval of it must name.
+// PendingInfo says why a definition awaits approval, and which values an approval must name.
 type PendingInfo struct {
 	Reason      approval.WaitReason `json:"reason" doc:"new, changed or blocked."`
 	Fingerprint string              `json:"fingerprint" doc:"What an approval has to name."`
@@ -131,7 +131,7 @@ func (ReviewStage) Words() []string {
 	return []string{string(StageLaunch), string(StageDefinitions), string(StageApproved)}
 }
 
-// LaunchView is how a server is started or reached: what a user approves first. Secrets are masked once it is approved.
+// LaunchView is how a server is started or reached. A user approves it first. Secrets are masked once it is approved.
 type LaunchView struct {
 	Protocol   string   `json:"protocol"`
 	Command    string   `json:"command,omitempty"`
@@ -192,6 +192,8 @@ type ReviewedTool struct {
 	Tool string `json:"tool"`
 	ApprovalStatus
 	Definition json.RawMessage `json:"definition" doc:"The whole definition as the server sent it."`
+	// Changes is set for the first 100 changed definitions.
+	Changes []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
 	ScanResult
 }
 

@@ -80,7 +80,7 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 			v.Stage = reviewStageOf(*c, g.Book.ServerView(s.Name))
 		}
 	}
-	v.Warnings = append(v.Warnings, g.Upstreams.Deviations(s.Name)...)
+	v.Warnings = slices.Concat(v.Warnings, g.Upstreams.Deviations(s.Name), s.LeftOut(), g.Catalog.CurrentPrimitives(s.Name).LeftOut())
 	v.NeedsLogin = g.Logins.NeedsLogin(s.Name)
 	if v.State == stateNeedsSecret || v.State == stateNeedsVariable {
 		v.Detail = maskedLastError(s)

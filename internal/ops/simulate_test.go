@@ -74,7 +74,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 	deps := gatetest.NewDeps(w.Harness)
 	deps.Log = w.log
 	w.gate = gate.New(deps)
-	w.tokens = auth.NewAgentTokens(store.NewAgentTokenStore(w.db), dir, func(auth.Actor) {}, nil)
+	w.tokens = auth.NewAgentTokens(w.db, dir, func(auth.Actor) {}, nil)
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { w.tokens.Run(ctx) })

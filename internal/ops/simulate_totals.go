@@ -27,7 +27,7 @@ type trialGroupKey struct {
 	would                                           Outcome
 }
 
-// addCall counts a call, or all calls that a record stands for.
+// addCall counts a call, or all calls that a record represents.
 func (t *trialTotals) addCall(r *activity.Record, v trialVerdict) {
 	times := max(1, r.Repeated)
 	t.Calls += times

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// ProfileView is a profile and what it reaches now. An absent list does not limit.
+// ProfileView is a profile and the servers and tools it reaches now. An absent list does not limit.
 type ProfileView struct {
 	Name    string         `json:"name"`
 	Servers []string       `json:"servers,omitempty" doc:"Names or patterns of its servers."`

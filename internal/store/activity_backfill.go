@@ -79,7 +79,7 @@ func (e *sqliteEngine) backfillNextChunk(ctx context.Context, of []columnField) 
 		}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ?", chunk*chunkSize, (chunk+1)*chunkSize)
 		for f := firstBackfilledField; f < fieldCount && err == nil; f++ {
 			if lacks[f] {
-				e.writeConn.execInTx("INSERT INTO activity_column (id, data) VALUES (?, ?)", columnRowID(f, chunk), encodeColumn(columns[f][:]))
+				e.writeConn.write("INSERT INTO activity_column (id, data) VALUES (?, ?)", columnRowID(f, chunk), encodeColumn(columns[f][:]))
 			}
 		}
 		return err

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql/driver"
 	"slices"
 	"strings"
 	"time"
@@ -10,22 +9,30 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// eraseFields removes fields from a record and its words from the text index. It notes that the
-// spool still has them.
+// eraseFields removes fields from a record and its words from the text index.
 func (p *projectionTx) eraseFields(ctx context.Context, r activity.FieldErasure) error {
+	keys, err := findKeysInIDRange(ctx, p.e.writeConn, r.ID, r.ID, p.e.index.firstKey, p.nextKey)
+	if err == nil {
+		err = eraseFields(ctx, p.e.writeConn, r, keys)
+	}
+	for _, key := range keys {
+		if err == nil {
+			err = p.reindexChunk(ctx, key/chunkSize)
+		}
+	}
+	return err
+}
+
+// eraseFields removes fields from the rows of a record. It notes that the spool still has them.
+func eraseFields(ctx context.Context, t sqlTx, r activity.FieldErasure, keys []int64) error {
 	fields := make([]string, len(r.Fields))
 	for i, f := range r.Fields {
 		fields[i] = string(f)
 	}
-	c := p.e.writeConn
-	c.execInTx("INSERT INTO activity_erasing (id, fields, at) VALUES (?, ?, ?)", r.ID, strings.Join(fields, ","), r.At.Unix())
-	keys, err := findKeysInIDRange(ctx, c, r.ID, r.ID, p.e.index.firstKey, p.nextKey)
-	if err != nil {
-		return err
-	}
+	t.write("INSERT INTO activity_erasing ({instance, }id, fields, at) VALUES ({@instance, }?, ?, ?)", r.ID, strings.Join(fields, ","), r.At.Unix())
 	for _, key := range keys {
 		var entry, outcome []byte
-		if err := c.QueryRowContext(ctx, "SELECT entry, outcome FROM activity WHERE key = ?", key).Scan(&entry, &outcome); err != nil {
+		if _, err := t.firstRow(ctx, scanTargets{&entry, &outcome}, "SELECT entry, outcome FROM activity WHERE {instance = @instance AND} key = ?", key); err != nil {
 			return err
 		}
 		for _, payload := range []*[]byte{&entry, &outcome} {
@@ -33,19 +40,9 @@ func (p *projectionTx) eraseFields(ctx context.Context, r activity.FieldErasure)
 				*payload = r.EraseFromPayload(*payload)
 			}
 		}
-		c.execInTx("UPDATE activity SET entry = ?, outcome = ? WHERE key = ?", nullIfNil(entry), nullIfNil(outcome), key)
-		if err := p.reindexChunk(ctx, key/chunkSize); err != nil {
-			return err
-		}
+		t.write("UPDATE activity SET entry = ?, outcome = ? WHERE {instance = @instance AND} key = ?", entry, outcome, key)
 	}
 	return nil
-}
-
-func nullIfNil(b []byte) driver.Value {
-	if b == nil {
-		return nil
-	}
-	return b
 }
 
 // reindexChunk writes the text index of a chunk again, if it has one.
@@ -57,46 +54,51 @@ func (p *projectionTx) reindexChunk(ctx context.Context, chunk int64) (err error
 	if p.newSegments == nil {
 		p.newSegments = map[int64][]indexedKeyRange{}
 	}
-	p.e.deleteTextIndexOfChunks(chunk, chunk+1)
+	deleteTextIndexOfChunks(p.e.writeConn, chunk, chunk+1)
 	p.newSegments[chunk], err = p.e.indexChunkText(ctx, chunk)
 	return err
 }
 
 // saveSignedCheckpoint stores a signed checkpoint.
-func (p *projectionTx) saveSignedCheckpoint(s *activity.SignedCheckpoint) {
-	p.e.writeConn.execInTx("INSERT OR REPLACE INTO activity_signed (chain, seq, hash, time, key, signature) VALUES (?, ?, ?, ?, ?, ?)",
+func saveSignedCheckpoint(t sqlTx, s *activity.SignedCheckpoint) {
+	t.write(`INSERT INTO activity_signed ({instance, }chain, seq, hash, time, key, signature) VALUES ({@instance, }?, ?, ?, ?, ?, ?)
+		ON CONFLICT ({instance, }chain, seq) DO UPDATE SET hash = excluded.hash, time = excluded.time, key = excluded.key, signature = excluded.signature`,
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
 // PendingErasures returns the erasures that the spool still has to make.
-func (p sqliteChainStore) PendingErasures(ctx context.Context) ([]activity.FieldErasure, error) {
-	e, err := p.db.waitOpen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var out []activity.FieldErasure
-	var id, fields string
-	var at int64
-	err = eachRow(ctx, e.reads, scanTargets{&id, &fields, &at}, func() error {
-		r := activity.FieldErasure{ID: id, At: time.Unix(at, 0).UTC()}
-		for f := range strings.SplitSeq(fields, ",") {
-			r.Fields = append(r.Fields, activity.ErasableField(f))
-		}
-		out = append(out, r)
-		return nil
-	}, "SELECT id, fields, at FROM activity_erasing")
+func (s *commonStore) PendingErasures(ctx context.Context) (out []activity.FieldErasure, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, db sqlReader) error {
+		var id, fields string
+		var at int64
+		return db.eachRow(ctx, scanTargets{&id, &fields, &at}, func() error {
+			r := activity.FieldErasure{ID: id, At: time.Unix(at, 0).UTC()}
+			for f := range strings.SplitSeq(fields, ",") {
+				r.Fields = append(r.Fields, activity.ErasableField(f))
+			}
+			out = append(out, r)
+			return nil
+		}, "SELECT id, fields, at FROM activity_erasing{ WHERE instance = @instance}")
+	})
 	return out, err
+}
+
+// deletePendingErasures deletes the notes of erasures.
+func deletePendingErasures(t sqlTx, done []activity.FieldErasure) {
+	for _, r := range done {
+		t.write("DELETE FROM activity_erasing WHERE {instance = @instance AND} id = ? AND at = ?", r.ID, r.At.Unix())
+	}
 }
 
 // FinishErasures truncates the WAL, which still has the erased values, and deletes the notes of the
 // erasures. If a reader needs the WAL, it returns done = false without an error.
-func (p sqliteChainStore) FinishErasures(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
-	e, err := p.db.waitWritable(ctx)
+func (db *SQLite) FinishErasures(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
+	e, err := db.waitWritable(ctx)
 	if err != nil {
 		return false, err
 	}
 	done, err = e.truncateWALAndFinishErasures(ctx, what)
-	return done, p.db.blockWritesOnDamage(e, err)
+	return done, db.blockWritesOnDamage(e, err)
 }
 
 // truncateWALAndFinishErasures does the work of FinishErasures; done is false if a reader keeps the WAL.
@@ -115,17 +117,15 @@ func (e *sqliteEngine) truncateWALAndFinishErasures(ctx context.Context, what []
 		return false, err
 	}
 	err = e.writeConn.runTx(ctx, func() error {
-		for _, r := range what {
-			e.writeConn.execInTx("DELETE FROM activity_erasing WHERE id = ? AND at = ?", r.ID, r.At.Unix())
-		}
+		deletePendingErasures(e.writeConn, what)
 		return nil
 	})
 	return err == nil, err
 }
 
 // GetStoredRecord returns the record with an ID as it is stored.
-func (p sqliteChainStore) GetStoredRecord(ctx context.Context, id string) (activity.StoredRecord, error) {
-	e, err := p.db.waitOpen(ctx)
+func (db *SQLite) GetStoredRecord(ctx context.Context, id string) (activity.StoredRecord, error) {
+	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return activity.StoredRecord{}, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strconv"
 	"time"
 
 	"mcpproxy/internal/store/activity"
@@ -18,11 +19,11 @@ type chainLink struct {
 
 // readChainLinks returns the links of the rows in [from, past) for which want returns true, and the
 // keys of these rows.
-func readChainLinks(ctx context.Context, db querier, from, past int64, want func(key int64) bool) (out []chainLink, keys []int64, err error) {
+func readChainLinks(ctx context.Context, t sqlReader, from, past int64, want func(key int64) bool) (out []chainLink, keys []int64, err error) {
 	var key int64
 	var seq, endSeq sql.NullInt64
 	var hash, endHash []byte
-	err = eachRow(ctx, db, scanTargets{&key, &seq, &hash, &endSeq, &endHash}, func() error {
+	err = t.eachRow(ctx, scanTargets{&key, &seq, &hash, &endSeq, &endHash}, func() error {
 		if !want(key) {
 			return nil
 		}
@@ -34,9 +35,17 @@ func readChainLinks(ctx context.Context, db querier, from, past int64, want func
 			out = append(out, chainLink{endSeq.Int64, endHash})
 		}
 		return nil
-	}, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE key >= ? AND key < ?", from, past)
+	}, "SELECT key, seq, hash, end_seq, end_hash FROM activity WHERE {instance = @instance AND} key >= ? AND key < ?", from, past)
 	return out, keys, err
 }
+
+// selectCheckpointPosition selects the position before the first entry of the records from a key on. In
+// PostgreSQL it belongs to one of the next activity.MaxBatch records; SQLite has an index of the
+// records without a beginning.
+var selectCheckpointPosition = "SELECT coalesce(min(first) - 1, (SELECT seq FROM " + ownPosition + `)) FROM (
+	{SELECT CASE WHEN entry IS NULL THEN end_seq ELSE seq END AS first FROM activity WHERE instance = @instance AND key >= ? ORDER BY key LIMIT ` + strconv.Itoa(activity.MaxBatch) + `
+	|SELECT * FROM (SELECT seq AS first FROM activity WHERE key >= ?1 AND entry IS NOT NULL ORDER BY key LIMIT 1)
+	UNION ALL SELECT * FROM (SELECT end_seq FROM activity WHERE key >= ?1 AND entry IS NULL ORDER BY key LIMIT 1)}) AS next`
 
 // writePruneCheckpoint writes a signed checkpoint for the records that are about to be deleted. The
 // checkpoint is at the last entry before the first one that stays. Deleted entries after it, the
@@ -46,52 +55,49 @@ func readChainLinks(ctx context.Context, db querier, from, past int64, want func
 // pruned are in the order of these ends. But such an end is stored after the records of its
 // transaction that began later, so the first entry that stays belongs to the first record of either
 // kind.
-func writePruneCheckpoint(ctx context.Context, c *sqliteWriteConn, from, to int64, now time.Time, signer activity.CheckpointSigner) error {
+func writePruneCheckpoint(ctx context.Context, t sqlTx, from, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	cut := chainLink{}
-	err := c.QueryRowContext(ctx, `SELECT coalesce(min(first) - 1, (SELECT seq FROM activity_position)) FROM (
-		SELECT * FROM (SELECT seq AS first FROM activity WHERE key >= ?1 AND entry IS NOT NULL ORDER BY key LIMIT 1)
-		UNION ALL SELECT * FROM (SELECT end_seq FROM activity WHERE key >= ?1 AND entry IS NULL ORDER BY key LIMIT 1))`, to).Scan(&cut.seq)
+	if _, err := t.firstRow(ctx, scanTargets{&cut.seq}, selectCheckpointPosition, to); err != nil {
+		return err
+	}
+	gone, _, err := readChainLinks(ctx, t, from, to, func(int64) bool { return true })
 	if err != nil {
 		return err
 	}
-	gone, _, err := readChainLinks(ctx, c, from, to, func(int64) bool { return true })
-	if err != nil {
+	if err := saveGapHashes(ctx, t, gone); err != nil {
 		return err
 	}
-	if err := saveGapHashes(ctx, c, gone); err != nil {
-		return err
-	}
-	found, err := firstRow(ctx, c, scanTargets{&cut.hash}, "SELECT hash FROM activity_gap WHERE seq = ?", cut.seq)
+	found, err := t.firstRow(ctx, scanTargets{&cut.hash}, "SELECT hash FROM activity_gap WHERE {instance = @instance AND} seq = ?", cut.seq)
 	if err != nil || !found {
 		return err // the last checkpoint is here, or the chain is already broken here
 	}
-	c.execInTx("DELETE FROM activity_gap WHERE seq <= ?", cut.seq)
+	t.write("DELETE FROM activity_gap WHERE {instance = @instance AND} seq <= ?", cut.seq)
 	var before int64
 	at := activity.SignedCheckpoint{Seq: cut.seq, Time: now, Pruned: true}
 	copy(at.Hash[:], cut.hash)
-	err = c.QueryRowContext(ctx, "SELECT chain, (SELECT coalesce(sum(records), 0) FROM activity_checkpoint) FROM activity_position").Scan(&at.Chain, &before)
-	if err != nil {
+	if _, err := t.firstRow(ctx, scanTargets{&at.Chain, &before},
+		"SELECT chain, (SELECT coalesce(sum(records), 0){::bigint} FROM activity_checkpoint{ WHERE instance = @instance}) FROM "+ownPosition); err != nil {
 		return err
 	}
 	if signer != nil {
 		at = signer.SignCheckpoint(at)
 	}
-	c.execInTx("DELETE FROM activity_signed WHERE chain <> ? OR seq <= ?", at.Chain, cut.seq)
-	c.execInTx("DELETE FROM activity_checkpoint")
-	c.execInTx("INSERT INTO activity_checkpoint (seq, hash, time, records, chain, key, signature) VALUES (?, ?, ?, ?, ?, ?, ?)",
-		cut.seq, cut.hash, at.Time.UnixMicro(), before+to-from, at.Chain, nullIfNil(at.Key), nullIfNil(at.Signature))
+	t.write("DELETE FROM activity_signed WHERE {instance = @instance AND} (chain <> ? OR seq <= ?)", at.Chain, cut.seq)
+	t.write("DELETE FROM activity_checkpoint{ WHERE instance = @instance}")
+	t.write("INSERT INTO activity_checkpoint ({instance, }seq, hash, time, records, chain, key, signature) VALUES ({@instance, }?, ?, ?, ?, ?, ?, ?)",
+		cut.seq, cut.hash, at.Time.UnixMicro(), before+to-from, at.Chain, at.Key, at.Signature)
 	return nil
 }
 
 // saveGapHashes stores the hashes of entries that are deleted. For several in a row it stores only
 // the last hash.
-func saveGapHashes(ctx context.Context, c *sqliteWriteConn, gone []chainLink) error {
+func saveGapHashes(ctx context.Context, t sqlTx, gone []chainLink) error {
 	slices.SortFunc(gone, func(a, b chainLink) int { return cmp.Compare(a.seq, b.seq) })
 	for i := 0; i < len(gone); {
 		from := gone[i].seq
 		for i++; i < len(gone) && gone[i].seq-gone[i-1].seq <= 1; i++ {
 		}
-		if err := saveGapAndMergeNeighbors(ctx, c, from, gone[i-1]); err != nil {
+		if err := saveGapAndMergeNeighbors(ctx, t, from, gone[i-1]); err != nil {
 			return err
 		}
 	}
@@ -99,21 +105,19 @@ func saveGapHashes(ctx context.Context, c *sqliteWriteConn, gone []chainLink) er
 }
 
 // saveGapAndMergeNeighbors stores the hash of the last entry of a run and merges the run with its neighbors.
-func saveGapAndMergeNeighbors(ctx context.Context, c *sqliteWriteConn, from int64, last chainLink) error {
+func saveGapAndMergeNeighbors(ctx context.Context, t sqlTx, from int64, last chainLink) error {
 	var before, after int64
-	found, err := firstRow(ctx, c, scanTargets{&before}, "SELECT first FROM activity_gap WHERE seq = ?", from-1)
+	found, err := t.firstRow(ctx, scanTargets{&before}, "DELETE FROM activity_gap WHERE {instance = @instance AND} seq = ? RETURNING first", from-1)
 	if err != nil {
 		return err
 	}
 	if found {
-		c.execInTx("DELETE FROM activity_gap WHERE seq = ?", from-1)
 		from = before
 	}
-	found, err = firstRow(ctx, c, scanTargets{&after}, "SELECT seq FROM activity_gap WHERE first = ?", last.seq+1)
-	if found {
-		c.execInTx("UPDATE activity_gap SET first = ? WHERE seq = ?", from, after)
-	} else if err == nil {
-		c.execInTx("INSERT OR REPLACE INTO activity_gap (seq, hash, first) VALUES (?, ?, ?)", last.seq, last.hash, from)
+	found, err = t.firstRow(ctx, scanTargets{&after}, "UPDATE activity_gap SET first = ? WHERE {instance = @instance AND} first = ? RETURNING seq", from, last.seq+1)
+	if err == nil && !found {
+		t.write(`INSERT INTO activity_gap ({instance, }seq, hash, first) VALUES ({@instance, }?, ?, ?)
+			ON CONFLICT ({instance, }seq) DO UPDATE SET hash = excluded.hash, first = excluded.first`, last.seq, last.hash, from)
 	}
 	return err
 }

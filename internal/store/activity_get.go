@@ -31,16 +31,24 @@ func (db *SQLite) Get(ctx context.Context, prefix string) (activity.Record, erro
 	if err != nil {
 		return activity.Record{}, err
 	}
-	switch len(keys) {
-	case 0:
-		return activity.Record{}, noActivityError(prefix)
-	case 1:
-		return readRecordWithChain(ctx, e.reads, keys[0])
+	if err := checkOneFound(len(keys), prefix); err != nil {
+		return activity.Record{}, err
 	}
-	return activity.Record{}, ambiguousIDError(prefix)
+	s, err := scanStoredRecord(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
+	if err != nil {
+		return activity.Record{}, err
+	}
+	return recordWithChain(&s, func() ([]byte, error) { return previousEntryHash(ctx, e.reads, keys[0], s.Seq) })
 }
 
-func ambiguousIDError(prefix string) error {
+// checkOneFound returns a problem unless one record was found.
+func checkOneFound(n int, prefix string) error {
+	switch n {
+	case 0:
+		return noActivityError(prefix)
+	case 1:
+		return nil
+	}
 	return problem.Newf(problem.Ambiguous, "More than one activity begins with %s.", prefix).WithHint("Give more of the id.")
 }
 
@@ -49,25 +57,22 @@ func noActivityError(prefix string) error {
 		WithHint("See `mcpproxy activity list`; what is past the retention is gone.")
 }
 
-// readRecordWithChain returns a record with its position in the chain.
-func readRecordWithChain(ctx context.Context, db querier, key int64) (activity.Record, error) {
-	s, err := scanStoredRecord(db.QueryRowContext(ctx, selectStored, key))
-	if err != nil {
-		return activity.Record{}, err
-	}
+// recordWithChain returns a record with its position in the chain. previous returns the hash of the
+// entry before the one that began it.
+func recordWithChain(s *activity.StoredRecord, previous func() ([]byte, error)) (activity.Record, error) {
 	r := activity.DecodeForDisplay(s.Entry, s.Outcome)
 	r.Chain = &activity.Chain{Seq: s.Seq, Hash: hex.EncodeToString(s.Hash)}
 	if s.EndHash != nil {
 		r.Chain.EndSeq, r.Chain.EndHash = s.EndSeq, hex.EncodeToString(s.EndHash)
 	}
-	if s.Entry != nil {
-		before, err := previousEntryHash(ctx, db, key, s.Seq)
-		if err == nil && string(activity.HashPayloadAfter(before, s.Entry)) == string(s.Hash) {
-			r.Chain.Previous = hex.EncodeToString(before)
-		}
-		return r, err
+	if s.Entry == nil {
+		return r, nil
 	}
-	return r, nil
+	before, err := previous()
+	if err == nil && string(activity.HashPayloadAfter(before, s.Entry)) == string(s.Hash) {
+		r.Chain.Previous = hex.EncodeToString(before)
+	}
+	return r, err
 }
 
 // selectStored selects the columns that scanStoredRecord scans.

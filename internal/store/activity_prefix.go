@@ -133,9 +133,9 @@ func (e *sqliteEngine) addPrefixesToNextSegment(ctx context.Context) (more bool,
 		if err := eachRow(ctx, e.writeConn, scanTargets{&data}, func() error { return index.addPageWords(data) }, "SELECT data FROM activity_text WHERE segment = ?", segment); err != nil {
 			return err
 		}
-		e.writeConn.execInTx("DELETE FROM activity_text WHERE segment = ?", segment)
+		e.writeConn.write("DELETE FROM activity_text WHERE segment = ?", segment)
 		for _, p := range index.encodePages() {
-			e.writeConn.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
+			e.writeConn.write("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
 		}
 		return nil
 	})

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"runtime"
@@ -24,16 +23,13 @@ func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, [
 	if err != nil {
 		return pos, nil, err
 	}
-	if err := e.reloadIndexIfStale(ctx); err != nil {
-		return pos, nil, db.blockWritesOnDamage(e, err)
+	err = e.reloadIndexIfStale(ctx)
+	if err == nil {
+		pos, err = readPosition(ctx, sqliteReader{e.reads})
 	}
-	var hash []byte
-	err = e.reads.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset, signer, EXISTS (SELECT 1 FROM activity_erasing) FROM activity_position").
-		Scan(&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing)
 	if err != nil {
 		return pos, nil, db.blockWritesOnDamage(e, err)
 	}
-	copy(pos.Hash[:], hash)
 	e.resumed.Store(true)
 	db.mu.Lock()
 	notes := db.pendingNotes
@@ -124,14 +120,14 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 				}
 			}
 			if s := entries[i].Signature; s != nil {
-				p.saveSignedCheckpoint(s)
+				saveSignedCheckpoint(e.writeConn, s)
 			}
 		}
 		if err := p.rewriteChangedColumns(ctx); err != nil {
 			return err
 		}
 		p.rollUp.save(e.writeConn)
-		e.writeConn.execInTx("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?, signer = ?",
+		e.writeConn.write("UPDATE activity_position SET chain = ?, seq = ?, hash = ?, segment = ?, offset = ?, next_key = ?, signer = ?",
 			pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.nextKey, pos.Signer)
 		return nil
 	})
@@ -187,12 +183,12 @@ type valueChange struct {
 
 const (
 	insertActivity = "INSERT INTO activity (key, seq, end_seq, hash, end_hash, entry, outcome) VALUES (?, ?, ?, ?, ?, ?, ?)"
-	updateEnd      = "UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE key = ?"
+	updateEnd      = "UPDATE activity SET end_seq = ?, end_hash = ?, outcome = ? WHERE {instance = @instance AND} key = ?"
 )
 
 func (p *projectionTx) insertRecord(r *recordToInsert) {
 	var facts *activity.RecordFacts
-	var endSeq, hash, endHash, entry, outcome driver.Value
+	var endSeq, hash, endHash, entry, outcome any
 	seq := int64(0)
 	if b := r.begin; b != nil {
 		facts, seq, hash, entry = &b.Facts, b.Seq, b.Hash[:], b.Payload
@@ -207,7 +203,7 @@ func (p *projectionTx) insertRecord(r *recordToInsert) {
 		}
 	}
 	facts = completeRecordFacts(facts, r)
-	p.e.writeConn.execInTx(insertActivity, p.nextKey, seq, endSeq, hash, endHash, entry, outcome)
+	p.e.writeConn.write(insertActivity, p.nextKey, seq, endSeq, hash, endHash, entry, outcome)
 	if facts.Type == activity.PolicyDecision && r.begin != nil {
 		p.e.rememberRefusalKey(r.begin.ID, p.nextKey)
 		p.refusedBytes += int64(len(r.begin.Payload))
@@ -256,7 +252,7 @@ func (p *projectionTx) endStoredRecords(ctx context.Context, late []*activity.En
 			read := decodeRecordFacts(entry, end.Payload)
 			facts = &read
 		}
-		p.e.writeConn.execInTx(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
+		p.e.writeConn.write(updateEnd, end.Seq, end.Hash[:], end.Payload, key)
 		p.rollUp.addRecord(facts)
 		now := p.e.hashes.columnValues(facts)
 		for _, f := range []columnField{fieldStatus, fieldError, fieldDuration, fieldOwnTime} {
@@ -299,7 +295,7 @@ func (p *projectionTx) rewriteChangedColumns(ctx context.Context) error {
 		for at, value := range changes {
 			values[at] = value
 		}
-		p.e.writeConn.execInTx("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
+		p.e.writeConn.write("UPDATE activity_column SET data = ? WHERE id = ?", encodeColumn(values), id)
 	}
 	return nil
 }
@@ -333,13 +329,13 @@ func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 	err := e.writeConn.runTx(ctx, func() (err error) {
 		const insert = "INSERT INTO activity_column (id, data) VALUES (?, ?)"
 		for f := range t.columns {
-			e.writeConn.execInTx(insert, columnRowID(columnField(f), chunk), encodeColumn(t.columns[f][:chunkSize]))
+			e.writeConn.write(insert, columnRowID(columnField(f), chunk), encodeColumn(t.columns[f][:chunkSize]))
 		}
-		e.writeConn.execInTx(insert, columnRowID(fieldTime, chunk), encodeRawColumn(raw))
+		e.writeConn.write(insert, columnRowID(fieldTime, chunk), encodeRawColumn(raw))
 		if info.refusedBytes, err = e.sizeOfMarkedRecords(ctx, t.first, info.refused); err != nil {
 			return err
 		}
-		e.writeConn.execInTx("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
+		e.writeConn.write("INSERT INTO activity_chunk (chunk, min_time, max_time, refused_bytes) VALUES (?, ?, ?, ?)",
 			chunk, info.minTime, info.maxTime, info.refusedBytes)
 		return nil
 	})
@@ -354,22 +350,19 @@ func (e *sqliteEngine) sealOldestChunk(ctx context.Context) error {
 	return nil
 }
 
-// UnfinishedRecords returns the records that have no end.
-func (db *SQLite) UnfinishedRecords(ctx context.Context) ([]activity.UnfinishedRecord, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var out []activity.UnfinishedRecord
-	var u activity.UnfinishedRecord
-	var entry []byte
-	err = eachRow(ctx, e.reads, scanTargets{&u.Seq, &entry}, func() error {
-		if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
-			u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
-			out = append(out, u)
-		}
-		return nil
-	}, "SELECT seq, entry FROM activity WHERE end_seq IS NULL ORDER BY seq")
+// UnfinishedRecords returns the records of this instance that have no end.
+func (s *commonStore) UnfinishedRecords(ctx context.Context) (out []activity.UnfinishedRecord, err error) {
+	err = s.db.view(ctx, func(ctx context.Context, db sqlReader) error {
+		var u activity.UnfinishedRecord
+		var entry []byte
+		return db.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
+			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
+				u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
+				out = append(out, u)
+			}
+			return nil
+		}, "SELECT seq, entry FROM activity WHERE {instance = @instance AND} end_seq IS NULL ORDER BY seq")
+	})
 	return out, err
 }
 

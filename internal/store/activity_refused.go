@@ -36,17 +36,33 @@ func (e *sqliteEngine) sizeOfMarkedRecords(ctx context.Context, first int64, mar
 	return size, err
 }
 
-// storedRecordCounts counts the stored records.
+// storedRecordCounts counts the stored records of an instance.
 type storedRecordCounts struct {
+	first, next     int64 // their keys are in [first, next)
 	refused, others int64
 	refusedBytes    int64
 	firstRefused    int64 // the oldest chunk with a refusal; -1: none
 	firstAlive      int64 // the key of the oldest record
+	// share is the instance's share of the records of all instances, and of the limits.
+	share float64
+}
+
+// shareOfLimit returns the part of a limit that belongs to the instance.
+func (k *storedRecordCounts) shareOfLimit(all int64) int64 { return int64(float64(all) * k.share) }
+
+// findFirstAlive sets the key of the oldest record, unless an earlier chunk has it. deleted are the
+// deleted records of a chunk whose first key is chunk.
+func (k *storedRecordCounts) findFirstAlive(chunk int64, deleted *bitmap) {
+	for at := max(0, k.first-chunk); k.firstAlive < 0 && at < chunkSize; at++ {
+		if !deleted.has(int(at)) {
+			k.firstAlive = chunk + at
+		}
+	}
 }
 
 // countStoredRecords counts the stored records. The caller holds the engine's mu.
 func (x *activityIndex) countStoredRecords() storedRecordCounts {
-	k := storedRecordCounts{firstRefused: -1, firstAlive: -1}
+	k := storedRecordCounts{first: x.firstKey, next: x.nextKey, firstRefused: -1, firstAlive: -1, share: 1}
 	all := x.nextKey - x.firstKey
 	for i, c := range x.chunks {
 		first := (x.firstChunk + int64(i)) * chunkSize
@@ -59,11 +75,7 @@ func (x *activityIndex) countStoredRecords() storedRecordCounts {
 				k.firstRefused = x.firstChunk + int64(i)
 			}
 		}
-		for at := from; k.firstAlive < 0 && at < chunkSize; at++ {
-			if !c.deleted.has(int(at)) {
-				k.firstAlive = first + at
-			}
-		}
+		k.findFirstAlive(first, c.deleted)
 	}
 	if k.firstAlive < 0 {
 		k.firstAlive = max(x.firstKey, x.tail.first)
@@ -80,15 +92,15 @@ func (x *activityIndex) countStoredRecords() storedRecordCounts {
 
 // refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
 // in a chunk yet stay.
-func (k storedRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
+func (k *storedRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
 	}
 	over := int64(0)
 	if keep.MaxRecords > 0 {
-		over = k.refused - max(minRefusals, keep.MaxRecords/refusalShareDivisor)
+		over = k.refused - max(minRefusals, k.shareOfLimit(keep.MaxRecords)/refusalShareDivisor)
 	}
-	if keep.MaxBytes > 0 && refusalSizeFactor*k.refusedBytes > keep.MaxBytes/refusalShareDivisor {
+	if keep.MaxBytes > 0 && refusalSizeFactor*k.refusedBytes > k.shareOfLimit(keep.MaxBytes)/refusalShareDivisor {
 		over = max(over, chunkSize)
 	}
 	return max(0, over)
@@ -115,20 +127,20 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 	}
 	c.refused, c.deleted = left.nilIfEmpty(), gone.nilIfEmpty()
 	err := e.writeConn.runTx(ctx, func() (err error) {
-		if err := e.deleteMarkedRecords(ctx, first, &going); err != nil {
+		if err := deleteMarkedRecords(ctx, e.writeConn, first, &going); err != nil {
 			return err
 		}
 		if c.refusedBytes, err = e.sizeOfMarkedRecords(ctx, first, c.refused); err != nil {
 			return err
 		}
 		if c.segments != nil { // indexed again, without the deleted records
-			e.deleteTextIndexOfChunks(chunk, chunk+1)
+			deleteTextIndexOfChunks(e.writeConn, chunk, chunk+1)
 			if c.segments, err = e.indexChunkText(ctx, chunk); err != nil {
 				return err
 			}
 		}
 		e.deleteOldRefusalsFromRollUp(chunk)
-		e.writeConn.execInTx("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
+		e.writeConn.write("UPDATE activity_chunk SET gone = ?, refused_bytes = ? WHERE chunk = ?", gone.encode(), c.refusedBytes, chunk)
 		return nil
 	})
 	if err != nil {
@@ -141,47 +153,52 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 }
 
 // deleteMarkedRecords deletes the marked records of a chunk.
-func (e *sqliteEngine) deleteMarkedRecords(ctx context.Context, first int64, marked *bitmap) error {
-	links, keys, err := readChainLinks(ctx, e.writeConn, first, first+chunkSize, func(key int64) bool { return marked.has(int(key - first)) })
+func deleteMarkedRecords(ctx context.Context, t sqlTx, first int64, marked *bitmap) error {
+	links, keys, err := readChainLinks(ctx, t, first, first+chunkSize, func(key int64) bool { return marked.has(int(key - first)) })
 	if err != nil {
 		return err
 	}
 	for _, key := range keys {
-		e.writeConn.execInTx("DELETE FROM activity WHERE key = ?", key)
+		t.write("DELETE FROM activity WHERE {instance = @instance AND} key = ?", key)
 	}
-	return saveGapHashes(ctx, e.writeConn, links)
+	return saveGapHashes(ctx, t, links)
 }
 
 // deleteOldRefusalsFromRollUp deletes the refusals in the roll-up that are older than the stored ones:
 // refused callers choose the names in it.
 func (e *sqliteEngine) deleteOldRefusalsFromRollUp(chunk int64) {
-	e.writeConn.execInTx("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
+	e.writeConn.write("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
 		string(activity.PolicyDecision), hourOfMicros(e.index.chunks[chunk-e.index.firstChunk].minTime))
 }
 
-// updateRefusalCount stores a new count of a refusal. The entry with the previous count leaves its
-// hash. So does a count whose record is pruned.
+// updateRefusalCount stores a new count of a refusal.
 func (p *projectionTx) updateRefusalCount(ctx context.Context, n *activity.Entry) error {
 	key, err := p.findRefusalKey(ctx, n.ID)
-	if err != nil {
-		return err
+	if err == nil {
+		err = replaceRefusalCount(ctx, p.e.writeConn, key, n)
 	}
+	if err == nil && key >= 0 {
+		p.noteFieldChange(key, fieldRepeats, uint64(n.Facts.Repeats))
+	}
+	return err
+}
+
+// replaceRefusalCount stores the entry with a new count in the row of a refusal. The entry with the
+// previous count leaves its hash. So does a count whose record is pruned: its key is -1.
+func replaceRefusalCount(ctx context.Context, t sqlTx, key int64, n *activity.Entry) error {
 	if key < 0 {
-		return saveGapHashes(ctx, p.e.writeConn, []chainLink{{n.Seq, n.Hash[:]}})
+		return saveGapHashes(ctx, t, []chainLink{{n.Seq, n.Hash[:]}})
 	}
 	var before sql.NullInt64
 	var hash []byte
-	if err := p.e.writeConn.QueryRowContext(ctx, "SELECT end_seq, end_hash FROM activity WHERE key = ?", key).Scan(&before, &hash); err != nil {
-		return err
+	_, err := t.firstRow(ctx, scanTargets{&before, &hash}, "SELECT end_seq, end_hash FROM activity WHERE {instance = @instance AND} key = ?", key)
+	if err == nil && hash != nil {
+		err = saveGapHashes(ctx, t, []chainLink{{before.Int64, hash}})
 	}
-	if hash != nil {
-		if err := saveGapHashes(ctx, p.e.writeConn, []chainLink{{before.Int64, hash}}); err != nil {
-			return err
-		}
+	if err == nil {
+		t.write(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
 	}
-	p.e.writeConn.execInTx(updateEnd, n.Seq, n.Hash[:], n.Payload, key)
-	p.noteFieldChange(key, fieldRepeats, uint64(n.Facts.Repeats))
-	return nil
+	return err
 }
 
 // findRefusalKey returns the key of a refusal, -1 if it is not stored. The key of most is cached.

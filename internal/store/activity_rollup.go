@@ -49,14 +49,14 @@ func (r *hourlyRollUp) addRecord(f *activity.RecordFacts) {
 
 func (r *hourlyRollUp) save(c *sqliteWriteConn) {
 	for k, n := range r.hours {
-		c.execInTx(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration, last)
+		c.write(`INSERT INTO activity_hour (hour, type, server, tool, intent, status, records, duration, max_duration, last)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET records = records + excluded.records, duration = duration + excluded.duration,
 			max_duration = max(max_duration, excluded.max_duration), last = max(last, excluded.last)`,
 			k.hour, k.kind, k.server, k.tool, k.intent, k.status, n.records, n.duration, n.longest, n.last)
 	}
 	for k, n := range r.durations {
-		c.execInTx(`INSERT INTO activity_took (hour, server, bucket, records) VALUES (?, ?, ?, ?)
+		c.write(`INSERT INTO activity_took (hour, server, bucket, records) VALUES (?, ?, ?, ?)
 			ON CONFLICT DO UPDATE SET records = records + excluded.records`, k.hour, k.server, k.bucket, n)
 	}
 }

@@ -4,7 +4,7 @@ import "math/bits"
 
 // selectedChunk is the selected records of a chunk, with the columns that a summary counts.
 type selectedChunk struct {
-	firstKey int64    // the key of its first record, or its position in a pgSnapshot
+	firstKey int64    // the position of its first record in the snapshot
 	words    []uint64 // one bit for each selected record
 	columns  [fieldCount + 1]decodedColumn
 }

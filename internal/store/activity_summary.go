@@ -3,8 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
-	"errors"
 	"slices"
 	"time"
 
@@ -28,26 +26,30 @@ var (
 var outcomeFields = []columnField{fieldType, fieldStatus, fieldRepeats}
 
 // Summary counts the records that in selects. It reads columns only.
-func (db *SQLite) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
+func (s *commonStore) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
 	by := groupFields[in.Group]
-	q, err := db.newQuery(ctx, &in.Filter, slices.Concat(outcomeFields, []columnField{fieldIntent, fieldError, fieldDuration, fieldOwnTime}, by)...)
-	if err != nil {
-		return activity.Summary{}, err
-	}
-	s := newSummaryBuilder(&in, by)
-	s.Incomplete = q.incomplete
-	err = q.runInSnapshot(ctx, func(ctx context.Context) (err error) {
-		if s.repeats, err = q.repeatsByKey(ctx, in.Times); err != nil {
+	b := newSummaryBuilder(&in, by)
+	columns := slices.Concat(outcomeFields, []columnField{fieldIntent, fieldError, fieldDuration, fieldOwnTime}, by)
+	incomplete, err := s.db.query(ctx, &in.Filter, columns, func(ctx context.Context, v *recordSnapshot) (err error) {
+		if b.repeats, err = v.repeatsByPosition(ctx, in.Times); err != nil {
 			return err
 		}
-		if s.Cut, err = q.eachSelectedChunk(ctx, in.Most, s.addChunk); err != nil {
+		if b.Cut, err = v.eachSelectedChunk(ctx, in.Most, b.addChunk); err != nil {
 			return err
 		}
-		s.computePercentiles()
-		s.Groups, err = q.topTallies(ctx, &in, s)
-		return err
+		b.computePercentiles()
+		b.Groups = []activity.Tally{}
+		groups := b.topGroups()
+		places := make([]int64, len(groups))
+		for i, g := range groups {
+			places[i] = g.key
+		}
+		return v.eachRecordAt(ctx, places, func(at int64, r *activity.Record) {
+			b.Groups = append(b.Groups, groups[at].toTally(in.Group, r))
+		})
 	})
-	return s.Summary, err
+	b.Incomplete = incomplete
+	return b.Summary, err
 }
 
 // groupFields are the columns whose values identify a group.
@@ -215,23 +217,6 @@ func (g *groupCounts) toTally(by activity.GroupBy, r *activity.Record) activity.
 	}
 }
 
-// topTallies returns the groups with the most calls, named by one of their records. It leaves out a
-// group whose records were pruned meanwhile.
-func (q *activityQuery) topTallies(ctx context.Context, in *activity.SummaryQuery, s *summaryBuilder) ([]activity.Tally, error) {
-	out := []activity.Tally{}
-	for _, g := range s.topGroups() {
-		r, err := scanRecord(q.tx.QueryRowContext(ctx, selectRecord, g.key))
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, g.toTally(in.Group, &r))
-	}
-	return out, nil
-}
-
 // groupName returns the name of a record's group.
 func groupName(by activity.GroupBy, r *activity.Record) string {
 	f := activity.NewRecordFacts(r)
@@ -248,41 +233,29 @@ func groupName(by activity.GroupBy, r *activity.Record) string {
 	return tool.ID{Server: f.Server, Tool: f.Tool}.String()
 }
 
-// repeatsByKey returns how often each refused call was refused, by the key of its record; byID has the same by ID.
-func (q *activityQuery) repeatsByKey(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
-	times := map[int64]int64{}
-	for id, n := range byID {
-		keys, err := findKeysInIDRange(ctx, q.tx, id, id, q.sel.base, q.sel.base+64*int64(len(q.sel.words)))
-		if err != nil {
-			return nil, err
-		}
-		for _, key := range keys {
-			times[key] = n
-		}
-	}
-	return times, nil
-}
-
 // Sessions returns the sessions that have records in a time range.
-func (db *SQLite) Sessions(ctx context.Context, in activity.SessionQuery) (activity.SessionPage, error) {
-	q, err := db.newQuery(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, append([]columnField{fieldSession}, outcomeFields...)...)
-	if err != nil {
-		return activity.SessionPage{}, err
-	}
-	page := activity.SessionPage{Incomplete: q.incomplete}
-	err = q.runInSnapshot(ctx, func(ctx context.Context) error {
-		times, err := q.repeatsByKey(ctx, in.Times)
+func (s *commonStore) Sessions(ctx context.Context, in activity.SessionQuery) (page activity.SessionPage, err error) {
+	columns := append([]columnField{fieldSession}, outcomeFields...)
+	incomplete, err := s.db.query(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, columns, func(ctx context.Context, v *recordSnapshot) error {
+		times, err := v.repeatsByPosition(ctx, in.Times)
 		if err != nil {
 			return err
 		}
 		t := sessionCounter{repeats: times, byID: map[uint64]*sessionCounts{}}
-		if page.Cut, err = q.eachSelectedChunk(ctx, in.Most, t.addChunk); err != nil {
+		if page.Cut, err = v.eachSelectedChunk(ctx, in.Most, t.addChunk); err != nil {
 			return err
 		}
-		page.Total = int64(len(t.all))
-		page.Sessions, err = q.readSessions(ctx, t.requestedPage(&in))
-		return err
+		page.Total, page.Sessions = int64(len(t.all)), []activity.Session{}
+		sessions := t.requestedPage(&in)
+		places := make([]int64, len(sessions))
+		for i, s := range sessions {
+			places[i] = s.key
+		}
+		return v.eachRecordAt(ctx, places, func(at int64, r *activity.Record) {
+			page.Sessions = append(page.Sessions, sessions[at].toSession(r))
+		})
 	})
+	page.Incomplete = incomplete
 	return page, err
 }
 
@@ -345,21 +318,4 @@ func (s *sessionCounts) toSession(r *activity.Record) activity.Session {
 		ID: r.SessionID, ClientName: r.ClientName, ClientVersion: r.ClientVersion, Actor: r.Actor, Source: r.Source,
 		First: time.UnixMicro(s.first).UTC(), Last: time.UnixMicro(s.last).UTC(), Calls: s.calls, Refused: s.refused, Failed: s.failed,
 	}
-}
-
-// readSessions reads one record of each session, which names it. It leaves out a session whose
-// records were pruned meanwhile.
-func (q *activityQuery) readSessions(ctx context.Context, counts []*sessionCounts) ([]activity.Session, error) {
-	out := []activity.Session{}
-	for _, s := range counts {
-		r, err := scanRecord(q.tx.QueryRowContext(ctx, selectRecord, s.key))
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s.toSession(&r))
-	}
-	return out, nil
 }

@@ -187,35 +187,40 @@ func (e *sqliteEngine) indexTextOfNextChunk(ctx context.Context) (more bool, err
 	return n > 1, nil
 }
 
-// textIndexWriter writes the text index of a chunk, in several segments if its texts are large.
-type textIndexWriter struct {
-	e     *sqliteEngine
-	from  int64
-	index segmentWords
-	done  []indexedKeyRange
+// indexChunkText indexes the records of a chunk. It runs in a transaction.
+func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) (done []indexedKeyRange, err error) {
+	c := e.writeConn
+	err = eachTextSegment(ctx, c, max(chunk*chunkSize, e.index.firstKey), (chunk+1)*chunkSize, func(first, past int64, pages []textIndexPage) {
+		for _, p := range pages {
+			c.write("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", first, p.first, p.data)
+		}
+		c.write("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", first, past)
+		done = append(done, indexedKeyRange{first, past})
+	})
+	return done, err
 }
 
-// indexChunkText indexes the records of a chunk. It runs in a transaction.
-func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) ([]indexedKeyRange, error) {
-	b := textIndexWriter{e: e, from: max(chunk*chunkSize, e.index.firstKey), index: segmentWords{words: map[string]postingList{}}}
-	past := (chunk + 1) * chunkSize
-	at := uint16(0)
-	s := wordSplitter{emit: func(word []byte, _ bool) { b.index.addPosting(word, at) }}
+// eachTextSegment splits the texts of the records in [first, past) into words and calls save with the
+// pages of each segment. There are several if the texts are large.
+func eachTextSegment(ctx context.Context, r sqlReader, first, past int64, save func(first, past int64, pages []textIndexPage)) error {
+	index, at := segmentWords{words: map[string]postingList{}}, uint16(0)
+	s := wordSplitter{emit: func(word []byte, _ bool) { index.addPosting(word, at) }}
+	segment := first
 	var key int64
 	var entry, outcome sql.RawBytes
-	err := eachRow(ctx, e.writeConn, scanTargets{&key, &entry, &outcome}, func() error {
-		if b.index.bytes > segmentBytes {
-			b.saveSegment(key)
+	err := r.eachRow(ctx, scanTargets{&key, &entry, &outcome}, func() error {
+		if index.bytes > segmentBytes {
+			save(segment, key, index.encodePages())
+			segment, index = key, segmentWords{words: map[string]postingList{}}
 		}
 		at = uint16(key % chunkSize)
 		s.splitRecord(entry, outcome)
 		return nil
-	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ? ORDER BY key", b.from, past)
-	if err != nil {
-		return nil, err
+	}, "SELECT key, entry, outcome FROM activity WHERE {instance = @instance AND} key >= ? AND key < ? ORDER BY key", first, past)
+	if err == nil {
+		save(segment, past, index.encodePages())
 	}
-	b.saveSegment(past)
-	return b.done, nil
+	return err
 }
 
 // splitRecord splits the texts of a record that a search covers.
@@ -223,143 +228,10 @@ func (s *wordSplitter) splitRecord(entry, outcome []byte) {
 	activity.EachSearchableText(entry, outcome, s.splitJSON)
 }
 
-// saveSegment stores the segment that ends before key past.
-func (b *textIndexWriter) saveSegment(past int64) {
-	c := b.e.writeConn
-	for _, p := range b.index.encodePages() {
-		c.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", b.from, p.first, p.data)
-	}
-	c.execInTx("INSERT INTO activity_segment (segment, past) VALUES (?, ?)", b.from, past)
-	b.done = append(b.done, indexedKeyRange{b.from, past})
-	b.from, b.index = past, segmentWords{words: map[string]postingList{}}
-}
-
 // deleteTextIndexOfChunks deletes the text index of the chunks in [first, past).
-func (e *sqliteEngine) deleteTextIndexOfChunks(first, past int64) {
-	for _, q := range []string{
-		"DELETE FROM activity_text WHERE segment >= ? AND segment < ?",
-		"DELETE FROM activity_segment WHERE segment >= ? AND segment < ?",
-	} {
-		e.writeConn.execInTx(q, first*chunkSize, past*chunkSize)
-	}
-}
-
-// filterText deselects the records that do not have all words.
-func (q *activityQuery) filterText(ctx context.Context) error {
-	if len(q.terms) == 0 {
-		return nil
-	}
-	for _, w := range q.terms {
-		if err := q.filterTerm(ctx, w); err != nil {
-			return err
-		}
-	}
-	for i, c := range q.chunks {
-		if c.segments != nil {
-			continue
-		}
-		n := (q.firstChunk + int64(i)) * chunkSize
-		if err := q.scanUnindexed(ctx, n, n+chunkSize); err != nil {
-			return err
-		}
-	}
-	return q.scanUnindexed(ctx, q.tailFirst, maxKey)
-}
-
-// indexedRange returns the range of keys in the text index that the query must read.
-func (q *activityQuery) indexedRange() (first, past int64, ok bool) {
-	for i, c := range q.chunks {
-		n := q.firstChunk + int64(i)
-		if c.segments == nil || allZero(q.sel.chunkBits(n)) {
-			continue
-		}
-		if !ok {
-			first, ok = n*chunkSize, true
-		}
-		past = (n + 1) * chunkSize
-	}
-	return first, past, ok
-}
-
-// pagesOfWord selects the page of each segment that can have a word, or the first words with a
-// prefix. pagesOfPrefix selects the later pages of a segment that can have more words with the
-// prefix.
-const (
-	pagesOfWord = `SELECT segment, (SELECT data FROM activity_text t
-			WHERE t.segment = s.segment AND first <= ? ORDER BY first DESC LIMIT 1)
-		FROM activity_segment s WHERE segment >= ? AND segment < ?`
-	pagesOfPrefix = "SELECT data FROM activity_text WHERE segment = ? AND first > ? AND first < ?"
-)
-
-// filterTerm deselects the records of indexed chunks that do not have a term.
-func (q *activityQuery) filterTerm(ctx context.Context, want searchTerm) error {
-	first, past, ok := q.indexedRange()
-	if !ok {
-		return nil
-	}
-	have := newFullSelection(first, past)
-	clear(have.words)
-	if err := q.markRecordsWithTerm(ctx, have, want, first, past); err != nil {
-		return err
-	}
-	for i, c := range q.chunks {
-		n := q.firstChunk + int64(i)
-		if c.segments == nil {
-			continue
-		}
-		words := q.sel.chunkBits(n)
-		for j, w := range have.chunkBits(n) {
-			words[j] &= w
-		}
-	}
-	return nil
-}
-
-// markRecordsWithTerm marks the records of segments in [first, past) that have a term.
-func (q *activityQuery) markRecordsWithTerm(ctx context.Context, have recordSelection, want searchTerm, first, past int64) error {
-	var further []int64 // segments whose later pages can have more
-	var segment int64
-	var data sql.RawBytes
-	err := eachRow(ctx, q.tx, scanTargets{&segment, &data}, func() error {
-		more, err := want.markRecordsOfPage(data, have.chunkBits(segment/chunkSize))
-		if more {
-			further = append(further, segment)
-		}
-		return err
-	}, pagesOfWord, []byte(want.word), first, past)
-	if err != nil || len(further) == 0 {
-		return err
-	}
-	stmt, err := q.tx.PrepareContext(ctx, pagesOfPrefix)
-	if err != nil {
-		return err
-	}
-	defer stmt.Close()
-	for _, segment := range further {
-		if err := q.markRecordsOfFurtherPages(ctx, stmt, have, want, segment); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// markRecordsOfFurtherPages marks the records that have a prefix, from the pages after the first one.
-func (q *activityQuery) markRecordsOfFurtherPages(ctx context.Context, stmt *sql.Stmt, have recordSelection, want searchTerm, segment int64) error {
-	rows, err := stmt.QueryContext(ctx, segment, []byte(want.word), want.prefixEnd())
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	var data sql.RawBytes
-	for rows.Next() {
-		if err := rows.Scan(&data); err != nil {
-			return err
-		}
-		if _, err := want.markRecordsOfPage(data, have.chunkBits(segment/chunkSize)); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+func deleteTextIndexOfChunks(t sqlTx, first, past int64) {
+	t.write("DELETE FROM activity_text WHERE {instance = @instance AND} segment >= ? AND segment < ?", first*chunkSize, past*chunkSize)
+	t.write("DELETE FROM activity_segment WHERE {instance = @instance AND} segment >= ? AND segment < ?", first*chunkSize, past*chunkSize)
 }
 
 // prefixEnd returns a key that sorts after every word with the prefix.
@@ -382,31 +254,6 @@ func (t searchTerm) markRecordsOfPage(data []byte, words []uint64) (more bool, e
 		return more
 	})
 	return more, err
-}
-
-// scanUnindexed reads the selected records with keys in [from, to) and deselects those that do not
-// have all words.
-func (q *activityQuery) scanUnindexed(ctx context.Context, from, to int64) error {
-	low := int64(-1)
-	q.sel.eachNewestFirst(to, func(key int64) bool {
-		if key >= from {
-			low = key
-		}
-		return key >= from
-	})
-	if low < 0 {
-		return nil
-	}
-	m := newRecordMatcher(q.terms)
-	var key int64
-	var entry, outcome sql.RawBytes
-	return eachRow(ctx, q.tx, scanTargets{&key, &entry, &outcome}, func() error {
-		at := key - q.sel.base
-		if at < 64*int64(len(q.sel.words)) && q.sel.words[at/64]&(1<<(at%64)) != 0 && !m.matches(entry, outcome) {
-			q.sel.words[at/64] &^= 1 << (at % 64)
-		}
-		return nil
-	}, "SELECT key, entry, outcome FROM activity WHERE key >= ? AND key < ?", low, to)
 }
 
 // recordMatcher searches terms in records that are not indexed.

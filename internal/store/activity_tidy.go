@@ -36,7 +36,13 @@ func (e *sqliteEngine) tidyStep(ctx context.Context, now time.Time, keep activit
 	if n := there.refusalsOverQuota(keep); n > 0 {
 		return true, e.pruneRefusals(ctx, there.firstRefused, n)
 	}
-	to, err := e.nextPruneKey(ctx, now, keep, there)
+	var old int64
+	if keep.Days > 0 && there.first < there.next {
+		if old, err = e.firstKeySince(ctx, now.AddDate(0, 0, -keep.Days).UnixMicro()); err != nil {
+			return false, err
+		}
+	}
+	to, err := there.nextPruneKey(keep, old, &e.agePruning, func(limit int64) (bool, error) { return recordsExceedSizeLimit(ctx, e.reads, limit) })
 	if err != nil {
 		return false, err
 	}
@@ -62,44 +68,38 @@ func (e *sqliteEngine) expireResults(ctx context.Context, now time.Time) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	return e.writeConn.runTx(ctx, func() error {
-		deleteExpiredResults(e.writeConn, now)
+		e.writeConn.write(deleteExpiredResults, now.UnixMicro())
 		return nil
 	})
 }
 
-// nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
-// The limits of number and size do not count refusals.
-func (e *sqliteEngine) nextPruneKey(ctx context.Context, now time.Time, keep activity.Retention, there storedRecordCounts) (int64, error) {
-	e.mu.RLock()
-	first, next := e.index.firstKey, e.index.nextKey
-	e.mu.RUnlock()
-	if first == next {
+// nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune. old
+// is the key of the first record that is not too old. The limits of number and size do not count
+// refusals.
+func (k *storedRecordCounts) nextPruneKey(keep activity.Retention, old int64, byAge *agePruneLimiter, larger func(limit int64) (bool, error)) (int64, error) {
+	if k.first == k.next {
 		return 0, nil
 	}
-	to := there.firstAlive
+	to := k.firstAlive
 	if keep.MaxRecords > 0 {
-		to = max(to, first+there.others-keep.MaxRecords)
+		to = max(to, k.first+k.others-k.shareOfLimit(keep.MaxRecords))
 	}
 	if keep.Days > 0 {
-		old, err := e.firstKeySince(ctx, now.AddDate(0, 0, -keep.Days).UnixMicro())
-		if err != nil {
-			return 0, err
-		}
-		to = max(to, e.agePruning.limit(old, first, next))
+		to = max(to, byAge.limit(min(old, k.next), k.first, k.next))
 	}
-	if keep.MaxBytes > 0 && to <= first {
-		large, err := recordsExceedSizeLimit(ctx, e.reads, keep.MaxBytes+refusalSizeFactor*there.refusedBytes)
+	if keep.MaxBytes > 0 && to <= k.first {
+		large, err := larger(k.shareOfLimit(keep.MaxBytes) + refusalSizeFactor*k.refusedBytes)
 		if err != nil {
 			return 0, err
 		}
 		if large {
-			to = first + pruneStep
+			to = k.first + pruneStep
 		}
 	}
-	if to <= first {
+	if to <= k.first {
 		return 0, nil
 	}
-	return min(to, first+pruneStep, next), nil
+	return min(to, k.first+pruneStep, k.next), nil
 }
 
 // firstKeySince returns the key of the first record that is not older than limit, within what one
@@ -173,12 +173,12 @@ func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time
 		if err := writePruneCheckpoint(ctx, e.writeConn, from, to, now, signer); err != nil {
 			return err
 		}
-		e.writeConn.execInTx("DELETE FROM activity WHERE key < ?", to)
+		e.writeConn.write("DELETE FROM activity WHERE key < ?", to)
 		e.deleteChunksBefore(firstChunk)
 		oldest, newest := e.index.hourRange(to, firstChunk)
-		e.writeConn.execInTx("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest)
-		e.writeConn.execInTx("DELETE FROM activity_took WHERE hour < ? OR hour > ?", oldest, newest)
-		e.writeConn.execInTx("UPDATE activity_position SET first_key = ?", to)
+		e.writeConn.write("DELETE FROM activity_hour WHERE hour < ? OR hour > ?", oldest, newest)
+		e.writeConn.write("DELETE FROM activity_took WHERE hour < ? OR hour > ?", oldest, newest)
+		e.writeConn.write("UPDATE activity_position SET first_key = ?", to)
 		return nil
 	})
 	if err != nil {
@@ -211,9 +211,9 @@ func (x *activityIndex) hourRange(key, firstChunk int64) (oldest, newest int64) 
 func (e *sqliteEngine) deleteChunksBefore(first int64) {
 	for n := e.index.firstChunk; n < first; n++ {
 		for f := columnField(0); f <= fieldTime; f++ {
-			e.writeConn.execInTx("DELETE FROM activity_column WHERE id = ?", columnRowID(f, n))
+			e.writeConn.write("DELETE FROM activity_column WHERE id = ?", columnRowID(f, n))
 		}
 	}
-	e.deleteTextIndexOfChunks(0, first)
-	e.writeConn.execInTx("DELETE FROM activity_chunk WHERE chunk < ?", first)
+	deleteTextIndexOfChunks(e.writeConn, 0, first)
+	e.writeConn.write("DELETE FROM activity_chunk WHERE chunk < ?", first)
 }

@@ -23,15 +23,7 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage
 	// From now on e.toolUse is kept up to date.
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	used = toolUseCounts{}
-	var k hourlyGroupKey
-	var records, last int64
-	err = eachRow(ctx, e.reads, scanTargets{&k.hour, &k.server, &k.tool, &records, &last}, func() error {
-		k.kind = string(activity.ToolCall)
-		used.addHour(k, records, last)
-		return nil
-	}, "SELECT max(hour), server, tool, sum(records), max(last) FROM activity_hour WHERE type = ? GROUP BY server, tool", activity.ToolCall)
-	if err != nil {
+	if used, err = readToolUse(ctx, sqliteReader{e.reads}); err != nil {
 		return nil, err
 	}
 	e.mu.Lock()
@@ -40,37 +32,52 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage
 	return used, nil
 }
 
+// ToolUse returns how often each tool was called, as far back as the log goes.
+func (db *Postgres) ToolUse(ctx context.Context) (used map[[2]string]activity.ToolUsage, err error) {
+	err = db.view(ctx, func(ctx context.Context, r sqlReader) error {
+		used, err = readToolUse(ctx, r)
+		return err
+	})
+	return used, err
+}
+
+func readToolUse(ctx context.Context, r sqlReader) (toolUseCounts, error) {
+	used := toolUseCounts{}
+	var k hourlyGroupKey
+	var records, last int64
+	return used, r.eachRow(ctx, scanTargets{&k.hour, &k.server, &k.tool, &records, &last}, func() error {
+		k.kind = string(activity.ToolCall)
+		used.addHour(k, records, last)
+		return nil
+	}, "SELECT max(hour), server, tool, sum(records){::bigint}, max(last) FROM activity_hour WHERE type = ? GROUP BY server, tool", string(activity.ToolCall))
+}
+
 // CallsByServer returns how many calls of each server have ended since the hour of a time.
-func (db *SQLite) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *commonStore) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	calls := map[string]int64{}
-	var server string
-	var n int64
-	err = eachRow(ctx, e.reads, scanTargets{&server, &n}, func() error { calls[server] = n; return nil },
-		"SELECT server, sum(records) FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server", hourOfMicros(since.UnixMicro()), activity.ToolCall)
+	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
+		var server string
+		var n int64
+		return r.eachRow(ctx, scanTargets{&server, &n}, func() error { calls[server] = n; return nil },
+			"SELECT server, sum(records){::bigint} FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server", hourOfMicros(since.UnixMicro()), string(activity.ToolCall))
+	})
 	return calls, err
 }
 
 // ServerUse returns how each server was called in the latest hours, including the current one.
-func (db *SQLite) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *commonStore) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error) {
 	u := newServerUseCounter(now, latest)
-	var server, status string
-	var at, n int64
-	err = eachRow(ctx, e.reads, scanTargets{&server, &at, &status, &n}, func() error { u.addCalls(server, at, status, n); return nil },
-		"SELECT server, hour, status, sum(records) FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server, hour, status",
-		u.first, activity.ToolCall)
-	if err != nil {
-		return nil, err
-	}
-	err = eachRow(ctx, e.reads, scanTargets{&server, &at, &n}, func() error { u.addDurationBucket(server, at, n); return nil },
-		"SELECT server, bucket, sum(records) FROM activity_took WHERE hour >= ? GROUP BY server, bucket ORDER BY server, bucket DESC", u.first)
+	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
+		var server, status string
+		var at, n int64
+		if err := r.eachRow(ctx, scanTargets{&server, &at, &status, &n}, func() error { u.addCalls(server, at, status, n); return nil },
+			"SELECT server, hour, status, sum(records){::bigint} FROM activity_hour WHERE hour >= ? AND type = ? GROUP BY server, hour, status",
+			u.first, string(activity.ToolCall)); err != nil {
+			return err
+		}
+		return r.eachRow(ctx, scanTargets{&server, &at, &n}, func() error { u.addDurationBucket(server, at, n); return nil },
+			"SELECT server, bucket, sum(records){::bigint} FROM activity_took WHERE hour >= ? GROUP BY server, bucket ORDER BY server, bucket DESC", u.first)
+	})
 	return u.all, err
 }
 

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"container/heap"
 	"context"
 	"database/sql"
@@ -21,55 +20,41 @@ const (
 	maxChainHeldBytes = 16 << 20
 )
 
-// EachChainPart calls fn for every entry in order, in one snapshot of the database. It blocks no writer.
-func (p sqliteChainStore) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
-	e, err := p.db.waitOpen(ctx)
-	if err != nil {
-		return 0, end, err
-	}
-	return readChain(ctx, e.reads, fn)
+// EachChainPart calls fn for every entry of this instance in order, in one snapshot of the database. It
+// blocks no writer.
+func (s *commonStore) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
+	stopped := ctx.Err
+	err = s.db.snapshot(ctx, func(ctx context.Context, r sqlReader) error {
+		records, end, err = readChain(ctx, r, stopped, fn)
+		return err
+	})
+	return records, end, err
 }
 
-// readChain calls fn for every entry of a database, in order.
-func readChain(ctx context.Context, db *sql.DB, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
-	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
+// readChain calls fn for every entry of an instance, in order. It stops with the error of stopped.
+func readChain(ctx context.Context, r sqlReader, stopped func() error, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
+	if end, err = readPosition(ctx, r); err != nil {
 		return 0, end, err
 	}
-	defer tx.Rollback() //nolint:errcheck // read only
-	done, ctx := ctx, context.WithoutCancel(ctx)
-	var hash []byte
-	err = tx.QueryRowContext(ctx, "SELECT chain, seq, hash, segment, offset FROM activity_position").
-		Scan(&end.Chain, &end.Seq, &hash, &end.Segment, &end.Offset)
-	if err != nil {
+	w := chainEmitter{db: r, fn: fn}
+	if err := eachGapAndCheckpoint(ctx, r, end.Chain, w.addGapOrCheckpoint); err != nil {
 		return 0, end, err
 	}
-	copy(end.Hash[:], hash)
-	w := chainEmitter{source: sqliteChain{tx}, fn: fn}
-	if err := eachGapAndCheckpoint(ctx, tx, end.Chain, w.addGapOrCheckpoint); err != nil {
-		return 0, end, err
-	}
-	err = w.emitAll(ctx, done.Err)
+	err = w.emitAll(ctx, stopped)
 	return w.records, end, err
 }
 
-// sqliteChain reads the only chain of an SQLite database.
-type sqliteChain struct{ tx *sql.Tx }
-
-func (c sqliteChain) readRows(ctx context.Context, from int64, fn func(*chainRow) error) error {
-	var r chainRow
-	var seq, endSeq sql.NullInt64
-	var hash, endHash sql.RawBytes
-	return eachRow(ctx, c.tx, scanTargets{&r.key, &seq, &hash, &endSeq, &endHash, &r.entry, &r.outcome}, func() error {
-		r.seq, r.hash, r.endSeq, r.ended, r.endHash = seq.Int64, hash, endSeq.Int64, endSeq.Valid, endHash
-		return fn(&r)
-	}, "SELECT key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE key >= ? ORDER BY key LIMIT ?", from, chainRowsPerRead)
+// readPosition returns the end of the chain, and how far the spool is in the database.
+func readPosition(ctx context.Context, r sqlReader) (pos activity.SpoolPosition, err error) {
+	var hash []byte
+	_, err = r.firstRow(ctx, scanTargets{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing},
+		"SELECT chain, seq, hash, segment, {file_}offset, signer, EXISTS (SELECT 1 FROM activity_erasing{ WHERE instance = @instance}) FROM "+ownPosition)
+	copy(pos.Hash[:], hash)
+	return pos, err
 }
 
-func (c sqliteChain) readOutcome(ctx context.Context, key int64) (outcome []byte, err error) {
-	err = c.tx.QueryRowContext(ctx, "SELECT outcome FROM activity WHERE key = ?", key).Scan(&outcome)
-	return outcome, err
-}
+// ownPosition is the row that says how far the spool is in the database.
+const ownPosition = "{instance WHERE id = @instance|activity_position}"
 
 // chainRow is a record as chainEmitter reads it. The hashes are valid until the next row is read.
 type chainRow struct {
@@ -79,17 +64,10 @@ type chainRow struct {
 	entry, outcome   []byte
 }
 
-// chainSource reads the rows of one chain.
-type chainSource interface {
-	// readRows calls fn for up to chainRowsPerRead rows from a key on.
-	readRows(ctx context.Context, from int64, fn func(*chainRow) error) error
-	readOutcome(ctx context.Context, key int64) ([]byte, error)
-}
-
 // chainEmitter emits the entries of a chain in order. Rows come in the order of their beginnings
 // and have their ends with them, so it holds entries back.
 type chainEmitter struct {
-	source      chainSource
+	db          sqlReader
 	fn          func(activity.ChainPart) error
 	next        int64 // the key of the next row to read
 	records     int64
@@ -126,31 +104,23 @@ func (h *waitingEntryHeap) Pop() any {
 }
 
 // EachGapAndCheckpoint calls fn for deleted runs of entries and for signed checkpoints.
-func (p sqliteChainStore) EachGapAndCheckpoint(ctx context.Context, fn func(activity.ChainPart) error) error {
-	e, err := p.db.waitOpen(ctx)
-	if err != nil {
-		return err
-	}
-	tx, err := e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() //nolint:errcheck // read only
-	ctx = context.WithoutCancel(ctx)
-	var chain string
-	if err := tx.QueryRowContext(ctx, "SELECT chain FROM activity_position").Scan(&chain); err != nil {
-		return err
-	}
-	return eachGapAndCheckpoint(ctx, tx, chain, fn)
+func (s *commonStore) EachGapAndCheckpoint(ctx context.Context, fn func(activity.ChainPart) error) error {
+	return s.db.snapshot(ctx, func(ctx context.Context, r sqlReader) error {
+		pos, err := readPosition(ctx, r)
+		if err != nil {
+			return err
+		}
+		return eachGapAndCheckpoint(ctx, r, pos.Chain, fn)
+	})
 }
 
 // eachGapAndCheckpoint calls fn for the deleted runs of entries of a chain and for its signed checkpoints,
 // in the order of their numbers.
-func eachGapAndCheckpoint(ctx context.Context, db querier, chain string, fn func(activity.ChainPart) error) error {
+func eachGapAndCheckpoint(ctx context.Context, r sqlReader, chain string, fn func(activity.ChainPart) error) error {
 	var from, seq, at int64
 	var hash, key, signature []byte
 	var what string
-	return eachRow(ctx, db, scanTargets{&from, &seq, &hash, &at, &key, &signature, &what}, func() error {
+	return r.eachRow(ctx, scanTargets{&from, &seq, &hash, &at, &key, &signature, &what}, func() error {
 		p := activity.ChainPart{First: from, Seq: seq, Gone: what != "signed", Pruned: what == "pruned"}
 		copy(p.Hash[:], hash)
 		if p.Gone {
@@ -162,11 +132,11 @@ func eachGapAndCheckpoint(ctx context.Context, db querier, chain string, fn func
 			return nil
 		}
 		return fn(activity.ChainPart{First: seq, Seq: seq, Checkpoint: &activity.SignedCheckpoint{
-			Chain: chain, Seq: seq, Hash: p.Hash, Time: time.UnixMicro(at).UTC(), Pruned: p.Pruned, Key: bytes.Clone(key), Signature: bytes.Clone(signature),
+			Chain: chain, Seq: seq, Hash: p.Hash, Time: time.UnixMicro(at).UTC(), Pruned: p.Pruned, Key: key, Signature: signature,
 		}})
-	}, `SELECT 1 AS first, seq, hash, time, key, signature, 'pruned' FROM activity_checkpoint
-		UNION ALL SELECT first, seq, hash, 0, NULL, NULL, 'gone' FROM activity_gap
-		UNION ALL SELECT seq, seq, hash, time, key, signature, 'signed' FROM activity_signed WHERE chain = ? ORDER BY first, seq`, chain)
+	}, `SELECT 1{::bigint} AS first, seq, hash, time, key, signature, 'pruned'{::text} FROM activity_checkpoint{ WHERE instance = @instance}
+		UNION ALL SELECT first, seq, hash, 0, NULL, NULL, 'gone' FROM activity_gap{ WHERE instance = @instance}
+		UNION ALL SELECT seq, seq, hash, time, key, signature, 'signed' FROM activity_signed WHERE {instance = @instance AND} chain = ? ORDER BY 1, 2`, chain)
 }
 
 // addGapOrCheckpoint adds a deleted run or a signed checkpoint.
@@ -193,7 +163,7 @@ func (w *chainEmitter) emitAll(ctx context.Context, failed func() error) error {
 // be more rows.
 func (w *chainEmitter) emitNextRows(ctx context.Context) (more bool, err error) {
 	rows := 0
-	err = w.source.readRows(ctx, w.next, func(r *chainRow) error {
+	err = w.readRows(ctx, func(r *chainRow) error {
 		rows++
 		w.next = r.key + 1
 		if r.entry != nil || r.hash != nil {
@@ -210,6 +180,22 @@ func (w *chainEmitter) emitNextRows(ctx context.Context) (more bool, err error) 
 		return false, err
 	}
 	return rows == chainRowsPerRead, w.emitReady(ctx, false)
+}
+
+// readRows calls fn for up to chainRowsPerRead rows.
+func (w *chainEmitter) readRows(ctx context.Context, fn func(*chainRow) error) error {
+	var r chainRow
+	var seq, endSeq sql.NullInt64
+	var hash, endHash sql.RawBytes
+	return w.db.eachRow(ctx, scanTargets{&r.key, &seq, &hash, &endSeq, &endHash, &r.entry, &r.outcome}, func() error {
+		r.seq, r.hash, r.endSeq, r.ended, r.endHash = seq.Int64, hash, endSeq.Int64, endSeq.Valid, endHash
+		return fn(&r)
+	}, "SELECT key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE {instance = @instance AND} key >= ? ORDER BY key LIMIT ?", w.next, int64(chainRowsPerRead))
+}
+
+func (w *chainEmitter) readOutcome(ctx context.Context, key int64) (outcome []byte, err error) {
+	_, err = w.db.firstRow(ctx, scanTargets{&outcome}, "SELECT outcome FROM activity WHERE {instance = @instance AND} key = ?", key)
+	return outcome, err
 }
 
 func (w *chainEmitter) addEntry(p waitingChainEntry, hash []byte) {
@@ -237,7 +223,7 @@ func (w *chainEmitter) emitReady(ctx context.Context, all bool) error {
 		w.heldBytes -= len(p.Payload)
 		if p.rereadPayload {
 			var err error
-			if p.Payload, err = w.source.readOutcome(ctx, p.key); err != nil {
+			if p.Payload, err = w.readOutcome(ctx, p.key); err != nil {
 				return err
 			}
 		}

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,85 +13,87 @@ import (
 )
 
 // SaveApprovals stores a change of the decisions, completely or not at all.
-func (db *SQLite) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
-	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
+func (s *commonStore) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
+	return s.db.decide(ctx, false, newServerNotification(c.Server, c.Launch != nil), func(_ context.Context, t sqlTx) error {
 		if c.Settle != "" {
-			conn.execInTx("DELETE FROM proposal WHERE name = ?", c.Settle)
+			t.write("DELETE FROM proposal WHERE name = ?", c.Settle)
 		}
 		if p := c.Propose; p != nil {
-			insertProposal(conn, p)
+			insertProposal(t, p)
 		}
-		applyServerChange(conn, &c)
+		applyServerChange(t, &c)
 		return nil
 	})
 }
 
 // applyServerChange writes the decisions of a change about one server: what it forgets, the approved launch, and its
 // tools and primitives.
-func applyServerChange(conn *sqliteWriteConn, c *approval.ChangeSet) {
+func applyServerChange(t sqlTx, c *approval.ChangeSet) {
 	if c.Forget {
-		conn.execInTx("DELETE FROM approval WHERE server = ?", c.Server)
-		conn.execInTx("DELETE FROM held WHERE server = ?", c.Server)
+		t.write("DELETE FROM approval WHERE server = ?", c.Server)
+		t.write("DELETE FROM held WHERE server = ?", c.Server)
 	}
 	if c.Forget || c.Unpin {
-		conn.execInTx("DELETE FROM launch WHERE server = ?", c.Server)
+		t.write("DELETE FROM launch WHERE server = ?", c.Server)
 	}
 	if l := c.Launch; l != nil {
-		conn.execInTx("INSERT OR REPLACE INTO launch (server, fingerprint, approved_by, approved_at) VALUES (?, ?, ?, ?)",
+		t.write(`INSERT INTO launch (server, fingerprint, approved_by, approved_at) VALUES (?, ?, ?, ?)
+			ON CONFLICT (server) DO UPDATE SET fingerprint = excluded.fingerprint, approved_by = excluded.approved_by, approved_at = excluded.approved_at`,
 			l.Server, l.Fingerprint[:], l.By, l.At.UnixMicro())
 	}
 	for _, row := range c.Tools {
-		upsertDecision(conn, c.Server, row)
+		upsertDecision(t, c.Server, row)
 	}
 }
 
-// ReplaceApprovals replaces all decisions. It keeps stored definitions that s approves without
-// giving them.
-func (db *SQLite) ReplaceApprovals(ctx context.Context, s approval.StoredDecisions) error {
-	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
-		if err := deleteDecisionsNotIn(ctx, conn, s); err != nil {
+// ReplaceApprovals replaces all decisions. It keeps stored definitions that all approves
+// without giving them.
+func (s *commonStore) ReplaceApprovals(ctx context.Context, all approval.StoredDecisions) error {
+	return s.db.decide(ctx, true, "", func(ctx context.Context, t sqlTx) error {
+		if err := deleteDecisionsNotIn(ctx, t, all); err != nil {
 			return err
 		}
 		for _, table := range []string{"launch", "proposal", "held"} {
-			conn.execInTx("DELETE FROM " + table)
+			t.write("DELETE FROM " + table)
 		}
-		for server, rows := range s.Tools {
+		for server, rows := range all.Tools {
 			for _, row := range rows {
 				if row.HasDecision() {
-					upsertDecision(conn, server, row)
+					upsertDecision(t, server, row)
 				}
 			}
 		}
-		for _, l := range s.Launches {
-			applyServerChange(conn, &approval.ChangeSet{Server: l.Server, Launch: &l})
+		for _, l := range all.Launches {
+			applyServerChange(t, &approval.ChangeSet{Server: l.Server, Launch: &l})
 		}
-		for _, p := range s.Proposals {
-			insertProposal(conn, &p)
+		for _, p := range all.Proposals {
+			insertProposal(t, &p)
 		}
-		for server, all := range s.Held {
-			upsertHeld(conn, server, all)
+		for server, held := range all.Held {
+			upsertHeld(t, server, held)
 		}
 		lost := int64(0)
-		if s.Lost {
+		if all.Lost {
 			lost = 1
 		}
-		conn.execInTx("UPDATE approval_origin SET lost = ?", lost)
+		t.write("UPDATE {decisions|approval_origin} SET lost = ?", lost)
 		return nil
 	})
 }
 
 // SaveHeld stores since when definitions of a server wait for review: for each tool or primitive
 // the last one.
-func (db *SQLite) SaveHeld(ctx context.Context, server string, all []approval.HeldDefinition) error {
-	return db.writeTx(ctx, func(conn *sqliteWriteConn) error {
-		upsertHeld(conn, server, all)
+func (s *commonStore) SaveHeld(ctx context.Context, server string, all []approval.HeldDefinition) error {
+	return s.db.update(ctx, func(_ context.Context, t sqlTx) error {
+		upsertHeld(t, server, all)
 		return nil
 	})
 }
 
-func upsertHeld(conn *sqliteWriteConn, server string, all []approval.HeldDefinition) {
+func upsertHeld(t sqlTx, server string, all []approval.HeldDefinition) {
 	for _, h := range all {
-		conn.execInTx("INSERT OR REPLACE INTO held (server, kind, name, fingerprint, since) VALUES (?, ?, ?, ?, ?)",
+		t.write(`INSERT INTO held (server, kind, name, fingerprint, since) VALUES (?, ?, ?, ?, ?)
+			ON CONFLICT (server, kind, name) DO UPDATE SET fingerprint = excluded.fingerprint, since = excluded.since`,
 			server, string(h.Kind), h.Tool, h.Fingerprint[:], h.Since.UnixMicro())
 	}
 }
@@ -104,7 +105,7 @@ type decisionKey struct {
 }
 
 // deleteDecisionsNotIn deletes the decisions about tools and primitives that s does not contain.
-func deleteDecisionsNotIn(ctx context.Context, conn *sqliteWriteConn, s approval.StoredDecisions) error {
+func deleteDecisionsNotIn(ctx context.Context, t sqlTx, s approval.StoredDecisions) error {
 	keep := map[decisionKey]bool{}
 	for server, rows := range s.Tools {
 		for _, row := range rows {
@@ -112,9 +113,9 @@ func deleteDecisionsNotIn(ctx context.Context, conn *sqliteWriteConn, s approval
 		}
 	}
 	var gone []decisionKey
-	var id decisionKey
-	if err := eachRow(ctx, conn, scanTargets{&id.Server, &id.kind, &id.Tool}, func() error {
-		if !keep[id] {
+	var server, kind, name string
+	if err := t.eachRow(ctx, scanTargets{&server, &kind, &name}, func() error {
+		if id := (decisionKey{tool.DefinitionKind(kind), tool.ID{Server: server, Tool: name}}); !keep[id] {
 			gone = append(gone, id)
 		}
 		return nil
@@ -122,20 +123,20 @@ func deleteDecisionsNotIn(ctx context.Context, conn *sqliteWriteConn, s approval
 		return err
 	}
 	for _, id := range gone {
-		conn.execInTx("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool)
+		t.write("DELETE FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(id.kind), id.Tool)
 	}
 	return nil
 }
 
-func insertProposal(conn *sqliteWriteConn, p *approval.ServerProposal) {
-	conn.execInTx("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
+func insertProposal(t sqlTx, p *approval.ServerProposal) {
+	t.write("INSERT INTO proposal (name, server, proposed_by, proposed_at) VALUES (?, ?, ?, ?)",
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
 // upsertDecision stores the decision about a tool or primitive. If no definition is given, the
 // stored one stays.
-func upsertDecision(conn *sqliteWriteConn, server string, row approval.DecisionRow) {
-	values := make([]driver.Value, 20)
+func upsertDecision(t sqlTx, server string, row approval.DecisionRow) {
+	values := make([]any, 20)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
 	if p := row.Pin; p != nil {
 		values[2], values[3] = p.Fingerprint[:], string(p.Hints.AppendJSON(nil))
@@ -159,7 +160,7 @@ func upsertDecision(conn *sqliteWriteConn, server string, row approval.DecisionR
 	if off := row.Off; off != nil {
 		values[10], values[11] = off.By, off.At.UnixMicro()
 	}
-	conn.execInTx(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
+	t.write(`INSERT INTO approval (server, tool, approved, hints, definition, approved_by, approved_at,
 			blocked, blocked_by, blocked_at, off_by, off_at, kind,
 			before, before_hints, before_by, before_at, before_blocked, before_blocked_by, before_blocked_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -180,24 +181,24 @@ func upsertDecision(conn *sqliteWriteConn, server string, row approval.DecisionR
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
 }
 
-// LoadApprovals returns all decisions, without the definitions. A database with impossible
+// LoadApprovals returns all decisions, without the definitions. An SQLite file with impossible
 // decisions is put aside.
-func (db *SQLite) LoadApprovals(ctx context.Context) (approval.StoredDecisions, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return approval.StoredDecisions{}, err
-	}
-	saved, err := readApprovals(ctx, e.reads)
-	return saved, db.blockWritesOnDamage(e, e.addDamageIfSchemaDiffers(ctx, err))
+func (s *commonStore) LoadApprovals(ctx context.Context) (saved approval.StoredDecisions, err error) {
+	err = s.db.loadDecisions(ctx, func(ctx context.Context, r sqlReader) error {
+		saved, err = readApprovals(ctx, r)
+		return err
+	})
+	return saved, err
 }
 
-func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions, error) {
+func readApprovals(ctx context.Context, r sqlReader) (approval.StoredDecisions, error) {
 	saved := approval.StoredDecisions{Tools: map[string][]approval.DecisionRow{}}
-	found, err := firstRow(ctx, reads, scanTargets{&saved.Lost}, "SELECT lost FROM approval_origin")
+	var lost int64
+	found, err := r.firstRow(ctx, scanTargets{&lost}, "SELECT lost FROM {decisions|approval_origin}")
 	if err == nil && !found {
 		err = fmt.Errorf("%w: it does not say how it began", errDamaged)
 	}
-	if err != nil {
+	if saved.Lost = lost != 0; err != nil {
 		return saved, err
 	}
 	var server string
@@ -210,7 +211,7 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions
 	mark := func(by sql.NullString, at sql.NullInt64) approval.AuthorAndTime {
 		return approval.AuthorAndTime{By: by.String, At: time.UnixMicro(at.Int64)}
 	}
-	if err := eachRow(ctx, reads, scanTargets{&server, &approved, &approvedBy, &approvedAt}, func() error {
+	if err := r.eachRow(ctx, scanTargets{&server, &approved, &approvedBy, &approvedAt}, func() error {
 		l := approval.ApprovedLaunch{Server: server, AuthorAndTime: mark(approvedBy, approvedAt)}
 		err := parseFingerprint(&l.Fingerprint, approved)
 		saved.Launches = append(saved.Launches, l)
@@ -220,29 +221,29 @@ func readApprovals(ctx context.Context, reads *sql.DB) (approval.StoredDecisions
 	}
 	var name string
 	var proposed []byte
-	if err := eachRow(ctx, reads, scanTargets{&name, &proposed, &approvedBy, &approvedAt}, func() error {
+	if err := r.eachRow(ctx, scanTargets{&name, &proposed, &approvedBy, &approvedAt}, func() error {
 		saved.Proposals = append(saved.Proposals, approval.ServerProposal{Name: name, Server: proposed, AuthorAndTime: mark(approvedBy, approvedAt)})
 		return nil
 	}, "SELECT name, server, proposed_by, proposed_at FROM proposal ORDER BY id"); err != nil {
 		return saved, err
 	}
-	var kind tool.DefinitionKind
+	var kind string
 	var since int64
-	if err := eachRow(ctx, reads, scanTargets{&server, &kind, &name, &approved, &since}, func() error {
-		h := approval.HeldDefinition{Kind: kind, Tool: name, Since: time.UnixMicro(since)}
+	if err := r.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &since}, func() error {
+		h := approval.HeldDefinition{Kind: tool.DefinitionKind(kind), Tool: name, Since: time.UnixMicro(since)}
 		err := parseFingerprint(&h.Fingerprint, approved)
 		if saved.Held == nil {
 			saved.Held = map[string][]approval.HeldDefinition{}
 		}
 		saved.Held[server] = append(saved.Held[server], h)
 		return err
-	}, "SELECT server, kind, name, fingerprint, since FROM held"); err != nil {
+	}, "SELECT server, kind, name, fingerprint, since FROM held ORDER BY server, kind, name"); err != nil {
 		return saved, err
 	}
-	err = eachRow(ctx, reads, scanTargets{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
+	err = r.eachRow(ctx, scanTargets{&server, &kind, &name, &approved, &hints, &approvedBy, &approvedAt,
 		&blocked, &blockedBy, &blockedAt, &offBy, &offAt,
 		&was, &wasHints, &wasBy, &wasAt, &wasBlocked, &wasBlockedBy, &wasBlockedAt}, func() (err error) {
-		row := approval.DecisionRow{Kind: kind, Tool: name}
+		row := approval.DecisionRow{Kind: tool.DefinitionKind(kind), Tool: name}
 		if approved != nil {
 			row.Pin = &approval.Pin{Hints: tool.ParseHints(json.RawMessage(hints.String)), AuthorAndTime: mark(approvedBy, approvedAt)}
 			row.Pin.Before, err = newReplacedDecision(was, wasHints.String, mark(wasBy, wasAt), wasBlocked, mark(wasBlockedBy, wasBlockedAt))
@@ -289,12 +290,11 @@ func parseFingerprint(to *tool.Fingerprint, stored []byte) error {
 }
 
 // ApprovedDefinition returns the approved definition of a tool or primitive, nil if there is none.
-func (db *SQLite) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *commonStore) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
 	var raw []byte
-	_, err = firstRow(ctx, e.reads, scanTargets{&raw}, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool)
+	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
+		_, err := r.firstRow(ctx, scanTargets{&raw}, "SELECT definition FROM approval WHERE server = ? AND kind = ? AND tool = ?", id.Server, string(kind), id.Tool)
+		return err
+	})
 	return raw, err
 }

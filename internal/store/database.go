@@ -16,6 +16,7 @@ import (
 type Database interface {
 	activity.Store
 	approval.Store
+	auth.TokenStore
 	SaveTools(ctx context.Context, server string, raws []json.RawMessage) error
 	LoadTools(ctx context.Context) (map[string][]json.RawMessage, error)
 	ForgetTools(ctx context.Context, server string) error
@@ -42,12 +43,4 @@ func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres
 		return nil, nil, problem.Newf(problem.InvalidConfig, "The database cannot be used: %v", err).WithHint("See `database` in the configuration file.")
 	}
 	return shared, shared, nil
-}
-
-// AgentTokenStoreOf returns the store of agent tokens in a database.
-func AgentTokenStoreOf(db Database) auth.TokenStore {
-	if file, ok := db.(*SQLite); ok {
-		return NewAgentTokenStore(file)
-	}
-	return db.(*Postgres)
 }

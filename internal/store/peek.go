@@ -72,8 +72,13 @@ func CheckActivityLog(ctx context.Context, path, spool string) (*activity.Break,
 	if err != nil {
 		return nil, err
 	}
-	first, err := activity.VerifyClosedLog(spool, func(fn func(activity.ChainPart) error) (int64, activity.SpoolPosition, error) {
-		return readChain(ctx, db, fn)
+	first, err := activity.VerifyClosedLog(spool, func(fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
+		stopped := ctx.Err
+		err = sqliteSnapshot(ctx, db, func(ctx context.Context, r sqlReader) error {
+			records, end, err = readChain(ctx, r, stopped, fn)
+			return err
+		})
+		return records, end, err
 	})
 	return first, errors.Join(err, db.Close())
 }

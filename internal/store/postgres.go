@@ -14,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store/activity"
 )
 
@@ -22,12 +23,10 @@ import (
 // each hash chain has one writer: ProjectEntries locks the row of its instance and continues only from its own last
 // position. It keeps no records in memory. It is safe for concurrent use.
 type Postgres struct {
-	pgDecisionStore
-	pgChainStore
+	commonStore
 	config *pgconn.Config
 	name   string // name of the instance
 	logger *slog.Logger
-	clock  steadyClock
 	stop   context.CancelFunc
 	done   chan struct{}
 	// reconnectWait is pgReconnectWait except in tests.
@@ -36,20 +35,12 @@ type Postgres struct {
 	pingSentAt    atomic.Int64 // when the last ping was sent; 0: it was answered
 	remoteChanges remoteChangeInbox
 	openState[pgEngine]
+
+	deciding      sync.Mutex // guards the field below
+	loadedVersion int64      // the version of the decisions at the last load or change
 }
 
 var _ activity.SharedStore = (*Postgres)(nil) // activity asks for it with a type assertion
-
-// pgChainStore reads the hash chains and records erasures.
-type pgChainStore struct{ db *Postgres }
-
-// pgDecisionStore stores approvals and tokens for all instances.
-type pgDecisionStore struct {
-	db *Postgres
-
-	mu            sync.Mutex // guards the field below
-	loadedVersion int64      // the version of the decisions at the last load or change
-}
 
 const (
 	// pgPingInterval is the time between pings of the server. After pgSlowAfter without an answer
@@ -85,10 +76,10 @@ func openPostgres(address, dir string, logger *slog.Logger, patience time.Durati
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	db := &Postgres{
-		config: config, name: name, logger: logger, clock: steadyClock{time.Now, time.Now()}, stop: stop, reconnectWait: patience,
+		config: config, name: name, logger: logger, stop: stop, reconnectWait: patience,
 		done: make(chan struct{}), openState: newOpenState[pgEngine](), remoteChanges: remoteChangeInbox{signal: make(chan struct{}, 1)},
 	}
-	db.pgDecisionStore.db, db.pgChainStore.db = db, db
+	db.commonStore = commonStore{db, steadyClock{time.Now, time.Now()}}
 	go db.keepOpen(ctx)
 	return db, nil
 }
@@ -241,6 +232,66 @@ func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e 
 	}
 }
 
+// update is a transactor's.
+func (db *Postgres) update(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
+	return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
+}
+
+func (db *Postgres) updateDurably(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
+	return db.update(ctx, fn) // the server syncs each commit
+}
+
+func (db *Postgres) decide(ctx context.Context, always bool, payload string, fn func(ctx context.Context, t sqlTx) error) error {
+	db.deciding.Lock()
+	defer db.deciding.Unlock()
+	var version int64
+	err := db.update(ctx, func(ctx context.Context, t sqlTx) error {
+		if _, err := t.firstRow(ctx, scanTargets{&version}, "UPDATE decisions SET version = version + 1 RETURNING version"); err != nil {
+			return err
+		}
+		if !always && db.loadedVersion != 0 && version != db.loadedVersion+1 {
+			return approval.ErrStale
+		}
+		if err := fn(ctx, t); err != nil {
+			return err
+		}
+		t.notify(payload)
+		return nil
+	})
+	if err == nil {
+		db.loadedVersion = version
+	}
+	return err
+}
+
+func (db *Postgres) view(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	return db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
+}
+
+func (db *Postgres) snapshot(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	return db.withSnapshotTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
+}
+
+func (db *Postgres) load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	return db.view(ctx, fn)
+}
+
+func (db *Postgres) loadDecisions(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	db.deciding.Lock()
+	defer db.deciding.Unlock()
+	var version int64
+	err := db.snapshot(ctx, func(ctx context.Context, r sqlReader) error {
+		if _, err := r.firstRow(ctx, scanTargets{&version}, "SELECT version FROM decisions"); err != nil {
+			return err
+		}
+		return fn(ctx, r)
+	})
+	if err == nil {
+		db.loadedVersion = version
+	}
+	return err
+}
+
 // RemoteChangeSignal receives a value when TakeRemoteChanges has something to return.
 func (db *Postgres) RemoteChangeSignal() <-chan struct{} { return db.remoteChanges.signal }
 
@@ -267,7 +318,7 @@ type pgEngine struct {
 	resumed  bool
 	position pgSpoolPosition // position after the last projection
 	// prefixedUpTo is the last segment that certainly has prefixes, while some may lack them.
-	prefixedUpTo pgSegmentID
+	prefixedUpTo segmentID
 
 	listener    *pgConn
 	agePruning  agePruneLimiter // used by Tidy only
@@ -314,6 +365,7 @@ func (e *pgEngine) openConnections() (err error) {
 	if err != nil {
 		return err
 	}
+	e.writer.instance = e.instance
 	reader, err := e.dial(ctx)
 	if err != nil {
 		return err
@@ -340,7 +392,7 @@ func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pgConn{PgConn: c, prepared: map[string]string{}}, nil
+	return &pgConn{PgConn: c, instance: e.instance, prepared: map[string]pgStatement{}}, nil
 }
 
 // close ends the engine and closes its connections after their current use.

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,12 +15,27 @@ import (
 
 // pgConn is one connection to PostgreSQL. It prepares each statement once. Values are int64,
 // string, []byte, bool, pgArray or nil; rows are scanned into *int64, *string, *[]byte, *bool,
-// *nullInt and *pgRawBytes.
+// *sql.NullInt64, *sql.NullString and *sql.RawBytes.
 type pgConn struct {
 	*pgconn.PgConn
-	prepared map[string]string
+	instance int64 // @instance in statements
+	prepared map[string]pgStatement
 	values   [][]byte
 	formats  []int16
+	pending  []pgWrite // statements that write has not sent yet
+	// txErr is the first error of a sent statement of the current transaction.
+	txErr error
+}
+
+// pgStatement is a prepared statement.
+type pgStatement struct {
+	name       string
+	ofInstance bool // its first value is the instance
+}
+
+type pgWrite struct {
+	query  string
+	values []any
 }
 
 // The formats of values in the protocol.
@@ -29,12 +45,6 @@ const (
 )
 
 var allBinary = []int16{formatBinary}
-
-// nullInt is an integer that may be NULL.
-type nullInt struct {
-	int64
-	valid bool
-}
 
 // pgArray is an encoded array.
 type pgArray []byte
@@ -66,26 +76,30 @@ func encodePgArray[T any](oid uint32, all []T, add func([]byte, T) []byte) pgArr
 	return out
 }
 
-// prepare returns the name of the prepared statement for a query.
-func (c *pgConn) prepare(ctx context.Context, query string) (string, error) {
-	if name, ok := c.prepared[query]; ok {
-		return name, nil
+// prepare returns the prepared statement for a query.
+func (c *pgConn) prepare(ctx context.Context, query string) (pgStatement, error) {
+	if s, ok := c.prepared[query]; ok {
+		return s, nil
 	}
-	name := "s" + strconv.Itoa(len(c.prepared))
-	if _, err := c.Prepare(ctx, name, query, nil); err != nil {
-		return "", fmt.Errorf("prepare %q: %w", query, err)
+	text, ofInstance := expandForPostgres(query)
+	s := pgStatement{"s" + strconv.Itoa(len(c.prepared)), ofInstance}
+	if _, err := c.Prepare(ctx, s.name, text, nil); err != nil {
+		return pgStatement{}, fmt.Errorf("prepare %q: %w", query, err)
 	}
-	c.prepared[query] = name
-	return name, nil
+	c.prepared[query] = s
+	return s, nil
 }
 
-// encodeArgs sets values and formats for a statement.
-func (c *pgConn) encodeArgs(args []any) {
-	c.values, c.formats = c.values[:0], c.formats[:0]
+// appendArgs appends the encoded values of a statement.
+func (c *pgConn) appendArgs(s pgStatement, values [][]byte, formats []int16, args []any) ([][]byte, []int16) {
+	if s.ofInstance {
+		values, formats = append(values, strconv.AppendInt(nil, c.instance, 10)), append(formats, formatText)
+	}
 	for _, arg := range args {
 		value, format := encodePgValue(arg)
-		c.values, c.formats = append(c.values, value), append(c.formats, format)
+		values, formats = append(values, value), append(formats, format)
 	}
+	return values, formats
 }
 
 // encodePgValue encodes a value for a statement.
@@ -96,7 +110,7 @@ func encodePgValue(arg any) (value []byte, format int16) {
 	case int64:
 		return strconv.AppendInt(nil, v, 10), formatText
 	case string:
-		return []byte(v), formatText
+		return []byte(cleanPgText(v)), formatText
 	case bool:
 		return strconv.AppendBool(nil, v), formatText
 	case pgArray:
@@ -110,31 +124,78 @@ func encodePgValue(arg any) (value []byte, format int16) {
 	panic(fmt.Sprintf("a value of type %T", arg))
 }
 
+// start sends a statement, after those that wait.
+func (c *pgConn) start(ctx context.Context, query string, args []any) (*pgconn.ResultReader, error) {
+	if err := c.flush(ctx); err != nil {
+		return nil, err
+	}
+	s, err := c.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	c.values, c.formats = c.appendArgs(s, c.values[:0], c.formats[:0], args)
+	return c.ExecPrepared(ctx, s.name, c.values, c.formats, allBinary), nil
+}
+
 // exec runs a statement and returns the number of affected rows.
 func (c *pgConn) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	name, err := c.prepare(ctx, query)
+	rows, err := c.start(ctx, query, args)
 	if err != nil {
 		return 0, err
 	}
-	c.encodeArgs(args)
-	tag, err := c.ExecPrepared(ctx, name, c.values, c.formats, allBinary).Close()
+	tag, err := rows.Close()
 	return tag.RowsAffected(), err
 }
+
+// write queues a statement of the transaction.
+func (c *pgConn) write(query string, values ...any) {
+	c.pending = append(c.pending, pgWrite{query, values})
+}
+
+// flush sends the queued statements together.
+func (c *pgConn) flush(ctx context.Context) error {
+	if len(c.pending) == 0 || c.txErr != nil {
+		return c.txErr
+	}
+	var batch pgconn.Batch
+	for _, w := range c.pending {
+		s, err := c.prepare(ctx, w.query)
+		if err != nil {
+			c.txErr = err
+			return err
+		}
+		values, formats := c.appendArgs(s, make([][]byte, 0, len(w.values)+1), make([]int16, 0, len(w.values)+1), w.values)
+		batch.ExecPrepared(s.name, values, formats, allBinary)
+	}
+	c.pending = nil
+	c.txErr = c.ExecBatch(ctx, &batch).Close()
+	return c.txErr
+}
+
+// ofInstance returns the connection for queries about an instance.
+func (c *pgConn) ofInstance(instance int64) sqlReader {
+	one := *c
+	one.instance, one.pending = instance, nil
+	return &one
+}
+
+// pgQuestionLock is the advisory lock of lockExclusive.
+const pgQuestionLock = pgMigrationLock + 1
+
+func (c *pgConn) lockExclusive() { c.write("SELECT pg_advisory_xact_lock($1)", pgQuestionLock) }
+
+func (c *pgConn) notify(payload string) { c.write("SELECT pg_notify($1, $2)", pgChannel, payload) }
 
 // execScript runs statements without values.
 func (c *pgConn) execScript(ctx context.Context, statements string) error {
 	return c.Exec(ctx, statements).Close()
 }
 
-// eachRow runs a query and calls fn after it has scanned each row. A pgRawBytes is valid until fn
-// returns.
 func (c *pgConn) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, args ...any) error {
-	name, err := c.prepare(ctx, query)
+	rows, err := c.start(ctx, query, args)
 	if err != nil {
 		return err
 	}
-	c.encodeArgs(args)
-	rows := c.ExecPrepared(ctx, name, c.values, c.formats, allBinary)
 	for err == nil && rows.NextRow() {
 		if err = scanPgRow(to, rows.Values()); err == nil {
 			err = fn()
@@ -146,14 +207,10 @@ func (c *pgConn) eachRow(ctx context.Context, to scanTargets, fn func() error, q
 	return err
 }
 
-// firstRow scans the row of a query and reports whether there is one.
 func (c *pgConn) firstRow(ctx context.Context, to scanTargets, query string, args ...any) (found bool, err error) {
 	err = c.eachRow(ctx, to, func() error { found = true; return nil }, query, args...)
 	return found, err
 }
-
-// pgRawBytes are bytes that are valid until the next row is read.
-type pgRawBytes []byte
 
 // scanPgRow scans a row.
 func scanPgRow(to scanTargets, values [][]byte) error {
@@ -165,17 +222,19 @@ func scanPgRow(to scanTargets, values [][]byte) error {
 		switch p := to[i].(type) {
 		case *int64:
 			*p, ok = decodePgInt(v)
-		case *nullInt:
-			*p = nullInt{}
+		case *sql.NullInt64:
+			*p = sql.NullInt64{}
 			if v != nil {
-				p.int64, ok = decodePgInt(v)
-				p.valid = true
+				p.Int64, ok = decodePgInt(v)
+				p.Valid = true
 			}
+		case *sql.NullString:
+			*p = sql.NullString{String: string(v), Valid: v != nil}
 		case *string:
 			*p = string(v)
 		case *[]byte:
 			*p = bytes.Clone(v)
-		case *pgRawBytes:
+		case *sql.RawBytes:
 			*p = v
 		case *bool:
 			ok = len(v) == 1
@@ -200,41 +259,6 @@ func decodePgInt(v []byte) (int64, bool) {
 		return int64(int16(binary.BigEndian.Uint16(v))), true
 	}
 	return 0, false
-}
-
-// pgBatch collects statements and sends them together.
-type pgBatch struct {
-	conn  *pgConn
-	batch pgconn.Batch
-	n     int
-	err   error
-}
-
-// queue adds a statement.
-func (b *pgBatch) queue(ctx context.Context, query string, args ...any) {
-	if b.err != nil {
-		return
-	}
-	var name string
-	if name, b.err = b.conn.prepare(ctx, query); b.err != nil {
-		return
-	}
-	values, formats := make([][]byte, len(args)), make([]int16, len(args))
-	for i, arg := range args {
-		values[i], formats[i] = encodePgValue(arg)
-	}
-	b.batch.ExecPrepared(name, values, formats, allBinary)
-	b.n++
-}
-
-// send runs the queued statements.
-func (b *pgBatch) send(ctx context.Context) error {
-	if b.err != nil || b.n == 0 {
-		return b.err
-	}
-	batch := b.batch
-	b.batch, b.n = pgconn.Batch{}, 0
-	return b.conn.ExecBatch(ctx, &batch).Close()
 }
 
 // pgCopyRows collects rows for COPY in its binary format.
@@ -287,6 +311,9 @@ func (c *pgCopyRows) send(ctx context.Context, conn *pgConn) error {
 	if c.rows == 0 {
 		return nil
 	}
+	if err := conn.flush(ctx); err != nil {
+		return err
+	}
 	c.data = binary.BigEndian.AppendUint16(c.data, 1<<16-1)
 	_, err := conn.CopyFrom(ctx, bytes.NewReader(c.data), "COPY "+c.table+" FROM STDIN (FORMAT binary)")
 	return err
@@ -298,6 +325,13 @@ func (c *pgConn) runTx(ctx context.Context, begin string, fn func() error) error
 		return err
 	}
 	err := fn()
+	if err == nil {
+		err = c.flush(ctx)
+	}
+	if c.txErr != nil {
+		err = c.txErr // later errors follow from it
+	}
+	c.pending, c.txErr = nil, nil
 	if err == nil {
 		if err = c.execScript(ctx, "COMMIT"); err == nil {
 			return nil

@@ -2,7 +2,7 @@ package store
 
 import (
 	"context"
-	"encoding/hex"
+	"database/sql"
 
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
@@ -10,16 +10,16 @@ import (
 
 // pgFoundRecord is a stored record with its key.
 type pgFoundRecord struct {
-	pgRecordKey
+	recordKey
 	activity.StoredRecord
 }
 
 // findRecordsInIDRange returns at most two records with IDs in [low, high].
 func (c *pgConn) findRecordsInIDRange(ctx context.Context, low, high string) (out []pgFoundRecord, err error) {
 	var r pgFoundRecord
-	var endSeq nullInt
+	var endSeq sql.NullInt64
 	err = c.eachRow(ctx, scanTargets{&r.instance, &r.key, &r.Seq, &r.Hash, &endSeq, &r.EndHash, &r.Entry, &r.Outcome}, func() error {
-		r.EndSeq = endSeq.int64
+		r.EndSeq = endSeq.Int64
 		out = append(out, r)
 		return nil
 	}, "SELECT instance, key, seq, hash, end_seq, end_hash, entry, outcome FROM activity WHERE id >= $1 AND id <= $2 ORDER BY id LIMIT 2", low, high)
@@ -31,34 +31,14 @@ func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, 
 	low, high := idBoundsOfPrefix(prefix)
 	err = db.withSnapshotTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		found, err := c.findRecordsInIDRange(ctx, low, high)
-		switch {
-		case err != nil:
-			return err
-		case len(found) == 0:
-			return noActivityError(prefix)
-		case len(found) > 1:
-			return ambiguousIDError(prefix)
+		if err == nil {
+			err = checkOneFound(len(found), prefix)
 		}
-		r, err = found[0].recordWithChain(ctx, c)
+		if err == nil {
+			r, err = recordWithChain(&found[0].StoredRecord, func() ([]byte, error) { return found[0].previousEntryHash(ctx, c) })
+		}
 		return err
 	})
-	return r, err
-}
-
-// recordWithChain returns the record with its position in the chain.
-func (f *pgFoundRecord) recordWithChain(ctx context.Context, c *pgConn) (activity.Record, error) {
-	r := activity.DecodeForDisplay(f.Entry, f.Outcome)
-	r.Chain = &activity.Chain{Seq: f.Seq, Hash: hex.EncodeToString(f.Hash)}
-	if f.EndHash != nil {
-		r.Chain.EndSeq, r.Chain.EndHash = f.EndSeq, hex.EncodeToString(f.EndHash)
-	}
-	if f.Entry == nil {
-		return r, nil
-	}
-	before, err := f.previousEntryHash(ctx, c)
-	if err == nil && string(activity.HashPayloadAfter(before, f.Entry)) == string(f.Hash) {
-		r.Chain.Previous = hex.EncodeToString(before)
-	}
 	return r, err
 }
 
@@ -93,8 +73,8 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 
 // GetStoredRecord returns the record with an ID as it is stored. The record must be one of this instance,
 // whose spool has it, too.
-func (p pgChainStore) GetStoredRecord(ctx context.Context, id string) (s activity.StoredRecord, err error) {
-	err = p.db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
+func (db *Postgres) GetStoredRecord(ctx context.Context, id string) (s activity.StoredRecord, err error) {
+	err = db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		found, err := c.findRecordsInIDRange(ctx, id, id)
 		if err != nil {
 			return err

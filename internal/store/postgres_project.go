@@ -13,12 +13,12 @@ func (db *Postgres) ResumePosition(ctx context.Context) (pos activity.SpoolPosit
 		return pos, nil, err
 	}
 	err = e.withWriteConn(func(ctx context.Context, c *pgConn) error {
-		var hash []byte
 		// An earlier transaction of this instance may be about to end: it locks the row.
-		_, err := c.firstRow(ctx, scanTargets{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing},
-			`SELECT chain, seq, hash, segment, file_offset, signer, EXISTS (SELECT FROM activity_erasing WHERE instance = $1)
-			FROM instance WHERE id = $1 FOR UPDATE`, e.instance)
-		copy(pos.Hash[:], hash)
+		err := c.runTx(ctx, beginWrite, func() (err error) {
+			c.write("SELECT FROM instance WHERE id = @instance FOR UPDATE")
+			pos, err = readPosition(ctx, c)
+			return err
+		})
 		e.resumed, e.position = err == nil, pgSpoolPosition{pos.Chain, pos.Seq}
 		return err
 	})
@@ -37,7 +37,7 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 			return errNotResumed
 		}
 		e.resumed = false
-		p := pgProjectionTx{e: e, c: c, batch: pgBatch{conn: c}, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
+		p := pgProjectionTx{e: e, c: c, rollUp: hourlyRollUp{map[hourlyGroupKey]hourlyGroupCounts{}, map[durationBucketKey]int64{}}, changedChunks: map[int64]bool{}}
 		err := c.runTx(ctx, beginWrite, func() error { return p.projectEntries(ctx, entries, pos) })
 		e.resumed = err == nil
 		if err == nil {
@@ -51,7 +51,6 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 type pgProjectionTx struct {
 	e             *pgEngine
 	c             *pgConn
-	batch         pgBatch
 	rows          pgCopyRows
 	rollUp        hourlyRollUp
 	nextKey       int64          // key of the next record
@@ -96,15 +95,10 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 			}
 		}
 		if s := entries[i].Signature; s != nil {
-			p.batch.queue(ctx, `INSERT INTO activity_signed (instance, chain, seq, hash, time, key, signature) VALUES ($1, $2, $3, $4, $5, $6, $7)
-				ON CONFLICT (instance, chain, seq) DO UPDATE SET hash = excluded.hash, time = excluded.time, key = excluded.key, signature = excluded.signature`,
-				p.e.instance, s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
+			saveSignedCheckpoint(p.c, s)
 		}
 	}
-	p.saveRollUp(ctx)
-	if err := p.batch.send(ctx); err != nil {
-		return err
-	}
+	p.saveRollUp()
 	for chunk := range p.changedChunks {
 		if err := p.resealChunk(ctx, chunk); err != nil {
 			return err
@@ -116,11 +110,11 @@ func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.
 		}
 		p.firstUnsealed++
 	}
-	p.batch.queue(ctx, `UPDATE instance SET chain = $2, seq = $3, hash = $4, segment = $5, file_offset = $6, next_key = $7, sealed = $8,
+	p.c.write(`UPDATE instance SET chain = $2, seq = $3, hash = $4, segment = $5, file_offset = $6, next_key = $7, sealed = $8,
 		signer = $9, place = $10, seen = now() WHERE id = $1`,
 		p.e.instance, pos.Chain, pos.Seq, pos.Hash[:], pos.Segment, pos.Offset, p.nextKey, p.firstUnsealed, pos.Signer, p.order)
-	p.batch.queue(ctx, "SELECT pg_notify($1, $2)", pgChannel, newLogNotification(p.e.instance, from, p.nextKey, p.endedKeys))
-	return p.batch.send(ctx)
+	p.c.write("SELECT pg_notify($1, $2)", pgChannel, newLogNotification(p.e.instance, from, p.nextKey, p.endedKeys))
+	return nil
 }
 
 func numberOrNull(n int64, there bool) any {
@@ -206,12 +200,12 @@ func (p *pgProjectionTx) endStoredRecords(ctx context.Context, late []*activity.
 		}
 		f := cleanPgRecordFacts(facts)
 		p.rollUp.addRecord(f)
-		p.batch.queue(ctx, `UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
+		p.c.write(`UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, status = $6, error_code = $7, duration = $8, own = $9
 			WHERE instance = $1 AND key = $2`, p.e.instance, b.key, end.Seq, end.Hash[:], end.Payload, string(f.Status), f.ErrorCode, f.Duration, f.OwnTime)
 		p.endedKeys = append(p.endedKeys, b.key)
 		p.markChunkChanged(b.key)
 	}
-	return p.batch.send(ctx)
+	return nil
 }
 
 // markChunkChanged notes that the columns of a record's chunk must be written again.
@@ -221,38 +215,27 @@ func (p *pgProjectionTx) markChunkChanged(key int64) {
 	}
 }
 
-// updateRefusalCounts stores new counts of refusals. The entry with the previous count leaves its
-// hash. So does a count whose record is pruned.
+// updateRefusalCounts stores new counts of refusals.
 func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*activity.Entry) error {
 	for _, n := range repeats {
-		var key int64
-		var before nullInt
-		var hash []byte
-		found, err := p.c.firstRow(ctx, scanTargets{&key, &before, &hash}, `SELECT key, end_seq, end_hash FROM activity
-			WHERE instance = $1 AND id = $2 AND entry IS NOT NULL`, p.e.instance, n.ID)
-		switch {
-		case err == nil && !found:
-			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{n.Seq, n.Hash[:]}})
-		case err == nil && hash != nil:
-			err = pgSaveGapHashes(ctx, p.c, p.e.instance, []chainLink{{before.int64, hash}})
+		key := int64(-1)
+		_, err := p.c.firstRow(ctx, scanTargets{&key}, "SELECT key FROM activity WHERE instance = $1 AND id = $2 AND entry IS NOT NULL", p.e.instance, n.ID)
+		if err == nil {
+			err = replaceRefusalCount(ctx, p.c, key, n)
 		}
 		if err != nil {
 			return err
 		}
-		if !found {
-			continue
+		if key >= 0 {
+			p.c.write("UPDATE activity SET times = $3 WHERE instance = $1 AND key = $2", p.e.instance, key, max(0, n.Facts.Repeats))
+			p.markChunkChanged(key)
 		}
-		if _, err := p.c.exec(ctx, "UPDATE activity SET end_seq = $3, end_hash = $4, outcome = $5, times = $6 WHERE instance = $1 AND key = $2",
-			p.e.instance, key, n.Seq, n.Hash[:], n.Payload, max(0, n.Facts.Repeats)); err != nil {
-			return err
-		}
-		p.markChunkChanged(key)
 	}
 	return nil
 }
 
 // saveRollUp adds the changes of the transaction to the hourly roll-up, in two statements.
-func (p *pgProjectionTx) saveRollUp(ctx context.Context) {
+func (p *pgProjectionTx) saveRollUp() {
 	var texts [5][]string
 	var numbers [5][]int64
 	for k, n := range p.rollUp.hours {
@@ -263,7 +246,7 @@ func (p *pgProjectionTx) saveRollUp(ctx context.Context) {
 			numbers[i] = append(numbers[i], v)
 		}
 	}
-	p.batch.queue(ctx, `INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
+	p.c.write(`INSERT INTO activity_hour (instance, type, server, tool, intent, status, hour, records, duration, max_duration, last)
 		SELECT $1, * FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::bigint[])
 		ON CONFLICT (instance, hour, type, server, tool, intent, status) DO UPDATE SET records = activity_hour.records + excluded.records,
 		duration = activity_hour.duration + excluded.duration, max_duration = greatest(activity_hour.max_duration, excluded.max_duration),
@@ -275,26 +258,10 @@ func (p *pgProjectionTx) saveRollUp(ctx context.Context) {
 	for k, n := range p.rollUp.durations {
 		servers, hours, buckets, records = append(servers, k.server), append(hours, k.hour), append(buckets, k.bucket), append(records, n)
 	}
-	p.batch.queue(ctx, `INSERT INTO activity_took (instance, server, hour, bucket, records)
+	p.c.write(`INSERT INTO activity_took (instance, server, hour, bucket, records)
 		SELECT $1, * FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[])
 		ON CONFLICT (instance, hour, server, bucket) DO UPDATE SET records = activity_took.records + excluded.records`,
 		p.e.instance, pgTextArray(servers), pgIntArray(hours), pgIntArray(buckets), pgIntArray(records))
-}
-
-// UnfinishedRecords returns the records of this instance that have no end.
-func (db *Postgres) UnfinishedRecords(ctx context.Context) (out []activity.UnfinishedRecord, err error) {
-	err = db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
-		var u activity.UnfinishedRecord
-		var entry []byte
-		return c.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
-			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
-				u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
-				out = append(out, u)
-			}
-			return nil
-		}, "SELECT seq, entry FROM activity WHERE instance = $1 AND end_seq IS NULL ORDER BY seq", e.instance)
-	})
-	return out, err
 }
 
 // Sync waits for the database only: a committed transaction is on the disk of the server.
@@ -303,43 +270,16 @@ func (db *Postgres) Sync(ctx context.Context) error {
 	return err
 }
 
-// eraseFields removes fields from a record and its words from the text index. It notes that the
-// spool still has them.
+// eraseFields removes fields from a record and its words from the text index.
 func (p *pgProjectionTx) eraseFields(ctx context.Context, r activity.FieldErasure) error {
-	if _, err := p.c.exec(ctx, "INSERT INTO activity_erasing (instance, id, fields, at) VALUES ($1, $2, $3, $4)",
-		p.e.instance, r.ID, joinFields(r.Fields), r.At.Unix()); err != nil {
+	var key int64
+	var keys []int64
+	if err := p.c.eachRow(ctx, scanTargets{&key}, func() error { keys = append(keys, key); return nil },
+		"SELECT key FROM activity WHERE instance = $1 AND id = $2", p.e.instance, r.ID); err != nil {
 		return err
 	}
-	type stored struct {
-		key            int64
-		entry, outcome []byte
+	for _, key := range keys {
+		p.markChunkChanged(key)
 	}
-	var s stored
-	var all []stored
-	if err := p.c.eachRow(ctx, scanTargets{&s.key, &s.entry, &s.outcome}, func() error { all = append(all, s); return nil },
-		"SELECT key, entry, outcome FROM activity WHERE instance = $1 AND id = $2", p.e.instance, r.ID); err != nil {
-		return err
-	}
-	for _, s := range all {
-		for _, payload := range []*[]byte{&s.entry, &s.outcome} {
-			if *payload != nil {
-				*payload = r.EraseFromPayload(*payload)
-			}
-		}
-		if _, err := p.c.exec(ctx, "UPDATE activity SET entry = $3, outcome = $4 WHERE instance = $1 AND key = $2", p.e.instance, s.key, s.entry, s.outcome); err != nil {
-			return err
-		}
-		p.markChunkChanged(s.key)
-	}
-	return nil
-}
-
-func joinFields(all []activity.ErasableField) (text string) {
-	for i, f := range all {
-		if i > 0 {
-			text += ","
-		}
-		text += string(f)
-	}
-	return text
+	return eraseFields(ctx, p.c, r, keys)
 }

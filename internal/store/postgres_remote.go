@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"strconv"
 	"strings"
 
@@ -41,12 +42,12 @@ func (c *pgConn) eachCallEvent(ctx context.Context, instance, from, next int64, 
 	f := &s.Facts
 	var kind, status string
 	var key, seq int64
-	var endSeq nullInt
+	var endSeq sql.NullInt64
 	return c.eachRow(ctx, scanTargets{&key, &seq, &endSeq, &s.ID, &f.Time, &kind, &status, &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity,
 		&f.Actor, &f.Client, &f.ErrorCode, &f.Duration, &f.OwnTime, &f.Repeats}, func() error {
 		f.Type, f.Status = activity.Type(kind), activity.Status(status)
 		s.Kind = activity.KindWhole
-		if endSeq.valid && endSeq.int64 == seq || f.Type == activity.PolicyDecision {
+		if endSeq.Valid && endSeq.Int64 == seq || f.Type == activity.PolicyDecision {
 			fn(s)
 			return nil
 		}
@@ -55,7 +56,7 @@ func (c *pgConn) eachCallEvent(ctx context.Context, instance, from, next int64, 
 			begun.Kind, begun.Facts.Status, begun.Facts.Duration = activity.KindBegin, activity.Pending, 0
 			fn(begun)
 		}
-		if s.Kind = activity.KindEnd; endSeq.valid {
+		if s.Kind = activity.KindEnd; endSeq.Valid {
 			fn(s)
 		}
 		return nil

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"mcpproxy/internal/store/activity"
 )
@@ -113,18 +114,12 @@ func (p *pgProjectionTx) resealChunk(ctx context.Context, chunk int64) error {
 		return err
 	}
 	for f, values := range s.columns {
-		p.batch.queue(ctx, "UPDATE activity_column SET data = $4 WHERE field = $1 AND instance = $2 AND chunk = $3", int64(f), p.e.instance, chunk, encodeColumn(values))
+		p.c.write("UPDATE activity_column SET data = $4 WHERE field = $1 AND instance = $2 AND chunk = $3", int64(f), p.e.instance, chunk, encodeColumn(values))
 	}
-	p.batch.queue(ctx, "UPDATE activity_chunk SET bytes = $3, refused = $4, refused_bytes = $5 WHERE instance = $1 AND chunk = $2",
+	p.c.write("UPDATE activity_chunk SET bytes = $3, refused = $4, refused_bytes = $5 WHERE instance = $1 AND chunk = $2",
 		p.e.instance, chunk, s.bytes, s.refused, s.refusedSize)
-	pgDeleteTextSegments(ctx, &p.batch, p.e.instance, chunk*chunkSize, (chunk+1)*chunkSize)
-	return p.batch.send(ctx)
-}
-
-// pgDeleteTextSegments deletes the segments in [from, to) from the text index.
-func pgDeleteTextSegments(ctx context.Context, b *pgBatch, instance, from, to int64) {
-	b.queue(ctx, "DELETE FROM activity_text WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
-	b.queue(ctx, "DELETE FROM activity_segment WHERE instance = $1 AND segment >= $2 AND segment < $3", instance, from, to)
+	deleteTextIndexOfChunks(p.c, chunk, chunk+1)
+	return nil
 }
 
 // indexTextOfAllChunks writes the text index of all chunks of all instances that lack it.
@@ -158,43 +153,25 @@ func (db *Postgres) indexTextOfNextChunk(ctx context.Context) (found bool, err e
 	return found, err
 }
 
-// pgIndexChunkText indexes the records of a chunk, in several segments if its texts are large.
+// pgIndexChunkText indexes the records of a chunk.
 func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) error {
 	words, segments := pgCopyRows{table: "activity_text (instance, segment, first, data)"}, pgCopyRows{table: "activity_segment (instance, segment)"}
-	from, at := chunk*chunkSize, uint16(0)
-	index := segmentWords{words: map[string]postingList{}}
-	save := func(past int64) {
-		for _, p := range index.encodePages() {
-			words.addRow(int32(instance), from, p.first, p.data)
+	if err := eachTextSegment(ctx, c.ofInstance(instance), chunk*chunkSize, (chunk+1)*chunkSize, func(first, _ int64, pages []textIndexPage) {
+		for _, p := range pages {
+			words.addRow(int32(instance), first, p.first, p.data)
 		}
-		segments.addRow(int32(instance), from)
-		from, index = past, segmentWords{words: map[string]postingList{}}
-	}
-	s := wordSplitter{emit: func(word []byte, _ bool) { index.addPosting(word, at) }}
-	var key int64
-	var entry, outcome pgRawBytes
-	err := c.eachRow(ctx, scanTargets{&key, &entry, &outcome}, func() error {
-		if index.bytes > segmentBytes {
-			save(key)
-		}
-		at = uint16(key % chunkSize)
-		s.splitRecord(entry, outcome)
-		return nil
-	}, "SELECT key, entry, outcome FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 ORDER BY key", instance, from, (chunk+1)*chunkSize)
-	if err != nil {
+		segments.addRow(int32(instance), first)
+	}); err != nil {
 		return err
 	}
-	save((chunk + 1) * chunkSize)
 	for _, rows := range []*pgCopyRows{&words, &segments} {
 		if err := rows.send(ctx, c); err != nil {
 			return err
 		}
 	}
-	_, err = c.exec(ctx, "UPDATE activity_chunk SET indexed = true WHERE instance = $1 AND chunk = $2", instance, chunk)
+	_, err := c.exec(ctx, "UPDATE activity_chunk SET indexed = true WHERE instance = $1 AND chunk = $2", instance, chunk)
 	return err
 }
-
-type pgSegmentID struct{ instance, segment int64 }
 
 // addPrefixesToNextSegment rewrites one segment of an older version with its prefixes, from its
 // pages alone, and reports whether there may be more.
@@ -210,7 +187,7 @@ func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, er
 		}
 		e.prefixedUpTo = at // a segment that cannot be read stays as it is
 		index := segmentWords{words: map[string]postingList{}}
-		var data pgRawBytes
+		var data sql.RawBytes
 		if err := c.eachRow(ctx, scanTargets{&data}, func() error { return index.addPageWords(data) },
 			"SELECT data FROM activity_text WHERE instance = $1 AND segment = $2", at.instance, at.segment); err != nil {
 			return err

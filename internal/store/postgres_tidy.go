@@ -7,16 +7,6 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgStoredRecordCounts counts the stored records of an instance, and its share of all instances.
-type pgStoredRecordCounts struct {
-	first, next, sealed        int64
-	refused, others            int64
-	refusedBytes, bytes        int64
-	firstRefused, refusedThere int64 // the oldest chunk with refusals (-1: none), and how many it has
-	firstAlive                 int64
-	share                      float64 // share of the records of all instances
-}
-
 // Tidy does one short step of maintenance that can wait. Each instance prunes its own records; its
 // part of the limits is its share of all records. The records of an instance that no longer exists
 // are deleted together when they are too old.
@@ -25,11 +15,10 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	if err != nil {
 		return false, err
 	}
-	var k pgStoredRecordCounts
-	var unindexed int64
-	var old int64
+	var k storedRecordCounts
+	var bytes, unindexed, old int64
 	err = db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) (err error) {
-		if k, err = pgCountStoredRecords(ctx, c, e.instance); err != nil {
+		if k, bytes, err = pgCountStoredRecords(ctx, c, e.instance); err != nil {
 			return err
 		}
 		if _, err = c.firstRow(ctx, scanTargets{&unindexed}, "SELECT count(*) FROM activity_chunk WHERE NOT indexed"); err != nil {
@@ -44,9 +33,13 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 		return false, err
 	}
 	if n := k.refusalsOverQuota(keep); n > 0 {
-		return true, e.pruneRefusals(n, &k)
+		return true, e.pruneRefusals(k.firstRefused, n)
 	}
-	if to := e.nextPruneKey(old, keep, &k); to > 0 {
+	to, err := k.nextPruneKey(keep, old, &e.agePruning, func(limit int64) (bool, error) { return bytes > limit, nil })
+	if err != nil {
+		return false, err
+	}
+	if to > 0 {
 		return true, e.pruneRecords(to, now, keep.Signer)
 	}
 	if unindexed > 0 && (idle || unindexed > maxUnindexed) {
@@ -58,10 +51,11 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	return false, e.deleteOldResultsAndInstances(now.Add(-db.clock.wallClockShift()), keep)
 }
 
-// pgCountStoredRecords counts the stored records of an instance.
-func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k pgStoredRecordCounts, err error) {
-	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &k.sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
-		return k, err
+// pgCountStoredRecords counts the stored records of an instance, and their bytes.
+func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k storedRecordCounts, bytes int64, err error) {
+	var sealed int64
+	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
+		return k, 0, err
 	}
 	k.firstRefused, k.firstAlive = -1, -1
 	all := k.next - k.first
@@ -74,20 +68,16 @@ func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k pgS
 		}
 		from := max(0, k.first-chunk*chunkSize)
 		all -= gone.countFrom(from)
-		if k.bytes += size * (chunkSize - min(from, chunkSize)) / chunkSize; refused > 0 {
+		if bytes += size * (chunkSize - min(from, chunkSize)) / chunkSize; refused > 0 {
 			k.refused, k.refusedBytes = k.refused+refused, k.refusedBytes+refusedBytes
 			if k.firstRefused < 0 {
-				k.firstRefused, k.refusedThere = chunk, refused
+				k.firstRefused = chunk
 			}
 		}
-		for at := from; k.firstAlive < 0 && at < chunkSize; at++ {
-			if !gone.has(int(at)) {
-				k.firstAlive = chunk*chunkSize + at
-			}
-		}
+		k.findFirstAlive(chunk*chunkSize, gone)
 		return nil
 	}, "SELECT chunk, bytes, refused, refused_bytes, gone FROM activity_chunk WHERE instance = $1 ORDER BY chunk", instance); err != nil {
-		return k, err
+		return k, 0, err
 	}
 	if k.firstAlive < 0 {
 		k.firstAlive = k.first
@@ -95,39 +85,18 @@ func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k pgS
 	var tailBytes, tailRefused, tailRefusedBytes, total int64
 	if _, err := c.firstRow(ctx, scanTargets{&tailBytes, &tailRefused, &tailRefusedBytes}, `SELECT coalesce(sum(n), 0)::bigint, count(*) FILTER (WHERE refused), coalesce(sum(n) FILTER (WHERE refused), 0)::bigint
 		FROM (SELECT coalesce(octet_length(entry), 0) + coalesce(octet_length(outcome), 0) AS n, type = $3 AS refused FROM activity WHERE instance = $1 AND key >= $2) AS tail`,
-		instance, k.sealed*chunkSize, string(activity.PolicyDecision)); err != nil {
-		return k, err
+		instance, sealed*chunkSize, string(activity.PolicyDecision)); err != nil {
+		return k, 0, err
 	}
-	k.bytes, k.refused, k.refusedBytes = k.bytes+tailBytes, k.refused+tailRefused, k.refusedBytes+tailRefusedBytes
+	bytes, k.refused, k.refusedBytes = bytes+tailBytes, k.refused+tailRefused, k.refusedBytes+tailRefusedBytes
 	k.others = all - k.refused
 	if _, err := c.firstRow(ctx, scanTargets{&total}, "SELECT coalesce(sum(next_key - first_key), 0)::bigint FROM instance"); err != nil {
-		return k, err
+		return k, 0, err
 	}
 	if k.share = 1; total > k.next-k.first {
 		k.share = float64(k.next-k.first) / float64(total)
 	}
-	return k, nil
-}
-
-// instanceShareOfLimit returns the part of a limit that belongs to this instance.
-func (k *pgStoredRecordCounts) instanceShareOfLimit(all int64) int64 {
-	return int64(float64(all) * k.share)
-}
-
-// refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
-// in a chunk yet stay.
-func (k *pgStoredRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
-	if k.firstRefused < 0 {
-		return 0
-	}
-	over := int64(0)
-	if keep.MaxRecords > 0 {
-		over = k.refused - max(minRefusals, k.instanceShareOfLimit(keep.MaxRecords)/refusalShareDivisor)
-	}
-	if keep.MaxBytes > 0 && refusalSizeFactor*k.refusedBytes > k.instanceShareOfLimit(keep.MaxBytes)/refusalShareDivisor {
-		over = max(over, chunkSize)
-	}
-	return max(0, over)
+	return k, bytes, nil
 }
 
 // pgFirstKeySince returns the key of the first record that is not older than limit, within what one
@@ -142,28 +111,6 @@ func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int6
 	return key, err
 }
 
-// nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune.
-// The limits of number and size do not count refusals.
-func (e *pgEngine) nextPruneKey(old int64, keep activity.Retention, k *pgStoredRecordCounts) int64 {
-	if k.first == k.next {
-		return 0
-	}
-	to := k.firstAlive
-	if keep.MaxRecords > 0 {
-		to = max(to, k.first+k.others-k.instanceShareOfLimit(keep.MaxRecords))
-	}
-	if keep.Days > 0 {
-		to = max(to, e.agePruning.limit(min(old, k.next), k.first, k.next))
-	}
-	if keep.MaxBytes > 0 && to <= k.first && k.bytes > k.instanceShareOfLimit(keep.MaxBytes)+refusalSizeFactor*k.refusedBytes {
-		to = k.first + pruneStep
-	}
-	if to <= k.first {
-		return 0
-	}
-	return min(to, k.first+pruneStep, k.next)
-}
-
 // pruneRecords deletes the records below key to, and keeps what is needed to verify the rest of the
 // chain.
 func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.CheckpointSigner) error {
@@ -173,20 +120,20 @@ func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.Checkpo
 			if _, err := c.firstRow(ctx, scanTargets{&from}, "SELECT first_key FROM instance WHERE id = $1 FOR UPDATE", e.instance); err != nil {
 				return err
 			}
-			if err := pgPruneWithCheckpoint(ctx, c, e.instance, from, to, now, signer); err != nil {
+			if err := writePruneCheckpoint(ctx, c, from, to, now, signer); err != nil {
 				return err
 			}
-			b := pgBatch{conn: c}
-			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(allFieldNumbers()))
-			b.queue(ctx, "DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
-			pgDeleteTextSegments(ctx, &b, e.instance, 0, to/chunkSize*chunkSize)
-			b.queue(ctx, "UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
+			c.write("DELETE FROM activity WHERE instance = $1 AND key < $2", e.instance, to)
+			c.write("DELETE FROM activity_column WHERE field = ANY($3::bigint[]) AND instance = $1 AND chunk < $2", e.instance, to/chunkSize, pgIntArray(allFieldNumbers()))
+			c.write("DELETE FROM activity_chunk WHERE instance = $1 AND chunk < $2", e.instance, to/chunkSize)
+			deleteTextIndexOfChunks(c, 0, to/chunkSize)
+			c.write("UPDATE instance SET first_key = $2, sealed = greatest(sealed, $3) WHERE id = $1", e.instance, to, to/chunkSize)
 			for _, table := range []string{"activity_hour", "activity_took"} {
-				b.queue(ctx, "DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
+				c.write("DELETE FROM "+table+` WHERE instance = $1 AND hour < coalesce(least(
 					(SELECT min(min_time) FROM activity_chunk WHERE instance = $1),
 					(SELECT min(time) FROM activity WHERE instance = $1 AND key >= (SELECT sealed FROM instance WHERE id = $1) * 1024)) / 3600000000, 1::bigint << 60)`, e.instance)
 			}
-			return b.send(ctx)
+			return nil
 		})
 	})
 }
@@ -200,8 +147,7 @@ func allFieldNumbers() (all []int64) {
 
 // pruneRefusals deletes the oldest refusals of a chunk, at most most, and keeps the hashes that
 // verify the rest of the chain.
-func (e *pgEngine) pruneRefusals(most int64, k *pgStoredRecordCounts) error {
-	chunk := k.firstRefused
+func (e *pgEngine) pruneRefusals(chunk, most int64) error {
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		return c.runTx(ctx, beginWrite, func() error {
 			var data []byte
@@ -216,29 +162,22 @@ func (e *pgEngine) pruneRefusals(most int64, k *pgStoredRecordCounts) error {
 			if gone == nil {
 				gone = &bitmap{}
 			}
+			var going bitmap
 			var key int64
-			var keys []int64
 			if err := c.eachRow(ctx, scanTargets{&key}, func() error {
-				keys = append(keys, key)
 				gone[key%chunkSize/64] |= 1 << (key % 64)
+				going[key%chunkSize/64] |= 1 << (key % 64)
 				return nil
 			}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND type = $4 ORDER BY key LIMIT $5",
 				e.instance, chunk*chunkSize, (chunk+1)*chunkSize, string(activity.PolicyDecision), most); err != nil {
 				return err
 			}
-			links, err := pgDeleteRecordsReturningLinks(ctx, c, "DELETE FROM activity WHERE instance = $1 AND key = ANY($2::bigint[])", e.instance, pgIntArray(keys))
-			if err != nil {
+			if err := deleteMarkedRecords(ctx, c, chunk*chunkSize, &going); err != nil {
 				return err
 			}
-			if err := pgSaveGapHashes(ctx, c, e.instance, links); err != nil {
-				return err
-			}
-			p := pgProjectionTx{e: e, c: c, batch: pgBatch{conn: c}}
-			p.batch.queue(ctx, "UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
-			p.batch.queue(ctx, "DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOfMicros(minTime))
-			if err := p.batch.send(ctx); err != nil {
-				return err
-			}
+			p := pgProjectionTx{e: e, c: c}
+			p.c.write("UPDATE activity_chunk SET gone = $3, refused = 0 WHERE instance = $1 AND chunk = $2", e.instance, chunk, gone.encode())
+			p.c.write("DELETE FROM activity_hour WHERE instance = $1 AND type = $2 AND hour < $3", e.instance, string(activity.PolicyDecision), hourOfMicros(minTime))
 			return p.resealChunk(ctx, chunk)
 		})
 	})
@@ -257,14 +196,13 @@ func (e *pgEngine) deleteOldResultsAndInstances(now time.Time, keep activity.Ret
 			return err
 		}
 		return c.runTx(ctx, beginWrite, func() error {
-			b := pgBatch{conn: c}
-			b.queue(ctx, "DELETE FROM activity_column WHERE field = ANY($2::bigint[]) AND instance = $1", gone, pgIntArray(allFieldNumbers()))
+			c.write("DELETE FROM activity_column WHERE field = ANY($2::bigint[]) AND instance = $1", gone, pgIntArray(allFieldNumbers()))
 			for _, table := range []string{"activity", "activity_chunk", "activity_segment", "activity_text", "activity_hour", "activity_took",
 				"activity_checkpoint", "activity_gap", "activity_signed", "activity_erasing"} {
-				b.queue(ctx, "DELETE FROM "+table+" WHERE instance = $1", gone)
+				c.write("DELETE FROM "+table+" WHERE instance = $1", gone)
 			}
-			b.queue(ctx, "DELETE FROM instance WHERE id = $1", gone)
-			return b.send(ctx)
+			c.write("DELETE FROM instance WHERE id = $1", gone)
+			return nil
 		})
 	})
 }

@@ -111,10 +111,10 @@ func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	}
 	e.writing.Lock()
 	err := e.writeConn.runTx(t.Context(), func() error {
-		e.writeConn.execInTx("DELETE FROM activity_text")
+		e.writeConn.write("DELETE FROM activity_text")
 		for segment, all := range decodeOldPages(t, pages) {
 			for _, p := range all {
-				e.writeConn.execInTx("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
+				e.writeConn.write("INSERT INTO activity_text (segment, first, data) VALUES (?, ?, ?)", segment, p.first, p.data)
 			}
 		}
 		return nil
@@ -162,7 +162,7 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 	err = db.writeTx(t.Context(), func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		pages := map[int64][][]byte{}
 		var segment int64
-		var data pgRawBytes
+		var data sql.RawBytes
 		if err := c.eachRow(ctx, scanTargets{&segment, &data}, func() error {
 			pages[segment] = append(pages[segment], append([]byte(nil), data...))
 			return nil
@@ -178,7 +178,7 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 				rows.addRow(int32(e.instance), segment, p.first, p.data)
 			}
 		}
-		e.prefixedUpTo = pgSegmentID{} // as if opened anew
+		e.prefixedUpTo = segmentID{} // as if opened anew
 		e.allPrefixed.Store(false)
 		return rows.send(ctx, c)
 	})

@@ -10,23 +10,17 @@ import (
 
 // PresenceProofStore stores the presence anchors and the signed statements, in SQLite or PostgreSQL.
 // Writes survive a loss of power.
-type PresenceProofStore struct{ questions *ApprovalQuestionStore } // for its access to either database
+type PresenceProofStore struct{ db transactor }
 
 // PresenceProofs returns the store of anchors and signed statements in the same database.
-func (a *ApprovalQuestionStore) PresenceProofs() *PresenceProofStore { return &PresenceProofStore{a} }
-
-// notifyPresenceProofChange notifies the other instances of a new statement or anchor.
-func notifyPresenceProofChange(ctx context.Context, t portableTx) error {
-	if shared, ok := t.(pgTx); ok {
-		return shared.exec(ctx, "SELECT pg_notify(?, ?)", pgChannel, notifyPresence)
-	}
-	return nil
+func (a *ApprovalQuestionStore) PresenceProofs() *PresenceProofStore {
+	return &PresenceProofStore{a.db}
 }
 
 // LoadPresence returns the anchors and the statements, in the order of their times. Bad names those
 // that cannot be read: another program has changed them.
 func (p *PresenceProofStore) LoadPresence(ctx context.Context) (all presence.StoredPresence, err error) {
-	err = p.questions.read(ctx, func(t portableTx) error {
+	err = p.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		all = presence.StoredPresence{}
 		if err := loadPresenceAnchors(ctx, t, &all); err != nil {
 			return err
@@ -47,7 +41,7 @@ func (p *PresenceProofStore) LoadPresence(ctx context.Context) (all presence.Sto
 }
 
 // loadPresenceAnchors appends the anchors to all, in order.
-func loadPresenceAnchors(ctx context.Context, t portableTx, all *presence.StoredPresence) error {
+func loadPresenceAnchors(ctx context.Context, t sqlReader, all *presence.StoredPresence) error {
 	var place int64
 	var raw []byte
 	return t.eachRow(ctx, scanTargets{&place, &raw}, func() error {
@@ -62,7 +56,7 @@ func loadPresenceAnchors(ctx context.Context, t portableTx, all *presence.Stored
 
 // SaveStatement stores a statement, or returns presence.ErrUsed.
 func (p *PresenceProofStore) SaveStatement(ctx context.Context, e presence.Evidence) error {
-	return p.questions.write(ctx, func(t portableTx) error {
+	return p.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		stored := false
 		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { stored = true; return nil },
 			"INSERT INTO presence_statement (nonce, at, statement, signature, claims) VALUES (?, ?, ?, ?, ?) ON CONFLICT (nonce) DO NOTHING RETURNING nonce",
@@ -73,17 +67,16 @@ func (p *PresenceProofStore) SaveStatement(ctx context.Context, e presence.Evide
 		case !stored:
 			return presence.ErrUsed
 		}
-		return notifyPresenceProofChange(ctx, t)
+		t.notify(notifyPresence)
+		return nil
 	})
 }
 
 // SaveAnchors replaces all anchors. It returns presence.ErrMoved if the last stored anchor is not
 // head.
 func (p *PresenceProofStore) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
-	return p.questions.write(ctx, func(t portableTx) error {
-		if err := t.lockExclusive(ctx); err != nil {
-			return err
-		}
+	return p.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
+		t.lockExclusive()
 		var stored presence.StoredPresence
 		if err := loadPresenceAnchors(ctx, t, &stored); err != nil {
 			return err
@@ -91,18 +84,15 @@ func (p *PresenceProofStore) SaveAnchors(ctx context.Context, head presence.Dige
 		if stored.HeadFingerprint() != head {
 			return presence.ErrMoved
 		}
-		if err := t.exec(ctx, "DELETE FROM presence_anchor"); err != nil {
-			return err
-		}
+		t.write("DELETE FROM presence_anchor")
 		for i := range all {
 			text, err := all[i].StoredJSON()
 			if err != nil {
 				return err
 			}
-			if err := t.exec(ctx, "INSERT INTO presence_anchor (place, anchor) VALUES (?, ?)", int64(i), text); err != nil {
-				return err
-			}
+			t.write("INSERT INTO presence_anchor (place, anchor) VALUES (?, ?)", int64(i), text)
 		}
-		return notifyPresenceProofChange(ctx, t)
+		t.notify(notifyPresence)
+		return nil
 	})
 }

@@ -2,10 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql/driver"
-	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,120 +13,16 @@ import (
 
 // ApprovalQuestionStore stores the questions about calls that wait for approval, and the leases, in SQLite
 // or PostgreSQL. Writes survive a loss of power: an approval that was used is never valid again.
-type ApprovalQuestionStore struct {
-	write func(ctx context.Context, fn func(t portableTx) error) error
-	read  func(ctx context.Context, fn func(t portableTx) error) error
-}
+type ApprovalQuestionStore struct{ db transactor }
 
-// portableTx runs statements on either database. A ? is a placeholder for a value: int64, string or
-// []byte. Rows are scanned into the same types.
-type portableTx interface {
-	eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error
-	exec(ctx context.Context, query string, values ...any) error
-	// lockExclusive waits until no other transaction holds this lock.
-	lockExclusive(ctx context.Context) error
-	// notifyQuestionChange notifies the other instances of a change.
-	notifyQuestionChange(ctx context.Context) error
-}
-
-// ApprovalQuestions returns the store of questions in the file.
-func (db *SQLite) ApprovalQuestions() *ApprovalQuestionStore {
-	return &ApprovalQuestionStore{
-		write: func(ctx context.Context, fn func(portableTx) error) error {
-			return writeTxDurably(ctx, db, func(c *sqliteWriteConn) error { return fn(sqliteTx{c, c}) })
-		},
-		read: func(ctx context.Context, fn func(portableTx) error) error {
-			e, err := db.waitOpen(ctx)
-			if err != nil {
-				return err
-			}
-			return fn(sqliteTx{db: e.reads})
-		},
-	}
-}
-
-// ApprovalQuestions returns the store of questions of all instances.
-func (db *Postgres) ApprovalQuestions() *ApprovalQuestionStore {
-	return &ApprovalQuestionStore{
-		write: func(ctx context.Context, fn func(portableTx) error) error {
-			return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(pgTx{c}) })
-		},
-		read: func(ctx context.Context, fn func(portableTx) error) error {
-			return db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(pgTx{c}) })
-		},
-	}
-}
-
-type sqliteTx struct {
-	conn *sqliteWriteConn // nil if read only
-	db   querier
-}
-
-func (t sqliteTx) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error {
-	return eachRow(ctx, t.db, to, fn, query, values...)
-}
-
-func (t sqliteTx) exec(_ context.Context, query string, values ...any) error {
-	args := make([]driver.Value, len(values))
-	for i, v := range values {
-		args[i] = v
-	}
-	return t.conn.exec(query, args...)
-}
-
-func (sqliteTx) lockExclusive(context.Context) error        { return nil } // there is one writer
-func (sqliteTx) notifyQuestionChange(context.Context) error { return nil }
-
-type pgTx struct{ conn *pgConn }
-
-func (t pgTx) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error {
-	return t.conn.eachRow(ctx, to, fn, numberPlaceholders(query), cleanPgTexts(values)...)
-}
-
-func (t pgTx) exec(ctx context.Context, query string, values ...any) error {
-	_, err := t.conn.exec(ctx, numberPlaceholders(query), cleanPgTexts(values)...)
-	return err
-}
-
-// pgQuestionLock is the advisory lock for transactions that count questions before they add one.
-const pgQuestionLock = pgMigrationLock + 1
-
-func (t pgTx) lockExclusive(ctx context.Context) error {
-	return t.exec(ctx, "SELECT pg_advisory_xact_lock(?)", pgQuestionLock)
-}
-
-func (t pgTx) notifyQuestionChange(ctx context.Context) error {
-	return t.exec(ctx, "SELECT pg_notify(?, ?)", pgChannel, notifyQuestions)
-}
-
-// numberPlaceholders replaces each ? by $1, $2, … for PostgreSQL.
-func numberPlaceholders(query string) string {
-	var out strings.Builder
-	for n := 1; ; n++ {
-		before, after, more := strings.Cut(query, "?")
-		out.WriteString(before)
-		if !more {
-			return out.String()
-		}
-		out.WriteString("$" + strconv.Itoa(n))
-		query = after
-	}
-}
-
-func cleanPgTexts(values []any) []any {
-	for i, v := range values {
-		if text, ok := v.(string); ok {
-			values[i] = cleanPgText(text)
-		}
-	}
-	return values
-}
+// ApprovalQuestions returns the store of questions and leases.
+func (s *commonStore) ApprovalQuestions() *ApprovalQuestionStore { return &ApprovalQuestionStore{s.db} }
 
 const questionColumns = `id, key, state, principal, session, server, tool, fingerprint, revision, variant, arguments, cut, lane, because, rule, reason,
 	actor, source, client, client_version, record, asked, last_asked, ends, answered, answered_by, answered_via, answer`
 
 // queryQuestions returns the questions that a query selects.
-func queryQuestions(ctx context.Context, t portableTx, query string, values ...any) (all []ask.Question, err error) {
+func queryQuestions(ctx context.Context, t sqlReader, query string, values ...any) (all []ask.Question, err error) {
 	var q ask.Question
 	var key, print, shown []byte
 	var state string
@@ -172,14 +65,14 @@ func validEndRange(now time.Time, longest time.Duration) (after, latest int64) {
 // waiting question gets a new end. found reports whether there is one. If a clock was set back
 // there may be a waiting and an answered question, or two answers: then the denial counts.
 func (a *ApprovalQuestionStore) FindQuestion(ctx context.Context, k ask.CallKey, now time.Time) (q ask.Question, found bool, err error) {
-	err = a.write(ctx, func(t portableTx) error {
+	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		q, found, err = renewOrFindQuestion(ctx, t, k, now)
 		return err
 	})
 	return q, found, err
 }
 
-func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.CallKey, now time.Time) (ask.Question, bool, error) {
+func renewOrFindQuestion(ctx context.Context, t sqlReader, k ask.CallKey, now time.Time) (ask.Question, bool, error) {
 	after, latest := validEndRange(now, ask.Life)
 	all, err := queryQuestions(ctx, t, "UPDATE question SET last_asked = ?, ends = ? WHERE key = ? AND state = 'waiting' AND ends > ? AND ends <= ? RETURNING "+questionColumns,
 		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
@@ -197,10 +90,8 @@ func renewOrFindQuestion(ctx context.Context, t portableTx, k ask.CallKey, now t
 // AddQuestion stores a question unless there is one with the same key; fresh reports whether it was added.
 // The problem is OVERLOADED if too many questions wait.
 func (a *ApprovalQuestionStore) AddQuestion(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
-	err = a.write(ctx, func(t portableTx) error {
-		if err := t.lockExclusive(ctx); err != nil {
-			return err
-		}
+	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
+		t.lockExclusive()
 		var found bool
 		if stored, found, err = renewOrFindQuestion(ctx, t, q.Key, q.Asked); err != nil || found {
 			return err
@@ -209,19 +100,16 @@ func (a *ApprovalQuestionStore) AddQuestion(ctx context.Context, q ask.Question)
 		if err := checkQuestionLimits(ctx, t, &q); err != nil {
 			return err
 		}
-		if err := insertQuestion(ctx, t, &q); err != nil {
-			return err
-		}
-		if err := expireAndDeleteQuestions(ctx, t, q.Asked); err != nil {
-			return err
-		}
-		return t.notifyQuestionChange(ctx)
+		insertQuestion(t, &q)
+		expireAndDeleteQuestions(t, q.Asked)
+		t.notify(notifyQuestions)
+		return nil
 	})
 	return stored, fresh && err == nil, err
 }
 
 // checkQuestionLimits returns a problem if too many questions wait.
-func checkQuestionLimits(ctx context.Context, t portableTx, q *ask.Question) error {
+func checkQuestionLimits(ctx context.Context, t sqlReader, q *ask.Question) error {
 	var all, own int64
 	after, latest := validEndRange(q.Asked, ask.Life)
 	err := t.eachRow(ctx, scanTargets{&all, &own}, func() error { return nil },
@@ -232,12 +120,12 @@ func checkQuestionLimits(ctx context.Context, t portableTx, q *ask.Question) err
 	return err
 }
 
-func insertQuestion(ctx context.Context, t portableTx, q *ask.Question) error {
+func insertQuestion(t sqlTx, q *ask.Question) {
 	cut := int64(0)
 	if q.Cut {
 		cut = 1
 	}
-	return t.exec(ctx, "INSERT INTO question ("+questionColumns+") VALUES (?"+strings.Repeat(", ?", 27)+")",
+	t.write("INSERT INTO question ("+questionColumns+") VALUES (?"+strings.Repeat(", ?", 27)+")",
 		q.ID, q.Key[:], string(q.State), q.Principal, q.Session, q.Server, q.Tool, q.Fingerprint[:], q.Revision, q.Variant, []byte(q.Shown), cut, q.Lane, q.Because, q.Rule, q.Reason,
 		q.Actor, q.Source, q.Client, q.ClientVersion, q.Record, timeToMicros(q.Asked), timeToMicros(q.Last), timeToMicros(q.Until), timeToMicros(q.Answered), q.By, q.Via, q.Why)
 }
@@ -252,22 +140,24 @@ const (
 // erasedArguments replaces arguments that are no longer kept; the activity log has them.
 var erasedArguments = []byte("null")
 
-func expireAndDeleteQuestions(ctx context.Context, t portableTx, now time.Time) error {
+func expireAndDeleteQuestions(t sqlTx, now time.Time) {
 	before := now.Add(-questionRetention).UnixMicro()
-	over := t.exec(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE state IN ('waiting', 'approved', 'denied') AND ends <= ?", erasedArguments, now.UnixMicro())
-	return errors.Join(over, t.exec(ctx, "DELETE FROM question WHERE asked < ?", before), t.exec(ctx, deleteOldQuestions, int64(maxQuestions)), t.exec(ctx, "DELETE FROM lease WHERE ends < ?", before))
+	t.write("UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE state IN ('waiting', 'approved', 'denied') AND ends <= ?", erasedArguments, now.UnixMicro())
+	t.write("DELETE FROM question WHERE asked < ?", before)
+	t.write(deleteOldQuestions, int64(maxQuestions))
+	t.write("DELETE FROM lease WHERE ends < ?", before)
 }
 
 // LoadQuestion returns a question by its ID, or NOT_FOUND.
 func (a *ApprovalQuestionStore) LoadQuestion(ctx context.Context, id string) (q ask.Question, err error) {
-	err = a.read(ctx, func(t portableTx) error {
+	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		q, err = readQuestion(ctx, t, id)
 		return err
 	})
 	return q, err
 }
 
-func readQuestion(ctx context.Context, t portableTx, id string) (ask.Question, error) {
+func readQuestion(ctx context.Context, t sqlReader, id string) (ask.Question, error) {
 	all, err := queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE id = ?", id)
 	if err == nil && len(all) == 0 {
 		err = problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", problem.ClipName(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
@@ -280,7 +170,7 @@ func readQuestion(ctx context.Context, t portableTx, id string) (ask.Question, e
 
 // WaitingQuestions returns the questions that wait at a time, the oldest first.
 func (a *ApprovalQuestionStore) WaitingQuestions(ctx context.Context, now time.Time) (all []ask.Question, err error) {
-	err = a.read(ctx, func(t portableTx) error {
+	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		after, latest := validEndRange(now, ask.Life)
 		all, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ? ORDER BY asked, id", after, latest)
 		return err
@@ -290,7 +180,7 @@ func (a *ApprovalQuestionStore) WaitingQuestions(ctx context.Context, now time.T
 
 // CountWaitingQuestions returns how many questions wait at a time.
 func (a *ApprovalQuestionStore) CountWaitingQuestions(ctx context.Context, now time.Time) (n int, err error) {
-	err = a.read(ctx, func(t portableTx) error {
+	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		var all int64
 		after, latest := validEndRange(now, ask.Life)
 		err := t.eachRow(ctx, scanTargets{&all}, func() error { return nil }, "SELECT count(*) FROM question WHERE state = 'waiting' AND ends > ? AND ends <= ?", after, latest)
@@ -303,7 +193,7 @@ func (a *ApprovalQuestionStore) CountWaitingQuestions(ctx context.Context, now t
 // AnswerQuestion stores the answer of a reviewer. The first answer counts. The problems are NOT_FOUND and
 // CONFLICT.
 func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, given ask.Answer) (q ask.Question, err error) {
-	err = a.write(ctx, func(t portableTx) error {
+	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		if q, err = readQuestion(ctx, t, id); err != nil {
 			return err
 		}
@@ -323,7 +213,8 @@ func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, g
 		if q = answered; err != nil {
 			return err
 		}
-		return t.notifyQuestionChange(ctx)
+		t.notify(notifyQuestions)
+		return nil
 	})
 	return q, err
 }
@@ -331,7 +222,7 @@ func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, g
 // UseApproval spends the approval of a question for the call with the key, once; ok reports whether the
 // approval is valid.
 func (a *ApprovalQuestionStore) UseApproval(ctx context.Context, id string, k ask.CallKey, now time.Time) (ok bool, err error) {
-	err = a.write(ctx, func(t portableTx) error {
+	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		after, latest := validEndRange(now, ask.Life)
 		return t.eachRow(ctx, scanTargets{new(string)}, func() error { ok = true; return nil },
 			"UPDATE question SET state = 'used', arguments = ?, cut = 0 WHERE id = ? AND key = ? AND state = 'approved' AND ends > ? AND ends <= ? RETURNING id", erasedArguments, id, k[:], after, latest)
@@ -341,7 +232,7 @@ func (a *ApprovalQuestionStore) UseApproval(ctx context.Context, id string, k as
 
 const leaseColumns = "id, server, tools, lane, client, actor, revision, calls, calls_left, given, ends, given_by, given_via, revoked"
 
-func queryLeases(ctx context.Context, t portableTx, query string, values ...any) (all []ask.Lease, err error) {
+func queryLeases(ctx context.Context, t sqlReader, query string, values ...any) (all []ask.Lease, err error) {
 	var l ask.Lease
 	var lane, given, until, revoked int64
 	err = t.eachRow(ctx, scanTargets{&l.ID, &l.Server, &l.Tools, &lane, &l.Client, &l.Actor, &l.Revision, &l.Calls, &l.Left, &given, &until, &l.By, &l.Via, &revoked}, func() error {
@@ -358,7 +249,7 @@ const selectRunningLeases = "SELECT " + leaseColumns + " FROM lease WHERE revoke
 // ActiveLeases returns the leases that are neither revoked, used up nor over at a time.
 func (a *ApprovalQuestionStore) ActiveLeases(ctx context.Context, now time.Time) (all []ask.Lease, err error) {
 	after, latest := validEndRange(now, ask.LongestLease)
-	err = a.read(ctx, func(t portableTx) error {
+	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		all, err = queryLeases(ctx, t, selectRunningLeases, after, latest)
 		return err
 	})
@@ -367,10 +258,8 @@ func (a *ApprovalQuestionStore) ActiveLeases(ctx context.Context, now time.Time)
 
 // AddLease stores a lease. The problem is OVERLOADED if there are too many.
 func (a *ApprovalQuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
-	return a.write(ctx, func(t portableTx) error {
-		if err := t.lockExclusive(ctx); err != nil {
-			return err
-		}
+	return a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
+		t.lockExclusive()
 		after, latest := validEndRange(l.Given, ask.LongestLease)
 		all, err := queryLeases(ctx, t, selectRunningLeases, after, latest)
 		if err == nil && len(all) >= ask.MaxLeases {
@@ -379,17 +268,16 @@ func (a *ApprovalQuestionStore) AddLease(ctx context.Context, l ask.Lease) error
 		if err != nil {
 			return err
 		}
-		if err := t.exec(ctx, "INSERT INTO lease ("+leaseColumns+") VALUES (?"+strings.Repeat(", ?", 13)+")", l.ID, l.Server, l.Tools, int64(l.Lane), l.Client, l.Actor, l.Revision,
-			l.Calls, l.Left, timeToMicros(l.Given), timeToMicros(l.Until), l.By, l.Via, timeToMicros(l.Revoked)); err != nil {
-			return err
-		}
-		return t.notifyQuestionChange(ctx)
+		t.write("INSERT INTO lease ("+leaseColumns+") VALUES (?"+strings.Repeat(", ?", 13)+")", l.ID, l.Server, l.Tools, int64(l.Lane), l.Client, l.Actor, l.Revision,
+			l.Calls, l.Left, timeToMicros(l.Given), timeToMicros(l.Until), l.By, l.Via, timeToMicros(l.Revoked))
+		t.notify(notifyQuestions)
+		return nil
 	})
 }
 
 // RevokeLease ends a lease and returns it. The problem is NOT_FOUND.
 func (a *ApprovalQuestionStore) RevokeLease(ctx context.Context, id string, now time.Time) (l ask.Lease, err error) {
-	err = a.write(ctx, func(t portableTx) error {
+	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
 		if err == nil && len(all) == 0 {
 			err = problem.Newf(problem.NotFound, "There is no lease '%s'.", problem.ClipName(id)).WithHint("See the leases with `mcpproxy lease list`.")
@@ -398,18 +286,18 @@ func (a *ApprovalQuestionStore) RevokeLease(ctx context.Context, id string, now 
 			return err
 		}
 		l = all[0]
-		return t.notifyQuestionChange(ctx)
+		t.notify(notifyQuestions)
+		return nil
 	})
 	return l, err
 }
 
 // VoidApproval ends an approval that must not be used.
 func (a *ApprovalQuestionStore) VoidApproval(ctx context.Context, id string) error {
-	return a.write(ctx, func(t portableTx) error {
-		if err := t.exec(ctx, "UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", erasedArguments, id); err != nil {
-			return err
-		}
-		return t.notifyQuestionChange(ctx)
+	return a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
+		t.write("UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", erasedArguments, id)
+		t.notify(notifyQuestions)
+		return nil
 	})
 }
 
@@ -431,7 +319,7 @@ func (a *ApprovalQuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask
 
 func (a *ApprovalQuestionStore) takeCallFromLease(ctx context.Context, lease string, k ask.CallKey, now time.Time) (id, record string, err error) {
 	after, latest := validEndRange(now, ask.LongestLease)
-	err = a.write(ctx, func(t portableTx) error {
+	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		if err := t.eachRow(ctx, scanTargets{&id}, func() error { return nil },
 			"UPDATE lease SET calls_left = calls_left - 1 WHERE id = ? AND calls_left > 0 AND revoked = 0 AND ends > ? AND ends <= ? RETURNING id", lease, after, latest); err != nil || id == "" {
 			return err
@@ -440,7 +328,8 @@ func (a *ApprovalQuestionStore) takeCallFromLease(ctx context.Context, lease str
 			"UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE key = ? AND state = 'waiting' RETURNING record", erasedArguments, k[:]); err != nil {
 			return err
 		}
-		return t.notifyQuestionChange(ctx)
+		t.notify(notifyQuestions)
+		return nil
 	})
 	return id, record, err
 }

@@ -239,7 +239,7 @@ func (e *sqliteEngine) checkIntegrity(ctx context.Context) error {
 	if said != "ok" {
 		return fmt.Errorf("%w: %s", errDamaged, said)
 	}
-	_, err := readApprovals(ctx, e.reads)
+	_, err := readApprovals(ctx, sqliteReader{e.reads})
 	return e.addDamageIfSchemaDiffers(ctx, err)
 }
 

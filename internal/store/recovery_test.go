@@ -122,7 +122,7 @@ func TestOnlyLooksInARowCount(t *testing.T) {
 	if err := os.WriteFile(path, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db := &SQLite{path: path, clock: steadyClock{now: time.Now}, openState: newOpenState[sqliteEngine](), reopened: make(chan struct{}, 1)}
+	db := &SQLite{path: path, commonStore: commonStore{clock: steadyClock{now: time.Now}}, openState: newOpenState[sqliteEngine](), reopened: make(chan struct{}, 1)}
 	var x damageExamination
 	const last = 2*maxDamagedChecks - 2 // the disk fails at the last but one of the first five checks
 	for i := range last + 1 {

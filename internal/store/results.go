@@ -5,10 +5,8 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,23 +41,22 @@ func (e *sqliteEngine) capResultExpiry() error {
 // PutResult stores a result until it expires or newer results need its space. A result may contain
 // secrets, so the file has it encrypted, and neither the handle nor the key, which derives from the
 // handle.
-func (db *SQLite) PutResult(ctx context.Context, r StoredResult) error {
+func (s *commonStore) PutResult(ctx context.Context, r StoredResult) error {
 	id, body, err := r.encryptBody()
 	if err != nil {
 		return err
 	}
-	jumped := db.clock.wallClockShift()
-	now := db.clock.steadyNow()
-	return db.writeTx(ctx, func(c *sqliteWriteConn) error {
-		deleteExpiredResults(c, now)
-		if err := evictResults(ctx, c, id, maxResultBytes-int64(len(body))); err != nil {
-			return err
-		}
-		c.execInTx("INSERT INTO result (handle, actor, server, tool, expires, body) VALUES (?, ?, ?, ?, ?, ?)",
+	jumped, now := s.clock.wallClockShift(), s.clock.steadyNow()
+	return s.db.update(ctx, func(_ context.Context, t sqlTx) error {
+		t.write(deleteExpiredResults, now.UnixMicro())
+		evictResults(t, id, maxResultBytes-int64(len(body)))
+		t.write("INSERT INTO result (handle, actor, server, tool, expires, body) VALUES (?, ?, ?, ?, ?, ?)",
 			id, r.Actor, r.Server, r.Tool, r.Expires.Add(-jumped).UnixMicro(), body)
 		return nil
 	})
 }
+
+const deleteExpiredResults = "DELETE FROM result WHERE expires <= ?"
 
 // sensitivities are the levels whose index may be the first byte of a plaintext body. No JSON
 // begins with such a byte.
@@ -104,42 +101,24 @@ func noResultError() error {
 
 // evictResults deletes the result id, which is about to be replaced, and the oldest results until
 // the rest takes at most room bytes.
-func evictResults(ctx context.Context, c *sqliteWriteConn, id string, room int64) error {
-	c.execInTx("DELETE FROM result WHERE handle = ?", id)
-	var total int64
-	if err := c.QueryRowContext(ctx, "SELECT coalesce(sum(length(body)), 0) FROM result").Scan(&total); err != nil {
-		return err
-	}
-	for total > room {
-		var oldest, size int64
-		err := c.QueryRowContext(ctx, "SELECT rowid, length(body) FROM result ORDER BY rowid LIMIT 1").Scan(&oldest, &size)
-		if err != nil {
-			return err
-		}
-		c.execInTx("DELETE FROM result WHERE rowid = ?", oldest)
-		total -= size
-	}
-	return nil
-}
-
-func deleteExpiredResults(c *sqliteWriteConn, now time.Time) {
-	c.execInTx("DELETE FROM result WHERE expires <= ?", now.UnixMicro())
+func evictResults(t sqlTx, id string, room int64) {
+	t.write("DELETE FROM result WHERE handle = ?", id)
+	t.write(`DELETE FROM result WHERE {number|rowid} IN (SELECT n FROM (
+		SELECT {number|rowid} AS n, sum(length(body)) OVER (ORDER BY {number|rowid} DESC) AS newer FROM result) AS r WHERE newer > ?)`, room)
 }
 
 // GetResult returns a stored result, or a NOT_FOUND problem.
-func (db *SQLite) GetResult(ctx context.Context, handle string) (StoredResult, error) {
-	e, err := db.waitOpen(ctx)
-	if err != nil {
-		return StoredResult{}, err
-	}
+func (s *commonStore) GetResult(ctx context.Context, handle string) (StoredResult, error) {
 	r := StoredResult{Handle: handle}
 	var body []byte
 	var expires int64
-	err = e.reads.QueryRowContext(ctx, "SELECT actor, server, tool, expires, body FROM result WHERE handle = ?", resultIDOfHandle(handle)).
-		Scan(&r.Actor, &r.Server, &r.Tool, &expires, &body)
-	if errors.Is(err, sql.ErrNoRows) || err == nil && expires <= db.clock.steadyNow().UnixMicro() {
-		return StoredResult{}, noResultError()
-	}
+	err := s.db.view(ctx, func(ctx context.Context, db sqlReader) error {
+		found, err := db.firstRow(ctx, scanTargets{&r.Actor, &r.Server, &r.Tool, &expires, &body}, "SELECT actor, server, tool, expires, body FROM result WHERE handle = ?", resultIDOfHandle(handle))
+		if err == nil && (!found || expires <= s.clock.steadyNow().UnixMicro()) {
+			err = noResultError()
+		}
+		return err
+	})
 	if err != nil {
 		return StoredResult{}, err
 	}

@@ -66,7 +66,10 @@ func TestTheOldestResultsMakeRoom(t *testing.T) {
 	for i := range 8 {
 		put(i)
 	}
-	err := db.writeTx(t.Context(), func(c *sqliteWriteConn) error { return evictResults(t.Context(), c, resultIDOfHandle("6"), room-size) })
+	err := db.writeTx(t.Context(), func(c *sqliteWriteConn) error {
+		evictResults(c, resultIDOfHandle("6"), room-size)
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,20 +2,20 @@ package store
 
 import "math/bits"
 
-// recordSelection has one bit for every record key from base on. base is a multiple of chunkSize.
-type recordSelection struct {
-	base  int64
-	words []uint64
-}
+// recordSelection has one bit for every position of a record.
+type recordSelection struct{ words []uint64 }
 
-func newFullSelection(from, to int64) recordSelection {
-	s := recordSelection{base: from / chunkSize * chunkSize}
-	s.words = make([]uint64, (to-s.base+chunkSize-1)/chunkSize*chunkWords)
-	for i := range s.words {
-		s.words[i] = ^uint64(0)
-	}
-	for _, n := range []int64{from / chunkSize, (to - 1) / chunkSize} {
-		retainBits(s.chunkBits(n), func(i int) bool { at := n*chunkSize + int64(i); return from <= at && at < to })
+// newFullSelection selects the positions [from, to) in a number of chunks.
+func newFullSelection(chunks int, from, to int64) recordSelection {
+	s := recordSelection{make([]uint64, chunks*chunkWords)}
+	for i := from / chunkSize; i*chunkSize < to; i++ {
+		words := s.chunkBits(i)
+		for j := range words {
+			words[j] = ^uint64(0)
+		}
+		if i*chunkSize < from || (i+1)*chunkSize > to {
+			retainBits(words, func(at int) bool { position := i*chunkSize + int64(at); return from <= position && position < to })
+		}
 	}
 	return s
 }
@@ -33,7 +33,7 @@ func retainBits(words []uint64, keeps func(i int) bool) {
 
 // chunkBits returns the bits of a chunk.
 func (s recordSelection) chunkBits(n int64) []uint64 {
-	at := (n*chunkSize - s.base) / 64
+	at := n * chunkWords
 	if at < 0 || at >= int64(len(s.words)) {
 		return nil
 	}
@@ -47,10 +47,10 @@ func (s recordSelection) count() (n int64) {
 	return n
 }
 
-// eachNewestFirst calls fn for the selected keys below before, the highest first, until fn returns
+// eachNewestFirst calls fn for the selected positions below before, the highest first, until fn returns
 // false.
-func (s recordSelection) eachNewestFirst(before int64, fn func(key int64) bool) {
-	top := min(before-s.base, 64*int64(len(s.words)))
+func (s recordSelection) eachNewestFirst(before int64, fn func(position int64) bool) {
+	top := min(before, 64*int64(len(s.words)))
 	if top <= 0 {
 		return
 	}
@@ -62,7 +62,7 @@ func (s recordSelection) eachNewestFirst(before int64, fn func(key int64) bool) 
 		for w != 0 {
 			at := 63 - bits.LeadingZeros64(w)
 			w &^= 1 << at
-			if !fn(s.base + 64*i + int64(at)) {
+			if !fn(64*i + int64(at)) {
 				return
 			}
 		}

@@ -34,8 +34,8 @@ func (c *sqliteWriteConn) close() error {
 	return errors.Join(append(errs, c.conn.Close())...)
 }
 
-// exec runs a statement. Values are int64, string, []byte or nil.
-func (c *sqliteWriteConn) exec(query string, values ...driver.Value) error {
+// exec runs a statement. Values are int64, string, bool, []byte or nil.
+func (c *sqliteWriteConn) exec(query string, values ...any) error {
 	s, err := c.prepare(query)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func (c *sqliteWriteConn) prepare(query string) (driver.Stmt, error) {
 	}
 	var s driver.Stmt
 	err := c.conn.Raw(func(dc any) (err error) {
-		s, err = dc.(driver.Conn).Prepare(query)
+		s, err = dc.(driver.Conn).Prepare(expandForSQLite(query))
 		return err
 	})
 	if err != nil {
@@ -66,9 +66,9 @@ func (c *sqliteWriteConn) prepare(query string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// execInTx runs a statement of the transaction. After an error the transaction fails and runs no
+// write runs a statement of the transaction. After an error the transaction fails and runs no
 // further statement.
-func (c *sqliteWriteConn) execInTx(query string, values ...driver.Value) {
+func (c *sqliteWriteConn) write(query string, values ...any) {
 	if c.txErr == nil {
 		c.txErr = c.exec(query, values...)
 	}
@@ -107,6 +107,28 @@ func (c *sqliteWriteConn) QueryContext(ctx context.Context, query string, args .
 	return c.conn.QueryContext(context.WithoutCancel(ctx), query, args...)
 }
 
+func (c *sqliteWriteConn) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error {
+	return eachRow(ctx, c, to, fn, query, values...)
+}
+
+func (c *sqliteWriteConn) firstRow(ctx context.Context, to scanTargets, query string, values ...any) (bool, error) {
+	return firstRow(ctx, c, to, query, values...)
+}
+
+func (*sqliteWriteConn) lockExclusive() {} // there is one writer
+func (*sqliteWriteConn) notify(string)  {} // there is one instance
+
+// sqliteReader is a sqlReader.
+type sqliteReader struct{ db querier }
+
+func (r sqliteReader) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error {
+	return eachRow(ctx, r.db, to, fn, query, values...)
+}
+
+func (r sqliteReader) firstRow(ctx context.Context, to scanTargets, query string, values ...any) (bool, error) {
+	return firstRow(ctx, r.db, to, query, values...)
+}
+
 // querier is a connection, a pool or a transaction.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -118,10 +140,15 @@ type scanTargets []any
 
 // eachRow runs a query and calls fn after it has scanned each row.
 func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, query string, args ...any) error {
-	rows, err := db.QueryContext(ctx, query, args...)
+	rows, err := db.QueryContext(ctx, expandForSQLite(query), args...)
 	if err != nil {
 		return err
 	}
+	return scanRows(rows, to, fn)
+}
+
+// scanRows calls fn after it has scanned each row, and closes the rows.
+func scanRows(rows *sql.Rows, to scanTargets, fn func() error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := rows.Scan(to...); err != nil {
@@ -136,7 +163,7 @@ func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, q
 
 // firstRow scans the first row of a query and reports whether there is one.
 func firstRow(ctx context.Context, db querier, to scanTargets, query string, args ...any) (found bool, err error) {
-	err = db.QueryRowContext(ctx, query, args...).Scan(to...)
+	err = db.QueryRowContext(ctx, expandForSQLite(query), args...).Scan(to...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}

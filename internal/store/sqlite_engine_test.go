@@ -59,9 +59,8 @@ func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 	const records = 5000
 	_, _, e := openLogWithRecords(t, records)
 	for {
-		q := activityQuery{e: e, terms: parseSearchTerms("word7"), since: -1 << 62, until: 1 << 62}
 		total := int64(0)
-		err := q.runInSnapshot(t.Context(), func(context.Context) error { total = q.sel.count(); return nil })
+		err := e.query(t.Context(), &activity.Filter{Search: "word7"}, nil, func(_ context.Context, v *recordSnapshot) error { total = v.sel.count(); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

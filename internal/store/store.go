@@ -3,15 +3,18 @@
 // known tools of each server, and large results. It is the only package with SQL.
 //
 // Files that serve both databases:
-//   - database.go: the Database interface; opens the database that the configuration names
+//   - database.go, sql_tx.go: the Database interface; how statements are written once for both
+//     databases, and what a transaction of either offers
+//   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the
+//     tables besides the activity log
 //   - columns and text search: column.go encodes one value for each record of a chunk,
 //     search_words.go splits text into words, activity_prefix.go and activity_text.go build and
 //     search the text index, bitmap.go and selection.go are sets of records
-//   - counting: activity_selection.go, activity_summary.go, activity_rollup.go, activity_use.go,
-//     histogram.go
-//   - activity_verify.go: reads the hash chain in order
-//   - questions.go, presence.go: questions, leases, presence statements and anchors, with one SQL
-//     for both databases
+//   - queries: activity_list.go, activity_snapshot.go filter and page, activity_merge.go merges
+//     instances, activity_selection.go, activity_summary.go, activity_rollup.go and histogram.go
+//     count
+//   - the hash chain: activity_verify.go reads it in order, activity_gaps.go keeps hashes of pruned
+//     entries, activity_erase.go erases
 //   - open_state.go, clock.go, prune_limit.go: whether the database is open, time that ignores a
 //     set clock, the limit of pruning by age
 //
@@ -23,22 +26,19 @@
 //   - peek.go: reads a database for the doctor, without changing it
 //   - activity_project.go: inserts records from the spool and seals them into chunks;
 //     activity_load.go reads the index into memory
-//   - activity_list.go, activity_get.go, activity_each.go: queries
-//   - activity_tidy.go, activity_refused.go, activity_gaps.go, activity_erase.go: retention, the
-//     quota of refusals, hashes of pruned entries, erasure
+//   - activity_read.go, activity_get.go: read records and columns
+//   - activity_tidy.go, activity_refused.go: retention, the quota of refusals; both decide for
+//     PostgreSQL, too
 //   - activity_backfill.go: columns that chunks of older versions lack
-//   - approvals.go, tokens.go, tools.go, results.go: the other tables
 //
-// Files for PostgreSQL (one database for several instances), each next to its SQLite counterpart:
+// Files for PostgreSQL (one database for several instances):
 //   - postgres.go, postgres_conn.go, postgres_address.go, postgres_migrate.go: connections,
 //     values, address, migrations
 //   - postgres_notify.go, postgres_remote.go: changes by other instances
 //   - postgres_project.go, postgres_seal.go, postgres_tidy.go, postgres_chain.go: records in,
-//     chunks and text index, retention, hash chain
-//   - postgres_snapshot.go, postgres_merge.go, postgres_list.go, postgres_get.go,
-//     postgres_summary.go: queries over all instances
-//   - postgres_approvals.go, postgres_tokens.go, postgres_tools.go, postgres_use.go: the other
-//     tables
+//     chunks and text index, retention, the chains of other instances
+//   - postgres_snapshot.go, postgres_list.go, postgres_get.go: read records and columns of all
+//     instances
 //
 // Guarantees and limits:
 //   - One call stores everything or nothing.
@@ -46,13 +46,14 @@
 //   - Opening never blocks: OpenSQLite returns at once, and calls that need the database wait for
 //     it.
 //   - Any filter over a million records answers in milliseconds, with the exact number of matches
-//     (activity_list.go says how).
+//     (activity_snapshot.go says how).
 //   - The package does not decide what is recorded, and masks nothing.
 //   - The migrations are one folder for each database. storetest is the suite that both must pass.
 package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"log/slog"
 	"time"
@@ -60,10 +61,9 @@ import (
 
 // SQLite is the database in one SQLite file. It is safe for concurrent use.
 type SQLite struct {
-	sqliteChainStore
+	commonStore
 	path            string
 	logger          *slog.Logger
-	clock           steadyClock
 	stop            context.CancelFunc
 	done            chan struct{}
 	reopened        chan struct{} // returned by ReopenSignal
@@ -75,9 +75,6 @@ type SQLite struct {
 	writeErr                error    // why writes are refused while the engine still exists
 	damagedRowErrors        int      // errors about impossible rows in a file that passes the integrity check
 }
-
-// sqliteChainStore reads the hash chain and records erasures.
-type sqliteChainStore struct{ db *SQLite }
 
 const (
 	minOpenDelay = 250 * time.Millisecond
@@ -100,10 +97,10 @@ func openSQLite(path string, logger *slog.Logger, pause time.Duration) *SQLite {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	db := &SQLite{
-		path: path, logger: logger, clock: steadyClock{time.Now, time.Now()}, stop: stop, firstRetryDelay: pause,
+		path: path, logger: logger, stop: stop, firstRetryDelay: pause,
 		done: make(chan struct{}), reopened: make(chan struct{}, 1), openState: newOpenState[sqliteEngine](),
 	}
-	db.db = db
+	db.commonStore = commonStore{db, steadyClock{time.Now, time.Now()}}
 	go db.keepOpen(ctx)
 	return db
 }
@@ -154,8 +151,12 @@ func (db *SQLite) writeTx(ctx context.Context, fn func(c *sqliteWriteConn) error
 	return db.blockWritesOnDamage(e, err)
 }
 
-// writeTxDurably is writeTx with a sync: what fn wrote survives a loss of power.
-func writeTxDurably(ctx context.Context, db *SQLite, fn func(c *sqliteWriteConn) error) error {
+// update is a transactor's.
+func (db *SQLite) update(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
+	return db.writeTx(ctx, func(c *sqliteWriteConn) error { return fn(ctx, c) })
+}
+
+func (db *SQLite) updateDurably(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
 		return err
@@ -164,7 +165,7 @@ func writeTxDurably(ctx context.Context, db *SQLite, fn func(c *sqliteWriteConn)
 	// Do not use exec: SQLite applies this pragma when it prepares the statement, and exec prepares
 	// once.
 	if _, err = e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = FULL"); err == nil {
-		err = e.writeConn.runTx(ctx, func() error { return fn(e.writeConn) })
+		err = e.writeConn.runTx(ctx, func() error { return fn(ctx, e.writeConn) })
 		_, also := e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = NORMAL")
 		if err == nil && also != nil {
 			err = also
@@ -172,4 +173,47 @@ func writeTxDurably(ctx context.Context, db *SQLite, fn func(c *sqliteWriteConn)
 	}
 	e.writing.Unlock()
 	return db.blockWritesOnDamage(e, err)
+}
+
+func (db *SQLite) decide(ctx context.Context, _ bool, _ string, fn func(ctx context.Context, t sqlTx) error) error {
+	return db.update(ctx, fn)
+}
+
+func (db *SQLite) view(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	e, err := db.waitOpen(ctx)
+	if err != nil {
+		return err
+	}
+	return fn(ctx, sqliteReader{e.reads})
+}
+
+func (db *SQLite) snapshot(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	e, err := db.waitOpen(ctx)
+	if err != nil {
+		return err
+	}
+	return sqliteSnapshot(ctx, e.reads, fn)
+}
+
+// sqliteSnapshot runs fn in a transaction that reads.
+func sqliteSnapshot(ctx context.Context, db *sql.DB, fn func(ctx context.Context, r sqlReader) error) error {
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() //nolint:errcheck // read only
+	// The driver starts a goroutine for every statement whose context can end.
+	return fn(context.WithoutCancel(ctx), sqliteReader{tx})
+}
+
+func (db *SQLite) load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	e, err := db.waitOpen(ctx)
+	if err != nil {
+		return err
+	}
+	return db.blockWritesOnDamage(e, e.addDamageIfSchemaDiffers(ctx, fn(ctx, sqliteReader{e.reads})))
+}
+
+func (db *SQLite) loadDecisions(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error {
+	return db.load(ctx, fn)
 }

@@ -32,13 +32,7 @@ func TestMain(m *testing.M) {
 func openSQLite(t *testing.T, dir string) storetest.Store {
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	t.Cleanup(func() { db.Close() })
-	return sqliteStore{db, store.NewAgentTokenStore(db)}
-}
-
-// sqliteStore is everything that one database stores, for storetest.
-type sqliteStore struct {
-	*store.SQLite
-	*store.AgentTokenStore
+	return db
 }
 
 func serial(t *testing.T) { t.Helper(); volume.SkipUnderRace(t) }

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,30 +11,32 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// AgentTokenStore stores agent tokens in SQLite.
-type AgentTokenStore struct{ db *SQLite }
-
-// NewAgentTokenStore returns the store of agent tokens in db.
-func NewAgentTokenStore(db *SQLite) *AgentTokenStore { return &AgentTokenStore{db} }
-
 // SaveToken stores a new agent token. A second token with the same name is an error.
-func (t *AgentTokenStore) SaveToken(ctx context.Context, one auth.Token) error {
-	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error { return insertToken(conn, &one) })
+func (s *commonStore) SaveToken(ctx context.Context, one auth.Token) error {
+	return s.updateTokens(ctx, func(t sqlTx) error { return insertToken(t, &one) })
 }
 
-func insertToken(conn *sqliteWriteConn, t *auth.Token) error {
-	servers, err := listToJSON(t.Servers)
-	lanes, also := listToJSON(t.Lanes)
+// updateTokens changes the tokens and notifies the other instances.
+func (s *commonStore) updateTokens(ctx context.Context, fn func(t sqlTx) error) error {
+	return s.db.update(ctx, func(_ context.Context, t sqlTx) error {
+		t.notify(notifyTokens)
+		return fn(t)
+	})
+}
+
+func insertToken(t sqlTx, one *auth.Token) error {
+	servers, err := listToJSON(one.Servers)
+	lanes, also := listToJSON(one.Lanes)
 	if err := errors.Join(err, also); err != nil {
 		return err
 	}
-	conn.execInTx("INSERT INTO token (id, name, hash, profile, servers, lanes, made_by, made_at, expires, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		t.ID, t.Name, t.Hash[:], t.Profile, servers, lanes, t.By, t.Created.UnixMicro(), timeToSQL(t.Expires), timeToSQL(t.Used))
+	t.write("INSERT INTO token (id, name, hash, profile, servers, lanes, made_by, made_at, expires, used) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		one.ID, one.Name, one.Hash[:], one.Profile, servers, lanes, one.By, one.Created.UnixMicro(), timeToSQL(one.Expires), timeToSQL(one.Used))
 	return nil
 }
 
 // listToJSON encodes a list as JSON, NULL for nil.
-func listToJSON(list []string) (driver.Value, error) {
+func listToJSON(list []string) (any, error) {
 	if list == nil {
 		return nil, nil
 	}
@@ -43,7 +44,7 @@ func listToJSON(list []string) (driver.Value, error) {
 	return string(text), err
 }
 
-func timeToSQL(t time.Time) driver.Value {
+func timeToSQL(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
@@ -51,23 +52,27 @@ func timeToSQL(t time.Time) driver.Value {
 }
 
 // DropToken deletes a token. A missing token is no error.
-func (t *AgentTokenStore) DropToken(ctx context.Context, id string) error {
-	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error { return conn.exec("DELETE FROM token WHERE id = ?", id) })
+func (s *commonStore) DropToken(ctx context.Context, id string) error {
+	return s.updateTokens(ctx, func(t sqlTx) error {
+		t.write("DELETE FROM token WHERE id = ?", id)
+		return nil
+	})
 }
 
 // SetTokenUsed stores when a token was last used.
-func (t *AgentTokenStore) SetTokenUsed(ctx context.Context, id string, at time.Time) error {
-	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error {
-		return conn.exec("UPDATE token SET used = ? WHERE id = ?", at.UnixMicro(), id)
+func (s *commonStore) SetTokenUsed(ctx context.Context, id string, at time.Time) error {
+	return s.db.update(ctx, func(_ context.Context, t sqlTx) error {
+		t.write("UPDATE token SET used = {greatest(used, }?{)} WHERE id = ?", at.UnixMicro(), id)
+		return nil
 	})
 }
 
 // ReplaceTokens replaces all tokens.
-func (t *AgentTokenStore) ReplaceTokens(ctx context.Context, all []auth.Token) error {
-	return t.db.writeTx(ctx, func(conn *sqliteWriteConn) error {
-		conn.execInTx("DELETE FROM token")
+func (s *commonStore) ReplaceTokens(ctx context.Context, all []auth.Token) error {
+	return s.updateTokens(ctx, func(t sqlTx) error {
+		t.write("DELETE FROM token")
 		for i := range all {
-			if err := insertToken(conn, &all[i]); err != nil {
+			if err := insertToken(t, &all[i]); err != nil {
 				return err
 			}
 		}
@@ -75,24 +80,23 @@ func (t *AgentTokenStore) ReplaceTokens(ctx context.Context, all []auth.Token) e
 	})
 }
 
-// LoadTokens returns the tokens in the order of their names. A database with impossible tokens is
-// put aside.
-func (t *AgentTokenStore) LoadTokens(ctx context.Context) ([]auth.Token, error) {
-	e, err := t.db.waitOpen(ctx)
-	if err != nil {
-		return nil, err
-	}
-	all, err := readTokens(ctx, e.reads)
-	return all, t.db.blockWritesOnDamage(e, e.addDamageIfSchemaDiffers(ctx, err))
+// LoadTokens returns the tokens in the order of their names. An SQLite file with impossible tokens is put
+// aside.
+func (s *commonStore) LoadTokens(ctx context.Context) (all []auth.Token, err error) {
+	err = s.db.load(ctx, func(ctx context.Context, r sqlReader) error {
+		all, err = readTokens(ctx, r)
+		return err
+	})
+	return all, err
 }
 
-func readTokens(ctx context.Context, reads *sql.DB) (all []auth.Token, err error) {
+func readTokens(ctx context.Context, r sqlReader) (all []auth.Token, err error) {
 	var t auth.Token
 	var hash []byte
 	var servers, lanes sql.NullString
 	var made int64
 	var expires, used sql.NullInt64
-	err = eachRow(ctx, reads, scanTargets{&t.ID, &t.Name, &hash, &t.Profile, &servers, &lanes, &t.By, &made, &expires, &used}, func() error {
+	err = r.eachRow(ctx, scanTargets{&t.ID, &t.Name, &hash, &t.Profile, &servers, &lanes, &t.By, &made, &expires, &used}, func() error {
 		one := t
 		if copy(one.Hash[:], hash) != len(one.Hash) || len(hash) != len(one.Hash) {
 			return fmt.Errorf("%w: the hash of a token has %d bytes", errDamaged, len(hash))

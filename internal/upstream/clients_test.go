@@ -46,7 +46,7 @@ func (a *audience) EndSessions(what SessionsToEnd) {
 	a.ended = append(a.ended, what)
 }
 
-// published returns the endings since the last time.
+// told returns the endings since the last time.
 func (a *audience) told() []SessionsToEnd {
 	a.mu.Lock()
 	defer a.mu.Unlock()

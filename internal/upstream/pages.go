@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/transport"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
@@ -94,7 +95,7 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 			p.addDeviation("the next page of its " + p.elements + " is named by neither text nor number, so that only those before it are known")
 			return all, nil
 		case asked[string(cursor)]:
-			p.addDeviation("it names the same next page of its " + p.elements + " again and again, so that the list ends there")
+			p.addDeviation(repeatedCursor(p.elements))
 			return all, nil
 		case !isText:
 			p.addDeviation("it names the next page of its " + p.elements + " by a number, where the protocol has a text")
@@ -110,6 +111,20 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 		}
 	}
 	return all, newIncompleteListError("the list has more than %d pages", maxPages)
+}
+
+// repeatedCursor is the deviation of a server whose pages lead in a circle.
+func repeatedCursor(elements string) string {
+	return "it names the same next page of its " + elements + " again and again, so that the list ends there"
+}
+
+// ReportRepeatedCursor records that a list ended for a client because its pages lead in a circle.
+func (b *serverBase) ReportRepeatedCursor(method string) {
+	elements := "elements"
+	if method == mcp.ListTools {
+		elements = "tools"
+	}
+	b.addDeviation(repeatedCursor(elements))
 }
 
 // isRequestRejection reports whether the server answered that the request itself is invalid.
@@ -133,17 +148,19 @@ func (b *serverBase) ReadToolPages(ctx context.Context, done <-chan struct{}, as
 		return nil, fmt.Errorf("list the tools: %w", err)
 	}
 	tools, seen := make([]*tool.Definition, 0, len(all)), make(map[string]bool, len(all))
+	var leftOut []string
 	for _, raw := range all {
 		d, err := tool.ParseDefinition(b.Spec.Name, bytes.Clone(raw))
 		switch {
 		case err != nil:
-			b.log.WriteRemark("a tool is left out: " + err.Error())
+			leftOut = append(leftOut, "a tool is left out: "+err.Error())
 		case seen[d.ID.Tool]:
-			b.log.WriteRemark("a tool is left out: there is another one of that name: " + d.ID.Tool)
+			leftOut = append(leftOut, "a tool is left out: there is another one of that name: "+d.ID.Tool)
 		default:
 			seen[d.ID.Tool] = true
 			tools = append(tools, &d)
 		}
 	}
+	b.setLeftOut(leftOut)
 	return tools, nil
 }

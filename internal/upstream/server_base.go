@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
@@ -57,8 +58,9 @@ type serverBase struct {
 // protocolDeviations are a server's deviations from the protocol on one connection, in
 // MCPProxy's own words.
 type protocolDeviations struct {
-	mu    sync.Mutex // guards words
-	words []string
+	mu      sync.Mutex // guards the fields below
+	words   []string
+	leftOut []string // tools of the last list that are unusable
 }
 
 const maxDeviations = 10
@@ -74,18 +76,31 @@ func (b *serverBase) addDeviation(what string) {
 	b.log.WriteRemark(what)
 }
 
-// Deviations returns the server's deviations from the protocol.
+// setLeftOut replaces the unusable tools of the last list, and logs those.
+func (b *serverBase) setLeftOut(tools []string) {
+	for _, what := range tools {
+		b.log.WriteRemark(what)
+	}
+	if more := len(tools) - maxDeviations; more > 0 {
+		tools = append(tools[:maxDeviations:maxDeviations], fmt.Sprintf("%d more tools are left out", more))
+	}
+	b.deviations.mu.Lock()
+	defer b.deviations.mu.Unlock()
+	b.deviations.leftOut = tools
+}
+
+// Deviations returns the server's deviations from the protocol, and the unusable tools that it lists.
 func (b *serverBase) Deviations() []string {
 	b.deviations.mu.Lock()
 	defer b.deviations.mu.Unlock()
-	return slices.Clone(b.deviations.words)
+	return slices.Concat(b.deviations.words, b.deviations.leftOut)
 }
 
 // clear removes the deviations for a new connection.
 func (o *protocolDeviations) clear() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.words = nil
+	o.words, o.leftOut = nil, nil
 }
 
 func newServerBase(spec Spec, around *sharedState) *serverBase {

@@ -206,7 +206,7 @@ func superviseFor(t *testing.T, clients ServerClients, spec Spec, fail error, te
 	})
 }
 
-// waitUntilNeeded lets fake time pass.
+// sleep lets fake time pass.
 func sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()

@@ -9,7 +9,7 @@
 //     is lost or the process has ended, sets the state to Failed and retries with backoff.
 //   - availability.go: the state of a server, and callers that wait for its connection.
 //   - restart.go: restarts for an agent, which wait until no call is in flight.
-//   - start.go: the slot of a start in the start queue, and its progress.
+//   - start.go: takes the slot of a start in the start queue (process/start_watch.go watches slow starts).
 //   - usage.go: counts requests in flight; an unused server is stopped as idle.
 //   - dialer.go: opens a link; handshake.go, handshake_result.go: detect the legacy or
 //     modern protocol; connection.go: Connection, the result.

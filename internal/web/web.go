@@ -115,7 +115,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	asset := strings.HasPrefix(name, assets)
 	if origin := hostNameOriginOfLoopback(r.Host); origin != "" && !asset && h.usesPasskeys() {
-		// The browser keeps the fragment, which has the sign-in code.
+		// The browser keeps the fragment, which contains the sign-in code.
 		header.Set("Location", origin+r.URL.RequestURI())
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 func isLetter(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
@@ -68,7 +68,7 @@ var confusablesText string
 
 var confusables = sync.OnceValue(func() map[rune]rune {
 	table := map[rune]rune{}
-	for _, s := range wordlist.Parse(confusablesText) {
+	for _, s := range sectionfile.Parse(confusablesText) {
 		for _, line := range s.Lines {
 			plain, others, _ := strings.Cut(line, " ")
 			for _, r := range others {

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// checkToolPhrase is a tool with this description.
+// described is a tool with this description.
 func described(t testing.TB, server, name, description string) tool.Definition {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"name": name, "description": description, "inputSchema": map[string]any{"type": "object"}})

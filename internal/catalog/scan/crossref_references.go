@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"mcpproxy/internal/mcp/wirejson"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // referenceCue is what a word says about a tool that is mentioned near it.
@@ -37,7 +37,7 @@ type cueVocabulary struct {
 }
 
 var vocabularies = sync.OnceValue(func() *cueVocabulary {
-	file, v := wordlist.Parse(crossWordsText), &cueVocabulary{words: map[string]referenceCue{}, unspaced: map[string]referenceCue{}}
+	file, v := sectionfile.Parse(crossWordsText), &cueVocabulary{words: map[string]referenceCue{}, unspaced: map[string]referenceCue{}}
 	v.verbs, v.values = file.SectionByHead("verbs").WordSet(), file.SectionByHead("values").WordSet()
 	for i, section := range []string{"order", "replacement", "change", "given", "moment", "call", "use", "tool"} {
 		for _, entry := range file.SectionByHead(section).Words() {

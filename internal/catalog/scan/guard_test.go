@@ -21,7 +21,7 @@ import (
 // TestImports: the scanner has nothing to do I/O with.
 func TestImports(t *testing.T) {
 	allowed := strings.Fields(`bytes encoding/base32 encoding/base64 encoding/hex encoding/json embed fmt html math/bits regexp slices strconv strings sync sync/atomic encoding/binary
-		unicode unicode/utf8 golang.org/x/text/unicode/norm math mcpproxy/internal/catalog/scan mcpproxy/internal/mcp/wirejson mcpproxy/internal/catalog/tool mcpproxy/internal/wordlist`)
+		unicode unicode/utf8 golang.org/x/text/unicode/norm math mcpproxy/internal/catalog/scan mcpproxy/internal/mcp/wirejson mcpproxy/internal/catalog/tool mcpproxy/internal/sectionfile`)
 	files, err := filepath.Glob("*.go")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)

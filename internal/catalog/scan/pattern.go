@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // wordSet is a set of words of the lexicon.
@@ -75,7 +75,7 @@ var defaultGrammar = sync.OnceValue(func() *patternIndex { return compilePattern
 func compilePatternIndex(concepts, rules string) *patternIndex {
 	g := &patternIndex{lex: &lexicon{ids: map[string]uint16{}}, byWord: map[uint16][]int32{}, byKind: map[specialWordKind][]int32{}}
 	sets := map[string]patternElement{}
-	for _, concept := range wordlist.Parse(concepts) {
+	for _, concept := range sectionfile.Parse(concepts) {
 		var e patternElement
 		for _, w := range concept.Words() {
 			g.addAlternative(&e, w, sets)
@@ -84,7 +84,7 @@ func compilePatternIndex(concepts, rules string) *patternIndex {
 	}
 	g.detect, g.label = sets["@detect"].words, sets["@label"].words
 	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
-	for _, patterns := range wordlist.Parse(rules) {
+	for _, patterns := range sectionfile.Parse(rules) {
 		head, reason := splitRuleHead(patterns.Head)
 		where, ok := stringKindsByName[head[2]]
 		if !ok {

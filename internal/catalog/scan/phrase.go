@@ -5,7 +5,7 @@ import (
 	_ "embed"
 	"sync"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // maxPhraseWords bounds the words of a phrase.
@@ -133,7 +133,7 @@ var groupsText string
 // groupsByWord are the groups by their words and stems.
 var groupsByWord = sync.OnceValue(func() map[string]uint64 {
 	all := map[string]uint64{}
-	for _, s := range wordlist.Parse(groupsText) {
+	for _, s := range sectionfile.Parse(groupsText) {
 		group := hashWord(s.Head) * saltGroup
 		for _, w := range s.Words() {
 			for _, form := range []string{w, string(stemWord([]byte(w)))} {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // regexpRule is a regular expression for commands, addresses, markup or keys in
@@ -28,7 +28,7 @@ var spellingText string
 var spellingRules = sync.OnceValue(func() []regexpRule {
 	var all []regexpRule
 	signs := strings.NewReplacer("·", " ", "⏎", "\n")
-	for _, s := range wordlist.Parse(spellingText) {
+	for _, s := range sectionfile.Parse(spellingText) {
 		head, reason := splitRuleHead(s.Head)
 		r := regexpRule{name: head[0], reason: reason, prose: parseSeverity(head[1]), value: parseSeverity(head[2])}
 		for _, line := range s.Lines {

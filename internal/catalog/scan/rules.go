@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // scanRule describes a finding. Rules for words and their patterns are in rules.txt; others
@@ -71,7 +71,7 @@ type ruleWordLists struct {
 }
 
 var wordLists = sync.OnceValue(func() *ruleWordLists {
-	f := wordlist.Parse(wordsText)
+	f := sectionfile.Parse(wordsText)
 	l := &ruleWordLists{
 		secretFiles: f.SectionByHead("secret files").Words(), certain: f.SectionByHead("certain").Words(), schemes: f.SectionByHead("schemes").Words(),
 		members: f.SectionByHead("members").WordSet(), types: f.SectionByHead("types").WordSet(), destroying: f.SectionByHead("destroying").WordSet(), reserved: f.SectionByHead("reserved").WordSet(),

@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // Intents of a sentence are found by classes of words (orders.txt), in any language:
@@ -62,7 +62,7 @@ type classVocabulary struct {
 
 var classWords = sync.OnceValue(func() *classVocabulary {
 	v := &classVocabulary{whole: map[string]wordClasses{}, stems: map[string]wordClasses{}}
-	for i, s := range wordlist.Parse(classesText) {
+	for i, s := range sectionfile.Parse(classesText) {
 		for _, line := range s.Lines {
 			for w := range strings.FieldsSeq(line) {
 				to := v.whole

@@ -2,7 +2,7 @@
 // query by BM25F, synonyms, spelling and word vectors.
 //
 // Files:
-//   - part.go: ServerIndexPart, the analyzed tools of one server; analyze.go reads the words
+//   - server_index_part.go: ServerIndexPart, the analyzed tools of one server; analyze.go reads the words
 //     of a definition.
 //   - index.go: Index, built of parts; view.go: View, the tools that a search sees.
 //   - query.go: parses a query: clauses, synonyms, compounds, unknown words.

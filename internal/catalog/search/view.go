@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// View is the part of an index that a search sees. What it does not show has no influence
+// View is the part of an index that a search sees. Hidden tools have no influence
 // on order, scores or spelling correction. It is immutable, safe for concurrent use, and
 // cheap: nothing is analyzed again.
 type View struct {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/kljensen/snowball/english"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 //go:embed words.txt
@@ -16,7 +16,7 @@ var wordsText string
 
 // The sections of words.txt.
 var (
-	wordFile         = sync.OnceValue(func() wordlist.Sections { return wordlist.Parse(wordsText) })
+	wordFile         = sync.OnceValue(func() sectionfile.Sections { return sectionfile.Parse(wordsText) })
 	stopWords        = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("stop words").WordSet() })
 	fillers          = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("fillers").WordSet() })
 	foreignStopWords = sync.OnceValue(func() (languages []map[string]bool) {

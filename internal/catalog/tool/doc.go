@@ -8,7 +8,7 @@
 //     that the tool is deprecated.
 //   - canonical.go: canonical JSON, over which fingerprints are computed.
 //   - hints.go: MCP annotations, in which each hint may be unset.
-//   - decision_facts.go: what a decision used of a tool, as in activity records.
+//   - decision_facts.go: the facts about a tool that a decision used, as in activity records.
 //   - alias.go: names and URIs on /mcp/all.
 //   - primitive.go: prompts, resources, templates and instructions.
 //   - confusable.go: server names that a user may confuse.

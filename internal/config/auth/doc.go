@@ -1,19 +1,20 @@
 // Package auth identifies the caller: socket, API key, session of the web UI, or agent token become an
-// Actor, with the bounds of what it may use.
+// Actor, with the bounds of its access.
 //
 // Files:
 //   - auth.go: Authenticator identifies the actor of a request; actor.go: the kinds of actors; caller.go:
 //     an actor and where its request came from.
 //   - scope.go: Scope, the intersection of rules: of the token, of its profile, and of the profile in
 //     the address; pattern.go matches names; bounds.go computes a caller's current scope.
-//   - token.go: agent tokens; revoked_file.go: the second copy of revoked tokens.
+//   - token.go: creates and revokes agent tokens, and refuses those that are revoked or have expired;
+//     revoked_file.go: the second copy of revoked tokens.
 //   - api_key.go: the file of the API key.
 //   - signin.go, session_file.go, webui_session.go: sign-in codes and sessions of the web UI.
 //   - guard.go: checks Host and Origin.
 //
 // Guarantees:
 //   - A request without proof is an agent at most. A wrong key, or an expired, revoked or unknown
-//     token, is nobody. A token is never the admin.
+//     token, identifies no actor. A token is never the admin.
 //   - Keys, codes, sessions and tokens are never logged and never read from a URL.
 //   - A request over TCP must name a loopback address or a trusted host; a web page can only call the
 //     address it came from.

@@ -19,7 +19,7 @@ func good(a *auth.Authenticator, of auth.IssuedWebUISession) bool {
 	return ok
 }
 
-// usedSaved opens the sessions of a data directory.
+// kept opens the sessions of a data directory.
 func kept(t *testing.T, key, dir string) *auth.Authenticator {
 	t.Helper()
 	return auth.NewAuthenticatorWithSessionFile(key, nil, dir, slog.New(slog.NewTextHandler(t.Output(), nil)))

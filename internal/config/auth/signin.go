@@ -35,7 +35,7 @@ const (
 // ErrSignedOut is the cause when the requests of an ended session are canceled.
 var ErrSignedOut = errors.New("the session of the web UI has ended")
 
-// WebUISignIns has the sign-in codes and sessions of the web UI. Codes are valid once and for
+// WebUISignIns holds the sign-in codes and sessions of the web UI. Codes are valid once and for
 // a minute. It stores hashes: of codes in memory, of sessions also in a file, see
 // NewAuthenticatorWithSessionFile. The zero value is empty and has no file. It is safe for concurrent
 // use.

@@ -71,7 +71,7 @@ func (s *shelf) fail(err error) {
 	s.err = err
 }
 
-// usedSaved returns the tokens that are stored, and how often a last use was.
+// kept returns the tokens that are stored, and how often a last use was.
 func (s *shelf) kept() ([]auth.Token, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

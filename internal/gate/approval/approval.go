@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -92,6 +93,39 @@ type DefinitionDecisions struct {
 	// Unsigned is an approval that does not count because the required signature is missing. It stays
 	// stored.
 	Unsigned *Pin
+	// Baseline is an approval that does not count because Block overrides it. It stays stored, so that
+	// definitions can be compared with it when the block ends.
+	Baseline *Pin
+}
+
+// ComparisonBase returns the approved definition, or else the last approved one unless a user refused it; nil without one.
+// A definition under review is compared with it.
+func (e DefinitionDecisions) ComparisonBase() *Pin {
+	if e.Pin == nil && e.Baseline != nil && e.Block.IsWithdrawal() {
+		return e.Baseline
+	}
+	return e.Pin
+}
+
+// endRefusedApproval makes an approval the baseline if the block overrides it.
+func (e *DefinitionDecisions) endRefusedApproval() {
+	if e.isApprovalRefused() {
+		e.Pin, e.Baseline = nil, e.Pin
+	}
+}
+
+// baselineOf returns what a definition is compared with when its block ends: the approval before its own, else the last
+// one; nil without one.
+func (e *DefinitionDecisions) baselineOf(f tool.Fingerprint) *Pin {
+	last := cmp.Or(e.Pin, e.Baseline)
+	if last != nil && last.Fingerprint == f && last.Before != nil && last.Before.Pin != nil {
+		return last.Before.Pin
+	}
+	return last
+}
+
+func (e *DefinitionDecisions) isApprovalRefused() bool {
+	return e.Pin != nil && e.Block != nil && e.Block.Overrides(e.Pin)
 }
 
 // HasDecision reports whether there is any decision, other than a lost one.

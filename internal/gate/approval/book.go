@@ -254,9 +254,9 @@ func (b *Book) IsProposed(name string) bool {
 	return ok
 }
 
-// ApprovedDefinition returns the approved definition, or nil.
+// ApprovedDefinition returns the definition of the ComparisonBase, or nil.
 func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
-	if b.ServerView(id.Server).DecisionsOn(kind, id.Tool).Pin == nil {
+	if b.ServerView(id.Server).DecisionsOn(kind, id.Tool).ComparisonBase() == nil {
 		return nil, nil
 	}
 	raw, err := b.store.ApprovedDefinition(ctx, kind, id)

@@ -354,7 +354,7 @@ func TestTakingBackRestores(t *testing.T) {
 	}
 }
 
-// A definition that is unblocked waits, whatever the trust in its server.
+// A definition that is unblocked waits, whatever the trust in its server, and is compared with what was approved.
 func TestUnblocking(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for _, trust := range []approval.Trust{approval.Manual, approval.Scan, approval.Auto} {
@@ -370,20 +370,125 @@ func TestUnblocking(t *testing.T) {
 			if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, "admin"); err != nil {
 				t.Fatal(err)
 			}
-			if err := b.Unblock(t.Context(), tool.KindTool, id, tool.Fingerprint{3}, trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
+			if err := b.Unblock(t.Context(), candidate("a", 3), id, trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
 				t.Errorf("what is not blocked is unblocked: %v", err)
 			}
-			if err := b.Unblock(t.Context(), tool.KindTool, id, tool.Fingerprint{2}, trust, "admin"); err != nil {
+			if err := b.Unblock(t.Context(), candidate("a", 2), id, trust, "admin"); err != nil {
 				t.Fatal(err)
 			}
 			want := approval.New
-			if known && trust != approval.Auto {
+			if known {
 				want = approval.Changed
 			}
 			for _, b := range []*approval.Book{b, memory.NewBook()} {
 				if j := admit(t, b, rules, candidate("a", 2)); j[0].Accepted || j[0].Why != want {
 					t.Errorf("%s, approved before %v: %+v", trust, known, j)
 				}
+			}
+		}
+	}
+}
+
+// An approved definition that is blocked ends its approval. When it is unblocked, it and later definitions wait and are
+// compared with the last approved text, also after a restart and if the clock was set back.
+func TestBlockingKeepsTheBaseline(t *testing.T) {
+	id := tool.ID{Server: "s", Tool: "a"}
+	approve := func(b *approval.Book, n byte) error {
+		return b.Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{candidate("a", n)}, nil)
+	}
+	admitted := func(b *approval.Book, n byte) error {
+		admit(t, b, auto, candidate("a", n))
+		return nil
+	}
+	for name, tt := range map[string]struct {
+		decide  []func(b *approval.Book) error
+		blocked byte                   // the definition that is blocked and unblocked
+		want    [4]approval.WaitReason // of definitions 1 to 3 after it; "" if approved
+		base    byte                   // the definition that is shown as approved; 0: none
+	}{
+		"approved once": {
+			decide:  []func(b *approval.Book) error{func(b *approval.Book) error { return approve(b, 1) }},
+			blocked: 1, want: [4]approval.WaitReason{1: approval.New, 2: approval.Changed, 3: approval.Changed}, base: 1,
+		},
+		"accepted by trust": {
+			decide:  []func(b *approval.Book) error{func(b *approval.Book) error { return admitted(b, 1) }},
+			blocked: 1, want: [4]approval.WaitReason{1: approval.New, 2: approval.Changed, 3: approval.Changed}, base: 1,
+		},
+		"approved twice": {
+			decide: []func(b *approval.Book) error{
+				func(b *approval.Book) error { return approve(b, 1) }, func(b *approval.Book) error { return approve(b, 2) },
+			},
+			blocked: 2, want: [4]approval.WaitReason{1: approval.New, 2: approval.Changed, 3: approval.Changed}, base: 1,
+		},
+		"never approved": {blocked: 1, want: [4]approval.WaitReason{1: approval.New, 2: approval.New, 3: approval.New}},
+		"blocked twice": {
+			decide: []func(b *approval.Book) error{
+				func(b *approval.Book) error { return approve(b, 1) },
+				func(b *approval.Book) error {
+					return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin")
+				},
+				func(b *approval.Book) error {
+					return b.Unblock(t.Context(), candidate("a", 1), id, approval.Manual, "admin")
+				},
+			},
+			blocked: 1, want: [4]approval.WaitReason{1: approval.New, 2: approval.Changed, 3: approval.Changed}, base: 1,
+		},
+		"another one blocked": { // its block takes the place of the one that keeps the approval from counting
+			decide: []func(b *approval.Book) error{
+				func(b *approval.Book) error { return approve(b, 1) },
+				func(b *approval.Book) error {
+					return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{1}, "admin")
+				},
+				func(b *approval.Book) error {
+					return b.Unblock(t.Context(), candidate("a", 1), id, approval.Manual, "admin")
+				},
+			},
+			blocked: 3, want: [4]approval.WaitReason{1: approval.New, 2: approval.New, 3: approval.New},
+		},
+	} {
+		for _, restarts := range []bool{false, true} {
+			memory := new(approvaltest.MemoryStore)
+			b := memory.NewBook()
+			do := func(decide func(b *approval.Book) error) {
+				t.Helper()
+				if err := decide(b); err != nil {
+					t.Fatal(name, err)
+				}
+				if restarts {
+					b = memory.NewBook()
+				}
+			}
+			for _, decide := range tt.decide {
+				do(decide)
+			}
+			do(func(b *approval.Book) error {
+				return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{tt.blocked}, "admin")
+			})
+			if approves(b.ServerView("s"), "a", tool.Fingerprint{tt.blocked}) {
+				t.Errorf("%s: what is blocked may be called", name)
+			}
+			do(func(b *approval.Book) error {
+				return b.Unblock(t.Context(), candidate("a", tt.blocked), id, approval.Manual, "admin")
+			})
+			for n := byte(1); n <= 3; n++ {
+				if j := admit(t, b, auto, candidate("a", n)); j[0].Accepted || j[0].Why != tt.want[n] {
+					t.Errorf("%s, restarts %v: definition %d waits as %q, want %q", name, restarts, n, j[0].Why, tt.want[n])
+				}
+			}
+			raw, err := b.ApprovedDefinition(t.Context(), tool.KindTool, id)
+			want := ""
+			if tt.base != 0 {
+				want = string(candidate("a", tt.base).Definition)
+			}
+			if err != nil || string(raw) != want {
+				t.Errorf("%s, restarts %v: compared with %s, want %s, %v", name, restarts, raw, want, err)
+			}
+			do(func(b *approval.Book) error { return approve(b, 3) })
+			do(func(b *approval.Book) error {
+				return b.UndoApproval(t.Context(), candidate("a", 3), id, tool.Fingerprint{3}, approval.Manual, "admin")
+			})
+			if j := admit(t, b, approval.EvaluationRules{Trust: approval.Manual, UnknownIsNew: true}, candidate("a", 3)); j[0].Why != tt.want[3] {
+				t.Errorf("%s, restarts %v: after an approval was taken back it waits as %q, want %q", name, restarts, j[0].Why, tt.want[3])
 			}
 		}
 	}

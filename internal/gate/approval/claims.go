@@ -67,6 +67,12 @@ func (b *Book) setAsideUnsigned(server string, row *DecisionRow) {
 	if p != nil && p.Before != nil && p.Before.Pin != nil && !b.gate.IsConfirmed(newApprovalClaim(server, row.Kind, row.Tool, p.Before.Pin)) {
 		p.Before = nil
 	}
+	if row.endRefusedApproval(); row.Baseline != nil {
+		if !b.gate.IsConfirmed(newApprovalClaim(server, row.Kind, row.Tool, row.Baseline)) {
+			row.Baseline = nil
+		}
+		return
+	}
 	if p == nil || b.gate.IsConfirmed(newApprovalClaim(server, row.Kind, row.Tool, p)) {
 		return
 	}
@@ -76,10 +82,14 @@ func (b *Book) setAsideUnsigned(server string, row *DecisionRow) {
 	row.Pin, row.Unsigned, row.Was = nil, p, &p.Fingerprint
 }
 
-// toStoredForm converts the row for storage: an approval that does not count stays stored.
+// toStoredForm converts the row for storage: an approval that does not count stays stored. A baseline is stored only
+// with the block that overrides it, because it would count as an approval without that.
 func (r *DecisionRow) toStoredForm() {
-	if r.Pin == nil && r.Unsigned != nil {
-		r.Pin, r.Was = r.Unsigned, nil
+	if r.Baseline != nil && (r.Block == nil || !r.Block.Overrides(r.Baseline)) {
+		r.Baseline = nil
 	}
-	r.Unsigned = nil
+	if notCounted := cmp.Or(r.Unsigned, r.Baseline); r.Pin == nil && notCounted != nil {
+		r.Pin, r.Was = notCounted, nil
+	}
+	r.Unsigned, r.Baseline = nil, nil
 }

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -19,7 +20,7 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []CandidateDe
 			e := v.DecisionsOn(candidate.Kind, candidate.Tool)
 			pin := candidate.newPin(m)
 			pin.Before = e.replacedDecision(candidate.Fingerprint)
-			e.Pin, e.Was, e.Unsigned = pin, nil, nil
+			e.Pin, e.Was, e.Unsigned, e.Baseline = pin, nil, nil, nil
 			if e.Block != nil && e.Block.appliesTo(candidate.Fingerprint) {
 				e.Block = nil
 			}
@@ -32,12 +33,13 @@ func (b *Book) Approve(ctx context.Context, server, by string, all []CandidateDe
 	})
 }
 
-// Block refuses a definition for a user. If it was approved, the approval ends.
+// Block refuses a definition for a user. If it was approved, the approval ends and stays as the baseline.
 func (b *Book) Block(ctx context.Context, kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint, by string) error {
 	return b.changeDecisionsOn(ctx, kind, id, func(e *DefinitionDecisions) {
 		e.Block = &Block{f, AuthorAndTime{by, b.now()}}
-		if e.Approves(f) {
-			e.Pin = nil
+		e.endRefusedApproval()
+		if e.Baseline != nil && !e.Block.Overrides(e.Baseline) {
+			e.Baseline = nil // this block does not keep it from counting
 		}
 		if e.Unsigned != nil && e.Block.Overrides(e.Unsigned) {
 			e.Unsigned = nil
@@ -55,8 +57,8 @@ func (e DefinitionDecisions) replacedDecision(f tool.Fingerprint) *ReplacedDecis
 		return nil
 	}
 	was := &ReplacedDecision{Block: e.Block}
-	if e.Pin != nil {
-		pin := *e.Pin
+	if last := cmp.Or(e.Pin, e.Baseline); last != nil {
+		pin := *last
 		pin.Before = nil
 		was.Pin = &pin
 	}
@@ -69,16 +71,22 @@ func (e DefinitionDecisions) previousDecisions() DefinitionDecisions {
 	if e.Pin = nil; was == nil {
 		return DefinitionDecisions{}
 	}
-	if e.Block == nil {
-		e.Block = was.Block
-	}
-	if was.Pin != nil && (e.Block == nil || !e.Block.Overrides(was.Pin)) {
-		e.Pin = was.Pin
-	}
+	e.restoreReplaced(*was)
 	if e.Pin == nil && e.Block == nil {
 		return DefinitionDecisions{}
 	}
 	return e
+}
+
+// restoreReplaced restores what an approval replaced. A later refusal stays.
+func (e *DefinitionDecisions) restoreReplaced(was ReplacedDecision) {
+	if e.Pin = was.Pin; was.Pin != nil && was.Block != nil && was.Block.Overrides(was.Pin) {
+		e.Pin, e.Baseline = nil, was.Pin
+	}
+	if e.Block == nil {
+		e.Block = was.Block
+	}
+	e.endRefusedApproval()
 }
 
 // UndoApproval takes an approval back for a user, and restores the decision that it replaced. If there was
@@ -101,21 +109,38 @@ func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id 
 	})
 }
 
-// Unblock ends the refusal of a definition for a user: it waits again. The tool waits until a user
-// approves it, unless an earlier definition is approved. The error is CONFLICT if it is not refused.
-func (b *Book) Unblock(ctx context.Context, kind tool.DefinitionKind, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
+// Unblock ends the refusal of a listed definition for a user: it waits again. The tool waits until a user
+// approves it, unless an earlier definition is approved. It is compared with the last approved definition. The
+// error is CONFLICT if it is not refused.
+func (b *Book) Unblock(ctx context.Context, listed CandidateDefinition, id tool.ID, trust Trust, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
-		e := s.serverView(id.Server).DecisionsOn(kind, id.Tool)
-		if e.Block == nil || e.Block.Fingerprint != f {
+		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
+		if e.Block == nil || e.Block.Fingerprint != listed.Fingerprint {
 			return ChangeSet{}, problem.New(problem.Conflict, "This definition is not blocked, so there is nothing to unblock.", "Look at it again, then decide.")
 		}
 		e.Block = nil
-		row := DecisionRow{Kind: kind, Tool: id.Tool, DefinitionDecisions: e}
-		if e.Pin == nil || trust == Auto {
-			row = newHeldRow(e, CandidateDefinition{Kind: kind, Tool: id.Tool}, AuthorAndTime{by, b.now()})
+		row := DecisionRow{Kind: listed.Kind, Tool: id.Tool, DefinitionDecisions: e}
+		if e.Pin == nil || Evaluate(EvaluationRules{Trust: trust, UnknownIsNew: true}, e, listed).Accepted {
+			base := e.baselineOf(listed.Fingerprint)
+			row = newHeldRow(e, listed, AuthorAndTime{by, b.now()})
+			row.keepBaseline(base)
 		}
 		return ChangeSet{Server: id.Server, Tools: []DecisionRow{row}}, nil
 	})
+}
+
+// keepBaseline keeps an approval as the baseline of a row that waits. Its block is not earlier, also if the clock was set
+// back, so that the approval does not count again.
+func (r *DecisionRow) keepBaseline(p *Pin) {
+	if p == nil {
+		return
+	}
+	block := *r.Block
+	if block.At.Before(p.At) {
+		block.At = p.At
+	}
+	r.Block, r.Pin = &block, p
+	r.endRefusedApproval()
 }
 
 // SwitchTool switches a tool on or off for a user.

@@ -78,6 +78,7 @@ func newFileEntry(e DefinitionDecisions) fileEntry {
 		kept.Off = newFileAuthorAndTime(*e.Off)
 	}
 	switch {
+	case e.isApprovalRefused():
 	case e.Pin != nil:
 		kept.Was = sha256Digest(e.Pin.Fingerprint)
 	case e.Was != nil:
@@ -159,14 +160,14 @@ func toFileEntries(saved StoredDecisions) fileEntries {
 }
 
 // restrictStored combines the entry of the store with that of the file, keeping the restrictions of both. If the
-// file is complete, a different approval in the store is outdated and does not count.
+// file is complete, a different approval in the store is outdated and does not count. One that a block overrides
+// does not count either; it stays as the baseline.
 func (e fileEntry) restrictStored(stored DefinitionDecisions, intact bool) DefinitionDecisions {
 	was, blocked := tool.Fingerprint(e.Was), e.Block.toAuthorAndTime()
 	if e.Block != (fileBlock{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
 		stored.Block = &Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), AuthorAndTime: blocked}
 	}
-	refused := stored.Block != nil && stored.Pin != nil && stored.Block.Overrides(stored.Pin)
-	if refused || intact && !stored.Approves(was) {
+	if intact && !stored.Approves(was) && !stored.isApprovalRefused() {
 		stored.Pin = nil
 	}
 	if stored.Off == nil && e.Off != (fileAuthorAndTime{}) {

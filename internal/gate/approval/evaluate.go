@@ -34,9 +34,9 @@ func Evaluate(r EvaluationRules, e DefinitionDecisions, c CandidateDefinition) E
 		return Evaluation{Kind: c.Kind, Tool: c.Tool}
 	}
 	j := Evaluation{Kind: c.Kind, Tool: c.Tool, Why: New}
-	switch {
-	case e.Pin != nil:
-		j.Why, j.Loosened = Changed, loosenedHints(e.Pin.Hints, c.Hints)
+	switch base := e.ComparisonBase(); {
+	case base != nil && base.Fingerprint != c.Fingerprint:
+		j.Why, j.Loosened = Changed, loosenedHints(base.Hints, c.Hints)
 	case e.Was != nil && *e.Was != c.Fingerprint:
 		j.Why = Changed
 	}

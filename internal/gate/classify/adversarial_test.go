@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/gate/policy"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // disguise is a text that hides a statement, and what the statement does.
@@ -22,7 +22,7 @@ func disguised(t *testing.T) (all []disguise) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, line := range wordlist.Parse(string(text)).SectionByHead("sql").Lines {
+	for _, line := range sectionfile.Parse(string(text)).SectionByHead("sql").Lines {
 		whole := unescape.Replace(line)
 		// Only a $ by itself stands for the statement.
 		i := strings.LastIndex(" "+whole+" ", " $ ")

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/wirejson"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 //go:embed detect.txt
@@ -17,7 +17,7 @@ var detectText string
 
 var detectWords = sync.OnceValue(func() map[string]map[string]bool {
 	sets := map[string]map[string]bool{}
-	for _, s := range wordlist.Parse(detectText) {
+	for _, s := range sectionfile.Parse(detectText) {
 		sets[s.Head] = s.WordSet()
 	}
 	return sets

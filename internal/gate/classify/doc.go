@@ -18,7 +18,7 @@
 //
 // Files:
 //
-//   - lane.go: Classify, which classifies the arguments of a call; rule.go: which argument, and how
+//   - classify_arguments.go: Classify, which classifies the arguments of a call; rule.go: which argument, and how
 //   - detect.go: finds that argument in the schema of a tool; analysis.go: caches it per tool
 //   - sql.go: classifies SQL; sqllex.go: tokens in all dialects; sqlstatement.go, sqlnest.go, sqlwords.go:
 //     statements, their nesting and the word lists
@@ -26,6 +26,6 @@
 //     programs with their verbs and options; siblings.go: members next to a command
 //   - http.go, graphql.go, action.go: HTTP methods, GraphQL, action names
 //   - verdict.go: the result
-//   - hints_effect.go: infers hints; hints_name.go, hints_text.go, hints_schema.go: analyze the name, the
+//   - hints_effect.go: infers hints; hints_name.go, hints_description.go, hints_schema.go: analyze the name, the
 //     description and the schema; hints_words.go: the lexicon
 package classify

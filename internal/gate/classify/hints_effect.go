@@ -20,7 +20,7 @@ type Inference struct {
 func InferHints(d tool.Definition) Inference {
 	name := analyzeName(d.ID.Tool)
 	if d.Title != "" {
-		name = name.withTitle(analyzeName(d.Title))
+		name = name.combinedWithTitle(analyzeName(d.Title))
 	}
 	text := analyzeText(d.Description)
 	schema := analyzeSchema(d.InputSchema)

@@ -9,7 +9,7 @@ import (
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/policy"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // define makes a definition of a name, a description and property names.
@@ -180,7 +180,7 @@ func TestNoDeletionIsRead(t *testing.T) {
 	spellings := func(a, b string) []string {
 		return []string{a + "_" + b, b + "_" + a, a + "-" + b, a + "." + b, a + strings.ToUpper(b[:1]) + b[1:], b + "2_" + a, a + "/" + thirdPersonOf(b), gerundOf(b) + "_" + a, a + "_" + lexicon().participleOf(b), strings.ToUpper(b + "_" + a)}
 	}
-	for _, verb := range wordlist.Parse(wordsText).SectionByHead("destroys").Words() {
+	for _, verb := range sectionfile.Parse(wordsText).SectionByHead("destroys").Words() {
 		for _, n := range names {
 			for _, name := range spellings(n, verb) {
 				if in := InferHints(define(t, name, "Get all users", "")); in.Operation == policy.Read {

@@ -80,8 +80,8 @@ func analyzeName(s string) nameAnalysis {
 	return n
 }
 
-// withTitle adds the analysis of a title. The name has priority, but a title that implies a change counts.
-func (n nameAnalysis) withTitle(title nameAnalysis) nameAnalysis {
+// combinedWithTitle adds the analysis of a title. The name has priority, but a title that implies a change counts.
+func (n nameAnalysis) combinedWithTitle(title nameAnalysis) nameAnalysis {
 	if n.head == noRole {
 		n.head, n.verb, n.unsure = title.head, title.verb, title.unsure
 	}

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // wordEffect is the effect that a word implies.
@@ -100,7 +100,7 @@ var wordsText string
 
 // lexicon contains all forms of all verbs. If entries conflict, the more dangerous one counts.
 var lexicon = sync.OnceValue(func() *vocabulary {
-	file := wordlist.Parse(wordsText)
+	file := sectionfile.Parse(wordsText)
 	l := &vocabulary{
 		words: map[string]lexiconEntry{}, participles: map[string]string{}, identifying: file.SectionByHead("identifying").Words(), idioms: file.SectionByHead("idioms").Lines,
 		deletions: file.SectionByHead("deletions").Words(), shortDeletions: file.SectionByHead("short deletions").Words(),

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"mcpproxy/internal/gate/policy"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // TestHostileLines: a line that only looks as if it read is never judged laxer than it is.
@@ -17,7 +17,7 @@ func TestHostileLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	unescape := strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\u00a0`, "\u00a0", `\x1b`, "\x1b")
-	for _, s := range wordlist.Parse(string(text)) {
+	for _, s := range sectionfile.Parse(string(text)) {
 		want := map[string]policy.Operation{"write": policy.Write, "destructive": policy.Destructive}[s.Head]
 		for _, line := range s.Lines {
 			line := unescape.Replace(line)

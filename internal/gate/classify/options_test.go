@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/sectionfile"
 	"mcpproxy/internal/testutil/volume"
-	"mcpproxy/internal/wordlist"
 )
 
 // helped is an option of a program, as its help text lists it.
@@ -25,7 +25,7 @@ func helpTexts(t testing.TB) (programs []string, options map[string][]helped) {
 		t.Fatal(err)
 	}
 	options = map[string][]helped{}
-	for _, s := range wordlist.Parse(string(text)) {
+	for _, s := range sectionfile.Parse(string(text)) {
 		programs = append(programs, s.Head)
 		for _, w := range s.Words() {
 			name, effects := strings.CutPrefix(w, "!")

@@ -17,7 +17,7 @@ import (
 	pgquery "github.com/wasilibs/go-pgquery"
 
 	"mcpproxy/internal/gate/policy"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 var update = flag.Bool("update", false, "record the verdicts of PostgreSQL's parser")
@@ -27,7 +27,7 @@ var volatile = sync.OnceValue(func() map[string]bool {
 	if err != nil {
 		panic(err)
 	}
-	return wordlist.Parse(string(text)).SectionByHead("volatile").WordSet()
+	return sectionfile.Parse(string(text)).SectionByHead("volatile").WordSet()
 })
 
 // oracle is what PostgreSQL's own parser says of a text; ok is false where it takes none.

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"mcpproxy/internal/gate/policy"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 //go:embed shell.txt
@@ -66,7 +66,7 @@ type commandTable struct {
 }
 
 var knownCommands = sync.OnceValue(func() *commandTable {
-	file := wordlist.Parse(shellText)
+	file := sectionfile.Parse(shellText)
 	c := &commandTable{
 		programs: map[string]*knownProgram{}, wrappers: map[string]wrapperProgram{},
 		shells: file.SectionByHead("shells").WordSet(), places: file.SectionByHead("places").WordSet(), variables: file.SectionByHead("variables").WordSet(), sinks: file.SectionByHead("sinks").WordSet(),
@@ -97,7 +97,7 @@ var knownCommands = sync.OnceValue(func() *commandTable {
 		_, r := parseRuleFields(append([]string{f[0]}, f[2:]...))
 		c.wrappers[f[0]] = wrapperProgram{n, r.options}
 	}
-	for _, s := range wordlist.Parse(cliText) {
+	for _, s := range sectionfile.Parse(cliText) {
 		for _, name := range strings.Fields(s.Head) {
 			p := named(name)
 			p.verbs = true

@@ -256,7 +256,7 @@ func toCommandArg(w *syntax.Word) commandArg {
 }
 
 // decodeANSIQuote decodes a text in single quotes, and reports whether the result is certain. After a dollar, a
-// backslash escapes; only escapes that all shells decode alike are supported.
+// backslash escapes; only escapes that all shells decode in the same way are supported.
 func decodeANSIQuote(text string, dollar bool) (string, bool) {
 	if !dollar || !strings.ContainsRune(text, '\\') {
 		return text, true
@@ -621,7 +621,7 @@ func (l *shellLineClassifier) classifyFind(p *knownProgram, args []commandArg) v
 		}
 		for at := range inner {
 			if inner[at].text == "{}" {
-				inner[at] = commandArg{"./", false} // what is found begins with where the search began
+				inner[at] = commandArg{"./", false} // results begin with the directory where the search began
 			} else if strings.Contains(inner[at].text, "{}") {
 				inner[at] = commandArg{}
 			}

@@ -8,18 +8,18 @@ import (
 	"testing"
 
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/sectionfile"
 	"mcpproxy/internal/testutil/volume"
-	"mcpproxy/internal/wordlist"
 )
 
 // corpus reads a file of testdata with one statement in each line.
-func corpus(t testing.TB, name string) wordlist.Sections {
+func corpus(t testing.TB, name string) sectionfile.Sections {
 	t.Helper()
 	text, err := os.ReadFile("testdata/" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return wordlist.Parse(string(text))
+	return sectionfile.Parse(string(text))
 }
 
 var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\t`, "\t", `\u00a0`, "\u00a0", `\u2003`, "\u2003", `\ufeff`, "\ufeff", `\u0131`, "\u0131", `\u017f`, "\u017f", `\u00e9`, "\u00e9")

@@ -87,7 +87,7 @@ type sqlToken struct {
 }
 
 // sqlLexer splits a text into the tokens of one statement after the other. All dialects start together, split
-// where they differ, and join again at a common start of a statement. So text that they read alike is read
+// where they differ, and join again at a common start of a statement. So text that they read in the same way is read
 // once.
 type sqlLexer struct {
 	text          string

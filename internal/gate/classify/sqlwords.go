@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"mcpproxy/internal/gate/policy"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 //go:embed sql.txt
@@ -52,7 +52,7 @@ type wordPair struct {
 
 var sqlPairs = sync.OnceValue(func() wordPairs {
 	all := wordPairs{}
-	for _, line := range wordlist.Parse(sqlText).SectionByHead("pairs").Lines {
+	for _, line := range sectionfile.Parse(sqlText).SectionByHead("pairs").Lines {
 		f := strings.Fields(line)
 		p := wordPair{after: f[1] == "after", does: policy.Write, words: f[2:]}
 		if p.words[0] == "destroys" {
@@ -63,7 +63,7 @@ var sqlPairs = sync.OnceValue(func() wordPairs {
 	return all
 })
 
-var sqlSettingKinds = sync.OnceValue(func() []string { return wordlist.Parse(sqlText).SectionByHead("settings that begin").Words() })
+var sqlSettingKinds = sync.OnceValue(func() []string { return sectionfile.Parse(sqlText).SectionByHead("settings that begin").Words() })
 
 // wordTable is a case-insensitive hash table of words (open addressing).
 type wordTable struct {
@@ -80,7 +80,7 @@ type wordSlot struct {
 }
 
 var sqlWords = sync.OnceValue(func() *wordTable {
-	words, file := map[string]wordClass{}, wordlist.Parse(sqlText)
+	words, file := map[string]wordClass{}, sectionfile.Parse(sqlText)
 	for bit, head := range sqlSections {
 		for _, w := range file.SectionByHead(head).Words() {
 			words[w] |= bit

@@ -8,12 +8,12 @@
 // destructive tool in another lane, and a tool that is not read-only in the read lane (without
 // strict_server_validation it only warns). Other mismatches cause at most a warning.
 //
-//   - decide.go: Decide; lane.go: DecideByArguments, after Decide
+//   - decide.go: Decide; decide_by_arguments.go: DecideByArguments, after Decide
 //   - intent.go: call tools, operations, the declared intent; declare.go: parses it
-//   - facts.go: the input; infer.go: inferred hints; arguments.go: the effect of the arguments
+//   - decision_input.go: the input; infer.go: inferred hints; arguments.go: the effect of the arguments
 //   - ask_rules.go: which rule requires an approval
-//   - status.go: why a tool is locked; check.go: the names of the checks; scope.go: what a caller may reach
-//   - selection.go: parses select; messages.go: all texts of refusals and warnings
+//   - status.go: why a tool is locked; check.go: the names of the checks; scope.go: the reach of a caller
+//   - select_parameter.go: parses select; messages.go: all texts of refusals and warnings
 //
 // Guarantees:
 //

@@ -124,7 +124,7 @@ type hintMismatch struct {
 
 // hints are the texts per hint.
 var hints = [...]struct {
-	marked, isNot string // the hint of the tool, and what the tool may be instead
+	marked, isNot string // the hint of the tool, and the opposite of this hint
 	use           CallToolVariant
 }{
 	saysDestructive: {"marked destructive", "does not delete", CallToolDestructive},

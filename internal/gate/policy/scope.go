@@ -5,7 +5,7 @@ import "mcpproxy/internal/config/auth"
 // Scopes are defined in package auth, below the package of the callers. For other packages they are part
 // of the policy.
 type (
-	Scope       = auth.Scope       // what a caller may reach; the zero value is everything
+	Scope       = auth.Scope       // the servers and tools a caller may reach; the zero value allows all
 	ScopeKey    = auth.ScopeKey    // comparable form of a Scope
 	ScopeRule   = auth.ScopeRule   // one restriction
 	ScopeLimits = auth.ScopeLimits // the settings of a rule

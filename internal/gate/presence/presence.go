@@ -10,7 +10,7 @@
 //
 //   - gate.go: Gate loads the state, requires and stores statements; set_anchor.go: sets, resets and joins
 //   - anchor.go: keys and passphrases; passkey.go: WebAuthn; chain.go: the signed list of anchors
-//   - claim.go, statement.go, sign_request.go: what is signed; proof.go: the proof in a request
+//   - claim.go, statement.go, sign_request.go: the signed data; proof.go: the proof in a request
 //   - mark.go: the fingerprint of the anchor outside of the database; verdict.go: what all of it means
 //
 // Guarantees and limits:

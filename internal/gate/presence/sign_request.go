@@ -13,7 +13,7 @@ type SignRequest struct {
 }
 
 // ParseSignRequest parses the details of the problem PRESENCE_REQUIRED. It rejects claims or an anchor
-// that do not match the statement, so that what is shown is what is signed.
+// that do not match the statement, so that a user signs exactly the content shown.
 func ParseSignRequest(statement, claims, anchor json.RawMessage) (a SignRequest, err error) {
 	if a.Statement, err = ParseStatement(statement); err != nil {
 		return a, err

@@ -68,7 +68,7 @@ func (l *lexer) readToken() error {
 		l.word = l.word[1:]
 	case '0' <= c && c <= '9':
 		l.setToken(tokenNumber, rest[:numberLength(rest)])
-	case c == '"': // the parser reads it, since expressions may stand in it
+	case c == '"': // the parser reads it, since it may contain expressions
 		l.kind, l.word = tokenString, ""
 		l.at++
 	default:

@@ -83,7 +83,7 @@ func (b *bridge) reopenSession(ctx context.Context, d *daemonConn) error {
 		return errOtherVersion
 	}
 	d.sendLine(append(wirejson.AppendNotification(nil, mcp.Initialized, nil), '\n'))
-	// What is refused now is lost with the old session.
+	// Wishes refused now are lost with the old session.
 	for _, msg := range wishes {
 		if _, err := d.roundTrip(ctx, msg); err != nil {
 			return err

@@ -66,17 +66,17 @@ func (l *duplex) routeMessage(m *wirejson.Message, kept bool) {
 	change := reportListChange(l.Reports, m.Method) // before any client is told, which may then call
 	switch e := toEvent(m); {
 	case l.Own:
-		l.deliverToClient(m, e)
+		l.deliverEventToOwnClient(m, e)
 	case l.pending.deliverToSubscription(e):
 	default:
 		l.deliverSharedMessage(m, nil, change)
 	}
 }
 
-// deliverToClient delivers a message on a client's own connection: to the request that it names, else to the
+// deliverEventToOwnClient delivers a message on a client's own connection: to the request that it names, else to the
 // only open request, which keeps the order, else to the client's listener, else to the newest request,
 // else into the queue.
-func (l *duplex) deliverToClient(m *wirejson.Message, e session.Event) {
+func (l *duplex) deliverEventToOwnClient(m *wirejson.Message, e session.Event) {
 	told := m.Method == mcp.Progress && l.pending.deliverByProgressToken(e) ||
 		l.pending.deliverToOnlyRequest(e) ||
 		l.queue.HasReader() && l.queue.Put(e.Clone()) || l.pending.deliverToNewest(e, (*sentRequest).getsAllEvents) || l.queue.Put(e.Clone())

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/mcp"
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 // Limits of response headers that are forwarded to a client. The rest is omitted: some clients accept only
@@ -83,7 +83,7 @@ var withheld = func() (w struct {
 	names    map[string]bool
 	prefixes []string
 }) {
-	f := wordlist.Parse(withheldText)
+	f := sectionfile.Parse(withheldText)
 	w.names, w.prefixes = f.SectionByHead("names").WordSet(), f.SectionByHead("prefixes").Words()
 	return w
 }()

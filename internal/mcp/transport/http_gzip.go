@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// withDecompressedBody decompresses the body of a response that a server compressed unasked. The reader of the body
+// withDecompressedBody decompresses a response body that a server compressed without asking. The reader of the body
 // limits its size.
 func (a *HTTPResponse) withDecompressedBody() *HTTPResponse {
 	if a.gzipped {

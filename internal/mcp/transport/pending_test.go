@@ -21,7 +21,7 @@ func enter(p *pendingRequests, s sentRequest) (*pendingRequest, error) {
 	return e, p.register(e)
 }
 
-// events hands a log message to the only request in flight, if it wants it.
+// said hands a log message to the only request in flight, if it wants it.
 func said(p *pendingRequests, params json.RawMessage) bool {
 	return p.deliverToOnlyRequest(session.Event{Method: mcp.LogMessage, Params: params})
 }

@@ -17,7 +17,7 @@ const RelayDepth = 1000
 //		value := c.ReadValue()
 //	}
 //
-// Nested containers are taken as values or opened in turn. Without Depth it expects checked JSON and may
+// Nested containers are taken as values or opened one by one. Without Depth it expects checked JSON and may
 // misread other text. With Depth it checks the grammar and the nesting of the values that it skips, but
 // not UTF-8, surrogates, names or ranges. After an error there are no more members, values are nil, and
 // Finish returns the error. It never panics.

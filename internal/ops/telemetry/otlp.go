@@ -25,8 +25,8 @@ const serviceName = "mcpproxy"
 // sendTimeout limits one request to the endpoint.
 const sendTimeout = 10 * time.Second
 
-// otlpClient sends OTLP over HTTP. It implements otlptrace.Client. The exporters of OpenTelemetry would add 7 MB of unused gRPC to the program.
-type otlpClient struct {
+// otlpHTTPUploader sends OTLP over HTTP. It implements otlptrace.Client. The exporters of OpenTelemetry would add 7 MB of unused gRPC to the program.
+type otlpHTTPUploader struct {
 	client http.Client
 	base   string
 	header http.Header
@@ -35,8 +35,8 @@ type otlpClient struct {
 // headersVar has headers for the endpoint: name=value, name=value.
 const headersVar = "OTEL_EXPORTER_OTLP_HEADERS"
 
-func newOTLPClient(endpoint string) (*otlpClient, error) {
-	s := &otlpClient{base: strings.TrimSuffix(endpoint, "/"), header: http.Header{"Content-Type": {"application/x-protobuf"}}}
+func newOTLPHTTPUploader(endpoint string) (*otlpHTTPUploader, error) {
+	s := &otlpHTTPUploader{base: strings.TrimSuffix(endpoint, "/"), header: http.Header{"Content-Type": {"application/x-protobuf"}}}
 	s.client.Timeout = sendTimeout
 	// Never send to another address.
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -54,20 +54,21 @@ func newOTLPClient(endpoint string) (*otlpClient, error) {
 	return s, nil
 }
 
-func (s *otlpClient) Start(context.Context) error { return nil }
+// Start does nothing: otlptrace.Client requires it.
+func (s *otlpHTTPUploader) Start(context.Context) error { return nil }
 
-func (s *otlpClient) Stop(context.Context) error {
+func (s *otlpHTTPUploader) Stop(context.Context) error {
 	s.client.CloseIdleConnections()
 	return nil
 }
 
 // UploadTraces implements otlptrace.Client.
-func (s *otlpClient) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
+func (s *otlpHTTPUploader) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error {
 	// The request has the same encoding as TracesData.
 	return s.post(ctx, "/v1/traces", &tracepb.TracesData{ResourceSpans: spans})
 }
 
-func (s *otlpClient) post(ctx context.Context, path string, m proto.Message) error {
+func (s *otlpHTTPUploader) post(ctx context.Context, path string, m proto.Message) error {
 	body, err := proto.Marshal(m)
 	if err != nil {
 		return err

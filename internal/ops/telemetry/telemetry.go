@@ -51,7 +51,7 @@ type Telemetry struct {
 
 	// The fields below are set only with an endpoint.
 	traces  *callTracer
-	client  *otlpClient
+	client  *otlpHTTPUploader
 	version string
 	began   time.Time
 	stop    context.CancelFunc
@@ -73,7 +73,7 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 		return t, nil
 	}
 	var err error
-	if t.client, err = newOTLPClient(o.Endpoint); err == nil {
+	if t.client, err = newOTLPHTTPUploader(o.Endpoint); err == nil {
 		t.traces, err = newCallTracer(ctx, t.client, o.Version)
 	}
 	if err != nil {

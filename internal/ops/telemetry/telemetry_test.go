@@ -191,12 +191,12 @@ func TestEndpointThatHangs(t *testing.T) {
 
 func TestHeadersOfTheEndpoint(t *testing.T) {
 	t.Setenv(headersVar, "x-key=a%20b, api=c")
-	s, err := newOTLPClient("http://127.0.0.1:1")
+	s, err := newOTLPHTTPUploader("http://127.0.0.1:1")
 	if err != nil || s.header.Get("X-Key") != "a b" || s.header.Get("Api") != "c" {
 		t.Errorf("%v %v", s, err)
 	}
 	t.Setenv(headersVar, "no pair")
-	if _, err := newOTLPClient("http://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), headersVar) {
+	if _, err := newOTLPHTTPUploader("http://127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), headersVar) {
 		t.Errorf("%v", err)
 	}
 }

@@ -33,7 +33,7 @@ type callTracer struct {
 	w3c    propagation.TraceContext
 }
 
-func newCallTracer(ctx context.Context, to *otlpClient, version string) (*callTracer, error) {
+func newCallTracer(ctx context.Context, to *otlpHTTPUploader, version string) (*callTracer, error) {
 	exporter, err := otlptrace.New(ctx, to)
 	if err != nil {
 		return nil, err

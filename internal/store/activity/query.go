@@ -26,7 +26,7 @@ func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
 	})
 	page.Incomplete = page.Incomplete || behind != nil
 	for i := range page.Records {
-		l.refusals.applyCurrentCount(&page.Records[i])
+		l.refusals.setCurrentCount(&page.Records[i])
 	}
 	return page, l.toQueryError(ctx, err)
 }
@@ -50,7 +50,7 @@ func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 	if p, ok := errors.AsType[*problem.Problem](err); ok && p.Code == problem.NotFound && behind != nil {
 		return Record{}, behind // the store may not have the record yet
 	}
-	l.refusals.applyCurrentCount(&r)
+	l.refusals.setCurrentCount(&r)
 	return r, l.toQueryError(ctx, err)
 }
 
@@ -134,7 +134,7 @@ func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) 
 	err := retryQuery(func() error {
 		err := l.store.EachRecord(ctx, f.withMaskedNames(), func(s *StoredRecord) error {
 			r := DecodeForDisplay(s.Entry, s.Outcome)
-			l.refusals.applyCurrentCount(&r)
+			l.refusals.setCurrentCount(&r)
 			given, failed = true, fn(&r)
 			return failed
 		})

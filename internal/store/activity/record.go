@@ -7,7 +7,8 @@
 //   - log.go: opens and closes the log; begins, appends and ends records
 //   - query.go: lists, counts, exports and verifies records through the Store
 //   - record.go, decision.go, summary.go: the types of records, filters and counts
-//   - recorder.go, bounds.go, response.go: mask and cut a record before it is written
+//   - mask_record.go, mask_result.go: mask the secrets of a record and of a stored result, and cut them, before
+//     they are written; recorder.go: the Recorder, which other packages write records with
 //   - codec.go, payload.go, encode.go, decode.go, erasable.go: the JSON of an entry, with its erasable
 //     fields and their commitments
 //   - entry.go, chain.go: an entry, its facts and its hash

@@ -283,8 +283,8 @@ func (f *refusalCounter) updateFlood(w *actorRefusalWindow) {
 	}
 }
 
-// applyCurrentCount sets the current count in a record.
-func (f *refusalCounter) applyCurrentCount(r *Record) {
+// setCurrentCount sets the current count in a record.
+func (f *refusalCounter) setCurrentCount(r *Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if k := f.byID[r.ID]; k != nil && k.times > 1 {

@@ -83,7 +83,7 @@ const (
 func (s *spool) newSpoolReader(pos SpoolPosition, keep int64) *spoolReader {
 	r := &spoolReader{dir: s.dir, snapshot: s.snapshot(), position: pos, storedUpTo: pos.Seq, neverSkipAfter: keep}
 	if r.hashKnown = r.canResume(); !r.hashKnown {
-		r.rewindToSegment()
+		r.rewindToSegmentOfFirstEntry()
 	}
 	return r
 }
@@ -99,9 +99,9 @@ func (r *spoolReader) canResume() bool {
 	return err == nil && ok && t.size == r.position.Offset && t.hash == r.position.Hash
 }
 
-// rewindToSegment goes back to the beginning of the segment that must hold the first entry to read, or of
+// rewindToSegmentOfFirstEntry goes back to the beginning of the segment that must hold the first entry to read, or of
 // the oldest segment.
-func (r *spoolReader) rewindToSegment() {
+func (r *spoolReader) rewindToSegmentOfFirstEntry() {
 	segs := r.snapshot.segments
 	first := min(r.storedUpTo, r.neverSkipAfter) + 1
 	r.position = SpoolPosition{Chain: r.snapshot.end.Chain, Seq: r.storedUpTo}

@@ -15,7 +15,7 @@
 //   - prefilter.go: the quick test that rejects most text
 //   - text.go, json.go: scan plain text and JSON
 //   - assignment.go: values after an operator, as in name=value
-//   - stated.go: values in sentences
+//   - sentences.go: values in sentences
 //   - flags.go: passwords after short flags
 //   - tokens.go, splittoken.go: tokens with a known form, whole and in pieces
 //   - names.go, values.go: classify names, and check whether a value looks like a secret

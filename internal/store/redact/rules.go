@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
 //go:embed credentials.txt
@@ -29,9 +29,9 @@ type credentialRules struct {
 
 // rules are the rules for credentials. They are read at program start because every word is checked
 // against them.
-var rules = parseCredentialRules(wordlist.Parse(credentialsText))
+var rules = parseCredentialRules(sectionfile.Parse(credentialsText))
 
-func parseCredentialRules(f wordlist.Sections) (k credentialRules) {
+func parseCredentialRules(f sectionfile.Sections) (k credentialRules) {
 	k = credentialRules{
 		harmlessBeforeToken: f.SectionByHead("harmless before token").WordSet(), types: f.SectionByHead("types").Words(),
 		placeholderBeginnings: f.SectionByHead("placeholder beginnings").Words(), placeholders: f.SectionByHead("placeholders").Words(),

@@ -11,15 +11,16 @@
 //     their subscriptions and log levels are synchronized with the server.
 //   - legacy.go: a legacy client on a modern server.
 //   - modern.go, modern_held.go, modern_listen.go: modern clients on a legacy server; the
-//     request is held while the client answers what the server asks.
+//     request is held while the client answers the server's requests.
 //   - translate.go: converts results, errors and metadata.
+//   - endless_list.go: ends a list whose pages lead in a circle.
 //   - reply_helpers.go: replies and JSON objects.
 //
 // Guarantees:
 //   - What a server sends in one client's session reaches only that client. On a shared
 //     connection, it is never routed by guess.
 //   - Params and results stay the bytes they are, except for what the other protocol
-//     requires.
+//     requires, and for a nextCursor that would lead the client in a circle.
 //   - A server's requests to a client use the client's protocol.
 //   - Everything stored for a client is bounded.
 //   - Every tool call goes through upstream's Server.SendWhenReady.
@@ -67,11 +68,12 @@ func (f serverEndpoint) Do(ctx context.Context, r *session.Request) (session.Rep
 	}
 	sv.BeginUse(r)
 	defer sv.EndUse(r)
-	return sv.SendWhenReady(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
+	clients := sv.Clients.(*serverClients)
+	reply, err := sv.SendWhenReady(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
 		if r.Call != nil || c.IsModern() {
 			return c.Do(ctx, r)
 		}
-		reply, err := sv.Clients.(*serverClients).modern.handleRequest(ctx, c, r)
+		reply, err := clients.modern.handleRequest(ctx, c, r)
 		switch {
 		case transport.IsRetryableSessionLoss(err): // pooled sessions are older, and discarded as well
 			sv.Clients.EndSessions(upstream.EndIdle)
@@ -80,6 +82,8 @@ func (f serverEndpoint) Do(ctx context.Context, r *session.Request) (session.Rep
 		}
 		return reply, err
 	})
+	clients.endEndlessList(r, &reply)
+	return reply, err
 }
 
 // OpenSession opens a session with the client's initialize request.
@@ -115,6 +119,7 @@ func checkHeaders(r *session.Request) error {
 type serverClients struct {
 	sessionSet
 	modern modernClientBridge
+	pages  pageGraph
 }
 
 func newServerClients(sv *upstream.Server) *serverClients {

@@ -125,7 +125,7 @@ func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, key string, 
 }
 
 // keepStreamOpen keeps the stream of a session open on which servers may send requests, and
-// waits briefly for it: what is sent before it is open may be lost.
+// waits briefly until it is open: messages sent before may be lost.
 func (m *modernClientBridge) keepStreamOpen(ctx context.Context, s *Session) {
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })

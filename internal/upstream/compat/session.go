@@ -27,6 +27,7 @@ func (s *Session) Do(ctx context.Context, r *session.Request) (session.Reply, er
 	if reply.Status == http.StatusNotFound && (s.own == nil || !s.own.HasSessionID()) {
 		reply.Status = 0 // it would mean that the client's session has ended
 	}
+	s.sv.Clients.(*serverClients).endEndlessList(r, &reply)
 	return reply, s.toProblem(ctx, r, err)
 }
 

@@ -93,7 +93,7 @@ func (sh *sharedConnection) lockSettings(ctx context.Context, c *upstream.Connec
 
 func (sh *sharedConnection) unlockSettings() { <-sh.sem }
 
-// addClient adds l to the clients, unless it has ended meanwhile or the server's handshake
+// addClient adds l to the clients, unless it has ended since then or the server's handshake
 // result may have changed.
 func (sh *sharedConnection) addClient(l *sharedClient, c *upstream.Connection) bool {
 	sh.mu.Lock()
@@ -159,7 +159,7 @@ func (sh *sharedConnection) deliverToClients(method string, params json.RawMessa
 }
 
 // moveClientsToConnection moves the clients to a new connection, before it delivers anything. Lists may
-// have changed meanwhile. Clients with a different handshake result end.
+// have changed since then. Clients with a different handshake result end.
 func (sh *sharedConnection) moveClientsToConnection(c *upstream.Connection) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

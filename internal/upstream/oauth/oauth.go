@@ -7,7 +7,7 @@
 //   - discover.go: finds the authorization server and its metadata.
 //   - register.go: chooses or registers the client.
 //   - login.go, login_account.go: a login of the user, from the URL to the token.
-//   - token.go: requests to the token endpoint; credential.go: what was issued.
+//   - token.go: requests to the token endpoint; credential.go: the issued tokens and client.
 //   - web_client.go: the HTTP client and the check of URLs.
 //   - settings.go: the configuration of a server.
 //
@@ -278,7 +278,7 @@ func (a *Account) renewOnce(ctx context.Context, old *credential) (*credential, 
 
 var errClosed = problem.New(problem.Internal, "MCPProxy is stopping.", "")
 
-// refreshToken gets a new token. What the authorization server rejects for good is deleted.
+// refreshToken gets a new token. It deletes a credential that the authorization server rejects for good.
 func (a *Account) refreshToken(ctx context.Context, old *credential) (*credential, error) {
 	web := a.newWebClient()
 	t, err := web.requestToken(ctx, old.TokenEndpoint, &old.Client, formParams{

@@ -65,7 +65,7 @@ func listProcesses() map[int]processInfo {
 		}
 		stat, err := os.ReadFile("/proc/" + name + "/stat")
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // it has ended since then
 		}
 		if p, ok := parseStat(stat); ok {
 			all[pid] = p

@@ -5,10 +5,10 @@
 //   - process.go: Process: start, pipes, stop; launcher.go starts all processes from one thread.
 //   - exit_error.go: the errors of a process that did not start or has ended, with the line of stderr
 //     that explains it. Package upstream (supervise.go) restarts it.
-//   - registry_linux.go: records processes, and ends those that an earlier run left behind.
-//   - start_queue.go: how many processes start at a time, and in which order; start_watch.go: how
-//     long a start may take; start_runner.go: detects package managers; start_network.go: why a package
-//     cannot be fetched.
+//   - process_registry_linux.go: records processes, and ends those that an earlier run left behind.
+//   - start_watch.go: a slow start: why it waits, and when it is given up; start_queue.go: how many
+//     processes start at a time, and in which order; start_runner.go: detects package managers;
+//     start_network.go: why a package cannot be fetched.
 //   - environ.go: the environment of a server; FindCommand.
 //   - pipe.go, pipe_unix.go: writes to stdin without blocking.
 //   - log.go: the log file of a server; logline.go, logtext.go: its lines; logread.go reads it.

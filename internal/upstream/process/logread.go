@@ -29,7 +29,7 @@ func NewLogReader(dir, server string) *LogReader { return &LogReader{dir: dir, s
 // ReadLast returns up to that many last lines, from at most 2 MiB. ReadNew continues after them.
 func (r *LogReader) ReadLast(lines int) (last []LogLine, err error) {
 	err = r.withLogDir(func(root *os.Root) error {
-		// The newer file first: if it rotates meanwhile, it is not read twice.
+		// The newer file first: if the log rotates between the two reads, no line is read twice.
 		newer, file, end, err := tailFile(root, r.server+".log")
 		if err != nil {
 			return err

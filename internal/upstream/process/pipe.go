@@ -10,7 +10,7 @@ import (
 
 // PipeWriter writes lines to the input of a process without blocking callers. The first
 // caller writes as much as the pipe takes, a goroutine writes the rest. Callers that come
-// meanwhile only queue their line, so that lines are batched under load.
+// at the same time only queue their line, so that lines are batched under load.
 type PipeWriter struct {
 	f                *os.File
 	writeNonblocking func(b []byte) (int, error) // returns instead of blocking

@@ -27,7 +27,7 @@ func RunCommand(ctx context.Context, argv, environ []string) (said string, err e
 	return string(out.kept), err
 }
 
-// boundedBuffer stores the beginning of what is written to it.
+// boundedBuffer stores the beginning of the data written to it.
 type boundedBuffer struct{ kept []byte }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {

@@ -55,8 +55,8 @@ export function path(parts: TemplateStringsArray, ...names: string[]): string {
 }
 
 /**
- * Sends a request and returns the response, whose status is a success. What a person has to
- * permit is sent once more when they have.
+ * Sends a request and returns the response, whose status is a success. A request that requires
+ * user confirmation is sent once more after it.
  */
 export async function send(method: string, route: string, o: Options = {}): Promise<Response> {
   const headers: Record<string, string> = { Accept: "application/json", "X-MCPProxy-Source": "ui", ...proof(), ...o.headers };

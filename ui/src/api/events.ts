@@ -127,7 +127,7 @@ async function readOn(signal: AbortSignal): Promise<void> {
 }
 
 // Reads one connection to its end; throws when there is none, or when it breaks. One that
-// ended well is resumed by its last id; after failures all that is shown is asked for anew.
+// ended well is resumed by its last id; after failures everything shown is requested again.
 function read(signal: AbortSignal, failed: boolean): Promise<void> {
   const onOpen = () => {
     live.value = "live";

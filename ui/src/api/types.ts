@@ -20,7 +20,7 @@ export interface Status {
   surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; unconfirmed?: number; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
   held: { pending: number; leases: number }; // pending calls, and active leases
-  definitions: { loaded_bytes: number; all_bytes: number }; // what an agent loads (tools/list of /mcp), and what all definitions would be
+  definitions: { loaded_bytes: number; all_bytes: number }; // what an agent loads (tools/list of /mcp), and the size of all definitions
 }
 
 // ── Activity ── GET /activity, GET /activity/{id}
@@ -47,7 +47,7 @@ export interface Decision {
   call_with?: string; status?: string; fingerprint?: string; config_revision?: string; approved_by?: string; approved_at?: string;
   lane?: ArgumentLane; approval?: string; // for a call that needs approval: the id of the approval or the lease
 }
-// What a call does by its arguments: the word in one of them that decided, or why it could not be read. declared: the configuration names the argument, else the schema shows it.
+// The effect of a call by its arguments: the word that decided, or why the argument could not be read. declared: the configuration names the argument, else the schema shows it.
 export interface ArgumentLane { operation: Lane; word?: string; by: "sql" | "shell" | "cli" | "http" | "graphql" | "action"; argument: string; declared?: boolean; unread?: boolean }
 export interface HintFact { value: boolean; from: "server" | "override" | "inferred" | "default" }
 export interface ActivityList extends Bound { activities: ActivityRecord[]; incomplete?: boolean; total_relation?: "eq" | "gte" }
@@ -126,14 +126,14 @@ export interface ToolDiff {
   name: string; server: string; tool: string; status?: string; reason?: "new" | "changed" | "blocked"; fingerprint: string; definition: unknown;
   approved?: { fingerprint: string; by: string; at: string; definition?: unknown }; changes: Difference[]; truncated?: boolean; loosened?: string[]; verdict: Verdict | "incomplete"; findings: Finding[];
 }
-export interface Waiting { servers: WaitingServer[]; tools: WaitingTool[]; total_tools: number; offers: WaitingOffer[]; total_offers: number; total_blocked: number; total_findings: number; total_poisoned: number /* of all, whatever the page; what is blocked is in total_tools and total_offers, and in none of the other two */; forgotten?: { name: string; tools: number; offers: number }[]; warnings?: string[] }
+export interface Waiting { servers: WaitingServer[]; tools: WaitingTool[]; total_tools: number; offers: WaitingOffer[]; total_offers: number; total_blocked: number; total_findings: number; total_poisoned: number /* of all, whatever the page; blocked ones are in total_tools and total_offers, and in neither of the other two */; forgotten?: { name: string; tools: number; offers: number }[]; warnings?: string[] }
 export interface WaitingServer { name: string; stage: "launch" | "definitions"; fingerprint: string; proposed_by?: string; proposed_at?: string; client_name?: string; session_id?: string /* of a proposal */; launch: LaunchView; tool_count: number; offer_count: number; findings: number; since?: string }
 export interface WaitingTool { name: string; server: string; tool: string; reason: "new" | "changed" | "blocked"; fingerprint: string; approved?: string; together?: boolean; loosened?: string[]; verdict: Verdict; findings: Finding[]; lane: Lane; guessed?: boolean; since?: string; what?: { description?: { added: number; removed: number } /* words */; parameters?: number; hints?: boolean; other?: string[] } /* of a changed one */ }
 export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "instructions"; server: string; name?: string; reason: string; fingerprint: string; approved?: string; together?: boolean; verdict: Verdict; findings: Finding[]; since?: string }
 // GET /servers/{name}/tools/{tool}/diff, /servers/{name}/review, /servers/{name}/{prompts|resources|templates}/{item}/diff, /servers/{name}/instructions/diff: look at the daemon's openapi.json
 // POST /servers/{name}/tools/{tool}/approve {fingerprint, keep?: "destructive"} · block {fingerprint} · withdraw {fingerprint}
-// the same three for …/prompts|resources|templates/{item} and …/instructions. An approval taken back leaves the definition new: what was accepted before it is not restored.
-// POST /approvals/approve {tools:[{name, kind? (of what is no tool), fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
+// the same three for …/prompts|resources|templates/{item} and …/instructions. An approval taken back leaves the definition new: the definition accepted before is not restored.
+// POST /approvals/approve {tools:[{name, kind? (unless it is a tool), fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
 
 // ── Calls that wait ── GET /pending -> {pending: PendingCall[]}, the oldest first, of long arguments the beginning · GET /pending/{id} -> PendingCall, also when it was answered
 // POST /pending/{id}/approve · POST /pending/{id}/deny {reason} -> PendingCall; the first answer counts, the second one is a 409 that says what was decided.
@@ -154,9 +154,9 @@ export interface TokenView { name: string; profile?: string; servers?: string[];
 export interface CreatedToken extends TokenView { token: string /* told this once */ }
 export interface ProfileView { name: string; servers?: string[]; lanes?: Lane[]; reaches: { server: string; tools: number; callable: number }[] }
 
-// ── Presence ── GET /presence -> Presence · PUT /presence {anchor} -> Presence. What widens is answered with 403 PRESENCE_REQUIRED {details: {statement, claims, anchor}} until it comes with the header MCPProxy-Presence
+// ── Presence ── GET /presence -> Presence · PUT /presence {anchor} -> Presence. A change that grants more access is answered with 403 PRESENCE_REQUIRED {details: {statement, claims, anchor}} until it comes with the header MCPProxy-Presence
 export interface Presence {
-  on: boolean; kind: Anchor["kind"] /* of the anchor that is set */; void?: string /* why nothing that widens counts */; remedy?: string; since?: string; fingerprint?: string; anchor?: Anchor; head: string /* after which the next one stands */;
+  on: boolean; kind: Anchor["kind"] /* of the anchor that is set */; void?: string /* why no change that grants more access counts */; remedy?: string; since?: string; fingerprint?: string; anchor?: Anchor; head: string /* after which the next one stands */;
   reset_at?: string; call_off?: boolean; may_set: boolean; may_join: boolean; places: { name: string; state: string }[]; signed: number; bad: string[]; unsigned: string[];
 }
 
@@ -164,13 +164,13 @@ export interface Presence {
 export interface Clients { clients: Client[]; changes: Change[] /* the newest first, at most 50 */ }
 export interface Client {
   id: string; name: string; found: boolean; found_by?: string /* what shows that it is installed */; connected: boolean; server: string /* the name of MCPProxy in it, or what it would be */; path: string; transport: "http" | "stdio";
-  leads_to?: string /* URL or command of the entry that is there */; foreign: boolean /* to something else */; missing?: string /* the program that it starts, which is not there */; broken: string[] /* its files that cannot be read, and why */;
-  entry: { path: string; text: string } /* to write by hand */; command?: string[] /* its own, which adds MCPProxy */; next?: string /* what a person does until it is used */; permissions?: Permissions /* of those that are installed */;
+  leads_to?: string /* URL or command of the existing entry */; foreign: boolean /* to something else */; missing?: string /* the program that it starts, which is not there */; broken: string[] /* its files that cannot be read, and why */;
+  entry: { path: string; text: string } /* to write by hand */; command?: string[] /* its own, which adds MCPProxy */; next?: string /* the user's next step before it is used */; permissions?: Permissions /* of those that are installed */;
 }
 export type Asking = "runs" | "asks" | "denied" | "unknown";
 export interface Permissions { right: boolean; writable: boolean; lanes: PermissionLane[]; by_hand?: string; notes?: string[]; basis?: "documented" | "source" | "unverified" }
 export interface PermissionLane { tool: string; verdict: Asking; wanted: Asking; right: boolean; rule: { text: string; path?: string; line?: number }; why?: string }
-export interface Change { id: string; client: string; what: "connect" | "disconnect" | "permissions" | "import"; path: string; at: string; created: boolean; undone?: string; partly?: boolean /* others had changed the file meanwhile: its entries alone are as they were */; undoable: boolean /* the last of its file */ }
+export interface Change { id: string; client: string; what: "connect" | "disconnect" | "permissions" | "import"; path: string; at: string; created: boolean; undone?: string; partly?: boolean /* others had changed the file: only its entries were restored */; undoable: boolean /* the last of its file */ }
 // POST /clients/{client}/connect {dry_run, profile?, token? (the name of one that is made for it)} · disconnect {dry_run} · permissions {dry_run} -> Outcome · POST /clients/undo {change} -> Change
 export interface Outcome {
   path?: string; target?: string /* where a link leads */; command?: string[] /* the client's own, which does it */; next?: string; changed: boolean; difference?: string /* lines with "+ ", "- ", "  " */;
@@ -183,16 +183,16 @@ export interface AddedServers { results: { name: string; server?: Server; proble
 // ── Import ── GET /clients/servers -> Importable · POST /servers/import {ids, keyring, remove, confirmed, dry_run} -> {results: Imported[]}
 export interface Importable { found: FoundServer[]; broken: { client: string; path: string; message: string }[] }
 export interface FoundServer {
-  id: string; client: string; client_name: string; path: string; target?: string /* where a link leads */; scope: string; name: string /* what it would be called here */; called: string /* what the client calls it */;
+  id: string; client: string; client_name: string; path: string; target?: string /* where a link leads */; scope: string; name: string /* its name in MCPProxy */; called: string /* what the client calls it */;
   launch: { command?: string; args?: string[]; env?: Record<string, string>; working_dir?: string; url?: string; headers?: Record<string, string> } /* secrets masked */; secrets: { place: string; name: string }[];
   have: boolean /* one like it is here */; ours: boolean /* it is MCPProxy */; notes: string[];
 }
 export interface Imported { id: string; name: string; added: boolean; state: string; secrets: string[]; removed: boolean; change?: string; problem?: { code: string; message: string; hint?: string } }
 
 // ── Configuration ──
-// GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed meanwhile; -> Config
+// GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed since then; -> Config
 // POST /config/validate {text, set? (as PATCH: put into a valid text first)} -> Validation · GET /config/history?limit&offset -> {versions: ConfigVersion[], total,…} · GET /config/history/{id} -> {id, text}
-export interface Config { path: string; text: string /* literal secrets stand as ***masked:N*** and are put back on save */; etag: string; in_force_since: string; error?: string; mistakes?: Mistake[]; in_force_etag: string; needs_restart: string[]; unconfirmed: { key: string; from: unknown; to: unknown }[]; unconfirmed_why?: string; settings: Setting[] }
+export interface Config { path: string; text: string /* literal secrets are written as ***masked:N*** and are put back on save */; etag: string; in_force_since: string; error?: string; mistakes?: Mistake[]; in_force_etag: string; needs_restart: string[]; unconfirmed: { key: string; from: unknown; to: unknown }[]; unconfirmed_why?: string; settings: Setting[] }
 export interface Setting { key: string; type: "string" | "boolean" | "integer" | "duration" | "list"; range?: string /* bounds, in words */; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* stands in the file */; locked?: boolean /* not by PATCH: in the text only (PUT), or a flag says it */ } // not: mcpServers
 export interface Mistake { line: number; column: number; key?: string; message: string; hint?: string }
 export interface Validation { text?: string /* with what was set, if anything was */; ok: boolean; mistakes: Mistake[]; warnings: string[]; changes: { key: string; from: unknown; to: unknown }[]; needs_restart: string[] }

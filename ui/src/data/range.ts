@@ -29,7 +29,7 @@ async function look(): Promise<void> {
   }
 }
 
-/** Reports whether the range is known: what the URL does not say depends on the oldest record. */
+/** Reports whether the range is known: a range that is not in the URL depends on the oldest record. */
 export function useRangeKnown(page: PageName | ""): boolean {
   const { since } = useQuery(schema)[0];
   const needed = rangePages.includes(page) && (since === "" || since === all);

@@ -1,4 +1,4 @@
-// What a page asks for: old data stays while new is fetched, and nothing is said
+// The data of a page: old data stays while new data is fetched, and nothing is said
 // about loading for 150 ms.
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
@@ -14,14 +14,14 @@ export interface Resource<T> {
   at?: Date;
   /** Asks again. */
   reload: () => void;
-  /** Replaces data at once, for what an action has answered. */
+  /** Replaces data at once, with the answer of an action. */
   set: (data: T) => void;
 }
 
 interface State<T> { key: string; data?: T; error?: unknown; at?: Date; loading: boolean }
 
 /**
- * Returns what fetcher answers for key, asked anew whenever key or turn changes.
+ * Returns the fetcher's answer for key, asked again whenever key or turn changes.
  * A null key asks nothing. With a new key the data of the old one stays until the
  * answer; give keep = false where that would be wrong, such as another record.
  */

@@ -1,4 +1,4 @@
-// What the tab says while the page is not looked at. Pure.
+// The title of the tab while the page is hidden. Pure.
 
 /** Returns the title of the tab: "(3) Approvals · MCPProxy"; waiting is how many things wait for the user. */
 export function tabTitle(page: string, waiting: number): string {

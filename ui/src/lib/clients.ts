@@ -1,5 +1,5 @@
-// What is said of MCP clients. GET /clients knows them; here is what they call
-// themselves in the protocol, and how their state is put into words.
+// Texts about MCP clients. GET /clients returns them; this file has the names that they use
+// in the protocol, and the words for their state.
 
 import type { Asking, Client, Lane, PermissionLane } from "../api/types";
 import { own } from "./own";

@@ -44,7 +44,7 @@ export function cause(s: Pick<Server, "failure" | "last_error" | "trouble">): st
   return text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 }
 
-/** Returns the last lines of what the last try has written, count at most: our remark that it came to an end ends one. */
+/** Returns the last lines of the last try, at most count. MCPProxy's own line about the end of a try ends it. */
 export function lastTry(lines: readonly LogLine[], count: number): LogLine[] {
   let from = lines.length - 1;
   while (from > 0 && !ended(lines[from - 1])) from--;

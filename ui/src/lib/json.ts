@@ -3,7 +3,7 @@
 export type Token = { kind: "key" | "mark" | "text" | "masked"; text: string };
 export type Line = Token[];
 
-// What the daemon writes where a secret stood: in records, and in the configuration.
+// The placeholder that the daemon writes for a secret in records and in the configuration.
 const mask = /\[masked [a-z0-9-]{1,32} [0-9a-f]{8}\]|\*\*\*masked:\d+\*\*\*/g;
 
 /** Returns text cut at masked values; a box shows what the secret was. */

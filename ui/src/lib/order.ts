@@ -30,7 +30,7 @@ export function pressed(order: Order, key: string, first: Direction): Order {
 
 const compare = new Intl.Collator("en", { numeric: true }).compare;
 
-/** Returns the rows in an order; those that are alike stay in theirs. */
+/** Returns the rows in an order; equal rows keep their order. */
 export function sorted<T>(rows: readonly T[], order: Order, by: Readonly<Record<string, (row: T) => Value>>): readonly T[] {
   const value = own(by, keyOf(order));
   if (!order || !value) return rows;

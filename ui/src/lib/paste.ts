@@ -75,7 +75,8 @@ export function takes(l: { env?: Named; headers?: Named; working_dir?: string })
 export interface Kept { name: string; value: string; text: string }
 
 /**
- * Returns the secrets of a pasted server that go into the keyring, by secretKey: those in clear that nobody wants to leave there. taken has the
+ * Returns the secrets of a pasted server that go into the keyring, by secretKey: those in clear text that the user
+ * does not want to leave there. taken has the
  * names that there are, with the values that were given here; those of this server come to it.
  */
 export function keep(s: ParsedServer, choice: Choice, taken: Map<string, string | undefined>): Map<string, Kept> {

@@ -45,7 +45,8 @@ export function valueAt(body: Record<string, unknown>, s: Pick<Found, "place" | 
 }
 
 /**
- * Returns a name for a value that nobody else has: the suggested one, with the server before it, with a number. taken has the names that there
+ * Returns a name for a value that no other value has: the suggested one, with the server before it, with a number.
+ * taken has the names that there
  * are, with the value of those that were named here: one value is kept once.
  */
 export function nameFor(c: Clear, server: string, taken: ReadonlyMap<string, string | undefined>): string {

@@ -20,8 +20,8 @@ export async function fingerprint(a: Anchor): Promise<string> {
 }
 
 /**
- * Returns the challenge of what is asked for a request, such as "PUT /api/v1/presence"; throws when
- * what is shown is not what would be signed.
+ * Returns the challenge for a request, such as "PUT /api/v1/presence"; throws when
+ * the claims shown differ from those to sign.
  */
 export async function challenge({ statement, claims }: Asked, request: string): Promise<Uint8Array<ArrayBuffer>> {
   if (statement.for !== request) throw new Error("Not signed: the statement is for another request.");

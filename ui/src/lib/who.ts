@@ -1,4 +1,4 @@
-// Who did something, and from where, in words.
+// The actor of an action and its origin, in words.
 
 import { own } from "./own";
 

@@ -4,7 +4,7 @@ import { useActions } from "../keys";
 import { Button } from "./button";
 
 /**
- * What stands beside a list and tells more of one row. Not modal: the list stays in
+ * A panel next to a list with the details of one row. Not modal: the list stays in
  * reach, j and k move on. Esc closes, and the focus returns to where it was.
  * It goes into <div class="split open"> (or .bench, .settings) after the list.
  */

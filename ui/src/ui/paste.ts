@@ -83,7 +83,7 @@ export function usePaste(): Paste {
       } catch (error) {
         return ready.map((s) => ({ name: s.name, error: explain(error) }));
       }
-      // Choose the names again, since another user may have taken one meanwhile.
+      // Choose the names again, since another user may have taken one in the meantime.
       const planned = ready.map((s) => ({ ...s, kept: keep(s.server, s.choice, taken) }));
       setFailed({});
       const added = await addAll(planned);

@@ -33,7 +33,7 @@ export function DecisionPart({ record: r }: { record: ActivityRecord }) {
   );
 }
 
-// Who approved the call. Pending calls are kept for a limited time.
+// The user who approved the call. Pending calls are kept for a limited time.
 function Answered({ id }: { id: string }) {
   const q = useResource("pending " + id, (signal) => api.get<PendingCall>(path`/pending/${id}`, {}, signal), { keep: false }).data;
   if (!q?.answered_at) return <p class="soft">Approved by <span class="mono">{id}</span>, an approval or a lease.</p>;

@@ -38,7 +38,7 @@ export function Decisions({ target, diff, lanes, changed, onDone, onBack, onNext
     try {
       await decide(target, verb, diff.fingerprint, options.keep);
     } catch (error) {
-      // The definition changed meanwhile: show the new one.
+      // The definition has changed since then: show the new one.
       if (error instanceof ProblemError && error.status === 409) onStale();
       throw error;
     } finally {

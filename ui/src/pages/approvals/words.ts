@@ -1,4 +1,4 @@
-// The sentences of the page: what a verdict means for the reviewer.
+// The sentences of the page: the meaning of a verdict for the reviewer.
 
 import type { Finding, Lane, PendingCall } from "../../api/types";
 import { clock, count, date, number, spelled } from "../../lib/format";

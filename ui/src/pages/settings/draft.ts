@@ -62,7 +62,7 @@ export function useDraft(of: Resource<Config>, file: Config): Drafting {
         (said) => !abort.signal.aborted && setAnswer({ of: d, said, text: textOf(d, said) }),
         (error) => {
           if (abort.signal.aborted) return;
-          // The file changed meanwhile: reload it to show the conflict.
+          // The file has changed since then: reload it to show the conflict.
           if (error instanceof ProblemError && error.status === 409) return of.reload();
           setAnswer((a) => ({ ...(a ?? { text: d.text ?? d.base.text }), of: d, error }));
         },

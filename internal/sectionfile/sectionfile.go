@@ -1,4 +1,4 @@
-// Package wordlist parses the text files in which packages keep their words and patterns, separate from
+// Package sectionfile parses text files in sections, in which packages keep words and patterns, separate from
 // the code that interprets them.
 //
 // A line without indentation is the head of a section, and the following lines with a tab are its content.
@@ -7,7 +7,7 @@
 //   - A line without a section and a requested section that is missing are panics, because the files are
 //     part of the program.
 //   - It caches nothing: each file is read once.
-package wordlist
+package sectionfile
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func Parse(text string) Sections {
 		case !indented:
 			f = append(f, Section{Head: line})
 		case len(f) == 0:
-			panic(fmt.Sprintf("wordlist: %q stands under no head", entry))
+			panic(fmt.Sprintf("sectionfile: %q stands under no head", entry))
 		default:
 			last := &f[len(f)-1]
 			last.Lines = append(last.Lines, entry)
@@ -50,7 +50,7 @@ func (f Sections) SectionByHead(head string) Section {
 			return s
 		}
 	}
-	panic(fmt.Sprintf("wordlist: no section is named %q", head))
+	panic(fmt.Sprintf("sectionfile: no section is named %q", head))
 }
 
 // Words returns the words of all lines.

@@ -9,14 +9,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Selection is an expression that selects from results. Package result defines the language.
-type Selection = result.Expression
-
-// CompileSelection compiles a selection. Its error names the position.
-func CompileSelection(text string) (*Selection, error) { return result.CompileExpression(text) }
-
 // ParseSelectParameter compiles the select parameter of a call, a JSON value; nil if missing.
-func ParseSelectParameter(given json.RawMessage) (*Selection, *problem.Problem) {
+func ParseSelectParameter(given json.RawMessage) (*result.Expression, *problem.Problem) {
 	if len(given) == 0 || wirejson.Kind(given) == 'n' {
 		return nil, nil
 	}
@@ -28,11 +22,11 @@ func ParseSelectParameter(given json.RawMessage) (*Selection, *problem.Problem) 
 }
 
 // ParseSelection compiles a selection; nil if empty.
-func ParseSelection(text string) (*Selection, *problem.Problem) {
+func ParseSelection(text string) (*result.Expression, *problem.Problem) {
 	if text == "" {
 		return nil, nil
 	}
-	s, err := CompileSelection(text)
+	s, err := result.CompileExpression(text)
 	if err != nil {
 		return nil, invalidSelectionProblem(err.Error())
 	}

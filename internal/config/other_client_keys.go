@@ -6,17 +6,17 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"mcpproxy/internal/wordlist"
+	"mcpproxy/internal/sectionfile"
 )
 
-//go:embed foreign.txt
+//go:embed other_clients.txt
 var foreignText string
 
-var foreignKeys = parseOtherClientsKeys(wordlist.Parse(foreignText))
+var foreignKeys = parseOtherClientsKeys(sectionfile.Parse(foreignText))
 
-// parseOtherClientsKeys returns the table of foreign.txt: object → key, perhaps with a type →
+// parseOtherClientsKeys returns the table of other_clients.txt: object → key, perhaps with a type →
 // advice.
-func parseOtherClientsKeys(f wordlist.Sections) map[string]map[string]string {
+func parseOtherClientsKeys(f sectionfile.Sections) map[string]map[string]string {
 	table := map[string]map[string]string{}
 	for _, s := range f {
 		table[s.Head] = map[string]string{}
@@ -28,7 +28,7 @@ func parseOtherClientsKeys(f wordlist.Sections) map[string]map[string]string {
 	return table
 }
 
-// typesOf are the types in foreign.txt.
+// typesOf are the types in other_clients.txt.
 var typesOf = map[hujson.Kind]string{'t': "bool", 'f': "bool", '{': "object"}
 
 // otherClientKeyAdvice returns the advice for another client's key that has no effect here;

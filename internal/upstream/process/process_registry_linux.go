@@ -105,7 +105,7 @@ func (r *processRegistry) endLeftovers() (count int) {
 	for limit := time.Now().Add(leftoverGrace); len(r.findLeftovers(groups)) > 0 && time.Now().Before(limit); {
 		time.Sleep(20 * time.Millisecond)
 	}
-	for range 10 { // processes that fork meanwhile are found in the next round
+	for range 10 { // the next round finds processes that fork during this one
 		rest := r.findLeftovers(groups)
 		if len(rest) == 0 {
 			break

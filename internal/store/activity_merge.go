@@ -2,34 +2,37 @@ package store
 
 import "context"
 
-// pgRecordKey identifies a record. Records of different instances are sorted by order (the SQL
-// column place).
-type pgRecordKey struct {
+// recordKey identifies a record. Records of different instances are sorted by order (the SQL
+// column place). SQLite has one instance and no such column.
+type recordKey struct {
 	instance, key int64
 	order         string
 }
 
-// pgInstanceRecords are the selected records of one instance, the newest first.
-type pgInstanceRecords struct {
+// instanceReader returns a reader for statements about an instance.
+type instanceReader func(instance int64) sqlReader
+
+// instanceRecords are the selected records of one instance, the newest first.
+type instanceRecords struct {
 	instance int64
-	chunks   []pgSelectedChunk // the newest first
-	before   int64             // only keys below this one are left
-	ready    []pgRecordKey
+	chunks   []chunkKeys // the newest first
+	before   int64       // only keys below this one are left
+	ready    []recordKey
 }
 
-type pgSelectedChunk struct {
+type chunkKeys struct {
 	first int64 // key
 	words []uint64
 }
 
-// pgMergedRecords merges the selected records of all instances, the newest first.
-type pgMergedRecords struct{ sources []*pgInstanceRecords }
+// mergedRecords merges the selected records of all instances, the newest first.
+type mergedRecords struct{ sources []*instanceRecords }
 
-// mergeInstanceRecords returns the selected records as pgMergedRecords. If before is not nil, they begin
+// mergeInstanceRecords returns the selected records as mergedRecords. If before is not nil, they begin
 // after that record.
-func (v *pgSnapshot) mergeInstanceRecords(ctx context.Context, before *pgRecordKey) (*pgMergedRecords, error) {
-	byInstance := map[int64]*pgInstanceRecords{}
-	m := &pgMergedRecords{}
+func (v *recordSnapshot) mergeInstanceRecords(ctx context.Context, before *recordKey) (*mergedRecords, error) {
+	byInstance := map[int64]*instanceRecords{}
+	m := &mergedRecords{}
 	for i := len(v.chunks) - 1; i >= 0; i-- {
 		ch := &v.chunks[i]
 		words := v.sel.chunkBits(int64(i))
@@ -38,10 +41,10 @@ func (v *pgSnapshot) mergeInstanceRecords(ctx context.Context, before *pgRecordK
 		}
 		s := byInstance[ch.instance]
 		if s == nil {
-			s = &pgInstanceRecords{instance: ch.instance, before: maxKey}
+			s = &instanceRecords{instance: ch.instance, before: maxKey}
 			byInstance[ch.instance], m.sources = s, append(m.sources, s)
 		}
-		s.chunks = append(s.chunks, pgSelectedChunk{ch.chunk * chunkSize, words})
+		s.chunks = append(s.chunks, chunkKeys{ch.chunk * chunkSize, words})
 	}
 	if before == nil {
 		return m, nil
@@ -52,7 +55,7 @@ func (v *pgSnapshot) mergeInstanceRecords(ctx context.Context, before *pgRecordK
 		}
 		s.before = 0
 		var key int64
-		found, err := v.c.firstRow(ctx, scanTargets{&key}, "SELECT key FROM activity WHERE instance = $1 AND place < $2 ORDER BY place DESC, key DESC LIMIT 1", s.instance, before.order)
+		found, err := v.db.ofInstance(s.instance).firstRow(ctx, scanTargets{&key}, "SELECT key FROM activity WHERE instance = @instance AND place < ? ORDER BY place DESC, key DESC LIMIT 1", before.order)
 		if err != nil {
 			return nil, err
 		}
@@ -64,7 +67,7 @@ func (v *pgSnapshot) mergeInstanceRecords(ctx context.Context, before *pgRecordK
 }
 
 // takeKeys returns and removes up to n keys.
-func (s *pgInstanceRecords) takeKeys(n int) (keys []int64) {
+func (s *instanceRecords) takeKeys(n int) (keys []int64) {
 	for len(s.chunks) > 0 && len(keys) < n {
 		ch := s.chunks[0]
 		more := false
@@ -86,7 +89,7 @@ func (s *pgInstanceRecords) takeKeys(n int) (keys []int64) {
 }
 
 // skipKeys removes n keys.
-func (s *pgInstanceRecords) skipKeys(n int64) {
+func (s *instanceRecords) skipKeys(n int64) {
 	for len(s.chunks) > 0 && n > 0 {
 		ch := s.chunks[0]
 		if s.before >= ch.first+chunkSize {
@@ -101,18 +104,18 @@ func (s *pgInstanceRecords) skipKeys(n int64) {
 }
 
 // prefetchRecordKeys makes up to n records ready. A single instance needs no order, which saves a query.
-func (s *pgInstanceRecords) prefetchRecordKeys(ctx context.Context, c *pgConn, n int, alone bool) error {
+func (s *instanceRecords) prefetchRecordKeys(ctx context.Context, db instanceReader, n int, alone bool) error {
 	for len(s.ready) == 0 && len(s.chunks) > 0 {
 		keys := s.takeKeys(n)
 		if alone {
 			for _, key := range keys {
-				s.ready = append(s.ready, pgRecordKey{s.instance, key, ""})
+				s.ready = append(s.ready, recordKey{s.instance, key, ""})
 			}
 			continue
 		}
-		k := pgRecordKey{instance: s.instance}
-		if err := c.eachRow(ctx, scanTargets{&k.key, &k.order}, func() error { s.ready = append(s.ready, k); return nil },
-			"SELECT key, place FROM activity WHERE instance = $1 AND key = ANY($2::bigint[]) ORDER BY key DESC", s.instance, pgIntArray(keys)); err != nil {
+		k := recordKey{instance: s.instance}
+		if err := db(s.instance).eachRow(ctx, scanTargets{&k.key, &k.order}, func() error { s.ready = append(s.ready, k); return nil },
+			"SELECT key, place FROM activity WHERE instance = @instance AND key = ANY(?::bigint[]) ORDER BY key DESC", pgIntArray(keys)); err != nil {
 			return err
 		}
 	}
@@ -120,15 +123,15 @@ func (s *pgInstanceRecords) prefetchRecordKeys(ctx context.Context, c *pgConn, n
 }
 
 // nextRecordKeys skips some records and returns up to n more.
-func (m *pgMergedRecords) nextRecordKeys(ctx context.Context, c *pgConn, skip, n int) (out []pgRecordKey, err error) {
+func (m *mergedRecords) nextRecordKeys(ctx context.Context, db instanceReader, skip, n int) (out []recordKey, err error) {
 	if len(m.sources) == 1 {
 		m.sources[0].skipKeys(int64(skip))
 		skip = 0
 	}
 	for len(out) < n {
-		var newest *pgInstanceRecords
+		var newest *instanceRecords
 		for _, s := range m.sources {
-			if err := s.prefetchRecordKeys(ctx, c, min(skip+n, 4096), len(m.sources) == 1); err != nil {
+			if err := s.prefetchRecordKeys(ctx, db, min(skip+n, 4096), len(m.sources) == 1); err != nil {
 				return nil, err
 			}
 			if len(s.ready) > 0 && (newest == nil || s.ready[0].order > newest.ready[0].order) {

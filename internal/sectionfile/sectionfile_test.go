@@ -1,4 +1,4 @@
-package wordlist
+package sectionfile
 
 import (
 	"testing"

@@ -1,0 +1,82 @@
+package tool
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+// TestStrictForm: a definition that a strict client would reject becomes one that it takes where that has one meaning.
+// All others keep their bytes, or have no strict form.
+func TestStrictForm(t *testing.T) {
+	for raw, want := range map[string]string{
+		`{"name":"a", "inputSchema":{"type":"object","required":["x"]}}`:                                                     ``,
+		`{"name":"a","inputSchema":{"type":"object","properties":{"x":{}}},"icons":[ {"src":"data:"} ],"_meta":{},"x":null}`: ``,
+		`{"name":"a","annotations":null,"inputSchema":{"type":"object"}}`:                                                    `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","annotations":{"title":null,"readOnlyHint":true},"inputSchema":{"type":"object"}}`:                      `{"name":"a","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object"}}`,
+		`{"name":"a","inputSchema":{}}`:                                                                                                       `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","inputSchema":{"type":"object","required":null}}`:                                                                        `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","inputSchema":{"anyOf":[{"type":"object"}]}}`:                                                                            `{"name":"a","inputSchema":{"anyOf":[{"type":"object"}],"type":"object"}}`,
+		`{"name":"a","inputSchema":{"type":["object","null"]}}`:                                                                               `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","inputSchema":{"type":"OBJECT"}}`:                                                                                        `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","inputSchema":{"type":"object","properties":{"x":true,"y":false,"z":{}}}}`:                                               `{"name":"a","inputSchema":{"type":"object","properties":{"x":{},"y":{"not":{}},"z":{}}}}`,
+		`{"name":"a","inputSchema":null}`:                                                                                                     `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a"}`:                                                                                                                        `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","title":null,"outputSchema":null,"inputSchema":{"type":"object","properties":null}}`:                                     `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","outputSchema":{"type":"array"},"inputSchema":{"type":"object"}}`:                                                        `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","outputSchema":true,"inputSchema":{"type":"object"}}`:                                                                    `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","outputSchema":{"properties":{"n":{}}},"inputSchema":{"type":"object"}}`:                                                 `{"name":"a","outputSchema":{"properties":{"n":{}},"type":"object"},"inputSchema":{"type":"object"}}`,
+		`{"name":"a","icons":[{"src":"x","theme":null}],"inputSchema":{"type":"object"}}`:                                                     `{"name":"a","icons":[{"src":"x"}],"inputSchema":{"type":"object"}}`,
+		`{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"number","default":9007199254740993,"required":true}}}}`:        ``,
+		`{"name":"a","inputSchema":"{}"}`:                                                                                                     `inputSchema does not describe an object`,
+		`{"name":"a","inputSchema":[]}`:                                                                                                       `inputSchema does not describe an object`,
+		`{"name":"a","inputSchema":{"type":"string"}}`:                                                                                        `inputSchema does not describe an object`,
+		`{"name":"a","inputSchema":{"type":["array","null"]}}`:                                                                                `inputSchema does not describe an object`,
+		`{"name":"a","inputSchema":{"type":"object","required":"x"}}`:                                                                         `inputSchema.required is no list`,
+		`{"name":"a","inputSchema":{"type":"object","required":[1]}}`:                                                                         `inputSchema.required[0] is no text`,
+		`{"name":"a","inputSchema":{"type":"object","properties":[]}}`:                                                                        `inputSchema.properties is no object`,
+		`{"name":"a","inputSchema":{"type":"object","properties":{"x":"text"}}}`:                                                              `inputSchema.properties has a schema that is no object`,
+		`{"name":"a","description":5,"inputSchema":{"type":"object"}}`:                                                                        `description is no text`,
+		`{"name":"a","title":{},"inputSchema":{"type":"object"}}`:                                                                             `title is no text`,
+		`{"name":"a","annotations":[],"inputSchema":{"type":"object"}}`:                                                                       `annotations is no object`,
+		`{"name":"a","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}}`:                                                   `annotations.readOnlyHint is no boolean`,
+		`{"name":"a","icons":{"src":"x"},"inputSchema":{"type":"object"}}`:                                                                    `icons is no list`,
+		`{"name":"a","icons":["x"],"inputSchema":{"type":"object"}}`:                                                                          `icons[0] is no object`,
+		`{"name":"a","_meta":"x","inputSchema":{"type":"object"}}`:                                                                            `_meta is no object`,
+		`{"name":"a","execution":{"taskSupport":"never"},"inputSchema":{"type":"object"}}`:                                                    `execution.taskSupport is none of forbidden, optional, required`,
+		`{"name":"a","outputSchema":"x","inputSchema":{"type":"object"}}`:                                                                     `outputSchema is no object`,
+		`prompt {"name":"a","arguments":[{"name":"x","required":true}]}`:                                                                      ``,
+		`prompt {"name":"a","arguments":null}`:                                                                                                `{"name":"a"}`,
+		`prompt {"name":"a","arguments":[{"name":"x","description":null}]}`:                                                                   `{"name":"a","arguments":[{"name":"x"}]}`,
+		`prompt {"name":"a","arguments":{"x":{}}}`:                                                                                            `arguments is no list`,
+		`prompt {"name":"a","arguments":[{"description":"x"}]}`:                                                                               `arguments[0].name is no text`,
+		`prompt {"name":"a","arguments":["x"]}`:                                                                                               `arguments[0] is no object`,
+		`resource {"uri":"x:y","name":"a","size":3,"annotations":{"audience":["user"],"priority":0.5,"lastModified":"2025-01-01T00:00:00Z"}}`: ``,
+		`resource {"uri":"x:y"}`:                                                                                                              `{"uri":"x:y","name":"x:y"}`,
+		`resource {"uri":"x:y","name":null,"mimeType":null}`:                                                                                  `{"uri":"x:y","name":"x:y"}`,
+		`resource {"uri":"x:y","name":"a","annotations":{"lastModified":"yesterday"}}`:                                                        `{"uri":"x:y","name":"a","annotations":{}}`,
+		`resource {"uri":"x:y","name":1}`:                                                                                                     `name is no text`,
+		`resource {"uri":"x:y","name":"a","size":"3"}`:                                                                                        `size is no number`,
+		`resource {"uri":"x:y","name":"a","annotations":{"priority":7}}`:                                                                      `annotations.priority is no number from 0 to 1`,
+		`resource {"uri":"x:y","name":"a","annotations":{"audience":["model"]}}`:                                                              `annotations.audience[0] is none of user, assistant`,
+		`template {"uriTemplate":"x:{y}"}`:                                                                                                    `{"uriTemplate":"x:{y}","name":"x:{y}"}`,
+		`template {"uriTemplate":"x:{y}","name":"a","mimeType":["text/plain"]}`:                                                               `mimeType is no text`,
+		`instructions "text"`: ``,
+	} {
+		kind, definition := KindTool, raw
+		if word, rest, found := strings.Cut(raw, " "); found && raw[0] != '{' {
+			kind, definition = DefinitionKind(word), rest
+		}
+		got, err := StrictForm(kind, json.RawMessage(definition))
+		said := string(got)
+		if err != nil {
+			said = err.Error()
+		}
+		if want == "" {
+			want = definition
+		}
+		if said != want {
+			t.Errorf("%s: %s, want %s", raw, said, want)
+		}
+	}
+}
