@@ -63,7 +63,7 @@ var clientsByID = map[string]clientPermissions{
 	"cline": {basis: "source", decide: clineDecision, edits: approvedListEdits("mcpServers"), atEntry: true,
 		manual: "In Cline, Auto-approve → Use MCP servers must be ticked: no file says it. Without it every call asks."},
 	"lmstudio": {basis: "unverified", decide: unknownUnlessDenied,
-		manual: "When LM Studio asks about %s, choose \"Always allow\"; do not for %s. What was chosen is listed at App Settings → Tools & Integrations. No file is documented, and no use of hints was found."},
+		manual: "When LM Studio asks about %s, choose \"Always allow\"; do not for %s. Your choices are listed at App Settings → Tools & Integrations. No file is documented, and no use of hints was found."},
 	"kiro": {basis: "documented", decide: approvedListDecision, edits: approvedListEdits("mcpServers"), atEntry: true,
 		notes: []string{"The file of a workspace (.kiro/settings/mcp.json) comes before the user's."}},
 	"junie": {basis: "unverified", decide: unknownUnlessDenied,
