@@ -172,16 +172,17 @@ func (r sqliteSnapshotReader) eachRecord(ctx context.Context, keys []recordKey, 
 		return err
 	}
 	defer stmt.Close()
+	var one activity.Record // one for all: it would be allocated for each
 	for i, k := range keys {
 		var entry, outcome []byte
 		err := stmt.QueryRowContext(ctx, k.key).Scan(&entry, &outcome)
-		if errors.Is(err, sql.ErrNoRows) { // pruned meanwhile
+		if errors.Is(err, sql.ErrNoRows) { // pruned since then
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		one := activity.DecodeForDisplay(entry, outcome)
+		one = activity.DecodeForDisplay(entry, outcome)
 		fn(int64(i), &one)
 	}
 	return nil
@@ -234,7 +235,7 @@ func (db *SQLite) EachRecord(ctx context.Context, f activity.Filter, fn func(*ac
 		}
 		var r activity.StoredRecord
 		r, err = scanStoredRecord(stmt.QueryRowContext(context.WithoutCancel(ctx), v.keyAt(position).key))
-		if errors.Is(err, sql.ErrNoRows) { // pruned meanwhile
+		if errors.Is(err, sql.ErrNoRows) { // pruned since then
 			err = nil
 			return true
 		}

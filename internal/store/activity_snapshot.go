@@ -40,7 +40,7 @@ type snapshotReader interface {
 	// eachFurtherPage calls fn for the later pages of segments that can have more words with a prefix.
 	eachFurtherPage(ctx context.Context, segments []segmentID, t searchTerm, fn func(s segmentID, data []byte) error) error
 	// eachRecord reads records in the order of keys and calls fn for each that exists, with its index in
-	// keys.
+	// keys. The record is valid until fn returns.
 	eachRecord(ctx context.Context, keys []recordKey, fn func(at int64, r *activity.Record)) error
 	// eachKeyOfID calls fn for the records with the IDs.
 	eachKeyOfID(ctx context.Context, ids map[string]int64, fn func(id string, instance, key int64)) error
@@ -193,7 +193,7 @@ func (v *recordSnapshot) filterTime(ctx context.Context, in func(t int64) bool) 
 }
 
 // filterColumns calls deselect with the column of a field of each chunk in ranges. It deselects all
-// records of a chunk without the column: it was pruned meanwhile, or the disk did not accept the
+// records of a chunk without the column: it was pruned since then, or the disk did not accept the
 // column.
 func (v *recordSnapshot) filterColumns(ctx context.Context, ranges []chunkRange, f columnField, deselect func(c encodedColumn, words []uint64) error) error {
 	if len(ranges) == 0 {
@@ -362,7 +362,7 @@ type chunkWindow struct {
 
 type windowBlock struct {
 	selectedChunk
-	present bool // false: not read, or pruned meanwhile
+	present bool // false: not read, or pruned since then
 }
 
 // windowChunks returns the chunks in the window.

@@ -4,7 +4,7 @@
 //
 // Files that serve both databases:
 //   - database.go, sql_tx.go: the Database interface; how statements are written once for both
-//     databases, and what a transaction of either offers
+//     databases; the interfaces of transactions and readers
 //   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the
 //     tables besides the activity log
 //   - columns and text search: column.go encodes one value for each record of a chunk,
