@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"time"
 )
 
 // list describes the table of a list command.
@@ -66,9 +65,4 @@ func (l list[T]) writeNames(p *printer, rows []T) {
 	for _, row := range rows {
 		fmt.Fprintln(p, toOneLine(name(row)))
 	}
-}
-
-// timeColumn is a column with times.
-func timeColumn[T any](title string, at func(row T) *time.Time) column[T] {
-	return column[T]{title: title, cell: func(p *printer, row T) string { return p.formatTime(at(row)) }}
 }
