@@ -1,8 +1,6 @@
 package cli
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // list describes the table of a list command.
 type list[T any] struct {
