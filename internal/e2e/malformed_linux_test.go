@@ -9,12 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/testutil/mcptest"
 )
 
 // TestMalformedDefinitionsHarmOnlyThemselves: definitions that strict clients reject are left out of the lists of all
-// servers, with a warning that names each; all good ones are there, and the server's own surface has what it lists.
+// servers, with a warning that names each, which no model sees; all good ones are there, and the server's own surface has what it lists.
 func TestMalformedDefinitionsHarmOnlyThemselves(t *testing.T) {
 	t.Parallel()
 	malformed := map[string]string{ // by the warning about it
@@ -70,6 +72,10 @@ func TestMalformedDefinitionsHarmOnlyThemselves(t *testing.T) {
 	resources, err := client.ListResources(within(t), nil)
 	if err != nil || len(resources.Resources) != 1 || resources.Resources[0].Name != "good://resource" {
 		t.Errorf("resources %+v, %v", resources, err)
+	}
+	servers, err := d.sdkAt("/mcp", legacyRevision, nil).CallTool(within(t), &mcp.CallToolParams{Name: "upstream_servers", Arguments: map[string]any{"operation": "get", "name": "s"}})
+	if text, _ := json.Marshal(servers); err != nil || servers.IsError || strings.Contains(string(text), "text-schema") {
+		t.Errorf("a model is told names that no user has approved: %s, %v", text, err)
 	}
 	_, get, _ := d.cli("upstream", "get", "s")
 	_, doctor, _ := d.cli("doctor")

@@ -101,7 +101,7 @@ type DefinitionDecisions struct {
 // ComparisonBase returns the approved definition, or else the last approved one unless a user refused it; nil without one.
 // A definition under review is compared with it.
 func (e DefinitionDecisions) ComparisonBase() *Pin {
-	if e.Pin == nil && e.Baseline != nil && e.Block.IsWithdrawal() {
+	if e.Pin == nil && e.Baseline != nil && e.Block != nil && e.Block.IsWithdrawal() {
 		return e.Baseline
 	}
 	return e.Pin
