@@ -1,17 +1,19 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gate/policy"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/upstream/process"
@@ -201,7 +203,7 @@ func newUpstreamLogsCommand(r *invocation) commandSpec {
 		flags: map[string]any{"lines": &boundedIntFlag{&q.Lines, 10_000}, "follow": &follow},
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			if q.Name = args[0]; follow {
-				return api.FollowServerLogs.Stream(ctx, c, q, &logFollower{invocation: r})
+				return r.followServerLog(ctx, c, q)
 			}
 			tail, err := api.GetServerLogs.Call(ctx, c, q)
 			if err != nil {
@@ -213,32 +215,36 @@ func newUpstreamLogsCommand(r *invocation) commandSpec {
 	}
 }
 
-// logFollower writes the lines of a followed log; with -o json each as an object on one line.
-type logFollower struct {
-	*invocation
-	partial []byte // received bytes of an incomplete line
-}
+// maxLogEvent limits one line of a followed log, in bytes.
+const maxLogEvent = 1 << 20
 
-// Write receives a piece of the event stream.
-func (f *logFollower) Write(piece []byte) (int, error) {
-	f.partial = append(f.partial, piece...)
-	for {
-		line, rest, whole := bytes.Cut(f.partial, []byte("\n"))
-		if !whole {
-			return len(piece), nil
-		}
-		f.partial = rest
-		if data, ok := bytes.CutPrefix(line, []byte("data: ")); ok {
-			if err := f.writeEntry(data); err != nil {
-				return 0, err
-			}
+// followServerLog writes the lines of a log as they come; with -o json each as an object on one line.
+func (r *invocation) followServerLog(ctx context.Context, c *api.Client, q ops.LogQuery) error {
+	stream, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := api.FollowServerLogs.Stream(ctx, c, q, w)
+		_ = w.Close()
+		ended <- err
+	}()
+	events := wirejson.NewSSEReader(stream, maxLogEvent)
+	var err error
+	for err == nil {
+		var line wirejson.SSEEvent
+		if line, err = events.Next(); err == nil {
+			err = r.writeLogEntry(line.Data)
 		}
 	}
+	_ = stream.CloseWithError(err)
+	if streamErr := <-ended; errors.Is(err, io.EOF) {
+		return streamErr
+	}
+	return err
 }
 
-func (f *logFollower) writeEntry(data []byte) error {
-	if f.output == formatJSON {
-		_, err := fmt.Fprintf(f.Stdout, "%s\n", escapeHiddenInJSON(data))
+func (r *invocation) writeLogEntry(data []byte) error {
+	if r.output == formatJSON {
+		_, err := fmt.Fprintf(r.Stdout, "%s\n", escapeHiddenInJSON(data))
 		return err
 	}
 	var l ops.LogLine
@@ -249,6 +255,6 @@ func (f *logFollower) writeEntry(data []byte) error {
 	if l.At != nil {
 		shown.At = *l.At
 	}
-	_, err := fmt.Fprintln(f.Stdout, toPrintable(shown.String()))
+	_, err := fmt.Fprintln(r.Stdout, toPrintable(shown.String()))
 	return err
 }
