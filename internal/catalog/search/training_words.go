@@ -13,13 +13,16 @@ type TrainingWord struct {
 	InName, InSummary, InDescription bool
 }
 
-// TrainingWords returns the distinct stems of a definition as the ranking reads them.
+// TrainingWords returns the distinct stems of a definition as the ranking reads them, but with plurals of
+// abbreviations ("PRs", "prs") as words of their own. Training reads the texts with the words that the numbers of the
+// ranking were chosen with, so that a new abbreviation in words.txt needs no new table.
 func (r *RankingParameters) TrainingWords(d *tool.Definition) (words []TrainingWord) {
 	a, at := newDefinitionAnalyzer(r.lexicon), make(map[string]int)
+	a.split.plurals = true
 	terms, lengths := a.extractTerms(d)
 	for i := range terms {
 		t := &terms[i]
-		root := cachedStem(r.lexicon, a.words[t.word]).stem
+		root := toPlainStem(a.words[t.word])
 		n, ok := at[root]
 		if !ok {
 			n = len(words)

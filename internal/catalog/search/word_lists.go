@@ -119,6 +119,14 @@ func toStem(word string) string {
 	if short, ok := singularAbbreviation(word); ok {
 		word = short
 	}
+	return toPlainStem(word)
+}
+
+// toPlainStem returns the stem of an English word, and does not know abbreviations.
+func toPlainStem(word string) string {
+	if !isLowerASCIILetters(word) {
+		return word
+	}
 	root := english.Stem(word, true)
 	if head, ok := stemFamilies()[root]; ok {
 		return head
