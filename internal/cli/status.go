@@ -95,7 +95,7 @@ func waitingApprovalsText(waiting ops.Waiting) string {
 	return joinApprovalCounts(what)
 }
 
-// joinApprovalCounts joins counts of what waits for approval; "" for nothing.
+// joinApprovalCounts joins the counts of items that await approval; "" for none.
 func joinApprovalCounts(what []string) string {
 	if what == nil {
 		return ""

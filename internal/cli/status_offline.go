@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// offlineStatus is the output of `status` without a daemon: what the files show.
+// offlineStatus is the output of `status` without a daemon: the contents of the files.
 type offlineStatus struct {
 	Running     bool                  `json:"running"`
 	ConfigPath  string                `json:"config_path"`

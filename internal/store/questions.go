@@ -76,7 +76,7 @@ func renewOrFindQuestion(ctx context.Context, t sqlReader, k ask.CallKey, now ti
 	after, latest := validEndRange(now, ask.Life)
 	all, err := queryQuestions(ctx, t, "UPDATE question SET last_asked = ?, ends = ? WHERE key = ? AND state = 'waiting' AND ends > ? AND ends <= ? RETURNING "+questionColumns,
 		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
-	if err == nil { // read the answers last: a waiting question may be answered meanwhile
+	if err == nil { // read the answers last: in the meantime a waiting question may have been answered
 		var answered []ask.Question
 		answered, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY state DESC LIMIT 1", k[:], after, latest)
 		all = append(answered, all...)

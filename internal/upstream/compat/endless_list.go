@@ -45,8 +45,8 @@ func cursorText(cursor []byte) string {
 	return string(cursor)
 }
 
-// leadsBack reports whether the page behind next leads to the page asked again, as far as is known;
-// else it remembers that asked leads to next. The first page has no cursor: a client that asks for it begins anew.
+// leadsBack reports whether the page at cursor next is known to lead back to the page at cursor asked. Otherwise it remembers
+// that asked leads to next. The first page has no cursor: a client that requests it starts a new listing.
 func (g *pageGraph) leadsBack(method, asked, next string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -20,7 +20,7 @@ export interface Status {
   surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; unconfirmed?: number; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
   held: { pending: number; leases: number }; // pending calls, and active leases
-  definitions: { loaded_bytes: number; all_bytes: number }; // what an agent loads (tools/list of /mcp), and the size of all definitions
+  definitions: { loaded_bytes: number; all_bytes: number }; // size of the definitions that an agent loads (tools/list of /mcp), and of all definitions
 }
 
 // ── Activity ── GET /activity, GET /activity/{id}
@@ -183,17 +183,17 @@ export interface AddedServers { results: { name: string; server?: Server; proble
 // ── Import ── GET /clients/servers -> Importable · POST /servers/import {ids, keyring, remove, confirmed, dry_run} -> {results: Imported[]}
 export interface Importable { found: FoundServer[]; broken: { client: string; path: string; message: string }[] }
 export interface FoundServer {
-  id: string; client: string; client_name: string; path: string; target?: string /* where a link leads */; scope: string; name: string /* its name in MCPProxy */; called: string /* what the client calls it */;
+  id: string; client: string; client_name: string; path: string; target?: string /* target of a link */; scope: string; name: string /* its name in MCPProxy */; called: string /* its name in the client */;
   launch: { command?: string; args?: string[]; env?: Record<string, string>; working_dir?: string; url?: string; headers?: Record<string, string> } /* secrets masked */; secrets: { place: string; name: string }[];
   have: boolean /* one like it is here */; ours: boolean /* it is MCPProxy */; notes: string[];
 }
 export interface Imported { id: string; name: string; added: boolean; state: string; secrets: string[]; removed: boolean; change?: string; problem?: { code: string; message: string; hint?: string } }
 
 // ── Configuration ──
-// GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed since then; -> Config
+// GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 when the file changed since then; -> Config
 // POST /config/validate {text, set? (as PATCH: put into a valid text first)} -> Validation · GET /config/history?limit&offset -> {versions: ConfigVersion[], total,…} · GET /config/history/{id} -> {id, text}
 export interface Config { path: string; text: string /* literal secrets are written as ***masked:N*** and are put back on save */; etag: string; in_force_since: string; error?: string; mistakes?: Mistake[]; in_force_etag: string; needs_restart: string[]; unconfirmed: { key: string; from: unknown; to: unknown }[]; unconfirmed_why?: string; settings: Setting[] }
-export interface Setting { key: string; type: "string" | "boolean" | "integer" | "duration" | "list"; range?: string /* bounds, in words */; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* stands in the file */; locked?: boolean /* not by PATCH: in the text only (PUT), or a flag says it */ } // not: mcpServers
+export interface Setting { key: string; type: "string" | "boolean" | "integer" | "duration" | "list"; range?: string /* bounds, in words */; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* is in the file */; locked?: boolean /* not by PATCH: in the text only (PUT), or a flag says it */ } // all types but mcpServers
 export interface Mistake { line: number; column: number; key?: string; message: string; hint?: string }
 export interface Validation { text?: string /* with what was set, if anything was */; ok: boolean; mistakes: Mistake[]; warnings: string[]; changes: { key: string; from: unknown; to: unknown }[]; needs_restart: string[] }
 // by: an actor, or "file". Refusals: 409 CONFLICT {details.etag}; 422 INVALID_CONFIG {details.mistakes: Mistake[]} (line 0: no place).
