@@ -19,8 +19,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestFailuresAreSaidToPeople: status names each server that is not ready, and
-// why; what is over is not said any more.
+// TestFailuresAreSaidToPeople: status names each server that is not ready, with the reason, and omits it as soon as the server
+// is ready.
 func TestFailuresAreSaidToPeople(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

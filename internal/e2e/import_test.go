@@ -110,8 +110,8 @@ func TestTwelveServersFromThreeClients(t *testing.T) {
 	}
 }
 
-// TestImportByREST: by the ids of what was found, and as it was found; what is confirmed
-// starts, and the change of the client's file is one of those that can be undone.
+// TestImportByREST: an import uses the ids of the found servers, and requires that they are unchanged. Confirmed servers start,
+// and the change of the client's file can be undone.
 func TestImportByREST(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}", noKeyring)

@@ -89,7 +89,7 @@ func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error
 	})
 }
 
-// TestTheSecondInterruptEndsTheDaemon: what a package manager installs is not waited for then.
+// TestTheSecondInterruptEndsTheDaemon: after a second interrupt, the daemon does not wait for a package manager's installation.
 func TestTheSecondInterruptEndsTheDaemon(t *testing.T) {
 	t.Parallel()
 	npx, began := endless(t)
