@@ -11,9 +11,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestMisplacedArguments: what is given beside args is held against the tool's
-// schema by its names, whatever validate_arguments says; what is said of it is
-// bounded.
+// TestMisplacedArguments: the names of arguments next to args are compared with the tool's schema, in every mode of
+// validate_arguments. The size of the error is limited.
 func TestMisplacedArguments(t *testing.T) {
 	var properties, wide strings.Builder
 	for i := range 40 {

@@ -112,7 +112,7 @@ func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) as
 	return p.made
 }
 
-// doPasskey does something as a page, which has the passkey sign what it is asked to.
+// doPasskey does something as a web page that lets the passkey sign the requested statement.
 func (w *world) doPasskey(a *authenticatorOf, change func(*parts), f func(context.Context) error) error {
 	w.t.Helper()
 	s, _ := asked(w.t, f(WithProof(w.t.Context(), &Proof{For: request})))
@@ -343,7 +343,7 @@ func TestPasskeyAndPassphrase(t *testing.T) {
 	}
 }
 
-// What makes another passkey makes another fingerprint, and what is none is not read.
+// Another passkey has another fingerprint, and an invalid one is not read.
 func TestAnchorOfAPasskey(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	good := a.anchor(t, w)
