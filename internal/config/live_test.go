@@ -435,7 +435,7 @@ func TestKeyIsNeededAsLongAsOthersCanReachIt(t *testing.T) {
 	}
 }
 
-// TestNoFile: only a file that somebody named is missed.
+// TestNoFile: a missing file is an error only if the user named it.
 func TestNoFile(t *testing.T) {
 	home := t.TempDir()
 	lookup := func(name string) (string, bool) {

@@ -20,7 +20,7 @@ const withSecrets = `{"mcpServers":{
 
 func secretServers(t *testing.T) *Config {
 	t.Helper()
-	// What a variable holds is not read again.
+	// References in the value of a variable are not expanded.
 	cfg, err := Parse([]byte(withSecrets), func(name string) (string, bool) {
 		return map[string]string{"PLAIN": "plain", "TRICK": "${keyring:ENV}"}[name], true
 	})
@@ -60,7 +60,7 @@ func TestReveal(t *testing.T) {
 	}
 }
 
-// A secret is no part of what a person approves, nor of what is shown.
+// A secret is not part of a reviewed launch, nor of any output.
 func TestRevealedIsNotShown(t *testing.T) {
 	s := secretServers(t).Servers[0]
 	revealed, err := s.ResolveSecrets(known)
