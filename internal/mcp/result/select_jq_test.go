@@ -57,7 +57,7 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// What is not taken is refused, with what is wrong and where.
+// An unsupported selection is refused, with the reason and the position.
 func TestNoSelection(t *testing.T) {
 	for expression, want := range map[string]string{
 		"": "there is no expression at character 1", ".a |": "something is missing at character 5", "..": "'..' is not taken: no recursion here at character 1", "def f: 1; f": "no definitions",

@@ -40,8 +40,7 @@ func corpus(t testing.TB) []corpusRow {
 	return rows
 }
 
-// stricter are the texts that RFC 8259 allows and that are refused on purpose,
-// because parsers disagree about what they mean.
+// stricter are texts that RFC 8259 allows. They are refused on purpose, because parsers disagree about their meaning.
 var stricter = map[string]string{
 	"json-y_object_duplicated_key":           `duplicate member "a"`,
 	"json-y_object_duplicated_key_and_value": `duplicate member "a"`,
