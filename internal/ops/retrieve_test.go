@@ -154,7 +154,7 @@ func TestTheBestThreeAreWhole(t *testing.T) {
 	}
 }
 
-// What a client was told once is not told again.
+// A client gets instructions only once.
 func TestInstructionsAreToldOnce(t *testing.T) {
 	w := newWorld(t, nil, readsNote)
 	told := false
