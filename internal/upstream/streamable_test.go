@@ -138,8 +138,8 @@ func TestCallIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestSessionsThatNeverHold: the server forgets every session at once. The call
-// is sent twice and no more, and nobody is told that it was not sent.
+// TestSessionsThatNeverHold: the server forgets every session at once. The call is sent twice and no more, and the caller is
+// not told that it was not sent.
 func TestSessionsThatNeverHold(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -391,8 +391,8 @@ func TestServerThatKnowsNoNotifications(t *testing.T) {
 	f.must("s", "echo", "{}")
 }
 
-// TestChangeBeforeTheStreamIsOpen: the server's stream opens late, and what it
-// said before is lost: the tools are listed again.
+// TestChangeBeforeTheStreamIsOpen: the server's stream opens late, and its earlier messages are lost: the tools are listed
+// again.
 func TestChangeBeforeTheStreamIsOpen(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("one")})

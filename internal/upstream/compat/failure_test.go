@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestFailuresAreSaidInWords: to people with what the server said last, to
-// agents without, and to nobody in the words of a library.
+// TestFailuresAreSaidInWords: users see the failure with the server's last output, agents without it, and no one sees a
+// library's error text.
 func TestFailuresAreSaidInWords(t *testing.T) {
 	t.Parallel()
 	const canary = "zqcanary"

@@ -60,13 +60,13 @@ func TestLoginIsKept(t *testing.T) {
 	}
 }
 
-// What is stored for one URL is of no use for another one under the same name.
+// The credentials for one URL are of no use for another URL under the same name.
 func TestCredentialStaysWithItsServer(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.mustLogin()
 	other := mcptest.StartLoginServer(t, http.NotFoundHandler())
 	for key, value := range w.vault.values {
-		w.vault.values[strings.Replace(key, w.server.URL, other.URL, 1)] = value // somebody copies it
+		w.vault.values[strings.Replace(key, w.server.URL, other.URL, 1)] = value // an attacker copies it
 	}
 	o := worldOf(t, other, w.vault, Settings{})
 	if auth, err := o.account.Authorization(context.Background()); auth != "" || err != nil {
@@ -365,8 +365,7 @@ func TestRenewal(t *testing.T) {
 	if w.ask() != 200 || w.times("/token") != 2 || w.last("/token").Form.Get("resource") != w.server.URL {
 		t.Error("a token that is about to expire is not renewed, or not for its resource")
 	}
-	// While it is good, a renewal that does not work is no harm; what is
-	// refused for good ends the login.
+	// While the token is valid, a temporary failure of the renewal does no harm. A permanent refusal ends the login.
 	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.TokenError = "temporarily_unavailable" })
 	age(30 * time.Second)
 	if w.ask() != 200 {
