@@ -149,7 +149,7 @@ func TestExactMessageOfARefusal(t *testing.T) {
 	}
 }
 
-// What is refused in the read lane is called as a write where that is enough.
+// A call that the read lane refuses is repeated as a write where that is enough.
 func TestLaneAtThePrompt(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{failure: problem.New(problem.ServerMismatch, "no", "for agents").With("call_with", "call_tool_write")})

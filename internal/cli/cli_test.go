@@ -117,7 +117,7 @@ func TestLogLinesBelowOne(t *testing.T) {
 	}
 }
 
-// What a number or a duration may be is said, whichever flag it is.
+// An error names the allowed range of a number or a duration, for every flag.
 func TestFlagsOutOfBounds(t *testing.T) {
 	t.Parallel()
 	f := &fakeOperations{}

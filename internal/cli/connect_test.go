@@ -109,7 +109,7 @@ func TestConnectOffersRules(t *testing.T) {
 	}
 }
 
-// What the doctor says of clients follows from their files.
+// The doctor's report on clients follows from their files.
 func TestDoctorLooksAtClients(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, ".lmstudio/mcp.json": `{"mcpServers": {"mcpproxy": {"command": "/gone/mcpproxy"}}}`})
@@ -136,7 +136,7 @@ func TestDoctorLooksAtClients(t *testing.T) {
 			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
 		}
 	}
-	// Rules that are written, and a mode that counts before them: to write them once more mends nothing.
+	// The rules are written, but a mode takes precedence: to write them once more fixes nothing.
 	w = newEnvWithHomeFiles(t, map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n"})
 	for _, command := range []string{"permissions goose --write", "permissions goose --check"} {
 		got = w.runCommand("doctor", "--only", "D604")

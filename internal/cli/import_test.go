@@ -27,7 +27,7 @@ func (w *testEnv) readConfigFile() string {
 	return string(text)
 }
 
-// What is imported is shown once for all clients, added, taken out and put back.
+// Imported servers are shown once for all clients, added, removed from the clients' files and restored.
 func TestImported(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: cursorServer, windsurfFile: windsurfText})
@@ -166,7 +166,7 @@ func TestImportOfABrokenFile(t *testing.T) {
 	}
 }
 
-// Who takes servers out of the clients' files takes those out that are here already, too.
+// An import that removes servers from the clients' files also removes those that MCPProxy already has.
 func TestImportRemovesWhatIsHere(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "a-mcp"}, "b": {"command": "b-mcp"}}}`, windsurfFile: `{"mcpServers": {"a": {"command": "a-mcp"}}}`})

@@ -100,7 +100,7 @@ func TestPendingTables(t *testing.T) {
 	}
 }
 
-// TestAnsweringAsks: what is decided is shown first, and without a yes nothing is done.
+// TestAnsweringAsks: the command shows the call before the decision, and does nothing without a yes.
 func TestAnsweringAsks(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"pending approve k7", "pending deny k7", "lease grant github"} {

@@ -34,8 +34,7 @@ const (
 	connected      = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}}`
 )
 
-// What is checked exits with 3 until it was written, and again when that was taken
-// back, which leaves the file as it was.
+// The check exits with 3 until the rules are written, and again after an undo, which restores the file.
 func TestPermissionsWrittenAndUndone(t *testing.T) {
 	t.Parallel()
 	const mine = "{\r\n  // mine\r\n  \"model\": \"opus\"\r\n}\r\n"

@@ -136,7 +136,7 @@ func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 	}
 }
 
-// A service does not have the variables of this shell: what they say is said to it.
+// A service does not inherit the variables of this shell: their values are passed as flags.
 func TestServiceGetsItsDirectoryFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"HOME": "/home/me", "MCPPROXY_DATA_DIR": "/srv/data"}

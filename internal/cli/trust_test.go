@@ -50,11 +50,11 @@ func TestTrustTables(t *testing.T) {
 	}
 }
 
-// What a person says yes to is what is sent, and nothing without a yes.
+// The command sends exactly what the user has confirmed, and nothing without a yes.
 func TestConsent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		line, answer string // "" = nobody to ask
+		line, answer string // "" = no terminal
 		code         int
 		decided      string
 		says         string
@@ -177,7 +177,7 @@ func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
 	}
 }
 
-// Of a server that is approved, what has changed is shown by its difference: a page, not all of its definitions.
+// For a changed tool of an approved server, the command shows the difference: a page, not all of the server's definitions.
 func TestApprovingShowsWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -442,7 +442,7 @@ func TestShortened(t *testing.T) {
 	}
 }
 
-// Nothing is hidden from who decides by writing it in escapes.
+// Escape sequences hide nothing from the user who decides.
 func TestEscapesAreSpelledOut(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
@@ -458,8 +458,7 @@ func TestEscapesAreSpelledOut(t *testing.T) {
 	}
 }
 
-// What is approved is shown in full before it is approved; what is approved already is
-// only counted.
+// A definition is shown in full before it is approved. Already approved definitions are only counted.
 func TestApprovalShowsWhatWaits(t *testing.T) {
 	t.Parallel()
 	v := ops.ServerReview{Name: "s", Stage: ops.StageApproved, Instructions: "These are approved.", TotalOffers: 2}

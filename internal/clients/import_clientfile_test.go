@@ -167,7 +167,7 @@ func accepted(t testing.TB, f *ImportedServers) {
 	}
 }
 
-// TestUnreadable: what is no client's file is refused with its place.
+// TestUnreadable: a text that is no client's file is refused with the position of the error.
 func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":             {"", "line 1, column 1: the file is empty"},
@@ -318,7 +318,7 @@ func TestNames(t *testing.T) {
 	accepted(t, f)
 }
 
-// FuzzParse: no text panics, and what is returned can be used.
+// FuzzParse: no text causes a panic, and every result can be used.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/clients/*")
 	if err != nil {

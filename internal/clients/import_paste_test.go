@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestPaste: what people copy from a README, a shell or a client's file.
+// TestPaste: texts that users copy from a README, a shell or a client's file.
 func TestPaste(t *testing.T) {
 	const github = `github {"command":"npx","args":["-y","@modelcontextprotocol/server-github"],"env":{"GITHUB_TOKEN":"x y"}}`
 	for text, want := range map[string]string{
@@ -87,7 +87,7 @@ func TestPasteMistakes(t *testing.T) {
 	}
 }
 
-// FuzzPaste: no text ends the program, and what is read of one can stand in a file.
+// FuzzPaste: no text causes a panic, and every result can be stored in a file.
 func FuzzPaste(f *testing.F) {
 	for _, seed := range []string{"npx -y a", "A=1 b $C", "claude mcp add x -- y", `"a": {"command": "x"}`, "https://a.example", "“a”: {}", "'", "\\", "a:\n b", "- a"} {
 		f.Add(seed)

@@ -194,7 +194,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestChangedMeanwhile: nothing that somebody else has written is lost.
+// TestChangedMeanwhile: no change by another program is lost.
 func TestChangedMeanwhile(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, path string){
 		"written": func(t *testing.T, path string) { put(t, path, "theirs", 0o644) },
@@ -243,7 +243,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A file is not made in a directory of somebody else, as with sudo.
+// No file is created in a directory of another user, as with sudo.
 func TestDirectoryOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a directory away")

@@ -118,7 +118,7 @@ func TestWhatIsServed(t *testing.T) {
 	}
 }
 
-// A file has a tag for each of its forms, and is not sent to who has it.
+// Each form of a file has its own tag, and a client that has the file does not get it again.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	s := serve(t, built)
@@ -168,8 +168,7 @@ func TestNoIndexIsNoUI(t *testing.T) {
 
 var withSource = regexp.MustCompile(`<script[^>]* src=`)
 
-// What was built can be served as it is: one page, files of known types, nothing
-// that the policy forbids.
+// The build can be served unchanged: one page, files of known types, and nothing that the policy forbids.
 func TestWhatWasBuilt(t *testing.T) {
 	t.Parallel()
 	h, err := New(never)
