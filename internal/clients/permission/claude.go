@@ -81,8 +81,8 @@ func effectiveClaudeSettings(all clientDocs) clientDocs {
 	return all
 }
 
-// claudeRuleMatches reports whether a rule matches the tool: one with parentheses never
-// matches an MCP tool, nor does an allow rule with * before the end of the server's name.
+// claudeRuleMatches reports whether a rule matches the tool. A rule with parentheses never matches an MCP tool, nor does an
+// allow rule with * before the end of the server's name.
 func claudeRuleMatches(rule, server, name string, allows bool) bool {
 	prefix := "mcp__" + sanitizeName(server)
 	switch {

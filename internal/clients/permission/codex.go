@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// codexDecision evaluates Codex: the mode of the tool before that of the server, with the
-// hints; what would ask fails if approval_policy is never.
+// codexDecision evaluates Codex: the mode of the tool before that of the server, with the hints. A call that would ask fails if
+// approval_policy is never.
 func codexDecision(q toolQuery) toolDecision {
 	all := codexTrustedDocs(q.docs.withKind(fileServers), q.dir)
 	if d, profile := all.strongestValue("profile"); profile.Exists() {
