@@ -244,7 +244,7 @@ func TestGoexit(t *testing.T) {
 	}
 }
 
-// TestPanicOfText: a panic with a value that is no error ends the connection too.
+// TestPanicOfText: a panic with a value that is not an error ends the connection too.
 func TestPanicOfText(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { panic("text") })
 	nc, br := dialRaw(t, s.addr)

@@ -118,7 +118,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestOwnFaults: an internal error is logged and not shown. A client that disconnects is no error.
+// TestOwnFaults: an internal error is logged and not shown. A client that disconnects is not an error.
 func TestOwnFaults(t *testing.T) {
 	w, logs := newWriter()
 	bug := fmt.Errorf("open /home/somebody/x: %w", errors.New("a bug"))
