@@ -9,7 +9,7 @@ import (
 // pgChannel is the notification channel of the instances.
 const pgChannel = "mcpproxy"
 
-// RemoteChanges says what other instances have changed.
+// RemoteChanges are changes by other instances.
 type RemoteChanges struct {
 	All        bool            // the connection was lost for a while: anything may have changed
 	Servers    map[string]bool // servers with changed decisions; true: a launch was approved
