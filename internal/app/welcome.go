@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// printWelcome tells the user what to do now.
+// printWelcome tells the user the next steps.
 func (d *daemon) printWelcome() {
 	p := d.terminal
 	if isMissing(d.live.Path()) {

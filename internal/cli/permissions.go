@@ -69,7 +69,7 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 	})
 }
 
-// checkPermissions shows what the client's permission rules do. A deviation from the recommendation is an error.
+// checkPermissions shows the effect of the client's permission rules. A deviation from the recommendation is an error.
 func checkPermissions(r *invocation, env clients.Env, client string) error {
 	tools, err := configuredBuiltinTools(r)
 	if err != nil {
@@ -101,7 +101,7 @@ func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report per
 	return "The instructions are above."
 }
 
-// writePermissionReport writes what the client does with calls of each lane.
+// writePermissionReport writes the client's behaviour for each lane.
 func writePermissionReport(p *printer, report permission.Report) {
 	for _, lane := range report.Lanes {
 		h, mark := colorGood, "✓"

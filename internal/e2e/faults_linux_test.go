@@ -130,7 +130,7 @@ func (d *daemon) awaitReadyz(want int) {
 	})
 }
 
-// TestATornTailIsNoDamage: the torn record after an ordinary kill is no error, and is removed.
+// TestATornTailIsNoDamage: the torn record after an ordinary kill is not an error, and is removed.
 func TestATornTailIsNoDamage(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
