@@ -135,7 +135,7 @@ func TestFailureOfTheToolItself(t *testing.T) {
 	if got.code != problem.ExitFailed || got.stdout != "no such note\n" {
 		t.Errorf("%+v", got)
 	}
-	if want := "Warning: careful\nError: Tool 'notes:get' answered with a failure.\nHint: Its answer says what to change; see `mcpproxy activity show 01A`.\n"; got.stderr != want {
+	if want := "Warning: careful\nError: Tool 'notes:get' answered with a failure.\nHint: Its answer explains the error; see `mcpproxy activity show 01A`.\n"; got.stderr != want {
 		t.Errorf("stderr = %q", got.stderr)
 	}
 }

@@ -36,7 +36,7 @@ func TestImported(t *testing.T) {
 		code int
 		says string
 	}{
-		{"upstream import --undo", problem.ExitNotFound, "There is no import to undo"},
+		{"upstream import --undo", problem.ExitNotFound, "No import is left to undo"},
 		{"upstream import", problem.ExitUsage, "Nobody can be asked"},
 		{"upstream import --dry-run", problem.ExitDone, "Would import github."},
 		{"upstream import --dry-run --remove", problem.ExitDone, "Would take out of "},
@@ -47,12 +47,12 @@ func TestImported(t *testing.T) {
 		{"upstream import zed --yes", problem.ExitDone, "There is nothing to import."},
 		{"upstream import --yes --remove", problem.ExitDone, "Imported for review: github."},
 		{"upstream import --yes", problem.ExitDone, "There is nothing to import."},
-		{"upstream import --undo", problem.ExitDone, cursorFile + " is again as it was before."},
+		{"upstream import --undo", problem.ExitDone, cursorFile + " is restored."},
 		{"upstream import windsurf --yes --remove", problem.ExitDone, "Windsurf finds them through MCPProxy: `mcpproxy connect windsurf`."},
 		{"upstream import cursor --yes --remove", problem.ExitDone, "Taken out of "},
-		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is again as it was before."},
+		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is restored."},
 		{"upstream import windsurf --dry-run", problem.ExitDone, "github: here already"},
-		{"upstream import --undo", problem.ExitDone, cursorFile + " is again as it was before."},
+		{"upstream import --undo", problem.ExitDone, cursorFile + " is restored."},
 	} {
 		got := w.runCommand(strings.Fields(step.args)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {

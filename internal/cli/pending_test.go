@@ -36,7 +36,7 @@ func (f *fakeOperations) pendingAndLeaseOperations() []api.Operation {
 			q.ID = id
 			return q, nil
 		}
-		return ops.PendingCall{}, problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", id)
+		return ops.PendingCall{}, problem.Newf(problem.NotFound, "No waiting call has the id '%s'.", id)
 	}
 	return []api.Operation{
 		api.ListPending.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.PendingList, error) {

@@ -49,7 +49,7 @@ func (r *invocation) newServiceManager() (autostart.Manager, error) {
 	}
 	me, err := user.Current()
 	if err != nil {
-		return nil, problem.New(problem.Internal, "It is not known who you are: "+err.Error()+".", "")
+		return nil, problem.New(problem.Internal, "Your user account is not known: "+err.Error()+".", "")
 	}
 	home, _ := r.lookupEnv("HOME")
 	xdg, _ := r.lookupEnv("XDG_CONFIG_HOME")

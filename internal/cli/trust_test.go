@@ -123,9 +123,9 @@ func TestConsent(t *testing.T) {
 		{"upstream approve old --fingerprint " + printOfLaunch, "", problem.ExitFailed, "", "mcpproxy upstream review old"},
 		{"upstream approve github --yes", "", 0, "", "Nothing of github waits"},
 		{"upstream approve off --yes", "", 0, "approve off 7001", "mcpproxy upstream enable off"},
-		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon has told its tools."},
-		{"upstream approve asleep --yes", "", problem.ExitTryAgain, "", "not told its tools"},
-		{"upstream approve 推荐 --yes", "", problem.ExitTryAgain, "", "not told its tools"},
+		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon has listed its tools."},
+		{"upstream approve asleep --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
+		{"upstream approve 推荐 --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
 		{"upstream approve gitub --yes", "", problem.ExitNotFound, "", ""},
 		{"upstream remove github", "", problem.ExitUsage, "", "--yes"},
 		{"upstream remove github", "y", 0, "remove github", "Removed github."},
@@ -355,7 +355,7 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 	if remote == nil || remote.Enabled || remote.URL != "https://example.org/mcp" || remote.Headers["X-A"] != "b c" {
 		t.Errorf("%s", file())
 	}
-	do(0, "are not forgotten", "remove", "files", "--yes")
+	do(0, "are kept, and apply again", "remove", "files", "--yes")
 	if strings.Contains(file(), "files") {
 		t.Errorf("%s", file())
 	}
@@ -374,7 +374,7 @@ func TestSetArguments(t *testing.T) {
 		"Invalid value for --env: it":  {"a", "--env", secret},
 		"not set at the same time":     {"a", "--env", "A=1", "--unset-env", "A"},
 		"The key call_timeout has one": {"a", "call_timeout", "1s", "2s"},
-		"There is no key 'args'":       {"a", "args", "x"},
+		"The key 'args' cannot be set": {"a", "args", "x"},
 	} {
 		if got := w.runCommand(append([]string{"upstream", "set"}, args...)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr, secret) {
 			t.Errorf("%q: %+v", args, got)

@@ -172,8 +172,8 @@ func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":             {"", "line 1, column 1: the file is empty"},
 		"not UTF-8":         {"{\"mcpServers\": {\"\xff\": {}}}", "line 1, column 18: the file is not valid UTF-8"},
-		"no object":         {"[1]", "line 1, column 1: there are no servers in the text"},
-		"no servers":        {"{\n}", "line 1, column 1: there are no servers in the text"},
+		"no object":         {"[1]", "line 1, column 1: the text contains no servers"},
+		"no servers":        {"{\n}", "line 1, column 1: the text contains no servers"},
 		"prose":             {"hello", "line 1, column 1: invalid value hello"},
 		"twice":             {"{\"mcpServers\": {\n\"a\": {},\n\"a\": {}}}", "line 3, column 1: \"a\" is there twice"},
 		"JSON syntax":       {"{\"mcpServers\": {\"a\": {]}}", "line 1, column 23: invalid character ']' at start of value"},
@@ -197,7 +197,7 @@ func TestUnreadable(t *testing.T) {
 		"JSON no comma":     {"{\"mcpServers\": {\"a\": {\"command\": \"x\" \"args\": []}}}", "line 1, column 38: invalid character"},
 		"YAML documents":    {"a: 1\n---\nb: 2", "line 1, column 1: the text has 2 YAML documents"},
 		"YAML large":        {"a: 1\n" + strings.Repeat(" ", maxYAML), "line 1, column 1: the text is larger than 262144 bytes"},
-		"a server is not":   {`{"mcpServers": "x"}`, "line 1, column 1: there are no servers in the text"},
+		"a server is not":   {`{"mcpServers": "x"}`, "line 1, column 1: the text contains no servers"},
 		"YAML only comment": {"---\n# nothing", "line 1, column 1: the text has 0 YAML documents"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -264,9 +264,9 @@ func TestWithoutWhatWasConfirmedNothingWidens(t *testing.T) {
 		f.holds(t, func(c *Config) bool { return len(c.Servers) == 0 && c.ToolsLimit == 5 }, "mcpServers.a")
 	}
 	for name, c := range map[string]struct{ text, why string }{
-		"changed":  {strings.Replace(second, `"x"`, `"evil"`, 1), "is not what was signed"},
-		"salt":     {strings.Replace(second, `"salt":"`, `"salt":"A`, 1), "is not what was signed"},
-		"number":   {strings.Replace(second, `"number":2`, `"number":3`, 1), "is not what was signed"},
+		"changed":  {strings.Replace(second, `"x"`, `"evil"`, 1), "is not the signed one"},
+		"salt":     {strings.Replace(second, `"salt":"`, `"salt":"A`, 1), "is not the signed one"},
+		"number":   {strings.Replace(second, `"number":2`, `"number":3`, 1), "is not the signed one"},
 		"earlier":  {first, "a later configuration was confirmed"},
 		"nonsense": {"nonsense", "cannot be read"},
 	} {
@@ -427,8 +427,8 @@ func TestWhatHasToHoldFirst(t *testing.T) {
 	check(t, f.SetVerifier(p, "here"))
 	said := strings.Join(f.Warnings(), "\n")
 	for _, want := range []string{
-		"nothing of the configuration that widens counts: the configuration demands presence, and no anchor is set; set one: `mcpproxy presence set passphrase`",
-		"so that these wait: mcpServers.a",
+		"changes of the configuration that grant more access have no effect: the configuration demands presence, and no anchor is set; set one: `mcpproxy presence set passphrase`",
+		"so these keys await confirmation: mcpServers.a",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s\nis not in\n%s", want, said)

@@ -128,7 +128,7 @@ func TestEditOfABadFile(t *testing.T) {
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "is gone") || contents(t, f.path) != "" {
+	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "is missing") || contents(t, f.path) != "" {
 		t.Errorf("without its file: %v", err)
 	}
 }

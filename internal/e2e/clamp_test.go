@@ -314,7 +314,7 @@ func TestWhatAnEditWidensWaits(t *testing.T) {
 	}
 	o.stop()
 	for why, change := range map[string]func() error{
-		"is not what was signed": func() error {
+		"is not the signed one": func() error {
 			return os.WriteFile(path, []byte(strings.Replace(string(text), `"scan"`, `"auto"`, 1)+" "), 0o600)
 		},
 		"no configuration was confirmed": func() error { return os.Remove(path) },

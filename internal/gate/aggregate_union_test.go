@@ -298,11 +298,11 @@ func TestAllOffers(t *testing.T) {
 	}
 	for _, c := range []struct{ method, params, want string }{
 		{"resources/read", `{"uri":"both://x"}`, "Several servers have a resource 'both://x'."},
-		{"resources/read", `{"uri":"none://x"}`, "There is no resource 'none://x'."},
+		{"resources/read", `{"uri":"none://x"}`, "The resource 'none://x' does not exist."},
 		{"resources/read", `{"uri":"mcpproxy://u/x"}`, "Server 'u' not found"},
 		{"resources/read", `{}`, "the uri must be a string"},
-		{"prompts/get", `{"name":"greet"}`, "There is no prompt 'greet'."},
-		{"prompts/get", `{"name":"u__greet"}`, "There is no prompt 'u__greet'."},
+		{"prompts/get", `{"name":"greet"}`, "The prompt 'greet' does not exist."},
+		{"prompts/get", `{"name":"u__greet"}`, "The prompt 'u__greet' does not exist."},
 		{"completion/complete", `{"ref":{"type":"x"}}`, "params.ref must be"},
 	} {
 		_, message := refusal(w.do(t.Context(), catalogtest.NewRequest(c.method, c.params)))

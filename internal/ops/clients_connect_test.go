@@ -125,7 +125,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = a.ApplyPlan(t.Context(), ops.Caller{}, plan)
-	wants(t, err, problem.Conflict, "was changed meanwhile")
+	wants(t, err, problem.Conflict, "was changed in the meantime")
 	if len(made.good) != 0 {
 		t.Error("the token of a file that was not written is good")
 	}
@@ -174,7 +174,7 @@ func TestOwnCommands(t *testing.T) {
 			}
 			for undone := 0; ; undone++ {
 				if _, err := a.UndoLastConnect("claude-code"); err != nil {
-					wants(t, err, problem.NotFound, "no change")
+					wants(t, err, problem.NotFound, "No change")
 					break
 				}
 			}

@@ -309,7 +309,7 @@ func TestWhatWouldWait(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		for i, lane := range got.Lanes {
-			if asked := lane.Outcome == activity.Asked; asked != (want[i] != "") || asked && (lane.Check != "ask" || lane.Code != "" || lane.Why != "It would wait for a person, by "+want[i]+".") {
+			if asked := lane.Outcome == activity.Asked; asked != (want[i] != "") || asked && (lane.Check != "ask" || lane.Code != "" || lane.Why != "It would wait for approval, by "+want[i]+".") {
 				t.Errorf("%s, %s: %+v", name, lane.Tool, lane)
 			}
 		}

@@ -313,7 +313,7 @@ func TestFilesThatStay(t *testing.T) {
 		"a directory": {".cursor/mcp.json", func(w *world, path string) {
 			must(w.t, os.Remove(path))
 			must(w.t, os.Mkdir(path, 0o700))
-		}, "cursor", "", "is no regular file"},
+		}, "cursor", "", "is not a regular file"},
 		"an administrator's": {"etc/codex/managed_config.toml", func(w *world, path string) {
 			must(w.t, os.WriteFile(path, []byte("[mcp_servers.a]\ncommand = \"a\"\n"), 0o600))
 		}, "codex", "", ""},

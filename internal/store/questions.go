@@ -160,7 +160,7 @@ func (a *ApprovalQuestionStore) LoadQuestion(ctx context.Context, id string) (q 
 func readQuestion(ctx context.Context, t sqlReader, id string) (ask.Question, error) {
 	all, err := queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE id = ?", id)
 	if err == nil && len(all) == 0 {
-		err = problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", problem.ClipName(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
+		err = problem.Newf(problem.NotFound, "No waiting call has the id '%s'.", problem.ClipName(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
 	}
 	if err != nil {
 		return ask.Question{}, err
@@ -280,7 +280,7 @@ func (a *ApprovalQuestionStore) RevokeLease(ctx context.Context, id string, now 
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
 		if err == nil && len(all) == 0 {
-			err = problem.Newf(problem.NotFound, "There is no lease '%s'.", problem.ClipName(id)).WithHint("See the leases with `mcpproxy lease list`.")
+			err = problem.Newf(problem.NotFound, "The lease '%s' does not exist.", problem.ClipName(id)).WithHint("See the leases with `mcpproxy lease list`.")
 		}
 		if err != nil {
 			return err

@@ -210,7 +210,7 @@ func TestAnchorsAreNotOverwritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.SetAnchor(ctx, second) }), "another anchor was set meanwhile")
+	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.SetAnchor(ctx, second) }), "another anchor was set in the meantime")
 	here.looks("Presence was reset")
 	there.looks("Presence was reset")
 }

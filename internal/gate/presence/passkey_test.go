@@ -290,7 +290,7 @@ func oracle(t *testing.T, anchor Anchor, d Digest, a assertion) error {
 		false, true, true, cose, protocol.SignaturePolicy{})
 }
 
-// One that does not count never counts backwards; one that does never stops.
+// One that does not count never went backwards; one that does never stops.
 func TestAnAuthenticatorThatDoesNotCount(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	still := func(p *parts) { p.count = 0 }
@@ -307,7 +307,7 @@ func TestAnAuthenticatorThatDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.restart()
-	refusedWith(t, w.doPasskey(a, func(p *parts) { p.count = 7 }, require(w.Gate, NewClaim("approve tool", "d"))), "counts backwards")
+	refusedWith(t, w.doPasskey(a, func(p *parts) { p.count = 7 }, require(w.Gate, NewClaim("approve tool", "d"))), "went backwards")
 }
 
 // A passkey follows a passphrase when that has signed it, and the other way.

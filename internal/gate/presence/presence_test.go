@@ -236,17 +236,17 @@ func TestWhatIsNoProof(t *testing.T) {
 		"another request":  {SignStatement(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).HeaderValue(), "another request"},
 		"too old":          {SignStatement(late, k).HeaderValue(), "five minutes"},
 		"from the future":  {SignStatement(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).HeaderValue(), "five minutes"},
-		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).HeaderValue(), "something else"},
-		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).HeaderValue(), "something else"},
+		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).HeaderValue(), "a different change"},
+		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).HeaderValue(), "a different change"},
 		"another anchor":   {SignStatement(with(func(s *Statement) { s.Anchor[0] ^= 1 }), k).HeaderValue(), "another anchor"},
-		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).HeaderValue(), "something else"},
+		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).HeaderValue(), "a different change"},
 	} {
 		refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: c.text}), approve), c.why)
 		if w.IsConfirmed(approve) || len(w.db.statements) != 1 {
 			t.Errorf("%s counts", what)
 		}
 	}
-	refusedWith(t, w.RequireSigned(t.Context(), approve), "cannot from here")
+	refusedWith(t, w.RequireSigned(t.Context(), approve), "not possible here")
 	w.db.failing = errors.New("full")
 	if p := problem.From(w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(good, k).HeaderValue()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.IsConfirmed(approve) {
 		t.Errorf("what is not stored counts: %v", p)

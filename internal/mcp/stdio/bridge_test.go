@@ -678,7 +678,7 @@ func TestDaemonEndsAmidRequests(t *testing.T) {
 // what to do.
 func TestDaemonWithoutLines(t *testing.T) {
 	for status, want := range map[int]string{
-		http.StatusMethodNotAllowed:   "The MCPProxy that runs is of another version than this command",
+		http.StatusMethodNotAllowed:   "The running MCPProxy has another version than this command",
 		http.StatusServiceUnavailable: "Too many connections are open.",
 		http.StatusOK:                 "HTTP status 200",
 	} {

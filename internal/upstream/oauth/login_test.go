@@ -104,7 +104,7 @@ func TestDiscovery(t *testing.T) {
 		{"no authorization server", func(l *mcptest.LoginServer) { l.ChangeMetadata(prm, map[string]any{"authorization_servers": nil}) }, "names no authorization server"},
 		{"another issuer", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": "https://evil.example"}) }, "another issuer"},
 		{"no issuer", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": nil}) }, "another issuer"},
-		{"no metadata", func(l *mcptest.LoginServer) { l.MoveMetadata(asm, "") }, "says nothing about itself"},
+		{"no metadata", func(l *mcptest.LoginServer) { l.MoveMetadata(asm, "") }, "publishes no metadata"},
 		{"no PKCE", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"code_challenge_methods_supported": nil})
 		}, "PKCE"},
@@ -114,13 +114,13 @@ func TestDiscovery(t *testing.T) {
 		{"no registration", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"registration_endpoint": nil}) }, "set oauth.client_id"},
 		{"javascript", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "javascript:alert(1)"})
-		}, "no usable URL"},
+		}, "not a usable URL"},
 		{"a file", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "file:///etc/passwd"})
-		}, "no usable URL"},
+		}, "not a usable URL"},
 		{"a command", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "https://as.example/$(touch /tmp/x) "})
-		}, "no usable URL"},
+		}, "not a usable URL"},
 		{"plain http elsewhere", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"token_endpoint": "http://as.example/token"})
 		}, "not https"},
@@ -129,7 +129,7 @@ func TestDiscovery(t *testing.T) {
 		}, "cannot be used"},
 		{"link-local", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"token_endpoint": "https://169.254.169.254/token"})
-		}, "no address of a host"},
+		}, "not a public internet address"},
 		{"private", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(prm, map[string]any{"authorization_servers": []string{"https://10.0.0.1"}})
 		}, "allow_private allows it"},
@@ -165,7 +165,7 @@ func TestIssuerOfTheAnswer(t *testing.T) {
 		{"left out", "", false, ""},
 		{"own", "own", true, ""},
 		{"own though not promised", "own", false, ""},
-		{"left out though promised", "", true, "does not say"},
+		{"left out though promised", "", true, "does not name"},
 		{"another", "https://evil.example", true, "another authorization server"},
 		{"another though not promised", "https://evil.example", false, "another authorization server"},
 		{"nearly", "own/", true, "another authorization server"},
@@ -344,7 +344,7 @@ func TestLogout(t *testing.T) {
 	if err := w.keeper.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if p, _ := w.account.Progress(); p.Phase != Failed || p.Err != "it was given up" {
+	if p, _ := w.account.Progress(); p.Phase != Failed || p.Err != "it was cancelled" {
 		t.Errorf("%+v", p)
 	}
 }
