@@ -84,7 +84,7 @@ func checkPermissions(r *invocation, env clients.Env, client string) error {
 	}
 	says := "not what MCPProxy recommends."
 	if !slices.ContainsFunc(report.Lanes, func(l permission.Lane) bool { return !l.Right && l.Verdict != permission.Unknown }) {
-		says = "not known: no file says it."
+		says = "not known: it is in no file."
 	}
 	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, permissionFixHint(env, tools, report))
 }

@@ -98,7 +98,7 @@ func TestCheckAdvises(t *testing.T) {
 		says, hints string
 	}{
 		"claude-code":    {map[string]string{claudeJSON: connected}, "What Claude Code does is not what MCPProxy recommends.", "`mcpproxy permissions claude-code --dry-run` shows what would change it."},
-		"claude-desktop": {map[string]string{".config/Claude/claude_desktop_config.json": connected}, "What Claude Desktop does is not known: no file says it.", "The instructions are above."},
+		"claude-desktop": {map[string]string{".config/Claude/claude_desktop_config.json": connected}, "What Claude Desktop does is not known: it is in no file.", "The instructions are above."},
 		"goose": {map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n",
 			".config/goose/permission.yaml": "user:\n  always_allow:\n  - mcpproxy__retrieve_tools\n  - mcpproxy__call_tool_read\n  - mcpproxy__read_result\n  ask_before:\n  - mcpproxy__call_tool_write\n  - mcpproxy__call_tool_destructive\n  - mcpproxy__upstream_servers\n  never_allow: []\n"},
 			"What Goose does is not what MCPProxy recommends.", "The instructions are above."},

@@ -325,7 +325,7 @@ func TestLinesRefusals(t *testing.T) {
 		{modern("x", `{"_meta":{"`+mcp.MetaVersion+`":"2026-07-28"}}`), `Capabilities is required`},
 		{modern("tools/call", claims("")), `"error":{"code":-32602,"message":"Invalid params: params.name must be a string"`},
 		{modern("x", claims("")), `"result":{`},
-		{`[{"jsonrpc":"2.0","id":8,"method":"ping"}]`, `batch 1 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Only a session of revision`},
+		{`[{"jsonrpc":"2.0","id":8,"method":"ping"}]`, `batch 1 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Only a session with protocol version`},
 		{`[{"jsonrpc":"2.0","id":8,"method":"` + strings.Repeat("x", maxBody) + `"}]`, `batch 2 {"jsonrpc":"2.0","error":{"code":-32600,"message":"The request body is larger than 4 MiB`},
 		{"session", ""},
 		{`{"jsonrpc":"2.0","id":1,"method":"panic"}`, `"id":1,"error":{"code":-32603,"message":"Something went wrong inside`},

@@ -121,7 +121,7 @@ func (s *scanner) addMentionNote(f *scannedString, r scanRule, start, end int) {
 	before := len(s.findings)
 	full := r.severity
 	r.severity = SeverityNote
-	r.reason += "; spoken of, not said"
+	r.reason += "; mentioned, not an instruction"
 	s.addFinding(f, r, start, end, "")
 	if len(s.findings) > before {
 		s.mentions = append(s.mentions, downgradedFinding{before, full})

@@ -120,7 +120,7 @@ func (m claudeModeSetting) adjustDecision(said toolDecision, t ProxyTool) toolDe
 	case m.name == "dontAsk" && said.verdict == Asks:
 		return toolDecision{Denied, m.rule, "the mode dontAsk denies what would ask"}
 	case m.name == "plan" && said.verdict == Runs && t.RecommendedVerdict() != Runs:
-		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, whatever is allowed"}
+		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, even if they are allowed"}
 	}
 	return said
 }

@@ -81,7 +81,7 @@ func (s *StartWatch) WatchUntilReady(done <-chan struct{}) error {
 			case since >= s.waitLimit:
 				return problem.TrustedTextTimeoutErrorf("it did not answer within %v", s.waitLimit)
 			case now.Sub(s.began) >= LongestStart:
-				return problem.TrustedTextTimeoutErrorf("it was not ready after %v", LongestStart)
+				return problem.TrustedTextTimeoutErrorf("it was not ready within %v", LongestStart)
 			case since >= yields:
 				s.slot.yieldCapacity()
 			}
