@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// installedServer is a server as it is installed beside others.
+// installedServer is a server that is installed together with others.
 type installedServer struct {
 	name  string
 	tools []tool.Definition
@@ -26,8 +26,8 @@ const (
 	inEach        = 20
 )
 
-// benchCrossToolFindings prints how often honest tools are flagged for what they order about
-// tools of other servers, and which malicious ones are found by that.
+// benchCrossToolFindings prints two rates: honest tools that are flagged because their definition gives instructions about
+// tools of other servers, and malicious tools that this check finds.
 func benchCrossToolFindings(o options) error {
 	samples, err := corpora.ReadAll(o.shared)
 	if err != nil {
@@ -130,9 +130,8 @@ func (f *crossFindingCounts) String() string {
 	return fmt.Sprintf("%d\t%d\t%.3f %%\t%s", f.tools, f.flagged, 100*float64(f.flagged)/float64(max(1, f.tools)), strings.Join(rules, ", "))
 }
 
-// printMaliciousDetection prints how many of the malicious definitions name a tool of another
-// server, and how many of these are found beside it, by what is found across tools
-// alone, and by the scanner too.
+// printMaliciousDetection prints how many of the malicious definitions name a tool of another server. Of these it prints how
+// many are found when that server is installed too: by the check across tools alone, and by the whole scanner.
 func printMaliciousDetection(servers []installedServer, malicious []corpora.Sample, print bool) {
 	names := map[string]bool{}
 	for _, s := range servers {

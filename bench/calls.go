@@ -73,11 +73,11 @@ func benchCalls(o options, dir, binary string) error {
 	return nil
 }
 
-// besidePrefix stands before the names of the ways through the other binary.
+// besidePrefix is the prefix of the names of call targets that use the other binary.
 const besidePrefix = "beside:"
 
-// startCallTargets starts everything, with the HTTP upstream of that role, and
-// connects MCPProxy to its upstreams; the binary beside, too, if there is one.
+// startCallTargets starts all processes, with the HTTP upstream of that role, and connects MCPProxy to its upstreams. It also
+// starts the other binary, if there is one.
 func startCallTargets(dir, binary, role, beside string) (subjects []callTarget, stop func(), err error) {
 	var running []*process
 	stop = func() {
@@ -209,7 +209,7 @@ func compareTargets(o options, subjects []callTarget, clients int) error {
 	for round := range o.rounds {
 		for n := range subjects {
 			i := n
-			if round%2 == 1 { // nobody is always the first, or always behind the same one
+			if round%2 == 1 { // the order alternates, so that no target is always first or always follows the same one
 				i = len(subjects) - 1 - n
 			}
 			s := subjects[i]
@@ -243,9 +243,8 @@ func compareTargets(o options, subjects []callTarget, clients int) error {
 	return nil
 }
 
-// printPairedRatios prints the medians of the ratios, round by round, of the figures
-// of this tree to those of the binary beside it. In brackets are the ratios between which
-// the true median is in 95 of 100 cases, by their ranks.
+// printPairedRatios prints the median ratios of this tree's figures to those of the other binary, paired by round. The brackets
+// hold a 95 % confidence interval of the median, from the ranks of the ratios.
 func printPairedRatios(name string, own, other []measurement) {
 	of := func(value func(measurement) float64) string {
 		var all []float64
@@ -394,7 +393,7 @@ func awaitSuccessfulCall(s callTarget) error {
 	}
 }
 
-// freeAddress is a loopback address that nobody listens on.
+// freeAddress is a loopback address with no listener.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

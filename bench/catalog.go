@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What is measured: servers of so many tools each.
+// The size of the catalog: servers with this number of tools each.
 const (
 	manyServers    = 100
 	toolsPerServer = 100
@@ -115,8 +115,7 @@ func measureCatalog(o options, start, binary, dir, config string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("only %d of %d tools are searchable after %s", parseSearchTotal(body), want, firstAnswerTimeout)
 		}
-		// Such a search finds all there is: asked all the time, it would take a good part
-		// of what is measured.
+		// Such a search returns everything. Without a pause it would use a large part of the time that is measured.
 		time.Sleep(max(5*time.Millisecond, 10*time.Since(asked)))
 	}
 	fmt.Printf("%s: %d tools on %d servers searchable after %s, %s of processor time\n", start, want, o.servers, formatMilliseconds(time.Since(started)), formatMilliseconds(proxy.cpuTime()))

@@ -24,7 +24,7 @@ type stdioProcess struct {
 	pending map[int]chan []byte
 }
 
-// startStdioProcess starts the command beside the daemon of dir, and opens a session.
+// startStdioProcess starts the stdio command with the daemon of dir, and opens a session.
 func startStdioProcess(binary, dir string) (*stdioProcess, error) {
 	cmd := exec.Command(binary, "stdio", "--config", configPath(dir), "--data-dir", filepath.Join(dir, "data"))
 	in, err := cmd.StdinPipe()
@@ -47,7 +47,7 @@ func startStdioProcess(binary, dir string) (*stdioProcess, error) {
 	return c, err
 }
 
-// readAnswers hands each answer to who waits for it, until the command ends.
+// readAnswers passes each answer to the goroutine that waits for it, until the command ends.
 func (c *stdioProcess) readAnswers(out *bufio.Reader) {
 	for {
 		line, err := out.ReadBytes('\n')

@@ -29,9 +29,8 @@ func (l eventStreams) String() string {
 	return fmt.Sprintf("%2d streams that nobody reads", l.count)
 }
 
-// benchEvents measures what streams of events cost: the processor time of MCPProxy
-// for a call at a steady rate, and its memory, with none, one and twenty of them,
-// and with twenty that nobody reads.
+// benchEvents measures what event streams cost with none, one and twenty streams, and with twenty streams that no one reads. It
+// prints the CPU time of MCPProxy for a call at a steady rate, and its memory.
 func benchEvents(o options, dir, binary string) error {
 	upstream, err := startRole("role-upstream")
 	if err != nil {

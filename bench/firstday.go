@@ -22,8 +22,8 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// firstDayRun is the first day of somebody with many servers: all by npx, with an
-// empty npm cache, then again with the one that this has filled.
+// firstDayRun is the first day of a user with many servers. All run by npx, first with an empty npm cache, then with the cache
+// that the first run filled.
 type firstDayRun struct {
 	binary string
 	dir    string
@@ -33,7 +33,7 @@ type firstDayRun struct {
 	proxy  *process
 
 	ready   map[string]time.Duration
-	failed  map[string][]string // what was said of each server that has failed
+	failed  map[string][]string // the reported errors of each server that failed
 	load    processTreeLoad
 	maxLoad struct{ own, machine float64 }
 	calls   []time.Duration
@@ -89,7 +89,7 @@ func parseFirstDayServers(dir, cache, only string) map[string]*npmServer {
 	env := func(add ...string) map[string]string {
 		all := map[string]string{"npm_config_cache": cache, "npm_config_update_notifier": "false",
 			"PUPPETEER_SKIP_DOWNLOAD": "true", "PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD": "1"}
-		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"} { // what the way to the registry needs
+		for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "NODE_EXTRA_CA_CERTS"} { // required to reach the registry
 			if value := os.Getenv(name); value != "" {
 				all[name] = value
 			}

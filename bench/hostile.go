@@ -35,8 +35,7 @@ func serveHostileHTTP() error {
 	})
 }
 
-// benchHostile puts every kind of hostile server beside a healthy one, and
-// fails when a bound is missed.
+// benchHostile runs every kind of hostile server together with a healthy one, and fails when a bound is missed.
 func benchHostile(o options, dir, binary string) error {
 	r := &hostileRun{o: o, dir: dir}
 	stop, err := r.startProcesses(binary)
@@ -153,8 +152,8 @@ func (r *hostileRun) awaitEcho(server string, limit time.Duration) error {
 	}
 }
 
-// enableServer has the server run, and waits until it does: before, calls are
-// answered without it.
+// enableServer enables the server and waits until it accepts calls. Until then, MCPProxy rejects calls without asking the
+// server.
 func (r *hostileRun) enableServer(server string) error {
 	if err := writeConfig(r.dir, r.config(server)); err != nil {
 		return err
@@ -168,7 +167,7 @@ func (r *hostileRun) enableServer(server string) error {
 	return nil
 }
 
-// measureQuiet lets the neighbours call for a while with nothing hostile beside them.
+// measureQuiet lets the neighbours call for a while without a hostile server.
 func (r *hostileRun) measureQuiet(d time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
@@ -303,7 +302,7 @@ func (r *hostileRun) addMissedBound(format string, args ...any) {
 	r.misses = append(r.misses, fmt.Sprintf(format, args...))
 }
 
-// stopAndCheckLeftovers stops the daemon and looks for what it left.
+// stopAndCheckLeftovers stops the daemon and checks that no process remains.
 func (r *hostileRun) stopAndCheckLeftovers() error {
 	began := time.Now()
 	r.proxy.stop()

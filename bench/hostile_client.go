@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// hostileServerClient is a client on one surface, and what came of its calls.
+// hostileServerClient is a client on one surface, and the outcomes of its calls.
 type hostileServerClient struct {
 	*mcptest.GatewayClient
 	outcomes []mcptest.CallOutcome

@@ -6,7 +6,7 @@ import "time"
 const (
 	hostileDeadline = 500 * time.Millisecond // call_timeout of the hostile servers
 	hostileSlack    = 100 * time.Millisecond // what an error may be late
-	hostileP99      = 2.0                    // the neighbour's p99 beside a hostile server, × its quiet one
+	hostileP99      = 2.0                    // the neighbour's p99 next to a hostile server, × its quiet p99
 	hostileGrowth   = 64.0                   // MiB that the daemon may grow by one mode
 	hostileRestart  = 2 * time.Second        // until a server that crashed answers again
 )
@@ -14,7 +14,7 @@ const (
 // hostileMode is one way to misbehave: a tool of mcptest's zoo, or a server.
 type hostileMode struct {
 	name, tool, args string
-	right            string // what a right answer has in it; "" when none can be
+	right            string // a part of the right answer; "" when none is possible
 	over             string // the transports that have it; "" = all
 	server           string // in the place of "bad", for the whole server that misbehaves
 	calls            int    // of each client in a round; 0 = as many as the flag says

@@ -72,7 +72,7 @@ func (n *neighbourClient) callUntilDone(ctx context.Context, into *callSamples) 
 	}
 }
 
-// resetPeakMemory makes peakMemory begin anew.
+// resetPeakMemory makes peakMemory start again.
 func (p *process) resetPeakMemory() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", p.cmd.Process.Pid), []byte("5"), 0) // then it counts from the start
 }

@@ -1,24 +1,22 @@
-// Command bench measures MCPProxy beside the direct call and beside the floor
-// (a relay of 60 lines on net/http that decodes the envelope and forwards the
-// bytes), alternately in one run on one machine.
+// Command bench compares MCPProxy with the direct call and with the floor (a relay of 60 lines on net/http that decodes the
+// envelope and forwards the bytes), alternately in one run on one machine.
 //
 //	go run ./bench calls     calls through /mcp, everything on: latency, throughput, CPU
 //	go run ./bench start     from the start of the process to the first answer
 //	go run ./bench catalog   10,000 tools on 100 servers (-servers 400: 40,000): until all are searchable; search; memory
 //	go run ./bench sizes     a result of 10 MB, and idle sessions: time, memory
-//	go run ./bench hostile   servers that crash, hang, flood and lie beside a healthy one: ends with 1 when a bound is missed
-//	go run ./bench refusals  1,000,000 refused calls: what is left of the others, how much the log grows; ends with 1 when a bound is missed
+//	go run ./bench hostile   servers that crash, hang, flood and lie, next to a healthy one: ends with 1 when a bound is missed
+//	go run ./bench refusals  1,000,000 refused calls: latency of the other calls, growth of the log; ends with 1 when a bound is missed
 //	go run ./bench firstday  30 servers from npm, with an empty npm cache and again: until all are ready; ends with 1 when one is not
 //	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: ends with 1 when a call was lost
-//	go run ./bench slow      clients that behave beside 6,200 connections that are held by saying little: ends with 1 when a bound is missed
-//	go run ./bench events    500 calls a second with none, one and twenty streams of events, and with twenty that nobody reads: CPU, memory
+//	go run ./bench slow      clients that behave, next to 6,200 slow connections that send little: ends with 1 when a bound is missed
+//	go run ./bench events    500 calls a second with none, one and twenty event streams, and with twenty that no one reads: CPU, memory
 //	go run ./bench soak      500 calls a second for -duration: heap, goroutines and descriptors in its first quarter and its last
-//	go run ./bench across    what is found across tools: in simulated installations and in the labelled corpora
-//	go run ./bench scan      what the scanner finds in the labelled corpora, where it is wrong, its time
+//	go run ./bench across    findings across tools: in simulated installations and in the labelled corpora
+//	go run ./bench scan      findings in the labelled corpora, wrong verdicts, scan time
 //
-// Every role (upstream, floor, MCPProxy) is a process of its own, so that its
-// processor time can be told from that of the load. It is no test: it prints
-// figures and, but for hostile, refusals, faults and slow, judges nothing.
+// Every role (upstream, floor, MCPProxy) is a process of its own, so that its CPU time can be separated from that of the load.
+// The command prints figures. Only hostile, refusals, firstday, faults and slow have bounds to pass.
 package main
 
 import (

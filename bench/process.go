@@ -16,7 +16,7 @@ import (
 // process is one of the programs that are measured.
 type process struct {
 	cmd  *exec.Cmd
-	addr string // what it printed, for the roles
+	addr string // the address that a role printed
 	out  *bufio.Reader
 }
 

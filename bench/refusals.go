@@ -19,7 +19,7 @@ import (
 // The bounds of `bench refusals`.
 const (
 	refusalsGrowth  = 10.0   // MiB that the log may grow by the whole flood
-	refusalsP99     = 2.0    // the p99 of others beside a client in a loop, × their quiet one
+	refusalsP99     = 2.0    // the p99 of others next to a client in a loop, × their quiet p99
 	refusalsCalls   = 2_000  // that reach a server before the flood
 	refusalsRecords = 50_000 // activity_max_records: far fewer than there are refusals
 	loopCalls       = 10_000 // of the client in a loop
@@ -82,7 +82,7 @@ func (r *refusalsRun) addMissedBound(format string, args ...any) {
 	r.misses = append(r.misses, fmt.Sprintf(format, args...))
 }
 
-// measureNextToLoopingClient measures others beside a client in a loop.
+// measureNextToLoopingClient measures other clients while one client calls in a loop.
 func (r *refusalsRun) measureNextToLoopingClient(call callTarget, session map[string]string) {
 	n := &neighbourClient{callTarget: call}
 	during := func(into *callSamples, do func()) time.Duration {
@@ -264,7 +264,7 @@ func (r *refusalsRun) countRecords(query string) (int64, error) {
 	return page.Total, err
 }
 
-// totalRefusals adds up how many refusals the records stand for.
+// totalRefusals adds up the refusals that the records count.
 func (r *refusalsRun) totalRefusals() (times int64, err error) {
 	for cursor := ""; ; {
 		var page struct {

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/catalog/scan"
 )
 
-// scannedSample is one labelled definition, and what the scanner says of it.
+// scannedSample is one labelled definition and its scan report.
 type scannedSample struct {
 	corpora.Sample
 	report scan.Report
@@ -31,7 +31,7 @@ func benchScan(o options) error {
 	for k := range samples {
 		s := &samples[k]
 		s.Sample = all[k]
-		scan.ScanDefinition(s.Definition) // so that what is made once is made, and memory is warm
+		scan.ScanDefinition(s.Definition) // so that one-time initialization is done and memory is warm
 		s.took = time.Hour
 		for range 3 { // the least: the machine may be busy
 			start := time.Now()
@@ -90,7 +90,7 @@ func (t *verdictCounts) add(v scan.Verdict) {
 	case scan.Review:
 		t.review++
 	case scan.Block:
-		t.review++ // what is blocked is not let through by a review
+		t.review++ // a review would stop a blocked definition too
 		t.block++
 	case scan.Incomplete:
 		t.incomplete++

@@ -8,11 +8,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// serveUpstreamSDK serves the echo tool with the official Go SDK: what a call costs at
-// a server as people write them, where the bare handler of serveUpstreamHTTP is the
-// least that a server can cost. It is stateless, so that the direct call needs
-// no session, and speaks the revision of the direct call alone: the modern one,
-// which MCPProxy would choose, costs this server half as much again.
+// serveUpstreamSDK serves the echo tool with the official Go SDK. It shows the cost of a call to a typical server, where the
+// bare handler of serveUpstreamHTTP is the least that a server can cost. It is stateless, so that the direct call needs no
+// session. It speaks only the protocol of the direct call: with the modern protocol, which MCPProxy would choose, this server
+// costs half as much again.
 func serveUpstreamSDK() error {
 	server := mcp.NewServer(&mcp.Implementation{Name: "bench", Version: "1"},
 		&mcp.ServerOptions{SupportedProtocolVersions: []string{"2025-06-18", "2025-03-26"}})

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// What is measured here.
+// The sizes that this benchmark uses.
 const (
 	largeResult  = 10_000_000 // bytes of text in the one result
 	manySessions = 1_000
 )
 
-// benchSizes measures what large things cost: a result of 10 MB beside the
-// direct call, and sessions that are open and do nothing.
+// benchSizes measures large results and idle sessions: a result of 10 MB compared with the direct call, and the memory of open
+// sessions that do nothing.
 func benchSizes(o options, dir, binary string) error {
 	upstream, err := startRole("role-upstream")
 	if err != nil {
@@ -111,8 +111,7 @@ func timeCall(s callTarget) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// measureIdleSessions says what memory sessions take that nobody uses, and what is
-// left when they have ended.
+// measureIdleSessions prints the memory of unused sessions, and the memory that remains after they end.
 func measureIdleSessions(binary, direct string) error {
 	proxy, stop, err := startFreshProxy(binary, direct)
 	if err != nil {

@@ -25,12 +25,11 @@ const (
 	slowDrip, slowPause = 5 * time.Second, time.Second
 )
 
-// slowAttack is a number of connections that are held by saying little. Nobody
-// who holds them has the key.
+// slowAttack is a number of connections that stay open and send little. These clients do not have the key.
 type slowAttack struct {
 	name  string
 	n     int
-	first []string // what is sent at once, by turns
+	first []string // the connections send these at once, alternately
 }
 
 const bodyOfMany = "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n{"
@@ -101,8 +100,7 @@ func holdConnection(address, first string, opened, open *atomic.Int64) {
 	}
 }
 
-// benchSlow puts connections that are held by saying little beside clients that
-// behave, and fails when a bound is missed.
+// benchSlow runs slow connections together with clients that behave, and fails when a bound is missed.
 func benchSlow(o options, dir, binary string) error {
 	good, err := startRole("role-upstream")
 	if err != nil {
@@ -146,9 +144,8 @@ func benchSlow(o options, dir, binary string) error {
 	return nil
 }
 
-// newBehavingClients are clients that send whole requests, over connections that
-// stay and over new ones, and one that goes past MCPProxy: what it suffers is the
-// machine's doing.
+// newBehavingClients are clients that send whole requests, over kept and over new connections. One client bypasses MCPProxy:
+// its delays are caused by the machine.
 func newBehavingClients(dir, address, direct string) ([]*neighbourClient, error) {
 	gateway := "http://" + address + "/mcp"
 	session, err := openSession(gateway)

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// soakEvery is how often is looked at what the process holds.
+// soakEvery is the interval between two readings of the metrics.
 const soakEvery = 10 * time.Second
 
-// heldMetrics are the metrics that must not grow with time. What is allocated swings between
-// collections; when the next one is due follows from what the last one left.
+// heldMetrics are the metrics that must not grow with time. Allocated memory swings between collections, and next_gc follows
+// from the memory that the last collection left.
 var heldMetrics = []string{"go_memstats_heap_alloc_bytes", "go_memstats_next_gc_bytes", "go_goroutines", "process_open_fds", "process_resident_memory_bytes"}
 
 // benchSoak makes calls at a steady rate for -duration, and prints what MCPProxy holds in

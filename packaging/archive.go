@@ -27,7 +27,7 @@ type file struct {
 	uid  int // and of its group
 }
 
-// shared returns what goes into all archives and packages beside the program.
+// shared returns the files that every archive and package contains in addition to the program.
 func (r *release) shared(n notices) ([]file, error) {
 	files := []file{{name: "THIRD_PARTY_LICENSES", mode: 0o644, data: n.text()}}
 	for _, name := range []string{"LICENSE", "README.md"} {
@@ -57,7 +57,7 @@ var (
 	pictures = regexp.MustCompile(`(src|srcset)="(docs/[^"]+)"`)
 )
 
-// absolute has the links of a page lead to the project: what they name is in no archive.
+// absolute makes the links of a page absolute, because their targets are in no archive.
 func (r *release) absolute(page []byte) []byte {
 	page = pages.ReplaceAll(page, []byte("]("+r.Home+"/blob/v"+r.Version+"/$1)"))
 	return pictures.ReplaceAll(page, []byte(`$1="`+r.Home+"/raw/v"+r.Version+`/$2"`))
@@ -67,7 +67,7 @@ func sortFiles(files []file) {
 	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
 }
 
-// stem is the beginning of the names of what is made for a system.
+// stem is the common beginning of the file names for one system.
 func (r *release) stem(t target) string { return "mcpproxy_" + r.Version + "_" + t.os + "_" + t.arch }
 
 // archiveName is the name of a system's archive.

@@ -44,15 +44,13 @@ func (t target) binary() string {
 	return "mcpproxy"
 }
 
-// environment is that of the go command: what a machine may have set differently is
-// set here.
+// environment is the environment of the go command, without settings that differ between machines.
 func (t target) environment() []string {
 	return append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0",
 		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=off")
 }
 
-// largest is how many bytes a program may have, on any of the systems: 32 MiB, since what
-// decides that a person was there took it beyond 31. That of macOS for Intel is the largest.
+// largest is the size limit of a program in bytes. The program for macOS on Intel is the largest.
 const largest = 40_000_000
 
 // build builds the program for a system and returns its bytes.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user of the container.
+// nobody is the user that runs the container.
 const nobody = 65532
 
 // rootFS writes the root file system of a container: the program, an account, the

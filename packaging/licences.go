@@ -37,8 +37,8 @@ func (r *release) licences(ctx context.Context, targets []target) (notices, erro
 	return all, r.npmLicences(all)
 }
 
-// goLicences adds the standard library and the modules of a system's program. The
-// licences of a module are those beside its packages that are used, and above them.
+// goLicences adds the licences of the standard library and of the modules in a system's program. The licences of a module are
+// the files in the directories of its used packages and in their parents.
 func (r *release) goLicences(ctx context.Context, t target, all notices) error {
 	const format = "{{if .Standard}}{{else if not .Module.Main}}{{.Module.Path}}\t{{.Module.Version}}\t{{.Module.Dir}}\t{{.Dir}}{{end}}"
 	out, err := r.command(ctx, t.environment(), "go", "list", "-deps", "-f", format, "./cmd/mcpproxy")
@@ -140,7 +140,7 @@ var words = []struct{ licence, says string }{
 	{"Unlicense", "This is free and unencumbered software"},
 }
 
-// spdx is the identifier of a licence, "" for one that nobody has looked at.
+// spdx is the identifier of a licence, "" for a licence that no one has reviewed.
 func spdx(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	for _, w := range words {

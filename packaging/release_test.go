@@ -105,7 +105,7 @@ func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-// entries are the heads of what is in a compressed archive.
+// entries are the headers of the files in a compressed archive.
 func entries(t *testing.T, path string) (all []*tar.Header) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -56,7 +56,7 @@ func main() {
 	}
 }
 
-// The texts that nobody but agent and server may see.
+// The texts that only the agent and the server may see.
 const (
 	argument = "a planted argument"
 	result   = "a planted result"
@@ -201,7 +201,7 @@ func callThroughProxy(ctx context.Context, dir, binary, collector, upstream stri
 	if err := proxy.Start(); err != nil {
 		return "", err
 	}
-	defer func() { // what it has to send goes out before it ends
+	defer func() { // the daemon sends its remaining spans before it ends
 		err = errors.Join(err, proxy.Process.Signal(syscall.SIGTERM), proxy.Wait())
 	}()
 	for _, call := range []struct {
@@ -261,7 +261,7 @@ func retryUntilDone(ctx context.Context, do func() error) error {
 	}
 }
 
-// checkTraces prints the traces and returns an error for what is wrong with them.
+// checkTraces prints the traces and returns an error that describes the wrong ones.
 func (c *spanCollector) checkTraces(key string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -25,7 +25,7 @@ import (
 type Sample struct {
 	ID, Corpus, Technique string
 	Server                string     // "" when the corpus does not say it
-	Peers                 []PeerTool // that stand beside it
+	Peers                 []PeerTool // other tools that are installed with it
 	Malicious             bool
 	Definition            tool.Definition
 }

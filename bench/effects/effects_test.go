@@ -77,9 +77,8 @@ func TestTakingCode(t *testing.T) {
 	}
 }
 
-// What is inferred keeps agreeing with what real servers declare, also on the
-// half that nothing was tuned to. The bounds are a little below what was
-// measured.
+// Inferred hints must keep agreeing with the declared hints of real servers, also for the half of the servers that was not used
+// for tuning. The bounds are a little below the measured rates.
 func TestAgreement(t *testing.T) {
 	servers, err := readRealServers(dataDir(t))
 	if err != nil {

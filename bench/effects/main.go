@@ -1,12 +1,10 @@
-// Command effects measures how well effect infers what a tool does from its
-// definition: against the hints of tools of real servers that give some, and
-// over all names that speak of deleting.
+// Command effects measures how well the classifier infers hints from a tool's definition: against the declared hints of real
+// servers, and over all tool names that speak of deleting.
 //
 //	go run ./bench/effects [-data dir] [-list tune|held|names] [-find regexp]
 //
-// The servers are parted by a hash of their name: the lists of words were made
-// with one half in view, the other shows what carries over. It prints figures
-// and judges nothing; the test beside it does.
+// A hash of the server's name splits the servers into two halves. The word lists were tuned on one half; the other half shows
+// how well they generalize. The command prints figures and judges nothing; its test does.
 package main
 
 import (

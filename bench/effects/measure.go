@@ -122,7 +122,7 @@ func isHeldOut(server string) bool {
 	return h.Sum32()%2 == 1
 }
 
-// confusionMatrix counts what is inferred by what is declared.
+// confusionMatrix counts tools by inferred and declared hints.
 type confusionMatrix map[declaredClass]map[policy.Operation]int
 
 func newConfusionMatrix(samples []declaredTool, keep func(declaredTool) bool) confusionMatrix {

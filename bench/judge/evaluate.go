@@ -65,8 +65,7 @@ func (t findingCounts) String() string {
 	return fmt.Sprintf("%d\t%.2f %%\t%.2f %%\t%.2f %%\t%.2f %%", t.all, share(t.review), share(t.block), share(t.judge), share(t.without))
 }
 
-// evaluateWithout judges a corpus, and a fold of the honest definitions, by what was learned
-// without either.
+// evaluateWithout judges a corpus, and a fold of the honest definitions, with a model that was learned without either.
 func (t *trainingData) evaluateWithout(set string, fold uint32, verbose bool) (attacks findingCounts, honest countsByCorpus) {
 	honest = countsByCorpus{}
 	next, third := (fold+1)%foldCount, (fold+2)%foldCount

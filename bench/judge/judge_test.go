@@ -70,7 +70,7 @@ func TestModelIsLearned(t *testing.T) {
 		t.Error("internal/catalog/scan/model.bin is not what is learned: go run ./bench/judge --out internal/catalog/scan/model.bin")
 	}
 	if !volume.IsFull() {
-		return // what is left out is a matter of the data and of this program: nightly
+		return // the cross-validation depends only on the data and this program: nightly
 	}
 	recall, all := 0.0, countsByCorpus{}
 	sets := learned.attackCorpora()

@@ -9,7 +9,7 @@ import (
 // phraseExample is a phrase to learn from.
 type phraseExample struct {
 	features []uint16
-	norm     float64 // by what the sum of its weights is divided
+	norm     float64 // divides the sum of its weights
 	sum      uint64  // of its words
 	weight   float64 // how much it counts
 	positive bool    // it is poison

@@ -1,19 +1,16 @@
-// Command judge learns the weights of internal/catalog/scan, and says how well they do on what
-// they were not learned from.
+// Command judge learns the weights of internal/catalog/scan, and prints how well they do on texts that were not used for
+// learning.
 //
 //	go run ./bench/judge --shared DIR [--out internal/catalog/scan/model.bin] [FILE...]
 //
-// It learns from the labelled definitions below DIR (package corpora) and from the
-// texts of seeds.txt. The same input gives the same file, byte for byte. Sources
-// and licences stand in internal/catalog/scan/model.md. Nothing of their texts can be read
-// from the weights.
+// It learns from the labelled definitions below DIR (package corpora) and from the texts of seeds.txt. The same input gives the
+// same file, byte for byte. Sources and licences are in internal/catalog/scan/model.md. The weights reveal nothing of the
+// texts.
 //
-// For each corpus that holds attacks it learns anew without that corpus and
-// without half of the honest servers, sets the thresholds by two thirds of these,
-// and prints what is found of the corpus, and wrongly found of the last third. The
-// rules that stand beside the judge cannot be learned anew: patterns that fire on
-// attacks of that corpus and of no other do not count. What is in FILEs, a definition
-// a line, is judged by what was learned from everything.
+// For each corpus that contains attacks, it learns a model without that corpus and without half of the honest servers. It sets
+// the thresholds with two thirds of these servers. Then it prints the detection rate in the corpus and the false positive rate
+// in the last third. The scanner's rules cannot be learned again for each corpus: a pattern that fires on attacks of that
+// corpus alone does not count. Each FILE has one definition per line, and the final model judges them.
 package main
 
 import (

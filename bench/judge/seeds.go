@@ -9,7 +9,7 @@ import (
 //go:embed seeds.txt
 var seedText string
 
-// seedTemplate is a text that stands for many: its choices are drawn.
+// seedTemplate is a template for many texts: a generator draws its choices.
 type seedTemplate struct {
 	family    string
 	malicious bool

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// trainingData is what there is to learn from.
+// trainingData is all the data to learn from.
 type trainingData struct {
 	samples []labelledSample
 	seeds   []phraseExample
@@ -41,11 +41,11 @@ var parameters = learningParameters{epochs: 2, rate: .3, decay: 3e-3, drop: 50}
 const (
 	textsPerSeed  = 120 // texts made of each seed
 	seedWeight    = 1   // of a phrase that is poison, or of a seed, where one of a crawled tool has 1
-	curatedWeight = 4   // of what is of a honest definition that is not of the crawl
+	curatedWeight = 4   // of a phrase of an honest definition outside the crawl
 	poisonRounds  = 2   // of choosing the phrases of malicious definitions that are the poison
 	hardWeight    = 4   // of a phrase that is honest, but does not look so
 	hardMargin    = -1  // from which score on it does not
-	poisonMargin  = .5  // below the worst phrase, what is poison too
+	poisonMargin  = .5  // distance below the worst phrase within which phrases are poison too
 )
 
 // By how many of honest definitions the thresholds are set: those that the judge

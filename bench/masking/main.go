@@ -66,8 +66,8 @@ func run(w io.Writer, gitleaks, keywords, shared, clean string, seed uint64, lis
 	return printFlaggedCleanText(w, shared, clean, list != "")
 }
 
-// isMasked reports whether a secret is found in a text, and in one that stands in
-// JSON; what is JSON is masked as such.
+// isMasked reports whether redaction finds a secret in a text, and in the same text as a JSON string. A text that is JSON is
+// masked as JSON.
 func isMasked(s secretSample) bool {
 	if json.Valid([]byte(s.Text)) {
 		return isUnrecoverable(s, string(redact.JSON(json.RawMessage(s.Text))))

@@ -15,8 +15,8 @@ type secretSample struct {
 	Rule, Text, Secret string
 }
 
-// readGitleaksSamples reads the samples that gitleaks prints when tell.go.txt stands for
-// its cmd/generate/config/utils/validate.go.
+// readGitleaksSamples reads the samples that gitleaks prints when tell.go.txt replaces its
+// cmd/generate/config/utils/validate.go.
 func readGitleaksSamples(path string) ([]secretSample, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

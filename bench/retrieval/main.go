@@ -1,19 +1,17 @@
-// Command retrieval measures how well the tools that fit a request are found:
-// it puts labelled requests to the product's own search, over a catalogue made
-// of the tools of the set, and prints recall, nDCG and MRR with the half-widths
-// of their 95 % intervals.
+// Command retrieval measures how well search finds the tools that fit a request. It sends labelled requests to the product's
+// own search, over a catalog made of the tools of the set. It prints recall, nDCG and MRR with the half-widths of their 95 %
+// intervals.
 //
 //	go run ./bench/retrieval DIR...                    each folder with tools.jsonl and queries.jsonl below DIR
 //	go run ./bench/retrieval -save before.json DIR...  keep the figures of every query
 //	go run ./bench/retrieval -against before.json DIR  …and compare another build with them, query by query
-//	go run ./bench/retrieval -learn DIR                what learning from use would add, by cross-validation
+//	go run ./bench/retrieval -learn DIR                the gain from learning from use, by cross-validation
 //	go run ./bench/retrieval -choose bench/retrieval/rankings.jsonl DIR
-//	                                                   what each set has by the ranking that is best for the other sets
+//	                                                   the figures of each set with the ranking that is best for the other sets
 //
-// A line of tools.jsonl (or tools.jsonl.gz) has id, server, name, description
-// and inputSchema; one of queries.jsonl has id, query, relevant (ids of tools)
-// and perhaps grades (id → gain). Every set is searched alone. It judges
-// nothing: a test beside it holds the figures.
+// A line of tools.jsonl (or tools.jsonl.gz) has id, server, name, description and inputSchema. A line of queries.jsonl has id,
+// query, relevant (ids of tools) and optionally grades (id → gain). Every set is searched alone. The command judges nothing;
+// its test checks the figures.
 package main
 
 import (

@@ -1,16 +1,14 @@
-// Command vectors learns where the words of tools lie: it writes the table that
-// internal/catalog/search embeds, from texts of published tools alone.
+// Command vectors learns word vectors for tool search. It writes the table that internal/catalog/search embeds, from texts of
+// published tools alone.
 //
 //	go run ./bench/vectors -o internal/catalog/search/vectors.bin ../shared
 //
-// The texts are those of retrieval/scale (Apache-2.0, MIT) and of
-// security-corpora/benign-docker-registry (MIT). No request of any set is read, and what a
-// set that the search is judged by says of a tool is left out. The same texts give the same
-// bytes on amd64; other processors may round sums another way.
+// The texts are those of retrieval/scale (Apache-2.0, MIT) and of security-corpora/benign-docker-registry (MIT). The command
+// reads no request of any set, and skips the texts about a tool in the sets that judge the search. The same texts give the same
+// bytes on amd64; other processors may round sums differently.
 //
-// A word's vector is learned so that what somebody may ask, the name of a tool or a sentence
-// of its description, points to where the rest of its definition does, and away from other
-// tools: see train.go.
+// Training moves the vectors of a possible query, of a tool's name or of a sentence of its description towards the rest of the
+// tool's definition, and away from other tools: see train.go.
 package main
 
 import (

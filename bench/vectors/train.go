@@ -15,7 +15,7 @@ const (
 	batch         = 256
 	rate          = 0.05 // of Adam, falling to nothing
 	temperature   = 0.15
-	dropFromMeant = 0.6 // of the words asked, how many the tool lacks: so that others have to stand for them
+	dropFromMeant = 0.6 // fraction of the query's words that the tool lacks: so that related words replace them
 )
 
 // weightedWord is a word of an example.
@@ -61,8 +61,8 @@ type vectorModel struct {
 	isTouched                       []bool
 }
 
-// newVectorModel places every stem by chance, rare ones far out: so two texts are alike at first
-// as far as they share rare words.
+// newVectorModel places every stem at random, rare ones further out. So two texts are at first similar as far as they share
+// rare words.
 func newVectorModel(rng *rand.Rand, stems []string, in map[string]int, tools int) *vectorModel {
 	n := len(stems) * dimensions
 	m := &vectorModel{

@@ -1,6 +1,6 @@
-// Package api is the REST API under /api/v1, its OpenAPI document, and the typed client that the CLI uses. Each operation is declared
-// once (operations.go); the route, the required right, the document and the client's request follow from the declaration and the tags
-// of its input (op.go).
+// Package api is the REST API under /api/v1, its OpenAPI document, and the typed client that the CLI uses. Each operation is
+// declared once (operations.go). The route, the required right, the document and the client's request follow from the
+// declaration and the tags of its input (op.go).
 //
 // Files:
 //   - operations.go, access.go, approvals.go, settings.go, …: declare the operations of a noun
@@ -148,7 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	open := s.open[r.Method+" "+r.URL.Path]
 	actor, token, err := s.deps.Auth.IdentifyRequest(r)
 	if err != nil {
-		writeProblem(w, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet, so that nobody is known by one.", "Try again in a moment."))
+		writeProblem(w, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet, so no token is accepted.", "Try again in a moment."))
 		return
 	}
 	ctx, done := r.Context(), func() {}

@@ -29,7 +29,7 @@ type customBody interface {
 	parseBody(in *inputSpec, body []byte) error
 }
 
-// eachMember parses a body strictly and calls set for each member. set returns what is wrong with a value.
+// eachMember parses a body strictly and calls set for each member. set returns the problem with a value.
 func (in *inputSpec) eachMember(body []byte, set func(name string, value []byte) error) error {
 	if err := wirejson.Check(body, wirejson.Limits{Bytes: maxBody}); err != nil {
 		return problem.New(problem.InvalidRequest, "The body of the request: "+err.Error(),

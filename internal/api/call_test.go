@@ -134,7 +134,7 @@ func TestBadBodies(t *testing.T) {
 	}
 }
 
-// The document and the policy bound a reason alike.
+// The OpenAPI document and the policy have the same limit for a reason.
 func TestLongestReason(t *testing.T) {
 	t.Parallel()
 	f, _ := reflect.TypeFor[CallIntent]().FieldByName("Reason")

@@ -209,7 +209,7 @@ func (c *Client) toUnreachableError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errNoResponse):
 		return problem.New(problem.DaemonNotRunning, "The daemon at "+c.daemonAddress()+" does not answer.",
-			"See its log for the cause, and start it anew.").Because(err)
+			"See its log for the cause, and restart it.").Because(err)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return problem.New(problem.Interrupted, "Interrupted.", "").Because(err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

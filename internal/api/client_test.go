@@ -163,8 +163,7 @@ func TestClientWithoutDaemon(t *testing.T) {
 	}
 }
 
-// closedPort returns an address at which nobody listens, and at which nobody else will: it is
-// the near end of a connection.
+// closedPort returns an address without a listener, which no other program can take: it is the near end of a connection.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -98,9 +98,8 @@ func contentObject(contentType string, of schema) map[string]any {
 	return map[string]any{contentType: media}
 }
 
-// docsHead is the page down to the operations, and docsFoot ends it. It is no template of
-// html/template: what that calls by name keeps methods in the program that nothing
-// calls, a tenth of it.
+// docsHead is the page down to the operations, and docsFoot ends it. It does not use html/template, whose calls by name would
+// keep unused methods in the program, a tenth of its size.
 //
 //go:embed docs.html
 var docsHead string

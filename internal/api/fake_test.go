@@ -24,7 +24,7 @@ import (
 
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
-// homes are those of all operations, where nobody asks them for anything.
+// homes are the implementations of all operations, as nil pointers: no test calls them.
 var homes = []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}
 
 var nobody = Deps{Implementations: homes}

@@ -55,7 +55,7 @@ func checkIdempotencyKey(key string) error {
 		sound = sound && key[i] >= ' ' && key[i] <= '~'
 	}
 	if !sound {
-		return problem.Newf(problem.InvalidParameter, "The Idempotency-Key is longer than %d characters, or has others than printable ones of ASCII.", maxRepeatKey).
+		return problem.Newf(problem.InvalidParameter, "The Idempotency-Key is longer than %d characters, or has characters that are not printable ASCII.", maxRepeatKey).
 			WithHint("Send a new UUID for each call.").With("parameter", "Idempotency-Key")
 	}
 	return nil
@@ -122,11 +122,11 @@ func (r *idempotentCalls) findOrAddCall(key idempotencyKey, body [sha256.Size]by
 	return one, true, nil
 }
 
-// checkRepeat returns why a call is no repetition of this one, or why it has no answer.
+// checkRepeat returns why a call is not a repetition of this one, or why it has no answer.
 func (one *idempotentCall) checkRepeat(body [sha256.Size]byte) error {
 	switch {
 	case one.body != body:
-		return problem.New(problem.Conflict, "Another call was made with this Idempotency-Key: its body was another one.",
+		return problem.New(problem.Conflict, "This Idempotency-Key was already used for a call with a different body.",
 			"Send a new key for a new call, and the same body, byte for byte, with the same key.").With("parameter", "Idempotency-Key")
 	case one.dropped:
 		return &recordedError{problem.New(problem.Conflict, "The call with this Idempotency-Key was made, but its answer is kept no more.",

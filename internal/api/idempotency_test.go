@@ -90,7 +90,7 @@ func TestRepeatedFailures(t *testing.T) {
 	}
 }
 
-// A call goes on when its caller leaves, and who asks again gets its answer.
+// A call continues when its caller disconnects, and a repeated request gets its answer.
 func TestRepeatedWhileItRuns(t *testing.T) {
 	t.Parallel()
 	f := &fake{block: make(chan struct{}), entered: make(chan struct{}), left: make(chan struct{})}
@@ -125,8 +125,7 @@ func TestRepeatedWhileItRuns(t *testing.T) {
 	}
 }
 
-// What is kept is bounded in number, size and time. A call whose answer is kept no
-// more is not made again.
+// The stored answers are limited in number, size and time. A call whose answer is no longer stored is not made again.
 func TestRepeatsAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, made := &idempotentCalls{}, 0
@@ -181,7 +180,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 	})
 }
 
-// A panic of a call ends it for who waits, and the program's end ends it too.
+// A panic of a call ends the wait of its caller, and so does the end of the program.
 func TestRepeatsEnd(t *testing.T) {
 	t.Parallel()
 	r := &idempotentCalls{}

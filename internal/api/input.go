@@ -86,7 +86,7 @@ func (in *inputSpec) readRequest(r *http.Request, into reflect.Value) (url.Value
 	return given, in.readBody(r, into)
 }
 
-// clientRequest is what a client sends.
+// clientRequest is a client's request.
 type clientRequest struct {
 	path   string
 	header http.Header

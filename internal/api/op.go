@@ -19,10 +19,11 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Op is one operation. The route, the required right, its part of the document and the client's request follow from the declaration.
+// Op is one operation. The route, the required right, its part of the document and the client's request follow from the
+// declaration.
 //
-// The tags of In declare its input: path, query, header and json name where a field comes from; doc is its description; enum, words, min, max, default,
-// required and split restrict its values.
+// The tags of In declare its input: path, query, header and json name the source of a field, and doc is its description. The
+// tags enum, words, min, max, default, required and split restrict its values.
 type Op[In, Out any] struct{ operation }
 
 // operation is an Op without its types, to avoid generic code.

@@ -182,7 +182,7 @@ func FuzzReadQuery(f *testing.F) {
 	})
 }
 
-// What a body should be is said where no example is given, too.
+// Every body has a sample, also where no example is given.
 func TestBodiesHaveASample(t *testing.T) {
 	for _, op := range (&Deps{Implementations: homes}).operations() {
 		o := op.base()

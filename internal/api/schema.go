@@ -107,7 +107,7 @@ func jsonName(f reflect.StructField) (name string, optional bool) {
 	return strings.TrimPrefix(name, "-"), options == "omitempty"
 }
 
-// withTags adds what the tags of a field say.
+// withTags adds the constraints in the tags of a field.
 func (s schema) withTags(tag reflect.StructTag) schema {
 	if format := tag.Get("format"); format != "" {
 		s["format"] = format

@@ -46,7 +46,7 @@ func sessionCookie(value string, maxAge int) *http.Cookie {
 // foreignPageError rejects a request that no page of this address has sent.
 func foreignPageError(why string) error {
 	return problem.New(problem.Forbidden, "The request does not come from a page of this very address: "+why+".",
-		"A session of the web UI is good for its own page alone, on the loopback or over https; a program sends the key.")
+		"A session of the web UI is valid only for its own page, on the loopback address or over https. A program sends the key.")
 }
 
 func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISession, error) {
@@ -141,7 +141,7 @@ type CodeState struct {
 func getCodeState(d *Deps, _ context.Context, _ ops.Caller, in CodeRef) (CodeState, error) {
 	used, known := d.Auth.SignIns.IsCodeUsed(in.ID)
 	if !known {
-		return CodeState{}, problem.New(problem.NotFound, "There is no such code, or its minute is over.", "Make another one with POST "+Prefix+"/session/codes.")
+		return CodeState{}, problem.New(problem.NotFound, "The code does not exist, or has expired after one minute.", "Make another one with POST "+Prefix+"/session/codes.")
 	}
 	return CodeState{used}, nil
 }

@@ -86,8 +86,8 @@ func (p *tab) ask(method, path, body string, more ...string) reply {
 	return ask(p.t, p.s, method, Prefix+path, body, p.headers(more...)...)
 }
 
-// Every operation that is declared: a page that has signed in may do it, and
-// nobody who has less than all that such a page sends, or comes from elsewhere.
+// For every declared operation: a signed-in page may call it. A request without one of the page's credentials, or from another
+// origin, may not.
 func TestSessionOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := serveSignIn(t, &fake{})
@@ -201,7 +201,7 @@ func TestSignIn(t *testing.T) {
 	}
 }
 
-// What a page does is on record as the UI's, whatever it says it is.
+// The actions of a page are recorded as the UI's, whatever the page claims to be.
 func TestSessionIsTheUI(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -212,8 +212,8 @@ func TestSessionIsTheUI(t *testing.T) {
 	}
 }
 
-// The pages of a browser have one cookie, and values of their own. What another
-// server of this machine sets beside it does no harm, and is not taken over.
+// The pages of a browser share one cookie and have their own values. A cookie that another server on this machine sets is
+// harmless and ignored.
 func TestPagesOfABrowser(t *testing.T) {
 	t.Parallel()
 	s := serveSignIn(t, &fake{})

@@ -24,8 +24,8 @@ const maxSocketPath = 103
 // dialTimeout is long for a local socket: it expires only when the daemon is suspended.
 const dialTimeout = 2 * time.Second
 
-// SocketPath returns the path of the socket on which the daemon of a data directory listens for the CLI: mcpproxy.sock in the directory or, when that
-// path is too long, a short path in a private directory. Daemon and CLI compute the same path.
+// SocketPath returns the path of the socket on which the daemon of a data directory listens for the CLI. It is mcpproxy.sock in
+// the directory or, when that path is too long, a short path in a private directory. Daemon and CLI compute the same path.
 func SocketPath(dataDir string) string {
 	if absolute, err := filepath.Abs(dataDir); err == nil {
 		dataDir = absolute

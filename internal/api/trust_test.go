@@ -368,7 +368,7 @@ func TestPatchOfAServer(t *testing.T) {
 	}
 }
 
-// Who decided is on record: the caller goes with every decision.
+// Every decision reaches the implementation with its caller, for the record.
 func TestDecisionsNameTheirCaller(t *testing.T) {
 	f := &fake{}
 	both(t, f, func(t *testing.T, c *Client) {

@@ -81,7 +81,8 @@ type Options struct {
 	ConfigPath string
 	DataDir    string
 	Listen     string
-	// AnyPort listens on a free port of the loopback address when the configured one is in use: for a daemon that mainly serves a client over the socket.
+	// AnyPort listens on a free port of the loopback address when the configured one is in use. It is for a daemon that mainly
+	// serves a client over the socket.
 	AnyPort bool
 	Version string
 	// SampleServers are the servers that a user can add to try MCPProxy.
@@ -91,7 +92,7 @@ type Options struct {
 	Terminal bool
 	// Abort, when it is closed, ends the daemon without waiting for calls and servers.
 	Abort <-chan struct{}
-	// Stopping, if set, is called with what the stop waits for.
+	// Stopping, if set, is called with the reason why the stop waits.
 	Stopping func(what string)
 	// Ready, if set, is called once the daemon answers.
 	Ready func(DaemonLocation)
@@ -241,7 +242,7 @@ func (d *daemon) openDataDir() error {
 	dir := d.live.Current().DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", dir, err).
-			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
+			WithHint("Choose another data directory with --data-dir or MCPPROXY_DATA_DIR.")
 	}
 	var err error
 	if d.release, err = lockDir(dir); err != nil {
@@ -436,14 +437,14 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	cancel()
 	d.running.Wait()
 	if installing := d.upstreams.InstallingServers(); len(installing) > 0 {
-		d.reportStop("Waiting for the package managers of %s to end what they install, up to %v. Ctrl-C again ends them at once.", strings.Join(installing, ", "), installTimeout)
+		d.reportStop("Waiting up to %v for the package managers of %s to finish. Press Ctrl-C again to end them at once.", installTimeout, strings.Join(installing, ", "))
 	}
 	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "stop"}})
 	return err
 }
 
-// reportStop tells the user what the stop waits for.
+// reportStop tells the user why the stop waits.
 func (d *daemon) reportStop(format string, args ...any) {
 	d.terminal.printEvent(format, args...)
 	if d.opt.Stopping != nil {

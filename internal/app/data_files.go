@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// watchForDeletedFiles recreates files that were deleted from the data directory of a running daemon: the lock, the key and the socket, without which no client
-// could reach or stop it. It runs whenever the log has checked its own files.
+// watchForDeletedFiles recreates files that were deleted from the data directory of a running daemon: the lock, the key and the
+// socket. Without them no client could reach or stop it. It runs whenever the log has checked its own files.
 func (d *daemon) watchForDeletedFiles(ctx context.Context) {
 	for said := ""; ; {
 		select {
@@ -25,7 +25,7 @@ func (d *daemon) watchForDeletedFiles(ctx context.Context) {
 		}
 		err := d.recreateMissingFiles()
 		if err != nil && err.Error() != said {
-			d.logger.Error("what was deleted from the data directory cannot be made again", "error", err)
+			d.logger.Error("the files that were deleted from the data directory cannot be created again", "error", err)
 		}
 		if said = ""; err != nil {
 			said = err.Error()

@@ -17,15 +17,12 @@ const (
 	minPercent = 75
 )
 
-// tuneGC leaves the heap at least headroom to grow into between two collections.
-// The live heap of a daemon with few tools is so small that at the usual 100 %
-// collecting takes a quarter of the time of a call; for a daemon with many
-// tools it is little. It follows the live heap after each collection until
-// the returned function is called.
+// tuneGC leaves the heap at least headroom to grow into between two collections. With few tools, the live heap is so small that
+// at the usual 100 % collections take a quarter of the time of a call. With many tools they take little. It follows the live
+// heap after each collection until the returned function is called.
 //
-// When the heap grows fast, as while many servers list their tools for the
-// first time, the pace comes too late on a busy machine: a limit on the memory,
-// which follows the live heap too, has it collected all the same.
+// When the heap grows fast, as while many servers list their tools for the first time, the pace comes too late on a busy
+// machine. A memory limit, which follows the live heap too, makes the collector run nevertheless.
 func tuneGC() (stop func()) {
 	var stopped atomic.Bool
 	before, limit := debug.SetGCPercent(maxPercent), debug.SetMemoryLimit(-1)
@@ -53,7 +50,8 @@ func tuneGC() (stop func()) {
 	}
 }
 
-// memoryLimit returns the memory limit for a live heap of this size: what gcPercent allows, and room for stacks and other memory.
+// memoryLimit returns the memory limit for a live heap of this size: the heap that gcPercent allows, and room for stacks and
+// other memory.
 func memoryLimit(live uint64) int64 {
 	heap := live + live*uint64(gcPercent(live))/100
 	return int64(heap + 2*headroom)

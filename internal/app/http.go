@@ -25,8 +25,8 @@ const (
 	maxSocketConns = 1_000
 )
 
-// connectionLimits returns the limits of client connections: at most a half and an eighth of the process's open files, because servers, log and database
-// need files too.
+// connectionLimits returns the limits of client connections: at most a half and an eighth of the process's open files. Servers,
+// log and database need files too.
 func connectionLimits(files uint64) (tcp, socket int) {
 	if files == 0 {
 		return maxConns, maxSocketConns
@@ -86,5 +86,5 @@ func serveNotFound(w http.ResponseWriter, _ *http.Request) {
 
 func writeOK(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	_, _ = io.WriteString(w, "ok\n") // the client is gone; no one reads the error
+	_, _ = io.WriteString(w, "ok\n") // the client has disconnected; no one reads the error
 }

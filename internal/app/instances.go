@@ -29,7 +29,7 @@ func (d *daemon) instanceName() string {
 	return d.shared.InstanceName()
 }
 
-// followOtherInstances applies what other instances store in a shared database.
+// followOtherInstances applies changes that other instances store in a shared database.
 func (d *daemon) followOtherInstances(ctx context.Context) {
 	if d.shared == nil {
 		return

@@ -23,5 +23,5 @@ func lockDir(dir string) (release func() error, err error) {
 			WithHint("See it with `mcpproxy status`, stop it, or give this one its own --data-dir.").Because(ErrInUse)
 	}
 	return nil, problem.Newf(problem.InvalidConfig, "The data directory cannot be written: %v", err).
-		WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
+		WithHint("Choose another data directory with --data-dir or MCPPROXY_DATA_DIR.")
 }

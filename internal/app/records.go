@@ -74,7 +74,7 @@ func (d *daemon) recordConfigChange(c config.Change) {
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
 	if c.Unconfirmed != nil {
-		r.Status, r.ErrorMessage = activity.Blocked, "What the file widens waits for a person."
+		r.Status, r.ErrorMessage = activity.Blocked, "Changes of the file that grant more access await confirmation."
 		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.ClipName(strings.Join(c.Unconfirmed, ", ")), ErrorCode: string(problem.PresenceRequired)}
 	}
 	if c.Err != nil {

@@ -22,7 +22,7 @@ func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 		case <-d.store.ReopenSignal():
 		}
 		for err := d.storeDecisionsAgain(ctx); err != nil; err = d.storeDecisionsAgain(ctx) {
-			d.logger.Error("what is decided cannot be stored again yet", "error", err)
+			d.logger.Error("the decisions cannot be stored again yet", "error", err)
 			select {
 			case <-ctx.Done():
 				return

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A person reads lines: a word for how bad it is, and nothing that steers the
-// terminal. What is no trouble is left out, unless it is asked for.
+// On a terminal, each line has a word for the severity and no control characters. Lines without a problem appear only on
+// request.
 func TestLinesForPeople(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

@@ -8,11 +8,11 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// printWelcome tells the user what to do now.
+// printWelcome tells the user the next steps.
 func (d *daemon) printWelcome() {
 	p := d.terminal
 	if isMissing(d.live.Path()) {
-		p.printLine("Welcome to MCPProxy. There is no configuration yet, so there are no servers; add some with")
+		p.printLine("Welcome to MCPProxy. No servers are configured yet; add some with")
 		p.printLine("  mcpproxy upstream add NAME -- COMMAND …     or     mcpproxy upstream add NAME --url URL")
 		p.printLine("in another terminal. They are kept in %s.", d.live.Path())
 		p.printLine("")

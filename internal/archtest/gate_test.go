@@ -76,9 +76,8 @@ func (c *typeChecker) permitUses(path string, files []*ast.File) []string {
 	return places
 }
 
-// A typeChecker finds types out as far as this module declares them. What comes
-// from elsewhere stays unknown, which is enough here, needs no build, and does
-// not mind a package that does not compile.
+// A typeChecker finds types as far as this module declares them. Types of other modules stay unknown, which is enough here. It
+// needs no build, and accepts a package that does not compile.
 type typeChecker struct {
 	byPath map[string]*sourcePackage
 	done   map[string]*types.Package

@@ -157,8 +157,7 @@ func TestReservedImports(t *testing.T) {
 	})
 }
 
-// TestCommandsAskTheClient: what the command line wants of the daemon goes through
-// api's typed client, as anybody else's requests do.
+// TestCommandsAskTheClient: the command line calls the daemon through api's typed client, like every other program.
 func TestCommandsAskTheClient(t *testing.T) {
 	around := []string{"net/http", module + "/internal/store", module + "/internal/gate", module + "/internal/catalog"}
 	client := false

@@ -10,7 +10,7 @@ import (
 // allowedModules are the modules of others that the program is built on, and why each
 // is worth it.
 var allowedModules = map[string]string{
-	"filippo.io/age":                                    "seals logins and secrets in a file where there is no keyring",
+	"filippo.io/age":                                    "seals logins and secrets in a file where no system keyring is available",
 	"mvdan.cc/sh/v3":                                    "the syntax of shell lines, whose commands decide what a call does",
 	"github.com/zalando/go-keyring":                     "logins and secrets in the keyring of the system",
 	"charm.land/lipgloss/v2":                            "tables in the terminal whose columns are right for wide characters and colours",

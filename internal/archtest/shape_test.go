@@ -17,8 +17,7 @@ func parseFixture(name, source string) (*ast.File, error) {
 
 var sentenceEnd = regexp.MustCompile(`[.!?:](\s|$)`)
 
-// TestPackageComments: every package says what its job is, what it guarantees
-// and what it does not do.
+// TestPackageComments: every package comment states the package's job, its guarantees and its limits.
 func TestPackageComments(t *testing.T) {
 	negative := regexp.MustCompile(`(?i)\b(not|no|never|nothing|neither|nobody|only)\b`)
 	eachPackage(t, func(p *sourcePackage) {
@@ -69,8 +68,8 @@ func TestPackageNames(t *testing.T) {
 // one configuration from its beginning to its end.
 var requestStructs = map[string]bool{"gate.resolvedCall": true, "mcpserver.builtinToolCall": true, "ops.trialEvaluator": true}
 
-// TestNoStoredConfig: there is one configuration, and who keeps a pointer to it
-// keeps an old one. A function that returns it is fine.
+// TestNoStoredConfig: there is one configuration, and a stored pointer to it becomes outdated. A function that returns it is
+// fine.
 func TestNoStoredConfig(t *testing.T) {
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
 		if p.tableName() == "config" {
@@ -118,8 +117,8 @@ func TestNoStoredContext(t *testing.T) {
 	})
 }
 
-// containsType reports whether a value of type e holds one of the type that is asked
-// for. What a function takes or returns is not held.
+// containsType reports whether a value of type e contains one of the searched type. Parameters and results of functions do not
+// count.
 func containsType(e ast.Expr, is func(ast.Expr) bool) (found bool) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if _, ok := n.(*ast.FuncType); ok {
@@ -223,7 +222,7 @@ func TestNoInit(t *testing.T) {
 	})
 }
 
-// TestSQLOnlyInStore: no statement stands in a string elsewhere.
+// TestSQLOnlyInStore: no string outside package store contains an SQL statement.
 func TestSQLOnlyInStore(t *testing.T) {
 	statement := regexp.MustCompile(`(?i)^\s*(select\s.+\sfrom\s|insert\s+into\s|update\s+\w+\s+set\s|delete\s+from\s|create\s+(virtual\s+)?(table|index)\s|alter\s+table\s|pragma\s+\w+)`)
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
@@ -279,8 +278,7 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
-// TestRulesSee: what the rules about types look for is found, and what they
-// allow is not.
+// TestRulesSee: the rules about types find the forbidden cases, and accept the allowed ones.
 func TestRulesSee(t *testing.T) {
 	f, err := parseFixture("fixture.go", `package fixture
 type keeps struct { a []*config.Config; b atomic.Pointer[config.Config]; c map[string]config.Config }

@@ -14,8 +14,8 @@ import (
 // belowMCP are the packages that mcp imports.
 var belowMCP = []string{"mcp/wirejson"}
 
-// TestWordsHaveOneHome: what the protocol calls a method, a header, a member of
-// _meta or a revision stands in package mcp, for all that may import it.
+// TestWordsHaveOneHome: the protocol's names of methods, headers, members of _meta and versions are in package mcp, for all
+// packages that may import it.
 func TestWordsHaveOneHome(t *testing.T) {
 	c := newTypeChecker(t)
 	words := map[string]string{}

@@ -84,8 +84,8 @@ func (c *Catalog) reportAdmissions(byKind map[tool.DefinitionKind]*AdmissionOutc
 	}
 }
 
-// admissionRules returns what definitions of a server are evaluated by, and the decisions
-// about it. ok is false until both are known.
+// admissionRules returns the evaluation rules for a server's definitions, and the decisions about it. ok is false until both
+// are known.
 func (c *Catalog) admissionRules(server string) (rules approval.EvaluationRules, decided *approval.ServerView, ok bool) {
 	configured, _, there := c.serverConfig(server)
 	decided = c.Approvals.ServerView(server)

@@ -17,8 +17,7 @@ func (t *Tool) ArgumentRule() *classify.ArgumentRule {
 	return t.entry.classification.ArgumentRule()
 }
 
-// ClassifyArguments returns what a call does according to its arguments; the zero value
-// without a rule.
+// ClassifyArguments returns the effect of a call's arguments; the zero value without a rule.
 func (t *Tool) ClassifyArguments(args json.RawMessage) policy.ArgumentEffect {
 	rule := t.ArgumentRule()
 	if rule == nil {

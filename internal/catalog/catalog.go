@@ -213,8 +213,8 @@ func (c *Catalog) storeToolList(ctx context.Context, server string, tools []*too
 	}
 }
 
-// replaceIfUnchanged replaces old by next in one of the catalog's maps by server, unless
-// the entry has changed or the server is gone.
+// replaceIfUnchanged replaces old by next in one of the catalog's maps by server, unless the entry has changed or the server
+// was removed.
 func replaceIfUnchanged[T comparable](c *Catalog, of map[string]T, server string, old, next T) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -241,8 +241,8 @@ func (c *Catalog) Run(ctx context.Context) {
 		}
 		started := time.Now()
 		c.Publish()
-		// When many servers list at once, snapshots use at most a quarter of a core. What
-		// arrives in the meantime goes into the next snapshot.
+		// When many servers list at once, snapshots use at most a quarter of a core. Lists that arrive in the meantime go into
+		// the next snapshot.
 		sleepContext(ctx, 3*time.Since(started))
 	}
 }
@@ -283,7 +283,7 @@ func (c *Catalog) loadSavedTools(ctx context.Context) {
 	trySignal(c.unsaved)
 }
 
-// restoreTools restores what a server listed in an earlier process.
+// restoreTools restores the tools that a server listed in an earlier process.
 func (c *Catalog) restoreTools(ctx context.Context, server string, raws []json.RawMessage) {
 	c.listSlots <- struct{}{}
 	defer func() { <-c.listSlots }()

@@ -184,14 +184,14 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 	if n := second.Current().ToolCount(); n != 2 {
 		t.Fatalf("%d tools are known after a restart, want 2", n)
 	}
-	// What the server lists again need not be kept beside what was remembered.
+	// A definition that the server lists again is not stored next to the remembered one.
 	again := named(t, "a", "x", "y", "new")
 	x, changed := again[0], again[2]
 	second.list("a", again)
 	if again[0] == x || again[0] != second.Current().Tool(x.ID).Definition || again[2] != changed {
 		t.Error("a definition that was remembered is there twice")
 	}
-	// What the server says now replaces what was remembered, never the reverse.
+	// The server's current list replaces the remembered list, never the reverse.
 	second.list("a", named(t, "a", "z"))
 	second.loadSavedTools(context.Background())
 	second.Publish()
@@ -311,7 +311,7 @@ func TestMatches(t *testing.T) {
 func TestToolsForClientsAreFoundNowhere(t *testing.T) {
 	c := start(t, newMemory(), enabled("a"))
 	for _, theirs := range []bool{true, false} {
-		tools := named(t, "a", "ours", "theirs") // anew: what was listed is the catalog's, which reads it when it likes
+		tools := named(t, "a", "ours", "theirs") // new values each time: the catalog owns a list that it received, and may read it at any time
 		tools[1].ForClients = theirs
 		c.list("a", tools)
 		s := c.Current()

@@ -44,9 +44,8 @@ func visibilityOf(t *Tool) visibility {
 	return notSearchable
 }
 
-// newSearchIndex returns an index of the tools in parts. It reuses old's index when the
-// parts are the same, and its views when the same tools can be called. So an approval
-// needs no new index, and a change of a server's state nothing at all.
+// newSearchIndex returns an index of the tools in parts. It reuses old's index when the parts are the same, and its views when
+// the same tools can be called. So an approval needs no new index, and a change of a server's state changes nothing.
 func newSearchIndex(old *searchIndex, parts []*search.ServerIndexPart, tools []*Tool) *searchIndex {
 	l := &searchIndex{parts: parts, tools: tools, visibility: make([]visibility, len(tools))}
 	for i, t := range tools {

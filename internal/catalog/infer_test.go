@@ -19,8 +19,8 @@ func (c *Catalog) infers(t *testing.T, mode policy.InferMode) {
 	commit()
 }
 
-// What is inferred counts for tools that neither their server nor an override
-// describes, as soon as the configuration says so.
+// Inferred hints count for tools that neither their server nor an override describes, from the moment the configuration enables
+// them.
 func TestInferredHints(t *testing.T) {
 	server := enabled("s")
 	server.HintOverrides = []config.HintOverride{

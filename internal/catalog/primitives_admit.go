@@ -60,13 +60,12 @@ func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.
 func (c *Catalog) admitPrimitives(ctx context.Context, server string, offers []*Primitive, known func(*Primitive) bool) (accepted int, done bool) {
 	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
 	defer cancel()
-	return admitDefinitions(ctx, c, server, offers, (*Primitive).ApprovalCandidate, known, "what a server offers cannot be accepted now")
+	return admitDefinitions(ctx, c, server, offers, (*Primitive).ApprovalCandidate, known, "the prompts, resources and instructions of a server cannot be accepted now")
 }
 
-// FilterClientList evaluates each element of a list that a server sent to a client in a
-// session of its own, and returns which elements the client may see. MCPProxy's own list
-// has precedence: another definition of the same name is not accepted. strange reports
-// that there is one, so that the known list may be outdated.
+// FilterClientList evaluates each element of a list that a server sent to a client in a session of its own, and returns which
+// elements the client may see. MCPProxy's own list has precedence: another definition of the same name is not accepted. strange
+// reports such a definition, which means that the known list may be outdated.
 func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) (pass []bool, strange bool) {
 	o := c.Primitives(server)
 	rules, decided, ok := c.admissionRules(server)
@@ -113,8 +112,7 @@ func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool
 	return pass, strange
 }
 
-// updateUnlisted queues for review what only clients saw, and removes what matches its
-// approval again.
+// updateUnlisted queues definitions that only clients saw for review, and removes those that match their approval again.
 func (c *Catalog) updateUnlisted(server string, held, settled []*Primitive) {
 	for len(held)+len(settled) > 0 {
 		old := c.Primitives(server)

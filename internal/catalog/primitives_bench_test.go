@@ -14,8 +14,7 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// resources returns n resources as a server lists them, of which some differ
-// from what they were in an earlier round.
+// resources returns n resources as a server lists them. Some differ from those of an earlier round.
 func resources(n, changed, round int) []json.RawMessage {
 	all := make([]json.RawMessage, n)
 	for i := range all {

@@ -19,8 +19,7 @@ type Recipient struct {
 	RequestedAt time.Time
 }
 
-// FilterResult removes from a server's answer what is not approved, and the tools that
-// the client may not reach.
+// FilterResult removes unapproved definitions from a server's answer, and tools outside the client's scope.
 func (g *PrimitiveGuard) FilterResult(ctx context.Context, server, method string, result json.RawMessage, to Recipient) (json.RawMessage, error) {
 	l, lists := ListKindOfMethod(method)
 	switch {
@@ -41,7 +40,7 @@ func ambiguousListError(server string, l ListKind) *problem.Problem {
 		WithHint("The server breaks the protocol; see its log with `mcpproxy upstream logs " + server + "`.")
 }
 
-// filterPrimitives removes from a server's list what is not approved.
+// filterPrimitives removes unapproved primitives from a server's list.
 func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l ListKind, result json.RawMessage) (json.RawMessage, error) {
 	list := &listKinds[l]
 	all := wirejson.Find(result, list.member)
@@ -100,9 +99,8 @@ const (
 	catalogPollInterval = 5 * time.Millisecond
 )
 
-// filterTools removes the tools that cannot be called from a list. A tool that differs
-// from the catalog's is not callable. Before it is removed, the catalog gets a chance to
-// update: from the client's list if the server has the tool only for some clients, else
+// filterTools removes the tools that cannot be called from a list. A tool that differs from the catalog's is not callable.
+// Before it is removed, the catalog may update: from the client's list if the server has the tool only for some clients, else
 // from MCPProxy's own list.
 func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result json.RawMessage, to Recipient) json.RawMessage {
 	tools := wirejson.Find(result, "tools")

@@ -19,9 +19,8 @@ const (
 )
 
 const (
-	// reuseFactor is how many times its own duration a list is valid for uses, whatever
-	// the server announces. So endless uses keep a server busy with lists for a fifth of
-	// the time at most.
+	// reuseFactor is the time for which a list is valid for uses, as a multiple of its own duration, regardless of
+	// announcements. So endless uses keep a server busy with lists for a fifth of the time at most.
 	reuseFactor = 4
 	// retryAfter is the time until a failed list is requested again, so that a server
 	// that hangs does not delay the others each time.

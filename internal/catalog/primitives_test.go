@@ -78,7 +78,7 @@ func (w *world) lists(method string, raws ...string) {
 	w.changed("s")
 }
 
-// of is the names of what is approved of a list of server s.
+// of returns the names of the approved definitions in a list of server s.
 func (w *world) of(l catalog.ListKind) (names []string) {
 	for _, o := range w.ListApproved(w.T.Context(), w.Catalog.Current().Server("s"), l) {
 		names = append(names, o.Name)
@@ -92,7 +92,7 @@ func isLocked(err error) bool {
 		strings.Contains(refused.Problem.Hint, "mcpproxy approvals")
 }
 
-// TestLists: what a list is called follows from the method that asks for it.
+// TestLists: the names of a list follow from the method that requests it.
 func TestLists(t *testing.T) {
 	for method, want := range map[string]string{
 		"tools/list": "tools tools name", "prompts/list": "prompts prompts name", "resources/list": "resources resources uri",
@@ -137,8 +137,8 @@ func TestOf(t *testing.T) {
 	})
 }
 
-// TestFollow: what a server offers is listed when it connects and when it says
-// that it has changed, by itself, and everything is settled then.
+// TestFollow: the catalog lists a server's prompts, resources and templates when the server connects and when it announces a
+// change. It needs no other call, and everything is settled then.
 func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -249,8 +249,8 @@ func TestShownOffers(t *testing.T) {
 	}
 }
 
-// What was never listed passes, but not what only held templates fit, nor what
-// was taken off the list while it was held, nor what a person has refused.
+// A resource that was never listed passes. Resources that fit only held templates, resources that left the list while held, and
+// resources that a user has refused do not.
 func TestUseOfWhatIsNotListed(t *testing.T) {
 	w := newWorld(t)
 	read := func(uri string) error {
@@ -331,8 +331,8 @@ func TestUseOfWhatIsNotKnown(t *testing.T) {
 	})
 }
 
-// TestUseOfWhatHasChangedSilently: what is used is held as it is now, whatever the server says of
-// changes. A prompt that is on no list is held.
+// TestUseOfWhatHasChangedSilently: a primitive with a changed definition is held when it is used, without an announcement by
+// the server. A prompt that is in no list is held.
 func TestUseOfWhatHasChangedSilently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

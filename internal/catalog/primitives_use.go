@@ -70,9 +70,8 @@ type PrimitiveLockedError struct {
 func (e *PrimitiveLockedError) Error() string { return e.Problem.Error() }
 func (e *PrimitiveLockedError) Unwrap() error { return e.Problem }
 
-// CheckUse rejects the use of unapproved primitives. Otherwise it returns the request, a
-// subscription without what may not be used. Its errors are a PrimitiveLockedError, a
-// problem, or ctx.Err().
+// CheckUse rejects the use of unapproved primitives. Otherwise it returns the request; a subscription without the primitives
+// that may not be used. Its errors are a PrimitiveLockedError, a problem, or ctx.Err().
 func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
 	if r.Method == mcp.Listen {
 		return g.filterSubscription(ctx, server, r)

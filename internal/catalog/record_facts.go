@@ -5,7 +5,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// FactsForActivityRecord returns what activity records say of the tool. It is computed at the first call.
+// FactsForActivityRecord returns the facts about the tool for activity records. It is computed at the first call.
 func (t *Tool) FactsForActivityRecord() tool.DecisionFacts {
 	if j := t.factsCache.Load(); j != nil {
 		return *j

@@ -39,8 +39,8 @@ func (s *Snapshot) InScope(id tool.ID, within policy.Scope) bool {
 	return within.AllowsTool(id.Server, id.Tool) && within.AllowsAllLanes()
 }
 
-// ScopedTo returns a snapshot that has only what is in the scope: no other server or tool
-// is in it, is counted, or changes search results, their order or their scores.
+// ScopedTo returns a snapshot of only the scope. No other server or tool is in it, is counted, or changes search results, their
+// order or their scores.
 func (s *Snapshot) ScopedTo(within policy.Scope) *Snapshot {
 	if !within.IsBounded() {
 		return s

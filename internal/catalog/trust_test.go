@@ -205,7 +205,7 @@ func TestListsAreTakenOverInTurn(t *testing.T) {
 	})
 }
 
-// Another trust judges anew what waits, and takes nothing back.
+// A changed trust setting evaluates waiting definitions again, and revokes nothing.
 func TestATrustThatChanges(t *testing.T) {
 	server := enabled("s")
 	server.Trust = config.TrustManual

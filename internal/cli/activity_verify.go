@@ -79,7 +79,7 @@ func newActivityVerifyCommand(r *invocation) commandSpec {
 			}); err != nil {
 				return err
 			}
-			return verificationError(v.OK, v.FirstBreak, "The log is not as it was written.")
+			return verificationError(v.OK, v.FirstBreak, "The log was changed.")
 		})(cmd, args)
 	}}
 }
@@ -97,7 +97,7 @@ func verifyExportFile(r *invocation, path, key string) error {
 	if err := r.printOutput(v, func(p *printer) { writeExportVerification(p, v) }); err != nil {
 		return err
 	}
-	return verificationError(v.OK, v.FirstBreak, "The export is not as it was written.")
+	return verificationError(v.OK, v.FirstBreak, "The export was changed.")
 }
 
 func writeExportVerification(p *printer, v ops.ExportVerification) {
@@ -125,7 +125,7 @@ func verificationError(ok bool, first *activity.Break, message string) error {
 	if ok {
 		return nil
 	}
-	p := problem.New(problem.Unproven, message, "What was before that entry is as it was written.")
+	p := problem.New(problem.Unproven, message, "The entries before it are verified.")
 	if first == nil {
 		return p
 	}

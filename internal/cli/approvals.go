@@ -25,7 +25,7 @@ func newApprovalsCommand(r *invocation) commandSpec {
 	}}
 }
 
-// waitingRow is a row of the list of what awaits approval.
+// waitingRow is a row of the list of pending approvals.
 type waitingRow struct {
 	name, waits string
 	findings    int

@@ -181,6 +181,6 @@ func printCallAnswer(r *invocation, name string, a api.CallAnswer) error {
 		return nil
 	}
 	return problem.Newf(problem.UpstreamError, "Tool '%s' answered with a failure.", name).
-		WithHint("Its answer says what to change; see `mcpproxy activity show "+a.ActivityID+"`.").
+		WithHint("Its answer explains the error; see `mcpproxy activity show "+a.ActivityID+"`.").
 		With("activity_id", a.ActivityID)
 }

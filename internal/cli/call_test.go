@@ -135,7 +135,7 @@ func TestFailureOfTheToolItself(t *testing.T) {
 	if got.code != problem.ExitFailed || got.stdout != "no such note\n" {
 		t.Errorf("%+v", got)
 	}
-	if want := "Warning: careful\nError: Tool 'notes:get' answered with a failure.\nHint: Its answer says what to change; see `mcpproxy activity show 01A`.\n"; got.stderr != want {
+	if want := "Warning: careful\nError: Tool 'notes:get' answered with a failure.\nHint: Its answer explains the error; see `mcpproxy activity show 01A`.\n"; got.stderr != want {
 		t.Errorf("stderr = %q", got.stderr)
 	}
 }
@@ -149,7 +149,7 @@ func TestExactMessageOfARefusal(t *testing.T) {
 	}
 }
 
-// What is refused in the read lane is called as a write where that is enough.
+// A call that the read lane refuses is repeated as a write where that is enough.
 func TestLaneAtThePrompt(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{failure: problem.New(problem.ServerMismatch, "no", "for agents").With("call_with", "call_tool_write")})

@@ -37,7 +37,7 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	return p.Code.ExitCode()
 }
 
-// toProblem converts an error. An error that is no problem comes from this program and is readable.
+// toProblem converts an error. An error that is not a problem comes from this program and is readable.
 func toProblem(err error) *problem.Problem {
 	var p *problem.Problem
 	switch {

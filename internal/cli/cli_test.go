@@ -117,7 +117,7 @@ func TestLogLinesBelowOne(t *testing.T) {
 	}
 }
 
-// What a number or a duration may be is said, whichever flag it is.
+// An error names the allowed range of a number or a duration, for every flag.
 func TestFlagsOutOfBounds(t *testing.T) {
 	t.Parallel()
 	f := &fakeOperations{}
@@ -199,7 +199,7 @@ func TestWrongUsage(t *testing.T) {
 		"statsu":                              "Did you mean `mcpproxy status`?",
 		"upstream lst":                        "Did you mean `mcpproxy upstream list`?",
 		"help actvity":                        "Did you mean `mcpproxy activity`?",
-		"call notes:list":                     "Say what the call does before the name: tool-destructive, tool-read, tool-write. `mcpproxy tools show notes:list` says which one fits.",
+		"call notes:list":                     "Choose the lane before the name: tool-destructive, tool-read, tool-write. `mcpproxy tools show notes:list` says which one fits.",
 		"xyzzy":                               "mcpproxy --help",
 		"status --frmat":                      "mcpproxy status --help",
 		"status extra":                        "mcpproxy status",

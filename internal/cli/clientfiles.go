@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// newClientFileEnv returns the environment in which the clients' files are looked for.
+// newClientFileEnv returns the environment that determines the paths of the clients' files.
 func newClientFileEnv(r *invocation) (clients.Env, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	if err != nil {
@@ -63,9 +63,9 @@ func writeColoredDiff(p *printer, difference string) {
 func undoneChangeText(path string, created, partly bool) string {
 	switch {
 	case partly:
-		return toPrintable(path) + " was changed by others since: what MCPProxy has done in it is taken back, the rest stays."
+		return toPrintable(path) + " was changed by another program since: MCPProxy's changes are undone, the rest stays."
 	case created:
-		return toPrintable(path) + " is gone again, as before."
+		return toPrintable(path) + " is removed again."
 	}
-	return toPrintable(path) + " is again as it was before."
+	return toPrintable(path) + " is restored."
 }

@@ -12,7 +12,7 @@ import (
 
 // commandSpec is the implementation of a command: its flags, arguments and run function. Its texts are in commands.md.
 type commandSpec struct {
-	// flags are pointers to the variables of the flags, which hold their defaults.
+	// flags are pointers to the flag variables, which hold their defaults.
 	flags map[string]any
 	args  cobra.PositionalArgs // nil: as in the synopsis
 	// complete completes the arguments; nil completes the first one by its name.

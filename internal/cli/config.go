@@ -43,7 +43,7 @@ func newConfigValidateCommand(r *invocation) commandSpec {
 		_, err = os.Stat(path)
 		v := configValidationResult{path, !errors.Is(err, fs.ErrNotExist), true, append([]string{}, live.Warnings()...)}
 		if !v.Exists && len(args) > 0 {
-			return problem.Newf(problem.NotFound, "There is no file %s.", toPrintable(path))
+			return problem.Newf(problem.NotFound, "The file %s does not exist.", toPrintable(path))
 		}
 		if !v.Exists {
 			if err := deletedConfigFileError(ctx, c, path); err != nil {
@@ -68,7 +68,7 @@ func writeConfigValidation(p *printer, v configValidationResult) {
 	if v.Exists {
 		p.writeLine("%s is valid.", toPrintable(v.Path))
 	} else {
-		p.writeLine("There is no file %s: the defaults apply.", toPrintable(v.Path))
+		p.writeLine("The file %s does not exist: the defaults apply.", toPrintable(v.Path))
 	}
 	for _, warning := range v.Warnings {
 		p.addNote("%s %s", p.colorize(colorWarning, "Warning:"), toPrintable(warning))
@@ -86,7 +86,7 @@ func newConfigShowCommand(r *invocation) commandSpec {
 		source := "What MCPProxy uses now. The file is " + toPrintable(answer.Path) + "."
 		if api.IsDaemonAbsentError(err) {
 			answer.InForce, err = r.encodeConfigFile()
-			source = "MCPProxy is not running: this is what the file gives."
+			source = "MCPProxy is not running: these values come from the file."
 		}
 		if err != nil {
 			return err

@@ -91,11 +91,11 @@ type connectRun struct {
 func newConnectRun(r *invocation, cmd *cobra.Command, args []string, f connectFlags) (*connectRun, error) {
 	switch {
 	case len(args) == 0 && !f.all:
-		return nil, newUsageError("Missing argument: client.", "Name one of "+strings.Join(clients.ClientIDs(), ", ")+"; or say --all for those that are installed.")
+		return nil, newUsageError("Missing argument: client.", "Name one of "+strings.Join(clients.ClientIDs(), ", ")+"; or pass --all for all installed clients.")
 	case f.all && (len(args) > 0 || f.undo):
 		return nil, newUsageError("--all takes no client names and no --undo.", "Give either --all or the names of clients.")
 	case f.undo && (f.dryRun || f.options != ops.ConnectOptions{}):
-		return nil, newUsageError("--undo takes back what was written, and goes with nothing else.", "Give it alone.")
+		return nil, newUsageError("--undo reverts the last change, and cannot be combined with other flags.", "Give it alone.")
 	}
 	account, err := newLocalClients(cmd.Context(), r)
 	return &connectRun{r, f, account}, err

@@ -27,21 +27,21 @@ func TestConnectAndUndo(t *testing.T) {
 		{"connect nobody --yes", problem.ExitNotFound, "No client is called"},
 		{"connect cursor --all", problem.ExitUsage, "--all takes no client names"},
 		{"connect cursor zed --token x", problem.ExitUsage, "A token is for one client"},
-		{"connect cursor --undo --dry-run", problem.ExitUsage, "goes with nothing else"},
-		{"connect cursor --undo", problem.ExitNotFound, "no change of Cursor to undo"},
+		{"connect cursor --undo --dry-run", problem.ExitUsage, "cannot be combined with other flags"},
+		{"connect cursor --undo", problem.ExitNotFound, "No change of Cursor is left to undo"},
 		{"disconnect cursor", problem.ExitNotFound, "mcpproxy connect cursor"},
 		{"connect cursor --dry-run", problem.ExitDone, `+   "mcpServers": {`},
 		{"connect cursor", problem.ExitUsage, "Nobody can be asked"},
-		{"connect cursor --profile none", problem.ExitNotFound, "There is no profile 'none'"},
+		{"connect cursor --profile none", problem.ExitNotFound, "The profile 'none' does not exist"},
 		{"connect cursor --token x --yes", problem.ExitNoDaemon, "mcpproxy serve"},
 		{"connect --all --yes", problem.ExitDone, "✓ Cursor: connected in"},
 		{"connect cursor", problem.ExitDone, "nothing changes"},
 		{"connect --all", problem.ExitNotFound, "No MCP client was found that is not connected"},
 		{"disconnect --all --yes", problem.ExitDone, "✓ Cursor: disconnected in"},
-		{"disconnect cursor --undo", problem.ExitDone, "is again as it was before"},
-		{"connect cursor --undo", problem.ExitDone, "is again as it was before"},
+		{"disconnect cursor --undo", problem.ExitDone, "is restored"},
+		{"connect cursor --undo", problem.ExitDone, "is restored"},
 		{"connect claude-desktop --yes", problem.ExitDone, "Quit Claude Desktop"},
-		{"connect claude-desktop --undo", problem.ExitDone, "is gone again, as before"},
+		{"connect claude-desktop --undo", problem.ExitDone, "is removed again"},
 	} {
 		got := w.runCommand(strings.Fields(step.args)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
@@ -97,7 +97,7 @@ func TestConnectOffersRules(t *testing.T) {
 			if check := w.runCommand("permissions", client, "--check"); (check.code == problem.ExitDone) != (said > 0) {
 				t.Errorf("%s: %+v", client, check)
 			}
-			if undo := w.runCommand("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, "again") != 1+said/2 {
+			if undo := w.runCommand("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, " is re") != 1+said/2 {
 				t.Errorf("%s: %+v", client, undo)
 			}
 		}
@@ -109,7 +109,7 @@ func TestConnectOffersRules(t *testing.T) {
 	}
 }
 
-// What the doctor says of clients follows from their files.
+// The doctor's report on clients follows from their files.
 func TestDoctorLooksAtClients(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, ".lmstudio/mcp.json": `{"mcpServers": {"mcpproxy": {"command": "/gone/mcpproxy"}}}`})
@@ -136,7 +136,7 @@ func TestDoctorLooksAtClients(t *testing.T) {
 			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
 		}
 	}
-	// Rules that are written, and a mode that counts before them: to write them once more mends nothing.
+	// The rules are written, but a mode takes precedence: to write them once more fixes nothing.
 	w = newEnvWithHomeFiles(t, map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n"})
 	for _, command := range []string{"permissions goose --write", "permissions goose --check"} {
 		got = w.runCommand("doctor", "--only", "D604")

@@ -138,7 +138,7 @@ func (d definitionRef) unblock(ctx context.Context, c *api.Client, s ops.SeenFin
 	return api.Primitives[d.Kind].Unblock.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
 }
 
-// confirmAndApproveDefinition shows a definition, asks, and approves what was shown.
+// confirmAndApproveDefinition shows a definition, asks, and approves the shown definition.
 func confirmAndApproveDefinition(r *invocation, ctx context.Context, c *api.Client, of definitionRef, given confirmationFlags) error {
 	seen := ops.SeenFingerprint{Fingerprint: given.fingerprint}
 	if seen.Fingerprint == "" {
@@ -206,14 +206,14 @@ func unblockDefinition(r *invocation, ctx context.Context, c *api.Client, of def
 
 // approveWithoutTerminalHint explains how to approve without a terminal.
 func approveWithoutTerminalHint(look, approve, name, fingerprint string) string {
-	return fmt.Sprintf("Look with `mcpproxy %s %s`, then approve exactly that with `mcpproxy %s %s --fingerprint %s`; or approve whatever it is with --yes.",
+	return fmt.Sprintf("Review it with `mcpproxy %s %s`, then approve it with `mcpproxy %s %s --fingerprint %s`. Pass --yes to approve the current definition without a review.",
 		look, name, approve, name, escapeInvisibleLine(fingerprint))
 }
 
 // withConflictHint adds the next step to the error that the definition has changed since.
 func withConflictHint(err error, done, command string) error {
 	if p := problem.From(err); p.Code == problem.Conflict {
-		return p.WithHint("Nothing was " + done + ". See what is there now with `" + command + "`.")
+		return p.WithHint("Nothing was " + done + ". See the current definition with `" + command + "`.")
 	}
 	return err
 }
@@ -222,7 +222,7 @@ func withConflictHint(err error, done, command string) error {
 func noteToolStillLocked(p *printer, status string) {
 	for _, s := range policy.Statuses() {
 		if status == s.String() {
-			p.addNote("It cannot be called all the same, its status is %s. %s", status, s.Remedy())
+			p.addNote("It still cannot be called: its status is %s. %s", status, s.Remedy())
 		}
 	}
 }

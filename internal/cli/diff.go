@@ -19,7 +19,8 @@ type definitionDiff struct {
 	response     any // as the daemon sent it
 }
 
-// writeDefinitionDiff shows what would be approved: the changes, or the whole definition when none was approved before. Hidden characters are made visible.
+// writeDefinitionDiff shows the changes to approve, or the whole definition if none was approved before. Hidden characters are
+// made visible.
 func writeDefinitionDiff(p *printer, d definitionDiff) {
 	var f fieldList
 	f.add(d.what, escapeInvisibleLine(d.name))
@@ -46,9 +47,9 @@ func writeChangesOrDefinition(p *printer, d definitionDiff) {
 		p.writeWrapped("", "\nNone of its definitions was approved before. This is the whole of it:")
 		writeWholeDefinition(p, d.Definition)
 	case len(d.Changes) == 0 && d.Reason != "": // its approval ended with a block
-		p.writeWrapped("", "\nNothing differs from what was approved.")
+		p.writeWrapped("", "\nNothing differs from the approved definition.")
 	case len(d.Changes) == 0:
-		p.writeWrapped("", "\nNothing differs from what is approved.")
+		p.writeWrapped("", "\nNothing differs from the approved definition.")
 	default:
 		writeDefinitionChanges(p, d.Changes)
 	}

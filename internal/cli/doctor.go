@@ -113,7 +113,7 @@ func fetchPresenceFacts(ctx context.Context, c *api.Client) (doctor.PresenceFact
 	return p, err
 }
 
-// fetchDaemonFacts requests from the daemon what the doctor examines.
+// fetchDaemonFacts requests the facts for the doctor from the daemon.
 func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, daemonFactsTimeout)
 	defer cancel()

@@ -91,7 +91,7 @@ func TestDoctorForPeople(t *testing.T) {
 	}
 }
 
-// What the doctor says has no secret of the file.
+// The doctor's output contains no secret of the file.
 func TestDoctorTellsNoSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"

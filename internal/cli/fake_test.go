@@ -210,7 +210,7 @@ func (f *fakeOperations) Tool(_ context.Context, _ ops.Caller, in ops.ToolRef) (
 			return v, nil
 		}
 	}
-	return ops.ToolView{}, problem.Newf(problem.ToolNotFound, "There is no tool '%s'.", id).WithHint("Did you mean github:create_issue?")
+	return ops.ToolView{}, problem.Newf(problem.ToolNotFound, "The tool '%s' does not exist.", id).WithHint("Did you mean github:create_issue?")
 }
 
 func (f *fakeOperations) ToolDetail(ctx context.Context, c ops.Caller, in ops.ToolRef) (ops.ToolDetail, error) {

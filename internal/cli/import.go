@@ -105,7 +105,7 @@ func unreadFilesError(all []ops.BrokenFile) error {
 	case 1:
 		return problem.Newf(problem.InvalidConfig, "%s cannot be read: %s", files[0], first).WithHint("Correct the file, then run the import again.")
 	}
-	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", countWithNoun(len(files), "file")).WithHint("Each says why above. Correct them, then run the import again.")
+	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", countWithNoun(len(files), "file")).WithHint("The reasons are above. Correct the files, then run the import again.")
 }
 
 // serverIDsToImport returns the ids of the servers that are not configured yet; with remove also of the others, to remove them from the clients.
@@ -140,7 +140,7 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 	question := "Import " + countWithNoun(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
 	switch {
 	case n.servers == 0:
-		question = "Take what is here already out of the clients' files?"
+		question = "Remove the servers that MCPProxy already has from the clients' files?"
 	case f.quarantined:
 		question = "Import " + countWithNoun(n.servers, "server") + ", to be reviewed before anything is started?"
 	}
@@ -160,7 +160,7 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 	if !f.remove && slices.ContainsFunc(h.Found, isInUserFile) {
 		question := "Take them out of the clients' files once they are here? (--undo puts them back)"
 		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && isInUserFile(s) }) {
-			question = "Take them, and what is here already, out of the clients' files? (--undo puts them back)"
+			question = "Remove them, and the servers that MCPProxy already has, from the clients' files? (--undo restores them)"
 		}
 		o.Remove, err = askYesNo(r, ctx, question)
 	}
@@ -414,7 +414,7 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 	}
 	for _, r := range all {
 		if s := by[r.ID]; o.Remove && s.Scope == clients.Project {
-			p.addNote("%s stays in %s, which belongs to a project: others may use it, too.", escapeInvisibleLine(s.Called), toPrintable(s.Path))
+			p.addNote("%s stays in %s, which belongs to a project: other users may need it.", escapeInvisibleLine(s.Called), toPrintable(s.Path))
 		}
 		if r.Problem != nil {
 			p.addNote("%s: %s %s", escapeInvisibleLine(r.Name), toPrintable(r.Problem.Message), toPrintable(r.Problem.Hint))
@@ -422,7 +422,7 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 	}
 }
 
-// noteClientNextSteps notes what to do with the clients whose files were changed.
+// noteClientNextSteps notes the next steps for clients whose files were changed.
 func noteClientNextSteps(p *printer, found []ops.Found, all []ops.Result) {
 	for _, c := range clients.AllClients() {
 		left := slices.ContainsFunc(found, func(s ops.Found) bool {
@@ -447,7 +447,7 @@ func failedImportError(all []ops.Result) error {
 		return nil
 	}
 	return problem.Newf(failed[0].Problem.Code, "%s could not be imported.", countWithNoun(len(failed), "server")).
-		WithHint("Each says why above; the others are done.")
+		WithHint("The reasons are above; the others are done.")
 }
 
 // undoImportInClientFiles restores what the last import removed from clients' files.

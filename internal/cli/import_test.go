@@ -27,7 +27,7 @@ func (w *testEnv) readConfigFile() string {
 	return string(text)
 }
 
-// What is imported is shown once for all clients, added, taken out and put back.
+// Imported servers are shown once for all clients, added, removed from the clients' files and restored.
 func TestImported(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: cursorServer, windsurfFile: windsurfText})
@@ -36,7 +36,7 @@ func TestImported(t *testing.T) {
 		code int
 		says string
 	}{
-		{"upstream import --undo", problem.ExitNotFound, "There is no import to undo"},
+		{"upstream import --undo", problem.ExitNotFound, "No import is left to undo"},
 		{"upstream import", problem.ExitUsage, "Nobody can be asked"},
 		{"upstream import --dry-run", problem.ExitDone, "Would import github."},
 		{"upstream import --dry-run --remove", problem.ExitDone, "Would take out of "},
@@ -47,12 +47,12 @@ func TestImported(t *testing.T) {
 		{"upstream import zed --yes", problem.ExitDone, "There is nothing to import."},
 		{"upstream import --yes --remove", problem.ExitDone, "Imported for review: github."},
 		{"upstream import --yes", problem.ExitDone, "There is nothing to import."},
-		{"upstream import --undo", problem.ExitDone, cursorFile + " is again as it was before."},
+		{"upstream import --undo", problem.ExitDone, cursorFile + " is restored."},
 		{"upstream import windsurf --yes --remove", problem.ExitDone, "Windsurf finds them through MCPProxy: `mcpproxy connect windsurf`."},
 		{"upstream import cursor --yes --remove", problem.ExitDone, "Taken out of "},
-		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is again as it was before."},
+		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is restored."},
 		{"upstream import windsurf --dry-run", problem.ExitDone, "github: here already"},
-		{"upstream import --undo", problem.ExitDone, cursorFile + " is again as it was before."},
+		{"upstream import --undo", problem.ExitDone, cursorFile + " is restored."},
 	} {
 		got := w.runCommand(strings.Fields(step.args)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
@@ -166,7 +166,7 @@ func TestImportOfABrokenFile(t *testing.T) {
 	}
 }
 
-// Who takes servers out of the clients' files takes those out that are here already, too.
+// An import that removes servers from the clients' files also removes those that MCPProxy already has.
 func TestImportRemovesWhatIsHere(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "a-mcp"}, "b": {"command": "b-mcp"}}}`, windsurfFile: `{"mcpServers": {"a": {"command": "a-mcp"}}}`})

@@ -5,7 +5,7 @@ import "fmt"
 // list describes the table of a list command.
 type list[T any] struct {
 	none    string             // note if there are no rows
-	name    func(row T) string // what -q prints; nil: the text of the first column
+	name    func(row T) string // the output of -q; nil: the text of the first column
 	columns []column[T]
 	narrow  []narrowingStep
 	exact   bool // texts show invisible characters as code points

@@ -48,7 +48,7 @@ func TestTablesGiveWayInTheirOrder(t *testing.T) {
 	}
 }
 
-// Fields are folded at words. What has to be copied stays whole.
+// Fields wrap at words. Texts to copy stay whole.
 func TestFieldsFoldAtWords(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -102,8 +102,8 @@ var commandLines = map[string]struct {
 	"policy try": {"policy try commands.md", true}, "can": {"can claude-code github:delete_repo", false},
 }
 
-// notWrappedCommands are the commands that print what is not ours to fold: what a server
-// or a file said, an address, a script; or that run.
+// notWrappedCommands are the commands whose output must not be wrapped (texts of servers and files, addresses, scripts), or
+// that keep running.
 var notWrappedCommands = []string{
 	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config confirm", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "presence set", "presence test", "profile show", "secrets set", "serve", "stdio",
 	"token create", "ui",

@@ -235,7 +235,7 @@ func (t *table) write() {
 	}
 }
 
-// fitToWidth applies narrowing steps until the lines fit. Then it returns free width to the cut columns, last one first.
+// fitToWidth shortens columns until the lines fit. Then it returns free width to the cut columns, last one first.
 func (t *table) fitToWidth(widths []int) {
 	whole := slices.Clone(widths)
 	for _, step := range t.narrowingSteps {

@@ -35,7 +35,7 @@ func (r *invocation) findPager() []string {
 	return append([]string{path}, pager[1:]...)
 }
 
-// runPager shows output with a pager. A pager that the user quits early is no error; one that does not start is replaced by plain output.
+// runPager shows output with a pager. A pager that the user quits early is not an error; one that does not start is replaced by plain output.
 func (r *invocation) runPager(pager []string, out []byte) error {
 	cmd := exec.Command(pager[0], pager[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = bytes.NewReader(out), r.Stdout, r.Stderr, os.Environ()

@@ -142,7 +142,7 @@ func newPendingDenyCommand(r *invocation) commandSpec {
 		return r.decidePendingCall(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
 			in.ID = id
 			return api.DenyCall.Call(ctx, c, in)
-		}, "Denied: the same call of %s is refused for 15 minutes.")
+		}, "Denied: the same call of %s is rejected for 15 minutes.")
 	})}
 }
 

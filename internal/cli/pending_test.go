@@ -36,7 +36,7 @@ func (f *fakeOperations) pendingAndLeaseOperations() []api.Operation {
 			q.ID = id
 			return q, nil
 		}
-		return ops.PendingCall{}, problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", id)
+		return ops.PendingCall{}, problem.Newf(problem.NotFound, "No waiting call has the id '%s'.", id)
 	}
 	return []api.Operation{
 		api.ListPending.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (ops.PendingList, error) {
@@ -100,7 +100,7 @@ func TestPendingTables(t *testing.T) {
 	}
 }
 
-// TestAnsweringAsks: what is decided is shown first, and without a yes nothing is done.
+// TestAnsweringAsks: the command shows the call before the decision, and does nothing without a yes.
 func TestAnsweringAsks(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"pending approve k7", "pending deny k7", "lease grant github"} {

@@ -69,7 +69,7 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 	})
 }
 
-// checkPermissions shows what the client's permission rules do. A deviation from the recommendation is an error.
+// checkPermissions shows the effect of the client's permission rules. A deviation from the recommendation is an error.
 func checkPermissions(r *invocation, env clients.Env, client string) error {
 	tools, err := configuredBuiltinTools(r)
 	if err != nil {
@@ -84,7 +84,7 @@ func checkPermissions(r *invocation, env clients.Env, client string) error {
 	}
 	says := "not what MCPProxy recommends."
 	if !slices.ContainsFunc(report.Lanes, func(l permission.Lane) bool { return !l.Right && l.Verdict != permission.Unknown }) {
-		says = "not known: no file says it."
+		says = "not known: it is in no file."
 	}
 	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, permissionFixHint(env, tools, report))
 }
@@ -101,7 +101,7 @@ func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report per
 	return "The instructions are above."
 }
 
-// writePermissionReport writes what the client does with calls of each lane.
+// writePermissionReport writes the client's behaviour for each lane.
 func writePermissionReport(p *printer, report permission.Report) {
 	for _, lane := range report.Lanes {
 		h, mark := colorGood, "✓"

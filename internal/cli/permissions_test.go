@@ -34,8 +34,7 @@ const (
 	connected      = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}}`
 )
 
-// What is checked exits with 3 until it was written, and again when that was taken
-// back, which leaves the file as it was.
+// The check exits with 3 until the rules are written, and again after an undo, which restores the file.
 func TestPermissionsWrittenAndUndone(t *testing.T) {
 	t.Parallel()
 	const mine = "{\r\n  // mine\r\n  \"model\": \"opus\"\r\n}\r\n"
@@ -48,12 +47,12 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 	}{
 		{"permissions claude --check", problem.ExitRefused, "✗ call_tool_read asks, recommended: runs unasked"},
 		{"permissions claude --dry-run", problem.ExitDone, `+     "allow": [`},
-		{"permissions claude --undo", problem.ExitNotFound, "There is no change of the permissions of Claude Code to undo."},
+		{"permissions claude --undo", problem.ExitNotFound, "No change of the permissions of Claude Code is left to undo."},
 		{"permissions claude --write", problem.ExitUsage, "Nobody can be asked"},
 		{"permissions claude --write --yes", problem.ExitDone, "✓ call_tool_destructive asks"},
 		{"permissions claude --check", problem.ExitDone, "allow mcp__mcpproxy__call_tool_read, " + path + ":"},
 		{"permissions claude --write", problem.ExitDone, "Nothing changes"},
-		{"permissions claude --undo", problem.ExitDone, "is again as it was before"},
+		{"permissions claude --undo", problem.ExitDone, "is restored"},
 		{"permissions claude --check", problem.ExitRefused, "PERMISSIONS_DIFFER"},
 	} {
 		args := strings.Fields(step.args)
@@ -99,7 +98,7 @@ func TestCheckAdvises(t *testing.T) {
 		says, hints string
 	}{
 		"claude-code":    {map[string]string{claudeJSON: connected}, "What Claude Code does is not what MCPProxy recommends.", "`mcpproxy permissions claude-code --dry-run` shows what would change it."},
-		"claude-desktop": {map[string]string{".config/Claude/claude_desktop_config.json": connected}, "What Claude Desktop does is not known: no file says it.", "The instructions are above."},
+		"claude-desktop": {map[string]string{".config/Claude/claude_desktop_config.json": connected}, "What Claude Desktop does is not known: it is in no file.", "The instructions are above."},
 		"goose": {map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n",
 			".config/goose/permission.yaml": "user:\n  always_allow:\n  - mcpproxy__retrieve_tools\n  - mcpproxy__call_tool_read\n  - mcpproxy__read_result\n  ask_before:\n  - mcpproxy__call_tool_write\n  - mcpproxy__call_tool_destructive\n  - mcpproxy__upstream_servers\n  never_allow: []\n"},
 			"What Goose does is not what MCPProxy recommends.", "The instructions are above."},

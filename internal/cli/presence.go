@@ -79,11 +79,11 @@ func openPasskeyPage(ctx context.Context, r *invocation, c *api.Client) error {
 func parsePasskeyAnchor(text string) (presence.Anchor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return presence.Anchor{}, newUsageError("What --anchor has is not what the web UI shows.", "Copy the whole command there.")
+		return presence.Anchor{}, newUsageError("The value of --anchor is not the one that the web UI shows.", "Copy the whole command from there.")
 	}
 	a, err := presence.ParseAnchor(raw)
 	if err != nil || a.Kind != presence.Passkey {
-		return presence.Anchor{}, newUsageError("What --anchor has is no passkey.", "Copy the whole command there.")
+		return presence.Anchor{}, newUsageError("The value of --anchor is not a passkey.", "Copy the whole command from there.")
 	}
 	return a, nil
 }
@@ -194,8 +194,8 @@ func newPresenceResetCommand(r *invocation) commandSpec {
 func writePresence(p *printer, v ops.PresenceView) {
 	switch {
 	case !v.On:
-		p.writeLine("Presence is none: whatever runs as you can decide in your name.")
-		p.addNote("To have decisions need a passphrase or a passkey: `mcpproxy presence set passphrase`.")
+		p.writeLine("Presence is none: any program that runs as you can decide in your name.")
+		p.addNote("To require a passphrase or a passkey for decisions, run `mcpproxy presence set passphrase`.")
 		return
 	case v.Void != "":
 		p.writeLine("No approval counts. %s", toOneLine(v.Void))
@@ -212,9 +212,9 @@ func writePresence(p *printer, v ops.PresenceView) {
 	}
 	f.write(p)
 	if len(v.Bad) > 0 {
-		p.addNote("%d statements do not verify: %s.", len(v.Bad), toOneLine(strings.Join(v.Bad, ", ")))
+		p.addNote("The signatures of %d statements are invalid: %s.", len(v.Bad), toOneLine(strings.Join(v.Bad, ", ")))
 	}
 	for _, what := range v.Unsigned {
-		p.addNote("Nobody has signed: %s", toOneLine(what))
+		p.addNote("Not signed: %s", toOneLine(what))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// toPrintable makes external text safe for a terminal: without escape sequences, control characters (except line ends and tabs) and invisible characters
-// that reorder or hide text. All text of servers and clients passes through it or toOneLine.
+// toPrintable makes external text safe for a terminal. It removes escape sequences, control characters (except line ends and
+// tabs), and invisible characters that reorder or hide text. All text of servers and clients passes through it or toOneLine.
 func toPrintable(s string) string {
 	if isPlainASCII(s) {
 		return s

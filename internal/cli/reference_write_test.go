@@ -38,7 +38,7 @@ func generateReference() []byte {
 	return []byte(out.String())
 }
 
-// writeCommandSection writes the section of one command. What it inherits is told once.
+// writeCommandSection writes the section of one command. Inherited flags appear once.
 func writeCommandSection(out *strings.Builder, c *cobra.Command) {
 	text, synopsis := c.Long, c.UseLine()
 	if text == "" {

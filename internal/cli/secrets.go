@@ -51,7 +51,7 @@ func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return ops.SecretManager{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", toPrintable(dir), err).
-			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
+			WithHint("Choose another data directory with --data-dir or MCPPROXY_DATA_DIR.")
 	}
 	return ops.SecretManager{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
 		path, err := r.resolveConfigPath()

@@ -35,8 +35,8 @@ func newDemoCommand(r *invocation) commandSpec {
 	}}
 }
 
-// bashCompletionFallback makes the bash script work without the package bash-completion, which some systems lack: it splits words at white space and
-// completes file names with bash itself.
+// bashCompletionFallback makes the bash script work without the package bash-completion, which some systems lack. It splits
+// words at white space and completes file names with bash itself.
 var bashCompletionFallback = strings.NewReplacer(
 	`    _get_comp_words_by_ref "$@" cur prev words cword
 `, `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then

@@ -49,7 +49,7 @@ func (r *invocation) newServiceManager() (autostart.Manager, error) {
 	}
 	me, err := user.Current()
 	if err != nil {
-		return nil, problem.New(problem.Internal, "It is not known who you are: "+err.Error()+".", "")
+		return nil, problem.New(problem.Internal, "Your user account is not known: "+err.Error()+".", "")
 	}
 	home, _ := r.lookupEnv("HOME")
 	xdg, _ := r.lookupEnv("XDG_CONFIG_HOME")
@@ -227,7 +227,7 @@ func serviceDaemonText(v serviceView) string {
 	case !v.Answers:
 		return "none answers for " + toOneLine(v.DataDir)
 	case v.PID > 0 && v.PID != v.Daemon || !v.Running:
-		return "another one answers, process " + strconv.Itoa(v.Daemon) + ": the service takes over when that has ended"
+		return "another daemon answers, process " + strconv.Itoa(v.Daemon) + ": the service takes over when that has ended"
 	}
 	return "answers, version " + toOneLine(v.Version)
 }

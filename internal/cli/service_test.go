@@ -76,8 +76,8 @@ func TestServiceStatusTellsTheTruth(t *testing.T) {
 		want  string
 	}{
 		"it runs":                 {up, running, "answers, version 1.2.3"},
-		"another one runs":        {up, other, "another one answers, process 42"},
-		"it cannot, another runs": {up, failed, "another one answers, process 42"},
+		"another one runs":        {up, other, "another daemon answers, process 42"},
+		"it cannot, another runs": {up, failed, "another daemon answers, process 42"},
 		"it runs and is silent":   {down, running, "none answers for " + down.dir},
 		"it is not there":         {down, autostart.ServiceState{}, "not installed as a service"},
 		"without it":              {up, autostart.ServiceState{}, "It runs all the same, as process 42"},
@@ -136,7 +136,7 @@ func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
 	}
 }
 
-// A service does not have the variables of this shell: what they say is said to it.
+// A service does not inherit the variables of this shell: their values are passed as flags.
 func TestServiceGetsItsDirectoryFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"HOME": "/home/me", "MCPPROXY_DATA_DIR": "/srv/data"}

@@ -42,7 +42,7 @@ func newPolicyTryCommand(r *invocation) commandSpec {
 			text, err := readLimitedFile(args[0])
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
-				return problem.Newf(problem.NotFound, "There is no file %s.", toPrintable(args[0]))
+				return problem.Newf(problem.NotFound, "The file %s does not exist.", toPrintable(args[0]))
 			case err != nil:
 				return newUsageError("The file cannot be read: "+err.Error(), "").Because(err)
 			}
@@ -81,7 +81,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 		n    int64
 		hue  colorMeaning
 		text string
-	}{{out.Refused, colorBad, "would have been refused instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of refused, or of waiting for approval"}, {out.Asked, colorWarning, "would have waited for a person"}, {out.Unknown, colorWarning, "cannot be told"}} {
+	}{{out.Refused, colorBad, "would have been refused instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of refused, or of waiting for approval"}, {out.Asked, colorWarning, "would have waited for approval"}, {out.Unknown, colorWarning, "cannot be told"}} {
 		if one.n > 0 {
 			p.writeLine("%s %s", p.colorize(one.hue, strconv.FormatInt(one.n, 10)), one.text)
 		}
@@ -207,7 +207,7 @@ func writeCallProspect(p *printer, out ops.Prospect) {
 	}
 }
 
-// clientVerdictText describes what a client does with a call, and by which rule.
+// clientVerdictText describes a client's behaviour for a call, with the deciding rule.
 func clientVerdictText(c *ops.ProspectClient) string {
 	text := c.Verdict.Words() + ": " + formatRuleWithPosition(c.Rule)
 	if c.Verdict == "unknown" {

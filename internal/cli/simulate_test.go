@@ -80,7 +80,7 @@ func TestPolicyTry(t *testing.T) {
 		{[]string{good, "--since", "soon"}, problem.ExitUsage, "'soon'"},
 		{[]string{good, "--since", "2099-01-01"}, problem.ExitUsage, "a time that has passed"},
 		{[]string{bad}, problem.ExitFailed, `bad.json:2:3: the key "tols_limit" is not known`},
-		{[]string{filepath.Join(dir, "none.json")}, problem.ExitNotFound, "There is no file"},
+		{[]string{filepath.Join(dir, "none.json")}, problem.ExitNotFound, "does not exist"},
 		{nil, problem.ExitUsage, "Missing argument: file."},
 	} {
 		got := w.runCommand(append([]string{"policy", "try"}, c.args...)...)

@@ -52,7 +52,7 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 		p.writeWrapped("", "\n"+p.colorize(colorBad, "The activity log is degraded:")+" "+toOneLine(s.Activity.Message))
 	}
 	if s.ConfigError != "" {
-		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file was refused; the old configuration is live:"))
+		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file was rejected; the previous configuration stays in force:"))
 		p.writeWrapped("  ", toPrintable(s.ConfigError))
 	}
 	if len(s.NeedsRestart) > 0 {
@@ -76,7 +76,7 @@ func writeNotReadyServers(p *printer, servers []ops.NotReady) {
 	f.write(p)
 }
 
-// waitingApprovalsText summarizes what waits for approval; "" for nothing.
+// waitingApprovalsText summarizes the pending approvals; "" for none.
 func waitingApprovalsText(waiting ops.Waiting) string {
 	var what []string
 	tools, offers := max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
@@ -95,7 +95,7 @@ func waitingApprovalsText(waiting ops.Waiting) string {
 	return joinApprovalCounts(what)
 }
 
-// joinApprovalCounts joins counts of what waits for approval; "" for nothing.
+// joinApprovalCounts joins the counts of items that await approval; "" for none.
 func joinApprovalCounts(what []string) string {
 	if what == nil {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// offlineStatus is the output of `status` without a daemon: what the files show.
+// offlineStatus is the output of `status` without a daemon: the contents of the files.
 type offlineStatus struct {
 	Running     bool                  `json:"running"`
 	ConfigPath  string                `json:"config_path"`
@@ -24,7 +24,7 @@ type offlineServers struct {
 	NotReady []doctor.UnavailableServer `json:"not_ready"`
 }
 
-// printOfflineStatus prints what is known without a daemon.
+// printOfflineStatus prints the status without a daemon.
 func (r *invocation) printOfflineStatus(ctx context.Context) error {
 	options, err := r.newDoctorOptions()
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *invocation) printOfflineStatus(ctx context.Context) error {
 }
 
 func writeOfflineStatus(p *printer, s offlineStatus) {
-	p.writeLine("MCPProxy is %s. What its files say:", p.colorize(colorBad, "not running"))
+	p.writeLine("MCPProxy is %s. From its files:", p.colorize(colorBad, "not running"))
 	fmt.Fprintln(p)
 	var f fieldList
 	f.add("Servers", fmt.Sprintf("%d enabled%s", s.Servers.Enabled, formatCountUnlessZero(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
@@ -73,7 +73,7 @@ func writeOfflineStatus(p *printer, s offlineStatus) {
 	fmt.Fprintln(p)
 }
 
-// offlineWaitingText summarizes what waits for approval; "" for nothing.
+// offlineWaitingText summarizes the pending approvals; "" for none.
 func offlineWaitingText(w doctor.PendingReviews) string {
 	var what []string
 	for _, one := range []struct {

@@ -58,7 +58,7 @@ func tokenScopeText(t ops.TokenView) string {
 
 func writeTokenTable(p *printer, all ops.TokenList) {
 	list[ops.TokenView]{
-		none: "There is no agent token. Create one with `mcpproxy token create NAME`.",
+		none: "No agent tokens exist. Create one with `mcpproxy token create NAME`.",
 		columns: []column[ops.TokenView]{
 			{title: "NAME", text: func(t ops.TokenView) string { return t.Name }},
 			{title: "PROFILE", text: func(t ops.TokenView) string { return dashIfEmpty(t.Profile) }},
@@ -94,7 +94,7 @@ func writeRevokedToken(p *printer, done ops.RevokedToken) {
 
 func writeProfileTable(p *printer, all ops.ProfileList) {
 	list[ops.ProfileView]{
-		none: "There is no profile. Add one under profiles in the file that `mcpproxy config path` names.",
+		none: "No profiles exist. Add one under profiles in the file that `mcpproxy config path` prints.",
 		columns: []column[ops.ProfileView]{
 			{title: "NAME", text: func(v ops.ProfileView) string { return v.Name }},
 			{title: "SERVERS", right: true, text: func(v ops.ProfileView) string { return strconv.Itoa(len(v.Reaches)) }},
@@ -127,7 +127,7 @@ func newProfileShowCommand(r *invocation) commandSpec {
 				return r.printOutput(one, func(p *printer) { writeProfile(p, one) })
 			}
 		}
-		return problem.Newf(problem.NotFound, "There is no profile '%s'.", toPrintable(args[0])).WithHint("See the profiles with `mcpproxy profile list`.")
+		return problem.Newf(problem.NotFound, "The profile '%s' does not exist.", toPrintable(args[0])).WithHint("See the profiles with `mcpproxy profile list`.")
 	})}
 }
 

@@ -17,7 +17,7 @@ func (f *fakeOperations) tokenAndProfileOperations() []api.Operation {
 	ci := ops.TokenView{Name: "ci", Profile: "research", Servers: []string{"github", "web-*"}, Lanes: []string{"read"}, CreatedBy: "admin",
 		CreatedAt: parseRFC3339("2026-01-15T08:00:00Z"), ExpiresAt: &expires, LastUsedAt: &used}
 	old := ops.TokenView{Name: "old", CreatedBy: "admin", CreatedAt: parseRFC3339("2025-01-15T08:00:00Z"), ExpiresAt: &used, Expired: true,
-		Warning: "There is no server for '\x1b[31mgone'."}
+		Warning: "No server matches '\x1b[31mgone'."}
 	presently := ops.PresenceView{On: true, Kind: presence.Passphrase, Since: &used, Fingerprint: "sha256:" + strings.Repeat("0", 64), Void: "The fingerprint of the anchor is missing in the keyring.", Remedy: "Prove it.",
 		Places: []ops.PresencePlace{{Name: "the keyring", State: presence.Missing}}, Bad: []string{"abc"}, Unsigned: []string{`approve "tool"`}}
 	presenceNow := func(context.Context, ops.Caller, ops.Nothing) (ops.PresenceView, error) {

@@ -50,11 +50,11 @@ func TestTrustTables(t *testing.T) {
 	}
 }
 
-// What a person says yes to is what is sent, and nothing without a yes.
+// The command sends exactly what the user has confirmed, and nothing without a yes.
 func TestConsent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		line, answer string // "" = nobody to ask
+		line, answer string // "" = no terminal
 		code         int
 		decided      string
 		says         string
@@ -123,9 +123,9 @@ func TestConsent(t *testing.T) {
 		{"upstream approve old --fingerprint " + printOfLaunch, "", problem.ExitFailed, "", "mcpproxy upstream review old"},
 		{"upstream approve github --yes", "", 0, "", "Nothing of github waits"},
 		{"upstream approve off --yes", "", 0, "approve off 7001", "mcpproxy upstream enable off"},
-		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon has told its tools."},
-		{"upstream approve asleep --yes", "", problem.ExitTryAgain, "", "not told its tools"},
-		{"upstream approve 推荐 --yes", "", problem.ExitTryAgain, "", "not told its tools"},
+		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon has listed its tools."},
+		{"upstream approve asleep --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
+		{"upstream approve 推荐 --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
 		{"upstream approve gitub --yes", "", problem.ExitNotFound, "", ""},
 		{"upstream remove github", "", problem.ExitUsage, "", "--yes"},
 		{"upstream remove github", "y", 0, "remove github", "Removed github."},
@@ -177,7 +177,7 @@ func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
 	}
 }
 
-// Of a server that is approved, what has changed is shown by its difference: a page, not all of its definitions.
+// For a changed tool of an approved server, the command shows the difference: a page, not all of the server's definitions.
 func TestApprovingShowsWhatHasChanged(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -355,7 +355,7 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 	if remote == nil || remote.Enabled || remote.URL != "https://example.org/mcp" || remote.Headers["X-A"] != "b c" {
 		t.Errorf("%s", file())
 	}
-	do(0, "are not forgotten", "remove", "files", "--yes")
+	do(0, "are kept, and apply again", "remove", "files", "--yes")
 	if strings.Contains(file(), "files") {
 		t.Errorf("%s", file())
 	}
@@ -374,7 +374,7 @@ func TestSetArguments(t *testing.T) {
 		"Invalid value for --env: it":  {"a", "--env", secret},
 		"not set at the same time":     {"a", "--env", "A=1", "--unset-env", "A"},
 		"The key call_timeout has one": {"a", "call_timeout", "1s", "2s"},
-		"There is no key 'args'":       {"a", "args", "x"},
+		"The key 'args' cannot be set": {"a", "args", "x"},
 	} {
 		if got := w.runCommand(append([]string{"upstream", "set"}, args...)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, says) || strings.Contains(got.stderr, secret) {
 			t.Errorf("%q: %+v", args, got)
@@ -442,7 +442,7 @@ func TestShortened(t *testing.T) {
 	}
 }
 
-// Nothing is hidden from who decides by writing it in escapes.
+// Escape sequences hide nothing from the user who decides.
 func TestEscapesAreSpelledOut(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
@@ -458,8 +458,7 @@ func TestEscapesAreSpelledOut(t *testing.T) {
 	}
 }
 
-// What is approved is shown in full before it is approved; what is approved already is
-// only counted.
+// A definition is shown in full before it is approved. Already approved definitions are only counted.
 func TestApprovalShowsWhatWaits(t *testing.T) {
 	t.Parallel()
 	v := ops.ServerReview{Name: "s", Stage: ops.StageApproved, Instructions: "These are approved.", TotalOffers: 2}

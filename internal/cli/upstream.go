@@ -19,7 +19,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// toServerViews removes from the servers what `upstream list` does not show.
+// toServerViews removes the fields that `upstream list` does not show.
 func toServerViews(all ops.ServerList) ops.ServerViews {
 	list := ops.ServerViews{Servers: make([]ops.ServerView, 0, len(all.Servers))}
 	for _, s := range all.Servers {

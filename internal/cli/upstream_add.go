@@ -256,7 +256,7 @@ func newUpstreamRemoveCommand(r *invocation) commandSpec {
 		if offline {
 			question = "Remove " + escapeInvisibleLine(s.Name) + " from the configuration file?"
 		}
-		if err := r.requireConfirmation(ctx, given, question, "Say `mcpproxy upstream remove "+shellQuoteWord(s.Name)+" --yes`."); err != nil {
+		if err := r.requireConfirmation(ctx, given, question, "Run `mcpproxy upstream remove "+shellQuoteWord(s.Name)+" --yes`."); err != nil {
 			return err
 		}
 		gone, err := callDaemonOrOffline(r, ctx, c, api.RemoveServer, ops.ServerRef{Name: s.Name}, ops.OfflineAdmin.RemoveServer)
@@ -266,7 +266,7 @@ func newUpstreamRemoveCommand(r *invocation) commandSpec {
 		return r.printOutput(gone, func(p *printer) {
 			p.writeLine("Removed %s.", toOneLine(gone.Removed))
 			if offline {
-				p.addNote("MCPProxy is not running: what was approved of %s, and a login to it, are not forgotten, and count again for a server of this name.", toOneLine(gone.Removed))
+				p.addNote("MCPProxy is not running: the approvals and the login of %s are kept, and apply again to a server with this name.", toOneLine(gone.Removed))
 			}
 		})
 	})}
@@ -325,7 +325,7 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 		case v.Stage == ops.StageApproved && countWaitingDefinitions(toReviewedDefinitions(v)) == 0:
 			return r.printOutput(v, func(p *printer) { p.writeLine("Nothing of %s waits.", toOneLine(v.Name)) })
 		case v.Stage == ops.StageDefinitions && !v.Listed:
-			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", toOneLine(v.Name)).
+			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not listed its tools yet, so there is nothing to approve.", toOneLine(v.Name)).
 				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + shellQuoteWord(v.Name) + "`.")
 		case given.yes && !withFindings && v.Stage != ops.StageLaunch && countReviewFindings(v) > 0:
 			return problem.Newf(problem.ToolLocked, "The scanner has found something in %s, so --yes is not enough.", toOneLine(v.Name)).
@@ -370,7 +370,7 @@ func awaitServerReview(r *invocation, ctx context.Context, c *api.Client, name s
 	if s, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: name}); err != nil || !s.Enabled {
 		return v, err
 	}
-	r.newPrinter(r.Stdout).addNote("Waiting until %s has told its tools.", toOneLine(v.Name))
+	r.newPrinter(r.Stdout).addNote("Waiting until %s has listed its tools.", toOneLine(v.Name))
 	look, limit := time.NewTicker(reviewPollInterval), time.NewTimer(reviewWaitTimeout)
 	defer look.Stop()
 	defer limit.Stop()

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// escapeInvisible shows all of an external text to a user who decides about it: invisible characters, and those that could move others, become code points such
-// as <U+202E>.
+// escapeInvisible shows all of an external text to a user who decides about it. Invisible characters, and those that could move
+// others, become code points such as <U+202E>.
 func escapeInvisible(s string) string {
 	if isPlainASCII(s) {
 		return s

@@ -66,7 +66,7 @@ func (c Client) TargetFile(e Env) File {
 // the home directory, and the file's own.
 func (f File) AllowedLinkRoots(e Env) []string { return []string{e.Home, filepath.Dir(f.Path)} }
 
-// FindInstallation returns what shows that the client is installed, a program or a path.
+// FindInstallation returns the evidence that the client is installed: a program or a path.
 func (c Client) FindInstallation(e Env) (by string, ok bool) {
 	for _, program := range c.programs {
 		if path := e.findProgram(program); path != "" {

@@ -157,7 +157,7 @@ func TestOurs(t *testing.T) {
 	}
 }
 
-// What an entry leads to is said without its secrets.
+// The target of an entry is shown without its secrets.
 func TestReaches(t *testing.T) {
 	client, _ := clients.FindClient("cursor")
 	d, err := client.TargetFile(account("linux", "/home/me")).Parse([]byte(`{"mcpServers": {

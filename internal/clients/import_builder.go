@@ -102,9 +102,9 @@ func (b *entryBuilder) readMember(m nodeMember) {
 	case key == "":
 		b.addNote(m, quoteClipped(m.name)+" is not known here, and left out", "")
 	case b.seenKeys[key] != "" && key == "enabled_tools":
-		b.skipReason = fmt.Sprintf("%s and %s both say which tools are allowed", quoteClipped(m.name), quoteClipped(b.seenKeys[key]))
+		b.skipReason = fmt.Sprintf("%s and %s both list the allowed tools", quoteClipped(m.name), quoteClipped(b.seenKeys[key]))
 	case b.seenKeys[key] != "" && !isRestrictingKey(key): // two restrictions both apply
-		b.addNote(m, fmt.Sprintf("%s says the same as %s, and is left out", quoteClipped(m.name), quoteClipped(b.seenKeys[key])), "")
+		b.addNote(m, fmt.Sprintf("%s is the same as %s, and is left out", quoteClipped(m.name), quoteClipped(b.seenKeys[key])), "")
 	case !b.setConfigKey(m, key, inverse):
 		b.addNote(m, quoteClipped(m.name)+" has a value that cannot be read, and is left out", "")
 		if isRestrictingKey(key) {
@@ -284,7 +284,7 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 		return m.value.isKind(stringNode)
 	},
 	"uses": func(b *entryBuilder, m nodeMember) bool {
-		b.skipReason = "it is a block of the client's hub, which says elsewhere how it is started"
+		b.skipReason = "it is a block of the client's hub, which defines its launch elsewhere"
 		return true
 	},
 	"oauth": func(b *entryBuilder, m nodeMember) bool {
@@ -333,7 +333,7 @@ func (b *entryBuilder) mergeToolLists(m nodeMember) {
 		b.addNote(m, "the tools that are allowed and those that are forbidden are written as one list", "")
 		for _, name := range append(b.include, b.exclude...) {
 			if strings.ContainsAny(name, "*?") {
-				b.skipReason = "it allows tools by a pattern, and forbids others"
+				b.skipReason = "it allows tools by a pattern, and denies others"
 			}
 		}
 	}

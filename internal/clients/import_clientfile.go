@@ -36,8 +36,8 @@ const (
 	inYAML
 )
 
-// detectFormat checks the first relevant line: an assignment or a table head is TOML, a
-// key with a colon or a list is YAML, everything else JSON.
+// detectFormat checks the first relevant line. An assignment or a table head is TOML, a key with a colon or a list is YAML,
+// everything else is JSON.
 func detectFormat(text []byte) fileFormat {
 	for line := range bytes.Lines(text) {
 		s := strings.TrimSpace(string(line))
@@ -66,12 +66,12 @@ func detectFormat(text []byte) fileFormat {
 func toParseProblem(err error) error {
 	var m *syntaxError
 	if !errors.As(err, &m) {
-		return problem.Newf(problem.InvalidConfig, "The text cannot be read: %v", err).WithHint("Copy the text once more, as the client has it.")
+		return problem.Newf(problem.InvalidConfig, "The text cannot be read: %v", err).WithHint("Copy the text again, exactly as it is in the client.")
 	}
 	text := m.message
 	if m.at.line > 0 {
 		text = fmt.Sprintf("line %d, column %d: %s", m.at.line, m.at.column, text)
 	}
-	hint := cmp.Or(m.hint, "copy the text once more, as the client has it")
+	hint := cmp.Or(m.hint, "copy the text again, exactly as it is in the client")
 	return problem.New(problem.InvalidConfig, text, strings.ToUpper(hint[:1])+hint[1:]+".").With("line", m.at.line).With("column", m.at.column)
 }

@@ -167,13 +167,13 @@ func accepted(t testing.TB, f *ImportedServers) {
 	}
 }
 
-// TestUnreadable: what is no client's file is refused with its place.
+// TestUnreadable: a text that is no client's file is refused with the position of the error.
 func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":             {"", "line 1, column 1: the file is empty"},
 		"not UTF-8":         {"{\"mcpServers\": {\"\xff\": {}}}", "line 1, column 18: the file is not valid UTF-8"},
-		"no object":         {"[1]", "line 1, column 1: there are no servers in the text"},
-		"no servers":        {"{\n}", "line 1, column 1: there are no servers in the text"},
+		"no object":         {"[1]", "line 1, column 1: the text contains no servers"},
+		"no servers":        {"{\n}", "line 1, column 1: the text contains no servers"},
 		"prose":             {"hello", "line 1, column 1: invalid value hello"},
 		"twice":             {"{\"mcpServers\": {\n\"a\": {},\n\"a\": {}}}", "line 3, column 1: \"a\" is there twice"},
 		"JSON syntax":       {"{\"mcpServers\": {\"a\": {]}}", "line 1, column 23: invalid character ']' at start of value"},
@@ -197,7 +197,7 @@ func TestUnreadable(t *testing.T) {
 		"JSON no comma":     {"{\"mcpServers\": {\"a\": {\"command\": \"x\" \"args\": []}}}", "line 1, column 38: invalid character"},
 		"YAML documents":    {"a: 1\n---\nb: 2", "line 1, column 1: the text has 2 YAML documents"},
 		"YAML large":        {"a: 1\n" + strings.Repeat(" ", maxYAML), "line 1, column 1: the text is larger than 262144 bytes"},
-		"a server is not":   {`{"mcpServers": "x"}`, "line 1, column 1: there are no servers in the text"},
+		"a server is not":   {`{"mcpServers": "x"}`, "line 1, column 1: the text contains no servers"},
 		"YAML only comment": {"---\n# nothing", "line 1, column 1: the text has 0 YAML documents"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -318,7 +318,7 @@ func TestNames(t *testing.T) {
 	accepted(t, f)
 }
 
-// FuzzParse: no text panics, and what is returned can be used.
+// FuzzParse: no text causes a panic, and every result can be used.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/clients/*")
 	if err != nil {

@@ -28,7 +28,7 @@ func parseCommandLine(line string) (*node, error) {
 		all = all[1:]
 	}
 	if len(all) == 0 {
-		return nil, &syntaxError{position{1, 1}, "there is no command", "give the command that starts the server"}
+		return nil, &syntaxError{position{1, 1}, "the command is missing", "give the command that starts the server"}
 	}
 	if n := countAddCommandWords(all); n > 0 {
 		return s.parseAddCommand(all[:n], all[n:])

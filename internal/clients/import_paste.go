@@ -23,10 +23,10 @@ const (
 // Words returns all formats, and "" for none.
 func (PastedFormat) Words() []string { return []string{"json", "toml", "yaml", "command", "url", ""} }
 
-// ParsePasted parses pasted text: a client's file, as File.Parse does; a part of one, such as a server with its
-// name but without braces; a single server; a command line, also one that adds a server to a client; or a URL.
-// Curly quotes are replaced if the text has no others. The error is a *problem.Problem INVALID_CONFIG with line
-// and column; the format is returned with it.
+// ParsePasted parses pasted text. It accepts a client's file (see File.Parse), a part of one, such as a server with its name
+// but without braces, a single server, a command line, also one that adds a server to a client, or a URL. Curly quotes are
+// replaced if the text has no others. The error is a *problem.Problem INVALID_CONFIG with line and column; the format is
+// returned with it.
 func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 	given = bytes.TrimPrefix(given, []byte(textedit.ByteOrderMark))
 	if wrong := textedit.CheckSizeAndEncoding(given); wrong != nil {
@@ -36,7 +36,7 @@ func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 	trimmed := strings.TrimSpace(string(given))
 	switch {
 	case trimmed == "":
-		return nil, "", toParseProblem(&syntaxError{position{1, 1}, "there is no text", "paste a part of a client's file, a command, or a URL"})
+		return nil, "", toParseProblem(&syntaxError{position{1, 1}, "the text is empty", "paste a part of a client's file, a command, or a URL"})
 	case isURL(trimmed):
 		s := newCommandServer()
 		s.url = trimmed

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestPaste: what people copy from a README, a shell or a client's file.
+// TestPaste: texts that users copy from a README, a shell or a client's file.
 func TestPaste(t *testing.T) {
 	const github = `github {"command":"npx","args":["-y","@modelcontextprotocol/server-github"],"env":{"GITHUB_TOKEN":"x y"}}`
 	for text, want := range map[string]string{
@@ -60,8 +60,8 @@ func TestPaste(t *testing.T) {
 // A mistake has its place in the text that was pasted, and says what to do.
 func TestPasteMistakes(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                                       "line 1, column 1: there is no text",
-		"A=1":                                    "line 1, column 1: there is no command",
+		"":                                       "line 1, column 1: the text is empty",
+		"A=1":                                    "line 1, column 1: the command is missing",
 		`npx -y "a`:                              "line 1, column 8: the quote",
 		"npx a && rm -rf /":                      "line 1, column 7: one command alone",
 		"npx $(cat x)":                           "line 1, column 6: a command within",
@@ -72,7 +72,7 @@ func TestPasteMistakes(t *testing.T) {
 		"\"a\": {\n  \"command\": x\n}":          "line 2, column 14: invalid value x",
 		"\"a\": {\"command\": \"x\"":             "line 2, column 2: the file ends too early",
 		`{"mcpServers": {"a": {"command": "x"}}`: "line 1, column 39: the file ends too early",
-		`{"a": 1}`:                               "line 1, column 1: there are no servers",
+		`{"a": 1}`:                               "line 1, column 1: the text contains no servers",
 		"just some words\nin two lines":          "line 1, column 1: ",
 		"\xff":                                   "line 1, column 1: the file is not valid UTF-8",
 	} {
@@ -87,7 +87,7 @@ func TestPasteMistakes(t *testing.T) {
 	}
 }
 
-// FuzzPaste: no text ends the program, and what is read of one can stand in a file.
+// FuzzPaste: no text causes a panic, and every result can be stored in a file.
 func FuzzPaste(f *testing.F) {
 	for _, seed := range []string{"npx -y a", "A=1 b $C", "claude mcp add x -- y", `"a": {"command": "x"}`, "https://a.example", "“a”: {}", "'", "\\", "a:\n b", "- a"} {
 		f.Add(seed)

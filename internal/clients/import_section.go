@@ -55,7 +55,7 @@ func (r *importReader) readServer(s serverSection, m nodeMember) error {
 	}
 	if b.server.Name != m.name {
 		r.addNote(&b.server.Notes, m.at, "", fmt.Sprintf("the server is called %s here, not %s", b.server.Name, quoteClipped(m.name)),
-			"names have letters, digits, dots, dashes and underscores, no __, and no two look alike")
+			"use letters, digits, dots, dashes and underscores, no __, and no two similar names")
 	}
 	if s.project != "" {
 		r.addNote(&b.server.Notes, m.at, "", "the client has it for one project only: "+quoteClipped(s.project), "here every client has it")

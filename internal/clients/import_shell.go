@@ -82,7 +82,7 @@ func (s *shellSplitter) addRune(r rune) error {
 			return nil
 		}
 		if !s.named && r == '(' {
-			return &syntaxError{s.currentPosition(), "a command within the command is not run", "write what it says"}
+			return &syntaxError{s.currentPosition(), "a command within the command is not run", "write its value"}
 		}
 		s.endVariable()
 	}
@@ -108,7 +108,7 @@ func (s *shellSplitter) addRune(r rune) error {
 		s.variable = true
 		s.word.WriteByte('$')
 	case r == '`':
-		return &syntaxError{s.currentPosition(), "a command within the command is not run", "write what it says"}
+		return &syntaxError{s.currentPosition(), "a command within the command is not run", "write its value"}
 	case s.quote != 0:
 		s.word.WriteRune(r)
 	case unicode.IsSpace(r):

@@ -29,10 +29,10 @@ func parseTOML(data []byte) (*node, error) {
 	if err := toml.Unmarshal(data, &tree); err != nil {
 		var wrong *toml.DecodeError
 		if !errors.As(err, &wrong) {
-			return nil, &syntaxError{position{1, 1}, "the text is not TOML", "copy the file once more, as the client has it"}
+			return nil, &syntaxError{position{1, 1}, "the text is not TOML", "copy the file again, exactly as it is in the client"}
 		}
 		line, column := wrong.Position()
-		return nil, &syntaxError{position{line, column}, "the text is not TOML: " + strings.TrimPrefix(wrong.Error(), "toml: "), "correct the line, or copy the file once more"}
+		return nil, &syntaxError{position{line, column}, "the text is not TOML: " + strings.TrimPrefix(wrong.Error(), "toml: "), "correct the line, or copy the file again"}
 	}
 	return places.convertValue(tree, places.root), nil
 }

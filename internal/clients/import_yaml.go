@@ -32,7 +32,7 @@ func parseYAML(data []byte) (root *node, err error) {
 	// The text is untrusted, and the parser may panic.
 	defer func() {
 		if recover() != nil {
-			root, err = nil, &syntaxError{position{1, 1}, "the text is not YAML", "copy the file once more, as the client has it"}
+			root, err = nil, &syntaxError{position{1, 1}, "the text is not YAML", "copy the file again, exactly as it is in the client"}
 		}
 	}()
 	file, err := parser.ParseBytes(data, 0)
@@ -59,7 +59,7 @@ func newYAMLError(err error) error {
 		message = ": " + wrong.GetMessage()
 		at = tokenPosition(wrong.GetToken())
 	}
-	return &syntaxError{at, "the text is not YAML" + message, "correct the line, or copy the file once more"}
+	return &syntaxError{at, "the text is not YAML" + message, "correct the line, or copy the file again"}
 }
 
 func tokenPosition(t *token.Token) position {

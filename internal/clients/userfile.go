@@ -26,7 +26,7 @@ type UserFile struct {
 	roots []string
 }
 
-// ReadUserFile reads a file; a missing one is no error. A link must point below one of
+// ReadUserFile reads a file; a missing one is not an error. A link must point below one of
 // the roots. The error is a *problem.Problem.
 func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	f := UserFile{Path: path, Target: path, Mode: 0o600, roots: roots}
@@ -61,7 +61,7 @@ func (f *UserFile) readTarget() error {
 	case err != nil:
 		return newReadError(f.Path, err)
 	case !info.Mode().IsRegular():
-		return newRefusedError(f.Path, "is no regular file", "Put the client's own file there.")
+		return newRefusedError(f.Path, "is not a regular file", "Put the client's own file there.")
 	case !ownedByUser(info):
 		return newRefusedError(f.Path, "belongs to another user", "Change it as that user.")
 	case info.Size() > maxSize:
@@ -86,7 +86,7 @@ func (f *UserFile) checkFolderOwner() error {
 		case err != nil:
 			return newReadError(f.Path, err)
 		case !info.IsDir():
-			return newRefusedError(f.Path, "cannot be made: "+dir+" is no directory", "Look what stands there.")
+			return newRefusedError(f.Path, "cannot be made: "+dir+" is not a directory", "Check the path.")
 		case !ownedByUser(info):
 			return newRefusedError(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
 		}

@@ -79,7 +79,7 @@ func (j *Journal) WriteFile(f UserFile, text []byte, what string, entries ...[]s
 		return c, err
 	}
 	if hexSHA256(written.Text) != c.After {
-		return c, newRefusedError(f.Path, "was changed by somebody else while it was written", "Look at it; the text from before is in "+c.Backup+".")
+		return c, newRefusedError(f.Path, "was changed by another program while it was written", "Look at it; the text from before is in "+c.Backup+".")
 	}
 	return c, j.pruneChanges()
 }
@@ -110,7 +110,7 @@ func (j *Journal) RemoveFile(f UserFile, what string, entries ...[]string) (Chan
 	}
 	defer unlock()
 	if same, err := f.isUnchanged(); err != nil || !same {
-		return Change{}, errors.Join(err, newRefusedError(f.Path, "was changed meanwhile", "Try again."))
+		return Change{}, errors.Join(err, newRefusedError(f.Path, "was changed in the meantime", "Try again."))
 	}
 	c, err := j.beginChange(f, what, hexSHA256(nil), entries)
 	if err != nil {
@@ -171,11 +171,11 @@ func (j *Journal) undoChange(id string, back RestoreFunc, always bool) (Change, 
 	}
 	i := slices.IndexFunc(all, func(c Change) bool { return c.ID == id })
 	if i < 0 {
-		return Change{}, problem.New(problem.NotFound, "There is no change "+id+".", "It may be one that was forgotten: the last 200 are kept.")
+		return Change{}, problem.New(problem.NotFound, "Unknown change "+id+".", "It may be one that was forgotten: the last 200 are kept.")
 	}
 	c := all[i]
 	if c.Undone != nil {
-		return c, problem.New(problem.Conflict, "The change of "+c.Path+" is undone already.", "Nothing has to be done.")
+		return c, problem.New(problem.Conflict, "The change of "+c.Path+" is undone already.", "No action is needed.")
 	}
 	if c.PartlyUndone, err = c.restorePrevious(back, always); err != nil {
 		return c, err
@@ -252,7 +252,7 @@ func replaceFile(f UserFile, text []byte) error {
 	case err != nil:
 		return err
 	case !same:
-		return newRefusedError(f.Path, "was changed meanwhile", "Try again; close the client first if it keeps writing.")
+		return newRefusedError(f.Path, "was changed in the meantime", "Try again; close the client first if it keeps writing.")
 	}
 	if err := os.Rename(next, f.Target); err != nil {
 		return newWriteError(f.Path, err)

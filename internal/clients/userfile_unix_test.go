@@ -157,8 +157,8 @@ func TestRefusals(t *testing.T) {
 		"a link out":       {func(t *testing.T, path string) { must(t, os.Symlink(outside, path)) }, []string{"is a link to " + outside}},
 		"a dangling link":  {func(t *testing.T, path string) { must(t, os.Symlink(path+".gone", path)) }, []string{"not there"}},
 		"a link in a loop": {func(t *testing.T, path string) { must(t, os.Symlink(path, path)) }, []string{"cannot be read"}},
-		"a directory":      {func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o755)) }, []string{"no regular file"}},
-		"a pipe":           {func(t *testing.T, path string) { must(t, syscall.Mkfifo(path, 0o600)) }, []string{"no regular file"}},
+		"a directory":      {func(t *testing.T, path string) { must(t, os.Mkdir(path, 0o755)) }, []string{"not a regular file"}},
+		"a pipe":           {func(t *testing.T, path string) { must(t, syscall.Mkfifo(path, 0o600)) }, []string{"not a regular file"}},
 		"too large": {func(t *testing.T, path string) {
 			put(t, path, "", 0o600)
 			must(t, os.Truncate(path, maxSize+1))
@@ -194,7 +194,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestChangedMeanwhile: nothing that somebody else has written is lost.
+// TestChangedMeanwhile: no change by another program is lost.
 func TestChangedMeanwhile(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, path string){
 		"written": func(t *testing.T, path string) { put(t, path, "theirs", 0o644) },
@@ -243,7 +243,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// A file is not made in a directory of somebody else, as with sudo.
+// No file is created in a directory of another user, as with sudo.
 func TestDirectoryOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a directory away")

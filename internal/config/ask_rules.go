@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// AskRuleFor returns the rule by which a user is asked about a call in that lane: from the
-// general rules, those of the server, and the additions of the caller's profiles.
+// AskRuleFor returns the rule that makes a call in that lane wait for approval. It considers the general rules, those of the
+// server, and the additions of the caller's profiles.
 func (c *Config) AskRuleFor(id tool.ID, within policy.Scope, lane policy.Operation) policy.ApprovalRule {
 	var own *policy.AskRules
 	if s := c.Server(id.Server); s != nil {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// person is somebody who signs, or does not.
+// person is a user who signs, or does not.
 type person struct {
 	on     bool
 	signed map[string]bool
-	asked  [][]string // what was to be signed, each time
+	asked  [][]string // the claims to sign, each time
 	refuse error
 
 	void, remedy string
@@ -99,7 +99,7 @@ func (f *fixture) edit1(t *testing.T, text string) {
 	check(t, f.Reload())
 }
 
-// holds checks what is in force and what waits.
+// holds checks the configuration in force and the keys that wait.
 func (f *fixture) holds(t *testing.T, holds func(*Config) bool, waits ...string) {
 	t.Helper()
 	if !holds(f.Current()) {
@@ -122,8 +122,8 @@ func trustOf(c *Config, server string) Trust {
 
 const signedText = `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "trust": "manual"}}}`
 
-// TestWhatWidensWaits: an edit by hand is applied but for what widens; that is, too, once
-// it is confirmed, and all of it after a restart.
+// TestWhatWidensWaits: an edit by hand takes effect, except for changes that grant more access. These take effect after a
+// confirmation, and all of it survives a restart.
 func TestWhatWidensWaits(t *testing.T) {
 	f, p := present(t, signedText)
 	f.edit1(t, `{"tools_limit": 7, /* more */ "require_mcp_auth": true, "mcpServers": {"b": {"command": "y"}, "a": {"command": "x", "trust": "auto", "disabled_tools": ["t"]}}}`)
@@ -159,7 +159,7 @@ func TestWhatWidensWaits(t *testing.T) {
 	}
 }
 
-// TestWhatWasNarrowedIsNotUndone by who edits the file, nor after a restart.
+// TestWhatWasNarrowedIsNotUndone by an edit of the file, nor by a restart.
 func TestWhatWasNarrowedIsNotUndone(t *testing.T) {
 	f, p := present(t, `{"mcpServers": {"a": {"command": "x", "trust": "auto"}, "b": {"command": "y"}}}`)
 	f.edit1(t, `{"mcpServers": {"a": {"command": "x", "trust": "scan"}}}`)
@@ -170,15 +170,15 @@ func TestWhatWasNarrowedIsNotUndone(t *testing.T) {
 	f.holds(t, narrow, "mcpServers.a.trust", "mcpServers.b")
 	f = f.restart(t, p, "")
 	f.holds(t, narrow, "mcpServers.a.trust", "mcpServers.b")
-	// What was narrowed is not signed; what is put in its place is not wider than what is.
+	// The stored restriction is not signed. A forged restriction cannot grant more than the signed configuration does.
 	narrowed := filepath.Join(f.Current().DataDir, baselineDir, narrowedFile)
 	write(t, narrowed, `{"mcpServers": {"a": {"command": "evil", "trust": "auto"}, "b": {"command": "y"}}}`)
 	f = f.restart(t, p, `{"mcpServers": {"a": {"command": "evil", "trust": "auto"}}}`)
 	f.holds(t, func(c *Config) bool { return c.Server("a").Command == "x" }, "mcpServers.a.command")
 }
 
-// TestCommandsAskForExactlyWhatTheyWiden: what an edit by hand has left waiting goes on
-// waiting, and what narrows asks nobody.
+// TestCommandsAskForExactlyWhatTheyWiden: changes by hand that wait for a confirmation keep waiting, and a restriction asks no
+// one.
 func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 	f, p := present(t, signedText)
 	f.edit1(t, `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "trust": "manual", "session": "shared"}, "agents": {"command": "z"}}}`)
@@ -225,7 +225,7 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 		t.Error("a mistake is written")
 	}
 	for key, value := range map[string]string{"trust": `"auto"`, "quarantined": "true"} {
-		_ = f.SetServer(nil, "a", key, []byte(value)) // narrows, or says the same
+		_ = f.SetServer(nil, "a", key, []byte(value)) // restricts, or makes no change
 	}
 	before = contents(t, f.path)
 	if err := f.AddServers(p.permit, NamedEdit{"b", plainServer}); !errors.Is(err, p.refuse) || contents(t, f.path) != before || f.Current().Server("b") != nil {
@@ -264,9 +264,9 @@ func TestWithoutWhatWasConfirmedNothingWidens(t *testing.T) {
 		f.holds(t, func(c *Config) bool { return len(c.Servers) == 0 && c.ToolsLimit == 5 }, "mcpServers.a")
 	}
 	for name, c := range map[string]struct{ text, why string }{
-		"changed":  {strings.Replace(second, `"x"`, `"evil"`, 1), "is not what was signed"},
-		"salt":     {strings.Replace(second, `"salt":"`, `"salt":"A`, 1), "is not what was signed"},
-		"number":   {strings.Replace(second, `"number":2`, `"number":3`, 1), "is not what was signed"},
+		"changed":  {strings.Replace(second, `"x"`, `"evil"`, 1), "is not the signed one"},
+		"salt":     {strings.Replace(second, `"salt":"`, `"salt":"A`, 1), "is not the signed one"},
+		"number":   {strings.Replace(second, `"number":2`, `"number":3`, 1), "is not the signed one"},
 		"earlier":  {first, "a later configuration was confirmed"},
 		"nonsense": {"nonsense", "cannot be read"},
 	} {
@@ -277,7 +277,7 @@ func TestWithoutWhatWasConfirmedNothingWidens(t *testing.T) {
 	}
 	check(t, os.Remove(kept))
 	closed("no configuration was confirmed")
-	// What is confirmed then is later than all there was.
+	// A confirmation made now is newer than all earlier states.
 	if _, err := f.ConfirmFile(p.permit); err != nil {
 		t.Fatal(err)
 	}
@@ -377,8 +377,8 @@ func TestSignedAndNotKept(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return f.Current().Server("a").Command == "x" }, "mcpServers.a.command")
 }
 
-// TestTriedThenSignedWithMore: what a change widens can be asked before, and be signed with
-// more than that, before the change is made.
+// TestTriedThenSignedWithMore: a caller can ask beforehand which access a change grants, and sign it together with more, before
+// the change is made.
 func TestTriedThenSignedWithMore(t *testing.T) {
 	f, p := present(t, signedText)
 	for _, value := range []string{`"scan"`, `"auto"`} {
@@ -418,8 +418,8 @@ func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 	}
 }
 
-// TestWhatHasToHoldFirst: where nothing can be signed, nobody is told to confirm the file, but
-// what to do before.
+// TestWhatHasToHoldFirst: where nothing can be signed, the warning tells the user how to repair that, instead of asking for a
+// confirmation.
 func TestWhatHasToHoldFirst(t *testing.T) {
 	f, p := present(t, signedText)
 	p.signed = map[string]bool{}
@@ -427,8 +427,8 @@ func TestWhatHasToHoldFirst(t *testing.T) {
 	check(t, f.SetVerifier(p, "here"))
 	said := strings.Join(f.Warnings(), "\n")
 	for _, want := range []string{
-		"nothing of the configuration that widens counts: the configuration demands presence, and no anchor is set; set one: `mcpproxy presence set passphrase`",
-		"so that these wait: mcpServers.a",
+		"changes of the configuration that grant more access have no effect: the configuration demands presence, and no anchor is set; set one: `mcpproxy presence set passphrase`",
+		"so these keys await confirmation: mcpServers.a",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s\nis not in\n%s", want, said)

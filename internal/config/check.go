@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// Checks of single values. An error says what is wrong and, after "; ", what to do. It
-// never repeats the value, which may be a resolved secret.
+// Checks of single values. An error states the problem and, after "; ", the remedy. It never repeats the value, which may be a
+// resolved secret.
 
 func checkNotEmpty(s string) error {
 	if strings.TrimSpace(s) == "" {
@@ -86,7 +86,7 @@ func checkHost(s string) error {
 		host = h
 	}
 	if host == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/\\*?#@\x7f", r) }) {
-		return errors.New("the value is not a host name; write it as it stands in the Host header, without scheme and path")
+		return errors.New("the value is not a host name; write it as in the Host header, without scheme and path")
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func checkHeaderValue(s string) error {
 // checkPattern checks a tool pattern, in which only * and ? are special.
 func checkPattern(s string) error {
 	if s == "" {
-		return errors.New("the pattern is empty; * stands for every tool")
+		return errors.New("the pattern is empty; * matches every tool")
 	}
 	if strings.TrimSpace(s) != s {
 		return errors.New("the pattern begins or ends with white space; no tool has such a name")
@@ -209,7 +209,7 @@ func checkServerPattern(s string) error {
 		return nil
 	}
 	if err := tool.CheckServerName(strings.NewReplacer("*", "a", "?", "a").Replace(s)); err != nil {
-		return errors.New(quoteClipped(s) + " fits no server; a server is named by letters, digits, '.', '-' and '_', where * stands for any and ? for one")
+		return errors.New(quoteClipped(s) + " can match no server; server names have letters, digits, '.', '-' and '_', where * matches any characters and ? matches one")
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ const (
 func checkToolPattern(s string) error {
 	server, name, ok := strings.Cut(s, ":")
 	if !ok {
-		return errors.New(quoteClipped(s) + " is no tool: write server:tool, in which * stands for any characters")
+		return errors.New(quoteClipped(s) + " is not a tool: write server:tool, in which * matches any characters")
 	}
 	if err := checkServerPattern(server); err != nil {
 		return err

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestWhatCannotBeInAServer: each impossible text is refused by itself, in words
-// that repeat no value; what is merely unusual is not.
+// TestWhatCannotBeInAServer: each impossible text is refused with its own error, which repeats no value. A text that is only
+// unusual is accepted.
 func TestWhatCannotBeInAServer(t *testing.T) {
 	env := func(name, value string) ServerEdit {
 		return ServerEdit{Launch: Launch{Command: "x", Env: map[string]string{name: value}}}

@@ -36,7 +36,7 @@ func newChangedKeyFunc(was, next *Config) func(key string) bool {
 	return func(key string) bool { return slices.Contains(keys, key) }
 }
 
-// clampAccessExcept is ClampAccess with exceptions for the allowed keys. It also returns what was withheld.
+// clampAccessExcept is ClampAccess with exceptions for the allowed keys. It also returns the withheld changes.
 func clampAccessExcept(was, next *Config, let func(key string) bool) (*Config, []Difference) {
 	w := accessClamper{allowed: let}
 	return w.clampConfig(was, next), w.found

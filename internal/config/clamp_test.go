@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestEveryKeySaysWhetherItWidens: a key without a word of it counts as widening, so that
-// nothing is lost; but somebody has to think.
+// TestEveryKeySaysWhetherItWidens: a key without such a rule counts as granting more access, so that no increase is missed;
+// this test makes its author decide.
 func TestEveryKeySaysWhetherItWidens(t *testing.T) {
 	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(ArgumentLaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
 		for _, k := range keys {
@@ -32,7 +32,7 @@ func TestEveryKeySaysWhetherItWidens(t *testing.T) {
 	}
 }
 
-// widened are the keys by which the second file widens the first.
+// widened returns the keys by which the second file grants more access than the first.
 func widened(t testing.TB, was, next string) []string {
 	t.Helper()
 	env := func(name string) (string, bool) { return "of-" + name, true }
@@ -47,8 +47,7 @@ func widened(t testing.TB, was, next string) []string {
 	return differenceKeys(findAccessIncreases(a, b))
 }
 
-// directions are, for each key, a file that says it and changes of it: one that widens
-// stands right of one that does not, to which the way back is no widening.
+// directions maps each key to pairs of values: the right value grants more access than the left one, and the way back does not.
 var directions = map[string][][2]string{ // key → stricter, wider
 	"ask.answer_by_client":                        {{`["a"]`, `["a", "b"]`}},
 	"listen":                                      {{`"127.0.0.1:8080"`, `"0.0.0.0:8080"`}, {`"10.0.0.1:8080"`, `"0.0.0.0:8080"`}},
@@ -93,7 +92,7 @@ var directions = map[string][][2]string{ // key → stricter, wider
 	"telemetry.endpoint":                          {{`""`, `"http://127.0.0.1:4318"`}},
 }
 
-// changes are, for each other key, two values of which each widens the other, or none does.
+// changes maps each other key to two values. Either each change between them grants more access, or none does.
 var changes = map[string]struct {
 	a, b   string
 	widens bool
@@ -161,7 +160,7 @@ func fileWith(name, value string) (text, path string) {
 	return with(member(key)), key
 }
 
-// TestDirections: each key of the file widens as it says, and is tried here.
+// TestDirections: each key grants more access as its rule says. Every key is tested here.
 func TestDirections(t *testing.T) {
 	volume.SkipUnderRace(t)
 	tried := map[string]bool{"mcpServers": true, "profiles": true, "server.name": true}
@@ -331,8 +330,8 @@ func parsedAny(t *rapid.T, label string) *Config {
 	return c
 }
 
-// TestClamp: what is clamped widens nothing, is next where nothing widens, and has from
-// next all that does not.
+// TestClamp: a clamped configuration grants no more access than the old one. It equals next where next grants no more, and
+// takes all other changes from next.
 func TestClamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was, next := parsedAny(t, "was"), parsedAny(t, "next")
@@ -374,7 +373,7 @@ func TestClamp(t *testing.T) {
 	})
 }
 
-// writtenAlone reports whether what widens is that a reference stands for the same today.
+// writtenAlone reports whether a difference exists only because a reference has the same value today.
 func writtenAlone(d Difference) bool { return strings.Contains(string(d.From)+string(d.To), "${env:") }
 
 // sameConfig reports whether two configurations say the same, in all of their forms.
@@ -413,8 +412,8 @@ func TestCanonicalTextSaysTheSame(t *testing.T) {
 	})
 }
 
-// TestWhatDoesNotWidenLetsNothingThrough asks what decides: nothing that a configuration
-// refuses, asks about or counts as worse is otherwise in one that does not widen it.
+// TestWhatDoesNotWidenLetsNothingThrough compares the deciding functions: a clamped configuration refuses, asks about and ranks
+// as worse everything that the old configuration does.
 func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
 	names := []string{"a", "b", "a1", "ab", "t"}
 	rapid.Check(t, func(t *rapid.T) {

@@ -27,8 +27,7 @@ func (l *LiveConfig) SetVerifier(signed SignatureVerifier, instance string) erro
 	return nil
 }
 
-// ConfirmFile applies the whole file with a user's permission, and returns what awaited
-// confirmation.
+// ConfirmFile applies the whole file with a user's permission, and returns the changes that awaited confirmation.
 func (l *LiveConfig) ConfirmFile(permit ConfirmFunc) (UnconfirmedChanges, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

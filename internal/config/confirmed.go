@@ -25,13 +25,13 @@ import (
 // changes.
 type ConfirmFunc func(claims ...Claim) error
 
-// Claim is what a user signs: a text and values. See presence.NewClaim.
+// Claim is a part of a statement that a user signs: a text and values. See presence.NewClaim.
 type Claim struct {
 	Words  string
 	Values []string
 }
 
-// SignatureVerifier verifies what a user has signed. See presence.Gate.
+// SignatureVerifier verifies users' signatures. See presence.Gate.
 type SignatureVerifier interface {
 	// IsOn reports whether changes that grant more access need a user.
 	IsOn() bool
@@ -55,8 +55,8 @@ type confirmedConfig struct {
 	invalidReason, remedy string
 }
 
-// signedConfig is a configuration as signed: with a number, so that an earlier one cannot
-// replace it, and a salt, so that its digest does not reveal secrets.
+// signedConfig is a signed configuration. It has a number, so that an earlier one cannot replace it, and a salt, so that its
+// digest does not reveal secrets.
 type signedConfig struct {
 	Number int    `json:"number"`
 	Salt   string `json:"salt"`
@@ -72,7 +72,7 @@ const (
 	maxSeal       = 16 << 20
 )
 
-// claimsFor returns what a user signs: the text, and that its number exists.
+// claimsFor returns the claims that a user signs: the text, and that its number exists.
 func (b *confirmedConfig) claimsFor(s signedConfig) []Claim {
 	h := sha256.New()
 	h.Write([]byte("mcpproxy configuration v1\n" + s.Salt + "\n"))
@@ -121,7 +121,7 @@ func (b *confirmedConfig) loadConfirmed(wanted *Config, parse func(text []byte) 
 	}
 	limit, err := parse(s.text)
 	if err != nil {
-		b.invalidReason = fmt.Sprintf("what was confirmed is no configuration any more: %v", err)
+		b.invalidReason = fmt.Sprintf("the confirmed configuration is no longer valid: %v", err)
 		return b.limitToEmpty(parse)
 	}
 	b.limit, b.invalidReason = limit, ""
@@ -152,7 +152,7 @@ func (b *confirmedConfig) findSigned() (signedConfig, bool) {
 	if b.verifier != nil {
 		if s, err := b.readSigned(nextFile); err == nil && b.invalidityReason(s) == "" {
 			if err := os.Rename(b.filePath(nextFile), b.filePath(confirmedFile)); err != nil {
-				b.logger.Error("what was confirmed cannot be kept", "dir", b.dir, "error", err)
+				b.logger.Error("the confirmed configuration cannot be stored", "dir", b.dir, "error", err)
 			}
 			return s, true
 		}
@@ -163,7 +163,7 @@ func (b *confirmedConfig) findSigned() (signedConfig, bool) {
 		b.invalidReason = b.invalidityReason(s)
 		return s, b.invalidReason == ""
 	case !errors.Is(err, fs.ErrNotExist):
-		b.invalidReason = fmt.Sprintf("what was confirmed cannot be read: %v", err)
+		b.invalidReason = fmt.Sprintf("the confirmed configuration cannot be read: %v", err)
 	}
 	return s, false
 }
@@ -194,11 +194,11 @@ func (b *confirmedConfig) invalidityReason(s signedConfig) string {
 	}
 	for _, claim := range b.claimsFor(s) {
 		if !b.verifier.IsConfirmed(claim) {
-			return "the text of the configuration that was confirmed is not what was signed"
+			return "the text of the confirmed configuration is not the signed one"
 		}
 	}
 	if b.verifier.IsConfirmed(b.newNumberClaim(s.Number + 1)) {
-		return "a later configuration was confirmed, and its text is gone"
+		return "a later configuration was confirmed, and its text is missing"
 	}
 	return ""
 }
@@ -239,7 +239,7 @@ func (b *confirmedConfig) narrowLimitTo(live *Config) {
 		err = b.writeFile(narrowedFile, text)
 	}
 	if err != nil {
-		b.logger.Error("what was narrowed cannot be kept, and can be undone after a restart", "dir", b.dir, "error", err)
+		b.logger.Error("restrictions cannot be stored, and can be undone after a restart", "dir", b.dir, "error", err)
 	}
 }
 
@@ -261,7 +261,7 @@ func (p ConfirmFunc) requestConfirmation(claims ...Claim) error {
 		return p(claims...)
 	}
 	if len(claims) > 0 {
-		return problem.New(problem.PresenceRequired, "A person has to permit this, and cannot from here.", "Use the command of mcpproxy that does it, in a terminal.")
+		return problem.New(problem.PresenceRequired, "This needs your confirmation, which is not possible here.", "Run the mcpproxy command for it in a terminal.")
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 	}
 	s, err := b.storeForSigning(limit)
 	if err != nil {
-		return problem.New(problem.AuditUnavailable, "What is to be confirmed cannot be kept.", "Make room on the disk of "+b.dir+", and see that it can be written.").Because(err)
+		return problem.New(problem.AuditUnavailable, "The configuration to confirm cannot be stored.", "Make room on the disk of "+b.dir+", and see that it can be written.").Because(err)
 	}
 	if err := permit.requestConfirmation(append(toClaims(widened), b.claimsFor(s)...)...); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 		return err
 	}
 	if err := os.Remove(b.filePath(narrowedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.logger.Warn("what was narrowed before cannot be taken away", "dir", b.dir, "error", err) // it does not grant more
+		b.logger.Warn("the earlier restrictions cannot be removed", "dir", b.dir, "error", err) // it does not grant more
 	}
 	b.limit, b.invalidReason = limit, ""
 	return nil

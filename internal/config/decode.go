@@ -53,8 +53,8 @@ func (d *decoder) addGlobalMistake(path, message, hint string) {
 	d.mistakes = append(d.mistakes, Mistake{Path: path, Message: message, Hint: hint})
 }
 
-// countIfBeyondMistakeLimit reports whether a further mistake is only counted, and counts it: positions
-// and suggestions for each would take long in a file of another kind.
+// countIfBeyondMistakeLimit reports whether a further mistake is only counted, and counts it. Positions and suggestions for
+// each would take long in a file of another kind.
 func (d *decoder) countIfBeyondMistakeLimit() bool {
 	if len(d.mistakes) < maxMistakes {
 		return false
@@ -92,7 +92,7 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 		k := keys[i]
 		if before, twice := members[k.name]; twice {
 			first, _ := before.Name.Value.(hujson.Literal)
-			d.addMistake(m.Name.StartOffset, at, fmt.Sprintf("%s says the same as %s", quoteClipped(name), quoteClipped(first.String())), "keep one of them")
+			d.addMistake(m.Name.StartOffset, at, fmt.Sprintf("%s is the same as %s", quoteClipped(name), quoteClipped(first.String())), "keep one of them")
 			continue
 		}
 		members[k.name] = m
@@ -263,7 +263,7 @@ func (d *decoder) expandString(v hujson.Value, path string, k configKey) (resolv
 		}
 	}
 	if !k.secrets && hasSecretReference(e.text) {
-		e.addMistake("${keyring:NAME} cannot stand in "+lastPathPart(path), "secrets are for how a server is started or reached, and its login; use ${env:NAME}")
+		e.addMistake("${keyring:NAME} is not allowed in "+lastPathPart(path), "secrets are for how a server is started or reached, and its login; use ${env:NAME}")
 	}
 	d.warnForeignReferences(v, path, raw)
 	for _, m := range e.mistakes {

@@ -82,7 +82,7 @@ func (d *decoder) warnUnknownServers(g objectMembers, c *Config) {
 		}
 		for _, pattern := range slices.Compact(named) {
 			if !there(pattern) {
-				d.addWarning(g["profiles"].Name.StartOffset, joinPath("profiles", p.Name), "profile "+quoteClipped(p.Name)+" names "+quoteClipped(pattern)+", which is no server", "")
+				d.addWarning(g["profiles"].Name.StartOffset, joinPath("profiles", p.Name), "profile "+quoteClipped(p.Name)+" names "+quoteClipped(pattern)+", which matches no server", "")
 			}
 		}
 	}

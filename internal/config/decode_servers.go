@@ -91,7 +91,7 @@ func (d *decoder) checkNameUnique(taken map[string]string, e serverEntry) bool {
 			d.addMistake(e.at, e.path, fmt.Sprintf("there are two servers with the name %s", quoteClipped(name)), "give one of them another name")
 			return false
 		case found:
-			d.addMistake(e.at, e.path, fmt.Sprintf("the name %s looks like %s", quoteClipped(name), quoteClipped(other)), "names must differ by more than case and look-alike characters")
+			d.addMistake(e.at, e.path, fmt.Sprintf("the name %s looks like %s", quoteClipped(name), quoteClipped(other)), "names must differ by more than case and similar characters")
 			return false
 		}
 	}

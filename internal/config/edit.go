@@ -136,10 +136,9 @@ func (l *LiveConfig) RemoveServer(name string) error {
 	})
 }
 
-// SetServer sets a key of a server in the file, or removes it when value is nil, and
-// applies the file. field is the canonical key; an alias in the file is kept. For env and
-// headers, an object sets its members and removes those that are null; a list for command
-// is the program with its arguments, and sets args, too.
+// SetServer sets a key of a server in the file, or removes it when value is nil, and applies the file. field is the canonical
+// key; an alias in the file is kept. For env and headers, an object sets its members and removes those that are null. A list
+// for command is the program with its arguments, and sets args, too.
 func (l *LiveConfig) SetServer(permit ConfirmFunc, name, field string, value json.RawMessage) error {
 	if value != nil && !json.Valid(value) {
 		return problem.Newf(problem.InvalidParameter, "The value for %s is not JSON.", quoteClipped(field)).
@@ -327,7 +326,7 @@ func (d document) setObjectMemberSplices(object textedit.Container, i int, field
 }
 
 // errFileChanged means that the file was saved during an edit.
-var errFileChanged = errors.New("the file was changed meanwhile")
+var errFileChanged = errors.New("the file was changed in the meantime")
 
 // document is the text of a valid file. Edits keep everything else.
 type document struct{ *textedit.Document }
@@ -356,8 +355,8 @@ func editWithRetry(l *LiveConfig, servers []string, changes []textEdit, then edi
 			return err
 		}
 	}
-	return problem.Newf(problem.Conflict, "%s is being changed all the time by something else.", l.path).
-		WithHint("Try again when it has come to rest.")
+	return problem.Newf(problem.Conflict, "%s is changed all the time by another program.", l.path).
+		WithHint("Try again when it no longer changes.")
 }
 
 // editOnce makes one attempt. The caller holds mu, so that the watch does not apply the
@@ -368,7 +367,7 @@ func editOnce(l *LiveConfig, servers []string, changes []textEdit, then editResu
 	case r.err != nil:
 		return r.err
 	case r.data == nil && l.existed:
-		return problem.Newf(problem.InvalidConfig, "%s is gone; the configuration from before stays in force.", l.path).
+		return problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
 			WithHint("Put the file back first.")
 	}
 	before, err := l.parseText(r.data)

@@ -83,8 +83,7 @@ func (h hooks) PrepareConfig(next *Config) (func(), error) {
 	return func() { h.commit(next) }, nil
 }
 
-// What a person saves while an edit is under way is in the file afterwards,
-// together with the edit, and in force.
+// A user saves the file while an edit is in progress: both changes are in the file afterwards, and in force.
 func TestPersonSavesMeanwhile(t *testing.T) {
 	f := open(t, one)
 	saved := false
@@ -105,7 +104,7 @@ func TestPersonSavesMeanwhile(t *testing.T) {
 	if diff := cmp.Diff(want, contents(t, f.path)); diff != "" || f.Current().ToolsLimit != 7 || len(f.Current().Servers) != 2 {
 		t.Errorf("in force: %v\n-want +got:\n%s", f.Current(), diff)
 	}
-	// Somebody who never stops saving is not overwritten either.
+	// A user who never stops saving is not overwritten either.
 	n := 0
 	f.components = []ReloadableComponent{hooks{
 		prepare: func(*Config) error { n++; write(t, f.path, limit(n%100+1)); return nil },
@@ -129,7 +128,7 @@ func TestEditOfABadFile(t *testing.T) {
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "is gone") || contents(t, f.path) != "" {
+	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "is missing") || contents(t, f.path) != "" {
 		t.Errorf("without its file: %v", err)
 	}
 }
@@ -288,8 +287,7 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 
 const envChild = "MCPPROXY_TEST_EDITS"
 
-// The process that edits is killed at any moment: the file is whole, old or
-// new, and what was in progress is cleared away by the next edit.
+// The editing process is killed at any moment: the file is whole, old or new, and the next edit removes the temporary files.
 func TestKilledWhileEditing(t *testing.T) {
 	if testing.Short() {
 		t.Skip("processes are killed")

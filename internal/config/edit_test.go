@@ -40,8 +40,8 @@ func (f *fixture) make(t *testing.T, line string) error {
 	return nil
 }
 
-// Each case is a file as somebody wrote it, edits, and what becomes of it.
-// "before" is missing where there is no file; "·" stands for "\r".
+// Each case is a file as a user wrote it, edits, and the resulting file. "before" is missing where there is no file; "·" means
+// "\r".
 func TestEdits(t *testing.T) {
 	files, err := filepath.Glob("testdata/edit/*.txtar")
 	if err != nil || len(files) < 20 {
@@ -106,9 +106,8 @@ func contents(t *testing.T, path string) string {
 	return string(b)
 }
 
-// FuzzEdit edits any file that is valid: what is asked for happens, nothing
-// else, no comment is lost by it, and taking it back leads to the same
-// configuration.
+// FuzzEdit edits any valid file. The edit does what was asked and nothing else, loses no comment, and its reversal leads to the
+// same configuration.
 func FuzzEdit(f *testing.F) {
 	files, err := filepath.Glob("testdata/edit/*.txtar")
 	if err != nil {
@@ -218,8 +217,7 @@ func comments(t *testing.T, text []byte) []string {
 	return out
 }
 
-// What is overridden of one tool leaves everything else, and the comments, as they
-// were.
+// Overriding the hints of one tool leaves everything else, and the comments, unchanged.
 func TestOverrideHints(t *testing.T) {
 	const hints = `{"destructiveHint":true,"readOnlyHint":false}`
 	for file, want := range map[string]string{

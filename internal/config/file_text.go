@@ -50,9 +50,8 @@ type TextCheck struct {
 	NeedsRestart []string     // keys that would need a restart
 }
 
-// CheckText returns what would happen if text replaced the file, and its configuration,
-// nil if it would be rejected: it is parsed and checked, the components prepare for it,
-// and nothing changes.
+// CheckText returns the effects of replacing the file with text, and its configuration; nil if it would be rejected. It parses
+// and checks the text, and the components prepare for it. Nothing changes.
 func (l *LiveConfig) CheckText(text []byte) (*Config, TextCheck) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +181,7 @@ func (l *LiveConfig) rewriteFile(permit ConfirmFunc, match, by string, change fu
 
 // newFileChangedError rejects a change because the file has changed.
 func newFileChangedError(path string, r fileContent) error {
-	return problem.Newf(problem.Conflict, "%s has been changed meanwhile.", path).
+	return problem.Newf(problem.Conflict, "%s was changed in the meantime.", path).
 		WithHint("Read it again, and make the change there.").With("etag", ETag(r.data))
 }
 

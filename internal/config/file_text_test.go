@@ -52,7 +52,7 @@ func TestSetKeys(t *testing.T) {
 	}
 }
 
-// What a person saves meanwhile, however late, is not overwritten.
+// A file that a user saves in the meantime, however late, is not overwritten.
 func TestReplaceTextOfAnotherText(t *testing.T) {
 	var applied []string
 	f := open(t, limit(1), func(o *Options) {

@@ -65,8 +65,7 @@ func TestItself(t *testing.T) {
 	}
 }
 
-// A reference does not hide it, and what stands in the file already is warned of;
-// it can be switched off and taken out.
+// A reference does not hide the proxy's own address. An existing entry gives a warning, and can be disabled and removed.
 func TestItselfInTheFile(t *testing.T) {
 	f := open(t, `{"listen": "127.0.0.1:9000", "mcpServers": {"again": {"url": "http://localhost:9000/mcp"}, "a": {"url": "http://localhost:9001/mcp"}}}`,
 		func(o *Options) {

@@ -72,7 +72,7 @@ type LiveConfig struct {
 	existed    bool // there was a file
 	last       fileContent
 	confirmed  confirmedConfig
-	wanted     *Config // the file's configuration: the current one plus what awaits confirmation
+	wanted     *Config // the file's configuration: the current one plus the changes that await confirmation
 }
 
 // fileContent is the result of reading the file: data is nil without a file.
@@ -213,7 +213,7 @@ func (l *LiveConfig) applyContent(r fileContent) error {
 	case r.data == nil && l.existed:
 		// Not the defaults: that would stop every server while an editor replaces the
 		// file.
-		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is gone; the configuration from before stays in force.", l.path).
+		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
 			WithHint("Restore the file, or restart MCPProxy to use the defaults."))
 	}
 	l.existed = l.existed || r.data != nil
@@ -224,7 +224,7 @@ func (l *LiveConfig) applyContent(r fileContent) error {
 	return l.applyAllowed(next, ByHand)
 }
 
-// applyAllowed applies next, except for what awaits confirmation. The caller holds mu.
+// applyAllowed applies next, except for changes that await confirmation. The caller holds mu.
 func (l *LiveConfig) applyAllowed(next *Config, by string) error {
 	live, found := l.confirmed.withholdAccessIncreases(next)
 	keys := changedKeys(l.Current(), live, acceptEveryKey)
@@ -307,7 +307,7 @@ func runCommits(commits []func()) {
 	}
 }
 
-// toComponentError returns a component's error for people to read.
+// toComponentError returns a component's error in readable form.
 func toComponentError(err error) error {
 	var p *problem.Problem
 	if errors.As(err, &p) {
@@ -319,7 +319,7 @@ func toComponentError(err error) error {
 // rejectFile stores and reports err.
 func (l *LiveConfig) rejectFile(err error) error {
 	l.setLoadResult(err)
-	l.options.Logger.Warn("the configuration file is refused, the one before stays in force", "file", l.path, "error", err)
+	l.options.Logger.Warn("the configuration file is rejected, the previous one stays in force", "file", l.path, "error", err)
 	l.options.notifyObserver(Change{Err: err, NeedsRestart: l.NeedsRestart()})
 	return err
 }
@@ -362,7 +362,7 @@ func fileModeWarnings(path string) []string {
 	return []string{fmt.Sprintf("%s has the mode %04o, so that other users can get at it; run: chmod 600 %s", path, info.Mode().Perm(), path)}
 }
 
-// readFile reads the file; a missing one is no error.
+// readFile reads the file; a missing one is not an error.
 func (l *LiveConfig) readFile() fileContent {
 	data, err := readConfigFile(l.path)
 	switch {

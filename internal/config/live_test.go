@@ -356,7 +356,7 @@ func TestFileIsGone(t *testing.T) {
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	if c := f.next(t); c.Err == nil || !strings.HasSuffix(c.Err.Error(), "is gone; the configuration from before stays in force.") || f.Current().ToolsLimit != 5 {
+	if c := f.next(t); c.Err == nil || !strings.HasSuffix(c.Err.Error(), "is missing; the previous configuration stays in force.") || f.Current().ToolsLimit != 5 {
 		t.Errorf("got %v, %d", c.Err, f.Current().ToolsLimit)
 	}
 	write(t, f.path, limit(5))
@@ -413,7 +413,7 @@ func TestFlagsOutrankTheFile(t *testing.T) {
 		t.Errorf("got %s, %s, %q", c.Listen, c.DataDir, wait)
 	}
 	for listen, want := range map[string]string{
-		"0.0.0.0:80": `--listen: 0.0.0.0:80 is not a loopback address, so that others can reach it (listen on 127.0.0.1, or set "require_mcp_auth": true in mcp_config.json)`,
+		"0.0.0.0:80": `--listen: 0.0.0.0:80 is not a loopback address, so other machines can reach it (listen on 127.0.0.1, or set "require_mcp_auth": true in mcp_config.json)`,
 		"80":         "--listen: listen must be address:port (such as 127.0.0.1:8080)",
 	} {
 		if _, err := OpenLiveConfig(f.path, Options{Lookup: env, Listen: listen}); err == nil || err.Error() != want || problem.From(err).Code != problem.Usage {
@@ -435,7 +435,7 @@ func TestKeyIsNeededAsLongAsOthersCanReachIt(t *testing.T) {
 	}
 }
 
-// TestNoFile: only a file that somebody named is missed.
+// TestNoFile: a missing file is an error only if the user named it.
 func TestNoFile(t *testing.T) {
 	home := t.TempDir()
 	lookup := func(name string) (string, bool) {
@@ -495,8 +495,8 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		"a bad file":           {bad, `bad.json:1:2: unknown key "x"`, Options{Lookup: env}},
 		"a directory":          {dir, dir + " cannot be read: it is not a file", Options{Lookup: env}},
-		"no home for the data": {good, "There is no home directory: HOME is not set.", Options{Lookup: func(string) (string, bool) { return "", false }}},
-		"no home":              {"", "There is no home directory: HOME is not set.", Options{Lookup: func(string) (string, bool) { return "", false }}},
+		"no home for the data": {good, "The home directory is unknown: HOME is not set.", Options{Lookup: func(string) (string, bool) { return "", false }}},
+		"no home":              {"", "The home directory is unknown: HOME is not set.", Options{Lookup: func(string) (string, bool) { return "", false }}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := OpenLiveConfig(c.path, c.opt); err == nil || err.Error() != c.want {
@@ -625,8 +625,8 @@ func TestNoHome(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err := Parse([]byte(`{"data_dir": "~/x", "mcpServers": {"a": {"command": "x", "cwd": "~/y"}}}`), none)
-	want := "mcp_config.json: ~ stands for the home directory, but HOME is not set (write an absolute path)\n" +
-		"mcp_config.json:1:14: ~ stands for the home directory, but HOME is not set (write an absolute path)"
+	want := "mcp_config.json: ~ means the home directory, but HOME is not set (write an absolute path)\n" +
+		"mcp_config.json:1:14: ~ means the home directory, but HOME is not set (write an absolute path)"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -655,7 +655,7 @@ func TestAFileThatCameLaterIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.until(t, func() bool { return f.LastError() != nil || f.Current().ToolsLimit != 5 })
-	if err := f.LastError(); err == nil || !strings.HasSuffix(err.Error(), "is gone; the configuration from before stays in force.") || f.Current().ToolsLimit != 5 {
+	if err := f.LastError(); err == nil || !strings.HasSuffix(err.Error(), "is missing; the previous configuration stays in force.") || f.Current().ToolsLimit != 5 {
 		t.Errorf("got %v, %d", err, f.Current().ToolsLimit)
 	}
 }

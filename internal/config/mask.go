@@ -5,7 +5,7 @@ import "strings"
 // mask replaces a secret in a shown configuration.
 const mask = "***"
 
-// maskSecret returns what may be shown of a secret in the file: references are shown.
+// maskSecret returns the displayable form of a secret in the file: references are shown.
 func maskSecret(raw string) string {
 	if raw == "" || hasOnlyReferences(raw) {
 		return raw

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// maskValue returns what may be shown of the value of a key.
+// maskValue returns the displayable form of the value of a key.
 func (k configKey) maskValue(raw string) string {
 	if k.mask != nil {
 		return k.mask(raw)
@@ -45,8 +45,7 @@ func (s Server) Masked() Server {
 	return maskServer(s)
 }
 
-// maskServer masks env and headers, and what looks like a secret in the URL and the
-// arguments.
+// maskServer masks env and headers, and values that look like secrets in the URL and the arguments.
 func maskServer(s Server) Server {
 	maskKeys(s.keys())
 	if s.Args != nil { // as written: absent, or []

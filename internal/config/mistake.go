@@ -29,7 +29,7 @@ type Mistake struct {
 // isInFlag reports whether the mistake is in a command line flag.
 func (m Mistake) isInFlag() bool { return strings.HasPrefix(m.Path, "--") }
 
-// formatText returns the line for people to read.
+// formatText returns the mistake as a readable line.
 func (m Mistake) formatText(file string) string {
 	s := file + ": "
 	switch {

@@ -224,7 +224,7 @@ func TestReferences(t *testing.T) {
 			t.Errorf("%q gives %+v, want %q", raw, e, want)
 		}
 	}
-	// What a variable holds is not looked at again.
+	// References in the value of a variable are not expanded.
 	e := expandReferences("${env:A}", func(string) (string, bool) { return "${env:B}", true })
 	if e.text != "${env:B}" {
 		t.Errorf("resolved twice: %q", e.text)
@@ -280,7 +280,7 @@ func TestShownWithoutFile(t *testing.T) {
 	}
 }
 
-// What is shown can be read again and says the same, except for what is masked.
+// The shown configuration can be read again and is the same, except for the masked values.
 func TestShownIsAFile(t *testing.T) {
 	text, err := os.ReadFile("testdata/good/everything.jsonc")
 	if err != nil {

@@ -79,7 +79,7 @@ func toAbsolutePath(path string, lookup func(string) (string, bool)) (string, er
 	if home := homeDir(lookup); home != "" {
 		path = expandTilde(path, home)
 	} else if strings.HasPrefix(path, "~") {
-		return "", problem.New(problem.Usage, "There is no home directory: HOME is not set.",
+		return "", problem.New(problem.Usage, "The home directory is unknown: HOME is not set.",
 			"Set HOME, or give --config and --data-dir.")
 	}
 	abs, err := filepath.Abs(path)

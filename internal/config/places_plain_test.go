@@ -2,8 +2,8 @@ package config
 
 import "testing"
 
-// TestPlainValuesAreShown: what a key says that is no secret is shown; what looks like a
-// credential is not, nor is a value of another type than the key's.
+// TestPlainValuesAreShown: values that are no secrets are shown. A value that looks like a credential is not, nor is a value of
+// another type than the key's.
 func TestPlainValuesAreShown(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"ask": {"tools": {"github:*": "ask", "x:y": "off"}}}`:                            "",

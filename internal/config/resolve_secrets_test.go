@@ -20,7 +20,7 @@ const withSecrets = `{"mcpServers":{
 
 func secretServers(t *testing.T) *Config {
 	t.Helper()
-	// What a variable holds is not read again.
+	// References in the value of a variable are not expanded.
 	cfg, err := Parse([]byte(withSecrets), func(name string) (string, bool) {
 		return map[string]string{"PLAIN": "plain", "TRICK": "${keyring:ENV}"}[name], true
 	})
@@ -60,7 +60,7 @@ func TestReveal(t *testing.T) {
 	}
 }
 
-// A secret is no part of what a person approves, nor of what is shown.
+// A secret is not part of a reviewed launch, nor of any output.
 func TestRevealedIsNotShown(t *testing.T) {
 	s := secretServers(t).Servers[0]
 	revealed, err := s.ResolveSecrets(known)
@@ -107,7 +107,7 @@ func TestWhereSecretsCannotStand(t *testing.T) {
 		`{"mcpServers": {"s": {"command": "x", "call_timeout": "${keyring:A}"}}}`,
 		`{"mcpServers": {"s": {"command": "x", "enabled": false, "protocol": "${keyring:A}"}}}`,
 	} {
-		if _, err := Parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), "${keyring:NAME} cannot stand in") {
+		if _, err := Parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), "${keyring:NAME} is not allowed in") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

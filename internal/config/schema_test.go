@@ -71,7 +71,7 @@ func TestSchemaAcceptsWhatIsRight(t *testing.T) {
 	}
 }
 
-// What the schema refuses Parse refuses, too; the schema sees most of it.
+// Parse refuses everything that the schema refuses. The schema finds most errors.
 func TestSchemaRefusesWhatIsWrong(t *testing.T) {
 	s := compiled(t)
 	// A schema cannot say what these are about.

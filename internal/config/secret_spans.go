@@ -16,11 +16,10 @@ import (
 // Span is a part of a text: the bytes From, …, To-1.
 type Span struct{ From, To int }
 
-// FindSecretSpans returns the spans of a configuration text that must not be shown, in order,
-// not overlapping, each on one line: what Shown masks, whatever looks like a credential,
-// and values of unknown keys. In comments, and in a text that cannot be parsed, every
-// value counts unless it is known to be public: by the tables of keys, or because it is
-// public in before, an earlier text.
+// FindSecretSpans returns the spans of a configuration text that must not be shown, in order, not overlapping, each on one
+// line. They are the values that Shown masks, text that looks like a credential, and values of unknown keys. In comments, and
+// in a text that cannot be parsed, every value counts unless it is known to be public, by the tables of keys or because it is
+// public in the earlier text before.
 func FindSecretSpans(text, before []byte) []Span {
 	f := newSecretFinder(text)
 	tree, mistake := sourceText{f.text}.parseTree()
@@ -233,8 +232,7 @@ func (f *secretFinder) scanArgs(elements []hujson.Value) {
 	}
 }
 
-// addCredentialSpans adds the spans of what looks like a credential in all strings of a value. Nothing is masked
-// here.
+// addCredentialSpans adds the spans of text that looks like a credential in all strings of a value. Nothing is masked here.
 func (f *secretFinder) addCredentialSpans(v hujson.Value) {
 	for one := range v.All() {
 		l, ok := one.Value.(hujson.Literal)
@@ -404,7 +402,7 @@ func (f *secretFinder) scanComment(from, to int) {
 	}
 }
 
-// addCredentialSpansInRange adds the spans of what looks like a credential in a range of the text as a whole.
+// addCredentialSpansInRange adds the spans of text that looks like a credential in a range of the whole text.
 func (f *secretFinder) addCredentialSpansInRange(from, to int) {
 	whole := string(f.text[from:to])
 	for _, part := range redact.MaskedRanges(whole, redact.Text(whole)) {

@@ -80,11 +80,11 @@ func keyDocs(object string, keys []configKey) map[string]string {
 	}
 	for _, k := range keys {
 		if texts[k.name] == "" {
-			panic("keys.txt says nothing about " + k.name)
+			panic("keys.txt has no text for " + k.name)
 		}
 	}
 	if len(keys) != len(texts) {
-		panic("keys.txt has a text for what is no key")
+		panic("keys.txt has a text without a key")
 	}
 	return texts
 }

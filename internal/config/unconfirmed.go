@@ -12,7 +12,7 @@ type UnconfirmedChanges struct {
 	Differences []Difference // from the configuration in force
 	// Why is why no confirmation counts; "" if one does, or none is needed.
 	Why string
-	// Remedy is what to do before anything can be confirmed; "" is nothing.
+	// Remedy is the necessary step before anything can be confirmed; "" is none.
 	Remedy string
 	// Presence is the file's value, in force or not.
 	Presence Presence
@@ -30,7 +30,7 @@ func (u UnconfirmedChanges) Count() int {
 func (u UnconfirmedChanges) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {
-		all = append(all, "nothing of the configuration that widens counts: "+u.Why+"; "+cmp.Or(u.Remedy, "look at it and confirm it with `mcpproxy config confirm`"))
+		all = append(all, "changes of the configuration that grant more access have no effect: "+u.Why+"; "+cmp.Or(u.Remedy, "review and confirm it with `mcpproxy config confirm`"))
 	}
 	if n := len(u.Differences); n > 0 {
 		keys := strings.Join(differenceKeys(u.Differences[:min(n, most)]), ", ")
@@ -38,9 +38,9 @@ func (u UnconfirmedChanges) Warnings() (all []string) {
 			keys += fmt.Sprintf(" and %d more", n-most)
 		}
 		if u.Remedy == "" {
-			keys += "; look at them and confirm them with `mcpproxy config confirm`"
+			keys += "; review and confirm them with `mcpproxy config confirm`"
 		}
-		all = append(all, "the file widens what a person has confirmed, so that these wait: "+keys)
+		all = append(all, "the file grants more access than was confirmed, so these keys await confirmation: "+keys)
 	}
 	return all
 }

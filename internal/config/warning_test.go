@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestWarned: what people copy from other clients is no reason to refuse a file;
-// what has no effect is warned of, and nothing is expanded by itself.
+// TestWarned: a text that users copy from other clients does not make a file invalid. A key without effect gives a warning, and
+// nothing is expanded automatically.
 func TestWarned(t *testing.T) {
 	files, err := filepath.Glob("testdata/warned/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -81,7 +81,7 @@ func TestWarningsAreLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`mcp_config.json:1:56: server "a": in TOKEN, ${TOKEN} is no reference here, and stays as it is (write ${env:TOKEN}; for the text itself $${TOKEN})`}
+	want := []string{`mcp_config.json:1:56: server "a": in TOKEN, ${TOKEN} is not a reference here, and stays unchanged (write ${env:TOKEN}; for the text itself $${TOKEN})`}
 	if diff := cmp.Diff(want, l.Warnings()); diff != "" {
 		t.Error(diff)
 	}

@@ -11,11 +11,9 @@ import (
 
 // Run watches the file and applies it to the components until ctx ends.
 //
-// It watches the file, and its directory only while there is no file: the directory is
-// usually that of the data, where each activity record would wake the watch. A replaced
-// file ends its watch, which is then set again. In addition, Run polls the file for
-// changes that no watch reports: network drives, moved links, and systems without free
-// watches.
+// It watches the file, and its directory only while the file does not exist. The directory is usually the data directory, where
+// each activity record would wake the watch. A replaced file ends its watch, which is then set again. In addition, Run polls
+// the file for changes that no watch reports: network drives, moved links, and systems without free watches.
 func (l *LiveConfig) Run(ctx context.Context, components ...ReloadableComponent) {
 	l.setComponents(components)
 	w := newFileWatch(l.path)

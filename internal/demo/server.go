@@ -32,7 +32,7 @@ type toolArguments struct {
 }
 
 // errNoTool is the error of run for an unknown tool.
-var errNoTool = errors.New("there is no such tool")
+var errNoTool = errors.New("unknown tool")
 
 // demoServer is a minimal MCP server of protocol revision 2025-06-18.
 type demoServer struct {

@@ -37,7 +37,7 @@ func ServeStdio(ctx context.Context, name string, in io.Reader, out io.Writer) e
 	case "shifty":
 		return serveShifty(ctx, in, out, os.Getenv(shiftVariable) == shiftOnCall)
 	}
-	return fmt.Errorf("there is no bundled upstream %q: use notes, weather or shifty", name)
+	return fmt.Errorf("unknown bundled upstream %q: use notes, weather or shifty", name)
 }
 
 // NewWeatherHandler is the bundled upstream that the demo reaches over HTTP.
@@ -85,7 +85,7 @@ func newNotesTools() func(tool string, a toolArguments) (string, error) {
 			return "", errNoTool
 		}
 		if !found {
-			return "", fmt.Errorf("there is no note %q; list_notes gives the titles", a.Title)
+			return "", fmt.Errorf("no note has the title %q; list_notes gives the titles", a.Title)
 		}
 		if tool == "read_note" {
 			return text, nil

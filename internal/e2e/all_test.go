@@ -183,8 +183,7 @@ func TestAllTellsWhatChanges(t *testing.T) {
 	}
 }
 
-// Whatever servers and tools are called, each name of the list calls the tool
-// that it stands for, and no other one; all of them come in pages.
+// Whatever the names of servers and tools are, each listed name calls its own tool and no other. All names come in pages.
 func TestAllHostileNames(t *testing.T) {
 	t.Parallel()
 	named := func(names ...string) (all []string) {
@@ -257,8 +256,7 @@ func TestAllHostileNames(t *testing.T) {
 	}
 }
 
-// What servers ask reaches the client whose call caused it, though they use
-// the same ids, in both eras.
+// A server's requests reach the client whose call caused them, in both protocols, even when two servers use the same ids.
 func TestAllAsks(t *testing.T) {
 	t.Parallel()
 	one := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))

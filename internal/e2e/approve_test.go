@@ -50,14 +50,14 @@ func TestApproveAChangedTool(t *testing.T) {
 	if err := json.Unmarshal([]byte(run(0, "", "tools", "diff", "s:add", "-o", "json")), &seen); err != nil || !strings.Contains(diff, seen.Fingerprint) {
 		t.Fatalf("fingerprint %q, %v", seen.Fingerprint, err)
 	}
-	run(2, "--fingerprint "+seen.Fingerprint, "tools", "approve", "s:add") // nobody can be asked
+	run(2, "--fingerprint "+seen.Fingerprint, "tools", "approve", "s:add") // without a terminal
 
 	// Between looking and approving it changes once more.
 	becomes(third)
 	run(1, "mcpproxy tools diff s:add", "tools", "approve", "s:add", "--fingerprint", seen.Fingerprint)
 	run(3, "pending_approval", "call", "tool-destructive", "s:add")
 
-	// What was approved before is good again by itself.
+	// The definition that was approved earlier is callable again without another approval.
 	becomes(honest)
 	run(0, `got {}`, "call", "tool-read", "s:add")
 
@@ -232,7 +232,7 @@ func TestAddServersByHand(t *testing.T) {
 	if code, _, stderr := d.cli("upstream", "add", "bad name", "--url", u.URL); code != 2 || !strings.HasPrefix(stderr, "Error: ") {
 		t.Errorf("a bad name: %d %s", code, stderr)
 	}
-	// Several at once: what is wrong with one keeps no other away.
+	// Several at once: a wrong one does not prevent the others.
 	status, answer := d.rest("POST", "/servers/add", fmt.Sprintf(`{"servers":[{"name":"more","command":%q,"args":["demo-upstream","notes"]},{"name":"notes","url":%q},{"name":"bad name","url":%[2]q},{"name":"itself","url":"http://%[3]s/mcp"},{"name":"last","command":%[1]q,"args":["demo-upstream","notes"]}]}`, binary, u.URL, d.address))
 	var added struct {
 		Results []struct {

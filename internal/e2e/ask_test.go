@@ -47,9 +47,8 @@ func (c *counted) all() []string {
 // deed is a call that a person is to be asked about, whatever it is called.
 type deed struct{ tool, args string }
 
-// TestAskCannotBeEvaded: no choice of a lane, of a gate, of how the name is spelt, of
-// batches, tasks, eras, tokens, repetition, headers or of what the configuration makes of hints and arguments lets
-// a call run that a person is to be asked about.
+// TestAskCannotBeEvaded: no call that needs approval runs without it. The test tries lanes, endpoints, spellings of the name,
+// batches, tasks, protocols, tokens, repetition, headers, and the modes for hints and arguments.
 func TestAskCannotBeEvaded(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -69,7 +68,7 @@ func TestAskCannotBeEvaded(t *testing.T) {
 		`"intent_declaration": {"strict_server_validation": false, "judge_arguments": "off", "infer_hints": "off"}`,
 		`"intent_declaration": {"strict_server_validation": false, "judge_arguments": "enforce", "infer_hints": "enforce"}`,
 	} {
-		// What a person says of hints corrects them, and what is said of tools is asked whatever they do.
+		// A user's hint overrides correct the hints, and a rule of ask.tools applies whatever the tool's hints are.
 		d := startDaemon(t, fmt.Sprintf(`{%s, "validate_arguments": "off", "ask": {"write": "ask", "destructive": "ask", "tools": {"s:honest": "ask"}, "wait": "1s"},
 			"profiles": {"p": {"servers": ["s"], "ask": {"tools": {"*:*": "off"}}}}, "mcpServers": {"s": {"url": %q, "trust": "auto", "hint_overrides": {"honest": {"destructiveHint": false}}}}}`, mode, u.URL))
 		d.awaitTools("s:wipe", "s:honest")
@@ -92,7 +91,7 @@ func TestAskCannotBeEvaded(t *testing.T) {
 	}
 }
 
-// evasion tries to have calls run unasked.
+// evasion tries to make calls run without approval.
 type evasion struct {
 	d            *daemon
 	token, bound string
@@ -272,9 +271,9 @@ func (e *evasion) stdio(t *testing.T, flag, line string) string {
 	return answer
 }
 
-// TestACallIsApproved tells the story: an agent's call waits, a person sees it and approves it,
-// at the terminal or by REST; the agent calls again, and what is on record tells all of it. A
-// death of the process in between changes nothing, and nobody but a person answers.
+// TestACallIsApproved tells the story: an agent's call waits, and a user sees and approves it, at the terminal or by REST. The
+// agent calls again, and the activity log holds the whole history. A killed daemon in between changes nothing, and only a user
+// can answer.
 func TestACallIsApproved(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -312,7 +311,7 @@ func TestACallIsApproved(t *testing.T) {
 		t.Errorf("status: %s", out)
 	}
 	token := d.createToken("t")
-	for name, status := range map[string]int{"": http.StatusForbidden, token: http.StatusForbidden} { // nobody, and an agent
+	for name, status := range map[string]int{"": http.StatusForbidden, token: http.StatusForbidden} { // an anonymous caller, and an agent
 		for _, path := range []string{"/pending/" + id + "/approve", "/pending/" + id + "/deny", "/leases"} {
 			if got, body := d.restAs("POST", path, `{"server":"s"}`, name); got != status && got != http.StatusUnauthorized {
 				t.Errorf("POST %s as %q: %d %s", path, name, got, body)

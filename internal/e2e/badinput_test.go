@@ -235,9 +235,8 @@ func TestWebPagesAreKeptOutOfEverySurface(t *testing.T) {
 	}
 }
 
-// TestSlipsAreTakenEverywhere: where it is certain what was meant, the call reaches
-// the server with just the bytes that were meant, whichever way it comes in, and
-// arguments beside args reach nobody.
+// TestSlipsAreTakenEverywhere: where the client's intention is certain, the call reaches the server with exactly the intended
+// bytes, by every endpoint. Arguments next to args reach no server.
 func TestSlipsAreTakenEverywhere(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, strictTool)

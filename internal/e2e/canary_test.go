@@ -13,8 +13,7 @@ import (
 	"testing"
 )
 
-// canary stands in everything that the servers of these tests say; each place
-// has a number of its own.
+// canary is in every text that the servers of these tests send. Each text has a number of its own.
 const canary = "zqcanary"
 
 // poisonedTool has a canary in each field that a definition can have. name is

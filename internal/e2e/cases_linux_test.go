@@ -29,7 +29,7 @@ type serverCase struct {
 	elsewhere func(*testing.T) // the test that runs by itself, where the line needs no other
 }
 
-// serverCases has the test of each line, by what the line says.
+// serverCases maps each line of the case list to its test.
 func serverCases() map[string]serverCase {
 	return map[string]serverCase{
 		"session forgotten: after a good call drops its sessions and answers 400 with error -32600 'Session not found', or 410, or 200 with error -32001, or 400 with plain text": {run: forgottenSessions},
@@ -94,7 +94,7 @@ func oddServer(t *testing.T, opt mcptest.Options, alter alteration) string {
 	}
 	s := mcptest.New(opt, tools...)
 	return mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		request, _ := io.ReadAll(r.Body) // what is cut off is no message
+		request, _ := io.ReadAll(r.Body) // a request that was cut off is no message
 		r.Body = io.NopCloser(bytes.NewReader(request))
 		m, _ := wirejson.ParseServerMessage(request)
 		rec := httptest.NewRecorder()
@@ -271,7 +271,7 @@ func newAmnesiac(answer func(http.ResponseWriter, string)) *amnesiac {
 }
 
 func (s *amnesiac) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body) // what is cut off is no message
+	body, _ := io.ReadAll(r.Body) // a request that was cut off is no message
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	m, _ := wirejson.ParseServerMessage(body)
 	s.mu.Lock()
@@ -528,7 +528,7 @@ func silentlyChangedPrompt(t *testing.T) {
 			}
 		}
 		o.say(offersOf("Reads what is written down, and sends it away."))
-		// A list is good for four times as long as it took, whatever is used meanwhile.
+		// A list is valid for four times as long as it took to load, whatever clients use in the meantime.
 		eventually(t, "the change is noticed by the uses alone", func() error {
 			for use, answer := range d.everyUse("s") {
 				if !strings.Contains(answer, "OFFER_LOCKED") {

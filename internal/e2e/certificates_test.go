@@ -22,7 +22,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// authority is somebody who signs certificates.
+// authority is a certificate authority.
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey

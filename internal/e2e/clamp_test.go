@@ -28,7 +28,7 @@ type owner struct {
 	signed []presence.Claim // the last that were
 }
 
-// errStopped is what somebody says who does not sign.
+// errStopped is the error of an owner that does not sign.
 var errStopped = errors.New("not signed")
 
 func (o *owner) permit(_ context.Context, a presence.SignRequest) (presence.SignedStatement, error) {
@@ -148,8 +148,8 @@ func inForce(c ops.Config) map[string]string {
 	return all
 }
 
-// widenings are, for each key that can widen, a value and a wider one; "" is none. The keys
-// of servers and profiles are tried in two of them, whose lists of tools exclude each other.
+// widenings lists, for each key that can grant more access, a value and a value that grants more; "" means the key is absent.
+// The keys of servers and profiles are tested in two objects each, because their lists of tools exclude each other.
 var widenings = map[string][][3]string{
 	"": {
 		{"listen", `"127.0.0.1:9"`, `"0.0.0.0:9"`}, {"data_dir", `"/srv/a"`, `"/srv/b"`}, {"database", ``, `"postgres://nobody@127.0.0.1:1/none"`}, {"api_key", ``, `"k3y-of-somebody-else"`},
@@ -219,8 +219,8 @@ func fileOf(url string, wider bool, limit int, but ...string) string {
 	return "// by hand\n" + string(text)
 }
 
-// TestWhatAnEditWidensWaits: a file that is edited by hand in each way that widens is
-// applied but for that, after a restart as well, until a person confirms it.
+// TestWhatAnEditWidensWaits: a user edits the file in every way that grants more access. MCPProxy applies the rest of the file,
+// and holds these changes until a user confirms them, also across a restart.
 func TestWhatAnEditWidensWaits(t *testing.T) {
 	t.Parallel()
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"}}`}))
@@ -276,7 +276,7 @@ func TestWhatAnEditWidensWaits(t *testing.T) {
 		t.Errorf("doctor: %d %s", code, stdout)
 	}
 
-	// But for what would have it be another MCPProxy, a person wants all of it.
+	// The user wants all of it, except the changes that would make it another MCPProxy.
 	o.signs = true
 	kept := []string{"listen", "data_dir", "database", "api_key", "presence", "activity_max_response_size", "telemetry.endpoint", "mcpServers.s.url", "mcpServers.s.protocol", "mcpServers.c.command"}
 	o.edited(fileOf(u.URL, true, 8, kept...))
@@ -294,7 +294,7 @@ func TestWhatAnEditWidensWaits(t *testing.T) {
 	o.again()
 	confirmed()
 
-	// What is narrowed by hand is applied, and is not undone by hand.
+	// A restriction by hand takes effect, and an edit by hand cannot undo it.
 	wide := o.file()
 	if shown := o.edited(strings.Replace(wide, `"propose"`, `"read"`, 1)); len(shown.Unconfirmed) > 0 || inForce(shown)["mcp_management"] != `"read"` {
 		t.Errorf("%q", waiting(shown))
@@ -314,7 +314,7 @@ func TestWhatAnEditWidensWaits(t *testing.T) {
 	}
 	o.stop()
 	for why, change := range map[string]func() error{
-		"is not what was signed": func() error {
+		"is not the signed one": func() error {
 			return os.WriteFile(path, []byte(strings.Replace(string(text), `"scan"`, `"auto"`, 1)+" "), 0o600)
 		},
 		"no configuration was confirmed": func() error { return os.Remove(path) },
@@ -337,13 +337,13 @@ func TestWhatAnEditWidensWaits(t *testing.T) {
 	confirmed()
 }
 
-// TestCommandsThatWiden: each asks for exactly what it widens, and has it confirmed.
+// TestCommandsThatWiden: each command asks for a signature of exactly the access that it grants, and gets it confirmed.
 func TestCommandsThatWiden(t *testing.T) {
 	t.Parallel()
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"}}`}))
 	d := startDaemon(t, fmt.Sprintf(`{"mcp_management": "off", "mcpServers": {"s": {"url": %q, "trust": "manual"}}}`, u.URL))
 	o := owned(t, d)
-	o.edited(fmt.Sprintf(`{"mcp_management": "off", "mcpServers": {"s": {"url": %q, "trust": "manual", "session": "shared"}}}`, u.URL)) // by somebody
+	o.edited(fmt.Sprintf(`{"mcp_management": "off", "mcpServers": {"s": {"url": %q, "trust": "manual", "session": "shared"}}}`, u.URL)) // by another program
 	c := o.client()
 	defer c.Close()
 	asks := func(name string, do func() error, want ...string) {

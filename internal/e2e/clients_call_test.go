@@ -66,9 +66,8 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestARealClientCalls: a server of Claude Code is taken over, Claude Code is connected
-// and gets its rules, and then it does what the rules say: what reads runs unasked, and
-// what writes does not, since there is nobody who could be asked.
+// TestARealClientCalls: MCPProxy imports a server of Claude Code, connects Claude Code and writes its rules. Then Claude Code
+// follows the rules: a read runs without asking, and a write does not run, because no user can be asked.
 func TestARealClientCalls(t *testing.T) {
 	t.Parallel()
 	program := clientProgram(t, "claude")

@@ -20,7 +20,7 @@ type realClient struct {
 	id, program, path string
 	before            string   // a person's file
 	list              []string // how it lists its servers
-	says              string   // what that says of MCPProxy, beside its name
+	says              string   // the client's text about MCPProxy, next to its name
 	off               edit     // how a person switches it off
 	saysOff           string   // what it says of MCPProxy then, "" for nothing
 }
@@ -197,8 +197,7 @@ func TestAnAccountComesOverAndGoesBack(t *testing.T) {
 	}
 }
 
-// lists has the client list its servers. What it changes of its file meanwhile, a state
-// of its own, is put back.
+// lists makes the client list its servers. It restores the parts of the client's file that the client changes by itself.
 func (c realClient) lists(d *daemon, program string, wants ...string) string {
 	d.t.Helper()
 	path := filepath.Join(d.dir, c.path)

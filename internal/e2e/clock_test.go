@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// clockRun says that the run is wanted: it builds the standard library anew.
+	// clockRun enables this run. The run is optional because it builds the standard library again.
 	clockRun = "MCPPROXY_CLOCK_RUN"
 	// clockVar names the file that holds by how many seconds the clock of the
 	// daemon is set.

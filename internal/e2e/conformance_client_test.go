@@ -285,8 +285,8 @@ func (s *suiteOutput) Write(p []byte) (int, error) {
 	return n, os.WriteFile(filepath.Join(s.queue, allStarted), nil, 0o600)
 }
 
-// awaitOthers waits until the suite has started all clients. Meanwhile it does not answer, and MCPProxy
-// takes a server that says nothing for five seconds for one of the legacy protocol.
+// awaitOthers waits until the suite has started all clients. Until then it does not answer. MCPProxy assumes the legacy
+// protocol for a server that sends nothing for five seconds.
 func awaitOthers(started string) {
 	for end := time.Now().Add(scenarioTime); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(started); err == nil {

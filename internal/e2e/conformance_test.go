@@ -130,8 +130,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestNotificationsKeepTheirOrder: what the fixture says before its answer, in
-// the suite's own notification scenarios, comes before it, 25 times of 25.
+// TestNotificationsKeepTheirOrder: in the suite's own notification scenarios, notifications that the fixture sends before its
+// answer arrive before it, 25 times of 25.
 func TestNotificationsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	fixture := buildSDK(t, everythingServer)

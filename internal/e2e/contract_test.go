@@ -438,7 +438,7 @@ func (c *contract) ask(t *testing.T, o contractOperation, want int, path, body s
 	}
 }
 
-// asPage has a request come from a page of the web UI that has signed in.
+// asPage makes a request look like one from a signed-in page of the web UI.
 func (c *contract) asPage(r *http.Request) {
 	own := func(r *http.Request) {
 		r.Header.Set("Origin", "http://"+c.address)

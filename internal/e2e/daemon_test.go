@@ -23,8 +23,7 @@ import (
 	"testing"
 	"time"
 
-	// What the binary is built from, so that a cached result of these tests
-	// is no longer good when it changes.
+	// The sources of the binary, so that a cached test result becomes invalid when they change.
 	_ "mcpproxy/internal/app"
 	_ "mcpproxy/internal/cli"
 	_ "mcpproxy/internal/demo"
@@ -491,8 +490,7 @@ func freeAddress(t testing.TB) string {
 	return ""
 }
 
-// signal sends a process of somebody else a signal; os.ErrProcessDone when it
-// is not there.
+// signal sends a signal to a process of another test; os.ErrProcessDone if it does not exist.
 func signal(pid int, sig os.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {

@@ -82,7 +82,7 @@ func copyAll(t testing.TB, from, to string) {
 // damage does something to the files of a data directory.
 type damage struct {
 	name    string
-	crashed bool // what a crash has left is damaged
+	crashed bool // the damage is done to the files of a daemon that was killed
 	do      func(rnd *rand.Rand, path string) error
 }
 

@@ -29,8 +29,8 @@ func (d *daemon) newest(filter string) activity.Record {
 	return d.record(records[0].ID)
 }
 
-// TestRecordsSayWhatDecided: what was judged is in the record of a call, of a refusal
-// and of a call that a kill has interrupted; so is its place in the chain.
+// TestRecordsSayWhatDecided: the record of a call, of a refusal and of a call that a kill interrupted contains the facts of the
+// decision and its position in the chain.
 func TestRecordsSayWhatDecided(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
@@ -89,7 +89,7 @@ func TestRecordsSayWhatDecided(t *testing.T) {
 	_, all := d.records("")
 	_, body := d.rest("GET", "/status", "")
 	var status struct{ Activity struct{ Records int64 } }
-	_, later := d.records("") // one more may be written meanwhile
+	_, later := d.records("") // one more may be written in between
 	if err := json.Unmarshal(body, &status); err != nil || status.Activity.Records < all || status.Activity.Records > later {
 		t.Errorf("status counts %d records of %d to %d, %v", status.Activity.Records, all, later, err)
 	}

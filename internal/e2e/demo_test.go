@@ -36,7 +36,7 @@ func TestDemoOnce(t *testing.T) {
 
 var exported = regexp.MustCompile(`export MCPPROXY_CONFIG=(\S+) MCPPROXY_DATA_DIR=(\S+) PATH="([^:]+):`)
 
-// The demo stays up, and what it prints works in a second terminal.
+// The demo keeps running, and the commands that it prints work in a second terminal.
 func TestDemoStaysUp(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command(binary, "demo", "--listen", "127.0.0.1:0")

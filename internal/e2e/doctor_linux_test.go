@@ -24,7 +24,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// patient is an installation that is broken, and mended by what the doctor says.
+// patient is a broken installation that the doctor's instructions repair.
 type patient struct {
 	*daemon
 	bin string // programs of servers, and the binary as mcpproxy
@@ -38,12 +38,12 @@ type sick struct {
 	down   bool             // no daemon is started
 	before func(p *patient) // breaks it before the daemon starts
 	breaks func(p *patient) // breaks it then
-	words  []string         // that what is said has to have
-	fix    bool             // --fix mends it; else the command
+	words  []string         // words that the output must contain
+	fix    bool             // --fix repairs it; otherwise the printed command does
 	heals  func(p *patient) // what a person is told to do before the command
 	yes    bool             // the command asks, and is told --yes
 	run    func(p *patient, command string)
-	stays  bool // a note, or what no command mends
+	stays  bool // a note, or a problem that no command repairs
 	needs  func(t *testing.T)
 }
 
@@ -726,8 +726,8 @@ func TestDoctorFindsNothing(t *testing.T) {
 	}
 }
 
-// names are the files of the data directory, with their modes. What SQLite keeps
-// beside a database that is open comes and goes.
+// names are the files of the data directory, with their modes, without the files that SQLite creates and removes next to an
+// open database.
 func (p *patient) names() (all []string) {
 	p.t.Helper()
 	entries, err := os.ReadDir(p.dataDir())

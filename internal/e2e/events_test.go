@@ -107,7 +107,7 @@ func readEvent(in *bufio.Reader) (e event, err error) {
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return event{}, err // what is not whole does not count
+			return event{}, err // an incomplete event does not count
 		}
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		switch name {
@@ -169,9 +169,8 @@ func (l *listener) told() (started, completed map[string]string, err error) {
 	return started, completed, nil
 }
 
-// Every record of 10,000 calls (fewer in a quick run) is told exactly once, in order, to 20 listeners: to
-// one that leaves all the time and comes back, to one over the socket, and beside
-// one that reads nothing. In the middle the daemon is killed.
+// Every record of 10,000 calls (fewer in a quick run) is sent exactly once, in order, to 20 listeners. One listener disconnects
+// and returns all the time, one uses the socket, and another one reads nothing. In the middle the daemon is killed.
 func TestEventsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	const clients, listeners, cuts = 16, 20, 50
@@ -341,8 +340,8 @@ func TestListenersHaveABound(t *testing.T) {
 	}
 }
 
-// What is no record is told, too: servers, their tools, decisions and the
-// configuration; and to who comes back with an id, as it is then.
+// Events that are not records arrive too: servers, their tools, decisions and the configuration. A client that returns with an
+// event id gets their current state.
 func TestChangesAreTold(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)

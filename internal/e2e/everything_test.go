@@ -79,8 +79,8 @@ func (c *curious) send(body string) *http.Response {
 	return resp
 }
 
-// ask returns all that comes of a request, in order: the status, what is said
-// and asked meanwhile, the response.
+// ask returns everything that follows from a request, in order: the status, notifications and requests of the server, the
+// response.
 func (c *curious) ask(method, params string) []string {
 	c.t.Helper()
 	resp := c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q","method":%q,"params":%s}`, method, params))
@@ -135,7 +135,7 @@ func message(raw []byte) string {
 // changing are the parts of answers that are other ones each time.
 var changing = regexp.MustCompile(`\d{1,2}:\d\d:\d\d( [AP]M)?|\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}`)
 
-// unasked is what the server says at any time, over HTTP on a stream of its own.
+// unasked matches messages that the server may send at any time, over HTTP on a stream of its own.
 var unasked = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications/tasks/status|roots/list) `)
 
 // TestEverythingAsItIs: the reference server answers every method through the

@@ -51,8 +51,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestADeadDiskIsSaid: readyz and status say what is wrong, though nobody calls,
-// and a full disk hides nothing that is on it.
+// TestADeadDiskIsSaid: readyz and status report the failure, even without calls. A full disk hides none of the stored records.
 func TestADeadDiskIsSaid(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
@@ -131,8 +130,7 @@ func (d *daemon) awaitReadyz(want int) {
 	})
 }
 
-// TestATornTailIsNoDamage: what an ordinary kill leaves is no error, and is
-// cleaned up.
+// TestATornTailIsNoDamage: the torn record after an ordinary kill is not an error, and is removed.
 func TestATornTailIsNoDamage(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)

@@ -19,8 +19,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestFailuresAreSaidToPeople: status names each server that is not ready, and
-// why; what is over is not said any more.
+// TestFailuresAreSaidToPeople: status names each server that is not ready, with the reason, and omits it as soon as the server
+// is ready.
 func TestFailuresAreSaidToPeople(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -201,11 +201,11 @@ func TestNoNetworkIsSaidAtOnce(t *testing.T) {
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	shut := freeAddress(t)
 	code, out, stderr := d.cli("upstream", "add", "slow", "--env", "npm_config_registry=http://"+shut, "--", npx, "-y", "x")
-	if text := out + stderr; code == 0 || !strings.Contains(text, "127.0.0.1 cannot be reached, is there a network?") {
+	if text := out + stderr; code == 0 || !strings.Contains(text, "127.0.0.1 cannot be reached, is the network down?") {
 		t.Errorf("add says %d %s", code, text)
 	}
 	for _, command := range [][]string{{"upstream", "get", "slow"}, {"status"}} {
-		if _, out, _ := d.cli(command...); !strings.Contains(out, "127.0.0.1 cannot be reached, is there a network?") {
+		if _, out, _ := d.cli(command...); !strings.Contains(out, "127.0.0.1 cannot be reached, is the network down?") {
 			t.Errorf("%v says %s", command, out)
 		}
 	}

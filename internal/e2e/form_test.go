@@ -98,9 +98,9 @@ func (f *forms) connectAt(door formDoor, server, era, token string, o *mcp.Clien
 	return mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, o).Connect(within(f.t), transport, &mcp.ClientSessionOptions{ProtocolVersion: era})
 }
 
-// TestTheClientIsAskedItself: at every gate, in both eras, with the official client: the form of
-// a token that may approves, any form denies, and whoever says nothing or may not waits for a
-// person. What is on record says who was asked, how, who answered and how.
+// TestTheClientIsAskedItself: at every endpoint, in both protocols, with the official client. The form approves only for a
+// token that may approve, and denies for every token. Without an answer, or without the right to answer, the call waits for a
+// user. The record names the asked client, the method, and the answer with its author.
 func TestTheClientIsAskedItself(t *testing.T) {
 	t.Parallel()
 	f := newForms(t)
@@ -155,8 +155,7 @@ func TestTheClientIsAskedItself(t *testing.T) {
 	}
 }
 
-// TestFormOrPerson: when a client's form and a person answer at the same time, one of them is
-// first, and what it says is done.
+// TestFormOrPerson: when a client's form and a user answer at the same time, the first answer counts.
 func TestFormOrPerson(t *testing.T) {
 	t.Parallel()
 	f := newForms(t)
@@ -289,9 +288,8 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 	t.Logf("%d tries, none was made; %d had an answer to wait with", tried.Load(), pending.Load())
 }
 
-// TestTypeScriptClientsAreAsked: the official clients in TypeScript, of both major versions and in both
-// eras, show the form, and their answer is done. One that nobody fills in is taken back when a
-// person approves elsewhere.
+// TestTypeScriptClientsAreAsked: the official clients in TypeScript, in both major versions and both protocols, show the form,
+// and their answer takes effect. A form without an answer is cancelled when a user approves elsewhere.
 func TestTypeScriptClientsAreAsked(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)

@@ -60,8 +60,8 @@ func (u *turncoat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.Server.ServeHTTP(w, r)
 }
 
-// A server announces that its tools have changed, and takes its time to say how.
-// Meanwhile no call of a tool that was harmless reaches it, by whatever gate.
+// A server announces that its tools have changed, and answers the new list late. Until then, no call of a previously harmless
+// tool reaches it, by any endpoint.
 func TestNoCallOnAnAnnouncedChange(t *testing.T) {
 	t.Parallel()
 	u := newTurncoat()

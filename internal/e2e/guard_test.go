@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// foreignPages are hosts and origins that a web page of somebody else sends, beside
-// a host and an origin that are the daemon's own. PORT stands for its port.
+// foreignPages are hosts and origins that a foreign web page sends, each together with an origin or host of the daemon. PORT is
+// replaced by its port.
 func foreignPages() (all [][2]string) {
 	for _, host := range []string{
 		"evil.com", "evil.com:PORT", "localhost.evil.com:PORT", "127.0.0.1.evil.com:PORT", "127.0.0.1.nip.io:PORT", "evil.com#localhost",
@@ -112,7 +112,7 @@ func TestGuardStandsFirst(t *testing.T) {
 	if len(values) < 60 || len(heads) < 80 {
 		t.Errorf("only %d values and %d heads", len(values), len(heads))
 	}
-	// What is its own is let in, so that the above is the guard's doing.
+	// The daemon's own hosts and origins pass, so the refusals above come from the guard.
 	for _, head := range heads {
 		aPath := strings.Contains(head, " /")
 		for _, proof := range []string{key, d.sessionLines()} {

@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// childMark is in the environment of what the daemon starts in this test; its
-// value is the number of this process.
+// childMark is in the environment of every process that the daemon starts in this test. Its value is the number of this
+// process.
 const childMark = "MCPPROXY_E2E_CHILD"
 
 // TestHostileServers: whatever a server does to a call, on every surface, in
@@ -87,7 +87,7 @@ func TestHostileServers(t *testing.T) {
 // hostileMode is a tool of mcptest's zoo that misbehaves.
 type hostileMode struct {
 	tool, args string
-	right      string // what the answer has in it; "" when there is to be an error
+	right      string // a part of the right answer; "" when an error is expected
 	either     bool   // it ends its process, and with it the calls of others
 	over       string // the transport that has it; "" = all
 }

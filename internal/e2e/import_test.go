@@ -96,7 +96,7 @@ func TestTwelveServersFromThreeClients(t *testing.T) {
 		}
 		d.awaitTools("ten:list_notes")
 		code, stdout, stderr = d.cli("upstream", "import", "--undo")
-		if code != 0 || strings.Count(stdout, "is again as it was before") != 3 {
+		if code != 0 || strings.Count(stdout, "is restored") != 3 {
 			t.Errorf("%d %s %s", code, stdout, stderr)
 		}
 		for path, want := range paths {
@@ -110,8 +110,8 @@ func TestTwelveServersFromThreeClients(t *testing.T) {
 	}
 }
 
-// TestImportByREST: by the ids of what was found, and as it was found; what is confirmed
-// starts, and the change of the client's file is one of those that can be undone.
+// TestImportByREST: an import uses the ids of the found servers, and requires that they are unchanged. Confirmed servers start,
+// and the change of the client's file can be undone.
 func TestImportByREST(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}", noKeyring)

@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-// unhinted are tools that say nothing about what they do, by what is inferred.
+// unhinted maps tools without hints to the inferred lane.
 var unhinted = map[string]string{
 	"get_page": "read", "create_page": "write", "delete_page": "destructive", "pages.purge": "destructive", "page": "write",
 }
 
-// inferredRow is what comes of a call by what is inferred, told once more.
+// inferredRow returns the expected outcome of a call with inferred hints, written independently of the product.
 func inferredRow(mode, variant, tool string) row {
 	r := row{variant: variant, declared: variant, tool: tool}
 	lane := map[string]int{"read": 1, "write": 2, "destructive": 3}

@@ -74,7 +74,7 @@ func (f *followed) ends() {
 	}
 }
 
-// What a person sees of a server that runs, writes, is called, and goes.
+// A user inspects a server that runs, logs, gets calls, and stops.
 func TestServersAreLookedAt(t *testing.T) {
 	t.Parallel()
 	command, env := mcptest.ChildCommand(t, "zoo")

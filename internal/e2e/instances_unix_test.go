@@ -48,7 +48,7 @@ func startBalancer(t *testing.T, daemons []*daemon) *balancer {
 
 func (b *balancer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
-	turn := int(b.turn.Add(1)) // others take theirs meanwhile
+	turn := int(b.turn.Add(1)) // other requests take their turns in between
 	for i := range b.backends {
 		if err != nil {
 			break
@@ -229,7 +229,7 @@ type relay struct {
 	net.Listener
 	to    string
 	mu    sync.Mutex // guards what follows
-	cut   bool       // bytes go nowhere, and nobody is told
+	cut   bool       // bytes are dropped, and neither end is told
 	conns []net.Conn
 }
 
@@ -446,8 +446,8 @@ func TestInstances(t *testing.T) {
 		go func() { defer close(stopped); all[1].stop() }()
 		calls.run(clients, enough, nil)
 		<-stopped
-		// What it has taken it answers, and what it does not take the next one does; only Linux
-		// keeps others from connecting in the moment in which it stops to listen.
+		// The instance answers the calls that it has accepted, and the next instance answers the others. Only Linux prevents
+		// new connections in the moment in which the instance stops listening.
 		if n := len(calls.lost); n > clients || n > 0 && runtime.GOOS == "linux" {
 			t.Errorf("%d calls were lost", n)
 		}
@@ -464,11 +464,11 @@ func TestInstances(t *testing.T) {
 		go func() { defer close(killed); all[2].kill() }()
 		calls.run(clients, enough, nil)
 		<-killed
-		// What it was answering is gone with it, and what its kernel took while it died.
+		// The calls in flight are lost, and those that its kernel accepted while it died.
 		if len(calls.lost) > 2*clients {
 			t.Errorf("%d calls were lost", len(calls.lost))
 		}
-		all[2].start() // what it has in its spool is merged
+		all[2].start() // the records in its spool are merged
 		awaitReady(all[2])
 		calls.check(all[0])
 	})

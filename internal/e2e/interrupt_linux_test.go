@@ -68,7 +68,7 @@ func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
-	out.says(t, "Waiting for the package managers of slow", "Ctrl-C again")
+	out.says(t, " for the package managers of slow", "Ctrl-C again")
 	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error
 	})
 }
 
-// TestTheSecondInterruptEndsTheDaemon: what a package manager installs is not waited for then.
+// TestTheSecondInterruptEndsTheDaemon: after a second interrupt, the daemon does not wait for a package manager's installation.
 func TestTheSecondInterruptEndsTheDaemon(t *testing.T) {
 	t.Parallel()
 	npx, began := endless(t)

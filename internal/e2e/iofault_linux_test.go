@@ -44,7 +44,7 @@ func (d *daemon) ioErrors(calls string) (stop func()) {
 		attached = strings.Contains(lines.Text(), "attached")
 	}
 	go func() {
-		for lines.Scan() { // what it says of new threads
+		for lines.Scan() { // discard the lines about new threads
 		}
 	}()
 	return func() {

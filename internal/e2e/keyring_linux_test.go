@@ -85,8 +85,7 @@ func run(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// planted are secrets, which stand in the environments of five servers and in the
-// headers of a sixth.
+// planted are secrets in the environments of five servers and in the headers of a sixth.
 type planted struct {
 	*daemon
 	environments string // the directory where each server notes its own
@@ -173,7 +172,7 @@ func (p *planted) look() {
 	p.shown = append(p.shown, p.stderr.String())
 }
 
-// nowhere checks that no value stands in what was said or in a file.
+// nowhere checks that no secret value is in the output or in a file.
 func (p *planted) nowhere() {
 	p.t.Helper()
 	other, err := os.ReadFile(filepath.Join(p.environments, "other"))
@@ -247,8 +246,7 @@ func TestSecretsReachTheirServersOnly(t *testing.T) {
 	}
 }
 
-// changedBesides changes one secret by the daemon and one beside it: the servers
-// that have them get the new values.
+// changedBesides changes one secret through the daemon and one without it: the servers that use them get the new values.
 func (p *planted) changedBesides() {
 	p.t.Helper()
 	p.set(0, 2)

@@ -82,8 +82,8 @@ func postgres(t *testing.T) (url, log string) {
 	return url, log
 }
 
-// TestReadsUnaskedWritesAsked tells the story of a person who lets plain reads of a
-// database and of a shell run unasked. Both servers are from npm, the database is real.
+// TestReadsUnaskedWritesAsked tells the story of a user who lets plain reads of a database and of a shell run without asking.
+// Both servers are from npm, and the database is real.
 func TestReadsUnaskedWritesAsked(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)

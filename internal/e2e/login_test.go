@@ -76,7 +76,7 @@ func TestLoginStory(t *testing.T) {
 		t.Errorf("status:\n%s%s", status, more)
 	}
 
-	// A call says what is missing, though nobody knows the tools yet.
+	// A call reports the missing login, although the tools are not known yet.
 	code, _, stderr := d.cli("call", "tool-read", "tickets:echo")
 	if code != 6 || !strings.Contains(stderr, "mcpproxy upstream login tickets") {
 		t.Errorf("a call before the login: exit code %d, %s", code, stderr)
@@ -140,7 +140,7 @@ func TestLoginStory(t *testing.T) {
 	if len(login.RequestsTo("/revoke")) != 1 {
 		t.Error("the authorization server was not told")
 	}
-	// What is removed is forgotten.
+	// A removed server is forgotten.
 	if code, stderr := d.logIn("tickets"); code != 0 {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
@@ -154,7 +154,7 @@ func TestLoginStory(t *testing.T) {
 	d.checkNoTokens(login)
 }
 
-// checkLoginRecords looks for who logged in and out.
+// checkLoginRecords checks the records of logins and logouts.
 func (d *daemon) checkLoginRecords() {
 	d.t.Helper()
 	_, body := d.rest("GET", "/activity?type=server_change&server=tickets", "")

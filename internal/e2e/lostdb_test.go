@@ -108,9 +108,8 @@ func (d *daemon) ruin() {
 	}
 }
 
-// The attack: the database is damaged, the daemon started again, and the person
-// does what the status recommends, which is to approve the server. What was
-// blocked or switched off must not come along.
+// The attack: someone damages the database, the daemon starts again, and the user follows the status and approves the server.
+// Blocked and disabled tools must stay locked.
 func TestALostDatabaseFreesNothing(t *testing.T) {
 	t.Parallel()
 	j := startJudged(t)
@@ -130,7 +129,7 @@ func TestALostDatabaseFreesNothing(t *testing.T) {
 	j.awaitTools(judgedTools...)
 	j.holds("after another restart", after)
 
-	// What a person frees is free, also when the database is lost once more.
+	// A tool that a user has unlocked stays unlocked, also when the database is lost once more.
 	j.decide("blocked", "approve")
 	j.decide("off", "enable")
 	j.holds("freed", statuses{})
@@ -150,7 +149,7 @@ func TestADamagedDatabaseIsFilledAgain(t *testing.T) {
 	t.Parallel()
 	j := startJudged(t)
 	j.stop()
-	j.start() // so that everything is in the file, and nothing beside it
+	j.start() // so that all data is in the database file itself
 	j.awaitTools(judgedTools...)
 	info, err := os.Stat(j.database())
 	if err != nil {

@@ -28,7 +28,7 @@ func TestMalformedDefinitionsHarmOnlyThemselves(t *testing.T) {
 		"'hint'":           `{"name":"hint","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"}}`,
 		"'icons'":          `{"name":"icons","inputSchema":{"type":"object"},"icons":"x.png"}`,
 		"no name":          `{"name":7,"inputSchema":{"type":"object"}}`,
-		"of that name: a":  `{"name":"a","inputSchema":{"type":"object"}}`,
+		"the same name: a": `{"name":"a","inputSchema":{"type":"object"}}`,
 		"'bad-prompt'":     ``,
 		"'bad://resource'": ``,
 	}

@@ -21,7 +21,7 @@ type row struct {
 	variant  string // read, write, destructive
 	declared string // none, or the declared operation type
 	tool     string
-	// what the contract says
+	// the outcome that the contract requires
 	code    string // "" = allowed
 	message string
 	warns   bool

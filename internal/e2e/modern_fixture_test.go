@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// asking are the four tools of the fixture that ask their client by requests of
-// their own, which the modern revision does not have: what they ask.
+// asking maps the four tools of the fixture that send requests to their client, which the modern protocol does not have, to
+// these requests.
 var asking = map[string]string{
 	"test_sampling":    `{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hello"}}],"maxTokens":100}}`,
 	"test_elicitation": elicit("Please answer", `"username":{"type":"string","description":"Your preferred username"}`),
@@ -33,9 +33,8 @@ func elicit(message, properties string) string {
 	return fmt.Sprintf(`{"method":"elicitation/create","params":{"mode":"form","message":%q,"requestedSchema":{"type":"object","properties":{%s}}}}`, message, properties)
 }
 
-// modernOnly stands before the fixture. It turns the legacy revisions away, and
-// answers for the four tools as a server of the modern revision does: it asks
-// twice before it returns a result, and wants its state back.
+// modernOnly is a server in front of the fixture. It rejects the legacy protocol, and answers for the four tools like a modern
+// server: it asks twice before it returns a result, and requires its state back.
 func modernOnly(t testing.TB, behind string) (address string) {
 	t.Helper()
 	to, err := url.Parse(behind)

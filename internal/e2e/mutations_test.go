@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A server that changes one field of its tool at a time is held every time, on
-// the way that lists really take; back at what was approved it is callable.
+// A server changes one field of its tool at a time. Each time the tool is held, by the real path of lists. With the approved
+// definition it is callable again.
 func TestEachMutationIsHeld(t *testing.T) {
 	t.Parallel()
 	const original = `{"name":"t","title":"T","description":"Reads.","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"A.","default":"x","enum":["x","y"],"examples":["x"]}},"required":["a"],"$defs":{"d":{"title":"D"}}},

@@ -51,7 +51,7 @@ type npmServer struct {
 
 type npmCall struct {
 	lane, tool, arguments string
-	want                  string // a part of what comes back
+	want                  string // a part of the expected output
 	varies                bool   // it is not the same each time
 }
 

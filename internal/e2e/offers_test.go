@@ -189,10 +189,9 @@ func (d *daemon) everyUse(server string) map[string]string {
 	return out
 }
 
-// The story of an attack: a server that a person has approved changes its
-// instructions, prompts, resources and templates to poison. Nothing of it
-// reaches an agent in either era, a person sees what has changed, and what is
-// again as it was approved is offered again by itself.
+// The story of an attack: a server that a user has approved changes its instructions, prompts, resources and templates to
+// poison. Agents of both protocols see nothing of it, and the user sees the difference. When a definition is the approved one
+// again, agents see it again without another approval.
 func TestChangedOffersReachNoAgent(t *testing.T) {
 	t.Parallel()
 	for _, modern := range []bool{false, true} {
@@ -283,7 +282,7 @@ func changedOffers(t *testing.T, modern bool, trust string) {
 		t.Errorf("back at what was approved: %q", after)
 	}
 
-	// What a person approves is offered, whatever it is.
+	// Agents see a definition that a user has approved, whatever its content.
 	o.say(poison)
 	if status, body := d.rest("POST", "/servers/s/restart", ""); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
@@ -310,7 +309,7 @@ func (d *daemon) waits(n int, server string) error {
 	if got := len(w.Servers) + len(w.Tools) + len(w.Offers); got != n {
 		return fmt.Errorf("%d wait: %s", got, body)
 	}
-	// What is there is known only when it was listed.
+	// The definitions are known only after they were listed.
 	_, body = d.rest("GET", "/servers/"+server, "")
 	if wirejson.Find(body, "offers") == nil {
 		return fmt.Errorf("nothing is offered yet: %s", body)

@@ -84,8 +84,7 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 	}
 }
 
-// What is imported is one statement, however many servers it is; so is what is approved of a
-// server.
+// An import is one statement, however many servers it has; so is the approval of all definitions of a server.
 func TestManyArePermittedOnce(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)

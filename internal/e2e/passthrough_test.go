@@ -72,10 +72,9 @@ func spy() *mcptest.Server {
 		}})
 }
 
-// What a client proves itself with to MCPProxy never reaches a server, and what
-// MCPProxy proves itself with to one server never reaches another one, or
-// another place of the same: through every surface, in both eras, over HTTP and
-// stdio, also when the server redirects at the start or amid a call.
+// A client's credentials for MCPProxy never reach a server. MCPProxy's credentials for one server never reach another server or
+// another path of the same server. The test covers every surface, both protocols, HTTP and stdio, and servers that redirect at
+// the start or during a call.
 func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	w := &witness{leaks: map[string]int{}}
@@ -183,7 +182,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	wg.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// What goes to the process, or to nobody, the witness does not see.
+	// The witness does not see requests to the stdio process or to an address without a server.
 	if seen := w.seen.Load(); seen < int64(wanted/2) || len(w.leaks) > 0 {
 		t.Errorf("of %d requests, these carried what does not belong there: %v", seen, w.leaks)
 	}

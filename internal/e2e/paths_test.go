@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Who mistakes the address is told the right ones.
+// A client that requests a wrong path is told the right ones.
 func TestAnotherPathNamesTheOnesThatAnswer(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)

@@ -45,8 +45,8 @@ func gossip() *mcptest.Server {
 		}})
 }
 
-// planter makes up credentials and remembers where it put them. They are made
-// when the test runs, so that nobody takes this file for a leak.
+// planter generates credentials and remembers where it put them. It generates them at run time, so that no secret scanner
+// reports this file.
 type planter struct {
 	t      testing.TB
 	places map[string]string // by credential, as it was put there
@@ -97,7 +97,7 @@ func (p *planter) encoded(place string, in *base64.Encoding) string {
 // tailSize is how much of the end of a secret is looked for first. The ends of credentials are random.
 const tailSize = 8
 
-// look looks through a text for what was planted, in one pass: some texts are files of 16 MiB.
+// look searches a text for the planted credentials in one pass: some texts are files of 16 MiB.
 func (p *planter) look(where, text string) {
 	p.t.Helper()
 	tails := map[string][]string{}

@@ -75,9 +75,9 @@ func (s *sharedPresence) named(d *daemon, codes, what string) {
 	}
 }
 
-// TestInstancesHoldToOneAnchor: what is signed at one instance counts at those at which the
-// anchor was proven, running or started later; what nobody has signed counts at none and is
-// named at all; a reset reaches all, and so does that it is called off.
+// TestInstancesHoldToOneAnchor: a statement that is signed at one instance counts at every instance where the anchor was
+// proven, running or started later. An unsigned decision counts at no instance, and the status names it at each. A reset, and
+// its cancellation, reach all instances.
 func TestInstancesHoldToOneAnchor(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -133,7 +133,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	eventually(t, "what is signed at one counts at another", s.calls(b, "more", true))
 	eventually(t, "and at one that was started later", s.calls(c, "more", true))
 
-	// Somebody writes a row, and an anchor, and a reset, into the database.
+	// Another program writes a row, an anchor and a reset into the database.
 	parsed, err := tool.ParseDefinition("s", []byte(world.tool[2].Definition))
 	if err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 			t.Errorf("something can be permitted: %d %s", status, body)
 		}
 	}
-	// One that starts meanwhile knows of it, too; at any of them it can be called off.
+	// An instance that starts during the reset knows of it, too; a user can cancel it at any instance.
 	c.stop()
 	c.start()
 	awaitReady(c)

@@ -86,8 +86,7 @@ func (d *daemon) atTerminal(answers []prompted, args ...string) (code int, stdou
 	return cmd.ProcessState.ExitCode(), out.String(), seen.String()
 }
 
-// attack is a daemon with presence, the person whose it is, and somebody who runs as the
-// same user.
+// attack is a daemon with presence, its user, and an attacker that runs as the same operating system user.
 type attack struct {
 	*daemon
 	key     ed25519.PrivateKey // the person's
@@ -158,10 +157,9 @@ func (a *attack) permitted(method, path, body string) (header string, answer []b
 	return header, answer
 }
 
-// TestNothingCountsThatIsNotSigned: somebody who runs as the user, and has the socket, the
-// key, a terminal, the database, the keyring's file, the log and the environment, tries to
-// decide. Nothing counts but what the person has signed, and what was changed by force is
-// named.
+// TestNothingCountsThatIsNotSigned: an attacker that runs as the user tries to decide. It has the socket, the key, a terminal,
+// the database, the keyring's file, the log and the environment. Only decisions that the user has signed count, and the status
+// names forced changes.
 func TestNothingCountsThatIsNotSigned(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -238,7 +236,7 @@ func (a *attack) learnKeys(t *testing.T) {
 	}
 }
 
-// state checks that what was signed counts, and nothing else.
+// state checks that the signed decisions count, and nothing else.
 func (a *attack) state(t *testing.T, token, when string) {
 	t.Helper()
 	want := statuses{"s:extra": "pending_approval", "s:more": "pending_approval", "s:off": "disabled_by_user"}
@@ -257,7 +255,7 @@ func (a *attack) state(t *testing.T, token, when string) {
 	a.notMore(t, when)
 }
 
-// notMore checks that nothing counts that nobody has signed.
+// notMore checks that no unsigned decision counts.
 func (a *attack) notMore(t *testing.T, when string) {
 	t.Helper()
 	locked := statuses{}
@@ -358,7 +356,7 @@ func (a *attack) online(t *testing.T) {
 			t.Fatalf("%s %s: %d %s", one.method, one.path, status, answer)
 		}
 		another, _ := a.asked(func() []byte { _, b := a.request(0, "POST", "/leases", `{"server":"auto"}`, ""); return b }())
-		// What the person has signed for something else.
+		// The user's signature of another statement.
 		others := presence.SignStatement(another.Statement, a.key)
 		moved := others
 		moved.For = good.For
@@ -395,7 +393,7 @@ func (a *attack) online(t *testing.T) {
 			}
 		}
 	}
-	// An agent, and nobody, may not even be asked.
+	// Agents and anonymous callers may not even request it.
 	for _, who := range []string{"", "mcpp_t_" + strings.Repeat("0", 64)} {
 		a.tries++
 		if status, _ := a.restAs("PUT", "/presence", `{"anchor":{}}`, who); status == http.StatusOK {
@@ -428,7 +426,7 @@ func (a *attack) typed(t *testing.T) {
 	}
 }
 
-// edited writes a file that widens everything, presence itself, too: it waits.
+// edited writes a file that grants more access by every key, including presence: the change waits.
 func (a *attack) edited(t *testing.T, url string) {
 	before, err := os.ReadFile(a.configPath())
 	if err != nil {
@@ -560,7 +558,7 @@ func (a *attack) planted(t *testing.T, token string) {
 	if len(v.Bad) != 1 || v.Void != "" {
 		t.Errorf("%+v", v)
 	}
-	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "Nobody has signed") || !strings.Contains(out, "Everything that grants more access needs") {
+	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "Not signed") || !strings.Contains(out, "Everything that grants more access needs") {
 		t.Errorf("presence test: %s %s", out, stderr)
 	}
 	a.named(t, "planted rows", "D711", "D712")
@@ -646,8 +644,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		}
 		a.tries += 2
 	}
-	// A reset by somebody else: nothing counts, and nothing can be set, until the person
-	// calls it off.
+	// A reset by the attacker: nothing counts, and nothing can be set, until the user cancels it.
 	a.restore(t, copied)
 	a.start()
 	a.state(t, token, "as it was")
@@ -689,8 +686,8 @@ func (a *attack) person(t *testing.T) (d presence.Digest) {
 	return d
 }
 
-// inDatabaseText replaces a text by another of its length, wherever it stands in the files
-// of the log and the database, but for the statements.
+// inDatabaseText replaces a text by another of the same length, everywhere in the files of the log and the database, except in
+// statements.
 func (a *attack) inDatabaseText(t *testing.T, was, is string) {
 	t.Helper()
 	found := false

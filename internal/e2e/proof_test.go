@@ -33,8 +33,8 @@ func filesWith(t *testing.T, dir, text string) (in []string) {
 	return in
 }
 
-// The log is verified and exported; the export is verified with the daemon gone, and what is changed in it is
-// named; a field is erased, and both hold as before.
+// The log is verified and exported. The export is verified after the daemon has stopped, and a change in it is reported. A
+// field is erased, and the log and the export still verify.
 func TestTheLogIsEvidence(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -119,8 +119,8 @@ func TestTheLogIsEvidence(t *testing.T) {
 	}
 }
 
-// Killed in the middle of erasing: what is on record as erased is nowhere after the next start, what is not is
-// whole, and the chain holds.
+// A kill in the middle of erasing: after the next start, every field that is recorded as erased is gone, the other fields are
+// complete, and the chain verifies.
 func TestKilledWhileErasing(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -266,7 +266,7 @@ func TestWatchHasNoGap(t *testing.T) {
 	}
 }
 
-// Watching takes the filters of a list: what they select of what was, and of what comes.
+// A watch accepts the filters of a list, for past and for new records.
 func TestWatchTakesTheFiltersOfAList(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -321,7 +321,7 @@ func TestWatchTakesTheFiltersOfAList(t *testing.T) {
 		}
 	}
 
-	// What comes is looked up where an event does not say it.
+	// The watch loads the record where an event lacks the filtered field.
 	ended := make(chan []told)
 	go func() { ended <- watch("--search", "gamma", "--sensitivity", "private", "--limit", "3") }()
 	var live []told

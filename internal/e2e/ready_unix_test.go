@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReady: an instance that has started is ready when it knows the tools of its servers, or
-// knows that it does not get them; what servers do after that is no reason to send it no calls.
+// TestReady: an instance is ready after its start when it knows the tools of its servers, or knows that it will not get them. A
+// later failure of a server does not make the instance unready.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	slow, other := startUpstream(t, noteTool), startUpstream(t, noteTool)
@@ -52,7 +52,7 @@ func TestReady(t *testing.T) {
 		t.Errorf("with a new server it says: %v", err)
 	}
 
-	// What was known before the start is known.
+	// The tools that were known before the restart are known.
 	d.stop()
 	heldAgain, tellAgain := hold(slow)
 	defer tellAgain()

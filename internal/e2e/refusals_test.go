@@ -83,7 +83,7 @@ func (d *daemon) send(method, path, body string, headers ...string) (int, []byte
 type refusalCase struct {
 	name                 string
 	send                 func() (int, []byte)
-	answer               string // what the answer has in it
+	answer               string // a part of the answer
 	server, tool, code   string // of the record
 	actor, source, extra string // the same, where it is not agent and mcp
 	lane                 string // that was used, where the record has one

@@ -105,7 +105,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// toolNames are the tools that are offered, and names that somebody might try.
+// toolNames are the listed tools, and names that a client might try.
 func (d *daemon) toolNames(a *agent) []string {
 	d.t.Helper()
 	names := []string{"call_tool", "approve_tool", "approve", "tools_approve", "enable_server", "quarantine", "set_config", "config", "secrets", "s:poisoned", "mcpproxy:approve"}

@@ -17,10 +17,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// What is compared here: an actor with a scope in a world with 52 tools, and an actor
-// without one in a world that has nothing but what is in that scope. Beside it a model
-// says of each call what has to come of it, and no word of a tool, a server, a prompt
-// or a resource outside may be in any answer.
+// These tests compare two actors: one with a scope in a world with 52 tools, and one without a scope in a world that contains
+// only the tools of that scope. In addition, a model predicts the outcome of each call. No answer may contain a word of a tool,
+// a server, a prompt or a resource outside the scope.
 
 // scopeTool is a tool of the world.
 type scopeTool struct {
@@ -361,7 +360,7 @@ func (s *scopes) server() string {
 	return append(scopeServers, "none")[s.rng.IntN(len(scopeServers)+1)]
 }
 
-// ask is ask in the big world, with the look for what is foreign.
+// ask sends a request in the big world, and checks the answer for words from outside the scope.
 func (s *scopes) ask(a *scopeActor, modern bool, path, method, params string) (int, []byte) {
 	s.t.Helper()
 	status, answer := a.ask(s.t, s.big, a.sessions, a.token, path, method, params, modern)
@@ -369,7 +368,7 @@ func (s *scopes) ask(a *scopeActor, modern bool, path, method, params string) (i
 	return status, answer
 }
 
-// clean looks for words of what the actor does not have, but for those it has used.
+// clean checks that an answer contains no words from outside the actor's scope, except words of the request.
 func (s *scopes) clean(a *scopeActor, asked string, answer []byte) {
 	s.t.Helper()
 	for _, x := range s.tools {
@@ -518,7 +517,7 @@ func (s *scopes) keep(a *scopeActor, x scopeTool, answer []byte) {
 	}
 }
 
-// read reads on in a result: of its own, or of somebody else.
+// read continues a result: one of its own, or one of another actor.
 func (s *scopes) read(a *scopeActor, modern bool) {
 	if len(s.handles) == 0 {
 		return

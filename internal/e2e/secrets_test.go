@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What a reference was resolved to stands nowhere but where it was sent.
+// The value of a reference is only in the requests to the server that uses it.
 func TestResolvedReferencesStandNowhere(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-value-of-a-reference"

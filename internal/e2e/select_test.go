@@ -48,8 +48,8 @@ func TestLargeAnswersWithoutLargeContexts(t *testing.T) {
 		t.Errorf("a loop: %s", r.text())
 	}
 
-	// A file goes from one tool to another in an answer of 14 MB, which has it twice; what the
-	// model reads and writes is small.
+	// A file goes from one tool to another in an answer of 14 MB, which contains it twice. The texts that the model reads and
+	// writes are small.
 	big := bytes.Repeat([]byte("A line with \"quotes\", a tab\t and é.\n"), 6<<20/38)
 	if err := os.WriteFile(filepath.Join(dir, "big.txt"), big, 0o600); err != nil {
 		t.Fatal(err)

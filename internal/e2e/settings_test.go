@@ -126,8 +126,8 @@ type versions struct {
 	}
 }
 
-// A person changes settings one by one and the text as a whole: comments and order
-// stay, what was masked is put back, all of it is on record and in the history.
+// A user changes settings one by one, and the text as a whole. Comments and order stay, masked values are restored, and the log
+// and the history have every change.
 func TestSettingsAreChanged(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, settingsFile)
@@ -221,8 +221,8 @@ func TestSettingsAreChanged(t *testing.T) {
 		return nil
 	})
 
-	// What was in force, the newest first; a text of that time cannot bring an old
-	// secret back under the placeholder of a new one.
+	// The versions that were in force, newest first. An old version cannot restore an old secret through the placeholder of a
+	// new one.
 	all := decoded[versions](t, must(t, 200)(d.rest("GET", "/config/history?limit=2", "")))
 	if all.Total != 4 || len(all.Versions) != 2 || all.Versions[0].By != "file" || all.Versions[1].By != "admin" || !slices.Equal(all.Versions[1].Keys, []string{"mcpServers.off.command"}) {
 		t.Errorf("%+v", all)
@@ -232,7 +232,7 @@ func TestSettingsAreChanged(t *testing.T) {
 		t.Errorf("%s", old.Text)
 	}
 	status, body := d.change("PUT", "/config", d.config().ETag, map[string]any{"text": old.Text})
-	if r := decoded[textRefusal](t, body); status != 422 || len(r.Details.Mistakes) != 1 || r.Details.Mistakes[0].Line != 6 || !strings.Contains(r.Details.Mistakes[0].Message, "stands for nothing") {
+	if r := decoded[textRefusal](t, body); status != 422 || len(r.Details.Mistakes) != 1 || r.Details.Mistakes[0].Line != 6 || !strings.Contains(r.Details.Mistakes[0].Message, "replaces nothing") {
 		t.Errorf("%d %s", status, body)
 	}
 	must(t, 404)(d.rest("GET", "/config/history/20260101T000000.000000000Z", ""))
@@ -263,7 +263,7 @@ func TestSettingsAreChanged(t *testing.T) {
 	}
 }
 
-// What is wrong is refused with its place, and nothing changes.
+// An invalid setting is rejected with its position, and nothing changes.
 func TestSettingsAreRefused(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, settingsFile)
@@ -334,7 +334,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	if v := check(`{"mcpServers": {"a": {"command": "x", "autoApprove": []}}}`); !v.OK || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "autoApprove") {
 		t.Errorf("%+v", v)
 	}
-	// A file that was broken by hand is shown with its mistake, and what was in force stays.
+	// A file that was broken by hand is shown with its mistake, and the previous configuration stays in force.
 	d.writeConfig(strings.Replace(settingsFile, `"off": {`, `"off": {"port": "hunter3-hunter3"`, 1))
 	eventually(t, "the file is refused", func() error {
 		c = d.config()
@@ -467,8 +467,7 @@ func TestConcurrentSaves(t *testing.T) {
 	}
 }
 
-// kill -9 in the middle of saves leaves the old text or the new one, and a daemon
-// that starts with it; what was answered is there.
+// kill -9 during saves leaves the old text or the new one, and the daemon starts with it. Every confirmed save is in the file.
 func TestKilledWhileSaving(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"tools_limit": 1}`)
@@ -513,7 +512,7 @@ func TestKilledWhileSaving(t *testing.T) {
 	}
 }
 
-// Diagnostics say what is wrong, and by which command it is mended.
+// Diagnostics name the problem and the command that fixes it.
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -12,8 +12,8 @@ func asks(scenario string) bool {
 	return strings.Contains(scenario, "elicitation") || strings.Contains(scenario, "sampling") || strings.HasPrefix(scenario, "input-required-result-")
 }
 
-// TestConformanceOnASharedSession: with session shared the official suite passes
-// in both revisions, but for what a server would have to ask.
+// TestConformanceOnASharedSession: with session shared, the official suite passes in both protocols, except for scenarios in
+// which the server sends requests to the client.
 func TestConformanceOnASharedSession(t *testing.T) {
 	t.Parallel()
 	suite(t)

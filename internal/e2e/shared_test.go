@@ -158,9 +158,8 @@ func TestSharedSession(t *testing.T) {
 	}
 }
 
-// TestSharedSessionTellsWhomItConcerns: of two clients on one session one hears
-// of the resource that it has subscribed to, both of a list that has changed;
-// what a client has open ends with it, and for nobody else.
+// TestSharedSessionTellsWhomItConcerns: two clients share one session. The client that subscribed to a resource hears of it,
+// and both hear of a changed list. When a client ends, only its own subscriptions end.
 func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
 	t.Parallel()
 	up := mcptest.New(mcptest.Options{
@@ -210,8 +209,8 @@ func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
 	}
 }
 
-// TestSessionChangesLive: the key applies when it is saved. What clients have
-// open ends, and the server runs on.
+// TestSessionChangesLive: the key takes effect when it is saved. The open sessions of clients end, and the server keeps
+// running.
 func TestSessionChangesLive(t *testing.T) {
 	t.Parallel()
 	up := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("echo")})

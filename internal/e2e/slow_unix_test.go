@@ -40,10 +40,8 @@ var slowly = []string{
 // slowPause is how long an attacker waits until it opens a connection again.
 const slowPause = 2 * time.Second
 
-// TestSlowConnections: local processes that prove nothing hold, and open again,
-// more connections than there are places. Who sends whole requests
-// notices nothing: not over connections that are there, not over new ones, not
-// on REST.
+// TestSlowConnections: local processes without credentials hold, and open again, more connections than the daemon has slots.
+// Clients that send whole requests notice nothing: not on open connections, not on new ones, not on REST.
 //
 // It does not run in parallel: it compares how long calls take.
 func TestSlowConnections(t *testing.T) {
@@ -64,7 +62,7 @@ func TestSlowConnections(t *testing.T) {
 	loud := clients.callFor(4 * time.Second)
 	loud.check(t, "under attack")
 	t.Logf("%d slow connections at the end, %d were ended; p99 %v, quiet %v", open.Load(), ended.Load(), loud.p99(), quiet.p99())
-	// The bound for figures is bench slow's; here anything else may run beside.
+	// bench slow checks the real bound. This one is lenient, because other tests may run at the same time.
 	if loud.p99() > 2*quiet.p99()+250*time.Millisecond {
 		t.Errorf("p99 %v, quiet %v", loud.p99(), quiet.p99())
 	}

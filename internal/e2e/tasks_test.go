@@ -165,8 +165,7 @@ func (c *taskClient) create(tool, id string, ask bool) string {
 	return c.do("tools/call", tool, params+`,"task":{"ttl":60000,"vendor":1.0}`)
 }
 
-// play goes through the life of several tasks; what it returns is the same each
-// time.
+// play goes through the life of several tasks. Its result is the same each time.
 func (c *taskClient) play(name string) (said []string) {
 	a, b, d := name+"-a", name+"-b", name+"-d é"
 	say := func(one string) { said = append(said, one) }
@@ -272,7 +271,7 @@ func TestTasks(t *testing.T) {
 				d.awaitTools(server + ":work")
 				var wg sync.WaitGroup
 				var clients []*taskClient
-				statuses := 5 // of the tasks of one client, where it hears of them unasked
+				statuses := 5 // about the tasks of one client, where the server sends them by itself
 				if modern {
 					statuses = 0
 				}
@@ -304,8 +303,8 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// TestTasksElsewhere: where tasks cannot be held, nobody is told that they can,
-// a tool that need not be one is called as usual, and one that must says so.
+// TestTasksElsewhere: where tasks are not supported, no client is told that they are. A tool with optional tasks is called as
+// usual, and a tool that requires a task reports that.
 func TestTasksElsewhere(t *testing.T) {
 	t.Parallel()
 	const unasked = `{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}`

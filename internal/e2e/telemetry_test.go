@@ -69,8 +69,8 @@ func carried(c *mcptest.Call) string {
 	return text
 }
 
-// One trace a call: the agent's, MCPProxy's part and its wait for the server, which gets
-// the latter as its parent. Nothing of what is said is in it.
+// Each call has one trace: the agent's span, MCPProxy's span, and its span of the wait for the server, which the server gets as
+// parent. The trace has no content of the call.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	const secret = "xK9-planted-argument"

@@ -36,8 +36,8 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// onTerminal runs a command on a terminal where somebody answers its question.
-// An answer of ^C interrupts it instead, also when it says what waits.
+// onTerminal runs a command on a terminal and types the answer to its question. The answer ^C interrupts the command instead,
+// also when it only reports that something waits for a review.
 func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code int, screen string) {
 	t.Helper()
 	person, program := openTerminal(t)
@@ -109,7 +109,7 @@ func TestApproveOnATerminal(t *testing.T) {
 	}
 }
 
-// Who starts the daemon on a terminal reads lines, not a log.
+// A user who starts the daemon on a terminal sees lines of text, not a log.
 func TestServeOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {"q": {"command": "never-started", "quarantined": true}}}`)

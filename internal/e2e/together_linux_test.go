@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// TestSeveralServersAreOneStatement: an import and the toys name all servers in one statement;
-// without it nothing is done, with it all of it is, and what is wrong with one is in its result.
+// TestSeveralServersAreOneStatement: an import and the sample servers name all servers in one statement. Without the signature
+// nothing is done; with it everything is. The result of each server reports its problem.
 func TestSeveralServersAreOneStatement(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")

@@ -30,9 +30,8 @@ func (d *daemon) discover(path, token string) (int, string) {
 	return status, string(answer)
 }
 
-// TestTheLifeOfAToken: it is good from the moment that it is made, over a restart, and
-// for nothing from the moment that it is revoked; it is kept nowhere; what it does is
-// on record under its name; and it has no right but to call.
+// TestTheLifeOfAToken: a token is valid from its creation, across a restart, until its revocation. It is stored nowhere, its
+// calls are recorded under its name, and its only right is to call.
 func TestTheLifeOfAToken(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`}))
@@ -111,7 +110,7 @@ func TestTheLifeOfAToken(t *testing.T) {
 		t.Errorf("the list: %s", text)
 	}
 
-	// Revoked, it is nobody, and its stream ends.
+	// After its revocation the token is unknown, and its stream ends.
 	if code, _, stderr := d.cli("token", "revoke", "ci"); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -291,8 +290,7 @@ func TestATokenOnStdio(t *testing.T) {
 	}
 }
 
-// TestAProfileIsReloaded: what is changed in the file holds for open sessions, at
-// their next request and in what they are told.
+// TestAProfileIsReloaded: a change of the file applies to open sessions, at their next request and in their notifications.
 func TestAProfileIsReloaded(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("look")}))

@@ -119,8 +119,8 @@ func TestPolicyTry(t *testing.T) {
 	}
 }
 
-// TestCan: what is said would become of a call, by whom and why, is what becomes of it;
-// nothing is called.
+// TestCan: `can` predicts the outcome of a call, the deciding component and the reason, and the real call confirms them. `can`
+// calls nothing.
 func TestCan(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t,

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What a person decided holds after a crash at the very next moment; and when
-// the database is gone, nothing passes as new that may have been known.
+// A user's decision survives a crash right after it. When the database is lost, no definition that may have been known passes
+// as new.
 func TestDecisionsSurvive(t *testing.T) {
 	t.Parallel()
 	definition := func(name, text string) string {
@@ -77,7 +77,7 @@ func TestDecisionsSurvive(t *testing.T) {
 	for _, name := range names {
 		lost[name] = "pending_approval"
 	}
-	lost["s:off"] = "disabled_by_user" // what narrows has a second home
+	lost["s:off"] = "disabled_by_user" // restrictions are stored a second time outside the database
 	holds("without the database", lost)
 	_, body := d.rest("GET", "/status", "")
 	if !strings.Contains(string(body), "approvals") {

@@ -67,8 +67,8 @@ func (d *daemon) pages() []string {
 	return all
 }
 
-// The browser gets the code from a file that only its user can read, and nobody
-// sees it among arguments; the file goes when the code was used.
+// The browser gets the code from a file that only its user can read, never from process arguments. The file is removed after
+// the code was used.
 func TestUIOpensSignedIn(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -104,8 +104,7 @@ func TestUIOpensSignedIn(t *testing.T) {
 	}
 }
 
-// What waits for the browser can be interrupted, and leaves nothing behind; what a
-// killed one has left goes the next time.
+// The command that waits for the browser can be interrupted, and leaves no file. The next run removes the file of a killed one.
 func TestUILeavesNoPage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)

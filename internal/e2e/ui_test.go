@@ -261,7 +261,7 @@ func TestAnotherLocalServerGetsNothing(t *testing.T) {
 	}
 }
 
-// No session is good for MCP.
+// No session of the web UI is valid for MCP.
 func TestSessionIsNoWayIntoMCP(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}, "require_mcp_auth": true}`)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What is added while no daemon runs is a person's all the same: it starts with
-// the daemon, and its tools are taken as its trust says.
+// A server that is added while no daemon runs counts as added by a user: it starts with the daemon, and its trust setting
+// decides about its tools.
 func TestServersAddedWithoutTheDaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{\n  // mine\n}\n")
@@ -48,8 +48,7 @@ func TestServersAddedWithoutTheDaemon(t *testing.T) {
 	}
 }
 
-// An add says how it ended, in words and in its exit code; what is decided about
-// tools stays when the launch changes.
+// The add command reports its outcome, in words and in its exit code. Decisions about tools stay when the launch changes.
 func TestAddSaysHowItEnded(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")
@@ -68,7 +67,7 @@ func TestAddSaysHowItEnded(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &v); err != nil || code != 7 || v.State != "failed" || !strings.Contains(v.LastError, "exit status 3") {
 		t.Errorf("%d %v %s", code, err, stdout)
 	}
-	// The mended launch runs, and what was approved and blocked before stays.
+	// The repaired launch runs, and earlier approvals and blocks stay.
 	if code, _, stderr := d.cli("tools", "approve", "held:*", "--yes"); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -135,7 +134,7 @@ func TestDeletedFile(t *testing.T) {
 	if err := os.Remove(d.configPath()); err != nil {
 		t.Fatal(err)
 	}
-	const story = "is gone; the configuration from before stays in force"
+	const story = "is missing; the previous configuration stays in force"
 	eventually(t, "the status says so", func() error {
 		_, stdout, stderr := d.cli("status")
 		if strings.Contains(stdout+stderr, "the defaults apply") {

@@ -29,7 +29,7 @@ func startUpstream(t testing.TB, definitions ...string) *fakeUpstream {
 	return u
 }
 
-// define sets what the server lists from now on; it tells nobody.
+// define sets the tools that the server lists from now on, without a notification.
 func (u *fakeUpstream) define(definitions ...string) {
 	tools := make([]json.RawMessage, len(definitions))
 	for i, d := range definitions {

@@ -73,7 +73,7 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 	}
 	a, err := s.Gate.CallFromAggregate(ctx, n, &r.Request)
 	if !known && err != nil {
-		err = problem.Newf(problem.InvalidName, "There is no tool '%s'.", problem.ClipName(name)).
+		err = problem.Newf(problem.InvalidName, "The tool '%s' does not exist.", problem.ClipName(name)).
 			WithHint("Use the name exactly as tools/list gives it: server__tool.").With("parameter", "name")
 	}
 	return a, toSessionEndedProblem(n.ID.Server, err)
@@ -192,13 +192,13 @@ func (s *AggregateEndpoint) routePrompt(ctx context.Context, r *routedRequest, n
 			return e.own, nil
 		}
 	}
-	return "", problem.Newf(problem.InvalidParameter, "There is no prompt '%s'.", problem.ClipName(name)).
+	return "", problem.Newf(problem.InvalidParameter, "The prompt '%s' does not exist.", problem.ClipName(name)).
 		WithHint("Prompts of all servers have the names that prompts/list gives, server__prompt.").With("parameter", "name")
 }
 
-// routeResource sets the server of the request to that of a resource URI or template, and returns the
-// server's own URI. The server is the one that the URI names, else the only one that lists it, else
-// the only one with a matching template, else the only one that has resources.
+// routeResource sets the server of the request to that of a resource URI or template, and returns the server's own URI. It
+// tries, in this order: the server that the URI names, the only server that lists it, the only server with a matching template,
+// the only server that has resources.
 func (s *AggregateEndpoint) routeResource(ctx context.Context, r *routedRequest, uri string) (own string, err error) {
 	if server, own, ok := tool.SplitAliasURI(uri); ok {
 		if p := s.Gate.CheckReachable(server, r.Caller); p != nil {
@@ -232,7 +232,7 @@ func (s *AggregateEndpoint) routeResource(ctx context.Context, r *routedRequest,
 	if able == 1 {
 		return uri, nil
 	}
-	return "", problem.Newf(problem.InvalidParameter, "There is no resource '%s'.", problem.ClipName(uri)).
+	return "", problem.Newf(problem.InvalidParameter, "The resource '%s' does not exist.", problem.ClipName(uri)).
 		WithHint("Use an address of resources/list, or name the server in it: "+tool.ToAliasURI("SERVER", problem.ClipName(uri))+".").With("parameter", "uri")
 }
 

@@ -176,8 +176,8 @@ func TestForgottenSession(t *testing.T) {
 	}
 }
 
-// TestChangesAreTold: a session is told of what it has seen and is another now,
-// and a subscription of what it wants.
+// TestChangesAreTold: a session hears of changes of the lists that it has read, and a subscription of the changes that it
+// requested.
 func TestChangesAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t)
@@ -224,7 +224,7 @@ func TestChangesAreTold(t *testing.T) {
 	})
 }
 
-// TestIntroductionsAreBounded: what a client says of itself is kept.
+// TestIntroductionsAreBounded: the size of a client's initialize request, which is stored, is limited.
 func TestIntroductionsAreBounded(t *testing.T) {
 	c := newClient(t)
 	s, a, err := c.all.OpenSession(t.Context(), catalogtest.NewRequest("initialize", `{"x":"`+strings.Repeat("x", maxInitializeBytes)+`"}`))

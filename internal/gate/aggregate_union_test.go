@@ -298,11 +298,11 @@ func TestAllOffers(t *testing.T) {
 	}
 	for _, c := range []struct{ method, params, want string }{
 		{"resources/read", `{"uri":"both://x"}`, "Several servers have a resource 'both://x'."},
-		{"resources/read", `{"uri":"none://x"}`, "There is no resource 'none://x'."},
+		{"resources/read", `{"uri":"none://x"}`, "The resource 'none://x' does not exist."},
 		{"resources/read", `{"uri":"mcpproxy://u/x"}`, "Server 'u' not found"},
 		{"resources/read", `{}`, "the uri must be a string"},
-		{"prompts/get", `{"name":"greet"}`, "There is no prompt 'greet'."},
-		{"prompts/get", `{"name":"u__greet"}`, "There is no prompt 'u__greet'."},
+		{"prompts/get", `{"name":"greet"}`, "The prompt 'greet' does not exist."},
+		{"prompts/get", `{"name":"u__greet"}`, "The prompt 'u__greet' does not exist."},
 		{"completion/complete", `{"ref":{"type":"x"}}`, "params.ref must be"},
 	} {
 		_, message := refusal(w.do(t.Context(), catalogtest.NewRequest(c.method, c.params)))
@@ -315,8 +315,7 @@ func TestAllOffers(t *testing.T) {
 	}
 }
 
-// A server that hangs holds up the others once, and not each time; what it said
-// before stays.
+// A server that hangs delays the lists of others once, and not each time. Its earlier list stays.
 func TestAllOffersOfOneThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := allWorld(t, nil)
@@ -341,7 +340,7 @@ func TestAllOffersOfOneThatHangs(t *testing.T) {
 	})
 }
 
-// What the lists say is told from what they said, and only that.
+// The digests of the lists change when the lists change, and only then.
 func TestListedNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := allWorld(t, nil, aggregateReads)
@@ -416,8 +415,8 @@ func BenchmarkAll(b *testing.B) {
 	})
 }
 
-// TestAllHasNoToolsForClients: what a server has only for clients that it can
-// ask something is not among all, where nobody says who can be asked.
+// TestAllHasNoToolsForClients: tools that a server lists only for clients with certain capabilities are not on the aggregate
+// endpoint, whose clients' capabilities are unknown.
 func TestAllHasNoToolsForClients(t *testing.T) {
 	w := newAggregateWorld(t, nil)
 	ours, err := tool.ParseDefinition("s", json.RawMessage(`{"name":"ours"}`))

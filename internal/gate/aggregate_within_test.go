@@ -16,8 +16,8 @@ type within policy.Scope
 
 func (w within) Scope() policy.Scope { return policy.Scope(w) }
 
-// TestChangesOutsideAreNoNews: who has a scope is told of a change of what is in it,
-// and of no other; names of tools outside are none.
+// TestChangesOutsideAreNoNews: a caller with a scope hears of changes inside the scope and of no others. For it, tools outside
+// do not exist.
 func TestChangesOutsideAreNoNews(t *testing.T) {
 	w, _ := allWorld(t, nil, `{"name":"a","annotations":{"destructiveHint":false}}`)
 	asked := func() *session.Request {

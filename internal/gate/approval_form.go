@@ -68,9 +68,8 @@ func (g *Gate) extractReturnedAnswer(ctx context.Context, params json.RawMessage
 	return forServer, r
 }
 
-// newClientAsker returns a function that asks the client itself about a held call: in its session
-// while the call waits, or a modern client by the result of the call, once per question. nil if the
-// client supports no forms.
+// newClientAsker returns a function that asks the client itself about a held call; nil if the client supports no forms. A
+// client with a session is asked while the call waits, a modern client by the result of the call, once per question.
 func (h *approvalWait) newClientAsker(ctx context.Context, held *ask.HeldCall) func(q *ask.Question) (done func(), waits bool) {
 	client := h.call.client
 	if client == nil || client.Asker == nil && (!client.Forms || len(h.requestStateJSON("")) > maxState) {
@@ -113,7 +112,7 @@ func (h *approvalWait) showFormInSession(ctx context.Context, held *ask.HeldCall
 }
 
 // storeClientAnswer stores the client's answer. A declined form denies the call. A closed form, or
-// unexpected content, is no answer.
+// unexpected content, is not an answer.
 func (h *approvalWait) storeClientAnswer(ctx context.Context, held *ask.HeldCall, id string, result json.RawMessage) {
 	var a ask.Answer
 	action, _ := wirejson.String(wirejson.Find(result, "action"))
@@ -196,7 +195,7 @@ func (h *approvalWait) formParams(held *ask.HeldCall, id string) json.RawMessage
 	}
 	out := wirejson.AppendString([]byte(`{"message":`), text.String())
 	return append(out, `,"requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Decision","enum":`+options+`},`+
-		`"reason":{"type":"string","title":"Reason","description":"Of a denial: what the agent is told."}},"required":["decision"]}}`...)
+		`"reason":{"type":"string","title":"Reason","description":"Of a denial: the text for the agent."}},"required":["decision"]}}`...)
 }
 
 // escapeUnprintable escapes unprintable characters, such as those that change the direction of text.

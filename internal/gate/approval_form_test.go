@@ -19,7 +19,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// shows is a client that shows forms in a session, and what it does with them.
+// shows is a client that shows forms in a session, and its behaviour.
 type shows struct {
 	says  string      // "": nothing
 	first func()      // is called before it says that
@@ -74,8 +74,7 @@ func (a *asking) destroyAs(who auth.Caller, s *shows, args string) error {
 
 const approves = `{"action":"accept","content":{"decision":"approve once"}}`
 
-// TestTheForm: what a client is asked to show is all that the person has to know, and no more
-// than that may be done with it.
+// TestTheForm: the form contains everything that the user must know, and allows no other answers.
 func TestTheForm(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Millisecond)
@@ -120,8 +119,8 @@ func TestTheForm(t *testing.T) {
 	}
 }
 
-// TestAnswersInASession: the form of a token that may approves, and everybody's denies; what is
-// no answer changes nothing.
+// TestAnswersInASession: the form approves for a token that may approve, and denies for every token. An invalid answer changes
+// nothing.
 func TestAnswersInASession(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	n := 0
@@ -208,7 +207,7 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherQuestionIsAnotherForm: what changes while a form is shown takes it back.
+// TestAnotherQuestionIsAnotherForm: a change while the form is shown cancels it.
 func TestAnotherQuestionIsAnotherForm(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
@@ -292,7 +291,7 @@ func TestAnswersOfTheModernRevision(t *testing.T) {
 	if next := m.asked(back(state, approves)); next == state || a.asked() != 1 { // played again
 		t.Errorf("the answer is good twice: %q", a.Events)
 	}
-	// Who comes again without an answer waits, and goes on with anybody's.
+	// A client that returns without an answer waits, and any user's answer continues its call.
 	state = m.asked("")
 	done := make(chan error, 1)
 	go func() { _, err := m.call(back(state, `{"action":"cancel"}`)); done <- err }()
@@ -316,8 +315,8 @@ func TestAnswersOfTheModernRevision(t *testing.T) {
 	}
 }
 
-// TestForgedStates: no state that was not given for this very call of this client, with this
-// definition and configuration, has an answer count; and a client that may not approve does not.
+// TestForgedStates: an answer counts only with the state that was issued for this very call of this client, with this
+// definition and configuration, and only from a client that may approve.
 func TestForgedStates(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(20 * time.Millisecond)
@@ -357,9 +356,8 @@ func TestForgedStates(t *testing.T) {
 	}
 }
 
-// TestWhatIsForTheServer: what a client returns to its server stays with the call while the
-// client is asked by us, and what it returns to us does not reach the server. A state of
-// another MCPProxy is its server's.
+// TestWhatIsForTheServer: answers of a client to its server stay with the call while MCPProxy asks the client, and answers to
+// MCPProxy do not reach the server. A state of another MCPProxy belongs to the server.
 func TestWhatIsForTheServer(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
@@ -387,7 +385,7 @@ func TestWhatIsForTheServer(t *testing.T) {
 			t.Errorf("the server got %s, want {%s%s}", sent, m.params, own)
 		}
 	}
-	// Where nobody is asked any more, too.
+	// Also when the call no longer needs approval.
 	m := a.modernly("trusted")
 	state := m.asked("")
 	a.use(textWith(`"tools_limit": 7`))

@@ -19,9 +19,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// WorstLane returns the lane that a call counts as for approvals: the most dangerous of the hints
-// (declared or inferred), the arguments (which replace the hints if a user has configured that), and
-// the call tool, if the caller chose it.
+// WorstLane returns the lane of a call for approvals. It is the most dangerous of the hints (declared or inferred), the
+// arguments, and the call tool if the caller chose it. The arguments replace the hints if a user has configured that.
 func WorstLane(t *catalog.Tool, v policy.CallToolVariant, ownNames bool, does *policy.ArgumentEffect) policy.Operation {
 	worst := policy.LaneWithArguments(t.BaseOperationLane(), does)
 	if !ownNames {
@@ -52,8 +51,8 @@ func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy
 	return s.cfg.AskRuleFor(s.tool.ID, within, lane), lane
 }
 
-// errApprovalOutdated says that the call no longer matches what the user was asked about.
-var errApprovalOutdated = errors.New("what was asked about is something else by now")
+// errApprovalOutdated says that the call no longer matches the question.
+var errApprovalOutdated = errors.New("the call changed after the question")
 
 // awaitApproval waits for the approval of a call that a rule requires. It returns the verdict after
 // the wait, and the approval; nil if none was needed.

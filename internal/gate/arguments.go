@@ -136,16 +136,16 @@ const (
 	maxMended    = 1 << 10 // bytes of the arguments as they are meant to be
 )
 
-// misplacedArgsProblem returns the problem of a call that gives arguments of the tool (by the names in
-// its schema) next to the parameter args, or under another name; nil if there are none. The gate does
-// not move them: the arguments that are checked and sent are one value that the caller gave.
+// misplacedArgsProblem returns the problem of a call with arguments next to the parameter args, or under another name than
+// args; nil if there are none. The schema's names identify the tool's arguments. The gate does not move them: the arguments
+// that are checked and sent are one value that the caller gave.
 func misplacedArgsProblem(unknown []UnknownArgument, t *catalog.Tool, args json.RawMessage) *problem.Problem {
 	if len(unknown) == 0 {
 		return nil
 	}
 	properties := wirejson.Find(t.InputSchema, "properties")
 	names, meant := mergeMisplacedArgs(unknown, args, properties)
-	what := misplacedNamesText(names) + " beside args"
+	what := misplacedNamesText(names) + " outside args"
 	if len(names) == 0 {
 		var name string
 		if name, meant = findArgsUnderOtherName(unknown, args, properties); meant == nil {
@@ -174,8 +174,8 @@ func mergeMisplacedArgs(unknown []UnknownArgument, args json.RawMessage, propert
 	return names, args
 }
 
-// findArgsUnderOtherName returns an object with arguments of the tool, or its JSON text, and the
-// parameter that was used instead of args; nil if there is none.
+// findArgsUnderOtherName returns the parameter that was used instead of args, and its value: an object with arguments of the
+// tool, or its JSON text. It returns nil if there is none.
 func findArgsUnderOtherName(unknown []UnknownArgument, args json.RawMessage, properties []byte) (name string, inside json.RawMessage) {
 	if hasMemberWhere(args, func(string) bool { return true }) {
 		return "", nil
@@ -200,10 +200,10 @@ func hasMemberWhere(object json.RawMessage, is func(name string) bool) bool {
 	}) != nil
 }
 
-// misplacedNamesText returns names as the beginning of a sentence, with "stands" or "stand".
+// misplacedNamesText returns names as the beginning of a sentence, with the matching verb.
 func misplacedNamesText(names []string) string {
 	if len(names) == 1 {
-		return "'" + problem.ClipName(names[0]) + "' stands"
+		return "'" + problem.ClipName(names[0]) + "' is"
 	}
 	var quoted []string
 	for _, name := range names[:min(len(names), maxMisplaced)] {
@@ -212,5 +212,5 @@ func misplacedNamesText(names []string) string {
 	if more := len(names) - maxMisplaced; more > 0 {
 		quoted = append(quoted, strconv.Itoa(more)+" more")
 	}
-	return strings.Join(quoted, ", ") + " stand"
+	return strings.Join(quoted, ", ") + " are"
 }

@@ -29,8 +29,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestMain has the walks be the same each time, since a change must not fail by what an older one
-// has left: -rapid.seed=0 takes others.
+// TestMain makes the random walks the same each time, so that a change does not fail because of an older defect: -rapid.seed=0
+// takes other walks.
 func TestMain(m *testing.M) {
 	volume.ConfigureRapid()
 	os.Exit(m.Run())
@@ -60,7 +60,7 @@ func walkAtRandom(t *testing.T, steps int, another func() (open func() database)
 	a := newAsking(t, textWith(`"tools_limit": 1`), destroysTool, silentTool)
 	start := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
 	rapid.Check(t, func(r *rapid.T) {
-		start = start.AddDate(0, 0, 3) // what there is of an earlier walk is over
+		start = start.AddDate(0, 0, 3) // everything of an earlier walk has expired
 		open := another()
 		var opened []database
 		m := newModel(a, start, func() *store.ApprovalQuestionStore {
@@ -78,7 +78,7 @@ func walkAtRandom(t *testing.T, steps int, another func() (open func() database)
 
 const silentTool = `{"name":"update_thing","description":"Update a thing."}`
 
-// model is what must be, beside a gate that is.
+// model predicts the behaviour of a real gate.
 type model struct {
 	*asking
 	openDB  func() *store.ApprovalQuestionStore
@@ -91,7 +91,7 @@ type model struct {
 	approved  map[string]time.Time
 	over      map[string]bool // approvals that were over at some time: a clock that was set back may bring them back
 	denied    map[string]bool
-	setBack   bool // the clock: a denial that was over, or not yet, may hold beside an approval, and it wins
+	setBack   bool // the clock was set back: an expired or future denial may exist next to an approval, and it wins
 	leases    map[string]*ask.Lease
 	states    []stateOfCall // to clients, to return
 
@@ -169,7 +169,7 @@ func (c oneCall) caller() auth.Caller {
 	return who
 }
 
-// key stands for all that an approval is for.
+// key identifies everything that an approval covers.
 func (m *model) key(c oneCall) string {
 	version := m.version
 	if c.tool != "destroys" {
@@ -272,7 +272,7 @@ func (m *model) step(r *rapid.T) {
 	case "restart":
 		m.closeDB()
 		m.reopen()
-	case "die": // what was open stays open
+	case "die": // open questions stay open
 		m.reopen()
 	case "lease":
 		l := ask.Lease{ID: fmt.Sprintf("%d-l%d", m.clock.Unix(), len(m.leases)), Server: "s", Lane: auth.OperationLane(rapid.IntRange(2, 3).Draw(r, "lane")), Revision: m.Config().RevisionWithoutRestartKeys(), Calls: 2, Left: 2,
@@ -370,7 +370,7 @@ func (m *model) formCall(r *rapid.T, c oneCall) {
 		r.Fatalf("%d forms, %d given up", len(s.shown), s.taken)
 	}
 	m.waiting(time.Nanosecond)
-	m.checked(r, c, nil) // what has counted counts once
+	m.checked(r, c, nil) // an approval counts once
 }
 
 // returnCall makes a call of the modern revision, with what its client was given to return, or

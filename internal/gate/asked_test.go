@@ -71,7 +71,7 @@ func (a *asking) use(text string) {
 	a.Reload(func(c *config.Config) { *c = *next })
 }
 
-// hurry has calls wait for a person no longer than a moment, which no text of a configuration can say.
+// hurry makes calls wait for a user no longer than a moment, which no configuration file can express.
 func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.Nanosecond }) }
 
 // open opens the database, and the gate before it.
@@ -220,8 +220,8 @@ func (a *asking) waits(n int) {
 	}
 }
 
-// TestWhatIsCaught: the worst of the variant, the hints, what is guessed and the arguments
-// decides, whatever is made of them, by each way in.
+// TestWhatIsCaught: the worst of the variant, the hints, the inferred hints and the arguments decides, whatever they are, at
+// each endpoint.
 func TestWhatIsCaught(t *testing.T) {
 	const silent = `{"name":"delete_everything","description":"Delete everything."}`
 	const writes = `{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`
@@ -254,7 +254,7 @@ func TestWhatIsCaught(t *testing.T) {
 				}
 			}
 		}
-		// What a person has declared takes the place of the hints, where the arguments could be read.
+		// A lane that the user declares for the arguments replaces the hints, where the arguments could be read.
 		a.use(`{` + modes + `, "ask": {"write": "ask", "destructive": "ask", "wait": "1s"}, "mcpServers": {"s": {"command": "x", "trust": "auto", "lanes": {"wipes": {"by": "sql", "argument": "$.sql"}}}}}`)
 		for variant, want := range (is{"": "", "read": "", "write": "write", "destructive": "destructive"}) {
 			if got := a.catches(variant, "wipes", selectArgs); got != want {
@@ -330,7 +330,7 @@ func TestEveryWayInIsHeld(t *testing.T) {
 	}
 }
 
-// TestWhatChangesIsAskedAnew: what was approved is not what is called any more.
+// TestWhatChangesIsAskedAnew: an approval does not cover a changed call.
 func TestWhatChangesIsAskedAnew(t *testing.T) {
 	other := anAgent
 	other.SessionID = "another"
@@ -372,8 +372,8 @@ func TestWhatChangesIsAskedAnew(t *testing.T) {
 	}
 }
 
-// TestChangesWhileACallWaits: a change of what was asked about while the call waits for the
-// person, or after that for the server, has it asked anew; and a lock counts.
+// TestChangesWhileACallWaits: the call waits for the user, or after that for the server. A change of anything that the question
+// showed makes MCPProxy ask again, and a lock takes effect.
 func TestChangesWhileACallWaits(t *testing.T) {
 	const strict = `, "intent_declaration": {"strict_server_validation": true}`
 	for name, change := range map[string]struct {
@@ -401,7 +401,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 			go func() { done <- a.destroy(t.Context(), `{}`) }()
 			a.waits(1)
 			change.do(a)
-			a.answer(true) // of what was there before
+			a.answer(true) // for the state before the change
 			wantCode(t, name, <-done, change.code)
 			if n, _ := a.asks.CountWaitingQuestions(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
 				t.Errorf("%s: %d questions, %q", name, n, a.Events)
@@ -529,8 +529,8 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAResultInTheArguments: a person sees where it is from and its beginning, never the handle,
-// and the approval is for what it is.
+// TestAResultInTheArguments: a user sees the origin and the beginning of the result, never the handle, and the approval covers
+// its content.
 func TestAResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	call := func(handle string) error {

@@ -39,8 +39,8 @@ func (g *Gate) endRecord(x *execution, o *activity.Outcome) {
 	}
 }
 
-// rejectCall records a call that was not admitted, unless the record of the held call has it, and
-// returns what its caller gets: the problem, or a form that the client shows.
+// rejectCall records a call that was not admitted, unless the record of the held call covers it. It returns the caller's
+// answer: the problem, or a form that the client shows.
 func (g *Gate) rejectCall(ctx context.Context, x *execution) (session.Reply, CallResult, error) {
 	p, id := x.verdict.Problem, x.heldRecordID()
 	if id == "" {

@@ -240,8 +240,7 @@ func TestHintsAreReadAtCallTime(t *testing.T) {
 	}
 }
 
-// What a caller makes too large to check is refused: else every caller could
-// switch the check off.
+// A call with arguments too large to check is refused: otherwise every caller could disable the check.
 func TestArgumentsThatCannotBeCheckedAreRefused(t *testing.T) {
 	w := newWorld(t, nil, `{"name":"rows","inputSchema":{"type":"object","properties":{"rows":{"type":"array","items":{"not":{"required":["b"]}}}}}}`)
 	_, p := w.call(policy.CallToolWrite, "s:rows", `{"rows":[`+strings.Repeat(`{"a":1},`, 100_000)+`{"a":1}]}`)

@@ -1,7 +1,6 @@
-// Package gate runs tool calls: it is the only way from a client to a tool of a server. MCP, REST, the
-// CLI and every endpoint use it. A lane call comes from call_tool_read, call_tool_write or
-// call_tool_destructive (see gate/policy for "lane"); other clients send tools/call to one server
-// (/mcp/servers/{server}) or to all servers together (/mcp/all).
+// Package gate runs tool calls: it is the only way from a client to a tool of a server. MCP, REST, the CLI and every endpoint
+// use it. A lane call comes from call_tool_read, call_tool_write or call_tool_destructive (see gate/policy for "lane"). Other
+// clients send tools/call to one server (/mcp/servers/{server}) or to all servers together (/mcp/all).
 //
 // The stages of a call, in order:
 //
@@ -28,11 +27,10 @@
 // Guarantees:
 //
 //   - A call is decided on one snapshot of the catalog, and again after every wait.
-//   - The record is in the spool before the call is sent. The outcome is always recorded, also after a
-//     panic or a cancellation. Every refusal is recorded.
+//   - The record is in the spool before the call is sent. The outcome is always recorded, also after a panic or a cancellation.
+//     Every refusal is recorded.
 //   - The bytes that the decision was about are the bytes that are sent.
-//   - This package is the only caller of session.NewToolCallPermit. No connection sends a tools/call without
-//     that permit.
+//   - This package is the only caller of session.NewToolCallPermit. No connection sends a tools/call without that permit.
 //   - On /mcp/all a tool's name depends only on its server and its own name.
 //
 // It does not know transports, opens no connection, and makes no decision that policy does not make.

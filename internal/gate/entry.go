@@ -84,7 +84,7 @@ func (g *Gate) DryRun(r LaneCall) DryRunResult {
 }
 
 // Call decides, records, sends the call and records the outcome. The error is a *problem.Problem: a
-// refusal or a failure. A failure of the tool itself is no error: see IsError.
+// refusal or a failure. A failure of the tool itself is not an error: see IsError.
 func (g *Gate) Call(ctx context.Context, r LaneCall) (CallResult, error) {
 	x := &execution{time: stopwatch{started: time.Now()}}
 	var s resolvedCall

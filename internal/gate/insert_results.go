@@ -59,8 +59,8 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (cal
 	return args, nil
 }
 
-// LoadStoredResult returns a stored result to the actor that made the call, if the tool is still in
-// the scope and its server is not quarantined.
+// LoadStoredResult returns a stored result to the actor that made the call. The tool must still be in the scope, and its server
+// must not be quarantined.
 func (g *Gate) LoadStoredResult(ctx context.Context, c *auth.Caller, handle string) (store.StoredResult, *problem.Problem) {
 	stored, err := g.Results.GetResult(ctx, handle)
 	if err == nil && (stored.Actor != c.Actor.Principal() || !g.Catalog.Current().InScope(tool.ID{Server: stored.Server, Tool: stored.Tool}, c.Scope())) {
@@ -70,7 +70,7 @@ func (g *Gate) LoadStoredResult(ctx context.Context, c *auth.Caller, handle stri
 		if p := problem.From(err); p.Code != problem.NotFound {
 			return stored, p
 		}
-		return stored, problem.New(problem.NotFound, "There is no result with this handle.",
+		return stored, problem.New(problem.NotFound, "No result has this handle.",
 			"Handles live two hours and work only for the client that made the call; call the tool again.").
 			With("handle", problem.ClipName(handle))
 	}

@@ -15,8 +15,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestARefusalNamesItsCheck: the record says which check refused, and what was known
-// of the tool by then.
+// TestARefusalNamesItsCheck: the record names the check that refused, and the facts about the tool that were known by then.
 func TestARefusalNamesItsCheck(t *testing.T) {
 	cases := []struct {
 		check    policy.Check
@@ -98,7 +97,7 @@ func TestASurfacesRefusalNamesItsCheck(t *testing.T) {
 	}
 }
 
-// TestHintsOfRecords: the record of a call says each hint that counted, and who says it.
+// TestHintsOfRecords: the record of a call contains each hint that counted, with its source.
 func TestHintsOfRecords(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Intent.InferHints = policy.InferEnforce
@@ -185,10 +184,9 @@ func TestOwnTime(t *testing.T) {
 	})
 }
 
-// TestFactsToJudgeAgain: the record has what a later judgement needs beside what has
-// decided: how the tool was called, whether anything was declared, what came of the
-// arguments, every reason for which it was locked, what the server says beneath an
-// override, and what the tool seems to do.
+// TestFactsToJudgeAgain: the record contains the facts that a later evaluation needs, in addition to those that decided. These
+// are the way of calling the tool, whether hints were declared, the outcome for the arguments, every reason of a lock, the
+// server's hints below an override, and the inferred hints.
 func TestFactsToJudgeAgain(t *testing.T) {
 	const silent = `{"name":"delete_user"}`
 	w := newWorld(t, func(c *config.Config) {

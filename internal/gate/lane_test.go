@@ -23,8 +23,8 @@ func enforced(c *config.Config) {
 	c.Servers[0].Lanes = []config.ArgumentLaneRule{{Pattern: "wip*", By: policy.BySQL, Argument: "$.sql"}}
 }
 
-// TestLaneByArguments: what the arguments do decides after the schema, before the server
-// is asked, in each lane and by the tool's own name; and is on record.
+// TestLaneByArguments: the effect of the arguments decides after the schema and before the server is called, in each lane and
+// by the tool's own name. It is recorded.
 func TestLaneByArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
 	for _, c := range []struct {

@@ -11,9 +11,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestMisplacedArguments: what is given beside args is held against the tool's
-// schema by its names, whatever validate_arguments says; what is said of it is
-// bounded.
+// TestMisplacedArguments: the names of arguments next to args are compared with the tool's schema, in every mode of
+// validate_arguments. The size of the error is limited.
 func TestMisplacedArguments(t *testing.T) {
 	var properties, wide strings.Builder
 	for i := range 40 {
@@ -25,12 +24,12 @@ func TestMisplacedArguments(t *testing.T) {
 		`{"name":"free","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
 	const belong = "; the arguments of the tool belong inside args"
 	for _, c := range []struct{ tool, args, strays, message, hint string }{
-		{"many", `{}`, `{"n":1}`, "'n' stands beside args" + belong, `Call again with "args": {"n":1} instead.`},
-		{"many", `{"p1": 1}`, `{"n":1,"x":2}`, "'n' stands beside args" + belong, `Call again with "args": {"p1": 1,"n":1} instead.`},
+		{"many", `{}`, `{"n":1}`, "'n' is outside args" + belong, `Call again with "args": {"n":1} instead.`},
+		{"many", `{"p1": 1}`, `{"n":1,"x":2}`, "'n' is outside args" + belong, `Call again with "args": {"p1": 1,"n":1} instead.`},
 		{"many", ``, `{"x":{"n":1,"other":2}}`, "there is no parameter 'x'" + belong, `Call again with "args": {"n":1,"other":2} instead.`},
 		{"many", ``, `{"x":"{\"n\":1}"}`, "there is no parameter 'x'" + belong, `Call again with "args": {"n":1} instead.`},
-		{"many", ``, `{"n":"` + strings.Repeat("x", maxMended) + `"}`, "'n' stands beside args" + belong, `Give the tool's arguments once, as a JSON object: args {"key": value}.`},
-		{"many", ``, `{"n":1` + wide.String() + `}`, "'n', 'p0', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6', 33 more stand beside args" + belong, ""},
+		{"many", ``, `{"n":"` + strings.Repeat("x", maxMended) + `"}`, "'n' is outside args" + belong, `Give the tool's arguments once, as a JSON object: args {"key": value}.`},
+		{"many", ``, `{"n":1` + wide.String() + `}`, "'n', 'p0', 'p1', 'p2', 'p3', 'p4', 'p5', 'p6', 33 more are outside args" + belong, ""},
 		{"many", `{"p1":1}`, `{"x":{"n":1}}`, "", ""},
 		{"many", ``, `{"x":{"other":1},"y":"text","z":"{\"n\":1,\"n\":2}","N":1}`, "", ""},
 		{"free", ``, `{"n":1,"arguments":{"n":1}}`, "", ""},

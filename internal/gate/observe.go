@@ -68,7 +68,7 @@ func (c *call) clientMeta() json.RawMessage {
 	return metaFromParams(c.params)
 }
 
-// metaFromParams returns the _meta of params; nil if it is no object.
+// metaFromParams returns the _meta of params; nil if it is not an object.
 func metaFromParams(params json.RawMessage) json.RawMessage {
 	if meta := wirejson.Find(params, "_meta"); wirejson.Kind(meta) == '{' {
 		return meta

@@ -64,7 +64,7 @@ func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 	} else if s.cfg = cfg; !s.needsApproval(r.call) {
 		return nil
 	}
-	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not made: while it waited for its turn, something has changed that a person is to be asked about.", s.request.ID).
+	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not made: while it waited in the queue, a change made the user's approval necessary.", s.request.ID).
 		WithHint("Call again with the same arguments: the user is asked then.")
 }
 

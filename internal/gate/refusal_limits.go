@@ -22,8 +22,8 @@ const (
 	maxRateLimited = 4_096
 )
 
-// refusalLimiter delays the answers to refusals above a rate, so that a client in a loop, or one that
-// wants to fill the log, leaves CPU time to others.
+// refusalLimiter delays the answers to refusals above a rate. So a client in a loop, or one that wants to fill the log, leaves
+// CPU time to others.
 type refusalLimiter struct {
 	mu            sync.Mutex // guards the following fields
 	newer, before map[string]*tokenBucket

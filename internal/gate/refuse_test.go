@@ -31,8 +31,8 @@ func (w *world) refused(origin string) time.Duration {
 	return time.Since(began)
 }
 
-// TestALoopOfRefusalsIsSlowedDown: a client in a loop gets 200 refusals a second
-// after a burst, and nobody else notices.
+// TestALoopOfRefusalsIsSlowedDown: a client in a loop gets 200 refusals a second after a burst, and other clients notice
+// nothing.
 func TestALoopOfRefusalsIsSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, wipes)

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// narrowing are bounds that change while a call waits.
+// narrowing are limits that change while a call waits.
 type narrowing struct{ now policy.Scope }
 
 func (n *narrowing) Scope() policy.Scope { return n.now }

@@ -62,8 +62,8 @@ func textsOf(t *testing.T, raw json.RawMessage) (texts []string) {
 	return texts
 }
 
-// TestSelect: what the caller, or else the configuration, selects is all that is shown of a
-// result; the whole stays under its handle.
+// TestSelect: only the part of a result that the caller, or else the configuration, selects is shown. The whole result is
+// stored under its handle.
 func TestSelect(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		for _, s := range [][2]string{{"*", ".never"}, {"li*", "[.items[].id]"}} {
@@ -127,7 +127,7 @@ func TestSelectIsCut(t *testing.T) {
 	}
 }
 
-// TestNoSelect: what is no selection is refused before the server is asked.
+// TestNoSelect: an invalid selection is refused before the server is called.
 func TestNoSelect(t *testing.T) {
 	w := newWorld(t, nil, listTool)
 	for _, given := range []string{`".."`, `"range(9)"`, `"def f: .; f"`, `"foo("`, `7`, `[".a"]`, `{"a":1}`, `"` + strings.Repeat("(", 200) + `"`} {

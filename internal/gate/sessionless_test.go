@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// The record tells the clients without a session apart by who they are, for as
-// long as they are not silent for half an hour.
+// The record separates clients without a session by their identity, until they are silent for half an hour.
 func TestAnonymousSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cs := newSessionIDAssigner()

@@ -20,7 +20,7 @@ import (
 // ErrStopping is the cause with which the daemon ends calls at its own stop.
 var ErrStopping = errors.New("the daemon is being stopped")
 
-// settleOutcome writes into the outcome how the call ended, and returns what its caller gets.
+// settleOutcome writes the end of the call into the outcome, and returns the caller's answer.
 func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Reply, err error, o *activity.Outcome) (CallResult, error) {
 	c, v, r := &x.call, &x.verdict, CallResult{Result: reply.Result, ActivityID: x.audit.record.ID}
 	var p *problem.Problem
@@ -66,7 +66,7 @@ func invalidResultProblem(id tool.ID, result json.RawMessage, whole bool) *probl
 		return nil
 	}
 	if what := unfinishedKindText(result); what != "" {
-		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with %s, which it was not asked for.", id, what).
+		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with %s, which the call did not request.", id, what).
 			WithHint(taskHint(id.Server))
 	}
 	return nil
@@ -99,7 +99,7 @@ const (
 // serverErrorProblem returns the problem of a call that its server answered with an error.
 func serverErrorProblem(id tool.ID, e *wirejson.RPCError) *problem.Problem {
 	p := problem.Newf(problem.UpstreamError, "Tool '%s' failed at its server: %s", id, problem.ClipForDisplay(e.Message, maxUpstreamMessage)).
-		WithHint("The server itself refused the call; its message says what to change.").
+		WithHint("The server itself refused the call; its message explains the error.").
 		With("upstream_code", e.Code)
 	if e.Data != nil && len(e.Data) <= maxUpstreamData {
 		p.With("upstream_data", e.Data)

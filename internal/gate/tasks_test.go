@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestTasksOfOthers: a task belongs to who began it. Nobody else can look at it,
-// in any of the ways there are; what is not known the server judges.
+// TestTasksOfOthers: a task belongs to the client that started it. No other client can see it, by any method. The server
+// answers for unknown tasks.
 func TestTasksOfOthers(t *testing.T) {
 	w, r := relayWorld(t, nil)
 	as := func(principal, method, params string) *session.Request {
@@ -85,7 +85,7 @@ func TestTasksAreBounded(t *testing.T) {
 	}
 }
 
-// TestUnfinishedResults: what is no result is not presented as one.
+// TestUnfinishedResults: an incomplete result is not presented as a result.
 func TestUnfinishedResults(t *testing.T) {
 	w := newWorld(t, nil, reads, `{"name":"must","annotations":{"readOnlyHint":true},"execution":{"taskSupport":"required"}}`)
 	call := func(name, result string, failure *wirejson.RPCError) (CallResult, *problem.Problem) {

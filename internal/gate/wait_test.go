@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestLocksHoldDuringEveryWait: what is locked while a call waits is not called,
-// whatever it waits for, and the refusal is the outcome on record.
+// TestLocksHoldDuringEveryWait: a tool that is locked while a call waits is not called, whatever the call waits for, and the
+// refusal is the recorded outcome.
 func TestLocksHoldDuringEveryWait(t *testing.T) {
 	locks := map[string]struct {
 		set  func(*config.Config)
@@ -40,7 +40,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		_, err := w.relay(w.T.Context(), passed("tools/call", `{"name":"reads","arguments":{"n":1}}`))
 		return err
 	}
-	// each makes a call that waits, and has the lock set meanwhile.
+	// Each makes a call that waits, and sets the lock during the wait.
 	waits := map[string]func(w *world, call func(*world) error, lock func()) error{
 		"for a place": func(w *world, call func(*world) error, lock func()) error {
 			free := make(chan struct{})
@@ -176,8 +176,8 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBehindTheDoor: a session's calls go through the gate as all others
-// do, and what is no request of its own is no way past it.
+// TestSessionsAreBehindTheDoor: a session's calls go through the gate like all others, and no other message of a session
+// bypasses it.
 func TestSessionsAreBehindTheDoor(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
 	surface := w.gate.GatedEndpoint("s")

@@ -55,7 +55,7 @@ func (w *world) call(v policy.CallToolVariant, name, args string) (CallResult, *
 	return r, p
 }
 
-// relay is a request of a client that stands for itself.
+// relay sends a client's request outside a session.
 func (w *world) relay(ctx context.Context, r *session.Request) (session.Reply, error) {
 	return w.gate.GatedEndpoint("s").Do(ctx, r)
 }

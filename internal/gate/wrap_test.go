@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestTimesOut: what the upstream says about a call whose time is up is what the
-// client gets, and who waits for a place in vain hears that it was not sent.
+// TestTimesOut: a client gets the upstream's statement about its timed-out call. A call that timed out in the queue is reported
+// as not sent.
 func TestTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := relayWorld(t, func(c *config.Config) {
@@ -93,8 +93,7 @@ func TestPassedCall(t *testing.T) {
 	}
 }
 
-// TestPassedCallRefused: what is locked, unknown or unsound is refused, on
-// record, and not asked.
+// TestPassedCallRefused: a call of a locked or unknown tool, or an invalid call, is refused, recorded, and not sent.
 func TestPassedCallRefused(t *testing.T) {
 	w, _ := relayWorld(t, nil)
 	for params, want := range map[string]problem.Code{
@@ -117,8 +116,7 @@ func TestPassedCallRefused(t *testing.T) {
 	}
 }
 
-// TestVisible: a list leaves out what cannot be called, and what the catalog
-// has not judged, and keeps every other byte.
+// TestVisible: a list omits tools that cannot be called, or that the catalog has not evaluated, and keeps every other byte.
 func TestVisible(t *testing.T) {
 	w, r := relayWorld(t, nil)
 	changed := strings.Replace(reads, "readOnly", "destructive", 1)

@@ -90,7 +90,7 @@ func eachParamHeaderInSchema(schema, arguments json.RawMessage, depth int, each 
 	})
 }
 
-// argumentHeaderText returns a value as it appears in a header.
+// argumentHeaderText returns the form of a value in a header.
 func argumentHeaderText(value json.RawMessage) string {
 	if text, ok := wirejson.String(value); ok {
 		return text

@@ -22,8 +22,8 @@ func (h *harness) openWith(capabilities string) string {
 	return a.header.Get(own.HeaderSession)
 }
 
-// asking has each call ask its client something, and answers with what the client says; with
-// "taken back" where nobody waits for it.
+// asking makes each call ask its client something, and answers with the client's reply, or with "taken back" if no one waits
+// for it.
 func (h *harness) asking(wait <-chan struct{}) {
 	h.gw.call = func(ctx ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		if r.Client.Asker == nil {

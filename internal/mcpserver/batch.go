@@ -12,7 +12,7 @@ import (
 
 // errNoBatch refuses a batch.
 var errNoBatch = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
-	Message: "Only a session of revision " + mcp.BatchVersion + " can send batches. Send each message in a request of its own."}
+	Message: "Only a session with protocol version " + mcp.BatchVersion + " can send batches. Send each message in a request of its own."}
 
 // The limits of one batch: its messages are small, but their effects and replies may not be.
 const (

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// What a calling tool's parameters become.
+// How the parameters of a calling tool are interpreted.
 func TestReadCall(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	stray := func(name, value string) []gate.UnknownArgument {

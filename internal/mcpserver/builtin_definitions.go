@@ -119,8 +119,8 @@ func (v callToolVariant) toolDefinition(requireIntent bool) string {
 		`},"required":[` + required + `]},"annotations":` + v.annotations + `,` + alwaysLoad + `}`
 }
 
-// toolDefinitions returns the array of tools. A call tool is listed for clients with its lane or a more
-// dangerous one: a tool may have to be called with less than its lane.
+// toolDefinitions returns the array of tools. A call tool is listed for clients with its lane or a more dangerous one, because
+// some tools must be called with less than their lane.
 func toolDefinitions(l toolListKey) string {
 	all := []string{retrieveDefinition}
 	for _, v := range variants {

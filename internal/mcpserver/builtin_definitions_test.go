@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestDefinitionsAreSmall: what an agent loads stays under 5,000 bytes in every mode.
+// TestDefinitionsAreSmall: the definitions that an agent loads stay under 5,000 bytes in every mode.
 func TestDefinitionsAreSmall(t *testing.T) {
 	for _, intent := range []bool{false, true} {
 		for _, management := range []config.ServerManagement{config.ManageOff, config.ManageRead, config.ManagePropose} {

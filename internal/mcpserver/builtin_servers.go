@@ -114,7 +114,7 @@ func (a *toolArguments) chooseAlternativeName(name, other string) string {
 	case a.findArgument(other) == nil:
 		return name
 	case a.findArgument(name) != nil:
-		a.setProblem(problem.New(problem.InvalidParameter, "There are both "+name+" and "+other+", which say the same.", "Give "+name+" alone.").With("parameter", other))
+		a.setProblem(problem.New(problem.InvalidParameter, "There are both "+name+" and "+other+", which mean the same.", "Give "+name+" alone.").With("parameter", other))
 	}
 	return other
 }

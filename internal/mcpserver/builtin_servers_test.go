@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// What an agent proposes, in the forms in which models send it.
+// An agent's proposals, in the forms in which models send them.
 func TestProposal(t *testing.T) {
 	want := ops.AddServerRequest{Name: "n", Launch: config.Launch{Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"A": "1"}}}
 	for _, c := range []struct{ args, refused string }{

@@ -107,8 +107,8 @@ func (m *model) call(modern bool, tool, arguments string) (a builtinAnswer) {
 // slip is a call as a model makes it by mistake.
 type slip struct {
 	what, tool, arguments string
-	// got is what the server gets in the end: of this call, or of the mended one; ""
-	// where a tool of our own answers.
+	// got holds the arguments that the server finally gets, from this call or from the repaired one; "" where a built-in tool
+	// answers.
 	got string
 	// code refuses the call; "" takes it as it was meant. -32602 is an error of the
 	// protocol.
@@ -296,10 +296,9 @@ var required = []slip{
 	{what: "a flat intent", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent_operation_type":"read"}`, got: listA},
 }
 
-// TestSlips makes each slip as a model does. What was certainly meant reaches the
-// server as it was meant, and nothing else does. Who is refused is told, in the text
-// alone and in the structured content alone, what makes the next call right; the test
-// makes that call.
+// TestSlips makes each slip as a model does. Where the intention is certain, the server gets the intended call, and nothing
+// else. A refusal says, in the text alone and in the structured content alone, what makes the next call right; the test makes
+// that call.
 func TestSlips(t *testing.T) {
 	if n := len(taken) + len(refused) + len(required); n < 60 {
 		t.Fatalf("only %d slips", n)
@@ -368,8 +367,7 @@ func (a *builtinAnswer) mustHelp(t *testing.T, s slip) {
 	}
 }
 
-// TestWarningsAreInTheText: a warning stands behind the server's own content, which
-// stays as it is.
+// TestWarningsAreInTheText: a warning comes after the server's own content, which is unchanged.
 func TestWarningsAreInTheText(t *testing.T) {
 	m := newModel(t, nil, lister)
 	for _, modern := range []bool{true, false} {

@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Who calls, as the record gets it.
+// The caller as the record gets it.
 func TestCaller(t *testing.T) {
 	h := newHarness(t)
 	call := `{"name":"a:b","args":{"x":1}}`
@@ -220,7 +220,7 @@ func TestStreamedCall(t *testing.T) {
 			t.Errorf("%s: more: %s", name, more)
 		}
 	}
-	// Who takes no stream gets none.
+	// A client that accepts no stream gets none.
 	h.gw.call = func(_ ctxT, r gate.LaneCall) (gate.CallResult, error) {
 		if r.Say != nil {
 			t.Error("Say is given")
@@ -229,7 +229,7 @@ func TestStreamedCall(t *testing.T) {
 	}
 	h.legacy(id, "tools/call", `{"name":"call_tool_read"}`, "Accept", "application/json").tool()
 	h.legacy(id, "tools/call", `{"name":"call_tool_read"}`, "Accept", "-").tool()
-	// Who takes nothing else gets one.
+	// A client that accepts nothing else gets one.
 	h.gw.call = nil
 	st := call(map[string]string{mcp.HeaderSession: id, "Accept": "text/event-stream"}, "")
 	if got := st.next(); !strings.Contains(got, `"id":7`) {
@@ -366,8 +366,8 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// A client that does not read holds up nobody: notifications are taken at
-// once, what is too much is dropped, and in the end the call is cancelled.
+// A client that does not read delays no other: notifications are accepted at once, excess ones are dropped, and in the end the
+// call is cancelled.
 func TestStalledReader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &quietWriter{header: http.Header{}, gate: make(chan struct{})}
@@ -403,7 +403,7 @@ func modernCall() *http.Request {
 	return r
 }
 
-// A notification that comes too late is nobody's.
+// A notification that comes too late is dropped.
 func TestLateNotification(t *testing.T) {
 	h := newHarness(t)
 	var late func(session.Event)

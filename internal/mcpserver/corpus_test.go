@@ -136,8 +136,7 @@ func TestParserDifferences(t *testing.T) {
 	}
 }
 
-// Two thousand messages with something broken in them: none brings the handler
-// down, and what comes through reads the same to another parser.
+// Two thousand damaged messages: none crashes the handler, and an accepted message means the same to another parser.
 func TestMutatedMessages(t *testing.T) {
 	gw := &fakeGateway{}
 	s := plainServer(gw)
@@ -249,8 +248,7 @@ func FuzzPost(f *testing.F) {
 	})
 }
 
-// FuzzDecodeHeader holds that what is encoded is decoded, and that nothing but
-// ASCII passes unencoded.
+// FuzzDecodeHeader checks that an encoded value decodes, and that only ASCII passes unencoded.
 func FuzzDecodeHeader(f *testing.F) {
 	f.Add("call_tool_read")
 	f.Add("=?base64?eA==?=")

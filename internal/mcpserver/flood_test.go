@@ -30,10 +30,8 @@ const (
 	pingBody = `{"jsonrpc":"2.0","id":3,"method":"ping"}`
 )
 
-// TestFloodOfSessions: somebody opens sessions by the thousand, over one
-// connection or over one each, and uses them or not. A person is away from an
-// agent that has listed its tools, and from another one that has only
-// introduced itself.
+// TestFloodOfSessions: a client opens sessions by the thousand, over one connection or over one each, and uses them or not. The
+// user is away from two agents: one has listed its tools, the other has only initialized.
 func TestFloodOfSessions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of sessions")
@@ -81,8 +79,7 @@ func TestFloodOfSessions(t *testing.T) {
 	}
 }
 
-// TestFloodSparesOthers: what a principal opens does not end what is another
-// one's, while there is something of its own to end.
+// TestFloodSparesOthers: sessions of one principal do not end those of another, while it has sessions of its own to end.
 func TestFloodSparesOthers(t *testing.T) {
 	ss := newSessionTable()
 	person, _ := openedBy(ss, auth.Actor{Kind: auth.Admin}, "a")
@@ -96,8 +93,7 @@ func TestFloodSparesOthers(t *testing.T) {
 	}
 }
 
-// TestSessionsInUseStay: whatever is opened, a session in use is not ended; when
-// all are, nobody gets another.
+// TestSessionsInUseStay: a session in use is not ended, whatever is opened. When all are in use, no client gets another.
 func TestSessionsInUseStay(t *testing.T) {
 	ss := newSessionTable()
 	agent := auth.Actor{Kind: auth.Agent}

@@ -58,8 +58,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// Over the socket no key is needed and no name is checked, but who speaks MCP
-// is an agent there as well.
+// The socket needs no key and no checked host name, but an MCP client counts as an agent there as well.
 func TestSocket(t *testing.T) {
 	gw := &fakeGateway{}
 	cfg := &config.Config{RequireMCPAuth: true}

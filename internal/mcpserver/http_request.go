@@ -72,7 +72,7 @@ func (x *httpRequest) servePost() {
 		x.out.sendAccepted() // a call is cancelled by closing its connection
 	case x.modern:
 		x.out.sendError(http.StatusBadRequest, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
-			Message: "A client sends requests only in this revision of the protocol."})
+			Message: "In this version of the protocol, a client sends only requests."})
 	case x.Method == mcp.Initialize && x.IsRequest():
 		x.serveInitialize()
 	default:

@@ -79,7 +79,7 @@ func TestSession(t *testing.T) {
 	h.legacy(session, "tools/call", `{}`).is(200).fails(wirejson.CodeInvalidParams)
 	h.legacy(session, "tools/call", `[]`).is(400).fails(wirejson.CodeInvalidParams)
 
-	// No session, a wrong one, somebody else's, one that ended.
+	// No session, a wrong one, another client's, one that ended.
 	h.post(nil, `{"jsonrpc":"2.0","id":7,"method":"tools/list"}`).is(400).fails(wirejson.CodeInvalidRequest)
 	h.post(nil, notification).is(400)
 	h.legacy("nonsense", "ping", "").is(404).fails(wirejson.CodeInvalidRequest)
@@ -223,7 +223,7 @@ func TestSessionExpires(t *testing.T) {
 		if code := ping(); code != 404 {
 			t.Fatalf("a forgotten session: %d", code)
 		}
-		// Nothing is left behind of those that nobody comes back to.
+		// Abandoned requests leave nothing behind.
 		for range 10 {
 			direct(s, nil, initializeBody)
 		}

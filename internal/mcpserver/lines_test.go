@@ -239,8 +239,7 @@ func scriptedLines(t *testing.T) (*harness, *scripted, *liner, string) {
 
 func claims(params string) string { return "{" + params + modernMeta + "}" }
 
-// TestLinesCallers: the built-in tools in both eras, and what stands on record of
-// who calls.
+// TestLinesCallers: the built-in tools in both protocols, and the recorded caller.
 func TestLinesCallers(t *testing.T) {
 	h := newHarness(t)
 	l := h.lines(h.onSocket(), "/mcp")
@@ -272,8 +271,7 @@ func TestLinesCallers(t *testing.T) {
 	}
 }
 
-// TestLinesMessages: what is said reaches the surface, in both directions and in
-// order, and each answer is a line.
+// TestLinesMessages: messages reach the surface, in both directions and in order, and each answer is a line.
 func TestLinesMessages(t *testing.T) {
 	_, s, l, _ := scriptedLines(t)
 	l.say(`{"jsonrpc":"2.0","method":"notifications/early"}`) // there is no session yet
@@ -327,7 +325,7 @@ func TestLinesRefusals(t *testing.T) {
 		{modern("x", `{"_meta":{"`+mcp.MetaVersion+`":"2026-07-28"}}`), `Capabilities is required`},
 		{modern("tools/call", claims("")), `"error":{"code":-32602,"message":"Invalid params: params.name must be a string"`},
 		{modern("x", claims("")), `"result":{`},
-		{`[{"jsonrpc":"2.0","id":8,"method":"ping"}]`, `batch 1 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Only a session of revision`},
+		{`[{"jsonrpc":"2.0","id":8,"method":"ping"}]`, `batch 1 {"jsonrpc":"2.0","error":{"code":-32600,"message":"Only a session with protocol version`},
 		{`[{"jsonrpc":"2.0","id":8,"method":"` + strings.Repeat("x", maxBody) + `"}]`, `batch 2 {"jsonrpc":"2.0","error":{"code":-32600,"message":"The request body is larger than 4 MiB`},
 		{"session", ""},
 		{`{"jsonrpc":"2.0","id":1,"method":"panic"}`, `"id":1,"error":{"code":-32603,"message":"Something went wrong inside`},
@@ -343,7 +341,7 @@ func TestLinesRefusals(t *testing.T) {
 			session = true
 			continue
 		}
-		// What is not answered is said before: an answer to it would come first.
+		// Messages without an answer come first: an answer to one of them would precede the others.
 		l.say(`{"jsonrpc":"2.0","id":null,"method":"x"}` + "\n" + `{"jsonrpc":"2.0","id":1,"result":7,"error":8}` + "\n" + `{"jsonrpc":"2.0","method":"x","params":7}` + "\n\n?")
 		if tt.say != "" {
 			l.say("%s", tt.say)
@@ -372,8 +370,8 @@ func TestLinesCancel(t *testing.T) {
 	}
 }
 
-// TestLinesEnd: after the last line, what was asked is answered before the
-// connection ends; a client that has gone wants nothing any more.
+// TestLinesEnd: after the last line, open requests are answered before the connection ends. A client that has gone gets no
+// answers.
 func TestLinesEnd(t *testing.T) {
 	_, s, l, _ := scriptedLines(t)
 	l.greet("2025-11-25")

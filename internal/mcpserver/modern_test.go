@@ -101,7 +101,7 @@ func TestModernMeta(t *testing.T) {
 			}
 		})
 	}
-	// What is optional is.
+	// Optional members may be missing.
 	h.t = t
 	h.post(map[string]string{mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "server/discover"},
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{`+version(`"2026-07-28"`)+`,`+caps+`}}}`).is(200)
@@ -226,8 +226,7 @@ func TestModernErrorsOfCalls(t *testing.T) {
 	h.modern("tools/list", `"cursor":"x"`).is(400).fails(wirejson.CodeInvalidParams)
 }
 
-// What the modern era demands is added to an upstream's result where it is
-// missing, and nothing else is touched.
+// A member that the modern protocol requires is added to an upstream's result where it is missing, and nothing else changes.
 func TestModernResult(t *testing.T) {
 	h := newHarness(t)
 	const info = `"io.modelcontextprotocol/serverInfo":{"name":"mcpproxy","title":"MCPProxy","version":"1.2.3"}`

@@ -23,8 +23,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// TestOutcomes: what comes of a request, on each surface, in both eras, for each
-// form of an answer that a client takes, is byte by byte what it was.
+// TestOutcomes: the outcome of a request, on each surface, in both protocols, for each accepted form of answer, is byte by byte
+// the stored one.
 func TestOutcomes(t *testing.T) {
 	var out strings.Builder
 	for _, version := range []string{mcp.Modern, mcp.Legacy} {
@@ -83,7 +83,7 @@ func (o *outcomes) send(what, accept, httpMethod, body string, header map[string
 	o.write(what, o.answer(accept, httpMethod, body, header))
 }
 
-// write writes down answers, those that are alike once.
+// write writes answers; identical ones once.
 func (o *outcomes) write(what string, answers ...string) {
 	fmt.Fprintf(o.out, "%s %s %s\n", o.path, o.version, what)
 	for _, answer := range slices.Compact(answers) {

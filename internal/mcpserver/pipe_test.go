@@ -146,7 +146,7 @@ func TestClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// What a client announces takes no memory before it comes.
+// An announced body takes no memory before it arrives.
 func TestAnnouncedBody(t *testing.T) {
 	r := &readSizes{left: maxBody}
 	body, err := readLimitedBody(r, maxBody)

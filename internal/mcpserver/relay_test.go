@@ -111,8 +111,7 @@ func (h *harness) to(path, session, body string) (int, string, http.Header) {
 
 const relayHello = `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}}`
 
-// TestRelaySession: the server sees the client's own initialize, and the
-// client's session is good for this one server.
+// TestRelaySession: the server sees the client's own initialize, and the client's session is valid for this one server.
 func TestRelaySession(t *testing.T) {
 	h, _, server := relayHarness(t)
 	status, body, header := h.to("/mcp/servers/one", "", relayHello)

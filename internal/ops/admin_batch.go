@@ -34,7 +34,7 @@ func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApprov
 			return err
 		}
 		if t, err := a.FindTool(id); err != nil || t.Effective.Destructive != tool.True || t.Effective.ReadOnly != tool.False {
-			return problem.Newf(problem.Conflict, "What hint_overrides says of '%s' has no effect: a pattern further down says otherwise. Nothing is approved.", id).
+			return problem.Newf(problem.Conflict, "The hint_overrides entry of '%s' has no effect: a later pattern overrides it. Nothing is approved.", id).
 				WithHint("Change that pattern, or put the tool after it, and try again.").With("holds", "hint_overrides")
 		}
 		return nil

@@ -11,8 +11,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Whether a server is quarantined, and what is no key of its own, is not changed
-// key by key.
+// The quarantine of a server, and keys without an operation of their own, cannot be changed key by key.
 func TestChangeableKeys(t *testing.T) {
 	w := newAdminWorld(t, nil, full)
 	ctx := context.Background()
@@ -75,7 +74,7 @@ func TestItselfIsNotProposed(t *testing.T) {
 	}
 }
 
-// What has an operation of its own is that, also as a change.
+// A change of a key that has an operation of its own runs that operation.
 func TestChangesThatAreOperations(t *testing.T) {
 	ctx := context.Background()
 	for change, want := range map[string]string{"enabled true": "enable", "enabled false": "disable", "quarantined true": "quarantine"} {

@@ -52,11 +52,11 @@ func (d *definitionUnderReview) isNewOrChanged() bool {
 func (d *definitionUnderReview) separateReviewReason() string {
 	switch {
 	case d.evaluation.Why == approval.Blocked:
-		return "a person has refused this definition"
+		return "a user has refused this definition"
 	case len(d.evaluation.Loosened) > 0:
 		return "its hints claim more harmless effects than before"
 	case d.evaluation.Why == approval.Changed && d.pin == nil:
-		return "it has changed, and what was approved of it is lost"
+		return "it has changed, and the approved definition is lost"
 	case d.Report().Verdict != scan.Clean:
 		return "the scanner has found something in it"
 	}
@@ -334,10 +334,10 @@ func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview,
 	}
 	if in.Kind == tool.KindInstructions {
 		return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
-			WithHint("See what waits with `mcpproxy approvals`.")
+			WithHint("See the pending items with `mcpproxy approvals`.")
 	}
 	return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Label(), problem.ClipName(in.Name)).
-		WithHint("See what the server offers with `mcpproxy upstream review " + in.Server + "`.")
+		WithHint("See the server's definitions with `mcpproxy upstream review " + in.Server + "`.")
 }
 
 // DiffPrimitive returns the approved definition of a prompt, resource, template or instructions, the listed one and their differences.

@@ -42,7 +42,7 @@ type model struct {
 	// person has approved the server, and never another definition than before.
 	lost, acquainted bool
 	was              map[string]variant
-	before           map[string]before // what a person's approval replaced
+	before           map[string]before // the decisions that a user's approval replaced
 }
 
 // before is what an approval replaced.
@@ -103,7 +103,7 @@ func (m *model) block(name string) {
 	}
 }
 
-// takenBack stands in blocked for an approval that was taken back.
+// takenBack is the value in blocked for a withdrawn approval.
 const takenBack variant = -1
 
 func (m *model) withdraw(name string) {
@@ -159,7 +159,7 @@ type life struct {
 	home  *approval.Denylist
 	model model
 	r     *rand.Rand
-	ran   string // what the upstream was last asked to do, as it listed it
+	ran   string // the last request to the upstream, in the form that it listed
 }
 
 func (l *life) up() {
@@ -229,8 +229,7 @@ func (l *life) decide(name string, decide func(context.Context, Caller, ToolDeci
 	return fmt.Errorf("listed %v, seen %d, is %d: %v", listed, seen, v, p)
 }
 
-// withdraw has the person take the approval of a tool back, sometimes of another
-// definition than the approved one.
+// withdraw makes the user withdraw the approval of a tool, sometimes of another definition than the approved one.
 func (l *life) withdraw(name string) error {
 	pin, pinned := l.model.pin[name]
 	_, listed := l.model.listed[name]

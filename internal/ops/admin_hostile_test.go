@@ -72,7 +72,7 @@ func TestNothingOfALaunchIsMasked(t *testing.T) {
 	}
 }
 
-// What agents propose has a bound together, not only each text of it.
+// Agents' proposals have a limit in total, not only for each text.
 func TestProposalsAreBounded(t *testing.T) {
 	w, _ := reviewing(t)
 	big := AddServerRequest{Name: "big", Launch: config.Launch{Command: "x"}}
@@ -82,7 +82,7 @@ func TestProposalsAreBounded(t *testing.T) {
 	if _, err := w.gateway.AddServer(context.Background(), adminAgent, big); problem.From(err) == nil || problem.From(err).Code != problem.InvalidParameter {
 		t.Errorf("%d bytes: %v", 20*maxServerText, err)
 	}
-	// One client fills its share, all together what there is.
+	// One client fills its share, and all clients together fill the total.
 	for i := range 60 {
 		_, err := w.gateway.AddServer(context.Background(), adminAgent, AddServerRequest{Name: fmt.Sprint("s", i), Launch: config.Launch{Command: "x"}})
 		if full := i >= maxProposalsEach; full != (problem.From(err) != nil) || full && problem.From(err).Code != problem.Overloaded {
@@ -97,7 +97,7 @@ func TestProposalsAreBounded(t *testing.T) {
 			t.Fatalf("proposal %d of others: %v", i, err)
 		}
 	}
-	// A person needs no place, and what it adds makes room.
+	// A user needs no slot, and a server that the user adds frees one.
 	if _, err := w.gateway.AddServer(context.Background(), adminPerson, AddServerRequest{Name: "s1", Launch: config.Launch{Command: "x"}}); err != nil {
 		t.Errorf("a person's: %v", err)
 	}
@@ -137,7 +137,7 @@ func TestNamesThatAgentsTake(t *testing.T) {
 	if want := []string{"add_server bank admin", "drop_proposal bank admin"}; !slices.Equal(actions, want) {
 		t.Errorf("on record: %q", actions)
 	}
-	// Names like it give way, too; of what a person chooses there is only a warning.
+	// Proposals with similar names are dropped, too. A similar name of a user's server gives only a warning.
 	if _, err := add("mine", adminAgent); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestNamesThatAgentsTake(t *testing.T) {
 	}
 }
 
-// What a person locks while a call waits for its turn is not called.
+// A tool that a user locks while a call waits in the queue is not called.
 func TestACallThatWaitsIsDecidedAgain(t *testing.T) {
 	for name, lock := range map[string]func(w *adminWorld) error{
 		"switched off": func(w *adminWorld) error {

@@ -18,8 +18,7 @@ const (
 	silentOther    = `{"name":"note","description":"Works on a note","inputSchema":{"type":"object"}}`
 )
 
-// What is inferred of a tool without hints is told, warned of or enforced, as
-// the configuration says, everywhere alike.
+// Inferred hints of a tool without hints are shown, warned about or enforced, as the configuration says, the same everywhere.
 func TestInferHints(t *testing.T) {
 	type call struct {
 		variant  policy.CallToolVariant
@@ -147,8 +146,7 @@ func TestLoosenedInferenceOfOneServer(t *testing.T) {
 	}
 }
 
-// Whose hint it is for which a call is refused is said: of the server, of the
-// person who corrected it, or of nobody but MCPProxy.
+// A refusal names the source of the deciding hint: the server, the user's override, or MCPProxy's inference.
 func TestRefusalNamesWhoseHintItIs(t *testing.T) {
 	for _, c := range []struct {
 		name, definition, source string

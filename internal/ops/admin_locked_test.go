@@ -43,7 +43,7 @@ func zoo(t *testing.T, locked bool) *adminWorld {
 		}
 		if locked {
 			c.Servers[0].DisabledTools = []string{"denied_*"}
-			c.Servers[3].Quarantined = true // nobody ever approved anything of it
+			c.Servers[3].Quarantined = true // no definition of it was ever approved
 		}
 	})
 	w.Catalog.StateChanged(open)
@@ -118,8 +118,8 @@ func inOrder(t *testing.T, raw []byte) []byte {
 	return slices.Concat(before, []byte(`"disabled":`), sorted, []byte(`,"remediation":`), after)
 }
 
-// The answer without include_disabled is, byte for byte, what it were if the
-// lockedOffer tools did not exist; with it they come after, each with its reason.
+// The answer without include_disabled is, byte for byte, the answer without the locked tools. With it, they come after the
+// others, each with its reason.
 func TestIncludeDisabled(t *testing.T) {
 	with, without := zoo(t, true), zoo(t, false)
 	ask := func(w *adminWorld, query string, disabled bool) []byte {

@@ -19,8 +19,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// offerWorld is a world whose server s lists offers, to MCPProxy and to clients
-// alike.
+// offerWorld is a world whose server s lists the same prompts, resources and instructions to MCPProxy and to clients.
 type offerWorld struct {
 	*adminWorld
 	r *catalogtest.ScriptedServers
@@ -74,7 +73,7 @@ func (w *offerWorld) offers(kind tool.DefinitionKind, raws ...string) {
 	w.changed()
 }
 
-// shows has it show these to clients, whatever it lists to MCPProxy.
+// shows makes the server show these to clients, whatever it lists to MCPProxy.
 func (w *offerWorld) shows(kind tool.DefinitionKind, raws ...string) {
 	all := []json.RawMessage{}
 	for _, raw := range raws {

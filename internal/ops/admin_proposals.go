@@ -50,7 +50,7 @@ func (p proposalManager) addProposal(ctx context.Context, name string, edit conf
 func (p proposalManager) checkProposal(name, by, client string, others []approval.ServerProposal) error {
 	if like := p.findLookalike(name, others); like != "" {
 		return problem.New(problem.Conflict, lookalikeMessage(name, like)+".", "").
-			WithHint("Choose a name that nobody can take for another one.").With("parameter", "name").With("looks_like", like)
+			WithHint("Choose a name that is not similar to an existing one.").With("parameter", "name").With("looks_like", like)
 	}
 	own := 0
 	for _, other := range others {
@@ -60,7 +60,7 @@ func (p proposalManager) checkProposal(name, by, client string, others []approva
 		}
 	}
 	if own >= maxProposalsEach {
-		return problem.Newf(problem.Overloaded, "%d servers that this client has proposed wait for a person already.", maxProposalsEach).
+		return problem.Newf(problem.Overloaded, "%d servers that this client has proposed already await approval.", maxProposalsEach).
 			WithHint("Ask the user to look at them with `mcpproxy approvals`.")
 	}
 	return nil
@@ -73,7 +73,7 @@ func lookalikeMessage(name, like string) string {
 	return "The name '" + name + "' looks like '" + like + "'"
 }
 
-// findLookalike returns the name that looks the same as the given one: of a server, a proposal or a built-in tool; "" when there is none.
+// findLookalike returns the server, proposal or built-in tool whose name looks the same as the given one; "" if none does.
 func (p proposalManager) findLookalike(name string, proposed []approval.ServerProposal) string {
 	skeleton := tool.ConfusableSkeleton(name)
 	like := func(other string) bool { return other != name && tool.ConfusableSkeleton(other) == skeleton }
@@ -99,11 +99,11 @@ func (p proposalManager) findLookalike(name string, proposed []approval.ServerPr
 // withdrawSuperseded withdraws the proposals with the name, or a similar name, of a server that a user has added, and adds warnings to v.
 func (p proposalManager) withdrawSuperseded(ctx context.Context, v *ServerView, c Caller) {
 	skeleton := tool.ConfusableSkeleton(v.Name)
-	for _, name := range p.withdrawMatching(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "a person has added '"+v.Name+"'", c) {
+	for _, name := range p.withdrawMatching(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "a user has added '"+v.Name+"'", c) {
 		v.Warnings = append(v.Warnings, "An agent had proposed a server named '"+name+"', which is dropped: yours counts.")
 	}
 	if like := p.findLookalike(v.Name, nil); like != "" {
-		v.Warnings = append(v.Warnings, lookalikeMessage(v.Name, like)+": somebody may take the one for the other.")
+		v.Warnings = append(v.Warnings, lookalikeMessage(v.Name, like)+": users may confuse the two.")
 	}
 }
 

@@ -57,8 +57,8 @@ func (c *crowd) change(change func(*config.Server)) {
 	c.Reload(func(cfg *config.Config) { change(&cfg.Servers[0]) })
 }
 
-// Whatever lists, approves, blocks, switches, reloads and calls at once: no
-// definition runs that nobody has accepted, and none after it was locked.
+// Listing, approvals, blocks, switches, reloads and calls run at once: no definition runs without having been accepted, and
+// none after it was locked.
 func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	c := &crowd{adminWorld: newAdminWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferAdvise })}
 	c.AnswerCall = c.run
@@ -102,7 +102,7 @@ func TestACrowdRunsNothingUnapproved(t *testing.T) {
 	}
 	always(func() { _ = call() })
 	always(c.Catalog.Publish)
-	always(func() { // what was seen; never the one that claims to be read-only
+	always(func() { // approves the last listed definition, never the one that claims to be read-only
 		if seen := c.listed.Load(); seen.Hints.ReadOnly != tool.True {
 			_, _ = c.gateway.ApproveTool(ctx, adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: seen.Fingerprint().String()}}})
 		}

@@ -51,7 +51,7 @@ func (w *adminWorld) approveServer(name string) ServerReview {
 	return r
 }
 
-// What an agent adds is a proposal, which a person takes through two stages.
+// A server that an agent adds is a proposal, which a user reviews in two stages.
 func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	w, running := reviewing(t)
 	v, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1)
@@ -148,8 +148,7 @@ func TestAChangedLaunchIsANewReview(t *testing.T) {
 	}
 }
 
-// What was listed before the launch was approved is not what is reviewed: the
-// command is another one.
+// Definitions that were listed before the approval of the launch are not reviewed: they come from another command.
 func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	w, _ := reviewing(t)
 	mine := AddServerRequest{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "auto", Quarantined: true}
@@ -177,8 +176,7 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	}
 }
 
-// What a person writes into the file runs at once; one who quarantines a server
-// stops it, and gets it through the same review.
+// A server that a user writes into the file runs at once. A quarantine stops it, and requires the same review.
 func TestQuarantine(t *testing.T) {
 	w, running := reviewing(t)
 	if _, err := w.gateway.AddServer(context.Background(), adminPerson, AddServerRequest{Name: "mine", Launch: config.Launch{Command: "x"}}); err != nil {
@@ -364,8 +362,7 @@ func TestTheQuarantineEndsLast(t *testing.T) {
 	}
 }
 
-// Who removes a server and adds one of the same name gets nothing of the old
-// one's approvals.
+// A server that is removed and added again under the same name gets none of the earlier approvals.
 func TestRemovingForgets(t *testing.T) {
 	w, _ := reviewing(t)
 	ctx := context.Background()

@@ -175,7 +175,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 	err := a.runUserOnlyAction(c, NewActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
 			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(in.Key)).
-				WithHint("The keys are "+strings.Join(ChangeableServerKeys(), ", ")+"; edit mcp_config.json for the others.").With("parameter", "key").With("allowed", ChangeableServerKeys())
+				WithHint("The keys are "+strings.Join(ChangeableServerKeys(), ", ")+"; edit mcp_config.json for other keys.").With("parameter", "key").With("allowed", ChangeableServerKeys())
 		}
 		switch proposed, err := a.isProposed(in.Name); {
 		case err != nil:

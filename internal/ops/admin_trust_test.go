@@ -188,7 +188,7 @@ func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	}
 }
 
-// An approval is of what the person saw: another definition is a conflict.
+// An approval covers the definition that the user saw: another definition is a conflict.
 func TestApprovingIsCompareAndSwap(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), full)
 	id, seen := w.fingerprint("s:full")
@@ -227,7 +227,7 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 	}
 }
 
-// Nobody but a person decides, and every try is on record.
+// Only a user decides, and every attempt is recorded.
 func TestOnlyAPersonDecides(t *testing.T) {
 	// The last one is a client of /mcp that presents the key.
 	for _, kind := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "admin"}, {Kind: auth.Admin}} {

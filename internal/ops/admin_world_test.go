@@ -46,7 +46,7 @@ func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...str
 	return w
 }
 
-// renew has everything made anew, on the catalog that there is now.
+// renew creates everything again, on the current catalog.
 func (w *adminWorld) renew(book *approval.Book) {
 	w.Book = book
 	deps := gatetest.NewDeps(w.Harness)
@@ -76,7 +76,7 @@ func (w *adminWorld) call(v policy.CallToolVariant, name, args string) (gate.Cal
 	return r, p
 }
 
-// relay is a client's request to server s that stands for itself.
+// relay sends a client's request to server s outside a session.
 func (w *adminWorld) relay(r *session.Request) (session.Reply, error) {
 	return w.gateway.GatedEndpoint("s").Do(w.T.Context(), r)
 }

@@ -154,7 +154,7 @@ func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, no
 	case err != nil:
 		return l, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 	case token == nil || token.HasEnded():
-		return l, problem.Newf(problem.NotFound, "There is no agent token named '%s', or it has ended.", problem.ClipName(in.Client)).
+		return l, problem.Newf(problem.NotFound, "The agent token '%s' does not exist, or has expired.", problem.ClipName(in.Client)).
 			WithHint("See the tokens with `mcpproxy token list`: a name that a client gives itself proves nothing.").With("parameter", "client")
 	}
 	l.Actor = token.Principal()

@@ -105,8 +105,8 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	}
 }
 
-// TestTheClientsForm: whoever calls may deny, and who the configuration names approve, by the
-// call's own key; each try is on record, with how and after how long.
+// TestTheClientsForm: every caller may deny, and callers that the configuration names may approve, by the call's own key. Each
+// attempt is recorded, with its method and delay.
 func TestTheClientsForm(t *testing.T) {
 	w := newConsentWorld(t)
 	w.Reload(func(c *config.Config) { c.AnswerByClient = []string{"cursor"} })

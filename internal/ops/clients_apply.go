@@ -240,7 +240,7 @@ func (a *LocalClients) UndoLastConnect(word string) ([]PastChange, error) {
 			return a.undoChanges(back)
 		}
 	}
-	return nil, problem.New(problem.NotFound, "There is no change of "+c.Name+" to undo.", "Only what `mcpproxy connect` and `disconnect` wrote can be undone.")
+	return nil, problem.New(problem.NotFound, "No change of "+c.Name+" is left to undo.", "Only what `mcpproxy connect` and `disconnect` wrote can be undone.")
 }
 
 func (a *LocalClients) undoChanges(all []PastChange) ([]PastChange, error) {

@@ -51,7 +51,7 @@ func wants(t *testing.T, err error, code problem.Code, says string) {
 	}
 }
 
-// An entry that is there keeps what people have written beside how it is reached.
+// An existing entry keeps the members that the user wrote, except those for the connection.
 func TestAnEntryIsMended(t *testing.T) {
 	for name, c := range map[string]struct{ client, file, text, want, warns string }{
 		"it was switched off": {"cursor", ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "disabled": true}}}`,
@@ -104,8 +104,8 @@ func (k *tokens) Revoke(_ context.Context, _ ops.Caller, name string) error {
 	return nil
 }
 
-// A token is written only where nobody else can read it, shown nowhere, and revoked
-// when it was not written.
+// A token is written only to a file that no other user can read. It is shown nowhere, and is revoked when it could not be
+// written.
 func TestTokens(t *testing.T) {
 	a, made := account(t), &tokens{}
 	_, err := a.PlanConnect("cursor", ops.ConnectOptions{Token: "one"})
@@ -125,7 +125,7 @@ func TestTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = a.ApplyPlan(t.Context(), ops.Caller{}, plan)
-	wants(t, err, problem.Conflict, "was changed meanwhile")
+	wants(t, err, problem.Conflict, "was changed in the meantime")
 	if len(made.good) != 0 {
 		t.Error("the token of a file that was not written is good")
 	}
@@ -174,7 +174,7 @@ func TestOwnCommands(t *testing.T) {
 			}
 			for undone := 0; ; undone++ {
 				if _, err := a.UndoLastConnect("claude-code"); err != nil {
-					wants(t, err, problem.NotFound, "no change")
+					wants(t, err, problem.NotFound, "No change")
 					break
 				}
 			}
@@ -183,7 +183,7 @@ func TestOwnCommands(t *testing.T) {
 	}
 }
 
-// What was changed since is not undone, and what to do is said.
+// A file that changed since then is not restored, and the error says what to do.
 func TestUndo(t *testing.T) {
 	a := account(t)
 	path := write(t, a, ".cursor/mcp.json", `{}`, 0o600)
@@ -223,8 +223,8 @@ func TestUndo(t *testing.T) {
 	wants(t, err, problem.NotFound, "Known are")
 }
 
-// A client that has written its file since is taken back with its rules: what it wrote
-// stays, and nothing of MCPProxy is left.
+// A client has written its file since then, and is disconnected with its rules: its own text stays, and nothing of MCPProxy
+// remains.
 func TestUndoWithRulesInAChangedFile(t *testing.T) {
 	for client, c := range map[string]struct{ file, before, theirs, want string }{
 		"codex": {".codex/config.toml", "model = \"o3\"\n", "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n", "model = \"o3\"\n\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n"},

@@ -37,7 +37,7 @@ func (p ProxyEndpoint) clientAddress(c clients.Client, profile string) (clients.
 	a := clients.ProxyAddress{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args)}
 	if profile != "" {
 		if !slices.Contains(p.Profiles, profile) {
-			return a, problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.ClipName(profile)).WithHint("See the profiles with `mcpproxy profile list`.")
+			return a, problem.Newf(problem.NotFound, "The profile '%s' does not exist.", problem.ClipName(profile)).WithHint("See the profiles with `mcpproxy profile list`.")
 		}
 		a.URL += "/p/" + profile
 		a.Args = append(a.Args, "--profile", profile)

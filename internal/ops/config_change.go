@@ -147,7 +147,7 @@ func (s *ConfigOperations) restoreMaskedSecrets(match, text string) ([]byte, mas
 		return nil, maskedConfig{}, err
 	}
 	if etag := config.ETag(file); match != "" && etag != match {
-		return nil, maskedConfig{}, problem.Newf(problem.Conflict, "%s has been changed meanwhile.", s.live.Path()).
+		return nil, maskedConfig{}, problem.Newf(problem.Conflict, "%s was changed in the meantime.", s.live.Path()).
 			WithHint("Read it again, and make the change there.").With("etag", etag)
 	}
 	before := s.live.AppliedText().Data

@@ -84,7 +84,7 @@ func (s *ConfigOperations) checkActivityLog(status Status) Check {
 	case !v.OK:
 		return Check{"log", "Activity log", stateBad, "Records are not as they were written: verified " + v.At.Format(time.RFC3339) + ".", "See GET /activity/verify for the first that differs, and keep a copy of " + status.DataDir + "."}
 	default:
-		return Check{"log", "Activity log", stateOK, "It can be written, and was unchanged when it was verified: " + v.At.Format(time.RFC3339) + ".", ""}
+		return Check{"log", "Activity log", stateOK, "It can be written, and its last verification succeeded: " + v.At.Format(time.RFC3339) + ".", ""}
 	}
 }
 
@@ -118,7 +118,7 @@ func (s *ConfigOperations) checkDiskSpace() Check {
 }
 
 func (s *ConfigOperations) checkAPIKeyFile() Check {
-	check := Check{"key_file", "Key of the API", stateOK, "It stands in the configuration.", ""}
+	check := Check{"key_file", "Key of the API", stateOK, "It is in the configuration.", ""}
 	if s.live.Current().APIKey != "" {
 		return check
 	}
@@ -165,7 +165,7 @@ func (s *ConfigOperations) checkConfigFile(ctx context.Context, c Caller) []Chec
 	case err != nil:
 		file.State, file.Detail = stateBad, err.Error()
 	case shown.Error != "":
-		file.State, file.Detail, file.Fix = stateBad, "It is refused, and what was in force stays: "+shown.Error, "mcpproxy config validate"
+		file.State, file.Detail, file.Fix = stateBad, "It is rejected, and the previous configuration stays in force: "+shown.Error, "mcpproxy config validate"
 	case statErr == nil && isAccessibleToOthers(info):
 		file.State, file.Fix = stateWarn, "chmod 600 "+shellQuote(s.live.Path())
 		file.Detail = fmt.Sprintf("Other users can get at %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
@@ -193,7 +193,7 @@ func (s *ConfigOperations) checkListenAddress(status Status) Check {
 		_, rest, _ := strings.Cut(status.Surfaces[0].Address, "://")
 		at, _, _ := strings.Cut(rest, "/")
 		if wanted := s.live.Current().Listen; !strings.HasSuffix(wanted, ":0") && portOfAddress(wanted) != portOfAddress(at) && len(status.NeedsRestart) == 0 {
-			check.State, check.Fix = stateWarn, "Free the port, then start MCPProxy anew."
+			check.State, check.Fix = stateWarn, "Free the port, then restart MCPProxy."
 			check.Detail += " It should be " + wanted + ", which was in use."
 		}
 	}

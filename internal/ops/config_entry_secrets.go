@@ -17,8 +17,8 @@ type EntryReferences struct {
 
 var envReference = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// FindEntryVariablesAndSecrets returns, for each server of a configuration file, the environment variables that it
-// refers to and where it has secrets in clear text; nil if the file cannot be parsed.
+// FindEntryVariablesAndSecrets examines each server of a configuration file. It returns the environment variables that the
+// server refers to, and the places of its clear-text secrets; nil if the file cannot be parsed.
 func FindEntryVariablesAndSecrets(text []byte) (all []EntryReferences) {
 	tree, err := clients.ParseText(text, textedit.JSON)
 	if err != nil {

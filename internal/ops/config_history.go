@@ -51,7 +51,7 @@ func (s *ConfigOperations) VersionText(_ context.Context, _ Caller, in ConfigVer
 		_, text, err = s.history.readVersion(in.ID, true)
 	}
 	if err != nil {
-		return VersionText{}, problem.Newf(problem.NotFound, "There is no version '%s' of the configuration.", problem.ClipName(in.ID)).
+		return VersionText{}, problem.Newf(problem.NotFound, "The version '%s' of the configuration does not exist.", problem.ClipName(in.ID)).
 			WithHint("GET /config/history lists them.")
 	}
 	return VersionText{in.ID, s.masker.maskText(text, nil).text}, nil

@@ -89,8 +89,7 @@ func without(r *rand.Rand, text, what string) string {
 	return strings.Join(pieces, "")
 }
 
-// No secret is shown, of whole files and of broken ones, and what is shown, saved
-// again, is the file byte for byte.
+// No secret of a whole or broken file is shown. The shown text, saved again, gives the file byte for byte.
 func TestNoSecretIsShown(t *testing.T) {
 	m := secretMasker{[]byte("key")}
 	for way, breaks := range broken {
@@ -103,7 +102,7 @@ func TestNoSecretIsShown(t *testing.T) {
 				said := placeholder.ReplaceAllString(shown.text, "#")
 				for i, secret := range s.made {
 					if (i == 1 || i == 3) && !strings.Contains("whole CRLF BOM", way) {
-						continue // in a comment: what is broken there may be anything
+						continue // in a comment: the rest of a broken comment may be anything
 					}
 					// A line break may cut a secret in two; half of one is not to be shown either.
 					for _, half := range []string{secret[:len(secret)/2+1], secret[len(secret)/2-1:]} {
@@ -123,7 +122,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-// What is no secret stays to be seen, in a broken file, too, if it was there before.
+// A text that is no secret stays visible, in a broken file too, if it was there before.
 func TestWhatIsShown(t *testing.T) {
 	before := `{"tools_limit": 5, /* the best are "a" and "b" */ "mcpServers": {"github": {"command": "npx", "args": ["-y", "pkg"], "env": {"REF": "Bearer ${env:X}", "E": ""}}}}`
 	m := secretMasker{[]byte("key")}
@@ -154,7 +153,7 @@ func TestPlaceholdersAreOfSecrets(t *testing.T) {
 	if other.replacements[0].placeholder == one.replacements[1].placeholder {
 		t.Error("the placeholder does not depend on the key")
 	}
-	// A text of another time: what is not there any more is a mistake with its place.
+	// A text from another time: a placeholder that no longer exists is a mistake with its position.
 	_, mistakes := two.unmask("{\n  " + one.text)
 	if len(mistakes) != 1 || mistakes[0].Line != 2 || mistakes[0].Column != strings.Index(one.text, "***")+3 || !strings.Contains(mistakes[0].Message, one.replacements[0].placeholder) {
 		t.Errorf("%+v", mistakes)

@@ -71,8 +71,8 @@ func TestHistoryHasASize(t *testing.T) {
 	}
 }
 
-// A clock that is set back, other files, files that were changed, and what a crash
-// has left do no harm; a folder that cannot be used is told of.
+// A clock that is set back, foreign files, changed files and remains of a crash do no harm. A folder that cannot be used is
+// reported.
 func TestHistoryOfABadFolder(t *testing.T) {
 	h := kept(t)
 	h.addVersion(applied("{}"))

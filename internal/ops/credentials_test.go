@@ -8,8 +8,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// What is found is put out again by references, and everything around it stays; what
-// was replaced is not found once more.
+// A found credential is replaced by a reference, and everything around it stays. A replaced credential is not found again.
 func TestReplace(t *testing.T) {
 	l := config.Launch{
 		Command: "run", Args: []string{"--token=k-1", "--db", "postgres://u:s3cretpw@h/db", "plain"},

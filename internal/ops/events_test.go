@@ -82,7 +82,7 @@ func (w *eventsWorld) call(reason string) (id string) {
 	return r.ID
 }
 
-// page reads a stream: what it was written, and what it waits for before it reads on.
+// page reads a stream: the text that was written to it, and a channel that it waits for before it reads on.
 type page struct {
 	mu    sync.Mutex // guards text
 	text  bytes.Buffer
@@ -249,8 +249,7 @@ func TestComingBackWithAnyID(t *testing.T) {
 	}
 }
 
-// Who does not read keeps nobody waiting, and is told everything when it does,
-// though what happened meanwhile is more than is kept for it.
+// A listener that does not read delays no one. It gets all events when it reads, even more than are buffered for it.
 func TestAListenerThatDoesNotRead(t *testing.T) {
 	w := newEventsWorld(t)
 	other, leaveOther := w.open(EventQuery{}, nil)
@@ -339,8 +338,8 @@ func (h held) moreThan(before held) bool {
 	return h.goroutines > before.goroutines || h.descriptors > before.descriptors || h.heap > before.heap+2<<20
 }
 
-// TestADayOfTimers lets a day pass over a log with its database, a call and a refusal a minute,
-// and somebody who listens: nothing is held after it that was not held after its second hour.
+// TestADayOfTimers simulates a day with a log and its database, a call and a refusal a minute, and a listener. At the end
+// nothing more is held than after the second hour.
 func TestADayOfTimers(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it looks at the disk 86,400 times")
@@ -367,7 +366,7 @@ func TestADayOfTimers(t *testing.T) {
 			p.text = bytes.Buffer{}
 			p.mu.Unlock()
 			now := holds()
-			for try := 0; hour > 1 && try < 10 && now.moreThan(before); try++ { // what the runtime does at the same time ends
+			for try := 0; hour > 1 && try < 10 && now.moreThan(before); try++ { // the runtime's concurrent work ends
 				now = holds()
 			}
 			switch {

@@ -101,10 +101,10 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 		case refused != nil:
 			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.WithoutModelAdvice(refused.Message), p.refusalRemedy(id, &would.Facts)
 			if lane.Check == policy.CheckScope.String() {
-				lane.Why, lane.Hint = who.scopeRefusalReason(id, v, p.Gateway), "Profiles stand under profiles in the file that `mcpproxy config path` names; a token is made anew to reach more."
+				lane.Why, lane.Hint = who.scopeRefusalReason(id, v, p.Gateway), "Profiles are under profiles in the file that `mcpproxy config path` prints. To extend a token's scope, create a new token."
 			}
 		case would.Asks.IsSet():
-			lane.Why = "It would wait for a person, by " + would.Asks.String() + "."
+			lane.Why = "It would wait for approval, by " + would.Asks.String() + "."
 		case len(would.Warnings) > 0:
 			lane.Why = strings.Join(would.Warnings, " ")
 		}
@@ -141,7 +141,7 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 		if f.Value {
 			value = " said to be "
 		}
-		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by what is inferred"}[f.From]
+		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by inference"}[f.From]
 		return "The tool is" + value + name + " " + by + "."
 	}
 	counts := func(f *tool.HintFact) bool { return f != nil && f.From != tool.FromDefault }
@@ -171,7 +171,7 @@ func (p *Explainer) refusalRemedy(id tool.ID, d *activity.Decision) string {
 	case policy.CheckHints:
 		return "Hints are corrected with hint_overrides: `mcpproxy upstream set " + id.Server + " hint_overrides`, see `mcpproxy help upstream set`."
 	case policy.CheckLane:
-		return "Call it in the lane that its arguments have. By which argument it is judged is said with `lanes` of '" + id.Server + "' in mcp_config.json."
+		return "Call it in the lane of its arguments. The key `lanes` of '" + id.Server + "' in mcp_config.json sets the deciding argument."
 	case policy.CheckSchema, policy.CheckArguments:
 		return "See its input schema with `mcpproxy tools show " + id.String() + "`."
 	case policy.CheckExists:
@@ -230,7 +230,7 @@ func (p *Explainer) withCallerScope(w explainedCaller, profile string) explained
 		w.Token = w.token.Name
 		w.caller.Actor.Name, w.caller.Actor.ID = w.token.Name, w.token.ID
 		if w.token.HasEnded() {
-			w.notes = append(w.notes, "The token '"+w.Token+"' has expired: it is good for nothing.")
+			w.notes = append(w.notes, "The token '"+w.Token+"' has expired: it permits nothing.")
 		}
 	}
 	w.caller.Bounds = auth.NewCallerBounds(w.token, profile, func(name string) *auth.ScopeRule { return p.Gateway.Config().ProfileRule(name) })
@@ -279,7 +279,7 @@ func servesCallTools(path string) bool {
 // clientVerdict returns what the client does with a calling tool.
 func (w *explainedCaller) clientVerdict(v policy.CallToolVariant) *ProspectClient {
 	if !servesCallTools(w.Address) {
-		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool stands under its own name, and not behind the calling tools"}
+		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool has its own name, and is not behind the calling tools"}
 	}
 	for _, lane := range w.report.Lanes {
 		if lane.Tool == v.String() {
@@ -305,7 +305,7 @@ func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallToolVarian
 	for _, name := range strings.Split(w.Profiles, ",") {
 		rule := g.Config().ProfileRule(name)
 		if rule == nil && name != "" {
-			return "There is no profile '" + name + "' (any more)."
+			return "The profile '" + name + "' does not exist."
 		}
 		all = append(all, bound{"The profile '" + name + "'", rule})
 	}

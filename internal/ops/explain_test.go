@@ -130,7 +130,7 @@ func lanes(out ops.Prospect) string {
 	return strings.Join(all, ", ")
 }
 
-// TestLanes: what is said is what the gate decides, in each lane, and why.
+// TestLanes: the explanation equals the gate's decision and reason, in each lane.
 func TestLanes(t *testing.T) {
 	w := newExplainWorld(t)
 	w.token(auth.Token{Name: "ci", Profile: "notes", Lanes: []string{"read", "write"}})
@@ -178,7 +178,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestAsTheDoorDoes: what is foreseen is what then happens.
+// TestAsTheDoorDoes: the prediction equals the outcome of the call.
 func TestAsTheDoorDoes(t *testing.T) {
 	w := newExplainWorld(t)
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -268,7 +268,7 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestMistakes: what is not there is said with what is near.
+// TestMistakes: an error about an unknown name suggests similar names.
 func TestMistakes(t *testing.T) {
 	w := newExplainWorld(t)
 	w.token(auth.Token{Name: "nightly"})
@@ -309,7 +309,7 @@ func TestWhatWouldWait(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		for i, lane := range got.Lanes {
-			if asked := lane.Outcome == activity.Asked; asked != (want[i] != "") || asked && (lane.Check != "ask" || lane.Code != "" || lane.Why != "It would wait for a person, by "+want[i]+".") {
+			if asked := lane.Outcome == activity.Asked; asked != (want[i] != "") || asked && (lane.Check != "ask" || lane.Code != "" || lane.Why != "It would wait for approval, by "+want[i]+".") {
 				t.Errorf("%s, %s: %+v", name, lane.Tool, lane)
 			}
 		}

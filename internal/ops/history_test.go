@@ -141,9 +141,8 @@ func (w *watched) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestExportsTakeNoMemory writes out 100,000 records, 60 MB, while more come in. A quick run has fewer
-// and looks at the size of the writes alone: what the log itself holds meanwhile, up to 12 MB that wait
-// for the database, is more than such an export.
+// TestExportsTakeNoMemory exports 100,000 records, 60 MB, while more arrive. A quick run has fewer records and checks only the
+// size of the writes: the log itself holds up to 12 MB that wait for the database, which is more than such an export.
 func TestExportsTakeNoMemory(t *testing.T) {
 	records := volume.FullOrQuick(100_000, 5_000)
 	l, h := open(t)

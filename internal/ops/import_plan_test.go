@@ -83,7 +83,7 @@ func TestUndoOfTheLastRun(t *testing.T) {
 	}
 }
 
-// TestTooMany: what is looked at is bounded, and that is said.
+// TestTooMany: the number of examined servers is limited, and the answer says so.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")

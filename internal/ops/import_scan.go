@@ -43,7 +43,8 @@ func (s *clientFileScan) addBrokenFile(c clients.Client, path string, err error)
 	s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: path, Message: strings.TrimPrefix(p.Message, path+": "), Unread: true})
 }
 
-// scanClient reads the user's own files of a client. Files of an administrator or the whole machine are not the user's to change.
+// scanClient reads the user's own files of a client. It skips files of an administrator or of the whole machine, because the
+// user may not change them.
 func (s *clientFileScan) scanClient(c clients.Client) {
 	paths := []string{}
 	for _, f := range c.Files(s.account.env) {

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestSecrets: what is taken for a secret, under which name, and what stays.
+// TestSecrets: the values that count as secrets, their names, and the values that stay.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -106,7 +106,7 @@ func TestNamesOfSecrets(t *testing.T) {
 	}
 }
 
-// TestWithoutTheKeyring: the values stay where they were when nobody wants them moved.
+// TestWithoutTheKeyring: the values stay in place when the user does not want them moved.
 func TestWithoutTheKeyring(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")

@@ -169,13 +169,13 @@ func (d NamedDefinition) ParseRef() (PrimitiveRef, error) {
 	if d.Kind == tool.KindTool {
 		id, err := tool.ParseID(d.Name)
 		if err != nil {
-			return PrimitiveRef{}, problem.Newf(problem.InvalidName, "'%s' is no name of a tool: %v.", problem.ClipName(d.Name), err).WithHint("A tool is named server:tool.")
+			return PrimitiveRef{}, problem.Newf(problem.InvalidName, "'%s' is not a tool name: %v.", problem.ClipName(d.Name), err).WithHint("A tool is named server:tool.")
 		}
 		return PrimitiveRef{id.Server, d.Kind, id.Tool}, nil
 	}
 	if kinds := tool.PrimitiveKinds(); !slices.Contains(kinds, d.Kind) {
-		return PrimitiveRef{}, problem.Newf(problem.InvalidParameter, "'%s' is no kind of what servers offer.", problem.ClipName(string(d.Kind))).
-			WithHint("Leave kind out for a tool, else it is prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
+		return PrimitiveRef{}, problem.Newf(problem.InvalidParameter, "'%s' is not a kind of definition.", problem.ClipName(string(d.Kind))).
+			WithHint("Omit kind for a tool; otherwise use prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
 	}
 	server, name, _ := strings.Cut(d.Name, ":")
 	instructions, why := d.Kind == tool.KindInstructions, ""

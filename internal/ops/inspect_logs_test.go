@@ -43,7 +43,7 @@ func TestServerLogs(t *testing.T) {
 	}
 }
 
-// follows is a stream that somebody reads.
+// follows is a stream that a client reads.
 type follows struct {
 	t     *testing.T
 	lines *bufio.Scanner
@@ -116,7 +116,7 @@ func TestLogsAreFollowed(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	// What is written last, before the server goes, is read, too.
+	// The last lines before the server is removed arrive, too.
 	log.WriteRemark("goodbye")
 	w.Reload(func(c *config.Config) { c.Servers = nil })
 	for _, f := range []*follows{before, after} {
@@ -178,7 +178,7 @@ func TestFollowingEnds(t *testing.T) {
 	if err := <-w.follow(t, t.Context()).ended; problem.From(err).Code != problem.Overloaded {
 		t.Errorf("%v", err)
 	}
-	// Who takes nothing any more is an error.
+	// A client that stops reading causes an error.
 	stream, err := NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w}).FollowLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}})
 	if err != nil {
 		t.Fatal(err)

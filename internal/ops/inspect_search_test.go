@@ -39,7 +39,7 @@ func TestASearchIsAnAgents(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, agents get %q", got, want)
 		}
-		// What an agent gets are the tools with commas between.
+		// An agent gets the same tools, separated by commas.
 		var answer struct{ Tools json.RawMessage }
 		if err := json.Unmarshal(raw, &answer); err != nil {
 			t.Fatal(err)

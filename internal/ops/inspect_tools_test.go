@@ -93,7 +93,7 @@ func TestSlimAndFull(t *testing.T) {
 	}
 }
 
-// Who says what a tool does, and when it was used last, are choices of their own.
+// The source of the hints and the time of the last use are independent filters.
 func TestHintsAndUse(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, func(c *config.Config) {
@@ -110,7 +110,7 @@ func TestHintsAndUse(t *testing.T) {
 	}{
 		{ToolFilter{Hints: "said"}, "show"},
 		{ToolFilter{Hints: "corrected"}, "wipe_it"},
-		{ToolFilter{Hints: "guessed"}, "touch web"}, // openWorldHint says nothing of what it does
+		{ToolFilter{Hints: "guessed"}, "touch web"}, // openWorldHint does not describe the effect
 		{ToolFilter{Use: "recent"}, "touch"},
 		{ToolFilter{Use: "earlier"}, "show"},
 		{ToolFilter{Use: "never"}, "wipe_it web"},
@@ -189,8 +189,7 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// Each facet counts what every choice of its own filter would select, so that its sum
-// is what there is without that filter.
+// Each facet counts the tools for every choice of its own filter, so that its sum is the number of tools without that filter.
 func TestFacetsCountWhatCanBeChosen(t *testing.T) {
 	t.Parallel()
 	w := many(t, 5, 23)
@@ -231,8 +230,7 @@ func TestFacetsCountWhatCanBeChosen(t *testing.T) {
 	}
 }
 
-// Pages of one list have each of its tools once, whatever becomes of the catalog and
-// of the log meanwhile.
+// The pages of one list contain each of its tools once, whatever happens to the catalog and the log in between.
 func TestPagesFitTogether(t *testing.T) {
 	t.Parallel()
 	w := many(t, 4, 30)

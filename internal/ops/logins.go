@@ -58,7 +58,7 @@ func (g *Gateway) RemoveServerAndLogin(ctx context.Context, name string, remove 
 // oauthAccountIfCallerIsUser is oauthAccount for operations that only a user may do.
 func (g *Gateway) oauthAccountIfCallerIsUser(c Caller, name, what string) (*oauth.Account, error) {
 	if c.Actor.Kind != auth.Admin {
-		return nil, problem.Newf(problem.Forbidden, "Only a person can %s.", what).WithHint("Use the command line, or REST with the key.")
+		return nil, problem.Newf(problem.Forbidden, "Only a user can %s.", what).WithHint("Use the command line, or REST with the key.")
 	}
 	return g.oauthAccount(name)
 }

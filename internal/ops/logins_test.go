@@ -35,7 +35,7 @@ func loginWorld(t *testing.T) (*world, *mcptest.LoginServer) {
 	return w, server
 }
 
-// Only a person logs in and out, and it is on record with who.
+// Only a user logs in and out, and the record names the user.
 func TestLoginIsAPersons(t *testing.T) {
 	w, _ := loginWorld(t)
 	ctx := context.Background()

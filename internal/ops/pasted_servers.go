@@ -131,8 +131,8 @@ func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 		}
 	}
 	narrow(e.Enabled != nil && !*e.Enabled, "the client has it switched off: it is added for review, and not started before you approve it")
-	narrow(len(e.EnabledTools) > 0, "the client allows some of its tools only, which is not part of add: it is added for review; set enabled_tools to "+formatJSONList(e.EnabledTools)+" before you approve it")
-	narrow(len(e.DisabledTools) > 0, "the client forbids some of its tools, which is not part of add: it is added for review; set disabled_tools to "+formatJSONList(e.DisabledTools)+" before you approve it")
+	narrow(len(e.EnabledTools) > 0, "the client allows only some of its tools, which add does not support: it is added for review; set enabled_tools to "+formatJSONList(e.EnabledTools)+" before you approve it")
+	narrow(len(e.DisabledTools) > 0, "the client denies some of its tools, which add does not support: it is added for review; set disabled_tools to "+formatJSONList(e.DisabledTools)+" before you approve it")
 	if e.CallTimeout != "" {
 		out.Notes = append(out.Notes, "call_timeout "+e.CallTimeout+" is not part of add: set it afterwards")
 	}

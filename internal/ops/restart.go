@@ -13,9 +13,10 @@ import (
 // restartTimeout limits how long RestartServer waits for the new connection.
 const restartTimeout = 10 * time.Second
 
-// RestartServer reconnects a server. It returns when the server is ready or failed, or after restartTimeout; the server's state has the outcome. A
-// user's restart is immediate and ends running calls. An agent's restart ends no call of other clients, and is rejected shortly after another restart:
-// see upstream.Set.RestartWhenDrained. Both are recorded before they happen; the surface records rejections.
+// RestartServer reconnects a server. It returns when the server is ready or failed, or after restartTimeout; the server's state
+// has the outcome. A user's restart is immediate and ends running calls. An agent's restart ends no call of other clients, and
+// is rejected shortly after another restart (see upstream.Set.RestartWhenDrained). Both are recorded before they happen. The
+// surface records rejections.
 func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	name := in.Name
 	begin := func() error { return g.recordActionOnServer(c, name, "restart") }
@@ -52,7 +53,7 @@ func (g *Gateway) checkRestartAllowed(name string, c Caller) error {
 	}
 	if !policy.ScopeIncludes(c.Scope(), policy.Write) {
 		return problem.Newf(problem.OutOfScope, "To restart a server is outside what this client may do: it needs the write lane").
-			WithHint("Only the user can widen the scope of an agent token.")
+			WithHint("Only the user can extend the scope of an agent token.")
 	}
 	if _, proposed := g.Book.FindProposal(name); err != nil && proposed && g.Config().Server(name) == nil {
 		return onlyProposedError(name)

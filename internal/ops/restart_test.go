@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestWhoRestarts: a person at once, an agent when that disturbs nobody. Either
-// is on record before it happens.
+// TestWhoRestarts: a user restarts a server at once, an agent only when that disturbs no other client. Both are recorded before
+// they happen.
 func TestWhoRestarts(t *testing.T) {
 	busy := problem.New(problem.Overloaded, "not now", "later")
 	for name, c := range map[string]struct {

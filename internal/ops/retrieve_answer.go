@@ -30,9 +30,9 @@ func appendTools(out []byte, hits []catalog.Hit, detail config.ToolDetailLevel, 
 	return out, true
 }
 
-// encodeToolsWithin encodes the tools of a search result in at most room bytes. The best matches have full schemas, then tools have signatures, then shortened
-// texts. Three quarters of the room are divided equally, so that a few large tools do not hide the others; the rest goes to the best matches. Tools that
-// do not fit at all are left out at the end.
+// encodeToolsWithin encodes the tools of a search result in at most room bytes. The best matches have full schemas, then tools
+// have signatures, then shortened texts. Three quarters of the room are divided equally, so that a few large tools do not hide
+// the others. The rest goes to the best matches. Tools that do not fit at all are left out at the end.
 func encodeToolsWithin(hits []catalog.Hit, detail config.ToolDetailLevel, room int) [][]byte {
 	room -= len(hits) // the commas
 	share := room * 3 / 4 / max(1, len(hits))

@@ -66,14 +66,14 @@ func noMatchNotice(s *catalog.Snapshot, r *RetrieveRequest, also bool, most int)
 }
 
 // noAccessNotice is for a client that may use no server.
-const noAccessNotice = "There is nothing that this client may use. The user can widen what an agent token or a profile reaches."
+const noAccessNotice = "This client may use no server. The user can extend the scope of an agent token or a profile."
 
 // noServerNotice explains how to add the first server.
 func noServerNotice(proposed int, management config.ServerManagement) string {
 	if proposed > 0 {
-		return fmt.Sprintf("There is no server yet. %d proposed wait for a person, who sees them with `mcpproxy upstream list`.", proposed)
+		return fmt.Sprintf("There are no servers yet. %d proposed ones await the user's approval: `mcpproxy upstream list`.", proposed)
 	}
-	add := "There is no server yet. The user adds one with `mcpproxy upstream add NAME -- COMMAND` or `mcpproxy upstream add NAME --url URL`"
+	add := "There are no servers yet. The user adds one with `mcpproxy upstream add NAME -- COMMAND` or `mcpproxy upstream add NAME --url URL`"
 	if management == config.ManagePropose {
 		add += "; you can propose one with upstream_servers and operation add"
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // answer is what retrieve_tools answers to the agent, and fails the test when that
-// is no JSON or beyond the limit.
+// is not JSON or beyond the limit.
 func (w *world) answer(r RetrieveRequest) (catalogtest.RetrieveResult, []byte) {
 	w.T.Helper()
 	r.Caller = anAgent
@@ -154,7 +154,7 @@ func TestTheBestThreeAreWhole(t *testing.T) {
 	}
 }
 
-// What a client was told once is not told again.
+// A client gets instructions only once.
 func TestInstructionsAreToldOnce(t *testing.T) {
 	w := newWorld(t, nil, readsNote)
 	told := false

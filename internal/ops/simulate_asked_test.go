@@ -33,7 +33,7 @@ func TestWhatWouldBeAsked(t *testing.T) {
 		asked, unknown int64
 	}{
 		"as it is":         {trialBase, 0, 0},
-		"destructive":      {asking(`{"destructive": "ask"}`), 3, 0}, // what the masked argument does is on record
+		"destructive":      {asking(`{"destructive": "ask"}`), 3, 0}, // the effect of the masked argument is recorded
 		"write, too":       {asking(`{"write": "ask", "destructive": "ask"}`), 4, 0},
 		"a tool":           {asking(`{"tools": {"s:reads": "ask"}}`), 4, 0},
 		"a tool is off":    {asking(`{"destructive": "ask", "tools": {"s:*": "off"}}`), 0, 0},
@@ -81,7 +81,7 @@ func TestWhatWasAsked(t *testing.T) {
 		}
 		call() // approved, and then denied
 		if approve {
-			call() // held anew
+			call() // held again
 		}
 	}
 	if got := w.try(text); got.Calls != 5 || got.Same != 5 {

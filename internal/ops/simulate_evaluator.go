@@ -57,17 +57,17 @@ func unknownVerdict(why string) trialVerdict {
 
 // Reasons of an unknown verdict.
 const (
-	whyEarlier     = "The record is from before MCPProxy kept all that judging it again needs."
+	whyEarlier     = "The record is from a version that did not record all required facts."
 	whyName        = "The name of the tool is masked in the record."
-	whyTool        = "It is not known what the server would have listed then."
+	whyTool        = "The tools that the server would have listed then are not known."
 	whyApproval    = "It is not known whether the definition would have been accepted."
-	whyStatus      = "It could not be told then what was decided about the tool."
-	whyToken       = "The token of that name is gone, or another one, and what it may reach counts."
-	whyMasked      = "The arguments are masked, cut or erased in the record, and would be held to the tool's schema."
-	whyLane        = "What the arguments do counts, and they are masked, cut or erased in the record, or it stands for several refusals."
-	whySchema      = "The definition is not known any more, and the arguments would be held to its schema."
-	whyQueueLimits = "It was refused as too many calls were waiting, and the limits are others."
-	whyWaited      = "It was refused after it had waited, by what had changed meanwhile."
+	whyStatus      = "The decision about the tool could not be read then."
+	whyToken       = "The token was deleted or replaced, and the result depends on its scope."
+	whyMasked      = "The arguments are masked, cut or erased in the record, and would be validated against the tool's schema."
+	whyLane        = "The result depends on the arguments, which are masked, cut or erased, or the record counts several refusals."
+	whySchema      = "The definition is no longer known, and the arguments would be validated against its schema."
+	whyQueueLimits = "It was refused because too many calls were waiting, and the limits differ."
+	whyWaited      = "It was refused after it had waited, because of a change in the meantime."
 )
 
 // evaluateCall returns what would have happened to a recorded call.
@@ -129,7 +129,7 @@ func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decisio
 	if !caught.IsSet() {
 		return allowedVerdict()
 	}
-	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
+	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a user would be asked first."}
 }
 
 // refusingToolStatus returns the tool's status if the call was refused because of it.
@@ -161,7 +161,7 @@ func (c *trialEvaluator) recordedTool(id tool.ID, d *activity.Decision, server *
 	return t
 }
 
-var errRecorded = errors.New("as it was then")
+var errRecorded = errors.New("unchanged")
 
 // rebuildRequest builds the request from its record. Errors that do not depend on the configuration occur again.
 func rebuildRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.CallRequest {

@@ -283,8 +283,8 @@ func allOf(why string) (all []string) {
 	return all
 }
 
-// TestMaskedArguments: arguments that nobody held to the schema then, and that the log
-// has not as they were, are unknown, never allowed; those that it has are judged.
+// TestMaskedArguments: arguments that were not validated then, and that the log holds only masked, have an unknown outcome,
+// never an allowed one. Complete arguments are evaluated.
 func TestMaskedArguments(t *testing.T) {
 	lax := strings.Replace(trialBase, "{", `{"validate_arguments": "off", `, 1)
 	w := newTrialWorld(t, lax, `{"name":"reads","inputSchema":{"type":"object","properties":{"password":{"type":"string","maxLength":20},"n":{"type":"integer"}}},"annotations":{"readOnlyHint":true}}`)
@@ -320,8 +320,8 @@ func TestMaskedArguments(t *testing.T) {
 	}
 }
 
-// TestLanesByArguments: what arguments do is judged again, by another mode and another
-// rule; where they are masked, by what the record says of them, or it is unknown.
+// TestLanesByArguments: the effect of arguments is evaluated again, with another mode and another rule. For masked arguments,
+// the record's facts count, or the outcome is unknown.
 func TestLanesByArguments(t *testing.T) {
 	with := func(mode, lanes string) string {
 		return `{"intent_declaration": {"judge_arguments": "` + mode + `"}, "mcpServers": {"s": {"command": "x", "trust": "auto"` + lanes + `}}}`
@@ -360,8 +360,7 @@ func TestLanesByArguments(t *testing.T) {
 	}
 }
 
-// TestTokensThatAreGone: what a token that is not there any more might reach is unknown
-// where it matters.
+// TestTokensThatAreGone: the scope of a deleted token is unknown where it matters.
 func TestTokensThatAreGone(t *testing.T) {
 	w := newTrialWorld(t, trialBase, definitions...)
 	w.calls()

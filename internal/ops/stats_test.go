@@ -75,8 +75,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// What was called after a search comes first when its words are used again,
-// and only when the configuration says so.
+// A tool that was called after a search comes first when the same words are used again, but only when the configuration enables
+// that.
 func TestLearnFromUse(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
 	record := activity.Record{Type: activity.ToolCall, Status: activity.Success, ServerName: "s", ToolName: "destroys",

@@ -141,8 +141,8 @@ func (a *AccessOperations) RevokeToken(ctx context.Context, c Caller, in TokenRe
 	return RevokedToken{in.Name}, a.runUserOnlyAction(c, "revoke_token", problem.ClipName(in.Name), func() error {
 		_, err := a.tokens.Revoke(ctx, in.Name)
 		if err = toTokenProblem(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
-			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be good again after a restart.", problem.ClipName(in.Name)).
-				WithHint("Revoke it once more; see the log of the daemon for the cause.").Because(err)
+			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be valid again after a restart.", problem.ClipName(in.Name)).
+				WithHint("Revoke it again; see the log of the daemon for the cause.").Because(err)
 		}
 		return err
 	})
@@ -184,10 +184,10 @@ func toTokenProblem(err error, name string) error {
 		return problem.Newf(problem.Conflict, "There is a token named '%s' already.", name).
 			WithHint("Choose another name, or revoke that one first: `mcpproxy token revoke " + name + "`.")
 	case errors.Is(err, auth.ErrNoToken):
-		return problem.Newf(problem.NotFound, "There is no token named '%s'.", name).WithHint("See the tokens with `mcpproxy token list`.")
+		return problem.Newf(problem.NotFound, "The token '%s' does not exist.", name).WithHint("See the tokens with `mcpproxy token list`.")
 	case errors.Is(err, auth.ErrTooManyTokens):
-		return problem.Newf(problem.Conflict, "There are %d tokens, which is the most.", auth.MaxTokens).
-			WithHint("Revoke some that are not used: `mcpproxy token list` says when each was last used.")
+		return problem.Newf(problem.Conflict, "There are already %d tokens, the maximum.", auth.MaxTokens).
+			WithHint("Revoke unused tokens: `mcpproxy token list` shows when each was last used.")
 	case errors.Is(err, auth.ErrTokensUnread):
 		return problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 	}
@@ -242,11 +242,11 @@ func (a *AccessOperations) profileNotFoundError(name string) error {
 	for _, p := range a.gateway.Config().Profiles {
 		names = append(names, p.Name)
 	}
-	hint := "See the profiles with `mcpproxy profile list`; they stand under profiles in mcp_config.json."
+	hint := "See the profiles with `mcpproxy profile list`. They are under profiles in mcp_config.json."
 	if near := search.ClosestName(name, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
-	return problem.Newf(problem.NotFound, "There is no profile '%s'.", problem.ClipName(name)).WithHint(hint).With("parameter", "profile")
+	return problem.Newf(problem.NotFound, "The profile '%s' does not exist.", problem.ClipName(name)).WithHint(hint).With("parameter", "profile")
 }
 
 // parseLifetime parses a duration with one unit.
@@ -269,7 +269,7 @@ func (a *AccessOperations) tokenView(t auth.Token) TokenView {
 	}
 	switch {
 	case t.Profile != "" && a.gateway.Config().Profile(t.Profile) == nil:
-		v.Warning = "There is no profile '" + t.Profile + "' any more, so that the token reaches nothing."
+		v.Warning = "The profile '" + t.Profile + "' no longer exists, so the token permits nothing."
 	default:
 		v.Warning = a.unmatchedPatternsWarning(t.Servers)
 	}
@@ -301,5 +301,5 @@ func (a *AccessOperations) unmatchedPatternsWarning(patterns []string) string {
 	if none == nil {
 		return ""
 	}
-	return "There is no server for " + strings.Join(none, ", ") + "."
+	return "No server matches " + strings.Join(none, ", ") + "."
 }

@@ -40,11 +40,11 @@ func (v *PresenceView) UnprovenReason() string {
 	case !v.On:
 		return ""
 	case len(v.Bad) > 0:
-		return fmt.Sprintf("Of the statements that persons have signed %d do not verify: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed))
+		return fmt.Sprintf("The signatures of %d statements are invalid: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed))
 	case v.Void != "":
 		return v.Void
 	case len(v.Unsigned) > 0:
-		return fmt.Sprintf("Nobody has signed %d decisions: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed))
+		return fmt.Sprintf("%d decisions are not signed: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed))
 	}
 	return ""
 }
@@ -95,7 +95,7 @@ func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (P
 }
 
 func decisionsUnreadableError(err error) error {
-	return problem.New(problem.ServerUnavailable, "What persons have decided cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+	return problem.New(problem.ServerUnavailable, "The users' decisions cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
 // unsignedDecisions names the decisions that do not count because they are not signed.
@@ -113,7 +113,7 @@ func (a *AccessOperations) unsignedDecisions(ctx context.Context) (names []strin
 func (a *AccessOperations) SetPresenceAnchor(ctx context.Context, c Caller, in SetAnchorRequest) (PresenceView, error) {
 	anchor, err := presence.ParseAnchor(in.Anchor)
 	if err != nil {
-		return PresenceView{}, problem.New(problem.InvalidParameter, "This is no anchor: "+err.Error()+".", "Use `mcpproxy presence set`.").With("parameter", "anchor")
+		return PresenceView{}, problem.New(problem.InvalidParameter, "This is not an anchor: "+err.Error()+".", "Use `mcpproxy presence set`.").With("parameter", "anchor")
 	}
 	return a.changePresence(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.SetAnchor(ctx, anchor) })
 }

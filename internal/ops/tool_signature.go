@@ -22,8 +22,9 @@ const (
 	maxDefinition     = 256 << 10
 )
 
-// formatToolSignature describes a tool in one line: parameters with types, required ones first, optional ones with "?", enums as their values, defaults after "=",
-// objects as {…}, arrays as T[]. Detail compact shows it instead of the schema.
+// formatToolSignature describes a tool in one line. It lists parameters with their types, required ones first. Optional ones
+// have "?", enums their values, defaults follow "=", objects are {…} and arrays T[]. Detail compact shows it instead of the
+// schema.
 func formatToolSignature(name string, inputSchema json.RawMessage) string {
 	return formatLimitedToolSignature(name, inputSchema, maxSignature)
 }

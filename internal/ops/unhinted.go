@@ -16,8 +16,8 @@ type Unhinted struct {
 	Reads  int    `json:"reads" doc:"How many of those look like reads."`
 }
 
-// countUnhintedTools counts the usable tools without hints of a server, and those of them that look like reads. It
-// returns nil when a user has configured infer_hints, or when no tool would become a read.
+// countUnhintedTools counts a server's usable tools without hints, and those of them that look like reads. It returns nil when
+// a user has configured infer_hints, or when no tool would become a read.
 func countUnhintedTools(s *catalog.Server, c *config.Server) *Unhinted {
 	if c == nil || c.InferHints != "" {
 		return nil

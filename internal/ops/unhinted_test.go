@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// It is told what enforcing would be good for, unless somebody has chosen already.
+// The status describes the benefit of enforcing inferred hints, unless the user has already chosen.
 func TestUnhinted(t *testing.T) {
 	tools := []string{`{"name":"get_note"}`, `{"name":"list_notes"}`, `{"name":"delete_note"}`, `{"name":"note"}`, readsTool, destroysTool, `{"name":"get_off"}`}
 	for _, c := range []struct {

@@ -8,8 +8,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// What an actor can use are the enabled, approved servers in its scope, with the
-// tools that can be called.
+// An actor can use the enabled, approved servers in its scope, with their callable tools.
 func TestUsable(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers = append(c.Servers, config.Server{Name: "new", Enabled: true}, config.Server{Name: "off"}, config.Server{Name: "jail", Enabled: true, Quarantined: true})

@@ -34,7 +34,7 @@ func Parse(text string) Sections {
 		case !indented:
 			f = append(f, Section{Head: line})
 		case len(f) == 0:
-			panic(fmt.Sprintf("sectionfile: %q stands under no head", entry))
+			panic(fmt.Sprintf("sectionfile: %q is under no head", entry))
 		default:
 			last := &f[len(f)-1]
 			last.Lines = append(last.Lines, entry)

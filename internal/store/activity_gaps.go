@@ -47,14 +47,12 @@ var selectCheckpointPosition = "SELECT coalesce(min(first) - 1, (SELECT seq FROM
 	|SELECT * FROM (SELECT seq AS first FROM activity WHERE key >= ?1 AND entry IS NOT NULL ORDER BY key LIMIT 1)
 	UNION ALL SELECT * FROM (SELECT end_seq FROM activity WHERE key >= ?1 AND entry IS NULL ORDER BY key LIMIT 1)}) AS next`
 
-// writePruneCheckpoint writes a signed checkpoint for the records that are about to be deleted. The
-// checkpoint is at the last entry before the first one that stays. Deleted entries after it, the
-// ends of long calls, leave their hash in activity_gap.
+// writePruneCheckpoint writes a signed checkpoint for the records that are about to be deleted. The checkpoint is at the last
+// entry before the first one that stays. Deleted entries after it, the ends of long calls, leave their hash in activity_gap.
 //
-// Records with a beginning are in the order of their beginnings, and ends whose beginnings were
-// pruned are in the order of these ends. But such an end is stored after the records of its
-// transaction that began later, so the first entry that stays belongs to the first record of either
-// kind.
+// Records with a beginning are in the order of their beginnings, and ends whose beginnings were pruned are in the order of
+// these ends. But such an end is stored after the records of its transaction that began later. So the first entry that stays
+// belongs to the first record of either kind.
 func writePruneCheckpoint(ctx context.Context, t sqlTx, from, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	cut := chainLink{}
 	if _, err := t.firstRow(ctx, scanTargets{&cut.seq}, selectCheckpointPosition, to); err != nil {

@@ -2,8 +2,8 @@ package store
 
 import "mcpproxy/internal/store/activity"
 
-// activityIndex is the index of the activity records in memory: which keys exist, facts about each
-// chunk, and the columns of the newest records, which are not in a chunk yet.
+// activityIndex is the index of the activity records in memory. It has the existing keys, facts about each chunk, and the
+// columns of the newest records, which are not in a chunk yet.
 type activityIndex struct {
 	firstKey int64 // records with lower keys are pruned
 	nextKey  int64

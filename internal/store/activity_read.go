@@ -59,13 +59,13 @@ func (e *sqliteEngine) prepareQuery(ctx context.Context, f *activity.Filter, col
 		err = e.backfillColumns(ctx, later...)
 		incomplete = incomplete || isDiskError(err)
 	}
-	if isDiskError(err) { // the query still finds what was prepared before
+	if isDiskError(err) { // the query still finds the records that were prepared before
 		err = nil
 	}
 	return incomplete, err
 }
 
-// newSnapshot copies what a query needs of the index in memory, and selects all records.
+// newSnapshot copies the parts of the index in memory that a query needs, and selects all records.
 func (e *sqliteEngine) newSnapshot(f *activity.Filter, columns []columnField) *recordSnapshot {
 	const windowChunks = 128
 	v := &recordSnapshot{columns: columns, window: windowChunks}

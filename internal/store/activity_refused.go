@@ -7,9 +7,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Refused calls have their own quota, a tenth of what the log may keep of everything else. So a
-// caller whose calls are refused, however often, does not displace other records. Refusals over the
-// quota are pruned from between records that stay, which leaves gaps.
+// Refused calls have their own quota, a tenth of the limit for all other records. So a caller with many refused calls does not
+// displace other records. Refusals over the quota are pruned from between records that stay, which leaves gaps.
 
 const (
 	refusalShareDivisor = 10

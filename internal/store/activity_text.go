@@ -14,9 +14,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The text index is built chunk by chunk, when the log is idle and before a search needs it: it
-// costs more than everything else about a record, and most records are never searched. A search
-// reads the records that are not in a chunk yet.
+// The text index is built chunk by chunk, when the log is idle and before a search needs it. It costs more than all other work
+// for a record, and most records are never searched. A search reads the records that are not in a chunk yet.
 
 const (
 	// pageSize is the approximate size of a page of words. A page that also has the largest word

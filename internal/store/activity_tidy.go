@@ -140,10 +140,9 @@ func (e *sqliteEngine) firstKeySince(ctx context.Context, limit int64) (int64, e
 // usedBytesExpr is an SQL expression for the used bytes of the file.
 const usedBytesExpr = "(page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
 
-// recordBytesQuery selects how many bytes of the file the records take. It subtracts the tables for
-// which no record has to be pruned: results expire, the roll-up is deleted by the hour, and the
-// tools are those of the servers. SQLite reads only the named tables, not the whole file. The pages
-// of large results are not counted one by one; all but the last of each are full.
+// recordBytesQuery selects how many bytes of the file the records take. It subtracts the tables for which no record must be
+// pruned: results expire, the roll-up is deleted by the hour, and the tools belong to the servers. SQLite reads only the named
+// tables, not the whole file. The pages of large results are not counted one by one; all but the last of each are full.
 const recordBytesQuery = `SELECT
 	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_hour')
 	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_took')
@@ -162,8 +161,7 @@ func recordsExceedSizeLimit(ctx context.Context, db *sql.DB, limit int64) (bool,
 	return size > limit, err
 }
 
-// pruneRecords deletes the records below key to, and keeps what is needed to verify the rest of the
-// chain.
+// pruneRecords deletes the records below key to, and keeps the data that verifies the rest of the chain.
 func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()

@@ -26,8 +26,8 @@ func (s *commonStore) SaveApprovals(ctx context.Context, c approval.ChangeSet) e
 	})
 }
 
-// applyServerChange writes the decisions of a change about one server: what it forgets, the approved launch, and its
-// tools and primitives.
+// applyServerChange writes the decisions of a change about one server: forgotten decisions, the approved launch, and its tools
+// and primitives.
 func applyServerChange(t sqlTx, c *approval.ChangeSet) {
 	if c.Forget {
 		t.write("DELETE FROM approval WHERE server = ?", c.Server)
@@ -196,7 +196,7 @@ func readApprovals(ctx context.Context, r sqlReader) (approval.StoredDecisions, 
 	var lost int64
 	found, err := r.firstRow(ctx, scanTargets{&lost}, "SELECT lost FROM {decisions|approval_origin}")
 	if err == nil && !found {
-		err = fmt.Errorf("%w: it does not say how it began", errDamaged)
+		err = fmt.Errorf("%w: its origin is missing", errDamaged)
 	}
 	if saved.Lost = lost != 0; err != nil {
 		return saved, err

@@ -11,9 +11,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A column holds one value for each record of a chunk: a number, or the first 64 bits of the
-// SHA-256 of a text (0 for an empty text). So there is no dictionary to store, to load or to grow.
-// A collision of two values is less likely than a disk that returns wrong data.
+// A column holds one value for each record of a chunk. The value is a number, or the first 64 bits of the SHA-256 of a text (0
+// for an empty text). So there is no dictionary to store, to load or to grow. A collision of two values is less likely than a
+// disk that returns wrong data.
 
 // columnField is a property of records that filters and summaries use.
 type columnField int
@@ -173,8 +173,8 @@ func parseColumn(data []byte) (encodedColumn, error) {
 	return c, nil
 }
 
-// decodedColumn is a decoded column: the distinct values, and for each record the index of its value.
-// What follows from a value is computed once for all records that have it.
+// decodedColumn is a decoded column: the distinct values, and for each record the index of its value. Results that depend on a
+// value are computed once for all records that have it.
 type decodedColumn struct {
 	distinct []uint64
 	indexes  []uint16

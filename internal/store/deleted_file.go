@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// A process can still read and write a database whose file was deleted or replaced, and loses all
-// of it when it ends. So the database is written again from the open file: first as path.copy, then
-// as path.again when it is complete, which replaces the file after the connections are closed.
+// A process can still read and write a database whose file was deleted or replaced, and loses all of it when it ends. So the
+// database is written again from the open file: first as path.copy and, when it is complete, as path.again. That file replaces
+// the database after the connections are closed.
 
 // RewriteFilesIfDeleted checks that the database files still have their names. If they do not, it makes the
 // database write them again. Call it from time to time.

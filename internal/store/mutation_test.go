@@ -168,7 +168,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 	checkVerified(t, l)
 	m := &mutator{t: t, db: openSQL(t, filepath.Join(dir, "mcpproxy.db"))}
 	m.db.SetMaxOpenConns(1)
-	execSQL(t, m.db, "PRAGMA busy_timeout = 20000") // the log writes its text index meanwhile
+	execSQL(t, m.db, "PRAGMA busy_timeout = 20000") // at the same time the log writes its text index
 	if err := m.db.QueryRow("SELECT count(*) FROM activity").Scan(&m.records); err != nil || m.records != records {
 		t.Fatalf("%d records, %v", m.records, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// PeekResult is what Peek reads from a database, which a daemon may have open.
+// PeekResult is the result of Peek, which reads a database that a daemon may have open.
 type PeekResult struct {
 	Version int64 // version of the schema
 	Newest  int64 // newest version that this program knows

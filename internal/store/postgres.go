@@ -18,10 +18,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Postgres is a PostgreSQL database that several processes share; each process is an instance. The instances notify
-// each other of changes, and every query reads the records of all. An instance writes its own records only, so that
-// each hash chain has one writer: ProjectEntries locks the row of its instance and continues only from its own last
-// position. It keeps no records in memory. It is safe for concurrent use.
+// Postgres is a PostgreSQL database that several processes share; each process is an instance. The instances notify each other
+// of changes, and every query reads the records of all. An instance writes only its own records, so that each hash chain has
+// one writer. ProjectEntries locks the row of its instance and continues only from its own last position. It keeps no records
+// in memory. It is safe for concurrent use.
 type Postgres struct {
 	commonStore
 	config *pgconn.Config

@@ -41,7 +41,7 @@ func newPgConfig(address string) (*pgconn.Config, error) {
 	}
 	for param, value := range map[string]string{
 		"application_name": "mcpproxy",
-		// Every statement has an index. The server must use it, whatever its statistics say.
+		// Every statement has an index. The server must use it, regardless of its statistics.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
 		"search_path": pgSchema, "statement_timeout": fmt.Sprint(pgStatementTimeout.Milliseconds()),
 		// Locks of a broken connection must not block the next one.

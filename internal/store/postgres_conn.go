@@ -351,7 +351,7 @@ const (
 	beginRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 )
 
-// cleanPgText replaces what PostgreSQL cannot store in a text: invalid UTF-8 and NUL.
+// cleanPgText replaces invalid UTF-8 and NUL, which PostgreSQL cannot store in a text.
 func cleanPgText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -9,9 +9,9 @@ import (
 // pgChannel is the notification channel of the instances.
 const pgChannel = "mcpproxy"
 
-// RemoteChanges says what other instances have changed.
+// RemoteChanges are changes by other instances.
 type RemoteChanges struct {
-	All        bool            // the database was lost meanwhile: anything may have changed
+	All        bool            // the connection was lost for a while: anything may have changed
 	Servers    map[string]bool // servers with changed decisions; true: a launch was approved
 	Tokens     bool
 	Presence   bool     // a new statement or another anchor
@@ -93,8 +93,8 @@ func newLogNotification(instance, from, next int64, ended []int64) string {
 	return payload
 }
 
-// newServerNotification returns the payload for changed decisions about a server; anew says whether its launch was
-// approved.
+// newServerNotification returns the payload for changed decisions about a server. The second field reports whether its launch
+// was approved.
 func newServerNotification(server string, anew bool) string {
 	return notifyServer + strconv.FormatBool(anew) + " " + server
 }

@@ -111,8 +111,7 @@ func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int6
 	return key, err
 }
 
-// pruneRecords deletes the records below key to, and keeps what is needed to verify the rest of the
-// chain.
+// pruneRecords deletes the records below key to, and keeps the data that verifies the rest of the chain.
 func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.CheckpointSigner) error {
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		return c.runTx(ctx, beginWrite, func() error {

@@ -125,7 +125,7 @@ func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	}
 	checkSearchesAgreeWithScan(t, "older", l)
 	e.tidying.Lock()
-	e.prefixedUpTo = -1 // as if opened anew
+	e.prefixedUpTo = -1 // as after a restart
 	e.tidying.Unlock()
 	tidyStore(t, db)
 	var lacking int64
@@ -178,7 +178,7 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 				rows.addRow(int32(e.instance), segment, p.first, p.data)
 			}
 		}
-		e.prefixedUpTo = segmentID{} // as if opened anew
+		e.prefixedUpTo = segmentID{} // as after a restart
 		e.allPrefixed.Store(false)
 		return rows.send(ctx, c)
 	})

@@ -76,7 +76,7 @@ func renewOrFindQuestion(ctx context.Context, t sqlReader, k ask.CallKey, now ti
 	after, latest := validEndRange(now, ask.Life)
 	all, err := queryQuestions(ctx, t, "UPDATE question SET last_asked = ?, ends = ? WHERE key = ? AND state = 'waiting' AND ends > ? AND ends <= ? RETURNING "+questionColumns,
 		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
-	if err == nil { // read the answers last: a waiting question may be answered meanwhile
+	if err == nil { // read the answers last: in the meantime a waiting question may have been answered
 		var answered []ask.Question
 		answered, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY state DESC LIMIT 1", k[:], after, latest)
 		all = append(answered, all...)
@@ -160,7 +160,7 @@ func (a *ApprovalQuestionStore) LoadQuestion(ctx context.Context, id string) (q 
 func readQuestion(ctx context.Context, t sqlReader, id string) (ask.Question, error) {
 	all, err := queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE id = ?", id)
 	if err == nil && len(all) == 0 {
-		err = problem.Newf(problem.NotFound, "There is no call with the id '%s' that waits.", problem.ClipName(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
+		err = problem.Newf(problem.NotFound, "No waiting call has the id '%s'.", problem.ClipName(id)).WithHint("See the calls that wait with `mcpproxy pending list`.")
 	}
 	if err != nil {
 		return ask.Question{}, err
@@ -280,7 +280,7 @@ func (a *ApprovalQuestionStore) RevokeLease(ctx context.Context, id string, now 
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
 		if err == nil && len(all) == 0 {
-			err = problem.Newf(problem.NotFound, "There is no lease '%s'.", problem.ClipName(id)).WithHint("See the leases with `mcpproxy lease list`.")
+			err = problem.Newf(problem.NotFound, "The lease '%s' does not exist.", problem.ClipName(id)).WithHint("See the leases with `mcpproxy lease list`.")
 		}
 		if err != nil {
 			return err

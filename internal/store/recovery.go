@@ -81,8 +81,8 @@ func (db *SQLite) waitUntilDamageSuspected(ctx context.Context, e *sqliteEngine)
 	return why
 }
 
-// ensureWritable reports whether the file can be written again. If the file is missing, it first writes a copy of the
-// open database that will take its place: a new database would look like a first start.
+// ensureWritable reports whether the file can be written again. If the file is missing, it first replaces it with a copy of the
+// open database: a new database would look like a first start.
 func (db *SQLite) ensureWritable(e *sqliteEngine) bool {
 	err := checkWritable(db.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -217,7 +217,7 @@ func readSchema(ctx context.Context, db *sql.DB) (text string, err error) {
 	return text, err
 }
 
-// checkReadable reads a file to its end. A missing file is no error.
+// checkReadable reads a file to its end. A missing file is not an error.
 func checkReadable(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -255,7 +255,7 @@ func (db *SQLite) putDamagedFileAside(why error) error {
 		return fmt.Errorf("put a damaged database aside: %w", err)
 	}
 	db.damagedRowErrors = 0
-	db.logger.Error("the database is damaged; it was put aside and a new one is begun",
+	db.logger.Error("the database is damaged; it was moved aside and a new one is started",
 		"error", why, "looks", maxDamagedChecks, "aside", aside)
 	db.pendingNotes = append(db.pendingNotes, fmt.Sprintf(
 		"The database was damaged and is kept as %s; a new one was begun. It has the records that are still in the spool, the damaged file has the older ones.",

@@ -96,7 +96,7 @@ func (r *StoredResult) decryptBody(body []byte) error {
 }
 
 func noResultError() error {
-	return problem.New(problem.NotFound, "There is no stored result with this handle.", "Handles live two hours; call the tool again.")
+	return problem.New(problem.NotFound, "No stored result has this handle.", "Handles live two hours; call the tool again.")
 }
 
 // evictResults deletes the result id, which is about to be replaced, and the oldest results until

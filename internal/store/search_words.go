@@ -7,10 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// The text search finds words: runs of letters and digits, in lower case. Words that one of -_./:@
-// joins, as in create_issue, needle-7 or src/main.go, are also indexed as pairs (create_issue;
-// src/main, main.go), so that a search for a joined word does not find its parts in different
-// places. Each Chinese or Japanese character is a word, joined to the next one.
+// The text search finds words: runs of letters and digits, in lower case. Words that one of -_./:@ joins, as in create_issue,
+// needle-7 or src/main.go, are also indexed as pairs (create_issue; src/main, main.go). So a search for a joined word does not
+// find its parts in different places. Each Chinese or Japanese character is a word, joined to the next one.
 
 const (
 	maxWord = 64 // bytes; longer words are cut, in texts and in searches

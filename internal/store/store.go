@@ -1,52 +1,45 @@
-// Package store stores what must outlive the process, in SQLite or PostgreSQL: the activity
-// records, the approvals, the questions about calls and the leases, the agent tokens, the last
-// known tools of each server, and large results. It is the only package with SQL.
+// Package store stores persistent data in SQLite or PostgreSQL: the activity records, the approvals, the questions about calls
+// and the leases, the agent tokens, the last known tools of each server, and large results. It is the only package with SQL.
 //
 // Files that serve both databases:
-//   - database.go, sql_tx.go: the Database interface; how statements are written once for both
-//     databases; the interfaces of transactions and readers
-//   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the
-//     tables besides the activity log
-//   - columns and text search: column.go encodes one value for each record of a chunk,
-//     search_words.go splits text into words, activity_prefix.go and activity_text.go build and
-//     search the text index, bitmap.go and selection.go are sets of records
-//   - queries: activity_list.go, activity_snapshot.go filter and page, activity_merge.go merges
-//     instances, activity_selection.go, activity_summary.go, activity_rollup.go and histogram.go
-//     count
-//   - the hash chain: activity_verify.go reads it in order, activity_gaps.go keeps hashes of pruned
-//     entries, activity_erase.go erases
-//   - open_state.go, clock.go, prune_limit.go: whether the database is open, time that ignores a
-//     set clock, the limit of pruning by age
+//   - database.go, sql_tx.go: the Database interface; how statements are written once for both databases; the interfaces of
+//     transactions and readers
+//   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the tables besides the
+//     activity log
+//   - columns and text search: column.go encodes one value for each record of a chunk, search_words.go splits text into words,
+//     activity_prefix.go and activity_text.go build and search the text index, bitmap.go and selection.go are sets of records
+//   - queries: activity_list.go, activity_snapshot.go filter and page, activity_merge.go merges instances,
+//     activity_selection.go, activity_summary.go, activity_rollup.go and histogram.go count
+//   - the hash chain: activity_verify.go reads it in order, activity_gaps.go keeps hashes of pruned entries, activity_erase.go
+//     erases
+//   - open_state.go, clock.go, prune_limit.go: whether the database is open, time that ignores a set clock, the limit of
+//     pruning by age
 //
 // Files for SQLite (one file in the data directory):
-//   - store.go, sqlite.go, sqlite_engine.go, sqlite_conn.go, sqlite_errors.go: open, migrate,
-//     connections, transactions, error codes
+//   - store.go, sqlite.go, sqlite_engine.go, sqlite_conn.go, sqlite_errors.go: open, migrate, connections, transactions, error
+//     codes
 //   - recovery.go: checks a file that failed, puts a damaged one aside, opens the database again
 //   - deleted_file.go: writes the database again after its file was deleted
 //   - peek.go: reads a database for the doctor, without changing it
-//   - activity_project.go: inserts records from the spool and seals them into chunks;
-//     activity_load.go reads the index into memory
+//   - activity_project.go: inserts records from the spool and seals them into chunks; activity_load.go reads the index into
+//     memory
 //   - activity_read.go, activity_get.go: read records and columns
-//   - activity_tidy.go, activity_refused.go: retention, the quota of refusals; both decide for
-//     PostgreSQL, too
+//   - activity_tidy.go, activity_refused.go: retention, the quota of refusals; both decide for PostgreSQL, too
 //   - activity_backfill.go: columns that chunks of older versions lack
 //
 // Files for PostgreSQL (one database for several instances):
-//   - postgres.go, postgres_conn.go, postgres_address.go, postgres_migrate.go: connections,
-//     values, address, migrations
+//   - postgres.go, postgres_conn.go, postgres_address.go, postgres_migrate.go: connections, values, address, migrations
 //   - postgres_notify.go, postgres_remote.go: changes by other instances
-//   - postgres_project.go, postgres_seal.go, postgres_tidy.go, postgres_chain.go: records in,
-//     chunks and text index, retention, the chains of other instances
-//   - postgres_snapshot.go, postgres_list.go, postgres_get.go: read records and columns of all
-//     instances
+//   - postgres_project.go, postgres_seal.go, postgres_tidy.go, postgres_chain.go: records in, chunks and text index, retention,
+//     the chains of other instances
+//   - postgres_snapshot.go, postgres_list.go, postgres_get.go: read records and columns of all instances
 //
 // Guarantees and limits:
 //   - One call stores everything or nothing.
 //   - A file is put aside only if every repeated check finds it damaged.
-//   - Opening never blocks: OpenSQLite returns at once, and calls that need the database wait for
-//     it.
-//   - Any filter over a million records answers in milliseconds, with the exact number of matches
-//     (activity_snapshot.go says how).
+//   - Opening never blocks: OpenSQLite returns at once, and calls that need the database wait for it.
+//   - Any filter over a million records answers in milliseconds, with the exact number of matches (activity_snapshot.go says
+//     how).
 //   - The package does not decide what is recorded, and masks nothing.
 //   - The migrations are one folder for each database. storetest is the suite that both must pass.
 package store
@@ -105,8 +98,8 @@ func openSQLite(path string, logger *slog.Logger, pause time.Duration) *SQLite {
 	return db
 }
 
-// ReopenSignal receives a value when the database was opened again while the program runs: the same
-// file after a failure, or a new one that replaces a lost one. The receiver stores its data again.
+// ReopenSignal receives a value when the database was opened again while the program runs. It is the same file after a failure,
+// or a new one that replaces a lost one. The receiver stores its data again.
 func (db *SQLite) ReopenSignal() <-chan struct{} { return db.reopened }
 
 // setState publishes the engine, or why the database is not open.

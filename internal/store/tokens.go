@@ -51,7 +51,7 @@ func timeToSQL(t time.Time) any {
 	return t.UnixMicro()
 }
 
-// DropToken deletes a token. A missing token is no error.
+// DropToken deletes a token. A missing token is not an error.
 func (s *commonStore) DropToken(ctx context.Context, id string) error {
 	return s.updateTokens(ctx, func(t sqlTx) error {
 		t.write("DELETE FROM token WHERE id = ?", id)
@@ -113,7 +113,7 @@ func listFromJSON(to *[]string, text sql.NullString) error {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text.String), to); err != nil || *to == nil {
-		return fmt.Errorf("%w: what a token may reach cannot be read", errDamaged)
+		return fmt.Errorf("%w: the scope of a token cannot be read", errDamaged)
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ func TestLoginNeeded(t *testing.T) {
 	}
 }
 
-// What the configuration says goes first: then no account is asked.
+// A configured authorization takes precedence: then no account is used.
 func TestConfiguredAuthorization(t *testing.T) {
 	p := &purse{tokens: []string{"Bearer other"}}
 	server := guarded(t, "Bearer own", http.StatusUnauthorized)

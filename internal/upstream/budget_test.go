@@ -63,8 +63,7 @@ func TestLargeAnswersTogether(t *testing.T) {
 	}
 }
 
-// TestTheRoomOfAnother: a server that begins a large message and does not end
-// it takes the budget of nobody else.
+// TestTheRoomOfAnother: a server that starts a large message and does not end it takes no other server's budget.
 func TestTheRoomOfAnother(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })

@@ -55,8 +55,8 @@ func (a *audience) told() []SessionsToEnd {
 	return ended
 }
 
-// TestClientsAreTold: of each connection before it can be used, of what the
-// server says, and of what ends when; a server rests when none of them needs it.
+// TestClientsAreTold: clients hear of each connection before it can be used, of the server's notifications, and of the end of
+// sessions. A server rests when no client needs it.
 func TestClientsAreTold(t *testing.T) {
 	a := &audience{}
 	a.inUse.Store(true)
@@ -67,7 +67,7 @@ func TestClientsAreTold(t *testing.T) {
 		want := func(when string, want ...SessionsToEnd) {
 			t.Helper()
 			synctest.Wait()
-			if got := slices.Sorted(slices.Values(a.told())); !slices.Equal(got, want) { // all sessions end beside the rest
+			if got := slices.Sorted(slices.Values(a.told())); !slices.Equal(got, want) { // all sessions end, together with the others
 				t.Errorf("%s: %v ended, want %v", when, got, want)
 			}
 		}

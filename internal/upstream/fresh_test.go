@@ -15,8 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// judged calls the first tool of a server as somebody does who has judged it by
-// the first list.
+// judged calls the first tool of a server like a caller that has evaluated it by the first list.
 func (b *bench) judged(ctx context.Context) error {
 	_, err := b.Call(ctx, "s", Call{Tool: "t0", Listed: json.RawMessage(`{"name":"t0"}`)})
 	return err

@@ -37,7 +37,7 @@ const (
 const probeTimeout = 5 * time.Second
 
 // errExitedOnProbe means that the process exits when it receives an unknown method.
-var errExitedOnProbe = problem.TrustedTextErrorf("the server ended itself when it was asked for its revision")
+var errExitedOnProbe = problem.TrustedTextErrorf("the server exited when it was asked for its protocol version")
 
 // UsesSSE reports whether the server is reached over the SSE transport, as far as known.
 func (h *handshaker) UsesSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }

@@ -32,7 +32,7 @@ func parseInitializeResult(result json.RawMessage) (*HandshakeResult, error) {
 	g.Version, _ = wirejson.String(wirejson.Find(g.Raw, "protocolVersion"))
 	g.Info = wirejson.Find(g.Raw, "serverInfo")
 	if !mcp.IsLegacyVersion(g.Version) {
-		return nil, problem.TrustedTextErrorf("the server speaks no revision of the protocol that we know")
+		return nil, problem.TrustedTextErrorf("the server speaks no supported version of the protocol")
 	}
 	return g, nil
 }
@@ -44,7 +44,7 @@ func parseDiscoverResult(result json.RawMessage) (*HandshakeResult, error) {
 		return nil, err
 	}
 	if !includesModern(wirejson.Find(g.Raw, "supportedVersions")) {
-		return nil, problem.TrustedTextErrorf("the server speaks no modern revision of the protocol that we know")
+		return nil, problem.TrustedTextErrorf("the server speaks no supported modern version of the protocol")
 	}
 	g.Version, g.Info = mcp.Modern, wirejson.Find(wirejson.Find(g.Raw, "_meta"), mcp.MetaServerInfo)
 	return g, nil

@@ -23,8 +23,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// TestHostileServers calls every bad tool of the zoo, and after each a good
-// one, while a healthy server beside answers all the time.
+// TestHostileServers calls every bad tool of the zoo, and after each a good one, while a healthy server answers all the time.
 func TestHostileServers(t *testing.T) {
 	const want = "" // a result
 	type mode struct {
@@ -457,7 +456,7 @@ func TestTooLargeAnswersAreCalledOff(t *testing.T) {
 	}
 }
 
-// A server that does not answer the end of its session holds up nobody.
+// A server that does not answer the end of its session delays nothing.
 func TestNobodyWaitsForTheEndOfASession(t *testing.T) {
 	t.Parallel()
 	asked, over := make(chan struct{}), make(chan struct{})

@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestLearn: what a server lists to its clients alone belongs to its tools, what
-// it lists to us goes first, and we do not call what is not for us.
+// TestLearn: tools that a server lists only to its clients belong to its tools. The list for MCPProxy takes precedence, and
+// MCPProxy itself does not call tools for clients.
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("own")})
@@ -108,8 +108,7 @@ func (r replacing) ToolsListed(server string, tools []*tool.Definition) {
 	r.Observer.ToolsListed(server, tools)
 }
 
-// TestTheObserversDefinitionsAreKept: what the observer has already is not kept twice,
-// neither of what is listed to us nor of what was learnt.
+// TestTheObserversDefinitionsAreKept: a definition that the observer already has is not stored twice, from neither list.
 func TestTheObserversDefinitionsAreKept(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("own")})

@@ -16,10 +16,9 @@ import (
 
 // toolListTracker tracks a server's list of tools over all its connections.
 //
-// After a server announces a change of its tools, calls wait until the tools are listed
-// again, because they may differ from those that calls were decided on. Each call waits
-// for a list that was requested after the last change announced before the call. So a
-// server that announces changes all the time delays a call by two lists at most.
+// After a server announces a change of its tools, calls wait until the tools are listed again: they may differ from those of
+// the decision. Each call waits for a list that was requested after the last change announced before the call. So a server that
+// announces changes all the time delays a call by two lists at most.
 type toolListTracker struct {
 	announced        atomic.Uint64 // number of changes
 	relist           chan struct{} // cap 1: the tools have changed

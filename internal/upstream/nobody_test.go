@@ -2,7 +2,7 @@ package upstream
 
 import "encoding/json"
 
-// nobody is Clients where there are none.
+// nobody implements ServerClients without clients.
 type nobody struct{}
 
 func (nobody) OnConnected(*Connection)                     {}

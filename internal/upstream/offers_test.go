@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// offering stands before a server and answers what it offers beside tools: two
-// pages of prompts, resources without end, and templates that are no list.
+// offering is a proxy for a server that answers its lists: two pages of prompts, endless resources, and templates that are no
+// list.
 type offering struct{ http.Handler }
 
 func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,8 +45,7 @@ func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, wirejson.Find(body, "id"), result)
 }
 
-// TestOffered: all pages of what a server offers come as its bytes, within
-// bounds; no other method can be sent so.
+// TestOffered: all pages of a server's lists arrive as its bytes, within limits. No other method can be sent this way.
 func TestOffered(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -79,8 +78,7 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// TestOffersChange: what a server says of its prompts and resources is noticed
-// on the connection that all share, and so is a new connection.
+// TestOffersChange: changes of prompts and resources, and a new connection, are noticed on the shared connection.
 func TestOffersChange(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

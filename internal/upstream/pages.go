@@ -155,7 +155,7 @@ func (b *serverBase) ReadToolPages(ctx context.Context, done <-chan struct{}, as
 		case err != nil:
 			leftOut = append(leftOut, "a tool is left out: "+err.Error())
 		case seen[d.ID.Tool]:
-			leftOut = append(leftOut, "a tool is left out: there is another one of that name: "+problem.ClipName(d.ID.Tool))
+			leftOut = append(leftOut, "a tool is left out, because another one has the same name: "+problem.ClipName(d.ID.Tool))
 		default:
 			seen[d.ID.Tool] = true
 			tools = append(tools, &d)

@@ -19,7 +19,7 @@ var (
 	errIdle    = errors.New("it was not used for idle_timeout")
 )
 
-// toolOrMethodName returns what messages about a request name.
+// toolOrMethodName returns the name for messages about a request: the tool or the method.
 func toolOrMethodName(r *session.Request) string {
 	if r.Method == mcp.CallTool {
 		return r.Permit.ToolName()
@@ -38,7 +38,7 @@ func NotStartedError(server string) *problem.Problem {
 // from the database.
 func approvalsUnreadError(server string) *problem.Problem {
 	return problem.Newf(problem.ServerUnavailable, "Server '%s' is not started yet: which servers may be started is still being read", server).
-		WithHint("Try again; if that lasts, `mcpproxy doctor` says what is wrong with the database.").
+		WithHint("Try again; if the problem persists, `mcpproxy doctor` shows what is wrong with the database.").
 		With("server", server).With("state", string(Stopped))
 }
 
@@ -165,7 +165,7 @@ func (b *serverBase) unavailableProblem(away *unavailableError, err error) *prob
 func (b *serverBase) SessionEndedError(cause error) *problem.Problem {
 	cause = b.mask.MaskError(cause)
 	return problem.Newf(problem.UpstreamError, "The session with server '%s' has ended: %v", b.Spec.Name, cause).
-		WithHint("A call may have been carried out: check before you try again. The client has to begin a new session.").
+		WithHint("A call may have been carried out: check before you try again. The client must open a new session.").
 		With("server", b.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrEnded, cause))
 }
 
@@ -173,7 +173,7 @@ func (b *serverBase) SessionEndedError(cause error) *problem.Problem {
 // run, so that it can be sent again.
 func (b *serverBase) SessionEndedBeforeSendError(cause error) *problem.Problem {
 	p := b.SessionEndedError(cause)
-	p.Hint = "The request was not carried out. The client has to begin a new session."
+	p.Hint = "The request was not carried out. The client must open a new session."
 	return p.Because(&session.NotSentError{Cause: p.Cause})
 }
 

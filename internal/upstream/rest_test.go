@@ -89,7 +89,7 @@ func TestServerAtWorkIsNotIdle(t *testing.T) {
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					r := &session.Request{Method: mcp.ListTools}
-					b.sv.BeginUse(r) // as who uses Try does
+					b.sv.BeginUse(r) // like a user of Try
 					defer b.sv.EndUse(r)
 					call(ctx, b)
 				})

@@ -88,7 +88,7 @@ func (p *availability) reserveRestart() error {
 	case phase == Connecting || phase == Stopped:
 		return refused("it is being started", max(wait, minRestartInterval))
 	case wait > 0:
-		return refused("it was a moment ago", wait)
+		return refused("it was restarted a moment ago", wait)
 	}
 	p.restarting, p.restarted = true, now
 	return nil

@@ -17,8 +17,7 @@ func (b *bench) restartQuietly() error {
 	return b.RestartWhenDrained(context.Background(), "s", func() error { return nil })
 }
 
-// TestARestartWaitsForCallsInFlight: for a while, after which it is refused; who
-// comes meanwhile waits, too.
+// TestARestartWaitsForCallsInFlight: for a while, after which it is refused. New calls wait during that time.
 func TestARestartWaitsForCallsInFlight(t *testing.T) {
 	for name, long := range map[string]time.Duration{"short": time.Second, "long": time.Minute} {
 		t.Run(name, func(t *testing.T) {

@@ -15,14 +15,13 @@ import (
 // before.
 const maxSends = 2
 
-// SendWhenReady makes f send a request when there is a connection and the request may be sent. It
-// waits for a disconnected server and makes it reconnect at once. A tools/call needs a
-// permit; if it had to wait, its policy decision is repeated, and the server must list
-// the same definition. f is called again if the server has certainly not run the request;
-// a problem from f is final.
+// SendWhenReady makes f send a request when there is a connection and the request may be sent. It waits for a disconnected
+// server and makes it reconnect at once. A tools/call needs a permit. If it had to wait, its policy decision is repeated, and
+// the server must list the same definition. f is called again if the server has certainly not run the request. A problem from f
+// is final.
 //
-// The errors of SendWhenReady are problems, or ctx.Err() when the caller has canceled. Callers call
-// BeginUse before it and EndUse after it.
+// The errors of SendWhenReady are problems, or ctx.Err() when the caller has canceled. Callers call BeginUse before it and
+// EndUse after it.
 func (s *Server) SendWhenReady(ctx context.Context, r *session.Request, f func(*Connection) (session.Reply, error)) (session.Reply, error) {
 	isCall := IsToolCall(r)
 	if isCall && !r.Permit.Allows(requestedToolName(r)) {

@@ -382,8 +382,7 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// TestBusyServerIsNotPinged: a server that works on something for minutes, and
-// can do nothing beside, is left alone.
+// TestBusyServerIsNotPinged: a server that works on one call for minutes, and can do nothing else, gets no pings.
 func TestBusyServerIsNotPinged(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()

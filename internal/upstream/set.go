@@ -231,11 +231,9 @@ func (s *Set) RefreshTools(ctx context.Context, server string, since time.Time) 
 	sv.listing.refreshList(ctx, since)
 }
 
-// ListPrimitives reads all pages of a list of prompts, resources or resource templates on
-// the shared connection; list is its name in the result. The bytes are the server's. Its
-// errors are problems, or ctx.Err(). If the server answered without a complete list
-// within the bounds, ServerAnswered is true for the error, and the elements so far are
-// returned with it.
+// ListPrimitives reads all pages of a list of prompts, resources or resource templates on the shared connection; list is its
+// name in the result. The bytes are the server's. Its errors are problems, or ctx.Err(). If the server answered without a
+// complete list within the bounds, ServerAnswered is true for the error, which comes with the elements so far.
 func (s *Set) ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
 	switch method {
 	case mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates:
@@ -286,10 +284,9 @@ func (s *Set) Restart(server string) error {
 	return nil
 }
 
-// RestartWhenDrained restarts for an agent, which must not disturb others: it ends no call in
-// flight and no client's own session, and is rejected during a start and for a while
-// after a restart. New calls wait for the new connection. begin is called right before
-// the connection ends; if it fails, nothing happens.
+// RestartWhenDrained restarts a server for an agent, which must not disturb other clients. It ends no call in flight and no
+// client's own session. It is rejected during a start and for a while after a restart. New calls wait for the new connection.
+// begin is called right before the connection ends; if it fails, nothing happens.
 func (s *Set) RestartWhenDrained(ctx context.Context, server string, begin func() error) error {
 	sv := s.find(server)
 	if sv == nil {
@@ -336,7 +333,7 @@ func (s *Set) Close(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		if n := s.sharedState.starts.FinishingInstallCount(); n > 0 {
-			s.sharedState.Logger.Info("package managers take back what they have not installed wholly", "processes", n)
+			s.sharedState.Logger.Info("package managers are rolling back incomplete installations", "processes", n)
 		} else {
 			err = ctx.Err()
 		}

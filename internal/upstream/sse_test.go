@@ -205,9 +205,9 @@ func TestOldServersThatMisbehave(t *testing.T) {
 		"another origin":   {"event: endpoint\ndata: http://127.0.0.1:1/messages\n\n", "another origin"},
 		"another scheme":   {"event: endpoint\ndata: file:///etc/passwd\n\n", "another origin"},
 		"no endpoint":      {"data: {}\n\n", "does not begin with the endpoint"},
-		"nothing":          {"event: endpoint\ndata: \n\n", "no URL"},
+		"nothing":          {"event: endpoint\ndata: \n\n", "not a URL"},
 		"a long endpoint":  {"event: endpoint\ndata: /" + strings.Repeat("x", (8<<10)) + "\n\n", "longer than"},
-		"a header in it":   {"event: endpoint\ndata: /x\x7f\x01\n\n", "no URL"},
+		"a header in it":   {"event: endpoint\ndata: /x\x7f\x01\n\n", "not a URL"},
 		"no end of events": {"event: endpoint\ndata: " + strings.Repeat("x", 2<<20), "limit"},
 	} {
 		t.Run(name, func(t *testing.T) {

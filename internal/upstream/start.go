@@ -53,7 +53,7 @@ func (p StartProgress) String() string {
 	return words
 }
 
-// FormatSeconds returns a duration for people to read.
+// FormatSeconds returns a readable duration.
 func FormatSeconds(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%d s", int(d.Seconds()))

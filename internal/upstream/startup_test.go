@@ -140,8 +140,8 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 	}
 }
 
-// TestACallGoesBeforeOthers: a resting server that is called does not wait
-// until all others have started, and what it waits for is said.
+// TestACallGoesBeforeOthers: a called server that rests does not wait until all others have started, and the caller is told
+// what it waits for.
 func TestACallGoesBeforeOthers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -274,8 +274,8 @@ func untilExists(t *testing.T, file string) {
 	}
 }
 
-// TestAStopLetsAPackageManagerFinish: what is killed in the middle leaves a
-// broken package behind, for everybody who uses that cache.
+// TestAStopLetsAPackageManagerFinish: a package manager that is killed while it works leaves a broken package, for every user
+// of that cache.
 func TestAStopLetsAPackageManagerFinish(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for four seconds")

@@ -138,8 +138,8 @@ func TestCallIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestSessionsThatNeverHold: the server forgets every session at once. The call
-// is sent twice and no more, and nobody is told that it was not sent.
+// TestSessionsThatNeverHold: the server forgets every session at once. The call is sent twice and no more, and the caller is
+// not told that it was not sent.
 func TestSessionsThatNeverHold(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -257,8 +257,8 @@ func TestRefusals(t *testing.T) {
 		{"broken", 500, "text/html", "<html>", problem.UpstreamError, "500"},
 		{"JSON-RPC error", 400, "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no","data":[1]}}`, "", ""},
 		{"web page", 200, "text/html", "<html>", problem.UpstreamError, "neither JSON"},
-		{"no JSON", 200, "application/json", "{", problem.UpstreamError, "no JSON-RPC message"},
-		{"nothing", 200, "application/json", "", problem.UpstreamError, "no JSON-RPC message"},
+		{"no JSON", 200, "application/json", "{", problem.UpstreamError, "not a JSON-RPC message"},
+		{"nothing", 200, "application/json", "", problem.UpstreamError, "not a JSON-RPC message"},
 		{"accepted", 202, "", "", problem.UpstreamError, "202"},
 		{"other answer", 200, "application/json", `{"jsonrpc":"2.0","id":1234567890,"result":{}}`, problem.UpstreamError, "another request"},
 		{"empty stream", 200, "text/event-stream", "", problem.UpstreamError, "ended before"},
@@ -391,8 +391,8 @@ func TestServerThatKnowsNoNotifications(t *testing.T) {
 	f.must("s", "echo", "{}")
 }
 
-// TestChangeBeforeTheStreamIsOpen: the server's stream opens late, and what it
-// said before is lost: the tools are listed again.
+// TestChangeBeforeTheStreamIsOpen: the server's stream opens late, and its earlier messages are lost: the tools are listed
+// again.
 func TestChangeBeforeTheStreamIsOpen(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("one")})

@@ -139,7 +139,7 @@ type State struct {
 	Name            string
 	Phase           Phase
 	Since           time.Time
-	LastError       string                  // error of the last connection or try, for people; "" without one
+	LastError       string                  // error of the last connection or try, for users; "" without one
 	Failure         transport.ServerFailure // its classification
 	FailedAt        time.Time               // time of that
 	RetryAt         time.Time

@@ -123,7 +123,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found := h.files[name]
 	switch {
 	case asset && found == nil:
-		http.Error(w, "The web UI has no such file. Load the page anew.", http.StatusNotFound)
+		http.Error(w, "The web UI has no such file. Reload the page.", http.StatusNotFound)
 		return
 	case asset:
 		header.Set("Cache-Control", "public, max-age=31536000, immutable")

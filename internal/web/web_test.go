@@ -86,9 +86,9 @@ func TestWhatIsServed(t *testing.T) {
 		{"GET", "/ui/favicon.svg", 200, "<svg/>", "image/svg+xml", "no-cache"},
 		{"GET", "/ui/assets/app-1a2b.js", 200, string(built["assets/app-1a2b.js"].Data), "text/javascript; charset=utf-8", forGood},
 		{"GET", "/ui/assets/app-1a2b.css", 200, "a{}", "text/css; charset=utf-8", forGood},
-		{"GET", "/ui/assets/app-old.js", 404, "The web UI has no such file. Load the page anew.\n", "text/plain; charset=utf-8", ""},
-		{"GET", "/ui/assets/", 404, "The web UI has no such file. Load the page anew.\n", "text/plain; charset=utf-8", ""},
-		{"GET", "/ui/assets/../index.html", 404, "The web UI has no such file. Load the page anew.\n", "text/plain; charset=utf-8", ""},
+		{"GET", "/ui/assets/app-old.js", 404, "The web UI has no such file. Reload the page.\n", "text/plain; charset=utf-8", ""},
+		{"GET", "/ui/assets/", 404, "The web UI has no such file. Reload the page.\n", "text/plain; charset=utf-8", ""},
+		{"GET", "/ui/assets/../index.html", 404, "The web UI has no such file. Reload the page.\n", "text/plain; charset=utf-8", ""},
 		{"GET", "/ui/../../etc/passwd", 200, page, "text/html; charset=utf-8", "no-cache"},
 		{"GET", "/ui/%2e%2e/%2e%2e/etc/passwd", 200, page, "text/html; charset=utf-8", "no-cache"},
 		{"GET", "/", 302, "", "", "no-cache"},
@@ -118,7 +118,7 @@ func TestWhatIsServed(t *testing.T) {
 	}
 }
 
-// A file has a tag for each of its forms, and is not sent to who has it.
+// Each form of a file has its own tag, and a client that has the file does not get it again.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	s := serve(t, built)
@@ -168,8 +168,7 @@ func TestNoIndexIsNoUI(t *testing.T) {
 
 var withSource = regexp.MustCompile(`<script[^>]* src=`)
 
-// What was built can be served as it is: one page, files of known types, nothing
-// that the policy forbids.
+// The build can be served unchanged: one page, files of known types, and nothing that the policy forbids.
 func TestWhatWasBuilt(t *testing.T) {
 	t.Parallel()
 	h, err := New(never)

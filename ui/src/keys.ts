@@ -8,7 +8,7 @@ import { singleKeys } from "./data/prefs";
 export interface Action {
   /** "a", "?", "Escape", "g o" for a sequence, "Ctrl+k". Absent: only in the palette. */
   key?: string;
-  /** What the palette and the list of keys say; absent: in neither. */
+  /** The label in the palette and in the list of keys; absent: in neither. */
   label?: string;
   run: () => void;
   /** Not offered while false. */

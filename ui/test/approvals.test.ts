@@ -197,7 +197,7 @@ suite("definitions in which the same was found", () => {
 
   it("are those with the same rules, whatever server they are of", () => {
     expect(alike(items)).toEqual([{ found: "hides+orders", reason: "says hides, and says orders", count: 2 }, { found: "takes", reason: "says takes", count: 2 }]);
-    expect(items.filter((i) => foundIn(i) === "takes").map((i) => i.key)).toEqual(["tool s:d", "tool s:e"]); // what is blocked is decided
+    expect(items.filter((i) => foundIn(i) === "takes").map((i) => i.key)).toEqual(["tool s:d", "tool s:e"]); // blocked items are decided
     expect(items.map(foundIn).at(-1)).toBe("");
   });
 

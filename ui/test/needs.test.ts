@@ -40,9 +40,9 @@ describe("needsOf", () => {
   });
 
   test("what cannot be fetched now", () => {
-    const npx = (name: string) => server(name, { state: "connecting", step: "installing", trouble: "registry.example cannot be reached, is there a network?" });
+    const npx = (name: string) => server(name, { state: "connecting", step: "installing", trouble: "registry.example cannot be reached, is the network down?" });
     const [need] = needsOf(waiting([]), [npx("gh")], undefined, now);
-    expect([said(need!.title), said(need!.text), need!.act.href]).toEqual(["gh cannot be downloaded", "registry.example cannot be reached, is there a network?", "/ui/servers?id=gh"]);
+    expect([said(need!.title), said(need!.text), need!.act.href]).toEqual(["gh cannot be downloaded", "registry.example cannot be reached, is the network down?", "/ui/servers?id=gh"]);
     const [all] = needsOf(waiting([]), ["a", "b", "c"].map(npx), undefined, now);
     expect([said(all!.title), said(all!.text).includes("b: registry.example cannot be reached")]).toEqual(["3 servers cannot be downloaded", true]);
   });

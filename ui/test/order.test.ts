@@ -9,7 +9,7 @@ test("rows are sorted by a column, what has no value comes last", () => {
   expect(names("n")).toBe("a9 a10 b c");
   expect(names("-n")).toBe("c b a10 a9");
   expect(names("v")).toBe("c b a9 a10");
-  expect(names("-v")).toBe("b a9 c a10"); // alike: as they were
+  expect(names("-v")).toBe("b a9 c a10"); // equal items keep their order
   expect(names("")).toBe("b a10 a9 c");
   expect(names("constructor")).toBe("b a10 a9 c");
 });

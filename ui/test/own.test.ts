@@ -33,7 +33,7 @@ test.each(names)("%s", (name) => {
   expect(JSON.stringify(argumentsOf(all, entriesOf(all, json(name, "v"))!).args)).toBe(JSON.stringify(json(name, "v")));
   expect(entriesOf(fields({ properties: { ...json(name, { type: "string" }), other: { type: "string" } } })!, { other: "v" })).toEqual({ other: "v" });
 
-  // A definition beside the approved one.
+  // A definition next to the approved one.
   const schema = (properties: unknown) => ({ inputSchema: { type: "object", properties } });
   expect(parameters(schema(json(name, { type: "string" })), schema({}), [])).toMatchObject([{ name, change: "added", is: "string" }]);
   expect(parameters(schema({}), schema(json(name, { type: "string" })), [])).toMatchObject([{ name, change: "removed", was: "string" }]);

@@ -20,7 +20,7 @@ test("a secret goes into the keyring, unless a person wants it in the file", () 
   expect([...kept.values()]).toEqual([{ name: "GITHUB_TOKEN", value: "ghp_x", text: "${keyring:GITHUB_TOKEN}" }, { name: "GITHUB_KEY", value: "abc", text: "--key=${keyring:GITHUB_KEY}" }]);
   expect(bodyOf(pasted, { name: "gh" }, kept)).toEqual({ name: "gh", command: "npx", args: ["-y", "--key=${keyring:GITHUB_KEY}"], env: { GITHUB_TOKEN: "${keyring:GITHUB_TOKEN}", HOME: "/h" } });
   expect(bodyOf(pasted, {}, keep(pasted, { plain: ["env GITHUB_TOKEN", "args 1"] }, taken()))).toEqual(pasted.add);
-  expect((pasted.add.env as Record<string, string>).GITHUB_TOKEN).toBe("ghp_x"); // what was parsed is not touched
+  expect((pasted.add.env as Record<string, string>).GITHUB_TOKEN).toBe("ghp_x"); // the parsed object is not modified
 });
 
 test("no secret is written over another one, and one value has one name", () => {

@@ -17,7 +17,7 @@ test("who needs a person comes first, and stays there while it is tried again", 
   expect(sentence(all)).toBe("4 servers need attention, 2 running");
   const names = (r: ReturnType<typeof rows>) => r.map((x) => ("server" in x ? x.server.name : `${x.group} ${x.count}`));
   expect(names(rows(all, "", ["off"]))).toEqual(["need 4", "c", "d", "e", "f", "work 2", "a", "g", "off 2"]);
-  expect(names(rows(all, "B", ["off"]))).toEqual(["off 1", "b"]); // what is searched for is shown
+  expect(names(rows(all, "B", ["off"]))).toEqual(["off 1", "b"]); // a server that the user searches for is shown
   expect(rows(all, "zz", [])).toEqual([]);
   expect(names(rows(all, "", ["off"], "-name"))).toEqual(["need 4", "f", "e", "d", "c", "work 2", "g", "a", "off 2"]); // each group in the order
 });
@@ -59,7 +59,7 @@ test("the end of a log is that of the last try", () => {
   const silent = [line("mcpproxy", "not connected: refused"), line("mcpproxy", "not connected: refused"), line("mcpproxy", "not connected: refused")];
   expect(lastTry(silent, 6)).toEqual(silent.slice(2));
   expect(lastTry([...one, line("stderr", "c")], 6)).toEqual([line("stderr", "c")]);
-  const slow = [line("stderr", "npm error"), line("mcpproxy", "it is stopped when npx has come to an end with what it installs"), line("mcpproxy", "not connected: the process ended")];
+  const slow = [line("stderr", "npm error"), line("mcpproxy", "it is stopped when npx has finished its installation"), line("mcpproxy", "not connected: the process ended")];
   expect(lastTry([...one, ...slow], 6)).toEqual(slow); // a remark in between ends nothing
   expect(lastTry([], 6)).toEqual([]);
   expect(joined(Array(kept).fill(one[0]), [one[1]!])).toHaveLength(kept);

@@ -34,7 +34,7 @@ test("a setting that is put back to what it was is no change", () => {
   const both = withSetting(file, changed, timeout, null);
   expect(valueOf(timeout, both, undefined)).toBe("2m"); // taken out: the default
   expect(changeCount(both, undefined)).toBe(2);
-  expect(withSetting(file, both, limit, null)).toEqual({ base: file, set: { call_timeout: null } }); // it does not stand in the file
+  expect(withSetting(file, both, limit, null)).toEqual({ base: file, set: { call_timeout: null } }); // it is not in the file
 });
 
 test("a text keeps what was set until it has it, and the form shows what the text says", () => {

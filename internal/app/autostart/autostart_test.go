@@ -245,7 +245,7 @@ func TestScheduler(t *testing.T) {
 	}
 }
 
-// What somebody else has written, or linked, stays; nothing is asked of the manager.
+// A foreign file or link stays as it is, and the service manager is not called.
 func TestForeignFilesStay(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin"} {
 		for name, put := range map[string]func(path string) error{

@@ -18,7 +18,7 @@ func ExecutablePath() (string, error) {
 		return "", newStepError("The path of this program is not known", err)
 	}
 	if strings.Contains(filepath.ToSlash(file), "/go-build") {
-		return "", problem.New(problem.Usage, "This program is one that go run has built, and is gone when it ends.", "Install it first, with a package or `go install ./cmd/mcpproxy`.")
+		return "", problem.New(problem.Usage, "This program was built by go run, which deletes it when it ends.", "Install it first, with a package or `go install ./cmd/mcpproxy`.")
 	}
 	if named, err := exec.LookPath(os.Args[0]); err == nil && sameFile(named, file) {
 		if named, err = filepath.Abs(named); err == nil {

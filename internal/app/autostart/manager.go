@@ -1,5 +1,5 @@
-// Package autostart starts a program when its user logs in, and restarts it when it fails: with a systemd user unit, a launchd agent, or a task of the
-// Windows Task Scheduler.
+// Package autostart starts a program when its user logs in, and restarts it when it fails. It uses a systemd user unit, a
+// launchd agent, or a task of the Windows Task Scheduler.
 //
 // Files:
 //   - manager.go, program.go: the interface Manager, the program and its state
@@ -10,7 +10,7 @@
 //   - It needs only the rights of the user.
 //   - Installing and removing are idempotent.
 //   - It does not overwrite or remove a file that it has not written.
-//   - State is what the service manager reports now.
+//   - State is the current report of the service manager.
 //
 // It does not check whether the program works.
 package autostart

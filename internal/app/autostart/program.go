@@ -19,7 +19,7 @@ type Program struct {
 	Log  string   // file for stderr with launchd, which has no log
 }
 
-// ServiceState is what the service manager reports.
+// ServiceState is the report of the service manager.
 type ServiceState struct {
 	Manager   string `json:"manager" doc:"systemd, launchd or task scheduler"`
 	File      string `json:"file,omitempty" doc:"the file that says what is started, where there is one"`
@@ -32,7 +32,7 @@ type ServiceState struct {
 	Log       string `json:"log,omitempty" doc:"the command that shows what it prints, where that is kept"`
 }
 
-// rejectControlChars rejects what a service file cannot express.
+// rejectControlChars rejects characters that a service file cannot express.
 func (p Program) rejectControlChars() error {
 	for _, text := range append(append([]string{p.Path, p.Dir, p.Log}, p.Args...), p.Env...) {
 		if strings.ContainsFunc(text, unicode.IsControl) {

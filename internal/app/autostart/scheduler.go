@@ -12,7 +12,7 @@ import (
 // schedulerManager is the Windows Task Scheduler, which stores the task itself.
 type schedulerManager struct{ account UserAccount }
 
-// task is what the scheduler knows it by.
+// task is its name in the scheduler.
 const task = "MCPProxy"
 
 func (s *schedulerManager) Install(ctx context.Context, p Program) (changed bool, err error) {
@@ -92,8 +92,8 @@ func (s *schedulerManager) State(ctx context.Context) (ServiceState, error) {
 	return state, nil
 }
 
-// windowsTaskXML returns a task that starts a program at login and checks each minute that it runs, because the scheduler does not restart a program that
-// ends with an error.
+// windowsTaskXML returns a task that starts a program at login. It checks each minute that the program runs, because the
+// scheduler does not restart a program that ends with an error.
 func windowsTaskXML(p Program, user string) string {
 	words := make([]string, len(p.Args))
 	for i, arg := range p.Args {

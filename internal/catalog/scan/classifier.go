@@ -191,5 +191,5 @@ func (j *classifierState) supportsWeakRule(word int) bool {
 // downgradeToNote makes a weak rule's finding have no effect.
 func (r *scanRule) downgradeToNote() {
 	r.severity = SeverityNote
-	r.reason += "; it alone says little, and the sentence does not read like poison"
+	r.reason += "; it is weak evidence, and the sentence does not read like poison"
 }

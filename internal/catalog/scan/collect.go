@@ -36,7 +36,7 @@ func (c *stringCollector) walkValue(at int32, depth int, in jsonContext, p strin
 		return fmt.Sprintf("the definition has more than %d strings; only the first were looked at", maxStrings)
 	}
 	if depth > maxDepth {
-		return fmt.Sprintf("the definition is nested deeper than %d levels; only what stands before was looked at", maxDepth)
+		return fmt.Sprintf("the definition is nested deeper than %d levels; only the part before that was scanned", maxDepth)
 	}
 	switch c.Peek() {
 	case '{':

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/sectionfile"
 )
 
-// referenceCue is what a word says about a tool that is mentioned near it.
+// referenceCue is the meaning of a word near the name of a tool.
 type referenceCue uint8
 
 const (
@@ -73,7 +73,7 @@ const (
 	maybeNameToken           // may be a name or not: send-mail, SendMail, SEND_MAIL
 )
 
-// toolReference is an instruction about what may be a tool.
+// toolReference is an instruction about a name that may be a tool.
 type toolReference struct {
 	name       []byte       // as spelled in the text
 	start, end int          // span of the name and the nearest cue

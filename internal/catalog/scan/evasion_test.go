@@ -191,7 +191,7 @@ var evasions = map[string]func(string) string{
 	"far down":           func(t string) string { return "Adds two numbers." + strings.Repeat("\n", 60) + t },
 }
 
-// TestEvasions: what is found as it stands is found when it is hidden.
+// TestEvasions: a text that is found in plain form is also found when it is hidden.
 func TestEvasions(t *testing.T) {
 	for name, hide := range evasions {
 		t.Run(name, func(t *testing.T) {

@@ -75,8 +75,7 @@ func TestZero(t *testing.T) {
 	}
 }
 
-// TestBounds: what is too large is reviewed, not cut off, and takes no longer
-// than it may.
+// TestBounds: a definition that is too large goes to review, is not cut off, and takes no longer than allowed.
 func TestBounds(t *testing.T) {
 	for name, raw := range map[string]string{
 		"strings": `{"name":"a","x":[` + strings.Repeat(`"b",`, maxStrings) + `"b"]}`,

@@ -103,7 +103,7 @@ func hiddenCharacterRule(text string, h hiddenRun) (scanRule, bool) {
 		return block(ruleBidi)
 	case h.kinds&bidi != 0:
 		return ruleBidi, !strings.ContainsFunc(text, isRightToLeft)
-	case h.kinds&control != 0 && strings.ContainsAny(run, "\x1b\u009b\u009d"): // what terminals obey
+	case h.kinds&control != 0 && strings.ContainsAny(run, "\x1b\u009b\u009d"): // obeyed by terminals
 		return block(ruleControl)
 	case h.kinds&control != 0:
 		return ruleControl, strings.Trim(run, "\f\v") != ""

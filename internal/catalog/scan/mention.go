@@ -5,10 +5,9 @@ import (
 	"slices"
 )
 
-// isMentionNotInstruction reports whether the words from i to end are mentioned and not an
-// instruction: a guard that detects 'ignore previous instructions' does not instruct
-// that. Then the sentence first says what is done with such texts, and the words are in
-// quotes, after a colon, or in their own clause.
+// isMentionNotInstruction reports whether the words from i to end are mentioned and are not an instruction. For example, a
+// guard that detects 'ignore previous instructions' does not instruct that. In a mention, the sentence first describes the
+// handling of such texts, and the words are in quotes, after a colon, or in their own clause.
 func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	first := i
@@ -90,8 +89,8 @@ func isInsideRegexp(text []byte, open, end int) bool {
 	return last+1 == len(text) || bytes.IndexByte([]byte(" .,;:)\n"), text[last+1]) >= 0
 }
 
-// isQuotedReply reports whether the words are in quotes after "respond with": text to be
-// said is no instruction to the reader.
+// isQuotedReply reports whether the words are in quotes after "respond with": the text of a reply is not an instruction to the
+// reader.
 func (s *scanner) isQuotedReply(v *textView, first, end int) bool {
 	words, text := s.matcher.words, v.n.lower
 	const far = 400
@@ -122,7 +121,7 @@ func (s *scanner) addMentionNote(f *scannedString, r scanRule, start, end int) {
 	before := len(s.findings)
 	full := r.severity
 	r.severity = SeverityNote
-	r.reason += "; spoken of, not said"
+	r.reason += "; mentioned, not an instruction"
 	s.addFinding(f, r, start, end, "")
 	if len(s.findings) > before {
 		s.mentions = append(s.mentions, downgradedFinding{before, full})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPathsAreNoQuotes: a pattern between slashes is spoken of, what stands between two paths is not.
+// TestPathsAreNoQuotes: a pattern between slashes is a quotation, a text between two paths is not.
 func TestPathsAreNoQuotes(t *testing.T) {
 	for text, quotes := range map[string]bool{
 		"detects texts such as /ignore all rules/ and reports them": true,

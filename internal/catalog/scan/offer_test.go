@@ -40,8 +40,7 @@ var offerPlacements = map[string]struct {
 	"instructions behind others": {tool.KindInstructions, `"Use the tools of this server for notes.\n\n%s"`},
 }
 
-// TestOfferPlacements: a text is found wherever it stands in what a server
-// offers beside tools.
+// TestOfferPlacements: the scanner finds a text in every field of a prompt, a resource, a template or instructions.
 func TestOfferPlacements(t *testing.T) {
 	for where, p := range offerPlacements {
 		t.Run(where, func(t *testing.T) {

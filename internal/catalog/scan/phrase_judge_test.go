@@ -47,7 +47,7 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestBounds: what is too long is cut, and every score and span is in its bounds.
+// TestBounds: a text that is too long is cut, and every score and span is within its bounds.
 func TestJudgeBounds(t *testing.T) {
 	m := EmbeddedModel()
 	p := phraseOf(strings.Repeat(strings.Repeat("x", 1000)+" ", 1000))

@@ -31,7 +31,7 @@ var placements = map[string]string{
 	"format":                `{"name":"add","inputSchema":{"type":"object","properties":{"a":{"format":"%s"}}}}`,
 	"output schema":         `{"name":"add","outputSchema":{"type":"object","properties":{"a":{"description":"%s"}}}}`,
 	"no schema":             `{"name":"add","inputSchema":"%s"}`,
-	// Beside the schema.
+	// Next to the schema.
 	"title":           `{"name":"add","title":"%s"}`,
 	"annotation":      `{"name":"add","annotations":{"title":"%s"}}`,
 	"own annotation":  `{"name":"add","annotations":{"%s":true}}`,

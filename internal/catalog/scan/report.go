@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Verdict is the result of a scan. The zero value is Incomplete, because what was not
-// scanned is not clean.
+// Verdict is the result of a scan. The zero value is Incomplete, because an unscanned definition is not clean.
 type Verdict int8
 
 // The verdicts.
@@ -28,7 +27,7 @@ func (Verdict) Words() []string { return append(verdicts[Clean:], verdicts[Incom
 // MarshalText returns the verdict in one word.
 func (v Verdict) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote; anything else is Incomplete.
+// UnmarshalText reads the output of MarshalText; any other text is Incomplete.
 func (v *Verdict) UnmarshalText(text []byte) error {
 	*v = Verdict(max(slices.Index(verdicts[:], string(text)), int(Incomplete)))
 	return nil
@@ -56,11 +55,11 @@ func (Severity) Words() []string { return slices.Clone(severities[:]) }
 // MarshalText returns the severity in one word.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads what MarshalText wrote.
+// UnmarshalText reads the output of MarshalText.
 func (s *Severity) UnmarshalText(text []byte) error {
 	known := slices.Index(severities[:], string(text))
 	if known < 0 {
-		return fmt.Errorf("%.20q is no severity: use note, review or block", text)
+		return fmt.Errorf("%.20q is not a severity: use note, review or block", text)
 	}
 	*s = Severity(known)
 	return nil
@@ -90,7 +89,7 @@ type Report struct {
 	Findings []Finding `json:"findings"`
 }
 
-// Bounds. What exceeds them needs a review.
+// Bounds. A definition that exceeds them needs a review.
 const (
 	maxText     = 256 << 10 // bytes of a text
 	maxStrings  = 20000     // strings in a definition

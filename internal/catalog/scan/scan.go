@@ -68,7 +68,7 @@ func (s *scanner) collectStrings(raw []byte) bool {
 		return false
 	}
 	if len(raw) > tool.MaxDefinition {
-		s.addTooLargeFinding("", fmt.Sprintf("the definition is longer than %d bytes: it was not looked at", tool.MaxDefinition))
+		s.addTooLargeFinding("", fmt.Sprintf("the definition is longer than %d bytes: it was not scanned", tool.MaxDefinition))
 		return false
 	}
 	if reason := s.walkDefinition(raw); reason != "" {

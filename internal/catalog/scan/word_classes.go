@@ -11,11 +11,10 @@ import (
 	"mcpproxy/internal/sectionfile"
 )
 
-// Intents of a sentence are found by classes of words (orders.txt), in any language:
-// taking or giving something, a secret, a parameter of the tool, hiding something from
-// the user, an approval given in advance. Only combinations of classes in a sentence, or
-// in two consecutive ones, are findings. A sentence about what a tool detects, or a
-// quotation, has no intent.
+// Classes of words (orders.txt) reveal the intents of a sentence, in any language. Examples are taking or giving something, a
+// secret, a parameter of the tool, hiding something from the user, or an approval given in advance. Only combinations of
+// classes in a sentence, or in two consecutive ones, are findings. A sentence that describes what a tool detects, or quotes a
+// text, has no intent.
 
 //go:embed orders.txt
 var classesText string

@@ -12,9 +12,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on the check of arguments: an allowance, and a unit for each byte, so that a
-// schema that reads each value a few times is decided even for the largest arguments. A
-// unit is about 25 ns.
+// Bounds on the check of arguments: an allowance, and a unit for each byte. So a schema that reads each value a few times is
+// decided even for the largest arguments. A unit is about 25 ns.
 const (
 	allowance    = 50_000
 	bytesPerUnit = 32 // of an array or object to be skipped

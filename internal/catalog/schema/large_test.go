@@ -27,9 +27,8 @@ func filled(element func(i int) string) string {
 	}
 }
 
-// Arguments up to the bound are judged, whatever their form: what a schema does
-// not look at costs nothing, and what it looks at once costs no more than
-// reading it.
+// Arguments up to the limit are validated, whatever their form. A part that the schema does not constrain costs nothing, and a
+// part that it checks once costs no more than reading it.
 func TestLargeArguments(t *testing.T) {
 	volume.SkipUnderRace(t)
 	if testing.Short() {
@@ -119,7 +118,7 @@ func checkSome(t *testing.T, s *Schema, args json.RawMessage) {
 	}
 }
 
-// What is wrong in large arguments is found where the schema looks at little.
+// An error in large arguments is found also where the schema constrains little.
 func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 	volume.SkipUnderRace(t)
 	s := Compile(json.RawMessage(`{"properties":{"mode":{"enum":["r","w"]},"data":{"type":"array","minItems":2},"more":{"items":{"$ref":"#"}}},"required":["path"]}`))

@@ -129,10 +129,10 @@ func violationMessage(e *jsonschema.ValidationError) string {
 	case *kind.FalseSchema:
 		return "nothing is allowed here"
 	case *kind.Not:
-		return "is what the schema rules out"
+		return "is excluded by the schema"
 	case *kind.AnyOf, *kind.OneOf:
 		if n := len(e.Causes); n > 0 {
-			return fmt.Sprintf("fits none of the %d alternatives; the nearest says:", n)
+			return fmt.Sprintf("fits none of the %d alternatives; the nearest one requires:", n)
 		}
 	case *kind.Const:
 		return "must be " + formatJSON(k.Want)
@@ -141,7 +141,7 @@ func violationMessage(e *jsonschema.ValidationError) string {
 	case *kind.Pattern:
 		return "must match the pattern " + k.Want
 	case *kind.Format:
-		return fmt.Sprintf("is no valid %s: %v", k.Want, k.Err)
+		return fmt.Sprintf("is not a valid %s: %v", k.Want, k.Err)
 	case *kind.AdditionalProperties:
 		slices.Sort(k.Properties)
 		k.Properties = limitNames(k.Properties)

@@ -13,9 +13,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// partsToValidate is what the schemas at one location read of the value there. Only that part of
-// large arguments is decoded, so that unread values cost nothing. The zero value is that
-// of no schemas.
+// partsToValidate is the part of a value that the schemas at its location read. Only that part of large arguments is decoded,
+// so that unread values cost nothing. The zero value is that of no schemas.
 type partsToValidate struct {
 	all      bool // the whole value
 	kindOnly bool // its type
@@ -25,8 +24,8 @@ type partsToValidate struct {
 	element  *partsToValidate
 }
 
-// partsToValidateFinder computes what schemas read. Locations with the same schemas share one
-// result, so that recursive schemas terminate.
+// partsToValidateFinder computes the parts that schemas read. Locations with the same schemas share one result, so that
+// recursive schemas terminate.
 type partsToValidateFinder struct {
 	known map[string]*partsToValidate
 	work  int // schemas of all locations
@@ -77,7 +76,7 @@ func allInPlaceSubschemas(list schemaList) (all schemaList) {
 	return all
 }
 
-// addMembersAndElements computes what is read in the members and elements.
+// addMembersAndElements computes the read parts of the members and elements.
 func (l *partsToValidateFinder) addMembersAndElements(out *partsToValidate, all schemaList) {
 	var rest, element schemaList
 	names := map[string]schemaList{}
@@ -105,7 +104,7 @@ const (
 	textPerStep         = 256 // bytes of a string
 )
 
-// isRead reports whether the value is read at all.
+// isRead reports whether any part of the value is read.
 func (l *partsToValidate) isRead() bool { return l.kindOnly || l.all }
 
 // decodeValueToValidate decodes a value of a checked text. Unread values become nil.

@@ -1,25 +1,23 @@
-// Package schema validates a call's arguments against a tool's own JSON Schema, draft
-// 2020-12 unless the schema names another. It wraps github.com/santhosh-tekuri/jsonschema
-// and bounds its cost. Arguments that a schema of only common keywords certainly accepts
-// skip the library.
+// Package schema validates a call's arguments against a tool's own JSON Schema, draft 2020-12 unless the schema names another.
+// It wraps github.com/santhosh-tekuri/jsonschema and bounds its cost. Arguments that a schema of only common keywords certainly
+// accepts skip the library.
 //
 // Files:
 //   - schema.go: the API.
-//   - simple.go: compiles a schema of only common keywords; accept.go accepts valid
-//     arguments by it.
+//   - simple.go: compiles a schema of only common keywords; accept.go accepts valid arguments by it.
 //   - compile.go: compiles a schema with the library, unless that would cost too much.
-//   - meter.go: counts the steps of a validation and aborts it at a limit; pattern.go does
-//     so for regular expressions; size.go measures values that are compared.
+//   - meter.go: counts the steps of a validation and aborts it at a limit; pattern.go does so for regular expressions; size.go
+//     measures values that are compared.
 //   - partial_decode.go: decodes only those parts of large arguments that a schema reads.
 //   - message.go: turns the library's errors into violations.
 //
 // Guarantees:
 //   - No schema makes it fetch anything, run unbounded or panic.
 //   - A broken schema is reported (BrokenError) and does not reject calls.
-//   - Numbers are exact, whatever their size. Patterns are RE2. The keywords format and
-//     content* are annotations, as in 2020-12, because a server may know more formats.
+//   - Numbers are exact, whatever their size. Patterns are RE2. The keywords format and content* are annotations, as in
+//     2020-12, because a server may know more formats.
 //
-// It does not decide what a violation means: gate does, by validate_arguments.
+// It does not decide the consequence of a violation: gate does, by validate_arguments.
 package schema
 
 import (
@@ -74,8 +72,8 @@ func (s *Schema) CheckArguments(args json.RawMessage) (violations []Violation, u
 	return s.checkWithLibrary(args, budget)
 }
 
-// checkWithLibrary validates with the library within a number of steps. Decoding costs steps too: of
-// arguments too large to decode, only what the schema reads is decoded.
+// checkWithLibrary validates with the library within a number of steps. Decoding costs steps too: of arguments too large to
+// decode, only the parts that the schema reads are decoded.
 func (s *Schema) checkWithLibrary(args json.RawMessage, steps int) ([]Violation, error) {
 	if left := steps - len(args)/bytesPerStep - valueCountUpperBound(args); left >= 0 {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))

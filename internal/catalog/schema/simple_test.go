@@ -11,8 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// acceptsAlone returns what the plain form says, and what the library does when
-// it may take as long as it likes.
+// acceptsAlone returns the verdict of the plain form, and the library's verdict without a time limit.
 func acceptsAlone(s *Schema, args string) (plain, library bool) {
 	violations, err := s.checkWithLibrary(json.RawMessage(args), math.MaxInt)
 	return s.certainlyAccepts([]byte(args)), violations == nil && err == nil

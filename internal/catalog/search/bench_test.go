@@ -120,7 +120,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// BenchmarkOdd searches for what nobody should search for.
+// BenchmarkOdd searches with queries that no client should send.
 func BenchmarkOdd(b *testing.B) {
 	ix := build(scaleTools(b, 10_000))
 	for name, query := range oddQueries() {

@@ -16,8 +16,7 @@ func uses(query, server, name string, times int) (out []ToolCallAfterQuery) {
 	return out
 }
 
-// What a query led to comes earlier, but never before what is named or far
-// better by its words.
+// A tool that was used after a query ranks higher, but never above a tool that the query names or whose words match far better.
 func TestHabits(t *testing.T) {
 	ix := build(shelf)
 	h := LearnHabits(append(uses("look up customers", "db", "query", 5), uses("create something", "fs", "read_text_file", 50)...))

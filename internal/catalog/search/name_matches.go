@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// nameMatches is what a query names. It ranks before all other matches.
+// nameMatches are the tools and servers that a query names. They rank before all other matches.
 type nameMatches struct {
 	bonus       map[uint32]float32 // tools named exactly or in words, and successors of deprecated ones
 	byMeaning   map[uint32]bool    // tools whose name means the same

@@ -381,8 +381,8 @@ func (r *queryParser) addJoinedWord(q *parsedQuery, a, b queryWord) {
 	q.addTerm(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
 }
 
-// addCompoundSynonyms treats two neighbors that are an entry of the synonyms, such as "web page",
-// as one meaning: its synonyms count, and each word alone counts less.
+// addCompoundSynonyms treats two neighbors that are an entry of the synonyms, such as "web page", as one meaning. Its synonyms
+// count, and each word alone counts less.
 func (r *queryParser) addCompoundSynonyms(q *parsedQuery, a, b queryWord, word string) {
 	others := r.view.ix.synonyms[toStem(word)]
 	if len(others) == 0 {

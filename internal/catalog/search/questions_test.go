@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// request is what somebody asks of the real servers: some of the expected tools are among
-// the first five, and none of the others leads.
+// request is a user's request to the real servers: some of the expected tools are among the first five, and none of the tools
+// in NotFirst is first.
 type request struct {
 	Query    string
 	Expect   []string
@@ -83,8 +83,8 @@ func sharedRequests(t *testing.T) (all []request) {
 	return all
 }
 
-// Short forms find what they are short for, and who asks how many there are is led to
-// what counts, never to what changes anything.
+// Short forms find the tools of the long form, and a question for a number finds tools that count, never tools that change
+// anything.
 func TestShortFormsAndQuestions(t *testing.T) {
 	volume.SkipUnderRace(t)
 	var parts []*ServerIndexPart

@@ -75,7 +75,7 @@ func resizeZeroed[S ~[]E, E any](old S, n int) S {
 	return old[:n]
 }
 
-// removeHidden removes what the view does not show. Checking each posting would be slower.
+// removeHidden removes the tools that the view does not show. Checking each posting would be slower.
 func (s *searchBuffers) removeHidden() {
 	for i, shown := range s.view.shown {
 		s.matched[i] &= shown

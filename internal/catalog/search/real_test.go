@@ -57,7 +57,7 @@ func realServers(t *testing.T) map[string]*ServerIndexPart {
 	return parts
 }
 
-// What a new user asks for first finds what is meant, among few servers and many.
+// The first queries of a new user find the right tools, among few servers and many.
 func TestFirstQuestions(t *testing.T) {
 	volume.SkipUnderRace(t)
 	all := realServers(t)

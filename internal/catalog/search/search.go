@@ -1,33 +1,31 @@
-// Package search is the index over tool definitions: it ranks tools for the words of a
-// query by BM25F, synonyms, spelling and word vectors.
+// Package search is the index over tool definitions: it ranks tools for the words of a query by BM25F, synonyms, spelling and
+// word vectors.
 //
 // Files:
-//   - server_index_part.go: ServerIndexPart, the analyzed tools of one server; analyze.go reads the words
-//     of a definition.
+//   - server_index_part.go: ServerIndexPart, the analyzed tools of one server; analyze.go reads the words of a definition.
 //   - index.go: Index, built of parts; view.go: View, the tools that a search sees.
 //   - query.go: parses a query: clauses, synonyms, compounds, unknown words.
 //   - rank.go: Search; top_matches.go keeps the best matches.
 //   - ranking.go: the parameters of the ranking.
-//   - name_matches.go: tools and servers that the query names; name_similarity.go: names
-//     similar to the query; name_wording.go: names compared by stems and by meaning.
+//   - name_matches.go: tools and servers that the query names; name_similarity.go: names similar to the query; name_wording.go:
+//     names compared by stems and by meaning.
 //   - explain.go: why a tool was found.
 //   - habits.go: which words led to which tools before.
 //   - spelling.go: words and names with few edits between them.
 //   - vectors.go, dot*.go: word vectors.
-//   - split_words.go: splits text into words; compounds.go splits compound words;
-//     abbreviations.go finds short forms; mutating_name.go: names that promise a change.
+//   - split_words.go: splits text into words; compounds.go splits compound words; abbreviations.go finds short forms;
+//     mutating_name.go: names that promise a change.
 //   - word_lists.go: reads words.txt, and the stemmer; stem_cache.go caches stems.
 //   - training_words.go: words of definitions for bench/vectors.
 //
 // Guarantees:
 //   - Parts, indexes and views are immutable.
-//   - The same query on the same definitions gives the same order and scores, in whatever
-//     order they were added.
-//   - What a view does not show has no influence.
+//   - The same query on the same definitions gives the same order and scores, in whatever order they were added.
+//   - Tools outside a view have no influence.
 //   - Time is bounded for any query.
 //
-// It works offline on the definitions alone, and does not know what may be called: the
-// caller chooses what a view shows.
+// It works offline on the definitions alone, and does not know which tools may be called: the caller chooses the tools of a
+// view.
 package search
 
 // Hit is one match. Doc is its document number; Score is in (0, 1].

@@ -36,8 +36,7 @@ func findsTracker(t *testing.T, ix *View) {
 	}
 }
 
-// Queries that nobody should send cost no more than others and are answered
-// the same each time.
+// Queries that no client should send cost no more than others and get the same answer each time.
 func answersOddQueries(t *testing.T, ix *View) {
 	for name, query := range oddQueries() {
 		first, total := ix.Search(nil, query, 10, nil)

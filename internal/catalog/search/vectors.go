@@ -22,7 +22,7 @@ type WordVectors struct {
 	lengths []float32 // row → length of its values
 }
 
-// vectorsFile is what bench/vectors has written.
+// vectorsFile is the output of bench/vectors.
 //
 //go:embed vectors.bin
 var vectorsFile string

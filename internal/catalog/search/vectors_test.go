@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// What is asked in words that no tool has finds what lies near them, and what is meant comes
-// before what shares as many words.
+// A query with words that no tool contains finds tools with related words. The right tool comes before tools that share as many
+// words.
 func TestLikeness(t *testing.T) {
 	ix := build(append([]tool.Definition{
 		definition("a", "get_exchange_rate", "Get the rate of one currency in another", ""),
@@ -34,8 +34,8 @@ func TestLikeness(t *testing.T) {
 	}
 }
 
-// Of the best, one whose name says what is asked in other words comes before one whose name
-// says something else, and what is hidden or the limit moves none of that.
+// Among the best, a tool whose name says the same in other words comes before a tool whose name says something else. Hidden
+// tools and the limit do not change this.
 func TestNames(t *testing.T) {
 	text := "Looks at the currency of a shop and gives the result"
 	ix := build([]tool.Definition{
@@ -152,7 +152,7 @@ func TestReadVectors(t *testing.T) {
 	}
 }
 
-// Of tools that are alike, use says little about which is meant.
+// Among similar tools, earlier use adds at most half.
 func TestHabitsAmongSiblings(t *testing.T) {
 	var defs []tool.Definition
 	for _, name := range []string{"create_issue", "delete_issue", "close_issue", "list_issues"} {
@@ -171,7 +171,7 @@ func TestHabitsAmongSiblings(t *testing.T) {
 	}
 }
 
-// Both ways to add up likeness give the same sums, at the ends of what a step can be too.
+// Both ways to add up similarity give the same sums, also at the extreme values of a step.
 func TestDot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range 1000 {

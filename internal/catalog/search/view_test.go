@@ -10,8 +10,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// What a view does not show has no influence: it answers as an index answers
-// that was made of what it shows, to the last digit.
+// Tools outside a view have no influence: it answers like an index that contains only the tools of the view, to the last digit.
 func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
 	volume.SkipUnderRace(t)
 	defs := definitions(t, "ref065/tools.jsonl")

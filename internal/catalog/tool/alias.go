@@ -12,9 +12,8 @@ const maxAlias = 128
 // aliasSeparator separates the server from the name. No server name contains it.
 const aliasSeparator = "__"
 
-// ToAlias returns the name of a tool or prompt on /mcp/all. It is server__name, unless that
-// is too long, has characters that clients reject, or is ambiguous: then these are
-// replaced, and a digest of both parts is appended.
+// ToAlias returns the name of a tool or prompt on /mcp/all. It is server__name, unless that is too long, has characters that
+// clients reject, or is ambiguous. Then these are replaced, and a digest of both parts is appended.
 func ToAlias(server, name string) string {
 	plain := server + aliasSeparator + name
 	if s, n, ok := SplitAlias(plain); ok && s == server && n == name {

@@ -18,14 +18,12 @@ import (
 // maxDepth bounds the nesting of a definition. Real ones have up to 18 levels.
 const maxDepth = 128
 
-// CanonicalJSON returns the canonical JSON of raw by RFC 8785: members sorted by their UTF-16
-// code units, numbers as ECMAScript writes them, no white space, the fewest escapes.
-// Unlike RFC 8785 it is lossless: a number that ECMAScript would round (beyond the digits
-// of a float64, and -0) keeps its value, and a lone surrogate its escape. So two texts
-// have the same canonical form only if they mean the same.
+// CanonicalJSON returns the canonical JSON of raw by RFC 8785: members sorted by their UTF-16 code units, numbers as ECMAScript
+// writes them, no white space, the fewest escapes. Unlike RFC 8785 it is lossless. A number that ECMAScript would round (beyond
+// the digits of a float64, and -0) keeps its value, and a lone surrogate keeps its escape. So two texts have the same canonical
+// form only if they mean the same.
 //
-// It fails when raw is not JSON in UTF-8, is nested too deep, or has an object with two
-// members of one name.
+// It fails when raw is not JSON in UTF-8, is nested too deep, or has an object with two members of one name.
 func CanonicalJSON(raw []byte) ([]byte, error) {
 	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is faster and stricter
 		return nil, errors.New("not valid JSON")

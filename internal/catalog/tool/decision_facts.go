@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// DecisionFacts is what a decision about a call used of the tool: its effective hints, and the
-// definition with its approval. It is part of the activity record.
+// DecisionFacts are the facts about the tool that a decision about a call used: its effective hints, and the definition with
+// its approval. It is part of the activity record.
 type DecisionFacts struct {
 	Hints       *JudgedHints `json:"hints,omitempty" doc:"The hints that counted."`
 	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"What the server says of the hints that a person's hint_overrides say otherwise or as well; absent when it says none of them."`
@@ -193,7 +193,7 @@ func (h *JudgedHints) appendCompactHints(dst []byte) []byte {
 	return dst
 }
 
-// parseCompactHints reads what appendCompactHints wrote; unknown letters are no hint.
+// parseCompactHints reads the output of appendCompactHints; unknown letters are no hint.
 func parseCompactHints(letters string) *JudgedHints {
 	h := &JudgedHints{}
 	for i, fact := range h.hintFields() {

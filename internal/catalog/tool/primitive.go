@@ -38,7 +38,7 @@ func (DefinitionKind) Words() []string {
 	return words
 }
 
-// Label returns the kind for people to read.
+// Label returns the kind in readable form.
 func (k DefinitionKind) Label() string { return cmp.Or(string(k), "tool") }
 
 // NameMember returns the member that identifies a primitive of the kind.

@@ -39,8 +39,7 @@ func TestParseOffer(t *testing.T) {
 	}
 }
 
-// What changes with the content behind a resource and holds no text is no part
-// of its fingerprint; anything else is.
+// Fields that change with the content of a resource and hold no text are not part of its fingerprint; all other fields are.
 func TestOfferFingerprint(t *testing.T) {
 	print := func(kind tool.DefinitionKind, raw string) tool.Fingerprint {
 		t.Helper()

@@ -10,10 +10,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// StrictForm returns a definition in the form that strict clients accept: they reject the whole
-// list, with the definitions of all servers, for one that violates the schema of the protocol. It
-// changes only what has one meaning, such as a member that is null. The error says why a
-// definition has no such form.
+// StrictForm returns a definition in the form that strict clients accept. These clients reject the whole list, with the
+// definitions of all servers, for one that violates the schema of the protocol. It changes only unambiguous parts, such as a
+// member that is null. The error says why a definition has no such form.
 func StrictForm(kind DefinitionKind, raw json.RawMessage) (json.RawMessage, error) {
 	if kind == KindResource || kind == KindTemplate {
 		if name := wirejson.Find(raw, "name"); name == nil || string(name) == "null" { // its address names it
@@ -30,7 +29,7 @@ func StrictForm(kind DefinitionKind, raw json.RawMessage) (json.RawMessage, erro
 	return strict, nil
 }
 
-// strictFault is what strict clients reject, and where: "inputSchema.required" or "" for the value itself.
+// strictFault is a fault that strict clients reject, with its place: "inputSchema.required" or "" for the value itself.
 type strictFault struct{ path, what string }
 
 func (f *strictFault) Error() string { return strings.TrimPrefix(f.path+" "+f.what, " ") }

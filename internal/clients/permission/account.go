@@ -12,8 +12,8 @@ type AccountClients struct {
 	Open func() (*clients.Journal, error)
 }
 
-// WriteRules writes the rules for a client into its file; with dry it only returns what would
-// change. It does not ask for confirmation: the caller does.
+// WriteRules writes the rules for a client into its file; with dry it only returns the change. It does not ask for
+// confirmation: the caller does.
 func (a *AccountClients) WriteRules(client string, dry bool) (Outcome, error) {
 	plan, err := PreparePlan(a.Env, client, a.Tools())
 	if err != nil || dry || !plan.Changed {

@@ -85,7 +85,7 @@ func (r *Report) addFile(d clientDoc) {
 	}
 }
 
-// manualStepsText returns what the user has to do in the client.
+// manualStepsText returns the necessary steps of the user in the client.
 func (c clientPermissions) manualStepsText(server string, tools []ProxyTool) string {
 	if !strings.Contains(c.manual, "%") {
 		return c.manual

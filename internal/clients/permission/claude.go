@@ -81,8 +81,8 @@ func effectiveClaudeSettings(all clientDocs) clientDocs {
 	return all
 }
 
-// claudeRuleMatches reports whether a rule matches the tool: one with parentheses never
-// matches an MCP tool, nor does an allow rule with * before the end of the server's name.
+// claudeRuleMatches reports whether a rule matches the tool. A rule with parentheses never matches an MCP tool, nor does an
+// allow rule with * before the end of the server's name.
 func claudeRuleMatches(rule, server, name string, allows bool) bool {
 	prefix := "mcp__" + sanitizeName(server)
 	switch {
@@ -120,7 +120,7 @@ func (m claudeModeSetting) adjustDecision(said toolDecision, t ProxyTool) toolDe
 	case m.name == "dontAsk" && said.verdict == Asks:
 		return toolDecision{Denied, m.rule, "the mode dontAsk denies what would ask"}
 	case m.name == "plan" && said.verdict == Runs && t.RecommendedVerdict() != Runs:
-		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, whatever is allowed"}
+		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, even if they are allowed"}
 	}
 	return said
 }

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// codexDecision evaluates Codex: the mode of the tool before that of the server, with the
-// hints; what would ask fails if approval_policy is never.
+// codexDecision evaluates Codex: the mode of the tool before that of the server, with the hints. A call that would ask fails if
+// approval_policy is never.
 func codexDecision(q toolQuery) toolDecision {
 	all := codexTrustedDocs(q.docs.withKind(fileServers), q.dir)
 	if d, profile := all.strongestValue("profile"); profile.Exists() {
@@ -87,12 +87,12 @@ func applyCodexPolicy(all clientDocs, said toolDecision) toolDecision {
 	if policy.Text() == "never" {
 		rule := d.newRule(policy, `approval_policy = "never"`)
 		if _, sandbox := all.strongestValue("sandbox_mode"); sandbox.Text() == "danger-full-access" {
-			return toolDecision{Runs, rule, `with sandbox_mode "danger-full-access" nothing asks but what is refused`}
+			return toolDecision{Runs, rule, `with sandbox_mode "danger-full-access" nothing asks, except after a refusal`}
 		}
 		return toolDecision{Denied, rule, "a call that would ask fails"}
 	}
 	if d, who := all.strongestValue("approvals_reviewer"); who.Exists() && who.Text() != "user" {
-		return toolDecision{Unknown, d.newRule(who, `approvals_reviewer = "`+who.Text()+`"`), "not a person but a model is asked"}
+		return toolDecision{Unknown, d.newRule(who, `approvals_reviewer = "`+who.Text()+`"`), "a model is asked instead of the user"}
 	}
 	return said
 }

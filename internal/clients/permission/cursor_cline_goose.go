@@ -89,7 +89,7 @@ func clineDecision(q toolQuery) toolDecision {
 	at, found := firstMatch(entry.Get("alwaysAllow"), equalTo(q.tool.Name))
 	switch {
 	case said.verdict == Runs:
-		said.why = "while Auto-approve → Use MCP servers is ticked; else it asks"
+		said.why = "if Auto-approve → Use MCP servers is ticked; otherwise it asks"
 	case said.verdict == Asks && found:
 		d, _ := q.docs.serverEntry(q.server)
 		return toolDecision{Unknown, d.newRule(at, "alwaysAllow "+q.tool.Name), "the vendor's pages name alwaysAllow, its source reads autoApprove"}

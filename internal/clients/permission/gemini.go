@@ -142,7 +142,7 @@ func geminiFolderTrustNotes(all clientDocs, dir string) []string {
 	if is, ok := on.Bool(); ok && !is {
 		return nil
 	}
-	return []string{"Nobody has said yet whether Gemini CLI may trust " + dir + ": until then `gemini mcp list` calls all servers disabled there. It asks when it is started there."}
+	return []string{"No setting says yet whether Gemini CLI trusts " + dir + ": until then `gemini mcp list` calls all servers disabled there. It asks when it is started there."}
 }
 
 var geminiRuleHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)

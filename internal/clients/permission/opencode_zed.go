@@ -146,13 +146,13 @@ func vscodeDecision(q toolQuery) toolDecision {
 	const key = "chat.tools.global.autoApprove"
 	if d, at := q.docs.withKind(fileRules).strongestValue(key); at.Exists() {
 		if all, _ := at.Bool(); all {
-			return toolDecision{Runs, d.newRule(at, key+": true"), "everything is approved, whatever it does"}
+			return toolDecision{Runs, d.newRule(at, key+": true"), "every call is approved"}
 		}
 	}
 	if q.tool.RecommendedVerdict() == Runs {
-		return toolDecision{Runs, Rule{Text: "the hint readOnlyHint of the tool"}, "third parties say so; the vendor does not"}
+		return toolDecision{Runs, Rule{Text: "the hint readOnlyHint of the tool"}, "according to third parties; the vendor does not document it"}
 	}
-	return toolDecision{Asks, Rule{Text: "VS Code asks for what is not marked read-only"}, "unless it was approved for good in the dialog, which no file says"}
+	return toolDecision{Asks, Rule{Text: "VS Code asks for tools that are not marked read-only"}, "unless the user approved it permanently in the dialog, which is in no file"}
 }
 
 // copilotDecision evaluates Copilot: approvals by directory, and flags that no file has.
@@ -179,7 +179,7 @@ func copilotDecision(q toolQuery) toolDecision {
 		}
 	}
 	if q.tool.RecommendedVerdict() == Runs {
-		return toolDecision{Unknown, Rule{Text: "the hint readOnlyHint of the tool"}, "release 1.0.63 runs what is marked read-only, the vendor's pages say that every MCP call asks"}
+		return toolDecision{Unknown, Rule{Text: "the hint readOnlyHint of the tool"}, "release 1.0.63 runs tools that are marked read-only; according to the vendor's pages every MCP call asks"}
 	}
 	return toolDecision{Asks, Rule{Text: "nothing approves the tool: Copilot CLI asks"}, "unless --allow-tool or --allow-all-tools is given"}
 }
@@ -191,5 +191,5 @@ func unknownUnlessDenied(q toolQuery) toolDecision {
 	if said.verdict == Denied {
 		return said
 	}
-	return toolDecision{Unknown, Rule{Text: "what was answered in the client's own dialog"}, "no file says it"}
+	return toolDecision{Unknown, Rule{Text: "answers in the client's own dialog"}, "no file says it"}
 }

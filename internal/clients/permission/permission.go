@@ -1,8 +1,6 @@
-// Package permission evaluates what an MCP client does when its model calls one of
-// MCPProxy's tools (run without asking, ask the user, or deny), and which rule in which
-// file decides. It also writes rules that let read-only tools run and all others ask
-// (plan.go). One file per client, or group of similar clients, has its rules; table.go
-// lists the clients.
+// Package permission evaluates an MCP client's reaction when its model calls one of MCPProxy's tools: run without asking, ask
+// the user, or deny. It finds the deciding rule and its file. It also writes rules that let read-only tools run and all others
+// ask (plan.go). One file per client, or group of similar clients, has its rules; table.go lists the clients.
 //
 // Files:
 //   - permission.go, check.go: the types, and the report on a client
@@ -11,13 +9,13 @@
 //   - claude.go, codex.go, gemini.go, cursor_cline_goose.go, opencode_zed.go: evaluate the rules of each client
 //
 // Guarantees:
-//   - A decision follows only from the client's files and the tools' hints. What no file
-//     says is "unknown" and never guessed.
+//   - A decision follows only from the client's files and the tools' hints. A setting that no file contains is "unknown" and
+//     never guessed.
 //   - A file that cannot be read makes everything that it could decide unknown.
 //   - A user's denial is never removed.
 //
-// It does not see what a vendor decides in its user interface, on its command line or on
-// its servers: notes say so. It starts nothing and does not ask for confirmation.
+// It does not see settings in a vendor's user interface, on its command line or on its servers. Notes mention these. It starts
+// nothing and does not ask for confirmation.
 package permission
 
 import (

@@ -38,7 +38,7 @@ func RecommendRules(e clients.Env, word string, tools []ProxyTool) (Rules, error
 	return r, err
 }
 
-// Preview is what a change of a client's file would do.
+// Preview is the effect of a change of a client's file.
 type Preview struct {
 	Rules
 	Target     string   `json:"target,omitempty" doc:"The file that the path leads to, where it is a link"`
@@ -221,9 +221,8 @@ type Outcome struct {
 	Backup  string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
 }
 
-// UndoLastChange undoes the last change of a client's permissions that is not undone yet, byte for
-// byte; in a file that was changed since, only the rules, if no other program writes
-// there.
+// UndoLastChange undoes the last change of a client's permissions that is not undone yet, byte for byte. In a file that was
+// changed since, it removes only the rules, if no other program writes there.
 func UndoLastChange(j *clients.Journal, e clients.Env, word string) (clients.Change, error) {
 	c, err := findClient(word)
 	if err != nil {
@@ -238,12 +237,11 @@ func UndoLastChange(j *clients.Journal, e clients.Env, word string) (clients.Cha
 			return j.Undo(change.ID, e.RestoreEntries)
 		}
 	}
-	return clients.Change{}, problem.New(problem.NotFound, "There is no change of the permissions of "+c.Name+" to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
+	return clients.Change{}, problem.New(problem.NotFound, "No change of the permissions of "+c.Name+" is left to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
 }
 
-// NotUndoneRuleChanges returns the changes that wrote rules into a client's file and are not
-// undone, newest first, without rules in the client's entry, which are removed with the
-// entry.
+// NotUndoneRuleChanges returns the changes that wrote rules into a client's file and are not undone, newest first. It omits
+// rules in the client's entry, which are removed with the entry.
 func NotUndoneRuleChanges(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
 	c, err := findClient(word)
 	if err != nil || c.edits == nil || c.atEntry {

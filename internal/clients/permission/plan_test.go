@@ -43,8 +43,8 @@ func TestRecommend(t *testing.T) {
 	}
 }
 
-// TestWrite: an archive is an account before; what is shown is the difference, what
-// the client then does, and it is undone byte for byte.
+// TestWrite: each archive is a home directory before the change. The test checks the shown difference and the client's
+// resulting permissions, and undoes the change byte for byte.
 func TestWrite(t *testing.T) {
 	archives, _ := filepath.Glob("testdata/write/*.txt")
 	if len(archives) == 0 {

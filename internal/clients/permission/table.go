@@ -21,7 +21,7 @@ type clientPermissions struct {
 	target func(clients.Env) clients.File
 	// atEntry says that the rules are in the server's entry, which must exist.
 	atEntry bool
-	// notes are always shown; manual is what to do without a file, or in addition.
+	// notes are always shown. manual has the steps of the user without a file, or in addition to it.
 	notes  []string
 	manual string
 	// fileNotes returns notes that depend on the files and the working directory.

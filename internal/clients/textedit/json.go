@@ -24,7 +24,7 @@ func (jsonEditor) decodeTree(text []byte) (map[string]any, error) {
 	}
 	object, ok := said.(map[string]any)
 	if !ok {
-		return nil, newParseError(text, root.StartOffset, "the file is no object", "it has to begin with {")
+		return nil, newParseError(text, root.StartOffset, "the file is not an object", "it must start with {")
 	}
 	return object, nil
 }

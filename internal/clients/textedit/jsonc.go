@@ -80,7 +80,7 @@ func ParseJSONC(text []byte) (hujson.Value, *SyntaxError) {
 	return at(offset, message, hint)
 }
 
-// unclosedHint returns what is open at the end of the file.
+// unclosedHint names the structure that is open at the end of the file.
 func (s jsoncSource) unclosedHint(offset int) string {
 	if offset < 0 {
 		return ""
@@ -110,7 +110,7 @@ func (s jsoncSource) describeSyntaxError(err error) (offset int, message, hint s
 	case isLiteral && strings.HasPrefix(literal, `"`):
 		return offset, "the string holds a line break, a control character or an unknown escape", `write \n for a line break and \\ for a backslash`
 	case isLiteral:
-		return offset, "invalid value " + clipLiteral(literal), "text stands in double quotes; true, false and null do not"
+		return offset, "invalid value " + clipLiteral(literal), "put text in double quotes; true, false and null need none"
 	case strings.Contains(message, "(expecting ','"):
 		return offset, message, "is a comma missing before it?"
 	}

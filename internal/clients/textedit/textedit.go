@@ -135,7 +135,7 @@ func listAt(text []byte, f Format, path []string) ([]any, error) {
 	}
 	list, ok := got.([]any)
 	if !ok {
-		return nil, problem.Newf(problem.InvalidConfig, "%s is no list.", strings.Join(path, ".")).WithHint("Correct the file first; nothing was changed.")
+		return nil, problem.Newf(problem.InvalidConfig, "%s is not a list.", strings.Join(path, ".")).WithHint("Correct the file first; nothing was changed.")
 	}
 	return list, nil
 }
@@ -166,8 +166,8 @@ func setOrRemove(text []byte, f Format, path []string, value json.RawMessage) ([
 	return editAndVerify(text, f, path, wanted, func(in []byte) ([]byte, error) { return formatEditors[f].setValue(in, path, value) })
 }
 
-// editAndVerify makes a change and verifies the result: it must equal the text before
-// except at the path, where it must be wanted, or nothing if that is nil.
+// editAndVerify makes a change and verifies the result. The result must equal the text before except at the path, where the
+// value must be wanted, or missing if that is nil.
 func editAndVerify(text []byte, f Format, path []string, wanted any, change func(in []byte) ([]byte, error)) ([]byte, error) {
 	in := trimByteOrderMark(text)
 	said, err := formatEditors[f].decodeTree(in)
@@ -193,7 +193,7 @@ func editAndVerify(text []byte, f Format, path []string, wanted any, change func
 		pruneTree(said, path[:len(path)-1]) // a TOML table only exists while it has an entry
 	}
 	if err != nil || !reflect.DeepEqual(says, said) {
-		return text, problem.Newf(problem.InvalidConfig, "%s cannot be changed without changing more of the file, as it is written.", strings.Join(path, ".")).
+		return text, problem.Newf(problem.InvalidConfig, "%s cannot be changed without changing other parts of the file.", strings.Join(path, ".")).
 			WithHint("Change it by hand; nothing was changed.")
 	}
 	mark := len(text) - len(in)
@@ -225,7 +225,7 @@ func setValueAt(root map[string]any, path []string, value any) error {
 			object = map[string]any{}
 			root[name] = object
 		case !ok:
-			return problem.Newf(problem.InvalidConfig, "%s is no object.", strings.Join(path[:i+1], ".")).WithHint("Correct the file first; nothing was changed.")
+			return problem.Newf(problem.InvalidConfig, "%s is not an object.", strings.Join(path[:i+1], ".")).WithHint("Correct the file first; nothing was changed.")
 		}
 		root = object
 	}

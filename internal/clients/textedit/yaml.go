@@ -206,7 +206,7 @@ func (yamlEditor) setValue(text []byte, path []string, value json.RawMessage) ([
 }
 
 func newFlowStyleError(path []string) error {
-	return problem.Newf(problem.InvalidConfig, "%s is written on one line, or is no object.", strings.Join(path, ".")).
+	return problem.Newf(problem.InvalidConfig, "%s is written on one line, or is not an object.", strings.Join(path, ".")).
 		WithHint("Write it as a block, or change it by hand; nothing was changed.")
 }
 

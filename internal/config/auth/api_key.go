@@ -15,7 +15,7 @@ import (
 // KeyFile is the file in the data directory with the API key.
 const KeyFile = "api_key"
 
-// keyPrefix makes a key recognizable, for people and for redact.
+// keyPrefix makes a key recognizable, for users and for redact.
 const keyPrefix = "mcpp_"
 
 // MinKey is the minimum length of a configured key.
@@ -23,14 +23,13 @@ const MinKey = 16
 
 const maxKey = 512
 
-// LoadOrCreateKey returns the API key: the configured one, else that of the file in the
-// data directory, else a new one (256 random bits), which it writes there with mode 0600.
-// Two processes that start at once get the same key. An existing file without a key is an
-// error, because the old key may be in use.
+// LoadOrCreateKey returns the API key: the configured one, else the one in the data directory, else a new one. A new key has
+// 256 random bits and is written to the data directory with mode 0600. Two processes that start at once get the same key. An
+// existing file without a key is an error, because the old key may be in use.
 func LoadOrCreateKey(dataDir, configured string) (string, error) {
 	if configured != "" {
 		if err := checkKey(configured); err != nil {
-			return "", fmt.Errorf("the configured api_key %w: choose another one, or remove it to have one made", err)
+			return "", fmt.Errorf("the configured api_key %w: choose another key, or remove it so that MCPProxy creates one", err)
 		}
 		return configured, nil
 	}
@@ -99,7 +98,7 @@ func checkKey(key string) error {
 	case len(key) > maxKey:
 		return fmt.Errorf("is longer than %d characters", maxKey)
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return errors.New("holds characters that cannot stand in a header")
+		return errors.New("contains characters that are not allowed in a header")
 	}
 	return nil
 }

@@ -25,10 +25,9 @@ func NewAuthenticator(key string, tokens *AgentTokens) *Authenticator {
 	return &Authenticator{tokens: tokens, hash: sha256.Sum256([]byte(key)), hasKey: key != ""}
 }
 
-// IdentifyRequest returns the caller of a request: the admin over the socket or with the key, a
-// named agent with a token, which is also returned, no one with an invalid credential,
-// and else an agent. A credential is any X-API-Key header or Bearer Authorization header;
-// if there are several, each must be valid for the same actor. The error is
+// IdentifyRequest returns the caller of a request, and its token if it has one. Over the socket or with the key it is the
+// admin, with a token a named agent, with an invalid credential no one, and otherwise an agent. A credential is any X-API-Key
+// header or Bearer Authorization header; if there are several, each must be valid for the same actor. The error is
 // ErrTokensUnread, with no one as actor.
 func (a *Authenticator) IdentifyRequest(r *http.Request) (who Actor, token *LoadedToken, err error) {
 	if IsFromSocket(r.Context()) {

@@ -183,7 +183,7 @@ func TestKeyFileIsClosedToOthers(t *testing.T) {
 	}
 }
 
-// TestBrokenKeyFile: what is there is not replaced without being asked.
+// TestBrokenKeyFile: an existing file is not replaced without asking.
 func TestBrokenKeyFile(t *testing.T) {
 	for _, content := range []string{"", "\n", "short", "two words and more", strings.Repeat("x", 5000)} {
 		path := filepath.Join(t.TempDir(), auth.KeyFile)

@@ -38,8 +38,8 @@ type Bounds interface {
 	Scope() Scope
 }
 
-// Scope returns what the caller may reach now: everything without bounds; nothing for no
-// one, and for a token whose bounds are unknown.
+// Scope returns the caller's current scope. It is everything without bounds, and nothing for no one and for a token whose
+// bounds are unknown.
 func (c *Caller) Scope() Scope {
 	switch {
 	case c.Bounds != nil && c.IsKnown():

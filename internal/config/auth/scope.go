@@ -141,7 +141,7 @@ func matchesAny(patterns []string, name string) bool {
 // address.
 const maxRules = 3
 
-// Scope is what a caller may reach. The zero value is everything.
+// Scope is the set of servers and tools that a caller may use. The zero value is everything.
 type Scope struct{ rules [maxRules]*ScopeRule }
 
 // NewScope returns the intersection of at most three rules; nil is no rule.

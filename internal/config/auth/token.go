@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// tokenPrefix makes an agent token recognizable, for people and for redact, and
-// distinguishes it from a key.
+// tokenPrefix makes an agent token recognizable, for users and for redact, and distinguishes it from a key.
 const (
 	tokenPrefix = "mcpp_t_"
 	tokenLength = len(tokenPrefix) + 64
@@ -36,7 +35,7 @@ const (
 // Errors of tokens.
 var (
 	ErrTokenExists   = errors.New("there is a token of that name")
-	ErrNoToken       = errors.New("there is no token of that name")
+	ErrNoToken       = errors.New("no token has that name")
 	ErrTooManyTokens = errors.New("there are as many tokens as there may be")
 	// ErrTokensUnread means that a token cannot be checked, because the database was not
 	// read yet.
@@ -87,9 +86,8 @@ type AgentTokens struct {
 	byHash   map[[sha256.Size]byte]*LoadedToken
 }
 
-// NewAgentTokens returns AgentTokens, empty until Run has loaded them. dir has a second copy of the
-// revoked ids. ended is called when a token is revoked or expires; counts each time a
-// token is presented, nil accepts all.
+// NewAgentTokens returns AgentTokens, empty until Run has loaded them. dir has a second copy of the revoked ids. ended is
+// called when a token is revoked or expires. counts is called each time a token is presented; nil accepts all.
 func NewAgentTokens(keeper TokenStore, dir string, ended func(Actor), counts func(*Token) bool) *AgentTokens {
 	t := &AgentTokens{store: keeper, dir: dir, onEnded: ended, isUsable: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*LoadedToken{}}
 	_, _ = rand.Read(t.seed[:]) // never fails
@@ -108,8 +106,8 @@ type LoadedToken struct {
 	usedSaved int64 // stored value of used; for Run only
 }
 
-// Ended returns a channel that is closed when the token is revoked or expires. It is nil,
-// which blocks for ever, for a nil token.
+// Ended returns a channel that is closed when the token is revoked or expires. It is nil, which never unblocks, for a nil
+// token.
 func (h *LoadedToken) Ended() <-chan struct{} {
 	if h == nil {
 		return nil
@@ -260,9 +258,8 @@ func (t *AgentTokens) waitLoaded(ctx context.Context) error {
 	return ErrTokensUnread
 }
 
-// Create creates a token if permit allows it, and returns its text, 256 bits after a
-// prefix, which is not stored. With the same ID the text is the same, so that a user can
-// confirm the exact token that is created; without one it is random.
+// Create creates a token if permit allows it, and returns its text, 256 bits after a prefix, which is not stored. With the same
+// ID the text is the same, so that a user can confirm the exact token that is created. Without an ID it is random.
 func (t *AgentTokens) Create(ctx context.Context, one Token, permit func(*Token) error) (text string, made Token, err error) {
 	if err := t.waitLoaded(ctx); err != nil {
 		return "", Token{}, err

@@ -187,8 +187,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestAnOlderStoreMakesNoTokenGood: what was revoked stays so when the store forgets
-// it, and a file that cannot be read lets nobody in.
+// TestAnOlderStoreMakesNoTokenGood: a revoked token stays revoked when the store loses the revocation, and with an unreadable
+// file no token is accepted.
 func TestAnOlderStoreMakesNoTokenGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, s := t.TempDir(), &shelf{}
@@ -231,8 +231,8 @@ func TestAnOlderStoreMakesNoTokenGood(t *testing.T) {
 	})
 }
 
-// TestTokensThatCannotBeReadYet: a token waits for the database for a while; then
-// nobody is known by it, and why is told from its being wrong.
+// TestTokensThatCannotBeReadYet: a request with a token waits for the database for a while. Then the token is unknown, and the
+// error differs from that of a wrong token.
 func TestTokensThatCannotBeReadYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{err: errors.New("it is locked")}
@@ -256,8 +256,7 @@ func TestTokensThatCannotBeReadYet(t *testing.T) {
 	})
 }
 
-// TestBounds: the scope of a caller is asked for each time, and what is not known
-// lets nothing through.
+// TestBounds: the scope of a caller is read on each use, and an unknown scope permits nothing.
 func TestBounds(t *testing.T) {
 	rules := map[string]*auth.ScopeRule{"p": auth.NewScopeRule(auth.ScopeLimits{Profile: "p", Servers: []string{"a"}}), "q": auth.NewScopeRule(auth.ScopeLimits{Profile: "q", Servers: []string{"a", "b"}})}
 	profiles := func(name string) *auth.ScopeRule { return rules[name] }

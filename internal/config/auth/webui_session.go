@@ -17,7 +17,7 @@ const (
 )
 
 // IsFromWebUIPage reports whether a request has the session header, valid or not. A cookie alone
-// is no credential.
+// is not a credential.
 func IsFromWebUIPage(r *http.Request) bool { return len(r.Header.Values(SessionHeader)) > 0 }
 
 // SessionCredentials returns the session credentials of a request.

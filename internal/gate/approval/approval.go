@@ -62,15 +62,14 @@ type AuthorAndTime struct {
 	At time.Time
 }
 
-// Block is a definition that a user refused. Without a fingerprint it applies to all definitions of the
-// tool: a user took an approval back, or the trust in the server is not enough (HoldCrossServerInstructions), so that every
-// definition waits for review.
+// Block is a definition that a user refused. Without a fingerprint it applies to all definitions of the tool, so that each
+// waits for review: a user withdrew an approval, or trust is not enough (HoldCrossServerInstructions).
 type Block struct {
 	Fingerprint tool.Fingerprint
 	AuthorAndTime
 }
 
-// IsWithdrawal reports whether the block represents an approval that was taken back.
+// IsWithdrawal reports whether the block represents a withdrawn approval.
 func (b *Block) IsWithdrawal() bool { return b.Fingerprint == tool.Fingerprint{} }
 
 // Overrides reports whether the block overrides an approval.

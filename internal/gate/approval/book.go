@@ -27,7 +27,7 @@ const (
 )
 
 // ErrStale says that another instance has stored a decision since the last load: reload before deciding.
-var ErrStale = errors.New("something else was decided meanwhile")
+var ErrStale = errors.New("another decision was made in the meantime")
 
 // Store stores the decisions. SaveApprovals stores a change completely or not at all. ReplaceApprovals
 // replaces everything stored, but keeps definitions that are not given.
@@ -62,9 +62,9 @@ type DecisionEvent struct {
 	Relaunched bool
 }
 
-// Subscribe calls f after every decision of a user and after every load, but not for the follower's own
-// decisions. f runs when the decision is in effect, in order of Subscribe and before the decision returns,
-// possibly concurrently: it reads the current state.
+// Subscribe calls f after every decision of a user and after every load, but not for the follower's own decisions. f runs when
+// the decision is in effect, in order of Subscribe and before the decision returns. It may run concurrently, and reads the
+// current state.
 func (b *Book) Subscribe(f func(DecisionEvent)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +136,7 @@ func (b *Book) readStore(ctx context.Context) (*bookState, error) {
 		return nil, fmt.Errorf("read the approvals: %w", err)
 	}
 	if err := b.gate.EnsureLoaded(ctx); err != nil {
-		return nil, fmt.Errorf("read what was signed: %w", err)
+		return nil, fmt.Errorf("read the signed decisions: %w", err)
 	}
 	s := &bookState{servers: map[string]*ServerView{}, proposals: saved.Proposals, lost: saved.Lost, gaps: saved.RestrictionsLost}
 	for server, rows := range saved.Tools {
@@ -210,8 +210,7 @@ func (b *Book) ServerView(server string) *ServerView {
 	return s.serverView(server)
 }
 
-// HeldSince returns since when a definition waits: it was first held, refused, or its approval was taken back.
-// Zero: unknown.
+// HeldSince returns since when a definition waits: it was first held, refused, or its approval was withdrawn. Zero: unknown.
 func (b *Book) HeldSince(server string, c CandidateDefinition) time.Time {
 	since := b.holds.heldSince(server, c)
 	if block := b.ServerView(server).DecisionsOn(c.Kind, c.Tool).Block; block != nil && block.appliesTo(c.Fingerprint) && block.At.After(since) {
@@ -270,8 +269,8 @@ func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind,
 func (v *ServerView) checkLimit(c ChangeSet) error {
 	tools, offers := v.countEntriesWith(c.Tools)
 	if max(tools, offers) > MaxTools {
-		return problem.Newf(problem.TooLarge, "Decisions about %d tools or offers of server '%s' are kept, which is the most.", MaxTools, c.Server).
-			WithHint("Remove the server and add it anew to forget them.")
+		return problem.Newf(problem.TooLarge, "Server '%s' has the maximum of %d decisions about tools, or about prompts and resources.", c.Server, MaxTools).
+			WithHint("Remove the server and add it again to forget them.")
 	}
 	return nil
 }

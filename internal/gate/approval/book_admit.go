@@ -62,8 +62,8 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 }
 
 // HoldCrossServerInstructions puts automatically accepted definitions under review if they give instructions about a tool of
-// another server; they wait until a user approves them, even after that server is removed. It returns the
-// ones that wait now. Definitions that a user approved are not affected.
+// another server. They wait until a user approves them, even after that server is removed. It returns the ones that wait now.
+// Definitions that a user approved are not affected.
 func (b *Book) HoldCrossServerInstructions(ctx context.Context, server string, r EvaluationRules, all []CandidateDefinition) (held []Evaluation, err error) {
 	err = b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(s *bookState) (ChangeSet, error) {
 		held = nil
@@ -95,8 +95,8 @@ func newHeldRow(e DefinitionDecisions, c CandidateDefinition, m AuthorAndTime) D
 	return DecisionRow{Kind: c.Kind, Tool: c.Tool, DefinitionDecisions: e}
 }
 
-// unknownIsNew reports whether an unknown tool is new: after a loss of approvals, only for servers that a
-// user has approved since, and only if the list of their tools is complete.
+// unknownIsNew reports whether an unknown tool is new. After a loss of approvals it is new only if a user has approved the
+// server since, and if the list of its tools is complete.
 func (s *bookState) unknownIsNew(v *ServerView) bool { return !s.lost || v.launch != nil && !s.gaps }
 
 // undoAcceptance makes evaluations wait that could not be stored.

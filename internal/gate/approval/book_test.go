@@ -86,8 +86,7 @@ func say(b *approval.Book) string {
 	return out
 }
 
-// What is decided is known after a restart, and what cannot be stored does not
-// take effect.
+// A decision survives a restart, and a decision that cannot be stored does not take effect.
 func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 	for name, decide := range every {
 		t.Run(name, func(t *testing.T) {
@@ -186,9 +185,8 @@ func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
 	}
 }
 
-// The store may be put aside while the book lives on. When a server is approved
-// after that, what was decided about its tools before is stored with it: else
-// the next life would take them for new ones of a server that it knows.
+// The store may be removed while the book lives on. A later approval of the server also stores the earlier decisions about its
+// tools. Otherwise, after a restart these tools would be new tools of a known server.
 func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
 	var m approvaltest.MemoryStore
 	b := m.NewBook()
@@ -280,8 +278,8 @@ func TestTakingBack(t *testing.T) {
 	}
 }
 
-// What was decided before an approval is decided again when it is taken back, also after a
-// restart: the definition that was approved, the refusal, and who decided when.
+// When an approval is withdrawn, the decision before it holds again, also after a restart: the approved definition, the
+// refusal, and the author and time of the decision.
 func TestTakingBackRestores(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for name, tt := range map[string]struct {
@@ -494,8 +492,7 @@ func TestBlockingKeepsTheBaseline(t *testing.T) {
 	}
 }
 
-// Since when something waits survives a restart and a failing store, and begins
-// anew with another definition.
+// The time since which a definition waits survives a restart and a failing store, and starts again with another definition.
 func TestSince(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
@@ -510,7 +507,7 @@ func TestSince(t *testing.T) {
 		t.Errorf("after a restart a waits since %v, before since %v", again.HeldSince("s", candidate("a", 1)), since)
 	}
 	memory.SetError(errors.New("the disk is full"))
-	_, _ = b.AcceptTrusted(t.Context(), "s", manual, []approval.CandidateDefinition{candidate("c", 1)}) // what is held needs no store
+	_, _ = b.AcceptTrusted(t.Context(), "s", manual, []approval.CandidateDefinition{candidate("c", 1)}) // a held definition needs no store
 	memory.SetError(nil)
 	if err := b.RewriteStore(t.Context(), func(tool.DefinitionKind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }); err != nil {
 		t.Fatal(err)
@@ -610,9 +607,8 @@ func approves(v *approval.ServerView, name string, f tool.Fingerprint) bool {
 	return e.Off == nil && e.Approves(f)
 }
 
-// TestFollowersAreToldOnce: whoever follows is told of what was read and of each
-// decision of a person, in order of the followers, when it is in force; of nothing
-// that was not stored or that the trust in a server accepts.
+// TestFollowersAreToldOnce: every follower hears of each reload and of each decision of a user, in the order of the followers,
+// when it is in force. It hears nothing of decisions that were not stored, or of definitions that the server's trust accepts.
 func TestFollowersAreToldOnce(t *testing.T) {
 	m := &approvaltest.MemoryStore{}
 	b := approval.NewBook(m, nil)

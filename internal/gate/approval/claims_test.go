@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/gate/presence/presencetest"
 )
 
-// TestWhatNobodyHasSigned does not count when it is loaded, and stays stored; what the trust
-// has accepted is accepted anew.
+// TestWhatNobodyHasSigned: an unsigned decision does not count when it is loaded, and stays stored. Definitions that trust
+// accepted are accepted again.
 func TestWhatNobodyHasSigned(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	before := memory.NewBook() // without presence
@@ -42,7 +42,7 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 	if names := b.UnsignedClaims(); len(names) != 2 {
 		t.Errorf("unsigned: %q", names)
 	}
-	// Another definition of what was approved is no new one, signed or not.
+	// Another definition of an approved tool is not a new tool, signed or not.
 	if judged := admit(t, b, approval.EvaluationRules{Trust: approval.Scan, UnknownIsNew: true}, candidate("forged", 4)); judged[0].Accepted || judged[0].Why != approval.Changed {
 		t.Errorf("%+v", judged)
 	}
@@ -63,7 +63,7 @@ func TestWhatNobodyHasSigned(t *testing.T) {
 	if v := b.ServerView("s"); !v.ToolDecisions("forged").Approves(tool.Fingerprint{3}) || v.ApprovedLaunch() == nil || v.ToolDecisions("forged").Off == nil {
 		t.Errorf("signed later: %+v, %v", v.ToolDecisions("forged"), v.ApprovedLaunch())
 	}
-	// What is refused meanwhile is not approved when it is signed.
+	// A definition that is refused in the meantime is not approved by a later signature.
 	unsigned := candidate("refused", 5)
 	if err := memory.NewBook().Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{unsigned}, nil); err != nil {
 		t.Fatal(err)

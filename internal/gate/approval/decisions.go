@@ -89,9 +89,9 @@ func (e *DefinitionDecisions) restoreReplaced(was ReplacedDecision) {
 	e.endRefusedApproval()
 }
 
-// UndoApproval takes an approval back for a user, and restores the decision that it replaced. If there was
-// none, or the trust in the server would accept the current definition, the tool waits until a user
-// approves it. The error is CONFLICT if this definition is not the approved one.
+// UndoApproval withdraws an approval for a user, and restores the decision that it replaced. If there was none, or the trust in
+// the server would accept the current definition, the tool waits until a user approves it. The error is CONFLICT if this
+// definition is not the approved one.
 func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
 		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
@@ -184,7 +184,7 @@ func (b *Book) ForgetServer(ctx context.Context, server string) error {
 
 // TooManyProposalsProblem is the problem at MaxProposals.
 func TooManyProposalsProblem() error {
-	return problem.Newf(problem.Overloaded, "%d proposed servers wait for a person already.", MaxProposals).
+	return problem.Newf(problem.Overloaded, "%d proposed servers already await approval.", MaxProposals).
 		WithHint("Ask the user to look at them with `mcpproxy approvals`.")
 }
 

@@ -190,7 +190,7 @@ type fileLine struct {
 
 // isValid reports whether a parsed line is meaningful.
 func (l fileLine) isValid() bool {
-	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileAuthorAndTime != (fileAuthorAndTime{}) // of an approval that was taken back
+	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileAuthorAndTime != (fileAuthorAndTime{}) // of a withdrawn approval
 	return complete && (l.Server != "" || l.Gaps)
 }
 

@@ -47,7 +47,7 @@ func (f *denylistFile) close() error {
 	return err
 }
 
-// read reads the file. Damaged content is no error; only I/O is.
+// read reads the file. Damaged content is not an error; only I/O is.
 func (f *denylistFile) read() (readResult, error) {
 	r := readResult{entries: newFileEntries(0)}
 	handle, err := os.Open(f.path)
@@ -212,7 +212,7 @@ func (f *denylistFile) rewrite() error {
 		err = ondisk.SyncDir(filepath.Dir(f.path))
 	}
 	if err != nil {
-		return fmt.Errorf("write the restrictions anew: %w", err)
+		return fmt.Errorf("rewrite the restrictions: %w", err)
 	}
 	return f.openForAppend(head, int64(firstLen+len(text)))
 }

@@ -9,9 +9,8 @@ import (
 	"strconv"
 )
 
-// The file is text. Its first line has the start of the chain and how far the file was synced, so that
-// truncation is noticed. Every other line is the hash of the previous line and itself, and an entry as
-// JSON.
+// The file is text. Its first line contains the start of the chain and the number of synced lines, so that truncation is
+// noticed. Every other line is the hash of the previous line and itself, and an entry as JSON.
 
 // chainLink is a position in the chain.
 type chainLink struct {

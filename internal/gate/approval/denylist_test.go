@@ -115,9 +115,8 @@ func (h *home) holds(when string) {
 	}
 }
 
-// The attack: the database is lost, and the server approved anew as the status
-// recommends. What was refused or switched off stays so, and a tool that the
-// server did not list meanwhile does not come back as a new one.
+// The attack: the database is lost, and the user approves the server again as the status recommends. Refused and disabled tools
+// stay locked, and a tool that the server did not list for a while does not return as a new one.
 func TestALostStoreFreesNothing(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -205,8 +204,8 @@ var damages = map[string]func(path string, text []byte) error{
 	},
 }
 
-// Any bit of the file flipped, and the store lost with it: what is damaged is
-// noticed, and nothing is free that was not, nor accepted at first sight.
+// Any bit of the file is flipped, and the store is lost with it: the damage is detected, and no locked definition becomes
+// callable or is accepted at first sight.
 func TestADamagedFileAndALostStore(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -221,8 +220,7 @@ func TestADamagedFileAndALostStore(t *testing.T) {
 	}
 }
 
-// A database that was begun anew, without a mark that there was another: a file
-// that is damaged is one.
+// A new database has no mark of an earlier one: a damaged file is such a mark.
 func TestADamagedFileIsAMark(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -259,8 +257,7 @@ func (h *home) lostWith(t *testing.T, what string, text []byte) {
 	}
 }
 
-// A decision is in both homes or in none. What only one of them has after a
-// crash narrows.
+// A decision is in both stores or in none. A decision that only one store has after a crash is a restriction.
 func TestBothHomesOrNone(t *testing.T) {
 	ctx := t.Context()
 	h := newHome(t)
@@ -352,7 +349,7 @@ type model struct {
 	lost, known           bool // approvals were lost; the server was approved since
 	reviewed              bool // it was approved, perhaps before that
 	pin, was, block, offs map[string]int
-	before                map[string]before // what an approval replaced
+	before                map[string]before // the decisions that an approval replaced
 }
 
 // before is what an approval replaced: definitions, and none.
@@ -370,7 +367,7 @@ func (m model) copy() model {
 	return m
 }
 
-// takenBack stands in block for an approval that was taken back.
+// takenBack is the value in block for a withdrawn approval.
 const takenBack = -1
 
 func (m *model) takeBack(name string) {

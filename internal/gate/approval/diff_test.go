@@ -62,8 +62,8 @@ func TestDiffIsBounded(t *testing.T) {
 	}
 }
 
-// TestWordsGiveBackBothTexts: whatever was compared, what is the same and what
-// was removed is the old text, what is the same and what was added the new one.
+// TestWordsGiveBackBothTexts: for any comparison, the unchanged and removed words give the old text, and the unchanged and
+// added words give the new one.
 func TestWordsGiveBackBothTexts(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))

@@ -1,13 +1,11 @@
-// Package approval holds the decisions about servers, tools, prompts, resources and instructions: pinned
-// definitions, blocked and switched-off tools, approved launches, proposals. Evaluate decides whether a
-// new or changed definition is accepted automatically. Denylist (denylist*.go) keeps a second copy of
-// every restriction in a file next to the database.
+// Package approval holds the decisions about servers, tools, prompts, resources and instructions: pinned definitions, blocked
+// and switched-off tools, approved launches, proposals. Evaluate decides whether a new or changed definition is accepted
+// automatically. Denylist (denylist*.go) keeps a second copy of every restriction in a file next to the database.
 //
 // Files:
 //
 //   - approval.go: the types of decisions; view.go: the immutable decisions about one server
-//   - book.go: Book loads and stores; book_admit.go: accepts what a server lists; decisions.go: decisions of
-//     users
+//   - book.go: Book loads and stores; book_admit.go: accepts what a server lists; decisions.go: decisions of users
 //   - evaluate.go: Evaluate; claims.go: the claims that users sign
 //   - held_times.go: since when definitions wait
 //   - denylist.go, denylist_file.go, denylist_read.go, denylist_entry.go: the file of restrictions
@@ -15,12 +13,12 @@
 //
 // Guarantees and limits:
 //
-//   - A decision is stored before it takes effect; if storing fails, it has no effect. A restriction is in
-//     the file before it is in the database.
-//   - After the loss of the database, or with an older one, blocks and switches stay and nothing is
-//     unlocked. The file approves nothing.
+//   - A decision is stored before it takes effect; if storing fails, it has no effect. A restriction is in the file before it
+//     is in the database.
+//   - After the loss of the database, or with an older one, blocks and switches stay and nothing is unlocked. The file approves
+//     nothing.
 //   - A change that loosens a hint is never accepted automatically.
 //   - Reading a ServerView takes no lock and does not allocate.
-//   - It does not compute a tool's status (policy does), keeps no waiting definitions (catalog does), and
-//     does not protect from a program that can write the file.
+//   - It does not compute a tool's status (policy does) and keeps no waiting definitions (catalog does). It does not protect
+//     from a program that can write the file.
 package approval

@@ -8,8 +8,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// TestJudge goes through every combination of what a definition is judged by,
-// and holds the outcome against the rules said another way.
+// TestJudge evaluates every combination of inputs, and compares the outcome with an independent version of the rules.
 func TestJudge(t *testing.T) {
 	current, other := tool.Fingerprint{1}, tool.Fingerprint{2}
 	type pins struct {

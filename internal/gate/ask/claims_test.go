@@ -54,7 +54,7 @@ func TestAnApprovalIsSigned(t *testing.T) {
 		if err != nil || pass.ID != used.ID {
 			t.Fatalf("%+v, %v", pass, err)
 		}
-		used.State = Approved // as somebody does who writes to the store
+		used.State = Approved // like an attacker that writes to the store
 		if pass, err := NewWaiter(m, person.Gate, time.Now, func() {}).AwaitApproval(t.Context(), c); pass.ID != "" {
 			t.Errorf("it is used twice: %v", err)
 		}

@@ -135,7 +135,7 @@ func (q *Question) RecordAnswer(a Answer) *problem.Problem {
 }
 
 func (q *Question) alreadyDecidedProblem(state QuestionState) *problem.Problem {
-	what := "is over: nobody has answered in time"
+	what := "has expired without an answer"
 	switch {
 	case state == Used:
 		what = "was approved by " + q.By + ", and the call was made"

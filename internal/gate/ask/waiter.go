@@ -288,7 +288,7 @@ func deniedProblem(q *Question) *problem.Problem {
 	if q.Why != "" {
 		text += " The reason: " + problem.ClipForDisplay(q.Why, MaxReason)
 	}
-	return problem.New(problem.ApprovalDenied, text, "Do not make this call again as it is: do as the user says, or ask what to do instead.").With("approval_id", q.ID)
+	return problem.New(problem.ApprovalDenied, text, "Do not repeat this call: follow the user's answer, or ask the user what to do instead.").With("approval_id", q.ID)
 }
 
 // KnowsQuestion reports whether a question with this ID exists or existed, as far as known.

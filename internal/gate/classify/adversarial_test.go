@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/sectionfile"
 )
 
-// disguise is a text that hides a statement, and what the statement does.
+// disguise is a text that hides a statement, and the statement's effect.
 type disguise struct {
 	text string
 	want policy.Operation
@@ -24,7 +24,7 @@ func disguised(t *testing.T) (all []disguise) {
 	}
 	for _, line := range sectionfile.Parse(string(text)).SectionByHead("sql").Lines {
 		whole := unescape.Replace(line)
-		// Only a $ by itself stands for the statement.
+		// Only a separate $ is the placeholder of the statement.
 		i := strings.LastIndex(" "+whole+" ", " $ ")
 		if i < 0 {
 			i = strings.LastIndexByte(whole, '$')
@@ -122,8 +122,8 @@ func TestShellNotRead(t *testing.T) {
 	}
 }
 
-// A text of more commands than are read is worth its worst, like one that is too long;
-// what stands in quotes, comments and here-documents is none.
+// A text with more commands than the limit gets the lane of its worst command, like a text that is too long. Text in quotes,
+// comments and here-documents is no command.
 func TestManyCommands(t *testing.T) {
 	lines := func(n int, line string) string { return strings.Repeat(line+"\n", n) }
 	for text, want := range map[string]policy.Operation{

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestSharedCases judges the texts of ../shared/cases/lanes.jsonl: each gets at least the wanted
-// lane, and what is wanted to read reads.
+// TestSharedCases classifies the texts of ../shared/cases/lanes.jsonl: each gets at least the wanted lane, and a text that
+// should be a read is one.
 func TestSharedCases(t *testing.T) {
 	shared := os.Getenv("MCPPROXY_SHARED")
 	if shared == "" {

@@ -12,8 +12,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// corpora returns a part of the directory with public statements that nobody here wrote,
-// or skips.
+// corpora returns a part of the directory with public statements from outside this project, or skips.
 func corpora(t testing.TB, part string) string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_LANES")

@@ -89,7 +89,7 @@ func TestInfer(t *testing.T) {
 		{"thing", "Deletes a thing", "", policy.Destructive, `its description begins with "deletes"`},
 		{"process", "Permanently removes all rows", "", policy.Destructive, ""},
 		{"initiate_login", "Get a token", "", policy.Write, ""},
-		// What the description adds.
+		// Effects of the description.
 		{"get_user", "Gets a user and deletes the session", "", policy.Write, `its description says "deletes"`},
 		{"get_user", "Gets a user. The session is deleted afterwards.", "", policy.Write, "deleted"},
 		{"get_user", "Gets a user, also one that was deleted", "", policy.Read, ""},
@@ -98,7 +98,7 @@ func TestInfer(t *testing.T) {
 		{"get_user", "Creates a user", "", policy.Write, `its description begins with "creates"`},
 		{"get_user", "获取用户并删除会话", "", policy.Write, "删除"},
 		{"update_user", "Updates a user. This cannot be undone and removes the old data.", "", policy.Destructive, "final"},
-		// What the parameters add.
+		// Effects of the parameters.
 		{"query", "Run a read-only SQL query", `{"properties":{"sql":{"type":"string"}}}`, policy.Write, "runs what it is given|sql|run"},
 		{"get_rows", "Get rows", `{"properties":{"sql":{"type":"string"}}}`, policy.Write, `it takes "sql"`},
 		{"get_rows", "Get rows", `{"properties":{"force":{"type":"boolean"}}}`, policy.Write, `it takes "force"`},
@@ -143,7 +143,7 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-// What is only the careful choice is told from what shows.
+// An inference that is only the cautious default differs from one with evidence.
 func TestUnsure(t *testing.T) {
 	for name, want := range map[string]bool{
 		"get_user|Get a user": false, "create_user|": false, "weather|": true, "users|Creates a user": false, "delete_x|": false,

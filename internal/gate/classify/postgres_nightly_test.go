@@ -67,7 +67,7 @@ func ofStatement(kind string, node map[string]any) policy.Operation {
 	return max(policy.Write, effects(kind, node))
 }
 
-// effects looks for what changes something anywhere in a tree.
+// effects searches a tree for nodes that change something.
 func effects(kind string, node any) (o policy.Operation) {
 	switch n := node.(type) {
 	case []any:
@@ -158,7 +158,7 @@ func chunks(text string) (all []string) {
 	return append(all, strings.Join(chunk, ""))
 }
 
-// TestPlainReadsOfPostgres: what the corpus of plain reads says of PostgreSQL is true.
+// TestPlainReadsOfPostgres: the statements in the corpus of plain reads are reads of PostgreSQL.
 func TestPlainReadsOfPostgres(t *testing.T) {
 	for _, line := range corpus(t, "reads.txt").SectionByHead("postgresql").Lines {
 		text := strings.ReplaceAll(line, `\n`, "\n")
@@ -168,7 +168,7 @@ func TestPlainReadsOfPostgres(t *testing.T) {
 	}
 }
 
-// score counts how a set was judged beside the oracle.
+// score counts the verdicts on a set compared with the oracle.
 type score struct{ judged, reads, laxer, agreed, unparsed int }
 
 func (s *score) add(t *testing.T, from, text string) {
@@ -220,7 +220,7 @@ func scripts(t *testing.T, dir string) {
 			}
 			s.add(t, filepath.Base(path), rest+chunk)
 			rest = ""
-			if i%50 == 0 { // some of what was written together
+			if i%50 == 0 { // some of the statements that were written together
 				s.add(t, filepath.Base(path), strings.Join(chunks(string(text))[i:min(i+3, len(chunks(string(text))))], ""))
 			}
 		}

@@ -17,9 +17,9 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// TestReadOnlyPostgres runs what is judged to read in a read-only transaction of a real
-// PostgreSQL, which refuses none of it for what it does. The statements are the plain reads and,
-// as a check of the check, texts with effects, of which it must refuse some.
+// TestReadOnlyPostgres runs statements that are classified as reads in a read-only transaction of a real PostgreSQL, which
+// refuses none of them because of an effect. The statements are the plain reads. To check the test itself, there are also texts
+// with effects, of which PostgreSQL must refuse some.
 func TestReadOnlyPostgres(t *testing.T) {
 	address := pgtest.StartServer(t).CreateDatabase(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -398,8 +398,8 @@ func (l *shellLineClassifier) classifyReadBuiltin(args []commandArg) (worst verd
 	return worst
 }
 
-// findDestructiveAmong returns the destructive verdict of a command among the arguments of a command
-// that runs another one: as words, or as the text of a shell.
+// findDestructiveAmong searches the arguments of a command that runs another one, as words or as the text of a shell. It
+// returns the verdict of a destructive command.
 func (l *shellLineClassifier) findDestructiveAmong(args []commandArg) (worst verdict) {
 	var seen [4]*knownProgram // without verbs: the first one has all options
 	next := 0

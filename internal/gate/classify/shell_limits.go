@@ -56,8 +56,8 @@ func hasTooManyCommands(text string) bool {
 	return commands >= maxCommands || words >= maxWords
 }
 
-// hasOddCharacter reports whether a text has a character that ends a line or a word only in some shells and
-// terminals: a single carriage return, a control character, a non-ASCII space.
+// hasOddCharacter reports whether a text has a character that ends a line or a word only in some shells and terminals, such as
+// a single carriage return or a non-ASCII space.
 func hasOddCharacter(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; ' ' <= c && c < 0x7f || c == '\t' || c == '\n' {

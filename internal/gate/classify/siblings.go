@@ -108,8 +108,8 @@ func (n *siblingClassifier) classifySecondCommand(value []byte) verdict {
 	return worst
 }
 
-// classifyCommandWithArguments classifies a command whose arguments are in another member: joined as words and as text, because
-// the server may do either, and the arguments alone for destructive words.
+// classifyCommandWithArguments classifies a command whose arguments are in another member. It joins them as words and as text,
+// because the server may do either, and checks the arguments alone for destructive words.
 func (n *siblingClassifier) classifyCommandWithArguments(value []byte) (worst verdict) {
 	words, ok := textOrTexts(value)
 	if !ok {

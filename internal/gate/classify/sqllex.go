@@ -50,9 +50,9 @@ var dialects = [...]dialectFlags{
 	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
 
-// shifts are the bits by which dialects may get out of step: one skips text that another parses, and a
-// quote that starts inside hides the end. Databases combine these bits in more ways than there are
-// dialects here. So a text in which such a part is not self-contained (see isSelfContained) is never a read.
+// shifts are the bits by which dialects may get out of step: one skips text that another parses, and a quote inside hides the
+// end. Databases combine these bits in more ways than there are dialects here. So a text in which such a part is not
+// self-contained (see isSelfContained) is never a read.
 const shifts = backtick | brackets | dollar | oracleQuote | nested | executable | hash | slashes | dashesWithSpace
 
 // dialectSet is a bit set of dialects, in their order.
@@ -257,8 +257,8 @@ func hasEscapedEnd(quote string) bool {
 	return false
 }
 
-// skippedContent returns the content that some databases skip as a comment or quote at the start of a text;
-// lines: a comment to the end of the line.
+// skippedContent returns the content that some databases skip as a comment or quote at the start of a text. lines includes
+// comments to the end of the line.
 func skippedContent(s string) (inner string, lines bool) {
 	open, end := 1, "\n"
 	switch c := s[0]; {

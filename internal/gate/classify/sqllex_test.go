@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// What a dialect takes over from another one is what it would have read itself.
+// Tokens that one dialect shares with another are those that it would have read itself.
 func TestWhatIsTakenOver(t *testing.T) {
 	pieces := []string{
 		"select", " ", "\n", "\r", "'", "''", `"`, "`", "[", "]", "\\", "$$", "$a$", "--", "-- ", "#", "//", "/*", "*/", "/*!", "/*!50000 ", "/*M!", "e'", "E'x\\''",
@@ -34,8 +34,8 @@ func FuzzWhatIsTakenOver(f *testing.F) {
 	})
 }
 
-// sameAlone holds what a dialect reads together with the others against what it reads
-// alone: the tokens of its statements, and what is made of them.
+// sameAlone compares two readings of a dialect, together with the others and alone: the tokens of its statements, and the
+// resulting verdicts.
 func sameAlone(t *testing.T, text string) {
 	const all = dialectSet(1<<len(dialects) - 1)
 	read := func(as dialectSet) (tokens [len(dialects)][][]sqlToken, r dialectVerdicts, wanted dialectSet) {

@@ -166,8 +166,8 @@ func nameReadsFileOrRunsCode(name string, parts bool) bool {
 	return false
 }
 
-// isFileName reports whether a quoted name is a file or an address, as in DuckDB, Drill and Spark: with a
-// slash or, as a table name, an extension.
+// isFileName reports whether a quoted name is a file or an address, as in DuckDB, Drill and Spark. It has a slash or, as a
+// table name, an extension.
 func isFileName(name string, alone bool) bool {
 	if strings.ContainsAny(name, `/\\`) {
 		return true

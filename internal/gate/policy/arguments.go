@@ -46,8 +46,8 @@ func (a *ArgumentEffect) replacesHints() bool {
 	return a.Declared && !a.Unread && a.Operation != NoOperation
 }
 
-// LaneWithArguments returns the lane of a call for scopes: the worse of tool and arguments, or only the arguments if
-// a user has configured that they decide.
+// LaneWithArguments returns the lane of a call for scopes: the worse of tool and arguments. If a user has configured that the
+// arguments decide, only they count.
 func LaneWithArguments(t Operation, a *ArgumentEffect) Operation {
 	if a.replacesHints() {
 		return a.Operation
@@ -55,8 +55,8 @@ func LaneWithArguments(t Operation, a *ArgumentEffect) Operation {
 	return max(t, a.Operation)
 }
 
-// overridesHintsFor reports whether the hints are ignored because a user has configured that the arguments decide:
-// always in mode enforce, otherwise if the arguments do not exceed the variant.
+// overridesHintsFor reports whether the hints are ignored because a user has configured that the arguments decide. In mode
+// enforce they always are, otherwise if the arguments do not exceed the variant.
 func (a *ArgumentEffect) overridesHintsFor(v CallToolVariant, mode ArgumentEffectMode) bool {
 	if !a.replacesHints() || mode == ArgumentsOff {
 		return false

@@ -37,10 +37,9 @@ type Decision struct {
 	Warnings []string
 }
 
-// Decide decides about a call. The order of the checks is that of the contract: name, intent, selection,
-// arguments, scope, existence, status, hints; the first failure is the problem. (Gate checks the argument
-// schema afterwards, because it needs the definition; then DecideByArguments follows.) The path to Allow
-// does not allocate.
+// Decide decides about a call. The order of the checks is that of the contract: name, intent, selection, arguments, scope,
+// existence, status, hints. The first failure is the problem. (Gate checks the argument schema afterwards, because it needs the
+// definition; then DecideByArguments follows.) The path to Allow does not allocate.
 func Decide(r CallRequest, f Facts, rules Rules) Decision {
 	intent, bad := checkIntent(r.CallTool, &r.Declared, rules)
 	d := Decision{Intent: intent, Unsound: bad != nil}

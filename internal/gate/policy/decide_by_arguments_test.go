@@ -8,9 +8,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestLanesOfAScope holds the whole cross product of lanes, variants and tools
-// against the rule in words: the caller has the lane of the tool, and the worst of
-// it and the variant. Whatever else is so, what is outside gets one answer.
+// TestLanesOfAScope compares the whole cross product of lanes, variants and tools with the written rule: the caller needs the
+// lane of the tool, and the worst of it and the variant. Everything outside the scope gets the same answer.
 func TestLanesOfAScope(t *testing.T) {
 	outside := map[string]bool{}
 	for lanes := range auth.OperationLaneSet(auth.AllLanes + 1) {
@@ -18,7 +17,7 @@ func TestLanesOfAScope(t *testing.T) {
 			for _, lane := range operations {
 				for _, f := range []policy.Facts{{Existence: policy.Exists, Status: policy.Callable}, {Existence: policy.Exists, Status: policy.DisabledByUser}, {Existence: policy.NoTool}} {
 					if (lane == policy.NoOperation) != (f.Existence == policy.NoTool) {
-						continue // what is known of a tool that is not there
+						continue // a missing tool has no lane
 					}
 					r, _ := sound(v, policy.DeclaredIntent{})
 					f.InScope, f.Lanes, f.Lane = true, lanes, lane

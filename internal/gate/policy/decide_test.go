@@ -228,8 +228,7 @@ func TestInvariants(t *testing.T) {
 	})
 }
 
-// TestZeroValuesReject: nothing that somebody forgot to fill in lets a call
-// through.
+// TestZeroValuesReject: a forgotten field permits no call.
 func TestZeroValuesReject(t *testing.T) {
 	full, facts := sound(policy.CallToolDestructive, operation("destructive"))
 	facts.Hints = hints(tool.True, tool.False)
@@ -319,7 +318,7 @@ func TestCallWith(t *testing.T) {
 			if v != want {
 				t.Errorf("CallWith(readOnly %d, destructive %d) = %s, want %s", ro, de, v, want)
 			}
-			// What is recommended passes without a warning.
+			// The recommended declaration passes without a warning.
 			r, f := sound(v, operation(v.Operation().String()))
 			f.Hints = hints(ro, de)
 			if d := policy.Decide(r, f, policy.Rules{StrictServerValidation: true, RequireIntent: true}); d.Verdict != policy.Allow {

@@ -72,7 +72,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestLetter: what was declared is kept as it came, whatever is made of it.
+// TestLetter: the declaration is kept as received, whatever its interpretation.
 func TestLetter(t *testing.T) {
 	var d policy.DeclaredIntent
 	if letter := d.RawParameters(); letter != nil {

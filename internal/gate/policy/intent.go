@@ -1,12 +1,11 @@
 // Package policy decides whether a call is allowed.
 //
-// A lane is one of the three classes of calls, read, write and destructive, each with its own call tool:
-// call_tool_read, call_tool_write and call_tool_destructive. A caller chooses the lane by the call tool.
+// A lane is one of the three classes of calls, read, write and destructive, each with its own call tool: call_tool_read,
+// call_tool_write and call_tool_destructive. A caller chooses the lane by the call tool.
 //
-// The input of a decision is the call tool, the declared intent, the facts about the tool and the rules;
-// the output is allow, warn or reject, with the exact message of the contract. Policy rejects a
-// destructive tool in another lane, and a tool that is not read-only in the read lane (without
-// strict_server_validation it only warns). Other mismatches cause at most a warning.
+// The input of a decision is the call tool, the declared intent, the facts about the tool and the rules. The output is allow,
+// warn or reject, with the exact message of the contract. Policy rejects a destructive tool in another lane, and a tool that is
+// not read-only in the read lane (without strict_server_validation it only warns). Other mismatches cause at most a warning.
 //
 //   - decide.go: Decide; decide_by_arguments.go: DecideByArguments, after Decide
 //   - intent.go: call tools, operations, the declared intent; declare.go: parses it
@@ -20,8 +19,7 @@
 //   - The decision is pure: no I/O, no clock, no state.
 //   - It is total: every combination has a result.
 //   - It fails closed: the zero values of Verdict, Status, CallToolVariant and Operation refuse.
-//   - It parses declarations, but does not look up tools or write records: gate provides the facts
-//     and executes the decision.
+//   - It parses declarations, but does not look up tools or write records: gate provides the facts and executes the decision.
 package policy
 
 import (

@@ -46,7 +46,7 @@ func TestArgumentsOverAll(t *testing.T) {
 							n++
 							declared, unread, byName := bits&1 > 0, bits&2 > 0, bits&4 > 0
 							if unread && does == policy.Read {
-								continue // what is not read is never a read
+								continue // unread arguments are never a read
 							}
 							h := hints(readOnly, destructive)
 							r, f := sound(v, policy.DeclaredIntent{})
@@ -55,7 +55,7 @@ func TestArgumentsOverAll(t *testing.T) {
 							}
 							f.Hints, f.ServerHints = h, h
 							rules := policy.Rules{StrictServerValidation: true, JudgeArguments: mode}
-							plain := judged(r, f, rules) // if nobody judged the arguments
+							plain := judged(r, f, rules) // without a verdict on the arguments
 							f.Arguments = policy.ArgumentEffect{Operation: does, Word: "W", By: policy.BySQL, Path: "$.a", Declared: declared, Unread: unread}
 							got := judged(r, f, rules)
 							where := []any{r.CallTool, does, mode, declared, unread, byName, h}

@@ -23,7 +23,7 @@ func textUnlessRequired(required bool, text string) string {
 	return text
 }
 
-// IntentNotObject is the message for an intent that is no JSON object.
+// IntentNotObject is the message for an intent that is not a JSON object.
 const IntentNotObject = "intent must be an object with operation_type and, optionally, data_sensitivity and reason"
 
 // CallToolNotFoundText is the answer to the former call_tool, which does not exist.
@@ -104,7 +104,7 @@ func argumentMismatchProblem(r *CallRequest, a *ArgumentEffect) *problem.Problem
 // outOfScopeByArgumentsProblem refuses a call whose arguments exceed the caller's lanes.
 func outOfScopeByArgumentsProblem(r *CallRequest, a *ArgumentEffect) *problem.Problem {
 	return problem.New(problem.OutOfScope, argumentEffectText(r, a)+", which is outside the scope of this caller",
-		"Use arguments that do less. Only the user can widen the scope of an agent token.")
+		"Use arguments that do less. Only the user can extend the scope of an agent token.")
 }
 
 // contradictableHint is a hint that a variant may contradict.
@@ -250,7 +250,7 @@ func outOfScopeProblem(r CallRequest) *problem.Problem {
 	}
 	return problem.New(problem.OutOfScope,
 		"Tool "+quoteClipped(r.ID.String())+" is outside the scope of this caller: use a tool that "+lists+" lists",
-		"Only the user can widen the scope of an agent token.")
+		"Only the user can extend the scope of an agent token.")
 }
 
 func serverNotFoundProblem(r CallRequest, nearest []string) *problem.Problem {
@@ -271,7 +271,7 @@ func serverUnlistedProblem(id tool.ID, why string) *problem.Problem {
 func loginNeededProblem(id tool.ID) *problem.Problem {
 	return problem.New(problem.LoginNeeded,
 		"Server "+quoteClipped(id.Server)+" asks for a login, so "+quoteClipped(id.String())+" cannot be called yet",
-		"Only a person can log in: `mcpproxy upstream login "+clipToLine(id.Server)+"`.").
+		"Only a user can log in: `mcpproxy upstream login "+clipToLine(id.Server)+"`.").
 		With("server", id.Server)
 }
 

@@ -49,7 +49,7 @@ func TestStatusOf(t *testing.T) {
 // TestStatusesAreComplete: each status has its own spelling and remedy, and
 // only Callable has none.
 func TestStatusesAreComplete(t *testing.T) {
-	want := map[string]string{ // what the remedy has to say
+	want := map[string]string{ // the expected remedies
 		"server_disabled":    "enable the server first",
 		"server_quarantined": "a person must review and approve the server, in the UI or with `mcpproxy upstream approve`",
 		"disabled_by_config": "the user cannot override it in the UI",

@@ -109,7 +109,7 @@ const (
 	maxLanes  = 16
 )
 
-// minPassphrase is the minimum length in bytes: whoever reads the database can guess offline.
+// minPassphrase is the minimum length in bytes: an attacker that reads the database can guess offline.
 const minPassphrase = 12
 
 // ErrPassphrase says that a passphrase is wrong.
@@ -142,7 +142,7 @@ func newPassphraseAnchor(passphrase []byte, after Digest, now time.Time, c Seale
 // newCipher returns the cipher of a passphrase.
 func (s *SealedKey) newCipher(passphrase []byte) (cipher.AEAD, error) {
 	if s.Time < 1 || s.Time > maxTime || s.Memory > maxMemory || s.Lanes < 1 || s.Lanes > maxLanes || len(s.Salt) != 16 || len(s.Nonce) != 12 || len(s.Box) > 1024 {
-		return nil, errors.New("the sealed key is not as it is written")
+		return nil, errors.New("the sealed key is invalid")
 	}
 	block, err := aes.NewCipher(argon2.IDKey(passphrase, s.Salt, s.Time, s.Memory, s.Lanes, 32))
 	if err != nil {

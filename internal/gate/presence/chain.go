@@ -93,8 +93,8 @@ func (c anchorChain) verify(evidence map[string]*Evidence) error {
 	return nil
 }
 
-// signedEnd returns the end of the part of the chain that was signed starting from the anchor with this
-// fingerprint; known reports whether the chain has it. With a zero fingerprint every chain starts again.
+// signedEnd returns the end of the signed part of the chain that starts at the anchor with this fingerprint. known reports
+// whether the chain has this anchor. With a zero fingerprint every chain starts again.
 func (c anchorChain) signedEnd(from Digest) (end int, known bool) {
 	if end = 1 + slices.IndexFunc(c, func(a Anchor) bool { return a.Fingerprint() == from }); end == 0 {
 		return 0, from == Digest{}
@@ -105,8 +105,8 @@ func (c anchorChain) signedEnd(from Digest) (end int, known bool) {
 	return end, true
 }
 
-// ResetTime is how long after a reset nothing that grants access counts and no anchor can be set: the old
-// anchor can cancel the reset in the meantime.
+// ResetTime is the delay after a reset. Until its end no decision that grants access counts, no anchor can be set, and the old
+// anchor can cancel the reset.
 const ResetTime = 24 * time.Hour
 
 // beforeReset returns the chain from before the reset.

@@ -28,7 +28,7 @@ func (s *StoredPresence) HeadFingerprint() Digest { return anchorChain(s.Anchors
 var ErrUsed = errors.New("the statement was used before")
 
 // ErrMoved says that another instance has set another anchor.
-var ErrMoved = errors.New("another anchor was set meanwhile")
+var ErrMoved = errors.New("another anchor was set in the meantime")
 
 // Store stores anchors and statements.
 type Store interface {
@@ -218,7 +218,7 @@ func (g *Gate) currentVerdict() (*loadedPresence, verdict) {
 	s := g.known
 	g.mu.RUnlock()
 	if s == nil {
-		return nil, verdict{on: true, void: "What proves that a person decides could not be read yet.", remedy: "Try again in a moment; see `mcpproxy status`."}
+		return nil, verdict{on: true, void: "The state of presence could not be read yet.", remedy: "Try again in a moment; see `mcpproxy status`."}
 	}
 	demanded := g.opt.Demanded()
 	if s.demanded == demanded && s.chain.lastAnchor().Kind != reset {
@@ -339,7 +339,7 @@ func (g *Gate) RequireSigned(ctx context.Context, claims ...Claim) error {
 	case v.void != "":
 		return problem.New(problem.PresenceRequired, v.void+" So nothing can be permitted.", v.remedy)
 	case p == nil:
-		return problem.New(problem.PresenceRequired, "A person has to permit this, and cannot from here.", "Use the command of mcpproxy that does it, in a terminal.")
+		return problem.New(problem.PresenceRequired, "This needs your confirmation, which is not possible here.", "Run the mcpproxy command for it in a terminal.")
 	}
 	return g.acceptProof(ctx, p, s.chain.lastAnchor(), claims)
 }
@@ -362,7 +362,7 @@ func (g *Gate) storeEvidence(ctx context.Context, p *Proof, e *Evidence) error {
 	}
 	count, before := signatureCounter(e.Signature), g.known.counted[e.Anchor]
 	if count <= before && before|count != 0 {
-		return invalidProofProblem("the authenticator counts backwards: somebody may have a copy of the passkey")
+		return invalidProofProblem("the authenticator's counter went backwards: someone may have a copy of the passkey")
 	}
 	switch err := g.opt.Store.SaveStatement(ctx, *e); {
 	case errors.Is(err, ErrUsed):
@@ -411,7 +411,7 @@ func (g *Gate) verifyProof(p *Proof, a *Anchor, claims []Claim) (*Evidence, stri
 	case age > GoodFor || age < -GoodFor:
 		return nil, "it was made more than five minutes ago, or the clocks differ"
 	case e.Statement.Claims != claimsDigest(claims) || e.Count != len(claims):
-		return nil, "it says something else than what is to be done, which may have changed meanwhile"
+		return nil, "it covers a different change; the change may have been modified in the meantime"
 	}
 	if err := a.verifyEvidence(e); err != nil {
 		return nil, err.Error()
@@ -420,7 +420,7 @@ func (g *Gate) verifyProof(p *Proof, a *Anchor, claims []Claim) (*Evidence, stri
 }
 
 func invalidProofProblem(why string) error {
-	return problem.New(problem.PresenceRequired, "The proof that a person decides does not hold: "+why+".", "Do it once more, and sign what you are shown then.")
+	return problem.New(problem.PresenceRequired, "The proof of presence is invalid: "+why+".", "Try again, and sign the statement that is shown then.")
 }
 
 // signRequestProblem returns the problem with the statement to sign.
@@ -432,11 +432,11 @@ func (g *Gate) signRequestProblem(p *Proof, a *Anchor, claims []Claim) error {
 	}
 	at, nonce := p.draftTimeAndNonce(g.opt.Now())
 	s := Statement{claimsDigest(claims), len(claims), at, p.For, nonce, a.Fingerprint()}
-	return problem.New(problem.PresenceRequired, "A person has to permit this.", whereToSignText(a.Kind)).
+	return problem.New(problem.PresenceRequired, "This needs your confirmation.", whereToSignText(a.Kind)).
 		With("statement", json.RawMessage(s.CanonicalJSON())).With("claims", claims).With("anchor", a)
 }
 
-// whereToSignText says where a user signs.
+// whereToSignText tells the user where to sign.
 func whereToSignText(k ProofKind) string {
 	if k == Passkey {
 		return "Permit it in the web UI: `mcpproxy ui`."

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// beside is another instance on the same database, which has heard of no anchor.
+// beside is another instance on the same database, which does not know of an anchor.
 func (w *world) beside() *world {
 	w.t.Helper()
 	b := &world{t: w.t, db: w.db, vault: &memory{}, log: &memory{}, demanded: None, now: w.now}
@@ -48,7 +48,7 @@ func (w *world) looks(void string) {
 	}
 }
 
-// anew sets an anchor that stands alone.
+// anew sets an anchor that does not follow from an earlier one.
 func (w *world) anew() (Anchor, ed25519.PrivateKey) {
 	w.t.Helper()
 	a, k, err := newPassphraseAnchor([]byte("another passphrase"), w.HeadFingerprint(), w.now, cheap)
@@ -85,15 +85,15 @@ func TestAResetReachesOthers(t *testing.T) {
 	here.looks("")
 	here.restart()
 	here.looks("")
-	// One that was away meanwhile has missed nothing.
+	// An instance that was away for a while has missed nothing.
 	if err := errors.Join(here.Reset(t.Context()), here.do(k, here.CancelReset)); err != nil {
 		t.Fatal(err)
 	}
 	there.looks("")
 }
 
-// TestTheDayOfAResetIsCountedHere: whatever time it has in the database, where somebody else
-// may have written it; and the anchor after it is proven by a person.
+// TestTheDayOfAResetIsCountedHere: each instance counts the day itself, whatever time is in the database, which an attacker may
+// have written. A user proves the anchor after the reset.
 func TestTheDayOfAResetIsCountedHere(t *testing.T) {
 	for what, seen := range map[string]bool{"seen": true, "away": false} {
 		t.Run(what, func(t *testing.T) {
@@ -131,8 +131,8 @@ func TestTheDayOfAResetIsCountedHere(t *testing.T) {
 	}
 }
 
-// TestAnotherChainIsNotFollowed: whoever writes the database leads no instance to another
-// anchor, with a reset between or without one; and what was taken back there is not back.
+// TestAnotherChainIsNotFollowed: an attacker that writes the database leads no instance to another anchor, with a reset in
+// between or without one. Withdrawn decisions do not return.
 func TestAnotherChainIsNotFollowed(t *testing.T) {
 	here, there, k := pair(t)
 	theirs := here.db.anchors
@@ -210,12 +210,13 @@ func TestAnchorsAreNotOverwritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.SetAnchor(ctx, second) }), "another anchor was set meanwhile")
+	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.SetAnchor(ctx, second) }), "another anchor was set in the meantime")
 	here.looks("Presence was reset")
 	there.looks("Presence was reset")
 }
 
-// TestNoneIsFollowed, and the anchor that stands alone after it is proven anew.
+// TestNoneIsFollowed: instances follow the anchor none. An anchor after it does not follow from an earlier one, and is proven
+// again.
 func TestNoneIsFollowed(t *testing.T) {
 	here, there, k := pair(t)
 	none := Anchor{Kind: None, Since: here.now.UTC().Truncate(time.Microsecond), Before: here.HeadFingerprint()}

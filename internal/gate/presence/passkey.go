@@ -175,7 +175,7 @@ func (p passkeyVerifier) Verify(d Digest, signature []byte) error {
 // checkClientData checks the client data of an assertion.
 func (p passkeyVerifier) checkClientData(d Digest, data []byte) error {
 	if wirejson.Check(data, wirejson.Limits{Bytes: maxSignature}) != nil || wirejson.Kind(data) != '{' {
-		return errors.New("what the browser says of it cannot be read")
+		return errors.New("the browser's data cannot be read")
 	}
 	text := func(name string) string {
 		s, _ := wirejson.String(wirejson.Find(data, name))
@@ -190,7 +190,7 @@ func (p passkeyVerifier) checkClientData(d Digest, data []byte) error {
 	case text("origin") != p.origin:
 		return errors.New("the page that asked is not one of " + p.origin)
 	case elsewhere != nil && string(elsewhere) != "false" || wirejson.Find(data, "topOrigin") != nil:
-		return errors.New("the page that asked was part of another one")
+		return errors.New("the page was embedded in another page")
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (p passkeyVerifier) checkClientData(d Digest, data []byte) error {
 func checkAuthenticatorData(data []byte) error {
 	party := sha256.Sum256([]byte(RelyingParty))
 	if len(data) < leastData {
-		return errors.New("what the authenticator says of it cannot be read")
+		return errors.New("the authenticator's data cannot be read")
 	}
 	flags := data[flagsAt]
 	has := func(flag byte) bool { return flags&flag != 0 }
@@ -207,11 +207,11 @@ func checkAuthenticatorData(data []byte) error {
 	case !bytes.Equal(data[:flagsAt], party[:]):
 		return errors.New("the passkey is not one of " + RelyingParty)
 	case !has(userPresent):
-		return errors.New("nobody was at the authenticator")
+		return errors.New("no user was present at the authenticator")
 	case !has(userVerified):
-		return errors.New("the authenticator has not verified who was there")
+		return errors.New("the authenticator has not verified the user")
 	case has(backedUp) && !has(backupEligible), has(hasCredential), has(hasExtensions) != (len(data) > leastData):
-		return errors.New("what the authenticator says of it cannot be read")
+		return errors.New("the authenticator's data cannot be read")
 	}
 	return nil
 }

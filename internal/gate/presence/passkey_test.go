@@ -112,7 +112,7 @@ func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) as
 	return p.made
 }
 
-// doPasskey does something as a page, which has the passkey sign what it is asked to.
+// doPasskey does something as a web page that lets the passkey sign the requested statement.
 func (w *world) doPasskey(a *authenticatorOf, change func(*parts), f func(context.Context) error) error {
 	w.t.Helper()
 	s, _ := asked(w.t, f(WithProof(w.t.Context(), &Proof{For: request})))
@@ -290,7 +290,7 @@ func oracle(t *testing.T, anchor Anchor, d Digest, a assertion) error {
 		false, true, true, cose, protocol.SignaturePolicy{})
 }
 
-// One that does not count never counts backwards; one that does never stops.
+// One that does not count never went backwards; one that does never stops.
 func TestAnAuthenticatorThatDoesNotCount(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	still := func(p *parts) { p.count = 0 }
@@ -307,7 +307,7 @@ func TestAnAuthenticatorThatDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.restart()
-	refusedWith(t, w.doPasskey(a, func(p *parts) { p.count = 7 }, require(w.Gate, NewClaim("approve tool", "d"))), "counts backwards")
+	refusedWith(t, w.doPasskey(a, func(p *parts) { p.count = 7 }, require(w.Gate, NewClaim("approve tool", "d"))), "went backwards")
 }
 
 // A passkey follows a passphrase when that has signed it, and the other way.
@@ -343,7 +343,7 @@ func TestPasskeyAndPassphrase(t *testing.T) {
 	}
 }
 
-// What makes another passkey makes another fingerprint, and what is none is not read.
+// Another passkey has another fingerprint, and an invalid one is not read.
 func TestAnchorOfAPasskey(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	good := a.anchor(t, w)

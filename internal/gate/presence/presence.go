@@ -1,30 +1,28 @@
-// Package presence requires, for decisions that grant access, something that an agent with a shell does
-// not have: a passphrase, or a user's touch on an authenticator.
+// Package presence requires a proof of the user for decisions that grant access. An agent with a shell does not have it: a
+// passphrase, or a touch on an authenticator.
 //
-// An Anchor is the key that verifies. A Claim is one line that states one grant of access. A Statement
-// covers claims, is made for one request at one time, and is signed by the anchor. The Gate requires
-// statements (RequireSigned), stores them as evidence, and says whether a loaded decision was signed
-// (IsConfirmed).
+// An Anchor is the key that verifies. A Claim is one line that states one grant of access. A Statement covers claims, is made
+// for one request at one time, and is signed by the anchor. The Gate requires statements (RequireSigned), stores them as
+// evidence, and says whether a loaded decision was signed (IsConfirmed).
 //
 // Files:
 //
 //   - gate.go: Gate loads the state, requires and stores statements; set_anchor.go: sets, resets and joins
 //   - anchor.go: keys and passphrases; passkey.go: WebAuthn; chain.go: the signed list of anchors
 //   - claim.go, statement.go, sign_request.go: the signed data; proof.go: the proof in a request
-//   - mark.go: the fingerprint of the anchor outside of the database; verdict.go: what all of it means
+//   - mark.go: the fingerprint of the anchor outside of the database; verdict.go: the verdict about the whole state
 //
 // Guarantees and limits:
 //
 //   - A claim counts only if a verified statement contains it.
-//   - A statement is accepted once, for its own request, within five minutes, and is stored before what it
-//     permits.
-//   - Nothing counts if the anchor in the database does not match its fingerprint in every other place.
-//     Each instance has its own places.
+//   - A statement is accepted once, for its own request, within five minutes, and is stored before what it permits.
+//   - Nothing counts if the anchor in the database does not match its fingerprint in every other place. Each instance has its
+//     own places.
 //   - The waiting time after a reset is measured by these places, not by the database.
 //   - Unreadable state counts for nothing.
-//   - It does not define what grants access (ops and config do), and proves only that someone had the
-//     passphrase: the owner of the account can replace the program. The passphrase is used only by
-//     NewPassphraseAnchor and OpenSealedKey, in the process where the user types it, never in the daemon.
+//   - It does not define which changes grant access (ops and config do). It proves only that someone had the passphrase: the
+//     owner of the account can replace the program. The passphrase is used only by NewPassphraseAnchor and OpenSealedKey, in
+//     the process where the user types it, never in the daemon.
 package presence
 
 import (

@@ -81,7 +81,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// restart makes the gate anew.
+// restart creates the gate again.
 func (w *world) restart() {
 	w.t.Helper()
 	w.Gate = NewGate(GateOptions{
@@ -196,7 +196,7 @@ func TestASignedDecisionCounts(t *testing.T) {
 	if err := w.RequireSigned(once, approve, other); err != nil || !w.IsConfirmed(approve) || !w.IsConfirmed(other) {
 		t.Fatal(err)
 	}
-	if err := w.RequireSigned(once, other); err != nil { // a part of what the request does
+	if err := w.RequireSigned(once, other); err != nil { // one of the claims of the request
 		t.Error(err)
 	}
 	if w.RequireSigned(once, NewClaim("something else")) == nil {
@@ -210,7 +210,7 @@ func TestASignedDecisionCounts(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoProof: everything that differs from what was signed is refused.
+// TestWhatIsNoProof: everything that differs from the signed statement is refused.
 func TestWhatIsNoProof(t *testing.T) {
 	w := newWorld(t)
 	a, k := w.enrol()
@@ -236,17 +236,17 @@ func TestWhatIsNoProof(t *testing.T) {
 		"another request":  {SignStatement(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).HeaderValue(), "another request"},
 		"too old":          {SignStatement(late, k).HeaderValue(), "five minutes"},
 		"from the future":  {SignStatement(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).HeaderValue(), "five minutes"},
-		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).HeaderValue(), "something else"},
-		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).HeaderValue(), "something else"},
+		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).HeaderValue(), "a different change"},
+		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).HeaderValue(), "a different change"},
 		"another anchor":   {SignStatement(with(func(s *Statement) { s.Anchor[0] ^= 1 }), k).HeaderValue(), "another anchor"},
-		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).HeaderValue(), "something else"},
+		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).HeaderValue(), "a different change"},
 	} {
 		refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: c.text}), approve), c.why)
 		if w.IsConfirmed(approve) || len(w.db.statements) != 1 {
 			t.Errorf("%s counts", what)
 		}
 	}
-	refusedWith(t, w.RequireSigned(t.Context(), approve), "cannot from here")
+	refusedWith(t, w.RequireSigned(t.Context(), approve), "not possible here")
 	w.db.failing = errors.New("full")
 	if p := problem.From(w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(good, k).HeaderValue()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.IsConfirmed(approve) {
 		t.Errorf("what is not stored counts: %v", p)
@@ -254,8 +254,7 @@ func TestWhatIsNoProof(t *testing.T) {
 	_ = a
 }
 
-// TestWhatIsStoredIsVerified: what was put into the database, or changed there, counts for
-// nothing, and is named.
+// TestWhatIsStoredIsVerified: rows that were inserted or changed in the database do not count, and are named.
 func TestWhatIsStoredIsVerified(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
@@ -343,8 +342,8 @@ func TestOneWithoutTheOthers(t *testing.T) {
 				}
 				w.restart()
 			}
-			// A reset of what does not hold cannot be called off by who made it so: by nobody,
-			// or by the person.
+			// A reset of a state that does not hold cannot be cancelled by its author: not without a signature, and not with
+			// the user's.
 			if err := w.Reset(t.Context()); err != nil && !errors.Is(err, w.vault.failing) {
 				t.Fatal(err)
 			}
@@ -451,7 +450,7 @@ func TestAReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(ResetTime / 2)
-	if err := w.Reset(t.Context()); err != nil { // once more: the day begins anew
+	if err := w.Reset(t.Context()); err != nil { // once more: the day starts again
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(ResetTime / 2)
@@ -522,7 +521,7 @@ func TestDemandedWithoutAnAnchor(t *testing.T) {
 	if s := w.standing(); s.Void != "" {
 		t.Errorf("%+v", s)
 	}
-	w.demanded = None // as somebody who edits the file may do
+	w.demanded = None // as an attacker that edits the file may do
 	if s := w.standing(); !s.On || w.IsConfirmed(approve) {
 		t.Errorf("%+v", s)
 	}

@@ -28,7 +28,7 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 	case a.Kind == reset:
 		return problem.New(problem.InvalidParameter, "A reset is not set.", "Use `mcpproxy presence reset`.")
 	case a.Before != s.chain.headFingerprint():
-		return problem.New(problem.Conflict, "Another anchor was set meanwhile.", "Look at it again: `mcpproxy presence test`.")
+		return problem.New(problem.Conflict, "Another anchor was set in the meantime.", "Look at it again: `mcpproxy presence test`.")
 	case a.Kind == None && s.chain.lastAnchor().Kind == None:
 		return problem.New(problem.Conflict, "Presence is none already.", "")
 	}
@@ -56,7 +56,7 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 func cannotSignNowProblem(v verdict) error {
 	why := v.void
 	if why == "" {
-		why = "There is no anchor that could sign this."
+		why = "No anchor can sign this."
 	}
 	return problem.New(problem.PresenceRequired, why, v.remedy)
 }
@@ -66,7 +66,7 @@ func (g *Gate) AddFingerprintToPlaces(ctx context.Context) error {
 	s, v := g.currentVerdict()
 	p := proofFromContext(ctx)
 	if s == nil || p == nil || !v.canJoin {
-		return problem.New(problem.Conflict, "There is no anchor whose fingerprint is missing somewhere, and nowhere another one.", v.remedy)
+		return problem.New(problem.Conflict, "A join needs a fingerprint that is missing in a place and differs in none.", v.remedy)
 	}
 	return g.replaceChainSigned(ctx, s, p, s.chain.lastAnchor(), []Claim{NewClaim("presence join", s.chain.headFingerprint().String())}, s.chain)
 }
@@ -101,7 +101,7 @@ func (g *Gate) CancelReset(ctx context.Context) error {
 	case s.chain.lastAnchor().Kind != reset && !v.canCancelReset:
 		return problem.New(problem.Conflict, "Presence was not reset.", "")
 	case !v.canCancelReset:
-		return problem.New(problem.PresenceRequired, "This reset cannot be called off: the anchor did not hold when it was made, or does not now.", v.remedy)
+		return problem.New(problem.PresenceRequired, "This reset cannot be cancelled: the anchor was invalid when the reset was made, or is now.", v.remedy)
 	}
 	before := s.chain.beforeReset()
 	var claims []Claim // for every known reset, so that other instances follow
@@ -120,8 +120,8 @@ func (g *Gate) replaceChainSigned(ctx context.Context, s *loadedPresence, p *Pro
 	return g.replaceChain(ctx, s, func() (anchorChain, error) { return next, g.storeEvidence(ctx, p, e) })
 }
 
-// replaceChain stores the result of next in every place if the state is still the one seen: in the database
-// first, from which the anchor can update the others.
+// replaceChain stores the result of next in every place if the state is still the one seen. It writes the database first, from
+// which the anchor can update the other places.
 func (g *Gate) replaceChain(ctx context.Context, seen *loadedPresence, next func() (anchorChain, error)) error {
 	err := func() error {
 		g.deciding.Lock()

@@ -35,7 +35,7 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 		if p.mark.At.After(at) {
 			at = p.mark.At
 		}
-		// Whoever replaced the anchor must not cancel the reset with the new one.
+		// An attacker that replaced the anchor must not cancel the reset with the new one.
 		v.canCancelReset = v.canCancelReset && p.mark.Anchor == before.headFingerprint()
 	}
 	v.canCancelReset = v.canCancelReset && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""
@@ -45,11 +45,11 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 	const cancel = "If that was not you, call it off: `mcpproxy presence reset --cancel`."
 	switch {
 	case broken != nil:
-		v.on, v.void = true, "The anchor in the database is not what was set: "+broken.Error()+"."
-		v.remedy = "Put the database back as it was; " + again + "."
+		v.on, v.void = true, "The anchor in the database was changed: "+broken.Error()+"."
+		v.remedy = "Restore the database; " + again + "."
 	case bad[Differs] != "":
 		v.on, v.void = true, "The anchor in the database is not the one whose fingerprint is in "+bad[Differs]+"."
-		v.remedy = "Put back what was changed; " + again + "."
+		v.remedy = "Revert the change; " + again + "."
 	case bad[Unreadable] != "" && v.on:
 		v.void = "The fingerprint of the anchor in " + bad[Unreadable] + " cannot be read."
 		v.remedy = "Unlock the keyring, or see the log of the daemon, and restart MCPProxy."
@@ -57,7 +57,7 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 		v.on, v.void = true, "Presence was reset, as "+bad[WasReset]+" has it, and the database has no reset."
 		v.remedy = "If you have called it off, do so here, too: `mcpproxy presence reset --cancel`."
 	case bad[WasReset] != "":
-		v.on, v.void = true, fmt.Sprintf("Presence was reset: until %s nothing that widens counts here.", until.UTC().Format(time.RFC3339))
+		v.on, v.void = true, fmt.Sprintf("Presence was reset: until %s no decision that grants more access counts here.", until.UTC().Format(time.RFC3339))
 		v.remedy = "If you have set another anchor since, prove it then: `mcpproxy presence join`."
 	case last.Kind == None:
 		if v.canSetRoot = bad[Unreadable] == ""; demanded != None {
@@ -68,7 +68,7 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 			v.void, v.remedy = "Presence was reset.", "Set a new anchor: `mcpproxy presence set passphrase`."
 			break
 		}
-		v.void, v.remedy = fmt.Sprintf("Presence was reset: until %s nothing that widens counts.", until.UTC().Format(time.RFC3339)), cancel
+		v.void, v.remedy = fmt.Sprintf("Presence was reset: until %s no decision that grants more access counts.", until.UTC().Format(time.RFC3339)), cancel
 		if !v.canCancelReset {
 			v.remedy = "It cannot be called off, since the anchor did not hold everywhere. Set a new one then."
 		}

@@ -1,10 +1,10 @@
-// Package dialpolicy decides which IP addresses may be dialled for URLs that MCPProxy does not control:
-// those of servers, and those that their documents name.
+// Package dialpolicy decides which IP addresses may be dialled for URLs that MCPProxy does not control: those of servers, and
+// those that their documents name.
 //
 //   - It checks each address when it is dialled, so DNS rebinding gains nothing.
 //   - It checks an IPv4 address that an IPv6 address embeds as that IPv4 address.
 //   - It never allows link-local addresses, where clouds serve the credentials of machines.
-//   - It does not check what is sent over the connection.
+//   - It does not check the data on the connection.
 package dialpolicy
 
 import (
@@ -113,7 +113,7 @@ func (r Policy) CheckAddr(addr netip.Addr) error {
 	case addr.IsLoopback():
 		return newAddressNotAllowedError(addr, "it is this machine, which was not meant by the URL of the server; allow_private allows it")
 	case addr.IsLinkLocalUnicast() || addr.IsMulticast() || addr.IsUnspecified() || addr == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return newAddressNotAllowedError(addr, "it is no address of a host on the internet")
+		return newAddressNotAllowedError(addr, "it is not a public internet address")
 	case addr.IsPrivate() && r.Private:
 		return nil
 	case addr.IsPrivate():

@@ -112,8 +112,8 @@ func TestNothingLeftBehind(t *testing.T) {
 	}
 }
 
-// TestRefusalOfAnUnreadBody: an answer that ends the connection reaches a client
-// that has sent, or is still sending, a body that nobody reads.
+// TestRefusalOfAnUnreadBody: an answer that ends the connection reaches a client that has sent, or is still sending, a body
+// that the server does not read.
 func TestRefusalOfAnUnreadBody(t *testing.T) {
 	s := serveOn(t, listen(t), func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -155,7 +155,7 @@ func TestLateRead(t *testing.T) {
 	}
 }
 
-// TestLateWrite: what a handler writes after its end gets into no other answer.
+// TestLateWrite: bytes that a handler writes after its end are in no other answer.
 func TestLateWrite(t *testing.T) {
 	var kept http.ResponseWriter
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -244,7 +244,7 @@ func TestGoexit(t *testing.T) {
 	}
 }
 
-// TestPanicOfText: what is not an error ends the connection too.
+// TestPanicOfText: a panic with a value that is not an error ends the connection too.
 func TestPanicOfText(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { panic("text") })
 	nc, br := dialRaw(t, s.addr)
@@ -367,7 +367,7 @@ func act(w http.ResponseWriter, script string) {
 		case 'c':
 			w.Header().Set("Connection", "close")
 		case 'a':
-			w.(http.Flusher).Flush() // what was not sent is sent or not: that differs
+			w.(http.Flusher).Flush() // the servers differ in whether they send unflushed bytes here
 			panic(http.ErrAbortHandler)
 		}
 	}

@@ -156,8 +156,7 @@ func exchangeRaw(t testing.TB, addr string, raw string, answers int) []string {
 
 const plainHead = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
-// requests are heads and bodies of all kinds: what is plain, what is odd, what
-// is wrong. plain says that net/http must not be needed.
+// requests are heads and bodies of all kinds: plain, odd and invalid. plain means that net/http must not be needed.
 var requests = []struct {
 	name, raw string
 	plain     bool
@@ -522,8 +521,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestShutdown: what is being answered is finished, what is idle is closed at
-// once, and a client is told that the connection ends.
+// TestShutdown: requests in progress are finished, idle connections are closed at once, and a client is told that its
+// connection ends.
 func TestShutdown(t *testing.T) {
 	began, finish := make(chan bool), make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -717,7 +716,7 @@ func FuzzLikeNetHTTP(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, head, before []byte) {
 		var s headerCache
-		s.parseHead(before) // what the connection has seen changes nothing
+		s.parseHead(before) // earlier heads of the connection change nothing
 		r, err := s.parseHead(head)
 		want, wantErr := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
 		if err != nil {

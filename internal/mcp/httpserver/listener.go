@@ -1,26 +1,25 @@
-// Package httpserver is a lean HTTP/1.1 server for the requests of busy MCP clients on persistent
-// connections. It leaves all other requests to net/http.
+// Package httpserver is a lean HTTP/1.1 server for the requests of busy MCP clients on persistent connections. It leaves all
+// other requests to net/http.
 //
 // Files:
 //   - listener.go, common.go: accept connections, apply the limits, and shut down
 //   - conn.go, stream.go: serve the requests of a connection, and watch for a disconnect
 //   - request.go, body.go, response.go: parse the head, read the body, write the reply
 //   - registry.go: tracks all connections, and closes some at the connection limit
-//   - nethttp.go: what net/http gets: the moved connection and tracked requests
+//   - nethttp.go: hands connections to net/http, and tracks its requests
 //   - stoplisten_*.go: refuse new connections while pending ones complete
 //
-// A request is plain if it is a POST with HTTP/1.1, one Host, one Content-Length of a moderate size, no
-// other framing, no Expect header and an unambiguous head. The handler gets the same request as from
-// net/http, and a writer with Cancel. On the first other request, the connection moves with all its bytes
-// to the http.Server that accepts from the Listener, and stays there.
+// A request is plain if it is a POST with HTTP/1.1, one Host, one Content-Length of a moderate size, no other framing, no
+// Expect header and an unambiguous head. The handler gets the same request as from net/http, and a writer with Cancel. On the
+// first other request, the connection moves with all its bytes to the http.Server that accepts from the Listener, and stays
+// there.
 //
-//   - The context of a handler ends when the client disconnects, the handler returns, or its writer is
-//     told to Cancel.
+//   - The context of a handler ends when the client disconnects, the handler returns, or its writer is told to Cancel.
 //   - Waiting for the first byte, the head and the body is limited; the handler limits the reply.
 //   - An unread body is not awaited, here and at net/http.
 //   - No connection outlives the Listener's Close.
-//   - At the connection limit, connections that send little are closed first; a client that sends complete
-//     requests gets a slot.
+//   - At the connection limit, connections that send little are closed first. A client that sends complete requests gets a
+//     slot.
 //
 // The reasons: docs/adr/0032-a-short-way-for-plain-requests.md and docs/adr/0042-who-keeps-a-place.md.
 package httpserver

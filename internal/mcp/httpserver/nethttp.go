@@ -9,8 +9,8 @@ import (
 
 type connStateKey struct{}
 
-// trackRequests wraps a handler so that its requests are registered. net/http would read an unread body for as
-// long as the client likes: the deadline ends that. net/http resets it after a complete body.
+// trackRequests wraps a handler so that its requests are registered. net/http would read an unread body without a time limit:
+// the deadline ends that. net/http resets it after a complete body.
 func trackRequests(h http.Handler, bodyTime time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.Context().Value(connStateKey{}).(*connState)

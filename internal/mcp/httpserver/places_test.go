@@ -49,8 +49,7 @@ func reads(w http.ResponseWriter, r *http.Request) {
 // patient has bounds of time that no test waits for.
 func patient(o *Options) { o.HeaderTime, o.BodyTime = time.Minute, time.Minute }
 
-// TestSlowOnesMakeRoom: twice as many slow connections as there are places shut
-// nobody out, who is there or who comes.
+// TestSlowOnesMakeRoom: twice as many slow connections as slots exclude no client, neither a connected nor a new one.
 func TestSlowOnesMakeRoom(t *testing.T) {
 	for name, raw := range slowly {
 		t.Run(name, func(t *testing.T) {
@@ -155,8 +154,8 @@ func TestStreamsHaveTime(t *testing.T) {
 	}
 }
 
-// TestTooMany: when everybody is being worked on, who comes is told so, and has a
-// place as soon as somebody is done.
+// TestTooMany: when all slots have a request in progress, a new client gets an error, and gets a slot as soon as a request is
+// done.
 func TestTooMany(t *testing.T) {
 	began, finish := make(chan bool), make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -191,7 +190,7 @@ func TestWhoGoesFirst(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		all  []one
-		goes int // its index; -1 = nobody
+		goes int // its index; -1 = none
 	}{
 		{"all are being worked on", []one{calling, calling}, -1},
 		{"the one that has been idle for longest", []one{{since: time.Second}, calling, {since: time.Minute}, {}}, 2},

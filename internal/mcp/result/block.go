@@ -29,7 +29,7 @@ const (
 	maxNames = 32
 )
 
-// parseResult parses raw, and returns false if it is no object. It keeps no more blocks than could fit.
+// parseResult parses raw, and returns false if it is not an object. It keeps no more blocks than could fit.
 func (e *parsedResult) parseResult(raw []byte) bool {
 	c := wirejson.Cursor{Text: raw}
 	end := c.Enter('{')

@@ -48,8 +48,8 @@ func readLine(t tb, line string) (l told) {
 	return l
 }
 
-// follow does what the line says, and what the parts say, to the end. It returns
-// the value of the line's unit: a []any, a map[string]any or a string.
+// follow follows the instructions of the line and of the parts to the end. It returns the value of the line's unit: a []any, a
+// map[string]any or a string.
 func follow(t tb, raw json.RawMessage, l told) (all any) {
 	t.Helper()
 	for offset := l.call.Offset; ; {
@@ -204,7 +204,7 @@ func rebuild(t tb, raw json.RawMessage, limit int) int {
 			return len(lines)
 		}
 	}
-	// What is shown of each place where data may be, and what is to be there.
+	// The shown text of each place that may hold data, and the expected text.
 	type datum struct {
 		at          string
 		shown       string
@@ -312,7 +312,7 @@ func rawOf(t tb, v any) []byte {
 
 func toAny(t tb, v any) any { return decodeAny(t, rawOf(t, v)) }
 
-// What a cut result says, done to the letter, gives exactly what it left out.
+// The instructions in a cut result, followed to the letter, give exactly the parts that it left out.
 func TestContinue(t *testing.T) {
 	lines := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,7 +16,7 @@ import (
 // is added, and more for a handle that needs escapes.
 const minLimit = 1024
 
-// metaKey is the member of _meta of a cut result that describes what was omitted.
+// metaKey is the member of _meta of a cut result that describes the omitted parts.
 const metaKey = "mcpproxy/truncated"
 
 // Cut shortens a CallToolResult that is larger than limit bytes, and reports whether it did. With a limit
@@ -53,7 +53,7 @@ type cutter struct {
 	gaps         []omission
 }
 
-// cutResult cuts a result; nil if raw is no CallToolResult.
+// cutResult cuts a result; nil if raw is not a CallToolResult.
 func (c *cutter) cutResult(raw []byte) []byte {
 	e := parsedResult{room: c.limit}
 	if !e.parseResult(trimSpace(raw)) {
@@ -118,7 +118,7 @@ func (c *cutter) assembleResult(rest, meta, blocks []byte, goOn string) []byte {
 	return fmt.Appendf(out, `"%s":{"handle":%s,"total_bytes":%d,"left_out_bytes":%d}}}`, metaKey, handle, c.total, left)
 }
 
-// continueText returns the instructions for reading what was omitted.
+// continueText returns the instructions for reading the omitted parts.
 func (c *cutter) continueText() string {
 	if len(c.gaps) == 0 && c.handle != "" {
 		return fmt.Sprintf(` All of it is there with read_result {"handle": %s}`, wirejson.AppendString(nil, c.handle))
@@ -133,7 +133,7 @@ func (c *cutter) continueText() string {
 // gapLineSize returns the maximum size of the line of a gap at path.
 func (c *cutter) gapLineSize(path string) int { return gapLineSize(path, c.handle, c.total) }
 
-// cutAsText shows the beginning of a value that is no CallToolResult as text.
+// cutAsText shows the beginning of a value that is not a CallToolResult as text.
 func (c *cutter) cutAsText(raw []byte) []byte {
 	c.kept, c.gaps = 0, nil
 	room := c.limit - c.fixedSize() - len(`{"type":"text","text":""},`) - c.gapLineSize("")

@@ -107,8 +107,8 @@ type pathTarget struct {
 	steps []pathStep // from root
 }
 
-// resolvePath resolves a path. If its first step does not match at the top, it starts at the data, so that
-// paths into what the agent saw work without the envelope.
+// resolvePath resolves a path. If its first step does not match at the top, it starts at the data. So paths into the shown data
+// work without the envelope.
 func resolvePath(raw []byte, path string) (pathTarget, error) {
 	steps, err := parsePath(path)
 	if err != nil {

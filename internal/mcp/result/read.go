@@ -30,7 +30,7 @@ type Part struct {
 	Continue []string `json:"continue,omitempty"`
 }
 
-// ReadOptions says what Read reads. Continue names the handle.
+// ReadOptions are the options of Read. Continue names the handle.
 type ReadOptions struct {
 	Handle, Path  string
 	Offset, Limit int

@@ -6,8 +6,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The functions of this file are fast and expect JSON; other text gives wrong values. Callers validate
-// what they write.
+// The functions of this file are fast and expect JSON; other text gives wrong values. Callers validate their output.
 
 // jsonEntry is a member of an object or an element of an array, which has no name. It aliases the text.
 type jsonEntry struct{ name, value []byte }

@@ -54,7 +54,7 @@ func toDelSteps(n *node) ([]delStep, bool) {
 	return append(before, last), ok
 }
 
-// deletePath removes what is at a path, if it exists.
+// deletePath removes the value at a path, if it exists.
 func (r *evaluation) deletePath(v []byte, steps []delStep) ([]byte, error) {
 	if err := r.chargeWork(len(v)); err != nil {
 		return nil, err

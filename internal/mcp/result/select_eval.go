@@ -203,7 +203,7 @@ func (r *evaluation) evalObject(list []*node, made [][2][]byte, in []byte, env *
 	return r.evalNode(list[0], in, env, func(name []byte) error {
 		return r.evalNode(list[1], in, env, func(v []byte) error {
 			if kindName(name) != "string" {
-				return newDataError("%s is no name of a member", kindName(name))
+				return newDataError("%s is not a member name", kindName(name))
 			}
 			return r.evalObject(list[2:], append(made, [2][]byte{name, v}), in, env, out)
 		})

@@ -417,13 +417,13 @@ func toNumber(r *evaluation, in []byte) ([]byte, error) {
 			return text, nil
 		}
 	}
-	return nil, newDataError("%s is no number", kindName(in))
+	return nil, newDataError("%s is not a number", kindName(in))
 }
 
 func parseJSONText(r *evaluation, in []byte) ([]byte, error) {
 	s, ok := wirejson.String(in)
 	if !ok {
-		return nil, newDataError("%s is no text of JSON", kindName(in))
+		return nil, newDataError("%s is not JSON text", kindName(in))
 	}
 	if err := r.chargeOutput(len(s)); err != nil {
 		return nil, err
@@ -534,7 +534,7 @@ func fromEntries(r *evaluation, in []byte) ([]byte, error) {
 	var all [][2][]byte
 	err := r.emitElements(in, func(e []byte) error {
 		if kindName(e) != "object" {
-			return newDataError("%s is no entry", kindName(e))
+			return newDataError("%s is not an entry", kindName(e))
 		}
 		var m [2][]byte
 		for i, names := range [...][]string{{"key", "k", "name", "Name", "Key", "K"}, {"value", "v", "Value", "V"}} {
@@ -547,7 +547,7 @@ func fromEntries(r *evaluation, in []byte) ([]byte, error) {
 			}
 		}
 		if kindName(m[0]) != "string" {
-			return newDataError("%s is no name of a member", kindName(m[0]))
+			return newDataError("%s is not a member name", kindName(m[0]))
 		}
 		all = append(all, m)
 		return r.chargeOutput(64)
@@ -607,7 +607,7 @@ func evalMapValues(r *evaluation, args []*node, in []byte, env *variableBinding,
 func newNumberFunction(f func(float64) float64) func(*evaluation, []byte) ([]byte, error) {
 	return func(_ *evaluation, in []byte) ([]byte, error) {
 		if kindName(in) != "number" {
-			return nil, newDataError("%s is no number", kindName(in))
+			return nil, newDataError("%s is not a number", kindName(in))
 		}
 		if n, ok := wirejson.Int(in); ok && n >= 0 {
 			return in, nil

@@ -57,15 +57,15 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// What is not taken is refused, with what is wrong and where.
+// An unsupported selection is refused, with the reason and the position.
 func TestNoSelection(t *testing.T) {
 	for expression, want := range map[string]string{
-		"": "there is no expression at character 1", ".a |": "something is missing at character 5", "..": "'..' is not taken: no recursion here at character 1", "def f: 1; f": "no definitions",
-		"reduce .[] as $x (0; . + $x)": "no loops", "range(10)": "no loops", "[recurse]": "no recursion", "input": "no other input", "env.HOME": "the environment", "$ENV.HOME": "there is no variable '$ENV'", "now": "the clock",
-		"@base64": "no formats", ".a = 1": "no changes", ".a |= 1": "no changes", "foo": "there is no function 'foo' here", "map": "map has 1 arguments, not 0", "\"abc": "a string has no end",
+		"": "the expression is empty at character 1", ".a |": "something is missing at character 5", "..": "'..' is not taken: no recursion here at character 1", "def f: 1; f": "no definitions",
+		"reduce .[] as $x (0; . + $x)": "no loops", "range(10)": "no loops", "[recurse]": "no recursion", "input": "no other input", "env.HOME": "the environment", "$ENV.HOME": "unknown variable '$ENV'", "now": "the clock",
+		"@base64": "no formats", ".a = 1": "no changes", ".a |= 1": "no changes", "foo": "unknown function 'foo'", "map": "map has 1 arguments, not 0", "\"abc": "a string has no end",
 		"(1": "')' is missing", "[1,": "something is missing", "{a: }": "unexpected '}'", "1 == 2 == 3": "comparisons need parentheses", ". as [$a] | 1": "only 'as $name' is taken", ".[1": "':' is missing", "\"\\x\"": "not one of JSON",
-		strings.Repeat("(", 1000): "nested too deep", strings.Repeat("-", 1000) + "1": "nested too deep", strings.Repeat("1//", 1000) + "1": "nested too deep", strings.Repeat("x", 5000): "longer than", "'a'": `unexpected "'"`, "halt": "there is no function", "error": "there is no function",
-		"getpath([\"a\"])": "there is no function", "input_filename": "there is no function", "$__loc__": "there is no variable", "label $f | 1": "no jumps", "import \"a\" as a; 1": "no modules",
+		strings.Repeat("(", 1000): "nested too deep", strings.Repeat("-", 1000) + "1": "nested too deep", strings.Repeat("1//", 1000) + "1": "nested too deep", strings.Repeat("x", 5000): "longer than", "'a'": `unexpected "'"`, "halt": "unknown function", "error": "unknown function",
+		"getpath([\"a\"])": "unknown function", "input_filename": "unknown function", "$__loc__": "unknown variable", "label $f | 1": "no jumps", "import \"a\" as a; 1": "no modules",
 		"if 1 then 2": "'end' is missing", "é": `unexpected "é" at character 1`,
 	} {
 		if _, err := CompileExpression(expression); err == nil || !strings.Contains(err.Error(), want) {

@@ -95,7 +95,7 @@ func (w writer) document(depth int) any {
 	return object
 }
 
-// What is taken means what it means to gojq, which is another implementation of jq.
+// A supported selection means the same as in gojq, which is another implementation of jq.
 func TestBesideGojq(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	w := writer{rand.New(rand.NewPCG(seed, 0))}

@@ -17,7 +17,7 @@ type parser struct {
 	variables []string
 }
 
-// unsupported maps unsupported tokens of jq to what they are.
+// unsupported maps unsupported tokens of jq to their descriptions.
 var unsupported = map[string]string{
 	"..": "recursion", "recurse": "recursion", "def": "definitions", "reduce": "loops", "foreach": "loops", "while": "loops", "until": "loops",
 	"repeat": "loops", "range": "loops", "label": "jumps", "break": "jumps", "input": "other input", "inputs": "other input", "env": "the environment",
@@ -33,7 +33,7 @@ func (p *parser) parseExpression() (*node, error) {
 		return nil, err
 	}
 	if p.kind == tokenEnd {
-		return nil, p.syntaxError("there is no expression")
+		return nil, p.syntaxError("the expression is empty")
 	}
 	n, err := p.parsePipe()
 	if err == nil && p.kind != tokenEnd {
@@ -262,12 +262,12 @@ func (p *parser) parseTerm() (*node, error) {
 		return newFieldNode(&node{op: opSame}, word), p.readToken()
 	case tokenVariable:
 		if !slices.Contains(p.variables, word) {
-			return nil, p.syntaxError("there is no variable '$%s'", word)
+			return nil, p.syntaxError("unknown variable '$%s'", word)
 		}
 		return &node{op: opVariable, name: word}, p.readToken()
 	case tokenNumber:
 		if wirejson.Check([]byte(word), wirejson.Limits{}) != nil {
-			return nil, p.syntaxError("'%s' is no number", word)
+			return nil, p.syntaxError("'%s' is not a number", word)
 		}
 		return newLiteralNode([]byte(word)), p.readToken()
 	case tokenString:
@@ -344,7 +344,7 @@ func (p *parser) parseNamed() (*node, error) {
 		if known := aritiesText(name); known != "" {
 			return nil, p.syntaxError("%s has %s, not %d", name, known, len(args))
 		}
-		return nil, p.syntaxError("there is no function '%s' here", wirejson.ClipText(name, 40))
+		return nil, p.syntaxError("unknown function '%s'", wirejson.ClipText(name, 40))
 	}
 	return &node{op: opCall, call: f, list: args}, nil
 }

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// A long text, which is matched in bounds, has the same answer as a short one.
+// A long text, which is matched with limits, has the same answer as a short one.
 func TestLongTextsMatch(t *testing.T) {
 	filler := strings.Repeat("é line of nothing\\n", volume.FullOrQuick(20_000, 6_000))
 	for _, expr := range []string{"needle", "(?i)NEEDLE$", `\\bneedle\\b`, "^needle", "need.e.*z", "(n|e|d){3}l", "(?m)^needle$", "(?s)a.*needle"} {

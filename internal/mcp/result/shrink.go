@@ -28,7 +28,7 @@ const (
 )
 
 // shrink returns a shortened copy of v that takes at most budget bytes inside a JSON string, including the
-// lines of its gaps. ok is false if v is no JSON or cannot get that small.
+// lines of its gaps. ok is false if v is not JSON or cannot get that small.
 func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []omission, ok bool) {
 	s.work = 4*len(v) + 64<<10
 	if !isPageableJSON(v) || !s.writeValue(v, budget) {

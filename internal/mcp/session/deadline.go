@@ -115,8 +115,8 @@ func (a *ServerQuestionTracker) WrapToTrackQuestions(say func(Event)) (noting fu
 		}
 }
 
-// TrackQuestion records a question of the server to the client and returns its key, or "" if e is no question. A ping
-// is no question. It removes a question that the server withdraws.
+// TrackQuestion records a question of the server to the client and returns its key, or "" if e is not a question. A ping
+// is not a question. It removes a question that the server withdraws.
 func (a *ServerQuestionTracker) TrackQuestion(e *Event) (key string) {
 	switch {
 	case e.ID == nil && e.Method == mcp.Cancelled: // the server withdraws its question

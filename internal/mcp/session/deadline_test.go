@@ -77,8 +77,7 @@ func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 	}
 }
 
-// TestRequestTakesItsQuestionsWithIt: what was asked during a request that has
-// ended stops no clock of a later one.
+// TestRequestTakesItsQuestionsWithIt: a question of a request that has ended stops no clock of a later request.
 func TestRequestTakesItsQuestionsWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a ServerQuestionTracker

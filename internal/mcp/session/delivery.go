@@ -11,8 +11,7 @@ const (
 	Dropping
 	// Direct has no events before the reply.
 	Direct
-	// Streaming has events as its content (a subscription), so it streams whatever the client says that it
-	// accepts.
+	// Streaming has events as its content (a subscription), so it streams regardless of the client's Accept header.
 	Streaming
 )
 

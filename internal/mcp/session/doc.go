@@ -1,7 +1,6 @@
-// Package session defines the interfaces to everything that an MCP client can talk to: a Doer answers
-// requests, a Session is the state of one legacy client, an Endpoint is one URL. It also has Request and
-// Reply, the Permit of a tool call, a bounded queue of events, the deadline of a request, and ReplyBuilder
-// (reply*.go), which builds MCPProxy's own replies.
+// Package session defines the interfaces to everything that an MCP client can talk to. A Doer answers requests, a Session is
+// the state of one legacy client, and an Endpoint is one URL. The package also has Request and Reply, the Permit of a tool
+// call, a bounded queue of events, and the deadline of a request. ReplyBuilder (reply*.go) builds MCPProxy's own replies.
 //
 // Files:
 //   - session.go: Doer, Session, Endpoint, Request, Event and Reply
@@ -13,16 +12,15 @@
 //   - errors.go, end.go, context.go: errors, the signal that a session has ended, contexts
 //
 // The contract:
-//   - Order: all calls of Request.Say return before Do returns, and never overlap. An Event is valid only
-//     during the call. Say may block, except in Listen.
+//   - Order: all calls of Request.Say return before Do returns, and never overlap. An Event is valid only during the call. Say
+//     may block, except in Listen.
 //   - Request.Head is called before the first event and before Do returns; the last call counts.
-//   - The end of ctx cancels the request. If its cause is a ClientCancelledError, the server gets the client's own
-//     params. initialize is never cancelled.
-//   - A question of a server is an Event with an ID; Session.Respond answers it. Modern servers do not
-//     ask: their result says that input is required.
+//   - The end of ctx cancels the request. If its cause is a ClientCancelledError, the server gets the client's own params.
+//     initialize is never cancelled.
+//   - A question of a server is an Event with an ID; Session.Respond answers it. Modern servers do not ask: their result says
+//     that input is required.
 //   - A Request is read-only, and nothing of it is retained after Do returns.
-//   - A problem has the same text on every endpoint. An internal error is logged, and the client gets no
-//     details.
+//   - A problem has the same text on every endpoint. An internal error is logged, and the client gets no details.
 //
 // It opens no connections, makes no decisions and records nothing.
 package session

@@ -10,10 +10,9 @@ type ToolCallPermit struct {
 	recheck func() error
 }
 
-// NewToolCallPermit returns the permit for a call of the tool, by its name at the server. listed is the definition
-// that was checked, as the bytes that the server listed: the call is sent only if the server's current
-// list has the same bytes. recheck decides again if the call has waited before it is sent; its error
-// becomes the answer.
+// NewToolCallPermit returns the permit for a call of the tool, by its name at the server. listed is the checked definition, in
+// the bytes that the server listed. The call is sent only if the server's current list has the same bytes. recheck decides
+// again if the call has waited before it is sent; its error becomes the answer.
 //
 // Only the gate may call it; archtest checks that.
 func NewToolCallPermit(tool string, listed json.RawMessage, recheck func() error) ToolCallPermit {

@@ -23,7 +23,7 @@ func newWriter() (*session.ReplyBuilder, *strings.Builder) {
 	return session.NewReplyBuilder(`1 "x"`, slog.New(slog.NewTextHandler(&logs, nil))), &logs
 }
 
-// whole is a result with what stands before and behind it.
+// whole is a result with its front and back parts.
 func whole(t *testing.T, a session.Reply) string {
 	t.Helper()
 	text := string(a.Result)
@@ -36,8 +36,8 @@ func whole(t *testing.T, a session.Reply) string {
 	return text
 }
 
-// TestPassed: a server's result is as it is, and in the modern era has its type
-// and who passes it on, where the server has not said so.
+// TestPassed: a server's result is unchanged. With the modern protocol it gets its type and the name of the proxy, where the
+// server has set neither.
 func TestPassed(t *testing.T) {
 	w, _ := newWriter()
 	const typed = `"resultType":"complete",`
@@ -64,7 +64,7 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestTool: the answer of a built-in tool stands there as text and as content.
+// TestTool: the answer of a built-in tool appears as text and as content.
 func TestTool(t *testing.T) {
 	w, _ := newWriter()
 	const body = `"content":[{"type":"text","text":"{\"a\":\"\\n\"}"}],"structuredContent":{"a":"\n"}}`
@@ -118,8 +118,7 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestOwnFaults: what is our own fault is logged and not told; that a client has
-// gone is no fault.
+// TestOwnFaults: an internal error is logged and not shown. A client that disconnects is not an error.
 func TestOwnFaults(t *testing.T) {
 	w, logs := newWriter()
 	bug := fmt.Errorf("open /home/somebody/x: %w", errors.New("a bug"))
@@ -145,7 +144,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestRepeated: what a client sent is repeated to it in part.
+// TestRepeated: errors repeat only a part of a client's input.
 func TestRepeated(t *testing.T) {
 	long := strings.Repeat("é", 1000)
 	for _, said := range []string{session.MethodNotFoundReply(long).Error.Message, session.QuoteClipped(long)} {
@@ -158,8 +157,7 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestRefusalText: who is shown the text alone has all that helps to mend the call,
-// and nothing of it twice.
+// TestRefusalText: a reader of the text alone gets everything that helps to fix the call, and nothing of it twice.
 func TestRefusalText(t *testing.T) {
 	w, _ := newWriter()
 	properties := `{"properties":{"a":{"type":"integer"}}}`

@@ -90,7 +90,7 @@ type ToolCall struct {
 	Meta      json.RawMessage // an object; nil: omitted
 }
 
-// Event is a message of a server that is no reply: a notification, or a question, which has an ID.
+// Event is a message of a server that is not a reply: a notification, or a question, which has an ID.
 type Event struct {
 	Method string
 	ID     json.RawMessage // nil in a notification

@@ -1,8 +1,7 @@
-// Package stdio implements `mcpproxy stdio`: it relays MCP between stdin and stdout and the daemon, for
-// clients that only start commands. The daemon reads the client's lines unchanged
-// (docs/adr/0050-lines-over-the-socket.md). This side starts a daemon if none runs (cli/stdio.go), and
-// after a restart of the daemon it reopens the client's session and repeats its subscriptions and log
-// level (session.go). A request in flight at that moment gets an error and is not repeated.
+// Package stdio implements `mcpproxy stdio`: it relays MCP between stdin and stdout and the daemon, for clients that only start
+// commands. The daemon reads the client's lines unchanged (docs/adr/0050-lines-over-the-socket.md). This side starts a daemon
+// if none runs (cli/stdio.go). After a restart of the daemon it reopens the client's session and repeats its subscriptions and
+// log level (session.go). A request in flight at that moment gets an error and is not repeated.
 //
 // Files:
 //   - bridge.go: relays lines in both directions
@@ -14,8 +13,7 @@
 //   - The client's messages reach the daemon in order.
 //   - A request that is not cancelled gets exactly one reply.
 //   - All its memory is limited.
-//   - It authenticates with an agent token only: an MCP client is an agent, even over the socket of the
-//     CLI.
+//   - It authenticates with an agent token only: an MCP client is an agent, even over the socket of the CLI.
 //   - It parses only the envelope of a message and makes no decisions.
 package stdio
 

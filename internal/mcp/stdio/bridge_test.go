@@ -165,7 +165,7 @@ type fakeConn struct {
 	mu      sync.Mutex // guards what follows, and orders the lines
 	session bool
 	waits   map[string]chan struct{}
-	endless map[string]chan struct{} // of these, what has no end
+	endless map[string]chan struct{} // the endless ones of these
 	running sync.WaitGroup
 }
 
@@ -173,7 +173,7 @@ func newFake() *fake {
 	return &fake{conns: map[*fakeConn]bool{}, arrived: make(chan string, 2*maxInFlight), cancelled: make(chan string, 10), ending: make(chan struct{}, 10), release: make(chan struct{})}
 }
 
-// forget is what a daemon does that is started anew.
+// forget does what a restarted daemon does.
 func (f *fake) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -446,8 +446,7 @@ func TestCancellation(t *testing.T) {
 	c.end()
 }
 
-// A daemon that was started anew does not know the session; the client need
-// not know.
+// A restarted daemon does not know the session; the client does not notice.
 func TestDaemonStartedAnew(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -477,7 +476,7 @@ func TestDaemonStartedAnew(t *testing.T) {
 	if f.opened != 2 {
 		t.Errorf("%d sessions were opened", f.opened)
 	}
-	// What the client had asked of its session holds in the new one.
+	// The client's subscriptions and settings hold in the new session.
 	slices.Sort(f.asked)
 	if got := strings.Join(f.asked, " "); got != "12 14 2" {
 		t.Errorf("asked in the new session: %s", got)
@@ -584,8 +583,8 @@ func TestEndWhileSessionIsOver(t *testing.T) {
 	c.end()
 }
 
-// Several that find it out one after the other are all answered: what the daemon
-// was told to be the last message stays that.
+// Several requests that find the session gone one after the other are all answered. The message that was sent to the daemon as
+// the last one stays the last.
 func TestEndWhileSessionIsOverForSeveral(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -631,7 +630,7 @@ func TestEndOfContextWhileNobodyReads(t *testing.T) {
 	outR.Close()
 }
 
-// What the server says by itself is heard again without a message of the client.
+// Notifications of the server arrive again without a message of the client.
 func TestSilentClientHearsAgain(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -679,7 +678,7 @@ func TestDaemonEndsAmidRequests(t *testing.T) {
 // what to do.
 func TestDaemonWithoutLines(t *testing.T) {
 	for status, want := range map[int]string{
-		http.StatusMethodNotAllowed:   "The MCPProxy that runs is of another version than this command",
+		http.StatusMethodNotAllowed:   "The running MCPProxy has another version than this command",
 		http.StatusServiceUnavailable: "Too many connections are open.",
 		http.StatusOK:                 "HTTP status 200",
 	} {

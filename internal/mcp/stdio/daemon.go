@@ -57,8 +57,8 @@ type daemonConn struct {
 
 var (
 	errCutOff         = errors.New("the answer broke off")
-	errNoLineProtocol = problem.New(problem.DaemonNotRunning, "The MCPProxy that runs is of another version than this command, and they do not understand each other.",
-		"Stop it, and start the client's connection anew.")
+	errNoLineProtocol = problem.New(problem.DaemonNotRunning, "The running MCPProxy has another version than this command, and the two are not compatible.",
+		"Stop it, and restart the client's connection.")
 	errBusy = &wirejson.RPCError{Code: wirejson.CodeInternal,
 		Message: "Too many requests wait for their answers (1024). Wait for some of them."}
 	errDuplicateID = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
@@ -193,7 +193,7 @@ func (d *daemonConn) forwardCancel(id string, line []byte) {
 	d.sendLine(line)
 }
 
-// parseReplyID returns the request ID of a reply: ok is false if the line is no reply, failed reports an error
+// parseReplyID returns the request ID of a reply: ok is false if the line is not a reply, failed reports an error
 // reply. The ID may be unknown ("").
 func parseReplyID(line []byte) (id string, failed, ok bool) {
 	c := wirejson.Cursor{Text: line, Depth: wirejson.RelayDepth}

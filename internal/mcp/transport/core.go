@@ -79,7 +79,7 @@ func (l *linkCore) sendBackgroundMessage(ctx context.Context, msg []byte) {
 	}
 }
 
-// deliverSharedMessage delivers a message that is no response on a connection that several clients share. from is the
+// deliverSharedMessage delivers a message that is not a response on a connection that several clients share. from is the
 // request in whose reply stream it arrived, or nil. change: it is a list change that has been reported.
 func (l *linkCore) deliverSharedMessage(m *wirejson.Message, from *pendingRequest, change bool) {
 	switch e := toEvent(m); {
@@ -93,6 +93,6 @@ func (l *linkCore) deliverSharedMessage(m *wirejson.Message, from *pendingReques
 	case from != nil && from.deliverIfWanted(e):
 	case from == nil && l.pending.deliverToOnlyRequest(e):
 	case m.Method == mcp.LogMessage:
-		l.Reports.Log("the server says " + string(m.Params[:min(len(m.Params), maxLogText)]))
+		l.Reports.Log("log message of the server: " + string(m.Params[:min(len(m.Params), maxLogText)]))
 	}
 }

@@ -15,12 +15,12 @@ var (
 	ErrStopped     = problem.TrustedTextErrorf("the connection was ended by MCPProxy")
 	ErrSessionGone = problem.TrustedTextErrorf("the server has ended the session")
 	ErrNoAnswer    = problem.TrustedTextErrorf("the answer ended before the response")
-	ErrNoMessage   = problem.TrustedTextErrorf("the answer is no JSON-RPC message")
+	ErrNoMessage   = problem.TrustedTextErrorf("the answer is not a JSON-RPC message")
 	errWrongID     = problem.TrustedTextErrorf("the server answered another request")
 )
 
-// IsRetryableSessionLoss reports whether err says that the server has lost the session and has not executed the
-// request, so that it may be sent again in a new session.
+// IsRetryableSessionLoss reports whether err means that the server has lost the session and has not executed the request. Then
+// the request may be sent again in a new session.
 func IsRetryableSessionLoss(err error) bool {
 	_, lost := errors.AsType[*ConnectionLostError](err)
 	_, gone := errors.AsType[*sessionGoneError](err)

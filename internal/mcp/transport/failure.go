@@ -128,7 +128,7 @@ func ClassifyFailure(err error) ServerFailure {
 	case errors.Is(err, wirejson.ErrTooLong), errors.Is(err, wirejson.ErrNoBuffer):
 		return same(Broken, "a message is larger than the limit")
 	case errors.As(err, &dns) && !dns.IsNotFound:
-		return ServerFailure{UnknownHost, "its host name cannot be looked up, is there a network?", fmt.Sprintf("the host name %q cannot be looked up, is there a network?", dns.Name)}
+		return ServerFailure{UnknownHost, "its host name cannot be looked up, is the network down?", fmt.Sprintf("the host name %q cannot be looked up, is the network down?", dns.Name)}
 	case errors.As(err, &dns):
 		return ServerFailure{UnknownHost, "its host name is not known", fmt.Sprintf("the host name %q is not known", dns.Name)}
 	case errors.As(err, &forbid):
@@ -138,7 +138,7 @@ func ClassifyFailure(err error) ServerFailure {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return ServerFailure{Unreachable, "nothing answers at its address", "nothing answers at its address" + dialledAddressText(err) + ": the connection was refused"}
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
-		return ServerFailure{Unreachable, "there is no way to its address, is there a network?", "there is no way to its address" + dialledAddressText(err) + ", is there a network?"}
+		return ServerFailure{Unreachable, "no route to its address, is the network down?", "no route to its address" + dialledAddressText(err) + ", is the network down?"}
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netFail) && netFail.Timeout():
 		return same(TimedOut, "it did not answer in time")
 	}

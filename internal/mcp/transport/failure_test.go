@@ -20,10 +20,10 @@ func TestNoNetwork(t *testing.T) {
 		err        error
 		code, says string
 	}{
-		"no way":              {dial(syscall.ENETUNREACH), Unreachable, "is there a network?"},
-		"no way to the host":  {dial(syscall.EHOSTUNREACH), Unreachable, "is there a network?"},
-		"no resolver answers": {&net.DNSError{Name: "a.example", Err: "server misbehaving", IsTemporary: true}, UnknownHost, "cannot be looked up, is there a network?"},
-		"a lookup that hangs": {&net.DNSError{Name: "a.example", Err: "i/o timeout", IsTimeout: true}, UnknownHost, "cannot be looked up, is there a network?"},
+		"no way":              {dial(syscall.ENETUNREACH), Unreachable, "is the network down?"},
+		"no way to the host":  {dial(syscall.EHOSTUNREACH), Unreachable, "is the network down?"},
+		"no resolver answers": {&net.DNSError{Name: "a.example", Err: "server misbehaving", IsTemporary: true}, UnknownHost, "cannot be looked up, is the network down?"},
+		"a lookup that hangs": {&net.DNSError{Name: "a.example", Err: "i/o timeout", IsTimeout: true}, UnknownHost, "cannot be looked up, is the network down?"},
 		"a name that is none": {&net.DNSError{Name: "a.example", Err: "no such host", IsNotFound: true}, UnknownHost, "is not known"},
 		"a closed port":       {dial(syscall.ECONNREFUSED), Unreachable, "nothing answers"},
 	} {

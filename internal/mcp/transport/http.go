@@ -155,7 +155,7 @@ func (l *HTTPLink) sendAndReadReply(ctx context.Context, state *sessionRequestHe
 	return l.checkSessionLost(ctx, state, x, a.Status, reply, err)
 }
 
-// readWholeResponse reads a response that is no stream: one message, or a batch.
+// readWholeResponse reads a response that is not a stream: one message, or a batch.
 func (l *HTTPLink) readWholeResponse(ctx context.Context, a *HTTPResponse, x *pendingRequest, take func(m wirejson.Message, kept bool) bool) error {
 	if a.Media != JSON && x.keeps && !x.probes {
 		return &StatusError{Status: a.Status} // the client gets the status
@@ -182,7 +182,7 @@ func (l *HTTPLink) readWholeResponse(ctx context.Context, a *HTTPResponse, x *pe
 	return errWrongID
 }
 
-// deliverMessage handles a message that is no response. from is the request in whose reply stream it arrived,
+// deliverMessage handles a message that is not a response. from is the request in whose reply stream it arrived,
 // nil for the notification stream.
 func (l *HTTPLink) deliverMessage(m *wirejson.Message, from *pendingRequest) {
 	change := reportListChange(l.Reports, m.Method)

@@ -82,11 +82,11 @@ func (c *leanConn) readStatus(budget *int) error {
 		return err
 	}
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[8] != ' ' || len(line) > 12 && line[12] != ' ' {
-		return newMalformedError("its first line is no status line")
+		return newMalformedError("its first line is not a status line")
 	}
 	status, ok := parseLimitedNumber(line[9:12], 10, mostDigits)
 	if !ok || status < 100 {
-		return newMalformedError("its status is no number")
+		return newMalformedError("its status is not a number")
 	}
 	c.answer.Status = int(status)
 	c.old = line[7] == '0'
@@ -122,7 +122,7 @@ func (c *leanConn) parseHeader(name, value []byte) error {
 	case "content-length":
 		n, ok := parseLimitedNumber(value, 10, mostDigits)
 		if !ok || a.length >= 0 && a.length != n {
-			return newMalformedError("its Content-Length is no number")
+			return newMalformedError("its Content-Length is not a number")
 		}
 		a.length = n
 	case "transfer-encoding":
@@ -199,7 +199,7 @@ func (c *leanConn) readChunkEnd() error {
 		return err
 	}
 	if len(line) != 0 {
-		return newMalformedError("a chunk is longer than it says")
+		return newMalformedError("a chunk is longer than its length")
 	}
 	c.left = 0
 	return nil
@@ -222,7 +222,7 @@ func (c *leanConn) readChunkStart() error {
 	}
 	size, ok := parseLimitedNumber(bytes.TrimRight(line, " \t"), 16, mostHexadecimal)
 	if !ok {
-		return newMalformedError("the length of a chunk is no number")
+		return newMalformedError("the length of a chunk is not a number")
 	}
 	if size > 0 {
 		c.left = size

@@ -103,7 +103,7 @@ func TestReachOfClients(t *testing.T) {
 	}
 }
 
-// What an account costs a server that asks for no login: next to nothing.
+// The cost of an account for a server that requires no login: next to nothing.
 func BenchmarkAccount(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
 	defer s.Close()

@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// left returns how many bytes are left, 0 while somebody waits.
+// left returns how many bytes are left, 0 while another caller waits.
 func left(r *MemoryBudget) int {
 	return sort.Search(r.max+roomOverhead+1, func(n int) bool {
 		there := r.sem.TryAcquire(int64(n))
@@ -32,8 +32,7 @@ func left(r *MemoryBudget) int {
 	}) - 1
 }
 
-// Places are given in the order in which they are asked for; who stops waiting
-// is in nobody's way.
+// Slots are given in the order of the requests. A caller that stops waiting delays no other.
 func TestPlacesOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewMemoryBudget(100, &LargeBufferPool{})
@@ -75,8 +74,7 @@ func TestPlacesOfABudget(t *testing.T) {
 	})
 }
 
-// What is read within the budget comes out as it was sent, whatever is said of its
-// length, and the budget is as large afterwards.
+// A body that is read within the budget is unchanged, whatever its announced length, and the budget is as large afterwards.
 func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 20

@@ -86,8 +86,8 @@ func fetch(c HTTPClient, r *HTTPRequest) (status int, body string, err error) {
 	return status, string(b), err
 }
 
-// TestLeanNeverSendsTwice: the server reads the request and breaks the
-// connection. Nobody knows whether it acted, so it must not get it again.
+// TestLeanNeverSendsTwice: the server reads the request and breaks the connection. It may have acted, so it must not get the
+// request again.
 func TestLeanNeverSendsTwice(t *testing.T) {
 	var requests atomic.Int32
 	u := rawServer(t, func(_, request int) string {

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/mcp"
 )
 
-// TestFieldsForTheClient: both clients give the same header lines of an answer,
-// bounded, and none when nobody wants them.
+// TestFieldsForTheClient: both HTTP clients return the same header lines of an answer, within limits, and none when the caller
+// wants none.
 func TestFieldsForTheClient(t *testing.T) {
 	many := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

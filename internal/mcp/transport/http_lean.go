@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// leanClient is a minimal HTTP/1.1 client with pooled connections: a request is one write, and the calling
-// goroutine reads the response, so a call costs no goroutine switch and few allocations.
+// leanClient is a minimal HTTP/1.1 client with pooled connections. A request is one write, and the calling goroutine reads the
+// response. So a call costs no goroutine switch and few allocations.
 type leanClient struct {
 	addr string
 	dial func(ctx context.Context, network, addr string) (net.Conn, error)

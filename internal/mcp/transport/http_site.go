@@ -102,9 +102,8 @@ func (l *remoteHTTPServer) setSessionHeads(id, version string) error {
 // maxRedirects limits the redirects of the first request.
 const maxRedirects = 3
 
-// adoptSameOriginRedirect makes the target of a redirect the URL of all later requests, if it has the same origin,
-// and reports whether it did; it sends nothing. Many servers redirect /mcp to /mcp/. Headers and credentials never go
-// to another origin.
+// adoptSameOriginRedirect makes the target of a redirect the URL of all later requests, if it has the same origin, and reports
+// whether it did. It sends nothing. Many servers redirect /mcp to /mcp/. Headers and credentials never go to another origin.
 func (l *remoteHTTPServer) adoptSameOriginRedirect(location string) bool {
 	to, err := l.url.Parse(location)
 	if err != nil || location == "" || !sameOrigin(to, l.url) || l.redirects >= maxRedirects {

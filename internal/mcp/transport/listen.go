@@ -49,7 +49,7 @@ func (l *HTTPLink) keepNotificationStream(ctx context.Context) {
 		case ctx.Err() != nil, errors.Is(err, ErrSessionGone):
 			return
 		case errors.As(err, &refused) && !refused.Temporary():
-			if offered { // it was offered before: the session may be gone
+			if offered { // it was offered before: the session may be lost
 				l.Reports.ConnectionDoubtful()
 			}
 			return

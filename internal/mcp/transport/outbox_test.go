@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestOutbox: what was put first is taken first, one wake is enough for all, and what is
-// beyond the bound is dropped.
+// TestOutbox: first in, first out. One wake-up is enough for all, and entries beyond the limit are dropped.
 func TestOutbox(t *testing.T) {
 	o := newOutbox()
 	for i := range maxOutbox + 5 {

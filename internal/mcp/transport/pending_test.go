@@ -159,8 +159,8 @@ func TestSubscriptionsThatEnd(t *testing.T) {
 	}
 }
 
-// TestOrphansAreBounded: of who gives up call after call no more is kept, and
-// what is not kept counts as somebody else's.
+// TestOrphansAreBounded: for a client that gives up call after call, only a limited number is remembered. An answer to a
+// forgotten call counts as one to another client's call.
 func TestOrphansAreBounded(t *testing.T) {
 	var d orphanedRequests
 	a, b := &session.ClientRef{}, &session.ClientRef{}

@@ -102,7 +102,7 @@ func mentionsSession(message string) bool {
 // pingTime limits a ping.
 const pingTime = 10 * time.Second
 
-// probeSessionLost reports whether the server refuses what it has answered before in this session: a ping and
+// probeSessionLost reports whether the server refuses requests that it has answered before in this session: a ping and
 // tools/list. The ping is enough if it gets the status that the protocol defines for this.
 func (l *HTTPLink) probeSessionLost(ctx context.Context, state *sessionRequestHeads, status int, method string) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
@@ -120,7 +120,7 @@ func (l *HTTPLink) probeSessionLost(ctx context.Context, state *sessionRequestHe
 }
 
 // probeRefused sends a request of MCPProxy and reports whether the server refuses it, and with which status. An
-// unknown method is no refusal.
+// unknown method is not a refusal.
 func (l *HTTPLink) probeRefused(ctx context.Context, state *sessionRequestHeads, method string) (refused bool, status int) {
 	x := l.pending.newUnregistered()
 	x.request.Body = x.encodeRequest(nil, &session.Request{Method: method}, &l.LinkOptions, false, false)

@@ -112,7 +112,7 @@ func (l *SSELink) openEventStream(ctx context.Context) (*HTTPResponse, error) {
 		case !ok:
 			return a, err
 		case status.Status == http.StatusOK:
-			return nil, problem.TrustedTextErrorf("the answer is no event stream")
+			return nil, problem.TrustedTextErrorf("the answer is not an event stream")
 		case status.Status < 300 || status.Status > 399 || !l.adoptSameOriginRedirect(status.location):
 			return nil, err
 		}
@@ -127,7 +127,7 @@ func (l *SSELink) setEndpoint(text string) error {
 	}
 	to, err := l.url.Parse(text)
 	if err != nil || text == "" {
-		return problem.TrustedTextErrorf("the endpoint for messages is no URL")
+		return problem.TrustedTextErrorf("the endpoint for messages is not a URL")
 	}
 	if !sameOrigin(to, l.url) {
 		return problem.TrustedTextErrorf("the endpoint for messages is at another origin than the stream")

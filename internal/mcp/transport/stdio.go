@@ -42,7 +42,7 @@ func NewStdioLink(proc *process.Process, start *process.StartWatch, log *process
 	proc.Go(func() {
 		if err := start.WatchUntilReady(l.Done()); err != nil {
 			if l.noisy.Load() {
-				err = problem.TrustedTextTimeoutErrorf("%w: it writes lines to its output that are not JSON-RPC, as a program does that is no MCP server over stdio, or that needs another argument; its log has them", err)
+				err = problem.TrustedTextTimeoutErrorf("%w: it writes lines to stdout that are not JSON-RPC (see its log), so it may not be a stdio MCP server, or may need another argument", err)
 			}
 			l.endLink(err)
 		}
@@ -201,7 +201,7 @@ func (l *StdioLink) Stop(hard <-chan struct{}) {
 	done, installs := l.startup.LetInstallFinish(hard, func(runner string) {
 		l.in.Close()
 		if !l.proc.HasEnded() {
-			l.Reports.Log("it is stopped when " + runner + " has come to an end with what it installs")
+			l.Reports.Log("it is stopped when " + runner + " has finished its installation")
 		}
 	})
 	defer done()

@@ -160,7 +160,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	if len(l.w.buf) > largeBuffer || len(e.w.buf) > largeBuffer {
 		t.Errorf("buffers of %d and %d bytes are kept", len(l.w.buf), len(e.w.buf))
 	}
-	// Comments that go on for ever are nobody's event.
+	// Endless comments belong to no event.
 	comments := NewSSEReader(endless(strings.Repeat(": still here\n", 200_000), 0, "data: a\n\n"), 4096)
 	if ev, err := comments.Next(); err != nil || string(ev.Data) != "a" {
 		t.Errorf("after comments: %q %v", ev.Data, err)
@@ -424,7 +424,7 @@ func (r *oneRoom) Take(n int) []byte {
 
 func (r *oneRoom) Give(buf []byte) {
 	r.taken--
-	clear(buf) // somebody else has it now
+	clear(buf) // another reader has it now
 }
 
 // Large messages are read in the room, and leave it when they have been read;
@@ -469,14 +469,14 @@ func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
 			if room.taken != 0 || !full && room.most < limit {
 				t.Errorf("%s: %d buffers are out, of up to %d bytes", name, room.taken, room.most)
 			}
-			if room.paced < 2<<20 { // what is beyond the first part of the two large ones
+			if room.paced < 2<<20 { // the part of the two large messages beyond the first chunk
 				t.Errorf("%s: it is told of %d bytes", name, room.paced)
 			}
 		}
 	}
 }
 
-// Who stops in the middle of a message gives the room back.
+// A reader that stops in the middle of a message returns the memory.
 func TestReleaseGivesTheRoomBack(t *testing.T) {
 	room := &oneRoom{}
 	text := strings.Repeat("x", 2<<20)

@@ -7,7 +7,7 @@ import (
 
 // SetMember returns a copy of an object in which the top-level member name has the value: replaced if the
 // object has it (every occurrence), otherwise appended. All other bytes stay. An empty obj counts as {}; a
-// value that is no object is returned unchanged.
+// value that is not an object is returned unchanged.
 func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	if len(obj) == 0 {
 		obj = json.RawMessage("{}")
@@ -43,7 +43,7 @@ func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.Raw
 	return append(out, obj[copied:]...)
 }
 
-// DropMember returns an object without the top-level member name, or obj itself if it is no object or has
+// DropMember returns an object without the top-level member name, or obj itself if it is not an object or has
 // no such member.
 func DropMember(obj json.RawMessage, name string) json.RawMessage {
 	if !MayContain(obj, name) {

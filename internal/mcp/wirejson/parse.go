@@ -32,7 +32,7 @@ func ParseClientMessage(data []byte, lim Limits) (Message, error) {
 }
 
 // SplitBatch returns the messages of a batch, which MCP 2025-03-26 allows, for ParseClientMessage. It returns
-// nil if data is no array. Its errors are those of ParseClientMessage.
+// nil if data is not an array. Its errors are those of ParseClientMessage.
 func SplitBatch(data []byte, lim Limits) ([]json.RawMessage, error) {
 	if Kind(data) != '[' {
 		return nil, nil
@@ -267,7 +267,7 @@ func (e *envelope) checkCommonRules() (method, reason string) {
 }
 
 // parseRPCError parses an error object. A missing code becomes CodeInternal, a missing message "". An error
-// that is no object is kept as data.
+// that is not an object is kept as data.
 func parseRPCError(raw []byte) *RPCError {
 	if raw == nil {
 		return nil

@@ -192,7 +192,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// What is appended is read back as the same, by us and by the official SDK.
+// An appended message reads back as the same, by this package and by the official SDK.
 func TestRoundTrip(t *testing.T) {
 	for _, text := range []string{"", "plain", "\"\\/\b\f\n\r\t\x00\x1f", "é€😀\u2028", strings.Repeat("long ", 100)} {
 		if text != "" {
@@ -245,8 +245,7 @@ func sameJSON(a, b []byte) bool {
 	return bytes.Equal(bytes.TrimSpace(a), bytes.TrimSpace(b))
 }
 
-// TestMutations: whatever is done to a message, it is refused, or it means the
-// same to the SDK; and what it carries is what the bytes say.
+// TestMutations: any changed message is refused, or means the same to the SDK, and its fields equal the bytes.
 func TestMutations(t *testing.T) {
 	seed := uint64(20260728)
 	rng := rand.New(rand.NewPCG(seed, seed))

@@ -40,8 +40,7 @@ func corpus(t testing.TB) []corpusRow {
 	return rows
 }
 
-// stricter are the texts that RFC 8259 allows and that are refused on purpose,
-// because parsers disagree about what they mean.
+// stricter are texts that RFC 8259 allows. They are refused on purpose, because parsers disagree about their meaning.
 var stricter = map[string]string{
 	"json-y_object_duplicated_key":           `duplicate member "a"`,
 	"json-y_object_duplicated_key_and_value": `duplicate member "a"`,
@@ -193,14 +192,14 @@ func TestCheck(t *testing.T) {
 		{"overlong UTF-8", "\"\xc0\xaf\"", "a string is not valid UTF-8"},
 		{"surrogate in UTF-8", "\"\xed\xa0\x80\"", "a string is not valid UTF-8"},
 		{"invalid UTF-8 in a name", "{\"\xff\":1}", "a string is not valid UTF-8"},
-		{"lone high surrogate", `"\ud83d"`, "a surrogate stands alone"},
-		{"lone low surrogate", `"\ude00"`, "a surrogate stands alone"},
-		{"two high surrogates", `"\ud83d\ud83d\ude00"`, "a surrogate stands alone"},
-		{"high surrogate and letter", `"\ud83d\u0041"`, "a surrogate stands alone"},
-		{"lone surrogate in a name", `{"\ud83d":1}`, "a surrogate stands alone"},
+		{"lone high surrogate", `"\ud83d"`, "a surrogate is unpaired"},
+		{"lone low surrogate", `"\ude00"`, "a surrogate is unpaired"},
+		{"two high surrogates", `"\ud83d\ud83d\ude00"`, "a surrogate is unpaired"},
+		{"high surrogate and letter", `"\ud83d\u0041"`, "a surrogate is unpaired"},
+		{"lone surrogate in a name", `{"\ud83d":1}`, "a surrogate is unpaired"},
 		{"bad escape", `"\x41"`, "an escape sequence is unknown"},
 		{"bad hex", `"\u00g1"`, `\u is not followed by four hexadecimal digits`},
-		{"control character", "\"a\tb\"", "a control character stands unescaped in a string"},
+		{"control character", "\"a\tb\"", "a string contains an unescaped control character"},
 		{"infinite", `1e400`, "a number is too large for a 64-bit float"},
 		{"long infinite", strings.Repeat("9", 400), "a number is too large for a 64-bit float"},
 		{"leading zero", `[01]`, "a number has a leading zero"},

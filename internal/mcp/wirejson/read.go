@@ -10,7 +10,7 @@ import (
 // wrong values but never panic.
 
 // EachMember calls fn for every member of an object, in order, until fn fails. The name is unescaped; the
-// value aliases obj. If obj is no object the error is an *Error.
+// value aliases obj. If obj is not an object the error is an *Error.
 func EachMember(obj []byte, fn func(name, value []byte) error) error {
 	i := firstMemberOffset(obj)
 	if i < 0 {
@@ -78,7 +78,7 @@ func EachElement(arr []byte, fn func(value []byte) error) error {
 	return nil
 }
 
-// Find returns the value of a member, nil if missing or if obj is no object. It allocates only for long
+// Find returns the value of a member, nil if missing or if obj is not an object. It allocates only for long
 // escaped names.
 func Find(obj []byte, name string) []byte {
 	var buf [64]byte

@@ -56,7 +56,7 @@ func NewSSEReaderWithPool(r io.Reader, limit int, room BufferPool) *SSEReader {
 	return &SSEReader{messageReader: messageReader{w: readWindow{r: r, buf: first[:], small: firstEventBuffer, max: limit, pool: room}}, first: first}
 }
 
-// Release returns the buffers. Nothing can be read afterwards, and what Next returned is invalid.
+// Release returns the buffers. Nothing can be read afterwards, and the results of Next become invalid.
 func (e *SSEReader) Release() {
 	e.messageReader.Release()
 	if e.first != nil {

@@ -41,8 +41,8 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// FuzzString: what is written is read back, by encoding/json too, and is never
-// longer than what that writes; and what is read is what that reads.
+// FuzzString: a written string reads back the same, by encoding/json too, and is never longer than its output. A read string
+// equals the one that encoding/json reads.
 func FuzzString(f *testing.F) {
 	for _, r := range corpus(f) {
 		f.Add(string(r.B64))

@@ -150,8 +150,8 @@ func (w *readWindow) release() {
 	w.buf, w.start, w.end, w.lent = nil, 0, 0, false
 }
 
-// toOwnedBytes makes a piece of the buffer the caller's own: a large one takes the whole buffer with it; a small one,
-// or one of a pooled buffer, is copied.
+// toOwnedBytes makes a piece of the buffer the caller's own. A large one takes the whole buffer with it. A small one, or one of
+// a pooled buffer, is copied.
 func (w *readWindow) toOwnedBytes(piece []byte) []byte {
 	if len(piece) < largeBuffer/2 {
 		return slices.Clone(piece)
@@ -169,8 +169,7 @@ type messageReader struct {
 	last []byte // result of Next
 }
 
-// Release returns the buffer to the pool. Nothing can be read afterwards, and what Next returned is
-// invalid.
+// Release returns the buffer to the pool. Nothing can be read afterwards, and the results of Next become invalid.
 func (f *messageReader) Release() { f.w.release() }
 
 // TakeOwnershipOfLast makes the result of Next the caller's own. It copies only small messages: for a large one the

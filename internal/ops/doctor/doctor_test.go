@@ -22,7 +22,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// people are clients as somebody found them.
+// people are clients in the state that the doctor finds.
 type people struct {
 	all  []doctor.ClientFacts
 	err  error
@@ -61,7 +61,7 @@ func examine(t *testing.T, f *doctor.Facts, only ...string) doctor.Report {
 	return r
 }
 
-// TestClients breaks what clients have, and mends it.
+// TestClients breaks the setup of clients, and repairs it.
 func TestClients(t *testing.T) {
 	well := doctor.ClientFacts{ID: "cursor", Name: "Cursor", Path: "/home/me/.cursor/mcp.json", Entry: "http://127.0.0.1:18080/mcp"}
 	with := func(change func(c *doctor.ClientFacts)) []doctor.ClientFacts {
@@ -112,8 +112,8 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestAuthorityOfAServer: a server that trusts nobody who vouches for a certificate is
-// told from one that crashes otherwise, with the variable that it does not inherit.
+// TestAuthorityOfAServer: a server that rejects a certificate because of its authority is distinguished from another crash. The
+// message names the variable that the server does not inherit.
 func TestAuthorityOfAServer(t *testing.T) {
 	for said, want := range map[string]bool{
 		"npm error code SELF_SIGNED_CERT_IN_CHAIN":                                         true,
@@ -232,8 +232,7 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestMendKeepsOff: what is not the user's file in the data directory is not touched,
-// nor the socket of a daemon that begins to start.
+// TestMendKeepsOff: a foreign file in the data directory is not changed, nor the socket of a daemon that starts.
 func TestMendKeepsOff(t *testing.T) {
 	o := options(t, "{}")
 	if err := os.Chmod(o.DataDir, 0o700); err != nil {
@@ -266,7 +265,7 @@ func TestMendKeepsOff(t *testing.T) {
 	}
 }
 
-// TestServersInTheFile: what the file says of servers is named with the server.
+// TestServersInTheFile: a problem of a server in the file is reported with the server's name.
 func TestServersInTheFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		code, config  string

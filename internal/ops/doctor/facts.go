@@ -186,7 +186,7 @@ type ClientExaminer interface {
 // ClientFacts is an MCP client of this machine.
 type ClientFacts struct {
 	ID      string          // as for `mcpproxy connect`
-	Name    string          // as people call it
+	Name    string          // the name for users
 	Path    string          // the file that takes effect
 	Entry   string          // URL or command of MCPProxy's entry; "" without one
 	Foreign bool            // the entry leads elsewhere than to this MCPProxy

@@ -11,7 +11,7 @@ import (
 // dialTimeout is how long a local listener has to accept a connection.
 const dialTimeout = 300 * time.Millisecond
 
-// FindPortHolder reports whether a process listens on a TCP port. This system does not tell which.
+// FindPortHolder reports whether a process listens on a TCP port. The process is unknown on this system.
 func FindPortHolder(port uint16) (p Holder, taken bool) {
 	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), dialTimeout)
 	if err != nil {
@@ -21,7 +21,7 @@ func FindPortHolder(port uint16) (p Holder, taken bool) {
 	return Holder{}, true
 }
 
-// FindFileHolder always returns the zero value: this system does not tell.
+// FindFileHolder always returns the zero value: this system does not provide it.
 func FindFileHolder(string, ...int) Holder { return Holder{} }
 
 // ExecutableOf is unknown on this system.

@@ -64,7 +64,7 @@ func TestAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestFreePort: a port that nobody listens on is not taken.
+// TestFreePort: a port without a listener is not taken.
 func TestFreePort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

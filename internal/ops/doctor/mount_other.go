@@ -4,5 +4,5 @@ package doctor
 
 import "path/filepath"
 
-// mountPoint returns the directory of a path: this system does not tell the mount point.
+// mountPoint returns the directory of a path: this system does not provide the mount point.
 func mountPoint(path string) string { return filepath.Dir(path) }

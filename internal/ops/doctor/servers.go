@@ -218,7 +218,7 @@ func (s *ServerFacts) isSlowToStart(now time.Time) bool {
 	return !s.writesNonMessagesToStdout() && (s.failedWith(upstream.TimedOut) || s.Live && s.Enabled && connecting)
 }
 
-// writesNonMessagesToStdout reports whether a server that is not ready writes text that is no message to stdout: it probably does not speak MCP.
+// writesNonMessagesToStdout reports whether a server that is not ready writes text that is not a message to stdout: it probably does not speak MCP.
 func (s *ServerFacts) writesNonMessagesToStdout() bool {
 	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.isReady() && (s.Failure == "" || s.failedWith(upstream.TimedOut))
 }

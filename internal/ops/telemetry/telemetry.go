@@ -1,5 +1,5 @@
-// Package telemetry exports metrics for Prometheus on /metrics and, if the configuration names an endpoint, the same metrics and a trace of each call
-// over OTLP.
+// Package telemetry exports metrics for Prometheus on /metrics. If the configuration names an endpoint, it also sends these
+// metrics and a trace of each call over OTLP.
 //
 // Files:
 //   - telemetry.go: starts and stops the export, and serves /metrics
@@ -108,9 +108,9 @@ func (t *Telemetry) sendMetrics(ctx context.Context) error {
 func (t *Telemetry) logEndpointStateChange(err error) {
 	switch {
 	case err != nil && !t.failing.Swap(true):
-		t.logger.Warn("the endpoint of telemetry takes nothing; what it does not take is lost", "error", err)
+		t.logger.Warn("the telemetry endpoint accepts nothing; data that it does not accept is lost", "error", err)
 	case err == nil && t.failing.Swap(false):
-		t.logger.Info("the endpoint of telemetry takes what is sent again")
+		t.logger.Info("the telemetry endpoint accepts data again")
 	}
 }
 

@@ -166,7 +166,7 @@ func TestEndpointThatHangs(t *testing.T) {
 	free := make(chan struct{})
 	endpoint := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-free }))
 	before := goleak.IgnoreCurrent()
-	defer func() { // what was given up on ends a little later
+	defer func() { // an abandoned request ends a little later
 		for end := time.Now().Add(time.Minute); goleak.Find(before) != nil && time.Now().Before(end); {
 		}
 	}()
@@ -201,7 +201,7 @@ func TestHeadersOfTheEndpoint(t *testing.T) {
 	}
 }
 
-// What a call costs that nobody traces.
+// The cost of a call that is not traced.
 func BenchmarkEnded(b *testing.B) {
 	x := telemeter(b, "")
 	o := gate.CallStats{Server: "s", Operation: "read", Status: activity.Success, Took: time.Millisecond, Own: time.Microsecond}

@@ -31,8 +31,8 @@ func isNextInChain(prev Hash, payload []byte, h Hash) bool {
 	return ok && is == h
 }
 
-// HashPayloadAfter returns the hash of the entry with this payload that follows the entry with the hash
-// before, or nil if before is no hash or the payload was changed.
+// HashPayloadAfter returns the hash of the entry with this payload that follows the entry with the hash before. It is nil if
+// before is not a hash or the payload was changed.
 func HashPayloadAfter(before, payload []byte) []byte {
 	if len(before) != len(Hash{}) {
 		return nil

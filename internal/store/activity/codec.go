@@ -34,7 +34,7 @@ type jsonObjectInProgress struct {
 
 type jsonMember struct{ name, value []byte }
 
-var errMalformedPayload = errors.New("read an entry of the log: it is not as it was written")
+var errMalformedPayload = errors.New("read an entry of the log: it was changed")
 
 // isReadingMember reports whether the member with this head is being read.
 func (c *jsonMemberCodec) isReadingMember(head string) bool {

@@ -43,7 +43,7 @@ const (
 // Words returns both results.
 func (SchemaFit) Words() []string { return []string{string(ArgumentsFit), string(ArgumentsUnfit)} }
 
-// ArgumentLane is the operation that the arguments of a call ask for, and what decided that.
+// ArgumentLane is the operation that the arguments of a call ask for, and the deciding rule.
 type ArgumentLane struct {
 	Operation string `json:"operation" words:"operation" doc:"What the call does by its arguments."`
 	Word      string `json:"word,omitempty" doc:"The word in them that decided, or why they could not be read."`
@@ -109,8 +109,8 @@ func (d *Decision) readOrWriteLane(c *jsonMemberCodec) {
 	}
 }
 
-// readOrWriteCallFlags writes or reads three letters, because every call has them: the first letter of the call
-// style, d if an operation was declared, and the first letter of the schema fit. A hyphen means none.
+// readOrWriteCallFlags writes or reads three letters, because every call has them. They are the first letter of the call style,
+// d if an operation was declared, and the first letter of the schema fit. A hyphen means none.
 func (d *Decision) readOrWriteCallFlags(c *jsonMemberCodec) {
 	switch {
 	case c.isReadingMember(`,"how":`):

@@ -91,9 +91,8 @@ func cutTrailingMember(data []byte, end int, name string, length int) (raw []byt
 	return data[at:end], start, nil
 }
 
-// DecodeRecord reads a record from the payload of its first entry and that of its outcome. One of them may
-// be empty. Without an outcome, the record is pending. Without a first entry, which was lost, the record
-// has only what the outcome says.
+// DecodeRecord reads a record from the payload of its first entry and that of its outcome. One of them may be empty. Without an
+// outcome, the record is pending. Without a first entry, which was lost, the record has only the fields of the outcome.
 func DecodeRecord(entry, outcome []byte) (Record, error) {
 	if len(entry) == 0 {
 		return decodeLoneOutcome(outcome)

@@ -7,7 +7,7 @@ import (
 )
 
 // ParseDuration reads a duration that may also be given in days or weeks: 90s, 2h, 7d, 2w. ok is false if
-// s is no duration.
+// s is not a duration.
 func ParseDuration(s string) (time.Duration, bool) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return d, true

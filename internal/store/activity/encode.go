@@ -12,9 +12,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The sealed part of a payload is one JSON object. It begins with what the spool knows (id, seq, time),
-// and continues with what the record says. The chained text also has the commitments at its end (see
-// erasable.go).
+// The sealed part of a payload is one JSON object. It begins with the fields of the spool (id, seq, time), and continues with
+// those of the record. The chained text also has the commitments at its end (see erasable.go).
 
 // encodeBuffer is reusable memory for encoding entries, with a pool of salts.
 type encodeBuffer struct {

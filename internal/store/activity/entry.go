@@ -22,8 +22,8 @@ const (
 	KindRepeat                      // the current count of a repeated refusal
 )
 
-// Hash identifies an entry and all entries before it: the SHA-256 of its line in the spool, with the hash
-// of the entry before in place of its own.
+// Hash identifies an entry and all entries before it. It is the SHA-256 of its line in the spool, with the hash of the previous
+// entry in place of its own.
 type Hash [sha256.Size]byte
 
 // writeHex writes h in hexadecimal to the beginning of dst, as hex.Encode does. A call writes seven

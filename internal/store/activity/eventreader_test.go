@@ -49,8 +49,8 @@ func wantEvents(t *testing.T, what string, got, want []EntryEvent) {
 	}
 }
 
-// Whatever happens meanwhile (full segments, a store that accepts entries or not, restarts), a reader from
-// any position gets exactly the entries after it, like a reader that was always there.
+// In any sequence of events (full segments, a store that accepts entries or not, restarts), a reader from any position gets
+// exactly the entries after it, like a reader from the start.
 func TestReadingOnFromAnyPlace(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()

@@ -40,7 +40,7 @@ type entryAwaitingPredecessor struct {
 // seqRange is a range of consecutive entry numbers.
 type seqRange struct{ first, last int64 }
 
-// NewExportAudit returns an audit of an export. key and end are what the log states about itself.
+// NewExportAudit returns an audit of an export. key and end are the log's own signing key and end.
 func NewExportAudit(filtered bool, key []byte, end SpoolPosition) *ExportAudit {
 	return &ExportAudit{
 		Filtered: filtered, Key: key, End: end, hashBySeq: map[int64]Hash{0: {}}, waiting: map[int64]entryAwaitingPredecessor{}, checkpointBySeq: map[int64]*SignedCheckpoint{},
@@ -96,7 +96,7 @@ func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 		return newChainBreak(e.Seq, id, "Entry %d is not the one that was signed.", e.Seq)
 	}
 	if h, ok := a.hashBySeq[e.Seq]; ok && h != e.Hash {
-		return newChainBreak(e.Seq, id, "Entry %d is not the one that was there when it was removed.", e.Seq)
+		return newChainBreak(e.Seq, id, "Entry %d differs from the entry that was removed.", e.Seq)
 	}
 	if e.Sealed != nil {
 		if b := a.checkEntry(id, e); b != nil {
@@ -177,7 +177,7 @@ func (a *ExportAudit) FinishAudit() *Break {
 	case a.erasureCheck.firstUnrecordedErasure() != nil:
 		return a.erasureCheck.first
 	case a.Key != nil && a.prunedUpTo > 0 && !a.cutSigned && a.signedFrom == 0:
-		return newChainBreak(a.prunedUpTo, "", "The log begins after entry %d, and nobody has signed that what was before was pruned.", a.prunedUpTo)
+		return newChainBreak(a.prunedUpTo, "", "The log begins after entry %d, and no signed checkpoint covers the pruned entries before it.", a.prunedUpTo)
 	case a.Key != nil && seq > 0:
 		return newChainBreak(seq, "", "Entry %d should be signed, and is not.", seq)
 	}

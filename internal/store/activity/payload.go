@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// payload is the decoded JSON of an entry. For an outcome, Record holds only what the outcome says: of
-// Metadata the error code and the warnings.
+// payload is the decoded JSON of an entry. For an outcome, Record holds only the fields of the outcome: of Metadata the error
+// code and the warnings.
 type payload struct {
 	Record
 	kind EntryKind
@@ -184,7 +184,7 @@ func (p *payload) readSealedPart(head []byte) error {
 	return err
 }
 
-// requestedErasure returns what the payload erases, without the time.
+// requestedErasure returns the erasure that the payload records, without the time.
 func (p *payload) requestedErasure() *FieldErasure {
 	said := p.Metadata.Redacted
 	if p.kind != KindWhole || said == nil {

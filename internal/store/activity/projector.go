@@ -95,8 +95,8 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// catchUpAndProject moves what earlier processes left into the store, ends their interrupted records, and then
-// projects until something fails.
+// catchUpAndProject moves the entries that earlier processes left into the store, and ends their interrupted records. Then it
+// projects until an error occurs.
 func (p *projector) catchUpAndProject(ctx context.Context) error {
 	p.caughtUp = false
 	if err := p.resumeFromStore(ctx); err != nil {
@@ -154,7 +154,7 @@ func (p *projector) recordSigningKey() {
 	}
 }
 
-// applyErasuresToSpool erases from the files what was erased in the store. What fails now is tried again later.
+// applyErasuresToSpool repeats in the files the erasures of the store. It retries failures later.
 func (p *projector) applyErasuresToSpool(ctx context.Context) error {
 	if !p.erasing {
 		return nil

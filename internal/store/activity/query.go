@@ -11,9 +11,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// List returns the records that f selects, newest first, including everything that was appended before. If
-// the disk of the store accepts no entries, it returns what the store has, marked as incomplete: a full
-// disk must not hide the records on it.
+// List returns the records that f selects, newest first, including everything that was appended before. If the disk of the
+// store accepts no entries, it returns the records of the store, marked as incomplete: a full disk must not hide them.
 func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
 	behind := l.progress.waitProjected(ctx)
 	if behind != nil && !errors.Is(behind, ErrIO) {
@@ -35,7 +34,7 @@ func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
 func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 	prefix := strings.ToUpper(idOrPrefix)
 	if !IsIDPrefix(prefix) {
-		return Record{}, problem.Newf(problem.NotFound, "There is no activity %q.", idOrPrefix).
+		return Record{}, problem.Newf(problem.NotFound, "The activity %q does not exist.", idOrPrefix).
 			WithHint("An id looks like 01JG2K4WZ3N8Q5R7T9V1X2Y3Z4; a unique beginning of it is enough.")
 	}
 	behind := l.progress.waitProjected(ctx)
@@ -233,7 +232,7 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 		records, entries, c.first = records+more, entries+count, broken
 	}
 	if c.first != nil {
-		l.logger.Error("the activity log is not as it was written", "entry", c.first.Seq, "reason", c.first.Reason)
+		l.logger.Error("the activity log was changed", "entry", c.first.Seq, "reason", c.first.Reason)
 	}
 	return Verification{OK: c.first == nil, Records: records, Entries: entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }

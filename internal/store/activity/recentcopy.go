@@ -13,13 +13,12 @@ import (
 	"sync/atomic"
 )
 
-// recentCopy is a second copy of the newest entries, at least of those that are not known to be on the
-// disk of the spool. It is written after the spool. If that disk fails, the entries are written again from
-// this copy. If the process ends before that, the next process does it: where the system allows it, the
-// copy is a file in memory that survives the process.
+// recentCopy is a second copy of the newest entries, at least of those that are not known to be on the disk of the spool. It is
+// written after the spool. If that disk fails, the entries are written again from this copy. If the process ends before that,
+// the next process does it. Where the system allows it, the copy is a file in memory that survives the process.
 //
-// It has two halves that are used alternately, each with a header and lines like a segment. Apart from
-// markSafe, only the writer of the spool uses it.
+// It has two halves that are used alternately, each with a header and lines like a segment. Apart from markSafe, only the
+// writer of the spool uses it.
 type recentCopy struct {
 	halves       [2][]byte
 	at           int          // index of the half that is written to

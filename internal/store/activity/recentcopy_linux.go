@@ -38,7 +38,7 @@ func recentCopyPath(in, dir string) (string, error) {
 	return filepath.Join(in, fmt.Sprintf("mcpproxy-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:8]))), nil
 }
 
-// openRecentCopy opens the second copy at path. It also returns what an earlier process left in it.
+// openRecentCopy opens the second copy at path. It also returns the entries that an earlier process left in it.
 func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err error) {
 	file, err := openPrivateFile(path)
 	if err != nil {

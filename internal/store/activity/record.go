@@ -1,38 +1,34 @@
-// Package activity is the activity log: every call, refusal, decision and change is a record in it. A
-// record is written as one or two entries to the spool, a set of append-only files in which each entry
-// holds the hash of the one before. A projector moves entries from the spool into the Store, the database
-// that answers queries.
+// Package activity is the activity log: every call, refusal, decision and change is a record in it. A record is written as one
+// or two entries to the spool: append-only files in which each entry holds the hash of the previous one. A projector moves
+// entries from the spool into the Store, the database that answers queries.
 //
 // Main files:
 //   - log.go: opens and closes the log; begins, appends and ends records
 //   - query.go: lists, counts, exports and verifies records through the Store
 //   - record.go, decision.go, summary.go: the types of records, filters and counts
-//   - mask_record.go, mask_result.go: mask the secrets of a record and of a stored result, and cut them, before
-//     they are written; recorder.go: the Recorder, which other packages write records with
-//   - codec.go, payload.go, encode.go, decode.go, erasable.go: the JSON of an entry, with its erasable
-//     fields and their commitments
+//   - mask_record.go, mask_result.go: mask the secrets of a record and of a stored result, and cut them, before they are
+//     written; recorder.go: the Recorder, which other packages write records with
+//   - codec.go, payload.go, encode.go, decode.go, erasable.go: the JSON of an entry, with its erasable fields and their
+//     commitments
 //   - entry.go, chain.go: an entry, its facts and its hash
 //   - spool.go, spool_write.go, queue.go: append entries, and keep the newest in memory
-//   - spooldir.go, segment.go, spoolfile.go, mapped_linux.go: the directory, segments and open files of
-//     the spool
+//   - spooldir.go, segment.go, spoolfile.go, mapped_linux.go: the directory, segments and open files of the spool
 //   - recover.go: opens the spool after a crash, and cuts off or restores its end
-//   - recentcopy.go: a second copy of the newest entries in shared memory, for when the disk of the spool
-//     fails
+//   - recentcopy.go: a second copy of the newest entries in shared memory, for when the disk of the spool fails
 //   - watcher.go: checks the spool once a second and repairs it
 //   - projector.go, progress.go, spoolreader.go: move entries into the Store, also after a restart
 //   - outcomes.go: writes the outcomes of records, and retries those that could not be written
-//   - refusals.go: counts identical refusals in one record, and limits what one actor can write by being
-//     refused
+//   - refusals.go: counts identical refusals in one record, and limits the records of one actor's refusals
 //   - eventreader.go: lets a caller follow the log from a position
 //   - redact.go, erase.go: erase fields of a record for good
-//   - verify.go, signingkey.go, exportaudit.go, export.go: verify the chain, sign checkpoints, export
-//     entries and check an export
+//   - verify.go, signingkey.go, exportaudit.go, export.go: verify the chain, sign checkpoints, export entries and check an
+//     export
 //   - store.go: the interface of the database
 //
 // Guarantees:
-//   - When Begin, Append or End returns without an error, the entry is in the spool, where it survives the
-//     process. With activity_durability: power it also survives a loss of power.
-//   - No entry is dropped. The projector replays what a crash left.
+//   - When Begin, Append or End returns without an error, the entry is in the spool, where it survives the process. With
+//     activity_durability: power it also survives a loss of power.
+//   - No entry is dropped. The projector replays the entries that a crash left.
 //   - Secrets are masked before anything is stored.
 //   - A query sees everything that was appended before it.
 //
@@ -131,8 +127,7 @@ type Record struct {
 	Erased []Erased `json:"erased,omitempty" doc:"Fields that the record had and a person has erased."`
 	// Chain is the record's position in the chain. It is set when a single record is read.
 	Chain *Chain `json:"chain,omitempty"`
-	// Origin is the connection of the call. It is not stored; it limits what one connection can write by
-	// being refused.
+	// Origin is the connection of the call. It is not stored. It limits the records of one connection's refusals.
 	Origin string `json:"-"`
 }
 
@@ -141,7 +136,7 @@ func (r *Record) HasErased(f ErasableField) bool {
 	return slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == f })
 }
 
-// SetCaller sets who makes the call and where it comes from.
+// SetCaller sets the caller and its origin.
 func (r *Record) SetCaller(c *auth.Caller) {
 	r.Source, r.Actor, r.Origin = c.Source, c.Actor.String(), c.Origin
 	r.SessionID, r.RequestID = c.SessionID, c.RequestID
@@ -181,8 +176,8 @@ type Intent struct {
 	Declared json.RawMessage `json:"declared,omitempty" doc:"What was declared, to the letter, where that is not what counted."`
 }
 
-// Search says how the caller found a tool: the query of the last search in the same session whose results
-// had the tool, and its rank there. Rank is 0 if no recent result had it.
+// Search says how the caller found a tool. It has the query of the last search in the same session that returned the tool, and
+// the tool's rank there. Rank is 0 if no recent result had it.
 type Search struct {
 	Query string `json:"query"`
 	Rank  int    `json:"rank,omitempty"`

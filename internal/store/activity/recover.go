@@ -79,8 +79,8 @@ func removeOldTornFiles(dir string) error {
 	return err
 }
 
-// openSecondCopy opens the second copy, and returns what an earlier process left in it. If a copy that survives
-// the process is impossible, the spool uses one that does not.
+// openSecondCopy opens the second copy, and returns the entries that an earlier process left in it. If a copy that survives the
+// process is impossible, the spool uses one that does not.
 func (s *spool) openSecondCopy() (left [2][]byte, safe int64) {
 	s.recent = newInProcessCopy()
 	if s.recentDir == "" {

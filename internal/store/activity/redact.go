@@ -7,9 +7,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// EraseFields erases fields of a record for good: the values, the index entries that find them, and the copies
-// in the files of the log. by says who asks. The erasure itself becomes a record first. Its problems are
-// NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER and CONFLICT.
+// EraseFields erases fields of a record for good: the values, the index entries that find them, and the copies in the files of
+// the log. by is the actor. The erasure itself becomes a record first. Its problems are NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER
+// and CONFLICT.
 func (l *Log) EraseFields(ctx context.Context, by Record, idOrPrefix string, fields []ErasableField) (Record, error) {
 	l.redacting.Lock()
 	defer l.redacting.Unlock()

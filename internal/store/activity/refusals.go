@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Limits of the records of refused calls. Anyone may be refused, so what one actor can write in an hour is
-// limited, however its calls differ.
+// Limits of the records of refused calls. Any client can cause refusals, so one actor's records in an hour are limited, however
+// its calls differ.
 const (
 	refusalWindow = time.Hour
 	// Maximum records of refusals of one actor in a window, and of one connection. Further refusals are
@@ -257,7 +257,7 @@ func (f *refusalCounter) recordFlood(w *actorRefusalWindow) {
 		ErrorMessage: fmt.Sprintf("Very many calls of actor %s are being refused: %d since %s. Identical ones are one record with a count.",
 			w.actor, w.times, w.first.Format(time.RFC3339))}
 	if _, err := f.log.writeRecord(KindWhole, &r); err != nil {
-		f.log.logger.Error("a flood of refused calls cannot be put on record", "error", err)
+		f.log.logger.Error("a flood of refused calls cannot be recorded", "error", err)
 	}
 }
 
@@ -441,7 +441,7 @@ func (f *refusalCounter) dropWrittenWindows() {
 		return true
 	})
 	for len(f.ended) > endedWindows {
-		f.log.logger.Error("the counts of refused calls cannot be written and are forgotten", "actor", f.ended[0].actor)
+		f.log.logger.Error("the counts of refused calls cannot be written and are lost", "actor", f.ended[0].actor)
 		f.forgetWindow(f.ended[0])
 		f.ended = slices.Delete(f.ended, 0, 1)
 	}

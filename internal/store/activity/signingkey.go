@@ -58,12 +58,12 @@ func (k *SigningKey) readFile() error {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil {
-		return fmt.Errorf("%s is no key: put the right one there, or move it away to have a new one made", k.path)
+		return fmt.Errorf("%s is not a key: restore the right one, or move it away so that MCPProxy creates a new one", k.path)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	own, ok := key.(ed25519.PrivateKey)
 	if err != nil || !ok {
-		return errors.Join(fmt.Errorf("%s is no Ed25519 key: put the right one there, or move it away to have a new one made", k.path), err)
+		return errors.Join(fmt.Errorf("%s is not an Ed25519 key: restore the right one, or move it away so that MCPProxy creates a new one", k.path), err)
 	}
 	k.key = own
 	return os.Chmod(k.path, 0o600)

@@ -432,7 +432,7 @@ func TestReadingSkipsWhatIsDamaged(t *testing.T) {
 	if len(entries) != 9 {
 		t.Errorf("read %d entries, want all but one", len(entries))
 	}
-	if text := strings.Join(notes, "\n"); !strings.Contains(text, "no entry") || !strings.Contains(text, "broken before entry 7") {
+	if text := strings.Join(notes, "\n"); !strings.Contains(text, "not an entry") || !strings.Contains(text, "broken before entry 7") {
 		t.Errorf("told %q", text)
 	}
 	if v := readAndVerify(t, s); v.Break == "" {

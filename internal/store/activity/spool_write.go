@@ -221,7 +221,7 @@ func (s *spool) blockNewRecords(err error) {
 		return
 	}
 	if s.blockedBy == nil || s.blockedBy.Error() != err.Error() {
-		s.logger.Error("the activity log cannot be kept; calls are refused", "error", err)
+		s.logger.Error("the activity log cannot be written; calls are rejected", "error", err)
 	}
 	s.blockedBy = err
 }

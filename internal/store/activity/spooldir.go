@@ -195,13 +195,13 @@ func (d *spoolDir) cutTornEnd(last *segment, t *chainTail, rest []byte) (note st
 		d.logger.Info("the end of an entry that was being written when the process was killed is cut off", "bytes", size)
 		return ""
 	case err != nil:
-		return fmt.Sprintf("The spool ends in %d bytes that are no entry; it goes on in a new segment.", size)
+		return fmt.Sprintf("The spool ends in %d bytes that are not an entry; it continues in a new segment.", size)
 	}
-	return fmt.Sprintf("The spool ended in %d bytes that are no entry; they were put aside as %s.", size, filepath.Base(aside))
+	return fmt.Sprintf("The spool ended in %d bytes that are not an entry; they were moved to %s.", size, filepath.Base(aside))
 }
 
-// isTornByKill reports whether the bytes after the last valid line are what a killed process leaves: the
-// beginning of one entry. If the process was killed while it copied a piece, the piece has a hole.
+// isTornByKill reports whether the bytes after the last valid line come from a killed process: the beginning of one entry. If
+// the process was killed while it copied a piece, the piece has a hole.
 func isTornByKill(b []byte) bool {
 	line := bytes.IndexByte(b, '\n')
 	return line < 0 || len(b)-line <= hexLen && bytes.IndexByte(b[max(0, line-hexLen):], 0) >= 0

@@ -271,9 +271,9 @@ func (r *spoolReader) saveDamagedBytes(line []byte) error {
 	name := fmt.Sprintf("%0*d%s.damaged-%d", segmentDigits, r.position.Segment, segmentSuffix, r.position.Offset-int64(len(line)))
 	kept := "are kept in " + name
 	if err := os.WriteFile(filepath.Join(r.dir, name), line, 0o600); err != nil {
-		kept = "could not be kept aside"
+		kept = "could not be stored separately"
 	}
-	r.addNote(fmt.Sprintf("%d bytes of the spool are no entry; they %s.", len(line), kept))
+	r.addNote(fmt.Sprintf("%d bytes of the spool are not an entry; they %s.", len(line), kept))
 	return nil
 }
 
@@ -287,7 +287,7 @@ func (s *spool) checkMissingEntries(r *spoolReader) error {
 	case r.missing == 0 || gone.IsZero():
 		return nil
 	case time.Since(gone) < missingGrace:
-		return fmt.Errorf("%d entries of the spool are missing since it was deleted, or its disk was taken away", r.missing)
+		return fmt.Errorf("%d entries of the spool are missing because it was deleted, or its disk was removed", r.missing)
 	}
 	r.addNote(fmt.Sprintf("%d entries of the spool were deleted before they were in the database.", r.missing))
 	return nil

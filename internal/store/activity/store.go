@@ -51,8 +51,8 @@ type Store interface {
 	UnfinishedRecords(ctx context.Context) ([]UnfinishedRecord, error)
 	// Sync makes the projected entries survive a loss of power.
 	Sync(ctx context.Context) error
-	// Tidy does one short piece of deferred work and reports whether there is more: it prunes records past
-	// the retention and, when idle, prepares the text search.
+	// Tidy does one short piece of deferred work and reports whether there is more. It prunes records past the retention and,
+	// when idle, prepares the text search.
 	Tidy(ctx context.Context, now time.Time, keep Retention, idle bool) (more bool, err error)
 
 	// List returns the records that f selects. An invalid cursor is a *problem.Problem with code
@@ -114,7 +114,7 @@ type UnfinishedRecord struct {
 	Facts RecordFacts
 }
 
-// Retention limits what the store keeps. Zero means no limit.
+// Retention limits the records in the store. Zero means no limit.
 type Retention struct {
 	Days       int
 	MaxRecords int64
@@ -156,8 +156,8 @@ type SpoolPosition struct {
 	Erasing bool
 }
 
-// StoredRecord holds the entries of a record: the one that began it, and the one that ended it or last
-// counted a refusal, with their numbers and hashes. One of them may be missing.
+// StoredRecord holds the entries of a record with their numbers and hashes: the one that began it, and the one that ended it or
+// last counted a refusal. One of them may be missing.
 type StoredRecord struct {
 	Entry, Outcome []byte
 	Seq, EndSeq    int64

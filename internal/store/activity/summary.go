@@ -6,8 +6,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// SummaryQuery selects what a Summary counts: the records of the Filter, without its page. Since and Until
-// are required.
+// SummaryQuery selects the records of a Summary: those of the Filter, without its page. Since and Until are required.
 type SummaryQuery struct {
 	Filter
 	Step  time.Duration // of a bucket; whole seconds

@@ -13,8 +13,8 @@ const ulidAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 const ulidLen = 26
 
-// ulidGenerator makes increasing ULIDs, whatever the clock does: if the clock stands still or goes back,
-// it increments the random part of the last one. It is not safe for concurrent use.
+// ulidGenerator makes increasing ULIDs with any clock: if the clock stops or goes back, it increments the random part of the
+// last one. It is not safe for concurrent use.
 type ulidGenerator struct {
 	ms int64 // 48 bits of time
 	hi uint16
@@ -67,7 +67,7 @@ func (s *ulidGenerator) formatULID() string {
 	return string(b[:])
 }
 
-// parseULIDMillis returns the time of a ULID; ok is false if id is no ULID.
+// parseULIDMillis returns the time of a ULID; ok is false if id is not a ULID.
 func parseULIDMillis(id string) (ms int64, ok bool) {
 	if len(id) != ulidLen || !IsIDPrefix(id) {
 		return 0, false

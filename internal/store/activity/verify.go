@@ -76,7 +76,7 @@ func (m *spoolSnapshot) firstBreak() (*Break, error) {
 	case !all:
 		return &Break{Seq: max(0, last.seq) + 1, Reason: fmt.Sprintf("In the spool, what follows entry %d was changed, removed or inserted.", max(0, last.seq))}, nil
 	case last.seq >= 0 && last != (chainLink{m.end.Seq, m.end.Hash}):
-		return &Break{Seq: min(last.seq, m.end.Seq) + 1, Reason: fmt.Sprintf("The spool ends with entry %d, and not with entry %d as it was written.", last.seq, m.end.Seq)}, nil
+		return &Break{Seq: min(last.seq, m.end.Seq) + 1, Reason: fmt.Sprintf("The spool ends with entry %d instead of the last written entry %d.", last.seq, m.end.Seq)}, nil
 	}
 	return nil, nil
 }
@@ -206,7 +206,7 @@ func (c *erasureCheck) collectErasures(seq int64, payload []byte) bool {
 		}
 		at, ok := f.parseErasedTime()
 		if !ok && c.first == nil {
-			c.first = &Break{id, seq, fmt.Sprintf("The field %s of entry %d is neither what was written nor erased.", f.name, seq)}
+			c.first = &Break{id, seq, fmt.Sprintf("The field %s of entry %d was changed, and not erased.", f.name, seq)}
 		}
 		c.claimed[erasureKey{id, f.name, at.Unix()}] = seq
 	})
@@ -224,7 +224,7 @@ func (c *erasureCheck) collectErasures(seq int64, payload []byte) bool {
 func (c *erasureCheck) firstUnrecordedErasure() *Break {
 	for e, seq := range c.claimed {
 		if !c.recorded[e] && (c.first == nil || seq < c.first.Seq) {
-			c.first = &Break{e.id, seq, fmt.Sprintf("The field %s of entry %d is erased, and no record says that somebody has erased it then.", e.field, seq)}
+			c.first = &Break{e.id, seq, fmt.Sprintf("The field %s of entry %d is erased, and no record of the erasure exists.", e.field, seq)}
 		}
 	}
 	return c.first
@@ -311,13 +311,13 @@ func (c *chainChecker) checkPart(p ChainPart) error {
 	case p.First > next:
 		return c.setBreak(next, "", "The entries from %d to %d are missing.", next, p.First-1)
 	case p.First < next:
-		return c.setBreak(p.First, p.recordID(), "Entry %d comes a second time, after entry %d: it was inserted, or the log was begun anew.", p.First, before.seq)
+		return c.setBreak(p.First, p.recordID(), "Entry %d appears a second time, after entry %d: it was inserted, or the log was started again.", p.First, before.seq)
 	case !p.Gone && !isNextInChain(before.hash, p.Payload, p.Hash):
 		return c.setBreak(p.Seq, p.recordID(), "Entry %d was changed, or is not the one that followed entry %d.", p.Seq, before.seq)
 	case p.Record != 0 && p.Record < c.record:
-		return c.setBreak(p.Seq, p.recordID(), "The record that entry %d begins stands at another place among the records.", p.Seq)
+		return c.setBreak(p.Seq, p.recordID(), "The record that entry %d begins is in another position among the records.", p.Seq)
 	case p.Seq == c.spoolEnd.seq && p.Hash != c.spoolEnd.hash:
-		return c.setBreak(p.Seq, p.recordID(), "Entry %d is another one in the spool than in the database.", p.Seq)
+		return c.setBreak(p.Seq, p.recordID(), "Entry %d differs between the spool and the database.", p.Seq)
 	}
 	c.record = max(c.record, p.Record)
 	if p.Gone {
@@ -359,11 +359,11 @@ func (c *chainChecker) setBreak(seq int64, id, reason string, args ...any) error
 func (c *chainChecker) checkEnd(at SpoolPosition, chain string) {
 	switch {
 	case c.lastLink.seq != at.Seq || c.lastLink.hash != at.Hash:
-		_ = c.setBreak(min(c.lastLink.seq, at.Seq)+1, "", "The database ends with entry %d, and not with entry %d as it was written.", c.lastLink.seq, at.Seq)
+		_ = c.setBreak(min(c.lastLink.seq, at.Seq)+1, "", "The database ends with entry %d instead of the last written entry %d.", c.lastLink.seq, at.Seq)
 	case c.lastLink.seq < c.spoolEnd.seq:
 		_ = c.setBreak(c.lastLink.seq+1, "", "The database ends with entry %d, and the spool with entry %d.", c.lastLink.seq, c.spoolEnd.seq)
 	case at.Seq > 0 && at.Chain != chain:
-		_ = c.setBreak(at.Seq, "", "The spool was begun anew after entry %d.", at.Seq)
+		_ = c.setBreak(at.Seq, "", "The spool was started again after entry %d.", at.Seq)
 	case c.erasureCheck.firstUnrecordedErasure() != nil:
 		c.first = c.erasureCheck.first
 	case c.key != nil || len(c.otherKeyCheckpoints) > 0:
@@ -380,7 +380,7 @@ func (c *chainChecker) checkSignatures(end int64) {
 		}
 	}
 	if c.prunedUpTo > 0 && !c.cutSigned && c.signedFrom == 0 {
-		_ = c.setBreak(c.prunedUpTo, "", "The log begins after entry %d, and nobody has signed that what was before was pruned.", c.prunedUpTo)
+		_ = c.setBreak(c.prunedUpTo, "", "The log begins after entry %d, and no signed checkpoint covers the pruned entries before it.", c.prunedUpTo)
 	} else if seq := c.firstUnsigned(end); seq > 0 {
 		_ = c.setBreak(seq, "", "Entry %d should be signed, and is not.", seq)
 	}

@@ -91,7 +91,7 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 	if w.closed || w.blockedBy != nil {
 		return // the next check tries again
 	}
-	// Sync what only the old copy has.
+	// Sync the entries that only the old copy has.
 	for _, f := range w.listOpenFiles() {
 		if err := f.Sync(); err != nil {
 			w.blockedBy = err

@@ -186,8 +186,8 @@ func isMemberName(t []byte, i int) bool {
 	return i < len(t) && t[i] == ':'
 }
 
-// nameBeforeOperator returns the name before the operator at i, and whether it is quoted. It skips what
-// languages put between a name and its value: a type, brackets, a longer operator.
+// nameBeforeOperator returns the name before the operator at i, and whether it is quoted. It skips the parts that languages
+// allow between a name and its value: a type, brackets, a longer operator.
 func nameBeforeOperator(t []byte, i int) (name []byte, inQuotes bool) {
 	low := max(0, i-2*maxName)
 	end := i

@@ -31,8 +31,8 @@ func (f *credentialFinder) findInHex(t []byte, i, end int) (next int, found bool
 	return f.findInHexBytes(t, i+from, i+to, i+from+2, 2)
 }
 
-// findInHexBytes adds the range if a credential is in the bytes that it encodes: pairs of hexadecimal
-// digits, of which the first ends at first and each following one unit later.
+// findInHexBytes adds the range if a credential is in the bytes that it encodes. The range holds pairs of hexadecimal digits:
+// the first ends at first, and each following one unit later.
 func (f *credentialFinder) findInHexBytes(t []byte, from, to, first, unit int) (next int, found bool) {
 	text := make([]byte, 0, (to-from)/unit+1)
 	for i := first; i <= to; i += unit {

@@ -60,7 +60,7 @@ func classifyName(name []byte) (string, credentialNameStrength) {
 	return "", harmless
 }
 
-// isHarmlessTokenName reports whether the words before "token" say that it is no credential.
+// isHarmlessTokenName reports whether the words before "token" say that it is not a credential.
 func (k *credentialRules) isHarmlessTokenName(before []byte) bool {
 	for length := 3; length <= 13 && length <= len(before); length++ {
 		if !k.harmlessBeforeToken[string(before[len(before)-length:])] {

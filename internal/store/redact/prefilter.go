@@ -12,10 +12,9 @@ import (
 // before it.
 const minCredential = 8
 
-// mayHoldCredential is the quick test before all others: whether a text, JSON or plain, could contain a
-// credential. It reads the raw bytes, with escapes, eight at a time. It stops at a character that joins a
-// name and a value, to check the name, and at a word long enough for a token, to check the places where a
-// token could begin.
+// mayHoldCredential is the quick test before all others: whether a text, JSON or plain, could contain a credential. It reads
+// the raw bytes, with escapes, eight at a time. At a character that joins a name and a value, it checks the name. At a word
+// long enough for a token, it checks the places where a token could begin.
 func mayHoldCredential(b []byte) bool { return mayHoldCredentialAtDepth(b, 0) }
 
 // mayHoldCredentialAtDepth is mayHoldCredential for text in a URL that was decoded depth times.
@@ -68,8 +67,7 @@ func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 	return false
 }
 
-// isCandidateChar is a quick test before isSuspiciousChar. It rejects what is common in JSON by the
-// character and its neighbors.
+// isCandidateChar is a quick test before isSuspiciousChar. It rejects common JSON by the character and its neighbors.
 func isCandidateChar(b []byte, i int) bool {
 	if i < 2 || i+1 >= len(b) {
 		return true

@@ -1,13 +1,11 @@
-// Package redact finds values that look like credentials in JSON and in text. It replaces each by a mask
-// with its kind and a short hash. So two places with the same secret can be recognized, and the secret
-// cannot be read.
+// Package redact finds values that look like credentials in JSON and in text. It replaces each by a mask with its kind and a
+// short hash. So two places with the same secret can be recognized, and the secret cannot be read.
 //
-// It masks tokens with a known form, also if a program, a list or line ends split them; private key
-// blocks; the credentials after Bearer and Basic; passwords in URLs; and the values of members, variables,
-// headers, parameters, comparisons and flags with a name like password or api_key, also in sentences ("my
-// password is …"). It finds all of them also inside base64, hexadecimal digits and the escapes of programs
-// and URLs. A JSON member with such a name is always masked. In plain text the value must look like a
-// secret too, because text mentions passwords more often than it contains one.
+// It masks tokens with a known form, also if a program, a list or line ends split them. It masks private key blocks, the
+// credentials after Bearer and Basic, and passwords in URLs. It masks the values of members, variables, headers, parameters,
+// comparisons and flags with a name like password or api_key, also in sentences ("my password is …"). It finds all of them also
+// inside base64, hexadecimal digits and the escapes of programs and URLs. A JSON member with such a name is always masked. In
+// plain text the value must look like a secret too, because text mentions passwords more often than it contains one.
 //
 // Main files:
 //   - redact.go, url.go: the functions for JSON, text, command arguments, log attributes and URLs
@@ -29,8 +27,8 @@
 //   - Masking twice gives the same result as masking once.
 //   - The time is linear in the size.
 //
-// Limits: it does no I/O. It changes what is stored and shown, never what is forwarded. It does not
-// find a credential that looks like an ordinary word under an ordinary name.
+// Limits: it does no I/O. It changes what is stored and shown, never what is forwarded. It does not find a credential that
+// looks like an ordinary word under an ordinary name.
 package redact
 
 import (
@@ -58,9 +56,8 @@ func Text(s string) string {
 	return s
 }
 
-// maskUntilStable masks what find adds until find adds nothing more, which is nearly always the second
-// time. After a credential is replaced, the text next to it may look like one, and masking twice must
-// equal masking once.
+// maskUntilStable masks the finds of find until there are none, which is nearly always the second time. After a credential is
+// replaced, the text next to it may look like one, and masking twice must equal masking once.
 func maskUntilStable(text []byte, find func(f *credentialFinder, text []byte)) []byte {
 	const most = 8
 	for range most {

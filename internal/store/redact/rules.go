@@ -39,7 +39,7 @@ func parseCredentialRules(f sectionfile.Sections) (k credentialRules) {
 	for _, line := range f.SectionByHead("password flags").Lines {
 		k.flags = append(k.flags, parseFlagRule(strings.Fields(line)))
 	}
-	ends := append(slices.Clone(k.types), "value") // may stand between or instead of a name
+	ends := append(slices.Clone(k.types), "value") // may be between a name and its value, or replace the name
 	for _, line := range f.SectionByHead("names").Lines {
 		r := parseNameRule(strings.Fields(line))
 		last := r.end[len(r.end)-1]

@@ -46,8 +46,7 @@ func findValueInSentence(t []byte, end int) (v valueRange, kind string, ok bool)
 	return v, kind, ok
 }
 
-// holdsPasswordWord reports whether a name contains password or passwd. The quick test finds such a name
-// whatever follows it.
+// holdsPasswordWord reports whether a name contains password or passwd. The quick test finds such a name with any suffix.
 func holdsPasswordWord(name []byte) bool {
 	last := name[runStart(name, 0, len(name), alnum):]
 	return bytes.Contains(last, []byte("swo")) || bytes.Contains(last, []byte("swd"))

@@ -93,9 +93,8 @@ func (p *tokenPieces) hasLongPiece() bool {
 	return false
 }
 
-// findSplitToken finds a split token that begins at i. If no program concatenates the pieces, they must
-// make up exactly one token that looks random: they could also be separate elements of a list or separate
-// lines.
+// findSplitToken finds a split token that begins at i. If no program concatenates the pieces, they must form exactly one token
+// that looks random. They could also be separate elements of a list or separate lines.
 func findSplitToken(t []byte, i int) (p tokenPieces, ok bool) {
 	const longest = 1024
 	if i+3 > len(t) || !rules.tokenStarts.has(t[i], t[i+1], t[i+2]) {

@@ -145,7 +145,7 @@ func isUpperCaseName(name []byte) bool { return runEnd(name, 0, upper|digit|unde
 // isPlainWord reports whether a value consists of letters and separators.
 func isPlainWord(value []byte) bool { return runEnd(value, 0, lower|upper|ident&^digit) == len(value) }
 
-// isCalledValue reports whether a member is called value, so that the name beside it tells what the value is.
+// isCalledValue reports whether a member is called value, so that the name next to it describes the value.
 func isCalledValue(name []byte) bool { return string(name) == "value" || string(name) == "Value" }
 
 // namesSiblingValue reports whether a member with this name names the value in the member called value.

@@ -51,8 +51,8 @@ type GatewayClient struct {
 
 // CallOutcome is the result of a call.
 type CallOutcome struct {
-	// What is "ok", the code of a typed error, "session over" if the client must open another session;
-	// otherwise a text that is no valid outcome for a client.
+	// What holds "ok", the code of a typed error, or "session over" if the client must open another session. Any other text is
+	// no valid outcome for a client.
 	What    string
 	Unclear bool
 	Took    time.Duration

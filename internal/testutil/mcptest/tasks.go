@@ -11,12 +11,11 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// NewTaskServer makes a server whose tools run as tasks: those of 2025-11-25, or,
-// modern, those of the extension io.modelcontextprotocol/tasks. A task is named
-// after the argument id and moves on when it is looked at, so that the same
-// requests get the same answers. With the argument ask it wants input once.
+// NewTaskServer makes a server whose tools run as tasks: the tasks of 2025-11-25, or, if modern, those of the extension
+// io.modelcontextprotocol/tasks. A task's name is the argument id. It moves on when a client reads it, so that the same
+// requests get the same answers. With the argument ask it asks for input once.
 //
-//	work   as a task or at once, answers with its id and what it was told
+//	work   as a task or at once, answers with its id and the input that it received
 //	must   as a task only
 func NewTaskServer(modern bool) *Server {
 	t := &taskServer{modern: modern, byID: map[string]*task{}, listens: map[string]map[*Call]bool{}}
@@ -44,7 +43,7 @@ type taskServer struct {
 type task struct {
 	id, status string
 	ask        bool
-	told       json.RawMessage // what it was told when it asked
+	told       json.RawMessage // the text that it received when it asked
 	owner      *clientConn
 	done       chan struct{} // closed when it is told, or cancelled
 }
@@ -221,7 +220,7 @@ func (t *taskServer) awaitResult(k *task, c *Call) (json.RawMessage, error) {
 		t.answerQuestion(k, answer.Result)
 		t.getAndAdvance(k)
 	case status == "working":
-		select { // until it is cancelled: nobody moves it on
+		select { // until it is cancelled: nothing else moves it on
 		case <-k.done:
 		case <-c.Context().Done():
 			return nil, c.Context().Err()

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestNoCallWithoutTheProof: whatever a Surface stands on, a call of a tool that
-// was not decided about reaches no server, neither by itself nor in a session.
+// TestNoCallWithoutTheProof: on any kind of Surface, a call of a tool without a decision reaches no server, neither by a single
+// request nor in a session.
 func TestNoCallWithoutTheProof(t *testing.T) {
 	t.Parallel()
 	var ran atomic.Int64

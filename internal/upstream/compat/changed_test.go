@@ -96,7 +96,7 @@ func TestNoCallOnWhatIsKnownToHaveChanged(t *testing.T) {
 					} else if p := wantCode(t, err, problem.ServerUnavailable); p.Detail("changed") != true {
 						t.Errorf("problem %+v", p)
 					}
-					// What the session lists is called, unless only that session has it.
+					// A tool that the session lists can be called, unless only that session has it.
 					if err := call("look", destroys); err != nil && (name == "our own connection" || kind != "stdio" || shared) {
 						t.Errorf("after: %v", err)
 					}

@@ -1,32 +1,30 @@
-// Package compat gives clients access to one server, by single requests or in a session,
-// and translates between the legacy protocol (2024-11-05 to 2025-11-25) and the modern
-// one (2026-07-28).
+// Package compat gives clients access to one server, by single requests or in a session. It translates between the legacy
+// protocol (2024-11-05 to 2025-11-25) and the modern one (2026-07-28).
 //
 // Files:
 //   - compat.go: Set.Surface, the API.
-//   - session.go, sessions.go: Session, a client's session with the server; the pool of
-//     unused sessions; limits on processes for clients.
+//   - session.go, sessions.go: Session, a client's session with the server; the pool of unused sessions; limits on processes
+//     for clients.
 //   - exclusive_link.go: a session of the server for one client alone.
-//   - shared_client.go, shared_connection.go: clients that share MCPProxy's own connection;
-//     their subscriptions and log levels are synchronized with the server.
+//   - shared_client.go, shared_connection.go: clients that share MCPProxy's own connection; their subscriptions and log levels
+//     are synchronized with the server.
 //   - legacy.go: a legacy client on a modern server.
-//   - modern.go, modern_held.go, modern_listen.go: modern clients on a legacy server; the
-//     request is held while the client answers the server's requests.
+//   - modern.go, modern_held.go, modern_listen.go: modern clients on a legacy server; the request is held while the client
+//     answers the server's requests.
 //   - translate.go: converts results, errors and metadata.
 //   - endless_list.go: ends a list whose pages lead in a circle.
 //   - reply_helpers.go: replies and JSON objects.
 //
 // Guarantees:
-//   - What a server sends in one client's session reaches only that client. On a shared
-//     connection, it is never routed by guess.
-//   - Params and results stay the bytes they are, except for what the other protocol
-//     requires, and for a nextCursor that would lead the client in a circle.
+//   - A server's messages in one client's session reach only that client. On a shared connection, they are never routed by
+//     guess.
+//   - Params and results keep their bytes, except for changes that the other protocol requires, and for a nextCursor that would
+//     lead the client in a circle.
 //   - A server's requests to a client use the client's protocol.
 //   - Everything stored for a client is bounded.
 //   - Every tool call goes through upstream's Server.SendWhenReady.
 //
-// It opens no connection of MCPProxy itself, does not decide what may be called, and
-// writes no activity record.
+// It opens no connection of MCPProxy itself, does not decide what may be called, and writes no activity record.
 package compat
 
 import (

@@ -12,9 +12,8 @@ import (
 // maxKnownPages bounds the pages of one list that are known. A list with more ends there.
 const maxKnownPages = 10_000
 
-// pageGraph knows which page of a list leads to which, so that a list whose pages lead in a circle
-// ends. All clients of a server share it: a circle takes two clients that see the list in
-// opposite orders, and then their server has no order.
+// pageGraph knows which page of a list leads to which, so that a list whose pages lead in a circle ends. All clients of a
+// server share it: a circle needs two clients that see the list in opposite orders, and then the server has no order.
 type pageGraph struct {
 	mu   sync.Mutex // guards next
 	next map[string]map[pageKey]pageKey
@@ -23,8 +22,8 @@ type pageGraph struct {
 // pageKey is the digest of a cursor: a server may choose long ones.
 type pageKey [sha256.Size]byte
 
-// endEndlessList removes nextCursor from a page that would lead the client in a circle: it would
-// ask for ever. Everything else of a list is passed on as the server sent it.
+// endEndlessList removes nextCursor from a page that would lead the client in a circle: the client would never stop asking.
+// Everything else of a list is passed on as the server sent it.
 func (c *serverClients) endEndlessList(r *session.Request, reply *session.Reply) {
 	if !strings.HasSuffix(r.Method, "/list") || reply.Error != nil {
 		return
@@ -45,8 +44,8 @@ func cursorText(cursor []byte) string {
 	return string(cursor)
 }
 
-// leadsBack reports whether the page behind next leads to the page asked again, as far as is known;
-// else it remembers that asked leads to next. The first page has no cursor: a client that asks for it begins anew.
+// leadsBack reports whether the page at cursor next is known to lead back to the page at cursor asked. Otherwise it remembers
+// that asked leads to next. The first page has no cursor: a client that requests it starts a new listing.
 func (g *pageGraph) leadsBack(method, asked, next string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

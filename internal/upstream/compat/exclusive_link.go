@@ -32,8 +32,8 @@ func newExclusiveClientLink(sv *upstream.Server) *exclusiveClientLink {
 	return &exclusiveClientLink{sv: sv, sem: make(chan struct{}, 1)}
 }
 
-// exclusiveLinkReporter receives the reports of a client's link: changed tools may concern every
-// client, but the health and the messages of the link concern only its own.
+// exclusiveLinkReporter receives the reports of a client's link. Changed tools may concern every client, but the health and the
+// messages of the link concern only its own.
 type exclusiveLinkReporter struct {
 	transport.Reporter
 	announced *atomic.Uint64

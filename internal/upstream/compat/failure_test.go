@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestFailuresAreSaidInWords: to people with what the server said last, to
-// agents without, and to nobody in the words of a library.
+// TestFailuresAreSaidInWords: users see the failure with the server's last output, agents without it, and no one sees a
+// library's error text.
 func TestFailuresAreSaidInWords(t *testing.T) {
 	t.Parallel()
 	const canary = "zqcanary"
@@ -51,7 +51,7 @@ func TestFailuresAreSaidInWords(t *testing.T) {
 			"the server answered with HTTP status 503 Service Unavailable"},
 		"login":   {answers(401, "WWW-Authenticate", "Bearer "+canary, canary), "LOGIN_NEEDED: the server asks for a login (401)", "the server asks for a login (401)"},
 		"refused": {Spec{Transport: HTTP, URL: "http://127.0.0.1:1/" + canary}, "UNREACHABLE: nothing answers at its address", "nothing answers at its address 127.0.0.1:1: the connection was refused"},
-		"private": {Spec{Transport: HTTP, URL: "http://169.254.1.1/" + canary}, "UNREACHABLE: its address may not be dialled", "the address 169.254.1.1 is not asked: it is no address of a host on the internet"},
+		"private": {Spec{Transport: HTTP, URL: "http://169.254.1.1/" + canary}, "UNREACHABLE: its address may not be dialled", "the address 169.254.1.1 is not asked: it is not a public internet address"},
 		"error":   {answers(200, "Content-Type", "application/json", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"`+canary+`"}}`), "", ""},
 		"page":    {answers(200, "Content-Type", "text/html; "+canary, canary), "CONNECTION: the answer (status 200) is neither JSON nor an event stream", ""},
 		"nothing": {answers(200, "Content-Type", "application/json", canary), "", ""},

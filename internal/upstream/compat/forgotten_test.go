@@ -14,7 +14,7 @@ import (
 )
 
 // TestForgottenSessionsOfClients: a server has forgotten the sessions that clients have for
-// themselves. A modern client notices nothing. A legacy client is told to begin a new session.
+// themselves. A modern client notices nothing. A legacy client is told to open a new session.
 func TestForgottenSessionsOfClients(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{NoStream: true, OldStatus: true}, mcptest.SampleTools()...)
@@ -38,7 +38,7 @@ func TestForgottenSessionsOfClients(t *testing.T) {
 	s.DropSessions()
 	modern()
 	_, err = legacy.Do(t.Context(), &session.Request{ID: json.RawMessage("2"), Method: mcp.ListTools})
-	if p := wantCode(t, err, problem.UpstreamError); !strings.Contains(p.Hint, "begin a new session") {
+	if p := wantCode(t, err, problem.UpstreamError); !strings.Contains(p.Hint, "open a new session") {
 		t.Errorf("a legacy client: %v, %s", p, p.Hint)
 	}
 	<-legacy.Done()

@@ -15,9 +15,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestHostileServersInSessions: what a bad server does to one client's
-// call ends in an answer or a typed error in time, and neither MCPProxy's own
-// connection nor that of another client notices.
+// TestHostileServersInSessions: a bad server's misbehaviour in one client's call ends in an answer or a typed error in time.
+// Neither MCPProxy's own connection nor that of another client notices.
 func TestHostileServersInSessions(t *testing.T) {
 	const over = problem.Code("over")
 	const want = "" // an answer

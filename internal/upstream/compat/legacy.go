@@ -108,7 +108,7 @@ func (l *legacyClientBridge) answerSetLevel(r *session.Request) session.Reply {
 	level := wirejson.Find(r.Params, "level")
 	text, _ := wirejson.String(level)
 	if mcp.LogLevelRank(text) < 0 {
-		return invalidParamsReply("params.level is no log level")
+		return invalidParamsReply("params.level is not a log level")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -90,8 +90,7 @@ func (s *modernServer) call(params json.RawMessage) string {
 	return `{"resultType":"complete","isError":true,"content":[]}`
 }
 
-// TestLegacyClientOnModernServer: what the one revision says the other way is
-// said so.
+// TestLegacyClientOnModernServer: features that the two protocols express differently are translated.
 func TestLegacyClientOnModernServer(t *testing.T) {
 	t.Parallel()
 	s := &modernServer{listen: make(chan string, 4)}
@@ -170,8 +169,8 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 	}
 }
 
-// TestAWaitBetweenRoundsIsAWait: a tool that is locked while the client is asked,
-// or while the server has it come again, is not called once more.
+// TestAWaitBetweenRoundsIsAWait: a tool that is locked while MCPProxy asks the client, or between two rounds that the server
+// requires, is not called again.
 func TestAWaitBetweenRoundsIsAWait(t *testing.T) {
 	t.Parallel()
 	for name, arguments := range map[string]string{"asked": `{}`, "told to come again": `{"again":true}`} {

@@ -15,11 +15,9 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// modernClientBridge serves modern clients on a legacy server. Each request uses a session
-// exclusively while it runs: a session of the server unless clients share the connection,
-// so that everything the server sends belongs to that request. When the server sends a
-// request, the client is told to retry with the answer; until then the server's request
-// is held.
+// modernClientBridge serves modern clients on a legacy server. Each request uses a session exclusively while it runs, so that
+// everything the server sends belongs to that request. It is a session of the server unless clients share the connection. When
+// the server sends a request, the client is told to retry with the answer; until then the server's request is held.
 type modernClientBridge struct {
 	sv       *upstream.Server
 	sessions *sessionSet
@@ -124,8 +122,8 @@ func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, key string, 
 	return s, nil
 }
 
-// keepStreamOpen keeps the stream of a session open on which servers may send requests, and
-// waits briefly until it is open: messages sent before may be lost.
+// keepStreamOpen keeps the stream open on which servers may send requests. It waits briefly until the stream is open, because
+// earlier messages may be lost.
 func (m *modernClientBridge) keepStreamOpen(ctx context.Context, s *Session) {
 	opened := make(chan struct{})
 	open := sync.OnceFunc(func() { close(opened) })

@@ -30,8 +30,8 @@ func (f *fixture) askModern(ctx context.Context, server, principal string, n int
 	return reply, events, err
 }
 
-// TestModernClientOnLegacyServer: what the server asks, the client is told to
-// come again with; and what belongs to one client is nobody else's.
+// TestModernClientOnLegacyServer: the client gets the server's requests as input that it must return with the next request.
+// Requests of one client's call reach no other client.
 func TestModernClientOnLegacyServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -80,8 +80,7 @@ func TestModernClientOnLegacyServer(t *testing.T) {
 	}
 }
 
-// TestHeldRequestsEnd: a client that closes its request cancels it, and what is
-// held ends with its server.
+// TestHeldRequestsEnd: a client that closes its request cancels it, and held requests end with their server.
 func TestHeldRequestsEnd(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, askTool())
@@ -118,8 +117,8 @@ func TestDescribed(t *testing.T) {
 	}
 }
 
-// TestListsDependOnTheClient: what a server lists for clients that it can ask is
-// listed to such a client, whom it cannot ask meanwhile.
+// TestListsDependOnTheClient: a list that a server gives only to clients with certain capabilities reaches such a client,
+// although the server cannot ask it anything during the request.
 func TestListsDependOnTheClient(t *testing.T) {
 	t.Parallel()
 	script := `while read -r a; do id=${a#*'"id":'}; id=${id%%,*}; case $a in

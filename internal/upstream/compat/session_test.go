@@ -74,8 +74,8 @@ func (f *fixture) passed(t testing.TB, server string, c *Session, id, params str
 	return string(reply.Result), events, err
 }
 
-// TestSession: what a server says in a client's own session reaches
-// that client, in order and as it is, and what it asks is answered by it.
+// TestSession: a server's messages in a client's own session reach that client, in order and unchanged, and the client answers
+// the server's requests.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -106,8 +106,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestReviewEndsSessions: when a server comes under review, what it says
-// reaches no client any more, also not by a stream that is open.
+// TestReviewEndsSessions: when a server comes under review, its messages reach no client any more, not even on an open stream.
 func TestReviewEndsSessions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -305,8 +304,8 @@ func TestCancelledInTheClientsWords(t *testing.T) {
 	}
 }
 
-// TestModernRelay: requests that stand for themselves, over one process of the
-// official SDK that all clients share: ids, tokens and subscriptions do not mix.
+// TestModernRelay: modern requests without a session, over one process of the official SDK that all clients share: ids, tokens
+// and subscriptions do not mix.
 func TestModernRelay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -351,7 +350,7 @@ func TestModernRelay(t *testing.T) {
 	}
 }
 
-// TestMirrored: what a tool wants repeated in headers.
+// TestMirrored: the parameters that a tool requires as headers.
 func TestMirrored(t *testing.T) {
 	definition := json.RawMessage(`{"name":"x","inputSchema":{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"off":{"type":"boolean","x-mcp-header":"Off"},

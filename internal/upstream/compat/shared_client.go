@@ -71,7 +71,7 @@ func (l *sharedClient) answerOnConnection(ctx context.Context, c *upstream.Conne
 		return l.changeSubscription(ctx, c, r)
 	}
 	if strings.HasPrefix(r.Method, mcp.Tasks) {
-		return unknownMethodReply(r.Method, " (the clients of this server share one session, in which there are no tasks)"), nil
+		return unknownMethodReply(r.Method, " (the clients of this server share one session, which does not support tasks)"), nil
 	}
 	return l.sendOnSharedConnection(ctx, c, r)
 }
@@ -128,7 +128,7 @@ func (l *sharedClient) answerInitialize(c *upstream.Connection, r *session.Reque
 func (l *sharedClient) updateLogLevel(ctx context.Context, c *upstream.Connection, r *session.Request) (session.Reply, error) {
 	level, _ := wirejson.String(wirejson.Find(r.Params, "level"))
 	if mcp.LogLevelRank(level) < 0 {
-		return invalidParamsReply("params.level is no log level"), nil
+		return invalidParamsReply("params.level is not a log level"), nil
 	}
 	sh := l.sharing
 	if err := sh.lockSettings(ctx, c); err != nil {

@@ -18,19 +18,15 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// sharedClient is one of the clients that share MCPProxy's own connection to a server, so
-// that the server runs once. The server sees one session; each client gets the server's
-// result of MCPProxy's initialize.
+// sharedClient is one of the clients that share MCPProxy's own connection to a server, so that the server runs once. The server
+// sees one session; each client gets the server's result of MCPProxy's initialize.
 //
-// Each request gets a new id and progress token. Messages are never routed by guess:
-// progress goes to the request with the token, a log message to the request in whose
-// stream it came or to the only one in flight, a change to the clients that it concerns.
-// The server cannot send requests to clients, because MCPProxy's initialize declares no
-// capability for that. Tasks are not supported: their list would show each client the
-// tasks of the others.
+// Each request gets a new id and progress token. Messages are never routed by guess. Progress goes to the request with the
+// token, and a change to the clients that it concerns. A log message goes to the request in whose stream it came, or to the
+// only one in flight. The server cannot send requests to clients, because MCPProxy's initialize declares no capability for
+// that. Tasks are not supported: their list would show each client the tasks of the others.
 //
-// It outlives the connection, unless the server returns with a different handshake
-// result.
+// It outlives the connection, unless the server returns with a different handshake result.
 type sharedClient struct {
 	*session.EndSignal
 	sharing   *sharedConnection
@@ -42,11 +38,10 @@ type sharedClient struct {
 	uris  resourceSubscriptions // guarded by sharedConnection.mu
 }
 
-var errServerChanged = problem.TrustedTextErrorf("the server has come back with another revision, other capabilities or other instructions")
+var errServerChanged = problem.TrustedTextErrorf("the server has returned with another protocol version, other capabilities or other instructions")
 
-// sharedConnection has the clients that share MCPProxy's own connection to a server, and
-// synchronizes the server with their subscriptions and log levels, also after a
-// reconnect.
+// sharedConnection has the clients that share MCPProxy's own connection to a server. It synchronizes the server with their
+// subscriptions and log levels, also after a reconnect.
 type sharedConnection struct {
 	sv   *upstream.Server
 	sem  chan struct{}         // cap 1: held while settings are sent

@@ -177,7 +177,7 @@ func count(heard []string, part string) (n int) {
 	return n
 }
 
-// use makes a call and returns its result and what came before it.
+// use makes a call and returns its result and the events before it.
 func (m *member) use(ctx context.Context, tool, arguments string) (result string, events []string, err error) {
 	params := fmt.Sprintf(`{"name":%q,"arguments":%s,"_meta":{"progressToken":"same"}}`, tool, arguments)
 	reply, err := m.f.Call(ctx, m.server, Call{Tool: tool, Passed: &Passed{Session: m.c, Request: session.Request{ID: json.RawMessage("1"),
@@ -464,8 +464,8 @@ func (m *member) untilTrue(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// TestSharedLogMessagesAreNotGuessed: over stdio a message is for the only call
-// in flight, unless the server may still be at work for somebody else.
+// TestSharedLogMessagesAreNotGuessed: over stdio a log message belongs to the only call in flight, unless the server may still
+// be working for another client.
 func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -641,8 +641,8 @@ func TestSharedLevels(t *testing.T) {
 	}
 }
 
-// TestSharedLevelUnanswered: when nobody knows whether the server has taken a
-// level it is told once more what its clients want.
+// TestSharedLevelUnanswered: when it is unknown whether the server has accepted a level, it gets the level of its clients once
+// more.
 func TestSharedLevelUnanswered(t *testing.T) {
 	t.Parallel()
 	s, taken := club(), make(chan struct{})
@@ -657,7 +657,7 @@ func TestSharedLevelUnanswered(t *testing.T) {
 			s.ServeHTTP(w, r)
 			return
 		}
-		s.ServeHTTP(httptest.NewRecorder(), r) // it hears of it, but nobody hears its answer
+		s.ServeHTTP(httptest.NewRecorder(), r) // the server gets the request, but its answer is lost
 		close(taken)
 		<-r.Context().Done()
 	})).URL}})
@@ -672,8 +672,8 @@ func TestSharedLevelUnanswered(t *testing.T) {
 	m.untilSeen(t, mcp.SetLevel, `{"level":"debug"}`, `{"level":"critical"}`, `{"level":"debug"}`)
 }
 
-// TestSharedSubscriptions: what has changed is told to those whom it concerns;
-// the server hears of the first that comes and the last that goes.
+// TestSharedSubscriptions: an update reaches the subscribed clients. The server hears of the first subscription and of the end
+// of the last one.
 func TestSharedSubscriptions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -760,8 +760,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 	}
 }
 
-// TestSharedModernSubscription: a subscription of the modern revision stands on
-// the same session.
+// TestSharedModernSubscription: a modern subscription uses the same session.
 func TestSharedModernSubscription(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -846,8 +845,7 @@ func TestSharedSessionsOutliveTheConnection(t *testing.T) {
 	}
 }
 
-// TestSharedServerComesBackAsAnother: clients that were told something else
-// begin anew.
+// TestSharedServerComesBackAsAnother: clients that were told something else start a new session.
 func TestSharedServerComesBackAsAnother(t *testing.T) {
 	t.Parallel()
 	first, second := club(), clubOf(mcptest.Options{Capabilities: `{"tools":{}}`})
@@ -868,8 +866,7 @@ func TestSharedServerComesBackAsAnother(t *testing.T) {
 	f.join(t, "s").mustUse(t, "busy", `{"n":1}`)
 }
 
-// TestSlowClientDelaysNobody: what comes for one client on the server's own
-// stream waits for that client alone.
+// TestSlowClientDelaysNobody: a message on the server's own stream for one slow client delays no other client.
 func TestSlowClientDelaysNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -905,7 +902,7 @@ func TestSlowClientDelaysNobody(t *testing.T) {
 	}
 }
 
-// TestSharingChanges: what clients have open ends, the server runs on.
+// TestSharingChanges: the open sessions of clients end, and the server keeps running.
 func TestSharingChanges(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -994,7 +991,7 @@ func TestSharedOfficialSDK(t *testing.T) {
 	}
 }
 
-// TestSharedPassesTheHead: what an HTTP answer has for its client reaches it.
+// TestSharedPassesTheHead: header fields of an HTTP answer reach the client.
 func TestSharedPassesTheHead(t *testing.T) {
 	t.Parallel()
 	s := club()

@@ -54,7 +54,7 @@ func (w *webClient) discoverAuthServer(ctx context.Context, server *url.URL, ask
 	}
 	as, err := w.fetchAuthServerMetadata(ctx, issuer)
 	if errors.Is(err, errNoDocument) {
-		return nil, fmt.Errorf("the authorization server %s says nothing about itself at the places where it should", redactURL(issuer))
+		return nil, fmt.Errorf("the authorization server %s publishes no metadata at the well-known URLs", redactURL(issuer))
 	}
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func resourceIncludesServer(resource string, server *url.URL) bool {
 func (w *webClient) fetchAuthServerMetadata(ctx context.Context, issuer string) (*authServerMetadata, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return nil, errors.New("the issuer of the authorization server is no usable URL")
+		return nil, errors.New("the issuer of the authorization server is not a usable URL")
 	}
 	root := u.Scheme + "://" + u.Host
 	path := strings.TrimSuffix(u.EscapedPath(), "/")
@@ -184,14 +184,14 @@ func (w *webClient) checkEndpoints(as *authServerMetadata) error {
 		}
 		u, err := url.Parse(endpoint.address)
 		if err != nil || u.Host == "" || u.Fragment != "" || strings.ContainsFunc(endpoint.address, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return fmt.Errorf("the %s of the authorization server is no usable URL", endpoint.name)
+			return fmt.Errorf("the %s of the authorization server is not a usable URL", endpoint.name)
 		}
 		if err := w.guard.checkURL(u); err != nil {
 			return fmt.Errorf("the %s of the authorization server: %w", endpoint.name, err)
 		}
 	}
 	if !slices.Contains(as.PKCE, "S256") {
-		return errors.New("the authorization server does not say that it supports PKCE with S256, without which a login is not safe")
+		return errors.New("the authorization server does not declare support of PKCE with S256, which a safe login requires")
 	}
 	return nil
 }

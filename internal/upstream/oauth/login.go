@@ -167,7 +167,7 @@ func (l *pendingLogin) newCallbackHandler(answers chan<- url.Values) http.Handle
 		if r.Method == http.MethodGet && r.URL.Path == "/callback" && "http://"+r.Host+"/callback" == l.redirect && l.matchesResponse(q) {
 			select {
 			case answers <- q:
-				status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. The command line says how it went."
+				status, title, text = http.StatusOK, "MCPProxy has your answer.", "You can close this page. The command line shows the result."
 			default:
 				title = "This login has been used already."
 			}
@@ -199,7 +199,7 @@ func checkResponseIssuer(q url.Values, as *authServerMetadata) error {
 	iss, given := q.Get("iss"), q.Has("iss")
 	switch {
 	case !given && as.IssParameter:
-		return errors.New("the answer does not say which authorization server it is from, though that one says it does")
+		return errors.New("the answer does not name its authorization server, although that server declares that it does")
 	case given && iss != as.Issuer:
 		return errors.New("the answer is from another authorization server than the one that was asked")
 	}

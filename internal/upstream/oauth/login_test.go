@@ -60,13 +60,13 @@ func TestLoginIsKept(t *testing.T) {
 	}
 }
 
-// What is stored for one URL is of no use for another one under the same name.
+// The credentials for one URL are of no use for another URL under the same name.
 func TestCredentialStaysWithItsServer(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.mustLogin()
 	other := mcptest.StartLoginServer(t, http.NotFoundHandler())
 	for key, value := range w.vault.values {
-		w.vault.values[strings.Replace(key, w.server.URL, other.URL, 1)] = value // somebody copies it
+		w.vault.values[strings.Replace(key, w.server.URL, other.URL, 1)] = value // an attacker copies it
 	}
 	o := worldOf(t, other, w.vault, Settings{})
 	if auth, err := o.account.Authorization(context.Background()); auth != "" || err != nil {
@@ -104,7 +104,7 @@ func TestDiscovery(t *testing.T) {
 		{"no authorization server", func(l *mcptest.LoginServer) { l.ChangeMetadata(prm, map[string]any{"authorization_servers": nil}) }, "names no authorization server"},
 		{"another issuer", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": "https://evil.example"}) }, "another issuer"},
 		{"no issuer", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"issuer": nil}) }, "another issuer"},
-		{"no metadata", func(l *mcptest.LoginServer) { l.MoveMetadata(asm, "") }, "says nothing about itself"},
+		{"no metadata", func(l *mcptest.LoginServer) { l.MoveMetadata(asm, "") }, "publishes no metadata"},
 		{"no PKCE", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"code_challenge_methods_supported": nil})
 		}, "PKCE"},
@@ -114,13 +114,13 @@ func TestDiscovery(t *testing.T) {
 		{"no registration", func(l *mcptest.LoginServer) { l.ChangeMetadata(asm, map[string]any{"registration_endpoint": nil}) }, "set oauth.client_id"},
 		{"javascript", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "javascript:alert(1)"})
-		}, "no usable URL"},
+		}, "not a usable URL"},
 		{"a file", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "file:///etc/passwd"})
-		}, "no usable URL"},
+		}, "not a usable URL"},
 		{"a command", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"authorization_endpoint": "https://as.example/$(touch /tmp/x) "})
-		}, "no usable URL"},
+		}, "not a usable URL"},
 		{"plain http elsewhere", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"token_endpoint": "http://as.example/token"})
 		}, "not https"},
@@ -129,7 +129,7 @@ func TestDiscovery(t *testing.T) {
 		}, "cannot be used"},
 		{"link-local", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(asm, map[string]any{"token_endpoint": "https://169.254.169.254/token"})
-		}, "no address of a host"},
+		}, "not a public internet address"},
 		{"private", func(l *mcptest.LoginServer) {
 			l.ChangeMetadata(prm, map[string]any{"authorization_servers": []string{"https://10.0.0.1"}})
 		}, "allow_private allows it"},
@@ -165,7 +165,7 @@ func TestIssuerOfTheAnswer(t *testing.T) {
 		{"left out", "", false, ""},
 		{"own", "own", true, ""},
 		{"own though not promised", "own", false, ""},
-		{"left out though promised", "", true, "does not say"},
+		{"left out though promised", "", true, "does not name"},
 		{"another", "https://evil.example", true, "another authorization server"},
 		{"another though not promised", "https://evil.example", false, "another authorization server"},
 		{"nearly", "own/", true, "another authorization server"},
@@ -344,7 +344,7 @@ func TestLogout(t *testing.T) {
 	if err := w.keeper.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if p, _ := w.account.Progress(); p.Phase != Failed || p.Err != "it was given up" {
+	if p, _ := w.account.Progress(); p.Phase != Failed || p.Err != "it was cancelled" {
 		t.Errorf("%+v", p)
 	}
 }
@@ -365,8 +365,7 @@ func TestRenewal(t *testing.T) {
 	if w.ask() != 200 || w.times("/token") != 2 || w.last("/token").Form.Get("resource") != w.server.URL {
 		t.Error("a token that is about to expire is not renewed, or not for its resource")
 	}
-	// While it is good, a renewal that does not work is no harm; what is
-	// refused for good ends the login.
+	// While the token is valid, a temporary failure of the renewal does no harm. A permanent refusal ends the login.
 	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.TokenError = "temporarily_unavailable" })
 	age(30 * time.Second)
 	if w.ask() != 200 {

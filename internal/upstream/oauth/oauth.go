@@ -1,5 +1,5 @@
-// Package oauth is MCPProxy's OAuth 2.1 client for upstream servers: discovery, client
-// registration, user login, tokens and their renewal.
+// Package oauth is MCPProxy's OAuth 2.1 client for upstream servers: discovery, client registration, user login, tokens and
+// their renewal.
 //
 // Files:
 //   - oauth.go: Accounts and Account: the Authorization header of a server, renewal, logout.
@@ -12,13 +12,12 @@
 //   - settings.go: the configuration of a server.
 //
 // Guarantees:
-//   - A token is sent only to the server it was issued for. What one authorization server
-//     has issued is never sent to another one.
-//   - A login uses PKCE with S256, a single-use state that expires after ten minutes, the
-//     resource parameter, and a compared issuer.
+//   - A token is sent only to the server it was issued for. A credential of one authorization server is never sent to another
+//     one.
+//   - A login uses PKCE with S256, a single-use state that expires after ten minutes, the resource parameter, and a compared
+//     issuer.
 //   - Concurrent requests that need a new token cause one renewal.
-//   - Documents are fetched over https (http on this machine only) from addresses that
-//     are checked when they are dialed.
+//   - Documents are fetched over https (http on this machine only) from addresses that are checked when they are dialed.
 //   - Tokens are stored in the system keyring or encrypted, and never logged.
 //
 // It opens no browser and starts no login by itself.
@@ -251,9 +250,8 @@ func (a *Account) HandleRefusal(ctx context.Context, used string, status int, ch
 	return false
 }
 
-// renewOnce returns the credential after old: one renewal for all callers, which the end
-// of one caller's ctx does not cancel, because the authorization server may have revoked
-// the old token already.
+// renewOnce returns the credential after old, with one renewal for all callers. The end of one caller's ctx does not cancel it,
+// because the authorization server may have revoked the old token already.
 func (a *Account) renewOnce(ctx context.Context, old *credential) (*credential, error) {
 	renewal := a.renewal.DoChan("", func() (any, error) {
 		if c := a.cred.Load(); c != nil && c != old {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// chooseClient returns the client to log in with: the configured one, else the metadata
-// document, else a dynamic registration, which is made once per authorization server.
+// chooseClient returns the client to log in with: the configured one, else the metadata document, else a dynamic registration.
+// It registers once per authorization server.
 func (w *webClient) chooseClient(ctx context.Context, d *discoveryResult, s *Settings, known *credential, redirect string) (*clientRegistration, error) {
 	if known != nil && known.Issuer != d.as.Issuer {
 		if s.ClientID != "" && known.Client.ID == s.ClientID && s.AuthorizationServer == "" {
@@ -30,7 +30,7 @@ func (w *webClient) chooseClient(ctx context.Context, d *discoveryResult, s *Set
 	case known != nil && known.Client.Kind == dynamic && known.Client.Redirect == redirect && !known.Client.isExpired():
 		return &known.Client, nil
 	case d.as.Registration == "":
-		return nil, errors.New("the authorization server lets nobody register by program; register MCPProxy there by hand and set oauth.client_id")
+		return nil, errors.New("the authorization server does not support dynamic registration; register MCPProxy there by hand and set oauth.client_id")
 	}
 	return w.registerClient(ctx, &d.as, redirect)
 }

@@ -56,7 +56,7 @@ func (w *webClient) checkRedirect(r *http.Request, via []*http.Request) error {
 }
 
 // errNoDocument means that the document does not exist.
-var errNoDocument = errors.New("there is no such document")
+var errNoDocument = errors.New("the document does not exist")
 
 // fetchDocument fetches a JSON document.
 func (w *webClient) fetchDocument(ctx context.Context, address string, into any) error {
@@ -143,7 +143,7 @@ func (w *webClient) decodeJSON(resp *http.Response, address string, into any) er
 func (w *webClient) newRequest(ctx context.Context, method, address string, body io.Reader) (*http.Request, error) {
 	r, err := http.NewRequestWithContext(ctx, method, address, body)
 	if err != nil {
-		return nil, errors.New("an address is no URL")
+		return nil, errors.New("an address is not a URL")
 	}
 	if err := w.guard.checkURL(r.URL); err != nil {
 		return nil, err

@@ -9,11 +9,9 @@ import (
 	"time"
 )
 
-// Log is the log file of one server: its stderr, lines of stdout that are not messages,
-// and MCPProxy's remarks, each line with its time and stream (see LogLine), without
-// secrets and control characters. It rotates by size into one older file and limits the
-// rate, so that a flood fills neither disk nor CPU. Without a directory it drops
-// everything.
+// Log is the log file of one server. It holds stderr, lines of stdout that are not messages, and MCPProxy's remarks. Each line
+// has its time and stream (see LogLine), and no secrets or control characters. It rotates by size into one older file and
+// limits the rate, so that a flood fills neither disk nor CPU. Without a directory it drops everything.
 //
 // It does not use lumberjack, which leaks a goroutine for each file.
 type Log struct {

@@ -90,7 +90,7 @@ func TestHalfALineIsNotRead(t *testing.T) {
 	want(read, err, "four")
 }
 
-// What is written before the lines of a flood is bounded with it.
+// The text before the lines of a flood is limited with it.
 func TestShortLinesCostTheirStamps(t *testing.T) {
 	t.Parallel()
 	for _, flood := range []string{"\n", "\r", "x\r\n"} {

@@ -13,8 +13,7 @@ import (
 // newToken returns a token in the form of a real one.
 func newToken() string { return "gh" + "p_" + rand.Text() + rand.Text()[:10] }
 
-// What a server writes to stderr is kept without the secrets in it, however it
-// is written, and without what steers a terminal.
+// A server's stderr output is stored without the secrets in it, in any spelling, and without terminal control sequences.
 func TestServerLogIsMasked(t *testing.T) {
 	t.Parallel()
 	token, own, key := newToken(), "own-"+rand.Text(), rand.Text()+rand.Text()

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestPipeWriterOffers: answers to what a server asks are dropped when it does
-// not read them, and what a caller sends is not.
+// TestPipeWriterOffers: answers to a server's requests are dropped when the server does not read them; messages of a caller are
+// not.
 func TestPipeWriterOffers(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -67,7 +67,7 @@ func TestPipeWriter(t *testing.T) {
 	}
 	go func() {
 		wg.Wait()
-		for { // what is queued is written by a goroutine
+		for { // a goroutine writes the queued messages
 			pw.mu.Lock()
 			idle := !pw.writing
 			pw.mu.Unlock()

@@ -41,8 +41,8 @@ func startOrphan(t *testing.T, r *processRegistry, script string) int {
 
 func lives(pid int) bool { _, ok := readProcessIdentity(pid); return ok }
 
-// TestOldProcessesEnd: what an earlier run has left behind is ended, in whatever way it was
-// started; what is of another directory, or has the number of another process, is not.
+// TestOldProcessesEnd: processes that an earlier run left are ended, however they were started. Processes of another data
+// directory, and other processes with a reused id, are not.
 func TestOldProcessesEnd(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "processes")
 	r := newProcessRegistry(dir)

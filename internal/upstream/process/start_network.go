@@ -113,7 +113,7 @@ func unreachableReason(ctx context.Context, address string) string {
 	}
 	found, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 	if err != nil {
-		return "the host name " + host + " cannot be looked up, is there a network?"
+		return "the host name " + host + " cannot be looked up, is the network down?"
 	}
 	for _, ip := range found {
 		kind := "udp" // only looks up a route
@@ -126,7 +126,7 @@ func unreachableReason(ctx context.Context, address string) string {
 			return ""
 		}
 	}
-	return host + " cannot be reached, is there a network?"
+	return host + " cannot be reached, is the network down?"
 }
 
 // watchNetwork checks what keeps a runner from fetching, and records it.

@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// StartQueue limits how many processes start at a time, from spawn until they are ready
-// or have failed, because a start keeps a core busy. It is first come, first served, but
-// starts that a caller waits for go first and have extra capacity, so that they do not
-// wait for installations. Running processes need no slot.
+// StartQueue limits how many processes start at a time, from spawn until they are ready or have failed, because a start keeps a
+// core busy. It is first come, first served. But starts that a caller waits for have precedence and extra capacity, so that
+// they do not wait for installations. Running processes need no slot.
 type StartQueue struct {
 	capacity  int          // total weight that may start at a time
 	finishing atomic.Int64 // package managers that finish an installation
@@ -87,9 +86,8 @@ func (q *StartQueue) enqueue(p *StartSlot, hasty bool) {
 	q.waiting = slices.Insert(q.waiting, at, p)
 }
 
-// grantTurns gives turns while there is capacity. No slot overtakes one that needs more
-// capacity, to prevent starvation; only a slot that waits for another one to fetch the
-// same package is skipped. The lock is held.
+// grantTurns gives turns while there is capacity. No slot overtakes one that needs more capacity, to prevent starvation. Only a
+// slot that waits for another one to fetch the same package is skipped. The lock is held.
 func (q *StartQueue) grantTurns() {
 	for i := 0; i < len(q.waiting); {
 		p := q.waiting[i]

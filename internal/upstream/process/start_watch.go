@@ -7,9 +7,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// StartWatch watches a process from its spawn until it is ready. connect_timeout counts
-// only while the process makes no progress: while it or its descendants use CPU or write
-// to stderr, it is installing or loading, up to LongestStart.
+// StartWatch watches a process from its spawn until it is ready. connect_timeout counts only while the process makes no
+// progress. While it or its descendants use CPU or write to stderr, it is installing or loading, up to LongestStart.
 type StartWatch struct {
 	proc        *Process
 	runner      PackageRunner
@@ -82,7 +81,7 @@ func (s *StartWatch) WatchUntilReady(done <-chan struct{}) error {
 			case since >= s.waitLimit:
 				return problem.TrustedTextTimeoutErrorf("it did not answer within %v", s.waitLimit)
 			case now.Sub(s.began) >= LongestStart:
-				return problem.TrustedTextTimeoutErrorf("it was not ready after %v", LongestStart)
+				return problem.TrustedTextTimeoutErrorf("it was not ready within %v", LongestStart)
 			case since >= yields:
 				s.slot.yieldCapacity()
 			}
@@ -128,9 +127,8 @@ func (s *StartWatch) isInstalling() bool {
 	}
 }
 
-// LetInstallFinish lets a package manager finish its installation, for a while or until hard, and
-// reports whether there was one: then it gets more time to end, and the caller calls done
-// afterwards. begun closes its input and receives its name.
+// LetInstallFinish lets a package manager finish its installation, for a while or until hard, and reports whether there was
+// one. If so, it gets more time to end, and the caller calls done afterwards. begun closes its input and receives its name.
 func (s *StartWatch) LetInstallFinish(hard <-chan struct{}, begun func(runner string)) (done func(), installs bool) {
 	if !s.isInstalling() {
 		return func() {}, false

@@ -1,5 +1,5 @@
-// Package secret stores logins to servers and the values of ${keyring:NAME} in the system
-// keyring or, as fallback, in an age-encrypted file of the data directory.
+// Package secret stores logins to servers and the values of ${keyring:NAME}. It uses the system keyring or, as fallback, an
+// age-encrypted file of the data directory.
 //
 // Files:
 //   - secret.go: Store, secrets by name with an index; follow.go notices changes of it.
@@ -10,8 +10,8 @@
 //   - Files have mode 0600 and are replaced atomically. Concurrent writers lose nothing.
 //   - No error or log line contains a value.
 //
-// The encrypted file does not protect from programs of the same user: its key is next to
-// it. A Store gives any value to its caller; access is decided elsewhere.
+// The encrypted file does not protect from programs of the same user: its key is next to it. A Store gives any value to its
+// caller; access is decided elsewhere.
 package secret
 
 import (
@@ -45,7 +45,7 @@ const (
 // Errors of Get.
 var (
 	// ErrMissing: there is no secret of that name.
-	ErrMissing = errors.New("there is no such secret")
+	ErrMissing = errors.New("the secret does not exist")
 	// ErrLocked: the value is in the system keyring, which is not available: no session,
 	// or locked.
 	ErrLocked = errors.New("it is in the keyring of the system, which cannot be used from here")
@@ -194,7 +194,7 @@ func (s *Store) ListIndex() (map[string]SecretInfo, error) {
 	}
 	all := map[string]SecretInfo{}
 	if err := json.Unmarshal(raw, &all); err != nil {
-		return nil, fmt.Errorf("%s is not what was written: move it away; the values stay, and `mcpproxy secrets set` notes their names again", path)
+		return nil, fmt.Errorf("%s is damaged: move it away; the values stay, and `mcpproxy secrets set` records their names again", path)
 	}
 	maps.DeleteFunc(all, func(name string, _ SecretInfo) bool { return CheckName(name) != nil })
 	return all, nil

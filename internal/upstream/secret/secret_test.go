@@ -75,7 +75,7 @@ func nothingStands(t *testing.T, dir, text string) {
 	}
 }
 
-// What is done when the index and the keyring differ.
+// The behaviour when the index and the keyring differ.
 func TestIndexAndKeyringDiffer(t *testing.T) {
 	keyring.MockInit()
 	dir, ctx := t.TempDir(), context.Background()

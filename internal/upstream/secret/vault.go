@@ -90,7 +90,7 @@ const (
 	keyringTimeout = 5 * time.Second
 )
 
-var errNoKeyring = errors.New("there is no keyring")
+var errNoKeyring = errors.New("no system keyring is available")
 
 // keyringAvailable reports whether to try: without a session bus the library would start
 // one.

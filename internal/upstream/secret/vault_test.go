@@ -85,7 +85,7 @@ func TestKeyIsClosed(t *testing.T) {
 	}
 }
 
-// A file that cannot be opened is kept, and in nobody's way.
+// A file that cannot be opened is kept, and does not prevent anything.
 func TestUnreadableFile(t *testing.T) {
 	for name, harm := range map[string]func(dir string) error{
 		"broken file": func(dir string) error { return os.WriteFile(filepath.Join(dir, "logins.age"), []byte("x"), 0o600) },
@@ -134,7 +134,7 @@ func TestKeyring(t *testing.T) {
 	}
 	mustHave(t, testVault(t.TempDir(), false), "a", "") // another data directory
 
-	// A keyring that is gone for a while: what was saved then counts.
+	// A keyring is unavailable for a while: the values that were saved then count.
 	gone := testVault(dir, true)
 	mustSave(t, gone, "a", "newer")
 	mustHave(t, testVault(dir, false), "a", "newer")

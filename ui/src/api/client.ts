@@ -1,4 +1,4 @@
-// Requests to /api/v1. Failures are ProblemError with what the daemon said, or
+// Requests to /api/v1. Failures are ProblemError with the daemon's message, or
 // OfflineError when nothing answered; an aborted request throws as fetch does.
 
 import type { Problem } from "./types";

@@ -1,5 +1,5 @@
 // The session: an HttpOnly cookie that scripts cannot read, and a value that every
-// request has to send with it, kept for this tab. Either alone is worth nothing.
+// request has to send with it, kept for this tab. Neither is valid without the other.
 
 import { signal } from "@preact/signals";
 

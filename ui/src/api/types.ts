@@ -20,7 +20,7 @@ export interface Status {
   surfaces: { name: string; address: string }[]; config_path: string; config_error?: string; needs_restart?: string[]; unconfirmed?: number; warnings?: string[]; data_dir: string;
   activity: { degraded: boolean; message?: string; [k: string]: unknown; records: number; verified?: { at: string; ok: boolean } };
   held: { pending: number; leases: number }; // pending calls, and active leases
-  definitions: { loaded_bytes: number; all_bytes: number }; // what an agent loads (tools/list of /mcp), and the size of all definitions
+  definitions: { loaded_bytes: number; all_bytes: number }; // size of the definitions that an agent loads (tools/list of /mcp), and of all definitions
 }
 
 // ── Activity ── GET /activity, GET /activity/{id}
@@ -37,7 +37,7 @@ export interface ActivityRecord {
     intent?: { operation_type: Lane; data_sensitivity?: string; reason?: string; declared?: unknown /* to the letter, when it is not what counted */ };
     tool_variant?: string; warnings?: string[]; error_code?: string; search?: { query: string; rank?: number }; action?: string; detail?: string;
     decision?: Decision; // calls and refusals
-    redacted?: { id: string; fields: ErasedField[] }; // of the record which says that another one's fields were erased
+    redacted?: { id: string; fields: ErasedField[] }; // of the record of an erasure: the fields of another record
   };
 }
 export type ErasedField = "arguments" | "response" | "error_message" | "reason" | "declared" | "query" | "warnings";
@@ -66,8 +66,8 @@ export interface SessionList extends Bound { sessions: { id: string; client_name
 
 // ── Events ── GET /events (text/event-stream), Last-Event-ID resumes; read by fetch. Each: id, event, data (one line JSON).
 // activity.tool_call.started | activity.tool_call.completed | activity.policy_decision | activity.recorded (other types) -> EventRecord
-// server.changed -> {server, state} · tool.changed -> {server} (listed tools or what is decided about them) · config.changed -> {keys, error?}
-// pending.changed (no data): other calls wait for a person, or there are other leases: look again.
+// server.changed -> {server, state} · tool.changed -> {server} (listed tools, or decisions about them) · config.changed -> {keys, error?}
+// pending.changed (no data): the waiting calls or the leases have changed: load them again.
 // "reset" (no data): too far behind; load again. ": ping" comment every 15 s.
 export interface EventRecord { id: string; type: ActivityRecord["type"]; status: ActivityRecord["status"]; server_name?: string; tool_name?: string; timestamp: string; duration_ms?: number; operation_type?: Lane; session_id?: string; client_name?: string; actor?: string; error_code?: string; reason?: string }
 
@@ -81,7 +81,7 @@ export interface Server {
   calls?: { hours: { calls: number; errors: number }[] /* 24, oldest first */; calls: number; errors: number; p95_ms: number }; // of the last 24 h
   waiting?: number; // tools and other definitions that need review
 }
-// GET /servers/{name} has besides:
+// GET /servers/{name} adds:
 export interface ServerDetail extends Server {
   launch?: LaunchView; enabled_tools?: string[]; disabled_tools?: string[]; infer_hints?: string; hint_overrides?: Record<string, Record<string, boolean>>; call_timeout?: string; definition_bytes?: number;
   availability?: { at: string; state: string }[]; // changes of state in the last 24 h, oldest first, by the log
@@ -109,8 +109,8 @@ export interface Tool {
   why?: { asked: string; found: string[]; how: string; fields: string[]; share?: number }[];
   trust?: { fingerprint: string; approved?: string; approved_by?: string; approved_at?: string; reason?: "new" | "changed" | "blocked"; off_by?: string; off_at?: string };
 }
-// GET /servers/{name}/tools/{tool} has besides, of its own kind: tokens (with the schema), compact_tokens (with the signature)
-export interface ToolDetail extends Tool { lane: Lane; calls: number; signature: string; tokens: number; compact_tokens: number; corrected_annotations?: Record<string, boolean> /* what hint_overrides say */ }
+// GET /servers/{name}/tools/{tool} adds, with its own meaning: tokens (with the schema), compact_tokens (with the signature)
+export interface ToolDetail extends Tool { lane: Lane; calls: number; signature: string; tokens: number; compact_tokens: number; corrected_annotations?: Record<string, boolean> /* from hint_overrides */ }
 export interface ToolStats { since: string; calls: number; cut?: boolean; searches: number; recall_1: number; recall_3: number; recall_5: number; recall_10: number; mrr: number; missed: number; tools: { name: string; calls: number; found: number; missed?: number; rank?: number; last: string }[]; dead: string[]; dead_count: number } // GET /tools/stats
 // POST /tools/call {tool_variant, name, args, intent:{operation_type, data_sensitivity, reason}, timeout}; header Idempotency-Key
 export interface CallAnswer { result: { content?: unknown[]; structuredContent?: unknown; isError?: boolean }; is_error: boolean; warnings: string[]; activity_id: string; handle?: string }
@@ -126,7 +126,7 @@ export interface ToolDiff {
   name: string; server: string; tool: string; status?: string; reason?: "new" | "changed" | "blocked"; fingerprint: string; definition: unknown;
   approved?: { fingerprint: string; by: string; at: string; definition?: unknown }; changes: Difference[]; truncated?: boolean; loosened?: string[]; verdict: Verdict | "incomplete"; findings: Finding[];
 }
-export interface Waiting { servers: WaitingServer[]; tools: WaitingTool[]; total_tools: number; offers: WaitingOffer[]; total_offers: number; total_blocked: number; total_findings: number; total_poisoned: number /* of all, whatever the page; blocked ones are in total_tools and total_offers, and in neither of the other two */; forgotten?: { name: string; tools: number; offers: number }[]; warnings?: string[] }
+export interface Waiting { servers: WaitingServer[]; tools: WaitingTool[]; total_tools: number; offers: WaitingOffer[]; total_offers: number; total_blocked: number; total_findings: number; total_poisoned: number /* of all pages; blocked items count only in total_tools and total_offers */; forgotten?: { name: string; tools: number; offers: number }[]; warnings?: string[] }
 export interface WaitingServer { name: string; stage: "launch" | "definitions"; fingerprint: string; proposed_by?: string; proposed_at?: string; client_name?: string; session_id?: string /* of a proposal */; launch: LaunchView; tool_count: number; offer_count: number; findings: number; since?: string }
 export interface WaitingTool { name: string; server: string; tool: string; reason: "new" | "changed" | "blocked"; fingerprint: string; approved?: string; together?: boolean; loosened?: string[]; verdict: Verdict; findings: Finding[]; lane: Lane; guessed?: boolean; since?: string; what?: { description?: { added: number; removed: number } /* words */; parameters?: number; hints?: boolean; other?: string[] } /* of a changed one */ }
 export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "instructions"; server: string; name?: string; reason: string; fingerprint: string; approved?: string; together?: boolean; verdict: Verdict; findings: Finding[]; since?: string }
@@ -136,7 +136,7 @@ export interface WaitingOffer { kind: "prompt" | "resource" | "template" | "inst
 // POST /approvals/approve {tools:[{name, kind? (unless it is a tool), fingerprint}]} (<= 500) -> {results: [{name, ok, problem?: Problem}]}
 
 // ── Calls that wait ── GET /pending -> {pending: PendingCall[]}, the oldest first, of long arguments the beginning · GET /pending/{id} -> PendingCall, also when it was answered
-// POST /pending/{id}/approve · POST /pending/{id}/deny {reason} -> PendingCall; the first answer counts, the second one is a 409 that says what was decided.
+// POST /pending/{id}/approve · POST /pending/{id}/deny {reason} -> PendingCall; the first answer counts; a second one is a 409 with the decision.
 export interface PendingCall {
   id: string; state: "waiting" | "approved" | "denied" | "used" | "expired"; name: string; server: string; tool: string; lane: Lane; lane_reason: string; tool_variant: string;
   rule: string /* of the configuration, by which it is asked about */; arguments: unknown /* masked; if arguments_truncated a string, the beginning of them; null once it waits no more: its record has them */; arguments_truncated?: boolean; reason?: string /* the agent's claim */;
@@ -150,20 +150,20 @@ export interface LeaseView { id: string; server: string; lane: Lane /* the worst
 export interface SecretView { name: string; state: "set" | "missing" | "locked"; kept?: "keyring" | "file"; used_by: string[]; set_at?: string }
 
 // ── Tokens ── GET /tokens -> {tokens: TokenView[]} · POST /tokens {name, profile?, servers?, lanes?, expires_in?: "30d"} -> CreatedToken · DELETE /tokens/{name} -> {revoked} · GET /profiles -> {profiles: ProfileView[]}
-export interface TokenView { name: string; profile?: string; servers?: string[]; lanes?: Lane[]; created_by: string; created_at: string; expires_at?: string; expired?: boolean; last_used_at?: string; answers?: boolean /* the form of its client may approve calls that wait */; warning?: string /* why it reaches less than it says */ } // left out: no bound
-export interface CreatedToken extends TokenView { token: string /* told this once */ }
+export interface TokenView { name: string; profile?: string; servers?: string[]; lanes?: Lane[]; created_by: string; created_at: string; expires_at?: string; expired?: boolean; last_used_at?: string; answers?: boolean /* the form of its client may approve calls that wait */; warning?: string /* why it permits less than configured */ } // left out: no bound
+export interface CreatedToken extends TokenView { token: string /* shown only once */ }
 export interface ProfileView { name: string; servers?: string[]; lanes?: Lane[]; reaches: { server: string; tools: number; callable: number }[] }
 
 // ── Presence ── GET /presence -> Presence · PUT /presence {anchor} -> Presence. A change that grants more access is answered with 403 PRESENCE_REQUIRED {details: {statement, claims, anchor}} until it comes with the header MCPProxy-Presence
 export interface Presence {
-  on: boolean; kind: Anchor["kind"] /* of the anchor that is set */; void?: string /* why no change that grants more access counts */; remedy?: string; since?: string; fingerprint?: string; anchor?: Anchor; head: string /* after which the next one stands */;
+  on: boolean; kind: Anchor["kind"] /* of the anchor that is set */; void?: string /* why no change that grants more access counts */; remedy?: string; since?: string; fingerprint?: string; anchor?: Anchor; head: string /* the next anchor follows it */;
   reset_at?: string; call_off?: boolean; may_set: boolean; may_join: boolean; places: { name: string; state: string }[]; signed: number; bad: string[]; unsigned: string[];
 }
 
 // ── Clients ── GET /clients -> Clients
 export interface Clients { clients: Client[]; changes: Change[] /* the newest first, at most 50 */ }
 export interface Client {
-  id: string; name: string; found: boolean; found_by?: string /* what shows that it is installed */; connected: boolean; server: string /* the name of MCPProxy in it, or what it would be */; path: string; transport: "http" | "stdio";
+  id: string; name: string; found: boolean; found_by?: string /* what shows that it is installed */; connected: boolean; server: string /* the name of MCPProxy in it, present or planned */; path: string; transport: "http" | "stdio";
   leads_to?: string /* URL or command of the existing entry */; foreign: boolean /* to something else */; missing?: string /* the program that it starts, which is not there */; broken: string[] /* its files that cannot be read, and why */;
   entry: { path: string; text: string } /* to write by hand */; command?: string[] /* its own, which adds MCPProxy */; next?: string /* the user's next step before it is used */; permissions?: Permissions /* of those that are installed */;
 }
@@ -177,25 +177,25 @@ export interface Outcome {
   warnings: string[]; written: boolean; change?: string; backup?: string;
 }
 
-// POST /servers/add {servers: [what POST /servers takes]} -> AddedServers: one edit, which a person permits once
+// POST /servers/add {servers: [bodies of POST /servers]} -> AddedServers: one edit, which the user signs once
 export interface AddedServers { results: { name: string; server?: Server; problem?: Problem }[] }
 
 // ── Import ── GET /clients/servers -> Importable · POST /servers/import {ids, keyring, remove, confirmed, dry_run} -> {results: Imported[]}
 export interface Importable { found: FoundServer[]; broken: { client: string; path: string; message: string }[] }
 export interface FoundServer {
-  id: string; client: string; client_name: string; path: string; target?: string /* where a link leads */; scope: string; name: string /* its name in MCPProxy */; called: string /* what the client calls it */;
+  id: string; client: string; client_name: string; path: string; target?: string /* target of a link */; scope: string; name: string /* its name in MCPProxy */; called: string /* its name in the client */;
   launch: { command?: string; args?: string[]; env?: Record<string, string>; working_dir?: string; url?: string; headers?: Record<string, string> } /* secrets masked */; secrets: { place: string; name: string }[];
   have: boolean /* one like it is here */; ours: boolean /* it is MCPProxy */; notes: string[];
 }
 export interface Imported { id: string; name: string; added: boolean; state: string; secrets: string[]; removed: boolean; change?: string; problem?: { code: string; message: string; hint?: string } }
 
 // ── Configuration ──
-// GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 CONFIG_CHANGED-like when it was changed since then; -> Config
+// GET /config -> Config · PATCH /config {set: {key: value|null}} · PUT /config {text} — both with header If-Match: etag; 409 when the file changed since then; -> Config
 // POST /config/validate {text, set? (as PATCH: put into a valid text first)} -> Validation · GET /config/history?limit&offset -> {versions: ConfigVersion[], total,…} · GET /config/history/{id} -> {id, text}
 export interface Config { path: string; text: string /* literal secrets are written as ***masked:N*** and are put back on save */; etag: string; in_force_since: string; error?: string; mistakes?: Mistake[]; in_force_etag: string; needs_restart: string[]; unconfirmed: { key: string; from: unknown; to: unknown }[]; unconfirmed_why?: string; settings: Setting[] }
-export interface Setting { key: string; type: "string" | "boolean" | "integer" | "duration" | "list"; range?: string /* bounds, in words */; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* stands in the file */; locked?: boolean /* not by PATCH: in the text only (PUT), or a flag says it */ } // not: mcpServers
+export interface Setting { key: string; type: "string" | "boolean" | "integer" | "duration" | "list"; range?: string /* bounds, in words */; doc: string; value: unknown; default: unknown; allowed?: string[]; restart?: boolean; set: boolean /* is in the file */; locked?: boolean /* PATCH cannot set it: use the text (PUT), or a flag sets it */ } // all types but mcpServers
 export interface Mistake { line: number; column: number; key?: string; message: string; hint?: string }
-export interface Validation { text?: string /* with what was set, if anything was */; ok: boolean; mistakes: Mistake[]; warnings: string[]; changes: { key: string; from: unknown; to: unknown }[]; needs_restart: string[] }
+export interface Validation { text?: string /* with the changes of set, if there were any */; ok: boolean; mistakes: Mistake[]; warnings: string[]; changes: { key: string; from: unknown; to: unknown }[]; needs_restart: string[] }
 // by: an actor, or "file". Refusals: 409 CONFLICT {details.etag}; 422 INVALID_CONFIG {details.mistakes: Mistake[]} (line 0: no place).
 export interface ConfigVersion { id: string; at: string; by: string; keys: string[]; bytes: number; etag: string }
 // GET /diagnostics -> Diagnostics

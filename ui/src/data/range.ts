@@ -49,7 +49,7 @@ export function useRange(): [Range, (range: Pick<Range, "since" | "until">) => v
   return [range, (r) => setQ({ since: r.since, until: r.until })];
 }
 
-/** Returns the parameters that a link to another page with a range has to carry. */
+/** Returns the parameters that a link to another page needs for the range. */
 export function carried(to: PageName): Record<string, string | undefined> {
   if (!rangePages.includes(to) || !rangePages.includes(place.value.page)) return {};
   const q = new URLSearchParams(place.value.search);

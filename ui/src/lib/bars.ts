@@ -38,7 +38,7 @@ export function axisValues(all: readonly number[]): string[] {
 
 const digit = 7; // px, the widest of a label at 11 px
 
-/** Returns how wide an axis has to be so that no label is cut, in px. */
+/** Returns the axis width at which no label is cut, in px. */
 export function axisSize(values: readonly string[] | null): number {
   return Math.max(30, Math.max(0, ...(values ?? []).map((v) => v.length)) * digit + 8);
 }

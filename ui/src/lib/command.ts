@@ -1,4 +1,4 @@
-// The command line that does what the page asks for. Pure.
+// The command line for the action of the page. Pure.
 
 import type { Anchor } from "./presence";
 import { base64url } from "./sign";

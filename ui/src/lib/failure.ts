@@ -11,7 +11,7 @@ const clear: readonly RegExp[] = [
 ];
 const noise = /^\s*(at |File "|\^|~|\.\.\.|node:internal|Traceback|goroutine |Node\.js v\d|npm (error|ERR!) (A complete log|code\b|errno|syscall|path)|note: )/;
 
-/** Returns the line of a log that says why its server came to an end; undefined when none does. */
+/** Returns the line of a log that explains why its server ended; undefined without one. */
 export function decisive(lines: readonly LogLine[]): LogLine | undefined {
   const said = lines.filter((l) => l.stream !== "mcpproxy" && l.text.trim() !== "" && !noise.test(l.text));
   for (const words of clear) {
@@ -21,7 +21,7 @@ export function decisive(lines: readonly LogLine[]): LogLine | undefined {
   return undefined;
 }
 
-/** Returns the name of the environment variable that a line says is not set; "" when it names none. */
+/** Returns the name of the environment variable that a line reports as not set; "" without one. */
 export function variableIn(text: string): string {
   if (!clear[0]!.test(text)) return "";
   return /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/.exec(text)?.[0] ?? "";
@@ -29,7 +29,7 @@ export function variableIn(text: string): string {
 
 const ended = (l: LogLine | undefined): boolean => l?.stream === "mcpproxy" && /^(not |dis)connected\b/.test(l.text);
 
-/** Returns how often a server has come to an end, as far as its log and its restarts tell: "3 times", "" for once. */
+/** Returns how often a server has ended, according to its log and its restarts: "3 times", "" for once. */
 export function times(s: Pick<Server, "restarts">, lines: readonly LogLine[]): string {
   const n = Math.max(s.restarts ? s.restarts + 1 : 0, lines.filter(ended).length);
   return n > 1 ? count(n, "time") : "";

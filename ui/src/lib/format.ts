@@ -1,4 +1,4 @@
-// Numbers, times and sizes as people read them. Everything here is pure: the current time is an argument.
+// Numbers, times and sizes in readable form. Everything here is pure: the current time is an argument.
 
 const whole = new Intl.NumberFormat("en-US");
 

@@ -6,7 +6,7 @@ export type Line = Token[];
 // The placeholder that the daemon writes for a secret in records and in the configuration.
 const mask = /\[masked [a-z0-9-]{1,32} [0-9a-f]{8}\]|\*\*\*masked:\d+\*\*\*/g;
 
-/** Returns text cut at masked values; a box shows what the secret was. */
+/** Returns text cut at masked values; a box shows the kind of the secret. */
 export function masks(text: string, kind: Token["kind"] = "text"): Token[] {
   const out: Token[] = [];
   let at = 0;

@@ -8,7 +8,7 @@ export interface Anchor { kind: "none" | "passphrase" | "passkey"; since: string
 
 export interface Asked { statement: Statement; claims: readonly string[]; anchor: Anchor }
 
-/** Returns what the details of PRESENCE_REQUIRED ask to be signed; undefined when nothing can be. */
+/** Returns the statement to sign from the details of PRESENCE_REQUIRED; undefined when nothing can be signed. */
 export function asked(details: Record<string, unknown> | undefined): Asked | undefined {
   const { statement: s, claims, anchor } = (details ?? {}) as Partial<Asked>;
   return s && anchor && Array.isArray(claims) ? { statement: s, claims, anchor } : undefined;

@@ -53,7 +53,7 @@ export function write<S extends Schema>(schema: S, search: string, patch: Partia
   return stringify(params);
 }
 
-/** Writes parameters so that people can read them: commas and colons stay as they are. */
+/** Writes parameters in readable form: commas and colons stay unescaped. */
 export function stringify(params: URLSearchParams): string {
   const out = params.toString().replaceAll("%2C", ",").replaceAll("%3A", ":").replaceAll("%2F", "/");
   return out ? "?" + out : "";

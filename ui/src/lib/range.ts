@@ -40,7 +40,7 @@ export function ends(range: Range, now: Date): { from: Date; to: Date } {
   return { from, to };
 }
 
-/** Returns what the button of the range says: "Last 24 hours", "Mon 14:00 to 15:30". */
+/** Returns the label of the range button: "Last 24 hours", "Mon 14:00 to 15:30". */
 export function label(range: Range, now: Date): string {
   const named = own(labels, range.since);
   if (named) return named;

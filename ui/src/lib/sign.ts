@@ -42,7 +42,7 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
 }
 
-/** Returns the header that brings a statement with what an authenticator says of it. */
+/** Returns the header with a statement and the authenticator's assertion. */
 export function signed(s: Statement, id: ArrayBuffer, r: { authenticatorData: ArrayBuffer; clientDataJSON: ArrayBuffer; signature: ArrayBuffer }): string {
   const text = new TextEncoder();
   const assertion = [id, r.authenticatorData, r.clientDataJSON, r.signature].map((b) => base64url(b)).join(".");

@@ -18,7 +18,7 @@ export function utf16(text: string, offsets: readonly number[]): number[] {
   return out;
 }
 
-/** A part of a text that something is said about. start and end are UTF-16 indices. */
+/** A part of a text with a note. start and end are UTF-16 indices. */
 export interface Span<T> { start: number; end: number; data: T }
 
 /** Converts spans that count bytes into spans that count UTF-16 units. */

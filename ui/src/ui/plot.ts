@@ -28,7 +28,7 @@ export interface PlotProps {
 
 export interface Plot { update: () => void; destroy: () => void }
 
-/** Draws into box what props says; it follows the size of the box. */
+/** Draws the plot of props into box, and follows the size of the box. */
 export function plot(box: HTMLElement, props: () => PlotProps): Plot {
   let ink = colours(box);
   let u: uPlot;

@@ -233,7 +233,7 @@ function useView(box: RefObject<HTMLDivElement | null>, total: number, onTop?: (
   const compute = () => drawn(total, height.current, box.current?.scrollTop ?? 0, box.current?.clientHeight ?? 900, undefined, extras.current);
   now.current = compute();
 
-  // Whether the last frame went on by more than half of what is in view: then nobody can read rows, and
+  // Whether the last frame went on by more than half of what is in view: then no one can read rows, and
   // drawing them would make the next frame late. They are drawn when a frame stays.
   const hasty = useRef(false);
   const asked = useRef(false); // by show: a jump to a row is one, and the row is wanted

@@ -310,13 +310,13 @@ test("a server that a package manager cannot fetch says why, on every page", asy
   await daemon.api("POST", "/servers", { name: "files", command: "npx", args: ["-y", "@example/files"], env: { npm_config_registry: "http://127.0.0.1:9" }, quarantined: false });
   await visit("servers");
   await until("its state", async () => /^cannot download/.test(await row(page, "files").locator(".c-state").innerText()));
-  assert.match(await help(page, "files").innerText(), /^127\.0\.0\.1 cannot be reached, is there a network\?\s+.*It retries when the network is back/s);
+  assert.match(await help(page, "files").innerText(), /^127\.0\.0\.1 cannot be reached, is the network down\?\s+.*It retries when the network is back/s);
   assert.deepEqual(await axeInBoth(page), []);
   await visit("servers?id=files");
-  await drawer(page).getByText("127.0.0.1 cannot be reached, is there a network?").waitFor();
+  await drawer(page).getByText("127.0.0.1 cannot be reached, is the network down?").waitFor();
   for (const name of ["Edit files", "Retry files", "Remove files…"]) assert.equal(await drawer(page).getByRole(name.startsWith("Edit") ? "link" : "button", { name }).count(), 1);
   await visit("overview");
   await page.locator(".todo li", { hasText: "files cannot be downloaded" }).getByText("127.0.0.1 cannot be reached").waitFor();
   await visit("overview?start=1");
-  await page.locator(".launches li", { hasText: "files" }).getByText("127.0.0.1 cannot be reached, is there a network?").waitFor();
+  await page.locator(".launches li", { hasText: "files" }).getByText("127.0.0.1 cannot be reached, is the network down?").waitFor();
 });
