@@ -77,7 +77,7 @@ func validateOperations(d *Deps, all []Operation) error {
 			problems = append(problems, fmt.Errorf("%s or its id %q is not unique", name, o.id))
 		}
 		if o.hasImplementation != nil && !o.hasImplementation(d) {
-			problems = append(problems, fmt.Errorf("%s is done by nobody", name))
+			problems = append(problems, fmt.Errorf("%s is not done by anyone", name))
 		}
 		if o.method == http.MethodGet && o.right != Look && o.right != Open {
 			problems = append(problems, fmt.Errorf("%s is a GET that does more than look", name))
@@ -148,7 +148,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	open := s.open[r.Method+" "+r.URL.Path]
 	actor, token, err := s.deps.Auth.IdentifyRequest(r)
 	if err != nil {
-		writeProblem(w, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet, so that nobody is known by one.", "Try again in a moment."))
+		writeProblem(w, problem.New(problem.ServerUnavailable, "The agent tokens cannot be read yet, so no token is accepted.", "Try again in a moment."))
 		return
 	}
 	ctx, done := r.Context(), func() {}

@@ -103,7 +103,7 @@ func verifyExportFile(r *invocation, path, key string) error {
 func writeExportVerification(p *printer, v ops.ExportVerification) {
 	p.writeLine("%d records, %d entries, of which %d were held against the one before.", v.Records, v.Entries, v.Linked)
 	if v.Filtered {
-		p.writeLine("The export is filtered: its records are unchanged. It proves nothing about the rest of the log.")
+		p.writeLine("The export is filtered. Its records are unchanged; it does not cover the rest of the log.")
 	}
 	if v.Withheld > 0 {
 		p.writeLine("%d values are left out; the log commits to them.", v.Withheld)
@@ -125,7 +125,7 @@ func verificationError(ok bool, first *activity.Break, message string) error {
 	if ok {
 		return nil
 	}
-	p := problem.New(problem.Unproven, message, "What was before that entry is as it was written.")
+	p := problem.New(problem.Unproven, message, "Entries before it are unchanged.")
 	if first == nil {
 		return p
 	}

@@ -36,7 +36,7 @@ func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []strin
 	case both:
 		server = f.server
 	case len(args) == 0:
-		err = newUsageError("Missing argument: server:"+word+".", "See `mcpproxy approvals` for what waits.")
+		err = newUsageError("Missing argument: server:"+word+".", "See the pending approvals with `mcpproxy approvals`.")
 	default:
 		one, err = parseDefinitionRef(kind, args[0])
 		if one.Name == "*" && f.fingerprint == "" { // with a fingerprint, * is a name
@@ -182,7 +182,7 @@ func approveCleanDefinitions(r *invocation, ctx context.Context, c *api.Client, 
 		return err
 	}
 	return problem.Newf(done.Failed[0].Error.Code, "%s could not be approved.", countWithNoun(len(done.Failed), kind.Label())).
-		WithHint("See what waits now with `mcpproxy approvals`.")
+		WithHint("See the pending approvals with `mcpproxy approvals`.")
 }
 
 func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, all []waitingDefinition) {
@@ -191,7 +191,7 @@ func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, al
 	}
 	fmt.Fprintln(p, title)
 	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}, narrowingSteps: slices.Concat(
-		addNoteToSteps("See one: `mcpproxy tools diff NAME`, with --kind KIND for what is no tool.", columnHidingSteps("SEE")),
+		addNoteToSteps("See one: `mcpproxy tools diff NAME`, with --kind KIND for other definitions.", columnHidingSteps("SEE")),
 		columnTruncationStep("NAME", 24), columnTruncationStep("TOOL", 24), columnTruncationStep("LOOSENS", 8), columnTruncationStep("SCANNER", 9), columnHidingSteps("WAITS"), columnTruncationStep("NAME", 8), columnTruncationStep("TOOL", 8))}
 	if kind == tool.KindTool {
 		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}

@@ -176,7 +176,7 @@ func TestToolsOfNoServer(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := newEnvWithDaemon(t, &fakeOperations{}).runCommand("tools", "list", "--server", "推荐"); got.code != 0 || !strings.Contains(got.stderr, "No tool fits") {
+	if got := newEnvWithDaemon(t, &fakeOperations{}).runCommand("tools", "list", "--server", "推荐"); got.code != 0 || !strings.Contains(got.stderr, "No tool matches") {
 		t.Errorf("a server without tools: %+v", got)
 	}
 }

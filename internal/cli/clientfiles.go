@@ -63,7 +63,7 @@ func writeColoredDiff(p *printer, difference string) {
 func undoneChangeText(path string, created, partly bool) string {
 	switch {
 	case partly:
-		return toPrintable(path) + " was changed by others since: what MCPProxy has done in it is taken back, the rest stays."
+		return toPrintable(path) + " was changed by another program since. MCPProxy reverted only its own changes."
 	case created:
 		return toPrintable(path) + " is gone again, as before."
 	}

@@ -83,10 +83,10 @@ func (r *invocation) openConfig(path string) (*config.LiveConfig, error) {
 func newConfigShowCommand(r *invocation) commandSpec {
 	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		answer, err := api.GetConfig.Call(ctx, c, ops.Nothing{})
-		source := "What MCPProxy uses now. The file is " + toPrintable(answer.Path) + "."
+		source := "The configuration in force. The file is " + toPrintable(answer.Path) + "."
 		if api.IsDaemonAbsentError(err) {
 			answer.InForce, err = r.encodeConfigFile()
-			source = "MCPProxy is not running: this is what the file gives."
+			source = "MCPProxy is not running. This is the configuration of the file."
 		}
 		if err != nil {
 			return err

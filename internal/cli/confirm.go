@@ -28,7 +28,7 @@ func (r *invocation) requireConfirmation(ctx context.Context, c confirmationFlag
 		ask = r.newTerminalPrompt()
 	}
 	if ask == nil || r.output != formatTable {
-		return newUsageError("Nobody can be asked: this needs a terminal, or the answer beforehand.", hint)
+		return newUsageError("Not a terminal: pass the answer as a flag.", hint)
 	}
 	answer, err := ask(ctx, question+" [y/N] ")
 	if err != nil {

@@ -290,7 +290,7 @@ func (c *connectRun) printUndoneChanges(all []ops.PastChange) error {
 }
 
 // notRunningMessage says how to start MCPProxy.
-const notRunningMessage = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
+const notRunningMessage = "MCPProxy is not running. `mcpproxy service install` runs it as a service, `mcpproxy serve` until you stop it."
 
 // statusTimeout limits how long a daemon may take to return its address.
 const statusTimeout = 2 * time.Second

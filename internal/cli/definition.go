@@ -206,14 +206,14 @@ func unblockDefinition(r *invocation, ctx context.Context, c *api.Client, of def
 
 // approveWithoutTerminalHint explains how to approve without a terminal.
 func approveWithoutTerminalHint(look, approve, name, fingerprint string) string {
-	return fmt.Sprintf("Look with `mcpproxy %s %s`, then approve exactly that with `mcpproxy %s %s --fingerprint %s`; or approve whatever it is with --yes.",
+	return fmt.Sprintf("Review it with `mcpproxy %s %s`, then approve this definition with `mcpproxy %s %s --fingerprint %s`. To approve the current definition, pass --yes.",
 		look, name, approve, name, escapeInvisibleLine(fingerprint))
 }
 
 // withConflictHint adds the next step to the error that the definition has changed since.
 func withConflictHint(err error, done, command string) error {
 	if p := problem.From(err); p.Code == problem.Conflict {
-		return p.WithHint("Nothing was " + done + ". See what is there now with `" + command + "`.")
+		return p.WithHint("Nothing was " + done + ". See the current definition with `" + command + "`.")
 	}
 	return err
 }
@@ -222,7 +222,7 @@ func withConflictHint(err error, done, command string) error {
 func noteToolStillLocked(p *printer, status string) {
 	for _, s := range policy.Statuses() {
 		if status == s.String() {
-			p.addNote("It cannot be called all the same, its status is %s. %s", status, s.Remedy())
+			p.addNote("It still cannot be called. Its status is %s. %s", status, s.Remedy())
 		}
 	}
 }

@@ -152,15 +152,15 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 		return nil
 	}
 	if n.secrets > 0 && !f.keyring && !f.noKeyring {
-		question := "Keep " + countWithNoun(n.secrets, "secret") + " in the keyring, and not in the configuration file?"
+		question := "Keep " + countWithNoun(n.secrets, "secret") + " in the keyring instead of the configuration file?"
 		if o.Keyring, err = askYesNo(r, ctx, question); err != nil {
 			return err
 		}
 	}
 	if !f.remove && slices.ContainsFunc(h.Found, isInUserFile) {
-		question := "Take them out of the clients' files once they are here? (--undo puts them back)"
+		question := "Remove them from the clients' files after the import? (--undo restores them)"
 		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && isInUserFile(s) }) {
-			question = "Take them, and what is here already, out of the clients' files? (--undo puts them back)"
+			question = "Remove these and the already imported servers from the clients' files? (--undo restores them)"
 		}
 		o.Remove, err = askYesNo(r, ctx, question)
 	}
@@ -396,11 +396,11 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 	case offline:
 		p.addNote(notRunningMessage)
 	default:
-		p.addNote("See how they come up with `mcpproxy upstream list`.")
+		p.addNote("Check their state with `mcpproxy upstream list`.")
 	}
 	if len(review) > 0 {
 		p.writeLine("Imported for review: %s.", strings.Join(review, ", "))
-		p.addNote("Not started before you have approved it: `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
+		p.addNote("It starts after you approve it: `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
 	}
 	if len(kept) > 0 {
 		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))

@@ -46,10 +46,10 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 		code int
 		says string
 	}{
-		{"permissions claude --check", problem.ExitRefused, "✗ call_tool_read asks, recommended: runs unasked"},
+		{"permissions claude --check", problem.ExitRefused, "✗ call_tool_read asks, recommended: runs without asking"},
 		{"permissions claude --dry-run", problem.ExitDone, `+     "allow": [`},
 		{"permissions claude --undo", problem.ExitNotFound, "There is no change of the permissions of Claude Code to undo."},
-		{"permissions claude --write", problem.ExitUsage, "Nobody can be asked"},
+		{"permissions claude --write", problem.ExitUsage, "Not a terminal"},
 		{"permissions claude --write --yes", problem.ExitDone, "✓ call_tool_destructive asks"},
 		{"permissions claude --check", problem.ExitDone, "allow mcp__mcpproxy__call_tool_read, " + path + ":"},
 		{"permissions claude --write", problem.ExitDone, "Nothing changes"},

@@ -79,11 +79,11 @@ func openPasskeyPage(ctx context.Context, r *invocation, c *api.Client) error {
 func parsePasskeyAnchor(text string) (presence.Anchor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return presence.Anchor{}, newUsageError("What --anchor has is not what the web UI shows.", "Copy the whole command there.")
+		return presence.Anchor{}, newUsageError("The value of --anchor differs from the one that the web UI shows.", "Copy the whole command from the web UI.")
 	}
 	a, err := presence.ParseAnchor(raw)
 	if err != nil || a.Kind != presence.Passkey {
-		return presence.Anchor{}, newUsageError("What --anchor has is no passkey.", "Copy the whole command there.")
+		return presence.Anchor{}, newUsageError("The value of --anchor is not a passkey.", "Copy the whole command from the web UI.")
 	}
 	return a, nil
 }
@@ -180,7 +180,7 @@ func newPresenceResetCommand(r *invocation) commandSpec {
 		op := api.ResetPresence
 		if cancel {
 			op = api.KeepPresence
-		} else if err := r.requireConfirmation(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
+		} else if err := r.requireConfirmation(ctx, agreed, "All approvals become invalid, and nothing can be approved for 24 hours. Reset presence?", "To reset without a question: --yes."); err != nil {
 			return err
 		}
 		v, err := op.Call(ctx, c, ops.Nothing{})
@@ -194,8 +194,8 @@ func newPresenceResetCommand(r *invocation) commandSpec {
 func writePresence(p *printer, v ops.PresenceView) {
 	switch {
 	case !v.On:
-		p.writeLine("Presence is none: whatever runs as you can decide in your name.")
-		p.addNote("To have decisions need a passphrase or a passkey: `mcpproxy presence set passphrase`.")
+		p.writeLine("Presence is off: any program that runs as you can approve for you.")
+		p.addNote("To require a passphrase or a passkey: `mcpproxy presence set passphrase`.")
 		return
 	case v.Void != "":
 		p.writeLine("No approval counts. %s", toOneLine(v.Void))
@@ -212,9 +212,9 @@ func writePresence(p *printer, v ops.PresenceView) {
 	}
 	f.write(p)
 	if len(v.Bad) > 0 {
-		p.addNote("%d statements do not verify: %s.", len(v.Bad), toOneLine(strings.Join(v.Bad, ", ")))
+		p.addNote("%d signatures are invalid: %s.", len(v.Bad), toOneLine(strings.Join(v.Bad, ", ")))
 	}
 	for _, what := range v.Unsigned {
-		p.addNote("Nobody has signed: %s", toOneLine(what))
+		p.addNote("This decision has no signature: %s", toOneLine(what))
 	}
 }

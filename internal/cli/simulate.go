@@ -76,12 +76,12 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 		p.addNote("The log has no calls since %s.", p.formatTime(&out.Since))
 		return
 	}
-	p.writeLine("%d calls since %s: %d would have gone as they did.", out.Calls, p.formatTime(&out.Since), out.Same)
+	p.writeLine("%d calls since %s: %d would have the same outcome.", out.Calls, p.formatTime(&out.Since), out.Same)
 	for _, one := range []struct {
 		n    int64
 		hue  colorMeaning
 		text string
-	}{{out.Refused, colorBad, "would have been refused instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of refused, or of waiting for approval"}, {out.Asked, colorWarning, "would have waited for a person"}, {out.Unknown, colorWarning, "cannot be told"}} {
+	}{{out.Refused, colorBad, "would have been rejected instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of rejected or held for approval"}, {out.Asked, colorWarning, "would have been held for approval"}, {out.Unknown, colorWarning, "cannot be told"}} {
 		if one.n > 0 {
 			p.writeLine("%s %s", p.colorize(one.hue, strconv.FormatInt(one.n, 10)), one.text)
 		}

@@ -47,7 +47,7 @@ func (r *invocation) printOfflineStatus(ctx context.Context) error {
 }
 
 func writeOfflineStatus(p *printer, s offlineStatus) {
-	p.writeLine("MCPProxy is %s. What its files say:", p.colorize(colorBad, "not running"))
+	p.writeLine("MCPProxy is %s. From its files:", p.colorize(colorBad, "not running"))
 	fmt.Fprintln(p)
 	var f fieldList
 	f.add("Servers", fmt.Sprintf("%d enabled%s", s.Servers.Enabled, formatCountUnlessZero(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
@@ -64,7 +64,7 @@ func writeOfflineStatus(p *printer, s offlineStatus) {
 		f.write(p)
 	}
 	if s.ConfigError != "" {
-		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file is not right:"))
+		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file is invalid:"))
 		p.writeWrapped("  ", toPrintable(s.ConfigError))
 	}
 	for _, warning := range s.Warnings {

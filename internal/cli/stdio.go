@@ -87,7 +87,7 @@ func (r *invocation) runStdioBridge(ctx context.Context, path string) error {
 func (r *invocation) agentTokenFromEnv() (string, error) {
 	token, _ := r.lookupEnv(tokenVariable)
 	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return "", newUsageError("The value of "+tokenVariable+" cannot be a token: it holds blanks or other characters that no token has.", "Set it to what `mcpproxy token create` has printed, and nothing else.")
+		return "", newUsageError("The value of "+tokenVariable+" cannot be a token: it holds blanks or other characters that no token has.", "Set it to the exact output of `mcpproxy token create`.")
 	}
 	return token, nil
 }

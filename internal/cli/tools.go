@@ -80,7 +80,7 @@ func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 
 func writeToolTable(p *printer, tools []ops.ToolView) {
 	list[ops.ToolView]{
-		none: "No tool fits. See `mcpproxy upstream list` for the state of the servers.",
+		none: "No tool matches. See `mcpproxy upstream list` for the state of the servers.",
 		columns: []column[ops.ToolView]{
 			{title: "TOOL", text: func(v ops.ToolView) string { return v.Name }},
 			{title: "CALL WITH", text: func(v ops.ToolView) string { return v.CallWith }},
@@ -144,7 +144,7 @@ func toSearchOutput(a ops.SearchAnswer) searchOutput {
 
 func writeFoundTools(p *printer, found searchOutput) {
 	list[ops.ToolView]{
-		none: "No callable tool fits. Try other words, or `mcpproxy tools list`.",
+		none: "No callable tool matches. Try other words, or `mcpproxy tools list`.",
 		name: func(v ops.ToolView) string { return v.Name },
 		columns: []column[ops.ToolView]{
 			{title: "SCORE", text: func(v ops.ToolView) string { return fmt.Sprintf("%.2f", v.Score) }},
@@ -160,7 +160,7 @@ func writeFoundTools(p *printer, found searchOutput) {
 	}
 	writeMatchReasons(p, found.Tools)
 	if found.Total > len(found.Tools) {
-		p.addNote("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)
+		p.addNote("%d of %d matches; --limit shows more.", len(found.Tools), found.Total)
 	}
 }
 

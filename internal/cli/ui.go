@@ -72,7 +72,7 @@ func printUILink(ctx context.Context, r *invocation, c *api.Client, address stri
 	if err != nil {
 		return err
 	}
-	r.printMessage("Open this link in a browser on this machine. It works once, within a minute, and signs in whoever opens it:")
+	r.printMessage("Open this link in a browser on this machine. It works once, within a minute, and signs in the browser that opens it:")
 	fmt.Fprintln(r.Stdout, address+"#"+code.Code)
 	return nil
 }
@@ -105,7 +105,7 @@ func openUIAndAwaitSignIn(ctx context.Context, r *invocation, c *api.Client, add
 		state, err := api.GetCode.Call(ctx, c, api.CodeRef{ID: code.ID})
 		switch {
 		case err != nil && problem.From(err).Code == problem.NotFound: // the code has expired
-			return problem.New(problem.Timeout, "Nobody has signed in within a minute.",
+			return problem.New(problem.Timeout, "No browser signed in within a minute.",
 				"Some browsers may not read files of yours (those from Snap or Flatpak): `mcpproxy ui --print` shows the link instead.")
 		case err != nil:
 			return err

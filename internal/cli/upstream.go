@@ -163,7 +163,7 @@ func newUpstreamRestartCommand(r *invocation) commandSpec {
 		}); err != nil {
 			return err
 		}
-		return notReadyError(s, "did not come up again", "See `mcpproxy upstream logs "+s.Name+"`.")
+		return notReadyError(s, "did not start again", "See `mcpproxy upstream logs "+s.Name+"`.")
 	})}
 }
 
@@ -173,7 +173,7 @@ func notReadyError(s ops.ServerView, how, hint string) error {
 	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
 		return nil
 	case s.NeedsLogin:
-		return problem.New(problem.LoginNeeded, "Server '"+s.Name+"' "+how+": it asks for a login.", "Log in with `"+loginCommandText(s)+"`.")
+		return problem.New(problem.LoginNeeded, "Server '"+s.Name+"' "+how+": it requires a login.", "Log in with `"+loginCommandText(s)+"`.")
 	}
 	message := "Server '" + s.Name + "' " + how + "."
 	if why := cmp.Or(s.Trouble, s.LastError); why != "" {

@@ -70,8 +70,8 @@ func addServer(r *invocation, ctx context.Context, c *api.Client, s ops.AddServe
 	if err := r.printOutput(v, func(p *printer) { writeServerAdded(p, v, offline) }); err != nil || offline || v.Quarantined {
 		return err
 	}
-	return notReadyError(v, "did not come up", "It stays configured, and is tried again. See `mcpproxy upstream logs "+shellQuoteWord(v.Name)+
-		"`; change it with `mcpproxy upstream set`, or take it out with `mcpproxy upstream remove "+shellQuoteWord(v.Name)+"`.")
+	return notReadyError(v, "did not start", "It stays configured, and MCPProxy keeps trying. See `mcpproxy upstream logs "+shellQuoteWord(v.Name)+
+		"`. Change it with `mcpproxy upstream set`, or remove it with `mcpproxy upstream remove "+shellQuoteWord(v.Name)+"`.")
 }
 
 // The poll interval and the timeout of waiting for an added server.
@@ -95,7 +95,7 @@ func awaitFirstStart(r *invocation, ctx context.Context, c *api.Client, v ops.Se
 		}
 		select {
 		case <-ctx.Done():
-			return v, problem.Newf(problem.Interrupted, "Interrupted; server '%s' stays configured and goes on starting.", v.Name).
+			return v, problem.Newf(problem.Interrupted, "Interrupted. Server '%s' stays configured and keeps starting.", v.Name).
 				WithHint("See `mcpproxy upstream get " + shellQuoteWord(v.Name) + "`.")
 		case <-limit.C:
 			return v, nil
@@ -214,13 +214,13 @@ func writeServerAdded(p *printer, v ops.ServerView, offline bool) {
 		p.writeLine("Added %s: it is now %s, with %s", toOneLine(v.Name), formatServerState(p, v), readyToolsText(v))
 	case v.State == "connecting":
 		p.writeLine("Added %s: it is still %s.", toOneLine(v.Name), formatServerState(p, v))
-		p.addNote("See how it goes on with `mcpproxy upstream get %s`.", shellQuoteWord(v.Name))
+		p.addNote("Check its state with `mcpproxy upstream get %s`.", shellQuoteWord(v.Name))
 	default:
 		p.writeLine("Added %s: %s.", toOneLine(v.Name), serverStateSentence(p, v))
 	}
 	noteServerWarnings(p, v)
 	if v.Quarantined {
-		p.addNote("It is not started before you have approved it: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+		p.addNote("It starts after you approve it: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	}
 }
 
@@ -266,7 +266,7 @@ func newUpstreamRemoveCommand(r *invocation) commandSpec {
 		return r.printOutput(gone, func(p *printer) {
 			p.writeLine("Removed %s.", toOneLine(gone.Removed))
 			if offline {
-				p.addNote("MCPProxy is not running: what was approved of %s, and a login to it, are not forgotten, and count again for a server of this name.", toOneLine(gone.Removed))
+				p.addNote("MCPProxy is not running, so the approvals and the login of %s are kept. They apply again to a server with this name.", toOneLine(gone.Removed))
 			}
 		})
 	})}
@@ -281,7 +281,7 @@ func writeServerEnabled(p *printer, v ops.ServerView) {
 	p.writeLine("%s is enabled.", toOneLine(v.Name))
 	noteServerWarnings(p, v)
 	if v.Quarantined {
-		p.addNote("It is quarantined all the same: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+		p.addNote("It is still quarantined: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	}
 }
 
@@ -325,7 +325,7 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 		case v.Stage == ops.StageApproved && countWaitingDefinitions(toReviewedDefinitions(v)) == 0:
 			return r.printOutput(v, func(p *printer) { p.writeLine("Nothing of %s waits.", toOneLine(v.Name)) })
 		case v.Stage == ops.StageDefinitions && !v.Listed:
-			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", toOneLine(v.Name)).
+			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not listed its tools yet, so there is nothing to approve.", toOneLine(v.Name)).
 				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + shellQuoteWord(v.Name) + "`.")
 		case given.yes && !withFindings && v.Stage != ops.StageLaunch && countReviewFindings(v) > 0:
 			return problem.Newf(problem.ToolLocked, "The scanner has found something in %s, so --yes is not enough.", toOneLine(v.Name)).
@@ -412,7 +412,7 @@ func serverApprovalQuestion(v ops.ServerReview) string {
 	case v.Stage == ops.StageLaunch:
 		return "Start " + name + " like this, for the review only?"
 	case countReviewFindings(v) > 0:
-		return "The scanner has " + countWithNoun(countReviewFindings(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
+		return "The scanner has " + countWithNoun(countReviewFindings(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " anyway?"
 	case v.Stage == ops.StageApproved:
 		return "Approve " + what(countWaitingDefinitions(toReviewedDefinitions(v))-offersWaiting, offersWaiting) + " of " + name + "?"
 	}

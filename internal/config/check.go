@@ -61,11 +61,11 @@ func checkAbsoluteDir(s string) error {
 func checkAPIKey(s string) error {
 	for _, r := range s {
 		if r <= ' ' || r > '~' {
-			return errors.New("api_key may hold printable ASCII characters only, no spaces; take it out to have one made")
+			return errors.New("api_key may contain only printable ASCII characters, no spaces; remove it to generate one")
 		}
 	}
 	if s == "" {
-		return errors.New("api_key is empty; take it out to have one made")
+		return errors.New("api_key is empty; remove it to generate one")
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func checkHost(s string) error {
 		host = h
 	}
 	if host == "" || strings.ContainsFunc(s, func(r rune) bool { return r <= ' ' || strings.ContainsRune("/\\*?#@\x7f", r) }) {
-		return errors.New("the value is not a host name; write it as it stands in the Host header, without scheme and path")
+		return errors.New("the value is not a host name; write it as in the Host header, without scheme and path")
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func checkURL(s string) error {
 	case u.Hostname() == "":
 		return errors.New("the URL has no host; such as https://example.com/mcp")
 	case u.Fragment != "":
-		return errors.New("the URL has a fragment; take out # and what follows")
+		return errors.New("the URL has a fragment; remove # and the text after it")
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func checkEnvName(s string) error {
 // process cannot be started with it.
 func checkNoNUL(s string) error {
 	if strings.ContainsRune(s, 0) {
-		return errors.New("the value holds a NUL character, with which a process cannot be started; take it out")
+		return errors.New("the value contains a NUL character, which no process accepts; remove it")
 	}
 	return nil
 }
@@ -176,7 +176,7 @@ func checkHeaderValue(s string) error {
 // checkPattern checks a tool pattern, in which only * and ? are special.
 func checkPattern(s string) error {
 	if s == "" {
-		return errors.New("the pattern is empty; * stands for every tool")
+		return errors.New("the pattern is empty; * matches every tool")
 	}
 	if strings.TrimSpace(s) != s {
 		return errors.New("the pattern begins or ends with white space; no tool has such a name")
@@ -193,7 +193,7 @@ func checkPattern(s string) error {
 // server names, because profiles share their URLs.
 func CheckProfileName(name string) error {
 	if name == "all" || name == "mcp" {
-		return errors.New("the name " + quoteClipped(name) + " is taken by an address of MCPProxy")
+		return errors.New("the name " + quoteClipped(name) + " is reserved for an address of MCPProxy")
 	}
 	if err := tool.CheckServerName(name); err != nil {
 		return errors.New(strings.Replace(err.Error(), "the server name", "the profile name", 1))
@@ -209,7 +209,7 @@ func checkServerPattern(s string) error {
 		return nil
 	}
 	if err := tool.CheckServerName(strings.NewReplacer("*", "a", "?", "a").Replace(s)); err != nil {
-		return errors.New(quoteClipped(s) + " fits no server; a server is named by letters, digits, '.', '-' and '_', where * stands for any and ? for one")
+		return errors.New(quoteClipped(s) + " matches no server; server names have letters, digits, '.', '-' and '_'; * matches any characters and ? one")
 	}
 	return nil
 }
@@ -231,7 +231,7 @@ const (
 func checkToolPattern(s string) error {
 	server, name, ok := strings.Cut(s, ":")
 	if !ok {
-		return errors.New(quoteClipped(s) + " is no tool: write server:tool, in which * stands for any characters")
+		return errors.New(quoteClipped(s) + " is not a tool: write server:tool, in which * matches any characters")
 	}
 	if err := checkServerPattern(server); err != nil {
 		return err

@@ -121,7 +121,7 @@ func (b *confirmedConfig) loadConfirmed(wanted *Config, parse func(text []byte) 
 	}
 	limit, err := parse(s.text)
 	if err != nil {
-		b.invalidReason = fmt.Sprintf("what was confirmed is no configuration any more: %v", err)
+		b.invalidReason = fmt.Sprintf("the confirmed configuration is no longer valid: %v", err)
 		return b.limitToEmpty(parse)
 	}
 	b.limit, b.invalidReason = limit, ""
@@ -152,7 +152,7 @@ func (b *confirmedConfig) findSigned() (signedConfig, bool) {
 	if b.verifier != nil {
 		if s, err := b.readSigned(nextFile); err == nil && b.invalidityReason(s) == "" {
 			if err := os.Rename(b.filePath(nextFile), b.filePath(confirmedFile)); err != nil {
-				b.logger.Error("what was confirmed cannot be kept", "dir", b.dir, "error", err)
+				b.logger.Error("the confirmed configuration cannot be stored", "dir", b.dir, "error", err)
 			}
 			return s, true
 		}
@@ -163,7 +163,7 @@ func (b *confirmedConfig) findSigned() (signedConfig, bool) {
 		b.invalidReason = b.invalidityReason(s)
 		return s, b.invalidReason == ""
 	case !errors.Is(err, fs.ErrNotExist):
-		b.invalidReason = fmt.Sprintf("what was confirmed cannot be read: %v", err)
+		b.invalidReason = fmt.Sprintf("the confirmed configuration cannot be read: %v", err)
 	}
 	return s, false
 }
@@ -239,7 +239,7 @@ func (b *confirmedConfig) narrowLimitTo(live *Config) {
 		err = b.writeFile(narrowedFile, text)
 	}
 	if err != nil {
-		b.logger.Error("what was narrowed cannot be kept, and can be undone after a restart", "dir", b.dir, "error", err)
+		b.logger.Error("restrictions cannot be stored, and can be lost after a restart", "dir", b.dir, "error", err)
 	}
 }
 
@@ -261,7 +261,7 @@ func (p ConfirmFunc) requestConfirmation(claims ...Claim) error {
 		return p(claims...)
 	}
 	if len(claims) > 0 {
-		return problem.New(problem.PresenceRequired, "A person has to permit this, and cannot from here.", "Use the command of mcpproxy that does it, in a terminal.")
+		return problem.New(problem.PresenceRequired, "This requires a signature, which is not possible from here.", "Use the mcpproxy command for it, in a terminal.")
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 	}
 	s, err := b.storeForSigning(limit)
 	if err != nil {
-		return problem.New(problem.AuditUnavailable, "What is to be confirmed cannot be kept.", "Make room on the disk of "+b.dir+", and see that it can be written.").Because(err)
+		return problem.New(problem.AuditUnavailable, "The configuration to confirm cannot be stored.", "Free space on the disk of "+b.dir+", and check that it is writable.").Because(err)
 	}
 	if err := permit.requestConfirmation(append(toClaims(widened), b.claimsFor(s)...)...); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 		return err
 	}
 	if err := os.Remove(b.filePath(narrowedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.logger.Warn("what was narrowed before cannot be taken away", "dir", b.dir, "error", err) // it does not grant more
+		b.logger.Warn("earlier restrictions cannot be removed", "dir", b.dir, "error", err) // it does not grant more
 	}
 	b.limit, b.invalidReason = limit, ""
 	return nil

@@ -30,7 +30,7 @@ func (u UnconfirmedChanges) Count() int {
 func (u UnconfirmedChanges) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {
-		all = append(all, "nothing of the configuration that widens counts: "+u.Why+"; "+cmp.Or(u.Remedy, "look at it and confirm it with `mcpproxy config confirm`"))
+		all = append(all, "configuration that grants more access is not in force: "+u.Why+"; "+cmp.Or(u.Remedy, "review and confirm it with `mcpproxy config confirm`"))
 	}
 	if n := len(u.Differences); n > 0 {
 		keys := strings.Join(differenceKeys(u.Differences[:min(n, most)]), ", ")
@@ -38,9 +38,9 @@ func (u UnconfirmedChanges) Warnings() (all []string) {
 			keys += fmt.Sprintf(" and %d more", n-most)
 		}
 		if u.Remedy == "" {
-			keys += "; look at them and confirm them with `mcpproxy config confirm`"
+			keys += "; review and confirm them with `mcpproxy config confirm`"
 		}
-		all = append(all, "the file widens what a person has confirmed, so that these wait: "+keys)
+		all = append(all, "these changes in the file grant more access and wait for confirmation: "+keys)
 	}
 	return all
 }

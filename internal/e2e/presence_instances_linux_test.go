@@ -175,7 +175,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	}
 	eventually(t, "a reset reaches another", s.calls(b, "look", false))
 	for _, d := range []*daemon{a, b, c} {
-		if err := s.void(d, "Presence was reset: until")(); err != nil {
+		if err := s.void(d, "Presence was reset. Until")(); err != nil {
 			t.Error(err)
 		}
 		if status, body := d.rest("POST", "/tokens", `{"name":"mine"}`); status != http.StatusForbidden || strings.Contains(string(body), `"statement"`) {
@@ -186,7 +186,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	c.stop()
 	c.start()
 	awaitReady(c)
-	if err := s.void(c, "Presence was reset: until")(); err != nil {
+	if err := s.void(c, "Presence was reset. Until")(); err != nil {
 		t.Error(err)
 	}
 	s.typed(b, "presence", "reset", "--cancel")

@@ -560,7 +560,7 @@ func (a *attack) planted(t *testing.T, token string) {
 	if len(v.Bad) != 1 || v.Void != "" {
 		t.Errorf("%+v", v)
 	}
-	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "Nobody has signed") || !strings.Contains(out, "Everything that grants more access needs") {
+	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "has no signature") || !strings.Contains(out, "Everything that grants more access needs") {
 		t.Errorf("presence test: %s %s", out, stderr)
 	}
 	a.named(t, "planted rows", "D711", "D712")

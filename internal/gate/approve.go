@@ -53,7 +53,7 @@ func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy
 }
 
 // errApprovalOutdated says that the call no longer matches what the user was asked about.
-var errApprovalOutdated = errors.New("what was asked about is something else by now")
+var errApprovalOutdated = errors.New("the definition changed after the question")
 
 // awaitApproval waits for the approval of a call that a rule requires. It returns the verdict after
 // the wait, and the approval; nil if none was needed.

@@ -173,7 +173,7 @@ func OutOfScopeProblem(c *auth.Caller, server string) *problem.Problem {
 		return nil
 	}
 	return problem.Newf(problem.OutOfScope, "Server '%s' is outside what this client may use", problem.ClipName(server)).
-		WithHint("Only the user can widen the scope of an agent token.")
+		WithHint("Only the user can extend the scope of an agent token.")
 }
 
 // hasReadLane reports whether a caller may use prompts and resources.
@@ -191,7 +191,7 @@ func (g *Gate) CheckReachable(server string, c *auth.Caller) *problem.Problem {
 		return ServerNotFoundProblem(snapshot.ScopedTo(c.Scope()), server)
 	case !s.Enabled:
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is disabled", server).
-			WithHint("A person must enable the server first.").With("server", server)
+			WithHint("The user must enable the server first.").With("server", server)
 	case s.Quarantined:
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined", server).
 			WithHint(policy.ServerQuarantined.Remedy()).With("server", server)

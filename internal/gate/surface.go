@@ -122,7 +122,7 @@ func (g *Gate) relayRequest(ctx context.Context, w requestTarget, r *session.Req
 	}
 	if isPrimitiveMethod(r.Method) && !hasReadLane(r.Caller) {
 		return session.Reply{}, problem.Newf(problem.OutOfScope, "'%s' is outside what this client may use: it needs the read lane", problem.ClipName(r.Method)).
-			WithHint("Only the user can widen the scope of an agent token.")
+			WithHint("Only the user can extend the scope of an agent token.")
 	}
 	r, foreign := g.tasks.restrictToOwn(w.server, r)
 	if foreign != nil {

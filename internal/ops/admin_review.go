@@ -240,7 +240,7 @@ func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Calle
 	now := a.Config().Server(s.name)
 	if now == nil || now.LaunchFingerprint() != s.config.LaunchFingerprint() || !now.Quarantined {
 		return problem.Newf(problem.Conflict, "The configuration of server '%s' has changed meanwhile.", s.name).
-			WithHint("Look at it again, then decide.")
+			WithHint("Review it again, then decide.")
 	}
 	return a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
 }
@@ -249,7 +249,7 @@ func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Calle
 // approvals stay: they allow nothing by themselves, and approving again ends the quarantine.
 func (a *Admin) approveDefinitions(ctx context.Context, s *serverUnderReview, c Caller) error {
 	if !s.hasCurrentTools() {
-		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not told its tools yet, so there is nothing to approve.", s.name).
+		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not listed its tools yet, so there is nothing to approve.", s.name).
 			WithHint("See with `mcpproxy upstream logs " + s.name + "` what it is doing, and try again.")
 	}
 	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.definitionsToApprove(), s.launchFingerprintToApprove(a.Book.ApprovalsLost())); err != nil {

@@ -20,9 +20,9 @@ func (h *FoundServers) removeFromClients(j *clients.Journal, chosen []int, resul
 		switch c := h.all[i]; {
 		case c.isNeverRemovable(), r.Problem != nil:
 		case c.Have && !c.exactlyHere:
-			r.Problem = toTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
+			r.Problem = toTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Remove it by hand."))
 		case c.entryPath == nil:
-			r.Problem = toTrouble(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Take it out by hand."))
+			r.Problem = toTrouble(problem.New(problem.Conflict, c.Called+" stands in a list in "+c.Path+", and stays there.", "Remove it by hand."))
 		}
 	}
 	run := j.WithGroup(time.Now().UTC().Format("20060102T150405.000000000"))

@@ -52,7 +52,7 @@ func (g *Gateway) checkRestartAllowed(name string, c Caller) error {
 	}
 	if !policy.ScopeIncludes(c.Scope(), policy.Write) {
 		return problem.Newf(problem.OutOfScope, "To restart a server is outside what this client may do: it needs the write lane").
-			WithHint("Only the user can widen the scope of an agent token.")
+			WithHint("Only the user can extend the scope of an agent token.")
 	}
 	if _, proposed := g.Book.FindProposal(name); err != nil && proposed && g.Config().Server(name) == nil {
 		return onlyProposedError(name)

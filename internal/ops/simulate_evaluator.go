@@ -57,17 +57,17 @@ func unknownVerdict(why string) trialVerdict {
 
 // Reasons of an unknown verdict.
 const (
-	whyEarlier     = "The record is from before MCPProxy kept all that judging it again needs."
+	whyEarlier     = "The record is from a version of MCPProxy that did not store enough to evaluate it again."
 	whyName        = "The name of the tool is masked in the record."
-	whyTool        = "It is not known what the server would have listed then."
-	whyApproval    = "It is not known whether the definition would have been accepted."
-	whyStatus      = "It could not be told then what was decided about the tool."
-	whyToken       = "The token of that name is gone, or another one, and what it may reach counts."
-	whyMasked      = "The arguments are masked, cut or erased in the record, and would be held to the tool's schema."
-	whyLane        = "What the arguments do counts, and they are masked, cut or erased in the record, or it stands for several refusals."
-	whySchema      = "The definition is not known any more, and the arguments would be held to its schema."
-	whyQueueLimits = "It was refused as too many calls were waiting, and the limits are others."
-	whyWaited      = "It was refused after it had waited, by what had changed meanwhile."
+	whyTool        = "The tools that the server would have listed are unknown."
+	whyApproval    = "Whether the definition would have been accepted is unknown."
+	whyStatus      = "The decision about the tool was unknown at that time."
+	whyToken       = "The token was revoked or replaced, and its scope decides."
+	whyMasked      = "The arguments are masked, cut or erased in the record, and the tool's schema decides."
+	whyLane        = "The arguments decide, and they are masked, cut or erased in the record, or the record combines several rejected calls."
+	whySchema      = "The definition is no longer stored, and its schema decides."
+	whyQueueLimits = "It was rejected because too many calls were waiting, and the limits have changed."
+	whyWaited      = "It was rejected after it had waited, because of a change in the meantime."
 )
 
 // evaluateCall returns what would have happened to a recorded call.
@@ -129,7 +129,7 @@ func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decisio
 	if !caught.IsSet() {
 		return allowedVerdict()
 	}
-	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a person would be asked first."}
+	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " the user would be asked first."}
 }
 
 // refusingToolStatus returns the tool's status if the call was refused because of it.
@@ -297,7 +297,7 @@ func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision,
 	case why != "":
 		return unknownVerdict(why)
 	case fit == activity.ArgumentsUnfit:
-		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not fit the input schema.", ""), policy.Callable, ""}
+		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not match the input schema.", ""), policy.Callable, ""}
 	}
 	return allowedVerdict()
 }

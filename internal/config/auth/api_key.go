@@ -99,7 +99,7 @@ func checkKey(key string) error {
 	case len(key) > maxKey:
 		return fmt.Errorf("is longer than %d characters", maxKey)
 	case strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return errors.New("holds characters that cannot stand in a header")
+		return errors.New("contains characters that are not allowed in a header")
 	}
 	return nil
 }

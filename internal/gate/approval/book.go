@@ -27,7 +27,7 @@ const (
 )
 
 // ErrStale says that another instance has stored a decision since the last load: reload before deciding.
-var ErrStale = errors.New("something else was decided meanwhile")
+var ErrStale = errors.New("another decision was made in the meantime")
 
 // Store stores the decisions. SaveApprovals stores a change completely or not at all. ReplaceApprovals
 // replaces everything stored, but keeps definitions that are not given.
@@ -270,8 +270,8 @@ func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind,
 func (v *ServerView) checkLimit(c ChangeSet) error {
 	tools, offers := v.countEntriesWith(c.Tools)
 	if max(tools, offers) > MaxTools {
-		return problem.Newf(problem.TooLarge, "Decisions about %d tools or offers of server '%s' are kept, which is the most.", MaxTools, c.Server).
-			WithHint("Remove the server and add it anew to forget them.")
+		return problem.Newf(problem.TooLarge, "The limit of %d decisions for server '%s' is reached.", MaxTools, c.Server).
+			WithHint("Remove the server and add it again to delete them.")
 	}
 	return nil
 }
@@ -347,7 +347,7 @@ func (b *Book) saveWithRetry(ctx context.Context, s *bookState, decide func(*boo
 			}
 		}
 		return c, s, problem.New(problem.AuditUnavailable, "The decision cannot be stored, so it does not take effect.",
-			"Make room on the disk of the data directory, or see the log of the daemon, and try again.").Because(err)
+			"Free space on the disk of the data directory, or check the daemon's log, and try again.").Because(err)
 	}
 }
 

@@ -212,7 +212,7 @@ func (f *denylistFile) rewrite() error {
 		err = ondisk.SyncDir(filepath.Dir(f.path))
 	}
 	if err != nil {
-		return fmt.Errorf("write the restrictions anew: %w", err)
+		return fmt.Errorf("rewrite the restrictions: %w", err)
 	}
 	return f.openForAppend(head, int64(firstLen+len(text)))
 }

@@ -104,7 +104,7 @@ func argumentMismatchProblem(r *CallRequest, a *ArgumentEffect) *problem.Problem
 // outOfScopeByArgumentsProblem refuses a call whose arguments exceed the caller's lanes.
 func outOfScopeByArgumentsProblem(r *CallRequest, a *ArgumentEffect) *problem.Problem {
 	return problem.New(problem.OutOfScope, argumentEffectText(r, a)+", which is outside the scope of this caller",
-		"Use arguments that do less. Only the user can widen the scope of an agent token.")
+		"Use arguments that do less. Only the user can extend the scope of an agent token.")
 }
 
 // contradictableHint is a hint that a variant may contradict.
@@ -250,7 +250,7 @@ func outOfScopeProblem(r CallRequest) *problem.Problem {
 	}
 	return problem.New(problem.OutOfScope,
 		"Tool "+quoteClipped(r.ID.String())+" is outside the scope of this caller: use a tool that "+lists+" lists",
-		"Only the user can widen the scope of an agent token.")
+		"Only the user can extend the scope of an agent token.")
 }
 
 func serverNotFoundProblem(r CallRequest, nearest []string) *problem.Problem {
@@ -263,15 +263,15 @@ func toolNotFoundProblem(r CallRequest, nearest []string) *problem.Problem {
 
 func serverUnlistedProblem(id tool.ID, why string) *problem.Problem {
 	return problem.New(problem.ServerUnavailable,
-		"Server "+quoteClipped(id.Server)+" has not told its tools yet, so "+quoteClipped(id.String())+" cannot be called: "+why,
-		"Try again in a moment; if it stays so, ask the user to look at the server's log.").
+		"Server "+quoteClipped(id.Server)+" has not listed its tools yet, so "+quoteClipped(id.String())+" cannot be called: "+why,
+		"Try again in a moment. If this persists, ask the user to check the server's log.").
 		With("server", id.Server)
 }
 
 func loginNeededProblem(id tool.ID) *problem.Problem {
 	return problem.New(problem.LoginNeeded,
-		"Server "+quoteClipped(id.Server)+" asks for a login, so "+quoteClipped(id.String())+" cannot be called yet",
-		"Only a person can log in: `mcpproxy upstream login "+clipToLine(id.Server)+"`.").
+		"Server "+quoteClipped(id.Server)+" requires a login, so "+quoteClipped(id.String())+" cannot be called yet",
+		"Only the user can log in: `mcpproxy upstream login "+clipToLine(id.Server)+"`.").
 		With("server", id.Server)
 }
 

@@ -307,7 +307,7 @@ func TestAnAuthenticatorThatDoesNotCount(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.restart()
-	refusedWith(t, w.doPasskey(a, func(p *parts) { p.count = 7 }, require(w.Gate, NewClaim("approve tool", "d"))), "counts backwards")
+	refusedWith(t, w.doPasskey(a, func(p *parts) { p.count = 7 }, require(w.Gate, NewClaim("approve tool", "d"))), "went backwards")
 }
 
 // A passkey follows a passphrase when that has signed it, and the other way.

@@ -236,17 +236,17 @@ func TestWhatIsNoProof(t *testing.T) {
 		"another request":  {SignStatement(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).HeaderValue(), "another request"},
 		"too old":          {SignStatement(late, k).HeaderValue(), "five minutes"},
 		"from the future":  {SignStatement(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).HeaderValue(), "five minutes"},
-		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).HeaderValue(), "something else"},
-		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).HeaderValue(), "something else"},
+		"other claims":     {SignStatement(with(func(s *Statement) { s.Claims = claimsDigest([]Claim{other}) }), k).HeaderValue(), "a different change"},
+		"another count":    {SignStatement(with(func(s *Statement) { s.Count = 2 }), k).HeaderValue(), "a different change"},
 		"another anchor":   {SignStatement(with(func(s *Statement) { s.Anchor[0] ^= 1 }), k).HeaderValue(), "another anchor"},
-		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).HeaderValue(), "something else"},
+		"a wide statement": {SignStatement(with(func(s *Statement) { s.Claims, s.Count = claimsDigest(sortClaims([]Claim{approve, other})), 2 }), k).HeaderValue(), "a different change"},
 	} {
 		refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: c.text}), approve), c.why)
 		if w.IsConfirmed(approve) || len(w.db.statements) != 1 {
 			t.Errorf("%s counts", what)
 		}
 	}
-	refusedWith(t, w.RequireSigned(t.Context(), approve), "cannot from here")
+	refusedWith(t, w.RequireSigned(t.Context(), approve), "not possible from here")
 	w.db.failing = errors.New("full")
 	if p := problem.From(w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(good, k).HeaderValue()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.IsConfirmed(approve) {
 		t.Errorf("what is not stored counts: %v", p)
@@ -439,7 +439,7 @@ func TestAReset(t *testing.T) {
 		return w.do(k, func(ctx context.Context) error { return w.SetAnchor(ctx, a) })
 	}
 	w.now = w.now.Add(ResetTime - time.Second)
-	refusedWith(t, enrol(), "Presence was reset: until 2026-11-27T10:00:00Z")
+	refusedWith(t, enrol(), "Presence was reset. Until 2026-11-27T10:00:00Z")
 	if err := w.do(k, w.CancelReset); err != nil || !w.IsConfirmed(approve) {
 		t.Fatal(err)
 	}
@@ -455,7 +455,7 @@ func TestAReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(ResetTime / 2)
-	refusedWith(t, enrol(), "until")
+	refusedWith(t, enrol(), "Until")
 	w.now = w.now.Add(ResetTime)
 	w.restart()
 	if w.IsConfirmed(approve) || w.IsConfirmed(other) {

@@ -108,7 +108,7 @@ func (t *Telemetry) sendMetrics(ctx context.Context) error {
 func (t *Telemetry) logEndpointStateChange(err error) {
 	switch {
 	case err != nil && !t.failing.Swap(true):
-		t.logger.Warn("the endpoint of telemetry takes nothing; what it does not take is lost", "error", err)
+		t.logger.Warn("the telemetry endpoint accepts no data; rejected data is lost", "error", err)
 	case err == nil && t.failing.Swap(false):
 		t.logger.Info("the endpoint of telemetry takes what is sent again")
 	}
