@@ -28,11 +28,11 @@ func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []strin
 	both, either := f.all && f.server != "", f.all || f.server != ""
 	switch {
 	case ofTools && either && !both:
-		err = newUsageError("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
+		err = newUsageError("--server and --all go together.", "Run `mcpproxy tools approve --server NAME --all`.")
 	case ofTools && both && len(args) > 0:
 		err = newUsageError("Give either a tool, or --server and --all.", "")
 	case either && (!both || len(args) > 0):
-		err = newUsageError("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
+		err = newUsageError("--server and --all go together, and without a name.", "Run `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
 	case both:
 		server = f.server
 	case len(args) == 0:
@@ -50,7 +50,7 @@ func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []strin
 		if ofTools {
 			many = "many tools"
 		}
-		err = newUsageError("--with-findings is for "+many+" at once.", "A single "+word+" is shown with its findings and approved by its name.")
+		err = newUsageError("--with-findings is for "+many+" at once.", "A single "+word+" is shown with its findings. Approve it by name.")
 	case ofTools && server != "" && f.fingerprint != "":
 		err = newUsageError("--fingerprint is for a single tool.", "")
 	}
@@ -157,15 +157,15 @@ func approveCleanDefinitions(r *invocation, ctx context.Context, c *api.Client, 
 	p := r.newPrinter(r.Stdout)
 	if r.output == formatTable {
 		writeDefinitionTable(p, kind, "To be approved:", wanted)
-		writeDefinitionTable(p, kind, "Left out, to be approved one by one:", skipped)
+		writeDefinitionTable(p, kind, "Left out, to approve one by one:", skipped)
 	}
 	if kind == tool.KindTool && len(wanted)+len(skipped) == 0 {
-		p.addNote("No tool of this server waits.")
+		p.addNote("No tool of this server waits for approval.")
 	}
 	noteUnlistedDefinitions(p, kind, waiting)
 	if len(wanted) > 0 {
 		if err := r.requireConfirmation(ctx, f.confirmationFlags, "Approve "+countWithNoun(len(wanted), kind.Label())+" of "+escapeInvisibleLine(server)+"?",
-			"Look with `mcpproxy approvals`, then approve them one by one, or all with --yes."); err != nil {
+			"Review with `mcpproxy approvals`, then approve them one by one, or all with --yes."); err != nil {
 			return err
 		}
 	}

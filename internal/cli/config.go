@@ -157,7 +157,7 @@ func newConfigConfirmCommand(r *invocation) commandSpec {
 // writeUnconfirmedChanges shows the unconfirmed changes: the value in force and the value of the file.
 func writeUnconfirmedChanges(p *printer, c ops.Config) {
 	if c.UnconfirmedWhy != "" {
-		p.writeWrapped("", "Confirmed changes do not count: "+toPrintable(c.UnconfirmedWhy)+".")
+		p.writeWrapped("", "The confirmed changes are not valid: "+toPrintable(c.UnconfirmedWhy)+".")
 	}
 	if len(c.Unconfirmed) > 0 {
 		p.writeLine("These changes grant more access and await confirmation:")

@@ -38,7 +38,7 @@ func (r *invocation) requireConfirmation(ctx context.Context, c confirmationFlag
 	case "y", "yes":
 		return nil
 	}
-	return problem.New(problem.Interrupted, "You did not say yes: nothing was changed.", "To do it, run the command again and answer y, or give --yes.")
+	return problem.New(problem.Interrupted, "Not confirmed: nothing was changed.", "Run the command again and answer y, or pass --yes.")
 }
 
 // askYesNo asks a question and reports whether the answer is yes.

@@ -27,7 +27,7 @@ func TestConnectAndUndo(t *testing.T) {
 		{"connect nobody --yes", problem.ExitNotFound, "No client is called"},
 		{"connect cursor --all", problem.ExitUsage, "--all takes no client names"},
 		{"connect cursor zed --token x", problem.ExitUsage, "A token is for one client"},
-		{"connect cursor --undo --dry-run", problem.ExitUsage, "goes with nothing else"},
+		{"connect cursor --undo --dry-run", problem.ExitUsage, "cannot be combined"},
 		{"connect cursor --undo", problem.ExitNotFound, "no change of Cursor to undo"},
 		{"disconnect cursor", problem.ExitNotFound, "mcpproxy connect cursor"},
 		{"connect cursor --dry-run", problem.ExitDone, `+   "mcpServers": {`},
@@ -35,13 +35,13 @@ func TestConnectAndUndo(t *testing.T) {
 		{"connect cursor --profile none", problem.ExitNotFound, "There is no profile 'none'"},
 		{"connect cursor --token x --yes", problem.ExitNoDaemon, "mcpproxy serve"},
 		{"connect --all --yes", problem.ExitDone, "✓ Cursor: connected in"},
-		{"connect cursor", problem.ExitDone, "nothing changes"},
+		{"connect cursor", problem.ExitDone, "no change"},
 		{"connect --all", problem.ExitNotFound, "No MCP client was found that is not connected"},
 		{"disconnect --all --yes", problem.ExitDone, "✓ Cursor: disconnected in"},
-		{"disconnect cursor --undo", problem.ExitDone, "is again as it was before"},
-		{"connect cursor --undo", problem.ExitDone, "is again as it was before"},
+		{"disconnect cursor --undo", problem.ExitDone, "is restored"},
+		{"connect cursor --undo", problem.ExitDone, "is restored"},
 		{"connect claude-desktop --yes", problem.ExitDone, "Quit Claude Desktop"},
-		{"connect claude-desktop --undo", problem.ExitDone, "is gone again, as before"},
+		{"connect claude-desktop --undo", problem.ExitDone, "is removed again"},
 	} {
 		got := w.runCommand(strings.Fields(step.args)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
@@ -97,7 +97,7 @@ func TestConnectOffersRules(t *testing.T) {
 			if check := w.runCommand("permissions", client, "--check"); (check.code == problem.ExitDone) != (said > 0) {
 				t.Errorf("%s: %+v", client, check)
 			}
-			if undo := w.runCommand("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, "again") != 1+said/2 {
+			if undo := w.runCommand("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, "restored")+strings.Count(undo.stdout, "removed again") != 1+said/2 {
 				t.Errorf("%s: %+v", client, undo)
 			}
 		}

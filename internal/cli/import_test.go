@@ -47,12 +47,12 @@ func TestImported(t *testing.T) {
 		{"upstream import zed --yes", problem.ExitDone, "There is nothing to import."},
 		{"upstream import --yes --remove", problem.ExitDone, "Imported for review: github."},
 		{"upstream import --yes", problem.ExitDone, "There is nothing to import."},
-		{"upstream import --undo", problem.ExitDone, cursorFile + " is again as it was before."},
+		{"upstream import --undo", problem.ExitDone, cursorFile + " is restored."},
 		{"upstream import windsurf --yes --remove", problem.ExitDone, "Windsurf finds them through MCPProxy: `mcpproxy connect windsurf`."},
 		{"upstream import cursor --yes --remove", problem.ExitDone, "Taken out of "},
-		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is again as it was before."},
+		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is restored."},
 		{"upstream import windsurf --dry-run", problem.ExitDone, "github: here already"},
-		{"upstream import --undo", problem.ExitDone, cursorFile + " is again as it was before."},
+		{"upstream import --undo", problem.ExitDone, cursorFile + " is restored."},
 	} {
 		got := w.runCommand(strings.Fields(step.args)...)
 		if got.code != step.code || !strings.Contains(got.stdout+got.stderr, step.says) {
@@ -86,7 +86,7 @@ func TestImportIsAskedAbout(t *testing.T) {
 		"no":          {"", []string{"n"}, problem.ExitInterrupted, false, false, false, []string{"and start it?"}},
 		"yes to all":  {"", []string{"y", "y", "y"}, problem.ExitDone, false, true, true, []string{"and start it?", "Keep 1 secret in the keyring", "Remove them"}},
 		"yes to one":  {"", []string{"y", "n", "n"}, problem.ExitDone, false, false, false, []string{"and start it?", "Keep 1 secret in the keyring", "Remove them"}},
-		"for review":  {"--quarantined --keyring --remove", []string{"y"}, problem.ExitDone, true, true, true, []string{"to be reviewed before anything is started?"}},
+		"for review":  {"--quarantined --keyring --remove", []string{"y"}, problem.ExitDone, true, true, true, []string{"for review before they start?"}},
 		"in the file": {"--no-keyring --remove", []string{"y"}, problem.ExitDone, false, false, true, []string{"and start it?"}},
 	} {
 		w := newEnvWithHomeFiles(t, map[string]string{cursorFile: cursorServer})

@@ -24,7 +24,7 @@ func newPresenceSetCommand(r *invocation) commandSpec {
 			return err
 		}
 		if made != "" && args[0] != "passkey" {
-			return newUsageError("--anchor is for a passkey.", "The web UI shows it, in the command that it wants to be run.")
+			return newUsageError("--anchor is for a passkey.", "Copy the command from the web UI.")
 		}
 		next := presence.Anchor{Kind: presence.None, Since: r.Now().UTC()}
 		if err := next.Before.UnmarshalText([]byte(now.Head)); err != nil {
@@ -42,10 +42,10 @@ func newPresenceSetCommand(r *invocation) commandSpec {
 			if next, err = parsePasskeyAnchor(made); err != nil {
 				return err
 			}
-			r.printMessage("The passkey that is to be set has the fingerprint %s.", next.Fingerprint())
+			r.printMessage("The fingerprint of the new passkey is %s.", next.Fingerprint())
 		case "none":
 			if !now.On {
-				return problem.New(problem.Conflict, "Presence is none already.", "")
+				return problem.New(problem.Conflict, "Presence is already off.", "")
 			}
 		default:
 			return newUsageError("Set a passphrase, a passkey or none.", "For example: mcpproxy presence set passphrase")
@@ -95,7 +95,7 @@ func (s *presenceSigner) promptNewPassphrase(ctx context.Context, after presence
 		return a, err
 	}
 	defer d.close()
-	d.writeLine("Whoever can read the database can try passphrases at leisure: take several words.")
+	d.writeLine("A user who can read the database can try passphrases offline. Use several words.")
 	first, err := d.readSecretLine(ctx, "New passphrase: ")
 	if err != nil {
 		return a, err
@@ -105,11 +105,11 @@ func (s *presenceSigner) promptNewPassphrase(ctx context.Context, after presence
 	case err != nil:
 		return a, err
 	case !bytes.Equal(first, second):
-		return a, problem.New(problem.Usage, "The two are not the same: nothing was changed.", "")
+		return a, problem.New(problem.Usage, "The passphrases differ: nothing was changed.", "")
 	}
 	a, key, err := presence.NewPassphraseAnchor(first, after, now)
 	if err != nil {
-		return a, problem.New(problem.Usage, "This passphrase cannot be taken: "+err.Error()+".", "Take a longer one.")
+		return a, problem.New(problem.Usage, "This passphrase is not accepted: "+err.Error()+".", "Use a longer one.")
 	}
 	s.anchor, s.key = a.Fingerprint(), key
 	return a, nil
@@ -142,11 +142,11 @@ func newPresenceTestCommand(r *invocation) commandSpec {
 			return err
 		}
 		if _, err := anchor.OpenSealedKey(typed); errors.Is(err, presence.ErrPassphrase) {
-			return problem.New(problem.PresenceRequired, "This is not the passphrase.", "If it is lost: `mcpproxy presence reset`.")
+			return problem.New(problem.PresenceRequired, "Wrong passphrase.", "If it is lost: `mcpproxy presence reset`.")
 		} else if err != nil {
 			return problem.From(err)
 		}
-		d.writeLine("This is the passphrase.")
+		d.writeLine("The passphrase is correct.")
 		return nil
 	})}
 }

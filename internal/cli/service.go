@@ -109,9 +109,9 @@ func newServiceInstallCommand(r *invocation) commandSpec {
 		}
 		return r.printOutput(view, func(p *printer) {
 			if changed {
-				p.writeLine("MCPProxy is started now, and whenever you log in.")
+				p.writeLine("MCPProxy is running, and starts at each login.")
 			} else {
-				p.writeLine("MCPProxy is installed as a service already; nothing was changed.")
+				p.writeLine("MCPProxy is already installed as a service. Nothing was changed.")
 			}
 			p.writeLine("")
 			writeServiceView(p, r.Version, view)
@@ -129,7 +129,7 @@ func newServiceUninstallCommand(r *invocation) commandSpec {
 			Removed bool `json:"removed"`
 		}{was}, func(p *printer) {
 			if was {
-				p.writeLine("MCPProxy is stopped and no longer started when you log in. Configuration and data stay.")
+				p.writeLine("MCPProxy is stopped and no longer starts at login. Configuration and data are kept.")
 			} else {
 				p.writeLine("MCPProxy was not installed as a service.")
 			}

@@ -104,7 +104,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 		}
 	}
 	if out.LeftOut > 0 {
-		p.addNote("%d more calls are not the same: -o json has the groups with the most.", out.LeftOut)
+		p.addNote("%d more calls differ: -o json returns the largest groups.", out.LeftOut)
 	}
 	if out.Others > 0 {
 		p.addNote("%d of the calls were decided under another configuration than the current one.", out.Others)

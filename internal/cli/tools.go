@@ -65,7 +65,7 @@ func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 		names = append(names, toOneLine(s.Name))
 	}
 	near := search.ClosestName(name, names)
-	hint := "There are none: add one with `mcpproxy upstream add`."
+	hint := "No server is configured: add one with `mcpproxy upstream add`."
 	if len(names) > maxNamedServers {
 		names = append(names[:maxNamedServers], "…")
 	}
@@ -191,7 +191,7 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 	f.add("Title", toOneLine(v.Title))
 	f.add("Status", toolStatusCell(p, v))
 	if v.Status == ops.ForClients {
-		f.add("", "only clients that can be asked something have it, on /mcp/servers/"+toOneLine(v.Server))
+		f.add("", "available only to clients that the server can ask something, on /mcp/servers/"+toOneLine(v.Server))
 	}
 	f.add("Call with", toOneLine(v.CallWith))
 	f.add("Hints", oneLineJSON(v.Annotations))

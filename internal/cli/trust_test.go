@@ -123,7 +123,7 @@ func TestConsent(t *testing.T) {
 		{"upstream approve old --fingerprint " + printOfLaunch, "", problem.ExitFailed, "", "mcpproxy upstream review old"},
 		{"upstream approve github --yes", "", 0, "", "Nothing of github waits"},
 		{"upstream approve off --yes", "", 0, "approve off 7001", "mcpproxy upstream enable off"},
-		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon has told its tools."},
+		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon lists its tools."},
 		{"upstream approve asleep --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
 		{"upstream approve 推荐 --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
 		{"upstream approve gitub --yes", "", problem.ExitNotFound, "", ""},
@@ -196,10 +196,10 @@ func TestUpstreamAdd(t *testing.T) {
 		return w.runCommand(append([]string{"upstream", "add"}, args...)...)
 	}
 	got := add("files", "--env", "A=b=c", "--env", "T=${env:T}", "--working-dir", "/w", "--trust", "manual", "--quarantined", "--", "npx", "-y", "--yes", "pkg")
-	if got.code != 0 || !strings.Contains(got.stdout, "Added files: it is now quarantined.") || !strings.Contains(got.stderr, "upstream approve files") {
+	if got.code != 0 || !strings.Contains(got.stdout, "Added files: it is quarantined.") || !strings.Contains(got.stderr, "upstream approve files") {
 		t.Errorf("%+v", got)
 	}
-	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is now ready, with 1 tool.\n" || got.stderr != "Waiting until remote is ready.\n" {
+	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is ready, with 1 tool.\n" || got.stderr != "Waiting until remote is ready.\n" {
 		t.Errorf("%+v", got)
 	}
 	want := []ops.AddServerRequest{
@@ -223,7 +223,7 @@ func TestUpstreamAdd(t *testing.T) {
 		"as in `mcpproxy upstream add x ": {"x", "npx"},
 		"Put the command":                 {"x", "npx", "--", "y"},
 		"add x --url https://x/mcp":       {"x", "https://x/mcp"},
-		"neither --url nor a command":     {"x"},
+		"Missing --url or a command":      {"x"},
 		"not both":                        {"x", "--url", "http://y", "--", "z"},
 		"Invalid value for --env: it":     {"x", "--env", secret, "--", "z"},
 		"A is given twice":                {"x", "--env", "A=" + secret, "--env", "A=2", "--", "z"},
@@ -270,8 +270,8 @@ func TestAddTellsHowItEnded(t *testing.T) {
 		code           int
 		stdout, stderr []string
 	}{
-		"half": {0, []string{"Added half: it is now ready, with 14 tools, 2 wait: mcpproxy approvals\n"}, nil},
-		"bad": {problem.ExitTryAgain, []string{"Added bad: it is now failed.\n"},
+		"half": {0, []string{"Added half: it is ready, with 14 tools, 2 wait: mcpproxy approvals\n"}, nil},
+		"bad": {problem.ExitTryAgain, []string{"Added bad, but it failed to start.\n"},
 			[]string{"Error: Server 'bad' did not start: exit status 3: oh no\n", "stays configured", "upstream logs bad", "upstream remove bad"}},
 		"closed": {problem.ExitLogin, []string{"Added closed: it needs a login.\n"}, []string{"did not start: it requires a login", "`mcpproxy upstream login closed`"}},
 	} {
@@ -372,7 +372,7 @@ func TestSetArguments(t *testing.T) {
 		"One change at a time: ":       {"a", "--unset", "--unset-header", "A"},
 		"Unexpected argument 'trust'":  {"a", "trust", "manual", "--env", "A=1"},
 		"Invalid value for --env: it":  {"a", "--env", secret},
-		"not set at the same time":     {"a", "--env", "A=1", "--unset-env", "A"},
+		"does not also set":            {"a", "--env", "A=1", "--unset-env", "A"},
 		"The key call_timeout has one": {"a", "call_timeout", "1s", "2s"},
 		"There is no key 'args'":       {"a", "args", "x"},
 	} {

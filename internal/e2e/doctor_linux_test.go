@@ -564,7 +564,7 @@ func sickTools() map[string]sick {
 	return map[string]sick{
 		"D501": {breaks: with("", silent), words: []string{"look like reads: 1"}},
 		"D502": {breaks: with(`, "trust": "manual"`, saysReads), words: []string{"wait for your approval", ": 1."}, yes: true},
-		"D502 of a prompt": {config: server("one", `, "trust": "manual"`), before: replaced("one"), words: []string{"not approved"}, run: func(p *patient, command string) {
+		"D502 of a prompt": {config: server("one", `, "trust": "manual"`), before: replaced("one"), words: []string{"wait for your approval"}, run: func(p *patient, command string) {
 			p.shell(command+" --yes --with-findings", "")
 		}},
 		"D502 offline": {breaks: func(p *patient) {

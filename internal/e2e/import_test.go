@@ -96,7 +96,7 @@ func TestTwelveServersFromThreeClients(t *testing.T) {
 		}
 		d.awaitTools("ten:list_notes")
 		code, stdout, stderr = d.cli("upstream", "import", "--undo")
-		if code != 0 || strings.Count(stdout, "is again as it was before") != 3 {
+		if code != 0 || strings.Count(stdout, "is restored") != 3 {
 			t.Errorf("%d %s %s", code, stdout, stderr)
 		}
 		for path, want := range paths {

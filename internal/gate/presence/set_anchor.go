@@ -30,7 +30,7 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 	case a.Before != s.chain.headFingerprint():
 		return problem.New(problem.Conflict, "The anchor was replaced since you read it.", "Check it again: `mcpproxy presence test`.")
 	case a.Kind == None && s.chain.lastAnchor().Kind == None:
-		return problem.New(problem.Conflict, "Presence is none already.", "")
+		return problem.New(problem.Conflict, "Presence is already off.", "")
 	}
 	signer, claims := s.chain.lastAnchor(), []Claim{a.toClaim()}
 	if v.canSetRoot {
