@@ -100,7 +100,7 @@ func (s *presenceSigner) promptNewPassphrase(ctx context.Context, after presence
 	if err != nil {
 		return a, err
 	}
-	second, err := d.readSecretLine(ctx, "Once more: ")
+	second, err := d.readSecretLine(ctx, "Repeat it: ")
 	switch {
 	case err != nil:
 		return a, err

@@ -432,7 +432,7 @@ func sickConfigurations() map[string]sick {
 		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
 		"D308": {config: server("one", `, "env": {"DOCTOR_TEST_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}`), before: twins, words: []string{"Server s has", "env.DOCTOR_TEST_TOKEN"}},
 		"D307": {breaks: func(p *patient) {
-			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
 				p.t.Fatalf("%d\n%s\n%s", code, out, screen)
 			}
 			p.writeConfig(p.settings(`"presence": "passphrase", "quarantine_enabled": false`))
@@ -442,7 +442,7 @@ func sickConfigurations() map[string]sick {
 			}
 		}},
 		"D307 without an anchor": {config: `"presence": "passphrase"`, words: []string{"no anchor is set", "set one: `mcpproxy presence set passphrase`"}, run: func(p *patient, _ string) {
-			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
 				p.t.Errorf("%d\n%s\n%s", code, out, screen)
 			}
 		}},

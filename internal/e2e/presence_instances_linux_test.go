@@ -104,7 +104,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	}
 	eventually(t, "it is approved at the other one", s.calls(b, "look", true))
 
-	code, out, screen := a.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase")
+	code, out, screen := a.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase")
 	if code != 0 {
 		t.Fatal(out, screen)
 	}

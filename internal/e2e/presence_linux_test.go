@@ -187,8 +187,8 @@ func TestNothingCountsThatIsNotSigned(t *testing.T) {
 	if code, _, stderr := d.cliWith(strings.Repeat(thePassphrase+"\n", 3), "presence", "set", "passphrase"); code != 3 || !strings.Contains(stderr, "terminal") {
 		t.Errorf("without a terminal: %d %s", code, stderr)
 	}
-	twice := []prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}
-	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", "short"}, {"Once more: ", "short"}}, "presence", "set", "passphrase"); code != 2 || strings.Contains(screen, "short\n") {
+	twice := []prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}
+	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", "short"}, {"Repeat it: ", "short"}}, "presence", "set", "passphrase"); code != 2 || strings.Contains(screen, "short\n") {
 		t.Errorf("a short one: %d %s %s", code, out, screen)
 	}
 	code, out, screen := d.atTerminal(twice, "presence", "set", "passphrase")
@@ -415,7 +415,7 @@ func (a *attack) typed(t *testing.T) {
 		{wrong, "tools approve s:extra --yes"},
 		{wrong, "tools enable s:off"},
 		{wrong, "presence set none"},
-		{append([]prompted{{"New passphrase: ", "one of my own"}, {"Once more: ", "one of my own"}}, wrong...), "presence set passphrase"},
+		{append([]prompted{{"New passphrase: ", "one of my own"}, {"Repeat it: ", "one of my own"}}, wrong...), "presence set passphrase"},
 		{wrong, "presence join"},
 		{wrong, "presence reset --cancel"},
 		{[]prompted{{"Passphrase", ""}}, "lease grant s --lane destructive --yes"},
@@ -655,7 +655,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		t.Fatalf("%d %s %s", code, out, stderr)
 	}
 	a.nothing(t, "reset")
-	if code, _, _ := a.atTerminal([]prompted{{"New passphrase: ", "one of my own"}, {"Once more: ", "one of my own"}}, "presence", "set", "passphrase"); code == 0 {
+	if code, _, _ := a.atTerminal([]prompted{{"New passphrase: ", "one of my own"}, {"Repeat it: ", "one of my own"}}, "presence", "set", "passphrase"); code == 0 {
 		t.Error("another one is set after a reset")
 	}
 	a.tries += 2
