@@ -79,7 +79,7 @@ func (j *Journal) WriteFile(f UserFile, text []byte, what string, entries ...[]s
 		return c, err
 	}
 	if hexSHA256(written.Text) != c.After {
-		return c, newRefusedError(f.Path, "was changed by somebody else while it was written", "Look at it; the text from before is in "+c.Backup+".")
+		return c, newRefusedError(f.Path, "was changed by another program while it was written", "Look at it; the text from before is in "+c.Backup+".")
 	}
 	return c, j.pruneChanges()
 }

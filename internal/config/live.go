@@ -350,7 +350,7 @@ func missingFileWarnings(l *LiveConfig) []string {
 	if _, err := os.Stat(l.path); !l.named || l.existed || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return []string{l.path + " does not exist, so the defaults hold, without any server; check its name, or add servers with `mcpproxy upstream add`"}
+	return []string{l.path + " does not exist, so the defaults apply and there are no servers; check its path, or add servers with `mcpproxy upstream add`"}
 }
 
 // fileModeWarnings warns of a file that other users can read or write.

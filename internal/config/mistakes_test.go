@@ -89,7 +89,7 @@ func TestNotText(t *testing.T) {
 		"UTF-16":       {"\xff\xfe{\x00}\x00", "mcp_config.json:1:1: the file is not valid UTF-8 (save it with the encoding UTF-8)"},
 		"a broken one": {"{\n // gr\xfc\xdf\n}", "mcp_config.json:2:7: the file is not valid UTF-8 (save it with the encoding UTF-8)"},
 		"too large":    {"{" + strings.Repeat(" ", textedit.MaxSize) + "}", fmt.Sprintf("mcp_config.json:1:1: the file is larger than %d bytes (is this the right file?)", textedit.MaxSize)},
-		"no bytes":     {"", "mcp_config.json:1:1: the file is empty (write {} to have the defaults)"},
+		"no bytes":     {"", "mcp_config.json:1:1: the file is empty (write {} to use the defaults)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Parse([]byte(c.data), nil); err == nil || err.Error() != c.want {

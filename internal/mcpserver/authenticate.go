@@ -29,7 +29,7 @@ func (x *httpRequest) authenticate() bool {
 	unproven := x.actor == auth.Actor{Kind: auth.Agent}
 	switch {
 	case err != nil:
-		x.refuseUnread(http.StatusServiceUnavailable, "The agent tokens cannot be read yet, so that nobody is known by one: try again in a moment.")
+		x.refuseUnread(http.StatusServiceUnavailable, "The agent tokens cannot be read yet, so no token is accepted: try again in a moment.")
 		return false
 	case x.actor.Kind == auth.Nobody:
 		x.refuseUnauthorized("The API key or agent token is wrong, or the token has expired or was revoked." + howToProve)

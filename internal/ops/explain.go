@@ -141,7 +141,7 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 		if f.Value {
 			value = " said to be "
 		}
-		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by what is inferred"}[f.From]
+		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by the inferred hints"}[f.From]
 		return "The tool is" + value + name + " " + by + "."
 	}
 	counts := func(f *tool.HintFact) bool { return f != nil && f.From != tool.FromDefault }
@@ -263,7 +263,7 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 	}
 	switch {
 	case use.Token != "" && w.token == nil:
-		w.notes = append([]string{"The token in " + at.Doc.Path + " is none of this MCPProxy: with it the client is let in nowhere. This is what would hold without one."}, w.notes...)
+		w.notes = append([]string{"The token in " + at.Doc.Path + " is not valid for this MCPProxy, which rejects the client. This is the result without a token."}, w.notes...)
 	case use.Token == "" && use.HTTP && p.Gateway.Config().RequireMCPAuth:
 		w.notes = append([]string{"MCPProxy wants a token of every client (require_mcp_auth), and there is none in " + at.Doc.Path + ": it is let in only if it has one elsewhere."}, w.notes...)
 	}
@@ -305,7 +305,7 @@ func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallToolVarian
 	for _, name := range strings.Split(w.Profiles, ",") {
 		rule := g.Config().ProfileRule(name)
 		if rule == nil && name != "" {
-			return "There is no profile '" + name + "' (any more)."
+			return "There is no profile '" + name + "'."
 		}
 		all = append(all, bound{"The profile '" + name + "'", rule})
 	}

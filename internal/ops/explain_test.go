@@ -242,7 +242,7 @@ func TestClients(t *testing.T) {
 		{what: "a token by a command", file: `{"mcpServers": {"mcpproxy": {"command": "mcpproxy", "args": ["stdio"], "env": {"MCPPROXY_TOKEN": "` + text + `"}}}}`,
 			as: ops.ProspectWho{Connected: true, Address: "/mcp", Token: "ci"}, lanes: "read allowed, write refused scope, destructive refused scope", read: reads, never: text},
 		{what: "a token of another", file: entry("/mcp", `, "headers": {"Authorization": "Bearer mcpp_t_`+strings.Repeat("0", 64)+`"}`), as: ops.ProspectWho{Connected: true, Address: "/mcp"},
-			lanes: "read allowed, write warned, destructive allowed", read: reads, notes: "is none of this MCPProxy", never: strings.Repeat("0", 64)},
+			lanes: "read allowed, write warned, destructive allowed", read: reads, notes: "is not valid for this MCPProxy", never: strings.Repeat("0", 64)},
 		{what: "all servers", file: entry("/mcp/all", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp/all"}, lanes: "read allowed, write warned, destructive allowed", read: permission.Unknown},
 		{what: "no token where one is wanted", file: entry("/mcp", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp"}, lanes: "read allowed, write warned, destructive allowed",
 			read: reads, notes: "MCPProxy wants a token of every client", requireMCPToken: true},

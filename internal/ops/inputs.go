@@ -206,7 +206,7 @@ func (ToolsApproval) Example() string {
 
 // PendingApprovalsQuery selects a page of the pending approvals.
 type PendingApprovalsQuery struct {
-	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"How many tools, and how many offers, at most."`
+	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"Maximum number of tools, and of other definitions."`
 	Offset int `query:"offset" min:"0" max:"10000000" doc:"How many of each to leave out before."`
 }
 

@@ -269,7 +269,7 @@ func (a *AccessOperations) tokenView(t auth.Token) TokenView {
 	}
 	switch {
 	case t.Profile != "" && a.gateway.Config().Profile(t.Profile) == nil:
-		v.Warning = "There is no profile '" + t.Profile + "' any more, so the token allows nothing."
+		v.Warning = "The profile '" + t.Profile + "' no longer exists, so the token allows nothing."
 	default:
 		v.Warning = a.unmatchedPatternsWarning(t.Servers)
 	}

@@ -113,7 +113,7 @@ func listFromJSON(to *[]string, text sql.NullString) error {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text.String), to); err != nil || *to == nil {
-		return fmt.Errorf("%w: what a token may reach cannot be read", errDamaged)
+		return fmt.Errorf("%w: the scope of a token cannot be read", errDamaged)
 	}
 	return nil
 }

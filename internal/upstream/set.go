@@ -336,7 +336,7 @@ func (s *Set) Close(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		if n := s.sharedState.starts.FinishingInstallCount(); n > 0 {
-			s.sharedState.Logger.Info("package managers take back what they have not installed wholly", "processes", n)
+			s.sharedState.Logger.Info("package managers remove incomplete installations", "processes", n)
 		} else {
 			err = ctx.Err()
 		}

@@ -278,7 +278,7 @@ func (s *scanner) scanStringChar(i int) int {
 	case c == '\\':
 		return s.scanEscape(i)
 	case c < ' ':
-		return s.failAt(i, "a control character stands unescaped in a string")
+		return s.failAt(i, "a string contains an unescaped control character")
 	case c >= utf8.RuneSelf && s.strict:
 		return s.scanNonASCII(i)
 	}
@@ -341,7 +341,7 @@ func (s *scanner) scanEscape(i int) int {
 			return i + 12
 		}
 	}
-	return s.failAt(i, "a surrogate stands alone")
+	return s.failAt(i, "a string contains a single surrogate")
 }
 
 const (

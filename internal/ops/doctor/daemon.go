@@ -89,7 +89,7 @@ func removeStaleSocket(dataDir, socket string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is no socket any more", socket)
+		return fmt.Errorf("%s is no longer a socket", socket)
 	}
 	return os.Remove(socket)
 }

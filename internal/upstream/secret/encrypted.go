@@ -161,7 +161,7 @@ func (s *encryptedFile) loadOrCreateIdentity(mayMake bool) (*age.X25519Identity,
 	if err == nil {
 		id, err := age.ParseX25519Identity(string(bytes.TrimSpace(raw)))
 		if err != nil {
-			return nil, fmt.Errorf("the key of the sealed %s in %s is not one: move it away to start anew", s.kind, path)
+			return nil, fmt.Errorf("the key of the sealed %s in %s is invalid: move it away to start again", s.kind, path)
 		}
 		return id, os.Chmod(path, 0o600)
 	}
