@@ -77,7 +77,7 @@ func validateOperations(d *Deps, all []Operation) error {
 			problems = append(problems, fmt.Errorf("%s or its id %q is not unique", name, o.id))
 		}
 		if o.hasImplementation != nil && !o.hasImplementation(d) {
-			problems = append(problems, fmt.Errorf("%s is done by nobody", name))
+			problems = append(problems, fmt.Errorf("%s is not done by anyone", name))
 		}
 		if o.method == http.MethodGet && o.right != Look && o.right != Open {
 			problems = append(problems, fmt.Errorf("%s is a GET that does more than look", name))

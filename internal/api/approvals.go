@@ -8,7 +8,7 @@ import (
 
 // Approve several definitions, and withdraw an approval.
 var (
-	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve many definitions, each by itself; what is not clean, or loosens a hint, is left to be looked at", approveTools).withTimeout(restartTimeout)
+	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve several definitions, each separately. Those with findings or loosened hints are left for review", approveTools).withTimeout(restartTimeout)
 	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawToolApproval)
 )
 

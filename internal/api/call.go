@@ -21,7 +21,7 @@ type CallInput struct {
 	Args     json.RawMessage `json:"args" type:"object" doc:"The tool's arguments."`
 	ArgsJSON json.RawMessage `json:"args_json" type:"string" doc:"The arguments as JSON text, instead of args."`
 	Intent   CallIntent      `json:"intent" doc:"What the caller declares."`
-	Select   string          `json:"select" doc:"An expression of jq: what to answer with of the result."`
+	Select   string          `json:"select" doc:"A jq expression that selects a part of the result."`
 	Timeout  string          `json:"timeout" doc:"How long the call may take, such as 30s; the configured call_timeout if that is shorter."`
 
 	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. The same call with the same key is not made again: it has the answer of the first one, for 24 hours or until MCPProxy restarts. With another body it is refused."`
@@ -44,7 +44,7 @@ type CallAnswer struct {
 	IsError    bool            `json:"is_error" doc:"The tool reports a failure of its own."`
 	Warnings   []string        `json:"warnings"`
 	ActivityID string          `json:"activity_id" doc:"The record of the call."`
-	Handle     string          `json:"handle,omitempty" doc:"Set when the result was cut: read_result on /mcp gives the rest."`
+	Handle     string          `json:"handle,omitempty" doc:"Set if the result was cut: read_result on /mcp returns the rest."`
 }
 
 func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (CallAnswer, error) {

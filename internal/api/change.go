@@ -39,7 +39,7 @@ func (in *Change) parseBody(of *inputSpec, body []byte) error {
 		return asked.wrongTypeError()
 	case in.Key == "quarantined" && !on:
 		return newInvalidValueError(in.Key, "false", "true").
-			WithHint("To end a quarantine, look at GET " + Prefix + "/servers/" + escapePathSegment(in.Name) + "/review and approve what it shows.")
+			WithHint("To end a quarantine, review GET " + Prefix + "/servers/" + escapePathSegment(in.Name) + "/review and approve what it shows.")
 	case wirejson.Kind(in.Value) == 'n':
 		in.Value = nil
 	}

@@ -85,7 +85,7 @@ func (c *Client) sendSignedIfRequired(ctx context.Context, wait time.Duration, m
 		err = errors.New("it is of another request: " + problem.ClipName(asked.For))
 	}
 	if err != nil {
-		return problem.New(problem.Internal, "What is to be signed cannot be trusted: "+err.Error()+".", "See whether it is MCPProxy that answers at "+c.daemonAddress()+".").Because(err)
+		return problem.New(problem.Internal, "The text to sign cannot be trusted: "+err.Error()+".", "Check that MCPProxy is the program that answers at "+c.daemonAddress()+".").Because(err)
 	}
 	signed, err := c.endpoint.Permit(ctx, asked)
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *Client) toUnreachableError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errNoResponse):
 		return problem.New(problem.DaemonNotRunning, "The daemon at "+c.daemonAddress()+" does not answer.",
-			"See its log for the cause, and restart it.").Because(err)
+			"Check its log for the cause, and restart it.").Because(err)
 	case errors.Is(ctx.Err(), context.Canceled):
 		return problem.New(problem.Interrupted, "Interrupted.", "").Because(err)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -221,7 +221,7 @@ func (c *Client) toUnreachableError(ctx context.Context, err error) error {
 			"Start it with `mcpproxy serve`, or name its data directory with --data-dir.").Because(err)
 	}
 	return problem.New(problem.DaemonNotRunning, "The connection to MCPProxy at "+c.daemonAddress()+" broke off.",
-		"See whether it still runs with `mcpproxy status`.").Because(err)
+		"Check that it still runs with `mcpproxy status`.").Because(err)
 }
 
 // IsDaemonAbsentError reports whether an error says that no daemon runs. The request was not sent then.
@@ -243,7 +243,7 @@ func parseProblem(resp *http.Response, body []byte) error {
 	var d problemDocument
 	if err := json.Unmarshal(body, &d); err != nil || d.Code == "" {
 		return problem.Newf(problem.Internal, "Something that is not MCPProxy's API answered: %s.", resp.Status).
-			WithHint("See whether the address is right.")
+			WithHint("Check the address.")
 	}
 	return d.toProblem()
 }

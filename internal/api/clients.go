@@ -5,7 +5,7 @@ import "mcpproxy/internal/ops"
 // Operations on the MCP clients of the account that runs MCPProxy.
 var (
 	ListClients = declareOperation("GET /clients", "listClients", Look,
-		"The MCP clients: which are installed, which are connected, what they would do with MCPProxy's tools", (*ops.ClientOperations).ListClients)
+		"List the MCP clients: installed, connected, and their permission rules for MCPProxy's tools", (*ops.ClientOperations).ListClients)
 	ConnectClient = declareOperation("POST /clients/{client}/connect", "connectClient", Decide,
 		"Write MCPProxy into a client's file, or say what would change", (*ops.ClientOperations).ConnectClient)
 	DisconnectClient = declareOperation("POST /clients/{client}/disconnect", "disconnectClient", Decide,
@@ -13,5 +13,5 @@ var (
 	UndoClientChange = declareOperation("POST /clients/undo", "undoClientChange", Decide,
 		"Take a change of a client's file back, byte for byte; of a file that was changed since its entries alone", (*ops.ClientOperations).UndoClientChange)
 	WritePermissions = declareOperation("POST /clients/{client}/permissions", "writePermissions", Decide,
-		"Write the rules into a client's file with which reads run unasked and the rest asks, or say what would change", (*ops.ClientOperations).WritePermissionRules)
+		"Write permission rules into a client's file, so that reads run without asking and other calls ask, or preview the change", (*ops.ClientOperations).WritePermissionRules)
 )

@@ -12,5 +12,5 @@ type eventSource interface {
 }
 
 // StreamEvents is GET /events.
-var StreamEvents = declareOperation("GET /events", "streamEvents", Look, "What happens, as server-sent events that can be resumed", eventSource.Events).
+var StreamEvents = declareOperation("GET /events", "streamEvents", Look, "Stream events, as resumable server-sent events", eventSource.Events).
 	withContentType("text/event-stream").withTimeout(0)

@@ -23,12 +23,12 @@ func declarePrimitiveOps(kind tool.DefinitionKind, path, id, doc string) Primiti
 		Approve: declareOperation("POST "+path+"/approve", "approve"+id, Decide,
 			"Approve "+what+" that has this fingerprint", (*ops.Admin).ApprovePrimitive).describeParam("item", doc).withValidation(about),
 		Block: declareOperation("POST "+path+"/block", "block"+id, Decide,
-			"Refuse "+what+" that has this fingerprint: none is accepted by itself from then on", (*ops.Admin).BlockPrimitive).describeParam("item", doc).withValidation(about),
+			"Refuse "+what+" with this fingerprint: none is accepted automatically after that", (*ops.Admin).BlockPrimitive).describeParam("item", doc).withValidation(about),
 		Unblock: declareOperation("POST "+path+"/unblock", "unblock"+id, Decide,
 			"End the refusal of "+what+" that has this fingerprint: it waits again", ops.UnblockPrimitive).describeParam("item", doc).withValidation(about),
 		Withdraw: declareOperation("POST "+path+"/withdraw", "withdraw"+id, Decide,
-			"Take back the approval of "+what+" that has this fingerprint: it waits again, and what was approved before is approved", (*ops.Admin).WithdrawPrimitiveApproval).describeParam("item", doc).withValidation(about),
+			"Take back the approval of "+what+" with this fingerprint: it waits for approval again, and the earlier approval applies again", (*ops.Admin).WithdrawPrimitiveApproval).describeParam("item", doc).withValidation(about),
 		Diff: declareOperation("GET "+path+"/diff", "diff"+id, Look,
-			"T"+what[1:]+" beside the approved one, word by word", (*ops.Admin).DiffPrimitive).describeParam("item", doc).withValidation(ofKind),
+			"T"+what[1:]+" compared with the approved one, by words", (*ops.Admin).DiffPrimitive).describeParam("item", doc).withValidation(ofKind),
 	}
 }

@@ -91,7 +91,7 @@ func WriteForbidden(w http.ResponseWriter, why string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	writeProblem(w, problem.Newf(problem.Forbidden, "Forbidden: %s.", why).
-		WithHint("Send the request to 127.0.0.1 or localhost, from a program or from MCPProxy's own pages. Add other hosts to trusted_hosts in the configuration."))
+		WithHint("Use 127.0.0.1 or localhost, from a program or from MCPProxy's own pages. Other hosts must be in trusted_hosts of the configuration."))
 }
 
 // newMethodNotAllowed answers a method that the path does not have. No problem code has this HTTP status.

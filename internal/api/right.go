@@ -24,7 +24,7 @@ func (r Right) String() string {
 // requirementText describes the right in the document.
 func (r Right) requirementText() string {
 	if r == Open {
-		return "Needs no right: what is sent proves who signs in."
+		return "Requires no permission: the code or key in the request identifies the user."
 	}
 	return "Needs the right to " + r.String() + "."
 }

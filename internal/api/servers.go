@@ -7,7 +7,7 @@ import (
 )
 
 // AddServers adds several servers with one permission of the user.
-var AddServers = declareOperation("POST /servers/add", "addServers", Decide, "Write several servers into the configuration file, which a person permits at once; each has its own result", addServers).withTimeout(restartTimeout)
+var AddServers = declareOperation("POST /servers/add", "addServers", Decide, "Add several servers to the configuration file with one confirmation; each has its own result", addServers).withTimeout(restartTimeout)
 
 // AddedServers lists the result of each server, in order.
 type AddedServers struct {

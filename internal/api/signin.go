@@ -77,9 +77,9 @@ func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 	signIns.CountWrongAttempt()
 	switch {
 	case tooMany:
-		return problem.New(problem.Overloaded, "Too many wrong keys and codes were tried.", "Wait for some seconds, or run `mcpproxy ui`, whose code is taken all the same.")
+		return problem.New(problem.Overloaded, "Too many wrong keys and codes were tried.", "Wait for some seconds, or run `mcpproxy ui`: its code is always accepted.")
 	case in.Code != "":
-		return problem.New(problem.Unauthorized, "The code is not good, or not any more: it works once, for a minute.", "Run `mcpproxy ui` again.")
+		return problem.New(problem.Unauthorized, "The code is invalid or has expired. It works once, within a minute.", "Run `mcpproxy ui` again.")
 	}
 	return problem.New(problem.Unauthorized, "The key is wrong.", "It is in the file api_key of the data directory, if the configuration has no api_key. `mcpproxy ui` needs none.")
 }

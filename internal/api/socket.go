@@ -74,7 +74,7 @@ func removeSocket(path string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look at the socket: %w", err)
+		return fmt.Errorf("check the socket: %w", err)
 	case info.Mode().Type() != fs.ModeSocket:
 		return fmt.Errorf("%s is in the way of the socket: remove it", path)
 	}

@@ -18,7 +18,7 @@ func shortSocketDir() string { return filepath.Join("/tmp", "mcpproxy-"+strconv.
 func checkPrivateDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
-		return fmt.Errorf("look at the directory of the socket: %w", err)
+		return fmt.Errorf("check the directory of the socket: %w", err)
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 {

@@ -177,7 +177,7 @@ func Run(ctx context.Context, opt Options) error {
 func killOnAbort(d *daemon, ended <-chan struct{}) {
 	select {
 	case <-d.opt.Abort:
-		d.reportStop("Ending at once.")
+		d.reportStop("Stopping at once.")
 		d.cancelCalls(gate.ErrStopping)
 		d.upstreams.KillAll()
 	case <-ended:
@@ -241,8 +241,8 @@ func (d *daemon) listenAddresses() []string {
 func (d *daemon) openDataDir() error {
 	dir := d.live.Current().DataDir
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", dir, err).
-			WithHint("Choose another data directory with --data-dir or MCPPROXY_DATA_DIR.")
+		return problem.Newf(problem.InvalidConfig, "The data directory %s cannot be created: %v", dir, err).
+			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
 	var err error
 	if d.release, err = lockDir(dir); err != nil {
@@ -257,7 +257,7 @@ func (d *daemon) openListeners() error {
 	address := d.live.Current().Listen
 	var err error
 	if d.tcp, err = net.Listen("tcp", address); err != nil && d.opt.AnyPort {
-		d.logger.Warn("the address is in use: another port is taken", "address", address, "error", err)
+		d.logger.Warn("the address is in use: using another port", "address", address, "error", err)
 		d.tcp, err = net.Listen("tcp", "127.0.0.1:0")
 	}
 	if err != nil {
@@ -432,12 +432,12 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
-	d.reportStop("Stopping: calls that run have up to %v to finish. Ctrl-C again ends them at once.", finishTimeout)
+	d.reportStop("Stopping: running calls have up to %v to finish. Press Ctrl-C again to stop at once.", finishTimeout)
 	d.stopServing()
 	cancel()
 	d.running.Wait()
 	if installing := d.upstreams.InstallingServers(); len(installing) > 0 {
-		d.reportStop("Waiting up to %v for the package managers of %s to finish. Press Ctrl-C again to end them at once.", installTimeout, strings.Join(installing, ", "))
+		d.reportStop("Waiting up to %v for the package managers of %s to finish. Press Ctrl-C again to stop at once.", installTimeout, strings.Join(installing, ", "))
 	}
 	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "stop"}})

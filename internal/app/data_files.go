@@ -25,7 +25,7 @@ func (d *daemon) watchForDeletedFiles(ctx context.Context) {
 		}
 		err := d.recreateMissingFiles()
 		if err != nil && err.Error() != said {
-			d.logger.Error("the files that were deleted from the data directory cannot be created again", "error", err)
+			d.logger.Error("deleted files of the data directory cannot be created again", "error", err)
 		}
 		if said = ""; err != nil {
 			said = err.Error()

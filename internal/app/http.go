@@ -80,7 +80,7 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 
 // serveNotFound lists the existing paths.
 func serveNotFound(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "Nothing answers at this path. MCP is at /mcp, every tool by itself at /mcp/all, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
+	http.Error(w, "There is nothing at this path. MCP is at /mcp, all tools under their own names at /mcp/all, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
 		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }
 

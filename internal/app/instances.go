@@ -46,7 +46,7 @@ func (d *daemon) followOtherInstances(ctx context.Context) {
 			if err == nil {
 				break
 			}
-			d.logger.Error("what other instances have decided cannot be read yet", "error", err)
+			d.logger.Error("the decisions of other instances cannot be read yet", "error", err)
 			select {
 			case <-ctx.Done():
 				return

@@ -29,14 +29,14 @@ func (d *daemon) newListenError(address string, err error) error {
 	}
 	switch {
 	case dataDir != "":
-		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: another MCPProxy does, with the data directory %s.", address, dataDir).
+		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: another MCPProxy, with the data directory %s, uses the address.", address, dataDir).
 			WithHint("Use that one (see `mcpproxy status --data-dir " + dataDir + "`) or stop it; or " + hint +
 				" `mcpproxy stdio` and the command line find it there by its own data directory.").Because(err)
 	case other.Name != "":
-		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: process %d (%s) does.", address, other.PID, other.Name).
+		return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: process %d (%s) uses the address.", address, other.PID, other.Name).
 			WithHint("Stop it, or " + hint).Because(err)
 	}
-	return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: another program does.", address).
+	return problem.Newf(problem.InvalidConfig, "MCPProxy cannot listen on %s: another program uses the address.", address).
 		WithHint("Stop it, or " + hint).Because(err)
 }
 

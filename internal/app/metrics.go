@@ -37,7 +37,7 @@ func (d *daemon) metricsHandler(authenticator *auth.Authenticator, profiles auth
 			who, token, err := authenticator.IdentifyRequest(r)
 			if err != nil || who.Kind != auth.Admin && !hasFullScope(token, profiles) {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="mcpproxy"`)
-				http.Error(w, "The metrics need the key, or an agent token that is bound to nothing, since require_mcp_auth is on: send it as Authorization: Bearer.", http.StatusUnauthorized)
+				http.Error(w, "With require_mcp_auth, the metrics require the API key or an agent token without limits: send it as Authorization: Bearer.", http.StatusUnauthorized)
 				return
 			}
 		}

@@ -25,10 +25,10 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 	d.signedChanged = func(ctx context.Context) {
 		d.loopback.openMissing(d.tcp.Addr())
 		if err := d.verify(ctx); err != nil {
-			d.logger.Error("the confirmed configuration cannot be checked again", "error", err)
+			d.logger.Error("the confirmed configuration cannot be read again", "error", err)
 		}
 		if err := d.book.Reload(ctx, approval.DecisionEvent{}); err != nil {
-			d.logger.Error("the decisions cannot be reloaded", "error", err)
+			d.logger.Error("decisions cannot be read again", "error", err)
 		}
 		d.approvals.WakeAll()
 		d.events.PendingChanged()
@@ -75,12 +75,12 @@ func (d *daemon) recordAnchorFingerprintDaily(ctx context.Context) {
 	for {
 		switch s, err := d.presence.Status(ctx); {
 		case err != nil:
-			d.logger.Error("the state of presence cannot be read", "error", err)
+			d.logger.Error("the presence key cannot be read", "error", err)
 		case s.Void != "":
-			d.logger.Warn("nothing that grants more access counts: "+s.Void, "hint", s.Remedy)
+			d.logger.Warn("decisions that grant more access are not valid: "+s.Void, "hint", s.Remedy)
 		case s.Anchor != nil && s.On:
 			if err := (activityLogFingerprintStore{d}).SetMark(ctx, presence.FingerprintMark{Anchor: s.Anchor.Fingerprint()}); err != nil {
-				d.logger.Error("the fingerprint of the anchor cannot be put on record", "error", err)
+				d.logger.Error("the fingerprint of the anchor cannot be recorded", "error", err)
 			}
 		}
 		select {

@@ -16,7 +16,7 @@ func (d *daemon) serveReady(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	if n := d.countServersWithoutTools(); n > 0 {
-		http.Error(w, fmt.Sprintf("it has just started, and does not know the tools of %d server(s) yet", n), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("it has just started, and %d server(s) have not listed their tools yet", n), http.StatusServiceUnavailable)
 		return
 	}
 	writeOK(w)

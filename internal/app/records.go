@@ -30,7 +30,7 @@ func (d *daemon) recordAcceptedAndHeldDefinitions(a catalog.AdmissionOutcome) {
 		d.recordEvent(newEvaluationRecord(a.Server, a.Accepted, activity.Success, "accept_"+pluralKind(a.Kind), a.Trust.AutomaticApproverName()))
 	}
 	if len(a.Held) > 0 {
-		d.terminal.printEvent("What waits for you of %s: %s (%d). Look at it: mcpproxy approvals", a.Server, pluralKind(a.Kind), len(a.Held))
+		d.terminal.printEvent("%s needs review: %s (%d). Run: mcpproxy approvals", a.Server, pluralKind(a.Kind), len(a.Held))
 		d.recordEvent(newEvaluationRecord(a.Server, a.Held, activity.Blocked, "hold_"+pluralKind(a.Kind), "system"))
 	}
 }
@@ -74,7 +74,7 @@ func (d *daemon) recordConfigChange(c config.Change) {
 	r := activity.Record{Type: activity.ConfigChange, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "reload", Detail: strings.Join(c.Keys, ", ")}}
 	if c.Unconfirmed != nil {
-		r.Status, r.ErrorMessage = activity.Blocked, "Changes of the file that grant more access await confirmation."
+		r.Status, r.ErrorMessage = activity.Blocked, "Changes in the file that grant more access wait for confirmation."
 		r.Metadata = activity.Metadata{Action: "edit_waits", Detail: problem.ClipName(strings.Join(c.Unconfirmed, ", ")), ErrorCode: string(problem.PresenceRequired)}
 	}
 	if c.Err != nil {

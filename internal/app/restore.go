@@ -22,7 +22,7 @@ func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 		case <-d.store.ReopenSignal():
 		}
 		for err := d.storeDecisionsAgain(ctx); err != nil; err = d.storeDecisionsAgain(ctx) {
-			d.logger.Error("the decisions cannot be stored again yet", "error", err)
+			d.logger.Error("decisions cannot be stored again yet", "error", err)
 			select {
 			case <-ctx.Done():
 				return
@@ -31,7 +31,7 @@ func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 		}
 		d.catalog.ResaveAllToolLists()
 		d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
-			Metadata: activity.Metadata{Action: "database_reopened", Detail: "What is decided was stored again."}})
+			Metadata: activity.Metadata{Action: "database_reopened", Detail: "The decisions were stored again."}})
 	}
 }
 

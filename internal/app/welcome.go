@@ -12,15 +12,15 @@ import (
 func (d *daemon) printWelcome() {
 	p := d.terminal
 	if isMissing(d.live.Path()) {
-		p.printLine("Welcome to MCPProxy. No servers are configured yet; add some with")
+		p.printLine("Welcome to MCPProxy. There are no servers yet. Add some with")
 		p.printLine("  mcpproxy upstream add NAME -- COMMAND …     or     mcpproxy upstream add NAME --url URL")
-		p.printLine("in another terminal. They are kept in %s.", d.live.Path())
+		p.printLine("in another terminal. They are stored in %s.", d.live.Path())
 		p.printLine("")
 	}
-	p.printLine("MCPProxy %s answers. The address for your MCP clients:", d.opt.Version)
+	p.printLine("MCPProxy %s is running. Address for your MCP clients:", d.opt.Version)
 	p.printLine("  http://%s/mcp", d.tcp.Addr())
-	p.printLine("or have them run `mcpproxy stdio`. The web UI: `mcpproxy ui`. What runs: `mcpproxy status`. The data is in %s.", d.live.Current().DataDir)
-	p.printLine("Ctrl-C stops it: calls that run may finish, the servers that it has started end with it, the log stays.")
+	p.printLine("or the command `mcpproxy stdio`. Web UI: `mcpproxy ui`. State: `mcpproxy status`. Data: %s.", d.live.Current().DataDir)
+	p.printLine("Press Ctrl-C to stop MCPProxy and its servers. Running calls may finish.")
 	p.printLine("")
 }
 

@@ -60,7 +60,7 @@ func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.
 func (c *Catalog) admitPrimitives(ctx context.Context, server string, offers []*Primitive, known func(*Primitive) bool) (accepted int, done bool) {
 	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
 	defer cancel()
-	return admitDefinitions(ctx, c, server, offers, (*Primitive).ApprovalCandidate, known, "the prompts, resources and instructions of a server cannot be accepted now")
+	return admitDefinitions(ctx, c, server, offers, (*Primitive).ApprovalCandidate, known, "the definitions of a server cannot be accepted now")
 }
 
 // FilterClientList evaluates each element of a list that a server sent to a client in a session of its own, and returns which

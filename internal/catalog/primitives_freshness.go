@@ -10,7 +10,7 @@ import (
 )
 
 // errNotListed is returned for a server that has not listed its primitives.
-var errNotListed = errors.New("the server's prompts and resources are not known")
+var errNotListed = errors.New("the definitions of the server are unknown")
 
 // ensureListIsFresh makes sure that the catalog has a server's current list. good is the
 // accepted age for servers that do not announce changes. If the server cannot be asked,
@@ -44,7 +44,7 @@ func (g *PrimitiveGuard) ensureListIsFresh(ctx context.Context, server string, l
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return ctx.Err()
 		}
-		g.logger.Warn("the prompts and resources of a server could not be listed", "server", server, "list", list.member, "error", err)
+		g.logger.Warn("the definitions of a server could not be listed", "server", server, "list", list.member, "error", err)
 		asked = time.Now()
 	}
 	last.listRequestState = listRequestState{primitivesVersion: s.State.PrimitivesVersion, listedAt: asked, duration: took, failed: err != nil, answered: upstream.ServerAnswered(err)}

@@ -88,7 +88,7 @@ func (n *neighbourhood) expect(when string, want policy.ToolStatus, rules ...str
 	}
 }
 
-// A tool that orders something about a tool of another server waits, whichever
+// A tool that gives an instruction about a tool of another server waits, whichever
 // came first, and keeps waiting whatever becomes of the other, until a person has
 // approved it.
 func TestWhatOrdersAcrossServersWaits(t *testing.T) {

@@ -18,7 +18,7 @@ const minShortIDLength = 10
 
 func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 	if page.Incomplete {
-		p.addNote("The newest records are missing: the database cannot store them now, see `mcpproxy status`.")
+		p.addNote("The newest records are missing because the database cannot store them now. See `mcpproxy status`.")
 	}
 	length := uniqueIDLength(page.Activities)
 	if p.wide {

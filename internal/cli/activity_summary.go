@@ -27,7 +27,7 @@ func writeActivitySummary(p *printer, s ops.Summary, group string) {
 		p.addNote("There are older records that were not counted.")
 	}
 	if s.Incomplete {
-		p.addNote("The newest records are missing: the database cannot store them now, see `mcpproxy status`.")
+		p.addNote("The newest records are missing because the database cannot store them now. See `mcpproxy status`.")
 	}
 	var f fieldList
 	f.add("From", s.Since.In(p.timeZone).Format(time.DateTime))

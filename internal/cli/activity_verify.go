@@ -71,7 +71,7 @@ func newActivityVerifyCommand(r *invocation) commandSpec {
 				return err
 			}
 			if key != "" && key != v.Signer {
-				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + dashIfEmpty(v.Signer) + ", and not with " + key + "."}
+				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + dashIfEmpty(v.Signer) + " instead of " + key + "."}
 			}
 			if err := r.printOutput(v, func(p *printer) {
 				p.writeLine("%d records, %d entries, read in %d ms.", v.Records, v.Entries, v.TookMS)
@@ -101,12 +101,12 @@ func verifyExportFile(r *invocation, path, key string) error {
 }
 
 func writeExportVerification(p *printer, v ops.ExportVerification) {
-	p.writeLine("%d records, %d entries, of which %d were held against the one before.", v.Records, v.Entries, v.Linked)
+	p.writeLine("%d records, %d entries, of which %d were checked against the previous one.", v.Records, v.Entries, v.Linked)
 	if v.Filtered {
-		p.writeLine("The export is filtered: its records are unchanged. It proves nothing about the rest of the log.")
+		p.writeLine("The export is filtered. Its records are unchanged; it does not cover the rest of the log.")
 	}
 	if v.Withheld > 0 {
-		p.writeLine("%d values are left out; the log commits to them.", v.Withheld)
+		p.writeLine("%d values are left out; their hashes are verified.", v.Withheld)
 	}
 	if v.Erased > 0 {
 		p.writeLine("%d values were erased by a user; the log has a record of it.", v.Erased)
@@ -125,7 +125,7 @@ func verificationError(ok bool, first *activity.Break, message string) error {
 	if ok {
 		return nil
 	}
-	p := problem.New(problem.Unproven, message, "The entries before it are verified.")
+	p := problem.New(problem.Unproven, message, "Entries before it are unchanged.")
 	if first == nil {
 		return p
 	}
@@ -142,14 +142,14 @@ func newActivityRedactCommand(r *invocation) commandSpec {
 	var yes confirmationFlags
 	return commandSpec{flags: map[string]any{"field": &fields, "yes": &yes.yes}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 		if len(fields) == 0 {
-			return newUsageError("Say which fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
+			return newUsageError("Name the fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
 		}
 		in := ops.RedactRequest{ID: strings.TrimRight(args[0], "….")}
 		for _, f := range fields {
 			in.Fields = append(in.Fields, activity.ErasableField(f))
 		}
 		question := fmt.Sprintf("Erase %s of record %s permanently?", strings.Join(fields, ", "), in.ID)
-		if err := r.requireConfirmation(ctx, yes, question, "Look with `mcpproxy activity show "+in.ID+"`, then pass --yes."); err != nil {
+		if err := r.requireConfirmation(ctx, yes, question, "Review with `mcpproxy activity show "+in.ID+"`, then pass --yes."); err != nil {
 			return err
 		}
 		record, err := api.RedactActivity.Call(ctx, c, in)

@@ -28,15 +28,15 @@ func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []strin
 	both, either := f.all && f.server != "", f.all || f.server != ""
 	switch {
 	case ofTools && either && !both:
-		err = newUsageError("--server and --all go together.", "Say `mcpproxy tools approve --server NAME --all`.")
+		err = newUsageError("--server and --all go together.", "Run `mcpproxy tools approve --server NAME --all`.")
 	case ofTools && both && len(args) > 0:
 		err = newUsageError("Give either a tool, or --server and --all.", "")
 	case either && (!both || len(args) > 0):
-		err = newUsageError("--server and --all go together, and without a name.", "Say `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
+		err = newUsageError("--server and --all go together, and without a name.", "Run `mcpproxy tools approve --kind "+word+" --server NAME --all`.")
 	case both:
 		server = f.server
 	case len(args) == 0:
-		err = newUsageError("Missing argument: server:"+word+".", "See `mcpproxy approvals` for the pending items.")
+		err = newUsageError("Missing argument: server:"+word+".", "See the pending approvals with `mcpproxy approvals`.")
 	default:
 		one, err = parseDefinitionRef(kind, args[0])
 		if one.Name == "*" && f.fingerprint == "" { // with a fingerprint, * is a name
@@ -50,7 +50,7 @@ func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []strin
 		if ofTools {
 			many = "many tools"
 		}
-		err = newUsageError("--with-findings is for "+many+" at once.", "A single "+word+" is shown with its findings and approved by its name.")
+		err = newUsageError("--with-findings is for "+many+" at once.", "A single "+word+" is shown with its findings. Approve it by name.")
 	case ofTools && server != "" && f.fingerprint != "":
 		err = newUsageError("--fingerprint is for a single tool.", "")
 	}
@@ -157,15 +157,15 @@ func approveCleanDefinitions(r *invocation, ctx context.Context, c *api.Client, 
 	p := r.newPrinter(r.Stdout)
 	if r.output == formatTable {
 		writeDefinitionTable(p, kind, "To be approved:", wanted)
-		writeDefinitionTable(p, kind, "Left out, to be approved one by one:", skipped)
+		writeDefinitionTable(p, kind, "Left out, to approve one by one:", skipped)
 	}
 	if kind == tool.KindTool && len(wanted)+len(skipped) == 0 {
-		p.addNote("No tool of this server waits.")
+		p.addNote("No tool of this server waits for approval.")
 	}
 	noteUnlistedDefinitions(p, kind, waiting)
 	if len(wanted) > 0 {
 		if err := r.requireConfirmation(ctx, f.confirmationFlags, "Approve "+countWithNoun(len(wanted), kind.Label())+" of "+escapeInvisibleLine(server)+"?",
-			"Look with `mcpproxy approvals`, then approve them one by one, or all with --yes."); err != nil {
+			"Review with `mcpproxy approvals`, then approve them one by one, or all with --yes."); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func approveCleanDefinitions(r *invocation, ctx context.Context, c *api.Client, 
 		return err
 	}
 	return problem.Newf(done.Failed[0].Error.Code, "%s could not be approved.", countWithNoun(len(done.Failed), kind.Label())).
-		WithHint("See the pending items with `mcpproxy approvals`.")
+		WithHint("See the pending approvals with `mcpproxy approvals`.")
 }
 
 func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, all []waitingDefinition) {
@@ -191,7 +191,7 @@ func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, al
 	}
 	fmt.Fprintln(p, title)
 	t := &table{p: p, header: []string{"NAME", "WAITS", "SCANNER", "SEE"}, narrowingSteps: slices.Concat(
-		addNoteToSteps("See one: `mcpproxy tools diff NAME`. Add --kind KIND for a prompt, a resource, a template or instructions.", columnHidingSteps("SEE")),
+		addNoteToSteps("See one: `mcpproxy tools diff NAME`, with --kind KIND for other definitions.", columnHidingSteps("SEE")),
 		columnTruncationStep("NAME", 24), columnTruncationStep("TOOL", 24), columnTruncationStep("LOOSENS", 8), columnTruncationStep("SCANNER", 9), columnHidingSteps("WAITS"), columnTruncationStep("NAME", 8), columnTruncationStep("TOOL", 8))}
 	if kind == tool.KindTool {
 		t.header = []string{"TOOL", "WAITS", "SCANNER", "LOOSENS", "SEE"}

@@ -180,7 +180,7 @@ func printCallAnswer(r *invocation, name string, a api.CallAnswer) error {
 	if !a.IsError {
 		return nil
 	}
-	return problem.Newf(problem.UpstreamError, "Tool '%s' answered with a failure.", name).
-		WithHint("Its answer explains the error; see `mcpproxy activity show "+a.ActivityID+"`.").
+	return problem.Newf(problem.UpstreamError, "Tool '%s' returned an error.", name).
+		WithHint("See its answer, or `mcpproxy activity show "+a.ActivityID+"`.").
 		With("activity_id", a.ActivityID)
 }

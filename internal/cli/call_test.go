@@ -135,7 +135,7 @@ func TestFailureOfTheToolItself(t *testing.T) {
 	if got.code != problem.ExitFailed || got.stdout != "no such note\n" {
 		t.Errorf("%+v", got)
 	}
-	if want := "Warning: careful\nError: Tool 'notes:get' answered with a failure.\nHint: Its answer explains the error; see `mcpproxy activity show 01A`.\n"; got.stderr != want {
+	if want := "Warning: careful\nError: Tool 'notes:get' returned an error.\nHint: See its answer, or `mcpproxy activity show 01A`.\n"; got.stderr != want {
 		t.Errorf("stderr = %q", got.stderr)
 	}
 }
@@ -182,7 +182,7 @@ func TestFailureOfTheToolInEveryFormat(t *testing.T) {
 	w := newEnvWithDaemon(t, &fakeOperations{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`), IsError: true, ActivityID: "01A"}})
 	for _, format := range []string{"table", "json", "yaml"} {
 		got := w.runCommand("call", "tool-read", "notes:get", "-o", format)
-		if got.code != problem.ExitFailed || !strings.Contains(got.stdout, "no such note") || !strings.Contains(got.stderr, "answered with a failure") {
+		if got.code != problem.ExitFailed || !strings.Contains(got.stdout, "no such note") || !strings.Contains(got.stderr, "returned an error") {
 			t.Errorf("-o %s: %+v", format, got)
 		}
 	}

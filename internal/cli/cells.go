@@ -41,18 +41,20 @@ func formatServerState(p *printer, s ops.ServerView) string {
 	return toOneLine(s.State)
 }
 
-// serverStateSentence returns the state in a sentence.
-func serverStateSentence(p *printer, s ops.ServerView) string {
+// serverOutcomeText returns the state of a server after it was added or restarted, as the end of a sentence.
+func serverOutcomeText(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled || s.Quarantined:
+	case s.State == "failed":
+		return ", but it " + p.colorize(colorBad, "failed to start")
 	case s.State == "needs_login":
-		return "it " + p.colorize(colorWarning, "needs a login")
+		return ": it " + p.colorize(colorWarning, "needs a login")
 	case s.State == "needs_secret":
-		return "it " + p.colorize(colorWarning, "needs a secret")
+		return ": it " + p.colorize(colorWarning, "needs a secret")
 	case s.State == "needs_variable":
-		return "it " + p.colorize(colorWarning, "needs an environment variable")
+		return ": it " + p.colorize(colorWarning, "needs an environment variable")
 	}
-	return "it is now " + formatServerState(p, s)
+	return ": it is " + formatServerState(p, s)
 }
 
 // reviewStageText explains the stage of a server's review.

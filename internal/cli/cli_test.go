@@ -97,11 +97,11 @@ func TestRestartThatFails(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	got := w.runCommand("upstream", "restart", "notes")
-	if got.code != problem.ExitTryAgain || got.stdout != "Restarted notes: it is now failed.\n" ||
+	if got.code != problem.ExitTryAgain || got.stdout != "Restarted notes, but it failed to start.\n" ||
 		!strings.Contains(got.stderr, "exit status 1") || !strings.Contains(got.stderr, "upstream logs notes") || strings.Contains(got.stderr, "\x1b") {
 		t.Errorf("%+v", got)
 	}
-	if got = w.runCommand("upstream", "restart", "推荐"); got.code != 0 || got.stdout != "Restarted 推荐: it is now connecting.\n" {
+	if got = w.runCommand("upstream", "restart", "推荐"); got.code != 0 || got.stdout != "Restarted 推荐: it is connecting.\n" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -176,7 +176,7 @@ func TestToolsOfNoServer(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	}
-	if got := newEnvWithDaemon(t, &fakeOperations{}).runCommand("tools", "list", "--server", "推荐"); got.code != 0 || !strings.Contains(got.stderr, "No tool fits") {
+	if got := newEnvWithDaemon(t, &fakeOperations{}).runCommand("tools", "list", "--server", "推荐"); got.code != 0 || !strings.Contains(got.stderr, "No tool matches") {
 		t.Errorf("a server without tools: %+v", got)
 	}
 }
@@ -199,7 +199,7 @@ func TestWrongUsage(t *testing.T) {
 		"statsu":                              "Did you mean `mcpproxy status`?",
 		"upstream lst":                        "Did you mean `mcpproxy upstream list`?",
 		"help actvity":                        "Did you mean `mcpproxy activity`?",
-		"call notes:list":                     "Choose the lane before the name: tool-destructive, tool-read, tool-write. `mcpproxy tools show notes:list` says which one fits.",
+		"call notes:list":                     "Name the lane before the tool: tool-destructive, tool-read, tool-write. `mcpproxy tools show notes:list` shows the right one.",
 		"xyzzy":                               "mcpproxy --help",
 		"status --frmat":                      "mcpproxy status --help",
 		"status extra":                        "mcpproxy status",

@@ -17,7 +17,7 @@ import (
 func newClientFileEnv(r *invocation) (clients.Env, error) {
 	env, err := clients.SystemEnv(runtime.GOOS)
 	if err != nil {
-		return env, problem.New(problem.Internal, "The home directory is not known: "+err.Error()+".", "Set HOME.")
+		return env, problem.New(problem.Internal, "The home directory is unknown: "+err.Error()+".", "Set HOME.")
 	}
 	env.Getenv = func(name string) string { value, _ := r.lookupEnv(name); return value }
 	env.Program = func(name string) string { return process.FindCommand(name, env.Getenv("PATH")) }
@@ -63,7 +63,7 @@ func writeColoredDiff(p *printer, difference string) {
 func undoneChangeText(path string, created, partly bool) string {
 	switch {
 	case partly:
-		return toPrintable(path) + " was changed by another program since: MCPProxy's changes are undone, the rest stays."
+		return toPrintable(path) + " was changed by another program since. MCPProxy reverted only its own changes."
 	case created:
 		return toPrintable(path) + " is removed again."
 	}

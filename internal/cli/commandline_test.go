@@ -279,7 +279,7 @@ func TestConfigShow(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	got := w.runCommand("config", "show")
-	if got.code != 0 || !strings.Contains(got.stdout, `"listen": "127.0.0.1:9999"`) || !strings.Contains(got.stderr, "uses now") {
+	if got.code != 0 || !strings.Contains(got.stdout, `"listen": "127.0.0.1:9999"`) || !strings.Contains(got.stderr, "configuration in force") {
 		t.Errorf("with a daemon: %+v", got)
 	}
 	var shown map[string]json.RawMessage

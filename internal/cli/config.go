@@ -83,10 +83,10 @@ func (r *invocation) openConfig(path string) (*config.LiveConfig, error) {
 func newConfigShowCommand(r *invocation) commandSpec {
 	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		answer, err := api.GetConfig.Call(ctx, c, ops.Nothing{})
-		source := "What MCPProxy uses now. The file is " + toPrintable(answer.Path) + "."
+		source := "The configuration in force. The file is " + toPrintable(answer.Path) + "."
 		if api.IsDaemonAbsentError(err) {
 			answer.InForce, err = r.encodeConfigFile()
-			source = "MCPProxy is not running: these values come from the file."
+			source = "MCPProxy is not running. This is the configuration of the file."
 		}
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func newConfigConfirmCommand(r *invocation) commandSpec {
 // writeUnconfirmedChanges shows the unconfirmed changes: the value in force and the value of the file.
 func writeUnconfirmedChanges(p *printer, c ops.Config) {
 	if c.UnconfirmedWhy != "" {
-		p.writeWrapped("", "Confirmed changes do not count: "+toPrintable(c.UnconfirmedWhy)+".")
+		p.writeWrapped("", "The confirmed changes are not valid: "+toPrintable(c.UnconfirmedWhy)+".")
 	}
 	if len(c.Unconfirmed) > 0 {
 		p.writeLine("These changes grant more access and await confirmation:")

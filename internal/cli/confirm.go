@@ -28,7 +28,7 @@ func (r *invocation) requireConfirmation(ctx context.Context, c confirmationFlag
 		ask = r.newTerminalPrompt()
 	}
 	if ask == nil || r.output != formatTable {
-		return newUsageError("Nobody can be asked: this needs a terminal, or the answer beforehand.", hint)
+		return newUsageError("Not a terminal: pass the answer as a flag.", hint)
 	}
 	answer, err := ask(ctx, question+" [y/N] ")
 	if err != nil {
@@ -38,7 +38,7 @@ func (r *invocation) requireConfirmation(ctx context.Context, c confirmationFlag
 	case "y", "yes":
 		return nil
 	}
-	return problem.New(problem.Interrupted, "Not confirmed: nothing was changed.", "To do it, run the command again and answer y, or give --yes.")
+	return problem.New(problem.Interrupted, "Not confirmed: nothing was changed.", "Run the command again and answer y, or pass --yes.")
 }
 
 // askYesNo asks a question and reports whether the answer is yes.

@@ -39,7 +39,7 @@ func newConnectCommand(r *invocation) commandSpec {
 			case f.undo:
 				return c.undoLastChanges(args)
 			case f.all && f.options.Token != "" || len(args) > 1 && f.options.Token != "":
-				return newUsageError("A token is for one client.", "Connect one client at a time, each with a token of its own.")
+				return newUsageError("A token is for one client.", "Connect one client at a time, each with its own token.")
 			}
 			if f.all {
 				if args, err = c.findClientIDs(func(v ops.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
@@ -95,7 +95,7 @@ func newConnectRun(r *invocation, cmd *cobra.Command, args []string, f connectFl
 	case f.all && (len(args) > 0 || f.undo):
 		return nil, newUsageError("--all takes no client names and no --undo.", "Give either --all or the names of clients.")
 	case f.undo && (f.dryRun || f.options != ops.ConnectOptions{}):
-		return nil, newUsageError("--undo reverts the last change, and cannot be combined with other flags.", "Give it alone.")
+		return nil, newUsageError("--undo cannot be combined with other flags.", "Give it alone.")
 	}
 	account, err := newLocalClients(cmd.Context(), r)
 	return &connectRun{r, f, account}, err
@@ -114,7 +114,7 @@ func (c *connectRun) findClientIDs(wanted func(ops.ClientView) bool, none string
 		}
 	}
 	if len(ids) == 0 {
-		return nil, problem.New(problem.NotFound, none, "`mcpproxy connect CLIENT` writes the file of any of "+strings.Join(clients.ClientIDs(), ", ")+".")
+		return nil, problem.New(problem.NotFound, none, "`mcpproxy connect CLIENT` supports "+strings.Join(clients.ClientIDs(), ", ")+".")
 	}
 	return ids, nil
 }
@@ -154,7 +154,7 @@ func (c *connectRun) confirmAndApply(ctx context.Context, ids []string, prepare 
 				writePlannedFileChange(p, plan.FileChange)
 			}
 		}
-		if err := c.requireConfirmation(ctx, c.flags.consent, verb+" "+joinNamesInSentence(names)+"?", "Look with --dry-run, then pass --yes."); err != nil {
+		if err := c.requireConfirmation(ctx, c.flags.consent, verb+" "+joinNamesInSentence(names)+"?", "Review with --dry-run, then pass --yes."); err != nil {
 			return nil, err
 		}
 	}
@@ -175,7 +175,7 @@ func (c *connectRun) confirmAndApply(ctx context.Context, ids []string, prepare 
 	if err := c.printOutput(out, func(p *printer) { writeConnectResult(p, out, verb) }); err != nil || first == nil {
 		return written, err
 	}
-	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", countWithNoun(len(out.Failed), "client")).WithHint("The errors are above; the other clients are done.")
+	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", countWithNoun(len(out.Failed), "client")).WithHint("The errors are above. The other clients were changed.")
 }
 
 // joinNamesInSentence formats names in a sentence.
@@ -189,7 +189,7 @@ func joinNamesInSentence(names []string) string {
 // writePlannedFileChange writes the planned change of a client's file.
 func writePlannedFileChange(p *printer, o ops.FileChange) {
 	if !o.Changed {
-		p.writeLine("%s: nothing changes, %s has it.", toPrintable(o.Name), toPrintable(o.Path))
+		p.writeLine("%s: no change, %s already has the entry.", toPrintable(o.Name), toPrintable(o.Path))
 		return
 	}
 	p.writeLine("%s: %s", toPrintable(o.Name), toPrintable(o.Path))
@@ -223,7 +223,7 @@ func writeConnectResult(p *printer, out connectResult, verb string) {
 		p.writeLine("%s %s: %s %s", p.colorize(colorBad, "✗"), toPrintable(f.Name), toPrintable(f.Error.Message), toPrintable(f.Error.Hint))
 	}
 	if at := slices.IndexFunc(out.Clients, func(o ops.FileChange) bool { return o.Written }); at >= 0 {
-		p.addNote("`mcpproxy %s %s --undo` takes it back.", strings.ToLower(verb), out.Clients[at].Client)
+		p.addNote("To undo it: `mcpproxy %s %s --undo`.", strings.ToLower(verb), out.Clients[at].Client)
 	}
 }
 
@@ -260,7 +260,7 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 		if err != nil {
 			return err
 		}
-		c.printMessage("%s %s: the rules are in %s. `mcpproxy permissions %s --undo` takes them back.", p.colorize(colorGood, "✓"), toPrintable(plan.Name), toPrintable(plan.Path), plan.Client)
+		c.printMessage("%s %s: the rules are in %s. To undo it: `mcpproxy permissions %s --undo`.", p.colorize(colorGood, "✓"), toPrintable(plan.Name), toPrintable(plan.Path), plan.Client)
 		if !out.After.Right {
 			c.printMessage("Some rules are not as recommended: see `mcpproxy permissions %s --check`.", plan.Client)
 		}
@@ -290,7 +290,7 @@ func (c *connectRun) printUndoneChanges(all []ops.PastChange) error {
 }
 
 // notRunningMessage says how to start MCPProxy.
-const notRunningMessage = "MCPProxy is not running: `mcpproxy service install` has it run from now on, `mcpproxy serve` until you end it."
+const notRunningMessage = "MCPProxy is not running. `mcpproxy service install` runs it as a service, `mcpproxy serve` until you stop it."
 
 // statusTimeout limits how long a daemon may take to return its address.
 const statusTimeout = 2 * time.Second

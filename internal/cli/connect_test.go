@@ -27,15 +27,15 @@ func TestConnectAndUndo(t *testing.T) {
 		{"connect nobody --yes", problem.ExitNotFound, "No client is called"},
 		{"connect cursor --all", problem.ExitUsage, "--all takes no client names"},
 		{"connect cursor zed --token x", problem.ExitUsage, "A token is for one client"},
-		{"connect cursor --undo --dry-run", problem.ExitUsage, "cannot be combined with other flags"},
-		{"connect cursor --undo", problem.ExitNotFound, "No change of Cursor is left to undo"},
+		{"connect cursor --undo --dry-run", problem.ExitUsage, "cannot be combined"},
+		{"connect cursor --undo", problem.ExitNotFound, "no change of Cursor to undo"},
 		{"disconnect cursor", problem.ExitNotFound, "mcpproxy connect cursor"},
 		{"connect cursor --dry-run", problem.ExitDone, `+   "mcpServers": {`},
-		{"connect cursor", problem.ExitUsage, "Nobody can be asked"},
-		{"connect cursor --profile none", problem.ExitNotFound, "The profile 'none' does not exist"},
+		{"connect cursor", problem.ExitUsage, "Not a terminal"},
+		{"connect cursor --profile none", problem.ExitNotFound, "There is no profile 'none'"},
 		{"connect cursor --token x --yes", problem.ExitNoDaemon, "mcpproxy serve"},
 		{"connect --all --yes", problem.ExitDone, "✓ Cursor: connected in"},
-		{"connect cursor", problem.ExitDone, "nothing changes"},
+		{"connect cursor", problem.ExitDone, "no change"},
 		{"connect --all", problem.ExitNotFound, "No MCP client was found that is not connected"},
 		{"disconnect --all --yes", problem.ExitDone, "✓ Cursor: disconnected in"},
 		{"disconnect cursor --undo", problem.ExitDone, "is restored"},
@@ -88,7 +88,7 @@ func TestConnectOffersRules(t *testing.T) {
 		if got.code != problem.ExitDone || len(questions) != 2 || !strings.Contains(questions[1], "these rules") || strings.Count(got.stderr, ": the rules are in") != said {
 			t.Errorf("%+v after %q", got, questions)
 		}
-		for _, says := range []string{`+ default_tools_approval_mode = "writes"`, `decision = "ask_user"`, "Next: `mcpproxy permissions vscode`", "MCPProxy is not running: `mcpproxy service install`"} {
+		for _, says := range []string{`+ default_tools_approval_mode = "writes"`, `decision = "ask_user"`, "Next: `mcpproxy permissions vscode`", "MCPProxy is not running. `mcpproxy service install`"} {
 			if !strings.Contains(got.stderr, says) {
 				t.Errorf("%q is not in\n%s", says, got.stderr)
 			}
@@ -97,7 +97,7 @@ func TestConnectOffersRules(t *testing.T) {
 			if check := w.runCommand("permissions", client, "--check"); (check.code == problem.ExitDone) != (said > 0) {
 				t.Errorf("%s: %+v", client, check)
 			}
-			if undo := w.runCommand("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, " is re") != 1+said/2 {
+			if undo := w.runCommand("connect", client, "--undo"); undo.code != problem.ExitDone || strings.Count(undo.stdout, "restored")+strings.Count(undo.stdout, "removed again") != 1+said/2 {
 				t.Errorf("%s: %+v", client, undo)
 			}
 		}
@@ -114,7 +114,7 @@ func TestDoctorLooksAtClients(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, ".lmstudio/mcp.json": `{"mcpServers": {"mcpproxy": {"command": "/gone/mcpproxy"}}}`})
 	got := w.runCommand("doctor", "--only", "D601,D602,D603,D604")
-	for _, says := range []string{"D602", "leads to http://127.0.0.1:9/mcp", "connect cursor", "D603", "/gone/mcpproxy", "connect lmstudio", "D604", "permissions cursor --write"} {
+	for _, says := range []string{"D602", "has the address http://127.0.0.1:9/mcp", "connect cursor", "D603", "/gone/mcpproxy", "connect lmstudio", "D604", "permissions cursor --write"} {
 		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), says) {
 			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
 		}
@@ -125,13 +125,13 @@ func TestDoctorLooksAtClients(t *testing.T) {
 			t.Errorf("%s: %+v", mend, got)
 		}
 	}
-	if got := w.runCommand("doctor", "--only", "D601,D602,D603,D604"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "Nothing wrong, 0 to look at") {
+	if got := w.runCommand("doctor", "--only", "D601,D602,D603,D604"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "0 problems, 0 warnings") {
 		t.Errorf("%+v", got)
 	}
 	// A broken file, and servers that a connected client reaches without MCPProxy.
 	w = newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}, "github": {"command": "gh-mcp"}, "off": {"command": "x", "disabled": true}}}`, ".kiro/settings/mcp.json": "{\n"})
 	got = w.runCommand("doctor", "--only", "D605,D606")
-	for _, says := range []string{"D605", ".kiro/settings/mcp.json: line 2", "past MCPProxy: github.", "upstream import cursor --remove"} {
+	for _, says := range []string{"D605", ".kiro/settings/mcp.json: line 2", "not through MCPProxy: github.", "upstream import cursor --remove"} {
 		if !strings.Contains(strings.Join(strings.Fields(got.stdout), " "), says) {
 			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
 		}

@@ -206,7 +206,7 @@ func unblockDefinition(r *invocation, ctx context.Context, c *api.Client, of def
 
 // approveWithoutTerminalHint explains how to approve without a terminal.
 func approveWithoutTerminalHint(look, approve, name, fingerprint string) string {
-	return fmt.Sprintf("Review it with `mcpproxy %s %s`, then approve it with `mcpproxy %s %s --fingerprint %s`. Pass --yes to approve the current definition without a review.",
+	return fmt.Sprintf("Review it with `mcpproxy %s %s`, then approve this definition with `mcpproxy %s %s --fingerprint %s`. To approve the current definition, pass --yes.",
 		look, name, approve, name, escapeInvisibleLine(fingerprint))
 }
 
@@ -222,7 +222,7 @@ func withConflictHint(err error, done, command string) error {
 func noteToolStillLocked(p *printer, status string) {
 	for _, s := range policy.Statuses() {
 		if status == s.String() {
-			p.addNote("It still cannot be called: its status is %s. %s", status, s.Remedy())
+			p.addNote("It still cannot be called. Its status is %s. %s", status, s.Remedy())
 		}
 	}
 }

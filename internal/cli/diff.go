@@ -41,15 +41,15 @@ func writeDefinitionDiff(p *printer, d definitionDiff) {
 func writeChangesOrDefinition(p *printer, d definitionDiff) {
 	switch {
 	case d.Approved == nil && d.Reason == approval.Changed:
-		p.writeWrapped("", "\nThe definition that was approved is not kept any more. This is the whole of the new one:")
+		p.writeWrapped("", "\nThe approved definition is no longer stored. The new definition:")
 		writeWholeDefinition(p, d.Definition)
 	case d.Approved == nil:
-		p.writeWrapped("", "\nNone of its definitions was approved before. This is the whole of it:")
+		p.writeWrapped("", "\nNo earlier definition was approved. The definition:")
 		writeWholeDefinition(p, d.Definition)
 	case len(d.Changes) == 0 && d.Reason != "": // its approval ended with a block
-		p.writeWrapped("", "\nNothing differs from the approved definition.")
+		p.writeWrapped("", "\nThe definition is the same as the one approved before.")
 	case len(d.Changes) == 0:
-		p.writeWrapped("", "\nNothing differs from the approved definition.")
+		p.writeWrapped("", "\nThe definition is the same as the approved one.")
 	default:
 		writeDefinitionChanges(p, d.Changes)
 	}

@@ -45,7 +45,7 @@ func newDoctorCommand(r *invocation) commandSpec {
 			if err := r.printOutput(report, func(p *printer) { writeDoctorReport(p, report) }); err != nil || report.Bad == 0 {
 				return err
 			}
-			return problem.Newf(problem.Unhealthy, "The doctor found %s wrong.", countWithNoun(report.Bad, "thing")).WithHint(doctorFixHint(report))
+			return problem.Newf(problem.Unhealthy, "The doctor found %s.", countWithNoun(report.Bad, "problem")).WithHint(doctorFixHint(report))
 		},
 	}
 }
@@ -54,10 +54,10 @@ func newDoctorCommand(r *invocation) commandSpec {
 func doctorFixHint(r doctor.Report) string {
 	for _, c := range r.Checks {
 		if c.Fixable {
-			return "Each names the command that fixes it; `mcpproxy doctor --fix` makes the safe repairs."
+			return "Run the command of each problem. `mcpproxy doctor --fix` makes the safe repairs."
 		}
 	}
-	return "Each names the command that fixes it."
+	return "Run the command of each problem."
 }
 
 // newDoctorOptions returns the options of the doctor: where it gathers facts.
@@ -267,8 +267,8 @@ var checkStateStyles = map[doctor.CheckState]struct {
 	sign, word string
 	hue        colorMeaning
 }{
-	doctor.OK: {"✓", "ok", colorGood}, doctor.Skipped: {"–", "not looked at", colorFaint}, doctor.Note: {"·", "note", colorNone},
-	doctor.Warn: {"!", "look", colorWarning}, doctor.Bad: {"✗", "wrong", colorBad},
+	doctor.OK: {"✓", "ok", colorGood}, doctor.Skipped: {"–", "skipped", colorFaint}, doctor.Note: {"·", "note", colorNone},
+	doctor.Warn: {"!", "warning", colorWarning}, doctor.Bad: {"✗", "problem", colorBad},
 }
 
 // writeDoctorReport writes the findings in full, and the number of passed checks of each group.
@@ -291,14 +291,7 @@ func writeDoctorReport(p *printer, r doctor.Report) {
 		writeCheckGroup(p, r.Checks[:n])
 		r.Checks = r.Checks[n:]
 	}
-	p.writeLine("%s wrong, %d to look at.", countOrNothing(r.Bad), r.Warn)
-}
-
-func countOrNothing(n int) string {
-	if n == 0 {
-		return "Nothing"
-	}
-	return fmt.Sprint(n)
+	p.writeLine("%s, %s.", countWithNoun(r.Bad, "problem"), countWithNoun(r.Warn, "warning"))
 }
 
 func writeCheckGroup(p *printer, all []doctor.CheckResult) {
@@ -318,7 +311,7 @@ func writeCheckGroup(p *printer, all []doctor.CheckResult) {
 		p.writeWrapped("  ", p.colorize(colorGood, "✓ ok")+"  "+countWithNoun(well, "check"))
 	}
 	if skipped > 0 {
-		p.writeWrapped("  ", p.colorize(colorFaint, "– not looked at")+"  "+countWithNoun(skipped, "check")+": "+skipReasons(all))
+		p.writeWrapped("  ", p.colorize(colorFaint, "– skipped")+"  "+countWithNoun(skipped, "check")+": "+skipReasons(all))
 	}
 	fmt.Fprintln(p)
 }

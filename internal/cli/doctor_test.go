@@ -72,7 +72,7 @@ func TestDoctorForPeople(t *testing.T) {
 	w := newEnvWithoutDaemon(t, offlineConfig)
 	got := w.runCommand("doctor", "--only", "D101,D205,server-command-missing,D406,D706")
 	compareWithGolden(t, "doctor", strings.ReplaceAll(got.stdout, w.dir, "/home/me/.mcpproxy"))
-	if got.code != problem.ExitFailed || !strings.Contains(got.stderr, "The doctor found 2 things wrong.") {
+	if got.code != problem.ExitFailed || !strings.Contains(got.stderr, "The doctor found 2 problems.") {
 		t.Errorf("%+v", got)
 	}
 	if got := w.runCommand("doctor", "--only", "D205"); got.code != problem.ExitDone || got.stderr != "" {

@@ -136,13 +136,13 @@ func countServersToImport(found []ops.Found) (n importCounts) {
 
 // confirmImport asks the user for the import and its options. Without a question the user has not seen the launches, so they need a review.
 func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.FoundServers, n importCounts, o *ops.ImportOptions) (err error) {
-	const hint = "Look with --dry-run, then give --yes: servers that are imported without a question await review."
+	const hint = "Review with --dry-run, then pass --yes. Servers that are imported with --yes wait for review."
 	question := "Import " + countWithNoun(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
 	switch {
 	case n.servers == 0:
-		question = "Remove the servers that MCPProxy already has from the clients' files?"
+		question = "Remove the already imported servers from the clients' files?"
 	case f.quarantined:
-		question = "Import " + countWithNoun(n.servers, "server") + ", to be reviewed before anything is started?"
+		question = "Import " + countWithNoun(n.servers, "server") + ", for review before they start?"
 	}
 	if err := r.requireConfirmation(ctx, f.consent, question, hint); err != nil {
 		return err
@@ -152,15 +152,15 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 		return nil
 	}
 	if n.secrets > 0 && !f.keyring && !f.noKeyring {
-		question := "Keep " + countWithNoun(n.secrets, "secret") + " in the keyring, and not in the configuration file?"
+		question := "Keep " + countWithNoun(n.secrets, "secret") + " in the keyring instead of the configuration file?"
 		if o.Keyring, err = askYesNo(r, ctx, question); err != nil {
 			return err
 		}
 	}
 	if !f.remove && slices.ContainsFunc(h.Found, isInUserFile) {
-		question := "Take them out of the clients' files once they are here? (--undo puts them back)"
+		question := "Remove them from the clients' files after the import? (--undo restores them)"
 		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && isInUserFile(s) }) {
-			question = "Remove them, and the servers that MCPProxy already has, from the clients' files? (--undo restores them)"
+			question = "Remove these and the already imported servers from the clients' files? (--undo restores them)"
 		}
 		o.Remove, err = askYesNo(r, ctx, question)
 	}
@@ -194,7 +194,7 @@ func findImportableServers(r *invocation, ctx context.Context, c *api.Client, fr
 	case err != nil:
 		return nil, problem.Newf(problem.InvalidParameter, "%s cannot be read: %v.", toPrintable(from), err).WithHint("Give the name of a client, the path of a file, or - for stdin.")
 	case f.remove:
-		return nil, newUsageError("--remove is for the files of clients, which are named by the client.", "For example: mcpproxy upstream import cursor --remove")
+		return nil, newUsageError("--remove requires the name of a client.", "For example: mcpproxy upstream import cursor --remove")
 	}
 	if from == "-" {
 		from = "stdin"
@@ -396,11 +396,11 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 	case offline:
 		p.addNote(notRunningMessage)
 	default:
-		p.addNote("See how they come up with `mcpproxy upstream list`.")
+		p.addNote("Check their state with `mcpproxy upstream list`.")
 	}
 	if len(review) > 0 {
 		p.writeLine("Imported for review: %s.", strings.Join(review, ", "))
-		p.addNote("Not started before you have approved it: `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
+		p.addNote("It starts after you approve it: `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
 	}
 	if len(kept) > 0 {
 		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
@@ -409,12 +409,12 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 		p.writeLine("%s out of %s: %s.", map[bool]string{true: "Would take", false: "Taken"}[o.DryRun], toPrintable(path), strings.Join(out[path], ", "))
 	}
 	if len(out) > 0 && !o.DryRun {
-		p.addNote("`mcpproxy upstream import --undo` puts them back.")
+		p.addNote("To restore them: `mcpproxy upstream import --undo`.")
 		noteClientNextSteps(p, h.Found, all)
 	}
 	for _, r := range all {
 		if s := by[r.ID]; o.Remove && s.Scope == clients.Project {
-			p.addNote("%s stays in %s, which belongs to a project: other users may need it.", escapeInvisibleLine(s.Called), toPrintable(s.Path))
+			p.addNote("%s stays in %s, because that file belongs to a project.", escapeInvisibleLine(s.Called), toPrintable(s.Path))
 		}
 		if r.Problem != nil {
 			p.addNote("%s: %s %s", escapeInvisibleLine(r.Name), toPrintable(r.Problem.Message), toPrintable(r.Problem.Hint))
@@ -447,7 +447,7 @@ func failedImportError(all []ops.Result) error {
 		return nil
 	}
 	return problem.Newf(failed[0].Problem.Code, "%s could not be imported.", countWithNoun(len(failed), "server")).
-		WithHint("The reasons are above; the others are done.")
+		WithHint("The reasons are above. The others were imported.")
 }
 
 // undoImportInClientFiles restores what the last import removed from clients' files.

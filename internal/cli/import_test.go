@@ -36,8 +36,8 @@ func TestImported(t *testing.T) {
 		code int
 		says string
 	}{
-		{"upstream import --undo", problem.ExitNotFound, "No import is left to undo"},
-		{"upstream import", problem.ExitUsage, "Nobody can be asked"},
+		{"upstream import --undo", problem.ExitNotFound, "There is no import to undo"},
+		{"upstream import", problem.ExitUsage, "Not a terminal"},
 		{"upstream import --dry-run", problem.ExitDone, "Would import github."},
 		{"upstream import --dry-run --remove", problem.ExitDone, "Would take out of "},
 		{"upstream import nobody", problem.ExitNotFound, "No client is called"},
@@ -84,9 +84,9 @@ func TestImportIsAskedAbout(t *testing.T) {
 		questions               []string
 	}{
 		"no":          {"", []string{"n"}, problem.ExitInterrupted, false, false, false, []string{"and start it?"}},
-		"yes to all":  {"", []string{"y", "y", "y"}, problem.ExitDone, false, true, true, []string{"and start it?", "Keep 1 secret in the keyring", "Take them out"}},
-		"yes to one":  {"", []string{"y", "n", "n"}, problem.ExitDone, false, false, false, []string{"and start it?", "Keep 1 secret in the keyring", "Take them out"}},
-		"for review":  {"--quarantined --keyring --remove", []string{"y"}, problem.ExitDone, true, true, true, []string{"to be reviewed before anything is started?"}},
+		"yes to all":  {"", []string{"y", "y", "y"}, problem.ExitDone, false, true, true, []string{"and start it?", "Keep 1 secret in the keyring", "Remove them"}},
+		"yes to one":  {"", []string{"y", "n", "n"}, problem.ExitDone, false, false, false, []string{"and start it?", "Keep 1 secret in the keyring", "Remove them"}},
+		"for review":  {"--quarantined --keyring --remove", []string{"y"}, problem.ExitDone, true, true, true, []string{"for review before they start?"}},
 		"in the file": {"--no-keyring --remove", []string{"y"}, problem.ExitDone, false, false, true, []string{"and start it?"}},
 	} {
 		w := newEnvWithHomeFiles(t, map[string]string{cursorFile: cursorServer})
@@ -105,7 +105,7 @@ func TestImportIsAskedAbout(t *testing.T) {
 				t.Errorf("%s: %q, want %q", name, asked[i], q)
 			}
 		}
-		if says := strings.Contains(got.stderr, "MCPProxy is not running: `mcpproxy service install`"); says != (c.code == problem.ExitDone && !c.waits) {
+		if says := strings.Contains(got.stderr, "MCPProxy is not running. `mcpproxy service install`"); says != (c.code == problem.ExitDone && !c.waits) {
 			t.Errorf("%s: what is to be done next: %s", name, got.stderr)
 		}
 		text := w.readConfigFile()

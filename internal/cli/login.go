@@ -43,7 +43,7 @@ func showAndOpenLoginURL(r *invocation, l ops.LoginView, noBrowser bool) error {
 	fmt.Fprintf(r.Stderr, "To log in to %s, open this address on this machine:\n", toOneLine(l.Server))
 	fmt.Fprintln(out, l.URL)
 	if !noBrowser && r.terminal && hasDesktop(r.lookupEnv) && openURLInBrowser(l.URL) == nil {
-		fmt.Fprintln(r.Stderr, "It is opened in your browser.")
+		fmt.Fprintln(r.Stderr, "Opening it in your browser.")
 	}
 	return nil
 }

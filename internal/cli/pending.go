@@ -115,7 +115,7 @@ func (r *invocation) decidePendingCall(ctx context.Context, c *api.Client, id, q
 	if q.State == ask.Waiting && !said.yes {
 		writePendingCall(r.newPrinter(r.Stderr), q)
 	}
-	if err := r.requireConfirmation(ctx, said, question, "Look at it with `mcpproxy pending show "+q.ID+"`, then pass --yes."); err != nil {
+	if err := r.requireConfirmation(ctx, said, question, "Review it with `mcpproxy pending show "+q.ID+"`, then pass --yes."); err != nil {
 		return err
 	}
 	after, err := answer(q.ID)
@@ -208,7 +208,7 @@ func newLeaseRevokeCommand(r *invocation) commandSpec {
 			return err
 		}
 		return r.printOutput(l, func(p *printer) {
-			p.writeLine("Revoked: calls to %s are asked about again.", escapeInvisibleLine(l.Server))
+			p.writeLine("Revoked: MCPProxy asks about calls to %s again.", escapeInvisibleLine(l.Server))
 		})
 	})}
 }

@@ -105,7 +105,7 @@ func TestAnsweringAsks(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"pending approve k7", "pending deny k7", "lease grant github"} {
 		w := newEnvWithDaemon(t, &fakeOperations{})
-		if got := w.runCommand(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "Nobody can be asked") {
+		if got := w.runCommand(strings.Fields(line)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "Not a terminal") {
 			t.Errorf("%s without a terminal: %+v", line, got)
 		}
 		var asked string

@@ -55,10 +55,10 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 	}
 	return r.printOutput(rules, func(p *printer) {
 		if rules.Path == "" {
-			p.writeLine("No file holds the permissions of %s.", toPrintable(rules.Name))
+			p.writeLine("The permissions of %s are not in a file.", toPrintable(rules.Name))
 		} else {
 			fmt.Fprint(p, escapeInvisible(rules.Text))
-			p.addNote("These belong into %s. `mcpproxy permissions %s --write` merges them in.", toPrintable(rules.Path), rules.Client)
+			p.addNote("The rules belong in %s. To merge them: `mcpproxy permissions %s --write`.", toPrintable(rules.Path), rules.Client)
 		}
 		if rules.ByHand != "" {
 			p.writeLine("%s", escapeInvisible(rules.ByHand))
@@ -82,11 +82,11 @@ func checkPermissions(r *invocation, env clients.Env, client string) error {
 	if err := r.printOutput(report, func(p *printer) { writePermissionReport(p, report) }); err != nil || report.Right {
 		return err
 	}
-	says := "not what MCPProxy recommends."
+	says := "differ from the recommended ones."
 	if !slices.ContainsFunc(report.Lanes, func(l permission.Lane) bool { return !l.Right && l.Verdict != permission.Unknown }) {
-		says = "not known: it is in no file."
+		says = "are unknown: they are not in a file."
 	}
-	return problem.New(problem.PermissionsDiffer, "What "+report.Name+" does is "+says, permissionFixHint(env, tools, report))
+	return problem.New(problem.PermissionsDiffer, "The permissions of "+report.Name+" "+says, permissionFixHint(env, tools, report))
 }
 
 // permissionFixHint returns how to fix a deviation from the recommendation.
@@ -94,7 +94,7 @@ func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report per
 	plan, err := permission.PreparePlan(env, report.Client, tools)
 	switch {
 	case err == nil && plan.Changed:
-		return "`mcpproxy permissions " + report.Client + " --dry-run` shows what would change it."
+		return "`mcpproxy permissions " + report.Client + " --dry-run` shows the fix."
 	case err != nil && report.ByHand == "":
 		return problem.From(err).Hint
 	}
@@ -127,7 +127,7 @@ func writePermissionReport(p *printer, report permission.Report) {
 	for _, note := range report.Notes {
 		p.addNote("%s", toPrintable(note))
 	}
-	p.addNote("How sure this is: %s.", report.Basis)
+	p.addNote("Source: %s.", report.Basis)
 }
 
 // decidingRuleText returns the rule that decides about a lane.
@@ -167,7 +167,7 @@ func confirmAndWritePermissions(r *invocation, cmd *cobra.Command, env clients.E
 		writePermissionPlan(r.newPrinter(r.Stderr), plan)
 	}
 	question := "Write this into " + toPrintable(plan.Path) + "?"
-	if err := r.requireConfirmation(cmd.Context(), f.consent, question, "Look with --dry-run, then pass --yes."); err != nil {
+	if err := r.requireConfirmation(cmd.Context(), f.consent, question, "Review with --dry-run, then pass --yes."); err != nil {
 		return err
 	}
 	j, err := openClientJournal(r)
@@ -180,7 +180,7 @@ func confirmAndWritePermissions(r *invocation, cmd *cobra.Command, env clients.E
 	}
 	return r.printOutput(out, func(p *printer) {
 		writePermissionReport(p, out.After)
-		p.addNote("Written to %s. `mcpproxy permissions %s --undo` takes it back.", toPrintable(plan.Path), plan.Client)
+		p.addNote("Written to %s. To undo it: `mcpproxy permissions %s --undo`.", toPrintable(plan.Path), plan.Client)
 	})
 }
 

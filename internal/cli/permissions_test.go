@@ -45,10 +45,10 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 		code int
 		says string
 	}{
-		{"permissions claude --check", problem.ExitRefused, "✗ call_tool_read asks, recommended: runs unasked"},
+		{"permissions claude --check", problem.ExitRefused, "✗ call_tool_read asks, recommended: runs without asking"},
 		{"permissions claude --dry-run", problem.ExitDone, `+     "allow": [`},
-		{"permissions claude --undo", problem.ExitNotFound, "No change of the permissions of Claude Code is left to undo."},
-		{"permissions claude --write", problem.ExitUsage, "Nobody can be asked"},
+		{"permissions claude --undo", problem.ExitNotFound, "There is no change of the permissions of Claude Code to undo."},
+		{"permissions claude --write", problem.ExitUsage, "Not a terminal"},
 		{"permissions claude --write --yes", problem.ExitDone, "✓ call_tool_destructive asks"},
 		{"permissions claude --check", problem.ExitDone, "allow mcp__mcpproxy__call_tool_read, " + path + ":"},
 		{"permissions claude --write", problem.ExitDone, "Nothing changes"},
@@ -97,12 +97,12 @@ func TestCheckAdvises(t *testing.T) {
 		files       map[string]string
 		says, hints string
 	}{
-		"claude-code":    {map[string]string{claudeJSON: connected}, "What Claude Code does is not what MCPProxy recommends.", "`mcpproxy permissions claude-code --dry-run` shows what would change it."},
-		"claude-desktop": {map[string]string{".config/Claude/claude_desktop_config.json": connected}, "What Claude Desktop does is not known: it is in no file.", "The instructions are above."},
+		"claude-code":    {map[string]string{claudeJSON: connected}, "The permissions of Claude Code differ from the recommended ones.", "`mcpproxy permissions claude-code --dry-run` shows the fix."},
+		"claude-desktop": {map[string]string{".config/Claude/claude_desktop_config.json": connected}, "The permissions of Claude Desktop are unknown: they are not in a file.", "The instructions are above."},
 		"goose": {map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n",
 			".config/goose/permission.yaml": "user:\n  always_allow:\n  - mcpproxy__retrieve_tools\n  - mcpproxy__call_tool_read\n  - mcpproxy__read_result\n  ask_before:\n  - mcpproxy__call_tool_write\n  - mcpproxy__call_tool_destructive\n  - mcpproxy__upstream_servers\n  never_allow: []\n"},
-			"What Goose does is not what MCPProxy recommends.", "The instructions are above."},
-		"codex": {map[string]string{".codex/config.toml": "model = \"o3\"\n"}, "What Codex does is not what MCPProxy recommends.", "Run `mcpproxy connect codex` first."},
+			"The permissions of Goose differ from the recommended ones.", "The instructions are above."},
+		"codex": {map[string]string{".codex/config.toml": "model = \"o3\"\n"}, "The permissions of Codex differ from the recommended ones.", "Run `mcpproxy connect codex` first."},
 	} {
 		got := newEnvWithHomeFiles(t, c.files).runCommand("permissions", client, "--check")
 		if got.code != problem.ExitRefused || !strings.Contains(got.stderr, "Error: "+c.says+"\nHint: "+c.hints) {

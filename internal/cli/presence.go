@@ -24,7 +24,7 @@ func newPresenceSetCommand(r *invocation) commandSpec {
 			return err
 		}
 		if made != "" && args[0] != "passkey" {
-			return newUsageError("--anchor is for a passkey.", "The web UI shows it, in the command that it wants to be run.")
+			return newUsageError("--anchor is for a passkey.", "Copy the command from the web UI.")
 		}
 		next := presence.Anchor{Kind: presence.None, Since: r.Now().UTC()}
 		if err := next.Before.UnmarshalText([]byte(now.Head)); err != nil {
@@ -42,10 +42,10 @@ func newPresenceSetCommand(r *invocation) commandSpec {
 			if next, err = parsePasskeyAnchor(made); err != nil {
 				return err
 			}
-			r.printMessage("The passkey that is to be set has the fingerprint %s.", next.Fingerprint())
+			r.printMessage("The fingerprint of the new passkey is %s.", next.Fingerprint())
 		case "none":
 			if !now.On {
-				return problem.New(problem.Conflict, "Presence is none already.", "")
+				return problem.New(problem.Conflict, "Presence is already off.", "")
 			}
 		default:
 			return newUsageError("Set a passphrase, a passkey or none.", "For example: mcpproxy presence set passphrase")
@@ -79,11 +79,11 @@ func openPasskeyPage(ctx context.Context, r *invocation, c *api.Client) error {
 func parsePasskeyAnchor(text string) (presence.Anchor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return presence.Anchor{}, newUsageError("The value of --anchor is not the one that the web UI shows.", "Copy the whole command from there.")
+		return presence.Anchor{}, newUsageError("The value of --anchor differs from the one that the web UI shows.", "Copy the whole command from the web UI.")
 	}
 	a, err := presence.ParseAnchor(raw)
 	if err != nil || a.Kind != presence.Passkey {
-		return presence.Anchor{}, newUsageError("The value of --anchor is not a passkey.", "Copy the whole command from there.")
+		return presence.Anchor{}, newUsageError("The value of --anchor is not a passkey.", "Copy the whole command from the web UI.")
 	}
 	return a, nil
 }
@@ -95,21 +95,21 @@ func (s *presenceSigner) promptNewPassphrase(ctx context.Context, after presence
 		return a, err
 	}
 	defer d.close()
-	d.writeLine("Whoever can read the database can try passphrases at leisure: take several words.")
+	d.writeLine("A user who can read the database can try passphrases offline. Use several words.")
 	first, err := d.readSecretLine(ctx, "New passphrase: ")
 	if err != nil {
 		return a, err
 	}
-	second, err := d.readSecretLine(ctx, "Once more: ")
+	second, err := d.readSecretLine(ctx, "Repeat it: ")
 	switch {
 	case err != nil:
 		return a, err
 	case !bytes.Equal(first, second):
-		return a, problem.New(problem.Usage, "The two are not the same: nothing was changed.", "")
+		return a, problem.New(problem.Usage, "The passphrases differ: nothing was changed.", "")
 	}
 	a, key, err := presence.NewPassphraseAnchor(first, after, now)
 	if err != nil {
-		return a, problem.New(problem.Usage, "This passphrase cannot be taken: "+err.Error()+".", "Take a longer one.")
+		return a, problem.New(problem.Usage, "This passphrase is not accepted: "+err.Error()+".", "Use a longer one.")
 	}
 	s.anchor, s.key = a.Fingerprint(), key
 	return a, nil
@@ -142,11 +142,11 @@ func newPresenceTestCommand(r *invocation) commandSpec {
 			return err
 		}
 		if _, err := anchor.OpenSealedKey(typed); errors.Is(err, presence.ErrPassphrase) {
-			return problem.New(problem.PresenceRequired, "This is not the passphrase.", "If it is lost: `mcpproxy presence reset`.")
+			return problem.New(problem.PresenceRequired, "Wrong passphrase.", "If it is lost: `mcpproxy presence reset`.")
 		} else if err != nil {
 			return problem.From(err)
 		}
-		d.writeLine("This is the passphrase.")
+		d.writeLine("The passphrase is correct.")
 		return nil
 	})}
 }
@@ -180,7 +180,7 @@ func newPresenceResetCommand(r *invocation) commandSpec {
 		op := api.ResetPresence
 		if cancel {
 			op = api.KeepPresence
-		} else if err := r.requireConfirmation(ctx, agreed, "Nothing that was approved counts any more, and for 24 hours nothing can be. Reset presence?", "To reset without a question: --yes."); err != nil {
+		} else if err := r.requireConfirmation(ctx, agreed, "All approvals become invalid, and nothing can be approved for 24 hours. Reset presence?", "To reset without a question: --yes."); err != nil {
 			return err
 		}
 		v, err := op.Call(ctx, c, ops.Nothing{})
@@ -194,8 +194,8 @@ func newPresenceResetCommand(r *invocation) commandSpec {
 func writePresence(p *printer, v ops.PresenceView) {
 	switch {
 	case !v.On:
-		p.writeLine("Presence is none: any program that runs as you can decide in your name.")
-		p.addNote("To require a passphrase or a passkey for decisions, run `mcpproxy presence set passphrase`.")
+		p.writeLine("Presence is off: any program that runs as you can approve for you.")
+		p.addNote("To require a passphrase or a passkey: `mcpproxy presence set passphrase`.")
 		return
 	case v.Void != "":
 		p.writeLine("No approval counts. %s", toOneLine(v.Void))
@@ -212,9 +212,9 @@ func writePresence(p *printer, v ops.PresenceView) {
 	}
 	f.write(p)
 	if len(v.Bad) > 0 {
-		p.addNote("The signatures of %d statements are invalid: %s.", len(v.Bad), toOneLine(strings.Join(v.Bad, ", ")))
+		p.addNote("%d signatures are invalid: %s.", len(v.Bad), toOneLine(strings.Join(v.Bad, ", ")))
 	}
 	for _, what := range v.Unsigned {
-		p.addNote("Not signed: %s", toOneLine(what))
+		p.addNote("This decision has no signature: %s", toOneLine(what))
 	}
 }

@@ -25,7 +25,7 @@ func writeReviewedDefinitions(p *printer, v ops.ServerReview, full bool) {
 	tools, offers := all[:len(v.Tools)], all[len(v.Tools):]
 	writeReviewedKindTable(p, tools, tool.KindTool)
 	if len(tools) > 0 && !full {
-		p.addNote("The whole definitions: `mcpproxy upstream review %s --full`.", shellQuoteWord(v.Name))
+		p.addNote("The full definitions: `mcpproxy upstream review %s --full`.", shellQuoteWord(v.Name))
 	}
 	for _, o := range tools {
 		writeReviewedDefinition(p, v, o, full)

@@ -50,8 +50,8 @@ func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 		return ops.SecretManager{}, err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return ops.SecretManager{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be made: %v", toPrintable(dir), err).
-			WithHint("Choose another data directory with --data-dir or MCPPROXY_DATA_DIR.")
+		return ops.SecretManager{}, problem.Newf(problem.InvalidConfig, "The data directory %s cannot be created: %v", toPrintable(dir), err).
+			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
 	return ops.SecretManager{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
 		path, err := r.resolveConfigPath()
@@ -137,7 +137,7 @@ func (r *invocation) readSecret(ctx context.Context, name string) (string, error
 func (r *invocation) promptSecret(ctx context.Context, in *os.File, question string) (string, error) {
 	before, err := term.GetState(int(in.Fd()))
 	if err != nil {
-		return "", problem.Newf(problem.InvalidParameter, "The terminal cannot be asked: %v", err)
+		return "", problem.Newf(problem.InvalidParameter, "The terminal cannot be read: %v", err)
 	}
 	fmt.Fprint(r.Stderr, question)
 	type answer struct {

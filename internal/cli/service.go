@@ -45,11 +45,11 @@ func (r *invocation) newServiceManager() (autostart.Manager, error) {
 		return r.Manager, nil
 	}
 	if sudo, _ := r.lookupEnv("SUDO_USER"); sudo != "" && os.Getuid() == 0 {
-		return nil, problem.New(problem.Usage, "With sudo the service would be root's, and not that of "+toPrintable(sudo)+".", "Run the command without sudo.")
+		return nil, problem.New(problem.Usage, "With sudo, the service would belong to root instead of "+toPrintable(sudo)+".", "Run the command without sudo.")
 	}
 	me, err := user.Current()
 	if err != nil {
-		return nil, problem.New(problem.Internal, "Your user account is not known: "+err.Error()+".", "")
+		return nil, problem.New(problem.Internal, "Cannot determine the current user: "+err.Error()+".", "")
 	}
 	home, _ := r.lookupEnv("HOME")
 	xdg, _ := r.lookupEnv("XDG_CONFIG_HOME")
@@ -109,9 +109,9 @@ func newServiceInstallCommand(r *invocation) commandSpec {
 		}
 		return r.printOutput(view, func(p *printer) {
 			if changed {
-				p.writeLine("MCPProxy is started now, and whenever you log in.")
+				p.writeLine("MCPProxy is running, and starts at each login.")
 			} else {
-				p.writeLine("MCPProxy is installed as a service already; nothing was changed.")
+				p.writeLine("MCPProxy is already installed as a service. Nothing was changed.")
 			}
 			p.writeLine("")
 			writeServiceView(p, r.Version, view)
@@ -129,7 +129,7 @@ func newServiceUninstallCommand(r *invocation) commandSpec {
 			Removed bool `json:"removed"`
 		}{was}, func(p *printer) {
 			if was {
-				p.writeLine("MCPProxy is stopped and no longer started when you log in. Configuration and data stay.")
+				p.writeLine("MCPProxy is stopped and no longer starts at login. Configuration and data are kept.")
 			} else {
 				p.writeLine("MCPProxy was not installed as a service.")
 			}
@@ -194,9 +194,9 @@ func (r *invocation) awaitServiceDaemon(ctx context.Context, m autostart.Manager
 
 func writeServiceView(p *printer, version string, v serviceView) {
 	if !v.Installed && v.File == "" {
-		p.writeLine("MCPProxy is not installed as a service: `mcpproxy service install` does that.")
+		p.writeLine("MCPProxy is not installed as a service. To install it: `mcpproxy service install`.")
 		if v.Answers {
-			p.writeLine("It runs all the same, as process %d.", v.Daemon)
+			p.writeLine("It is running without a service, as process %d.", v.Daemon)
 		}
 		return
 	}
@@ -213,11 +213,11 @@ func writeServiceView(p *printer, version string, v serviceView) {
 	f.write(p)
 	switch {
 	case !v.Enabled && !v.Running:
-		p.addNote("`mcpproxy service install` has it started.")
+		p.addNote("To start it: `mcpproxy service install`.")
 	case !v.Answers && v.Log != "":
-		p.addNote("What it printed: `%s`", v.Log)
+		p.addNote("Its output: `%s`", v.Log)
 	case v.Answers && v.Version != version:
-		p.addNote("The daemon is of version %s, this program of %s. Start it again: `%s`", toOneLine(v.Version), version, v.Restart)
+		p.addNote("The daemon has version %s, this program %s. Restart it: `%s`", toOneLine(v.Version), version, v.Restart)
 	}
 }
 
@@ -227,7 +227,7 @@ func serviceDaemonText(v serviceView) string {
 	case !v.Answers:
 		return "none answers for " + toOneLine(v.DataDir)
 	case v.PID > 0 && v.PID != v.Daemon || !v.Running:
-		return "another daemon answers, process " + strconv.Itoa(v.Daemon) + ": the service takes over when that has ended"
+		return "another one answers, process " + strconv.Itoa(v.Daemon) + ": the service starts its own after that one ends"
 	}
 	return "answers, version " + toOneLine(v.Version)
 }

@@ -80,7 +80,7 @@ func TestServiceStatusTellsTheTruth(t *testing.T) {
 		"it cannot, another runs": {up, failed, "another daemon answers, process 42"},
 		"it runs and is silent":   {down, running, "none answers for " + down.dir},
 		"it is not there":         {down, autostart.ServiceState{}, "not installed as a service"},
-		"without it":              {up, autostart.ServiceState{}, "It runs all the same, as process 42"},
+		"without it":              {up, autostart.ServiceState{}, "It is running without a service, as process 42"},
 		"there and off":           {down, autostart.ServiceState{File: "/usr/lib/u", Installed: true, Detail: "inactive"}, "is not started"},
 		"not at login":            {up, autostart.ServiceState{File: "x", Installed: true, Running: true}, "is not started"},
 	} {
@@ -156,7 +156,7 @@ func TestServiceOfAnOlderVersion(t *testing.T) {
 	if err := r.printOutput(v, func(p *printer) { writeServiceView(p, "1.2.3", v) }); err != nil {
 		t.Fatal(err)
 	}
-	if want := "The daemon is of version 1.2.2, this program of 1.2.3. Start it again: `systemctl --user restart mcpproxy`\n"; stderr.String() != want {
+	if want := "The daemon has version 1.2.2, this program 1.2.3. Restart it: `systemctl --user restart mcpproxy`\n"; stderr.String() != want {
 		t.Errorf("%q", stderr.String())
 	}
 }

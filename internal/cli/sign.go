@@ -25,7 +25,7 @@ type userTerminal struct {
 func openUserTerminal() (*userTerminal, error) {
 	in, out, err := openUserTerminalFiles()
 	if err != nil {
-		return nil, problem.New(problem.PresenceRequired, "This needs your passphrase, and there is no terminal to ask for it.",
+		return nil, problem.New(problem.PresenceRequired, "This requires your passphrase, but there is no terminal to ask for it.",
 			"Run the command in a terminal.").Because(err)
 	}
 	return &userTerminal{in, out, term.NewTerminal(struct {
@@ -47,7 +47,7 @@ func (d *userTerminal) writeLine(format string, args ...any) {
 func (d *userTerminal) readSecretLine(ctx context.Context, question string) ([]byte, error) {
 	before, err := term.MakeRaw(int(d.in.Fd()))
 	if err != nil {
-		return nil, problem.Newf(problem.PresenceRequired, "The terminal cannot be asked: %v", err)
+		return nil, problem.Newf(problem.PresenceRequired, "The terminal cannot be read: %v", err)
 	}
 	type answer struct {
 		value string
@@ -98,7 +98,7 @@ func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequ
 		return none, err
 	}
 	defer d.close()
-	d.writeLine("You permit, with %s:", toOneLine(a.For))
+	d.writeLine("You sign, with %s:", toOneLine(a.For))
 	s.showClaims(d, a.Claims)
 	if s.key != nil && a.Anchor.Fingerprint() == s.anchor {
 		return presence.SignStatement(a.Statement, s.key), nil
@@ -109,7 +109,7 @@ func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequ
 		case err != nil:
 			return none, err
 		case len(typed) == 0:
-			return none, problem.New(problem.Interrupted, "You did not permit it: nothing was changed.", "")
+			return none, problem.New(problem.Interrupted, "You did not sign: nothing was changed.", "")
 		}
 		key, err := a.Anchor.OpenSealedKey(typed)
 		if err == nil {
@@ -118,7 +118,7 @@ func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequ
 		if !errors.Is(err, presence.ErrPassphrase) {
 			return none, err
 		}
-		d.writeLine("This is not the passphrase.")
+		d.writeLine("Wrong passphrase.")
 	}
 	return none, problem.New(problem.PresenceRequired, "The passphrase was wrong: nothing was changed.", "If it is lost: `mcpproxy presence reset`.")
 }

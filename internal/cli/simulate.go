@@ -76,12 +76,12 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 		p.addNote("The log has no calls since %s.", p.formatTime(&out.Since))
 		return
 	}
-	p.writeLine("%d calls since %s: %d would have gone as they did.", out.Calls, p.formatTime(&out.Since), out.Same)
+	p.writeLine("%d calls since %s: %d would have the same outcome.", out.Calls, p.formatTime(&out.Since), out.Same)
 	for _, one := range []struct {
 		n    int64
 		hue  colorMeaning
 		text string
-	}{{out.Refused, colorBad, "would have been refused instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of refused, or of waiting for approval"}, {out.Asked, colorWarning, "would have waited for approval"}, {out.Unknown, colorWarning, "cannot be told"}} {
+	}{{out.Refused, colorBad, "would have been rejected instead of allowed"}, {out.Allowed, colorWarning, "would have been allowed instead of rejected or held for approval"}, {out.Asked, colorWarning, "would have been held for approval"}, {out.Unknown, colorWarning, "cannot be told"}} {
 		if one.n > 0 {
 			p.writeLine("%s %s", p.colorize(one.hue, strconv.FormatInt(one.n, 10)), one.text)
 		}
@@ -104,7 +104,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 		}
 	}
 	if out.LeftOut > 0 {
-		p.addNote("%d more calls are not the same: -o json has the groups with the most.", out.LeftOut)
+		p.addNote("%d more calls differ: -o json returns the largest groups.", out.LeftOut)
 	}
 	if out.Others > 0 {
 		p.addNote("%d of the calls were decided under another configuration than the current one.", out.Others)

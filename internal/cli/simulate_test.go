@@ -39,7 +39,7 @@ func (f *fakeOperations) tryPolicy(_ context.Context, _ ops.Caller, in ops.Trial
 // explainCall answers for a client whose call passes in one lane, or in none.
 func (f *fakeOperations) explainCall(_ context.Context, _ ops.Caller, in ops.ExplainRequest) (ops.Prospect, error) {
 	lane := func(name string, outcome activity.Verdict) ops.ProspectLane {
-		one := ops.ProspectLane{Tool: name, Outcome: outcome, Why: "call_tool_destructive passes whatever the hints say."}
+		one := ops.ProspectLane{Tool: name, Outcome: outcome, Why: "call_tool_destructive is allowed with all hints."}
 		if outcome == activity.Refused {
 			one.Check, one.Code, one.Why, one.Hint = "hints", "SERVER_MISMATCH", "Tool 'github:delete_repo' is marked destructive by server, use call_tool_destructive instead of "+name, "Correct it."
 		}

@@ -52,11 +52,11 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 		p.writeWrapped("", "\n"+p.colorize(colorBad, "The activity log is degraded:")+" "+toOneLine(s.Activity.Message))
 	}
 	if s.ConfigError != "" {
-		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file was rejected; the previous configuration stays in force:"))
+		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file was rejected; the previous configuration is in force:"))
 		p.writeWrapped("  ", toPrintable(s.ConfigError))
 	}
 	if len(s.NeedsRestart) > 0 {
-		p.writeWrapped("", "\n"+p.colorize(colorWarning, "After a restart only:")+" "+toOneLine(strings.Join(s.NeedsRestart, ", ")))
+		p.writeWrapped("", "\n"+p.colorize(colorWarning, "Requires a restart:")+" "+toOneLine(strings.Join(s.NeedsRestart, ", ")))
 	}
 	for _, warning := range s.Warnings {
 		p.writeWrapped("", "\n"+p.colorize(colorWarning, "Warning:")+" "+toOneLine(warning))

@@ -64,7 +64,7 @@ func writeOfflineStatus(p *printer, s offlineStatus) {
 		f.write(p)
 	}
 	if s.ConfigError != "" {
-		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file is not right:"))
+		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file is invalid:"))
 		p.writeWrapped("  ", toPrintable(s.ConfigError))
 	}
 	for _, warning := range s.Warnings {

@@ -87,7 +87,7 @@ func (r *invocation) runStdioBridge(ctx context.Context, path string) error {
 func (r *invocation) agentTokenFromEnv() (string, error) {
 	token, _ := r.lookupEnv(tokenVariable)
 	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
-		return "", newUsageError("The value of "+tokenVariable+" cannot be a token: it holds blanks or other characters that no token has.", "Set it to the exact output of `mcpproxy token create`.")
+		return "", newUsageError("The value of "+tokenVariable+" is not a token: it contains spaces or other invalid characters.", "Set it to the exact output of `mcpproxy token create`.")
 	}
 	return token, nil
 }
@@ -125,8 +125,8 @@ func (o *inProcessDaemon) ensureDaemon(ctx context.Context) error {
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return problem.New(problem.DaemonNotRunning, "No daemon answers, and another process holds its data directory.",
-				"See it with `mcpproxy status`, and stop it.").Because(ctx.Err())
+			return problem.New(problem.DaemonNotRunning, "No daemon answers, but another process locks its data directory.",
+				"Find it with `mcpproxy status`, and stop it.").Because(ctx.Err())
 		}
 	}
 }

@@ -34,11 +34,11 @@ func newTokenCreateCommand(r *invocation) commandSpec {
 // writeCreatedToken writes only the token to stdout, so that it can be piped.
 func writeCreatedToken(p *printer, made ops.CreatedToken) {
 	p.writeLine("%s", toPrintable(made.Token))
-	p.addNote("This is the only time that the token is shown. %s can reach %s.", escapeInvisibleLine(made.Name), tokenScopeText(made.TokenView))
+	p.addNote("The token is shown only once. %s can use %s.", escapeInvisibleLine(made.Name), tokenScopeText(made.TokenView))
 	if made.Warning != "" {
 		p.addNote("%s", toOneLine(made.Warning))
 	}
-	p.addNote("A client sends it as Authorization: Bearer TOKEN; for a client that starts `mcpproxy stdio`, set it in %s.", tokenVariable)
+	p.addNote("HTTP clients send it as Authorization: Bearer TOKEN. For a client that starts `mcpproxy stdio`, set it in %s.", tokenVariable)
 }
 
 // tokenScopeText describes what a token may reach.

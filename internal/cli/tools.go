@@ -65,7 +65,7 @@ func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 		names = append(names, toOneLine(s.Name))
 	}
 	near := search.ClosestName(name, names)
-	hint := "There are none: add one with `mcpproxy upstream add`."
+	hint := "No server is configured: add one with `mcpproxy upstream add`."
 	if len(names) > maxNamedServers {
 		names = append(names[:maxNamedServers], "…")
 	}
@@ -80,7 +80,7 @@ func checkServerExists(ctx context.Context, c *api.Client, name string) error {
 
 func writeToolTable(p *printer, tools []ops.ToolView) {
 	list[ops.ToolView]{
-		none: "No tool fits. See `mcpproxy upstream list` for the state of the servers.",
+		none: "No tool matches. See `mcpproxy upstream list` for the state of the servers.",
 		columns: []column[ops.ToolView]{
 			{title: "TOOL", text: func(v ops.ToolView) string { return v.Name }},
 			{title: "CALL WITH", text: func(v ops.ToolView) string { return v.CallWith }},
@@ -144,7 +144,7 @@ func toSearchOutput(a ops.SearchAnswer) searchOutput {
 
 func writeFoundTools(p *printer, found searchOutput) {
 	list[ops.ToolView]{
-		none: "No callable tool fits. Try other words, or `mcpproxy tools list`.",
+		none: "No callable tool matches. Try other words, or `mcpproxy tools list`.",
 		name: func(v ops.ToolView) string { return v.Name },
 		columns: []column[ops.ToolView]{
 			{title: "SCORE", text: func(v ops.ToolView) string { return fmt.Sprintf("%.2f", v.Score) }},
@@ -160,7 +160,7 @@ func writeFoundTools(p *printer, found searchOutput) {
 	}
 	writeMatchReasons(p, found.Tools)
 	if found.Total > len(found.Tools) {
-		p.addNote("%d of %d that fit; --limit shows more.", len(found.Tools), found.Total)
+		p.addNote("%d of %d matches; --limit shows more.", len(found.Tools), found.Total)
 	}
 }
 
@@ -191,7 +191,7 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 	f.add("Title", toOneLine(v.Title))
 	f.add("Status", toolStatusCell(p, v))
 	if v.Status == ops.ForClients {
-		f.add("", "only clients that can be asked something have it, on /mcp/servers/"+toOneLine(v.Server))
+		f.add("", "available only to clients that the server can ask something, on /mcp/servers/"+toOneLine(v.Server))
 	}
 	f.add("Call with", toOneLine(v.CallWith))
 	f.add("Hints", oneLineJSON(v.Annotations))

@@ -123,7 +123,7 @@ func TestConsent(t *testing.T) {
 		{"upstream approve old --fingerprint " + printOfLaunch, "", problem.ExitFailed, "", "mcpproxy upstream review old"},
 		{"upstream approve github --yes", "", 0, "", "Nothing of github waits"},
 		{"upstream approve off --yes", "", 0, "approve off 7001", "mcpproxy upstream enable off"},
-		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon has listed its tools."},
+		{"upstream approve soon --yes", "", 0, "approve soon 7001", "Waiting until soon lists its tools."},
 		{"upstream approve asleep --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
 		{"upstream approve 推荐 --yes", "", problem.ExitTryAgain, "", "not listed its tools"},
 		{"upstream approve gitub --yes", "", problem.ExitNotFound, "", ""},
@@ -196,10 +196,10 @@ func TestUpstreamAdd(t *testing.T) {
 		return w.runCommand(append([]string{"upstream", "add"}, args...)...)
 	}
 	got := add("files", "--env", "A=b=c", "--env", "T=${env:T}", "--working-dir", "/w", "--trust", "manual", "--quarantined", "--", "npx", "-y", "--yes", "pkg")
-	if got.code != 0 || !strings.Contains(got.stdout, "Added files: it is now quarantined.") || !strings.Contains(got.stderr, "upstream approve files") {
+	if got.code != 0 || !strings.Contains(got.stdout, "Added files: it is quarantined.") || !strings.Contains(got.stderr, "upstream approve files") {
 		t.Errorf("%+v", got)
 	}
-	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is now ready, with 1 tool.\n" || got.stderr != "Waiting until remote is ready.\n" {
+	if got = add("remote", "--url", "https://example.com/mcp", "--header", "Authorization: Bearer a:b"); got.stdout != "Added remote: it is ready, with 1 tool.\n" || got.stderr != "Waiting until remote is ready.\n" {
 		t.Errorf("%+v", got)
 	}
 	want := []ops.AddServerRequest{
@@ -211,7 +211,7 @@ func TestUpstreamAdd(t *testing.T) {
 	if string(a) != string(b) || !slices.Equal(f.decisions, []string{"add files by admin over cli", "add remote by admin over cli"}) {
 		t.Errorf("got %s\nwant %s\n%q", b, a, f.decisions)
 	}
-	f.warnings = []string{"An agent had proposed a server named 'shop', which is dropped: yours counts."}
+	f.warnings = []string{"The proposal of an agent for a server named 'shop' was withdrawn, because you added this server."}
 	if got = add("shop", "--", "x"); got.code != 0 || !strings.Contains(got.stderr, f.warnings[0]) {
 		t.Errorf("%+v", got)
 	}
@@ -223,7 +223,7 @@ func TestUpstreamAdd(t *testing.T) {
 		"as in `mcpproxy upstream add x ": {"x", "npx"},
 		"Put the command":                 {"x", "npx", "--", "y"},
 		"add x --url https://x/mcp":       {"x", "https://x/mcp"},
-		"neither --url nor a command":     {"x"},
+		"Missing --url or a command":      {"x"},
 		"not both":                        {"x", "--url", "http://y", "--", "z"},
 		"Invalid value for --env: it":     {"x", "--env", secret, "--", "z"},
 		"A is given twice":                {"x", "--env", "A=" + secret, "--env", "A=2", "--", "z"},
@@ -270,10 +270,10 @@ func TestAddTellsHowItEnded(t *testing.T) {
 		code           int
 		stdout, stderr []string
 	}{
-		"half": {0, []string{"Added half: it is now ready, with 14 tools, 2 wait: mcpproxy approvals\n"}, nil},
-		"bad": {problem.ExitTryAgain, []string{"Added bad: it is now failed.\n"},
-			[]string{"Error: Server 'bad' did not come up: exit status 3: oh no\n", "stays configured", "upstream logs bad", "upstream remove bad"}},
-		"closed": {problem.ExitLogin, []string{"Added closed: it needs a login.\n"}, []string{"did not come up: it asks for a login", "`mcpproxy upstream login closed`"}},
+		"half": {0, []string{"Added half: it is ready, with 14 tools, 2 wait: mcpproxy approvals\n"}, nil},
+		"bad": {problem.ExitTryAgain, []string{"Added bad, but it failed to start.\n"},
+			[]string{"Error: Server 'bad' did not start: exit status 3: oh no\n", "stays configured", "upstream logs bad", "upstream remove bad"}},
+		"closed": {problem.ExitLogin, []string{"Added closed: it needs a login.\n"}, []string{"did not start: it requires a login", "`mcpproxy upstream login closed`"}},
 	} {
 		w := newEnvWithDaemon(t, &fakeOperations{})
 		got := w.runCommand("upstream", "add", name, "--", "x")
@@ -322,7 +322,7 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 			t.Errorf("%q: %+v\n%s", args, got, file())
 		}
 	}
-	const later = "takes effect when MCPProxy starts"
+	const later = "takes effect at the next start"
 	do(0, later, "add", "files", "--env", "A=1", "--env", "B=${env:HOME}", "--", "npx", "-y", "pkg")
 	do(0, `"state": "stopped"`, "add", "remote", "--url", "https://example.com/mcp", "-o", "json")
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
@@ -330,8 +330,8 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 	}
 	do(problem.ExitFailed, "There is a server named 'Files' already", "add", "Files", "--", "x")
 	do(problem.ExitUsage, "The url must begin", "add", "x", "--url", "ftp://x")
-	do(problem.ExitUsage, "cannot be a server behind itself", "add", "me", "--url", "http://localhost:8080/mcp")
-	do(problem.ExitUsage, "cannot be a server behind itself", "set", "files", "command", "--", "/usr/bin/mcpproxy", "stdio")
+	do(problem.ExitUsage, "cannot be its own server", "add", "me", "--url", "http://localhost:8080/mcp")
+	do(problem.ExitUsage, "cannot be its own server", "set", "files", "command", "--", "/usr/bin/mcpproxy", "stdio")
 	do(0, later, "set", "files", "--env", "C=${env:NOT_SET}") // it keeps that server alone from starting
 	do(problem.ExitFailed, "call_timeout must be", "set", "files", "call_timeout", "soon")
 	do(0, later, "set", "files", "--env", "A=2", "--unset-env", "B", "--unset-env", "C")
@@ -355,7 +355,7 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 	if remote == nil || remote.Enabled || remote.URL != "https://example.org/mcp" || remote.Headers["X-A"] != "b c" {
 		t.Errorf("%s", file())
 	}
-	do(0, "are kept, and apply again", "remove", "files", "--yes")
+	do(0, "are kept", "remove", "files", "--yes")
 	if strings.Contains(file(), "files") {
 		t.Errorf("%s", file())
 	}
@@ -372,7 +372,7 @@ func TestSetArguments(t *testing.T) {
 		"One change at a time: ":       {"a", "--unset", "--unset-header", "A"},
 		"Unexpected argument 'trust'":  {"a", "trust", "manual", "--env", "A=1"},
 		"Invalid value for --env: it":  {"a", "--env", secret},
-		"not set at the same time":     {"a", "--env", "A=1", "--unset-env", "A"},
+		"does not also set":            {"a", "--env", "A=1", "--unset-env", "A"},
 		"The key call_timeout has one": {"a", "call_timeout", "1s", "2s"},
 		"The key 'args' cannot be set": {"a", "args", "x"},
 	} {

@@ -46,7 +46,7 @@ func fetchUIAddress(ctx context.Context, c *api.Client) (string, error) {
 	}
 	at := slices.IndexFunc(s.Surfaces, func(one ops.Surface) bool { return one.Name == api.UI })
 	if at < 0 {
-		return "", problem.New(problem.NotFound, "The MCPProxy that runs has no web UI.", "Restart it: it may be of an older version.")
+		return "", problem.New(problem.NotFound, "The running MCPProxy has no web UI.", "Restart it: it may be an older version.")
 	}
 	return s.Surfaces[at].Address, nil
 }
@@ -65,14 +65,14 @@ func openOrPrintUI(ctx context.Context, r *invocation, c *api.Client, address st
 // printUILink prints a sign-in link, but only on a terminal: elsewhere it would be stored.
 func printUILink(ctx context.Context, r *invocation, c *api.Client, address string) error {
 	if !r.terminal || r.output != formatTable {
-		return problem.New(problem.Usage, "No browser is opened, and the link, which signs in, is shown on a terminal only.",
+		return problem.New(problem.Usage, "No browser was opened. The sign-in link is shown only on a terminal.",
 			"Run `mcpproxy ui` on a terminal, or open "+address+" and sign in with the API key.")
 	}
 	code, err := api.NewCode.Call(ctx, c, ops.Nothing{})
 	if err != nil {
 		return err
 	}
-	r.printMessage("Open this link in a browser on this machine. It works once, within a minute, and signs in any browser that opens it:")
+	r.printMessage("Open this link in a browser on this machine. It works once, within a minute, and signs in the browser that opens it:")
 	fmt.Fprintln(r.Stdout, address+"#"+code.Code)
 	return nil
 }
@@ -106,7 +106,7 @@ func openUIAndAwaitSignIn(ctx context.Context, r *invocation, c *api.Client, add
 		switch {
 		case err != nil && problem.From(err).Code == problem.NotFound: // the code has expired
 			return problem.New(problem.Timeout, "No browser signed in within a minute.",
-				"Browsers from Snap or Flatpak may not be allowed to read your files: `mcpproxy ui --print` shows the link instead.")
+				"Browsers from Snap or Flatpak may not be able to read your files: `mcpproxy ui --print` shows the link instead.")
 		case err != nil:
 			return err
 		case state.Used:

@@ -14,14 +14,14 @@ func inferHintsAdvice(u *ops.Unhinted) string {
 	if u == nil {
 		return ""
 	}
-	say, look := "tools say", "look like reads"
+	say, look := "tools have", "look like reads"
 	if u.Tools == 1 {
-		say = "tool says"
+		say = "tool has"
 	}
 	if u.Reads == 1 {
 		look = "looks like a read"
 	}
-	return fmt.Sprintf("%d %s nothing; %d %s: `mcpproxy upstream set %s --infer-hints enforce`", u.Tools, say, u.Reads, look, toOneLine(u.Server))
+	return fmt.Sprintf("%d %s no hints; %d %s: `mcpproxy upstream set %s --infer-hints enforce`", u.Tools, say, u.Reads, look, toOneLine(u.Server))
 }
 
 func addUnhintedNotes(p *printer, all []ops.Unhinted) {

@@ -43,7 +43,7 @@ func writeServerTable(p *printer, all ops.ServerViews) {
 			{title: "SINCE", wide: true, cell: func(p *printer, s ops.ServerView) string { return p.formatTime(s.Since) }},
 			{title: "NOTE", text: serverNote},
 		},
-		narrow: slices.Concat(columnHidingSteps("PROTOCOL"), addNoteToSteps("The whole note: `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
+		narrow: slices.Concat(columnHidingSteps("PROTOCOL"), addNoteToSteps("The full note: `mcpproxy upstream get NAME`.", columnTruncationStep("NOTE", 24)),
 			columnTruncationStep("NAME", 16), columnHidingSteps("TOOLS", "NOTE"), columnTruncationStep("NAME", 8)),
 	}.write(p, all.Servers)
 }
@@ -144,7 +144,7 @@ func formatToolCountsByStatus(c ops.Counts) string {
 		}
 	}
 	if n := c[ops.CountForClients]; n > 0 {
-		out = append(out, fmt.Sprintf("%d %s, which can be asked something", n, ops.ForClients))
+		out = append(out, fmt.Sprintf("%d %s that the server can ask something", n, ops.ForClients))
 	}
 	if n := c[ops.CountBlocked]; n > 0 {
 		out = append(out, fmt.Sprintf("%d %s", n, ops.Blocked))
@@ -159,11 +159,11 @@ func newUpstreamRestartCommand(r *invocation) commandSpec {
 			return err
 		}
 		if err := r.printOutput(s, func(p *printer) {
-			p.writeLine("Restarted %s: %s.", toOneLine(s.Name), serverStateSentence(p, s))
+			p.writeLine("Restarted %s%s.", toOneLine(s.Name), serverOutcomeText(p, s))
 		}); err != nil {
 			return err
 		}
-		return notReadyError(s, "did not come up again", "See `mcpproxy upstream logs "+s.Name+"`.")
+		return notReadyError(s, "did not start again", "See `mcpproxy upstream logs "+s.Name+"`.")
 	})}
 }
 
@@ -173,7 +173,7 @@ func notReadyError(s ops.ServerView, how, hint string) error {
 	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
 		return nil
 	case s.NeedsLogin:
-		return problem.New(problem.LoginNeeded, "Server '"+s.Name+"' "+how+": it asks for a login.", "Log in with `"+loginCommandText(s)+"`.")
+		return problem.New(problem.LoginNeeded, "Server '"+s.Name+"' "+how+": it requires a login.", "Log in with `"+loginCommandText(s)+"`.")
 	}
 	message := "Server '" + s.Name + "' " + how + "."
 	if why := cmp.Or(s.Trouble, s.LastError); why != "" {

@@ -70,8 +70,8 @@ func addServer(r *invocation, ctx context.Context, c *api.Client, s ops.AddServe
 	if err := r.printOutput(v, func(p *printer) { writeServerAdded(p, v, offline) }); err != nil || offline || v.Quarantined {
 		return err
 	}
-	return notReadyError(v, "did not come up", "It stays configured, and is tried again. See `mcpproxy upstream logs "+shellQuoteWord(v.Name)+
-		"`; change it with `mcpproxy upstream set`, or take it out with `mcpproxy upstream remove "+shellQuoteWord(v.Name)+"`.")
+	return notReadyError(v, "did not start", "It stays configured, and MCPProxy keeps trying. See `mcpproxy upstream logs "+shellQuoteWord(v.Name)+
+		"`. Change it with `mcpproxy upstream set`, or remove it with `mcpproxy upstream remove "+shellQuoteWord(v.Name)+"`.")
 }
 
 // The poll interval and the timeout of waiting for an added server.
@@ -95,7 +95,7 @@ func awaitFirstStart(r *invocation, ctx context.Context, c *api.Client, v ops.Se
 		}
 		select {
 		case <-ctx.Done():
-			return v, problem.Newf(problem.Interrupted, "Interrupted; server '%s' stays configured and goes on starting.", v.Name).
+			return v, problem.Newf(problem.Interrupted, "Interrupted. Server '%s' stays configured and keeps starting.", v.Name).
 				WithHint("See `mcpproxy upstream get " + shellQuoteWord(v.Name) + "`.")
 		case <-limit.C:
 			return v, nil
@@ -124,13 +124,13 @@ func checkAddServerArguments(cmd *cobra.Command, args []string) error {
 	case len(args) == 0 || dash == 0:
 		return newUsageError("Missing argument: name.", "Usage: `"+cmd.UseLine()+"`.")
 	case dash < 0 && len(args) == 2 && strings.Contains(args[1], "://"):
-		return newUsageError("Unexpected argument '"+args[1]+"'.", "The address of a server goes behind --url: `mcpproxy upstream add "+shellQuoteWord(args[0])+" --url "+shellQuoteWord(args[1])+"`.")
+		return newUsageError("Unexpected argument '"+args[1]+"'.", "Put the address of a server after --url: `mcpproxy upstream add "+shellQuoteWord(args[0])+" --url "+shellQuoteWord(args[1])+"`.")
 	case dash > 1 || dash < 0 && len(args) > 1:
-		return newUsageError("Unexpected argument '"+args[1]+"'.", "Put the command and its arguments behind --, as in `mcpproxy upstream add "+shellQuoteWord(args[0])+" -- npx -y PACKAGE`.")
+		return newUsageError("Unexpected argument '"+args[1]+"'.", "Put the command and its arguments after --, as in `mcpproxy upstream add "+shellQuoteWord(args[0])+" -- npx -y PACKAGE`.")
 	case url && len(args) > 1:
 		return newUsageError("A server has a URL or a command, not both.", "Usage: `"+cmd.UseLine()+"`.")
 	case !url && len(args) == 1:
-		return newUsageError("How is the server reached? There is neither --url nor a command.", "Usage: `"+cmd.UseLine()+"`.")
+		return newUsageError("Missing --url or a command.", "Usage: `"+cmd.UseLine()+"`.")
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func parsePairs(flag string, given []string, between string) (map[string]string,
 			name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		}
 		if !ok || name == "" {
-			return nil, newUsageError("Invalid value for "+flag+": it must be a name and a value with '"+between+"' between them.", "")
+			return nil, newUsageError("Invalid value for "+flag+": it must be a name and a value, separated by '"+between+"'.", "")
 		}
 		if _, twice := out[name]; twice {
 			return nil, newUsageError("Invalid value for "+flag+": "+name+" is given twice.", "")
@@ -211,16 +211,16 @@ func writeServerAdded(p *printer, v ops.ServerView, offline bool) {
 	case offline:
 		p.writeLine("Added %s.", toOneLine(v.Name))
 	case v.State == "ready":
-		p.writeLine("Added %s: it is now %s, with %s", toOneLine(v.Name), formatServerState(p, v), readyToolsText(v))
+		p.writeLine("Added %s: it is %s, with %s", toOneLine(v.Name), formatServerState(p, v), readyToolsText(v))
 	case v.State == "connecting":
 		p.writeLine("Added %s: it is still %s.", toOneLine(v.Name), formatServerState(p, v))
-		p.addNote("See how it goes on with `mcpproxy upstream get %s`.", shellQuoteWord(v.Name))
+		p.addNote("Check its state with `mcpproxy upstream get %s`.", shellQuoteWord(v.Name))
 	default:
-		p.writeLine("Added %s: %s.", toOneLine(v.Name), serverStateSentence(p, v))
+		p.writeLine("Added %s%s.", toOneLine(v.Name), serverOutcomeText(p, v))
 	}
 	noteServerWarnings(p, v)
 	if v.Quarantined {
-		p.addNote("It is not started before you have approved it: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+		p.addNote("It starts after you approve it: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	}
 }
 
@@ -266,7 +266,7 @@ func newUpstreamRemoveCommand(r *invocation) commandSpec {
 		return r.printOutput(gone, func(p *printer) {
 			p.writeLine("Removed %s.", toOneLine(gone.Removed))
 			if offline {
-				p.addNote("MCPProxy is not running: the approvals and the login of %s are kept, and apply again to a server with this name.", toOneLine(gone.Removed))
+				p.addNote("MCPProxy is not running, so the approvals and the login of %s are kept. They apply again to a server with this name.", toOneLine(gone.Removed))
 			}
 		})
 	})}
@@ -281,7 +281,7 @@ func writeServerEnabled(p *printer, v ops.ServerView) {
 	p.writeLine("%s is enabled.", toOneLine(v.Name))
 	noteServerWarnings(p, v)
 	if v.Quarantined {
-		p.addNote("It is quarantined all the same: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
+		p.addNote("It is still quarantined: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	}
 }
 
@@ -328,8 +328,8 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 			return problem.Newf(problem.ServerUnavailable, "Server '%s' has not listed its tools yet, so there is nothing to approve.", toOneLine(v.Name)).
 				WithHint("Wait until it is ready, or see `mcpproxy upstream logs " + shellQuoteWord(v.Name) + "`.")
 		case given.yes && !withFindings && v.Stage != ops.StageLaunch && countReviewFindings(v) > 0:
-			return problem.Newf(problem.ToolLocked, "The scanner has found something in %s, so --yes is not enough.", toOneLine(v.Name)).
-				WithHint("Look with `mcpproxy upstream review " + shellQuoteWord(v.Name) + "`, then add --with-findings, or --fingerprint " + escapeInvisibleLine(v.Fingerprint) + ".")
+			return problem.Newf(problem.ToolLocked, "The scanner reports findings in %s, so --yes is not enough.", toOneLine(v.Name)).
+				WithHint("Review with `mcpproxy upstream review " + shellQuoteWord(v.Name) + "`, then add --with-findings, or --fingerprint " + escapeInvisibleLine(v.Fingerprint) + ".")
 		}
 		if err := r.requireConfirmation(ctx, given, serverApprovalQuestion(v), approveWithoutTerminalHint("upstream review", "upstream approve", shellQuoteWord(v.Name), v.Fingerprint)); err != nil {
 			return err
@@ -350,7 +350,7 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 			p.writeLine("Approved %s: its tools can be called.", toOneLine(v.Name))
 			return
 		}
-		p.writeLine("Approved how %s is launched: it runs for the review only.", toOneLine(v.Name))
+		p.writeLine("Approved the launch of %s. It runs only for the review.", toOneLine(v.Name))
 		p.addNote("Review and approve its tools: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))
 	})
 }
@@ -370,7 +370,7 @@ func awaitServerReview(r *invocation, ctx context.Context, c *api.Client, name s
 	if s, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: name}); err != nil || !s.Enabled {
 		return v, err
 	}
-	r.newPrinter(r.Stdout).addNote("Waiting until %s has listed its tools.", toOneLine(v.Name))
+	r.newPrinter(r.Stdout).addNote("Waiting until %s lists its tools.", toOneLine(v.Name))
 	look, limit := time.NewTicker(reviewPollInterval), time.NewTimer(reviewWaitTimeout)
 	defer look.Stop()
 	defer limit.Stop()
@@ -410,9 +410,9 @@ func serverApprovalQuestion(v ops.ServerReview) string {
 	}
 	switch {
 	case v.Stage == ops.StageLaunch:
-		return "Start " + name + " like this, for the review only?"
+		return "Start " + name + " with this launch, only for the review?"
 	case countReviewFindings(v) > 0:
-		return "The scanner has " + countWithNoun(countReviewFindings(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " all the same?"
+		return "The scanner has " + countWithNoun(countReviewFindings(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " anyway?"
 	case v.Stage == ops.StageApproved:
 		return "Approve " + what(countWaitingDefinitions(toReviewedDefinitions(v))-offersWaiting, offersWaiting) + " of " + name + "?"
 	}

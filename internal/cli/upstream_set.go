@@ -119,7 +119,7 @@ func (m *envOrHeaderChangeFlags) toJSON() (json.RawMessage, error) {
 	}
 	for _, name := range m.unset {
 		if _, both := all[name]; both || name == "" {
-			return nil, newUsageError("Invalid value '"+toPrintable(name)+"' for --unset-"+strings.TrimPrefix(m.flag, "--")+": it must be the name of one that is not set at the same time.", "")
+			return nil, newUsageError("Invalid value '"+toPrintable(name)+"' for --unset-"+strings.TrimPrefix(m.flag, "--")+": it must be a name that the command does not also set.", "")
 		}
 		all[name] = nil
 	}
@@ -135,7 +135,7 @@ func encodeSettingValue(key string, values []string, unset bool) (json.RawMessag
 		if near := search.ClosestName(key, keys); near != "" {
 			hint = "Did you mean " + near + "?"
 		}
-		return nil, newUsageError("The key '"+toPrintable(key)+"' cannot be set like this.", hint)
+		return nil, newUsageError("There is no key '"+toPrintable(key)+"' that can be set here.", hint)
 	case unset && len(values) > 0:
 		return nil, newUsageError("Give either a value or --unset.", "")
 	case unset:

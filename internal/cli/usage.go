@@ -51,7 +51,7 @@ var removedCallToolForms = []string{"mcpproxy call tool", "mcpproxy call call_to
 
 func unknownCommandError(parent *cobra.Command, name string) error {
 	if slices.Contains(removedCallToolForms, parent.CommandPath()+" "+name) {
-		return newUsageError(policy.CallToolNotFoundText, "Choose the lane: `mcpproxy call tool-read`, `mcpproxy call tool-write` or `mcpproxy call tool-destructive`.")
+		return newUsageError(policy.CallToolNotFoundText, "Name the lane: `mcpproxy call tool-read`, `mcpproxy call tool-write` or `mcpproxy call tool-destructive`.")
 	}
 	var names []string
 	for _, c := range parent.Commands() {
@@ -63,7 +63,7 @@ func unknownCommandError(parent *cobra.Command, name string) error {
 	if near := search.ClosestName(name, names); near != "" {
 		hint = "Did you mean `" + parent.CommandPath() + " " + near + "`?"
 	} else if parent.Name() == "call" && strings.Contains(name, ":") {
-		hint = "Choose the lane before the name: " + strings.Join(names, ", ") + ". `mcpproxy tools show " + shellQuoteWord(name) + "` says which one fits."
+		hint = "Name the lane before the tool: " + strings.Join(names, ", ") + ". `mcpproxy tools show " + shellQuoteWord(name) + "` shows the right one."
 	}
 	return newUsageError(fmt.Sprintf("Unknown command '%s' for `%s`.", name, parent.CommandPath()), hint)
 }

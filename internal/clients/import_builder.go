@@ -177,7 +177,7 @@ func (b *entryBuilder) setConfigKey(m nodeMember, key string, inverse bool) bool
 			return true
 		}
 	}
-	b.addNote(m, quoteClipped(m.name)+" is not taken over from a text", "set it afterwards: mcpproxy upstream set "+b.server.Name+" "+key)
+	b.addNote(m, quoteClipped(m.name)+" is not imported from a text", "set it afterwards: mcpproxy upstream set "+b.server.Name+" "+key)
 	return true
 }
 
@@ -288,7 +288,7 @@ var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 		return true
 	},
 	"oauth": func(b *entryBuilder, m nodeMember) bool {
-		b.addNote(m, `"oauth" is not taken over from a text`, "log in with: mcpproxy upstream login "+b.server.Name)
+		b.addNote(m, `"oauth" is not imported from a text`, "log in with: mcpproxy upstream login "+b.server.Name)
 		return true
 	},
 }

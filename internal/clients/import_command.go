@@ -199,7 +199,7 @@ func (s *commandServer) setOption(name string, value shellWord) error {
 	case "--bearer-token-env-var":
 		ok = s.addAssignment("headers", shellWord{"Authorization:Bearer ${" + value.text + "}", value.at}, ":")
 	default:
-		return &syntaxError{value.at, "the option " + quoteClipped(name) + " is not known", "take it out, or paste the command that starts the server"}
+		return &syntaxError{value.at, "the option " + quoteClipped(name) + " is not known", "remove it, or paste the command that starts the server"}
 	}
 	if !ok {
 		return &syntaxError{value.at, "the value of " + quoteClipped(name) + " has no name", ""}

@@ -36,7 +36,7 @@ func (r *importReader) readServer(s serverSection, m nodeMember) error {
 		return nil
 	}
 	if len(r.file.Servers) == maxServers {
-		return &syntaxError{m.at, fmt.Sprintf("there are more than %d servers", maxServers), "take them over in parts"}
+		return &syntaxError{m.at, fmt.Sprintf("there are more than %d servers", maxServers), "import them in parts"}
 	}
 	b := entryBuilder{importReader: r, client: s.client, server: ImportedServer{OriginalName: m.name}}
 	b.server.Name = r.taken.UniqueName(m.name)
@@ -55,7 +55,7 @@ func (r *importReader) readServer(s serverSection, m nodeMember) error {
 	}
 	if b.server.Name != m.name {
 		r.addNote(&b.server.Notes, m.at, "", fmt.Sprintf("the server is called %s here, not %s", b.server.Name, quoteClipped(m.name)),
-			"use letters, digits, dots, dashes and underscores, no __, and no two similar names")
+			"names have letters, digits, dots, dashes and underscores, no __, and must not look the same as another")
 	}
 	if s.project != "" {
 		r.addNote(&b.server.Notes, m.at, "", "the client has it for one project only: "+quoteClipped(s.project), "here every client has it")

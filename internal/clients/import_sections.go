@@ -67,8 +67,8 @@ func findServerSections(root *node) ([]serverSection, error) {
 }
 
 func newNoServersError(root *node) error {
-	return &syntaxError{root.at, "the text contains no servers",
-		`servers are under "mcpServers", "servers", "context_servers", "mcp", "mcp_servers" or "extensions", as in the client's own file; copy that part with its name`}
+	return &syntaxError{root.at, "there are no servers in the text",
+		`they are under "mcpServers", "servers", "context_servers", "mcp", "mcp_servers" or "extensions", as in the client's own file; copy that part with its name`}
 }
 
 // detectClient detects the client by the entries of an object that many clients name the

@@ -86,7 +86,7 @@ func (f *UserFile) checkFolderOwner() error {
 		case err != nil:
 			return newReadError(f.Path, err)
 		case !info.IsDir():
-			return newRefusedError(f.Path, "cannot be made: "+dir+" is not a directory", "Check the path.")
+			return newRefusedError(f.Path, "cannot be created: "+dir+" is not a directory", "Check that path.")
 		case !ownedByUser(info):
 			return newRefusedError(f.Path, "would be made in "+dir+", which belongs to another user", "Run the command as that user, without sudo.")
 		}

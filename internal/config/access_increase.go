@@ -34,41 +34,41 @@ var (
 	less   = accessIncreaseRule{"lowered", func(was, is any) bool { return reflect.ValueOf(is).Int() < reflect.ValueOf(was).Int() }}
 	// adds is for a list whose elements each allow something, drops for one whose
 	// elements each deny something.
-	adds  = accessIncreaseRule{"more is listed", func(was, is any) bool { return !arePatternsCovered(toStringList(was), toStringList(is)) }}
-	drops = accessIncreaseRule{"less is listed", func(was, is any) bool { return !arePatternsCovered(toStringList(is), toStringList(was)) }}
+	adds  = accessIncreaseRule{"entries are added", func(was, is any) bool { return !arePatternsCovered(toStringList(was), toStringList(is)) }}
+	drops = accessIncreaseRule{"entries are removed", func(was, is any) bool { return !arePatternsCovered(toStringList(is), toStringList(was)) }}
 	// admits is adds, where an empty list allows everything.
-	admits = accessIncreaseRule{"lets more through", func(was, is any) bool {
+	admits = accessIncreaseRule{"it allows more", func(was, is any) bool {
 		before, after := toStringList(was), toStringList(is)
 		return len(before) > 0 && (len(after) == 0 || !arePatternsCovered(before, after))
 	}}
-	exposed = accessIncreaseRule{"others can reach it", func(was, is any) bool { return was != is && !isLoopbackAddress(toString(is)) }}
+	exposed = accessIncreaseRule{"other machines can connect", func(was, is any) bool { return was != is && !isLoopbackAddress(toString(is)) }}
 	sent    = accessIncreaseRule{"set", func(was, is any) bool { return was != is && toString(is) != "" }}
 	// inside is for an object with keys of its own, which have rules; a new entry grants
 	// more.
-	inside = accessIncreaseRule{when: "by its keys"}
+	inside = accessIncreaseRule{when: "an entry is added, or by its keys"}
 
 	asked      = newStrictToLooseRule(string(policy.AskOn), string(policy.AskOff))
-	askedTools = accessIncreaseRule{"towards `off`", changeMayAskUserLess}
+	askedTools = accessIncreaseRule{"changed towards `off`", changeMayAskUserLess}
 	inferred   = newStrictToLooseRule(string(policy.InferEnforce), string(policy.InferAdvise), string(policy.InferOff))
 	validated  = newStrictToLooseRule(string(ValidateReject), string(ValidateWarn), string(ValidateOff))
 	// judged is for judge_arguments: advise may loosen hints, off asks and warns of
 	// nothing.
-	judged = accessIncreaseRule{"unless from `advise` to `enforce`", func(was, is any) bool {
+	judged = accessIncreaseRule{"changed, except from `advise` to `enforce`", func(was, is any) bool {
 		return was != is && (was != policy.ArgumentsAdvise || is != policy.ArgumentsEnforce)
 	}}
 	// proved is for presence.
-	proved = accessIncreaseRule{"unless from `none`", func(was, is any) bool { return was != is && was != PresenceNone }}
+	proved = accessIncreaseRule{"changed, except from `none`", func(was, is any) bool { return was != is && was != PresenceNone }}
 )
 
 // newStrictToLooseRule returns the rule of a key whose values are ordered from strict to loose: a change to a looser
 // one grants more. An unset value depends on other keys: it is neither stricter nor looser than a value between the
 // ends.
 func newStrictToLooseRule(words ...string) accessIncreaseRule {
-	strictest, widest := words[0], words[len(words)-1]
-	return accessIncreaseRule{"towards `" + widest + "`", func(was, is any) bool {
+	strictest, loosest := words[0], words[len(words)-1]
+	return accessIncreaseRule{"changed towards `" + loosest + "`", func(was, is any) bool {
 		before, after := toString(was), toString(is)
 		switch {
-		case before == after, after == strictest, before == widest:
+		case before == after, after == strictest, before == loosest:
 			return false
 		case before == "", after == "":
 			return true
@@ -80,7 +80,7 @@ func newStrictToLooseRule(words ...string) accessIncreaseRule {
 // newHintLooseningRule returns the rule of a hint: a change in the direction of most, its value for the most harmless
 // tools, grants more.
 func newHintLooseningRule(most tool.TriBool) accessIncreaseRule {
-	return accessIncreaseRule{fmt.Sprintf("towards `%t`", most == tool.True), func(was, is any) bool {
+	return accessIncreaseRule{fmt.Sprintf("changed towards `%t`", most == tool.True), func(was, is any) bool {
 		return was != is && was != most && is != tool.ToTriBool(most == tool.False)
 	}}
 }

@@ -423,12 +423,12 @@ func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 func TestWhatHasToHoldFirst(t *testing.T) {
 	f, p := present(t, signedText)
 	p.signed = map[string]bool{}
-	p.void, p.remedy = "The configuration demands presence, and no anchor is set.", "Set one: `mcpproxy presence set passphrase`."
+	p.void, p.remedy = "The configuration requires presence, but no anchor is set.", "Set one: `mcpproxy presence set passphrase`."
 	check(t, f.SetVerifier(p, "here"))
 	said := strings.Join(f.Warnings(), "\n")
 	for _, want := range []string{
-		"changes of the configuration that grant more access have no effect: the configuration demands presence, and no anchor is set; set one: `mcpproxy presence set passphrase`",
-		"so these keys await confirmation: mcpServers.a",
+		"configuration that grants more access is not in force: the configuration requires presence, but no anchor is set; set one: `mcpproxy presence set passphrase`",
+		"wait for confirmation: mcpServers.a",
 	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%s\nis not in\n%s", want, said)

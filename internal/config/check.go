@@ -61,11 +61,11 @@ func checkAbsoluteDir(s string) error {
 func checkAPIKey(s string) error {
 	for _, r := range s {
 		if r <= ' ' || r > '~' {
-			return errors.New("api_key may hold printable ASCII characters only, no spaces; take it out to have one made")
+			return errors.New("api_key may contain only printable ASCII characters, no spaces; remove it to generate one")
 		}
 	}
 	if s == "" {
-		return errors.New("api_key is empty; take it out to have one made")
+		return errors.New("api_key is empty; remove it to generate one")
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func checkURL(s string) error {
 	case u.Hostname() == "":
 		return errors.New("the URL has no host; such as https://example.com/mcp")
 	case u.Fragment != "":
-		return errors.New("the URL has a fragment; take out # and what follows")
+		return errors.New("the URL has a fragment; remove # and the text after it")
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func checkEnvName(s string) error {
 // process cannot be started with it.
 func checkNoNUL(s string) error {
 	if strings.ContainsRune(s, 0) {
-		return errors.New("the value holds a NUL character, with which a process cannot be started; take it out")
+		return errors.New("the value contains a NUL character, which no process accepts; remove it")
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func checkPattern(s string) error {
 // server names, because profiles share their URLs.
 func CheckProfileName(name string) error {
 	if name == "all" || name == "mcp" {
-		return errors.New("the name " + quoteClipped(name) + " is taken by an address of MCPProxy")
+		return errors.New("the name " + quoteClipped(name) + " is reserved for an address of MCPProxy")
 	}
 	if err := tool.CheckServerName(name); err != nil {
 		return errors.New(strings.Replace(err.Error(), "the server name", "the profile name", 1))
@@ -209,7 +209,7 @@ func checkServerPattern(s string) error {
 		return nil
 	}
 	if err := tool.CheckServerName(strings.NewReplacer("*", "a", "?", "a").Replace(s)); err != nil {
-		return errors.New(quoteClipped(s) + " can match no server; server names have letters, digits, '.', '-' and '_', where * matches any characters and ? matches one")
+		return errors.New(quoteClipped(s) + " matches no server; server names have letters, digits, '.', '-' and '_'; * matches any characters and ? one")
 	}
 	return nil
 }

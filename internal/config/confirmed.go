@@ -239,7 +239,7 @@ func (b *confirmedConfig) narrowLimitTo(live *Config) {
 		err = b.writeFile(narrowedFile, text)
 	}
 	if err != nil {
-		b.logger.Error("restrictions cannot be stored, and can be undone after a restart", "dir", b.dir, "error", err)
+		b.logger.Error("restrictions cannot be stored, and can be lost after a restart", "dir", b.dir, "error", err)
 	}
 }
 
@@ -261,7 +261,7 @@ func (p ConfirmFunc) requestConfirmation(claims ...Claim) error {
 		return p(claims...)
 	}
 	if len(claims) > 0 {
-		return problem.New(problem.PresenceRequired, "This needs your confirmation, which is not possible here.", "Run the mcpproxy command for it in a terminal.")
+		return problem.New(problem.PresenceRequired, "This requires a signature, which is not possible from here.", "Use the mcpproxy command for it, in a terminal.")
 	}
 	return nil
 }
@@ -272,7 +272,7 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 	}
 	s, err := b.storeForSigning(limit)
 	if err != nil {
-		return problem.New(problem.AuditUnavailable, "The configuration to confirm cannot be stored.", "Make room on the disk of "+b.dir+", and see that it can be written.").Because(err)
+		return problem.New(problem.AuditUnavailable, "The configuration to confirm cannot be stored.", "Free space on the disk of "+b.dir+", and check that it is writable.").Because(err)
 	}
 	if err := permit.requestConfirmation(append(toClaims(widened), b.claimsFor(s)...)...); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, perm
 		return err
 	}
 	if err := os.Remove(b.filePath(narrowedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.logger.Warn("the earlier restrictions cannot be removed", "dir", b.dir, "error", err) // it does not grant more
+		b.logger.Warn("earlier restrictions cannot be removed", "dir", b.dir, "error", err) // it does not grant more
 	}
 	b.limit, b.invalidReason = limit, ""
 	return nil

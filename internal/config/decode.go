@@ -124,7 +124,7 @@ func (d *decoder) eachUniqueMember(obj *hujson.Object, path string) func(yield f
 			}
 			if twice {
 				line, _ := d.position(first)
-				d.addMistake(m.Name.StartOffset, joinPath(path, name), fmt.Sprintf("%s is there twice", quoteClipped(name)),
+				d.addMistake(m.Name.StartOffset, joinPath(path, name), fmt.Sprintf("%s is a duplicate key", quoteClipped(name)),
 					fmt.Sprintf("the first one is on line %d", line))
 				continue
 			}
@@ -263,7 +263,7 @@ func (d *decoder) expandString(v hujson.Value, path string, k configKey) (resolv
 		}
 	}
 	if !k.secrets && hasSecretReference(e.text) {
-		e.addMistake("${keyring:NAME} is not allowed in "+lastPathPart(path), "secrets are for how a server is started or reached, and its login; use ${env:NAME}")
+		e.addMistake("${keyring:NAME} cannot be used in "+lastPathPart(path), "secrets are only for the keys that start or reach a server, and for its login; use ${env:NAME}")
 	}
 	d.warnForeignReferences(v, path, raw)
 	for _, m := range e.mistakes {
@@ -414,7 +414,7 @@ func (d *decoder) decodeStringMap(v hujson.Value, path string, k configKey) (any
 			continue
 		}
 		if k.folded && taken[strings.ToLower(n)] {
-			d.addMistake(m.Name.StartOffset, at, quoteClipped(n)+" is there twice", "upper and lower case are the same here")
+			d.addMistake(m.Name.StartOffset, at, quoteClipped(n)+" is a duplicate name", "upper and lower case are the same here")
 			continue
 		}
 		taken[strings.ToLower(n)] = true
@@ -449,7 +449,7 @@ func (d *decoder) decodeHintOverrides(v hujson.Value, path string) any {
 
 // reportWrongType reports a value of the wrong type.
 func (d *decoder) reportWrongType(v hujson.Value, path, want string) {
-	got, hint := "null", "take the key out to have the default"
+	got, hint := "null", "remove the key to use the default"
 	if v.Value.Kind() != 'n' {
 		got, hint = map[hujson.Kind]string{'t': "true", 'f': "false", '"': "a string", '0': "a number", '{': "an object", '[': "a list"}[v.Value.Kind()], ""
 	}

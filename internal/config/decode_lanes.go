@@ -25,11 +25,11 @@ func (d *decoder) decodeArgumentLaneRules(v hujson.Value, path string) (any, any
 		_, argument := g["argument"]
 		switch listed := len(r.Read)+len(r.Write)+len(r.Destructive) > 0; {
 		case !by || !argument:
-			d.addMistake(m.Name.StartOffset, at, "by and argument are needed: how the tool is judged, and by which of its arguments", `for example {"by": "sql", "argument": "$.sql"}`)
+			d.addMistake(m.Name.StartOffset, at, "by and argument are required: the kind of argument, and its path", `for example {"by": "sql", "argument": "$.sql"}`)
 		case listed && r.By != policy.ByAction && r.By != "":
-			d.addMistake(m.Name.StartOffset, at, "read, write and destructive are for by: action alone", "take them out")
+			d.addMistake(m.Name.StartOffset, at, "read, write and destructive are only for by: action", "remove them")
 		case !listed && r.By == policy.ByAction:
-			d.addMistake(m.Name.StartOffset, at, "by: action needs the actions that are read or destructive", `for example "read": ["list", "get"]`)
+			d.addMistake(m.Name.StartOffset, at, "by: action requires the actions that are read or destructive", `for example "read": ["list", "get"]`)
 		}
 		resolved, raw = append(resolved, r), append(raw, shown)
 	}

@@ -26,7 +26,7 @@ func (d *decoder) decodeProfiles(v hujson.Value, path string) (any, any) {
 		p, shown := Profile{Name: name}, Profile{Name: name}
 		for key, m := range d.decodeObject(m.Value, at, p.keys(), shown.keys()) {
 			if list, isList := m.Value.Value.(*hujson.Array); isList && len(list.Elements) == 0 {
-				d.addMistake(m.Value.StartOffset, joinPath(at, key), key+" is empty, so that nothing is left", "take the key out to have all of them")
+				d.addMistake(m.Value.StartOffset, joinPath(at, key), key+" is empty, so the profile allows nothing", "remove the key to allow all")
 			}
 		}
 		p.rule = p.buildScopeRule()
@@ -68,7 +68,7 @@ func (d *decoder) warnUnknownServers(g objectMembers, c *Config) {
 	}
 	for _, pattern := range slices.Sorted(maps.Keys(c.Ask.Tools)) {
 		if server, _, _ := strings.Cut(pattern, ":"); !there(server) {
-			d.addWarning(g["ask"].Name.StartOffset, "ask.tools", "ask.tools names "+quoteClipped(pattern)+", which fits no server", "")
+			d.addWarning(g["ask"].Name.StartOffset, "ask.tools", "ask.tools names "+quoteClipped(pattern)+", which matches no server", "")
 		}
 	}
 	for _, p := range c.Profiles {

@@ -22,7 +22,7 @@ func (d *decoder) decodeResultSelections(v hujson.Value, path string) any {
 		}
 		one, err := NewResultSelection(pattern, l.String())
 		if err != nil {
-			d.addMistake(m.Value.StartOffset, at, "the selection cannot be taken: "+err.Error(), "for example `[.items[] | {id, name}]`")
+			d.addMistake(m.Value.StartOffset, at, "the selection is invalid: "+err.Error(), "for example `[.items[] | {id, name}]`")
 			continue
 		}
 		all = append(all, one)

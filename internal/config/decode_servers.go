@@ -50,7 +50,7 @@ func (d *decoder) eachServerEntry(v hujson.Value, path string) func(yield func(s
 			for m, name := range d.eachUniqueMember(value, path) {
 				e := serverEntry{m.Value, joinPath(path, name), name, m.Name.StartOffset, false}
 				if err := tool.CheckServerName(name); err != nil {
-					d.addMistake(e.at, e.path, err.Error(), "the name is part of the names of its tools and of files")
+					d.addMistake(e.at, e.path, err.Error(), "the name is used in tool names and file names")
 				}
 				if !yield(e) {
 					return
@@ -163,7 +163,7 @@ func (d *decoder) checkServerHasOneName(g objectMembers, e serverEntry) {
 		d.addMistake(e.at, e.path, "the server has no name", `add "name", or write mcpServers as an object`)
 	case !e.inList && found:
 		if other, at := listEntryName(e.value); other != e.name {
-			d.addMistake(at, joinPath(e.path, "name"), fmt.Sprintf("the server is called %s already", quoteClipped(e.name)), "take name out")
+			d.addMistake(at, joinPath(e.path, "name"), fmt.Sprintf("the server already has the name %s", quoteClipped(e.name)), "remove name")
 		}
 	}
 }
@@ -180,7 +180,7 @@ func (d *decoder) checkLaunchAndResolveProtocol(g objectMembers, s *Server, e se
 	}
 	switch {
 	case command && url:
-		d.addMistake(e.at, e.path, "the server has both command and url", "keep the one by which it is reached")
+		d.addMistake(e.at, e.path, "the server has both command and url", "keep one of them")
 		return
 	case !command && !url:
 		d.addMistake(e.at, e.path, "the server has neither command nor url", "add one of them")
@@ -189,7 +189,7 @@ func (d *decoder) checkLaunchAndResolveProtocol(g objectMembers, s *Server, e se
 		s.Protocol = "sse"
 	case wanted != "auto" && wanted != s.Protocol:
 		needs := map[string]string{"stdio": "command", "http": "url", "sse": "url"}[wanted]
-		d.addMistake(g["protocol"].Value.StartOffset, joinPath(e.path, "protocol"), fmt.Sprintf("protocol %s needs %s", wanted, needs), "take protocol out: it follows from command or url")
+		d.addMistake(g["protocol"].Value.StartOffset, joinPath(e.path, "protocol"), fmt.Sprintf("protocol %s needs %s", wanted, needs), "remove protocol: MCPProxy chooses it from command or url")
 	}
 	s.TrySSE = url && wanted == "auto"
 	if command {
@@ -207,7 +207,7 @@ func (d *decoder) checkLaunchAndResolveProtocol(g objectMembers, s *Server, e se
 // reportUnusedKey reports a key that has no effect for this kind of server.
 func (d *decoder) reportUnusedKey(g objectMembers, path, name string, length int, belongs string) {
 	if length > 0 {
-		d.addMistake(g[name].Name.StartOffset, joinPath(path, name), fmt.Sprintf("%s has no effect without %s", name, belongs), "take it out")
+		d.addMistake(g[name].Name.StartOffset, joinPath(path, name), fmt.Sprintf("%s has no effect without %s", name, belongs), "remove it")
 	}
 }
 
@@ -220,9 +220,9 @@ func (d *decoder) checkOAuth(s *Server, e serverEntry) {
 	path := joinPath(e.path, "oauth")
 	switch {
 	case s.Protocol == "stdio" && !reflect.DeepEqual(s.OAuth, OAuth{}):
-		d.addMistake(at, path, "oauth has no effect without url", "take it out")
+		d.addMistake(at, path, "oauth has no effect without url", "remove it")
 	case s.OAuth.ClientSecret != "" && s.OAuth.ClientID == "":
-		d.addMistake(at, path, "there is a client_secret without a client_id", "add client_id, or take client_secret out")
+		d.addMistake(at, path, "client_secret requires client_id", "add client_id, or remove client_secret")
 	}
 }
 
@@ -234,7 +234,7 @@ func (d *decoder) checkToolLists(g objectMembers, s *Server, path string) {
 	case allow && deny:
 		d.addMistake(g["disabled_tools"].Name.StartOffset, joinPath(path, "disabled_tools"), "enabled_tools and disabled_tools exclude each other", "keep one of them")
 	case allow && s.EnabledTools != nil && len(s.EnabledTools) == 0:
-		d.addMistake(g["enabled_tools"].Value.StartOffset, joinPath(path, "enabled_tools"), "enabled_tools is empty", `take it out to allow every tool, or set "enabled": false to allow none`)
+		d.addMistake(g["enabled_tools"].Value.StartOffset, joinPath(path, "enabled_tools"), "enabled_tools is empty", `remove it to allow every tool, or set "enabled": false to allow none`)
 	}
 	d.reportServerPrefix(g, s.Name, path, "enabled_tools", s.EnabledTools)
 	d.reportServerPrefix(g, s.Name, path, "disabled_tools", s.DisabledTools)

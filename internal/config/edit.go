@@ -226,7 +226,7 @@ func (d document) serverSettingSplices(server textedit.Container, s serverSettin
 
 func unknownServerError(name string) error {
 	return problem.Newf(problem.ServerNotFound, "Server %s is not in the configuration file.", quoteClipped(name)).
-		WithHint("See which are: mcpproxy upstream list.")
+		WithHint("List the servers: mcpproxy upstream list.")
 }
 
 // findServer finds mcpServers and the index of that server in it, -1 without one.
@@ -246,7 +246,7 @@ func (d document) findServer(name string) (servers textedit.Container, at int) {
 
 func (d document) addServerSplices(name string, encoded []byte) ([]textedit.Splice, error) {
 	if _, i := d.findServer(name); i >= 0 {
-		return nil, problem.Newf(problem.Conflict, "There is a server with the name %s already.", quoteClipped(name)).
+		return nil, problem.Newf(problem.Conflict, "A server with the name %s already exists.", quoteClipped(name)).
 			WithHint("Choose another name, or remove that server first.")
 	}
 	m := findMember(d.Root, "mcpServers")
@@ -326,7 +326,7 @@ func (d document) setObjectMemberSplices(object textedit.Container, i int, field
 }
 
 // errFileChanged means that the file was saved during an edit.
-var errFileChanged = errors.New("the file was changed in the meantime")
+var errFileChanged = errors.New("the file was changed since it was read")
 
 // document is the text of a valid file. Edits keep everything else.
 type document struct{ *textedit.Document }
@@ -355,8 +355,8 @@ func editWithRetry(l *LiveConfig, servers []string, changes []textEdit, then edi
 			return err
 		}
 	}
-	return problem.Newf(problem.Conflict, "%s is changed all the time by another program.", l.path).
-		WithHint("Try again when it no longer changes.")
+	return problem.Newf(problem.Conflict, "%s keeps being changed by another program.", l.path).
+		WithHint("Try again when that program has finished.")
 }
 
 // editOnce makes one attempt. The caller holds mu, so that the watch does not apply the
@@ -367,8 +367,8 @@ func editOnce(l *LiveConfig, servers []string, changes []textEdit, then editResu
 	case r.err != nil:
 		return r.err
 	case r.data == nil && l.existed:
-		return problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
-			WithHint("Put the file back first.")
+		return problem.Newf(problem.InvalidConfig, "%s is gone; the previous configuration stays in force.", l.path).
+			WithHint("Restore the file first.")
 	}
 	before, err := l.parseText(r.data)
 	if err != nil {
@@ -477,7 +477,7 @@ func replaceFile(path string, text []byte) error {
 	if target, err := filepath.EvalSymlinks(path); err == nil {
 		path = target
 	} else if _, linked := os.Readlink(path); linked == nil {
-		return errors.New("it is a link to a file that is not there")
+		return errors.New("it is a link to a file that does not exist")
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -267,7 +267,7 @@ func TestEditThroughALink(t *testing.T) {
 	if l, err = OpenLiveConfig(link, Options{Lookup: env}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "a link to a file that is not there") {
+	if err := l.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "a link to a file that does not exist") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -61,7 +61,7 @@ func (out *expansion) resolveReference(s string, lookup func(string) (string, bo
 	}
 	name, _, closed := strings.Cut(name, "}")
 	if !closed {
-		out.addMistake("the reference ${"+scheme+": has no closing brace", `for the text itself write "$${"`)
+		out.addMistake("the reference ${"+scheme+": has no closing brace", `for the literal text write "$${"`)
 		return len(s), s
 	}
 	whole := "${" + scheme + ":" + name + "}"

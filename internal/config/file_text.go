@@ -82,7 +82,7 @@ func (l *LiveConfig) parseRejectingSelfReferences(text []byte) (*Config, error) 
 			continue
 		}
 		if how := l.selfReferenceReason(next, s.Launch); how != "" {
-			m := Mistake{Path: joinPath("mcpServers", s.Name), Message: "MCPProxy cannot be a server behind itself: " + how, Hint: "take the server out"}
+			m := Mistake{Path: joinPath("mcpServers", s.Name), Message: "MCPProxy cannot be its own server: " + how, Hint: "remove the server"}
 			m.Line, m.Column = serverPosition(text, s.Name)
 			mistakes = append(mistakes, m)
 		}
@@ -181,8 +181,8 @@ func (l *LiveConfig) rewriteFile(permit ConfirmFunc, match, by string, change fu
 
 // newFileChangedError rejects a change because the file has changed.
 func newFileChangedError(path string, r fileContent) error {
-	return problem.Newf(problem.Conflict, "%s was changed in the meantime.", path).
-		WithHint("Read it again, and make the change there.").With("etag", ETag(r.data))
+	return problem.Newf(problem.Conflict, "%s was changed since it was read.", path).
+		WithHint("Read it again, and repeat the change.").With("etag", ETag(r.data))
 }
 
 // setConfigKeySplices returns the splices that set or remove a key of the file.

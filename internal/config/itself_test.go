@@ -82,7 +82,7 @@ func TestItselfInTheFile(t *testing.T) {
 	if !warned() || strings.Contains(strings.Join(f.Warnings(), "\n"), "mcpServers.a ") {
 		t.Errorf("the warnings are %q", f.Warnings())
 	}
-	if err := f.SetServer(nil, "a", "url", []byte(`"http://localhost:${env:PORT}/mcp"`)); err == nil || !strings.Contains(err.Error(), "behind itself") {
+	if err := f.SetServer(nil, "a", "url", []byte(`"http://localhost:${env:PORT}/mcp"`)); err == nil || !strings.Contains(err.Error(), "its own server") {
 		t.Errorf("got %v", err)
 	}
 	if err := f.SetServer(nil, "again", "trust", []byte(`"manual"`)); err != nil {

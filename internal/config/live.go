@@ -213,7 +213,7 @@ func (l *LiveConfig) applyContent(r fileContent) error {
 	case r.data == nil && l.existed:
 		// Not the defaults: that would stop every server while an editor replaces the
 		// file.
-		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
+		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is gone; the previous configuration stays in force.", l.path).
 			WithHint("Restore the file, or restart MCPProxy to use the defaults."))
 	}
 	l.existed = l.existed || r.data != nil
@@ -350,7 +350,7 @@ func missingFileWarnings(l *LiveConfig) []string {
 	if _, err := os.Stat(l.path); !l.named || l.existed || !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return []string{l.path + " does not exist, so the defaults hold, without any server; check its name, or add servers with `mcpproxy upstream add`"}
+	return []string{l.path + " does not exist, so the defaults apply and there are no servers; check its path, or add servers with `mcpproxy upstream add`"}
 }
 
 // fileModeWarnings warns of a file that other users can read or write.
@@ -392,7 +392,7 @@ func (l *LiveConfig) parseText(data []byte) (*Config, error) {
 		// The new listen needs a restart, require_mcp_auth does not.
 		return nil, newMistakesError(in.file, []Mistake{{Path: "require_mcp_auth",
 			Message: "MCPProxy listens on " + l.started.Listen + " until it is restarted, and needs require_mcp_auth as long",
-			Hint:    "restart it to have both changes"}}, 0)
+			Hint:    "restart it to apply both changes"}}, 0)
 	}
 	return c, nil
 }

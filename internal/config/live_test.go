@@ -356,7 +356,7 @@ func TestFileIsGone(t *testing.T) {
 	if err := os.Remove(f.path); err != nil {
 		t.Fatal(err)
 	}
-	if c := f.next(t); c.Err == nil || !strings.HasSuffix(c.Err.Error(), "is missing; the previous configuration stays in force.") || f.Current().ToolsLimit != 5 {
+	if c := f.next(t); c.Err == nil || !strings.HasSuffix(c.Err.Error(), "is gone; the previous configuration stays in force.") || f.Current().ToolsLimit != 5 {
 		t.Errorf("got %v, %d", c.Err, f.Current().ToolsLimit)
 	}
 	write(t, f.path, limit(5))
@@ -413,7 +413,7 @@ func TestFlagsOutrankTheFile(t *testing.T) {
 		t.Errorf("got %s, %s, %q", c.Listen, c.DataDir, wait)
 	}
 	for listen, want := range map[string]string{
-		"0.0.0.0:80": `--listen: 0.0.0.0:80 is not a loopback address, so other machines can reach it (listen on 127.0.0.1, or set "require_mcp_auth": true in mcp_config.json)`,
+		"0.0.0.0:80": `--listen: 0.0.0.0:80 is not a loopback address, so other machines can connect (listen on 127.0.0.1, or set "require_mcp_auth": true in mcp_config.json)`,
 		"80":         "--listen: listen must be address:port (such as 127.0.0.1:8080)",
 	} {
 		if _, err := OpenLiveConfig(f.path, Options{Lookup: env, Listen: listen}); err == nil || err.Error() != want || problem.From(err).Code != problem.Usage {
@@ -625,8 +625,8 @@ func TestNoHome(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	_, err := Parse([]byte(`{"data_dir": "~/x", "mcpServers": {"a": {"command": "x", "cwd": "~/y"}}}`), none)
-	want := "mcp_config.json: ~ means the home directory, but HOME is not set (write an absolute path)\n" +
-		"mcp_config.json:1:14: ~ means the home directory, but HOME is not set (write an absolute path)"
+	want := "mcp_config.json: ~ is the home directory, but HOME is not set (write an absolute path)\n" +
+		"mcp_config.json:1:14: ~ is the home directory, but HOME is not set (write an absolute path)"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -655,7 +655,7 @@ func TestAFileThatCameLaterIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.until(t, func() bool { return f.LastError() != nil || f.Current().ToolsLimit != 5 })
-	if err := f.LastError(); err == nil || !strings.HasSuffix(err.Error(), "is missing; the previous configuration stays in force.") || f.Current().ToolsLimit != 5 {
+	if err := f.LastError(); err == nil || !strings.HasSuffix(err.Error(), "is gone; the previous configuration stays in force.") || f.Current().ToolsLimit != 5 {
 		t.Errorf("got %v, %d", err, f.Current().ToolsLimit)
 	}
 }

@@ -61,7 +61,7 @@ func newMistakesError(file string, mistakes []Mistake, more int) *problem.Proble
 	if more > 0 {
 		lines = append(lines, fmt.Sprintf("%s: and %d more", file, more))
 	}
-	code, hint := problem.InvalidConfig, "Correct the file; until then nothing of it is applied."
+	code, hint := problem.InvalidConfig, "Correct the file. Until then, it is not applied."
 	if !slices.ContainsFunc(mistakes, func(m Mistake) bool { return !m.isInFlag() }) {
 		code, hint = problem.Usage, "Correct the flag."
 	}

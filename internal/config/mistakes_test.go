@@ -75,7 +75,7 @@ func mistakesOf(t *testing.T, err error) []Mistake {
 func TestMistakeDetails(t *testing.T) {
 	_, err := Parse([]byte("{\n  \"mcpServers\": {\"ü\u00a0\": {}, \"a.b\": {\"command\": \"x\", \"args\": [\"a\", 1]}},\n}"), nil)
 	want := []Mistake{
-		{2, 18, `mcpServers["ü\u00a0"]`, "the server name may hold letters, digits, dot, dash and underscore only", "the name is part of the names of its tools and of files"},
+		{2, 18, `mcpServers["ü\u00a0"]`, "the server name may hold letters, digits, dot, dash and underscore only", "the name is used in tool names and file names"},
 		{2, 18, `mcpServers["ü\u00a0"]`, "the server has neither command nor url", "add one of them"},
 		{2, 66, `mcpServers["a.b"].args[1]`, "args[1] must be a string, not a number", ""},
 	}
@@ -89,7 +89,7 @@ func TestNotText(t *testing.T) {
 		"UTF-16":       {"\xff\xfe{\x00}\x00", "mcp_config.json:1:1: the file is not valid UTF-8 (save it with the encoding UTF-8)"},
 		"a broken one": {"{\n // gr\xfc\xdf\n}", "mcp_config.json:2:7: the file is not valid UTF-8 (save it with the encoding UTF-8)"},
 		"too large":    {"{" + strings.Repeat(" ", textedit.MaxSize) + "}", fmt.Sprintf("mcp_config.json:1:1: the file is larger than %d bytes (is this the right file?)", textedit.MaxSize)},
-		"no bytes":     {"", "mcp_config.json:1:1: the file is empty (write {} to have the defaults)"},
+		"no bytes":     {"", "mcp_config.json:1:1: the file is empty (write {} to use the defaults)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Parse([]byte(c.data), nil); err == nil || err.Error() != c.want {

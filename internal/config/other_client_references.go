@@ -106,19 +106,19 @@ func (r ForeignReference) Advice() (message, hint string) {
 	reference := "${env:" + name + "}"
 	switch r.Kind {
 	case VariableDefault:
-		return "${" + name + ":-…} is not a reference here, and stays unchanged", "write " + reference + " and set the variable, or write the default itself; for the text put one more $ before it"
+		return "${" + name + ":-…} is not a reference here, and stays unchanged", "write " + reference + " and set the variable, or write the default itself; for the literal text add one more $"
 	case BareVariable:
 		return "the value looks like $NAME, which is not a reference here and stays unchanged", "write ${env:NAME} with the variable's name"
 	case BraceVariable:
 		return "{env:" + name + "} is not a reference here, and stays unchanged", "write " + reference
 	case BraceFile:
-		return "{file:…} is not a reference here, and stays unchanged", "put the content of the file into an environment variable, and write ${env:NAME}"
+		return "{file:…} is not a reference here, and stays unchanged", "store the content of the file in an environment variable, and write ${env:NAME}"
 	case Template:
 		return "${{ … }} is not a reference here, and stays unchanged", "write ${env:NAME}, and set that variable"
 	case EditorVariable:
 		return "${" + name + "} is a variable of editors, and stays unchanged", "write the path itself, or ${env:HOME} for the home directory"
 	case Input:
-		return "${input:" + name + "} is a prompt of an editor, which MCPProxy does not support", "write ${env:NAME}, and set that variable"
+		return "${input:" + name + "} is a prompt of editors, which MCPProxy does not support", "write ${env:NAME}, and set that variable"
 	}
-	return "${" + name + "} is not a reference here, and stays unchanged", "write " + reference + "; for the text itself $${" + name + "}"
+	return "${" + name + "} is not a reference here, and stays unchanged", "write " + reference + "; for the literal text write $${" + name + "}"
 }

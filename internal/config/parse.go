@@ -113,11 +113,11 @@ func (in parseInput) checkExposure(d *decoder, g objectMembers, c *Config) {
 	if c.RequireMCPAuth || isLoopbackAddress(c.Listen) {
 		return
 	}
-	const message, hint = "listen is not a loopback address, so other machines can reach it", `set "require_mcp_auth": true, or listen on 127.0.0.1`
+	const message, hint = "listen is not a loopback address, so other machines can connect", `set "require_mcp_auth": true, or listen on 127.0.0.1`
 	member, inFile := g["listen"]
 	switch {
 	case in.listen != "":
-		d.addGlobalMistake("--listen", "--listen: "+in.listen+" is not a loopback address, so other machines can reach it", "listen on 127.0.0.1, or set \"require_mcp_auth\": true in "+in.file)
+		d.addGlobalMistake("--listen", "--listen: "+in.listen+" is not a loopback address, so other machines can connect", "listen on 127.0.0.1, or set \"require_mcp_auth\": true in "+in.file)
 	case inFile:
 		d.addMistake(member.Value.StartOffset, "listen", message, hint)
 	default:
@@ -136,11 +136,11 @@ func (d *decoder) expandHomeDirs(g objectMembers, c, shown *Config) {
 		return
 	}
 	if m, ok := g["data_dir"]; ok && strings.HasPrefix(c.DataDir, "~") {
-		d.addMistake(m.Value.StartOffset, "data_dir", "~ means the home directory, but HOME is not set", "write an absolute path")
+		d.addMistake(m.Value.StartOffset, "data_dir", "~ is the home directory, but HOME is not set", "write an absolute path")
 	}
 	for _, s := range c.Servers {
 		if strings.HasPrefix(s.WorkingDir, "~") {
-			d.addGlobalMistake(joinPath(joinPath("mcpServers", s.Name), "working_dir"), "~ means the home directory, but HOME is not set", "write an absolute path")
+			d.addGlobalMistake(joinPath(joinPath("mcpServers", s.Name), "working_dir"), "~ is the home directory, but HOME is not set", "write an absolute path")
 		}
 	}
 }

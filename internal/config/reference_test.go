@@ -58,7 +58,7 @@ func rows(object string, keys []configKey, defaults bool) string {
 			doc += " *restart*"
 		}
 		if k.grants.when != "" {
-			doc += " *widens: " + k.grants.when + "*"
+			doc += " *confirm if " + k.grants.when + "*"
 		}
 		lines = append(lines, "| "+strings.Join(append(cells, doc), " | ")+" |")
 	}

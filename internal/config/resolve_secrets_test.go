@@ -107,7 +107,7 @@ func TestWhereSecretsCannotStand(t *testing.T) {
 		`{"mcpServers": {"s": {"command": "x", "call_timeout": "${keyring:A}"}}}`,
 		`{"mcpServers": {"s": {"command": "x", "enabled": false, "protocol": "${keyring:A}"}}}`,
 	} {
-		if _, err := Parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), "${keyring:NAME} is not allowed in") {
+		if _, err := Parse([]byte(text), nil); err == nil || !strings.Contains(err.Error(), "${keyring:NAME} cannot be used in") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

@@ -21,8 +21,8 @@ func (l *LiveConfig) CheckNotSelfReference(launch Launch) error {
 	if how == "" {
 		return nil
 	}
-	return problem.New(problem.InvalidParameter, "MCPProxy cannot be a server behind itself: "+how+".",
-		"Add the servers that you want behind it; clients find MCPProxy itself at the addresses that `mcpproxy status` shows.")
+	return problem.New(problem.InvalidParameter, "MCPProxy cannot be its own server: "+how+".",
+		"Add other servers. Clients connect to MCPProxy at the addresses that `mcpproxy status` shows.")
 }
 
 // selfReferenceReason says how a launch leads to this MCPProxy; "" if it does not.
@@ -150,7 +150,7 @@ func isMCPProxy(command string) bool {
 func (l *LiveConfig) selfReferenceWarnings(c *Config) (out []string) {
 	for _, s := range c.Servers {
 		if how := l.selfReferenceReason(c, s.Launch); s.Enabled && how != "" {
-			out = append(out, joinPath("mcpServers", s.Name)+" is MCPProxy itself: "+how+"; take it out with `mcpproxy upstream remove "+s.Name+"`")
+			out = append(out, joinPath("mcpServers", s.Name)+" is MCPProxy itself: "+how+"; remove it with `mcpproxy upstream remove "+s.Name+"`")
 		}
 	}
 	return out

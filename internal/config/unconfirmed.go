@@ -30,7 +30,7 @@ func (u UnconfirmedChanges) Count() int {
 func (u UnconfirmedChanges) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {
-		all = append(all, "changes of the configuration that grant more access have no effect: "+u.Why+"; "+cmp.Or(u.Remedy, "review and confirm it with `mcpproxy config confirm`"))
+		all = append(all, "configuration that grants more access is not in force: "+u.Why+"; "+cmp.Or(u.Remedy, "review and confirm it with `mcpproxy config confirm`"))
 	}
 	if n := len(u.Differences); n > 0 {
 		keys := strings.Join(differenceKeys(u.Differences[:min(n, most)]), ", ")
@@ -40,7 +40,7 @@ func (u UnconfirmedChanges) Warnings() (all []string) {
 		if u.Remedy == "" {
 			keys += "; review and confirm them with `mcpproxy config confirm`"
 		}
-		all = append(all, "the file grants more access than was confirmed, so these keys await confirmation: "+keys)
+		all = append(all, "these changes in the file grant more access and wait for confirmation: "+keys)
 	}
 	return all
 }

@@ -4,7 +4,7 @@ package config
 type unsetVariable string
 
 func (u unsetVariable) toMistake() Mistake {
-	return Mistake{Message: "the environment variable " + clipText(string(u)) + " is not set", Hint: "set it where MCPProxy is started, or take the reference out"}
+	return Mistake{Message: "the environment variable " + clipText(string(u)) + " is not set", Hint: "set it where MCPProxy is started, or remove the reference"}
 }
 
 // remedyHint says how to set the variable.

@@ -30,7 +30,7 @@ func (d *decoder) warnOtherClientKey(m hujson.ObjectMember, in, path, name strin
 	}
 	advice, ok := otherClientKeyAdvice(object, name, m.Value.Value.Kind())
 	if ok {
-		d.addWarning(m.Name.StartOffset, path, quoteClipped(name)+" is a key of other clients and has no effect here", cmp.Or(advice, "take it out"))
+		d.addWarning(m.Name.StartOffset, path, quoteClipped(name)+" is a key of other clients and has no effect here", cmp.Or(advice, "remove it"))
 	}
 	return ok
 }

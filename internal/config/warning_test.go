@@ -81,7 +81,7 @@ func TestWarningsAreLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{`mcp_config.json:1:56: server "a": in TOKEN, ${TOKEN} is not a reference here, and stays unchanged (write ${env:TOKEN}; for the text itself $${TOKEN})`}
+	want := []string{`mcp_config.json:1:56: server "a": in TOKEN, ${TOKEN} is not a reference here, and stays unchanged (write ${env:TOKEN}; for the literal text write $${TOKEN})`}
 	if diff := cmp.Diff(want, l.Warnings()); diff != "" {
 		t.Error(diff)
 	}

@@ -68,12 +68,12 @@ func (a *demoClient) runSession(ctx context.Context) error {
 		story, tool, args string
 	}{
 		{"The agent looks for a tool instead of loading all of them:", "retrieve_tools", `{"query":"which notes are there","limit":3}`},
-		{"It reads, in the lane that a client can approve by itself:", "call_tool_read", `{"name":"notes:list_notes"}`},
+		{"It reads, in the lane that a client allows without asking:", "call_tool_read", `{"name":"notes:list_notes"}`},
 		{"", "call_tool_read", `{"name":"weather:get_forecast","args":{"city":"Lisbon","days":2}}`},
 		{"", "call_tool_read", addNumbersCall},
 		{"It writes, in the lane for which the client asks:", "call_tool_write", `{"name":"notes:write_note","args":{"title":"trip","text":"Lisbon on Friday"},"intent_reason":"the user asked for a reminder"}`},
-		{"A destructive tool in the read lane is refused, whatever the agent says:", "call_tool_read", `{"name":"notes:delete_note","args":{"title":"old-draft"}}`},
-		{"In the lane for it, it passes:", "call_tool_destructive", `{"name":"notes:delete_note","args":{"title":"old-draft"},"intent_reason":"the user asked to clean up"}`},
+		{"MCPProxy rejects a destructive tool in the read lane:", "call_tool_read", `{"name":"notes:delete_note","args":{"title":"old-draft"}}`},
+		{"In the destructive lane, MCPProxy allows it:", "call_tool_destructive", `{"name":"notes:delete_note","args":{"title":"old-draft"},"intent_reason":"the user asked to clean up"}`},
 	}
 	for _, s := range steps {
 		if s.story != "" {
@@ -164,7 +164,7 @@ func (a *demoClient) watchShifty(ctx context.Context, every time.Duration) error
 	}); err != nil {
 		return err
 	}
-	printLine(a.out, "\nshifty has just changed what its tool says, its hints too. What nobody has approved is held:\n  → call_tool_read %s", addNumbersCall)
+	printLine(a.out, "\nshifty has changed the description and hints of its tool. A changed tool waits for approval:\n  → call_tool_read %s", addNumbersCall)
 	r, err := a.callTool(ctx, "call_tool_read", addNumbersCall)
 	if err != nil {
 		return err

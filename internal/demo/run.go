@@ -134,7 +134,7 @@ func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 // showDemo runs the session, prints the log and suggested commands, and waits.
 func showDemo(ctx context.Context, o Options, r app.DaemonLocation, self string) error {
 	a := &demoClient{url: "http://" + r.Address + "/mcp", out: o.Out}
-	printLine(o.Out, "MCPProxy answers on %s, in front of three servers: notes, weather, shifty.", a.url)
+	printLine(o.Out, "MCPProxy runs at %s, in front of three servers: notes, weather, shifty.", a.url)
 	if err := a.runSession(ctx); err != nil {
 		return ignoreStopErrors(ctx, err)
 	}
@@ -170,7 +170,7 @@ func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Daemon
 	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
 		return err
 	}
-	printLine(a.out, "\nA person looks at the difference, and approves it:")
+	printLine(a.out, "\nThe user reviews the difference, and approves it:")
 	if err := runSelf(ctx, a.out, self, r.DataDir, "tools", "diff", "shifty:add_numbers"); err != nil {
 		return err
 	}
@@ -186,7 +186,7 @@ func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.Daemon
 }
 
 func showLog(ctx context.Context, o Options, self string, r app.DaemonLocation) error {
-	printLine(o.Out, "\nEvery call, every refusal and every approval is on record:")
+	printLine(o.Out, "\nThe activity log has every call, rejection and approval:")
 	return runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision,approval")
 }
 

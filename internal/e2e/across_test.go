@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A tool that orders something about a tool of another server waits, whichever
+// A tool that gives an instruction about a tool of another server waits, whichever
 // server came first; the review says what was found, where, and whose tool it is;
 // and only a person lets it through, for good.
 func TestToolsThatMeddleWithOthers(t *testing.T) {
@@ -55,8 +55,8 @@ func TestToolsThatMeddleWithOthers(t *testing.T) {
 			run(3, "pending_approval", "call", "tool-read", "evil:count")
 			run(0, "", "call", "tool-write", "mailer:send_mail")
 			for name, want := range map[string][]string{
-				"evil:count": {"other-tool", "puts something in the place of a tool of another server, mailer", "rather than 'send-mail"},
-				"evil:rates": {"other-tool", "changes what a tool of another server is given, mailer", "When send_mail", "/description"},
+				"evil:count": {"other-tool", "replaces a tool of another server, mailer", "rather than 'send-mail"},
+				"evil:rates": {"other-tool", "changes the arguments of a tool of another server, mailer", "When send_mail", "/description"},
 			} {
 				diff := run(0, "", "tools", "diff", name)
 				for _, part := range want {

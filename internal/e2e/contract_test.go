@@ -656,7 +656,7 @@ func TestParsedServersCanBeAdded(t *testing.T) {
 		t.Errorf("%d secrets, %d quarantined", secrets, quarantined)
 	}
 	itself, _ := json.Marshal(fmt.Sprintf(`{"mcpServers": {"me": {"url": "http://%s/mcp"}, "bridge": {"command": "mcpproxy", "args": ["stdio"]}}}`, d.address))
-	if _, body := d.rest("POST", "/servers/parse", `{"text":`+string(itself)+`}`); !bytes.Contains(body, []byte(`"servers":[]`)) || bytes.Count(body, []byte("is left out: MCPProxy cannot be a server behind itself")) != 2 {
+	if _, body := d.rest("POST", "/servers/parse", `{"text":`+string(itself)+`}`); !bytes.Contains(body, []byte(`"servers":[]`)) || bytes.Count(body, []byte("is left out: MCPProxy cannot be its own server")) != 2 {
 		t.Errorf("MCPProxy itself: %s", body)
 	}
 }

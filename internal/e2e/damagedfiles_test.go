@@ -280,7 +280,7 @@ func (j *judged) stillRefuses(when string) {
 // restrictionsLost reports whether the person is told that both homes were lost.
 func (j *judged) restrictionsLost() bool {
 	_, body := j.rest("GET", "/status", "")
-	return strings.Contains(string(body), "switched off earlier is lost")
+	return strings.Contains(string(body), "Earlier blocks are lost")
 }
 
 // said is what the person is told.

@@ -385,7 +385,7 @@ func sickFiles() map[string]sick {
 		"D209": {before: func(p *patient) {
 			p.must(os.WriteFile(p.path("mcpproxy.db"), bytes.Repeat([]byte("no database "), 1000), 0o600))
 		},
-			words: []string{"put aside", "corrupt-"}},
+			words: []string{"old databases", "corrupt-"}},
 		"D210": {needs: needsSQLite, words: []string{"version 99"}, breaks: func(p *patient) {
 			eventually(p.t, "there is a database", func() error {
 				_, err := p.sqlite("SELECT version_id FROM goose_db_version WHERE version_id = 8")
@@ -432,7 +432,7 @@ func sickConfigurations() map[string]sick {
 		"D306": {config: server("one", `, "autoApprove": ["x"]`), before: twins, words: []string{"autoApprove"}, heals: right(server("one", ""))},
 		"D308": {config: server("one", `, "env": {"DOCTOR_TEST_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}`), before: twins, words: []string{"Server s has", "env.DOCTOR_TEST_TOKEN"}},
 		"D307": {breaks: func(p *patient) {
-			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
 				p.t.Fatalf("%d\n%s\n%s", code, out, screen)
 			}
 			p.writeConfig(p.settings(`"presence": "passphrase", "quarantine_enabled": false`))
@@ -442,7 +442,7 @@ func sickConfigurations() map[string]sick {
 			}
 		}},
 		"D307 without an anchor": {config: `"presence": "passphrase"`, words: []string{"no anchor is set", "set one: `mcpproxy presence set passphrase`"}, run: func(p *patient, _ string) {
-			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+			if code, out, screen := p.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
 				p.t.Errorf("%d\n%s\n%s", code, out, screen)
 			}
 		}},
@@ -563,8 +563,8 @@ func sickTools() map[string]sick {
 	}
 	return map[string]sick{
 		"D501": {breaks: with("", silent), words: []string{"look like reads: 1"}},
-		"D502": {breaks: with(`, "trust": "manual"`, saysReads), words: []string{"offers and you have not approved", ": 1."}, yes: true},
-		"D502 of a prompt": {config: server("one", `, "trust": "manual"`), before: replaced("one"), words: []string{"not approved"}, run: func(p *patient, command string) {
+		"D502": {breaks: with(`, "trust": "manual"`, saysReads), words: []string{"wait for your approval", ": 1."}, yes: true},
+		"D502 of a prompt": {config: server("one", `, "trust": "manual"`), before: replaced("one"), words: []string{"wait for your approval"}, run: func(p *patient, command string) {
 			p.shell(command+" --yes --with-findings", "")
 		}},
 		"D502 offline": {breaks: func(p *patient) {
@@ -574,7 +574,7 @@ func sickTools() map[string]sick {
 			if code, out, _ := p.cli("status"); code != 4 || !strings.Contains(out, "1 tool for you: mcpproxy approvals") {
 				p.t.Errorf("status says, with exit code %d:\n%s", code, out)
 			}
-		}, words: []string{"offers and you have not approved", ": 1."}, run: func(p *patient, serve string) {
+		}, words: []string{"wait for your approval", ": 1."}, run: func(p *patient, serve string) {
 			p.shell(serve, "")
 			eventually(p.t, "it runs", func() error {
 				if code, _, stderr := p.cli("status"); code != 0 {
@@ -595,7 +595,7 @@ func sickTools() map[string]sick {
 			p.must(os.Remove(p.path("mcpproxy.db")))
 			p.start()
 			p.awaitTools("s:look")
-		}, words: []string{"not known any more"}, yes: true},
+		}, words: []string{"are lost"}, yes: true},
 	}
 }
 
@@ -605,11 +605,11 @@ func sickClients() map[string]sick {
 	}
 	return map[string]sick{
 		"D601": {breaks: has(".cursor/mcp.json", ""), words: []string{"Cursor"}, yes: true},
-		"D602": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}`), words: []string{"leads to http://127.0.0.1:9/mcp"}, yes: true},
+		"D602": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}`), words: []string{"has the address http://127.0.0.1:9/mcp"}, yes: true},
 		"D603": {breaks: has(".lmstudio/mcp.json", `"mcpproxy": {"command": "/gone/mcpproxy", "args": ["stdio"]}`), words: []string{"starts /gone/mcpproxy"}, yes: true},
-		"D604": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://HERE/mcp"}`), words: []string{"call_tool_read: not known, should be: runs unasked"}, yes: true},
+		"D604": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://HERE/mcp"}`), words: []string{"call_tool_read: not known, should be: runs without asking"}, yes: true},
 		"D605": {breaks: func(p *patient) { p.inHome(".kiro/settings/mcp.json", "{\n") }, words: []string{"mcp.json: line 2"}, heals: func(p *patient) { p.editor("{}") }},
-		"D606": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://HERE/mcp"}, "direct": {"command": "true"}`), words: []string{"past MCPProxy: direct"}, yes: true},
+		"D606": {breaks: has(".cursor/mcp.json", `"mcpproxy": {"url": "http://HERE/mcp"}, "direct": {"command": "true"}`), words: []string{"not through MCPProxy: direct"}, yes: true},
 	}
 }
 
@@ -648,7 +648,7 @@ func sickMachines() map[string]sick {
 			p.must(err)
 			p.legacy().tryCall("call_tool_read", `{"name":"s:none"}`)
 		}},
-		"D703": {needs: needsSQLite, stays: true, words: []string{"not as they were written"}, breaks: func(p *patient) {
+		"D703": {needs: needsSQLite, stays: true, words: []string{"were changed"}, breaks: func(p *patient) {
 			eventually(p.t, "a record is changed", func() error {
 				out, err := p.sqlite("UPDATE activity SET entry = zeroblob(length(entry)) WHERE seq = 1; SELECT changes()")
 				if err != nil || strings.TrimSpace(out) != "1" {
@@ -684,7 +684,7 @@ func sickMachines() map[string]sick {
 			p.must(os.RemoveAll(p.path("config-history")))
 			p.must(os.WriteFile(p.path("config-history"), nil, 0o600))
 			p.writeConfig(p.settings(`"tools_limit": 7`))
-		}, words: []string{"could not be kept"}, heals: func(p *patient) {
+		}, words: []string{"could not be stored"}, heals: func(p *patient) {
 			p.must(os.Remove(p.path("config-history")))
 			p.writeConfig(p.settings(`"tools_limit": 8`))
 			p.must(os.MkdirAll(p.path("config-history"), 0o700))

@@ -18,7 +18,7 @@ func TestServersAreIntroduced(t *testing.T) {
 	hears := func(who string) *mcp.ClientOptions {
 		return &mcp.ClientOptions{ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { heard <- who }}
 	}
-	const none = "No server can be used yet. The user adds one with `mcpproxy upstream add`; what you propose with upstream_servers waits for the user."
+	const none = "No server can be used yet. The user adds one with `mcpproxy upstream add`; servers that you propose with upstream_servers wait for the user."
 	for _, version := range []string{legacyRevision, modernRevision} {
 		s := d.sdkAt("/mcp", version, hears(version))
 		if got := s.InitializeResult().Instructions; !strings.HasSuffix(got, none) {

@@ -35,7 +35,7 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 		}
 		return v.Head, v.Kind
 	}
-	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
 		t.Fatalf("%d %s %s", code, out, screen)
 	}
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -88,7 +88,7 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 func TestManyArePermittedOnce(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
-	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
+	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {
 		t.Fatalf("%d %s %s", code, out, screen)
 	}
 	var servers []string

@@ -104,7 +104,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	}
 	eventually(t, "it is approved at the other one", s.calls(b, "look", true))
 
-	code, out, screen := a.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}, "presence", "set", "passphrase")
+	code, out, screen := a.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase")
 	if code != 0 {
 		t.Fatal(out, screen)
 	}
@@ -175,7 +175,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	}
 	eventually(t, "a reset reaches another", s.calls(b, "look", false))
 	for _, d := range []*daemon{a, b, c} {
-		if err := s.void(d, "Presence was reset: until")(); err != nil {
+		if err := s.void(d, "Presence was reset. Until")(); err != nil {
 			t.Error(err)
 		}
 		if status, body := d.rest("POST", "/tokens", `{"name":"mine"}`); status != http.StatusForbidden || strings.Contains(string(body), `"statement"`) {
@@ -186,7 +186,7 @@ func TestInstancesHoldToOneAnchor(t *testing.T) {
 	c.stop()
 	c.start()
 	awaitReady(c)
-	if err := s.void(c, "Presence was reset: until")(); err != nil {
+	if err := s.void(c, "Presence was reset. Until")(); err != nil {
 		t.Error(err)
 	}
 	s.typed(b, "presence", "reset", "--cancel")

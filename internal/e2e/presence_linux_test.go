@@ -185,8 +185,8 @@ func TestNothingCountsThatIsNotSigned(t *testing.T) {
 	if code, _, stderr := d.cliWith(strings.Repeat(thePassphrase+"\n", 3), "presence", "set", "passphrase"); code != 3 || !strings.Contains(stderr, "terminal") {
 		t.Errorf("without a terminal: %d %s", code, stderr)
 	}
-	twice := []prompted{{"New passphrase: ", thePassphrase}, {"Once more: ", thePassphrase}}
-	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", "short"}, {"Once more: ", "short"}}, "presence", "set", "passphrase"); code != 2 || strings.Contains(screen, "short\n") {
+	twice := []prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}
+	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", "short"}, {"Repeat it: ", "short"}}, "presence", "set", "passphrase"); code != 2 || strings.Contains(screen, "short\n") {
 		t.Errorf("a short one: %d %s %s", code, out, screen)
 	}
 	code, out, screen := d.atTerminal(twice, "presence", "set", "passphrase")
@@ -413,7 +413,7 @@ func (a *attack) typed(t *testing.T) {
 		{wrong, "tools approve s:extra --yes"},
 		{wrong, "tools enable s:off"},
 		{wrong, "presence set none"},
-		{append([]prompted{{"New passphrase: ", "one of my own"}, {"Once more: ", "one of my own"}}, wrong...), "presence set passphrase"},
+		{append([]prompted{{"New passphrase: ", "one of my own"}, {"Repeat it: ", "one of my own"}}, wrong...), "presence set passphrase"},
 		{wrong, "presence join"},
 		{wrong, "presence reset --cancel"},
 		{[]prompted{{"Passphrase", ""}}, "lease grant s --lane destructive --yes"},
@@ -558,7 +558,7 @@ func (a *attack) planted(t *testing.T, token string) {
 	if len(v.Bad) != 1 || v.Void != "" {
 		t.Errorf("%+v", v)
 	}
-	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "Not signed") || !strings.Contains(out, "Everything that grants more access needs") {
+	if _, out, stderr := a.cli("presence", "test"); !strings.Contains(stderr, "has no signature") || !strings.Contains(out, "Everything that grants more access needs") {
 		t.Errorf("presence test: %s %s", out, stderr)
 	}
 	a.named(t, "planted rows", "D711", "D712")
@@ -652,7 +652,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		t.Fatalf("%d %s %s", code, out, stderr)
 	}
 	a.nothing(t, "reset")
-	if code, _, _ := a.atTerminal([]prompted{{"New passphrase: ", "one of my own"}, {"Once more: ", "one of my own"}}, "presence", "set", "passphrase"); code == 0 {
+	if code, _, _ := a.atTerminal([]prompted{{"New passphrase: ", "one of my own"}, {"Repeat it: ", "one of my own"}}, "presence", "set", "passphrase"); code == 0 {
 		t.Error("another one is set after a reset")
 	}
 	a.tries += 2

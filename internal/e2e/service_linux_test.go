@@ -63,7 +63,7 @@ func TestServiceOfSystemd(t *testing.T) {
 		log, _ := os.ReadFile(filepath.Join(home, "systemd.log"))
 		t.Fatalf("%v\n%s\n%s", err, out, log)
 	}
-	for _, want := range []string{"is started now", "nothing was changed", "no longer started", "was not installed"} {
+	for _, want := range []string{"is running, and starts at each login", "Nothing was changed", "no longer starts", "was not installed"} {
 		if strings.Count(string(out), want) != 1 {
 			t.Errorf("%q is not said once:\n%s", want, out)
 		}

@@ -232,7 +232,7 @@ func TestSettingsAreChanged(t *testing.T) {
 		t.Errorf("%s", old.Text)
 	}
 	status, body := d.change("PUT", "/config", d.config().ETag, map[string]any{"text": old.Text})
-	if r := decoded[textRefusal](t, body); status != 422 || len(r.Details.Mistakes) != 1 || r.Details.Mistakes[0].Line != 6 || !strings.Contains(r.Details.Mistakes[0].Message, "replaces nothing") {
+	if r := decoded[textRefusal](t, body); status != 422 || len(r.Details.Mistakes) != 1 || r.Details.Mistakes[0].Line != 6 || !strings.Contains(r.Details.Mistakes[0].Message, "does not represent a secret") {
 		t.Errorf("%d %s", status, body)
 	}
 	must(t, 404)(d.rest("GET", "/config/history/20260101T000000.000000000Z", ""))

@@ -115,7 +115,7 @@ func TestServeOnATerminal(t *testing.T) {
 	d := startDaemon(t, `{"mcpServers": {"q": {"command": "never-started", "quarantined": true}}}`)
 	d.stop()
 	code, screen := d.onTerminal(t, "^C", "serve", "--listen", "127.0.0.1:0")
-	for _, line := range []string{"The address for your MCP clients:", "/mcp", "q waits for your review: mcpproxy upstream approve q", "Ctrl-C stops it", "Stopping: "} {
+	for _, line := range []string{"Address for your MCP clients:", "/mcp", "q waits for your review: mcpproxy upstream approve q", "Press Ctrl-C to stop", "Stopping: "} {
 		if !strings.Contains(screen, line) {
 			t.Errorf("it does not say %q", line)
 		}
@@ -162,7 +162,7 @@ func TestFirstStart(t *testing.T) {
 		t.Errorf("the first start:\n%s", screen)
 	}
 	screen = serve(d.address, "\x00")
-	if !strings.Contains(screen, "another MCPProxy does, with the data directory "+d.dataDir()+".") || !strings.Contains(screen, "--listen 127.0.0.1:PORT") {
+	if !strings.Contains(screen, "another MCPProxy, with the data directory "+d.dataDir()+", uses the address.") || !strings.Contains(screen, "--listen 127.0.0.1:PORT") {
 		t.Errorf("the address is taken:\n%s", screen)
 	}
 }

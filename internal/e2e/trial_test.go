@@ -138,7 +138,7 @@ func TestCan(t *testing.T) {
 		says string
 	}{
 		{"can claude-code s:look", 0, "✓ call_tool_read is allowed"},
-		{"can claude-code s:look", 0, "In claude-code it runs unasked: allow mcp__mcpproxy__call_tool_read, "},
+		{"can claude-code s:look", 0, "In claude-code it runs without asking: allow mcp__mcpproxy__call_tool_read, "},
 		{"can claude-code s:look", 0, "The profile 'reading' has the lanes read, and the call would be one to write."},
 		{"can claude-code s:wipe", problem.ExitRefused, "The profile 'reading' has the lanes read, and the tool counts as destructive."},
 		{"can reading s:look --args {\"n\":\"x\"}", problem.ExitUsage, "is refused (schema)"},

@@ -114,7 +114,7 @@ func TestWebUI(t *testing.T) {
 	}
 	secrets := []string{code, page.cookie, page.value, d.key()}
 	_, log := d.rest("GET", "/activity?limit=100", "")
-	if !strings.Contains(string(log), "The code is not good") {
+	if !strings.Contains(string(log), "The code is invalid") {
 		t.Errorf("a wrong code is not on record:\n%s", log)
 	}
 	d.stop()

@@ -109,12 +109,12 @@ func TestNotBehindItself(t *testing.T) {
 		{"--url", "http://" + d.address + "/mcp"}, {"--url", "http://localhost:" + port + "/mcp/all"}, {"--url", "http://[::1]:" + port + "/mcp"},
 		{"--", "mcpproxy", "stdio"}, {"--", binary, "stdio", "--all"}, {"--", binary, "--data-dir", d.dataDir(), "stdio"},
 	} {
-		if code, _, stderr := d.cli(append([]string{"upstream", "add", "again"}, launch...)...); code != 2 || !strings.Contains(stderr, "behind itself") || d.readConfig() != before {
+		if code, _, stderr := d.cli(append([]string{"upstream", "add", "again"}, launch...)...); code != 2 || !strings.Contains(stderr, "its own server") || d.readConfig() != before {
 			t.Errorf("%q: %d %s", launch, code, stderr)
 		}
 	}
 	r := d.legacy().call("upstream_servers", `{"operation":"add","name":"again","url":"http://localhost:`+port+`/mcp"}`)
-	if p := r.refusal(t); p.Code != "INVALID_PARAMETER" || !strings.Contains(p.Message, "behind itself") {
+	if p := r.refusal(t); p.Code != "INVALID_PARAMETER" || !strings.Contains(p.Message, "its own server") {
 		t.Errorf("%+v", p)
 	}
 	d.writeConfig(`{"mcpServers": {"again": {"url": "http://localhost:` + port + `/mcp", "lazy": true}}}`)
@@ -134,7 +134,7 @@ func TestDeletedFile(t *testing.T) {
 	if err := os.Remove(d.configPath()); err != nil {
 		t.Fatal(err)
 	}
-	const story = "is missing; the previous configuration stays in force"
+	const story = "is gone; the previous configuration stays in force"
 	eventually(t, "the status says so", func() error {
 		_, stdout, stderr := d.cli("status")
 		if strings.Contains(stdout+stderr, "the defaults apply") {

@@ -50,7 +50,7 @@ const maxInitializeBytes = 64 << 10
 // OpenSession opens a session. Sessions with servers are opened at the first use.
 func (s *AggregateEndpoint) OpenSession(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	if len(initialize.Params) > maxInitializeBytes {
-		return nil, session.Reply{Error: session.InvalidParamsError("a client's initialize params must not be longer than " +
+		return nil, session.Reply{Error: session.InvalidParamsError("the description of a client must not be longer than " +
 			strconv.Itoa(maxInitializeBytes) + " bytes")}, nil
 	}
 	version := session.NegotiateVersion(initialize.Params)

@@ -195,7 +195,7 @@ func (h *approvalWait) formParams(held *ask.HeldCall, id string) json.RawMessage
 	}
 	out := wirejson.AppendString([]byte(`{"message":`), text.String())
 	return append(out, `,"requestedSchema":{"type":"object","properties":{"decision":{"type":"string","title":"Decision","enum":`+options+`},`+
-		`"reason":{"type":"string","title":"Reason","description":"Of a denial: the text for the agent."}},"required":["decision"]}}`...)
+		`"reason":{"type":"string","title":"Reason","description":"For a denial: the text that the agent receives."}},"required":["decision"]}}`...)
 }
 
 // escapeUnprintable escapes unprintable characters, such as those that change the direction of text.

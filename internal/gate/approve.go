@@ -51,8 +51,8 @@ func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy
 	return s.cfg.AskRuleFor(s.tool.ID, within, lane), lane
 }
 
-// errApprovalOutdated says that the call no longer matches the question.
-var errApprovalOutdated = errors.New("the call changed after the question")
+// errApprovalOutdated says that the call no longer matches what the user was asked about.
+var errApprovalOutdated = errors.New("the definition changed after the question")
 
 // awaitApproval waits for the approval of a call that a rule requires. It returns the verdict after
 // the wait, and the approval; nil if none was needed.

@@ -103,7 +103,7 @@ func checkAgainstSchema(t *catalog.Tool, args json.RawMessage, mode config.Argum
 	}
 	if mode == config.ValidateWarn {
 		for _, v := range violations { // they contain keys of the arguments
-			warnings = append(warnings, "The arguments do not fit the input schema: "+redact.Text(violationText(v))+".")
+			warnings = append(warnings, "The arguments do not match the input schema: "+redact.Text(violationText(v))+".")
 		}
 		return activity.ArgumentsUnfit, warnings, nil
 	}
@@ -116,8 +116,8 @@ func schemaMismatchProblem(t *catalog.Tool, violations []schema.Violation) *prob
 	for i, v := range violations {
 		places[i] = violationText(v)
 	}
-	return problem.Newf(problem.ArgsMismatch, "The arguments do not fit the input schema of '%s': %s", t.ID, strings.Join(places, "; ")).
-		WithHint("Change args to fit the tool's inputSchema, which is given here, and call again.").
+	return problem.Newf(problem.ArgsMismatch, "The arguments do not match the input schema of '%s': %s", t.ID, strings.Join(places, "; ")).
+		WithHint("Change args to match the tool's inputSchema below, and call again.").
 		With("violations", violations).
 		With("inputSchema", t.InputSchema)
 }

@@ -191,7 +191,7 @@ func (g *Gate) CheckReachable(server string, c *auth.Caller) *problem.Problem {
 		return ServerNotFoundProblem(snapshot.ScopedTo(c.Scope()), server)
 	case !s.Enabled:
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is disabled", server).
-			WithHint("A user must enable the server first.").With("server", server)
+			WithHint("The user must enable the server first.").With("server", server)
 	case s.Quarantined:
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' is quarantined", server).
 			WithHint(policy.ServerQuarantined.Remedy()).With("server", server)

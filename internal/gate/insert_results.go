@@ -27,7 +27,7 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (cal
 		h := &refs[i]
 		stored, p := g.LoadStoredResult(ctx, &c.caller, h.handle)
 		if p != nil && p.Code == problem.NotFound {
-			p = problem.New(problem.ResultGone, "The result that an argument names is not there.", p.Hint)
+			p = problem.New(problem.ResultGone, "The stored result that an argument names does not exist.", p.Hint)
 		}
 		if p != nil {
 			return s.args, p
@@ -35,7 +35,7 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (cal
 		h.origin = tool.ID{Server: stored.Server, Tool: stored.Tool}
 		if stored.Server != s.request.ID.Server && s.request.CallTool == policy.CallToolRead {
 			return s.args, problem.Newf(problem.ArgumentMismatch, "A result of server '%s' goes to another one, '%s': use call_tool_write or call_tool_destructive instead of call_tool_read",
-				stored.Server, s.request.ID.Server).WithHint("What one server gave leaves it only by a call that may change something.").With("word", resultKey)
+				stored.Server, s.request.ID.Server).WithHint("A result of one server cannot go to another in the read lane.").With("word", resultKey)
 		}
 		var err error
 		if h.value, err = result.ValueAt(stored.Body, h.path); err != nil {
@@ -44,7 +44,7 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (cal
 			return s.args, &gone
 		}
 		if size += len(h.value); size > maxResultRefBytes {
-			return s.args, problem.Newf(problem.TooLarge, "The results in the arguments have more than %d MB.", maxResultRefBytes>>20).WithHint("Put in a part of them, by path.")
+			return s.args, problem.Newf(problem.TooLarge, "The results in the arguments are larger than %d MB.", maxResultRefBytes>>20).WithHint("Use a part of them, by path.")
 		}
 		sensitivity = policy.StricterSensitivity(sensitivity, stored.Sensitivity)
 	}

@@ -64,8 +64,8 @@ func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 	} else if s.cfg = cfg; !s.needsApproval(r.call) {
 		return nil
 	}
-	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not made: while it waited in the queue, a change made the user's approval necessary.", s.request.ID).
-		WithHint("Call again with the same arguments: the user is asked then.")
+	return problem.Newf(problem.ApprovalPending, "The call of '%s' was not sent: a change while it was queued requires the user's approval.", s.request.ID).
+		WithHint("Call again with the same arguments: MCPProxy then asks the user.")
 }
 
 // needsApproval reports whether a rule requires an approval of the call. It classifies the arguments

@@ -41,7 +41,7 @@ func (w clientView) serversSentence(calls map[string]int64) string {
 	if len(w.servers) == 0 {
 		const none = "No server can be used yet. The user adds one with `mcpproxy upstream add`"
 		if w.listing.management == config.ManagePropose {
-			return none + "; what you propose with upstream_servers waits for the user."
+			return none + "; servers that you propose with upstream_servers wait for the user."
 		}
 		return none + "."
 	}

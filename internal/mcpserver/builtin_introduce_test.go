@@ -16,7 +16,7 @@ func TestSentence(t *testing.T) {
 		want  string
 	}{
 		{clientView{off, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`."},
-		{clientView{propose, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`; what you propose with upstream_servers waits for the user."},
+		{clientView{propose, nil}, "No server can be used yet. The user adds one with `mcpproxy upstream add`; servers that you propose with upstream_servers wait for the user."},
 		{clientView{off, []ops.UsableServer{{Name: "one", Listed: true, Tools: 1}}}, "The servers, with how many tools each has: one (1)."},
 		{clientView{off, []ops.UsableServer{{Name: "a", Listed: true}, {Name: "b"}, {Name: "c", Listed: true, Tools: 26}, {Name: "d", Listed: true, Tools: 30}}},
 			"The servers, with how many tools each has: c (26), d (30), a (0). 1 server has not listed its tools yet."},

@@ -183,7 +183,7 @@ func quarantineNotice(name string) string {
 	if name == "" {
 		return ""
 	}
-	return "Nothing of a quarantined server can be used before a person has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
+	return "A quarantined server cannot be used until the user has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
 }
 
 // agentServerView is what an agent sees of a server. How it is started and reached is hidden.

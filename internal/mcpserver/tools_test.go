@@ -240,7 +240,7 @@ func TestUpstreamServers(t *testing.T) {
 
 // review is what the answer says of a server that is quarantined.
 func review(name string) string {
-	return "Nothing of a quarantined server can be used before a person has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
+	return "A quarantined server cannot be used until the user has reviewed and approved it: `mcpproxy upstream approve " + name + "`, or the UI."
 }
 
 func TestProposals(t *testing.T) {

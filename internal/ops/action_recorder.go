@@ -23,7 +23,7 @@ func (j ActionRecorder) RunUserOnlyAction(c Caller, r activity.Record, do func()
 	if c.IsUser() {
 		return j.RunAndRecord(r, do)
 	}
-	p := problem.New(problem.Forbidden, "Only a user can do this: with the mcpproxy command, the web UI, or the API key.",
+	p := problem.New(problem.Forbidden, "Only the user can do this, with the mcpproxy command, the web UI, or the API key.",
 		"Ask the user to do it.")
 	r.Status, r.ErrorMessage, r.Metadata.ErrorCode = activity.Blocked, p.Message, string(p.Code)
 	if err := j.Log.Append(&r); err != nil {

@@ -34,8 +34,8 @@ func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApprov
 			return err
 		}
 		if t, err := a.FindTool(id); err != nil || t.Effective.Destructive != tool.True || t.Effective.ReadOnly != tool.False {
-			return problem.Newf(problem.Conflict, "The hint_overrides entry of '%s' has no effect: a later pattern overrides it. Nothing is approved.", id).
-				WithHint("Change that pattern, or put the tool after it, and try again.").With("holds", "hint_overrides")
+			return problem.Newf(problem.Conflict, "The entry of '%s' in hint_overrides has no effect, because a later pattern overrides it. Nothing was approved.", id).
+				WithHint("Change that pattern, or move the entry after it, and try again.").With("holds", "hint_overrides")
 		}
 		return nil
 	})

@@ -52,13 +52,13 @@ func (d *definitionUnderReview) isNewOrChanged() bool {
 func (d *definitionUnderReview) separateReviewReason() string {
 	switch {
 	case d.evaluation.Why == approval.Blocked:
-		return "a user has refused this definition"
+		return "a user blocked this definition"
 	case len(d.evaluation.Loosened) > 0:
 		return "its hints claim more harmless effects than before"
 	case d.evaluation.Why == approval.Changed && d.pin == nil:
-		return "it has changed, and the approved definition is lost"
+		return "it has changed, and its approved definition is lost"
 	case d.Report().Verdict != scan.Clean:
-		return "the scanner has found something in it"
+		return "the scanner reports a finding"
 	}
 	return ""
 }
@@ -179,7 +179,7 @@ func blockDefinition(ctx context.Context, b *approval.Book, d definitionUnderRev
 func withdrawalDecision(approved SeenFingerprint, trust approval.Trust) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		if d.pin == nil {
-			return problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
+			return problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Review it again, then decide.")
 		}
 		if err := checkFingerprint("The approved definition", d.approvedFingerprint(), approved.Fingerprint); err != nil {
 			return err
@@ -334,10 +334,10 @@ func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview,
 	}
 	if in.Kind == tool.KindInstructions {
 		return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no instructions.", in.Server).
-			WithHint("See the pending items with `mcpproxy approvals`.")
+			WithHint("See the pending approvals with `mcpproxy approvals`.")
 	}
 	return definitionUnderReview{}, problem.Newf(problem.NotFound, "Server '%s' has no %s '%s', as far as is known.", in.Server, in.Kind.Label(), problem.ClipName(in.Name)).
-		WithHint("See the server's definitions with `mcpproxy upstream review " + in.Server + "`.")
+		WithHint("List its definitions with `mcpproxy upstream review " + in.Server + "`.")
 }
 
 // DiffPrimitive returns the approved definition of a prompt, resource, template or instructions, the listed one and their differences.

@@ -127,7 +127,7 @@ func TestNamesThatAgentsTake(t *testing.T) {
 	// The person's own goes before what agents propose, and it is said.
 	w.Begun = nil
 	v, err := add("bank", adminPerson)
-	if err != nil || v.ProposedBy != "" || len(w.Book.ProposedServers()) != 1 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "'bank', which is dropped") {
+	if err != nil || v.ProposedBy != "" || len(w.Book.ProposedServers()) != 1 || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "'bank' was withdrawn") {
 		t.Fatalf("%+v, %v, %v", v, err, w.Book.ProposedServers())
 	}
 	var actions []string
@@ -141,7 +141,7 @@ func TestNamesThatAgentsTake(t *testing.T) {
 	if _, err := add("mine", adminAgent); err != nil {
 		t.Fatal(err)
 	}
-	if v, err = add("m-1-n-e", adminPerson); err != nil || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "'mine', which is dropped") {
+	if v, err = add("m-1-n-e", adminPerson); err != nil || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "'mine' was withdrawn") {
 		t.Errorf("%v, %v", v.Warnings, err)
 	}
 	if v, err = add("b-ank", adminPerson); err != nil || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "The name 'b-ank' looks like 'bank'") {

@@ -17,9 +17,9 @@ func NewOfflineAdmin(live *config.LiveConfig) OfflineAdmin { return OfflineAdmin
 
 // offlineWarning returns the warning that every answer carries: the change takes effect when MCPProxy starts.
 func (f OfflineAdmin) offlineWarning() string {
-	text := "MCPProxy is not running: this is in " + f.live.Path() + " and takes effect when MCPProxy starts"
+	text := "MCPProxy is not running. The change is saved in " + f.live.Path() + " and takes effect at the next start"
 	if f.live.Current().Presence != config.PresenceNone {
-		text += "; changes that grant more access wait for `mcpproxy config confirm`"
+		text += "; a part that grants more access waits for `mcpproxy config confirm`"
 	}
 	return text + "."
 }

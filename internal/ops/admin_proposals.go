@@ -50,7 +50,7 @@ func (p proposalManager) addProposal(ctx context.Context, name string, edit conf
 func (p proposalManager) checkProposal(name, by, client string, others []approval.ServerProposal) error {
 	if like := p.findLookalike(name, others); like != "" {
 		return problem.New(problem.Conflict, lookalikeMessage(name, like)+".", "").
-			WithHint("Choose a name that is not similar to an existing one.").With("parameter", "name").With("looks_like", like)
+			WithHint("Choose a name that cannot be confused with another.").With("parameter", "name").With("looks_like", like)
 	}
 	own := 0
 	for _, other := range others {
@@ -60,8 +60,8 @@ func (p proposalManager) checkProposal(name, by, client string, others []approva
 		}
 	}
 	if own >= maxProposalsEach {
-		return problem.Newf(problem.Overloaded, "%d servers that this client has proposed already await approval.", maxProposalsEach).
-			WithHint("Ask the user to look at them with `mcpproxy approvals`.")
+		return problem.Newf(problem.Overloaded, "%d servers proposed by this client already wait for approval.", maxProposalsEach).
+			WithHint("Ask the user to review them with `mcpproxy approvals`.")
 	}
 	return nil
 }
@@ -99,11 +99,11 @@ func (p proposalManager) findLookalike(name string, proposed []approval.ServerPr
 // withdrawSuperseded withdraws the proposals with the name, or a similar name, of a server that a user has added, and adds warnings to v.
 func (p proposalManager) withdrawSuperseded(ctx context.Context, v *ServerView, c Caller) {
 	skeleton := tool.ConfusableSkeleton(v.Name)
-	for _, name := range p.withdrawMatching(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "a user has added '"+v.Name+"'", c) {
-		v.Warnings = append(v.Warnings, "An agent had proposed a server named '"+name+"', which is dropped: yours counts.")
+	for _, name := range p.withdrawMatching(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "the user added '"+v.Name+"'", c) {
+		v.Warnings = append(v.Warnings, "The proposal of an agent for a server named '"+name+"' was withdrawn, because you added this server.")
 	}
 	if like := p.findLookalike(v.Name, nil); like != "" {
-		v.Warnings = append(v.Warnings, lookalikeMessage(v.Name, like)+": users may confuse the two.")
+		v.Warnings = append(v.Warnings, lookalikeMessage(v.Name, like)+": the two can be confused.")
 	}
 }
 

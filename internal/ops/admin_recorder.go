@@ -29,9 +29,9 @@ func checkFingerprint(what, current, given string) error {
 	case current:
 		return nil
 	case "":
-		return problem.New(problem.InvalidParameter, "The fingerprint is missing: it identifies the definition that you have seen.",
-			"Review it first, and give the fingerprint that is shown there.").With("parameter", "fingerprint")
+		return problem.New(problem.InvalidParameter, "The fingerprint of the reviewed definition is missing.",
+			"Review the definition first, and send its fingerprint.").With("parameter", "fingerprint")
 	}
-	return problem.Newf(problem.Conflict, "%s has changed since you looked at it.", what).
-		WithHint("Look at it again, then decide.").With("fingerprint", current)
+	return problem.Newf(problem.Conflict, "%s has changed since you reviewed it.", what).
+		WithHint("Review it again, then decide.").With("fingerprint", current)
 }

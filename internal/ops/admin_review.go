@@ -239,8 +239,8 @@ func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Calle
 	}
 	now := a.Config().Server(s.name)
 	if now == nil || now.LaunchFingerprint() != s.config.LaunchFingerprint() || !now.Quarantined {
-		return problem.Newf(problem.Conflict, "The configuration of server '%s' has changed in the meantime.", s.name).
-			WithHint("Look at it again, then decide.")
+		return problem.Newf(problem.Conflict, "The configuration of server '%s' was changed since it was read.", s.name).
+			WithHint("Review it again, then decide.")
 	}
 	return a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
 }

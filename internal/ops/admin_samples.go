@@ -21,19 +21,19 @@ func NewSampleServers(a *Admin, all []AddServerRequest) *SampleServers {
 
 // AddedToys is the result of SampleServers.AddMissing.
 type AddedToys struct {
-	Added   []string     `json:"added" doc:"The names of those that were not there before."`
-	Servers []ServerView `json:"servers" doc:"All of them."`
+	Added   []string     `json:"added" doc:"The names of the added servers."`
+	Servers []ServerView `json:"servers" doc:"All sample servers."`
 }
 
 // AddMissing adds the sample servers that are not in the configuration. It is idempotent. If a user's own server has such a name, AddMissing changes nothing and
 // returns a conflict.
 func (t *SampleServers) AddMissing(ctx context.Context, c Caller, _ Nothing) (AddedToys, error) {
 	if len(t.all) == 0 {
-		return AddedToys{}, problem.New(problem.NotFound, "This MCPProxy has no toy servers.", "Start it with `mcpproxy serve`, or add servers of your own.")
+		return AddedToys{}, problem.New(problem.NotFound, "This MCPProxy has no sample servers.", "Start it with `mcpproxy serve`, or add servers of your own.")
 	}
 	for _, s := range t.all {
 		if there := t.admin.Config().Server(s.Name); there != nil && !slices.Equal(there.Args, s.Args) {
-			return AddedToys{}, problem.Newf(problem.Conflict, "There is a server '%s' already, and it is not the toy of this name.", s.Name).
+			return AddedToys{}, problem.Newf(problem.Conflict, "A server '%s' already exists and is not the sample server with this name.", s.Name).
 				WithHint("Remove it first, or add servers of your own.").With("server", s.Name)
 		}
 	}

@@ -36,7 +36,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 			err = a.proposals.addProposal(ctx, s.Name, edit, c)
 		}
 	default:
-		err = problem.New(problem.Forbidden, "Nobody may add a server.", "")
+		err = problem.New(problem.Forbidden, "This caller may not add a server.", "")
 	}
 	v, err := a.serverViewAfter(ctx, c, ServerRef{Name: s.Name}, err)
 	if err == nil && c.IsUser() {

@@ -55,7 +55,7 @@ type PendingCall struct {
 	LaneReason string            `json:"lane_reason" doc:"Why it counts as that, in words."`
 	Variant    string            `json:"tool_variant" words:"variant" doc:"The calling tool, or the one that its hints call for."`
 	Rule       string            `json:"rule" doc:"The rule of the configuration by which it is asked about."`
-	Arguments  json.RawMessage   `json:"arguments" doc:"As they will be sent, with secrets masked; if arguments_truncated, the beginning of them in a string; null when the call does not wait any more: its record has them."`
+	Arguments  json.RawMessage   `json:"arguments" doc:"The arguments as they will be sent, with secrets masked. With arguments_truncated, the beginning as a string. Null after the call was answered: its record has them."`
 	Truncated  bool              `json:"arguments_truncated,omitempty"`
 	Reason     string            `json:"reason,omitempty" doc:"What the agent claims that it is for."`
 	Actor      string            `json:"actor"`
@@ -65,7 +65,7 @@ type PendingCall struct {
 	AskedAt    time.Time         `json:"asked_at"`
 	LastAsked  time.Time         `json:"last_asked_at"`
 	Until      time.Time         `json:"until" doc:"Until when it waits unless it is made again; or until when the answer holds."`
-	WaitsUntil *time.Time        `json:"waits_until,omitempty" doc:"Until when the client waits for the answer, if it is still there; then the call has to be made again."`
+	WaitsUntil *time.Time        `json:"waits_until,omitempty" doc:"Until when the client waits for the answer, if it is still connected. After that, the client must call again."`
 	ActivityID string            `json:"activity_id" doc:"The record of the call that is held."`
 	AnsweredAt *time.Time        `json:"answered_at,omitempty"`
 	AnsweredBy string            `json:"answered_by,omitempty"`
@@ -166,7 +166,7 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 	case err != nil:
 		return toPendingStoreProblem(err)
 	case q.Key != k:
-		return problem.Newf(problem.Conflict, "The question %s is about another call.", problem.ClipName(id)).WithHint("Each call is answered by itself.")
+		return problem.Newf(problem.Conflict, "The question %s belongs to another call.", problem.ClipName(id)).WithHint("Answer each call separately.")
 	}
 	act := c.recorder().RunUserOnlyAction // rejects an actor that is not a user
 	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.Name) {

@@ -168,10 +168,10 @@ type PastChange struct {
 	What     string     `json:"what" enum:"connect,disconnect,permissions,import"`
 	Path     string     `json:"path"`
 	At       time.Time  `json:"at"`
-	Created  bool       `json:"created" doc:"Whether the file was not there before"`
+	Created  bool       `json:"created" doc:"Whether the file was created"`
 	Undone   *time.Time `json:"undone,omitempty"`
-	Partly   bool       `json:"partly,omitempty" doc:"Somebody else had changed the file meanwhile: its entries alone are as they were"`
-	Undoable bool       `json:"undoable" doc:"Whether it is the last one of its file that is not undone: only that one can be"`
+	Partly   bool       `json:"partly,omitempty" doc:"Another program had changed the file since: only the entries were restored"`
+	Undoable bool       `json:"undoable" doc:"Whether it is the last change of its file that is not undone: only that one can be undone"`
 }
 
 // PastChanges returns the latest changes, newest first.

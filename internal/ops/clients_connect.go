@@ -38,7 +38,7 @@ type ConnectOptions struct {
 type FileChange struct {
 	Client     string   `json:"client"`
 	Name       string   `json:"name"`
-	Server     string   `json:"server" doc:"The name under which MCPProxy stands in the client"`
+	Server     string   `json:"server" doc:"The name of MCPProxy in the client"`
 	Path       string   `json:"path" doc:"The file that changes"`
 	Target     string   `json:"target,omitempty" doc:"The file that the path leads to, where it is a link"`
 	Transport  string   `json:"transport,omitempty" doc:"How the client reaches MCPProxy" enum:"http,stdio"`
@@ -46,7 +46,7 @@ type FileChange struct {
 	Changed    bool     `json:"changed" doc:"Whether there is anything to change"`
 	Difference string   `json:"difference,omitempty" doc:"What changes, line by line, secrets masked"`
 	Warnings   []string `json:"warnings" doc:"What the change does besides"`
-	Next       string   `json:"next,omitempty" doc:"What a person does until it counts"`
+	Next       string   `json:"next,omitempty" doc:"What the user must do before it takes effect"`
 	Written    bool     `json:"written" doc:"Whether the file was changed"`
 	Change     string   `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
 	Backup     string   `json:"backup,omitempty" doc:"The copy of the file as it was before"`

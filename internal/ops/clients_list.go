@@ -24,16 +24,16 @@ type ClientView struct {
 	Found     bool        `json:"found" doc:"Whether it is installed"`
 	FoundBy   string      `json:"found_by,omitempty" doc:"The program, file or directory that shows it"`
 	Connected bool        `json:"connected" doc:"Whether one of its files has MCPProxy"`
-	Server    string      `json:"server" doc:"The name under which MCPProxy stands in it, or would"`
-	Path      string      `json:"path" doc:"The file in which it stands, or would"`
+	Server    string      `json:"server" doc:"The name of MCPProxy in the client, present or future"`
+	Path      string      `json:"path" doc:"The file of the entry, present or future"`
 	Transport string      `json:"transport" doc:"How it reaches MCPProxy" enum:"http,stdio"`
 	LeadsTo   string      `json:"leads_to,omitempty" doc:"What its entry reaches: an address or a command"`
 	Foreign   bool        `json:"foreign" doc:"Whether that is not this MCPProxy"`
-	Missing   string      `json:"missing,omitempty" doc:"The program that its entry starts and that is not there"`
+	Missing   string      `json:"missing,omitempty" doc:"The program of its entry, if it does not exist"`
 	Broken    []string    `json:"broken" doc:"Its files that cannot be read, and why"`
 	Entry     ClientEntry `json:"entry" doc:"MCPProxy as it is written into its file by hand"`
 	Command   []string    `json:"command,omitempty" doc:"Its own command that adds MCPProxy"`
-	Next      string      `json:"next,omitempty" doc:"What a person does until a change counts"`
+	Next      string      `json:"next,omitempty" doc:"What the user must do before a change takes effect"`
 	// Permissions is set if the client is installed.
 	Permissions *ClientPermissions `json:"permissions,omitempty" doc:"What it does with calls of MCPProxy's tools, if it is installed"`
 }

@@ -32,13 +32,13 @@ type SettingChanges struct {
 
 // SettingValues are settings with their new values.
 type SettingValues struct {
-	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by their keys, with the new value, or null to take them out of the file."`
+	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by key, with the new value, or null to remove the key from the file."`
 }
 
 // ConfigReplacement replaces the whole file.
 type ConfigReplacement struct {
 	IfMatchPrecondition
-	Text string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
+	Text string `json:"text" required:"true" doc:"The text of the file. Placeholders represent secrets of the current file."`
 }
 
 // ValidateRequest is a request to validate a text.
@@ -49,19 +49,19 @@ type ValidateRequest struct {
 
 // ConfigDraft is a text and the settings to change in it.
 type ConfigDraft struct {
-	Text string                     `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
-	Set  map[string]json.RawMessage `json:"set" doc:"Settings to set in a valid text before it is looked at, or null to take them out: what PATCH would write."`
+	Text string                     `json:"text" required:"true" doc:"The text of the file. Placeholders represent secrets of the current file."`
+	Set  map[string]json.RawMessage `json:"set" doc:"Settings to change in a valid text before the check, or null to remove the key, as in PATCH."`
 }
 
 // Validation is the result of validating a text.
 type Validation struct {
 	OK           bool            `json:"ok"`
 	Mistakes     []Mistake       `json:"mistakes"`
-	Warnings     []string        `json:"warnings" doc:"What should be otherwise, and what has no effect."`
-	Changes      []KeyDifference `json:"changes" doc:"What would change of what is in force."`
-	Widens       []string        `json:"widens" doc:"The keys of what a person has to permit, with presence."`
+	Warnings     []string        `json:"warnings" doc:"Warnings, such as keys without effect."`
+	Changes      []KeyDifference `json:"changes" doc:"Changes of the configuration in force."`
+	Widens       []string        `json:"widens" doc:"The keys whose changes grant more access: with presence, they require a signature."`
 	NeedsRestart []string        `json:"needs_restart" doc:"Settings that would take effect at the next start."`
-	Text         string          `json:"text,omitempty" doc:"The text with what was set, if anything was."`
+	Text         string          `json:"text,omitempty" doc:"The text with the changed settings, if there are any."`
 }
 
 // ChangeSettings sets settings in the file and applies it.
@@ -99,8 +99,8 @@ func (s *ConfigOperations) checkKeysChangeable(keys []string) error {
 			return err
 		}
 		if slices.ContainsFunc(settings, func(one Setting) bool { return one.Key == key && one.Locked }) {
-			return problem.Newf(problem.InvalidParameter, "%s cannot be changed by itself.", key).
-				WithHint("Edit it in the text of the file, and see that no flag or variable outranks it.").With("parameter", "set").With("value", key)
+			return problem.Newf(problem.InvalidParameter, "%s cannot be changed here.", key).
+				WithHint("Edit the text of the file, and check that no flag or variable overrides it.").With("parameter", "set").With("value", key)
 		}
 	}
 	return nil
@@ -147,8 +147,8 @@ func (s *ConfigOperations) restoreMaskedSecrets(match, text string) ([]byte, mas
 		return nil, maskedConfig{}, err
 	}
 	if etag := config.ETag(file); match != "" && etag != match {
-		return nil, maskedConfig{}, problem.Newf(problem.Conflict, "%s was changed in the meantime.", s.live.Path()).
-			WithHint("Read it again, and make the change there.").With("etag", etag)
+		return nil, maskedConfig{}, problem.Newf(problem.Conflict, "%s was changed since it was read.", s.live.Path()).
+			WithHint("Read it again, and repeat the change.").With("etag", etag)
 	}
 	before := s.live.AppliedText().Data
 	back, mistakes := s.masker.maskText(file, before).unmaskWithPositions(text)

@@ -35,7 +35,7 @@ func (CheckState) Words() []string {
 
 // Check is one check of the diagnostics.
 type Check struct {
-	Code   string     `json:"code" doc:"What was looked at, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
+	Code   string     `json:"code" doc:"The subject of the check, for programs: log, database, disk, key_file, config_file, config_history, restart, address, clock, config_unconfirmed, server, login, approvals, approvals_lost or warning. There can be several of server, login and warning."`
 	Title  string     `json:"title"`
 	State  CheckState `json:"state" doc:"ok, warn or bad."`
 	Detail string     `json:"detail"`
@@ -76,15 +76,15 @@ func (s *ConfigOperations) RunDiagnostics(ctx context.Context, c Caller, _ Nothi
 
 func (s *ConfigOperations) checkActivityLog(status Status) Check {
 	if h := status.Activity; h.Degraded {
-		return Check{"log", "Activity log", stateBad, h.Message, "Make room on the disk of " + status.DataDir + ", and see that it can be written."}
+		return Check{"log", "Activity log", stateBad, h.Message, "Free space on the disk of " + status.DataDir + ", and check that it is writable."}
 	}
 	switch v := status.Activity.Verified; {
 	case v == nil:
-		return Check{"log", "Activity log", stateOK, "It can be written. Nobody has verified it since the start.", ""}
+		return Check{"log", "Activity log", stateOK, "It is writable. It was not verified since the start.", ""}
 	case !v.OK:
-		return Check{"log", "Activity log", stateBad, "Records are not as they were written: verified " + v.At.Format(time.RFC3339) + ".", "See GET /activity/verify for the first that differs, and keep a copy of " + status.DataDir + "."}
+		return Check{"log", "Activity log", stateBad, "Records were changed: verified " + v.At.Format(time.RFC3339) + ".", "GET /activity/verify returns the first changed record. Copy " + status.DataDir + " first."}
 	default:
-		return Check{"log", "Activity log", stateOK, "It can be written, and its last verification succeeded: " + v.At.Format(time.RFC3339) + ".", ""}
+		return Check{"log", "Activity log", stateOK, "It is writable. It was verified as unchanged: " + v.At.Format(time.RFC3339) + ".", ""}
 	}
 }
 
@@ -96,18 +96,18 @@ func (s *ConfigOperations) checkDatabase(ctx context.Context) Check {
 	case err != nil:
 		return Check{"database", "Database", stateBad, "It does not answer: " + err.Error(), "mcpproxy status"}
 	case page.Incomplete:
-		return Check{"database", "Database", stateWarn, "It cannot take records at this time; they wait in the spool.", "mcpproxy status"}
+		return Check{"database", "Database", stateWarn, "It accepts no records at this time. They wait in the spool.", "mcpproxy status"}
 	}
 	return Check{"database", "Database", stateOK, "It answers.", ""}
 }
 
 func (s *ConfigOperations) checkDiskSpace() Check {
-	check := Check{"disk", "Room on the disk", stateOK, "It is not known here.", ""}
+	check := Check{"disk", "Disk space", stateOK, "It is unknown here.", ""}
 	free, known := ondisk.FreeSpace(s.dataDir)
 	if !known {
 		return check
 	}
-	check.Detail = fmt.Sprintf("%d MB are free where the data is, in %s.", free>>20, s.dataDir)
+	check.Detail = fmt.Sprintf("%d MB are free on the disk of %s.", free>>20, s.dataDir)
 	if free < lowDiskSpace {
 		check.State, check.Fix = stateWarn, "df -h "+shellQuote(s.dataDir)
 	}
@@ -118,7 +118,7 @@ func (s *ConfigOperations) checkDiskSpace() Check {
 }
 
 func (s *ConfigOperations) checkAPIKeyFile() Check {
-	check := Check{"key_file", "Key of the API", stateOK, "It is in the configuration.", ""}
+	check := Check{"key_file", "API key", stateOK, "It is set in the configuration.", ""}
 	if s.live.Current().APIKey != "" {
 		return check
 	}
@@ -127,9 +127,9 @@ func (s *ConfigOperations) checkAPIKeyFile() Check {
 	case err != nil:
 		check.State, check.Detail, check.Fix = stateWarn, path+" cannot be read: "+errorWithoutPath(err), "ls -l "+shellQuote(path)
 	case isAccessibleToOthers(info):
-		check.State, check.Detail, check.Fix = stateBad, fmt.Sprintf("Other users can get at %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+shellQuote(path)
+		check.State, check.Detail, check.Fix = stateBad, fmt.Sprintf("Other users can read %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+shellQuote(path)
 	default:
-		check.Detail = path + " is closed to others."
+		check.Detail = "Other users cannot read " + path + "."
 	}
 	return check
 }
@@ -165,25 +165,25 @@ func (s *ConfigOperations) checkConfigFile(ctx context.Context, c Caller) []Chec
 	case err != nil:
 		file.State, file.Detail = stateBad, err.Error()
 	case shown.Error != "":
-		file.State, file.Detail, file.Fix = stateBad, "It is rejected, and the previous configuration stays in force: "+shown.Error, "mcpproxy config validate"
+		file.State, file.Detail, file.Fix = stateBad, "It was rejected, and the previous configuration stays in force: "+shown.Error, "mcpproxy config validate"
 	case statErr == nil && isAccessibleToOthers(info):
 		file.State, file.Fix = stateWarn, "chmod 600 "+shellQuote(s.live.Path())
-		file.Detail = fmt.Sprintf("Other users can get at %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
+		file.Detail = fmt.Sprintf("Other users can read %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
 	case statErr != nil:
-		file.Detail = "There is no file " + s.live.Path() + ": the defaults hold."
+		file.Detail = "There is no file " + s.live.Path() + ": the defaults apply."
 	}
-	past := Check{"config_history", "Earlier configurations", stateOK, "They are kept in " + s.history.dir + ".", ""}
+	past := Check{"config_history", "Earlier configurations", stateOK, "They are stored in " + s.history.dir + ".", ""}
 	if err := s.history.lastWriteError(); err != nil {
-		past.State, past.Detail, past.Fix = stateWarn, "The last text could not be kept: "+err.Error(), "ls -ld "+shellQuote(s.history.dir)
+		past.State, past.Detail, past.Fix = stateWarn, "The last text could not be stored: "+err.Error(), "ls -ld "+shellQuote(s.history.dir)
 	}
 	return []Check{file, past}
 }
 
 func checkPendingRestart(status Status) Check {
 	if len(status.NeedsRestart) > 0 {
-		return Check{"restart", "Restart", stateWarn, "These wait for a restart: " + strings.Join(status.NeedsRestart, ", ") + ".", "Stop MCPProxy, then: mcpproxy serve"}
+		return Check{"restart", "Restart", stateWarn, "These changes require a restart: " + strings.Join(status.NeedsRestart, ", ") + ".", "Stop MCPProxy, then: mcpproxy serve"}
 	}
-	return Check{"restart", "Restart", stateOK, "Nothing waits for one.", ""}
+	return Check{"restart", "Restart", stateOK, "No change requires one.", ""}
 }
 
 func (s *ConfigOperations) checkListenAddress(status Status) Check {
@@ -206,7 +206,7 @@ func portOfAddress(address string) string { return address[strings.LastIndexByte
 func checkClock(clock, steady time.Duration) Check {
 	const most = time.Minute
 	if back := steady - clock; back > most {
-		return Check{"clock", "Clock", stateWarn, fmt.Sprintf("It was set back by %s since MCPProxy started: times of records overlap.", back.Round(time.Second)), "timedatectl"}
+		return Check{"clock", "Clock", stateWarn, fmt.Sprintf("It was set back by %s since MCPProxy started. Record times overlap.", back.Round(time.Second)), "timedatectl"}
 	}
 	return Check{"clock", "Clock", stateOK, "It was not set back since MCPProxy started.", ""}
 }
@@ -222,7 +222,7 @@ func checkUnconfirmedChanges(waits config.UnconfirmedChanges) Check {
 	case len(said) > 0:
 		return Check{"config_unconfirmed", "Unconfirmed changes", stateWarn, said[0], confirm}
 	}
-	return Check{"config_unconfirmed", "Unconfirmed changes", stateOK, "Nothing of the file waits for a person.", ""}
+	return Check{"config_unconfirmed", "Unconfirmed changes", stateOK, "No change in the file waits for confirmation.", ""}
 }
 
 func checkServers(status Status, servers ServerViews) (out []Check) {
@@ -242,7 +242,7 @@ func checkServers(status Status, servers ServerViews) (out []Check) {
 	}
 	for _, v := range servers.Servers {
 		if v.NeedsLogin {
-			out = append(out, Check{"login", "Login to " + v.Name, stateWarn, "The server asks for a login.", "mcpproxy upstream login " + v.Name})
+			out = append(out, Check{"login", "Login to " + v.Name, stateWarn, "The server requires a login.", "mcpproxy upstream login " + v.Name})
 		}
 	}
 	if more := len(out) - maxServerChecks; more > 0 {
@@ -285,7 +285,7 @@ func (s *ConfigOperations) checkApprovals(status Status, servers ServerViews, tr
 		}
 	}
 	for _, v := range servers.Servers {
-		said["Server '"+v.Name+"' asks for a login: mcpproxy upstream login "+v.Name] = v.NeedsLogin
+		said["Server '"+v.Name+"' requires a login: mcpproxy upstream login "+v.Name] = v.NeedsLogin
 	}
 	for _, w := range s.live.Unconfirmed().Warnings() {
 		said[w] = true

@@ -155,7 +155,7 @@ func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistak
 	setSecretPositions(unknown, []byte(text))
 	var mistakes []Mistake
 	for _, u := range unknown {
-		mistakes = append(mistakes, Mistake{u.line, u.column, "", u.placeholder + " replaces nothing in the file", "write the value itself"})
+		mistakes = append(mistakes, Mistake{u.line, u.column, "", u.placeholder + " does not represent a secret of the file", "write the value itself"})
 	}
 	return out, mistakes
 }
@@ -169,7 +169,7 @@ func (t unmaskedConfig) findExposedSecrets(before []byte) (out []Mistake) {
 		i, _ := slices.BinarySearchFunc(hidden, s.at, func(p config.Span, at int) int { return p.To - at - 1 })
 		if !placeholder.MatchString(s.secret) && (i == len(hidden) || s.at < hidden[i].From || hidden[i].To < end) {
 			line, column := t.toMaskedPosition(s.line, s.column)
-			out = append(out, Mistake{line, column, "", s.placeholder + " is in a place where its value would be shown", "write the value itself, or leave it where it was, such as in env or headers"})
+			out = append(out, Mistake{line, column, "", s.placeholder + " is in a value that is shown", "write the value itself, or leave it where it was: in env, headers and the like"})
 		}
 	}
 	return out

@@ -32,7 +32,7 @@ const (
 type Version struct {
 	ID    string    `json:"id"`
 	At    time.Time `json:"at" doc:"When it came into force."`
-	By    string    `json:"by" doc:"Who brought it into force: an actor, or file for an edit by hand."`
+	By    string    `json:"by" doc:"Who applied it: an actor, or file for an edit by hand."`
 	Keys  []string  `json:"keys" doc:"What it changed, at most 100."`
 	Bytes int       `json:"bytes"`
 	ETag  string    `json:"etag" doc:"As in GET /config."`

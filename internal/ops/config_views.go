@@ -8,17 +8,17 @@ import (
 // Config is the configuration file and its settings.
 type Config struct {
 	Path         string    `json:"path"`
-	Text         string    `json:"text" doc:"The file. Literal secrets stand as ***masked:N***, and are put back where a placeholder comes back in a place for secrets."`
-	ETag         string    `json:"etag" doc:"What If-Match of a change has to name: it identifies the bytes of the file."`
+	Text         string    `json:"text" doc:"The text of the file. Literal secrets are shown as ***masked:N***. Such a placeholder in a value for secrets is replaced by the secret again."`
+	ETag         string    `json:"etag" doc:"The value for If-Match of a change: it identifies the bytes of the file."`
 	InForceSince time.Time `json:"in_force_since" doc:"When the text came into force that is in force."`
 	InForceETag  string    `json:"in_force_etag" doc:"The etag of the text in force: another one while the file is refused."`
 	// InForce is what the daemon uses.
 	InForce      json.RawMessage `json:"in_force" doc:"The configuration that MCPProxy uses, with defaults. Secrets are masked."`
-	Error        string          `json:"error,omitempty" doc:"Why the file as it is now is refused; what was in force stays."`
+	Error        string          `json:"error,omitempty" doc:"Why the current file was rejected; the previous configuration stays in force."`
 	Mistakes     []Mistake       `json:"mistakes,omitempty"`
 	NeedsRestart []string        `json:"needs_restart" doc:"Changed settings that take effect at the next start."`
 	// Unconfirmed has the order of the file.
-	Unconfirmed    []KeyDifference `json:"unconfirmed" doc:"What of the file is not in force, since it widens what a person has confirmed: with presence, POST /config/confirm needs a person. From is what is in force."`
+	Unconfirmed    []KeyDifference `json:"unconfirmed" doc:"Changes in the file that are not in force, because they grant more access and wait for confirmation. With presence, POST /config/confirm requires a signature. From is the value in force."`
 	UnconfirmedWhy string          `json:"unconfirmed_why,omitempty" doc:"Why nothing counts that was confirmed."`
 	Settings       []Setting       `json:"settings" doc:"All settings besides the servers, in the order of the reference."`
 }
@@ -49,6 +49,6 @@ type Setting struct {
 	Default json.RawMessage `json:"default"`
 	Allowed []string        `json:"allowed,omitempty" doc:"The words that it may be."`
 	Restart bool            `json:"restart,omitempty" doc:"A change waits for a restart."`
-	Set     bool            `json:"set" doc:"It stands in the file."`
+	Set     bool            `json:"set" doc:"Whether the file sets it."`
 	Locked  bool            `json:"locked,omitempty" doc:"It can only be changed in the text of the file, or there has no effect, since a flag or a variable says it."`
 }

@@ -49,6 +49,6 @@ type EventRecord struct {
 
 // EventQuery selects the events of a stream.
 type EventQuery struct {
-	LastEventID string      `header:"Last-Event-ID" doc:"The id of the last event that was read: what has happened since comes first."`
+	LastEventID string      `header:"Last-Event-ID" doc:"The id of the last event that was read: the stream starts with the events after it."`
 	Types       []EventKind `query:"types" split:"," doc:"Only events of these types; reset comes in any case."`
 }

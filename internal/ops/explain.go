@@ -25,7 +25,7 @@ type Explainer struct {
 
 // ExplainRequest is a call to explain.
 type ExplainRequest struct {
-	Who  string          `json:"who" required:"true" doc:"A client (claude-code), a profile, or a token as agent:NAME. client:NAME and profile:NAME say which is meant where both have the name; else the profile is."`
+	Who  string          `json:"who" required:"true" doc:"A client (claude-code), a profile, or a token as agent:NAME. client:NAME and profile:NAME choose one if both have the name; otherwise the profile is used."`
 	Name string          `json:"name" required:"true" doc:"The tool id: server:tool."`
 	Args json.RawMessage `json:"args" type:"object" doc:"The arguments, to be held to the tool's schema; without them they are not checked."`
 }
@@ -44,7 +44,7 @@ type Prospect struct {
 	Further        []string       `json:"further_statuses,omitempty" doc:"Further reasons why it cannot."`
 	ConfigRevision string         `json:"config_revision"`
 	Lanes          []ProspectLane `json:"lanes" doc:"The three calling tools, each used as its lane demands."`
-	Can            bool           `json:"can" doc:"Whether MCPProxy lets the call through in one of them, perhaps when a person has approved it."`
+	Can            bool           `json:"can" doc:"Whether MCPProxy allows the call in one of them, possibly after approval."`
 	Notes          []string       `json:"notes" doc:"What should be known besides."`
 }
 
@@ -65,7 +65,7 @@ type ProspectLane struct {
 	Check    string           `json:"check,omitempty" words:"check" doc:"The check that refuses."`
 	Code     string           `json:"code,omitempty" doc:"The code of the refusal."`
 	Why      string           `json:"why" doc:"The rule that decides, in words."`
-	Hint     string           `json:"hint,omitempty" doc:"What a person does about a refusal."`
+	Hint     string           `json:"hint,omitempty" doc:"What the user can do about a rejection."`
 	Warnings []string         `json:"warnings,omitempty"`
 	Client   *ProspectClient  `json:"client,omitempty" doc:"What the client does before that, by its files."`
 }
@@ -101,10 +101,10 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 		case refused != nil:
 			lane.Code, lane.Why, lane.Hint = string(refused.Code), policy.WithoutModelAdvice(refused.Message), p.refusalRemedy(id, &would.Facts)
 			if lane.Check == policy.CheckScope.String() {
-				lane.Why, lane.Hint = who.scopeRefusalReason(id, v, p.Gateway), "Profiles are under profiles in the file that `mcpproxy config path` prints. To extend a token's scope, create a new token."
+				lane.Why, lane.Hint = who.scopeRefusalReason(id, v, p.Gateway), "Profiles are under profiles in the file that `mcpproxy config path` prints. To extend a token, create a new one."
 			}
 		case would.Asks.IsSet():
-			lane.Why = "It would wait for approval, by " + would.Asks.String() + "."
+			lane.Why = "It would be held for approval, by " + would.Asks.String() + "."
 		case len(would.Warnings) > 0:
 			lane.Why = strings.Join(would.Warnings, " ")
 		}
@@ -141,7 +141,7 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 		if f.Value {
 			value = " said to be "
 		}
-		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by inference"}[f.From]
+		by := map[tool.HintSource]string{tool.FromServer: "by its server", tool.FromOverride: "by hint_overrides", tool.FromInferred: "by the inferred hints"}[f.From]
 		return "The tool is" + value + name + " " + by + "."
 	}
 	counts := func(f *tool.HintFact) bool { return f != nil && f.From != tool.FromDefault }
@@ -149,7 +149,7 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 	case d.Lane != nil && d.Lane.Declared && !d.Lane.Unread:
 		return "By lanes of its server the arguments decide, and these make it " + d.Lane.Operation + "."
 	case v == policy.CallToolDestructive:
-		return "call_tool_destructive passes whatever the hints say."
+		return "call_tool_destructive is allowed with all hints."
 	case h == nil || !counts(h.ReadOnly) && !counts(h.Destructive):
 		return "The tool carries no hints that are against it, so the caller's word counts."
 	case counts(h.ReadOnly) && (v == policy.CallToolRead || !counts(h.Destructive)):
@@ -263,7 +263,7 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 	}
 	switch {
 	case use.Token != "" && w.token == nil:
-		w.notes = append([]string{"The token in " + at.Doc.Path + " is none of this MCPProxy: with it the client is let in nowhere. This is what would hold without one."}, w.notes...)
+		w.notes = append([]string{"The token in " + at.Doc.Path + " is not valid for this MCPProxy, which rejects the client. This is the result without a token."}, w.notes...)
 	case use.Token == "" && use.HTTP && p.Gateway.Config().RequireMCPAuth:
 		w.notes = append([]string{"MCPProxy wants a token of every client (require_mcp_auth), and there is none in " + at.Doc.Path + ": it is let in only if it has one elsewhere."}, w.notes...)
 	}
@@ -279,7 +279,7 @@ func servesCallTools(path string) bool {
 // clientVerdict returns what the client does with a calling tool.
 func (w *explainedCaller) clientVerdict(v policy.CallToolVariant) *ProspectClient {
 	if !servesCallTools(w.Address) {
-		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool has its own name, and is not behind the calling tools"}
+		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool has its own name and is not called through the calling tools"}
 	}
 	for _, lane := range w.report.Lanes {
 		if lane.Tool == v.String() {
@@ -305,7 +305,7 @@ func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallToolVarian
 	for _, name := range strings.Split(w.Profiles, ",") {
 		rule := g.Config().ProfileRule(name)
 		if rule == nil && name != "" {
-			return "The profile '" + name + "' does not exist."
+			return "There is no profile '" + name + "'."
 		}
 		all = append(all, bound{"The profile '" + name + "'", rule})
 	}

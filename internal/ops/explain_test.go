@@ -140,10 +140,10 @@ func TestLanes(t *testing.T) {
 	for _, c := range []struct{ who, name, args, want, why string }{
 		{"claude-code", "s:reads", "", "read allowed, write warned, destructive allowed", "The tool is said to be read-only by its server."},
 		{"claude-code", "s:reads", `{"n":1}`, "read allowed, write warned, destructive allowed", ""},
-		{"claude-code", "s:reads", `{"n":"x"}`, "read refused schema, write refused schema, destructive refused schema", "The arguments do not fit the input schema"},
+		{"claude-code", "s:reads", `{"n":"x"}`, "read refused schema, write refused schema, destructive refused schema", "The arguments do not match the input schema"},
 		{"claude-code", "s:reads", `[]`, "read refused arguments, write refused arguments, destructive refused arguments", "an array, not an object"},
 		{"claude-code", "s:writes", "", "read refused hints, write allowed, destructive allowed", "The tool is said not to be destructive by its server."},
-		{"claude-code", "s:destroys", "", "read refused hints, write refused hints, destructive allowed", "call_tool_destructive passes whatever the hints say."},
+		{"claude-code", "s:destroys", "", "read refused hints, write refused hints, destructive allowed", "call_tool_destructive is allowed with all hints."},
 		{"claude-code", "s:plain", "", "read allowed, write allowed, destructive allowed", "no hints that are against it"},
 		{"claude-code", "s:denied", "", "read refused callable, write refused callable, destructive refused callable", "disabled_by_config"},
 		{"claude-code", "new:anything", "", "read refused tool_exists, write refused tool_exists, destructive refused tool_exists", "connecting"},
@@ -242,7 +242,7 @@ func TestClients(t *testing.T) {
 		{what: "a token by a command", file: `{"mcpServers": {"mcpproxy": {"command": "mcpproxy", "args": ["stdio"], "env": {"MCPPROXY_TOKEN": "` + text + `"}}}}`,
 			as: ops.ProspectWho{Connected: true, Address: "/mcp", Token: "ci"}, lanes: "read allowed, write refused scope, destructive refused scope", read: reads, never: text},
 		{what: "a token of another", file: entry("/mcp", `, "headers": {"Authorization": "Bearer mcpp_t_`+strings.Repeat("0", 64)+`"}`), as: ops.ProspectWho{Connected: true, Address: "/mcp"},
-			lanes: "read allowed, write warned, destructive allowed", read: reads, notes: "is none of this MCPProxy", never: strings.Repeat("0", 64)},
+			lanes: "read allowed, write warned, destructive allowed", read: reads, notes: "is not valid for this MCPProxy", never: strings.Repeat("0", 64)},
 		{what: "all servers", file: entry("/mcp/all", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp/all"}, lanes: "read allowed, write warned, destructive allowed", read: permission.Unknown},
 		{what: "no token where one is wanted", file: entry("/mcp", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp"}, lanes: "read allowed, write warned, destructive allowed",
 			read: reads, notes: "MCPProxy wants a token of every client", requireMCPToken: true},
@@ -309,7 +309,7 @@ func TestWhatWouldWait(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 		for i, lane := range got.Lanes {
-			if asked := lane.Outcome == activity.Asked; asked != (want[i] != "") || asked && (lane.Check != "ask" || lane.Code != "" || lane.Why != "It would wait for approval, by "+want[i]+".") {
+			if asked := lane.Outcome == activity.Asked; asked != (want[i] != "") || asked && (lane.Check != "ask" || lane.Code != "" || lane.Why != "It would be held for approval, by "+want[i]+".") {
 				t.Errorf("%s, %s: %+v", name, lane.Tool, lane)
 			}
 		}

@@ -68,7 +68,7 @@ type SessionList struct {
 	Total      int64              `json:"total"`
 	Limit      int                `json:"limit"`
 	Offset     int                `json:"offset"`
-	Cut        bool               `json:"cut,omitempty" doc:"There are older records that were not looked at."`
+	Cut        bool               `json:"cut,omitempty" doc:"There are older records that are not included."`
 	Incomplete bool               `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
 }
 

@@ -19,7 +19,7 @@ import (
 // ExportQuery selects records to export.
 type ExportQuery struct {
 	activity.Filter
-	Format ExportFormat `query:"format" doc:"jsonl (application/x-ndjson): a record in a line, as one alone is shown, with what proves it in the place of its place in the chain; behind the records, in lines without id, what proves the whole. Or csv (text/csv): a table of what matters. jsonl when it is left out."`
+	Format ExportFormat `query:"format" doc:"jsonl (application/x-ndjson): one record per line, as GET returns it, with its proof; the last lines, without id, prove the whole export. csv (text/csv): a table of the main fields. Default: jsonl."`
 	Bodies bool         `query:"include_bodies" doc:"Whether arguments and responses are in it, too."`
 }
 

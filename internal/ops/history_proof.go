@@ -440,7 +440,7 @@ func noneIfEmpty(s string) string {
 // checkLine checks a line in order.
 func (v *exportVerifier) checkLine(line []byte, s *recordLineCheck) *activity.Break {
 	if v.closed {
-		return v.newBreakAtLine("It comes after the last line.")
+		return v.newBreakAtLine("It is after the last line.")
 	}
 	var b *activity.Break
 	switch {
@@ -466,7 +466,7 @@ func (v *exportVerifier) checkRecord(s *recordLineCheck) *activity.Break {
 	v.found.Records++
 	v.proofs++
 	if s.n != v.proofs {
-		return v.newBreakAtLine("It was written as line %d: lines before it are missing, or it was moved or inserted.", s.n)
+		return v.newBreakAtLine("It was written as line %d: earlier lines are missing, or it was moved or inserted.", s.n)
 	}
 	for i := range s.entries {
 		if b := v.audit.AddEntry(v.last, &s.entries[i]); b != nil {
@@ -518,7 +518,7 @@ func (s *recordLineCheck) parseProof(line []byte) {
 func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	v.closed = true
 	if v.end == nil || !bytes.Equal(line, v.endLine) {
-		return v.newBreakAtLine("The end of the export was changed, or text follows it.")
+		return v.newBreakAtLine("The end of the export was changed, or lines were added after it.")
 	}
 	var signature []byte
 	signed, _ := v.end.toSignedLine(func(text []byte) []byte {
@@ -530,7 +530,7 @@ func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	})
 	switch {
 	case !bytes.Equal(signed, line):
-		return v.newBreakAtLine("The signature of the export does not fit.")
+		return v.newBreakAtLine("The signature of the export is invalid.")
 	case v.end.Records != v.found.Records:
 		return v.newBreakAtLine("The export was written with %d records, and has %d.", v.end.Records, v.found.Records)
 	case v.end.SHA256 != hex.EncodeToString(v.sum.Sum(nil)):

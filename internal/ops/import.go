@@ -13,9 +13,9 @@ import (
 
 // ImportOptions are the options of an import.
 type ImportOptions struct {
-	Keyring   bool `json:"keyring" doc:"Keep the secrets that stand in clear in the keyring, and refer to them."`
-	Remove    bool `json:"remove" doc:"Take them out of the clients' files, once they are here."`
-	Confirmed bool `json:"confirmed" doc:"A person has seen exactly these launches and wants them started; else they wait for review."`
+	Keyring   bool `json:"keyring" doc:"Store plain-text secrets in the keyring, and refer to them."`
+	Remove    bool `json:"remove" doc:"Remove the servers from the clients' files after the import."`
+	Confirmed bool `json:"confirmed" doc:"The user has seen exactly these launches and wants to start them; otherwise they wait for review."`
 	DryRun    bool `json:"dry_run" doc:"Only say what would be done."`
 }
 
@@ -24,7 +24,7 @@ type Result struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name" doc:"What it is called here."`
 	Added   bool     `json:"added"`
-	State   string   `json:"state" doc:"here: it was here already; review: it waits for a person; else how it is, such as connecting. Empty where nothing was done."`
+	State   string   `json:"state" doc:"here: it was already configured; review: it waits for review; otherwise its state, such as connecting. Empty if nothing was done."`
 	Secrets []string `json:"secrets" doc:"The names under which its secrets are kept, or would be."`
 	Removed bool     `json:"removed" doc:"It was taken out of the client's file."`
 	Change  string   `json:"change,omitempty" doc:"The change of the client's file, which can be undone."`

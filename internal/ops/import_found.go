@@ -10,7 +10,7 @@ import (
 
 // Found is a server in a client's file.
 type Found struct {
-	ID         string        `json:"id" doc:"Names this server as it stands there now: another launch has another id."`
+	ID         string        `json:"id" doc:"Identifies this server with its current launch: another launch has another id."`
 	Client     string        `json:"client" doc:"The client's id; empty for a text that was given."`
 	ClientName string        `json:"client_name"`
 	Path       string        `json:"path" doc:"The client's file."`
@@ -18,11 +18,11 @@ type Found struct {
 	Scope      clients.Scope `json:"scope" doc:"Whose file it is: user, project, or local (the user's, for one project)."`
 	Name       string        `json:"name" doc:"What it is, or would be, called here."`
 	Called     string        `json:"called" doc:"What the client calls it."`
-	Launch     config.Launch `json:"launch" doc:"How it is launched, with what looks like a secret masked."`
-	Secrets    []InClear     `json:"secrets" doc:"What looks like a secret and stands there in clear."`
+	Launch     config.Launch `json:"launch" doc:"Its launch, with probable secrets masked."`
+	Secrets    []InClear     `json:"secrets" doc:"Probable secrets in plain text."`
 	Have       bool          `json:"have" doc:"A server like this is here already."`
 	Ours       bool          `json:"ours" doc:"It is MCPProxy itself, and left out."`
-	Notes      []string      `json:"notes" doc:"What is different here from what the client's file says."`
+	Notes      []string      `json:"notes" doc:"Differences from the client's file."`
 }
 
 // InClear is a secret in clear text in a client's file.

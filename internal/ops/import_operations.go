@@ -23,7 +23,7 @@ func NewImportOperations(a *Importer, targetFor func(Caller) ImportTarget, recor
 
 // ImportRequest selects the servers to import.
 type ImportRequest struct {
-	IDs []string `json:"ids" required:"true" doc:"From the list of what was found, 1 to 1000."`
+	IDs []string `json:"ids" required:"true" doc:"From the list of found servers, 1 to 1000."`
 	ImportOptions
 }
 

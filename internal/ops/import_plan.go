@@ -143,7 +143,7 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 		c.Notes = append(c.Notes, "the server is called "+c.Name+" here")
 	}
 	if hasSecretInCommand(c.secrets) {
-		c.Notes = append(c.Notes, "its masked arguments are not shown here: the server waits for review, which shows them")
+		c.Notes = append(c.Notes, "some arguments are masked here: it waits for review, which shows them")
 	}
 	for k := range c.secrets {
 		p.assignSecretName(ctx, c.Name, &c.secrets[k])
@@ -256,14 +256,14 @@ func (p *importPlanner) isSameTextWithSecrets(ctx context.Context, ours, theirs 
 // selectByIDs returns the candidates with these ids. The error is a *problem.Problem.
 func (h *FoundServers) selectByIDs(ids []string) ([]int, error) {
 	if len(ids) == 0 || len(ids) > maxFound {
-		return nil, problem.Newf(problem.InvalidParameter, "There must be 1 to %d ids.", maxFound).WithHint("Take them from the list of found servers.").With("parameter", "ids")
+		return nil, problem.Newf(problem.InvalidParameter, "There must be 1 to %d ids.", maxFound).WithHint("Use the ids of the list of found servers.").With("parameter", "ids")
 	}
 	var out []int
 	for _, id := range ids {
 		i := slices.IndexFunc(h.all, func(c importCandidate) bool { return c.ID == id })
 		switch {
 		case i < 0:
-			return nil, problem.New(problem.NotFound, "A chosen server has changed in its client, or was removed there.", "List the importable servers again, and choose again.")
+			return nil, problem.New(problem.NotFound, "A chosen server was changed or removed in its client.", "List the servers again, and choose again.")
 		case h.all[i].Ours:
 			return nil, problem.New(problem.InvalidParameter, "MCPProxy itself cannot be imported.", "Leave "+h.all[i].Called+" out.").With("parameter", "ids")
 		case !slices.Contains(out, i):

@@ -20,9 +20,9 @@ func (h *FoundServers) removeFromClients(j *clients.Journal, chosen []int, resul
 		switch c := h.all[i]; {
 		case c.isNeverRemovable(), r.Problem != nil:
 		case c.Have && !c.exactlyHere:
-			r.Problem = toTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Take it out by hand."))
+			r.Problem = toTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Remove it by hand."))
 		case c.entryPath == nil:
-			r.Problem = toTrouble(problem.New(problem.Conflict, c.Called+" is in a list in "+c.Path+", and stays there.", "Take it out by hand."))
+			r.Problem = toTrouble(problem.New(problem.Conflict, c.Called+" is in a list in "+c.Path+", and stays there.", "Remove it by hand."))
 		}
 	}
 	run := j.WithGroup(time.Now().UTC().Format("20060102T150405.000000000"))
@@ -78,7 +78,7 @@ func (h *FoundServers) removeFromFile(j *clients.Journal, first importCandidate,
 		case target != c.Target:
 			err = problem.New(problem.Conflict, c.Path+" leads to another file than before.", "Look where it leads, and try again.")
 		case !slices.Contains(now, c.ID):
-			err = problem.New(problem.Conflict, c.Called+" was changed in "+c.Path+" in the meantime, and stays there.", "Look at it, and import it again.")
+			err = problem.New(problem.Conflict, c.Called+" was changed in "+c.Path+" since, and stays there.", "Look at it, and import it again.")
 		default:
 			next, err = textedit.RemoveValue(text, c.file.Format, c.entryPath...)
 		}

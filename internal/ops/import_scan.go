@@ -112,7 +112,7 @@ func (s *clientFileScan) scanSection(c clients.Client, doc clients.ClientDoc, sc
 			one.entryPath = append(slices.Clone(keys), server.OriginalName)
 		}
 		if !s.addCandidate(one, server) {
-			s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: fmt.Sprintf("There are more than %d servers: the rest is left out.", maxFound)})
+			s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: doc.Path, Message: fmt.Sprintf("There are more than %d servers: the others are left out.", maxFound)})
 			return
 		}
 	}

@@ -22,7 +22,7 @@ type Nothing struct{}
 
 // RecordRef names a record of the log.
 type RecordRef struct {
-	ID string `path:"id" doc:"The id of the record, or a prefix that fits only one."`
+	ID string `path:"id" doc:"The id of the record, or a unique prefix."`
 }
 
 // ServerRef names a server.
@@ -71,7 +71,7 @@ type AddServerRequest struct {
 	Name string `json:"name" required:"true" doc:"The name of the server."`
 	config.Launch
 	// Trust is ignored for agents.
-	Trust string `json:"trust" words:"trust" doc:"What becomes of tools that nobody has approved."`
+	Trust string `json:"trust" words:"trust" doc:"How to treat tools that are not approved."`
 	// Quarantined requires a review before the server starts. Servers that agents add always require it.
 	Quarantined bool `json:"quarantined" doc:"Review the server before it is started."`
 }
@@ -106,7 +106,7 @@ type ServerChange struct {
 type ChangeableServerSettings struct {
 	Enabled       bool            `json:"enabled" doc:"Whether the server runs."`
 	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Only true: a quarantine ends with an approval."`
-	Trust         string          `json:"trust" null:"true" words:"trust" doc:"What becomes of tools that nobody has approved."`
+	Trust         string          `json:"trust" null:"true" words:"trust" doc:"How to treat tools that are not approved."`
 	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"The only tools that may be called, names or patterns."`
 	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Tools that may not be called, names or patterns."`
 	InferHints    string          `json:"infer_hints" null:"true" words:"infer" doc:"What is made of tools that carry no hints, for this server."`
@@ -136,7 +136,7 @@ type SeenFingerprint struct {
 
 // Example returns an example for the OpenAPI document.
 func (SeenFingerprint) Example() string {
-	return `{"fingerprint": "…"} with the fingerprint of what you have seen`
+	return `{"fingerprint": "…"} with the fingerprint that you reviewed`
 }
 
 // ServerDecision is a decision about a server.
@@ -154,7 +154,7 @@ type ToolDecision struct {
 // ToolApproval is the approval of a tool's definition.
 type ToolApproval struct {
 	ToolDecision
-	Keep string `json:"keep" enum:"destructive" doc:"destructive: the tool is called with call_tool_destructive from now on, whatever its server says. That is written into hint_overrides first; then the definition is approved."`
+	Keep string `json:"keep" enum:"destructive" doc:"destructive: require call_tool_destructive for the tool from now on. This is written to hint_overrides before the definition is approved."`
 }
 
 // NamedDefinition names a definition and the fingerprint that the user saw.
@@ -175,7 +175,7 @@ func (d NamedDefinition) ParseRef() (PrimitiveRef, error) {
 	}
 	if kinds := tool.PrimitiveKinds(); !slices.Contains(kinds, d.Kind) {
 		return PrimitiveRef{}, problem.Newf(problem.InvalidParameter, "'%s' is not a kind of definition.", problem.ClipName(string(d.Kind))).
-			WithHint("Omit kind for a tool; otherwise use prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
+			WithHint("Leave kind out for a tool, else it is prompt, resource, template or instructions.").With("parameter", "kind").With("allowed", kinds)
 	}
 	server, name, _ := strings.Cut(d.Name, ":")
 	instructions, why := d.Kind == tool.KindInstructions, ""
@@ -206,7 +206,7 @@ func (ToolsApproval) Example() string {
 
 // PendingApprovalsQuery selects a page of the pending approvals.
 type PendingApprovalsQuery struct {
-	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"How many tools, and how many offers, at most."`
+	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"Maximum number of tools, and of other definitions."`
 	Offset int `query:"offset" min:"0" max:"10000000" doc:"How many of each to leave out before."`
 }
 

@@ -20,14 +20,14 @@ type LogQuery struct {
 // LogTail is the last lines of a server's log.
 type LogTail struct {
 	Server  string    `json:"server"`
-	Lines   []string  `json:"lines" doc:"Oldest first, as people read them: what is not of its standard error says so."`
-	Entries []LogLine `json:"entries" doc:"The same lines with what is known of each."`
+	Lines   []string  `json:"lines" doc:"Oldest first, for display: lines that are not from stderr are marked."`
+	Entries []LogLine `json:"entries" doc:"The same lines with their details."`
 }
 
 // LogLine is a line of a server's log.
 type LogLine struct {
 	At     *time.Time `json:"at,omitempty" doc:"When it was complete. Absent of lines from before times were kept, and of one that has not ended."`
-	Stream string     `json:"stream" enum:"stderr,stdout,mcpproxy" doc:"stderr: what the server writes to its standard error. stdout: what it writes there that is no message. mcpproxy: a remark of ours."`
+	Stream string     `json:"stream" enum:"stderr,stdout,mcpproxy" doc:"stderr: output of the server on stderr. stdout: its output on stdout that is not a message. mcpproxy: a note of MCPProxy."`
 	Text   string     `json:"text"`
 }
 
@@ -71,7 +71,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 			defer func() { <-i.follows }()
 		default:
 			return problem.Newf(problem.Overloaded, "%d logs are followed already, which is the most.", maxFollows).
-				WithHint("Close a page that shows a log, or look at the end of it: GET /servers/{name}/logs.")
+				WithHint("Close a page that shows a log, or read its end: GET /servers/{name}/logs.")
 		}
 		log := i.upstreams.NewLogReader(in.Name)
 		lines, err := log.ReadLast(in.Lines)

@@ -14,18 +14,18 @@ type SearchQuery struct {
 	Limit     int    `query:"limit" min:"1" max:"100" doc:"How many tools at most; the configured tools_limit when not given."`
 	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation, or that declare nothing and seem to be of it."`
 	Explain   bool   `query:"explain" doc:"Whether each tool says why it was found."`
-	Locked    bool   `query:"include_disabled" doc:"Whether locked has the tools that fit and cannot be called."`
+	Locked    bool   `query:"include_disabled" doc:"Whether locked lists matching tools that cannot be called."`
 }
 
 // SearchAnswer is the result of a search. Total counts the callable matches.
 type SearchAnswer struct {
 	Query     string      `json:"query"`
 	Total     int         `json:"total"`
-	TookMS    float64     `json:"took_ms" doc:"How long the search took, without the rest of the request."`
+	TookMS    float64     `json:"took_ms" doc:"Duration of the search, without the rest of the request."`
 	Tokens    int         `json:"tokens" doc:"About what the tools cost an agent that finds them: a quarter of their bytes in its answer."`
 	AllTokens int         `json:"all_tokens" doc:"About what all known definitions would cost."`
 	Tools     []FoundTool `json:"tools"`
-	Locked    []FoundTool `json:"locked" doc:"What fits and cannot be called, best first; at most 10. Only with include_disabled."`
+	Locked    []FoundTool `json:"locked" doc:"Matching tools that cannot be called, best first; at most 10. Only with include_disabled."`
 }
 
 // FoundTool is a tool that a search found.

@@ -17,7 +17,7 @@ import (
 type ServerRow struct {
 	ServerView
 	Calls   *ServerCalls `json:"calls,omitempty" doc:"How the server was called in the last 24 hours. Absent when it was not, or the log cannot be read."`
-	Waiting int          `json:"waiting,omitempty" doc:"How many of its tools, prompts, resources, templates and instructions wait for a person."`
+	Waiting int          `json:"waiting,omitempty" doc:"Number of its tools, prompts, resources, templates and instructions that wait for approval."`
 }
 
 // ServerCalls summarizes the calls of a server.
@@ -46,7 +46,7 @@ type ServerDetail struct {
 	EnabledTools    []string        `json:"enabled_tools,omitempty" doc:"The only tools that may be called, names or patterns."`
 	DisabledTools   []string        `json:"disabled_tools,omitempty" doc:"Tools that may not be called, names or patterns."`
 	InferHints      string          `json:"infer_hints,omitempty" words:"infer" doc:"What is made of tools that carry no hints, when it was chosen for this server."`
-	HintOverrides   json.RawMessage `json:"hint_overrides,omitempty" type:"object" doc:"Names or patterns of tools with the hints that count instead of the server's, in the order of the file: of those that fit a tool, the last one counts for each hint."`
+	HintOverrides   json.RawMessage `json:"hint_overrides,omitempty" type:"object" doc:"Names or patterns of tools with the hints that replace the server's, in file order. If several match a tool, the last one that sets a hint counts."`
 	CallTimeout     string          `json:"call_timeout,omitempty" doc:"How long a call may take, when it was chosen for this server."`
 	DefinitionBytes int             `json:"definition_bytes,omitempty" doc:"Of all definitions of its tools, as it lists them."`
 	Availability    []Turn          `json:"availability,omitempty" doc:"Its states in the last 24 hours by the log, oldest first, at most the last 1,000. The first one is that in which these hours began, where it is known, with its own time."`

@@ -8,7 +8,7 @@ import (
 // ToolQuery selects a page of tools. Empty fields select everything.
 type ToolQuery struct {
 	ToolFilter
-	Detail   string `query:"detail" enum:"slim,full" doc:"slim (when not given): what a list shows. full: also the description, schemas, hints and what is decided."`
+	Detail   string `query:"detail" enum:"slim,full" doc:"slim (default): the fields of a list. full: also the description, schemas, hints and decisions."`
 	Limit    int    `query:"limit" min:"1" max:"1000" default:"100" doc:"How many tools at most."`
 	Offset   int    `query:"offset" min:"0" max:"2147483648" doc:"How many to leave out."`
 	Snapshot string `query:"snapshot" doc:"That of an earlier page: then this is a page of the same list, while that is kept. The filters are to be the same."`
@@ -25,7 +25,7 @@ type ToolFilter struct {
 	Status    string `query:"status" words:"status or callable" doc:"Only tools with this status; callable means none."`
 	Hints     string `query:"hints" enum:"said,corrected,guessed" doc:"Only tools of which this says what they do: said: the server; corrected: a hint_override; guessed: neither."`
 	Use       string `query:"use" enum:"recent,earlier,never" doc:"Only tools that were called so, by the log: recent: in the last 30 days; earlier: before that."`
-	Text      string `query:"q" doc:"Only tools with this in their name or title, in whatever case."`
+	Text      string `query:"q" doc:"Only tools with this text in their name or title; case is ignored."`
 	Sort      string `query:"sort" enum:"name,calls,last,tokens" doc:"name; calls: the most called first; last: the last called first; tokens: the largest definition first. As the servers list them when not given."`
 	Reverse   bool   `query:"reverse" doc:"The other way round."`
 }
@@ -62,7 +62,7 @@ type ToolRow struct {
 	Guessed    bool   `json:"guessed,omitempty" doc:"Neither the server nor an override says so."`
 	Status     string `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can."`
 	Deprecated bool   `json:"deprecated,omitempty"`
-	Tokens     int    `json:"tokens" doc:"About what its definition costs who loads it: a quarter of its bytes."`
+	Tokens     int    `json:"tokens" doc:"Estimated size of its definition in tokens: a quarter of its bytes."`
 	ToolUsage
 	*FullToolFields
 }

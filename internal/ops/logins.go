@@ -12,9 +12,9 @@ import (
 // LoginView is the progress of a user's login to a server.
 type LoginView struct {
 	Server    string     `json:"server"`
-	State     string     `json:"state" enum:"waiting,done,failed" doc:"waiting for the person, done, or failed."`
-	URL       string     `json:"url,omitempty" doc:"Where the person logs in, in a browser on the machine of MCPProxy."`
-	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"Until when the person can."`
+	State     string     `json:"state" enum:"waiting,done,failed" doc:"waiting for the user, done, or failed."`
+	URL       string     `json:"url,omitempty" doc:"The address of the login page, for a browser on the machine of MCPProxy."`
+	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the login expires."`
 	Error     string     `json:"error,omitempty" doc:"Why it failed."`
 }
 
@@ -35,7 +35,7 @@ func (g *Gateway) oauthAccount(name string) (*oauth.Account, error) {
 		return a, nil
 	}
 	return nil, problem.Newf(problem.InvalidRequest, "Server '%s' takes no login.", name).
-		WithHint("Only a server with a url does, which is enabled and not quarantined, and whose headers have no Authorization of their own.")
+		WithHint("Only an enabled server with a url that is not quarantined, and whose headers have no Authorization, supports logins.")
 }
 
 // logoutTimeout limits the logout from a removed server.
@@ -58,7 +58,7 @@ func (g *Gateway) RemoveServerAndLogin(ctx context.Context, name string, remove 
 // oauthAccountIfCallerIsUser is oauthAccount for operations that only a user may do.
 func (g *Gateway) oauthAccountIfCallerIsUser(c Caller, name, what string) (*oauth.Account, error) {
 	if c.Actor.Kind != auth.Admin {
-		return nil, problem.Newf(problem.Forbidden, "Only a user can %s.", what).WithHint("Use the command line, or REST with the key.")
+		return nil, problem.Newf(problem.Forbidden, "Only the user can %s.", what).WithHint("Use the command line, or REST with the key.")
 	}
 	return g.oauthAccount(name)
 }
@@ -89,8 +89,8 @@ func (g *Gateway) LoginProgress(_ context.Context, _ Caller, in ServerRef) (Logi
 	}
 	progress, ok := a.Progress()
 	if !ok {
-		return LoginView{}, problem.Newf(problem.NotFound, "Nobody has begun a login to server '%s'.", in.Name).
-			WithHint("Begin one with `mcpproxy upstream login " + in.Name + "`.")
+		return LoginView{}, problem.Newf(problem.NotFound, "No login to server '%s' was started.", in.Name).
+			WithHint("Start one with `mcpproxy upstream login " + in.Name + "`.")
 	}
 	return toLoginView(in.Name, progress), nil
 }

@@ -43,10 +43,10 @@ type ParseMistake struct {
 type ParsedServer struct {
 	Name    string        `json:"name"`
 	Add     AddedServer   `json:"add" doc:"A body that POST /servers takes. It holds the secrets of the text."`
-	Launch  LaunchView    `json:"launch" doc:"How it would be launched, with what looks like a secret masked."`
+	Launch  LaunchView    `json:"launch" doc:"Its launch, with probable secrets masked."`
 	Exists  bool          `json:"exists" doc:"There is a server of this name already."`
-	Secrets []ParseSecret `json:"secrets" doc:"What should not stand in the configuration file."`
-	Notes   []string      `json:"notes" doc:"What is different here from what the text says."`
+	Secrets []ParseSecret `json:"secrets" doc:"Secrets that should not be in the configuration file."`
+	Notes   []string      `json:"notes" doc:"Differences from the text."`
 }
 
 // AddedServer is a server to add, as the body of POST /servers.
@@ -137,7 +137,7 @@ func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 		out.Notes = append(out.Notes, "call_timeout "+e.CallTimeout+" is not part of add: set it afterwards")
 	}
 	if e.Protocol == "sse" {
-		out.Notes = append(out.Notes, "protocol sse is not part of add: set it in the file if the server does not answer otherwise")
+		out.Notes = append(out.Notes, "protocol sse is not part of add: set it in the file if the server does not answer without it")
 	}
 	return out
 }

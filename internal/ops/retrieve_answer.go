@@ -155,7 +155,7 @@ func appendToolFields(out []byte, h catalog.Hit, description, sign string) []byt
 }
 
 // laneNote explains a tool whose lane depends on an argument instead of its hints.
-const laneNote = "What the argument in lane_by does decides: a call that only reads may use call_tool_read."
+const laneNote = "The argument in lane_by decides: a call that only reads may use call_tool_read."
 
 // argumentDecidesLane reports whether an argument decides the lane instead of the tool's hints.
 func argumentDecidesLane(t *catalog.Tool) bool {

@@ -24,7 +24,7 @@ func usageInstructions(requireIntent bool, hits []catalog.Hit) string {
 		guess = " inferred_operation is a guess."
 	}
 	if slices.ContainsFunc(hits, func(h catalog.Hit) bool { return laneArgument(h.Tool) != "" }) {
-		guess += " lane_by: what decides the lane."
+		guess += " lane_by: the argument that decides the lane."
 	}
 	return "Call a tool by name with its call_with: call_tool_read only reads, call_tool_write creates or updates, " +
 		"call_tool_destructive deletes or cannot be undone (also if unsure). " + intent + guess
@@ -33,10 +33,10 @@ func usageInstructions(requireIntent bool, hits []catalog.Hit) string {
 // Texts of the notice in a search result.
 const (
 	lockedNotice = "No tool that can be called matches, but %d that cannot be called now do. " +
-		"Retry with include_disabled: true to see why and what would unlock them."
-	unhintedNotice  = "Matching tools left out for want of hints: %d. Search without operation_type to see them."
-	cutNotice       = "Not all fits: tools have a signature instead of inputSchema, or texts that end in …; search for a tool's full name with limit 1 to get all of it."
-	oversizedNotice = "This tool does not fit whole: call it as its signature says."
+		"Retry with include_disabled: true to see why, and how to unlock them."
+	unhintedNotice  = "Matching tools left out because they have no hints: %d. Search without operation_type to see them."
+	cutNotice       = "The answer is too large: tools have a signature instead of inputSchema, or texts that end in …; search for a tool's full name with limit 1 to get its schema."
+	oversizedNotice = "This tool is too large to show: call it as its signature says."
 )
 
 // noMatchNotice suggests what to try when a search finds nothing, in at most most bytes of server names. With also, it continues another suggestion.
@@ -66,12 +66,12 @@ func noMatchNotice(s *catalog.Snapshot, r *RetrieveRequest, also bool, most int)
 }
 
 // noAccessNotice is for a client that may use no server.
-const noAccessNotice = "This client may use no server. The user can extend the scope of an agent token or a profile."
+const noAccessNotice = "This client may not use any tool. The user can extend the scope of its agent token or profile."
 
 // noServerNotice explains how to add the first server.
 func noServerNotice(proposed int, management config.ServerManagement) string {
 	if proposed > 0 {
-		return fmt.Sprintf("There are no servers yet. %d proposed ones await the user's approval: `mcpproxy upstream list`.", proposed)
+		return fmt.Sprintf("There is no server yet. %d proposed servers wait for approval: the user sees them with `mcpproxy upstream list`.", proposed)
 	}
 	add := "There are no servers yet. The user adds one with `mcpproxy upstream add NAME -- COMMAND` or `mcpproxy upstream add NAME --url URL`"
 	if management == config.ManagePropose {

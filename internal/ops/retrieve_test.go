@@ -224,11 +224,11 @@ func TestOperationType(t *testing.T) {
 		want      string
 		mute      string
 	}{
-		{policy.InferAdvise, policy.Read, "get_note show_note", "want of hints: 2. "},
+		{policy.InferAdvise, policy.Read, "get_note show_note", "they have no hints: 2. "},
 		{policy.InferAdvise, policy.Write, "get_note note wipe_note", ""},
-		{policy.InferAdvise, policy.Destructive, "wipe_note", "want of hints: 2. "},
-		{policy.InferOff, policy.Read, "show_note", "want of hints: 3. "},
-		{policy.InferOff, policy.Destructive, "", "want of hints: 3. "},
+		{policy.InferAdvise, policy.Destructive, "wipe_note", "they have no hints: 2. "},
+		{policy.InferOff, policy.Read, "show_note", "they have no hints: 3. "},
+		{policy.InferOff, policy.Destructive, "", "they have no hints: 3. "},
 		{policy.InferEnforce, policy.Read, "get_note show_note", ""},
 		{policy.InferEnforce, policy.Write, "note", ""},
 	} {

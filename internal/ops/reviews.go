@@ -20,19 +20,19 @@ type Waiting struct {
 	Tools   []WaitingTool   `json:"tools" doc:"Of servers that are not quarantined, a page of them; the tools of the others are part of the server's review."`
 	// TotalTools counts the tools of all pages.
 	TotalTools int            `json:"total_tools"`
-	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, as tools: a page of them."`
+	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, in the same form as tools: a page of them."`
 	// TotalOffers counts the primitives of all pages.
 	TotalOffers int `json:"total_offers"`
 	WaitingTotals
 	// Forgotten is absent when no approvals were lost.
 	Forgotten []Forgotten `json:"forgotten,omitempty" doc:"Servers whose approvals were lost with an earlier database: one approval of such a server is for all that is listed of it."`
-	Warnings  []string    `json:"warnings,omitempty" doc:"Why so much waits, where that is no person's decision."`
+	Warnings  []string    `json:"warnings,omitempty" doc:"Why many items wait, if no user caused that."`
 }
 
 // WaitingTotals counts the definitions of all pages.
 type WaitingTotals struct {
-	TotalBlocked  int `json:"total_blocked" doc:"Tools and offers that a user has blocked; they are among the totals, and wait for no one."`
-	TotalFindings int `json:"total_findings" doc:"Tools and offers with a finding that a user has not blocked."`
+	TotalBlocked  int `json:"total_blocked" doc:"Blocked tools and other definitions; they are included in the totals."`
+	TotalFindings int `json:"total_findings" doc:"Tools and other definitions with a finding that are not blocked."`
 	TotalPoisoned int `json:"total_poisoned" doc:"Those of total_findings that look poisoned: their verdict is block."`
 }
 
@@ -54,14 +54,14 @@ func (w *WaitingTotals) AddDefinition(reason approval.WaitReason, s ScanResult) 
 type Forgotten struct {
 	Name   string `json:"name"`
 	Tools  int    `json:"tools" doc:"How many of its tools wait."`
-	Offers int    `json:"offers" doc:"How many of its prompts, resources, templates and instructions wait."`
+	Offers int    `json:"offers" doc:"Number of its prompts, resources, templates and instructions that wait."`
 }
 
 // WaitingServer is a server that waits for review.
 type WaitingServer struct {
 	Name        string      `json:"name"`
 	Stage       ReviewStage `json:"stage" enum:"launch,definitions" doc:"launch: nothing is started before it is approved. definitions: it runs for the review only."`
-	Fingerprint string      `json:"fingerprint" doc:"What an approval has to name."`
+	Fingerprint string      `json:"fingerprint" doc:"The fingerprint to send with an approval."`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
 	ClientName  string      `json:"client_name,omitempty" doc:"How the client calls itself that proposed it."`
@@ -76,10 +76,10 @@ type WaitingServer struct {
 // PendingInfo says why a definition awaits approval, and which values an approval must name.
 type PendingInfo struct {
 	Reason      approval.WaitReason `json:"reason" doc:"new, changed or blocked."`
-	Fingerprint string              `json:"fingerprint" doc:"What an approval has to name."`
+	Fingerprint string              `json:"fingerprint" doc:"The fingerprint to send with an approval."`
 	Approved    string              `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
 	Since       *time.Time          `json:"since,omitempty" doc:"Since when it waits; absent when that is not known."`
-	Together    bool                `json:"together,omitempty" doc:"It may be approved together with others: it is clean, loosens no hint, nobody has refused it, and what was approved before is known."`
+	Together    bool                `json:"together,omitempty" doc:"Whether it can be approved in a batch: it has no findings, loosens no hint, was never blocked, and its approved definition is known."`
 }
 
 // ScanResult is the scanner's result for a definition.
@@ -146,8 +146,8 @@ type LaunchView struct {
 type ServerReview struct {
 	Name        string      `json:"name"`
 	Stage       ReviewStage `json:"stage"`
-	Notice      string      `json:"notice,omitempty" doc:"What a person should know before deciding: that earlier refusals may be lost."`
-	Fingerprint string      `json:"fingerprint" doc:"What the approval of this stage has to name: that of the launch, or that of the launch and all definitions and instructions shown."`
+	Notice      string      `json:"notice,omitempty" doc:"A notice before the decision: earlier blocks may be lost."`
+	Fingerprint string      `json:"fingerprint" doc:"The fingerprint to send with the approval of this stage: of the launch, or of the launch and all shown definitions and instructions."`
 	Launch      LaunchView  `json:"launch"`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
@@ -164,7 +164,7 @@ type ServerReview struct {
 	Findings         []scan.Finding `json:"findings" doc:"In the instructions."`
 	Tools            []ReviewedTool `json:"tools"`
 	// Offers lists waiting primitives first, at most 5,000 in all.
-	Offers      []ReviewedOffer `json:"offers" doc:"Prompts, resources, templates and instructions: those that wait first. At most 5,000; an approval is about those that are shown."`
+	Offers      []ReviewedOffer `json:"offers" doc:"Prompts, resources, templates and instructions, pending ones first. At most 5,000; an approval covers those that are shown."`
 	TotalOffers int             `json:"total_offers"`
 }
 
@@ -212,7 +212,7 @@ type OfferDiff struct {
 	Name        string              `json:"name,omitempty"`
 	Status      string              `json:"status,omitempty" words:"shown status" doc:"Why it cannot be used; absent when it can."`
 	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Fingerprint string              `json:"fingerprint" doc:"Of the definition that the server has now; what an approval has to name."`
+	Fingerprint string              `json:"fingerprint" doc:"Of the current definition; send it with an approval."`
 	Comparison
 	ScanResult
 }
@@ -224,7 +224,7 @@ type ToolDiff struct {
 	Tool        string              `json:"tool"`
 	Status      string              `json:"status,omitempty" words:"shown status"`
 	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Fingerprint string              `json:"fingerprint" doc:"Of the definition that the server lists; what an approval has to name."`
+	Fingerprint string              `json:"fingerprint" doc:"Of the listed definition; send it with an approval."`
 	Comparison
 	Loosened []string `json:"loosened,omitempty" doc:"The hints that the change loosens."`
 	ScanResult
@@ -245,6 +245,6 @@ type Trust struct {
 	ApprovedBy  string              `json:"approved_by,omitempty"`
 	ApprovedAt  *time.Time          `json:"approved_at,omitempty"`
 	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits; absent when it is approved."`
-	OffBy       string              `json:"off_by,omitempty" doc:"Who switched the tool off."`
+	OffBy       string              `json:"off_by,omitempty" doc:"The actor that switched the tool off."`
 	OffAt       *time.Time          `json:"off_at,omitempty"`
 }

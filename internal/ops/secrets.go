@@ -16,7 +16,7 @@ import (
 // SecretView describes a secret without its value.
 type SecretView struct {
 	Name   string     `json:"name"`
-	State  string     `json:"state" enum:"set,missing,locked" doc:"set; missing: a server needs it, or it was set, and no value is there; locked: in a keyring that cannot be used."`
+	State  string     `json:"state" enum:"set,missing,locked" doc:"set; missing: it has no value, but a server needs it or it was set before; locked: it is in a keyring that cannot be used."`
 	Kept   string     `json:"kept,omitempty" enum:"keyring,file" doc:"In the keyring of the system, or in the sealed file of the data directory."`
 	UsedBy []string   `json:"used_by" doc:"The servers whose configuration names it."`
 	SetAt  *time.Time `json:"set_at,omitempty" doc:"When it was set last, if that was with MCPProxy."`

@@ -30,7 +30,7 @@ func NewTrialOperations(d TrialDeps) *TrialOperations { return &TrialOperations{
 
 // TrialRequest is a configuration to try.
 type TrialRequest struct {
-	Text   string `json:"text" required:"true" doc:"The configuration file that is tried. Placeholders as in GET /config may stand for secrets."`
+	Text   string `json:"text" required:"true" doc:"The configuration file to try. Placeholders as in GET /config may represent secrets."`
 	Period string `json:"period" doc:"How far back from now calls are judged: 90s, 30m, 24h, 30d, 2w. 30d when it is left out."`
 }
 

@@ -57,17 +57,17 @@ func unknownVerdict(why string) trialVerdict {
 
 // Reasons of an unknown verdict.
 const (
-	whyEarlier     = "The record is from a version that did not record all required facts."
+	whyEarlier     = "The record is from a version of MCPProxy that did not store enough to evaluate it again."
 	whyName        = "The name of the tool is masked in the record."
-	whyTool        = "The tools that the server would have listed then are not known."
-	whyApproval    = "It is not known whether the definition would have been accepted."
-	whyStatus      = "The decision about the tool could not be read then."
-	whyToken       = "The token was deleted or replaced, and the result depends on its scope."
-	whyMasked      = "The arguments are masked, cut or erased in the record, and would be validated against the tool's schema."
-	whyLane        = "The result depends on the arguments, which are masked, cut or erased, or the record counts several refusals."
-	whySchema      = "The definition is no longer known, and the arguments would be validated against its schema."
-	whyQueueLimits = "It was refused because too many calls were waiting, and the limits differ."
-	whyWaited      = "It was refused after it had waited, because of a change in the meantime."
+	whyTool        = "The tools that the server would have listed are unknown."
+	whyApproval    = "Whether the definition would have been accepted is unknown."
+	whyStatus      = "The decision about the tool was unknown at that time."
+	whyToken       = "The token was revoked or replaced, and its scope decides."
+	whyMasked      = "The arguments are masked, cut or erased in the record, and the tool's schema decides."
+	whyLane        = "The arguments decide, and they are masked, cut or erased in the record, or the record combines several rejected calls."
+	whySchema      = "The definition is no longer stored, and its schema decides."
+	whyQueueLimits = "It was rejected because too many calls were waiting, and the limits have changed."
+	whyWaited      = "It was rejected after it had waited, because of a change in the meantime."
 )
 
 // evaluateCall returns what would have happened to a recorded call.
@@ -129,7 +129,7 @@ func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decisio
 	if !caught.IsSet() {
 		return allowedVerdict()
 	}
-	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " a user would be asked first."}
+	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " the user would be asked first."}
 }
 
 // refusingToolStatus returns the tool's status if the call was refused because of it.
@@ -297,7 +297,7 @@ func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision,
 	case why != "":
 		return unknownVerdict(why)
 	case fit == activity.ArgumentsUnfit:
-		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not fit the input schema.", ""), policy.Callable, ""}
+		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.ArgsMismatch, "The arguments do not match the input schema.", ""), policy.Callable, ""}
 	}
 	return allowedVerdict()
 }

@@ -72,7 +72,7 @@ func (t *trialTotals) addToGroup(r *activity.Record, was Outcome, v trialVerdict
 	case v.would == Allowed:
 		g.Check, g.Code, g.Why = d.Check, r.Metadata.ErrorCode, r.ErrorMessage
 		if was == Asked {
-			g.Check, g.Why = policy.CheckAsk.String(), "A user was asked first."
+			g.Check, g.Why = policy.CheckAsk.String(), "The user was asked first."
 		}
 		if d.Check == policy.CheckCallable.String() {
 			g.Status = d.Status

@@ -26,9 +26,9 @@ type Trial struct {
 	Calls    int64        `json:"calls" doc:"Calls that were judged, a repeated refusal each time."`
 	Others   int64        `json:"other_configurations" doc:"Those of them that were decided about under another configuration than the one in force: they may differ even if nothing was changed."`
 	Same     int64        `json:"same" doc:"Calls to which the same would have happened."`
-	Refused  int64        `json:"refused" doc:"Calls that would have been refused instead of allowed."`
-	Allowed  int64        `json:"allowed" doc:"Calls that would have been allowed instead of refused, or of waiting for a person."`
-	Asked    int64        `json:"asked" doc:"Calls that would have waited for a person instead."`
+	Refused  int64        `json:"refused" doc:"Calls that would have been rejected instead of allowed."`
+	Allowed  int64        `json:"allowed" doc:"Calls that would have been allowed instead of rejected or held."`
+	Asked    int64        `json:"asked" doc:"Calls that would have been held for approval instead."`
 	Unknown  int64        `json:"unknown" doc:"Calls of which that cannot be said."`
 	Groups   []TrialGroup `json:"groups" doc:"What is not the same, by tool and reason, the most calls first, at most 200."`
 	LeftOut  int64        `json:"left_out" doc:"Calls that are not the same and in no group here."`

@@ -19,9 +19,9 @@ const (
 
 // ToolStats measures from the log how well searches find tools, and which tools are used.
 type ToolStats struct {
-	Since    time.Time `json:"since" doc:"The first call that was looked at, or what was asked for."`
-	Calls    int       `json:"calls" doc:"Calls that were looked at."`
-	Cut      bool      `json:"cut,omitempty" doc:"There are older calls that were not looked at."`
+	Since    time.Time `json:"since" doc:"The first included call, or the requested time."`
+	Calls    int       `json:"calls" doc:"Calls that are included."`
+	Cut      bool      `json:"cut,omitempty" doc:"There are older calls that are not included."`
 	Searches int       `json:"searches" doc:"Searches that calls followed. A search that no call followed is not known."`
 	Recall1  float64   `json:"recall_1" doc:"Of the tools called after a search, the part that its answer had first; the mean over the searches."`
 	Recall3  float64   `json:"recall_3"`
@@ -30,7 +30,7 @@ type ToolStats struct {
 	MRR      float64   `json:"mrr" doc:"One by the place of the best tool called after a search; the mean over the searches."`
 	Missed   int       `json:"missed" doc:"Tools called after searches that did not find them."`
 	Tools    []ToolUse `json:"tools" doc:"The tools that were called, the most called first; at most 1,000."`
-	Dead     []string  `json:"dead" doc:"Callable tools that nobody called; at most 1,000."`
+	Dead     []string  `json:"dead" doc:"Callable tools without calls; at most 1,000."`
 	DeadAll  int       `json:"dead_count"`
 }
 

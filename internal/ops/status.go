@@ -58,19 +58,19 @@ func (g *Gateway) HasLostApprovals(s *catalog.Server) bool {
 
 // MissingApprovalWarnings explain why approvals are missing, when no user decided that.
 func (g *Gateway) MissingApprovalWarnings() []string {
-	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are not known any more. "
+	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are lost. "
 	switch {
 	case g.Book.RestrictionsLost():
-		return []string{lost + restrictionsLost + " Every tool that you have not approved since waits for you, new ones, too."}
+		return []string{lost + restrictionsLost + " Every tool that you have not approved since waits for your approval, including new tools."}
 	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.HasLostApprovals):
-		return []string{lost + "What was blocked or switched off stays so. " +
-			"Nothing is accepted at first sight until you have approved a server again with `mcpproxy upstream approve`."}
+		return []string{lost + "Blocked tools and disabled tools stay so. " +
+			"New definitions are not accepted automatically until you approve a server again with `mcpproxy upstream approve`."}
 	}
 	select {
 	case <-g.Book.LoadedChan():
 		return nil
 	default:
-		return []string{"The approvals are not read yet, so no tool can be called. If it stays so, see the log of the daemon."}
+		return []string{"The approvals are not read yet, so no tool can be called. If this persists, check the daemon's log."}
 	}
 }
 
@@ -78,11 +78,11 @@ func (g *Gateway) MissingApprovalWarnings() []string {
 func (g *Gateway) loginWarnings() (out []string) {
 	for _, s := range g.Catalog.Current().Servers() {
 		if g.Logins.NeedsLogin(s.Name) {
-			out = append(out, "Server '"+s.Name+"' asks for a login: mcpproxy upstream login "+s.Name)
+			out = append(out, "Server '"+s.Name+"' requires a login: mcpproxy upstream login "+s.Name)
 		}
 	}
 	return out
 }
 
 // restrictionsLost warns that earlier blocks may be lost.
-const restrictionsLost = "What was blocked or switched off earlier is lost, at least in part: look at each tool before you approve."
+const restrictionsLost = "Earlier blocks are lost, at least in part: review each tool before you approve."

@@ -36,7 +36,7 @@ type TokenRef struct {
 
 // CreateTokenRequest is a token to create. An absent list does not limit.
 type CreateTokenRequest struct {
-	Name      string   `json:"name" required:"true" doc:"The name of the token: what it does is on record as agent:NAME."`
+	Name      string   `json:"name" required:"true" doc:"The name of the token: its calls are recorded as agent:NAME."`
 	Profile   string   `json:"profile" doc:"The profile that it is bound to, at every address."`
 	Servers   []string `json:"servers" doc:"The servers that it may reach: names or patterns."`
 	Lanes     []string `json:"lanes" enum:"read,write,destructive" doc:"What it may do."`
@@ -181,8 +181,8 @@ func toTokenProblem(err error, name string) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, auth.ErrTokenExists):
-		return problem.Newf(problem.Conflict, "There is a token named '%s' already.", name).
-			WithHint("Choose another name, or revoke that one first: `mcpproxy token revoke " + name + "`.")
+		return problem.Newf(problem.Conflict, "A token named '%s' already exists.", name).
+			WithHint("Choose another name, or revoke that token first: `mcpproxy token revoke " + name + "`.")
 	case errors.Is(err, auth.ErrNoToken):
 		return problem.Newf(problem.NotFound, "The token '%s' does not exist.", name).WithHint("See the tokens with `mcpproxy token list`.")
 	case errors.Is(err, auth.ErrTooManyTokens):
@@ -242,7 +242,7 @@ func (a *AccessOperations) profileNotFoundError(name string) error {
 	for _, p := range a.gateway.Config().Profiles {
 		names = append(names, p.Name)
 	}
-	hint := "See the profiles with `mcpproxy profile list`. They are under profiles in mcp_config.json."
+	hint := "See the profiles with `mcpproxy profile list`; they are under profiles in mcp_config.json."
 	if near := search.ClosestName(name, names); near != "" {
 		hint = "Did you mean '" + near + "'? " + hint
 	}
@@ -269,7 +269,7 @@ func (a *AccessOperations) tokenView(t auth.Token) TokenView {
 	}
 	switch {
 	case t.Profile != "" && a.gateway.Config().Profile(t.Profile) == nil:
-		v.Warning = "The profile '" + t.Profile + "' no longer exists, so the token permits nothing."
+		v.Warning = "The profile '" + t.Profile + "' no longer exists, so the token allows nothing."
 	default:
 		v.Warning = a.unmatchedPatternsWarning(t.Servers)
 	}

@@ -16,22 +16,22 @@ import (
 
 // PresenceView is the state of the proof that a user decides.
 type PresenceView struct {
-	On          bool               `json:"on" doc:"What widens needs a person's signature."`
+	On          bool               `json:"on" doc:"Whether changes that grant more access require a signature."`
 	Kind        presence.ProofKind `json:"kind" doc:"Of the anchor that is set."`
-	Void        string             `json:"void,omitempty" doc:"Why nothing that widens counts; absent when what is signed does."`
+	Void        string             `json:"void,omitempty" doc:"Why signed decisions are not valid; absent if they are."`
 	Remedy      string             `json:"remedy,omitempty" doc:"What to do about that."`
 	Since       *time.Time         `json:"since,omitempty"`
 	Fingerprint string             `json:"fingerprint,omitempty" doc:"Of the anchor."`
 	Anchor      json.RawMessage    `json:"anchor,omitempty" type:"object" doc:"The anchor, with its key as the passphrase seals it."`
-	Head        string             `json:"head" doc:"The fingerprint after which the next anchor is to stand."`
+	Head        string             `json:"head" doc:"The fingerprint that the next anchor must follow."`
 	ResetAt     *time.Time         `json:"reset_at,omitempty" doc:"When it was reset."`
 	CallOff     bool               `json:"call_off,omitempty" doc:"The anchor can call the reset off."`
-	MaySet      bool               `json:"may_set" doc:"An anchor can be set that no other one has to sign."`
+	MaySet      bool               `json:"may_set" doc:"Whether an anchor can be set without a signature of another one."`
 	MayJoin     bool               `json:"may_join" doc:"The anchor can prove that its fingerprint belongs where it is missing."`
-	Places      []PresencePlace    `json:"places" doc:"Where the fingerprint is, beside the database."`
+	Places      []PresencePlace    `json:"places" doc:"Where the fingerprint is stored, in addition to the database."`
 	Signed      int                `json:"signed" doc:"Statements that verify."`
 	Bad         []string           `json:"bad" doc:"The statements that do not, by their nonces, and anchors that cannot be read."`
-	Unsigned    []string           `json:"unsigned" doc:"What is decided and does not count, since nobody has signed it."`
+	Unsigned    []string           `json:"unsigned" doc:"Decisions that are not valid, because they have no signature."`
 }
 
 // UnprovenReason explains which decisions lack a valid signature; "" when none does.
@@ -40,11 +40,11 @@ func (v *PresenceView) UnprovenReason() string {
 	case !v.On:
 		return ""
 	case len(v.Bad) > 0:
-		return fmt.Sprintf("The signatures of %d statements are invalid: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed))
+		return fmt.Sprintf("%d signatures of decisions are invalid: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed))
 	case v.Void != "":
 		return v.Void
 	case len(v.Unsigned) > 0:
-		return fmt.Sprintf("%d decisions are not signed: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed))
+		return fmt.Sprintf("%d decisions have no signature: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed))
 	}
 	return ""
 }
@@ -55,7 +55,7 @@ const maxNamed = 2000
 // PresencePlace is a place that stores the anchor's fingerprint.
 type PresencePlace struct {
 	Name  string                         `json:"name"`
-	State presence.FingerprintPlaceState `json:"state" doc:"How it stands."`
+	State presence.FingerprintPlaceState `json:"state" doc:"The state of the fingerprint there."`
 }
 
 // SetAnchorRequest is an anchor to set.
@@ -95,7 +95,7 @@ func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (P
 }
 
 func decisionsUnreadableError(err error) error {
-	return problem.New(problem.ServerUnavailable, "The users' decisions cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
+	return problem.New(problem.ServerUnavailable, "The decisions cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
 // unsignedDecisions names the decisions that do not count because they are not signed.

@@ -10,7 +10,7 @@ import (
 type ProfileView struct {
 	Name    string         `json:"name"`
 	Servers []string       `json:"servers,omitempty" doc:"Names or patterns of its servers."`
-	Tools   []ProfileTools `json:"tools,omitempty" doc:"To which tools it narrows servers."`
+	Tools   []ProfileTools `json:"tools,omitempty" doc:"The tools to which it limits servers."`
 	Lanes   []string       `json:"lanes,omitempty" doc:"Which of read, write, destructive its tools may count as."`
 	Reaches []Reached      `json:"reaches" doc:"The servers that are in it now, by name."`
 }

@@ -15,15 +15,15 @@ type ServerView struct {
 	Enabled         bool               `json:"enabled"`
 	Quarantined     bool               `json:"quarantined"`
 	Stage           ReviewStage        `json:"stage,omitempty" enum:"launch,definitions" doc:"How far the review of a quarantined server is."`
-	Trust           string             `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted without a person: manual, scan or auto."`
-	ProposedBy      string             `json:"proposed_by,omitempty" doc:"Who proposed a server that is not in the configuration yet."`
+	Trust           string             `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted automatically: manual (none), scan or auto."`
+	ProposedBy      string             `json:"proposed_by,omitempty" doc:"The proposer of a server that is not in the configuration yet."`
 	State           string             `json:"state" doc:"stopped, connecting, ready, failed (until the next try), idle (until it is used), needs_login, needs_secret or needs_variable (see last_error)."`
 	ToolCount       int                `json:"tool_count"`
 	Lazy            bool               `json:"lazy,omitempty" doc:"Not started before its first call."`
-	Session         string             `json:"session,omitempty" doc:"shared, when clients that speak to the server by itself use the session that MCPProxy has. Left out: each has its own."`
-	Hint            string             `json:"hint,omitempty" doc:"How to have its tools listed, when it was never started."`
-	NeedsLogin      bool               `json:"needs_login,omitempty" doc:"The server asks for a login, which only a person can make."`
-	Detail          string             `json:"detail,omitempty" doc:"What a server is at that is not ready, or why it is not, in words for a person."`
+	Session         string             `json:"session,omitempty" doc:"shared, if clients that connect to the single server use the session of MCPProxy. Absent: each has its own."`
+	Hint            string             `json:"hint,omitempty" doc:"How to get its tools, if it was never started."`
+	NeedsLogin      bool               `json:"needs_login,omitempty" doc:"The server requires a login, which only the user can do."`
+	Detail          string             `json:"detail,omitempty" doc:"The progress of a server that is not ready, or the reason, for display."`
 	Step            upstream.StartStep `json:"step,omitempty" doc:"How far a connecting server is: queued (until others have started), installing or starting."`
 	StepSince       *time.Time         `json:"step_since,omitempty"`
 	Trouble         string             `json:"trouble,omitempty" doc:"What keeps a package manager from fetching the server now, such as a network that is away."`
@@ -33,7 +33,7 @@ type ServerView struct {
 	Failure         string             `json:"failure,omitempty" doc:"last_error as agents are told it: a code with words of MCPProxy alone."`
 	Tools           *Counts            `json:"tools,omitempty" doc:"Only when at least one tool cannot be called."`
 	Unhinted        *Unhinted          `json:"unhinted,omitempty" doc:"What infer_hints: enforce would be good for. Absent when it was chosen what is inferred, or nothing is gained."`
-	Offers          *OfferCounts       `json:"offers,omitempty" doc:"What the server offers beside tools, as far as it is known. Absent when it is nothing."`
+	Offers          *OfferCounts       `json:"offers,omitempty" doc:"The known prompts, resources, templates and instructions of the server. Absent if there are none."`
 	Command         string             `json:"command,omitempty"`
 	Args            []string           `json:"args,omitempty"`
 	URL             string             `json:"url,omitempty"`
@@ -43,7 +43,7 @@ type ServerView struct {
 	RetryAt         *time.Time         `json:"retry_at,omitempty"`
 	ProtocolVersion string             `json:"protocol_version,omitempty"`
 	ServerInfo      json.RawMessage    `json:"server_info,omitempty"`
-	Warnings        []string           `json:"warnings,omitempty" doc:"What the server does otherwise than the protocol asks. When it is added also: proposals that gave way to it, and what its name looks like."`
+	Warnings        []string           `json:"warnings,omitempty" doc:"Violations of the MCP specification. After an addition also withdrawn proposals, and similar names."`
 }
 
 // ServerViews lists all servers.
@@ -79,9 +79,9 @@ type ToolView struct {
 	CallWith            string          `json:"call_with" words:"variant"`
 	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
 	InferredReason      string          `json:"inferred_reason,omitempty" doc:"Why it seems so."`
-	LaneBy              string          `json:"lane_by,omitempty" doc:"By which argument a call of the tool is judged, and as what: $.sql (sql). Absent when by none, or judge_arguments is off."`
-	LaneDeclared        bool            `json:"lane_declared,omitempty" doc:"A person has said so, with lanes: what that argument does counts instead of the hints."`
-	Status              string          `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can. for_clients: nothing locks it, but only clients have it that its server can ask something, on /mcp/servers/{server}."`
+	LaneBy              string          `json:"lane_by,omitempty" doc:"The argument that decides the lane of a call, and its kind: $.sql (sql). Absent if there is none, or judge_arguments is off."`
+	LaneDeclared        bool            `json:"lane_declared,omitempty" doc:"Whether lanes declares it: the argument takes precedence over the hints."`
+	Status              string          `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent if it can. for_clients: it is not locked, but available only to clients that its server can ask something, on /mcp/servers/{server}."`
 	Deprecated          bool            `json:"deprecated,omitempty" doc:"The tool says so, in its description or its _meta. A search finds what it names as its successor first."`
 	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool. Absent in the answer of a search."`
 	Score               float64         `json:"score,omitempty"`
@@ -93,8 +93,8 @@ type Why struct {
 	Asked  string   `json:"asked" doc:"What of the query: a word of it, or all when it is a name."`
 	Found  []string `json:"found" doc:"The words of the tool that answer it."`
 	How    string   `json:"how" doc:"same, stem (another form of the word), joined, synonym, misspelt, named, or used (the tool was called after searches with such words)."`
-	Fields []string `json:"fields" doc:"Where they stand: name, server, title, summary (the first sentence of the description), description, parameter, parameter_text."`
-	Share  float64  `json:"share,omitempty" doc:"Part of what the words add to the score; absent for a name, which comes before all words, and for use."`
+	Fields []string `json:"fields" doc:"Where they occur: name, server, title, summary (the first sentence of the description), description, parameter, parameter_text."`
+	Share  float64  `json:"share,omitempty" doc:"Their share of the score; absent for a name, which ranks before all words, and for use."`
 }
 
 // Status is the state of the daemon.
@@ -105,22 +105,22 @@ type Status struct {
 	UptimeSeconds int64           `json:"uptime_seconds"`
 	Servers       StatusServers   `json:"servers"`
 	Tools         StatusTools     `json:"tools"`
-	Offers        OfferCount      `json:"offers" doc:"Prompts, resources, templates and instructions, as far as they are known."`
+	Offers        OfferCount      `json:"offers" doc:"The known prompts, resources, templates and instructions."`
 	Surfaces      []Surface       `json:"surfaces"`
 	ConfigPath    string          `json:"config_path"`
 	ConfigError   string          `json:"config_error,omitempty" doc:"Why the file as it is now was refused; the old configuration is live."`
 	NeedsRestart  []string        `json:"needs_restart,omitempty" doc:"Changed settings that take effect at the next start."`
-	Unconfirmed   int             `json:"unconfirmed,omitempty" doc:"How many changes of the configuration file wait for a person, since they widen what was confirmed: GET /config has them."`
+	Unconfirmed   int             `json:"unconfirmed,omitempty" doc:"Number of changes in the configuration file that grant more access and wait for confirmation: GET /config has them."`
 	Warnings      []string        `json:"warnings,omitempty"`
 	DataDir       string          `json:"data_dir"`
 	Activity      activity.Health `json:"activity"`
 	Definitions   Definitions     `json:"definitions"`
-	Held          StatusHeld      `json:"held" doc:"Calls that a person is asked about."`
+	Held          StatusHeld      `json:"held" doc:"Held calls."`
 }
 
 // StatusHeld counts the pending calls and the active leases.
 type StatusHeld struct {
-	Pending int `json:"pending" doc:"Calls that wait for a person now."`
+	Pending int `json:"pending" doc:"Calls that wait for approval now."`
 	Leases  int `json:"leases" doc:"Leases that run: calls that are not asked about for a while."`
 }
 
@@ -144,7 +144,7 @@ type StatusServers struct {
 type NotReady struct {
 	Name    string     `json:"name"`
 	State   string     `json:"state"`
-	Detail  string     `json:"detail" doc:"What it is at, or why it is not ready, in words for a person."`
+	Detail  string     `json:"detail" doc:"Its progress, or why it is not ready, for display."`
 	Since   *time.Time `json:"since,omitempty" doc:"When it entered its state."`
 	RetryAt *time.Time `json:"retry_at,omitempty"`
 }

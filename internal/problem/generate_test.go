@@ -18,12 +18,12 @@ var exits = []struct {
 }{
 	{ExitDone, "Done."},
 	{ExitFailed, "Failed."},
-	{ExitUsage, "Wrong usage: the command line, or a value in it."},
-	{ExitRefused, "Refused by policy."},
+	{ExitUsage, "Invalid usage: the command line, or a value in it."},
+	{ExitRefused, "Rejected by policy."},
 	{ExitNoDaemon, "The daemon cannot be reached."},
-	{ExitNotFound, "What was asked for does not exist."},
-	{ExitLogin, "A server needs a login."},
-	{ExitTryAgain, "Timed out, overloaded or not available: trying again helps."},
+	{ExitNotFound, "Not found."},
+	{ExitLogin, "A server requires a login."},
+	{ExitTryAgain, "Timed out, overloaded or not available. Try again."},
 	{ExitInterrupted, "Interrupted."},
 }
 

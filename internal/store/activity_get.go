@@ -53,8 +53,8 @@ func checkOneFound(n int, prefix string) error {
 }
 
 func noActivityError(prefix string) error {
-	return problem.Newf(problem.NotFound, "The activity %s does not exist.", prefix).
-		WithHint("See `mcpproxy activity list`. Records past the retention are deleted.")
+	return problem.Newf(problem.NotFound, "There is no activity %s.", prefix).
+		WithHint("See `mcpproxy activity list`. Records older than the retention were deleted.")
 }
 
 // recordWithChain returns a record with its position in the chain. previous returns the hash of the

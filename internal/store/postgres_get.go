@@ -90,7 +90,7 @@ func (db *Postgres) GetStoredRecord(ctx context.Context, id string) (s activity.
 			return err
 		}
 		return problem.Newf(problem.Conflict, "Record %s was written by another instance, %s on %s, and is chained there.", id, name, host).
-			WithHint("Ask that instance: it erases what its own files have of it, too.").With("instance", name)
+			WithHint("Use that instance: it also erases the value in its own files.").With("instance", name)
 	})
 	return s, err
 }

@@ -255,7 +255,7 @@ func (db *SQLite) putDamagedFileAside(why error) error {
 		return fmt.Errorf("put a damaged database aside: %w", err)
 	}
 	db.damagedRowErrors = 0
-	db.logger.Error("the database is damaged; it was moved aside and a new one is started",
+	db.logger.Error("the database is damaged; it was moved away and a new one is created",
 		"error", why, "looks", maxDamagedChecks, "aside", aside)
 	db.pendingNotes = append(db.pendingNotes, fmt.Sprintf(
 		"The database was damaged and is kept as %s; a new one was begun. It has the records that are still in the spool, the damaged file has the older ones.",

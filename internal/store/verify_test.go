@@ -64,10 +64,10 @@ func TestVerifyNamesTheFirstBreak(t *testing.T) {
 		"a removed end":       {[]string{"UPDATE activity SET outcome = NULL, end_hash = NULL, end_seq = NULL" + of300}, 602, "Entry 602 is missing"},
 		"an emptied end":      {[]string{"UPDATE activity SET outcome = NULL, end_hash = NULL" + of300}, 602, "was changed"},
 		"a copied record": {[]string{"UPDATE activity_position SET next_key = 701",
-			"INSERT INTO activity SELECT 700, seq, end_seq, hash, end_hash, entry, outcome FROM activity" + of300}, 601, "appears a second time"},
+			"INSERT INTO activity SELECT 700, seq, end_seq, hash, end_hash, entry, outcome FROM activity" + of300}, 601, "occurs a second time"},
 		"an inserted record": {[]string{"INSERT INTO activity SELECT 700, 1401, 1402, hash, end_hash, entry, outcome FROM activity" + of300}, 1401, "is not the one that followed"},
 		"two records in each other's place": {[]string{"UPDATE activity SET key = -1" + of300,
-			"UPDATE activity SET key = 300 WHERE key = 400", "UPDATE activity SET key = 400 WHERE key = -1"}, 603, "in another position"},
+			"UPDATE activity SET key = 300 WHERE key = 400", "UPDATE activity SET key = 400 WHERE key = -1"}, 603, "at another position"},
 		"two records with each other's text": {[]string{
 			"UPDATE activity SET (entry, outcome, hash, end_hash) = (SELECT entry, outcome, hash, end_hash FROM activity AS other WHERE other.key = 700 - activity.key) WHERE key IN (300, 400)"},
 			601, "is not the one that followed"},

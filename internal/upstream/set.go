@@ -333,7 +333,7 @@ func (s *Set) Close(ctx context.Context) error {
 	case <-done:
 	case <-ctx.Done():
 		if n := s.sharedState.starts.FinishingInstallCount(); n > 0 {
-			s.sharedState.Logger.Info("package managers are rolling back incomplete installations", "processes", n)
+			s.sharedState.Logger.Info("package managers remove incomplete installations", "processes", n)
 		} else {
 			err = ctx.Err()
 		}

@@ -11,7 +11,7 @@ const colours = {
 export async function demoLines(binary) {
   const { stdout } = await promisify(execFile)(binary, ["demo", "--once"], { env: { PATH: process.env.PATH, HOME: process.env.HOME, NO_COLOR: "1" }, maxBuffer: 1 << 20 });
   const lines = stdout.split("\n");
-  const end = lines.findIndex((line) => line.startsWith("A person looks"));
+  const end = lines.findIndex((line) => line.startsWith("The user reviews"));
   return ["$ mcpproxy demo --once", ...lines.slice(0, end)].map((line) => (line.length > 112 ? line.slice(0, 111) + "…" : line));
 }
 

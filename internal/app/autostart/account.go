@@ -48,5 +48,5 @@ func newStepError(step string, err error) error {
 		return err
 	}
 	return problem.New(problem.Conflict, step+": "+strings.Join(strings.Fields(err.Error()), " "),
-		"`mcpproxy service status` shows the existing service. `mcpproxy serve` runs in the foreground.").Because(err)
+		"`mcpproxy service status` shows the state; `mcpproxy serve` runs in the foreground.").Because(err)
 }

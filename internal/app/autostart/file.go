@@ -59,6 +59,6 @@ func readOwnServiceFile(path string) (string, error) {
 			return string(text), nil
 		}
 	}
-	return "", problem.New(problem.Conflict, path+" is not what `mcpproxy service install` writes.",
+	return "", problem.New(problem.Conflict, path+" was not written by `mcpproxy service install`.",
 		"Move it away if nothing needs it, and run the command again.")
 }

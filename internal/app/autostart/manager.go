@@ -43,6 +43,6 @@ func New(a UserAccount) (Manager, error) {
 	case "windows":
 		return &schedulerManager{account: a}, nil
 	}
-	return nil, problem.New(problem.InvalidRequest, "On "+a.GOOS+" there is no manager of services that MCPProxy knows.",
-		"Have `mcpproxy serve` started by what your system has for it.")
+	return nil, problem.New(problem.InvalidRequest, "On "+a.GOOS+" MCPProxy does not know the service manager.",
+		"Start `mcpproxy serve` with the service manager of your system.")
 }

@@ -151,15 +151,15 @@ const maxCrossFindings = 8
 // The rules and the reasons of their findings.
 const (
 	ruleOther         = "other-tool"
-	reasonOther       = "orders something about a tool of another server"
-	reasonChange      = "changes what a tool of another server is given"
-	reasonReplacement = "puts something in the place of a tool of another server"
+	reasonOther       = "gives an instruction about a tool of another server"
+	reasonChange      = "changes the arguments of a tool of another server"
+	reasonReplacement = "replaces a tool of another server"
 
 	ruleSibling   = "sibling-arguments"
-	reasonSibling = "changes what another tool of its server is given"
+	reasonSibling = "changes the arguments of another tool of its server"
 
 	ruleUnknown   = "unknown-tool"
-	reasonUnknown = "orders something about a tool that its server does not have"
+	reasonUnknown = "gives an instruction about a tool that its server does not have"
 )
 
 func crossReferenceReason(r *toolReference) string {

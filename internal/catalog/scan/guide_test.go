@@ -64,7 +64,7 @@ func tableOfRules() string {
 	for _, r := range spellingRules() {
 		add(r.name, max(r.prose, r.value), r.reason)
 	}
-	add("too-large", SeverityReview, "is beyond a bound, or arranged so that it cannot be looked at in full")
+	add("too-large", SeverityReview, "exceeds a limit, or cannot be scanned in full")
 	add("incomplete", SeverityReview, "could not be read, or a rule failed")
 	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
 	var b strings.Builder

@@ -10,13 +10,13 @@ import (
 
 // The rules of this file.
 var (
-	ruleHidden     = scanRule{name: "hidden-unicode", severity: SeverityReview, reason: "has characters that nobody sees but a model reads"}
-	ruleSmuggled   = scanRule{name: "smuggled-text", severity: SeverityBlock, reason: "spells a text with characters that nobody sees"}
-	ruleBidi       = scanRule{name: "reordered-text", severity: SeverityReview, reason: "has characters that show text in another order than a model reads it"}
-	ruleControl    = scanRule{name: "control-character", severity: SeverityReview, reason: "has control characters, which can change what a terminal shows"}
-	ruleConfusable = scanRule{name: "confusable", severity: SeverityReview, reason: "has letters of another alphabet that look like Latin ones"}
-	ruleFar        = scanRule{name: "out-of-sight", severity: SeverityReview, reason: "pushes text out of sight with blanks or empty lines"}
-	ruleOddName    = scanRule{name: "odd-name", severity: SeverityReview, reason: "has line breaks, or blanks or letters that only look like the usual ones, in its name"}
+	ruleHidden     = scanRule{name: "hidden-unicode", severity: SeverityReview, reason: "contains characters that are invisible to users but not to a model"}
+	ruleSmuggled   = scanRule{name: "smuggled-text", severity: SeverityBlock, reason: "hides a text in invisible characters"}
+	ruleBidi       = scanRule{name: "reordered-text", severity: SeverityReview, reason: "contains characters that display text in a different order than a model reads it"}
+	ruleControl    = scanRule{name: "control-character", severity: SeverityReview, reason: "contains control characters, which can change what a terminal shows"}
+	ruleConfusable = scanRule{name: "confusable", severity: SeverityReview, reason: "contains letters of another alphabet that look like Latin letters"}
+	ruleFar        = scanRule{name: "out-of-sight", severity: SeverityReview, reason: "hides text behind many spaces or empty lines"}
+	ruleOddName    = scanRule{name: "odd-name", severity: SeverityReview, reason: "has line breaks or unusual spaces or letters in its name"}
 )
 
 // checkHiddenCharacters finds invisible characters and look-alike letters.

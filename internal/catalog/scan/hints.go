@@ -7,8 +7,8 @@ import (
 )
 
 var (
-	ruleHint     = scanRule{name: "false-hint", severity: SeverityReview, reason: "is named as what destroys and says that it only reads"}
-	ruleReserved = scanRule{name: "reserved-name", severity: SeverityReview, reason: "has the name of a tool of MCPProxy itself"}
+	ruleHint     = scanRule{name: "false-hint", severity: SeverityReview, reason: "has a destructive name but declares that it only reads"}
+	ruleReserved = scanRule{name: "reserved-name", severity: SeverityReview, reason: "has the name of a built-in tool of MCPProxy"}
 )
 
 // checkHintContradictions finds contradictions between a tool's name and its hints.

@@ -13,7 +13,7 @@ func (s *scanner) scanAllStrings() {
 	}
 	s.runRecoveringPanic("split", s.scanStringBorders)
 	if s.matcher.budget <= 0 {
-		s.addTooLargeFinding("", "the definition is arranged so that it takes too long to look at in full")
+		s.addTooLargeFinding("", "the definition takes too long to scan in full")
 	}
 }
 
@@ -173,7 +173,7 @@ func (s *scanner) matchAcrossBorder(f *scannedString, g *patternIndex, tail []te
 }
 
 // ruleCues is the rule for several kinds of cues close together.
-var ruleCues = scanRule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways at once"}
+var ruleCues = scanRule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways"}
 
 // findCueClusters finds several kinds of cues close together.
 func (s *scanner) findCueClusters(f *scannedString, v *textView, g *patternIndex) {

@@ -29,7 +29,7 @@ func (t Options) ScanDefinition(d tool.Definition) Report {
 func ScanText(name, text string) Report {
 	return runScan("text", Options{Classifier: EmbeddedModel()}, func(s *scanner) {
 		if len(text) > maxText {
-			s.addTooLargeFinding(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was looked at", maxText))
+			s.addTooLargeFinding(name, fmt.Sprintf("the text is longer than %d bytes; only its beginning was scanned", maxText))
 			text = text[:maxText]
 		}
 		s.addField(scannedString{place: kindProse, name: name, text: text})
@@ -68,7 +68,7 @@ func (s *scanner) collectStrings(raw []byte) bool {
 		return false
 	}
 	if len(raw) > tool.MaxDefinition {
-		s.addTooLargeFinding("", fmt.Sprintf("the definition is longer than %d bytes: it was not scanned", tool.MaxDefinition))
+		s.addTooLargeFinding("", fmt.Sprintf("the definition is longer than %d bytes and was not scanned", tool.MaxDefinition))
 		return false
 	}
 	if reason := s.walkDefinition(raw); reason != "" {

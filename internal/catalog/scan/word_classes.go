@@ -86,21 +86,21 @@ type classRule struct {
 
 // intentRules are the combinations that honest definitions rarely have.
 var intentRules = []classRule{
-	{"secret-handed-over", "asks the reader to hand over what is in a file of secrets", classSecretFile | classGive, classParameter | classNotify | classTime | classAddress, classDetect},
-	{"secret-handed-over", "asks the reader to take what is in a file of secrets", classSecretFile | classTake, classParameter | classNotify | classTime | classAddress, classDetect},
-	{"secret-handed-over", "asks the reader to hand over a secret without a word about it", classSecret | classGive | classNegation | classNotify, classUser | classParameter, classDetect},
-	{"secret-handed-over", "asks the reader to take a secret and hand it over", classSecret | classTake | classGive | classParameter, 0, classDetect | classFirst},
-	{"secret-handed-over", "asks the reader to hand over a file of another program", classHomeFile | classTake | classGive, classParameter | classNotify | classAddress, classDetect | classFirst},
-	{"secret-handed-over", "asks the reader for secrets of others", classSecret | classGive, classDestination | classPrivate, classDetect | classFirst},
-	{"secret-handed-over", "asks for a secret that belongs to something else", classSecretVariable | classParameter, 0, classDetect | classFirst | classNegation},
-	{"approval-waived", "says that an approval is given or not needed", classApproval | classWaived, 0, classDetect | classFirst},
-	{"approval-switched-off", "asks the reader to let tools run without approval", classSetting | classGive, 0, classDetect},
-	{"private-handed-over", "sends what is private elsewhere", classPrivate | classGive, classAddress | classDestination, classDetect | classFirst},
-	{"private-handed-over", "puts what is private into an address", classPrivate | classTake | classAddress | classUser, 0, classDetect | classFirst},
-	{"other-tool-steered", "changes what the calls of another tool are given", classOtherTool | classThisTool | classContent | classTime, classGive, classDetect | classFirst},
-	{"foothold", "leaves something behind that runs later", classPersistence | classGive, classAddress | classScript | classTime, classDetect | classFirst},
-	{"foothold", "has a script from the web run", classScript | classGive, classPersistence, classDetect},
-	{"rivals-put-down", "wants to be chosen instead of others", classRival | classPrefer, classDisparage, classDetect},
+	{"secret-handed-over", "asks to pass on the content of a secret file", classSecretFile | classGive, classParameter | classNotify | classTime | classAddress, classDetect},
+	{"secret-handed-over", "asks to read the content of a secret file", classSecretFile | classTake, classParameter | classNotify | classTime | classAddress, classDetect},
+	{"secret-handed-over", "asks to pass on a secret without telling the user", classSecret | classGive | classNegation | classNotify, classUser | classParameter, classDetect},
+	{"secret-handed-over", "asks to read a secret and pass it on", classSecret | classTake | classGive | classParameter, 0, classDetect | classFirst},
+	{"secret-handed-over", "asks to pass on a file of another program", classHomeFile | classTake | classGive, classParameter | classNotify | classAddress, classDetect | classFirst},
+	{"secret-handed-over", "asks for secrets of others", classSecret | classGive, classDestination | classPrivate, classDetect | classFirst},
+	{"secret-handed-over", "asks for a secret of another service", classSecretVariable | classParameter, 0, classDetect | classFirst | classNegation},
+	{"approval-waived", "claims that an approval was given or is not needed", classApproval | classWaived, 0, classDetect | classFirst},
+	{"approval-switched-off", "asks to let tools run without approval", classSetting | classGive, 0, classDetect},
+	{"private-handed-over", "sends private data elsewhere", classPrivate | classGive, classAddress | classDestination, classDetect | classFirst},
+	{"private-handed-over", "puts private data into an address", classPrivate | classTake | classAddress | classUser, 0, classDetect | classFirst},
+	{"other-tool-steered", "changes the arguments of another tool", classOtherTool | classThisTool | classContent | classTime, classGive, classDetect | classFirst},
+	{"foothold", "installs something that runs later", classPersistence | classGive, classAddress | classScript | classTime, classDetect | classFirst},
+	{"foothold", "runs a script from the web", classScript | classGive, classPersistence, classDetect},
+	{"rivals-put-down", "asks to be chosen instead of others", classRival | classPrefer, classDisparage, classDetect},
 }
 
 // matchSentenceClasses checks the sentences of a view, each with the previous one.

@@ -11,12 +11,12 @@ import (
 // its approval. It is part of the activity record.
 type DecisionFacts struct {
 	Hints       *JudgedHints `json:"hints,omitempty" doc:"The hints that counted."`
-	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"What the server says of the hints that a person's hint_overrides say otherwise or as well; absent when it says none of them."`
+	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"The server's values of the hints in hint_overrides; absent if it declares none of them."`
 	Inferred    string       `json:"inferred,omitempty" words:"operation" doc:"What the tool seems to do, where its server does not say it, whether that counted or not."`
 	Unsure      bool         `json:"inferred_unsure,omitempty" doc:"That is only the careful choice."`
 	CallWith    string       `json:"call_with,omitempty" words:"variant"`
 	Fingerprint string       `json:"fingerprint,omitempty" doc:"Of the definition that was judged, in hexadecimal digits."`
-	ApprovedBy  string       `json:"approved_by,omitempty" doc:"Who has approved this definition: a person, or the trust in its server (trust:scan, trust:auto)."`
+	ApprovedBy  string       `json:"approved_by,omitempty" doc:"Who approved this definition: a user, or the trust in its server (trust:scan, trust:auto)."`
 	ApprovedAt  *time.Time   `json:"approved_at,omitempty"`
 
 	encoded []byte // by WithEncodedBytes
@@ -34,7 +34,7 @@ type JudgedHints struct {
 // HintFact is the effective value of one hint and its source.
 type HintFact struct {
 	Value bool       `json:"value"`
-	From  HintSource `json:"from" doc:"The server, a person's hint_overrides, what was inferred (infer_hints: enforce), or MCP's default, as nobody says anything."`
+	From  HintSource `json:"from" doc:"The server, hint_overrides, an inferred hint (infer_hints: enforce), or the default of MCP."`
 }
 
 // HintSource is the source of a hint.

@@ -21,8 +21,8 @@ type Lane struct {
 type Report struct {
 	Client    string   `json:"client"`
 	Name      string   `json:"name"`
-	Server    string   `json:"server" doc:"The name under which MCPProxy stands in the client"`
-	Connected bool     `json:"connected" doc:"Whether it stands in one of the client's files"`
+	Server    string   `json:"server" doc:"The name of MCPProxy in the client"`
+	Connected bool     `json:"connected" doc:"Whether one of the client's files has an entry for it"`
 	Right     bool     `json:"right" doc:"Whether every lane is as MCPProxy recommends"`
 	Lanes     []Lane   `json:"lanes"`
 	Files     []string `json:"files" doc:"The files that were read"`
@@ -30,7 +30,7 @@ type Report struct {
 	Ignored   []Rule   `json:"ignored" doc:"Rules that look as if they were about MCPProxy, and that the client skips"`
 	Basis     string   `json:"basis" doc:"How sure it is: by the vendor's documents or source, or by third parties" enum:"documented,source,unverified"`
 	Notes     []string `json:"notes" doc:"What files do not say"`
-	ByHand    string   `json:"by_hand,omitempty" doc:"What a person has to do in the client"`
+	ByHand    string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
 }
 
 // CheckClient returns how a client handles the tools now. word is its id, name or alias;

@@ -55,7 +55,7 @@ func claudeDisabledDecision(q toolQuery) toolDecision {
 		}
 		if list := d.Value.Get("allowedMcpServers"); list.IsList() { // the lists of all files are merged
 			allowed = allowed || slices.ContainsFunc(list.Items(), about)
-			missing = toolDecision{Denied, d.newRule(list, "allowedMcpServers does not have the server"), "Claude Code does not connect the server"}
+			missing = toolDecision{Denied, d.newRule(list, "allowedMcpServers does not contain the server"), "Claude Code does not connect the server"}
 		}
 	}
 	if allowed {
@@ -120,7 +120,7 @@ func (m claudeModeSetting) adjustDecision(said toolDecision, t ProxyTool) toolDe
 	case m.name == "dontAsk" && said.verdict == Asks:
 		return toolDecision{Denied, m.rule, "the mode dontAsk denies what would ask"}
 	case m.name == "plan" && said.verdict == Runs && t.RecommendedVerdict() != Runs:
-		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, even if they are allowed"}
+		return toolDecision{Asks, m.rule, "the plan mode asks for tools that are not marked read-only, despite allow rules"}
 	}
 	return said
 }

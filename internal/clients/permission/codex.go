@@ -68,7 +68,7 @@ func codexHiddenDecision(all clientDocs, q toolQuery) toolDecision {
 	}
 	if d, at := all.strongestValue(append(key, "enabled_tools")...); at.IsList() {
 		if _, listed := firstMatch(at, equalTo(q.tool.Name)); !listed {
-			return toolDecision{Denied, d.newRule(at, "enabled_tools"), "the list does not have the tool"}
+			return toolDecision{Denied, d.newRule(at, "enabled_tools"), "the list does not contain the tool"}
 		}
 	}
 	d, list := all.strongestValue(append(key, "disabled_tools")...)
@@ -87,7 +87,7 @@ func applyCodexPolicy(all clientDocs, said toolDecision) toolDecision {
 	if policy.Text() == "never" {
 		rule := d.newRule(policy, `approval_policy = "never"`)
 		if _, sandbox := all.strongestValue("sandbox_mode"); sandbox.Text() == "danger-full-access" {
-			return toolDecision{Runs, rule, `with sandbox_mode "danger-full-access" nothing asks, except after a refusal`}
+			return toolDecision{Runs, rule, `with sandbox_mode "danger-full-access" nothing asks, except rejected calls`}
 		}
 		return toolDecision{Denied, rule, "a call that would ask fails"}
 	}

@@ -15,7 +15,7 @@ func cursorDecision(q toolQuery) toolDecision {
 		if !list.IsList() {
 			continue
 		}
-		listed, empty = true, d.newRule(list, "mcpAllowlist does not have the tool")
+		listed, empty = true, d.newRule(list, "mcpAllowlist does not contain the tool")
 		at, found := firstMatch(list, func(rule string) bool { return cursorPatternMatches(rule, q.server, q.tool.Name) })
 		if found {
 			return toolDecision{Runs, d.newRule(at, "mcpAllowlist "+at.Text()), "in the Run Modes Allowlist and Auto-review"}
@@ -76,7 +76,7 @@ func approvedListDecision(q toolQuery) toolDecision {
 		return toolDecision{Runs, d.newRule(at, "autoApprove "+at.Text()), ""}
 	}
 	if list := entry.Get("autoApprove"); list.Exists() {
-		return toolDecision{Asks, d.newRule(list, "autoApprove does not have the tool"), ""}
+		return toolDecision{Asks, d.newRule(list, "autoApprove does not contain the tool"), ""}
 	}
 	return toolDecision{Asks, Rule{Text: "the server's entry has no autoApprove: the client asks"}, ""}
 }
@@ -119,7 +119,7 @@ func gooseDecision(q toolQuery) toolDecision {
 	d, entry := q.docs.serverEntry(q.server)
 	if list := entry.Get("available_tools"); len(list.StringItems()) > 0 {
 		if _, found := firstMatch(list, equalTo(q.tool.Name)); !found {
-			return toolDecision{Denied, d.newRule(list, "available_tools does not have the tool"), ""}
+			return toolDecision{Denied, d.newRule(list, "available_tools does not contain the tool"), ""}
 		}
 	}
 	mode := Rule{Text: "GOOSE_MODE is not set: Goose takes auto"}

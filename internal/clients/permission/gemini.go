@@ -85,7 +85,7 @@ func geminiHiddenDecision(q toolQuery) toolDecision {
 	}
 	if d, list := settings.strongestValue("mcp", "allowed"); list.IsList() {
 		if _, found := firstMatch(list, equalTo(q.server)); !found {
-			return toolDecision{Denied, d.newRule(list, "mcp.allowed does not have the server"), ""}
+			return toolDecision{Denied, d.newRule(list, "mcp.allowed does not contain the server"), ""}
 		}
 	}
 	d, entry := q.docs.serverEntry(q.server)
@@ -95,7 +95,7 @@ func geminiHiddenDecision(q toolQuery) toolDecision {
 	}
 	if list := entry.Get("includeTools"); list.IsList() {
 		if _, found := firstMatch(list, named); !found {
-			return toolDecision{Denied, d.newRule(list, "includeTools does not have the tool"), ""}
+			return toolDecision{Denied, d.newRule(list, "includeTools does not contain the tool"), ""}
 		}
 	}
 	return toolDecision{}
@@ -142,7 +142,7 @@ func geminiFolderTrustNotes(all clientDocs, dir string) []string {
 	if is, ok := on.Bool(); ok && !is {
 		return nil
 	}
-	return []string{"No setting says yet whether Gemini CLI trusts " + dir + ": until then `gemini mcp list` calls all servers disabled there. It asks when it is started there."}
+	return []string{"Gemini CLI has not asked yet whether to trust " + dir + ": until then `gemini mcp list` calls all servers disabled there. It asks when it is started there."}
 }
 
 var geminiRuleHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
@@ -194,7 +194,7 @@ func geminiPartialMatchReason(r clients.ParsedValue, q toolQuery) string {
 	if any := r.Get("mcpName"); any.Exists() && any.Text() != "*" {
 		return ""
 	}
-	return "the documents have a tool of any server matched, release 0.61 does not match it"
+	return "the documentation says that a tool of any server matches; release 0.61 does not match it"
 }
 
 // geminiRuleMayApply reports whether a rule can match calls of the tool in an interactive
@@ -248,7 +248,7 @@ func geminiHintsMatch(wanted clients.ParsedValue, h tool.Hints) bool {
 // priority, the others ask at a high one.
 func geminiEdits(server string, tools []ProxyTool) []fileEdit {
 	var text strings.Builder
-	text.WriteString("# What MCPProxy recommends: reads run unasked, the rest asks. Written by `mcpproxy permissions gemini`.\n")
+	text.WriteString("# What MCPProxy recommends: reads run without asking, other calls ask. Written by `mcpproxy permissions gemini`.\n")
 	for _, part := range []struct {
 		wanted   Verdict
 		decision string

@@ -53,7 +53,7 @@ func TestGuide(t *testing.T) {
 func printed(r permission.Rules) string {
 	var b strings.Builder
 	if r.Path == "" {
-		b.WriteString("No file holds its permissions.\n\n")
+		b.WriteString("Its permissions are not in a file.\n\n")
 	} else {
 		fmt.Fprintf(&b, "In `%s`:\n\n```%s\n%s```\n\n", r.Path, r.Path[strings.LastIndexByte(r.Path, '.')+1:], strings.TrimSuffix(r.Text, "\n")+"\n")
 	}

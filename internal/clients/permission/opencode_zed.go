@@ -146,13 +146,13 @@ func vscodeDecision(q toolQuery) toolDecision {
 	const key = "chat.tools.global.autoApprove"
 	if d, at := q.docs.withKind(fileRules).strongestValue(key); at.Exists() {
 		if all, _ := at.Bool(); all {
-			return toolDecision{Runs, d.newRule(at, key+": true"), "every call is approved"}
+			return toolDecision{Runs, d.newRule(at, key+": true"), "everything is approved"}
 		}
 	}
 	if q.tool.RecommendedVerdict() == Runs {
 		return toolDecision{Runs, Rule{Text: "the hint readOnlyHint of the tool"}, "according to third parties; the vendor does not document it"}
 	}
-	return toolDecision{Asks, Rule{Text: "VS Code asks for tools that are not marked read-only"}, "unless the user approved it permanently in the dialog, which is in no file"}
+	return toolDecision{Asks, Rule{Text: "VS Code asks for tools that are not marked read-only"}, "unless it was approved for good in the dialog, which no file says"}
 }
 
 // copilotDecision evaluates Copilot: approvals by directory, and flags that no file has.
@@ -161,7 +161,7 @@ func copilotDecision(q toolQuery) toolDecision {
 	if tools := entry.Get("tools"); tools.IsList() {
 		if _, found := firstMatch(tools, func(s string) bool { return s == "*" || s == q.tool.Name }); !found {
 			d, _ := q.docs.serverEntry(q.server)
-			return toolDecision{Denied, d.newRule(tools, "tools does not have the tool"), "the model does not see it"}
+			return toolDecision{Denied, d.newRule(tools, "tools does not contain the tool"), "the model does not see it"}
 		}
 	}
 	for _, d := range q.docs.withKind(fileRules) {

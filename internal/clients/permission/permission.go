@@ -40,7 +40,7 @@ const (
 
 // Words returns the verdict as a phrase about a tool.
 func (v Verdict) Words() string {
-	return map[Verdict]string{Runs: "runs unasked", Asks: "asks", Denied: "is denied"}[v] + map[bool]string{true: "not known"}[v == Unknown]
+	return map[Verdict]string{Runs: "runs without asking", Asks: "asks", Denied: "is denied"}[v] + map[bool]string{true: "not known"}[v == Unknown]
 }
 
 // ProxyTool is one of MCPProxy's own tools, as clients see it.
@@ -82,8 +82,8 @@ func toolsWithRecommendedVerdict(tools []ProxyTool, v Verdict) []string {
 // Rule is the deciding rule and its position. Line counts from 1; it is 0, and Path
 // empty, for a client's default.
 type Rule struct {
-	Text string `json:"text" doc:"The rule as it is written, or what the client does by itself"`
-	Path string `json:"path,omitempty" doc:"The file it stands in"`
+	Text string `json:"text" doc:"The rule as written, or the default of the client"`
+	Path string `json:"path,omitempty" doc:"The file of the rule"`
 	Line int    `json:"line,omitempty"`
 }
 

@@ -14,11 +14,11 @@ import (
 type Rules struct {
 	Client string   `json:"client"`
 	Name   string   `json:"name"`
-	Server string   `json:"server" doc:"The name under which MCPProxy stands in the client"`
+	Server string   `json:"server" doc:"The name of MCPProxy in the client"`
 	Path   string   `json:"path,omitempty" doc:"The file that they belong into; none where no file holds permissions"`
-	Text   string   `json:"text,omitempty" doc:"The rules as a file of their own: to be merged into what is there"`
+	Text   string   `json:"text,omitempty" doc:"The rules as a separate file, to merge into the existing one"`
 	Notes  []string `json:"notes" doc:"What files do not say"`
-	ByHand string   `json:"by_hand,omitempty" doc:"What a person has to do in the client"`
+	ByHand string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
 }
 
 // RecommendRules returns the rules for a client, ready to paste.

@@ -66,7 +66,7 @@ func ParseJSONC(text []byte) (hujson.Value, *SyntaxError) {
 		return at(outline.tooDeep, fmt.Sprintf("brackets are nested deeper than %d", maxDepth), "")
 	}
 	if outline.empty {
-		return at(0, "the file is empty", "write {} to have the defaults")
+		return at(0, "the file is empty", "write {} to use the defaults")
 	}
 	// The parser requires a newline after a line comment, also the last one.
 	v, err := hujson.Parse(append(bytes.Clone(s.data), '\n'))
@@ -110,7 +110,7 @@ func (s jsoncSource) describeSyntaxError(err error) (offset int, message, hint s
 	case isLiteral && strings.HasPrefix(literal, `"`):
 		return offset, "the string holds a line break, a control character or an unknown escape", `write \n for a line break and \\ for a backslash`
 	case isLiteral:
-		return offset, "invalid value " + clipLiteral(literal), "put text in double quotes; true, false and null need none"
+		return offset, "invalid value " + clipLiteral(literal), "text needs double quotes; true, false and null do not"
 	case strings.Contains(message, "(expecting ','"):
 		return offset, message, "is a comma missing before it?"
 	}

@@ -54,7 +54,7 @@ func (s *WebUISignIns) restoreSessions() {
 	text, err := readAtMost(s.file.path, maxSessionFile)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			s.file.logger.Warn("the sessions of the web UI cannot be read: every page must sign in again", "error", err)
+			s.file.logger.Warn("the sessions of the web UI cannot be read: all browsers must sign in again", "error", err)
 		}
 		return
 	}

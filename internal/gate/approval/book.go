@@ -269,8 +269,8 @@ func (b *Book) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind,
 func (v *ServerView) checkLimit(c ChangeSet) error {
 	tools, offers := v.countEntriesWith(c.Tools)
 	if max(tools, offers) > MaxTools {
-		return problem.Newf(problem.TooLarge, "Server '%s' has the maximum of %d decisions about tools, or about prompts and resources.", c.Server, MaxTools).
-			WithHint("Remove the server and add it again to forget them.")
+		return problem.Newf(problem.TooLarge, "The limit of %d decisions for server '%s' is reached.", MaxTools, c.Server).
+			WithHint("Remove the server and add it again to delete them.")
 	}
 	return nil
 }
@@ -346,7 +346,7 @@ func (b *Book) saveWithRetry(ctx context.Context, s *bookState, decide func(*boo
 			}
 		}
 		return c, s, problem.New(problem.AuditUnavailable, "The decision cannot be stored, so it does not take effect.",
-			"Make room on the disk of the data directory, or see the log of the daemon, and try again.").Because(err)
+			"Free space on the disk of the data directory, or check the daemon's log, and try again.").Because(err)
 	}
 }
 

@@ -655,7 +655,7 @@ func TestFollowersAreToldOnce(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What orders something about a tool of another server is held by the trust in its
+// What gives an instruction about a tool of another server is held by the trust in its
 // own: at first sight, or when it was accepted before. Only a person approves it, and
 // what a person has approved stays so.
 func TestDoubt(t *testing.T) {

@@ -97,9 +97,9 @@ func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id 
 		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
 		switch {
 		case e.Pin == nil:
-			return ChangeSet{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Look at it again, then decide.")
+			return ChangeSet{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Review it again, then decide.")
 		case e.Pin.Fingerprint != f:
-			return ChangeSet{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Look at it again, then decide.").
+			return ChangeSet{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Review it again, then decide.").
 				With("fingerprint", e.Pin.Fingerprint.String())
 		}
 		if back := e.previousDecisions(); back.HasDecision() && !Evaluate(EvaluationRules{Trust: trust, UnknownIsNew: true}, back, listed).Accepted {
@@ -116,7 +116,7 @@ func (b *Book) Unblock(ctx context.Context, listed CandidateDefinition, id tool.
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
 		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
 		if e.Block == nil || e.Block.Fingerprint != listed.Fingerprint {
-			return ChangeSet{}, problem.New(problem.Conflict, "This definition is not blocked, so there is nothing to unblock.", "Look at it again, then decide.")
+			return ChangeSet{}, problem.New(problem.Conflict, "This definition is not blocked, so there is nothing to unblock.", "Review it again, then decide.")
 		}
 		e.Block = nil
 		row := DecisionRow{Kind: listed.Kind, Tool: id.Tool, DefinitionDecisions: e}
@@ -184,8 +184,8 @@ func (b *Book) ForgetServer(ctx context.Context, server string) error {
 
 // TooManyProposalsProblem is the problem at MaxProposals.
 func TooManyProposalsProblem() error {
-	return problem.Newf(problem.Overloaded, "%d proposed servers already await approval.", MaxProposals).
-		WithHint("Ask the user to look at them with `mcpproxy approvals`.")
+	return problem.Newf(problem.Overloaded, "%d proposed servers already wait for approval.", MaxProposals).
+		WithHint("Ask the user to review them with `mcpproxy approvals`.")
 }
 
 // WithdrawProposal removes a proposal.

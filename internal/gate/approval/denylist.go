@@ -50,14 +50,14 @@ func (k *Denylist) LoadApprovals(ctx context.Context) (StoredDecisions, error) {
 	}
 	added := mergeRestrictions(&saved, r)
 	if added {
-		k.logger.Warn("the database lacked restrictions that the denylist file has")
+		k.logger.Warn("the database lacked restrictions that the restrictions file has")
 		if err := k.Store.ReplaceApprovals(ctx, saved); err != nil {
-			k.logger.Error("the restrictions of the denylist file cannot be stored in the database", "error", err)
+			k.logger.Error("restrictions from the restrictions file cannot be stored in the database", "error", err)
 		}
 	}
 	k.logDamage(r, saved)
 	if err := k.file.continueAfterRead(toFileEntries(saved), saved.RestrictionsLost, r); err != nil {
-		k.logger.Error("the denylist file cannot be written", "path", k.file.path, "error", err)
+		k.logger.Error("the restrictions file cannot be written", "path", k.file.path, "error", err)
 	}
 	return saved, nil
 }
@@ -69,14 +69,14 @@ func (k *Denylist) logDamage(r readResult, saved StoredDecisions) {
 	case r.damage != "" && saved.Lost:
 		note = "The denylist file is damaged, and so was the database: " + r.damage + ". Some of them may be lost."
 	case r.damage != "":
-		note = "The denylist file was damaged and is written again from the database: " + r.damage + "."
+		note = "The restrictions file was damaged and is rewritten from the database: " + r.damage + "."
 	case !r.exists && saved.Lost:
 		note = "The denylist file is missing, and so was the database: refused and disabled tools are no longer known."
 	}
 	if note == "" {
 		return
 	}
-	k.logger.Error("the denylist file is damaged", "what", note)
+	k.logger.Error("the restrictions file is damaged", "what", note)
 	if k.notify != nil {
 		k.notify(note)
 	}

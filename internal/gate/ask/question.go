@@ -135,7 +135,7 @@ func (q *Question) RecordAnswer(a Answer) *problem.Problem {
 }
 
 func (q *Question) alreadyDecidedProblem(state QuestionState) *problem.Problem {
-	what := "has expired without an answer"
+	what := "has expired: no one answered in time"
 	switch {
 	case state == Used:
 		what = "was approved by " + q.By + ", and the call was made"
@@ -152,6 +152,6 @@ func (q *Question) alreadyDecidedProblem(state QuestionState) *problem.Problem {
 
 // TooManyWaitingProblem is the problem at the limit of questions.
 func TooManyWaitingProblem() *problem.Problem {
-	return problem.Newf(problem.Overloaded, "Too many calls wait for a person: at most %d of one client, and %d in all.", MaxOfActor, MaxWaiting).
+	return problem.Newf(problem.Overloaded, "Too many calls wait for approval: at most %d per client, and %d in all.", MaxOfActor, MaxWaiting).
 		WithHint("Ask the user to answer those that wait, in the UI or with `mcpproxy pending list`; then call again.")
 }

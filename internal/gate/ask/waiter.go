@@ -188,7 +188,7 @@ func (h *Waiter) AwaitApproval(ctx context.Context, c HeldCall) (Approval, error
 					c.NotifyWaiting(time.Since(began))
 				}
 			case <-over.C:
-				return Approval{}, pendingProblem(&q, "Nobody has answered yet.")
+				return Approval{}, pendingProblem(&q, "No one has answered yet.")
 			case <-ctx.Done():
 				return Approval{}, ctx.Err()
 			}
@@ -274,7 +274,7 @@ func storeFailedProblem(ctx context.Context, err error) error {
 	if _, said := errors.AsType[*problem.Problem](err); err == nil || said || errors.Is(context.Cause(ctx), context.Canceled) {
 		return err
 	}
-	return problem.New(problem.ServerUnavailable, "The call has to be approved by a person, and the approvals cannot be read or stored now, so it was not made.",
+	return problem.New(problem.ServerUnavailable, "The call requires the user's approval, but approvals cannot be read or stored now. The call was not sent.",
 		"Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 

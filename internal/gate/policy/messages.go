@@ -263,15 +263,15 @@ func toolNotFoundProblem(r CallRequest, nearest []string) *problem.Problem {
 
 func serverUnlistedProblem(id tool.ID, why string) *problem.Problem {
 	return problem.New(problem.ServerUnavailable,
-		"Server "+quoteClipped(id.Server)+" has not told its tools yet, so "+quoteClipped(id.String())+" cannot be called: "+why,
-		"Try again in a moment; if it stays so, ask the user to look at the server's log.").
+		"Server "+quoteClipped(id.Server)+" has not listed its tools yet, so "+quoteClipped(id.String())+" cannot be called: "+why,
+		"Try again in a moment. If this persists, ask the user to check the server's log.").
 		With("server", id.Server)
 }
 
 func loginNeededProblem(id tool.ID) *problem.Problem {
 	return problem.New(problem.LoginNeeded,
-		"Server "+quoteClipped(id.Server)+" asks for a login, so "+quoteClipped(id.String())+" cannot be called yet",
-		"Only a user can log in: `mcpproxy upstream login "+clipToLine(id.Server)+"`.").
+		"Server "+quoteClipped(id.Server)+" requires a login, so "+quoteClipped(id.String())+" cannot be called yet",
+		"Only the user can log in: `mcpproxy upstream login "+clipToLine(id.Server)+"`.").
 		With("server", id.Server)
 }
 

@@ -79,7 +79,7 @@ var statuses = [...]struct {
 	prompt string // what a user does in the CLI, with $server and $tool
 }{
 	DisabledUnknown: {"disabled_unknown", "The reason is undetermined: ask the user to check the server's logs.",
-		"It is not known what the server offers now: try again in a moment, or ask the user to check the server's logs.",
+		"The server's current list is unknown: try again in a moment, or ask the user to check the server's logs.",
 		"See `mcpproxy upstream logs $server`."},
 	ServerDisabled: {"server_disabled", "The server is disabled: ask the user to enable the server first.", "",
 		"Enable the server with `mcpproxy upstream enable $server`."},
@@ -87,11 +87,11 @@ var statuses = [...]struct {
 		"Review the server with `mcpproxy upstream approve $server`."},
 	DisabledByConfig: {"disabled_by_config", "Operator policy: enabled_tools or disabled_tools of its server deny this tool. To allow it the operator must edit mcp_config.json; the user cannot override it in the UI.", "",
 		"Only the configuration can allow it: enabled_tools or disabled_tools of the server, in the file that `mcpproxy config path` names."},
-	DisabledByUser: {"disabled_by_user", "A person switched this tool off: ask the user to switch it on again in the UI or with `mcpproxy tools enable`.", "",
+	DisabledByUser: {"disabled_by_user", "A user switched this tool off: ask the user to switch it on again in the UI or with `mcpproxy tools enable`.", "",
 		"Switch it on with `mcpproxy tools enable $tool`."},
-	PendingApproval: {"pending_approval", "The tool is new or has changed and nobody has approved it yet: ask the user to review and approve it in the UI or with `mcpproxy approvals`.",
-		"It is new or has changed and nobody has approved it yet: ask the user to review and approve it in the UI or with `mcpproxy approvals`.",
-		"Look at it with `mcpproxy tools diff $tool`, approve it with `mcpproxy tools approve $tool`."},
+	PendingApproval: {"pending_approval", "The tool is new or has changed and is not approved yet: ask the user to review and approve it in the UI or with `mcpproxy approvals`.",
+		"It is new or has changed and is not approved yet: ask the user to review and approve it in the UI or with `mcpproxy approvals`.",
+		"Review it with `mcpproxy tools diff $tool`, approve it with `mcpproxy tools approve $tool`."},
 	Callable: {},
 }
 

@@ -28,7 +28,7 @@ func (s *StoredPresence) HeadFingerprint() Digest { return anchorChain(s.Anchors
 var ErrUsed = errors.New("the statement was used before")
 
 // ErrMoved says that another instance has set another anchor.
-var ErrMoved = errors.New("another anchor was set in the meantime")
+var ErrMoved = errors.New("the anchor was replaced in the meantime")
 
 // Store stores anchors and statements.
 type Store interface {
@@ -218,7 +218,7 @@ func (g *Gate) currentVerdict() (*loadedPresence, verdict) {
 	s := g.known
 	g.mu.RUnlock()
 	if s == nil {
-		return nil, verdict{on: true, void: "The state of presence could not be read yet.", remedy: "Try again in a moment; see `mcpproxy status`."}
+		return nil, verdict{on: true, void: "The presence key could not be read yet.", remedy: "Try again in a moment; see `mcpproxy status`."}
 	}
 	demanded := g.opt.Demanded()
 	if s.demanded == demanded && s.chain.lastAnchor().Kind != reset {
@@ -337,9 +337,9 @@ func (g *Gate) RequireSigned(ctx context.Context, claims ...Claim) error {
 	case !v.on:
 		return nil
 	case v.void != "":
-		return problem.New(problem.PresenceRequired, v.void+" So nothing can be permitted.", v.remedy)
+		return problem.New(problem.PresenceRequired, v.void+" Changes that grant more access are not possible.", v.remedy)
 	case p == nil:
-		return problem.New(problem.PresenceRequired, "This needs your confirmation, which is not possible here.", "Run the mcpproxy command for it in a terminal.")
+		return problem.New(problem.PresenceRequired, "This requires a signature, which is not possible from here.", "Use the mcpproxy command for it, in a terminal.")
 	}
 	return g.acceptProof(ctx, p, s.chain.lastAnchor(), claims)
 }
@@ -362,14 +362,14 @@ func (g *Gate) storeEvidence(ctx context.Context, p *Proof, e *Evidence) error {
 	}
 	count, before := signatureCounter(e.Signature), g.known.counted[e.Anchor]
 	if count <= before && before|count != 0 {
-		return invalidProofProblem("the authenticator's counter went backwards: someone may have a copy of the passkey")
+		return invalidProofProblem("the counter of the authenticator went backwards: the passkey may have been copied")
 	}
 	switch err := g.opt.Store.SaveStatement(ctx, *e); {
 	case errors.Is(err, ErrUsed):
 		return invalidProofProblem(ErrUsed.Error())
 	case err != nil:
-		return problem.New(problem.AuditUnavailable, "What you have signed cannot be stored, so it does not take effect.",
-			"Make room on the disk of the data directory, or see the log of the daemon, and try again.").Because(err)
+		return problem.New(problem.AuditUnavailable, "The signed decision cannot be stored, so it does not take effect.",
+			"Free space on the disk of the data directory, or check the daemon's log, and try again.").Because(err)
 	}
 	g.mu.Lock()
 	g.used[e.Nonce] = true
@@ -411,7 +411,7 @@ func (g *Gate) verifyProof(p *Proof, a *Anchor, claims []Claim) (*Evidence, stri
 	case age > GoodFor || age < -GoodFor:
 		return nil, "it was made more than five minutes ago, or the clocks differ"
 	case e.Statement.Claims != claimsDigest(claims) || e.Count != len(claims):
-		return nil, "it covers a different change; the change may have been modified in the meantime"
+		return nil, "it signs a different change; the change may have been modified since"
 	}
 	if err := a.verifyEvidence(e); err != nil {
 		return nil, err.Error()
@@ -420,19 +420,19 @@ func (g *Gate) verifyProof(p *Proof, a *Anchor, claims []Claim) (*Evidence, stri
 }
 
 func invalidProofProblem(why string) error {
-	return problem.New(problem.PresenceRequired, "The proof of presence is invalid: "+why+".", "Try again, and sign the statement that is shown then.")
+	return problem.New(problem.PresenceRequired, "The signature is invalid: "+why+".", "Try again, and sign the new text.")
 }
 
 // signRequestProblem returns the problem with the statement to sign.
 func (g *Gate) signRequestProblem(p *Proof, a *Anchor, claims []Claim) error {
 	for _, c := range claims {
 		if err := c.validate(); err != nil || len(claims) > maxClaims {
-			return problem.New(problem.TooLarge, "There is more to sign than can be signed at once.", "Decide in parts.")
+			return problem.New(problem.TooLarge, "There are too many changes for one signature.", "Split the change.")
 		}
 	}
 	at, nonce := p.draftTimeAndNonce(g.opt.Now())
 	s := Statement{claimsDigest(claims), len(claims), at, p.For, nonce, a.Fingerprint()}
-	return problem.New(problem.PresenceRequired, "This needs your confirmation.", whereToSignText(a.Kind)).
+	return problem.New(problem.PresenceRequired, "This requires your signature.", whereToSignText(a.Kind)).
 		With("statement", json.RawMessage(s.CanonicalJSON())).With("claims", claims).With("anchor", a)
 }
 

@@ -76,7 +76,7 @@ func TestAResetReachesOthers(t *testing.T) {
 	if err := here.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	there.looks("Presence was reset: until 2026-11-27T10:00:00Z")
+	there.looks("Presence was reset. Until 2026-11-27T10:00:00Z")
 	here.looks("Presence was reset")
 	if err := there.do(k, there.CancelReset); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestTheDayOfAResetIsCountedHere(t *testing.T) {
 			if !seen { // it learns of the reset and of the new anchor at once
 				there.now = here.now
 				for range 2 {
-					there.looks("Presence was reset: until 2026-11-28T10:00:00Z")
+					there.looks("Presence was reset. Until 2026-11-28T10:00:00Z")
 					if err := there.AddFingerprintToPlaces(WithProof(t.Context(), &Proof{For: request})); err == nil || there.standing().MayJoin {
 						t.Error("it joins before the day is over")
 					}
@@ -210,7 +210,7 @@ func TestAnchorsAreNotOverwritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.SetAnchor(ctx, second) }), "another anchor was set in the meantime")
+	refusedWith(t, there.do(k, func(ctx context.Context) error { return there.SetAnchor(ctx, second) }), "the anchor was replaced in the meantime")
 	here.looks("Presence was reset")
 	there.looks("Presence was reset")
 }

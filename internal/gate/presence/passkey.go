@@ -175,7 +175,7 @@ func (p passkeyVerifier) Verify(d Digest, signature []byte) error {
 // checkClientData checks the client data of an assertion.
 func (p passkeyVerifier) checkClientData(d Digest, data []byte) error {
 	if wirejson.Check(data, wirejson.Limits{Bytes: maxSignature}) != nil || wirejson.Kind(data) != '{' {
-		return errors.New("the browser's data cannot be read")
+		return errors.New("the browser data cannot be read")
 	}
 	text := func(name string) string {
 		s, _ := wirejson.String(wirejson.Find(data, name))
@@ -199,7 +199,7 @@ func (p passkeyVerifier) checkClientData(d Digest, data []byte) error {
 func checkAuthenticatorData(data []byte) error {
 	party := sha256.Sum256([]byte(RelyingParty))
 	if len(data) < leastData {
-		return errors.New("the authenticator's data cannot be read")
+		return errors.New("the authenticator data cannot be read")
 	}
 	flags := data[flagsAt]
 	has := func(flag byte) bool { return flags&flag != 0 }
@@ -207,11 +207,11 @@ func checkAuthenticatorData(data []byte) error {
 	case !bytes.Equal(data[:flagsAt], party[:]):
 		return errors.New("the passkey is not one of " + RelyingParty)
 	case !has(userPresent):
-		return errors.New("no user was present at the authenticator")
+		return errors.New("the authenticator did not confirm user presence")
 	case !has(userVerified):
-		return errors.New("the authenticator has not verified the user")
+		return errors.New("the authenticator did not verify the user")
 	case has(backedUp) && !has(backupEligible), has(hasCredential), has(hasExtensions) != (len(data) > leastData):
-		return errors.New("the authenticator's data cannot be read")
+		return errors.New("the authenticator data cannot be read")
 	}
 	return nil
 }

@@ -246,7 +246,7 @@ func TestWhatIsNoProof(t *testing.T) {
 			t.Errorf("%s counts", what)
 		}
 	}
-	refusedWith(t, w.RequireSigned(t.Context(), approve), "not possible here")
+	refusedWith(t, w.RequireSigned(t.Context(), approve), "not possible from here")
 	w.db.failing = errors.New("full")
 	if p := problem.From(w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(good, k).HeaderValue()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.IsConfirmed(approve) {
 		t.Errorf("what is not stored counts: %v", p)
@@ -438,7 +438,7 @@ func TestAReset(t *testing.T) {
 		return w.do(k, func(ctx context.Context) error { return w.SetAnchor(ctx, a) })
 	}
 	w.now = w.now.Add(ResetTime - time.Second)
-	refusedWith(t, enrol(), "Presence was reset: until 2026-11-27T10:00:00Z")
+	refusedWith(t, enrol(), "Presence was reset. Until 2026-11-27T10:00:00Z")
 	if err := w.do(k, w.CancelReset); err != nil || !w.IsConfirmed(approve) {
 		t.Fatal(err)
 	}
@@ -454,7 +454,7 @@ func TestAReset(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(ResetTime / 2)
-	refusedWith(t, enrol(), "until")
+	refusedWith(t, enrol(), "Until")
 	w.now = w.now.Add(ResetTime)
 	w.restart()
 	if w.IsConfirmed(approve) || w.IsConfirmed(other) {

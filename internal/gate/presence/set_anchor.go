@@ -28,9 +28,9 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 	case a.Kind == reset:
 		return problem.New(problem.InvalidParameter, "A reset is not set.", "Use `mcpproxy presence reset`.")
 	case a.Before != s.chain.headFingerprint():
-		return problem.New(problem.Conflict, "Another anchor was set in the meantime.", "Look at it again: `mcpproxy presence test`.")
+		return problem.New(problem.Conflict, "The anchor was replaced since you read it.", "Check it again: `mcpproxy presence test`.")
 	case a.Kind == None && s.chain.lastAnchor().Kind == None:
-		return problem.New(problem.Conflict, "Presence is none already.", "")
+		return problem.New(problem.Conflict, "Presence is already off.", "")
 	}
 	signer, claims := s.chain.lastAnchor(), []Claim{a.toClaim()}
 	if v.canSetRoot {
@@ -101,7 +101,7 @@ func (g *Gate) CancelReset(ctx context.Context) error {
 	case s.chain.lastAnchor().Kind != reset && !v.canCancelReset:
 		return problem.New(problem.Conflict, "Presence was not reset.", "")
 	case !v.canCancelReset:
-		return problem.New(problem.PresenceRequired, "This reset cannot be cancelled: the anchor was invalid when the reset was made, or is now.", v.remedy)
+		return problem.New(problem.PresenceRequired, "This reset cannot be cancelled: the anchor was not valid at the time of the reset, or is not valid now.", v.remedy)
 	}
 	before := s.chain.beforeReset()
 	var claims []Claim // for every known reset, so that other instances follow

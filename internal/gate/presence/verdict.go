@@ -41,36 +41,36 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 	v.canCancelReset = v.canCancelReset && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""
 	v.on = last.Kind != None || demanded != None
 	until := at.Add(ResetTime)
-	const again = "`mcpproxy presence reset` makes all decisions void and takes another anchor 24 hours later"
-	const cancel = "If that was not you, call it off: `mcpproxy presence reset --cancel`."
+	const again = "`mcpproxy presence reset` makes all decisions invalid and accepts a new anchor after 24 hours"
+	const cancel = "If you did not do this, cancel it: `mcpproxy presence reset --cancel`."
 	switch {
 	case broken != nil:
 		v.on, v.void = true, "The anchor in the database was changed: "+broken.Error()+"."
 		v.remedy = "Restore the database; " + again + "."
 	case bad[Differs] != "":
 		v.on, v.void = true, "The anchor in the database is not the one whose fingerprint is in "+bad[Differs]+"."
-		v.remedy = "Revert the change; " + again + "."
+		v.remedy = "Restore the changed anchor; " + again + "."
 	case bad[Unreadable] != "" && v.on:
 		v.void = "The fingerprint of the anchor in " + bad[Unreadable] + " cannot be read."
 		v.remedy = "Unlock the keyring, or see the log of the daemon, and restart MCPProxy."
 	case bad[WasReset] != "" && v.canCancelReset:
 		v.on, v.void = true, "Presence was reset, as "+bad[WasReset]+" has it, and the database has no reset."
-		v.remedy = "If you have called it off, do so here, too: `mcpproxy presence reset --cancel`."
+		v.remedy = "If you cancelled the reset, cancel it here too: `mcpproxy presence reset --cancel`."
 	case bad[WasReset] != "":
-		v.on, v.void = true, fmt.Sprintf("Presence was reset: until %s no decision that grants more access counts here.", until.UTC().Format(time.RFC3339))
-		v.remedy = "If you have set another anchor since, prove it then: `mcpproxy presence join`."
+		v.on, v.void = true, fmt.Sprintf("Presence was reset. Until %s, decisions that grant more access are not valid here.", until.UTC().Format(time.RFC3339))
+		v.remedy = "If you have set a new anchor since, prove it after that: `mcpproxy presence join`."
 	case last.Kind == None:
 		if v.canSetRoot = bad[Unreadable] == ""; demanded != None {
-			v.void, v.remedy = "The configuration demands presence, and no anchor is set.", "Set one: `mcpproxy presence set "+string(demanded)+"`."
+			v.void, v.remedy = "The configuration requires presence, but no anchor is set.", "Set one: `mcpproxy presence set "+string(demanded)+"`."
 		}
 	case last.Kind == reset:
 		if v.canSetRoot = !now.Before(until); v.canSetRoot {
 			v.void, v.remedy = "Presence was reset.", "Set a new anchor: `mcpproxy presence set passphrase`."
 			break
 		}
-		v.void, v.remedy = fmt.Sprintf("Presence was reset: until %s no decision that grants more access counts.", until.UTC().Format(time.RFC3339)), cancel
+		v.void, v.remedy = fmt.Sprintf("Presence was reset. Until %s, decisions that grant more access are not valid.", until.UTC().Format(time.RFC3339)), cancel
 		if !v.canCancelReset {
-			v.remedy = "It cannot be called off, since the anchor did not hold everywhere. Set a new one then."
+			v.remedy = "The reset cannot be cancelled, because the anchor was not valid in all locations. Set a new one after that."
 		}
 	case bad[Missing] != "":
 		v.canJoin = true

@@ -194,6 +194,6 @@ func (f ReadOptions) readEntries(p Part, bracket byte, all func(yield func(name 
 }
 
 func (f ReadOptions) newTooLargeError(p Part, size int, path string) error {
-	return newParameterError("path", p.Path, fmt.Sprintf("What is at offset %d has %d bytes, more than the %d that are given at once.", p.Offset, size, maxBytes),
-		fmt.Sprintf("the path %s to read it by itself, or the offset %d to pass over it", path, p.Offset+1))
+	return newParameterError("path", p.Path, fmt.Sprintf("The value at offset %d has %d bytes, more than the limit of %d.", p.Offset, size, maxBytes),
+		fmt.Sprintf("the path %s to read it alone, or the offset %d to skip it", path, p.Offset+1))
 }

@@ -73,14 +73,14 @@ func ReadSelected(raw json.RawMessage, f ReadOptions, e *Expression) (Part, erro
 	values, err := applyToUnchecked(e, unwrapJSONString(data))
 	if err != nil {
 		return Part{}, problem.New(problem.InvalidParameter, "The selection could not be made: "+err.Error()+".",
-			"Read the result without select to see what there is.").With("parameter", "select")
+			"Read the result without select to see its structure.").With("parameter", "select")
 	}
 	p := Part{Path: f.Path, Unit: "values", Total: len(values)}
 	if p.Content = bytes.Join(values, []byte{','}); len(values) != 1 {
 		p.Content = slices.Concat([]byte{'['}, p.Content, []byte{']'})
 	}
 	if len(p.Content) > maxBytes {
-		return Part{}, newParameterError("select", "", fmt.Sprintf("What is selected has %d bytes, more than the %d that are given at once.", len(p.Content), maxBytes),
+		return Part{}, newParameterError("select", "", fmt.Sprintf("The selection has %d bytes, more than the limit of %d.", len(p.Content), maxBytes),
 			"an expression that makes less, such as a slice: .items[0:100]")
 	}
 	return p, nil

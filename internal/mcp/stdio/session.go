@@ -64,7 +64,7 @@ func (b *bridge) connectWithSession(ctx context.Context, start bool) (*daemonCon
 }
 
 // errOtherVersion says that a daemon of another version has started.
-var errOtherVersion = errors.New("MCPProxy was restarted in another version: restart the client's connection, too")
+var errOtherVersion = errors.New("MCPProxy was restarted with another version: restart the client's connection too")
 
 // reopenSession opens the client's session again, invisibly for the client. b.joinMu is held.
 func (b *bridge) reopenSession(ctx context.Context, d *daemonConn) error {

@@ -34,7 +34,7 @@ func (p *authClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, err
 	for again := false; ; again = true {
 		auth, err := p.account.Authorization(ctx)
 		if err != nil {
-			return nil, newNotSentError(fmt.Errorf("authenticate the request: %w", err))
+			return nil, newNotSentError(fmt.Errorf("authenticate: %w", err))
 		}
 		sent := r
 		if auth != "" { // no copy for servers without authorization

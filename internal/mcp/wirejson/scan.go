@@ -341,7 +341,7 @@ func (s *scanner) scanEscape(i int) int {
 			return i + 12
 		}
 	}
-	return s.failAt(i, "a surrogate is unpaired")
+	return s.failAt(i, "a string contains a single surrogate")
 }
 
 const (

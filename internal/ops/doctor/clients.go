@@ -10,9 +10,9 @@ import (
 func skipWithoutClients(f *Facts) []Finding {
 	switch {
 	case !f.ClientsKnown:
-		return skippedFinding("Which clients are on this machine is not known here.")
+		return skippedFinding("The clients on this machine are unknown here.")
 	case f.ClientsErr != "":
-		return skippedFinding("The clients cannot be looked at: " + f.ClientsErr)
+		return skippedFinding("The clients cannot be checked: " + f.ClientsErr)
 	case f.Clients == nil:
 		return skippedFinding("No MCP client was found on this machine.")
 	}
@@ -31,14 +31,14 @@ func checkNoClientConnected(f *Facts) []Finding {
 		names = append(names, c.Name)
 	}
 	return singleFinding(Finding{State: Warn, What: "None of the clients on this machine uses MCPProxy: " + strings.Join(names, ", ") + ".",
-		Do: "Connect them; what is written is shown first.", Command: f.cliCommand("connect --all")})
+		Do: "Connect them. The command shows all changes first.", Command: f.cliCommand("connect --all")})
 }
 
 func checkForeignClientEntries(f *Facts) (out []Finding) {
 	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Foreign {
-			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s leads to %s, which is not this MCPProxy.", c.Name, c.Path, c.Entry),
+			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s has the address %s, which is not this MCPProxy.", c.Name, c.Path, c.Entry),
 				Do: "Connect it again.", Command: f.cliCommand("connect %s", ShellQuote(c.ID))})
 		}
 	}
@@ -49,7 +49,7 @@ func checkMissingClientPrograms(f *Facts) (out []Finding) {
 	out = skipWithoutClients(f)
 	for _, c := range f.Clients {
 		if c.Missing != "" {
-			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s starts %s, which is not there.", c.Name, c.Path, c.Missing),
+			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s starts %s, which does not exist.", c.Name, c.Path, c.Missing),
 				Do: "Connect it again.", Command: f.cliCommand("connect %s", ShellQuote(c.ID))})
 		}
 	}
@@ -62,9 +62,9 @@ func checkClientPermissions(f *Facts) (out []Finding) {
 		if len(c.Lanes) == 0 {
 			continue
 		}
-		found := Finding{State: Warn, Subject: c.Name, Do: "Write the rules; what is written is shown first.", Command: f.cliCommand("permissions %s --write", ShellQuote(c.ID))}
+		found := Finding{State: Warn, Subject: c.Name, Do: "Write the rules. The command shows all changes first.", Command: f.cliCommand("permissions %s --write", ShellQuote(c.ID))}
 		if c.Written {
-			found.Do, found.Command = "The rules are written, and something else decides: see which, and what to do about it.", f.cliCommand("permissions %s --check", ShellQuote(c.ID))
+			found.Do, found.Command = "The rules are written, but another setting overrides them. This command names it:", f.cliCommand("permissions %s --check", ShellQuote(c.ID))
 		}
 		chosen := true // the user has denied it: a note, not a fault
 		for _, l := range c.Lanes {
@@ -72,10 +72,10 @@ func checkClientPermissions(f *Facts) (out []Finding) {
 			found.Lines = append(found.Lines, fmt.Sprintf("%s: %s, should be: %s (%s)", l.Name, l.Does, l.Want, l.Rule))
 		}
 		if chosen {
-			found.State, found.Do = Note, "MCPProxy takes out no denial: do it there, if it is not meant. A server that its entry switches off is switched on by the command."
+			found.State, found.Do = Note, "MCPProxy does not remove a denial. Remove it in the client if you do not want it. The command enables a disabled entry."
 			found.Command = f.cliCommand("connect %s", ShellQuote(c.ID))
 		}
-		found.What = fmt.Sprintf("The permissions of %s differ from the lanes: %s.", c.Name, found.Lines[0])
+		found.What = fmt.Sprintf("The permission rules of %s do not match the lanes: %s.", c.Name, found.Lines[0])
 		out = append(out, found)
 	}
 	return out
@@ -108,8 +108,8 @@ func checkClientsBypassingMCPProxy(f *Facts) (out []Finding) {
 		if c.Entry == "" || c.Foreign || len(c.Direct) == 0 {
 			continue
 		}
-		out = append(out, Finding{State: Warn, Subject: c.Name, What: fmt.Sprintf("%s reaches these servers directly, past MCPProxy: %s.", c.Name, strings.Join(c.Direct, ", ")),
-			Do: "Take them over, and out of the client's file; what is done is shown first.", Command: f.cliCommand("upstream import %s --remove", ShellQuote(c.ID))})
+		out = append(out, Finding{State: Warn, Subject: c.Name, What: fmt.Sprintf("%s connects to these servers directly, not through MCPProxy: %s.", c.Name, strings.Join(c.Direct, ", ")),
+			Do: "Import them, and remove them from the client's file. The command shows all changes first.", Command: f.cliCommand("upstream import %s --remove", ShellQuote(c.ID))})
 	}
 	return out
 }

@@ -53,4 +53,4 @@ func singleFinding(f Finding) []Finding { return []Finding{f} }
 // skippedFinding returns the finding of a check that cannot run.
 func skippedFinding(why string) []Finding { return singleFinding(Finding{State: Skipped, What: why}) }
 
-const needsDaemon = "Only a running daemon knows."
+const needsDaemon = "Requires a running daemon."

@@ -77,16 +77,16 @@ func (f *Facts) mistakesFinding(k mistakeKind, do string) []Finding {
 func checkConfigValid(f *Facts) []Finding {
 	do := "Correct the file."
 	if f.Daemon != nil {
-		do = "Correct the file; what was in force before stays in force meanwhile."
+		do = "Correct the file. Until then, the previous configuration stays in force."
 	}
 	if f.EarlierConfig != "" {
-		do += " The last text that was in force is in " + f.EarlierConfig + ", behind its first line."
+		do += " The last valid text is in " + f.EarlierConfig + ", after its first line."
 	}
 	return f.mistakesFinding(invalid, do)
 }
 
 func checkUnknownKeys(f *Facts) []Finding {
-	return f.mistakesFinding(unknownKey, "Correct the key, or take it out.")
+	return f.mistakesFinding(unknownKey, "Correct the key, or remove it.")
 }
 
 func checkMissingVariables(f *Facts) []Finding {
@@ -105,7 +105,7 @@ func checkMissingVariables(f *Facts) []Finding {
 			what = "Server " + strings.Join(servers, ", ") + ": " + what
 		}
 		out = append(out, Finding{State: Bad, Subject: v, What: what,
-			Do:      "Set it where MCPProxy is started; this asks for the value, and starts MCPProxy with it.",
+			Do:      "Set it where MCPProxy starts. This command asks for the value and starts MCPProxy with it.",
 			Command: fmt.Sprintf("read -r %s && export %s && %s", v, v, run)})
 	}
 	for _, m := range f.Mistakes {
@@ -139,15 +139,15 @@ func checkClearTextCredentials(f *Facts, s *ServerFacts) *Finding {
 	for _, c := range s.Clear {
 		places = append(places, c.Place)
 	}
-	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in clear in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
-		Do:      "Keep it in the keyring, and refer to it. The value is asked for; change it with its issuer if others may have read the file.",
+	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in plain text in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
+		Do:      "Store it in the keyring and refer to it there. The command asks for the value. If others may have read the file, replace the credential at its issuer.",
 		Command: f.cliCommand("secrets set %s", ShellQuote(first.Secret)) + " && " + f.cliCommand("upstream set %s %s", ShellQuote(s.Name), flag)}
 }
 
 func checkDuplicateServers(f *Facts) (out []Finding) {
 	for _, s := range f.Servers {
 		if s.DuplicateOf != "" {
-			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s are launched in the same way.", s.DuplicateOf, s.Name),
+			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s have the same command or URL.", s.DuplicateOf, s.Name),
 				Do: "Remove one of them.", Command: f.cliCommand("upstream remove %s", ShellQuote(s.Name))})
 		}
 	}
@@ -161,8 +161,8 @@ func checkNeedsRestart(f *Facts) []Finding {
 	if len(f.Daemon.NeedsRestart) == 0 {
 		return nil
 	}
-	return singleFinding(Finding{State: Warn, What: "These wait for a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
-		Do: "Stop MCPProxy and start it again.", Command: f.restartDaemonCommand(f.Daemon.PID)})
+	return singleFinding(Finding{State: Warn, What: "These changes require a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
+		Do: "Restart MCPProxy.", Command: f.restartDaemonCommand(f.Daemon.PID)})
 }
 
 func checkUnconfirmedConfig(f *Facts) []Finding {
@@ -174,7 +174,7 @@ func checkUnconfirmedConfig(f *Facts) []Finding {
 		return nil
 	}
 	found := Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
-		Do: "Look at what would change; confirm it if you want it, else take it out of the file.", Command: f.cliCommand("config confirm")}
+		Do: "Review the changes. Confirm them, or remove them from the file.", Command: f.cliCommand("config confirm")}
 	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy says what helps
 		found.Do, found.Command = p.Remedy, f.cliCommand("presence test")
 	}
@@ -190,7 +190,7 @@ func checkConfigWarnings(f *Facts) (out []Finding) {
 		}
 		line := 1
 		_, _ = fmt.Sscan(firstSubmatch(positionPattern, w), &line)
-		out = append(out, Finding{State: Warn, What: strings.TrimSuffix(w, ".") + ".", Do: "Take it out, or write it as the hint says.", Command: f.editCommand(line)})
+		out = append(out, Finding{State: Warn, What: strings.TrimSuffix(w, ".") + ".", Do: "Remove it, or correct it as the hint says.", Command: f.editCommand(line)})
 	}
 	return out
 }

@@ -16,17 +16,17 @@ func checkDaemonNotRunning(f *Facts) []Finding {
 		return nil
 	}
 	return singleFinding(Finding{State: Bad, What: "MCPProxy is not running for the data directory " + f.DataDir + ".",
-		Do: "Start it; what is looked at without it is said below.", Command: f.cliCommand("serve")})
+		Do: "Start it. The other checks below run without it.", Command: f.cliCommand("serve")})
 }
 
 func checkDaemonSilent(f *Facts) []Finding {
 	if f.Daemon != nil || f.NoAnswer == "" && !f.Holder.IsKnown() {
 		return nil
 	}
-	found := Finding{State: Bad, What: fmt.Sprintf("Process %d (%s) has the data directory and does not answer.", f.Holder.PID, f.Holder.Name),
-		Do: "End it, then start MCPProxy again.", Command: fmt.Sprintf("kill -9 %d", f.Holder.PID)}
+	found := Finding{State: Bad, What: fmt.Sprintf("Process %d (%s) locks the data directory but does not answer.", f.Holder.PID, f.Holder.Name),
+		Do: "Stop it, then start MCPProxy again.", Command: fmt.Sprintf("kill -9 %d", f.Holder.PID)}
 	if !f.Holder.IsKnown() {
-		found.What, found.Do, found.Command = f.NoAnswer, "Find the process that has the socket, and end it.", "fuser -k "+ShellQuote(f.Socket)
+		found.What, found.Do, found.Command = f.NoAnswer, "Find and stop the process that holds the socket.", "fuser -k "+ShellQuote(f.Socket)
 	}
 	return singleFinding(found)
 }
@@ -36,7 +36,7 @@ func checkDaemonVersion(f *Facts) []Finding {
 	if d == nil {
 		return skippedFinding(needsDaemon)
 	}
-	found := Finding{State: Warn, Do: "Start it again to have this program run.", Command: f.restartDaemonCommand(d.PID)}
+	found := Finding{State: Warn, Do: "Restart the daemon to run this program.", Command: f.restartDaemonCommand(d.PID)}
 	gone := strings.HasSuffix(d.Executable, " (deleted)")
 	switch {
 	case d.Version != f.Version:
@@ -70,8 +70,8 @@ func checkStaleSocket(f *Facts) []Finding {
 	if f.SocketFile.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswer != "" || f.Holder.IsKnown() {
 		return nil
 	}
-	return singleFinding(Finding{State: Warn, Subject: f.Socket, What: "Nobody listens on " + f.Socket + ": the daemon that made it was killed.",
-		Do: "Remove it, or start MCPProxy, which replaces it.", Command: "rm " + ShellQuote(f.Socket),
+	return singleFinding(Finding{State: Warn, Subject: f.Socket, What: "No process listens on " + f.Socket + ": its daemon was killed.",
+		Do: "Remove it, or start MCPProxy: it replaces the socket.", Command: "rm " + ShellQuote(f.Socket),
 		fix: func() error { return removeStaleSocket(f.DataDir, f.Socket) }})
 }
 
@@ -89,7 +89,7 @@ func removeStaleSocket(dataDir, socket string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is no socket any more", socket)
+		return fmt.Errorf("%s is no longer a socket", socket)
 	}
 	return os.Remove(socket)
 }
@@ -97,7 +97,7 @@ func removeStaleSocket(dataDir, socket string) error {
 func checkPortTaken(f *Facts) []Finding {
 	if f.Daemon != nil {
 		if s := f.Daemon.findDiagnostic("address"); s.State != OK {
-			return singleFinding(Finding{State: Warn, What: s.Detail, Do: "Free the port, then start MCPProxy anew.", Command: f.restartDaemonCommand(f.Daemon.PID)})
+			return singleFinding(Finding{State: Warn, What: s.Detail, Do: "Free the port, then restart MCPProxy.", Command: f.restartDaemonCommand(f.Daemon.PID)})
 		}
 		return nil
 	}
@@ -108,8 +108,8 @@ func checkPortTaken(f *Facts) []Finding {
 	if f.PortHolder.IsKnown() {
 		who = fmt.Sprintf("Process %d (%s)", f.PortHolder.PID, f.PortHolder.Name)
 	}
-	return singleFinding(Finding{State: Bad, Subject: f.Listen, What: who + " listens on " + f.Listen + ", where MCPProxy is to answer.",
-		Do: "End it, or have MCPProxy take another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
+	return singleFinding(Finding{State: Bad, Subject: f.Listen, What: who + " listens on " + f.Listen + ", the address of MCPProxy.",
+		Do: "Stop it, or start MCPProxy on another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
 }
 
 func checkPortOfOtherMCPProxy(f *Facts) []Finding {
@@ -118,5 +118,5 @@ func checkPortOfOtherMCPProxy(f *Facts) []Finding {
 	}
 	return singleFinding(Finding{State: Bad, Subject: f.Listen,
 		What: fmt.Sprintf("Another MCPProxy (process %d) listens on %s, with the data directory %s.", f.PortHolder.PID, f.Listen, f.PortHolder.DataDir),
-		Do:   "Use that one, with --data-dir " + ShellQuote(f.PortHolder.DataDir) + ", or have this one take another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
+		Do:   "Use that one, with --data-dir " + ShellQuote(f.PortHolder.DataDir) + ", or start this one on another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
 }

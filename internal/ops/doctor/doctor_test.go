@@ -78,10 +78,10 @@ func TestClients(t *testing.T) {
 		"D602": {with(func(c *doctor.ClientFacts) { c.Entry, c.Foreign = "http://127.0.0.1:9/mcp", true }), []string{"Cursor", ".cursor/mcp.json", "http://127.0.0.1:9/mcp"}, "mcpproxy connect cursor"},
 		"D603": {with(func(c *doctor.ClientFacts) { c.Missing = "/old/mcpproxy" }), []string{"Cursor", "/old/mcpproxy"}, "mcpproxy connect cursor"},
 		"D604": {with(func(c *doctor.ClientFacts) {
-			c.Lanes = []doctor.LaneDeviation{{Name: "read", Does: "asks", Want: "runs unasked", Rule: "no rule in settings.json"}}
-		}), []string{"read: asks, should be: runs unasked (no rule in settings.json)"}, "mcpproxy permissions cursor --write"},
+			c.Lanes = []doctor.LaneDeviation{{Name: "read", Does: "asks", Want: "runs without asking", Rule: "no rule in settings.json"}}
+		}), []string{"read: asks, should be: runs without asking (no rule in settings.json)"}, "mcpproxy permissions cursor --write"},
 		"D604 denied": {with(func(c *doctor.ClientFacts) {
-			c.Lanes = []doctor.LaneDeviation{{Name: "read", Does: "is denied", Want: "runs unasked", Rule: "enabled: false", Denied: true}}
+			c.Lanes = []doctor.LaneDeviation{{Name: "read", Does: "is denied", Want: "runs without asking", Rule: "enabled: false", Denied: true}}
 		}), []string{"read: is denied"}, "mcpproxy connect cursor"},
 		"D605": {with(func(c *doctor.ClientFacts) {
 			c.Broken = []string{"/home/me/.cursor/mcp.json: line 3, column 1: the file ends too early"}
@@ -173,7 +173,7 @@ func TestDegradedLog(t *testing.T) {
 		f := &doctor.Facts{DataDir: "/data", Shared: shared, Daemon: &doctor.DaemonFacts{Status: ops.Status{Activity: activity.Health{
 			Degraded: true, Message: "the database is not available, records wait in the spool: no space left on device"}}}}
 		r := examine(t, f, "D701")
-		if got := r.Checks[0].Do; strings.HasPrefix(got, "Make room on the disk of /data") == shared || strings.Contains(got, "can be reached") != shared {
+		if got := r.Checks[0].Do; strings.HasPrefix(got, "Free space on the disk of /data") == shared || strings.Contains(got, "can be reached") != shared {
 			t.Errorf("shared is %v: %s", shared, got)
 		}
 	}
@@ -273,7 +273,7 @@ func TestServersInTheFile(t *testing.T) {
 		what, command string
 	}{
 		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "gh", Clear: []doctor.ClearTextSecret{{Place: "env.GITHUB_TOKEN", Secret: "GITHUB_TOKEN"}}}},
-			"Server gh has a credential in clear", "mcpproxy secrets set GITHUB_TOKEN && mcpproxy upstream set gh --env 'GITHUB_TOKEN=${keyring:GITHUB_TOKEN}'"},
+			"Server gh has a credential in plain text", "mcpproxy secrets set GITHUB_TOKEN && mcpproxy upstream set gh --env 'GITHUB_TOKEN=${keyring:GITHUB_TOKEN}'"},
 		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "gh"}}, "", ""},
 		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "r", Clear: []doctor.ClearTextSecret{{Place: "args.0"}, {Place: "headers.X-Api-Key", Secret: "R_X_API_KEY"}}}},
 			"headers.X-Api-Key", "mcpproxy secrets set R_X_API_KEY && mcpproxy upstream set r --header 'X-Api-Key: ${keyring:R_X_API_KEY}'"},

@@ -201,7 +201,7 @@ type ClientFacts struct {
 type LaneDeviation struct {
 	Name string // the tool: call_tool_read
 	Does string // such as "asks"
-	Want string // such as "runs unasked"
+	Want string // such as "runs without asking"
 	Rule string // the deciding rule, with its file
 	// Denied reports a rule of the user that denies the lane. MCPProxy never removes it.
 	Denied bool

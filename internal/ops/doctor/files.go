@@ -29,7 +29,7 @@ func (f *Facts) findDataFile(name string) FileFacts {
 func (f *Facts) openToOthersFinding(at FileFacts, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
-		Do: "Take their rights away.", Command: fmt.Sprintf("chmod %o %s", mode, ShellQuote(at.Path))}
+		Do: "Remove their access.", Command: fmt.Sprintf("chmod %o %s", mode, ShellQuote(at.Path))}
 	if at.Owner == f.User || f.User == 0 {
 		found.fix = func() error { return os.Chmod(at.Path, mode) }
 	}
@@ -45,7 +45,7 @@ func checkDataDirMissing(f *Facts) []Finding {
 	if f.findFile(f.DataDir).Path != "" || slices.Contains(f.TimedOut, "the files") {
 		return nil
 	}
-	return singleFinding(Finding{State: Warn, Subject: f.DataDir, What: "There is no directory " + f.DataDir + ".", Do: "Make it, or start MCPProxy, which does.",
+	return singleFinding(Finding{State: Warn, Subject: f.DataDir, What: "The directory " + f.DataDir + " does not exist.", Do: "Create it, or start MCPProxy: it creates the directory.",
 		Command: "mkdir -p -m 700 " + ShellQuote(f.DataDir), fix: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
 }
 
@@ -62,13 +62,13 @@ func checkFilesWritable(f *Facts) (out []Finding) {
 		if at.Writable || at.Owner != f.User || at.Path == f.ConfigPath {
 			continue // another user's files have their own check; a file may be read-only on purpose
 		}
-		found := Finding{State: Bad, Subject: at.Path, What: at.Path + " cannot be written."}
+		found := Finding{State: Bad, Subject: at.Path, What: at.Path + " is not writable."}
 		switch own := at.Mode.Perm() | requiredOwnerBits(at); {
 		case at.Mode.Perm()&0o200 == 0:
-			found.Do, found.Command = "Give yourself the right.", fmt.Sprintf("chmod %o %s", own, ShellQuote(at.Path))
+			found.Do, found.Command = "Give yourself write permission.", fmt.Sprintf("chmod %o %s", own, ShellQuote(at.Path))
 			found.fix = func() error { return os.Chmod(at.Path, own) }
 		default:
-			found.What += " Its mode allows it: the file system may be read-only."
+			found.What += " Its mode allows writing: the file system may be read-only."
 			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudoCommand("mount -o remount,rw "+ShellQuote(mountPoint(at.Path)))
 		}
 		out = append(out, found)
@@ -102,8 +102,8 @@ func checkFileOwners(f *Facts) []Finding {
 	if others == nil {
 		return nil
 	}
-	return singleFinding(Finding{State: Bad, Subject: others[0].Path, What: fmt.Sprintf("%s is of user %d, and not of %d; so are %d more.", others[0].Path, others[0].Owner, f.expectedOwner(), len(others)-1),
-		Do: "Give them to the user whose MCPProxy it is.", Command: f.sudoCommand(fmt.Sprintf("chown -R %d %s", f.expectedOwner(), quotePaths(others)))})
+	return singleFinding(Finding{State: Bad, Subject: others[0].Path, What: fmt.Sprintf("User %[2]d owns %[1]s and %[4]d more, instead of user %[3]d.", others[0].Path, others[0].Owner, f.expectedOwner(), len(others)-1),
+		Do: "Give them to the user that runs MCPProxy.", Command: f.sudoCommand(fmt.Sprintf("chown -R %d %s", f.expectedOwner(), quotePaths(others)))})
 }
 
 func checkConfigAccess(f *Facts) []Finding {
@@ -125,8 +125,8 @@ func checkKeyUsable(f *Facts) []Finding {
 		return nil
 	}
 	path := filepath.Join(f.DataDir, auth.KeyFile)
-	return singleFinding(Finding{State: Bad, Subject: path, What: path + " is of no use as a key: " + f.KeyError + ".",
-		Do: "Remove it; the next start makes a new one, which programs that use the key need to be told.", Command: "rm -r " + ShellQuote(path)})
+	return singleFinding(Finding{State: Bad, Subject: path, What: path + " contains no usable key: " + f.KeyError + ".",
+		Do: "Remove it. The next start generates a new key; update the programs that use the key.", Command: "rm -r " + ShellQuote(path)})
 }
 
 // isDataFile reports whether a name in the data directory has records, decisions or logs.
@@ -151,8 +151,8 @@ func checkMovedAsideDatabases(f *Facts) []Finding {
 	for _, at := range f.MovedAside {
 		size += at.Size
 	}
-	return singleFinding(Finding{State: Warn, Subject: f.MovedAside[0].Path, What: fmt.Sprintf("%d files of databases that were put aside lie in %s, %d KB.", len(f.MovedAside), f.DataDir, size>>10),
-		Do: "Remove them when you do not need the records in them.", Command: "rm " + quotePaths(f.MovedAside)})
+	return singleFinding(Finding{State: Warn, Subject: f.MovedAside[0].Path, What: fmt.Sprintf("%d files of old databases are in %s, %d KB.", len(f.MovedAside), f.DataDir, size>>10),
+		Do: "Remove them if you do not need their records.", Command: "rm " + quotePaths(f.MovedAside)})
 }
 
 func checkDatabaseVersion(f *Facts) []Finding {
@@ -160,8 +160,8 @@ func checkDatabaseVersion(f *Facts) []Finding {
 		return nil
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, fmt.Sprintf("version-%d", f.DatabaseFacts.Version))
-	return singleFinding(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d, this MCPProxy knows up to %d.", f.DatabaseFacts.Version, f.DatabaseFacts.Newest),
-		Do:      "Install the newer MCPProxy that wrote it. To go on with this one, without the log and the approvals, stop it and put the database aside.",
+	return singleFinding(Finding{State: Bad, Subject: path, What: fmt.Sprintf("The database has version %d. This MCPProxy supports versions up to %d.", f.DatabaseFacts.Version, f.DatabaseFacts.Newest),
+		Do:      "Install the newer MCPProxy that wrote it. To continue with this version, without the log and the approvals, stop MCPProxy and move the database away.",
 		Command: moveAsideCommand(aside, path)})
 }
 
@@ -174,16 +174,16 @@ func moveAsideCommand(aside, path string) string {
 func checkDatabasePages(f *Facts) []Finding {
 	switch {
 	case f.Damage == "" && f.PagesExtent == readPart:
-		return skippedFinding(fmt.Sprintf("The database was not read to its end in %s.", readTime))
+		return skippedFinding(fmt.Sprintf("The database could not be read completely within %s.", readTime))
 	case f.Damage == "" && (f.PagesExtent == readAll || f.Daemon != nil): // a daemon checks a database that fails
 		return nil
 	case f.Damage == "":
-		return skippedFinding("All of the database is read only while no daemon has it.")
+		return skippedFinding("The whole database is read only when no daemon runs.")
 	}
 	path, aside := filepath.Join(f.DataDir, databaseName), filepath.Join(f.DataDir, "damaged-"+f.Now.UTC().Format("20060102-150405"))
 	return singleFinding(Finding{State: Bad, Subject: path, What: "The database is damaged: " + f.Damage + ".",
-		Do: "Restore it from a backup. Without a backup, put it aside: MCPProxy makes a new one and fills it from the spool, what was refused stays so, " +
-			"and what you approved has to be approved again.",
+		Do: "Restore it from a backup. Without a backup, move it away: MCPProxy creates a new database from the spool. Blocked tools stay blocked. " +
+			"Approve again what you approved before.",
 		Command: moveAsideCommand(aside, path)})
 }
 
@@ -192,5 +192,5 @@ func checkDatabaseReadable(f *Facts) []Finding {
 		return nil
 	}
 	return singleFinding(Finding{State: Bad, Subject: filepath.Join(f.DataDir, databaseName), What: "The database cannot be read: " + f.DatabaseErr + ".",
-		Do: "Start MCPProxy: it puts what is damaged aside, and what was refused stays so. What you approved has to be approved again.", Command: f.cliCommand("serve")})
+		Do: "Start MCPProxy: it moves the damaged database away. Blocked tools stay blocked. Approve again what you approved before.", Command: f.cliCommand("serve")})
 }

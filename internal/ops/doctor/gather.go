@@ -325,7 +325,7 @@ func keyFileProblem(dataDir string) string {
 	case errors.Is(err, fs.ErrNotExist):
 		return ""
 	case err != nil:
-		return "it cannot be looked at"
+		return "it cannot be read"
 	case !info.Mode().IsRegular():
 		return "it is not a file"
 	case info.Size() < auth.MinKey:

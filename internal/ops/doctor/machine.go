@@ -23,10 +23,10 @@ func checkLogDegraded(f *Facts) []Finding {
 	}
 	if f.Shared {
 		return singleFinding(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
-			Do: "See whether the database is up and can be reached from here, and that the disk of " + f.DataDir + " has room; MCPProxy goes on by itself. The log of the daemon says more.", Command: f.cliCommand("status")})
+			Do: "Check that the database is running and can be reached from here, and that the disk of " + f.DataDir + " has free space. MCPProxy then continues automatically. The daemon's log has details.", Command: f.cliCommand("status")})
 	}
 	return singleFinding(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
-		Do: "Make room on the disk of " + f.DataDir + ", and see that it can be written; MCPProxy goes on by itself. This shows what takes the room:", Command: "du -ah " + ShellQuote(f.DataDir) + " | sort -h | tail"})
+		Do: "Free space on the disk of " + f.DataDir + ", and check that it is writable. MCPProxy then continues automatically. This command shows the largest files:", Command: "du -ah " + ShellQuote(f.DataDir) + " | sort -h | tail"})
 }
 
 // isDatabaseHeldByOther reports whether records wait in the spool because another process has the database open.
@@ -44,10 +44,10 @@ func checkLogBacklog(f *Facts) []Finding {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("%d entries wait in the spool (%d KB).", d.Activity.Backlog, d.Activity.Spool>>10),
-		Do: "See whether the disk is slow or full; the log of the daemon says why.", Command: f.cliCommand("status")}
+		Do: "Check whether the disk is slow or full. The daemon's log has the reason.", Command: f.cliCommand("status")}
 	if p := f.DatabaseHolder; p.IsKnown() {
 		found.What += fmt.Sprintf(" Process %d (%s) has the database open.", p.PID, p.Name)
-		found.Do, found.Command = "End that process; MCPProxy goes on by itself.", fmt.Sprintf("kill %d", p.PID)
+		found.Do, found.Command = "Stop that process. MCPProxy then continues automatically.", fmt.Sprintf("kill %d", p.PID)
 	}
 	return singleFinding(found)
 }
@@ -60,38 +60,38 @@ func checkLogUnchanged(f *Facts) []Finding {
 	if v == nil || v.OK {
 		return nil
 	}
-	return f.changedLogFinding("verified "+v.At.Format(time.RFC3339)+".", "`"+f.cliCommand("activity verify")+"` names the first entry that differs: what was before it is as it was written. Keep a copy of the data directory first.")
+	return f.changedLogFinding("verified "+v.At.Format(time.RFC3339)+".", "`"+f.cliCommand("activity verify")+"` names the first changed entry. Entries before it are unchanged. Copy the data directory first.")
 }
 
 // checkLogUnchangedOffline is checkLogUnchanged without a daemon: it uses the result of this process.
 func checkLogUnchangedOffline(f *Facts) []Finding {
 	switch {
 	case f.FirstAltered != nil:
-		return f.changedLogFinding(f.FirstAltered.Reason, "What was before that entry is as it was written. Keep a copy of the data directory, and find out who can write to it.")
+		return f.changedLogFinding(f.FirstAltered.Reason, "Entries before it are unchanged. Copy the data directory, and find out which users and programs can write to it.")
 	case f.LogExtent == readAll:
 		return nil
 	case f.LogExtent == readPart:
-		return skippedFinding(fmt.Sprintf("The log was not read to its end in %s: `%s` reads all of it while MCPProxy runs.", readTime, f.cliCommand("activity verify")))
+		return skippedFinding(fmt.Sprintf("The log could not be read completely within %s. `%s` reads the whole log while MCPProxy runs.", readTime, f.cliCommand("activity verify")))
 	case f.Damage != "" || f.DatabaseErr != "":
 		return skippedFinding("The log cannot be read: the database is damaged.")
 	}
-	return skippedFinding("The log is read only while no daemon has it.")
+	return skippedFinding("The log is read only when no daemon runs.")
 }
 
 func (f *Facts) changedLogFinding(why, do string) []Finding {
-	return singleFinding(Finding{State: Bad, What: "Records are not as they were written: " + why,
+	return singleFinding(Finding{State: Bad, What: "Records of the activity log were changed: " + why,
 		Do: do, Command: "cp -a " + ShellQuote(f.DataDir) + " " + ShellQuote(f.DataDir+"-copy")})
 }
 
 func checkDiskSpace(f *Facts) []Finding {
 	if !f.FreeKnown {
-		return skippedFinding("How much room there is on the disk is not known here.")
+		return skippedFinding("The free disk space is unknown here.")
 	}
 	if f.FreeBytes >= lowDiskSpace {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("%d MB are free on the disk of %s.", f.FreeBytes>>20, f.DataDir),
-		Do: "Make room; this shows what takes it:", Command: "du -xah " + ShellQuote(mountPoint(existingParent(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
+		Do: "Free space. This command shows the largest files:", Command: "du -xah " + ShellQuote(mountPoint(existingParent(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
 	if f.FreeBytes < criticalDiskSpace {
 		found.State = Bad
 	}
@@ -100,13 +100,13 @@ func checkDiskSpace(f *Facts) []Finding {
 
 func checkClock(f *Facts) []Finding {
 	if s := f.Daemon.findDiagnostic("clock"); s.State != OK {
-		return singleFinding(Finding{State: Warn, What: s.Detail, Do: "See that the clock is right and kept so; then start MCPProxy again.", Command: f.restartDaemonCommand(f.Daemon.PID)})
+		return singleFinding(Finding{State: Warn, What: s.Detail, Do: "Correct the clock and keep it synchronized, then restart MCPProxy.", Command: f.restartDaemonCommand(f.Daemon.PID)})
 	}
 	if f.FutureFile.Path == "" {
 		return nil
 	}
 	return singleFinding(Finding{State: Warn, Subject: f.FutureFile.Path, What: fmt.Sprintf("%s was last written %s from now.", f.FutureFile.Path, f.FutureFile.Changed.Sub(f.Now).Round(time.Second)),
-		Do: "See that the clock is right (`date`, `timedatectl`); it was wrong when the file was written, or is now. If it is right now:", Command: "find " + ShellQuote(f.FutureFile.Path) + " -newermt now -exec touch {} +"})
+		Do: "Check the clock (`date`, `timedatectl`): it is wrong now, or was wrong when the file was written. If it is correct now:", Command: "find " + ShellQuote(f.FutureFile.Path) + " -newermt now -exec touch {} +"})
 }
 
 func checkPresenceOff(f *Facts) []Finding {
@@ -116,7 +116,7 @@ func checkPresenceOff(f *Facts) []Finding {
 	if f.Daemon.Presence.On {
 		return nil
 	}
-	return singleFinding(Finding{State: Note, What: "Nothing proves that a person decides (presence: none)."})
+	return singleFinding(Finding{State: Note, What: "Presence is off (presence: none): approvals need no passphrase or passkey."})
 }
 
 func checkPresenceAnchor(f *Facts) []Finding {
@@ -127,7 +127,7 @@ func checkPresenceAnchor(f *Facts) []Finding {
 	if len(p.Anchor) == 0 {
 		return nil
 	}
-	return singleFinding(Finding{State: Bad, What: "The fingerprint of the anchor is not in " + strings.Join(p.Anchor, ", ") + ".", Do: p.Remedy, Command: f.cliCommand("presence test")})
+	return singleFinding(Finding{State: Bad, What: "The fingerprint of the presence key is missing or different in " + strings.Join(p.Anchor, ", ") + ".", Do: p.Remedy, Command: f.cliCommand("presence test")})
 }
 
 func checkPresenceVoid(f *Facts) []Finding {
@@ -146,7 +146,7 @@ func checkPresenceSignatures(f *Facts) (out []Finding) {
 		return skippedFinding(needsDaemon)
 	}
 	for _, name := range f.Daemon.Presence.Bad {
-		out = append(out, Finding{State: Bad, Subject: name, What: "What is stored as signed by a person does not verify: " + name + ".", Do: "It counts for nothing. See in the log who may have changed the database.", Command: f.cliCommand("activity verify")})
+		out = append(out, Finding{State: Bad, Subject: name, What: "The signature of this decision is invalid: " + name + ".", Do: "The decision is not valid. Check the activity log for a change of the database.", Command: f.cliCommand("activity verify")})
 	}
 	return out
 }
@@ -156,7 +156,7 @@ func checkUnsignedDecisions(f *Facts) (out []Finding) {
 		return skippedFinding(needsDaemon)
 	}
 	for _, what := range f.Daemon.Presence.Unsigned {
-		out = append(out, Finding{State: Bad, Subject: what, What: "Nobody has signed: " + what + ".", Do: "It counts for nothing. If it is what you want, decide it anew; if you have not decided it, somebody has changed the database.", Command: f.cliCommand("approvals")})
+		out = append(out, Finding{State: Bad, Subject: what, What: "This decision has no signature: " + what + ".", Do: "The decision is not valid. If you want it, decide it again. If you did not make it, a user or a program changed the database.", Command: f.cliCommand("approvals")})
 	}
 	return out
 }
@@ -179,8 +179,8 @@ func checkDaemonWarnings(f *Facts) (out []Finding) {
 
 func checkTimedOutParts(f *Facts) (out []Finding) {
 	for _, what := range f.TimedOut {
-		out = append(out, Finding{State: Warn, Subject: what, What: fmt.Sprintf("%s could not be looked at within %s.", strings.ToUpper(what[:1])+what[1:], PartTime),
-			Do: "See whether a disk or the daemon hangs.", Command: "df " + ShellQuote(f.DataDir)})
+		out = append(out, Finding{State: Warn, Subject: what, What: fmt.Sprintf("%s could not be checked within %s.", strings.ToUpper(what[:1])+what[1:], PartTime),
+			Do: "Check whether a disk or the daemon hangs.", Command: "df " + ShellQuote(f.DataDir)})
 	}
 	return out
 }

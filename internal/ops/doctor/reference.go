@@ -14,7 +14,7 @@ func ReferenceMarkdown() []byte {
 	for _, c := range checks {
 		if c.Group != group {
 			group = c.Group
-			fmt.Fprintf(&out, "\n## %s\n\n| code | name | what it finds | why it matters | `--fix` |\n| --- | --- | --- | --- | --- |\n", strings.ToUpper(string(group[:1]))+string(group[1:]))
+			fmt.Fprintf(&out, "\n## %s\n\n| code | name | finding | effect | `--fix` |\n| --- | --- | --- | --- | --- |\n", strings.ToUpper(string(group[:1]))+string(group[1:]))
 		}
 		fmt.Fprintf(&out, "| `%s` | `%s` | %s | %s | %s |\n", c.Code, c.Name, c.Wrong, c.Why, cmp.Or(c.Fix, "no"))
 	}
@@ -25,6 +25,6 @@ const referenceHead = `# Checks of the doctor
 
 <!-- Generated from the table in internal/ops/doctor: go test ./internal/ops/doctor -update -->
 
-` + "`mcpproxy doctor`" + ` looks for these, in this order; [the guide](../guide/doctor.md) says how to use it. Codes and names are stable. What each
-says beside that, the subject and the command that mends it, depends on what it finds.
+` + "`mcpproxy doctor`" + ` runs these checks, in this order. See [the guide](../guide/doctor.md). Codes and names are stable. The text, the
+subject and the repair command of a finding depend on the problem.
 `

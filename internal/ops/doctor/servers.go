@@ -16,7 +16,7 @@ const maxFindings = 100
 func newServerCheck(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) (out []Finding) {
 		if f.Daemon == nil && f.Servers == nil && len(f.Mistakes) > 0 {
-			return skippedFinding("The servers are not known: the configuration file is not right.")
+			return skippedFinding("The servers are unknown: the configuration file is invalid.")
 		}
 		for i := range f.Servers {
 			if found := look(f, &f.Servers[i]); found != nil && len(out) < maxFindings {
@@ -109,21 +109,21 @@ func checkNodeMissing(f *Facts, s *ServerFacts) *Finding {
 	if !s.lacksToolchainProgram(toolchainNode) {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Install Node.js (https://nodejs.org), so that node and npx are in the PATH of MCPProxy.")
+	return f.fixAndRestartFinding(s, "Install Node.js (https://nodejs.org). Its node and npx must be in the PATH of MCPProxy.")
 }
 
 func checkUVMissing(f *Facts, s *ServerFacts) *Finding {
 	if !s.lacksToolchainProgram(toolchainUV) {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Install uv (https://docs.astral.sh/uv), so that uvx is in the PATH of MCPProxy.")
+	return f.fixAndRestartFinding(s, "Install uv (https://docs.astral.sh/uv). Its uvx must be in the PATH of MCPProxy.")
 }
 
 func checkContainerEngineMissing(f *Facts, s *ServerFacts) *Finding {
 	if !s.lacksContainerEngine() {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Install Docker or Podman, and see that its engine runs and that you may use it (`docker info`).")
+	return f.fixAndRestartFinding(s, "Install Docker or Podman, start its engine, and check that you have access (`docker info`).")
 }
 
 func (s *ServerFacts) lacksContainerEngine() bool {
@@ -134,7 +134,7 @@ func checkWorkingDirectoryMissing(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.NoDirectory) && (s.Live || !s.shouldRun() || s.MissingDir == "") {
 		return nil
 	}
-	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s is not there.", s.Name, s.Dir), Do: "Make it, or set another working_dir.", Command: "mkdir -p " + ShellQuote(s.Dir)}
+	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s does not exist.", s.Name, s.Dir), Do: "Create it, or set another working_dir.", Command: "mkdir -p " + ShellQuote(s.Dir)}
 	if s.Live {
 		found.Command += " && " + f.cliCommand("upstream restart %s", ShellQuote(s.Name))
 	}
@@ -145,7 +145,7 @@ func checkHostUnknown(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.UnknownHost) {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"` corrects it.")
+	return f.fixAndRestartFinding(s, "Check the URL "+s.URL+" and the network. To correct the URL: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
 func checkServerUnreachable(f *Facts, s *ServerFacts) *Finding {
@@ -159,29 +159,29 @@ func checkCertificateExpired(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.CertificateExpired) {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
+	return f.fixAndRestartFinding(s, "Ask its operator to renew the certificate, and check the clock of this machine (`date`).")
 }
 
 func checkCertificateTrusted(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.Certificate) {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
+	return f.fixAndRestartFinding(s, "Ask its operator for a certificate that this system trusts. Or add the certificate authority to the system, or to SSL_CERT_FILE where MCPProxy starts.")
 }
 
 func checkCertificateName(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.CertificateName) {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Use the name that stands in the certificate: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+	return f.fixAndRestartFinding(s, "Use the host name of the certificate: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
 func checkServerNeedsLogin(f *Facts, s *ServerFacts) *Finding {
 	if !s.NeedsLogin && !s.failedWith(upstream.LoginNeeded) {
 		return nil
 	}
-	return &Finding{State: Bad, What: "Server " + s.Name + " asks for a login, or refuses the credentials that it was given.",
-		Do:      "Log in; or where it takes a token, set it with `" + f.cliCommand("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", ShellQuote(s.Name)) + "`.",
+	return &Finding{State: Bad, What: "Server " + s.Name + " requires a login, or rejects its credentials.",
+		Do:      "Log in. If the server uses a token instead, set it with `" + f.cliCommand("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", ShellQuote(s.Name)) + "`.",
 		Command: f.cliCommand("upstream login %s", ShellQuote(s.Name))}
 }
 
@@ -193,21 +193,21 @@ func checkServerNeedsSecret(f *Facts, s *ServerFacts) *Finding {
 		return nil
 	}
 	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.Said + ".",
-		Do: "Store the secret; the value is asked for.", Command: f.cliCommand("secrets set %s", ShellQuote(firstSubmatch(neededSecret, s.Said)))}
+		Do: "Store the secret. The command asks for the value.", Command: f.cliCommand("secrets set %s", ShellQuote(firstSubmatch(neededSecret, s.Said)))}
 }
 
 func checkServerForbidsAccess(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.Forbidden) || s.NeedsLogin {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Have your account get access there, or use other credentials (`"+f.cliCommand("upstream logout %s", ShellQuote(s.Name))+"`, or another header).")
+	return f.fixAndRestartFinding(s, "Get access for your account, or use other credentials (`"+f.cliCommand("upstream logout %s", ShellQuote(s.Name))+"`, or another header).")
 }
 
 func checkServerHTTPStatus(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.Status) {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+	return f.fixAndRestartFinding(s, "Check whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end. To correct it: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
 }
 
 // slowAfter is how long a normal start takes at most. Installations are reported differently.
@@ -227,7 +227,7 @@ func checkSlowStart(f *Facts, s *ServerFacts) *Finding {
 	if !s.isSlowToStart(f.Now) {
 		return nil
 	}
-	found := f.fixAndRestartFinding(s, "See in its log what it waits for (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`); a server that always needs longer gets it by connect_timeout in the configuration file.")
+	found := f.fixAndRestartFinding(s, "Check its log for the reason (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`). If the server always needs longer, raise connect_timeout in the configuration file.")
 	found.Lines = s.Lines
 	if s.Failure == "" {
 		found.State = Warn // it may still become ready
@@ -239,10 +239,10 @@ func checkServerCrashed(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.Exited) || s.lacksToolchainProgram(toolchainNode) || s.lacksContainerEngine() {
 		return nil
 	}
-	do := "Its last words are above; often an argument, a variable or a credential is missing."
+	do := "Its last output is above. Often an argument, a variable or a credential is missing."
 	if s.logMatches(noAuthority) {
-		do = "It trusts nobody who vouches for that certificate, and does not inherit the variable that names your authority: give it one with `" +
-			f.cliCommand("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", ShellQuote(s.Name)) + "`; programs in Python and Go read SSL_CERT_FILE."
+		do = "It does not trust the issuer of that certificate, and does not inherit your variable for certificate authorities. Set the variable with `" +
+			f.cliCommand("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", ShellQuote(s.Name)) + "`. Programs in Python and Go use SSL_CERT_FILE."
 	}
 	found := f.fixAndRestartFinding(s, do)
 	found.Lines = s.Lines
@@ -253,8 +253,8 @@ func checkServerListsNothing(f *Facts, s *ServerFacts) *Finding {
 	if !s.Live || !s.shouldRun() || s.State != "ready" || s.Tools > 0 || s.Offers {
 		return nil
 	}
-	return &Finding{State: Warn, What: "Server " + s.Name + " is ready and lists no tool, prompt or resource.",
-		Do: "See its log and its settings, then have it list again.", Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name)), Lines: s.Lines}
+	return &Finding{State: Warn, What: "Server " + s.Name + " is ready but lists no tool, prompt or resource.",
+		Do: "Check its log and settings, then restart it.", Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name)), Lines: s.Lines}
 }
 
 func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
@@ -263,11 +263,11 @@ func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
 	}
 	what := "Server " + s.Name + " waits for your review."
 	if s.ProposedBy != "" {
-		what = "Server " + s.Name + ", which " + s.ProposedBy + " proposes, waits for your review."
+		what = "Server " + s.Name + ", proposed by " + s.ProposedBy + ", waits for your review."
 	}
-	found := Finding{State: Warn, What: what, Do: "Look at it, and approve or remove it.", Command: f.cliCommand("upstream approve %s", ShellQuote(s.Name))}
+	found := Finding{State: Warn, What: what, Do: "Review it, then approve or remove it.", Command: f.cliCommand("upstream approve %s", ShellQuote(s.Name))}
 	if f.Daemon == nil {
-		found.Do = "Start MCPProxy; then look at it, and approve or remove it with `" + found.Command + "`."
+		found.Do = "Start MCPProxy. Then review it, and approve it with `" + found.Command + "` or remove it."
 		found.Command = f.cliCommand("serve")
 	}
 	return &found
@@ -275,14 +275,14 @@ func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
 
 func checkServerSpeaksMCP(f *Facts, s *ServerFacts) *Finding {
 	if s.writesNonMessagesToStdout() {
-		return &Finding{State: Bad, What: "Server " + s.Name + " writes text to its standard output that is no JSON-RPC message.", Lines: s.Noise,
-			Do:      "See whether its command starts an MCP server over stdio; it has to write its log to standard error. Correct it with `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name)) + "`. Then:",
+		return &Finding{State: Bad, What: "Server " + s.Name + " writes text other than JSON-RPC messages to stdout.", Lines: s.Noise,
+			Do:      "Check that its command starts a stdio MCP server that writes its log to stderr. To correct the command: `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name)) + "`. Then:",
 			Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name))}
 	}
 	if !s.failedWith(upstream.Broken, upstream.Refused) {
 		return nil
 	}
-	found := f.fixAndRestartFinding(s, "See whether it is an MCP server, and in its log what it says (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`).")
+	found := f.fixAndRestartFinding(s, "Check that it is an MCP server, and check its log (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`).")
 	found.Lines = s.Lines
 	return found
 }
@@ -291,15 +291,15 @@ func checkProtocolDeviations(f *Facts, s *ServerFacts) *Finding {
 	if len(s.Warnings) == 0 || s.writesNonMessagesToStdout() {
 		return nil
 	}
-	return &Finding{State: Warn, What: "Server " + s.Name + " does something otherwise than the protocol asks.", Lines: s.Warnings,
-		Do: "See its log; if it goes on with a newer version, tell the server's author.", Command: f.cliCommand("upstream logs %s", ShellQuote(s.Name))}
+	return &Finding{State: Warn, What: "Server " + s.Name + " violates the MCP specification.", Lines: s.Warnings,
+		Do: "Check its log. If a newer version has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ShellQuote(s.Name))}
 }
 
 func checkServerStarting(f *Facts, s *ServerFacts) *Finding {
 	if !s.Live || !s.shouldRun() || s.isReady() || s.Failure != "" || s.NeedsLogin || s.isSlowToStart(f.Now) {
 		return nil
 	}
-	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then look again.", Command: f.cliCommand("upstream get %s", ShellQuote(s.Name))}
+	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then check again.", Command: f.cliCommand("upstream get %s", ShellQuote(s.Name))}
 }
 
 func checkServerDisabled(f *Facts, s *ServerFacts) *Finding {

@@ -10,18 +10,18 @@ func checkToolsWithoutHints(f *Facts, s *ServerFacts) *Finding {
 	if u == nil || !s.shouldRun() {
 		return nil
 	}
-	return &Finding{State: Warn, What: fmt.Sprintf("Tools of %s that do not say whether they read or write: %d; of these look like reads: %d.", s.Name, u.Tools, u.Reads),
-		Do: "Have what they seem to do count; what is guessed wrong is corrected with hint_overrides.", Command: f.cliCommand("upstream set %s --infer-hints enforce", ShellQuote(s.Name))}
+	return &Finding{State: Warn, What: fmt.Sprintf("Tools of %s without hints: %d. Of these look like reads: %d.", s.Name, u.Tools, u.Reads),
+		Do: "Let inferred hints count. Correct wrong ones with hint_overrides.", Command: f.cliCommand("upstream set %s --infer-hints enforce", ShellQuote(s.Name))}
 }
 
 func checkDefinitionsAwaitApproval(f *Facts, s *ServerFacts) *Finding {
 	if s.Waits == 0 || !s.shouldRun() {
 		return nil
 	}
-	found := Finding{State: Warn, What: fmt.Sprintf("What %s offers and you have not approved (tools, prompts, resources, instructions): %d.", s.Name, s.Waits),
-		Do: "Look at it with `" + f.cliCommand("approvals") + "`, and approve or block it; all of the server at once:", Command: f.cliCommand("upstream approve %s", ShellQuote(s.Name))}
+	found := Finding{State: Warn, What: fmt.Sprintf("Tools, prompts, resources and instructions of %s that wait for your approval: %d.", s.Name, s.Waits),
+		Do: "Review them with `" + f.cliCommand("approvals") + "`, then approve or block each. To approve the whole server:", Command: f.cliCommand("upstream approve %s", ShellQuote(s.Name))}
 	if f.Daemon == nil {
-		found.Do, found.Command = "Start MCPProxy; then look at it with `"+f.cliCommand("approvals")+"`.", f.cliCommand("serve")
+		found.Do, found.Command = "Start MCPProxy. Then review them with `"+f.cliCommand("approvals")+"`.", f.cliCommand("serve")
 	}
 	return &found
 }
@@ -30,8 +30,8 @@ func checkUnmatchedToolPatterns(f *Facts, s *ServerFacts) *Finding {
 	if len(s.Idle) == 0 || !s.shouldRun() || !s.isReady() || s.Tools == 0 {
 		return nil
 	}
-	return &Finding{State: Warn, What: fmt.Sprintf("Patterns that fit no tool of %s: %s.", s.Name, strings.Join(s.Idle, ", ")),
-		Do: "See what its tools are called, then correct enabled_tools or disabled_tools in the configuration file.", Command: f.cliCommand("tools list --server %s", ShellQuote(s.Name))}
+	return &Finding{State: Warn, What: fmt.Sprintf("Patterns that match no tool of %s: %s.", s.Name, strings.Join(s.Idle, ", ")),
+		Do: "List its tools, then correct enabled_tools or disabled_tools in the configuration file.", Command: f.cliCommand("tools list --server %s", ShellQuote(s.Name))}
 }
 
 func checkApprovalsLost(f *Facts) []Finding {
@@ -46,12 +46,12 @@ func checkApprovalsLost(f *Facts) []Finding {
 	var out []Finding
 	for _, server := range f.Servers {
 		if server.Waits > 0 && server.shouldRun() && len(out) < maxFindings {
-			out = append(out, Finding{State: Bad, Subject: server.Name, What: s.Detail, Do: "Approve server " + server.Name + " again, after a look at it.",
+			out = append(out, Finding{State: Bad, Subject: server.Name, What: s.Detail, Do: "Review server " + server.Name + " and approve it again.",
 				Command: f.cliCommand("upstream approve %s", ShellQuote(server.Name))})
 		}
 	}
 	if out == nil {
-		out = singleFinding(Finding{State: Bad, What: s.Detail, Do: "See what waits, when the servers are there.", Command: f.cliCommand("approvals")})
+		out = singleFinding(Finding{State: Bad, What: s.Detail, Do: "When the servers are connected, review what waits.", Command: f.cliCommand("approvals")})
 	}
 	return out
 }

@@ -62,7 +62,7 @@ func (l *serverLabelLimiter) labelFor(server string) string {
 func newMetrics(r *prometheus.Registry) metrics {
 	m := metrics{
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_calls_total",
-			Help: "Calls of tools by server, lane (read, write, destructive) and outcome (success, error, blocked, held: it waits for a person). The server of a call that names none that is configured is empty."},
+			Help: "Tool calls by server, lane (read, write, destructive) and outcome (success, error, blocked, held: waits for approval). The server is empty if the call names no configured server."},
 			[]string{"server", "lane", "outcome"}),
 		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "mcpproxy_problems_total",
 			Help: "Calls that were refused or failed, by the code of the problem."}, []string{"code"}),
@@ -70,7 +70,7 @@ func newMetrics(r *prometheus.Registry) metrics {
 			Help:    "How long calls took that were neither refused nor held, waiting included.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120}}, []string{"server", "lane"}),
 		own: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "mcpproxy_call_own_duration_seconds",
-			Help:    "What MCPProxy itself took of the duration of a call: all but waiting for a place and for the server.",
+			Help:    "MCPProxy's own share of the duration of a call, without waiting for a slot and for the server.",
 			Buckets: []float64{.00005, .0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .5}}, []string{"lane"}),
 		searches: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "mcpproxy_search_duration_seconds",
 			Help:    "How long retrieve_tools took.",

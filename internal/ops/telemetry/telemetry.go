@@ -108,7 +108,7 @@ func (t *Telemetry) sendMetrics(ctx context.Context) error {
 func (t *Telemetry) logEndpointStateChange(err error) {
 	switch {
 	case err != nil && !t.failing.Swap(true):
-		t.logger.Warn("the telemetry endpoint accepts nothing; data that it does not accept is lost", "error", err)
+		t.logger.Warn("the telemetry endpoint accepts no data; rejected data is lost", "error", err)
 	case err == nil && t.failing.Swap(false):
 		t.logger.Info("the telemetry endpoint accepts data again")
 	}

@@ -49,7 +49,7 @@ type ArgumentLane struct {
 	Word      string `json:"word,omitempty" doc:"The word in them that decided, or why they could not be read."`
 	By        string `json:"by" words:"lane_by" doc:"How the argument was read."`
 	Argument  string `json:"argument" doc:"The path of the argument."`
-	Declared  bool   `json:"declared,omitempty" doc:"A person has said so, with lanes; else the schema shows it, and what is judged only makes the call count as more."`
+	Declared  bool   `json:"declared,omitempty" doc:"Whether lanes declares it; otherwise it was detected in the schema, and can only make the call count as more harmful."`
 	Unread    bool   `json:"unread,omitempty" doc:"The argument could not be read to its end."`
 }
 
@@ -63,9 +63,9 @@ type Decision struct {
 	tool.DecisionFacts
 	Status         string        `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
 	Further        []string      `json:"further_statuses,omitempty" doc:"Further reasons why it could not, in their order."`
-	Arguments      SchemaFit     `json:"arguments,omitempty" doc:"How the arguments stood to the tool's schema; absent when they were not checked."`
+	Arguments      SchemaFit     `json:"arguments,omitempty" doc:"Whether the arguments matched the tool's schema; absent if they were not checked."`
 	Lane           *ArgumentLane `json:"lane,omitempty" doc:"What the call does by its arguments; absent where they are not judged."`
-	Approval       string        `json:"approval,omitempty" doc:"What let a call go on that a person is asked about: the id of the question that was approved, or of the lease."`
+	Approval       string        `json:"approval,omitempty" doc:"The approval of a held call: the id of the approved question, or of the lease."`
 	Profile        string        `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
 	ConfigRevision string        `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
 }

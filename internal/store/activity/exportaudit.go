@@ -177,7 +177,7 @@ func (a *ExportAudit) FinishAudit() *Break {
 	case a.erasureCheck.firstUnrecordedErasure() != nil:
 		return a.erasureCheck.first
 	case a.Key != nil && a.prunedUpTo > 0 && !a.cutSigned && a.signedFrom == 0:
-		return newChainBreak(a.prunedUpTo, "", "The log begins after entry %d, and no signed checkpoint covers the pruned entries before it.", a.prunedUpTo)
+		return newChainBreak(a.prunedUpTo, "", "The log begins after entry %d, and no signature confirms that earlier entries were pruned.", a.prunedUpTo)
 	case a.Key != nil && seq > 0:
 		return newChainBreak(seq, "", "Entry %d should be signed, and is not.", seq)
 	}

@@ -104,6 +104,6 @@ func (p *projectionProgress) markStoreFailed(err error) {
 
 func newUnreadableError(err error) error {
 	return problem.New(problem.AuditUnavailable,
-		"The activity log cannot be read: its database is not available. Nothing is lost: new records are kept in the spool.",
+		"The activity log cannot be read: its database is not available. No record is lost: new records wait in the spool.",
 		"See `mcpproxy status` and the log of the daemon for the cause.").Because(err)
 }

@@ -124,7 +124,7 @@ type Record struct {
 	FirstTime *time.Time `json:"first_time,omitempty"`
 	LastTime  *time.Time `json:"last_time,omitempty"`
 	// Erased lists the fields that a user erased.
-	Erased []Erased `json:"erased,omitempty" doc:"Fields that the record had and a person has erased."`
+	Erased []Erased `json:"erased,omitempty" doc:"Fields that a user erased."`
 	// Chain is the record's position in the chain. It is set when a single record is read.
 	Chain *Chain `json:"chain,omitempty"`
 	// Origin is the connection of the call. It is not stored. It limits the records of one connection's refusals.
@@ -188,7 +188,7 @@ type Search struct {
 type Chain struct {
 	Seq      int64  `json:"seq" doc:"The number of the entry that began the record."`
 	Hash     string `json:"hash" doc:"The hash of that entry; empty when it is lost."`
-	Previous string `json:"previous" doc:"The hash of the entry before, with which hash is made; empty when that is not there any more."`
+	Previous string `json:"previous" doc:"The hash of the previous entry, which is part of hash; empty if that entry no longer exists."`
 	EndSeq   int64  `json:"end_seq,omitempty" doc:"The number of the entry that ended the record, or counted a refusal last."`
 	EndHash  string `json:"end_hash,omitempty"`
 }

@@ -162,7 +162,7 @@ func (d *spoolDir) recoverSegmentTail(last *segment) (*chainTail, string, error)
 	if !ok {
 		aside, note := tornFilePath(last.path, d.now()), ""
 		if !isTornByKill(rest) {
-			note = fmt.Sprintf("A segment of the spool without a readable entry was put aside as %s.", filepath.Base(aside))
+			note = fmt.Sprintf("A segment of the spool without a readable entry was moved to %s.", filepath.Base(aside))
 		}
 		return nil, note, os.Rename(last.path, aside)
 	}
@@ -197,7 +197,7 @@ func (d *spoolDir) cutTornEnd(last *segment, t *chainTail, rest []byte) (note st
 	case err != nil:
 		return fmt.Sprintf("The spool ends in %d bytes that are not an entry; it continues in a new segment.", size)
 	}
-	return fmt.Sprintf("The spool ended in %d bytes that are not an entry; they were moved to %s.", size, filepath.Base(aside))
+	return fmt.Sprintf("The spool ended with %d bytes that are not an entry; they were moved to %s.", size, filepath.Base(aside))
 }
 
 // isTornByKill reports whether the bytes after the last valid line come from a killed process: the beginning of one entry. If

@@ -37,10 +37,10 @@ const MaxGroups = 100
 // Summary is the result of counting calls. Percentiles cover calls that have ended. They are exact below
 // 256 and within 0.4 % above; 0 if there is none.
 type Summary struct {
-	Cut          bool     `json:"cut,omitempty" doc:"There are older records that were not looked at."`
+	Cut          bool     `json:"cut,omitempty" doc:"There are older records that are not included."`
 	Incomplete   bool     `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
-	Records      int64    `json:"records" doc:"Records that the filters select, of whatever type."`
-	Calls        int64    `json:"calls" doc:"Those that are calls, but for those that were held until a person approves them."`
+	Records      int64    `json:"records" doc:"Records that the filters select, of all types."`
+	Calls        int64    `json:"calls" doc:"Calls, without held calls."`
 	Refused      int64    `json:"refused" doc:"Calls that were refused, each time that it was."`
 	Failed       int64    `json:"failed" doc:"Calls that failed or were interrupted."`
 	FailedTool   int64    `json:"failed_tool" doc:"Those of them of which the tool itself said that it failed."`

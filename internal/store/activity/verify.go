@@ -13,7 +13,7 @@ import (
 // Verification is the result of Verify.
 type Verification struct {
 	OK         bool      `json:"ok" doc:"The whole log is as it was written."`
-	Records    int64     `json:"records" doc:"Records that were looked at."`
+	Records    int64     `json:"records" doc:"Records that were checked."`
 	Entries    int64     `json:"entries" doc:"Entries whose hash was checked: the beginnings and the ends of the records."`
 	At         time.Time `json:"at"`
 	TookMS     int64     `json:"took_ms"`
@@ -224,7 +224,7 @@ func (c *erasureCheck) collectErasures(seq int64, payload []byte) bool {
 func (c *erasureCheck) firstUnrecordedErasure() *Break {
 	for e, seq := range c.claimed {
 		if !c.recorded[e] && (c.first == nil || seq < c.first.Seq) {
-			c.first = &Break{e.id, seq, fmt.Sprintf("The field %s of entry %d is erased, and no record of the erasure exists.", e.field, seq)}
+			c.first = &Break{e.id, seq, fmt.Sprintf("The field %s of entry %d is erased, but no record reports an erasure.", e.field, seq)}
 		}
 	}
 	return c.first
@@ -311,11 +311,11 @@ func (c *chainChecker) checkPart(p ChainPart) error {
 	case p.First > next:
 		return c.setBreak(next, "", "The entries from %d to %d are missing.", next, p.First-1)
 	case p.First < next:
-		return c.setBreak(p.First, p.recordID(), "Entry %d appears a second time, after entry %d: it was inserted, or the log was started again.", p.First, before.seq)
+		return c.setBreak(p.First, p.recordID(), "Entry %d occurs a second time, after entry %d: it was inserted, or the log was started again.", p.First, before.seq)
 	case !p.Gone && !isNextInChain(before.hash, p.Payload, p.Hash):
 		return c.setBreak(p.Seq, p.recordID(), "Entry %d was changed, or is not the one that followed entry %d.", p.Seq, before.seq)
 	case p.Record != 0 && p.Record < c.record:
-		return c.setBreak(p.Seq, p.recordID(), "The record that entry %d begins is in another position among the records.", p.Seq)
+		return c.setBreak(p.Seq, p.recordID(), "The record of entry %d is at another position in the records.", p.Seq)
 	case p.Seq == c.spoolEnd.seq && p.Hash != c.spoolEnd.hash:
 		return c.setBreak(p.Seq, p.recordID(), "Entry %d differs between the spool and the database.", p.Seq)
 	}
@@ -380,7 +380,7 @@ func (c *chainChecker) checkSignatures(end int64) {
 		}
 	}
 	if c.prunedUpTo > 0 && !c.cutSigned && c.signedFrom == 0 {
-		_ = c.setBreak(c.prunedUpTo, "", "The log begins after entry %d, and no signed checkpoint covers the pruned entries before it.", c.prunedUpTo)
+		_ = c.setBreak(c.prunedUpTo, "", "The log begins after entry %d, and no signature confirms that earlier entries were pruned.", c.prunedUpTo)
 	} else if seq := c.firstUnsigned(end); seq > 0 {
 		_ = c.setBreak(seq, "", "Entry %d should be signed, and is not.", seq)
 	}

@@ -119,7 +119,7 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 		case err != nil && !session.IsTimedOut(ctx):
 			return nil, session.Reply{}, err
 		case err != nil:
-			return nil, session.Reply{}, t.sv.UnreachableError(problem.TrustedTextErrorf("its process has ended by itself a moment ago"), err)
+			return nil, session.Reply{}, t.sv.UnreachableError(problem.TrustedTextErrorf("its process has just exited"), err)
 		}
 		var err error
 		if place, err = t.sv.WaitStartSlot(ctx); err != nil {

@@ -34,7 +34,7 @@ func (a *Account) BeginLogin(ctx context.Context, done func()) (LoginProgress, e
 	l, listener, err := a.prepareLogin(ctx)
 	if err != nil {
 		return LoginProgress{}, problem.Newf(problem.UpstreamError, "The login to server '%s' cannot begin: %v.", a.name, err).
-			WithHint("See docs/guide/oauth.md for the requirements on authorization servers and the configuration.")
+			WithHint("See docs/guide/oauth.md for the requirements and the configuration.")
 	}
 	lctx, cancel := context.WithDeadline(context.WithoutCancel(ctx), l.Expires)
 	l.cancel = cancel
@@ -113,7 +113,7 @@ func (a *Account) serveCallback(ctx context.Context, l *pendingLogin, listener n
 		defer close(served)
 		_ = server.Serve(listener) // until it is closed
 	}()
-	err := errors.New("no user logged in within " + loginTimeout.String())
+	err := errors.New("no login within " + loginTimeout.String())
 	select {
 	case answer := <-answers:
 		err = a.exchangeCode(ctx, l, answer)

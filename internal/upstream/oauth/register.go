@@ -30,7 +30,7 @@ func (w *webClient) chooseClient(ctx context.Context, d *discoveryResult, s *Set
 	case known != nil && known.Client.Kind == dynamic && known.Client.Redirect == redirect && !known.Client.isExpired():
 		return &known.Client, nil
 	case d.as.Registration == "":
-		return nil, errors.New("the authorization server does not support dynamic registration; register MCPProxy there by hand and set oauth.client_id")
+		return nil, errors.New("the authorization server does not support client registration; register MCPProxy there by hand and set oauth.client_id")
 	}
 	return w.registerClient(ctx, &d.as, redirect)
 }
