@@ -36,7 +36,7 @@ func TestImported(t *testing.T) {
 		code int
 		says string
 	}{
-		{"upstream import --undo", problem.ExitNotFound, "There is no import to undo"},
+		{"upstream import --undo", problem.ExitNotFound, "No import is left to undo"},
 		{"upstream import", problem.ExitUsage, "Not a terminal"},
 		{"upstream import --dry-run", problem.ExitDone, "Would import github."},
 		{"upstream import --dry-run --remove", problem.ExitDone, "Would take out of "},

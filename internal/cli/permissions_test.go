@@ -47,7 +47,7 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 	}{
 		{"permissions claude --check", problem.ExitRefused, "✗ call_tool_read asks, recommended: runs without asking"},
 		{"permissions claude --dry-run", problem.ExitDone, `+     "allow": [`},
-		{"permissions claude --undo", problem.ExitNotFound, "There is no change of the permissions of Claude Code to undo."},
+		{"permissions claude --undo", problem.ExitNotFound, "No change of the permissions of Claude Code is left to undo."},
 		{"permissions claude --write", problem.ExitUsage, "Not a terminal"},
 		{"permissions claude --write --yes", problem.ExitDone, "✓ call_tool_destructive asks"},
 		{"permissions claude --check", problem.ExitDone, "allow mcp__mcpproxy__call_tool_read, " + path + ":"},

@@ -227,7 +227,7 @@ func serviceDaemonText(v serviceView) string {
 	case !v.Answers:
 		return "none answers for " + toOneLine(v.DataDir)
 	case v.PID > 0 && v.PID != v.Daemon || !v.Running:
-		return "another one answers, process " + strconv.Itoa(v.Daemon) + ": the service starts its own after that one ends"
+		return "another daemon answers, process " + strconv.Itoa(v.Daemon) + ": the service starts its own after that one ends"
 	}
 	return "answers, version " + toOneLine(v.Version)
 }

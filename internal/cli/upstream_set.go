@@ -135,7 +135,7 @@ func encodeSettingValue(key string, values []string, unset bool) (json.RawMessag
 		if near := search.ClosestName(key, keys); near != "" {
 			hint = "Did you mean " + near + "?"
 		}
-		return nil, newUsageError("There is no key '"+toPrintable(key)+"' that can be set here.", hint)
+		return nil, newUsageError("The key '"+toPrintable(key)+"' cannot be set here.", hint)
 	case unset && len(values) > 0:
 		return nil, newUsageError("Give either a value or --unset.", "")
 	case unset:

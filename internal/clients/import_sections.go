@@ -67,7 +67,7 @@ func findServerSections(root *node) ([]serverSection, error) {
 }
 
 func newNoServersError(root *node) error {
-	return &syntaxError{root.at, "there are no servers in the text",
+	return &syntaxError{root.at, "the text contains no servers",
 		`they are under "mcpServers", "servers", "context_servers", "mcp", "mcp_servers" or "extensions", as in the client's own file; copy that part with its name`}
 }
 

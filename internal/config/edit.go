@@ -367,7 +367,7 @@ func editOnce(l *LiveConfig, servers []string, changes []textEdit, then editResu
 	case r.err != nil:
 		return r.err
 	case r.data == nil && l.existed:
-		return problem.Newf(problem.InvalidConfig, "%s is gone; the previous configuration stays in force.", l.path).
+		return problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
 			WithHint("Restore the file first.")
 	}
 	before, err := l.parseText(r.data)

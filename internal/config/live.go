@@ -213,7 +213,7 @@ func (l *LiveConfig) applyContent(r fileContent) error {
 	case r.data == nil && l.existed:
 		// Not the defaults: that would stop every server while an editor replaces the
 		// file.
-		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is gone; the previous configuration stays in force.", l.path).
+		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
 			WithHint("Restore the file, or restart MCPProxy to use the defaults."))
 	}
 	l.existed = l.existed || r.data != nil

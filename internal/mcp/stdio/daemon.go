@@ -57,7 +57,7 @@ type daemonConn struct {
 
 var (
 	errCutOff         = errors.New("the answer broke off")
-	errNoLineProtocol = problem.New(problem.DaemonNotRunning, "The MCPProxy that runs is of another version than this command, and they do not understand each other.",
+	errNoLineProtocol = problem.New(problem.DaemonNotRunning, "The running MCPProxy has another version than this command, and they are not compatible.",
 		"Stop it, and restart the client's connection.")
 	errBusy = &wirejson.RPCError{Code: wirejson.CodeInternal,
 		Message: "Too many requests wait for their answers (1024). Wait for some of them."}
