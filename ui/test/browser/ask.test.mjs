@@ -180,7 +180,7 @@ test("an answer that comes late counts when the call is made again", async (t) =
   const first = write(args);
   await detail("write_note");
   await page.locator(".inbox .age", { hasText: /^\d s left$/ }).waitFor();
-  assert.match(text(await first), /waits for the user's approval, and was not made\. Nobody has answered yet\./);
+  assert.match(text(await first), /waits for the user's approval, and was not made\. No one has answered yet\./);
   await page.locator(".inbox .age", { hasText: /^valid 14 min$/ }).waitFor();
   await page.locator(".meta", { hasText: "The client stopped waiting. If it repeats the call within 14 min, your answer applies." }).waitFor();
   await settle();
