@@ -44,6 +44,7 @@ import (
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/ask"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/mcp/httpserver"
 	"mcpproxy/internal/mcp/session"
@@ -369,9 +370,12 @@ func (d *daemon) createServices() error {
 	profiles := func(name string) *auth.ScopeRule { return d.live.Current().ProfileRule(name) }
 	replies := session.NewReplyBuilder(d.opt.Version, d.logger)
 	d.builtin = mcpserver.NewBuiltinTools(operations, d.live.Current, replies)
+	all := func(lane policy.CallToolVariant) session.Endpoint {
+		return gate.NewAggregateEndpoint(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies, Lane: lane})
+	}
 	d.mcp = mcpserver.New(mcpserver.Deps{
-		BuiltIn: d.builtin, At: d.gate.GatedEndpoint, RecordRefusedCall: d.gate.RecordRefusedToolCall,
-		All:   gate.NewAggregateEndpoint(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies}),
+		BuiltIn: d.builtin, At: d.gate.GatedEndpoint, RecordRefusedCall: d.gate.RecordRefusedToolCall, All: all(policy.CallToolNone),
+		Lanes: map[string]session.Endpoint{"read": all(policy.CallToolRead), "write": all(policy.CallToolWrite), "destructive": all(policy.CallToolDestructive)},
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), Logger: d.logger,
 	})
 	d.settings = ops.NewConfigOperations(ops.ConfigDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
@@ -511,6 +515,7 @@ func (d *daemon) endpoints() []ops.Surface {
 	return []ops.Surface{
 		{Name: "mcp", Address: base + "/mcp"},
 		{Name: "all servers", Address: base + "/mcp/all"},
+		{Name: "one lane of all servers", Address: base + "/mcp/all/{lane}"},
 		{Name: "one server", Address: base + "/mcp/servers/{server}"},
 		{Name: "rest", Address: base + api.Prefix},
 		{Name: api.UI, Address: web.UIAddress(d.tcp.Addr(), d.presence.NeedsPasskey())},

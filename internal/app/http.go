@@ -46,10 +46,14 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeOK(w) })
 	mux.HandleFunc("GET /readyz", d.serveReady)
 	mux.Handle("GET /metrics", metrics)
-	for _, path := range []string{"/mcp", "/mcp/all", "/mcp/servers/{server}", "/mcp/s/{server}",
-		"/mcp/all/mcp", "/mcp/servers/{server}/mcp", "/mcp/s/{server}/mcp",
-		"/mcp/p/{profile}", "/mcp/p/{profile}/mcp", "/mcp/p/{profile}/all", "/mcp/p/{profile}/all/mcp"} {
+	paths := []string{"/mcp/servers/{server}", "/mcp/s/{server}", "/mcp/p/{profile}"}
+	for _, all := range allPaths {
+		paths = append(paths, "/mcp/"+all, "/mcp/p/{profile}/"+all)
+	}
+	mux.Handle("/mcp", mcp)
+	for _, path := range paths {
 		mux.Handle(path, mcp)
+		mux.Handle(path+"/mcp", mcp)
 	}
 	mux.HandleFunc("/", serveNotFound)
 	handler := &rootHandler{mcp: mcp, rest: mux, trusted: func() []string { return d.live.Current().TrustedHosts }}
@@ -80,7 +84,7 @@ func (d *daemon) createHTTPServers(mcp, rest, ui, metrics http.Handler) {
 
 // serveNotFound lists the existing paths.
 func serveNotFound(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "There is nothing at this path. MCP is at /mcp, all tools under their own names at /mcp/all, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
+	http.Error(w, "There is nothing at this path. MCP is at /mcp, all tools under their own names at /mcp/all, those of one lane at /mcp/all/read, /mcp/all/write and /mcp/all/destructive, one server at /mcp/servers/NAME, a profile at /mcp/p/NAME, "+
 		"REST under "+api.Prefix+", and the web UI at "+web.Path+".", http.StatusNotFound)
 }
 

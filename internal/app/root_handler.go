@@ -2,6 +2,7 @@ package app
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/api"
@@ -45,14 +46,26 @@ func (e *rootHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // isMCPPath reports whether the path is an MCP endpoint in its canonical form.
 func isMCPPath(path string) bool {
-	if path == "/mcp" || path == "/mcp/all" || path == "/mcp/all/mcp" {
-		return true
+	rest, ok := strings.CutPrefix(path, "/mcp/")
+	if !ok {
+		return path == "/mcp"
 	}
-	for _, door := range [...]struct{ prefix, suffix string }{{"/mcp/servers/", ""}, {"/mcp/s/", ""}, {"/mcp/p/", "/all"}} {
-		if name, ok := strings.CutPrefix(path, door.prefix); ok {
-			name = strings.TrimSuffix(strings.TrimSuffix(name, "/mcp"), door.suffix) // some clients append /mcp
-			return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
+	kind, name, _ := strings.Cut(rest, "/")
+	name = strings.TrimSuffix(name, "/mcp") // some clients append /mcp
+	switch kind {
+	case "all":
+		return slices.Contains(allPaths, strings.TrimSuffix(rest, "/mcp"))
+	case "p":
+		var all string
+		if name, all, ok = strings.Cut(name, "/"); ok && !slices.Contains(allPaths, all) {
+			return false
 		}
+	case "servers", "s":
+	default:
+		return false
 	}
-	return false
+	return name != "" && name != "." && name != ".." && !strings.Contains(name, "/")
 }
+
+// allPaths are the ends of the paths of all servers, and of their lanes.
+var allPaths = []string{"all", "all/read", "all/write", "all/destructive"}

@@ -17,6 +17,8 @@ func TestWhoRefuses(t *testing.T) {
 	d := &rootHandler{mcp: answer(surface), rest: answer(routes), trusted: func() []string { return nil }}
 	for target, own := range map[string]int{
 		"/mcp": surface, "/mcp/all": surface, "/mcp/servers/a": surface, "/mcp/s/a": surface, "/mcp?x=y": surface,
+		"/mcp/all/read": surface, "/mcp/all/write/mcp": surface, "/mcp/p/x/all/destructive": surface, "/mcp/p/x/all/read/mcp": surface, "/mcp/p/all": surface, "/mcp/p/all/all": surface,
+		"/mcp/all/none": routes, "/mcp/all/read/": surface, "/mcp/all/read/all": routes, "/mcp/read": routes, "/mcp/p/x/read": routes, "/mcp/p/x/all/none": routes, "/mcp/p//all": routes, "/mcp/p/x/all/all": routes,
 		"/mcp/all/mcp": surface, "/mcp/servers/a/mcp": surface, "/mcp/s/a/mcp": surface, "/mcp/servers/mcp": surface, "/mcp/servers/mcp/mcp": surface,
 		"/mcp/mcp": routes, "/mcp/servers//mcp": routes, "/mcp/servers/../mcp": routes, "/mcp/servers/a/mcp/mcp": routes,
 		"/mcp/": surface, "/mcp/all/": surface, "/mcp/servers/a/": surface, "/mcp//": routes, "/%6dcp": routes, "//mcp": routes, "/mcp/servers/": routes, "/mcp/servers/a/b": routes, "/mcp/servers/a%2Fb": routes, "/mcp/servers/..": routes,

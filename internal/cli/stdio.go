@@ -23,13 +23,15 @@ import (
 )
 
 func newStdioCommand(r *invocation) commandSpec {
-	var server, profile string
+	var server, profile, lane string
 	var all bool
-	return commandSpec{flags: map[string]any{"server": &server, "all": &all, "profile": &profile}, run: func(cmd *cobra.Command, _ []string) error {
+	return commandSpec{flags: map[string]any{"server": &server, "all": &all, "lane": &lane, "profile": &profile}, run: func(cmd *cobra.Command, _ []string) error {
 		path := "/mcp"
 		switch named, of := cmd.Flags().Changed("server"), cmd.Flags().Changed("profile"); {
 		case named && all:
 			return newUsageError("--server and --all exclude each other.", "Give one of them.")
+		case named && lane != "":
+			return newUsageError("--server and --lane exclude each other.", "Give one of them.")
 		case named && of:
 			return newUsageError("--server and --profile exclude each other.", "Give one of them.")
 		case of:
@@ -39,6 +41,8 @@ func newStdioCommand(r *invocation) commandSpec {
 			path += "/p/" + profile
 		}
 		switch {
+		case lane != "":
+			return r.runStdioBridge(cmd.Context(), path+"/all/"+lane)
 		case all:
 			return r.runStdioBridge(cmd.Context(), path+"/all")
 		case !cmd.Flags().Changed("server"):

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -283,6 +284,7 @@ type agent struct {
 	client  *http.Client
 	modern  bool
 	session string
+	path    string // "" for /mcp
 }
 
 const (
@@ -291,9 +293,12 @@ const (
 )
 
 // legacy opens a session of the legacy era.
-func (d *daemon) legacy() *agent {
+func (d *daemon) legacy() *agent { return d.legacyAt("") }
+
+// legacyAt opens one at another path than /mcp.
+func (d *daemon) legacyAt(path string) *agent {
 	d.t.Helper()
-	a := &agent{d: d, client: &http.Client{Timeout: patience}}
+	a := &agent{d: d, client: &http.Client{Timeout: patience}, path: path}
 	_, _, header := a.post(`{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+legacyRevision+`","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`, nil)
 	a.session = header.Get("Mcp-Session-Id")
 	if a.session == "" {
@@ -318,7 +323,7 @@ func (a *agent) post(body string, headers map[string]string) (int, []byte, http.
 }
 
 func (a *agent) try(body string, headers map[string]string) (int, []byte, http.Header, error) {
-	req, err := http.NewRequest(http.MethodPost, "http://"+a.d.address+"/mcp", strings.NewReader(body))
+	req, err := http.NewRequest(http.MethodPost, "http://"+a.d.address+cmp.Or(a.path, "/mcp"), strings.NewReader(body))
 	if err != nil {
 		return 0, nil, nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 )
 
@@ -73,7 +74,11 @@ func TestMatrixThroughEverySurface(t *testing.T) {
 				d := startDaemon(t, upstream.config("m", fmt.Sprintf(
 					`"intent_declaration":{"strict_server_validation":%v,"require_intent":%v}`, strict, require)))
 				d.awaitTools("m:both")
-				m := matrix{t: t, d: d, upstream: upstream, legacy: d.legacy(), modern: d.stateless()}
+				m := matrix{t: t, d: d, upstream: upstream, legacy: d.legacy(), modern: d.stateless(), lanes: map[string][]*agent{}}
+				for _, lane := range []string{"read", "write", "destructive"} {
+					address := "/mcp/all/" + lane
+					m.lanes[lane] = []*agent{d.legacyAt(address), {d: d, client: &http.Client{Timeout: patience}, modern: true, path: address}}
+				}
 				for _, variant := range []string{"read", "write", "destructive"} {
 					for _, declared := range []string{"none", "empty", "read", "write", "destructive", "unknown"} {
 						for _, h := range hinted {
@@ -91,6 +96,7 @@ type matrix struct {
 	d              *daemon
 	upstream       *fakeUpstream
 	legacy, modern *agent
+	lanes          map[string][]*agent // at the addresses of the lanes
 }
 
 // check makes the call of one row through every surface that can express it.
@@ -108,6 +114,11 @@ func (m *matrix) check(r row) {
 	// The command fills in the operation type itself, so it can say this only.
 	if r.declared == r.variant {
 		m.compare("cli", r, func() outcome { return m.viaCLI(r) })
+		for i, at := range m.lanes[r.variant] { // declares it, too
+			there := r
+			there.message = strings.ReplaceAll(r.message, "call_tool_", "/mcp/all/")
+			m.compare([]string{"lane legacy", "lane modern"}[i], there, func() outcome { return viaTool(m.t, at, "m__"+r.tool, `{"k":1}`) })
+		}
 	}
 }
 
@@ -140,7 +151,12 @@ func (m *matrix) compare(surface string, r row, do func() outcome) {
 
 func viaMCP(t *testing.T, a *agent, r row, arguments string) outcome {
 	t.Helper()
-	result := a.call("call_tool_"+r.variant, arguments)
+	return viaTool(t, a, "call_tool_"+r.variant, arguments)
+}
+
+func viaTool(t *testing.T, a *agent, tool, arguments string) outcome {
+	t.Helper()
+	result := a.call(tool, arguments)
 	if result.rpcError != nil {
 		t.Fatalf("a protocol error: %+v", result.rpcError)
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/problem"
@@ -19,9 +20,12 @@ type AggregateDeps struct {
 	Gate    *Gate
 	Offers  *catalog.PrimitiveGuard
 	Reply   *session.ReplyBuilder
+	// Lane is the lane of the endpoint: /mcp/all/read, /mcp/all/write or /mcp/all/destructive. It has the tools of
+	// that lane, and a call is one by that call tool. CallToolNone is /mcp/all.
+	Lane policy.CallToolVariant
 }
 
-// AggregateEndpoint is the session.Endpoint of all servers together: /mcp/all.
+// AggregateEndpoint is the session.Endpoint of all servers together, or of one lane of them.
 type AggregateEndpoint struct {
 	AggregateDeps
 	unscopedTable atomic.Pointer[aggregateToolTable]
@@ -34,9 +38,19 @@ func NewAggregateEndpoint(d AggregateDeps) *AggregateEndpoint {
 	return &AggregateEndpoint{AggregateDeps: d}
 }
 
-// aggregateInstructions are the instructions that a client may pass to its model.
-const aggregateInstructions = "These are the tools, prompts and resources of many MCP servers, through MCPProxy. " +
-	"A tool or prompt is named server__name, and does what that server says it does; its annotations are those that its user lets count."
+// instructions returns the instructions that a client may pass to its model.
+func (s *AggregateEndpoint) instructions() string {
+	const named = "named server__name, and does what that server says it does; its annotations are those that its user lets count."
+	switch s.Lane {
+	case policy.CallToolRead:
+		return "These are the tools of many MCP servers that read and change nothing, and their prompts and resources, through MCPProxy. A tool or prompt is " + named
+	case policy.CallToolWrite:
+		return "These are the tools of many MCP servers that change something but are not marked destructive, through MCPProxy. A tool is " + named
+	case policy.CallToolDestructive:
+		return "These are the tools of many MCP servers that are marked destructive, through MCPProxy. A tool is " + named
+	}
+	return "These are the tools, prompts and resources of many MCP servers, through MCPProxy. A tool or prompt is " + named
+}
 
 // EventDeliveryOf returns how the answer to a method is delivered: a request about one server waits for that
 // server.
@@ -66,7 +80,7 @@ func (s *AggregateEndpoint) Do(ctx context.Context, r *session.Request) (session
 	switch r.Method {
 	case mcp.Discover:
 		return session.Reply{Result: json.RawMessage(string(s.Reply.ResultPrefix(true)) + `"supportedVersions":` + mcp.SupportedVersions + `,"capabilities":` +
-			s.mergedCapabilitiesJSON(r) + `,"instructions":"` + aggregateInstructions + `"` + cachingJSON + `}`)}, nil
+			s.mergedCapabilitiesJSON(r) + `,"instructions":"` + s.instructions() + `"` + cachingJSON + `}`)}, nil
 	case mcp.Listen:
 		return s.serveSubscription(ctx, r), nil
 	}
@@ -87,12 +101,12 @@ func (s *AggregateEndpoint) answerRequest(ctx context.Context, r *session.Reques
 	var a session.Reply
 	var err error
 	switch list, lists := catalog.ListKindOfMethod(r.Method); {
-	case isSingleServerMethod(r.Method):
+	case r.Method == mcp.CallTool, isSingleServerMethod(r.Method) && s.hasPrimitives():
 		a, err = s.forwardToServer(ctx, r, open)
 		if !modern && a.Error != nil && a.Status == http.StatusNotFound {
 			a.Status = 0 // a status of one server, which a client would take for the end of its session
 		}
-	case lists:
+	case lists && (list == catalog.ListTools || s.hasPrimitives()):
 		a, err = s.listPage(ctx, r, modern, list, h)
 	default:
 		a = session.MethodNotFoundReply(r.Method)
@@ -113,9 +127,14 @@ func (s *AggregateEndpoint) reachableServers(r *session.Request) (all []*catalog
 	return all
 }
 
+// hasPrimitives reports whether prompts and resources are part of the endpoint: they are read.
+func (s *AggregateEndpoint) hasPrimitives() bool {
+	return s.Lane == policy.CallToolNone || s.Lane == policy.CallToolRead
+}
+
 // serversWithReadablePrimitives returns the servers whose prompts and resources the client can use.
 func (s *AggregateEndpoint) serversWithReadablePrimitives(r *session.Request) []*catalog.Server {
-	if !hasReadLane(r.Caller) {
+	if !s.hasPrimitives() || !hasReadLane(r.Caller) {
 		return nil
 	}
 	return s.reachableServers(r)
@@ -132,6 +151,9 @@ func (s *AggregateEndpoint) mergedCapabilitiesJSON(r *session.Request) string {
 		{"completions", `,"completions":{}`},
 		{"logging", `,"logging":{}`},
 	} {
+		if c.name != "logging" && !s.hasPrimitives() {
+			continue
+		}
 		for _, server := range servers {
 			if server.State.Capabilities == nil || catalog.HasCapability(server, c.name) {
 				out += c.states
@@ -140,6 +162,11 @@ func (s *AggregateEndpoint) mergedCapabilitiesJSON(r *session.Request) string {
 		}
 	}
 	return out + "}"
+}
+
+// isInLane reports whether a tool is in the lane of the endpoint.
+func (s *AggregateEndpoint) isInLane(t *catalog.Tool) bool {
+	return s.Lane == policy.CallToolNone || t.IsInLane(s.Lane, s.Gate.Config().Intent.JudgeArguments)
 }
 
 // maxScopedTables limits the scopes whose tool tables are cached.
@@ -161,7 +188,7 @@ func (s *AggregateEndpoint) toolTableForCaller(r *session.Request) *aggregateToo
 	if t := s.unscopedTable.Load(); t.isCurrentFor(snapshot) {
 		return t
 	}
-	t := newAggregateToolTable(snapshot)
+	t := newAggregateToolTable(snapshot, s.isInLane)
 	s.unscopedTable.Store(t)
 	return t
 }
@@ -175,7 +202,7 @@ func (s *AggregateEndpoint) scopedToolTable(snapshot *catalog.Snapshot) *aggrega
 		if s.scopedTables == nil || len(s.scopedTables) >= maxScopedTables {
 			s.scopedTables = map[*catalog.Snapshot]*aggregateToolTable{}
 		}
-		t = newAggregateToolTable(snapshot)
+		t = newAggregateToolTable(snapshot, s.isInLane)
 		s.scopedTables[snapshot] = t
 	}
 	return t

@@ -50,8 +50,8 @@ func (t *aggregateToolTable) isCurrentFor(s *catalog.Snapshot) bool {
 	return t != nil && t.version >= s.Version()
 }
 
-// newAggregateToolTable names the tools of a snapshot.
-func newAggregateToolTable(s *catalog.Snapshot) *aggregateToolTable {
+// newAggregateToolTable names the tools of a snapshot, and lists those that isListed selects.
+func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) bool) *aggregateToolTable {
 	all := &aggregateToolTable{version: s.Version(), byHashedName: map[string]*catalog.Tool{}}
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
@@ -59,7 +59,7 @@ func newAggregateToolTable(s *catalog.Snapshot) *aggregateToolTable {
 			if tool.IsDigestedAlias(name) {
 				all.byHashedName[name] = t
 			}
-			if !t.Callable() || t.ForClients {
+			if !t.Callable() || t.ForClients || !isListed(t) {
 				continue
 			}
 			if raw, err := t.StrictForm(); err == nil {

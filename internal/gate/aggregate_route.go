@@ -62,7 +62,7 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 	if !isText {
 		return session.Reply{}, s.Gate.RefuseUnnamedCall(ctx, "", &r.Request)
 	}
-	n := ToolCallTarget{Name: name, Open: open}
+	n := ToolCallTarget{Lane: s.Lane, Name: name, Open: open}
 	var known bool
 	if n.ID, known = s.resolveToolName(&r.Request, name); known {
 		r.server = n.ID.Server

@@ -201,7 +201,6 @@ func TestAllPages(t *testing.T) {
 func TestAllCall(t *testing.T) {
 	w, r := allWorld(t, func(c *config.Config) {
 		c.Servers[0].DisabledTools = []string{"denied"}
-		c.Intent.RequireIntent = true
 	}, aggregateReads, aggregateDeletes, aggregateDenied, `{"name":"a__b"}`, `{"name":"x/y"}`)
 	var sent []session.Request
 	w.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
@@ -403,7 +402,7 @@ func BenchmarkAll(b *testing.B) {
 	w := newAggregateWorld(b, nil, raws...)
 	b.Run("names", func(b *testing.B) {
 		for b.Loop() {
-			newAggregateToolTable(w.Catalog.Current())
+			newAggregateToolTable(w.Catalog.Current(), w.all.isInLane)
 		}
 	})
 	b.Run("page", func(b *testing.B) {

@@ -21,10 +21,10 @@ import (
 
 // WorstLane returns the lane of a call for approvals. It is the most dangerous of the hints (declared or inferred), the
 // arguments, and the call tool if the caller chose it. The arguments replace the hints if a user has configured that.
-func WorstLane(t *catalog.Tool, v policy.CallToolVariant, ownNames bool, does *policy.ArgumentEffect) policy.Operation {
+func WorstLane(t *catalog.Tool, r *policy.CallRequest, does *policy.ArgumentEffect) policy.Operation {
 	worst := policy.LaneWithArguments(t.BaseOperationLane(), does)
-	if !ownNames {
-		worst = max(worst, v.Operation())
+	if r.ChoosesLane() {
+		worst = max(worst, r.CallTool.Operation())
 	}
 	return worst
 }
@@ -47,7 +47,7 @@ func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy
 	if s.tool == nil || !s.cfg.MayAskUser(s.tool.ID.Server, within) {
 		return policy.ApprovalRule{}, policy.NoOperation
 	}
-	lane := WorstLane(s.tool, s.request.CallTool, s.request.OwnNames, &does)
+	lane := WorstLane(s.tool, &s.request, &does)
 	return s.cfg.AskRuleFor(s.tool.ID, within, lane), lane
 }
 
@@ -197,7 +197,7 @@ func (h *approvalWait) endHeldRecord(err error) {
 func (h *approvalWait) recheckHeld() error {
 	h.recheck.failed.Store(uint32(policy.NoCheck))
 	id := h.verdict.request.ID
-	if t := h.gate.Catalog.Current().Tool(id); t == nil || h.approval.isOutdated(h.gate.Config(), t, h.verdict.request.OwnNames) {
+	if t := h.gate.Catalog.Current().Tool(id); t == nil || h.approval.isOutdated(h.gate.Config(), t, &h.verdict.request) {
 		return errApprovalOutdated
 	}
 	return h.recheck.decideAgain()

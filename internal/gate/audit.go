@@ -133,7 +133,7 @@ func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activ
 		Outcome: activity.Allowed, Check: refused.String(), Called: activity.CalledByName, Declared: v.request.Declared.HasOperation,
 		Status: v.status.String(), Arguments: v.fit, ConfigRevision: v.cfg.Revision(),
 	}
-	if c.Declares {
+	if v.request.ChoosesLane() {
 		d.Called = activity.CalledInLane
 	}
 	switch {

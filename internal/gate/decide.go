@@ -30,7 +30,7 @@ func (v verdict) withRefusal(check policy.Check, p *problem.Problem) verdict {
 // effect with the lane. It does no I/O.
 func (g *Gate) decide(c *call, s resolvedCall, now *catalog.Snapshot) verdict {
 	v := verdict{resolvedCall: s, status: policy.Callable}
-	rules := PolicyRulesFor(s.cfg, s.tool, c.Declares)
+	rules := PolicyRulesFor(s.cfg, s.tool)
 	v.does = s.classifyArgumentsIfNeeded(c, &rules)
 	facts := g.policyFacts(c, &v.resolvedCall, now, v.does)
 	v.Decision = policy.Decide(s.request, facts, rules)
@@ -85,16 +85,12 @@ func (s *resolvedCall) dependsOnArgumentLane(c *call) bool {
 	return !within.AllowsAllLanes() || s.cfg.MayAskUser(s.request.ID.Server, within)
 }
 
-// PolicyRulesFor returns the configured rules for a call of a tool (nil: there is none). A caller that
-// cannot declare an intent (declares is false) does not have to. Inferred hints are used as they were
-// for the snapshot.
-func PolicyRulesFor(cfg *config.Config, t *catalog.Tool, declares bool) policy.Rules {
+// PolicyRulesFor returns the configured rules for a call of a tool (nil: there is none). Inferred hints
+// are used as they were for the snapshot.
+func PolicyRulesFor(cfg *config.Config, t *catalog.Tool) policy.Rules {
 	rules := cfg.Intent
 	if t != nil {
 		rules.InferHints = t.InferMode
-	}
-	if !declares {
-		rules.RequireIntent = false
 	}
 	return rules
 }

@@ -99,9 +99,10 @@ func (g *Gate) Call(ctx context.Context, r LaneCall) (CallResult, error) {
 
 // ToolCallTarget is the tool that a client's own tools/call names.
 type ToolCallTarget struct {
-	Name string  // as the client gave it; "" for the server's own name
-	ID   tool.ID // of the named tool
-	Err  error   // why it names none
+	Lane policy.CallToolVariant // of the address; CallToolNone where the tool's hints decide
+	Name string                 // as the client gave it; "" for the server's own name
+	ID   tool.ID                // of the named tool
+	Err  error                  // why it names none
 	// Open opens the client's session with the server, within the time limit of the call; nil: the
 	// request needs no session.
 	Open func(ctx context.Context, server string) (session.Session, error)
@@ -123,12 +124,14 @@ func (g *Gate) callFromClient(ctx context.Context, to requestTarget, n *ToolCall
 			Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: problem.New(problem.InvalidRequest, what, "")})
 		return session.Reply{Status: http.StatusBadRequest, Error: &wirejson.RPCError{Code: mcp.CodeHeaderMismatch, Message: what}}, nil
 	}
-	reply, _, err := g.execute(ctx, x, s, now, to)
+	reply, result, err := g.execute(ctx, x, s, now, to)
 	switch {
 	case reply.Error != nil: // unchanged
 		return reply, nil
 	case err != nil:
 		return session.Reply{}, err
+	case len(result.Warnings) > 0:
+		reply.Result = result.Result
 	}
 	return reply, nil
 }

@@ -32,7 +32,7 @@ func (r *rechecker) decideAgain() error {
 	v, now := r.verdict, r.gate.Catalog.Current()
 	s := v.resolvedCall
 	s.tool = now.Tool(s.request.ID)
-	rules, does := PolicyRulesFor(s.cfg, s.tool, r.call.Declares), v.does
+	rules, does := PolicyRulesFor(s.cfg, s.tool), v.does
 	if s.tool != nil && s.tool != v.tool { // the new definition may give another class
 		does = s.classifyArgumentsIfNeeded(r.call, &rules)
 	}
@@ -58,7 +58,7 @@ func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 		return nil
 	}
 	if r.approval != nil {
-		if !r.approval.isOutdated(cfg, s.tool, s.request.OwnNames) {
+		if !r.approval.isOutdated(cfg, s.tool, &s.request) {
 			return nil
 		}
 	} else if s.cfg = cfg; !s.needsApproval(r.call) {
@@ -76,6 +76,6 @@ func (s *resolvedCall) needsApproval(c *call) bool {
 }
 
 // isOutdated reports whether the configuration or the tool differs from those of the approval.
-func (a *approvalOutcome) isOutdated(cfg *config.Config, t *catalog.Tool, ownNames bool) bool {
-	return cfg.RevisionWithoutRestartKeys() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || ownNames && t.CallWith.String() != a.call.Variant
+func (a *approvalOutcome) isOutdated(cfg *config.Config, t *catalog.Tool, r *policy.CallRequest) bool {
+	return cfg.RevisionWithoutRestartKeys() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || !r.ChoosesLane() && t.CallWith.String() != a.call.Variant
 }

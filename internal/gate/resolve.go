@@ -8,6 +8,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
@@ -72,20 +73,25 @@ func trimNameParts(name string) string {
 // withSnapshot returns the call in a configuration and with the tool of a snapshot.
 func (s resolvedCall) withSnapshot(cfg *config.Config, now *catalog.Snapshot) resolvedCall {
 	s.cfg, s.tool = cfg, now.Tool(s.request.ID)
-	if s.request.OwnNames && s.tool != nil {
+	if !s.request.ChoosesLane() && s.tool != nil {
 		s.request.CallTool = s.tool.CallWith
 	}
 	return s
 }
 
-// resolveClientCall is resolveLaneCall for a client's own tools/call. Its record has the lane that the
-// tool's hints require.
+// resolveClientCall is resolveLaneCall for a client's own tools/call. Its lane is that of the address, or
+// the one that the tool's hints require.
 func (g *Gate) resolveClientCall(ctx context.Context, n *ToolCallTarget, r *session.Request) (call, resolvedCall, *catalog.Snapshot) {
 	c := call{caller: *r.Caller, stateless: r.Caller.SessionID == "", client: r, say: r.Say, size: r.Size}
 	if c.params = r.Params; c.stateless {
 		c.params, c.returned = g.extractReturnedAnswer(ctx, r.Params)
 	}
 	s := resolvedCall{cfg: g.Config(), request: policy.CallRequest{OwnNames: true, CallTool: policy.CallToolDestructive, Name: n.Name, NameErr: n.Err}}
+	if n.Lane != policy.CallToolNone {
+		c.Validates = true
+		s.request.CallTool, s.request.LaneAddress = n.Lane, laneAddress(&c.caller)
+		s.request.Declared = policy.DeclaredIntent{Present: true, HasOperation: true, OperationType: n.Lane.Operation().String()}
+	}
 	if n.Err == nil {
 		s.request.Name = n.ID.String()
 		s.request.ID, s.request.NameErr = tool.ParseID(s.request.Name)
@@ -93,4 +99,12 @@ func (g *Gate) resolveClientCall(ctx context.Context, n *ToolCallTarget, r *sess
 	s.args.sent, s.request.ArgsErr = parseArgumentsObject("arguments", wirejson.Find(r.Params, "arguments"))
 	now := g.Catalog.Current()
 	return c, s.withSnapshot(s.cfg, now), now
+}
+
+// laneAddress returns the address of which the addresses of the lanes are part, for a caller.
+func laneAddress(c *auth.Caller) string {
+	if profile := c.Scope().ProfileNames(); profile != "" {
+		return "/mcp/p/" + profile + "/all"
+	}
+	return "/mcp/all"
 }

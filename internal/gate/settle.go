@@ -47,7 +47,12 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	}
 	if c.Cuts {
 		g.shapeResult(ctx, c, v, &r, o)
-	} else if bytes.Contains(c.params, []byte("task")) { // the client supports tasks
+		return r, nil
+	}
+	if v.request.LaneAddress != "" {
+		g.warnCaller(v, &r, v.Warnings)
+	}
+	if bytes.Contains(c.params, []byte("task")) { // the client supports tasks
 		if id, ok := parseTaskID(reply.Result); ok {
 			g.tasks.recordOwner(v.request.ID.Server, id, c.caller.Actor.Principal())
 		}
@@ -118,12 +123,17 @@ func (g *Gate) shapeResult(ctx context.Context, c *call, v *verdict, r *CallResu
 		r.Handle = g.storeWholeResult(ctx, c, v, r.ActivityID, rand.Text(), r.Result)
 		r.Result, _ = result.Cut(r.Result, limit, r.Handle)
 	}
-	r.Warnings = v.Warnings
-	if warnings := append(v.Warnings, o.Warnings...); len(warnings) > 0 {
-		r.Result, r.Warnings = addWarnings(r.Result, warnings), warnings
-		for _, w := range warnings {
-			g.Logger.Warn("call let through with a warning", "id", r.ActivityID, "tool", v.request.ID.String(), "warning", w)
-		}
+	g.warnCaller(v, r, append(v.Warnings, o.Warnings...))
+}
+
+// warnCaller adds the warnings to the result, and logs them.
+func (g *Gate) warnCaller(v *verdict, r *CallResult, warnings []string) {
+	if len(warnings) == 0 {
+		return
+	}
+	r.Result, r.Warnings = addWarnings(r.Result, warnings), warnings
+	for _, w := range warnings {
+		g.Logger.Warn("call let through with a warning", "id", r.ActivityID, "tool", v.request.ID.String(), "warning", w)
 	}
 }
 

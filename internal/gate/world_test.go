@@ -71,7 +71,6 @@ const reads, deletes, denied = catalogtest.Reads, catalogtest.Deletes, catalogte
 func relayWorld(t *testing.T, change func(*config.Config)) (*world, *catalogtest.ScriptedServers) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers[0].DisabledTools = []string{"denied"}
-		c.Intent.RequireIntent = true
 		if change != nil {
 			change(c)
 		}

@@ -19,6 +19,7 @@ import (
 type Deps struct {
 	BuiltIn session.Endpoint                     // of /mcp
 	All     session.Endpoint                     // of /mcp/all
+	Lanes   map[string]session.Endpoint          // of /mcp/all/read, /mcp/all/write and /mcp/all/destructive, by the last part
 	At      func(server string) session.Endpoint // of /mcp/servers/…
 	// RecordRefusedCall records a call that was refused before it reached the endpoint of a server. BuiltIn and All
 	// record such calls themselves.
@@ -126,14 +127,17 @@ const profilePrefix = "p/"
 // /mcp to the given URL.
 func (s *Server) resolveEndpoint(path string) (place, profile string, surface session.Endpoint) {
 	if rest, ok := strings.CutPrefix(path, "/mcp/p/"); ok {
-		profile, all := strings.CutSuffix(strings.TrimSuffix(rest, "/mcp"), "/all")
-		if all {
-			return profilePrefix + profile + "/" + atAll, profile, s.All
+		profile, rest, _ := strings.Cut(strings.TrimSuffix(rest, "/mcp"), "/")
+		key := profilePrefix + profile + "/"
+		if rest == "" {
+			return key + atBuiltIn, profile, s.BuiltIn
 		}
-		return profilePrefix + profile + "/" + atBuiltIn, profile, s.BuiltIn
+		place, surface := s.resolveAll(rest)
+		return key + place, profile, surface
 	}
-	if path == "/mcp/all" || path == "/mcp/all/mcp" {
-		return atAll, "", s.All
+	if rest, ok := strings.CutPrefix(path, "/mcp/all"); ok {
+		place, surface := s.resolveAll("all" + strings.TrimSuffix(rest, "/mcp"))
+		return place, "", surface
 	}
 	for _, prefix := range [...]string{"/mcp/servers/", "/mcp/s/"} {
 		name, ok := strings.CutPrefix(path, prefix)
@@ -142,4 +146,12 @@ func (s *Server) resolveEndpoint(path string) (place, profile string, surface se
 		}
 	}
 	return atBuiltIn, "", s.BuiltIn
+}
+
+// resolveAll resolves "all" or "all/LANE" to the key and the endpoint.
+func (s *Server) resolveAll(path string) (place string, surface session.Endpoint) {
+	if lane, ok := strings.CutPrefix(path, "all/"); ok {
+		return atAll + lane, s.Lanes[lane]
+	}
+	return atAll, s.All
 }

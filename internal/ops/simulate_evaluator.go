@@ -83,7 +83,7 @@ func (c *trialEvaluator) evaluateCall(r *activity.Record) trialVerdict {
 	server := c.next.Server(id.Server)
 	t := c.recordedTool(id, d, server)
 	asked := rebuildRequest(r, d, id, t)
-	rules := gate.PolicyRulesFor(c.next, t, d.Called == activity.CalledInLane)
+	rules := gate.PolicyRulesFor(c.next, t)
 	does, why := c.argumentEffect(r, d, t, rules)
 	facts, doubt := c.policyFacts(r, d, id, server, t, does)
 	decided := policy.Decide(asked, facts, rules)
@@ -125,7 +125,7 @@ func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decisio
 		return allowedVerdict()
 	}
 	within, _ := c.callerScope(r, d)
-	caught := c.next.AskRuleFor(t.ID, within, gate.WorstLane(t, asked.CallTool, asked.OwnNames, &does))
+	caught := c.next.AskRuleFor(t.ID, within, gate.WorstLane(t, &asked, &does))
 	if !caught.IsSet() {
 		return allowedVerdict()
 	}

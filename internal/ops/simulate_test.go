@@ -217,6 +217,9 @@ func TestTry(t *testing.T) {
 			"1× s:destroys lane destructive: allowed→refused intent MISSING_INTENT",
 			"1× s:reads lane read: allowed→refused intent MISSING_INTENT",
 			"2× s:corrected lane write: allowed→refused intent MISSING_INTENT",
+			"1× s:corrected name write: allowed→refused intent MISSING_INTENT", // nothing can be declared there
+			"1× s:delete_user name write: allowed→refused intent MISSING_INTENT",
+			"1× s:destroys name destructive: allowed→refused intent MISSING_INTENT",
 		}},
 		{what: "no override", text: replace(`, "hint_overrides": {"corrected": {"destructiveHint": false}}`, ""), want: []string{
 			"1× s:corrected lane write: allowed→refused hints SERVER_MISMATCH",

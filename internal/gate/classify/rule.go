@@ -19,6 +19,11 @@ type ArgumentRule struct {
 	Program           string // program for a command line without one
 }
 
+// MayReach reports whether a value of the argument can have the effect.
+func (r *ArgumentRule) MayReach(o policy.Operation) bool {
+	return r.By != policy.ByAction || o == policy.Write || o == policy.Read && len(r.Read) > 0 || o == policy.Destructive && len(r.Destructive) > 0
+}
+
 // argumentPath returns the path of the argument.
 func (r *ArgumentRule) argumentPath() []string {
 	return strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.Argument, "$"), "."), ".")

@@ -41,7 +41,7 @@ type Decision struct {
 // existence, status, hints. The first failure is the problem. (Gate checks the argument schema afterwards, because it needs the
 // definition; then DecideByArguments follows.) The path to Allow does not allocate.
 func Decide(r CallRequest, f Facts, rules Rules) Decision {
-	intent, bad := checkIntent(r.CallTool, &r.Declared, rules)
+	intent, bad := checkIntent(&r, rules)
 	d := Decision{Intent: intent, Unsound: bad != nil}
 	switch {
 	case r.CallTool.Operation() == NoOperation:
@@ -132,7 +132,8 @@ func (d *Decision) allowWithWarning(text string) {
 
 // checkIntent returns the valid parts of the intent, and its problem. Refusals are recorded with the
 // intent, too.
-func checkIntent(v CallToolVariant, d *DeclaredIntent, rules Rules) (Intent, *problem.Problem) {
+func checkIntent(r *CallRequest, rules Rules) (Intent, *problem.Problem) {
+	v, d := r.CallTool, &r.Declared
 	in := Intent{Operation: v.Operation()}
 	declared, known := ParseOperation(d.OperationType)
 	known = known && d.HasOperation
@@ -154,7 +155,7 @@ func checkIntent(v CallToolVariant, d *DeclaredIntent, rules Rules) (Intent, *pr
 	case known && declared != v.Operation():
 		return in, intentMismatchProblem(v, declared, rules.RequireIntent)
 	case !d.HasOperation && rules.RequireIntent && !d.Present:
-		return in, missingIntentProblem(v)
+		return in, missingIntentProblem(r)
 	case !d.HasOperation && rules.RequireIntent:
 		return in, missingOperationProblem(v)
 	case d.HasSensitivity && d.DataSensitivity != "" && in.Sensitivity == "":

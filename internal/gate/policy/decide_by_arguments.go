@@ -17,9 +17,9 @@ func DecideByArguments(d *Decision, r *CallRequest, f *Facts, rules *Rules) {
 }
 
 // expectedOperation returns the worst operation that the caller knows of or has declared. A caller that
-// calls a tool by its own name sees its hints, where silence means the worst.
+// chooses no lane sees the hints of the tool, where silence means the worst.
 func expectedOperation(r *CallRequest, f *Facts, rules *Rules) Operation {
-	if !r.OwnNames {
+	if r.ChoosesLane() {
 		return r.CallTool.Operation()
 	}
 	switch h := EffectiveHints(f.Hints, f.Inferred, rules.InferHints); {

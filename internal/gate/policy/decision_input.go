@@ -23,6 +23,9 @@ type CallRequest struct {
 	CallTool CallToolVariant
 	// OwnNames says that the caller sees the tool list of a server instead of retrieve_tools.
 	OwnNames bool
+	// LaneAddress is set if the call came by the address of a lane, which is the call tool: /mcp/all or
+	// /mcp/p/PROFILE/all, to which the name of a lane is added.
+	LaneAddress string
 	// Name is the name as given; ID is its parsed form.
 	Name string
 	ID   tool.ID
@@ -32,6 +35,10 @@ type CallRequest struct {
 	ArgsErr   *problem.Problem
 	Declared  DeclaredIntent
 }
+
+// ChoosesLane reports whether the caller has chosen the lane of the call: by a call tool, or by the address of a
+// lane. Otherwise it is that of the tool's hints.
+func (r *CallRequest) ChoosesLane() bool { return !r.OwnNames || r.LaneAddress != "" }
 
 // Facts is what the catalog knows at the time of the call.
 type Facts struct {

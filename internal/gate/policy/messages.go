@@ -41,14 +41,14 @@ func FieldsDifferText(one, other string) string {
 
 // overlyCautiousText is the warning for a read-only tool called in the write lane.
 func overlyCautiousText(r CallRequest, f *Facts, inferred Operation) string {
-	return "Tool " + quoteClipped(r.ID.String()) + hintSourceText("marked read-only", inferred, f) + ", " + r.CallTool.String() +
-		" is overly cautious: call_tool_read is enough"
+	return "Tool " + quoteClipped(r.ID.String()) + hintSourceText("marked read-only", inferred, f) + ", " + r.callToolText(r.CallTool) +
+		" is overly cautious: " + r.callToolText(CallToolRead) + " is enough"
 }
 
 // callLaneBelowInferredText is the warning for a call in a less dangerous lane than the inferred one.
 func callLaneBelowInferredText(r CallRequest, f *Facts) string {
 	return "Tool " + quoteClipped(r.ID.String()) + " carries no hints and seems to " + operationVerbText(f.Inferred) + " (" + clipToLine(f.InferredWhy) + "): " +
-		CallToolForOperation(f.Inferred).String() + " fits better than " + r.CallTool.String()
+		r.callToolText(CallToolForOperation(f.Inferred)) + " fits better than " + r.callToolText(r.CallTool)
 }
 
 // operationVerbText returns an operation as a verb.
@@ -71,6 +71,34 @@ func hintSourceText(what string, inferred Operation, f *Facts) string {
 	return " carries no hints and seems to " + operationVerbText(inferred) + " (" + clipToLine(f.InferredWhy) + ")"
 }
 
+// callToolText names a call tool in a message to the caller: the address of a lane is its call tool.
+func (r *CallRequest) callToolText(v CallToolVariant) string {
+	if r.LaneAddress != "" {
+		return r.laneAddressOf(v)
+	}
+	return v.String()
+}
+
+func (r *CallRequest) laneAddressOf(v CallToolVariant) string {
+	return r.LaneAddress + "/" + v.Operation().String()
+}
+
+// otherLaneHint returns how to make the same call in another lane.
+func (r *CallRequest) otherLaneHint(use CallToolVariant) string {
+	if r.LaneAddress != "" {
+		return "Call the tool of the same name at " + r.laneAddressOf(use) + ", with the same arguments."
+	}
+	return "Call " + use.String() + ` with the same name and arguments; intent.operation_type, if you give it, must then be "` + use.Operation().String() + `".`
+}
+
+// withOtherLane adds the call tool to use to a refusal, or the address of its lane.
+func (r *CallRequest) withOtherLane(p *problem.Problem, use CallToolVariant) *problem.Problem {
+	if r.LaneAddress != "" {
+		return p.With("address", r.laneAddressOf(use))
+	}
+	return p.With("call_with", use.String())
+}
+
 // argumentEffectText returns the effect of the arguments as text.
 func argumentEffectText(r *CallRequest, a *ArgumentEffect) string {
 	word := ""
@@ -81,24 +109,23 @@ func argumentEffectText(r *CallRequest, a *ArgumentEffect) string {
 }
 
 func argumentsWarningText(r *CallRequest, a *ArgumentEffect) string {
-	if r.OwnNames {
+	if !r.ChoosesLane() {
 		return argumentEffectText(r, a) + ", which its hints do not say"
 	}
-	return argumentEffectText(r, a) + ": " + CallToolForOperation(a.Operation).String() + " fits better than " + r.CallTool.String()
+	return argumentEffectText(r, a) + ": " + r.callToolText(CallToolForOperation(a.Operation)) + " fits better than " + r.callToolText(r.CallTool)
 }
 
 func argumentMismatchProblem(r *CallRequest, a *ArgumentEffect) *problem.Problem {
 	use := CallToolForOperation(a.Operation)
-	text, hint := argumentEffectText(r, a)+", use "+use.String()+" instead of "+r.CallTool.String(),
-		"Call "+use.String()+` with the same name and arguments; intent.operation_type, if you give it, must then be "`+use.Operation().String()+`".`
-	if r.OwnNames {
+	text, hint := argumentEffectText(r, a)+", use "+r.callToolText(use)+" instead of "+r.callToolText(r.CallTool), r.otherLaneHint(use)
+	if !r.ChoosesLane() {
 		text = argumentEffectText(r, a) + ", and its hints do not say that it may be"
 		hint = "Use arguments that do less, or " + use.String() + " of MCPProxy's own tools at /mcp."
 	}
 	if a.Unread {
 		hint += " What is judged by " + a.Path + " could not be read to its end."
 	}
-	return problem.New(problem.ArgumentMismatch, text, hint).With("call_with", use.String()).With("lane_by", string(a.By)).With("argument", a.Path).With("word", clipToLine(a.Word))
+	return r.withOtherLane(problem.New(problem.ArgumentMismatch, text, hint), use).With("lane_by", string(a.By)).With("argument", a.Path).With("word", clipToLine(a.Word))
 }
 
 // outOfScopeByArgumentsProblem refuses a call whose arguments exceed the caller's lanes.
@@ -133,7 +160,7 @@ var hints = [...]struct {
 
 func (m hintMismatch) text(r CallRequest, f *Facts) string {
 	h := hints[m.of]
-	return "Tool " + quoteClipped(r.ID.String()) + hintSourceText(h.marked, m.inferred, f) + ", use " + h.use.String() + " instead of " + r.CallTool.String()
+	return "Tool " + quoteClipped(r.ID.String()) + hintSourceText(h.marked, m.inferred, f) + ", use " + r.callToolText(h.use) + " instead of " + r.callToolText(r.CallTool)
 }
 
 // warningText is the text for a call that strict validation would refuse.
@@ -143,11 +170,11 @@ func (m hintMismatch) warningText(r CallRequest, f *Facts) string {
 
 func (m hintMismatch) problem(r CallRequest, f *Facts) *problem.Problem {
 	h := hints[m.of]
-	hint := "Call " + h.use.String() + ` with the same name and arguments; intent.operation_type, if you give it, must then be "` + h.use.Operation().String() + `".`
+	hint := r.otherLaneHint(h.use)
 	if m.inferred != NoOperation {
 		hint += " If the tool " + h.isNot + ", the user can say so with hint_overrides."
 	}
-	return problem.New(problem.ServerMismatch, m.text(r, f), hint).With("call_with", h.use.String()).With("source", m.hintSource(f))
+	return r.withOtherLane(problem.New(problem.ServerMismatch, m.text(r, f), hint), h.use).With("source", m.hintSource(f))
 }
 
 // hintSource returns the origin of the hint: server, override or inference.
@@ -174,7 +201,12 @@ func intentMismatchProblem(v CallToolVariant, declared Operation, required bool)
 		With("tool_variant", v.String()).With("operation_type", declared.String())
 }
 
-func missingIntentProblem(v CallToolVariant) *problem.Problem {
+func missingIntentProblem(r *CallRequest) *problem.Problem {
+	v := r.CallTool
+	if r.OwnNames {
+		return problem.New(problem.MissingIntent, "intent parameter is required for "+v.String(),
+			"This address takes no intent. Use the address of a lane, such as /mcp/all/"+v.Operation().String()+", or "+v.String()+" at /mcp.")
+	}
 	return problem.New(problem.MissingIntent, "intent parameter is required for "+v.String(),
 		`Add intent: {"operation_type": "`+v.Operation().String()+`"} to the parameters of `+v.String()+".")
 }

@@ -25,8 +25,8 @@ func (Verdict) Words() []string {
 type CallStyle string
 
 const (
-	CalledInLane CallStyle = "lane" // by a calling tool, over REST or the command line
-	CalledByName CallStyle = "name" // as a tool of its own, at the address of all servers or of one
+	CalledInLane CallStyle = "lane" // by a calling tool, the address of a lane, REST or the command line
+	CalledByName CallStyle = "name" // as a tool of its own, at the address of all servers or of one; its hints give the lane
 )
 
 // Words returns all styles.
