@@ -11,6 +11,7 @@ import (
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp/wirejson"
+	"mcpproxy/internal/problem"
 )
 
 // aggregateListEntry is one tool, prompt or resource in a list of all servers.
@@ -41,8 +42,16 @@ func compareByName(a, b *aggregateListEntry) int { return strings.Compare(a.name
 type aggregateToolTable struct {
 	version      uint64                   // of the snapshot; the table keeps no reference to it
 	callable     []*aggregateListEntry    // by name
+	malformed    map[string]error         // by name: why a callable tool is not listed
 	byHashedName map[string]*catalog.Tool // by aliases that are hashes, because the name is too long
 	digest       [sha256.Size]byte        // of the list of tools
+}
+
+// malformedDefinitionProblem returns the refusal to use a tool or prompt that the list leaves out.
+func malformedDefinitionProblem(kind tool.DefinitionKind, server, name string, err error) *problem.Problem {
+	return problem.Newf(problem.InvalidName, "The %s '%s' is not listed here, because its definition is malformed: its %v.", kind.Label(), problem.ClipName(name), err).
+		WithHint("Use it at the address of its server, /mcp/servers/"+server+", or tell the user: the server has to correct the definition.").
+		With("parameter", "name").With("server", server)
 }
 
 // isCurrentFor reports whether the table is that of the snapshot or of a later one.
@@ -52,17 +61,20 @@ func (t *aggregateToolTable) isCurrentFor(s *catalog.Snapshot) bool {
 
 // newAggregateToolTable names the tools of a snapshot, and lists those that isListed selects.
 func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) bool) *aggregateToolTable {
-	all := &aggregateToolTable{version: s.Version(), byHashedName: map[string]*catalog.Tool{}}
+	all := &aggregateToolTable{version: s.Version(), malformed: map[string]error{}, byHashedName: map[string]*catalog.Tool{}}
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
 			name := tool.ToAlias(t.ID.Server, t.ID.Tool)
 			if tool.IsDigestedAlias(name) {
 				all.byHashedName[name] = t
 			}
-			if !t.Callable() || t.ForClients || !isListed(t) {
+			if !t.Callable() || t.ForClients {
 				continue
 			}
-			if raw, err := t.StrictForm(); err == nil {
+			raw, err := t.StrictForm()
+			if err != nil {
+				all.malformed[name] = err
+			} else if isListed(t) {
 				all.callable = append(all.callable, &aggregateListEntry{name, t.ID.Server, t.ID.Tool, raw, t})
 			}
 		}

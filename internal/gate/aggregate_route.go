@@ -9,6 +9,7 @@ import (
 
 	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
@@ -64,17 +65,24 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 	}
 	n := ToolCallTarget{Lane: s.Lane, Name: name, Open: open}
 	var known bool
+	var refusal *problem.Problem
 	if n.ID, known = s.resolveToolName(&r.Request, name); known {
 		r.server = n.ID.Server
 		r.replaceWithOwnName("name", n.ID.Tool)
 		r.prefixServerRequestIDs()
+		if fault := s.toolTableForCaller(&r.Request).malformed[name]; fault != nil {
+			refusal = malformedDefinitionProblem(tool.KindTool, r.server, name, fault)
+		}
 	} else {
-		n.Err = errors.New("tools of all servers are called by the name that tools/list gives, server__tool")
+		refusal = problem.Newf(problem.InvalidName, "The tool '%s' does not exist.", problem.ClipName(name)).
+			WithHint("Use the name exactly as tools/list gives it: server__tool.").With("parameter", "name")
+	}
+	if refusal != nil {
+		n.Err = refusal
 	}
 	a, err := s.Gate.CallFromAggregate(ctx, n, &r.Request)
-	if !known && err != nil {
-		err = problem.Newf(problem.InvalidName, "The tool '%s' does not exist.", problem.ClipName(name)).
-			WithHint("Use the name exactly as tools/list gives it: server__tool.").With("parameter", "name")
+	if refusal != nil && err != nil {
+		err = refusal
 	}
 	return a, toSessionEndedProblem(n.ID.Server, err)
 }
@@ -183,6 +191,11 @@ func (s *AggregateEndpoint) routePrimitive(ctx context.Context, r *routedRequest
 // it.
 func (s *AggregateEndpoint) routePrompt(ctx context.Context, r *routedRequest, name string) (own string, err error) {
 	if server, own, ok := tool.SplitAlias(name); ok && s.Gate.CheckReachable(server, r.Caller) == nil {
+		if one := s.Catalog.Primitives(server).FindReviewable(tool.KindPrompt, own); one != nil && s.Catalog.PrimitiveStatus(server, one) == policy.Callable {
+			if _, err := tool.StrictForm(tool.KindPrompt, one.Raw); err != nil {
+				return "", malformedDefinitionProblem(tool.KindPrompt, server, name, err)
+			}
+		}
 		r.server = server
 		return own, nil
 	}

@@ -249,6 +249,45 @@ func TestAllCall(t *testing.T) {
 	}
 }
 
+// TestAllMalformed: a tool or prompt that the lists leave out, because its definition is malformed, is refused by its
+// name with the reason, and stays usable at the address of its server.
+func TestAllMalformed(t *testing.T) {
+	w, r := allWorld(t, func(c *config.Config) { c.Servers[0].DisabledTools = []string{"denied"} },
+		aggregateReads, `{"name":"bad","inputSchema":{"type":"object","required":"x"}}`, `{"name":"x/y","inputSchema":[]}`, `{"name":"denied","inputSchema":[]}`)
+	r.Primitives["s prompts/list"] = []json.RawMessage{json.RawMessage(`{"name":"greet"}`), json.RawMessage(`{"name":"bad","arguments":{}}`)}
+	calls := 0
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
+		calls++
+		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
+	}
+	tools, _ := w.page("tools/list", "")
+	prompts, _ := w.page("prompts/list", "")
+	if got := append(keysOf(t, tools, "name"), keysOf(t, prompts, "name")...); !slices.Equal(got, []string{"s__reads", "s__greet"}) {
+		t.Errorf("listed: %q", got)
+	}
+	for _, c := range []struct {
+		method, name string
+		code         problem.Code
+		want         string
+	}{
+		{"tools/call", "s__bad", problem.InvalidName, "its inputSchema.required is no list"},
+		{"tools/call", tool.ToAlias("s", "x/y"), problem.InvalidName, "its inputSchema does not describe an object"},
+		{"tools/call", "s__denied", problem.ToolLocked, ""},
+		{"prompts/get", "s__bad", problem.InvalidName, "its arguments is no list"},
+	} {
+		a := w.do(t.Context(), catalogtest.NewRequest(c.method, `{"name":"`+c.name+`"}`))
+		if code, message := refusal(a); code != c.code || !strings.Contains(message, c.want) {
+			t.Errorf("%s %s: %s %s", c.method, c.name, code, message)
+		}
+	}
+	if calls != 0 || len(r.Sent) != 0 || len(w.Appended) != 3 {
+		t.Errorf("%d calls, sent %q, %d refusals on record", calls, r.Sent, len(w.Appended))
+	}
+	if a, err := w.all.Gate.GatedEndpoint("s").Do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"bad"}`)); err != nil || a.Error != nil || calls != 1 {
+		t.Errorf("at the address of the server: %+v, %v, %d calls", a, err, calls)
+	}
+}
+
 // Prompts and resources find their servers; an address that two servers have
 // names its server.
 func TestAllOffers(t *testing.T) {
