@@ -92,7 +92,8 @@ func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) boo
 }
 
 // assignPrimitiveNames names prompts and resources. A URI that only one server lists keeps its name,
-// because results of the server's tools contain it, too.
+// because results of the server's tools contain it, too. Some clients reject a list with a resource whose URI
+// is not absolute.
 func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry) {
 	owners := map[string]int{}
 	for _, e := range all {
@@ -102,7 +103,7 @@ func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry) {
 		switch {
 		case l == catalog.ListPrompts:
 			e.name = tool.ToAlias(e.server, e.own)
-		case owners[e.own] > 1 || tool.LooksLikeAliasURI(e.own):
+		case owners[e.own] > 1 || tool.LooksLikeAliasURI(e.own) || l == catalog.ListResources && !tool.IsAbsoluteURI(e.own):
 			e.name = tool.ToAliasURI(e.server, e.own)
 		default:
 			e.name = e.own

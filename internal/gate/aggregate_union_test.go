@@ -253,8 +253,8 @@ func TestAllCall(t *testing.T) {
 // name with the reason, and stays usable at the address of its server.
 func TestAllMalformed(t *testing.T) {
 	w, r := allWorld(t, func(c *config.Config) { c.Servers[0].DisabledTools = []string{"denied"} },
-		aggregateReads, `{"name":"bad","inputSchema":{"type":"object","required":"x"}}`, `{"name":"x/y","inputSchema":[]}`, `{"name":"denied","inputSchema":[]}`)
-	r.Primitives["s prompts/list"] = []json.RawMessage{json.RawMessage(`{"name":"greet"}`), json.RawMessage(`{"name":"bad","arguments":{}}`)}
+		aggregateReads, `{"name":"bad","inputSchema":{"type":"object","required":"x"}}`, `{"name":"x/y","inputSchema":[1]}`, `{"name":"denied","inputSchema":[1]}`)
+	r.Primitives["s prompts/list"] = []json.RawMessage{json.RawMessage(`{"name":"greet"}`), json.RawMessage(`{"name":"bad","arguments":{"x":1}}`)}
 	calls := 0
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		calls++
@@ -300,7 +300,7 @@ func TestAllOffers(t *testing.T) {
 	}
 	r.Primitives["s prompts/list"] = raw(`{"name":"greet","x":1e400}`, `{"name":"odd one"}`, `{"noname":1}`, `{"name":"greet"}`)
 	r.Primitives["t prompts/list"] = raw(`{"name":"greet"}`)
-	r.Primitives["s resources/list"] = raw(`{"uri":"demo://1"}`, `{"uri":"both://x","name":"X"}`, `{"uri":"mcpproxy://t/demo://2"}`)
+	r.Primitives["s resources/list"] = raw(`{"uri":"demo://1"}`, `{"uri":"both://x","name":"X"}`, `{"uri":"mcpproxy://t/demo://2"}`, `{"uri":"users/me"}`, `{"uri":"db://h:port/x"}`, `{"uri":"http:///x"}`)
 	r.Primitives["t resources/list"] = raw(`{"uri":"demo://2"}`, `{"uri":"both://x"}`)
 	r.Primitives["t resources/templates/list"] = raw(`{"uriTemplate":"t://{id}"}`)
 	for _, c := range []struct {
@@ -309,7 +309,7 @@ func TestAllOffers(t *testing.T) {
 		want   []string
 	}{
 		{"prompts/list", "name", []string{"s__greet", tool.ToAlias("s", "odd one"), "t__greet"}},
-		{"resources/list", "uri", []string{"demo://1", "demo://2", "mcpproxy://s/both://x", "mcpproxy://s/mcpproxy://t/demo://2", "mcpproxy://t/both://x"}},
+		{"resources/list", "uri", []string{"demo://1", "demo://2", "mcpproxy://s/both://x", "mcpproxy://s/db://h:port/x", "mcpproxy://s/http:///x", "mcpproxy://s/mcpproxy://t/demo://2", "mcpproxy://s/users/me", "mcpproxy://t/both://x"}},
 		{"resources/templates/list", "uriTemplate", []string{"t://{id}"}},
 	} {
 		p, a := w.page(c.method, "")
@@ -322,6 +322,8 @@ func TestAllOffers(t *testing.T) {
 		{"prompts/get", `{"name":"` + tool.ToAlias("s", "odd one") + `"}`, `{"name":"odd one"}`, "s"},
 		{"resources/read", `{"uri":"demo://2"}`, `{"uri":"demo://2"}`, "t"},
 		{"resources/read", `{"uri":"mcpproxy://s/both://x"}`, `{"uri":"both://x"}`, "s"},
+		{"resources/read", `{"uri":"mcpproxy://s/users/me"}`, `{"uri":"users/me"}`, "s"},
+		{"resources/read", `{"uri":"users/me"}`, `{"uri":"users/me"}`, "s"},
 		{"resources/read", `{"uri":"mcpproxy://t/anything"}`, `{"uri":"anything"}`, "t"},
 		{"resources/read", `{"uri":"mcpproxy://s/mcpproxy://t/demo://2"}`, `{"uri":"mcpproxy://t/demo://2"}`, "s"},
 		{"resources/read", `{"uri":"t://7"}`, `{"uri":"t://7"}`, "t"},

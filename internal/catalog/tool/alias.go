@@ -3,6 +3,7 @@ package tool
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"net/url"
 	"strings"
 )
 
@@ -76,6 +77,12 @@ func SplitAliasURI(uri string) (server, own string, ok bool) {
 // LooksLikeAliasURI reports whether a URI names its server, or looks as if it did.
 func LooksLikeAliasURI(uri string) bool {
 	return len(uri) >= len(aliasURIScheme) && strings.EqualFold(uri[:len(aliasURIScheme)], aliasURIScheme)
+}
+
+// IsAbsoluteURI reports whether a URI has a scheme and no part that clients cannot parse.
+func IsAbsoluteURI(uri string) bool {
+	u, err := url.Parse(uri)
+	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")
 }
 
 // MatchesTemplate reports whether a template (RFC 6570) could expand to a URI: its fixed

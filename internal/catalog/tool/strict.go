@@ -78,8 +78,17 @@ var (
 	}
 )
 
+// isEmptyAs reports whether a value is the empty array or object that languages without both types, such as PHP and
+// Lua, write for the other one.
+func isEmptyAs(value json.RawMessage, kind byte) bool {
+	return wirejson.Kind(value) == kind && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
+}
+
 // toStrictObject applies the rules to the members of an object.
 func toStrictObject(object json.RawMessage, members []strictMember) (json.RawMessage, *strictFault) {
+	if isEmptyAs(object, '[') {
+		object = json.RawMessage("{}")
+	}
 	if wirejson.Kind(object) != '{' {
 		return nil, newStrictFault("is no object")
 	}
@@ -115,6 +124,9 @@ func objectWith(members []strictMember) strictRule {
 // listOf is the rule for an array whose elements follow a rule.
 func listOf(rule strictRule) strictRule {
 	return func(value json.RawMessage) (json.RawMessage, *strictFault) {
+		if isEmptyAs(value, '{') {
+			value = json.RawMessage("[]")
+		}
 		if wirejson.Kind(value) != '[' {
 			return nil, newStrictFault("is no list")
 		}
@@ -195,20 +207,26 @@ func strictInputSchema(value json.RawMessage) (json.RawMessage, *strictFault) {
 	if value == nil {
 		return json.RawMessage(`{"type":"object"}`), nil
 	}
+	if isEmptyAs(value, '[') {
+		value = json.RawMessage("{}")
+	}
 	if !describesObject(value) {
 		return nil, newStrictFault("does not describe an object")
 	}
 	return strictObjectSchema(value)
 }
 
-// strictOutputSchema leaves out a schema of anything but an object: older clients reject it, and no call
+// strictOutputSchema leaves out a schema that describes no object, or that some clients cannot compile: no call
 // needs it.
 func strictOutputSchema(value json.RawMessage) (json.RawMessage, *strictFault) {
-	switch k := wirejson.Kind(value); {
-	case k == 't', k == 'f', k == '{' && !describesObject(value):
+	if !describesObject(value) {
 		return nil, nil
 	}
-	return strictObjectSchema(value)
+	strict, fault := strictObjectSchema(value)
+	if fault != nil || !compilesForClients(strict) {
+		return nil, nil
+	}
+	return strict, nil
 }
 
 // describesObject reports whether a schema allows an object by its type, if it names one.
@@ -243,6 +261,9 @@ func strictObjectSchema(schema json.RawMessage) (json.RawMessage, *strictFault) 
 
 // strictProperties returns properties whose schemas are objects: true and false have an equal one.
 func strictProperties(properties json.RawMessage) (json.RawMessage, *strictFault) {
+	if isEmptyAs(properties, '[') {
+		properties = json.RawMessage("{}")
+	}
 	if wirejson.Kind(properties) != '{' {
 		return nil, newStrictFault("is no object")
 	}

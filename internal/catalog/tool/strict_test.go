@@ -29,26 +29,32 @@ func TestStrictForm(t *testing.T) {
 		`{"name":"a","icons":[{"src":"x","theme":null}],"inputSchema":{"type":"object"}}`:                                                     `{"name":"a","icons":[{"src":"x"}],"inputSchema":{"type":"object"}}`,
 		`{"name":"a","inputSchema":{"type":"object","properties":{"x":{"type":"number","default":9007199254740993,"required":true}}}}`:        ``,
 		`{"name":"a","inputSchema":"{}"}`:                                                                                                     `inputSchema does not describe an object`,
-		`{"name":"a","inputSchema":[]}`:                                                                                                       `inputSchema does not describe an object`,
+		`{"name":"a","inputSchema":[ ]}`:                                                                                                      `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","inputSchema":[1]}`:                                                                                                      `inputSchema does not describe an object`,
 		`{"name":"a","inputSchema":{"type":"string"}}`:                                                                                        `inputSchema does not describe an object`,
 		`{"name":"a","inputSchema":{"type":["array","null"]}}`:                                                                                `inputSchema does not describe an object`,
 		`{"name":"a","inputSchema":{"type":"object","required":"x"}}`:                                                                         `inputSchema.required is no list`,
 		`{"name":"a","inputSchema":{"type":"object","required":[1]}}`:                                                                         `inputSchema.required[0] is no text`,
-		`{"name":"a","inputSchema":{"type":"object","properties":[]}}`:                                                                        `inputSchema.properties is no object`,
+		`{"name":"a","inputSchema":{"type":"object","properties":[],"required":{}}}`:                                                          `{"name":"a","inputSchema":{"type":"object","properties":{},"required":[]}}`,
+		`{"name":"a","inputSchema":{"type":"object","properties":["x"]}}`:                                                                     `inputSchema.properties is no object`,
 		`{"name":"a","inputSchema":{"type":"object","properties":{"x":"text"}}}`:                                                              `inputSchema.properties has a schema that is no object`,
 		`{"name":"a","description":5,"inputSchema":{"type":"object"}}`:                                                                        `description is no text`,
 		`{"name":"a","title":{},"inputSchema":{"type":"object"}}`:                                                                             `title is no text`,
-		`{"name":"a","annotations":[],"inputSchema":{"type":"object"}}`:                                                                       `annotations is no object`,
+		`{"name":"a","annotations":[],"_meta":[],"icons":{},"inputSchema":{"type":"object"}}`:                                                 `{"name":"a","annotations":{},"_meta":{},"icons":[],"inputSchema":{"type":"object"}}`,
+		`{"name":"a","annotations":[1],"inputSchema":{"type":"object"}}`:                                                                      `annotations is no object`,
 		`{"name":"a","annotations":{"readOnlyHint":"yes"},"inputSchema":{"type":"object"}}`:                                                   `annotations.readOnlyHint is no boolean`,
 		`{"name":"a","icons":{"src":"x"},"inputSchema":{"type":"object"}}`:                                                                    `icons is no list`,
 		`{"name":"a","icons":["x"],"inputSchema":{"type":"object"}}`:                                                                          `icons[0] is no object`,
 		`{"name":"a","_meta":"x","inputSchema":{"type":"object"}}`:                                                                            `_meta is no object`,
 		`{"name":"a","execution":{"taskSupport":"never"},"inputSchema":{"type":"object"}}`:                                                    `execution.taskSupport is none of forbidden, optional, required`,
-		`{"name":"a","outputSchema":"x","inputSchema":{"type":"object"}}`:                                                                     `outputSchema is no object`,
+		`{"name":"a","outputSchema":"x","inputSchema":{"type":"object"}}`:                                                                     `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","outputSchema":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}}},"inputSchema":{"type":"object"}}`:               `{"name":"a","inputSchema":{"type":"object"}}`,
+		`{"name":"a","outputSchema":{"type":"object","properties":[], "required":{}},"annotations":{},"inputSchema":{"type":"object"}}`:       `{"name":"a","outputSchema":{"type":"object","properties":{}, "required":[]},"annotations":{},"inputSchema":{"type":"object"}}`,
 		`prompt {"name":"a","arguments":[{"name":"x","required":true}]}`:                                                                      ``,
 		`prompt {"name":"a","arguments":null}`:                                                                                                `{"name":"a"}`,
 		`prompt {"name":"a","arguments":[{"name":"x","description":null}]}`:                                                                   `{"name":"a","arguments":[{"name":"x"}]}`,
 		`prompt {"name":"a","arguments":{"x":{}}}`:                                                                                            `arguments is no list`,
+		`prompt {"name":"a","arguments":{}}`:                                                                                                  `{"name":"a","arguments":[]}`,
 		`prompt {"name":"a","arguments":[{"description":"x"}]}`:                                                                               `arguments[0].name is no text`,
 		`prompt {"name":"a","arguments":["x"]}`:                                                                                               `arguments[0] is no object`,
 		`resource {"uri":"x:y","name":"a","size":3,"annotations":{"audience":["user"],"priority":0.5,"lastModified":"2025-01-01T00:00:00Z"}}`: ``,
@@ -77,6 +83,32 @@ func TestStrictForm(t *testing.T) {
 		}
 		if said != want {
 			t.Errorf("%s: %s, want %s", raw, said, want)
+		}
+	}
+}
+
+// TestCompilesForClients: the official clients in TypeScript compile each schema that counts as one.
+func TestCompilesForClients(t *testing.T) {
+	for _, schema := range []string{
+		`{"type":"object"}`,
+		`{"type":"object","properties":{"id":{"type":"string"},"$ref":{"type":["string","null"]},"nullable":true},"required":["id"],"additionalProperties":false}`,
+		`{"type":"object","properties":{"x":{"$ref":"#/$defs/a~1b"},"y":{"$ref":"#/$defs/c%20d/allOf/0"},"z":{"$ref":"#"}},"$defs":{"a/b":{"$ref":"#/properties/z"},"c d":{"allOf":[true]}}}`,
+		`{"type":"object","patternProperties":{"^\\d{1,3}$":{"enum":[null],"default":[],"x-vendor":{"type":7}}}}`,
+		`{"type":"object","properties":{"x":{"pattern":"^[\\w.+-]+@[\\w-]+\\.(?:de|en)$"},"y":{"type":"string","nullable":true,"maxLength":3,"format":"date"}}}`,
+	} {
+		if !compilesForClients(json.RawMessage(schema)) {
+			t.Errorf("does not compile: %s", schema)
+		}
+	}
+	for _, part := range []string{
+		`{"$ref":"#/$defs/no"}`, `{"$ref":"#/properties/x"}`, `{"$ref":"#/properties/x/x-list/9"}`, `{"$ref":"https://example.com/x"}`, `{"$ref":"#a"}`, `{"$ref":"#%"}`, `{"$ref":7}`, `{"$ref":"#/type"}`,
+		`{"type":"any"}`, `{"type":[7]}`, `{"nullable":true}`, `{"id":"x"}`, `{"$id":"https://example.com/x"}`, `{"exclusiveMinimum":true}`, `{"required":true}`, `{"enum":[]}`, `{"items":[{}]}`, `{"anyOf":{}}`, `{"not":null}`,
+		`{"properties":{"y":{"type":"objekt"}}}`, `{"dependencies":{"a":"b"}}`, `{"dependentRequired":{"a":"b"}}`, `{"format":1}`, `{"maximum":"1"}`, `{"uniqueItems":1}`,
+		`{"pattern":"("}`, `{"pattern":"(?i)a"}`, `{"pattern":"\\_"}`, `{"pattern":"a{"}`, `{"pattern":"a]"}`, `{"pattern":"[\\d-z]"}`, `{"pattern":"^*"}`, `{"pattern":"\\b?"}`, `{"patternProperties":{"[[:alpha:]]":{}}}`, `[]`, `7`,
+		strings.Repeat(`{"not":`, 70) + "{}" + strings.Repeat("}", 70),
+	} {
+		if compilesForClients(json.RawMessage(`{"type":"object","properties":{"x":` + part + `}}`)) {
+			t.Errorf("compiles: %s", part)
 		}
 	}
 }
