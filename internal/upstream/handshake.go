@@ -182,12 +182,15 @@ func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
 	l.SetVersion(g.Version)
-	var status *transport.StatusError
-	switch err := l.NotifyServer(ctx, mcp.Initialized, nil); {
-	case errors.As(err, &status): // some servers reject notifications
-		h.log.WriteRemark("notifications/initialized: " + err.Error())
-	case err != nil:
+	nctx, cancel := context.WithTimeout(ctx, min(probeTimeout, h.Spec.ConnectTimeLimit()/2))
+	err = l.NotifyServer(nctx, mcp.Initialized, nil)
+	cancel()
+	switch {
+	case err == nil:
+	case ctx.Err() != nil || l.Cause() != nil:
 		return nil, fmt.Errorf("send the end of the handshake: %w", err)
+	default: // some servers reject notifications, or do not answer them
+		h.log.WriteRemark("notifications/initialized: " + err.Error())
 	}
 	l.OpenNotificationStream(ctx)
 	return g, nil

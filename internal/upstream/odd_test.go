@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/testutil/mcptest"
@@ -132,8 +133,10 @@ func TestOddServers(t *testing.T) {
 			h.Set("Content-Type", "Application/JSON; charset=UTF-8")
 			return b
 		})},
-		"a batch of one":     {change: each(func(_ http.Header, b []byte) []byte { return []byte("[" + string(b) + "]") })},
-		"blank lines around": {change: each(func(_ http.Header, b []byte) []byte { return []byte("\r\n\n " + string(b) + "\n\r\n") })},
+		"JSON as text":              {change: each(func(h http.Header, b []byte) []byte { h.Set("Content-Type", "text/plain; charset=utf-8"); return b })},
+		"JSON without a media type": {change: each(func(h http.Header, b []byte) []byte { h["Content-Type"] = nil; return b })},
+		"a batch of one":            {change: each(func(_ http.Header, b []byte) []byte { return []byte("[" + string(b) + "]") })},
+		"blank lines around":        {change: each(func(_ http.Header, b []byte) []byte { return []byte("\r\n\n " + string(b) + "\n\r\n") })},
 		"other members": {change: each(func(_ http.Header, b []byte) []byte {
 			return bytes.Replace(b, []byte(`{`), []byte(`{"debug":{"x":[1]},`), 1)
 		})},
@@ -150,6 +153,18 @@ func TestOddServers(t *testing.T) {
 			if m.Method == "notifications/initialized" {
 				h.Set("Content-Type", "application/json")
 				status, body = 200, []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32601,"message":"unknown"}}`)
+			}
+			pass(w, status, h, body)
+		}},
+		"no answer to a notification": {change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if m.Method == "notifications/initialized" {
+				panic(http.ErrAbortHandler)
+			}
+			pass(w, status, h, body)
+		}},
+		"404 for the stream of notifications": {opt: mcptest.Options{}, change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if status == http.StatusMethodNotAllowed {
+				status = http.StatusNotFound
 			}
 			pass(w, status, h, body)
 		}},
@@ -171,6 +186,24 @@ func TestOddServers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestServerThatAnswersNoNotification: a server that leaves the POST of a notification open is used.
+func TestServerThatAnswersNoNotification(t *testing.T) {
+	t.Parallel()
+	inner := mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.ToolDefinition("a")})
+	url := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte(`"notifications/initialized"`)) {
+			<-r.Context().Done()
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		inner.ServeHTTP(w, r)
+	})).URL
+	f := newFixture(t)
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: url, ConnectTimeout: 600 * time.Millisecond}})
+	f.until(t, "its tool", func() bool { return slices.Equal(f.lastTools("s"), []string{"a"}) })
 }
 
 // TestNoiseOfAServerThatIsReady: a server that writes text next to its messages is used, and

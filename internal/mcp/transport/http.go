@@ -157,15 +157,15 @@ func (l *HTTPLink) sendAndReadReply(ctx context.Context, state *sessionRequestHe
 
 // readWholeResponse reads a response that is not a stream: one message, or a batch.
 func (l *HTTPLink) readWholeResponse(ctx context.Context, a *HTTPResponse, x *pendingRequest, take func(m wirejson.Message, kept bool) bool) error {
-	if a.Media != JSON && x.keeps && !x.probes {
-		return &StatusError{Status: a.Status} // the client gets the status
-	}
-	if a.Media != JSON {
+	if a.Media != JSON && a.Media != unsure {
 		return newContentTypeError(a.Status)
 	}
 	body, err := l.Budget.ForReader(ctx.Done()).ReadBody(a)
 	if err != nil {
 		return err
+	}
+	if text := bytes.TrimSpace(body); a.Media == unsure && (len(text) == 0 || text[0] != '{' && text[0] != '[') {
+		return newContentTypeError(a.Status)
 	}
 	found := false
 	err = eachMessage(bytes.TrimSpace(body), func(m wirejson.Message) {

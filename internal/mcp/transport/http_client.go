@@ -74,19 +74,23 @@ type MediaKind uint8
 
 // The kinds of bodies.
 const (
-	other MediaKind = iota
+	unsure MediaKind = iota // none, or one that some servers use for JSON
 	JSON
 	events
+	other
 )
 
 // parseMediaKind classifies a Content-Type.
 func parseMediaKind(contentType []byte) MediaKind {
 	kind, _, _ := bytes.Cut(contentType, []byte{';'})
-	switch kind = bytes.TrimSpace(kind); {
-	case bytes.EqualFold(kind, []byte("application/json")):
-		return JSON
-	case bytes.EqualFold(kind, []byte("text/event-stream")):
-		return events
+	kind = bytes.TrimSpace(kind)
+	for _, known := range [...]struct {
+		name string
+		kind MediaKind
+	}{{"application/json", JSON}, {"text/event-stream", events}, {"", unsure}, {"text/plain", unsure}, {"text/json", unsure}, {"application/octet-stream", unsure}, {"application/json-rpc", unsure}} {
+		if strings.EqualFold(string(kind), known.name) {
+			return known.kind
+		}
 	}
 	return other
 }

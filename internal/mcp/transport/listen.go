@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"sync"
 	"time"
 
@@ -110,12 +111,14 @@ func lastEventIDHeader(id *string) []mcp.Header {
 	return fields
 }
 
-// requestNotificationStream opens the notification stream, from the event after id.
+// requestNotificationStream opens the notification stream, from the event after id. A server that has no such stream
+// may also answer 404, so the session has ended only if it refuses other requests, too.
 func (l *HTTPLink) requestNotificationStream(ctx context.Context, id *string) (*HTTPResponse, error) {
 	state := l.state.Load()
 	a, err := l.requestEventStream(ctx, state, lastEventIDHeader(id))
-	if err = map404ToSessionGone(state, err); err == ErrSessionGone {
-		l.Signal(err)
+	if gone := map404ToSessionGone(state, err); gone == ErrSessionGone && l.probeSessionLost(ctx, state, http.StatusNotFound, "") {
+		l.Signal(gone)
+		return nil, gone
 	}
 	return a, err
 }

@@ -26,7 +26,7 @@ func (l *HTTPLink) readRefusal(a *HTTPResponse, x *pendingRequest) (session.Repl
 
 // errorInBody returns the JSON-RPC error in the body, or nil.
 func errorInBody(a *HTTPResponse) *wirejson.Message {
-	if a.Media != JSON {
+	if a.Media != JSON && a.Media != unsure {
 		return nil
 	}
 	body, err := readBody(a, maxErrorBody)

@@ -1,11 +1,34 @@
 package compat
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/transport"
 )
+
+// silentPeer is a server that never answers a notification.
+type silentPeer struct{ sessionPeer }
+
+func (silentPeer) Cause() error { return nil }
+func (silentPeer) NotifyServer(ctx context.Context, _ string, _ json.RawMessage) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// A client's notification to a server that answers none has been sent: the client does not wait forever.
+func TestNotificationWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Session{sessionPeer: silentPeer{}, started: time.Now()}
+		if err := s.NotifyServer(t.Context(), mcp.Initialized, nil); err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 // reportCounter counts the reports that it receives.
 type reportCounter struct {

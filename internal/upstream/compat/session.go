@@ -65,6 +65,9 @@ func (s *Session) toProblem(ctx context.Context, r *session.Request, err error) 
 	return s.sv.ToProblem(ctx, r, err)
 }
 
+// notifyTime limits the wait until a server has taken a notification. Some never answer one; it is sent nevertheless.
+const notifyTime = 5 * time.Second
+
 // NotifyServer forwards a notification of the client.
 func (s *Session) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.CallTool {
@@ -72,7 +75,13 @@ func (s *Session) NotifyServer(ctx context.Context, method string, params json.R
 	}
 	s.beginUse()
 	defer s.endUse()
-	return s.toNotAcceptedError(ctx, "the notification", s.sessionPeer.NotifyServer(ctx, method, params))
+	limited, cancel := context.WithTimeout(ctx, notifyTime)
+	defer cancel()
+	err := s.sessionPeer.NotifyServer(limited, method, params)
+	if limited.Err() != nil && ctx.Err() == nil && s.Cause() == nil {
+		return nil
+	}
+	return s.toNotAcceptedError(ctx, "the notification", err)
 }
 
 // AnswerServerQuestion forwards the client's response to a request of the server.
