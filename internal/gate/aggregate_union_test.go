@@ -288,6 +288,30 @@ func TestAllMalformed(t *testing.T) {
 	}
 }
 
+// TestAllStrictResults: strict clients accept each result, and a failure is not hidden by structured content that does not
+// fit the output schema. At the address of the server a result has its bytes.
+func TestAllStrictResults(t *testing.T) {
+	w, _ := allWorld(t, nil, `{"name":"x","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["n"]}}`)
+	var sent string
+	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
+		return session.Reply{Result: json.RawMessage(sent)}, nil
+	}
+	for from, want := range map[string]string{
+		`{"content":[{"type":"text","text":"a","annotations":null}], "structuredContent":{"n":1}}`:  `{"content":[{"type":"text","text":"a"}], "structuredContent":{"n":1}}`,
+		`{"content":[{"type":"text","text":"boom"}],"isError":true,"structuredContent":{"code":7}}`: `{"content":[{"type":"text","text":"boom"}],"isError":true}`,
+		`{"content":[],"isError":true,"structuredContent":{"code":7}}`:                              `{"content":[{"type":"text","text":"{\"code\":7}"}],"isError":true}`,
+		`{"content":[],"isError":true, "structuredContent":{"n":7}}`:                                `{"content":[],"isError":true, "structuredContent":{"n":7}}`,
+	} {
+		sent = from
+		if a := w.do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"s__x"}`)); string(a.Result) != want {
+			t.Errorf("%s: %s %v", from, a.Result, a.Error)
+		}
+		if a, err := w.all.Gate.GatedEndpoint("s").Do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"x"}`)); err != nil || string(a.Result) != from {
+			t.Errorf("%s at the address of the server: %s %v", from, a.Result, err)
+		}
+	}
+}
+
 // Prompts and resources find their servers; an address that two servers have
 // names its server.
 func TestAllOffers(t *testing.T) {

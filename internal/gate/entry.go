@@ -1,16 +1,19 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
 	"time"
 
 	"mcpproxy/internal/catalog"
+	"mcpproxy/internal/catalog/schema"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/result"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
@@ -108,9 +111,34 @@ type ToolCallTarget struct {
 	Open func(ctx context.Context, server string) (session.Session, error)
 }
 
-// CallFromAggregate runs a client's tools/call on /mcp/all. r has the server's own name of the tool.
+// CallFromAggregate runs a client's tools/call on /mcp/all. r has the server's own name of the tool. A result that
+// strict clients reject is returned in the form that they accept.
 func (g *Gate) CallFromAggregate(ctx context.Context, n ToolCallTarget, r *session.Request) (session.Reply, error) {
-	return g.callFromClient(ctx, requestTarget{server: n.ID.Server, Doer: g.UpstreamSurface(n.ID.Server), open: n.Open}, &n, r)
+	reply, err := g.callFromClient(ctx, requestTarget{server: n.ID.Server, Doer: g.UpstreamSurface(n.ID.Server), open: n.Open}, &n, r)
+	if reply.Result != nil && reply.Front == nil {
+		reply.Result = result.StrictForm(reply.Result, n.Open == nil)
+		if t := g.Catalog.Current().Tool(n.ID); t != nil {
+			reply.Result = dropUnfitErrorContent(t, reply.Result)
+		}
+	}
+	return reply, err
+}
+
+// dropUnfitErrorContent returns a result without structuredContent if it is a failure whose structuredContent does not
+// fit the output schema: clients check it all the same, and would hide the failure.
+func dropUnfitErrorContent(t *catalog.Tool, raw json.RawMessage) json.RawMessage {
+	if t.OutputSchema == nil || !bytes.Contains(raw, []byte(`"isError"`)) {
+		return raw
+	}
+	failed, _ := wirejson.Bool(wirejson.Find(raw, "isError"))
+	structured := wirejson.Find(raw, "structuredContent")
+	if !failed || structured == nil {
+		return raw
+	}
+	if violations, err := schema.Compile(t.OutputSchema).CheckArguments(structured); err == nil && len(violations) == 0 {
+		return raw
+	}
+	return result.WithoutStructuredContent(raw)
 }
 
 // callFromClient runs a client's own tools/call.

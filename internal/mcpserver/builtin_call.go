@@ -10,6 +10,7 @@ import (
 	"mcpproxy/internal/gate"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/mcp"
+	"mcpproxy/internal/mcp/result"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
@@ -106,7 +107,7 @@ func (q *builtinToolCall) callServerTool(ctx context.Context, v policy.CallToolV
 		return q.reply.ToolErrorReply(q.modern, problem.New(problem.UpstreamError, "The server's result is not an object.",
 			"This is a fault of the server: try another tool, or report it to the server's author."))
 	}
-	return q.reply.NewForwardedReply(q.modern, session.AppendWarnings(res.Result, res.Warnings))
+	return q.reply.NewForwardedReply(q.modern, session.AppendWarnings(result.StrictForm(res.Result, q.modern), res.Warnings))
 }
 
 // newNotificationFilter returns the function that forwards notifications to the stream of a call; nil if there is none.

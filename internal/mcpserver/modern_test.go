@@ -232,15 +232,13 @@ func TestModernResult(t *testing.T) {
 	const info = `"io.modelcontextprotocol/serverInfo":{"name":"mcpproxy","title":"MCPProxy","version":"1.2.3"}`
 	for _, tt := range []struct{ raw, want string }{
 		{`{"content":[]}`, `{"resultType":"complete","_meta":{` + info + `},"content":[]}`},
-		{`{}`, `{"resultType":"complete","_meta":{` + info + `}}`},
-		{` { } `, `{"resultType":"complete","_meta":{` + info + `}} `},
-		{`{"resultType":"complete"}`, `{"_meta":{` + info + `},"resultType":"complete"}`},
+		{` { "content":[]} `, `{"resultType":"complete","_meta":{` + info + `},"content":[]} `},
+		{`{"resultType":"complete","content":[]}`, `{"_meta":{` + info + `},"resultType":"complete","content":[]}`},
 		{`{"a":9007199254740993,"resultType":"task","b":{"resultType":1}}`, `{"_meta":{` + info + `},"a":9007199254740993,"resultType":"task","b":{"resultType":1}}`},
-		{`{"a":{"resultType":"x","_meta":{}}}`, `{"resultType":"complete","_meta":{` + info + `},"a":{"resultType":"x","_meta":{}}}`},
+		{`{"a":{"resultType":"x","_meta":{}},"content":[]}`, `{"resultType":"complete","_meta":{` + info + `},"a":{"resultType":"x","_meta":{}},"content":[]}`},
 		{`{"_meta":{},"content":[]}`, `{"resultType":"complete","_meta":{` + info + `},"content":[]}`},
 		{`{"content":[],"_meta":{"x":1.50}}`, `{"resultType":"complete","content":[],"_meta":{"x":1.50,` + info + `}}`},
-		{`{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}}}`, `{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}}}`},
-		{`{"_meta":null}`, `{"resultType":"complete","_meta":null}`},
+		{`{"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}},"content":[]}`, `{"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"up"}},"content":[]}`},
 		{"{\n  \"content\": []\n}", "{\"resultType\":\"complete\",\"_meta\":{" + info + "},\"content\": []\n}"},
 	} {
 		h.gw.call = func(_ ctxT, _ gate.LaneCall) (gate.CallResult, error) {
@@ -258,6 +256,21 @@ func TestModernResult(t *testing.T) {
 		if want := `{"jsonrpc":"2.0","id":7,"result":` + tt.raw + `}`; string(a.body) != want {
 			t.Errorf("in a session:\n got %s\nwant %s", a.body, want)
 		}
+	}
+}
+
+// A result that strict clients reject is returned in the form that they accept.
+func TestStrictResult(t *testing.T) {
+	h := newHarness(t)
+	h.gw.call = func(ctxT, gate.LaneCall) (gate.CallResult, error) {
+		return gate.CallResult{Result: json.RawMessage(`{"content":[{"type":"text","text":"a","annotations":null}],"_meta":null}`)}, nil
+	}
+	const want = `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}]}}`
+	if a := h.callLegacy(h.open(mcp.Legacy), callToolRead, `{"name":"a:b"}`).is(200); string(a.body) != want {
+		t.Errorf("%s", a.body)
+	}
+	if r := h.callModern(callToolRead, `{"name":"a:b"}`).tool(); r.Meta[mcp.MetaServerInfo] == nil || len(r.Content) != 1 {
+		t.Errorf("%+v", r)
 	}
 }
 

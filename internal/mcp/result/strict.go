@@ -1,0 +1,205 @@
+package result
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// StrictForm returns a result of a tool in the form that strict clients accept: they reject a result that violates the
+// schema of the protocol, and then no one sees what the tool said. A valid result, a task and a question are returned
+// unchanged. What clients could not read becomes text. modern: structuredContent may be any value, not only an object.
+func StrictForm(raw json.RawMessage, modern bool) json.RawMessage {
+	if kind := wirejson.Find(raw, "resultType"); wirejson.Find(raw, "task") != nil || kind != nil && string(kind) != `"complete"` {
+		return raw
+	}
+	out, structured := raw, wirejson.Find(raw, "structuredContent")
+	content := wirejson.Find(raw, "content")
+	strict := strictContent(content)
+	if strict == nil {
+		if strict = wirejson.Find(wirejson.Find(raw, "toolResult"), "content"); wirejson.Kind(strict) != '[' { // of a draft of the protocol
+			strict = json.RawMessage("[]")
+		}
+		strict = strictContent(strict)
+	}
+	switch k := wirejson.Kind(structured); {
+	case k == 0 || k == '{' || modern && k != 'n':
+	case k == '[' && isEmpty(structured): // PHP writes it for an empty object
+		out = wirejson.SetMember(out, "structuredContent", json.RawMessage("{}"))
+	case k == 'n':
+		out = wirejson.DropMember(out, "structuredContent")
+	}
+	if !bytes.Equal(strict, content) {
+		out = wirejson.SetMember(out, "content", strict)
+	}
+	if k := wirejson.Kind(wirejson.Find(out, "structuredContent")); k != 0 && k != '{' && !modern {
+		out = WithoutStructuredContent(out)
+	}
+	if failed := wirejson.Find(out, "isError"); failed != nil && wirejson.Kind(failed) != 't' && wirejson.Kind(failed) != 'f' {
+		if text := string(bytes.Trim(failed, `"`)); text == "true" || text == "1" {
+			out = wirejson.SetMember(out, "isError", json.RawMessage("true"))
+		} else {
+			out = wirejson.DropMember(out, "isError")
+		}
+	}
+	return dropUnlessObject(out, "_meta")
+}
+
+// WithoutStructuredContent returns a result without structuredContent, which is shown as text if there is no other
+// content.
+func WithoutStructuredContent(raw json.RawMessage) json.RawMessage {
+	if isEmpty(wirejson.Find(raw, "content")) {
+		shown := append(append(json.RawMessage("["), textBlock(string(wirejson.Find(raw, "structuredContent")))...), ']')
+		raw = wirejson.SetMember(raw, "content", shown)
+	}
+	return wirejson.DropMember(raw, "structuredContent")
+}
+
+// isEmpty reports whether an array has no elements.
+func isEmpty(array []byte) bool {
+	return wirejson.Kind(array) == '[' && len(bytes.TrimSpace(array[1:len(array)-1])) == 0
+}
+
+// dropUnlessObject returns an object without a member that is not an object.
+func dropUnlessObject(object json.RawMessage, name string) json.RawMessage {
+	if value := wirejson.Find(object, name); value != nil && wirejson.Kind(value) != '{' {
+		return wirejson.DropMember(object, name)
+	}
+	return object
+}
+
+// textBlock returns a block with a text.
+func textBlock(text string) json.RawMessage {
+	return append(wirejson.AppendString(json.RawMessage(`{"type":"text","text":`), text), '}')
+}
+
+// strictContent returns the content of a result, itself if it is valid; nil if there is none.
+func strictContent(content json.RawMessage) json.RawMessage {
+	switch wirejson.Kind(content) {
+	case 0, 'n':
+		return nil
+	case '[':
+	default: // one block in place of a list
+		content = append(append(json.RawMessage("["), content...), ']')
+	}
+	valid, n := true, 0
+	_ = wirejson.EachElement(content, func(block []byte) error { // a result is JSON
+		valid = valid && bytes.Equal(strictBlock(block), block)
+		return nil
+	})
+	if valid {
+		return content
+	}
+	out := json.RawMessage("[")
+	_ = wirejson.EachElement(content, func(block []byte) error {
+		if n++; n > 1 {
+			out = append(out, ',')
+		}
+		out = append(out, strictBlock(block)...)
+		return nil
+	})
+	return append(out, ']')
+}
+
+// strictBlock returns a block as clients accept it, itself if it is valid. A block that they could not read becomes text.
+func strictBlock(block json.RawMessage) json.RawMessage {
+	if text, ok := wirejson.String(block); ok {
+		return textBlock(text)
+	}
+	isText := func(object []byte, names ...string) bool {
+		for _, name := range names {
+			if wirejson.Kind(wirejson.Find(object, name)) != '"' {
+				return false
+			}
+		}
+		return true
+	}
+	kind, _ := wirejson.String(wirejson.Find(block, "type"))
+	resource := wirejson.Find(block, "resource")
+	readable := false
+	switch kind {
+	case "text":
+		readable = isText(block, "text")
+	case "image", "audio":
+		if readable = isText(block, "data", "mimeType"); !readable {
+			return textBlock("The server sent an " + kind + " block without data or without a media type.")
+		}
+		if data := wirejson.Find(block, "data"); bytes.HasPrefix(data, []byte(`"data:`)) { // a URL in place of its data
+			if _, own, ok := bytes.Cut(data, []byte(",")); ok {
+				block = wirejson.SetMember(block, "data", append(json.RawMessage(`"`), own...))
+			}
+		}
+	case "resource":
+		readable = isText(resource, "uri", "text") || isText(resource, "uri", "blob")
+	case "resource_link":
+		if readable = isText(block, "uri"); readable && !isText(block, "name") {
+			block = wirejson.SetMember(block, "name", wirejson.Find(block, "uri"))
+		}
+	}
+	if !readable {
+		if text, ok := wirejson.String(wirejson.Find(block, "text")); ok {
+			return textBlock(text)
+		}
+		return textBlock(string(block))
+	}
+	if kind == "resource" {
+		if strict := dropUnlessKind(dropUnlessObject(resource, "_meta"), '"', "mimeType"); !bytes.Equal(strict, resource) {
+			block = wirejson.SetMember(block, "resource", strict)
+		}
+	}
+	block = dropUnlessObject(block, "_meta")
+	if notes := wirejson.Find(block, "annotations"); notes != nil && !areAnnotations(notes) {
+		block = wirejson.DropMember(block, "annotations")
+	}
+	if kind != "resource_link" {
+		return block
+	}
+	if icons := wirejson.Find(block, "icons"); icons != nil && !areIcons(icons) {
+		block = wirejson.DropMember(block, "icons")
+	}
+	return dropUnlessKind(dropUnlessKind(block, '"', "mimeType", "title", "description"), '0', "size")
+}
+
+// dropUnlessKind returns an object without those of these members that are of another kind of JSON.
+func dropUnlessKind(object json.RawMessage, kind byte, names ...string) json.RawMessage {
+	for _, name := range names {
+		if value := wirejson.Find(object, name); value != nil && wirejson.Kind(value) != kind {
+			object = wirejson.DropMember(object, name)
+		}
+	}
+	return object
+}
+
+// areIcons reports whether clients accept the icons of a link.
+func areIcons(icons []byte) bool {
+	var all []struct {
+		Src   *string
+		Sizes []string
+	}
+	if wirejson.Kind(icons) != '[' || bytes.Contains(icons, []byte("null")) || json.Unmarshal(icons, &all) != nil {
+		return false
+	}
+	for _, icon := range all {
+		if icon.Src == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// areAnnotations reports whether clients accept the annotations of a block.
+func areAnnotations(notes []byte) bool {
+	var a struct {
+		Audience     *[]string
+		Priority     *float64
+		LastModified *time.Time
+	}
+	if wirejson.Kind(notes) != '{' || bytes.Contains(notes, []byte("null")) || json.Unmarshal(notes, &a) != nil {
+		return false
+	}
+	return (a.Priority == nil || 0 <= *a.Priority && *a.Priority <= 1) &&
+		(a.Audience == nil || !slices.ContainsFunc(*a.Audience, func(who string) bool { return who != "user" && who != "assistant" }))
+}
