@@ -35,7 +35,9 @@ type heldRequest struct {
 	session     *Session
 	greeting    *upstream.HandshakeResult
 	logs        bool            // the client wants log messages
-	token       json.RawMessage // progress token; nil: no progress wanted
+	token       json.RawMessage // the client's progress token; nil: no progress wanted
+	sentToken   json.RawMessage // in its place: earlier requests in the session may have had the same, and be reported late
+	declared    json.RawMessage // capabilities of the client
 	noQuestions bool            // the server may not send requests
 	cancel      context.CancelFunc
 	expire      *time.Timer

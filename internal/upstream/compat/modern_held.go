@@ -30,7 +30,7 @@ func (m *modernClientBridge) startRequest(ctx context.Context, c *upstream.Conne
 	default:
 		a.capabilities = json.RawMessage("{}")
 	}
-	h := &heldRequest{method: r.Method, params: bytes.Clone(r.Params), principal: callerPrincipal(r), noQuestions: quiet != "", greeting: c.HandshakeResult(),
+	h := &heldRequest{method: r.Method, params: bytes.Clone(r.Params), principal: callerPrincipal(r), noQuestions: quiet != "", declared: a.capabilities, greeting: c.HandshakeResult(),
 		logs: a.level != "", token: bytes.Clone(transport.ProgressTokenOf(r.Params)), done: make(chan struct{}), queued: session.EventQueue{Max: maxQueuedEvents, Bytes: maxQueuedBytes}, asked: map[string]session.Event{}, arrived: make(chan struct{}, 1)}
 	key := h.principal + "\x00" + string(a.info) + "\x00" + string(a.capabilities) + quiet
 	s, err := m.takeOrOpenSession(ctx, key, a, !h.noQuestions, false)
@@ -55,7 +55,12 @@ func (m *modernClientBridge) startRequest(ctx context.Context, c *upstream.Conne
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	h.cancel = cancel
-	q := &session.Request{ID: m.sv.NextID(), Method: r.Method, Params: bytes.Clone(a.params), Say: func(e session.Event) { h.receiveEvent(run, e) }}
+	sent := bytes.Clone(a.params)
+	if h.token != nil {
+		h.sentToken = m.sv.NextID()
+		sent = wirejson.SetMember(sent, "_meta", wirejson.SetMember(wirejson.Find(sent, "_meta"), "progressToken", h.sentToken))
+	}
+	q := &session.Request{ID: m.sv.NextID(), Method: r.Method, Params: sent, Say: func(e session.Event) { h.receiveEvent(run, e) }}
 	m.wg.Go(func() {
 		defer close(h.done)
 		h.reply, h.err = s.runDetached(run, c, q)
@@ -92,7 +97,7 @@ func (s *Session) runDetached(ctx context.Context, c *upstream.Connection, q *se
 // receiveEvent receives what the server sends while the request runs, as long as run.
 func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 	if e.ID != nil {
-		if e.Method == mcp.Ping || h.noQuestions || !h.addServerRequest(e) {
+		if h.noQuestions || !declaresQuestion(h.declared, e.Method) || !h.addServerRequest(e) {
 			h.session.rejectServerRequest(run, &e)
 		}
 		return
@@ -101,6 +106,9 @@ func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 	defer h.mu.Unlock()
 	switch {
 	case h.ownsNotification(&e):
+		if e.Method == mcp.Progress {
+			e.Params = wirejson.SetMember(e.Params, "progressToken", h.token)
+		}
 		if h.emit != nil {
 			h.emit(e)
 		} else {
@@ -110,6 +118,16 @@ func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 		id := wirejson.Find(e.Params, "requestId")
 		maps.DeleteFunc(h.asked, func(_ string, asked session.Event) bool { return transport.EqualIDs(id, asked.ID) })
 	}
+}
+
+// declaresQuestion reports whether a client with these capabilities can be asked by a request of this method.
+func declaresQuestion(capabilities json.RawMessage, method string) bool {
+	for _, kind := range [...]struct{ method, capability string }{{"roots/list", "roots"}, {"sampling/createMessage", "sampling"}, {"elicitation/create", "elicitation"}} {
+		if method == kind.method {
+			return wirejson.Kind(wirejson.Find(capabilities, kind.capability)) == '{'
+		}
+	}
+	return false
 }
 
 // addServerRequest stores a server's request, and reports whether there is room for it.
@@ -135,7 +153,7 @@ func (h *heldRequest) ownsNotification(e *session.Event) bool {
 	case mcp.LogMessage:
 		return h.logs
 	case mcp.Progress:
-		return h.token != nil && transport.EqualIDs(wirejson.Find(e.Params, "progressToken"), h.token)
+		return h.token != nil && transport.EqualIDs(wirejson.Find(e.Params, "progressToken"), h.sentToken)
 	case mcp.Cancelled, mcp.ToolsChanged, mcp.PromptsChanged, mcp.ResourcesChanged, mcp.ResourceUpdated,
 		mcp.Elicited, mcp.Acknowledged:
 		return false

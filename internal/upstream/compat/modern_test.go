@@ -269,3 +269,48 @@ func TestBrokenAnswersEndNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestLateProgressOfAnotherRequest: progress that a server reports late, for an earlier request with the same token, does not
+// reach a later one.
+func TestLateProgressOfAnotherRequest(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var earlier json.RawMessage
+	f.ApplySpecs([]Spec{httpSpec(t, "s", mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+		if earlier != nil {
+			c.Notify("notifications/progress", json.RawMessage(`{"progressToken":`+string(earlier)+`,"progress":99}`))
+		}
+		earlier = slices.Clone(transport.ProgressTokenOf(c.Params))
+		c.SendProgress(1)
+		return json.RawMessage(`{"content":[]}`), nil
+	}}))})
+	f.untilReady(t, "s", 0)
+	for range 2 {
+		reply, events, err := f.askModern(t.Context(), "s", "me", 1, "")
+		if err != nil || reply.Result == nil || len(events) != 1 || !strings.Contains(events[0], `{"progressToken":1,"progress":1}`) {
+			t.Errorf("%s %q %v", reply.Result, events, err)
+		}
+	}
+}
+
+// TestQuestionsThatTheClientDoesNotKnow: a server that asks what the client has not declared is told so, and the client
+// gets the result.
+func TestQuestionsThatTheClientDoesNotKnow(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.ApplySpecs([]Spec{httpSpec(t, "s", mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+		var all []string
+		for _, method := range []string{"roots/list", "sampling/createMessage", "vendor/ask", "ping"} {
+			answer, err := c.SendRequest(method, nil)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, fmt.Sprint(answer.Error != nil))
+		}
+		return json.Marshal(map[string]any{"content": []any{}, "refused": all})
+	}}))})
+	f.untilReady(t, "s", 0)
+	if reply, _, err := f.askModern(t.Context(), "s", "me", 1, ""); err != nil || !strings.Contains(string(reply.Result), `["true","true","true","false"]`) {
+		t.Errorf("%s %v", reply.Result, err)
+	}
+}
