@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"sync"
 	"sync/atomic"
 
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/mcp"
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcp/transport"
+	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/upstream"
 )
 
@@ -30,6 +32,72 @@ type exclusiveClientLink struct {
 
 func newExclusiveClientLink(sv *upstream.Server) *exclusiveClientLink {
 	return &exclusiveClientLink{sv: sv, sem: make(chan struct{}, 1)}
+}
+
+// exclusiveClient is what the client of an exclusive session expects from the server. Some clients end their
+// connection, or never answer, when they get anything else.
+type exclusiveClient struct {
+	capabilities json.RawMessage // that it has declared
+
+	mu     sync.Mutex     // guards tokens
+	tokens map[string]int // progress tokens, by the number of requests with it
+}
+
+// maxTaskTokens limits the progress tokens of tasks, which are valid until the task ends.
+const maxTaskTokens = 256
+
+// beginRequest adds the progress token of a request. The caller calls end when it has ended.
+func (c *exclusiveClient) beginRequest(r *session.Request) (end func()) {
+	token := string(transport.ProgressTokenOf(r.Params))
+	if token == "" {
+		return func() {}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.tokens == nil {
+		c.tokens = map[string]int{}
+	}
+	c.tokens[token]++
+	if wirejson.Find(r.Params, "task") != nil && len(c.tokens) <= maxTaskTokens {
+		return func() {}
+	}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.tokens[token]--; c.tokens[token] == 0 {
+			delete(c.tokens, token)
+		}
+	}
+}
+
+// expects reports whether the client can take a message: not progress with a token of no request, and no question that
+// it has not declared. Other messages pass, also unknown ones.
+func (c *exclusiveClient) expects(e *session.Event) bool {
+	switch {
+	case e.ID != nil:
+		return !isKnownQuestion(e.Method) || declaresQuestion(c.capabilities, e.Method)
+	case e.Method == mcp.Progress:
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.tokens[string(wirejson.Find(e.Params, "progressToken"))] > 0
+	}
+	return true
+}
+
+// filterEvents returns say without what the client does not expect; a question is refused.
+func (s *Session) filterEvents(ctx context.Context, say func(session.Event)) func(session.Event) {
+	if s.client == nil || say == nil {
+		return say
+	}
+	return func(e session.Event) {
+		switch {
+		case s.client.expects(&e):
+			say(e)
+		case e.ID != nil:
+			refused := e.Clone()
+			s.rejectServerRequest(ctx, &refused)
+		}
+	}
 }
 
 // exclusiveLinkReporter receives the reports of a client's link. Changed tools may concern every client, but the health and the

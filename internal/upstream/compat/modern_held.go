@@ -120,14 +120,15 @@ func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 	}
 }
 
-// declaresQuestion reports whether a client with these capabilities can be asked by a request of this method.
+// questionCapabilities has the capability that a client declares to be asked by requests of a method.
+var questionCapabilities = map[string]string{"roots/list": "roots", "sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
+
+// isKnownQuestion reports whether clients declare whether they can be asked by requests of this method.
+func isKnownQuestion(method string) bool { return questionCapabilities[method] != "" }
+
+// declaresQuestion reports whether a client with these capabilities can be asked by requests of this method.
 func declaresQuestion(capabilities json.RawMessage, method string) bool {
-	for _, kind := range [...]struct{ method, capability string }{{"roots/list", "roots"}, {"sampling/createMessage", "sampling"}, {"elicitation/create", "elicitation"}} {
-		if method == kind.method {
-			return wirejson.Kind(wirejson.Find(capabilities, kind.capability)) == '{'
-		}
-	}
-	return false
+	return isKnownQuestion(method) && wirejson.Kind(wirejson.Find(capabilities, questionCapabilities[method])) == '{'
 }
 
 // addServerRequest stores a server's request, and reports whether there is room for it.

@@ -36,6 +36,11 @@ func (s *Session) Do(ctx context.Context, r *session.Request) (session.Reply, er
 func (s *Session) sendToPeer(ctx context.Context, r *session.Request) (session.Reply, error) {
 	s.beginUse()
 	defer s.endUse()
+	if s.client != nil {
+		defer s.client.beginRequest(r)()
+		filtered := *r
+		filtered.Say, r = s.filterEvents(ctx, r.Say), &filtered
+	}
 	if s.own == nil || !upstream.IsToolCall(r) {
 		return s.sessionPeer.Do(ctx, r)
 	}
@@ -95,7 +100,7 @@ func (s *Session) AnswerServerQuestion(ctx context.Context, id json.RawMessage, 
 func (s *Session) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	s.beginUse()
 	defer s.endUse()
-	err := s.sessionPeer.Listen(ctx, say, opened)
+	err := s.sessionPeer.Listen(ctx, s.filterEvents(ctx, say), opened)
 	var refused *transport.StatusError
 	if errors.As(err, &refused) || errors.Is(err, session.ErrHasReader) {
 		return problem.Newf(problem.InvalidRequest, "Server '%s' offers no stream here: %v", s.sv.Spec.Name, err)

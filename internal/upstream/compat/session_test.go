@@ -372,3 +372,35 @@ func TestMirrored(t *testing.T) {
 		}
 	}
 }
+
+// TestUnexpectedMessages: a client in a session of its own gets no progress with a token of no request and no question
+// that it has not declared; the server is told so. Everything else passes.
+func TestUnexpectedMessages(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	odd := func() *mcptest.Server {
+		return mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
+			for _, token := range []string{`"tool-call-1"`, `"mine"`, `7`} {
+				c.Notify("notifications/progress", json.RawMessage(`{"progressToken":`+token+`,"progress":1}`))
+			}
+			var refused []string
+			for _, method := range []string{"roots/list", "sampling/createMessage"} {
+				answer, err := c.SendRequest(method, nil)
+				if err != nil {
+					return nil, err
+				}
+				refused = append(refused, fmt.Sprint(answer.Error != nil))
+			}
+			c.Notify("vendor/note", nil)
+			return json.Marshal(map[string]any{"content": []any{}, "refused": refused})
+		}})
+	}
+	f.ApplySpecs([]Spec{httpSpec(t, "s", odd())})
+	f.untilReady(t, "s", 0)
+	c := f.converse(t, "s")
+	result, events, err := f.passed(t, "s", c, "1", `{"name":"ask","_meta":{"progressToken":"mine"}}`)
+	if want := []string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":1}}`, `{"jsonrpc":"2.0","method":"vendor/note"}`}; err != nil ||
+		!strings.Contains(result, `["true","true"]`) || !slices.Equal(events, want) {
+		t.Errorf("%s %q %v", result, events, err)
+	}
+}

@@ -1,6 +1,7 @@
 package compat
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -45,6 +46,7 @@ type Session struct {
 	sv     *upstream.Server
 	kind   peerKind
 	own    *exclusiveClientLink // the peer if it is the client's own; else nil
+	client *exclusiveClient     // of a session that a legacy client has opened and has alone; else nil
 	ending *session.EndSignal   // set when it is asked to end
 	ended  chan struct{}        // closed when it has ended
 
@@ -140,6 +142,7 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 			if named := mcp.ReplaceDraftVersion(version); named != version {
 				reply.Result = wirejson.SetMember(reply.Result, "protocolVersion", encodeJSONString(named))
 			}
+			s.client = &exclusiveClient{capabilities: bytes.Clone(wirejson.Find(initialize.Params, "capabilities"))}
 		}
 		return s, reply, nil
 	}
