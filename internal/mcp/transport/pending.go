@@ -109,11 +109,52 @@ func (p *pendingRequests) recycleRequest(e *pendingRequest) {
 func (p *pendingRequests) deliverReply(m *wirejson.Message, kept bool) {
 	id, ok := parseNumericID(m.ID)
 	if !ok {
+		if m.Error != nil && (m.ID == nil || string(m.ID) == "null") {
+			p.failOnlyCall(m)
+		}
 		return
 	}
 	if e := p.claimRequest(id); e != nil {
 		e.finishRequest(toReply(m, kept), nil)
 	}
+}
+
+// failOnlyCall fails the tool call that is the only open request with an error without an ID, unless a response
+// with its ID follows in time: some servers lose the ID when a call fails. A method that is not known may also be that
+// of a notification.
+func (p *pendingRequests) failOnlyCall(m *wirejson.Message) {
+	if m.Error.Code == wirejson.CodeMethodNotFound {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var call *pendingRequest
+	for _, e := range p.byID {
+		if e.listenID != nil {
+			continue
+		}
+		if call != nil || e.Call == nil && e.Method != mcp.CallTool {
+			return
+		}
+		call = e
+	}
+	if call == nil || call.broken {
+		return
+	}
+	call.broken = true
+	p.finishAfterMalformedWait(call.id, toReply(m, false), nil)
+}
+
+// finishAfterMalformedWait finishes a request unless a correct response comes in time. The caller holds mu.
+func (p *pendingRequests) finishAfterMalformedWait(id uint64, r session.Reply, err error) {
+	time.AfterFunc(malformedWait, func() {
+		p.mu.Lock()
+		e := p.takeAsOrphan(id)
+		p.mu.Unlock()
+		if e != nil {
+			e.finishRequest(r, err)
+		}
+	})
 }
 
 // rejectRequest fails one request.
@@ -148,14 +189,7 @@ func (p *pendingRequests) failAfterMalformedReply(response []byte) {
 		return
 	}
 	e.broken = true
-	time.AfterFunc(malformedWait, func() {
-		p.mu.Lock()
-		e := p.takeAsOrphan(id)
-		p.mu.Unlock()
-		if e != nil {
-			e.finishRequest(session.Reply{}, ErrNoMessage)
-		}
-	})
+	p.finishAfterMalformedWait(id, session.Reply{}, ErrNoMessage)
 }
 
 // claimRequest removes and returns the request with this ID; nil if no caller waits for it any more. Then it also

@@ -67,6 +67,52 @@ func TestBrokenAnswers(t *testing.T) {
 	})
 }
 
+// TestErrorsWithoutAnID: an error without an ID is that of the only tool call, unless another response follows.
+func TestErrorsWithoutAnID(t *testing.T) {
+	fails := func(code int) *wirejson.Message {
+		return &wirejson.Message{ID: json.RawMessage("null"), Error: &wirejson.RPCError{Code: code, Message: "gone"}}
+	}
+	call, list := session.Request{Method: mcp.CallTool}, session.Request{Method: mcp.ListTools}
+	for name, c := range map[string]struct {
+		open   []session.Request
+		code   int
+		follow bool
+		failed bool
+	}{
+		"a call":                            {[]session.Request{call}, -32000, false, true},
+		"a call that has its response":      {[]session.Request{call}, -32000, true, false},
+		"two calls":                         {[]session.Request{call, call}, -32000, false, false},
+		"a list":                            {[]session.Request{list}, -32000, false, false},
+		"an unknown method: a notification": {[]session.Request{call}, wirejson.CodeMethodNotFound, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPendingRequests()
+				var first *pendingRequest
+				for i, r := range c.open {
+					e, err := enter(p, sentRequest{id: uint64(i + 1), Request: &r})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if i == 0 {
+						first = e
+					}
+				}
+				p.deliverReply(fails(c.code), false)
+				if c.follow {
+					p.deliverReply(&wirejson.Message{ID: json.RawMessage("1"), Result: json.RawMessage(`{}`)}, false)
+				}
+				time.Sleep(2 * malformedWait)
+				p.failAll(ErrStopped)
+				reply, _ := p.waitForReply(t.Context(), first)
+				if failed := reply.Error != nil && reply.Error.Message == "gone"; failed != c.failed {
+					t.Errorf("%+v", reply)
+				}
+			})
+		})
+	}
+}
+
 func TestPendingIsBounded(t *testing.T) {
 	p := newPendingRequests()
 	got := 0
