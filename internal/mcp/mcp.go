@@ -14,7 +14,10 @@
 //   - It reads and writes no messages; wirejson does that.
 package mcp
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The protocol versions that MCPProxy supports, newest first.
 const (
@@ -39,6 +42,17 @@ func IsLegacyVersion(version string) bool {
 		return true
 	}
 	return false
+}
+
+// OlderVersionIn returns the newest version with sessions that an error text names in place of the one that was
+// requested; "" if there is none.
+func OlderVersionIn(text, requested string) string {
+	for _, version := range []string{Legacy, legacy2, BatchVersion, legacy4, draft} {
+		if version != requested && strings.Contains(text, version) {
+			return version
+		}
+	}
+	return ""
 }
 
 // ReplaceDraftVersion returns the version that a client is told for the version of a server. Clients do not know

@@ -24,6 +24,19 @@ func TestRevisions(t *testing.T) {
 	}
 }
 
+func TestOlderVersionIn(t *testing.T) {
+	for text, want := range map[string]string{
+		`Unsupported protocol version {"supported":["2024-11-05","2025-06-18"],"requested":"2025-11-25"}`: "2025-06-18",
+		`Unsupported protocol version (supported versions: 2024-11-05)`:                                   "2024-11-05",
+		`Unsupported protocol version 2025-11-25`:                                                         "",
+		`It speaks 2026-07-28 alone`:                                                                      "",
+	} {
+		if got := OlderVersionIn(text, Legacy); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestLevels(t *testing.T) {
 	if !slices.IsSortedFunc([]string{"warn", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"},
 		func(a, b string) int { return LogLevelRank(a) - LogLevelRank(b) }) || LogLevelRank("warn") != -1 || LogLevelRank("debug") != 0 {

@@ -173,11 +173,14 @@ func errorOffersModern(e *wirejson.RPCError) bool {
 func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
 	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
 		mcp.Legacy, wirejson.AppendString(nil, h.ClientVersion))
-	result, err := h.SendOwnRequest(ctx, l, mcp.Initialize, params)
+	reply, err := SendInitialize(ctx, l, &session.Request{Method: mcp.Initialize, Params: params})
+	if err == nil && reply.Error != nil {
+		err = h.ownRequestError(mcp.Initialize, reply.Error)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
-	g, err := parseInitializeResult(result)
+	g, err := parseInitializeResult(reply.Result)
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
@@ -196,6 +199,23 @@ func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*
 	return g, nil
 }
 
+// SendInitialize sends initialize, and once more with an older version if the server rejects the first one and names
+// another that it supports.
+func SendInitialize(ctx context.Context, to session.Doer, r *session.Request) (session.Reply, error) {
+	reply, err := to.Do(ctx, r)
+	if err != nil || reply.Error == nil {
+		return reply, err
+	}
+	requested, _ := wirejson.String(wirejson.Find(r.Params, "protocolVersion"))
+	older := mcp.OlderVersionIn(reply.Error.Message+" "+string(reply.Error.Data), requested)
+	if older == "" {
+		return reply, nil
+	}
+	again := *r
+	again.Params = wirejson.SetMember(r.Params, "protocolVersion", wirejson.AppendString(nil, older))
+	return to.Do(ctx, &again)
+}
+
 // SendOwnRequest sends a request of MCPProxy itself and returns its result.
 func (h *handshaker) SendOwnRequest(ctx context.Context, to session.Doer, method string, params json.RawMessage) (json.RawMessage, error) {
 	reply, err := to.Do(ctx, &session.Request{Method: method, Params: params})
@@ -203,10 +223,15 @@ func (h *handshaker) SendOwnRequest(ctx context.Context, to session.Doer, method
 		return nil, err
 	}
 	if reply.Error != nil {
-		h.log.WriteRemark(fmt.Sprintf("error %d to %s: %s", reply.Error.Code, method, reply.Error.Message))
-		return nil, &transport.ServerRPCError{Code: reply.Error.Code}
+		return nil, h.ownRequestError(method, reply.Error)
 	}
 	return reply.Result, nil
+}
+
+// ownRequestError logs the server's error to a request of MCPProxy, and returns it without its text.
+func (h *handshaker) ownRequestError(method string, e *wirejson.RPCError) error {
+	h.log.WriteRemark(fmt.Sprintf("error %d to %s: %s", e.Code, method, e.Message))
+	return &transport.ServerRPCError{Code: e.Code}
 }
 
 // undeclaredListTimeout is how long a server without the tools capability may take to

@@ -156,6 +156,12 @@ func TestOddServers(t *testing.T) {
 			}
 			pass(w, status, h, body)
 		}},
+		"another version alone": {opt: mcptest.Options{Protocol: "2025-06-18"}, change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
+			if m.Method == "initialize" && !strings.Contains(string(m.Params), "2025-06-18") {
+				body = []byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"error":{"code":-32602,"message":"Unsupported protocol version","data":{"expected":"2025-06-18"}}}`)
+			}
+			pass(w, status, h, body)
+		}},
 		"no answer to a notification": {change: func(m *wirejson.Message, w http.ResponseWriter, status int, h http.Header, body []byte) {
 			if m.Method == "notifications/initialized" {
 				panic(http.ErrAbortHandler)

@@ -3,6 +3,7 @@
 package compat
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -402,5 +403,27 @@ func TestUnexpectedMessages(t *testing.T) {
 	if want := []string{`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"mine","progress":1}}`, `{"jsonrpc":"2.0","method":"vendor/note"}`}; err != nil ||
 		!strings.Contains(result, `["true","true"]`) || !slices.Equal(events, want) {
 		t.Errorf("%s %q %v", result, events, err)
+	}
+}
+
+// TestSessionInAnotherVersion: a client whose version a server rejects gets a session in the one that the server names.
+func TestSessionInAnotherVersion(t *testing.T) {
+	t.Parallel()
+	inner := mcptest.New(mcptest.Options{Protocol: "2024-11-05"}, askTool())
+	url := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if m, _ := wirejson.ParseServerMessage(body); m.Method == mcp.Initialize && !bytes.Contains(body, []byte("2024-11-05")) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"Unsupported protocol version","data":{"supported":["2024-11-05"]}}}`, m.ID)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		inner.ServeHTTP(w, r)
+	})).URL
+	f := newFixture(t)
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: url}})
+	f.untilReady(t, "s", 0)
+	if result, _, err := f.passed(t, "s", f.converse(t, "s"), "1", `{"name":"ask","arguments":{"n":7}}`); err != nil || !strings.Contains(result, "accept") {
+		t.Errorf("%s %v", result, err)
 	}
 }

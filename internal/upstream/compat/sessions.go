@@ -133,7 +133,9 @@ func (t *sessionSet) openSessionOfKind(ctx context.Context, initialize *session.
 	if err != nil {
 		return nil, session.Reply{}, err
 	}
-	reply, err := s.sendToPeer(ctx, initialize)
+	s.beginUse()
+	reply, err := upstream.SendInitialize(ctx, s.sessionPeer, initialize)
+	s.endUse()
 	if err == nil && reply.Error == nil {
 		if s.own != nil {
 			version, _ := wirejson.String(wirejson.Find(reply.Result, "protocolVersion"))
