@@ -75,8 +75,13 @@ func (l *duplex) routeMessage(m *wirejson.Message, kept bool) {
 
 // deliverEventToOwnClient delivers a message on a client's own connection: to the request that it names, else to the
 // only open request, which keeps the order, else to the client's listener, else to the newest request,
-// else into the queue.
+// else into the queue. A question before the answer to initialize is refused: the client cannot get it yet, and the
+// server may wait for the answer.
 func (l *duplex) deliverEventToOwnClient(m *wirejson.Message, e session.Event) {
+	if m.IsRequest() && l.pending.isInitializing() {
+		l.postLater(newQuestionRefusal(m, CannotAsk))
+		return
+	}
 	told := m.Method == mcp.Progress && l.pending.deliverByProgressToken(e) ||
 		l.pending.deliverToOnlyRequest(e) ||
 		l.queue.HasReader() && l.queue.Put(e.Clone()) || l.pending.deliverToNewest(e, (*sentRequest).getsAllEvents) || l.queue.Put(e.Clone())

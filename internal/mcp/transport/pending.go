@@ -79,6 +79,18 @@ func (p *pendingRequests) countInFlight() int {
 	return len(p.byID)
 }
 
+// isInitializing reports whether initialize is open.
+func (p *pendingRequests) isInitializing() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.byID {
+		if e.Request != nil && e.Method == mcp.Initialize {
+			return true
+		}
+	}
+	return false
+}
+
 // takeAsOrphan removes and returns a request that the server may still execute.
 func (p *pendingRequests) takeAsOrphan(id uint64) *pendingRequest {
 	e := p.removeLocked(id)

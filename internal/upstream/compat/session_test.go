@@ -427,3 +427,24 @@ func TestSessionInAnotherVersion(t *testing.T) {
 		t.Errorf("%s %v", result, err)
 	}
 }
+
+// TestServerThatPingsFirst: a server over stdio that answers initialize only when its ping has been answered is used by
+// clients in sessions of their own.
+func TestServerThatPingsFirst(t *testing.T) {
+	t.Parallel()
+	const script = `while read -r line; do
+id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+case $line in
+*'"initialize"'*) echo '{"jsonrpc":"2.0","id":"p","method":"ping"}'; read -r pong
+	echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}';;
+*'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"ask","inputSchema":{"type":"object"}}]}}';;
+*'"tools/call"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[]}}';;
+*'"id"'*) echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"no"}}';;
+esac; done`
+	f := newFixture(t)
+	f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: "/bin/sh", Args: []string{"-c", script}}})
+	f.untilReady(t, "s", 0)
+	if result, _, err := f.passed(t, "s", f.converse(t, "s"), "1", `{"name":"ask"}`); err != nil || result != `{"content":[]}` {
+		t.Errorf("%s %v", result, err)
+	}
+}
