@@ -111,7 +111,7 @@ func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, key string, 
 		return nil, &transport.ServerRPCError{Code: reply.Error.Code}
 	}
 	s.key = key
-	if err := s.sessionPeer.NotifyServer(ctx, mcp.Initialized, nil); err != nil && s.Cause() != nil {
+	if err := s.notifyPeer(ctx, mcp.Initialized, nil); err != nil && s.Cause() != nil {
 		s.Close()
 		return nil, err
 	}

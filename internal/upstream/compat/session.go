@@ -80,13 +80,18 @@ func (s *Session) NotifyServer(ctx context.Context, method string, params json.R
 	}
 	s.beginUse()
 	defer s.endUse()
+	return s.toNotAcceptedError(ctx, "the notification", s.notifyPeer(ctx, method, params))
+}
+
+// notifyPeer sends a notification, and does not wait for long until the server has taken it.
+func (s *Session) notifyPeer(ctx context.Context, method string, params json.RawMessage) error {
 	limited, cancel := context.WithTimeout(ctx, notifyTime)
 	defer cancel()
 	err := s.sessionPeer.NotifyServer(limited, method, params)
 	if limited.Err() != nil && ctx.Err() == nil && s.Cause() == nil {
 		return nil
 	}
-	return s.toNotAcceptedError(ctx, "the notification", err)
+	return err
 }
 
 // AnswerServerQuestion forwards the client's response to a request of the server.
