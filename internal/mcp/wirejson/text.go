@@ -199,3 +199,44 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 
 // EscapePointerToken escapes a name for a JSON pointer (RFC 6901).
 func EscapePointerToken(name string) string { return pointerEscapes.Replace(name) }
+
+// ReplaceLoneSurrogates returns a JSON text without escapes of only half a surrogate pair, as of text that was cut in
+// the middle of a character; data itself if it has none. Some parsers reject a text with one.
+func ReplaceLoneSurrogates(data []byte) []byte {
+	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
+		return data
+	}
+	half := func(at int) byte { // 'h' for the first half of a pair, 'l' for the second one, else 0
+		if at+6 > len(data) || data[at] != '\\' || data[at+1] != 'u' || data[at+2]|0x20 != 'd' {
+			return 0
+		}
+		switch c := data[at+3] | 0x20; {
+		case data[at+3] == '8' || data[at+3] == '9' || c == 'a' || c == 'b':
+			return 'h'
+		case 'c' <= c && c <= 'f':
+			return 'l'
+		}
+		return 0
+	}
+	out := data
+	for i := 0; i+1 < len(data); {
+		next := bytes.IndexByte(data[i:], '\\')
+		if next < 0 {
+			break
+		}
+		i += next
+		switch first := half(i); {
+		case first == 0:
+			i += 2
+		case first == 'h' && half(i+6) == 'l':
+			i += 12
+		default:
+			if &out[0] == &data[0] {
+				out = bytes.Clone(data)
+			}
+			copy(out[i:], `\ufffd`)
+			i += 6
+		}
+	}
+	return out
+}

@@ -121,7 +121,7 @@ func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 }
 
 // questionCapabilities has the capability that a client declares to be asked by requests of a method.
-var questionCapabilities = map[string]string{"roots/list": "roots", "sampling/createMessage": "sampling", "elicitation/create": "elicitation"}
+var questionCapabilities = map[string]string{"roots/list": "roots", "sampling/createMessage": "sampling", mcp.Elicit: "elicitation"}
 
 // isKnownQuestion reports whether clients declare whether they can be asked by requests of this method.
 func isKnownQuestion(method string) bool { return questionCapabilities[method] != "" }
