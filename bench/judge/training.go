@@ -51,8 +51,8 @@ const (
 // By how many of honest definitions the thresholds are set: those that the judge
 // alone may have reviewed, and those in which weak rules count.
 const (
-	reviewShare = .002
-	agreeShare  = .05
+	reviewShare = .0016
+	agreeShare  = .06
 )
 
 func newTrainingData(samples []corpora.Sample) (*trainingData, error) {

@@ -153,6 +153,9 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 // instruction.
 func (s *scanner) isOnlyMentioned(v *textView, g *patternIndex, p *PhraseFeatures, first, end int) bool {
 	core := s.heaviestWords(p, first, end)
+	if last := s.matcher.words[core.end-1]; openingQuote(v.n.lower, int(last.start), int(last.end)) >= 0 {
+		core.start = core.end - 1 // what leads to the quotation is not in it
+	}
 	return s.isMentionNotInstruction(v, g, core.start, core.end) || s.isQuotedReply(v, first, end)
 }
 

@@ -7,7 +7,8 @@
 //     findings, severities and the verdict.
 //   - match.go: applies all rules to a string, and across the borders between strings.
 //   - rules.go, pattern.go: rules that match sequences of words (rules.txt, concepts.txt); words.go splits text into words.
-//   - word_classes.go: rules for combinations of word classes in a sentence (orders.txt).
+//   - word_classes.go: rules for combinations of word classes in a sentence (orders.txt,
+//     intents.txt).
 //   - regexp_rules.go: rules that are regular expressions (spelling.txt).
 //   - classifier.go, phrase.go, phrase_model.go: a trained classifier of sentences, from bench/judge.
 //   - mention.go: texts that only mention an attack, such as those of a guard.

@@ -58,7 +58,7 @@ func tableOfRules() string {
 	for _, r := range slices.Concat(defaultGrammar().rules[:defaultGrammar().firstCue], []scanRule{ruleCues, ruleHidden, ruleSmuggled, ruleBidi, ruleControl, ruleConfusable, ruleFar, ruleOddName, ruleHint, ruleReserved, ruleClassifier}) {
 		add(r.name, r.severity, r.reason)
 	}
-	for _, o := range intentRules {
+	for _, o := range classWords().rules {
 		add(o.name, SeverityReview, o.reason)
 	}
 	for _, r := range spellingRules() {

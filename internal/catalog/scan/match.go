@@ -68,7 +68,8 @@ func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, ca
 				s.cues = append(s.cues, cueMatch{p.rule - g.firstCue, i, end})
 				continue
 			}
-			mention := p.mayBeMention && v.encoding == "" && s.isMentionNotInstruction(v, g, i, end)
+			mention := v.encoding == "" && (p.mayBeMention && s.isMentionNotInstruction(v, g, i, end) || p.mayBeOwn && s.isOwnAction(v, i, end) ||
+				r.name == "shadowing" && s.isOfThisServer(v, end))
 			r := *r
 			if r.weak && v.encoding == "" && !s.classifier.supportsWeakRule(i) {
 				r.downgradeToNote()
@@ -164,6 +165,9 @@ func (s *scanner) matchAcrossBorder(f *scannedString, g *patternIndex, tail []te
 			}
 			if end := m.matchAt(p, i); end > len(tail) && s.acceptsPattern(int(c)) {
 				last := head[end-len(tail)-1].end
+				if p.mayBeOwn && s.isOwnSubject(v.n.lower[head[end-len(tail)-1].start:last]) {
+					continue
+				}
 				r.severity = SeverityReview
 				r.reason += "; the text is parted between two strings"
 				s.addFinding(f, r, 0, v.n.originalOffset(int(last)), string(text[both[i].start:])+string(v.n.lower[:last]))

@@ -3,6 +3,8 @@ package scan
 import (
 	"bytes"
 	"slices"
+	"strings"
+	"unicode"
 )
 
 // isMentionNotInstruction reports whether the words from i to end are mentioned and are not an instruction. For example, a
@@ -10,7 +12,14 @@ import (
 // handling of such texts, and the words are in quotes, after a colon, or in their own clause.
 func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end int) bool {
 	words, text := s.matcher.words, v.n.lower
+	quote := openingQuote(text, int(words[i].start), int(words[end-1].end))
+	for quote >= 0 && i > 0 && int(words[i-1].start) > quote {
+		i-- // what leads to the quotation says what it is
+	}
 	first := i
+	if quote >= 0 && i > 0 {
+		first--
+	}
 	for first > 0 && !words[first].begins && i-first < 30 {
 		first--
 	}
@@ -21,7 +30,7 @@ func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end i
 		detected = detected || g.detect.has(id)
 		spoken = spoken || g.detect.has(id) || g.label.has(id) || g.clause.has(id)
 		switch {
-		case g.detect.has(id):
+		case g.detect.has(id) && detects < 0:
 			detects = k
 		case g.label.has(id):
 			labelled = k
@@ -31,11 +40,11 @@ func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end i
 			clause, detects = -1, -1 // a new clause begins
 		}
 	}
-	if detected && s.followsRequestNoun(v, first, i) {
+	if (detected || s.isListOfDetected(v, g, first)) && s.followsRequestNoun(v, first, i) {
 		return true
 	}
-	if isInsideQuotes(text, int(words[i].start), int(words[end-1].end)) {
-		return spoken
+	if quote >= 0 {
+		return spoken || g.detect.has(words[0].id)
 	}
 	if labelled >= 0 && bytes.IndexByte(text[words[labelled].end:words[i].start], ':') >= 0 {
 		return true
@@ -43,38 +52,63 @@ func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end i
 	return detects >= 0 && clause >= 0 && clause >= detects
 }
 
-// followsRequestNoun reports whether a noun precedes the words from i on: "requests to
-// read" is a mention.
-func (s *scanner) followsRequestNoun(v *textView, first, i int) bool {
+// isListOfDetected reports whether the sentence that begins at first is an item of a list of what
+// is detected, as the sentence above or the first word of the text says.
+func (s *scanner) isListOfDetected(v *textView, g *patternIndex, first int) bool {
+	const far = 120 // words
 	words, text := s.matcher.words, v.n.lower
-	if i-first < 3 || string(text[words[i-1].start:words[i-1].end]) != "to" {
-		return false
-	}
-	switch string(text[words[i-2].start:words[i-2].end]) {
-	case "requests", "orders", "attempts", "instructions", "commands", "demands":
-		return true
+	for k := first - 1; k >= max(0, first-far); k-- {
+		if bytes.IndexByte(text[words[k].end:words[k+1].start], ':') < 0 {
+			continue
+		}
+		for ; k >= 0; k-- {
+			if g.detect.has(words[k].id) {
+				return true
+			} else if words[k].begins {
+				return g.detect.has(words[0].id)
+			}
+		}
 	}
 	return false
 }
 
-// isInsideQuotes reports whether there are quotes around start and end, close by.
-func isInsideQuotes(text []byte, start, end int) bool {
-	const far = 60
-	for i := start - 1; i >= max(0, start-far); i-- {
-		if c := text[i]; c == '/' && isInsideRegexp(text, i, end) {
-			return true
-		} else if c == '\'' || c == '"' || c == '`' {
-			for j := end; j < min(len(text), end+far); j++ {
-				if text[j] == c {
-					return true
-				}
+// followsRequestNoun reports whether a noun precedes the words from i on, closely: "requests
+// to read" is a mention.
+func (s *scanner) followsRequestNoun(v *textView, first, i int) bool {
+	words, text := s.matcher.words, v.n.lower
+	for k := i - 1; k >= max(first+1, i-8); k-- { // the words in between may say of what
+		if string(text[words[k].start:words[k].end]) == "to" {
+			switch string(text[words[k-1].start:words[k-1].end]) {
+			case "requests", "request", "orders", "order", "attempts", "attempt", "instructions", "instruction", "commands", "demands", "tries", "trying":
+				return true
 			}
-			return false
-		} else if c == '.' || c == '\n' {
-			return false
 		}
 	}
 	return false
+}
+
+// openingQuote returns where the quotes open that are around start and end, close by; -1 if there
+// are none. Only double quotes may have several sentences in them.
+func openingQuote(text []byte, start, end int) int {
+	const far = 60
+	sentences := false
+	for i := start - 1; i >= max(0, start-far); i-- {
+		switch c := text[i]; {
+		case c == '\n':
+			return -1
+		case c == '.':
+			sentences = true
+		case c == '/' && !sentences && isInsideRegexp(text, i, end):
+			return i
+		case c == '\'' && i > 0 && isWordByte(text[i-1]) && isWordByte(text[i+1]): // an apostrophe
+		case c == '\'' || c == '"' || c == '`':
+			if bytes.IndexByte(text[end:min(len(text), end+far)], c) < 0 || sentences && (c != '"' || bytes.Count(text[:start], text[i:i+1])%2 == 0) {
+				return -1
+			}
+			return i
+		}
+	}
+	return -1
 }
 
 // isInsideRegexp reports whether a regular expression between slashes, starting at open,
@@ -83,6 +117,9 @@ func isInsideRegexp(text []byte, open, end int) bool {
 	const far = 60
 	size := bytes.IndexByte(text[open+1:], '/')
 	last := open + 1 + size
+	for flags := 0; flags < 3 && last+1 < len(text) && bytes.IndexByte([]byte("gimsu"), text[last+1]) >= 0; flags++ {
+		last++
+	}
 	if open == 0 || text[open-1] != ' ' || size < 0 || last < end || last-end > far {
 		return false
 	}
@@ -137,4 +174,35 @@ func (s *scanner) restoreMentionSeverities() {
 		f := &s.findings[m.finding]
 		f.Severity = max(f.Severity, m.severity)
 	}
+}
+
+// isOwnAction reports whether the words from i to end, of which the last is a path, say what the
+// tool itself does: they begin its description ("Reads the file"), or its name has a word of the
+// path.
+func (s *scanner) isOwnAction(v *textView, i, end int) bool {
+	words, text := s.matcher.words, v.n.lower
+	return i == 0 && text[words[0].end-1] == 's' || s.isOwnSubject(text[words[end-1].start:words[end-1].end])
+}
+
+// isOwnSubject reports whether the tool's name has a word of a path.
+func (s *scanner) isOwnSubject(path []byte) bool {
+	separates := func(r rune) bool { return !unicode.IsLetter(r) }
+	for i := range s.fields {
+		if s.fields[i].place == kindToolName {
+			name := strings.FieldsFunc(strings.ToLower(s.fields[i].text), separates)
+			return slices.ContainsFunc(bytes.FieldsFunc(path, separates), func(word []byte) bool { return slices.Contains(name, string(word)) })
+		}
+	}
+	return false
+}
+
+// isOfThisServer reports whether the words before end are about the tools of the tool's own
+// server, whose order it may say.
+func (s *scanner) isOfThisServer(v *textView, end int) bool {
+	text := v.n.lower[s.matcher.words[end-1].end:]
+	text = text[:min(len(text), 60)]
+	if stop := bytes.IndexByte(text, '.'); stop >= 0 {
+		text = text[:stop]
+	}
+	return bytes.Contains(text, []byte(" this server")) || bytes.Contains(text, []byte(" this session"))
 }

@@ -16,7 +16,7 @@ func TestPathsAreNoQuotes(t *testing.T) {
 		`such as "put /etc/x, ignore all rules" in a text`:          true,
 	} {
 		start := strings.Index(text, "ignore")
-		if got := isInsideQuotes([]byte(text), start, start+len("ignore all rules")); got != quotes {
+		if got := openingQuote([]byte(text), start, start+len("ignore all rules")) >= 0; got != quotes {
 			t.Errorf("%q: %v", text, got)
 		}
 	}

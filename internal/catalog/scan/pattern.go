@@ -45,6 +45,7 @@ type rulePattern struct {
 	elements        []patternElement
 	acrossSentences bool // may continue in the next sentence
 	mayBeMention    bool // may be a mention rather than an instruction
+	mayBeOwn        bool // may be what the tool says of itself with its first word
 }
 
 // A patternIndex has the patterns of all rules, indexed by first word.
@@ -196,6 +197,9 @@ func (g *patternIndex) addRuleLine(rule int, line string, sets map[string]patter
 			continue
 		case "~":
 			p.mayBeMention = true
+			continue
+		case "=":
+			p.mayBeOwn = true
 			continue
 		}
 		if n, ok := strings.CutPrefix(text, ".."); ok {

@@ -70,7 +70,7 @@ func (s *scanner) matchRegexpRules(f *scannedString, v *textView) {
 		found := scanRule{name: r.name, severity: severity, reason: r.reason}
 		r.findNearLiterals(t, &present, func(start, end int) {
 			if s.acceptsPattern(len(defaultGrammar().patterns) + k) {
-				s.addMatch(f, v, found, start, end, false)
+				s.addMatch(f, v, found, start, end, r.name == "secret-path" && v.encoding == "" && s.isOwnSubject(t[start:end]))
 			}
 		})
 	}

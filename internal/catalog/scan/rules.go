@@ -64,7 +64,7 @@ var wordsText string
 
 // ruleWordLists are the lists of words.txt.
 type ruleWordLists struct {
-	secretFiles, certain, schemes               []string
+	secretFiles, certain, schemes, credentials  []string
 	members, types, destroying, reserved, hosts map[string]bool
 	unsigned                                    map[string]string // a secret file without punctuation → the file
 	leet                                        [256]byte         // the letter for a digit or sign, or 0
@@ -75,7 +75,7 @@ var wordLists = sync.OnceValue(func() *ruleWordLists {
 	l := &ruleWordLists{
 		secretFiles: f.SectionByHead("secret files").Words(), certain: f.SectionByHead("certain").Words(), schemes: f.SectionByHead("schemes").Words(),
 		members: f.SectionByHead("members").WordSet(), types: f.SectionByHead("types").WordSet(), destroying: f.SectionByHead("destroying").WordSet(), reserved: f.SectionByHead("reserved").WordSet(),
-		hosts: f.SectionByHead("hosts").WordSet(), unsigned: map[string]string{},
+		hosts: f.SectionByHead("hosts").WordSet(), credentials: f.SectionByHead("credentials").Words(), unsigned: map[string]string{},
 	}
 	alone := f.SectionByHead("alone").WordSet()
 	for _, path := range slices.Concat(l.secretFiles, l.certain) {

@@ -3,6 +3,10 @@ package scan
 import (
 	"bytes"
 	_ "embed"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -13,142 +17,310 @@ import (
 
 // Classes of words (orders.txt) reveal the intents of a sentence, in any language. Examples are taking or giving something, a
 // secret, a parameter of the tool, hiding something from the user, or an approval given in advance. Only combinations of
-// classes in a sentence, or in two consecutive ones, are findings. A sentence that describes what a tool detects, or quotes a
-// text, has no intent.
+// classes that are close together (intents.txt), in a sentence or in two consecutive ones, are findings. A sentence that
+// describes what a tool detects, or quotes a text, has no intent.
 
-//go:embed orders.txt
-var classesText string
+var (
+	//go:embed orders.txt
+	classesText string
+	//go:embed intents.txt
+	intentsText string
+)
 
 // wordClasses is a set of word classes.
-type wordClasses uint32
+type wordClasses uint64
 
-// The classes in file order, then those that are not words.
+// specialClasses are the classes that are not lists of words, by which the code finds them.
+var specialClasses = []string{"this-tool", "home-file", "secret-file", "secret-variable", "address", "script", "other-tool", "parameter", "described", "untold", "number", "chosen", "mail",
+	"take", "give", "change", "do", "tell", "not", "not-after", "without", "into"}
+
+// The classes of specialClasses; the classes of orders.txt follow.
 const (
-	classTake wordClasses = 1 << iota
+	classThisTool       wordClasses = 1 << iota // the name of this tool
+	classHomeFile                               // a configuration file in the home directory
+	classSecretFile                             // a file with secrets
+	classSecretVariable                         // a variable with a secret
+	classAddress                                // a web or mail address
+	classScript                                 // the address of a script
+	classOtherTool                              // the name of another tool
+	classParameter                              // the name of a parameter
+	classDescribed                              // the string describes a parameter
+	classUntold                                 // what is not to be told
+	classNumber                                 // a number as long as that of an account
+	classChosen                                 // the string is a default or one of the allowed values
+	classMail                                   // a mail address
+	classTake
 	classGive
-	classParameter
-	classSecret
-	classPrivate
-	classTime
-	classUser
-	classNegation
-	classNotify
-	classApproval
-	classWaived
-	classDestination
-	classSetting
-	classPersistence
-	classRival
-	classPrefer
-	classDisparage
-	classDetect
-	classFirst
-	classContent
-	classThisTool       // this tool
-	classHomeFile       // a configuration file in the home directory
-	classSecretFile     // a file with secrets
-	classSecretVariable // a variable with a secret
-	classAddress        // a web or mail address
-	classScript         // the address of a script
-	classOtherTool      // the name of another tool
+	classChange
+	classDo
+	classTell
+	classNot
+	classNotAfter // a word for not that follows the verb
+	classWithout
+	classInto
 )
 
 // classVocabulary has the classes of words and word stems.
 type classVocabulary struct {
 	whole, stems map[string]wordClasses
-	longest      int
+	folded       map[string]wordClasses // words of other alphabets that look like Latin ones
+	lengths      [256]uint64            // of the stems by their first byte, a bit for each
+	rules        []classRule
 }
 
 var classWords = sync.OnceValue(func() *classVocabulary {
-	v := &classVocabulary{whole: map[string]wordClasses{}, stems: map[string]wordClasses{}}
-	for i, s := range sectionfile.Parse(classesText) {
+	v := &classVocabulary{whole: map[string]wordClasses{}, folded: map[string]wordClasses{}, stems: map[string]wordClasses{}}
+	names := map[string]wordClasses{}
+	for _, name := range specialClasses {
+		names[name] = 1 << len(names)
+	}
+	for _, s := range sectionfile.Parse(classesText) {
+		if names[s.Head] == 0 {
+			names[s.Head] = 1 << len(names)
+		}
+		for _, w := range s.Words() {
+			v.addWord(w, names[s.Head])
+		}
+	}
+	for _, s := range sectionfile.Parse(intentsText) {
+		name, reason := splitRuleHead(s.Head)
 		for _, line := range s.Lines {
-			for w := range strings.FieldsSeq(line) {
-				to := v.whole
-				if stem, ok := strings.CutSuffix(w, "*"); ok || w[0] >= 0xe3 {
-					w, to = stem, v.stems
-				}
-				w = strings.ToLower(NormalizeName(w))
-				to[w] |= 1 << i
-				v.longest = max(v.longest, len(w))
-			}
+			v.rules = append(v.rules, parseClassRule(name[0], reason, line, names))
 		}
 	}
 	return v
 })
 
-// classRule is a combination of classes that is a finding.
-type classRule struct {
-	name, reason string
-	all, any     wordClasses
-	not          wordClasses
+func (v *classVocabulary) addWord(w string, class wordClasses) {
+	to := v.whole
+	first, _ := utf8.DecodeRuneInString(w)
+	if stem, ok := strings.CutSuffix(w, "*"); ok {
+		w, to = stem, v.stems
+	} else if isUnspaced(first) {
+		w, to = strings.ReplaceAll(w, "-", " "), v.stems
+	}
+	for _, form := range []string{w, capitalize(w)} { // an upper-case letter may have another look-alike
+		form = strings.ToLower(NormalizeName(form))
+		if first > unicode.MaxLatin1 && len(form) <= 4 && isPrintableASCII(form) {
+			v.folded[form] |= class // it looks like a Latin word
+			continue
+		}
+		if to[form] |= class; v.stems[form] != 0 {
+			v.lengths[form[0]] |= 1 << len(form)
+		}
+	}
 }
 
-// intentRules are the combinations that honest definitions rarely have.
-var intentRules = []classRule{
-	{"secret-handed-over", "asks to pass on the content of a secret file", classSecretFile | classGive, classParameter | classNotify | classTime | classAddress, classDetect},
-	{"secret-handed-over", "asks to read the content of a secret file", classSecretFile | classTake, classParameter | classNotify | classTime | classAddress, classDetect},
-	{"secret-handed-over", "asks to pass on a secret without telling the user", classSecret | classGive | classNegation | classNotify, classUser | classParameter, classDetect},
-	{"secret-handed-over", "asks to read a secret and pass it on", classSecret | classTake | classGive | classParameter, 0, classDetect | classFirst},
-	{"secret-handed-over", "asks to pass on a file of another program", classHomeFile | classTake | classGive, classParameter | classNotify | classAddress, classDetect | classFirst},
-	{"secret-handed-over", "asks for secrets of others", classSecret | classGive, classDestination | classPrivate, classDetect | classFirst},
-	{"secret-handed-over", "asks for a secret of another service", classSecretVariable | classParameter, 0, classDetect | classFirst | classNegation},
-	{"approval-waived", "claims that an approval was given or is not needed", classApproval | classWaived, 0, classDetect | classFirst},
-	{"approval-switched-off", "asks to let tools run without approval", classSetting | classGive, 0, classDetect},
-	{"private-handed-over", "sends private data elsewhere", classPrivate | classGive, classAddress | classDestination, classDetect | classFirst},
-	{"private-handed-over", "puts private data into an address", classPrivate | classTake | classAddress | classUser, 0, classDetect | classFirst},
-	{"other-tool-steered", "changes the arguments of another tool", classOtherTool | classThisTool | classContent | classTime, classGive, classDetect | classFirst},
-	{"foothold", "installs something that runs later", classPersistence | classGive, classAddress | classScript | classTime, classDetect | classFirst},
-	{"foothold", "runs a script from the web", classScript | classGive, classPersistence, classDetect},
-	{"rivals-put-down", "asks to be chosen instead of others", classRival | classPrefer, classDisparage, classDetect},
+// isUnspaced reports whether words of the letter's script are found within longer ones: it
+// has no spaces, or puts particles before words.
+func isUnspaced(r rune) bool {
+	return r >= 0x3000 || r >= 0x590 && r <= 0x6ff || r >= 0xe00 && r <= 0xeff
+}
+
+// classRule is a combination of classes that is a finding. All must be within a window,
+// any of some in the same or the previous sentence, none of others in it.
+type classRule struct {
+	name, reason           string
+	all, any, not, leading wordClasses
+	choices                []wordClasses // one of each must be in the window, too
+	within                 wordClasses   // all and the choices
+	window                 int32         // in half words
+}
+
+// parseClassRule parses a line of intents.txt.
+func parseClassRule(name, reason, line string, names map[string]wordClasses) classRule {
+	r := classRule{name: name, reason: reason, window: math.MaxInt32}
+	for text := range strings.FieldsSeq(line) {
+		var classes wordClasses
+		to := &r.all
+		switch text[0] {
+		case '+':
+			to = &r.any
+		case '-':
+			to = &r.not
+		case '<':
+			to = &r.leading
+		case '@':
+			n, err := strconv.Atoi(text[1:])
+			if err != nil {
+				panic("scan: intents.txt: " + err.Error())
+			}
+			r.window = int32(2 * n)
+			continue
+		}
+		for class := range strings.SplitSeq(strings.TrimLeft(text, "+-<"), "|") {
+			if names[class] == 0 {
+				panic("scan: no class is named " + class + ", or there are more than 64")
+			}
+			classes |= names[class]
+		}
+		if to == &r.all && classes&(classes-1) != 0 {
+			r.choices, r.within = append(r.choices, classes), r.within|classes
+			continue
+		}
+		*to |= classes
+		r.within |= r.all
+	}
+	return r
+}
+
+// isMetBy reports whether classes have all that must be in the window.
+func (r *classRule) isMetBy(classes wordClasses) bool {
+	return classes&r.all == r.all && !slices.ContainsFunc(r.choices, func(some wordClasses) bool { return classes&some == 0 })
+}
+
+// classToken is a word with classes: its position in half words, and whether its script has no
+// spaces, so that its verbs may come last.
+type classToken struct {
+	at, start, end int32
+	classes        wordClasses
+	last           bool
 }
 
 // matchSentenceClasses checks the sentences of a view, each with the previous one.
 func (s *scanner) matchSentenceClasses(f *scannedString, v *textView) {
-	if f.place == kindMemberName || f.place == kindToolName || f.place == kindValue {
+	if f.place == kindMemberName || f.place == kindToolName {
 		return
 	}
 	t := v.n.lower
-	own := s.toolAndParameterNames()
-	var before wordClasses
+	r := sentenceReader{s: s, v: v, f: f, own: s.toolAndParameterNames(), words: s.matcher.words}
+	r.around = s.classesOfPlace(f)
 	from := 0
 	for i, w := range s.matcher.words {
 		last := i+1 == len(s.matcher.words)
-		if !last && !s.matcher.words[i+1].begins && !hasSentenceEnd(t, int(w.end), int(s.matcher.words[i+1].start)) {
+		if !last && !s.matcher.words[i+1].begins && !hasSentenceEnd(t, int(w.end), int(s.matcher.words[i+1].start)) && !v.isParameterLabel(s.matcher.words, i+1) {
 			continue
 		}
 		end := len(t)
 		if !last {
 			end = int(s.matcher.words[i+1].start)
 		}
-		asks := classWords().classesOfSentence(t[from:end]) | s.classesOfIdentifiers(v, own, from, end)
-		s.matchClassRules(f, v, asks, before, from, end)
-		before, from = asks, end
+		r.read(t, from, end)
+		r.negate()
+		s.matchClassRules(f, v, &r)
+		r.startNext()
+		from = end
 	}
+}
+
+// classesOfPlace returns the classes of where a string is.
+func (s *scanner) classesOfPlace(f *scannedString) wordClasses {
+	if f.name != "" {
+		return 0
+	}
+	n := s.nodes[f.node]
+	up := s.nodes[n.parent]
+	switch {
+	case n.member == "default" || n.member == "const" || n.index >= 0 && up.member == "enum":
+		return classChosen
+	case n.index < 0 && s.nodes[up.parent].member == "properties" && !isCredentialName(up.member):
+		return classDescribed
+	}
+	return 0
+}
+
+// isCredentialName reports whether a parameter's name says that it is for a credential.
+func isCredentialName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(wordLists().credentials, func(part string) bool { return strings.Contains(name, part) })
 }
 
 // hasSentenceEnd reports whether a sign ends a sentence in scripts without spaces.
 func hasSentenceEnd(t []byte, from, to int) bool {
 	between := t[from:to]
-	return bytes.Contains(between, []byte("。")) || bytes.Contains(between, []byte("！"))
+	for _, sign := range []string{"。", "！", "।", "؟", "؛"} {
+		if bytes.Contains(between, []byte(sign)) {
+			return true
+		}
+	}
+	return false
 }
 
 // matchClassRules matches the rules against a sentence, and against it with the previous
 // one.
-func (s *scanner) matchClassRules(f *scannedString, v *textView, asks, before wordClasses, from, end int) {
-	for i, o := range intentRules {
-		both := asks | before
-		if asks&o.not != 0 || both&o.all != o.all || asks&o.all == 0 || o.any != 0 && both&o.any == 0 {
-			continue
-		}
-		if asks&o.all != o.all && before&o.not != 0 {
-			continue
-		}
-		if s.acceptsPattern(len(defaultGrammar().patterns) + len(spellingRules()) + i) {
-			s.addMatch(f, v, scanRule{name: o.name, severity: SeverityReview, reason: o.reason}, from, end, false)
-		}
+func (s *scanner) matchClassRules(f *scannedString, v *textView, r *sentenceReader) {
+	if len(r.tokens) == r.begin {
 		return
 	}
+	both := r.now | r.before | r.around
+	for i, o := range classWords().rules {
+		if !o.isMetBy(both) || r.now&o.not != 0 || o.any != 0 && both&o.any == 0 {
+			continue
+		}
+		start, last, ok := r.matchWindow(&o)
+		if ok && s.acceptsPattern(len(defaultGrammar().patterns)+len(spellingRules())+i) {
+			s.addMatch(f, v, scanRule{name: o.name, severity: SeverityReview, reason: o.reason}, start, last, v.encoding == "" && (s.isMentionedText(v, start, last) || r.isOwn(&o, start, last)))
+			return
+		}
+	}
+}
+
+// isMentionedText reports whether a part of the text is a mention, not an instruction.
+func (s *scanner) isMentionedText(v *textView, start, end int) bool {
+	first, _ := slices.BinarySearchFunc(s.matcher.words, start, func(w textWord, at int) int { return int(w.end) - 1 - at })
+	last, _ := slices.BinarySearchFunc(s.matcher.words, end, func(w textWord, at int) int { return int(w.start) - at })
+	return first < last && s.isMentionNotInstruction(v, defaultGrammar(), first, last)
+}
+
+// sentenceReader reads the tokens of a sentence, after those of the previous one.
+type sentenceReader struct {
+	s                   *scanner
+	v                   *textView
+	f                   *scannedString
+	own                 map[string]bool
+	words               []textWord // those from the sentence on
+	tokens              []classToken
+	begin               int // the first token of the sentence
+	at                  int32
+	now, before, around wordClasses
+}
+
+// startNext makes the sentence the previous one.
+func (r *sentenceReader) startNext() {
+	r.tokens = append(r.tokens[:0], r.tokens[r.begin:]...)
+	r.begin, r.before = len(r.tokens), r.now
+}
+
+// matchWindow returns where the classes of a rule are, in a window that reaches into the
+// sentence. If the previous sentence is needed, it must not have what excludes the rule.
+func (r *sentenceReader) matchWindow(o *classRule) (start, end int, ok bool) {
+	for first := range r.tokens {
+		if r.tokens[first].classes&o.within == 0 {
+			continue
+		}
+		found := r.around
+		for k := first; k < len(r.tokens) && r.tokens[k].at-r.tokens[first].at <= o.window; k++ {
+			if found |= r.tokens[k].classes; k < r.begin || k == first && o.within&(o.within-1) != 0 || !o.isMetBy(found) {
+				continue // a word that is of two classes says too little alone
+			}
+			if first < r.begin && r.before&o.not != 0 || r.isLedBy(o.leading, first, k) {
+				break
+			}
+			return int(r.tokens[first].start), int(r.tokens[k].end), true
+		}
+	}
+	return 0, 0, false
+}
+
+// isOwn reports whether a rule has found nothing but a file that is the tool's own subject.
+func (r *sentenceReader) isOwn(o *classRule, start, end int) bool {
+	flows := (r.now | r.before) & (classParameter | classUntold | classAddress)
+	return (flows == 0 && (o.all|o.any)&classSecretFile != 0 || r.around&classChosen != 0) && r.s.isOwnSubject(r.v.n.lower[start:end])
+}
+
+// isLedBy reports whether one of some classes precedes the last of some tokens in their
+// sentences.
+func (r *sentenceReader) isLedBy(leading wordClasses, first, last int) bool {
+	start := 0
+	if first >= r.begin {
+		start = r.begin
+	}
+	for k, t := range r.tokens[start:] {
+		if t.classes&leading != 0 && (start+k < last || t.last) {
+			return true
+		}
+	}
+	return false
 }
 
 // toolAndParameterNames returns the tool's names (true) and its parameters' (false).
@@ -167,34 +339,41 @@ func (s *scanner) toolAndParameterNames() map[string]bool {
 	return s.own
 }
 
-// classesOfIdentifiers returns the classes of a sentence's identifiers, paths and addresses.
-func (s *scanner) classesOfIdentifiers(v *textView, own map[string]bool, from, end int) (a wordClasses) {
-	t := v.n.lower
-	words := s.matcher.words
-	for i, w := range words {
-		if int(w.start) < from || int(w.start) >= end {
-			continue
+// classesOfWord returns the classes of an identifier, a path or an address.
+func (r *sentenceReader) classesOfWord(i int) (a wordClasses) {
+	w := r.words[i]
+	text := r.v.n.lower[w.start:w.end]
+	switch {
+	case w.inner:
+		return 0
+	case w.kind&isSecretFile != 0:
+		return classSecretFile
+	case bytes.HasPrefix(text, []byte("~/.")):
+		return classHomeFile
+	case w.kind&isEmail != 0:
+		return classAddress | classMail
+	case w.kind&isURL != 0 && bytes.HasSuffix(text, []byte(".sh")):
+		return classAddress | classScript
+	case w.kind&isURL != 0:
+		return classAddress
+	case w.kind&isPath != 0:
+		return classWords().whole[string(text)]
+	case w.kind&isIdentifier != 0:
+		for i+1 < len(r.words) && r.words[i+1].inner {
+			i++
 		}
-		text := t[w.start:w.end]
-		switch {
-		case w.kind&isSecretFile != 0:
-			a |= classSecretFile
-		case bytes.HasPrefix(text, []byte("~/.")):
-			a |= classHomeFile
-		case w.kind&(isURL|isEmail) != 0:
-			a |= classAddress
-			if bytes.HasSuffix(text, []byte(".sh")) {
-				a |= classScript
-			}
-		case w.kind&isIdentifier != 0:
-			last := i
-			for last+1 < len(words) && words[last+1].inner {
-				last++
-			}
-			a |= s.classesOfIdentifier(v.n.cased[w.start:words[last].end], own)
-		}
+		return r.s.classesOfIdentifier(r.v.n.cased[w.start:r.words[i].end], r.own)
 	}
-	return a
+	if of, known := r.own[string(text)]; known && !of && !isCredentialName(string(text)) && (w.start > 0 && r.v.n.lower[w.start-1] == '`' || r.isAfterUnspaced(int(w.start)) || len(r.tokens) > 0 && r.tokens[len(r.tokens)-1].classes&classInto != 0) {
+		return classParameter
+	}
+	return 0
+}
+
+// isAfterUnspaced reports whether the last letter before i is of a script without spaces.
+func (r *sentenceReader) isAfterUnspaced(i int) bool {
+	c, _ := utf8.DecodeLastRune(bytes.TrimRight(r.v.n.lower[:i], " "))
+	return unicode.IsLetter(c) && isUnspaced(c)
 }
 
 // classesOfIdentifier returns the class of an identifier.
@@ -206,6 +385,8 @@ func (s *scanner) classesOfIdentifier(text []byte, own map[string]bool) wordClas
 	switch {
 	case self:
 		return classThisTool
+	case known && isCredentialName(string(text)):
+		return 0
 	case known:
 		return classParameter
 	}
@@ -232,34 +413,137 @@ func (s *scanner) classOfUnrelatedSecretVariable(name string) wordClasses {
 	return 0
 }
 
-// classesOfSentence returns the classes of the words of a sentence.
-func (v *classVocabulary) classesOfSentence(t []byte) (a wordClasses) {
-	for i := 0; i < len(t); {
-		r, size := utf8.DecodeRune(t[i:])
-		if !unicode.IsLetter(r) {
-			i += size
-			continue
+// read reads the tokens of a sentence.
+func (r *sentenceReader) read(t []byte, from, end int) {
+	r.now = 0
+	v := classWords()
+	for i := from; i < end; {
+		for len(r.words) > 0 && int(r.words[0].start) <= i {
+			r.addToken(r.classesOfWord(0), i, int(r.words[0].end), false)
+			r.words = r.words[1:]
 		}
-		if n := addressLength(t[i:]); n > 0 {
-			i += n
-			continue
-		}
-		if r >= 0x3000 { // a script without spaces
-			for n := size; n <= min(v.longest, len(t)-i); n++ {
-				a |= v.stems[string(t[i:i+n])]
+		c, size := utf8.DecodeRune(t[i:end])
+		if !unicode.IsLetter(c) {
+			if n := longNumber(t[i:end]); n > 0 {
+				r.addToken(classNumber, i, i+n, false)
+				i += n
+				continue
+			}
+			if c == ',' || c == ':' || c == '(' || c == '、' || c == '，' || c == '-' && i > from && t[i-1] == ' ' {
+				r.at += 3 // words are farther away beyond it
 			}
 			i += size
 			continue
 		}
-		end := wordEnd(t, i)
-		a |= v.whole[string(t[i:end])]
-		for n := 2; n <= min(v.longest, end-i); n++ {
-			a |= v.stems[string(t[i:i+n])]
+		if n := addressLength(t[i:end]); n > 0 {
+			i += n
+			r.at += 2
+			continue
 		}
-		a |= v.classesOfPhrase(t, i, end)
-		i = end
+		if isUnspaced(c) {
+			r.addToken(v.classesOfStems(t[i:end]), i, i+size, true)
+			i += size
+			r.at++
+			continue
+		}
+		next := wordEnd(t[:end], i)
+		if longNumber(t[i:next]) > 0 {
+			r.addToken(classNumber, i, next, false)
+		}
+		r.addToken(r.classesOfText(v, t[:end], i, next), i, next, false)
+		i = next
+		r.at += 2
+	}
+}
+
+// classesOfText returns the classes of the word from i to next, of what follows an elided article
+// in it, and of the phrases that begin with it.
+func (r *sentenceReader) classesOfText(v *classVocabulary, t []byte, i, next int) wordClasses {
+	a := v.whole[string(t[i:next])] | v.classesOfStems(t[i:next]) | v.classesOfPhrase(t, i, next)
+	if article := bytes.IndexByte(t[i:next], '\''); article > 0 && article < next-i-2 {
+		a |= v.whole[string(t[i+article+1:next])] | v.classesOfStems(t[i+article+1:next])
+	}
+	if r.v.n.at != nil && r.v == &r.s.baseView && r.f.text[r.v.n.originalOffset(i)] >= utf8.RuneSelf {
+		a |= v.folded[string(t[i:next])]
 	}
 	return a
+}
+
+func (r *sentenceReader) addToken(classes wordClasses, start, end int, last bool) {
+	if classes != 0 {
+		r.tokens = append(r.tokens, classToken{r.at, int32(start), int32(end), classes, last})
+		r.now |= classes
+	}
+}
+
+// negate marks verbs that the sentence denies: what is not to be told, and what is not to be done.
+func (r *sentenceReader) negate() {
+	const verbs = classTake | classGive | classChange | classDo
+	own := r.tokens[r.begin:]
+	for k, not := range own {
+		for i := k + 1; not.classes&(classNot|classNotAfter|classWithout) != 0 && i < len(own) && own[i].at-not.at <= 6; i++ {
+			if own[i].classes&(classNot|classNotAfter) != 0 {
+				break
+			}
+			if own[i].classes&(verbs|classTell) != 0 {
+				if own[i].classes&classTell != 0 || not.classes&classWithout == 0 {
+					own[i].deny(verbs)
+				}
+				break
+			}
+		}
+		for i := k - 1; not.classes&classNotAfter != 0 && i >= 0 && not.at-own[i].at <= 12; i-- {
+			if own[i].classes&classTell != 0 || own[i].classes&verbs != 0 && own[i].last && not.at-own[i].at <= 6 {
+				own[i].deny(verbs)
+				break
+			}
+		}
+	}
+	r.now = 0
+	for _, t := range own {
+		r.now |= t.classes
+	}
+}
+
+func (t *classToken) deny(verbs wordClasses) {
+	if t.classes&classTell != 0 {
+		t.classes |= classUntold
+	}
+	t.classes &^= verbs
+}
+
+// classesOfStems returns the classes of the stems that a text begins with.
+func (v *classVocabulary) classesOfStems(t []byte) (a wordClasses) {
+	for lengths := v.lengths[t[0]]; lengths != 0; lengths &= lengths - 1 {
+		n := bits.TrailingZeros64(lengths)
+		if n > len(t) {
+			break
+		}
+		a |= v.stems[string(t[:n])]
+	}
+	return a
+}
+
+// longNumber returns the length of a number of ten or more digits, which may begin with two letters.
+// It may be in groups with blanks, or in three or more short ones with dashes.
+func longNumber(t []byte) int {
+	digits, group, longest, dashes, n := 0, 0, 0, 0, 0
+	for ; n < len(t) && (isDigit(t[n]) || n < 2 || digits > 0 && (t[n] == ' ' || t[n] == '-')); n++ {
+		if !isDigit(t[n]) {
+			group = 0
+			if t[n] == '-' {
+				dashes++
+			}
+			continue
+		}
+		digits++
+		group++
+		longest = max(longest, group)
+	}
+	if digits < 10 || dashes > 0 && (dashes < 2 || longest > 7) {
+		return 0
+	}
+	return n
 }
 
 // addressLength returns the length of a web or mail address.
@@ -268,7 +552,8 @@ func addressLength(t []byte) int {
 	for end < min(len(t), maxChunk) && !isChunkEnd(t[end]) && t[end] < utf8.RuneSelf {
 		end++
 	}
-	if bytes.Contains(t[:end], []byte("://")) || bytes.IndexByte(t[:end], '@') > 0 {
+	scheme := bytes.Index(t[:end], []byte("://"))
+	if scheme >= 0 && bytes.IndexByte(t[:scheme], '=') < 0 || bytes.IndexByte(t[:end], '@') > 0 {
 		return end
 	}
 	return 0

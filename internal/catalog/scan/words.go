@@ -249,7 +249,7 @@ func addressOrPathKind(c []byte) specialWordKind {
 	if isSecretPath(c) {
 		return isSecretFile
 	}
-	if len(c) > 2 && (c[0] == '/' && isWordByte(c[1]) || c[0] == '~' && c[1] == '/') && bytes.IndexByte(c[1:], '/') > 0 {
+	if len(c) > 2 && (c[0] == '/' && isWordByte(c[1]) && bytes.IndexByte(c[1:], '/') > 0 || c[0] == '~' && c[1] == '/' && (c[2] == '.' || bytes.IndexByte(c[2:], '/') > 0)) {
 		return isPath
 	}
 	return 0
