@@ -156,7 +156,7 @@ func (s *scanner) isOnlyMentioned(v *textView, g *patternIndex, p *PhraseFeature
 	if last := s.matcher.words[core.end-1]; openingQuote(v.n.lower, int(last.start), int(last.end)) >= 0 {
 		core.start = core.end - 1 // what leads to the quotation is not in it
 	}
-	return s.isMentionNotInstruction(v, g, core.start, core.end) || s.isQuotedReply(v, first, end)
+	return s.isMentionNotInstruction(v, g, core.start, core.end) || s.isOfThisServer(v, core.end) || s.isQuotedReply(v, first, end)
 }
 
 // heaviestWords returns the words of a phrase that weigh the most.

@@ -69,7 +69,7 @@ func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, ca
 				continue
 			}
 			mention := v.encoding == "" && (p.mayBeMention && s.isMentionNotInstruction(v, g, i, end) || p.mayBeOwn && s.isOwnAction(v, i, end) ||
-				r.name == "shadowing" && s.isOfThisServer(v, end))
+				r.name == "shadowing" && s.isOfThisServer(v, end) || r.name == "exfiltration" && s.isForbidden(v, i))
 			r := *r
 			if r.weak && v.encoding == "" && !s.classifier.supportsWeakRule(i) {
 				r.downgradeToNote()

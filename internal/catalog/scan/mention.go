@@ -206,3 +206,16 @@ func (s *scanner) isOfThisServer(v *textView, end int) bool {
 	}
 	return bytes.Contains(text, []byte(" this server")) || bytes.Contains(text, []byte(" this session"))
 }
+
+// isForbidden reports whether the word before i is a negation: what must not be sent is not an order.
+func (s *scanner) isForbidden(v *textView, i int) bool {
+	if i == 0 || s.matcher.words[i].begins {
+		return false
+	}
+	w := s.matcher.words[i-1]
+	switch string(v.n.lower[w.start:w.end]) {
+	case "not", "never", "don't":
+		return true
+	}
+	return false
+}
