@@ -65,6 +65,9 @@ func hasJSONFlag(args []string) bool {
 	return false
 }
 
+// NewRootCommand returns the command tree, for the manual pages of a release.
+func NewRootCommand() *cobra.Command { return newInvocation(Deps{}).newRootCommand() }
+
 // newRootCommand builds the command tree.
 func (r *invocation) newRootCommand() *cobra.Command {
 	r.output = formatTable
