@@ -382,7 +382,7 @@ func (d *daemon) createServices() error {
 		return err
 	}
 	kept := ops.NewSecretOperations(ops.SecretManager{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
-		ops.ActionRecorder{Log: d.log, Logger: d.logger}, d.values.requestRead)
+		d.gateway, d.values.requestRead)
 	trials := ops.NewTrialOperations(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.AccountClients}
 	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(signatureCheckingLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})

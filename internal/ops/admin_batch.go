@@ -21,8 +21,8 @@ func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApprov
 		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.ClipName(in.Keep)).
 			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
 	}
-	record := NewActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.ClipName(in.Fingerprint))
-	return a.runUserOnlyAction(c, record, func() error {
+	record := newActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.ClipName(in.Fingerprint))
+	return a.runUserAction(c, record, func() error {
 		d, err := a.findToolDefinition(id)
 		if err == nil {
 			err = checkFingerprint("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)

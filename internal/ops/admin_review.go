@@ -182,7 +182,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
 	}
-	err = a.runUserOnlyAction(c, NewActionRecord(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
+	err = a.runUserAction(c, newActionRecord(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
 		if err := checkFingerprint("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *serverUnderReview, c 
 // QuarantineServer stops a server, locks its tools and requires a new review of its launch. It writes the file before it revokes the approval of the
 // launch, because only a quarantined server is held by a missing approval.
 func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	err := a.runUserOnlyAction(c, NewActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
+	err := a.runUserAction(c, newActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
 		s, err := a.findServerUnderReview(in.Name)
 		if err != nil || s.proposal != nil { // which is quarantined
 			return err

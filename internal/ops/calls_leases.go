@@ -92,7 +92,7 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 	if l.Client != "" {
 		detail += ", client " + l.Client
 	}
-	return view, c.runUserOnlyAction(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
+	return view, c.gateway.runUserAction(by, newActionRecord(by, activity.Approval, tool.ID{Server: l.Server}, "grant_lease", detail), func() error {
 		if err := c.gateway.Presence.RequireSigned(ctx, ask.LeaseClaim(&l)); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 
 // RevokeLease ends a lease.
 func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
-	return view, c.runUserOnlyAction(by, tool.ID{}, "revoke_lease", problem.ClipName(in.ID), func() error {
+	return view, c.gateway.runUserAction(by, newActionRecord(by, activity.Approval, tool.ID{}, "revoke_lease", problem.ClipName(in.ID)), func() error {
 		l, err := c.pending.RevokeLease(ctx, in.ID, time.Now())
 		if err != nil {
 			return toPendingStoreProblem(err)

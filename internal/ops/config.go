@@ -26,7 +26,6 @@ type ConfigDeps struct {
 type ConfigOperations struct {
 	live    *config.LiveConfig
 	gateway *Gateway
-	journal ActionRecorder
 	dataDir string
 	masker  secretMasker
 	history *versionStore
@@ -36,7 +35,7 @@ type ConfigOperations struct {
 // NewConfigOperations returns ConfigOperations. It adds the text in force to the history, unless it is the newest version there.
 func NewConfigOperations(d ConfigDeps) *ConfigOperations {
 	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
-	s := &ConfigOperations{d.Live, d.Gateway, ActionRecorder{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, secretMasker{key[:]},
+	s := &ConfigOperations{d.Live, d.Gateway, d.DataDir, secretMasker{key[:]},
 		newVersionStore(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
 	inForce := d.Live.AppliedText()
 	if newest, text, ok := s.history.newestVersion(); ok {

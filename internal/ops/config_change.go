@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/store/redact"
 )
 
@@ -67,7 +65,7 @@ type Validation struct {
 // ChangeSettings sets settings in the file and applies it.
 func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in SettingChanges) (Config, error) {
 	keys := slices.Sorted(maps.Keys(in.Set))
-	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_config", formatKeys(keys)), func() error {
+	err := s.gateway.runConfigChange(c, "set_config", formatKeys(keys), func() error {
 		if err := s.checkKeysChangeable(keys); err != nil {
 			return err
 		}
@@ -122,7 +120,7 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 			refused = s.toMaskedProblem(a.Err, shown.toMaskedMistakes(a.Mistakes), shown)
 		}
 	}
-	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "replace_config", formatKeys(keys)), func() error {
+	err := s.gateway.runConfigChange(c, "replace_config", formatKeys(keys), func() error {
 		if refused != nil {
 			return refused
 		}
@@ -229,7 +227,7 @@ func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothi
 	for _, d := range s.live.Unconfirmed().Differences {
 		keys = append(keys, d.Key)
 	}
-	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", formatKeys(keys)), func() error {
+	err := s.gateway.runConfigChange(c, "confirm_config", formatKeys(keys), func() error {
 		text, err := s.live.ReadFile()
 		if err == nil {
 			_, err = s.live.ConfirmFile(s.gateway.ConfigConfirmFunc(ctx))

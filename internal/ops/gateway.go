@@ -74,16 +74,9 @@ type Gateway struct {
 // NewGateway returns a Gateway.
 func NewGateway(d GatewayDeps) *Gateway { return &Gateway{GatewayDeps: d} }
 
-// NewActionRecord returns the begin record of a caller's action.
-func NewActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
-	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
-	r.SetCaller(&c)
-	return r
-}
-
 // recordActionOnServer records an action on a server.
 func (g *Gateway) recordActionOnServer(c Caller, server, action string) error {
-	r := NewActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
+	r := newActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
 	r.Status = activity.Success
 	return g.Log.Append(&r)
 }

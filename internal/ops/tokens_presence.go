@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/store/activity"
 )
 
 // PresenceView is the state of the proof that a user decides.
@@ -139,8 +137,7 @@ func (a *AccessOperations) changePresence(ctx context.Context, c Caller, action,
 	if err := a.gateway.Presence.Reload(ctx); err != nil {
 		return PresenceView{}, decisionsUnreadableError(err)
 	}
-	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
-	if err := (ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}).RunUserOnlyAction(c, r, do); err != nil {
+	if err := a.gateway.runConfigChange(c, action, detail, do); err != nil {
 		return PresenceView{}, err
 	}
 	return a.Presence(ctx, c, Nothing{})
