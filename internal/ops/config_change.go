@@ -25,13 +25,11 @@ func (m IfMatchPrecondition) etag() string {
 // SettingChanges changes single settings.
 type SettingChanges struct {
 	IfMatchPrecondition
-	SettingValues
-}
-
-// SettingValues are settings with their new values.
-type SettingValues struct {
 	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by their keys, with the new value, or null to take them out of the file."`
 }
+
+// Example returns an example for the OpenAPI document.
+func (SettingChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
 // ConfigReplacement replaces the whole file.
 type ConfigReplacement struct {
@@ -39,17 +37,15 @@ type ConfigReplacement struct {
 	Text string `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
 }
 
-// ValidateRequest is a request to validate a text.
+// ValidateRequest is a request to validate a text, with changes of settings as in SettingChanges.
 type ValidateRequest struct {
-	IfMatch string `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
-	ConfigDraft
+	IfMatch string                     `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
+	Text    string                     `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
+	Set     map[string]json.RawMessage `json:"set" doc:"Settings to set in a valid text before it is looked at, or null to take them out: what PATCH would write."`
 }
 
-// ConfigDraft is a text and the settings to change in it.
-type ConfigDraft struct {
-	Text string                     `json:"text" required:"true" doc:"The file, in which placeholders stand for the secrets that were there."`
-	Set  map[string]json.RawMessage `json:"set" doc:"Settings to set in a valid text before it is looked at, or null to take them out: what PATCH would write."`
-}
+// Example returns an example for the OpenAPI document.
+func (ValidateRequest) Example() string { return `{"text": "{}", "set": {"tools_limit": 15}}` }
 
 // Validation is the result of validating a text.
 type Validation struct {
