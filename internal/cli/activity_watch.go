@@ -184,7 +184,8 @@ func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) er
 		}
 		for i := range page.Activities {
 			if r := &page.Activities[i]; r.Status != activity.Pending {
-				all = append(all, toEventRecord(r))
+				facts := activity.NewRecordFacts(r)
+				all = append(all, ops.NewEventRecord(r.ID, &facts))
 			}
 		}
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
@@ -206,13 +207,6 @@ func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) er
 		}
 	}
 	return nil
-}
-
-// toEventRecord converts a record to an event.
-func toEventRecord(r *activity.Record) ops.EventRecord {
-	f := activity.NewRecordFacts(r)
-	return ops.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
-		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
 }
 
 // shouldShow reports whether the filter selects a record that was not shown yet. For a text search it asks the daemon.
