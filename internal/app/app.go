@@ -6,7 +6,7 @@
 //   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
 //   - launch.go, secrets.go: decide which servers run, and read their secrets
 //   - recorder.go, records.go: record events of servers, approvals and the configuration
-//   - presence.go, signature_wait.go, signature_checking_log.go: presence: its anchor, and waiting for signatures
+//   - presence.go, signature_wait.go: presence: its anchor, and waiting for signatures
 //   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
 //   - clients.go: operations on the MCP clients of the account
 //   - terminal.go, welcome.go, logger.go: output for a user and the log
@@ -385,7 +385,7 @@ func (d *daemon) createServices() error {
 		d.gateway, d.values.requestRead)
 	trials := ops.NewTrialOperations(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.AccountClients}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(signatureCheckingLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(d.log, tokens.UnprovenReason), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

@@ -9,38 +9,22 @@ import (
 	"mcpproxy/internal/gate/ask"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
 )
-
-// PendingCallStore stores pending calls and leases. store.ApprovalQuestionStore implements it.
-type PendingCallStore interface {
-	LoadQuestion(ctx context.Context, id string) (ask.Question, error)
-	WaitingQuestions(ctx context.Context, now time.Time) ([]ask.Question, error)
-	CountWaitingQuestions(ctx context.Context, now time.Time) (int, error)
-	AnswerQuestion(ctx context.Context, id string, a ask.Answer) (ask.Question, error)
-	ActiveLeases(ctx context.Context, now time.Time) ([]ask.Lease, error)
-	AddLease(ctx context.Context, l ask.Lease) error
-	RevokeLease(ctx context.Context, id string, now time.Time) (ask.Lease, error)
-}
-
-// CallWaker wakes the calls that wait for an approval. ask.Waiter implements it.
-type CallWaker interface {
-	WakeCalls(k ask.CallKey)
-	WakeAll()
-}
 
 // CallApprovals has the operations on pending calls and leases.
 type CallApprovals struct {
 	gateway *Gateway
-	pending PendingCallStore
-	waiters CallWaker
+	pending *store.ApprovalQuestionStore
+	waiters *ask.Waiter
 	tokens  *auth.AgentTokens
 	changed func() // called after an answer, a new lease or a revocation
 }
 
 // NewCallApprovals returns CallApprovals.
-func NewCallApprovals(g *Gateway, k PendingCallStore, w CallWaker, t *auth.AgentTokens, changed func()) *CallApprovals {
-	return &CallApprovals{g, k, w, t, changed}
+func NewCallApprovals(g *Gateway, s *store.ApprovalQuestionStore, w *ask.Waiter, t *auth.AgentTokens, changed func()) *CallApprovals {
+	return &CallApprovals{g, s, w, t, changed}
 }
 
 // PendingCall is a call that waits, or waited, for an approval.

@@ -33,18 +33,19 @@ type PresenceView struct {
 }
 
 // UnprovenReason explains which decisions lack a valid signature; "" when none does.
-func (v *PresenceView) UnprovenReason() string {
+func (a *AccessOperations) UnprovenReason(ctx context.Context) (string, error) {
+	v, err := a.Presence(ctx, Caller{}, Nothing{})
 	switch {
-	case !v.On:
-		return ""
+	case err != nil || !v.On:
+		return "", err
 	case len(v.Bad) > 0:
-		return fmt.Sprintf("The signatures of %d statements are invalid: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed))
+		return fmt.Sprintf("The signatures of %d statements are invalid: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed)), nil
 	case v.Void != "":
-		return v.Void
+		return v.Void, nil
 	case len(v.Unsigned) > 0:
-		return fmt.Sprintf("%d decisions are not signed: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed))
+		return fmt.Sprintf("%d decisions are not signed: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed)), nil
 	}
-	return ""
+	return "", nil
 }
 
 // maxNamed limits the list in UnprovenReason, in bytes.
