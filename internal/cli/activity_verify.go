@@ -140,24 +140,17 @@ func verificationError(ok bool, first *activity.Break, message string) error {
 func newActivityRedactCommand(r *invocation) commandSpec {
 	var fields commaListFlag
 	var yes confirmationFlags
-	return commandSpec{flags: map[string]any{"field": &fields, "yes": &yes.yes}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{flags: map[string]any{"field": &fields, "yes": &yes.yes}, run: operationRunFunc(r, api.RedactActivity, func(ctx context.Context, _ *api.Client, args []string) (in ops.RedactRequest, err error) {
 		if len(fields) == 0 {
-			return newUsageError("Say which fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
+			return in, newUsageError("Say which fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
 		}
-		in := ops.RedactRequest{ID: strings.TrimRight(args[0], "….")}
+		in.ID = strings.TrimRight(args[0], "….")
 		for _, f := range fields {
 			in.Fields = append(in.Fields, activity.ErasableField(f))
 		}
 		question := fmt.Sprintf("Erase %s of record %s permanently?", strings.Join(fields, ", "), in.ID)
-		if err := r.requireConfirmation(ctx, yes, question, "Look with `mcpproxy activity show "+in.ID+"`, then pass --yes."); err != nil {
-			return err
-		}
-		record, err := api.RedactActivity.Call(ctx, c, in)
-		if err != nil {
-			return err
-		}
-		return r.printOutput(record, func(p *printer) {
-			p.writeLine("Erased of record %s: %s. The log has a record of it.", toOneLine(record.ID), strings.Join(fields, ", "))
-		})
+		return in, r.requireConfirmation(ctx, yes, question, "Look with `mcpproxy activity show "+in.ID+"`, then pass --yes.")
+	}, func(p *printer, record activity.Record) {
+		p.writeLine("Erased of record %s: %s. The log has a record of it.", toOneLine(record.ID), strings.Join(fields, ", "))
 	})}
 }

@@ -301,7 +301,7 @@ func newLocalClients(ctx context.Context, r *invocation) (*ops.LocalClients, err
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.openConfig(r.configPath)
+	live, err := r.openConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -142,11 +142,7 @@ const maxToolsToMatch = 1000
 
 // addUnmatchedPatterns adds to each server its configured patterns that match none of its tools.
 func addUnmatchedPatterns(r *invocation, ctx context.Context, c *api.Client, all []doctor.ServerFacts) error {
-	path, err := r.resolveConfigPath()
-	if err != nil {
-		return err
-	}
-	live, err := r.openConfig(path)
+	live, err := r.openConfig()
 	if err != nil {
 		return nil // another check reports the mistake
 	}

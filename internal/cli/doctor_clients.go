@@ -43,11 +43,7 @@ func (r *invocation) examineClients(address string) ([]doctor.ClientFacts, error
 // findDirectServers returns, by client, the servers that the client reaches without MCPProxy. Unreadable files are reported elsewhere.
 func (r *invocation) findDirectServers(env clients.Env) map[string][]string {
 	out := map[string][]string{}
-	path, err := r.resolveConfigPath()
-	if err != nil {
-		return out
-	}
-	live, err := r.openConfig(path)
+	live, err := r.openConfig()
 	if err != nil {
 		return out
 	}

@@ -54,11 +54,7 @@ func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 			WithHint("Choose another data directory with --data-dir or MCPPROXY_DATA_DIR.")
 	}
 	return ops.SecretManager{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
-		path, err := r.resolveConfigPath()
-		if err != nil {
-			return nil
-		}
-		live, err := r.openConfig(path)
+		live, err := r.openConfig()
 		if err != nil {
 			return nil // a file with mistakes does not keep secrets from being set
 		}
@@ -80,24 +76,19 @@ func callDaemonOrLocalSecrets[In, Out any](r *invocation, ctx context.Context, c
 }
 
 func newSecretsSetCommand(r *invocation) commandSpec {
-	return commandSpec{args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (none ops.SecretView, err error) {
 		if err := secret.CheckName(args[0]); err != nil {
-			return newUsageError("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
+			return none, newUsageError("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
 		}
-		value, err := r.readSecret(ctx, args[0])
-		if err != nil {
-			return err
+		in := ops.SetSecretRequest{Name: args[0]}
+		if in.Value, err = r.readSecret(ctx, args[0]); err != nil {
+			return none, err
 		}
-		in := ops.SetSecretRequest{Name: args[0], Value: value}
 		if err := ops.ValidateSecret(in.Name, in.Value); err != nil {
-			return err
+			return none, err
 		}
-		v, err := callDaemonOrLocalSecrets(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
-		if err != nil {
-			return err
-		}
-		return r.printOutput(v, func(p *printer) { writeSecretStored(p, v) })
-	})}
+		return callDaemonOrLocalSecrets(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
+	}, writeSecretStored)}
 }
 
 func writeSecretStored(p *printer, v ops.SecretView) {
@@ -165,13 +156,9 @@ func (r *invocation) promptSecret(ctx context.Context, in *os.File, question str
 }
 
 func newSecretsListCommand(r *invocation) commandSpec {
-	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
-		all, err := r.fetchSecrets(ctx, c)
-		if err != nil {
-			return err
-		}
-		return r.printOutput(all, func(p *printer) { writeSecrets(p, all) })
-	})}
+	return commandSpec{run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, _ []string) (ops.SecretViews, error) {
+		return r.fetchSecrets(ctx, c)
+	}, writeSecrets)}
 }
 
 func (r *invocation) fetchSecrets(ctx context.Context, c *api.Client) (ops.SecretViews, error) {
@@ -203,10 +190,10 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 
 func newSecretsDeleteCommand(r *invocation) commandSpec {
 	var c confirmationFlags
-	return commandSpec{flags: map[string]any{"yes": &c.yes}, args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: r.withDaemonClient(func(ctx context.Context, client *api.Client, args []string) error {
+	return commandSpec{flags: map[string]any{"yes": &c.yes}, args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: showResultRunFunc(r, func(ctx context.Context, client *api.Client, args []string) (none ops.SecretView, err error) {
 		all, err := r.fetchSecrets(ctx, client)
 		if err != nil {
-			return err
+			return none, err
 		}
 		question, hint := "Delete the secret? No server uses it.", "Give --yes."
 		for _, v := range all.Secrets {
@@ -216,13 +203,9 @@ func newSecretsDeleteCommand(r *invocation) commandSpec {
 			}
 		}
 		if err := r.requireConfirmation(ctx, c, question, hint); err != nil {
-			return err
+			return none, err
 		}
 		in := ops.SecretRef{Name: args[0]}
-		v, err := callDaemonOrLocalSecrets(r, ctx, client, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
-		if err != nil {
-			return err
-		}
-		return r.printOutput(v, func(p *printer) { p.writeLine("%s is deleted.", v.Name) })
-	})}
+		return callDaemonOrLocalSecrets(r, ctx, client, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
+	}, func(p *printer, v ops.SecretView) { p.writeLine("%s is deleted.", v.Name) })}
 }

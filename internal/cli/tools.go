@@ -120,7 +120,7 @@ func newToolsSearchCommand(r *invocation) commandSpec {
 			}
 			return nil
 		},
-		run: convertedOperationRunFunc(r, api.SearchTools, func(args []string) (ops.SearchQuery, error) {
+		run: convertedOperationRunFunc(r, api.SearchTools, func(_ context.Context, _ *api.Client, args []string) (ops.SearchQuery, error) {
 			q.Query = strings.Join(args, " ")
 			return q, checkOperationType(q.Operation)
 		}, toSearchOutput, writeFoundTools),
