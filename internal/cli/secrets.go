@@ -131,28 +131,16 @@ func (r *invocation) promptSecret(ctx context.Context, in *os.File, question str
 		return "", problem.Newf(problem.InvalidParameter, "The terminal cannot be asked: %v", err)
 	}
 	fmt.Fprint(r.Stderr, question)
-	type answer struct {
-		value []byte
-		err   error
-	}
-	answered := make(chan answer, 1)
-	// A terminal read cannot be interrupted. When ctx ends, so does the process.
-	go func() {
-		value, err := term.ReadPassword(int(in.Fd()))
-		answered <- answer{value, err}
-	}()
-	select {
-	case a := <-answered:
-		fmt.Fprintln(r.Stderr)
-		if a.err != nil && !errors.Is(a.err, io.EOF) {
-			return "", problem.Newf(problem.InvalidParameter, "The value cannot be read: %v", a.err)
-		}
-		return string(a.value), nil
-	case <-ctx.Done():
+	value, err := readUntilDone(ctx, func() ([]byte, error) { return term.ReadPassword(int(in.Fd())) })
+	fmt.Fprintln(r.Stderr)
+	switch {
+	case ctx.Err() != nil:
 		_ = term.Restore(int(in.Fd()), before)
-		fmt.Fprintln(r.Stderr)
 		return "", ctx.Err()
+	case err != nil && !errors.Is(err, io.EOF):
+		return "", problem.Newf(problem.InvalidParameter, "The value cannot be read: %v", err)
 	}
+	return string(value), nil
 }
 
 func newSecretsListCommand(r *invocation) commandSpec {

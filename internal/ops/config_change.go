@@ -61,25 +61,40 @@ type Validation struct {
 // ChangeSettings sets settings in the file and applies it.
 func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in SettingChanges) (Config, error) {
 	keys := slices.Sorted(maps.Keys(in.Set))
-	err := s.gateway.runConfigChange(c, "set_config", formatKeys(keys), func() error {
+	return s.changeFile(ctx, c, "set_config", keys, func() error {
 		if err := s.checkKeysChangeable(keys); err != nil {
 			return err
 		}
-		text, err := s.live.ReadFile()
-		if err == nil {
-			err = s.live.SetConfigKeys(s.gateway.ConfigConfirmFunc(ctx), in.etag(), in.Set, c.Actor.String())
-		}
-		if err == nil {
-			return nil
-		}
-		shown := s.masker.maskText(text, s.live.AppliedText().Data)
-		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
+		return s.withMaskedError(func() error {
+			return s.live.SetConfigKeys(s.gateway.ConfigConfirmFunc(ctx), in.etag(), in.Set, c.Actor.String())
+		})
 	})
-	if err != nil {
+}
+
+// changeFile runs a change of the file that only a user may make, records it, and returns the configuration after it.
+func (s *ConfigOperations) changeFile(ctx context.Context, c Caller, action string, keys []string, change func() error) (Config, error) {
+	if err := s.gateway.runConfigChange(c, action, problem.ClipName(strings.Join(keys, ", ")), change); err != nil {
 		return Config{}, err
 	}
 	return s.Config(ctx, c, Nothing{})
+}
+
+// withMaskedError runs a change of the file as it is now, and masks the secrets of the file in its error.
+func (s *ConfigOperations) withMaskedError(change func() error) error {
+	text, err := s.live.ReadFile()
+	if err == nil {
+		err = change()
+	}
+	if err == nil {
+		return nil
+	}
+	return s.maskConfigError(err, s.masker.maskText(text, s.live.AppliedText().Data))
+}
+
+// maskConfigError converts an error of package config about a text.
+func (s *ConfigOperations) maskConfigError(err error, of maskedConfig) error {
+	mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
+	return s.toMaskedProblem(err, of.toMaskedMistakes(mistakes), of)
 }
 
 // checkKeysChangeable rejects keys that can be changed only in the text.
@@ -100,9 +115,6 @@ func (s *ConfigOperations) checkKeysChangeable(keys []string) error {
 	return nil
 }
 
-// formatKeys formats keys for a record.
-func formatKeys(keys []string) string { return problem.ClipName(strings.Join(keys, ", ")) }
-
 // ReplaceFile replaces the file and applies it.
 func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {
 	whole, shown, refused := s.restoreMaskedSecrets(in.etag(), in.Text)
@@ -116,21 +128,15 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 			refused = s.toMaskedProblem(a.Err, shown.toMaskedMistakes(a.Mistakes), shown)
 		}
 	}
-	err := s.gateway.runConfigChange(c, "replace_config", formatKeys(keys), func() error {
+	return s.changeFile(ctx, c, "replace_config", keys, func() error {
 		if refused != nil {
 			return refused
 		}
-		err := s.live.ReplaceText(s.gateway.ConfigConfirmFunc(ctx), in.etag(), whole, c.Actor.String())
-		if err == nil {
-			return nil
+		if err := s.live.ReplaceText(s.gateway.ConfigConfirmFunc(ctx), in.etag(), whole, c.Actor.String()); err != nil {
+			return s.maskConfigError(err, shown)
 		}
-		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
+		return nil
 	})
-	if err != nil {
-		return Config{}, err
-	}
-	return s.Config(ctx, c, Nothing{})
 }
 
 // restoreMaskedSecrets replaces the placeholders of a text with the secrets of the file. A nonempty match must be the
@@ -223,22 +229,12 @@ func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothi
 	for _, d := range s.live.Unconfirmed().Differences {
 		keys = append(keys, d.Key)
 	}
-	err := s.gateway.runConfigChange(c, "confirm_config", formatKeys(keys), func() error {
-		text, err := s.live.ReadFile()
-		if err == nil {
-			_, err = s.live.ConfirmFile(s.gateway.ConfigConfirmFunc(ctx))
-		}
-		if err == nil {
-			return nil
-		}
-		shown := s.masker.maskText(text, s.live.AppliedText().Data)
-		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
+	return s.changeFile(ctx, c, "confirm_config", keys, func() error {
+		return s.withMaskedError(func() error {
+			_, err := s.live.ConfirmFile(s.gateway.ConfigConfirmFunc(ctx))
+			return err
+		})
 	})
-	if err != nil {
-		return Config{}, err
-	}
-	return s.Config(ctx, c, Nothing{})
 }
 
 // maskedDifferences converts differences for display, with secrets masked.
