@@ -28,12 +28,12 @@ func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApprov
 			err = checkFingerprint("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
 		}
 		if err == nil {
-			err = a.editor.SetHintOverride(a.ConfigConfirmFunc(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
+			err = a.editor.SetHintOverride(a.configConfirmFunc(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
 		}
 		if err != nil {
 			return err
 		}
-		if t, err := a.FindTool(id); err != nil || t.Effective.Destructive != tool.True || t.Effective.ReadOnly != tool.False {
+		if t, err := a.findTool(id); err != nil || t.Effective.Destructive != tool.True || t.Effective.ReadOnly != tool.False {
 			return problem.Newf(problem.Conflict, "The hint_overrides entry of '%s' has no effect: a later pattern overrides it. Nothing is approved.", id).
 				WithHint("Change that pattern, or put the tool after it, and try again.").With("holds", "hint_overrides")
 		}

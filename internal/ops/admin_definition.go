@@ -281,7 +281,7 @@ func (a *Admin) applyToolDecision(ctx context.Context, c Caller, in ToolRef, act
 }
 
 func (a *Admin) findToolDefinition(id tool.ID) (definitionUnderReview, error) {
-	t, err := a.FindTool(id)
+	t, err := a.findTool(id)
 	if err != nil {
 		return definitionUnderReview{}, err
 	}
@@ -337,7 +337,7 @@ func (a *Admin) WithdrawPrimitiveApproval(ctx context.Context, c Caller, in Prim
 
 // findPrimitiveDefinition returns the definition of a listed prompt, resource, template or instructions, or NOT_FOUND.
 func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview, error) {
-	s, err := a.FindServer(in.Server)
+	s, err := a.findServer(in.Server)
 	if err != nil {
 		return definitionUnderReview{}, err
 	}

@@ -29,7 +29,7 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	switch {
 	case c.IsUser():
 		err = a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServers(a.ConfigConfirmFunc(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
+			return a.editor.AddServers(a.configConfirmFunc(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
 	case c.IsKnown():
 		if err = a.editor.CheckNotSelfReference(edit.Launch); err == nil {
@@ -99,7 +99,7 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequ
 	if len(fit) == 0 {
 		return refused, nil
 	}
-	add := func() error { return a.editor.AddServers(a.ConfigConfirmFunc(ctx), fit...) }
+	add := func() error { return a.editor.AddServers(a.configConfirmFunc(ctx), fit...) }
 	for _, one := range fit { // record each of them
 		next := add
 		add = func() error { return recorded(one.Name, next) }
@@ -131,7 +131,7 @@ func (a *Admin) isProposed(name string) (bool, error) {
 	if _, proposed := a.Book.FindProposal(name); proposed {
 		return true, nil
 	}
-	return false, a.ServerNotFoundError(name)
+	return false, a.serverNotFoundError(name)
 }
 
 // RemoveServer removes a server from the configuration, or a proposal, and deletes the decisions about it.
@@ -140,7 +140,7 @@ func (a *Admin) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Remov
 	return Removed{Removed: name}, a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		proposed, err := a.isProposed(name)
 		if err == nil && !proposed {
-			err = a.RemoveServerAndLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
+			err = a.removeServerAndLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
 		}
 		if err == nil {
 			err = a.Book.ForgetServer(ctx, name)
@@ -183,7 +183,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 		case proposed:
 			return onlyProposedError(in.Name)
 		}
-		return a.editor.SetServer(a.ConfigConfirmFunc(ctx), in.Name, in.Key, in.Value)
+		return a.editor.SetServer(a.configConfirmFunc(ctx), in.Name, in.Key, in.Value)
 	})
 	return a.serverViewAfter(ctx, c, in.ServerRef, err)
 }

@@ -122,7 +122,7 @@ func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef)
 
 // buildLease validates the input and applies the defaults.
 func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, now time.Time) (l ask.Lease, err error) {
-	if _, err := c.gateway.FindServer(in.Server); err != nil {
+	if _, err := c.gateway.findServer(in.Server); err != nil {
 		return l, err
 	}
 	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().RevisionWithoutRestartKeys(), Calls: int64(in.Calls), Given: now}

@@ -66,7 +66,7 @@ func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in Sett
 			return err
 		}
 		return s.withMaskedError(func() error {
-			return s.live.SetConfigKeys(s.gateway.ConfigConfirmFunc(ctx), in.etag(), in.Set, c.Actor.String())
+			return s.live.SetConfigKeys(s.gateway.configConfirmFunc(ctx), in.etag(), in.Set, c.Actor.String())
 		})
 	})
 }
@@ -132,7 +132,7 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 		if refused != nil {
 			return refused
 		}
-		if err := s.live.ReplaceText(s.gateway.ConfigConfirmFunc(ctx), in.etag(), whole, c.Actor.String()); err != nil {
+		if err := s.live.ReplaceText(s.gateway.configConfirmFunc(ctx), in.etag(), whole, c.Actor.String()); err != nil {
 			return s.maskConfigError(err, shown)
 		}
 		return nil
@@ -231,7 +231,7 @@ func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothi
 	}
 	return s.changeFile(ctx, c, "confirm_config", keys, func() error {
 		return s.withMaskedError(func() error {
-			_, err := s.live.ConfirmFile(s.gateway.ConfigConfirmFunc(ctx))
+			_, err := s.live.ConfirmFile(s.gateway.configConfirmFunc(ctx))
 			return err
 		})
 	})

@@ -63,9 +63,9 @@ type Facts struct {
 	FreeKnown      bool
 	DatabaseFacts  store.PeekResult
 	DatabaseErr    string     // why the database cannot be read
-	PagesExtent    ReadExtent // how much of the database was checked, without a daemon
+	PagesExtent    readExtent // how much of the database was checked, without a daemon
 	Damage         string     // what is damaged in the database
-	LogExtent      ReadExtent // how much of the activity log was checked, without a daemon
+	LogExtent      readExtent // how much of the activity log was checked, without a daemon
 	FirstAltered   *activity.Break
 	DatabaseHolder Holder // another process that has the database open
 
@@ -76,12 +76,12 @@ type Facts struct {
 	TimedOut []string // parts that took too long
 }
 
-// ReadExtent says how much of something was read.
-type ReadExtent int
+// readExtent says how much of something was read.
+type readExtent int
 
 // The values. unread includes unreadable.
 const (
-	unread ReadExtent = iota
+	unread readExtent = iota
 	readPart
 	readAll
 )

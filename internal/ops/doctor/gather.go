@@ -190,7 +190,7 @@ func (o GatherOptions) gatherLogVerification(ctx context.Context) func(*Facts) {
 }
 
 // toReadExtent returns how a check ended.
-func toReadExtent(ctx context.Context, err error) ReadExtent {
+func toReadExtent(ctx context.Context, err error) readExtent {
 	switch {
 	case err == nil:
 		return readAll

@@ -36,6 +36,16 @@ func newServerCheckWithDaemon(look func(f *Facts, s *ServerFacts) *Finding) func
 	return newDaemonCheck(func(f *Facts, _ *DaemonFacts) []Finding { return newServerCheck(look)(f) })
 }
 
+// newFailureCheck makes a check for servers that the daemon reports with a failure code. advise returns what the user does before a restart.
+func newFailureCheck(code string, advise func(f *Facts, s *ServerFacts) string) func(*Facts) []Finding {
+	return newServerCheckWithDaemon(func(f *Facts, s *ServerFacts) *Finding {
+		if !s.failedWith(code) {
+			return nil
+		}
+		return f.fixAndRestartFinding(s, advise(f, s))
+	})
+}
+
 // shouldRun reports whether a server is enabled and approved to start.
 func (s *ServerFacts) shouldRun() bool { return s.Enabled && !s.Quarantined && s.ProposedBy == "" }
 
@@ -142,39 +152,24 @@ func checkWorkingDirectoryMissing(f *Facts, s *ServerFacts) *Finding {
 	return &found
 }
 
-func checkHostUnknown(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.UnknownHost) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "See whether the URL "+s.URL+" is right and the network is there; `"+f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name))+"` corrects it.")
+func adviseHostUnknown(f *Facts, s *ServerFacts) string {
+	return "See whether the URL " + s.URL + " is right and the network is there; `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "` corrects it."
 }
 
-func checkServerUnreachable(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.Unreachable) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Start the server at "+s.URL+", or correct its URL with `"+f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name))+"`.")
+func adviseServerUnreachable(f *Facts, s *ServerFacts) string {
+	return "Start the server at " + s.URL + ", or correct its URL with `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
 }
 
-func checkCertificateExpired(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.CertificateExpired) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Have its operator renew the certificate; see that the clock of this machine is right (`date`).")
+func adviseCertificateExpired(_ *Facts, _ *ServerFacts) string {
+	return "Have its operator renew the certificate; see that the clock of this machine is right (`date`)."
 }
 
-func checkCertificateTrusted(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.Certificate) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started.")
+func adviseCertificateTrusted(_ *Facts, _ *ServerFacts) string {
+	return "Have its operator use a certificate that this system trusts, or add its authority to the system, or name it in SSL_CERT_FILE where MCPProxy is started."
 }
 
-func checkCertificateName(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.CertificateName) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Use the name that stands in the certificate: `"+f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name))+"`.")
+func adviseCertificateName(f *Facts, s *ServerFacts) string {
+	return "Use the name that stands in the certificate: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
 }
 
 func checkServerNeedsLogin(f *Facts, s *ServerFacts) *Finding {
@@ -204,11 +199,8 @@ func checkServerForbidsAccess(f *Facts, s *ServerFacts) *Finding {
 	return f.fixAndRestartFinding(s, "Have your account get access there, or use other credentials (`"+f.cliCommand("upstream logout %s", ops.ShellQuote(s.Name))+"`, or another header).")
 }
 
-func checkServerHTTPStatus(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.Status) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "See whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end: `"+f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name))+"`.")
+func adviseServerHTTPStatus(f *Facts, s *ServerFacts) string {
+	return "See whether " + s.URL + " is the address of its MCP endpoint, often with /mcp at the end: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
 }
 
 // slowAfter is how long a normal start takes at most. Installations are reported differently.
