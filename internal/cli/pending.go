@@ -142,12 +142,6 @@ func newPendingDenyCommand(r *invocation) commandSpec {
 	})}
 }
 
-// pendingCallIDs returns the ids of pending calls, for completion.
-func pendingCallIDs(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListPending.Call(ctx, c, ops.Nothing{})
-	return mapToStrings(all.Pending, func(q ops.PendingCall) string { return q.ID })
-}
-
 func writeLeases(p *printer, all ops.LeaseList) {
 	list[ops.LeaseView]{
 		none: "No lease is active. Grant one with `mcpproxy lease grant SERVER`.",
@@ -193,10 +187,4 @@ func newLeaseRevokeCommand(r *invocation) commandSpec {
 	}, func(p *printer, l ops.LeaseView) {
 		p.writeLine("Revoked: calls to %s are asked about again.", escapeInvisibleLine(l.Server))
 	})}
-}
-
-// leaseIDs returns the ids of leases, for completion.
-func leaseIDs(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListLeases.Call(ctx, c, ops.Nothing{})
-	return mapToStrings(all.Leases, func(l ops.LeaseView) string { return l.ID })
 }

@@ -31,18 +31,6 @@ func checkSecretNameArgument(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// secretNames returns the names of secrets that are stored or needed, for completion.
-func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) {
-	all, err := api.ListSecrets.Call(ctx, c, ops.Nothing{})
-	if err != nil {
-		return nil
-	}
-	for _, v := range all.Secrets {
-		names = append(names, v.Name)
-	}
-	return names
-}
-
 // openLocalSecrets opens the secrets of the data directory without a daemon.
 func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 	dir, err := r.resolveDataDir()

@@ -47,7 +47,7 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	f.add("Configuration", toOneLine(s.ConfigPath))
 	f.add("Data", toOneLine(s.DataDir))
 	f.write(p)
-	writeNotReadyServers(p, s.Servers.NotReady)
+	writeNotReadyServers(p, s.Servers.NotReady, func(n ops.NotReady) (string, string) { return n.Name, n.Detail })
 	if s.Activity.Degraded {
 		p.writeWrapped("", "\n"+p.colorize(colorBad, "The activity log is degraded:")+" "+toOneLine(s.Activity.Message))
 	}
@@ -64,14 +64,15 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 }
 
 // writeNotReadyServers lists the servers that cannot be used now, with reasons.
-func writeNotReadyServers(p *printer, servers []ops.NotReady) {
+func writeNotReadyServers[T any](p *printer, servers []T, nameAndDetail func(T) (name, detail string)) {
 	if len(servers) == 0 {
 		return
 	}
 	fmt.Fprintf(p, "\n%s\n", p.colorize(colorWarning, "Not ready:"))
 	f := fieldList{indent: "  "}
 	for _, s := range servers {
-		f.add(toOneLine(s.Name), toOneLine(s.Detail))
+		name, detail := nameAndDetail(s)
+		f.add(toOneLine(name), toOneLine(detail))
 	}
 	f.write(p)
 }

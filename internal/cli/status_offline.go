@@ -55,14 +55,7 @@ func writeOfflineStatus(p *printer, s offlineStatus) {
 	f.add("Configuration", toOneLine(s.ConfigPath))
 	f.add("Data", toOneLine(s.DataDir))
 	f.write(p)
-	if len(s.Servers.NotReady) > 0 {
-		fmt.Fprintf(p, "\n%s\n", p.colorize(colorWarning, "Not ready:"))
-		f := fieldList{indent: "  "}
-		for _, one := range s.Servers.NotReady {
-			f.add(toOneLine(one.Name), toOneLine(one.Detail))
-		}
-		f.write(p)
-	}
+	writeNotReadyServers(p, s.Servers.NotReady, func(u doctor.UnavailableServer) (string, string) { return u.Name, u.Detail })
 	if s.ConfigError != "" {
 		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file is not right:"))
 		p.writeWrapped("  ", toPrintable(s.ConfigError))
