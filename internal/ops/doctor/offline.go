@@ -19,7 +19,7 @@ type PendingReviews struct {
 func (f *Facts) UnavailableServers() []UnavailableServer {
 	said := map[string]string{}
 	for _, c := range checks {
-		if c.Group != groupServers {
+		if c.Group != GroupServers {
 			continue
 		}
 		for _, one := range c.run(f) {
