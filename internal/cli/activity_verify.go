@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func newActivityVerifyCommand(r *invocation) commandSpec {
 				return err
 			}
 			if key != "" && key != v.Signer {
-				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + dashIfEmpty(v.Signer) + ", and not with " + key + "."}
+				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + cmp.Or(v.Signer, "-") + ", and not with " + key + "."}
 			}
 			if err := r.printOutput(v, func(p *printer) {
 				p.writeLine("%d records, %d entries, read in %d ms.", v.Records, v.Entries, v.TookMS)

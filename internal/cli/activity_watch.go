@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -258,7 +259,7 @@ func (w *activityWatcher) writeEventLine(e *ops.EventRecord, data string) error 
 	}
 	a := activity.Record{Type: e.Type, Status: e.Status, DurationMS: e.DurationMS}
 	_, err := fmt.Fprintf(p, "%s  %s  %s  %-11s  %s  %s  %s\n", e.Timestamp.In(w.Local).Format(time.TimeOnly), toOneLine(e.ID), padRight(operationWithIcon(e.OperationType, w.noIcons), 7),
-		toOneLine(string(e.Status)), dashIfEmpty(toOneLine(what)), formatCallDuration(a), toOneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
+		toOneLine(string(e.Status)), cmp.Or(toOneLine(what), "-"), formatCallDuration(a), toOneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
 	return err
 }
 

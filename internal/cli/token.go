@@ -57,7 +57,7 @@ func writeTokenTable(p *printer, all ops.TokenList) {
 		none: "No agent tokens exist. Create one with `mcpproxy token create NAME`.",
 		columns: []column[ops.TokenView]{
 			{title: "NAME", text: func(t ops.TokenView) string { return t.Name }},
-			{title: "PROFILE", text: func(t ops.TokenView) string { return dashIfEmpty(t.Profile) }},
+			{title: "PROFILE", text: func(t ops.TokenView) string { return cmp.Or(t.Profile, "-") }},
 			{title: "SERVERS", text: func(t ops.TokenView) string { return cmp.Or(strings.Join(t.Servers, ","), "all") }},
 			{title: "LANES", text: func(t ops.TokenView) string { return cmp.Or(strings.Join(t.Lanes, ","), "all") }},
 			{title: "CREATED", wide: true, cell: func(p *printer, t ops.TokenView) string { return p.formatTime(&t.CreatedAt) }},
