@@ -15,8 +15,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"mcpproxy/internal/cli"
 )
 
 // file is one that goes into an archive or a package.
@@ -37,15 +35,15 @@ func (r *release) shared(n notices) ([]file, error) {
 		}
 		files = append(files, file{name: name, mode: 0o644, data: r.absolute(data)})
 	}
-	for name, page := range cli.ManPages(r.Version, r.Date) {
+	for name, page := range manPages(r.Version, r.Date) {
 		files = append(files, file{name: "man/man1/" + name, mode: 0o644, data: page})
 	}
-	scripts, err := cli.CompletionScripts()
-	if err != nil {
-		return nil, err
-	}
 	for shell, name := range map[string]string{"bash": "mcpproxy.bash", "zsh": "_mcpproxy", "fish": "mcpproxy.fish", "powershell": "mcpproxy.ps1"} {
-		files = append(files, file{name: "completions/" + name, mode: 0o644, data: scripts[shell]})
+		script, err := completionScript(shell)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, file{name: "completions/" + name, mode: 0o644, data: script})
 	}
 	sortFiles(files)
 	return files, nil

@@ -63,7 +63,7 @@ func (in *inputSpec) decodeObject(body []byte, into reflect.Value) error {
 			return err
 		case wirejson.Kind(value) == 'n':
 			return nil // the same as absent
-		case hasNullElement(value):
+		case !f.keepsNulls() && hasNullElement(value):
 			return f.wrongTypeError()
 		}
 		given[name] = true
@@ -79,8 +79,16 @@ func (in *inputSpec) decodeObject(body []byte, into reflect.Value) error {
 	return nil
 }
 
+// keepsNulls reports whether null has a meaning among the members of an object: it removes what the member names.
+func (f *inputField) keepsNulls() bool { return f.typ == reflect.TypeFor[map[string]json.RawMessage]() }
+
 // decodeValue decodes a value of a body. Objects in lists are parsed as strictly as the body.
 func (f *inputField) decodeValue(value []byte, into reflect.Value) error {
+	if f.keepsNulls() {
+		members, err := f.decodeMembers(value)
+		into.Set(reflect.ValueOf(members))
+		return err
+	}
 	if f.typ.Kind() != reflect.Slice || f.typ.Elem().Kind() != reflect.Struct || wirejson.Kind(value) != '[' {
 		if json.Unmarshal(value, into.Addr().Interface()) != nil {
 			return f.wrongTypeError()
@@ -98,6 +106,21 @@ func (f *inputField) decodeValue(value []byte, into reflect.Value) error {
 			return problem.From(err).With("list", f.name).With("index", into.Len())
 		}
 		into.Set(reflect.Append(into, one))
+		return nil
+	})
+}
+
+// decodeMembers returns the members of an object, nil for null.
+func (f *inputField) decodeMembers(value []byte) (map[string]json.RawMessage, error) {
+	if wirejson.Kind(value) != '{' {
+		return nil, f.wrongTypeError()
+	}
+	members := map[string]json.RawMessage{}
+	return members, wirejson.EachMember(value, func(name, value []byte) error {
+		if wirejson.Kind(value) == 'n' {
+			value = nil
+		}
+		members[string(name)] = value
 		return nil
 	})
 }

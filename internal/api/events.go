@@ -1,16 +1,7 @@
 package api
 
-import (
-	"context"
-
-	"mcpproxy/internal/ops"
-)
-
-// eventSource implements the event stream. ops.EventHub does.
-type eventSource interface {
-	Events(context.Context, ops.Caller, ops.EventQuery) (ops.StreamFunc, error)
-}
+import "mcpproxy/internal/ops"
 
 // StreamEvents is GET /events.
-var StreamEvents = declareOperation("GET /events", "streamEvents", Look, "Stream events, as resumable server-sent events", eventSource.Events).
+var StreamEvents = declareOperation("GET /events", "streamEvents", Look, "Stream events, as resumable server-sent events", (*ops.EventHub).Events).
 	withContentType("text/event-stream").withTimeout(0)

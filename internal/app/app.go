@@ -6,7 +6,7 @@
 //   - loopback.go, listen_error.go, lock.go, data_files.go: loopback addresses for passkeys, a port in use, the lock and files of the data directory
 //   - launch.go, secrets.go: decide which servers run, and read their secrets
 //   - recorder.go, records.go: record events of servers, approvals and the configuration
-//   - presence.go, signature_wait.go, signature_checking_log.go: presence: its anchor, and waiting for signatures
+//   - presence.go, signature_wait.go: presence: its anchor, and waiting for signatures
 //   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
 //   - clients.go: operations on the MCP clients of the account
 //   - terminal.go, welcome.go, logger.go: output for a user and the log
@@ -361,7 +361,7 @@ func (d *daemon) createServices() error {
 		},
 	})
 	operations := ops.NewAdmin(d.gateway, d.live)
-	d.inspect = ops.NewInspector(ops.InspectorDeps{Gateway: d.gateway, Log: d.log, Upstreams: d.upstreams})
+	d.inspect = ops.NewInspector(d.gateway, d.log, d.upstreams)
 	d.events = ops.NewEventHub(ops.EventHubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
 	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{d.store, d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
@@ -378,7 +378,7 @@ func (d *daemon) createServices() error {
 		Lanes: map[string]session.Endpoint{"read": all(policy.CallToolRead), "write": all(policy.CallToolWrite), "destructive": all(policy.CallToolDestructive)},
 		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), Logger: d.logger,
 	})
-	d.settings = ops.NewConfigOperations(ops.ConfigDeps{Live: d.live, Gateway: d.gateway, DataDir: cfg.DataDir, Key: d.key, Logger: d.logger})
+	d.settings = ops.NewConfigOperations(d.live, d.gateway, cfg.DataDir, d.key)
 	tokens := ops.NewAccessOperations(d.gateway, d.tokens)
 	d.consent = ops.NewCallApprovals(d.gateway, asks, d.approvals, d.tokens, d.events.PendingChanged)
 	people, err := d.newClientOperations(cfg.DataDir, tokens)
@@ -386,10 +386,10 @@ func (d *daemon) createServices() error {
 		return err
 	}
 	kept := ops.NewSecretOperations(ops.SecretManager{Store: secretValues, Servers: func() []config.Server { return d.live.Current().Servers }},
-		ops.ActionRecorder{Log: d.log, Logger: d.logger}, d.values.requestRead)
-	trials := ops.NewTrialOperations(ops.TrialDeps{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now})
+		d.gateway, d.values.requestRead)
+	trials := &ops.TrialOperations{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now}
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.AccountClients}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(signatureCheckingLog{d.log, tokens}), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(d.log, tokens.UnprovenReason), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}

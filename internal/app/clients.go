@@ -7,13 +7,11 @@ import (
 	"runtime"
 
 	"mcpproxy/internal/app/autostart"
-	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/permission"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/ops"
-	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream/process"
 	"mcpproxy/internal/upstream/secret"
 )
@@ -59,7 +57,7 @@ func (d *daemon) newClientOperations(dataDir string, tokens *ops.AccessOperation
 		},
 		Tokens: clientTokenIssuer{tokens},
 	}
-	return &ops.ClientOperations{Account: account, Journal: ops.ActionRecorder{Log: d.log, Logger: d.logger}}, err
+	return &ops.ClientOperations{Account: account, Gateway: d.gateway}, err
 }
 
 // newImportOperations returns the operations that import the servers of the account's clients.
@@ -90,7 +88,5 @@ func (d *daemon) newImportOperations(account *permission.AccountClients, a *ops.
 				return err
 			},
 		}
-	}, func(c ops.Caller, servers string, do func() error) error {
-		return ops.ActionRecorder{Log: d.log, Logger: d.logger}.RunUserOnlyAction(c, ops.NewActionRecord(c, activity.ConfigChange, tool.ID{}, "import_servers", servers), do)
-	})
+	}, d.gateway)
 }

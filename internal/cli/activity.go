@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strings"
 
 	"mcpproxy/internal/api"
@@ -34,7 +35,7 @@ func newActivityListCommand(r *invocation) commandSpec {
 	all["limit"], all["cursor"], all["no-icons"] = &boundedIntFlag{&f.Limit, 1000}, &f.Cursor, &flags.noIcons
 	return commandSpec{
 		flags: all,
-		run: operationRunFunc(r, api.ListActivity, func([]string) (activity.Filter, error) {
+		run: operationRunFunc(r, api.ListActivity, func(_ context.Context, _ *api.Client, _ []string) (activity.Filter, error) {
 			if onlyCalls = len(flags.types) == 0; onlyCalls {
 				flags.types = []string{string(activity.ToolCall), string(activity.PolicyDecision)}
 			}
@@ -80,7 +81,7 @@ func toActivityFilter(r *invocation, f activity.Filter, flags activityFilterFlag
 
 func newActivityShowCommand(r *invocation) commandSpec {
 	var noIcons bool
-	return commandSpec{flags: map[string]any{"no-icons": &noIcons}, run: operationRunFunc(r, api.GetActivity, func(args []string) (ops.RecordRef, error) {
+	return commandSpec{flags: map[string]any{"no-icons": &noIcons}, run: operationRunFunc(r, api.GetActivity, func(_ context.Context, _ *api.Client, args []string) (ops.RecordRef, error) {
 		return ops.RecordRef{ID: strings.TrimRight(args[0], "….")}, nil
 	}, func(p *printer, record activity.Record) { writeActivityRecord(p, record, noIcons) })}
 }

@@ -30,9 +30,9 @@ func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 		columns: []column[activity.Record]{
 			{title: "ID", text: func(a activity.Record) string { return a.ID[:min(len(a.ID), length)] }},
 			{title: "TIME", cell: func(p *printer, a activity.Record) string { return p.formatTime(&a.Timestamp) }},
-			{title: "SERVER", text: func(a activity.Record) string { return dashIfEmpty(a.ServerName) }},
-			{title: "TOOL", text: func(a activity.Record) string { return dashIfEmpty(a.ToolName) }},
-			{title: "INTENT", text: func(a activity.Record) string { return dashIfEmpty(intentCell(a, noIcons)) }},
+			{title: "SERVER", text: func(a activity.Record) string { return cmp.Or(a.ServerName, "-") }},
+			{title: "TOOL", text: func(a activity.Record) string { return cmp.Or(a.ToolName, "-") }},
+			{title: "INTENT", text: func(a activity.Record) string { return cmp.Or(intentCell(a, noIcons), "-") }},
 			{title: "STATUS", cell: func(p *printer, a activity.Record) string {
 				return formatActivityStatus(p, a.Status) + repeatCountText(a)
 			}},
@@ -197,8 +197,8 @@ func writeIntentSection(p *printer, m activity.Metadata, noIcons bool) {
 	}
 	f.add("Operation type", word)
 	f.add("Variant", toOneLine(m.ToolVariant))
-	f.add("Data sensitivity", textOrNoneGiven(m.Intent.DataSensitivity))
-	f.add("Reason", textOrNoneGiven(m.Intent.Reason))
+	f.add("Data sensitivity", toPrintable(cmp.Or(m.Intent.DataSensitivity, "(none given)")))
+	f.add("Reason", toPrintable(cmp.Or(m.Intent.Reason, "(none given)")))
 	f.add("Declared", oneLineJSON(m.Intent.Declared))
 	f.write(p)
 }
@@ -270,13 +270,6 @@ func formatSearchBeforeCall(s *activity.Search) string {
 		return toOneLine(s.Query) + " (the results did not have this tool)"
 	}
 	return fmt.Sprintf("%s (rank %d)", toOneLine(s.Query), s.Rank)
-}
-
-func textOrNoneGiven(s string) string {
-	if s == "" {
-		return "(none given)"
-	}
-	return toPrintable(s)
 }
 
 func responseSizeText(a activity.Record) string {

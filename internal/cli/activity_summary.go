@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"strconv"
 	"time"
 
@@ -15,7 +17,7 @@ func newActivitySummaryCommand(r *invocation) commandSpec {
 	q := ops.SummaryQuery{Group: activity.ByTool}
 	all := activityFilterFlagVars(&q.Filter, &flags)
 	all["period"], all["group"] = &q.Period, (*string)(&q.Group)
-	return commandSpec{flags: all, run: operationRunFunc(r, api.GetSummary, func([]string) (in ops.SummaryQuery, err error) {
+	return commandSpec{flags: all, run: operationRunFunc(r, api.GetSummary, func(_ context.Context, _ *api.Client, _ []string) (in ops.SummaryQuery, err error) {
 		in = q
 		in.Filter, err = toActivityFilter(r, q.Filter, flags)
 		return in, err
@@ -46,7 +48,7 @@ func writeActivitySummary(p *printer, s ops.Summary, group string) {
 	t := table{p: p, header: []string{name, "CALLS", "REFUSED", "FAILED", "ERRORS", "P50", "P95", "OWN P50", "LAST"}, rightAligned: map[int]bool{1: true, 2: true, 3: true, 4: true, 5: true, 6: true, 7: true},
 		narrowingSteps: append(append(columnHidingSteps("OWN P50", "LAST"), columnTruncationStep(name, 16)...), columnHidingSteps("REFUSED", "P50")...)}
 	for _, g := range s.Groups {
-		t.addRow(dashIfEmpty(toOneLine(g.Key)), strconv.FormatInt(g.Calls, 10), strconv.FormatInt(g.Refused, 10), strconv.FormatInt(g.Failed, 10), formatShareAsPercent(g.Failed, g.Calls),
+		t.addRow(cmp.Or(toOneLine(g.Key), "-"), strconv.FormatInt(g.Calls, 10), strconv.FormatInt(g.Refused, 10), strconv.FormatInt(g.Failed, 10), formatShareAsPercent(g.Failed, g.Calls),
 			formatMilliseconds(g.P50), formatMilliseconds(g.P95), formatMicroseconds(g.OwnP50), p.formatTime(&g.Last))
 	}
 	t.write()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func newActivityVerifyCommand(r *invocation) commandSpec {
 				return err
 			}
 			if key != "" && key != v.Signer {
-				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + dashIfEmpty(v.Signer) + " instead of " + key + "."}
+				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + cmp.Or(v.Signer, "-") + " instead of " + key + "."}
 			}
 			if err := r.printOutput(v, func(p *printer) {
 				p.writeLine("%d records, %d entries, read in %d ms.", v.Records, v.Entries, v.TookMS)
@@ -140,24 +141,17 @@ func verificationError(ok bool, first *activity.Break, message string) error {
 func newActivityRedactCommand(r *invocation) commandSpec {
 	var fields commaListFlag
 	var yes confirmationFlags
-	return commandSpec{flags: map[string]any{"field": &fields, "yes": &yes.yes}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{flags: map[string]any{"field": &fields, "yes": &yes.yes}, run: operationRunFunc(r, api.RedactActivity, func(ctx context.Context, _ *api.Client, args []string) (in ops.RedactRequest, err error) {
 		if len(fields) == 0 {
-			return newUsageError("Name the fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
+			return in, newUsageError("Name the fields to erase: --field", "They are "+strings.Join(activity.ErasableField("").Words(), ", ")+".")
 		}
-		in := ops.RedactRequest{ID: strings.TrimRight(args[0], "….")}
+		in.ID = strings.TrimRight(args[0], "….")
 		for _, f := range fields {
 			in.Fields = append(in.Fields, activity.ErasableField(f))
 		}
 		question := fmt.Sprintf("Erase %s of record %s permanently?", strings.Join(fields, ", "), in.ID)
-		if err := r.requireConfirmation(ctx, yes, question, "Review with `mcpproxy activity show "+in.ID+"`, then pass --yes."); err != nil {
-			return err
-		}
-		record, err := api.RedactActivity.Call(ctx, c, in)
-		if err != nil {
-			return err
-		}
-		return r.printOutput(record, func(p *printer) {
-			p.writeLine("Erased of record %s: %s. The log has a record of it.", toOneLine(record.ID), strings.Join(fields, ", "))
-		})
+		return in, r.requireConfirmation(ctx, yes, question, "Review with `mcpproxy activity show "+in.ID+"`, then pass --yes.")
+	}, func(p *printer, record activity.Record) {
+		p.writeLine("Erased of record %s: %s. The log has a record of it.", toOneLine(record.ID), strings.Join(fields, ", "))
 	})}
 }

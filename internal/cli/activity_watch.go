@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -184,7 +185,8 @@ func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) er
 		}
 		for i := range page.Activities {
 			if r := &page.Activities[i]; r.Status != activity.Pending {
-				all = append(all, toEventRecord(r))
+				facts := activity.NewRecordFacts(r)
+				all = append(all, ops.NewEventRecord(r.ID, &facts))
 			}
 		}
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
@@ -206,13 +208,6 @@ func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) er
 		}
 	}
 	return nil
-}
-
-// toEventRecord converts a record to an event.
-func toEventRecord(r *activity.Record) ops.EventRecord {
-	f := activity.NewRecordFacts(r)
-	return ops.EventRecord{ID: r.ID, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: r.Timestamp, DurationMS: f.Duration,
-		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
 }
 
 // shouldShow reports whether the filter selects a record that was not shown yet. For a text search it asks the daemon.
@@ -264,7 +259,7 @@ func (w *activityWatcher) writeEventLine(e *ops.EventRecord, data string) error 
 	}
 	a := activity.Record{Type: e.Type, Status: e.Status, DurationMS: e.DurationMS}
 	_, err := fmt.Fprintf(p, "%s  %s  %s  %-11s  %s  %s  %s\n", e.Timestamp.In(w.Local).Format(time.TimeOnly), toOneLine(e.ID), padRight(operationWithIcon(e.OperationType, w.noIcons), 7),
-		toOneLine(string(e.Status)), dashIfEmpty(toOneLine(what)), formatCallDuration(a), toOneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
+		toOneLine(string(e.Status)), cmp.Or(toOneLine(what), "-"), formatCallDuration(a), toOneLine(strings.TrimSpace(e.ClientName+"  "+e.ErrorCode)))
 	return err
 }
 

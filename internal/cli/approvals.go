@@ -73,12 +73,6 @@ func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
 	noteUnlistedDefinitions(p, tool.KindPrompt, waiting)
 }
 
-// waitingToolNames returns the names of tools that wait for approval, for completion.
-func waitingToolNames(ctx context.Context, c *api.Client, _ string) []string {
-	waiting, _ := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
-	return mapToStrings(waiting.Tools, func(t ops.WaitingTool) string { return t.Name })
-}
-
 // waitingServerNames returns the names of servers that wait for approval, or of all servers when none does, for completion.
 func waitingServerNames(ctx context.Context, c *api.Client, typed string) []string {
 	waiting, _ := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})

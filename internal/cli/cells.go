@@ -111,10 +111,3 @@ func formatFindingCount(n int) string {
 	}
 	return strconv.Itoa(n)
 }
-
-func dashIfEmpty(s string) string {
-	if s == "" {
-		return "-"
-	}
-	return s
-}

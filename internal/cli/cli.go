@@ -65,6 +65,9 @@ func hasJSONFlag(args []string) bool {
 	return false
 }
 
+// NewRootCommand returns the command tree, for the manual pages of a release.
+func NewRootCommand() *cobra.Command { return newInvocation(Deps{}).newRootCommand() }
+
 // newRootCommand builds the command tree.
 func (r *invocation) newRootCommand() *cobra.Command {
 	r.output = formatTable
@@ -123,7 +126,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 		"mcpproxy token list":            {run: operationRunFunc(r, api.ListTokens, zeroInput, writeTokenTable)},
 		"mcpproxy token revoke":          {complete: r.completeFromDaemon(tokenNames), run: operationRunFunc(r, api.RevokeToken, parseTokenRef, writeRevokedToken)},
 		"mcpproxy tools approve":         newToolsApproveCommand(r),
-		"mcpproxy tools block":           newToolsBlockCommand(r),
+		"mcpproxy tools block":           newBlockOrUnblockCommand(r, blockDefinition),
 		"mcpproxy tools diff":            newToolsDiffCommand(r),
 		"mcpproxy tools disable":         {run: operationRunFunc(r, api.DisableTool, parseToolRef, writeToolDisabled)},
 		"mcpproxy tools enable":          {run: operationRunFunc(r, api.EnableTool, parseToolRef, writeToolEnabled)},
@@ -131,7 +134,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 		"mcpproxy tools search":          newToolsSearchCommand(r),
 		"mcpproxy tools show":            {run: operationRunFunc(r, api.GetTool, parseToolRef, writeToolDetail)},
 		"mcpproxy tools stats":           newToolsStatsCommand(r),
-		"mcpproxy tools unblock":         newToolsUnblockCommand(r),
+		"mcpproxy tools unblock":         newBlockOrUnblockCommand(r, unblockDefinition),
 		"mcpproxy ui":                    newUICommand(r),
 		"mcpproxy upstream add":          newUpstreamAddCommand(r),
 		"mcpproxy upstream approve":      newUpstreamApproveCommand(r),

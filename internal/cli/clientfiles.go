@@ -29,7 +29,7 @@ func newClientFileEnv(r *invocation) (clients.Env, error) {
 
 // configuredBuiltinTools returns MCPProxy's built-in tools as configured.
 func configuredBuiltinTools(r *invocation) ([]permission.ProxyTool, error) {
-	live, err := r.openConfig(r.configPath)
+	live, err := r.openConfig()
 	if err != nil {
 		return nil, err
 	}

@@ -103,7 +103,7 @@ func completeFirstArgument(complete cobra.CompletionFunc) cobra.CompletionFunc {
 const completionTimeout = 200 * time.Millisecond
 
 // completeFromDaemon returns a completion with values of the daemon. Without an answer there are none, and no error.
-func (r *invocation) completeFromDaemon(values func(ctx context.Context, c *api.Client, typed string) []string) cobra.CompletionFunc {
+func (r *invocation) completeFromDaemon(values completionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) (fitting []string, _ cobra.ShellCompDirective) {
 		parent := cmd.Context()
 		if parent == nil {
@@ -154,27 +154,30 @@ func callerNames(ctx context.Context, c *api.Client, typed string) []string {
 	return names
 }
 
-func tokenNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListTokens.Call(ctx, c, ops.Nothing{})
-	return mapToStrings(all.Tokens, func(t ops.TokenView) string { return t.Name })
+// completionFunc returns the values that a completion offers; errors give none.
+type completionFunc = func(ctx context.Context, c *api.Client, typed string) []string
+
+// namesFrom returns a completion of what an operation lists.
+func namesFrom[In, Out, Row any](op *api.Op[In, Out], rows func(Out) []Row, name func(Row) string) completionFunc {
+	return func(ctx context.Context, c *api.Client, _ string) []string {
+		var all In
+		out, _ := op.Call(ctx, c, all)
+		return mapToStrings(rows(out), name)
+	}
 }
 
-func profileNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListProfiles.Call(ctx, c, ops.Nothing{})
-	return mapToStrings(all.Profiles, func(p ops.ProfileView) string { return p.Name })
-}
-
-func serverNames(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListServers.Call(ctx, c, ops.Nothing{})
-	return mapToStrings(all.Servers, func(s ops.ServerRow) string { return s.Name })
-}
+var (
+	tokenNames        = namesFrom(api.ListTokens, func(l ops.TokenList) []ops.TokenView { return l.Tokens }, func(t ops.TokenView) string { return t.Name })
+	profileNames      = namesFrom(api.ListProfiles, func(l ops.ProfileList) []ops.ProfileView { return l.Profiles }, func(p ops.ProfileView) string { return p.Name })
+	serverNames       = namesFrom(api.ListServers, func(l ops.ServerList) []ops.ServerRow { return l.Servers }, func(s ops.ServerRow) string { return s.Name })
+	secretNames       = namesFrom(api.ListSecrets, func(l ops.SecretViews) []ops.SecretView { return l.Secrets }, func(s ops.SecretView) string { return s.Name })
+	activityRecordIDs = namesFrom(api.ListActivity, func(l ops.ActivityList) []activity.Record { return l.Activities }, func(a activity.Record) string { return a.ID })
+	pendingCallIDs    = namesFrom(api.ListPending, func(l ops.PendingList) []ops.PendingCall { return l.Pending }, func(q ops.PendingCall) string { return q.ID })
+	leaseIDs          = namesFrom(api.ListLeases, func(l ops.LeaseList) []ops.LeaseView { return l.Leases }, func(l ops.LeaseView) string { return l.ID })
+	waitingToolNames  = namesFrom(api.ListApprovals, func(w ops.Waiting) []ops.WaitingTool { return w.Tools }, func(t ops.WaitingTool) string { return t.Name })
+)
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := fetchAllTools(ctx, c, ops.ToolQuery{})
 	return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
-}
-
-func activityRecordIDs(ctx context.Context, c *api.Client, _ string) []string {
-	page, _ := api.ListActivity.Call(ctx, c, activity.Filter{})
-	return mapToStrings(page.Activities, func(a activity.Record) string { return a.ID })
 }

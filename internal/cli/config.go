@@ -36,7 +36,7 @@ func newConfigValidateCommand(r *invocation) commandSpec {
 		if err != nil {
 			return err
 		}
-		live, err := r.openConfig(path)
+		live, err := r.openConfigAt(path)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,9 @@ func writeConfigValidation(p *printer, v configValidationResult) {
 }
 
 // openConfig reads the configuration as the daemon would.
-func (r *invocation) openConfig(path string) (*config.LiveConfig, error) {
+func (r *invocation) openConfig() (*config.LiveConfig, error) { return r.openConfigAt(r.configPath) }
+
+func (r *invocation) openConfigAt(path string) (*config.LiveConfig, error) {
 	return config.OpenLiveConfig(path, config.Options{DataDir: r.dataDir, Lookup: r.lookupEnv})
 }
 
@@ -103,7 +105,7 @@ func newConfigShowCommand(r *invocation) commandSpec {
 
 // encodeConfigFile returns the configuration that the file gives, without secrets.
 func (r *invocation) encodeConfigFile() (json.RawMessage, error) {
-	live, err := r.openConfig(r.configPath)
+	live, err := r.openConfig()
 	if err != nil {
 		return nil, err
 	}

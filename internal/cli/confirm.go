@@ -61,18 +61,25 @@ func (r *invocation) newTerminalPrompt() func(ctx context.Context, question stri
 	}
 	return func(ctx context.Context, question string) (string, error) {
 		fmt.Fprint(r.Stderr, question)
-		answered := make(chan string, 1)
-		// A terminal read cannot be interrupted. When ctx ends, so does the process.
-		go func() {
-			line, _ := bufio.NewReader(in).ReadString('\n') // no line means no
-			answered <- line
-		}()
-		select {
-		case line := <-answered:
-			return line, nil
-		case <-ctx.Done():
+		line, _ := readUntilDone(ctx, func() (string, error) { return bufio.NewReader(in).ReadString('\n') }) // no line means no
+		if ctx.Err() != nil {
 			fmt.Fprintln(r.Stderr)
-			return "", ctx.Err()
 		}
+		return line, ctx.Err()
+	}
+}
+
+// readUntilDone reads from a terminal until ctx ends. A terminal read cannot be interrupted: when ctx ends, so does the process.
+func readUntilDone[T any](ctx context.Context, read func() (T, error)) (value T, err error) {
+	done := make(chan func() (T, error), 1)
+	go func() {
+		value, err := read()
+		done <- func() (T, error) { return value, err }
+	}()
+	select {
+	case result := <-done:
+		return result()
+	case <-ctx.Done():
+		return value, ctx.Err()
 	}
 }

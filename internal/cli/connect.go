@@ -27,56 +27,54 @@ type connectFlags struct {
 
 func newConnectCommand(r *invocation) commandSpec {
 	var f connectFlags
-	return commandSpec{
-		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "profile": &f.options.Profile, "token": &f.options.Token, "yes": &f.consent.yes},
-		args:     cobra.ArbitraryArgs,
-		complete: newFixedCompletion(clients.ClientIDs()...),
-		run: func(cmd *cobra.Command, args []string) error {
-			c, err := newConnectRun(r, cmd, args, f)
-			switch {
-			case err != nil:
+	spec := newClientFilesCommand(r, &f, func(ctx context.Context, c *connectRun, args []string) (err error) {
+		if f.options.Token != "" && (f.all || len(args) > 1) {
+			return newUsageError("A token is for one client.", "Connect one client at a time, each with its own token.")
+		}
+		if f.all {
+			if args, err = c.findClientIDs(func(v ops.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
 				return err
-			case f.undo:
-				return c.undoLastChanges(args)
-			case f.all && f.options.Token != "" || len(args) > 1 && f.options.Token != "":
-				return newUsageError("A token is for one client.", "Connect one client at a time, each with its own token.")
 			}
-			if f.all {
-				if args, err = c.findClientIDs(func(v ops.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
-					return err
-				}
-			}
-			done, err := c.confirmAndApply(cmd.Context(), args, func(client string) (ops.ConnectPlan, error) { return c.account.PlanConnect(client, f.options) }, "Connect")
-			err = errors.Join(err, c.offerPermissionRules(cmd.Context(), done))
-			if len(done) > 0 && runningDaemonURL(cmd.Context(), r) == "" {
-				r.printMessage(notRunningMessage)
-			}
-			return err
-		},
-	}
+		}
+		done, err := c.confirmAndApply(ctx, args, func(client string) (ops.ConnectPlan, error) { return c.account.PlanConnect(client, f.options) }, "Connect")
+		err = errors.Join(err, c.offerPermissionRules(ctx, done))
+		if len(done) > 0 && runningDaemonURL(ctx, r) == "" {
+			r.printMessage(notRunningMessage)
+		}
+		return err
+	})
+	spec.flags["profile"], spec.flags["token"] = &f.options.Profile, &f.options.Token
+	return spec
 }
 
 func newDisconnectCommand(r *invocation) commandSpec {
 	var f connectFlags
+	return newClientFilesCommand(r, &f, func(ctx context.Context, c *connectRun, args []string) (err error) {
+		if f.all {
+			if args, err = c.findClientIDs(func(v ops.ClientView) bool { return v.Connected }, "No MCP client is connected."); err != nil {
+				return err
+			}
+		}
+		_, err = c.confirmAndApply(ctx, args, c.account.PlanDisconnect, "Disconnect")
+		return err
+	})
+}
+
+// newClientFilesCommand returns a command that changes the files of the named clients, or undoes what it did.
+func newClientFilesCommand(r *invocation, f *connectFlags, change func(ctx context.Context, c *connectRun, clients []string) error) commandSpec {
 	return commandSpec{
 		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
 		args:     cobra.ArbitraryArgs,
 		complete: newFixedCompletion(clients.ClientIDs()...),
 		run: func(cmd *cobra.Command, args []string) error {
-			c, err := newConnectRun(r, cmd, args, f)
+			c, err := newConnectRun(r, cmd, args, *f)
 			switch {
 			case err != nil:
 				return err
 			case f.undo:
 				return c.undoLastChanges(args)
 			}
-			if f.all {
-				if args, err = c.findClientIDs(func(v ops.ClientView) bool { return v.Connected }, "No MCP client is connected."); err != nil {
-					return err
-				}
-			}
-			_, err = c.confirmAndApply(cmd.Context(), args, c.account.PlanDisconnect, "Disconnect")
-			return err
+			return change(cmd.Context(), c, args)
 		},
 	}
 }
@@ -301,7 +299,7 @@ func newLocalClients(ctx context.Context, r *invocation) (*ops.LocalClients, err
 	if err != nil {
 		return nil, err
 	}
-	live, err := r.openConfig(r.configPath)
+	live, err := r.openConfig()
 	if err != nil {
 		return nil, err
 	}

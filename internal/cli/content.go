@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -91,10 +92,7 @@ func formatTextOrJSON(s string) string {
 }
 
 func typeOrUnknown(s string) string {
-	if s = toOneLine(s); s != "" {
-		return s
-	}
-	return "unknown type"
+	return cmp.Or(toOneLine(s), "unknown type")
 }
 
 // formatBase64Size returns the size of base64 data.

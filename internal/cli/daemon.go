@@ -48,24 +48,34 @@ func (r *invocation) withDaemonClient(f func(ctx context.Context, c *api.Client,
 	}
 }
 
+// prepareFunc returns the input of a command's operation from the arguments. It may ask the daemon and the user before.
+type prepareFunc[In any] func(ctx context.Context, c *api.Client, args []string) (In, error)
+
 // operationRunFunc returns the run function of a command that runs one operation and shows the answer.
-func operationRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+func operationRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], in prepareFunc[In], show func(p *printer, out Out)) func(*cobra.Command, []string) error {
 	return convertedOperationRunFunc(r, op, in, func(out Out) Out { return out }, show)
 }
 
 // convertedOperationRunFunc is operationRunFunc for a command that converts the answer before it shows it.
-func convertedOperationRunFunc[In, Out, Shown any](r *invocation, op *api.Op[In, Out], in func(args []string) (In, error), as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
-	return r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
-		asked, err := in(args)
+func convertedOperationRunFunc[In, Out, Shown any](r *invocation, op *api.Op[In, Out], in prepareFunc[In], as func(Out) Shown, show func(p *printer, s Shown)) func(*cobra.Command, []string) error {
+	return showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (shown Shown, err error) {
+		asked, err := in(ctx, c, args)
 		if err != nil {
-			return err
+			return shown, err
 		}
 		out, err := op.Call(ctx, c, asked)
+		return as(out), err
+	}, show)
+}
+
+// showResultRunFunc returns the run function of a command that uses the daemon and shows a result.
+func showResultRunFunc[Out any](r *invocation, get func(ctx context.Context, c *api.Client, args []string) (Out, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+		out, err := get(ctx, c, args)
 		if err != nil {
 			return err
 		}
-		shown := as(out)
-		return r.printOutput(shown, func(p *printer) { show(p, shown) })
+		return r.printOutput(out, func(p *printer) { show(p, out) })
 	})
 }
 
@@ -75,11 +85,7 @@ func callDaemonOrOffline[In, Out any](r *invocation, ctx context.Context, c *api
 	if !api.IsDaemonAbsentError(err) {
 		return out, err
 	}
-	path, err := r.resolveConfigPath()
-	if err != nil {
-		return out, err
-	}
-	live, err := r.openConfig(path)
+	live, err := r.openConfig()
 	if err != nil {
 		return out, err
 	}
@@ -87,26 +93,24 @@ func callDaemonOrOffline[In, Out any](r *invocation, ctx context.Context, c *api
 }
 
 // configChangeRunFunc returns the run function of a command that changes the configuration file, with or without a daemon, and shows the answer.
-func configChangeRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], offline func(ops.OfflineAdmin, In) (Out, error), in func(args []string) (In, error), show func(p *printer, out Out)) func(*cobra.Command, []string) error {
-	return r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
-		asked, err := in(args)
+func configChangeRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], offline func(ops.OfflineAdmin, In) (Out, error), in prepareFunc[In], show func(p *printer, out Out)) func(*cobra.Command, []string) error {
+	return showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (out Out, err error) {
+		asked, err := in(ctx, c, args)
 		if err != nil {
-			return err
+			return out, err
 		}
-		out, err := callDaemonOrOffline(r, ctx, c, op, asked, offline)
-		if err != nil {
-			return err
-		}
-		return r.printOutput(out, func(p *printer) { show(p, out) })
-	})
+		return callDaemonOrOffline(r, ctx, c, op, asked, offline)
+	}, show)
 }
 
 // zeroInput returns the zero value: the input of an operation without parameters.
-func zeroInput[In any]([]string) (in In, err error) { return in, nil }
+func zeroInput[In any](context.Context, *api.Client, []string) (in In, err error) { return in, nil }
 
-func parseServerRef(args []string) (ops.ServerRef, error) { return ops.ServerRef{Name: args[0]}, nil }
+func parseServerRef(_ context.Context, _ *api.Client, args []string) (ops.ServerRef, error) {
+	return ops.ServerRef{Name: args[0]}, nil
+}
 
-func parseToolRef(args []string) (ops.ToolRef, error) {
+func parseToolRef(_ context.Context, _ *api.Client, args []string) (ops.ToolRef, error) {
 	id, err := parseToolID(args[0])
 	return ops.ToolRef(id), err
 }

@@ -124,18 +124,44 @@ func (d definitionRef) approve(ctx context.Context, c *api.Client, s ops.SeenFin
 	return answer, "", err
 }
 
-func (d definitionRef) block(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, err error) {
-	if d.Kind == tool.KindTool {
-		return api.BlockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toToolRef(), SeenFingerprint: s})
-	}
-	return api.Primitives[d.Kind].Block.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
+// definitionDecision is a decision about one definition, other than an approval.
+type definitionDecision struct {
+	done      string // for a sentence: "blocked"
+	ofTool    *api.Op[ops.ToolDecision, ops.ToolView]
+	ofOther   func(api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff]
+	printDone func(p *printer, of definitionRef)
 }
 
-func (d definitionRef) unblock(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, err error) {
-	if d.Kind == tool.KindTool {
-		return api.UnblockTool.Call(ctx, c, ops.ToolDecision{ToolRef: d.toToolRef(), SeenFingerprint: s})
+var blockDefinition = definitionDecision{"blocked", api.BlockTool, func(o api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff] { return o.Block }, func(p *printer, of definitionRef) {
+	p.writeLine("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.nameInSentence(), of.shellArguments())
+}}
+
+var unblockDefinition = definitionDecision{"unblocked", api.UnblockTool, func(o api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff] { return o.Unblock }, func(p *printer, of definitionRef) {
+	p.writeLine("Unblocked %s. It awaits your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
+}}
+
+// send makes the decision about what has the fingerprint, and returns the daemon's answer.
+func (decision definitionDecision) send(ctx context.Context, c *api.Client, of definitionRef, s ops.SeenFingerprint) (answer any, err error) {
+	if of.Kind == tool.KindTool {
+		return decision.ofTool.Call(ctx, c, ops.ToolDecision{ToolRef: of.toToolRef(), SeenFingerprint: s})
 	}
-	return api.Primitives[d.Kind].Unblock.Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(d), SeenFingerprint: s})
+	return decision.ofOther(api.Primitives[of.Kind]).Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(of), SeenFingerprint: s})
+}
+
+// run decides about a definition: the listed one, unless a fingerprint is given.
+func (decision definitionDecision) run(r *invocation, ctx context.Context, c *api.Client, of definitionRef, seen ops.SeenFingerprint) error {
+	if seen.Fingerprint == "" {
+		d, err := of.fetchDiff(ctx, c)
+		if err != nil {
+			return err
+		}
+		seen.Fingerprint = d.Fingerprint
+	}
+	answer, err := decision.send(ctx, c, of, seen)
+	if err != nil {
+		return withConflictHint(err, decision.done, "mcpproxy tools diff "+of.shellArguments())
+	}
+	return r.printOutput(answer, func(p *printer) { decision.printDone(p, of) })
 }
 
 // confirmAndApproveDefinition shows a definition, asks, and approves the shown definition.
@@ -165,42 +191,6 @@ func confirmAndApproveDefinition(r *invocation, ctx context.Context, c *api.Clie
 	return r.printOutput(answer, func(p *printer) {
 		p.writeLine("Approved %s.", of.nameInSentence())
 		noteToolStillLocked(p, status)
-	})
-}
-
-// blockDefinition blocks a definition: the listed one, unless a fingerprint is given.
-func blockDefinition(r *invocation, ctx context.Context, c *api.Client, of definitionRef, seen ops.SeenFingerprint) error {
-	if seen.Fingerprint == "" {
-		d, err := of.fetchDiff(ctx, c)
-		if err != nil {
-			return err
-		}
-		seen.Fingerprint = d.Fingerprint
-	}
-	answer, err := of.block(ctx, c, seen)
-	if err != nil {
-		return withConflictHint(err, "blocked", "mcpproxy tools diff "+of.shellArguments())
-	}
-	return r.printOutput(answer, func(p *printer) {
-		p.writeLine("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.nameInSentence(), of.shellArguments())
-	})
-}
-
-// unblockDefinition unblocks a definition: the listed one, unless a fingerprint is given.
-func unblockDefinition(r *invocation, ctx context.Context, c *api.Client, of definitionRef, seen ops.SeenFingerprint) error {
-	if seen.Fingerprint == "" {
-		d, err := of.fetchDiff(ctx, c)
-		if err != nil {
-			return err
-		}
-		seen.Fingerprint = d.Fingerprint
-	}
-	answer, err := of.unblock(ctx, c, seen)
-	if err != nil {
-		return withConflictHint(err, "unblocked", "mcpproxy tools diff "+of.shellArguments())
-	}
-	return r.printOutput(answer, func(p *printer) {
-		p.writeLine("Unblocked %s. It awaits your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
 	})
 }
 

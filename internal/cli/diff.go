@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -66,17 +67,9 @@ func writeScanFindings(p *printer, indent string, findings []scan.Finding) {
 		}
 		fmt.Fprintln(p)
 		p.writeWrapped(indent, fmt.Sprintf("%s %s at %s, bytes %d to %d", p.colorize(h, "["+f.Severity.String()+"]"),
-			escapeInvisibleLine(f.Rule), escapeInvisibleLine(pathOrWholeDefinition(f.Path)), f.Start, f.End))
+			escapeInvisibleLine(f.Rule), escapeInvisibleLine(cmp.Or(f.Path, "the definition")), f.Start, f.End))
 		p.writeWrapped(indent+"  ", escapeInvisibleLine(f.Reason)+"\n“"+escapeInvisibleLine(f.Excerpt)+"”")
 	}
-}
-
-// pathOrWholeDefinition returns the path, or "the definition" for the empty path.
-func pathOrWholeDefinition(path string) string {
-	if path == "" {
-		return "the definition"
-	}
-	return path
 }
 
 // writeDefinitionChanges writes the hints first, because they decide the lane of a tool, then the rest in order.
@@ -133,7 +126,7 @@ func markRemovedOrAdded(p *printer, kind, text string) string {
 }
 
 func writeDefinitionChange(p *printer, c approval.Difference) {
-	fmt.Fprintf(p, "\n%s %s\n", escapeInvisibleLine(pathOrWholeDefinition(c.Path)), c.Kind)
+	fmt.Fprintf(p, "\n%s %s\n", escapeInvisibleLine(cmp.Or(c.Path, "the definition")), c.Kind)
 	if len(c.Words) > 0 {
 		var out strings.Builder
 		for i, piece := range c.Words {

@@ -12,7 +12,6 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/config/auth"
-	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/ops/doctor"
 	"mcpproxy/internal/problem"
@@ -72,45 +71,26 @@ func (r *invocation) newDoctorOptions() (doctor.GatherOptions, error) {
 	}
 	flags := ""
 	if r.configPath != "" {
-		flags += " --config " + doctor.ShellQuote(path)
+		flags += " --config " + ops.ShellQuote(path)
 	}
 	if r.dataDir != "" {
-		flags += " --data-dir " + doctor.ShellQuote(dir)
+		flags += " --data-dir " + ops.ShellQuote(dir)
 	}
 	return doctor.GatherOptions{
-		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookupEnv, Now: r.Now, Ask: r.fetchDaemonFacts, Clients: doctorClientExaminer{r},
-		Entries: parseServerEntries,
+		Version: r.Version, ConfigPath: path, DataDir: dir, Socket: api.SocketPath(dir), Flags: flags, Lookup: r.lookupEnv, Now: r.Now, Ask: r.fetchDaemonFacts, ExamineClients: r.examineClients,
 	}, nil
-}
-
-// parseServerEntries parses the servers' entries in the text of the configuration file.
-func parseServerEntries(text []byte) (all []doctor.ServerVariablesAndSecrets) {
-	for _, e := range ops.FindEntryVariablesAndSecrets(text) {
-		one := doctor.ServerVariablesAndSecrets{Server: e.Server, Variables: e.Variables}
-		for _, c := range e.Clear {
-			one.Clear = append(one.Clear, doctor.ClearTextSecret{Place: c.Place, Secret: c.Name})
-		}
-		all = append(all, one)
-	}
-	return all
 }
 
 // daemonFactsTimeout limits all requests of the doctor to the daemon.
 const daemonFactsTimeout = doctor.PartTime - 500*time.Millisecond
 
-// fetchPresenceFacts requests the state of presence. Without the database no signature can be read, so nothing counts.
-func fetchPresenceFacts(ctx context.Context, c *api.Client) (doctor.PresenceFacts, error) {
+// fetchPresence requests the state of presence. Without the database no signature can be read, so nothing counts.
+func fetchPresence(ctx context.Context, c *api.Client) (ops.PresenceView, error) {
 	v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
-		return doctor.PresenceFacts{Void: why.Message, Remedy: why.Hint}, nil
+		return ops.PresenceView{Void: why.Message, Remedy: why.Hint}, nil
 	}
-	p := doctor.PresenceFacts{On: v.On, Void: v.Void, Remedy: v.Remedy, Bad: v.Bad, Unsigned: v.Unsigned}
-	for _, place := range v.Places {
-		if v.On && v.Anchor != nil && place.State != presence.Matches && place.State != presence.Behind {
-			p.Anchor = append(p.Anchor, place.Name+" ("+string(place.State)+")")
-		}
-	}
-	return p, err
+	return v, err
 }
 
 // fetchDaemonFacts requests the facts for the doctor from the daemon.
@@ -135,10 +115,8 @@ func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts,
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range said.Checks {
-		d.Diagnostics = append(d.Diagnostics, doctor.Diagnostic{Code: s.Code, State: doctor.CheckState(s.State), Detail: s.Detail, Fix: s.Fix})
-	}
-	if d.Presence, err = fetchPresenceFacts(ctx, c); err != nil {
+	d.Diagnostics = said.Checks
+	if d.Presence, err = fetchPresence(ctx, c); err != nil {
 		return nil, err
 	}
 	if d.ConfigError != "" {
@@ -164,18 +142,14 @@ const maxToolsToMatch = 1000
 
 // addUnmatchedPatterns adds to each server its configured patterns that match none of its tools.
 func addUnmatchedPatterns(r *invocation, ctx context.Context, c *api.Client, all []doctor.ServerFacts) error {
-	path, err := r.resolveConfigPath()
-	if err != nil {
-		return err
-	}
-	live, err := r.openConfig(path)
+	live, err := r.openConfig()
 	if err != nil {
 		return nil // another check reports the mistake
 	}
 	for _, s := range live.Current().Servers {
 		patterns := slices.Concat(s.EnabledTools, s.DisabledTools)
 		at := slices.IndexFunc(all, func(one doctor.ServerFacts) bool { return one.Name == s.Name })
-		if len(patterns) == 0 || at < 0 || all[at].Tools == 0 {
+		if len(patterns) == 0 || at < 0 || all[at].ToolCount == 0 {
 			continue
 		}
 		list, err := api.ListTools.Call(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Server: s.Name}, Limit: maxToolsToMatch})
@@ -207,8 +181,8 @@ func fetchServersFacts(ctx context.Context, c *api.Client) ([]doctor.ServerFacts
 	}
 	servers, asked := make([]doctor.ServerFacts, 0, len(all.Servers)), 0
 	for _, v := range all.Servers {
-		s := toServerFacts(v)
-		if notWell := s.State != string(upstream.Ready) && s.State != string(upstream.Idle) || s.Tools == 0; v.Enabled && notWell && asked < maxServersAsked {
+		s := doctor.ServerFacts{ServerRow: v, Live: true}
+		if notWell := s.State != string(upstream.Ready) && s.State != string(upstream.Idle) || s.ToolCount == 0; v.Enabled && notWell && asked < maxServersAsked {
 			asked++
 			if err := fetchLaunchAndLog(ctx, c, &s); err != nil {
 				return nil, err
@@ -243,23 +217,6 @@ func fetchLaunchAndLog(ctx context.Context, c *api.Client, s *doctor.ServerFacts
 	s.Noise = s.Noise[max(0, len(s.Noise)-maxLogLines):]
 	s.Lines = s.Lines[max(0, len(s.Lines)-maxLogLines):]
 	return nil
-}
-
-// toServerFacts converts a server of the daemon to the doctor's form.
-func toServerFacts(v ops.ServerRow) doctor.ServerFacts {
-	code, _, _ := strings.Cut(v.Failure, ":")
-	s := doctor.ServerFacts{
-		Name: v.Name, Command: v.Command, Args: v.Args, URL: v.URL, Enabled: v.Enabled, Quarantined: v.Quarantined, ProposedBy: v.ProposedBy,
-		Live: true, State: v.State, NeedsLogin: v.NeedsLogin, Failure: code, Said: v.LastError, Installing: v.Step == upstream.Installing || v.Step == upstream.Queued,
-		Tools: v.ToolCount, Offers: v.Offers != nil, Unhinted: v.Unhinted, Waits: v.Waiting, Warnings: v.Warnings,
-	}
-	if s.Said == "" {
-		s.Said = v.Detail
-	}
-	if v.StepSince != nil {
-		s.Since = *v.StepSince
-	}
-	return s
 }
 
 // checkStateStyles are the sign, word and colour of each state.

@@ -12,21 +12,18 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// doctorClientExaminer examines the MCP clients of this account for the doctor.
-type doctorClientExaminer struct{ r *invocation }
-
-// Examine returns how clients are connected to the MCPProxy at an address.
-func (d doctorClientExaminer) Examine(address string) ([]doctor.ClientFacts, error) {
-	env, err := newClientFileEnv(d.r)
+// examineClients returns how the MCP clients of this account are connected to the MCPProxy at an address.
+func (r *invocation) examineClients(address string) ([]doctor.ClientFacts, error) {
+	env, err := newClientFileEnv(r)
 	if err != nil {
 		return nil, err
 	}
-	account := newLocalClientsForEndpoint(d.r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
+	account := newLocalClientsForEndpoint(r, env, ops.ProxyEndpoint{Base: ops.ListenerURL(address)})
 	all, err := account.ListClients()
 	if err != nil {
 		return nil, err
 	}
-	direct := d.findDirectServers(env)
+	direct := r.findDirectServers(env)
 	var found []doctor.ClientFacts
 	for _, v := range all.Clients {
 		if !v.Found {
@@ -44,13 +41,9 @@ func (d doctorClientExaminer) Examine(address string) ([]doctor.ClientFacts, err
 }
 
 // findDirectServers returns, by client, the servers that the client reaches without MCPProxy. Unreadable files are reported elsewhere.
-func (d doctorClientExaminer) findDirectServers(env clients.Env) map[string][]string {
+func (r *invocation) findDirectServers(env clients.Env) map[string][]string {
 	out := map[string][]string{}
-	path, err := d.r.resolveConfigPath()
-	if err != nil {
-		return out
-	}
-	live, err := d.r.openConfig(path)
+	live, err := r.openConfig()
 	if err != nil {
 		return out
 	}

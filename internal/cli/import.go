@@ -217,11 +217,7 @@ func readFileOrStdin(r *invocation, path string) ([]byte, error) {
 
 // newImportTarget returns the target of an import: the daemon or, without one, the configuration file and the keyring.
 func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err error) {
-	path, err := r.resolveConfigPath()
-	if err != nil {
-		return here, err
-	}
-	live, err := r.openConfig(path)
+	live, err := r.openConfig()
 	if err != nil {
 		return here, err
 	}

@@ -15,19 +15,16 @@ const loginPollInterval = 250 * time.Millisecond
 
 func newUpstreamLoginCommand(r *invocation) commandSpec {
 	var noBrowser bool
-	return commandSpec{flags: map[string]any{"no-browser": &noBrowser}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{flags: map[string]any{"no-browser": &noBrowser}, run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (ops.LoginView, error) {
 		l, err := api.LoginServer.Call(ctx, c, ops.ServerRef{Name: args[0]})
 		if err != nil {
-			return err
+			return l, err
 		}
 		if err := showAndOpenLoginURL(r, l, noBrowser); err != nil {
-			return err
+			return l, err
 		}
-		if l, err = awaitLogin(ctx, c, l); err != nil {
-			return err
-		}
-		return r.printOutput(l, func(p *printer) { p.writeLine("Logged in to %s.", toOneLine(l.Server)) })
-	})}
+		return awaitLogin(ctx, c, l)
+	}, func(p *printer, l ops.LoginView) { p.writeLine("Logged in to %s.", toOneLine(l.Server)) })}
 }
 
 // showAndOpenLoginURL prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs. At a terminal with a desktop it also

@@ -97,13 +97,9 @@ func findPendingCall(ctx context.Context, c *api.Client, begins string) (ops.Pen
 }
 
 func newPendingShowCommand(r *invocation) commandSpec {
-	return commandSpec{complete: r.completeFromDaemon(pendingCallIDs), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
-		q, err := findPendingCall(ctx, c, args[0])
-		if err != nil {
-			return err
-		}
-		return r.printOutput(q, func(p *printer) { writePendingCall(p, q) })
-	})}
+	return commandSpec{complete: r.completeFromDaemon(pendingCallIDs), run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (ops.PendingCall, error) {
+		return findPendingCall(ctx, c, args[0])
+	}, writePendingCall)}
 }
 
 // decidePendingCall shows a pending call, asks, and answers. With --yes the id must be complete, as in the list.
@@ -146,12 +142,6 @@ func newPendingDenyCommand(r *invocation) commandSpec {
 	})}
 }
 
-// pendingCallIDs returns the ids of pending calls, for completion.
-func pendingCallIDs(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListPending.Call(ctx, c, ops.Nothing{})
-	return mapToStrings(all.Pending, func(q ops.PendingCall) string { return q.ID })
-}
-
 func writeLeases(p *printer, all ops.LeaseList) {
 	list[ops.LeaseView]{
 		none: "No lease is active. Grant one with `mcpproxy lease grant SERVER`.",
@@ -175,46 +165,26 @@ func newLeaseGrantCommand(r *invocation) commandSpec {
 	in, said := ops.GrantLeaseRequest{}, confirmationFlags{}
 	return commandSpec{
 		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &boundedIntFlag{value: &in.Calls, max: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
-		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+		run: operationRunFunc(r, api.GrantLease, func(ctx context.Context, _ *api.Client, args []string) (ops.GrantLeaseRequest, error) {
 			in.Server = args[0]
 			question := fmt.Sprintf("Allow calls of %s to %s up to the lane %s without asking, for %s or %d calls?", cmp.Or(in.Client, "every caller"), in.Server+cmp.Or(":"+in.Tools, ""),
 				cmp.Or(in.Lane, "write"), cmp.Or(in.For, "15m"), cmp.Or(in.Calls, 20))
-			if err := r.requireConfirmation(ctx, said, toOneLine(question), "Give --yes."); err != nil {
-				return err
-			}
-			l, err := api.GrantLease.Call(ctx, c, in)
-			if err != nil {
-				return err
-			}
-			return r.printOutput(l, func(p *printer) {
-				p.writeLine("Calls to %s up to the lane %s run without asking until %s, at most %d of them. End it with `mcpproxy lease revoke %s`.", escapeInvisibleLine(l.Server), escapeInvisibleLine(l.Lane), p.formatTime(&l.Until), l.Calls, escapeInvisibleLine(l.ID))
-			})
+			return in, r.requireConfirmation(ctx, said, toOneLine(question), "Give --yes.")
+		}, func(p *printer, l ops.LeaseView) {
+			p.writeLine("Calls to %s up to the lane %s run without asking until %s, at most %d of them. End it with `mcpproxy lease revoke %s`.", escapeInvisibleLine(l.Server), escapeInvisibleLine(l.Lane), p.formatTime(&l.Until), l.Calls, escapeInvisibleLine(l.ID))
 		}),
 	}
 }
 
 func newLeaseRevokeCommand(r *invocation) commandSpec {
-	return commandSpec{complete: r.completeFromDaemon(leaseIDs), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{complete: r.completeFromDaemon(leaseIDs), run: operationRunFunc(r, api.RevokeLease, func(ctx context.Context, c *api.Client, args []string) (ops.LeaseRef, error) {
 		all, err := api.ListLeases.Call(ctx, c, ops.Nothing{})
 		if err != nil {
-			return err
+			return ops.LeaseRef{}, err
 		}
 		id, err := completeIDPrefix(args[0], mapToStrings(all.Leases, func(l ops.LeaseView) string { return l.ID }), "leases", "mcpproxy lease list")
-		if err != nil {
-			return err
-		}
-		l, err := api.RevokeLease.Call(ctx, c, ops.LeaseRef{ID: id})
-		if err != nil {
-			return err
-		}
-		return r.printOutput(l, func(p *printer) {
-			p.writeLine("Revoked: MCPProxy asks about calls to %s again.", escapeInvisibleLine(l.Server))
-		})
+		return ops.LeaseRef{ID: id}, err
+	}, func(p *printer, l ops.LeaseView) {
+		p.writeLine("Revoked: MCPProxy asks about calls to %s again.", escapeInvisibleLine(l.Server))
 	})}
-}
-
-// leaseIDs returns the ids of leases, for completion.
-func leaseIDs(ctx context.Context, c *api.Client, _ string) []string {
-	all, _ := api.ListLeases.Call(ctx, c, ops.Nothing{})
-	return mapToStrings(all.Leases, func(l ops.LeaseView) string { return l.ID })
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,4 +74,9 @@ func fencedBlock(text string) string {
 		lines[i] = line[indent:]
 	}
 	return "```\n" + strings.Join(lines, "\n") + "\n```\n"
+}
+
+// visibleSubcommands are the visible commands below c, parents first.
+func visibleSubcommands(c *cobra.Command) []*cobra.Command {
+	return slices.DeleteFunc(allCommands(c)[1:], func(c *cobra.Command) bool { return c.Hidden })
 }

@@ -31,18 +31,6 @@ func checkSecretNameArgument(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// secretNames returns the names of secrets that are stored or needed, for completion.
-func secretNames(ctx context.Context, c *api.Client, _ string) (names []string) {
-	all, err := api.ListSecrets.Call(ctx, c, ops.Nothing{})
-	if err != nil {
-		return nil
-	}
-	for _, v := range all.Secrets {
-		names = append(names, v.Name)
-	}
-	return names
-}
-
 // openLocalSecrets opens the secrets of the data directory without a daemon.
 func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 	dir, err := r.resolveDataDir()
@@ -54,11 +42,7 @@ func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 			WithHint("Choose another one with --data-dir or MCPPROXY_DATA_DIR.")
 	}
 	return ops.SecretManager{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
-		path, err := r.resolveConfigPath()
-		if err != nil {
-			return nil
-		}
-		live, err := r.openConfig(path)
+		live, err := r.openConfig()
 		if err != nil {
 			return nil // a file with mistakes does not keep secrets from being set
 		}
@@ -80,24 +64,19 @@ func callDaemonOrLocalSecrets[In, Out any](r *invocation, ctx context.Context, c
 }
 
 func newSecretsSetCommand(r *invocation) commandSpec {
-	return commandSpec{args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (none ops.SecretView, err error) {
 		if err := secret.CheckName(args[0]); err != nil {
-			return newUsageError("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
+			return none, newUsageError("This cannot be the name of a secret: "+err.Error()+".", "Choose a name such as GITHUB_TOKEN.")
 		}
-		value, err := r.readSecret(ctx, args[0])
-		if err != nil {
-			return err
+		in := ops.SetSecretRequest{Name: args[0]}
+		if in.Value, err = r.readSecret(ctx, args[0]); err != nil {
+			return none, err
 		}
-		in := ops.SetSecretRequest{Name: args[0], Value: value}
 		if err := ops.ValidateSecret(in.Name, in.Value); err != nil {
-			return err
+			return none, err
 		}
-		v, err := callDaemonOrLocalSecrets(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
-		if err != nil {
-			return err
-		}
-		return r.printOutput(v, func(p *printer) { writeSecretStored(p, v) })
-	})}
+		return callDaemonOrLocalSecrets(r, ctx, c, api.SetSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Set(ctx, in) })
+	}, writeSecretStored)}
 }
 
 func writeSecretStored(p *printer, v ops.SecretView) {
@@ -140,38 +119,22 @@ func (r *invocation) promptSecret(ctx context.Context, in *os.File, question str
 		return "", problem.Newf(problem.InvalidParameter, "The terminal cannot be read: %v", err)
 	}
 	fmt.Fprint(r.Stderr, question)
-	type answer struct {
-		value []byte
-		err   error
-	}
-	answered := make(chan answer, 1)
-	// A terminal read cannot be interrupted. When ctx ends, so does the process.
-	go func() {
-		value, err := term.ReadPassword(int(in.Fd()))
-		answered <- answer{value, err}
-	}()
-	select {
-	case a := <-answered:
-		fmt.Fprintln(r.Stderr)
-		if a.err != nil && !errors.Is(a.err, io.EOF) {
-			return "", problem.Newf(problem.InvalidParameter, "The value cannot be read: %v", a.err)
-		}
-		return string(a.value), nil
-	case <-ctx.Done():
+	value, err := readUntilDone(ctx, func() ([]byte, error) { return term.ReadPassword(int(in.Fd())) })
+	fmt.Fprintln(r.Stderr)
+	switch {
+	case ctx.Err() != nil:
 		_ = term.Restore(int(in.Fd()), before)
-		fmt.Fprintln(r.Stderr)
 		return "", ctx.Err()
+	case err != nil && !errors.Is(err, io.EOF):
+		return "", problem.Newf(problem.InvalidParameter, "The value cannot be read: %v", err)
 	}
+	return string(value), nil
 }
 
 func newSecretsListCommand(r *invocation) commandSpec {
-	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
-		all, err := r.fetchSecrets(ctx, c)
-		if err != nil {
-			return err
-		}
-		return r.printOutput(all, func(p *printer) { writeSecrets(p, all) })
-	})}
+	return commandSpec{run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, _ []string) (ops.SecretViews, error) {
+		return r.fetchSecrets(ctx, c)
+	}, writeSecrets)}
 }
 
 func (r *invocation) fetchSecrets(ctx context.Context, c *api.Client) (ops.SecretViews, error) {
@@ -203,10 +166,10 @@ func writeSecrets(p *printer, all ops.SecretViews) {
 
 func newSecretsDeleteCommand(r *invocation) commandSpec {
 	var c confirmationFlags
-	return commandSpec{flags: map[string]any{"yes": &c.yes}, args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: r.withDaemonClient(func(ctx context.Context, client *api.Client, args []string) error {
+	return commandSpec{flags: map[string]any{"yes": &c.yes}, args: checkSecretNameArgument, complete: completeFirstArgument(r.completeFromDaemon(secretNames)), run: showResultRunFunc(r, func(ctx context.Context, client *api.Client, args []string) (none ops.SecretView, err error) {
 		all, err := r.fetchSecrets(ctx, client)
 		if err != nil {
-			return err
+			return none, err
 		}
 		question, hint := "Delete the secret? No server uses it.", "Give --yes."
 		for _, v := range all.Secrets {
@@ -216,13 +179,9 @@ func newSecretsDeleteCommand(r *invocation) commandSpec {
 			}
 		}
 		if err := r.requireConfirmation(ctx, c, question, hint); err != nil {
-			return err
+			return none, err
 		}
 		in := ops.SecretRef{Name: args[0]}
-		v, err := callDaemonOrLocalSecrets(r, ctx, client, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
-		if err != nil {
-			return err
-		}
-		return r.printOutput(v, func(p *printer) { p.writeLine("%s is deleted.", v.Name) })
-	})}
+		return callDaemonOrLocalSecrets(r, ctx, client, api.DeleteSecret, in, func(s ops.SecretManager) (ops.SecretView, error) { return s.Delete(ctx, in) })
+	}, func(p *printer, v ops.SecretView) { p.writeLine("%s is deleted.", v.Name) })}
 }

@@ -49,30 +49,15 @@ func (d *userTerminal) readSecretLine(ctx context.Context, question string) ([]b
 	if err != nil {
 		return nil, problem.Newf(problem.PresenceRequired, "The terminal cannot be read: %v", err)
 	}
-	type answer struct {
-		value string
-		err   error
-	}
-	answered := make(chan answer, 1)
-	// A terminal read cannot be interrupted. When ctx ends, so does the process.
-	go func() {
-		value, err := d.ReadPassword(question)
-		answered <- answer{value, err}
-	}()
-	var a answer
-	select {
-	case a = <-answered:
-	case <-ctx.Done():
-		a.err = ctx.Err()
-	}
+	value, err := readUntilDone(ctx, func() (string, error) { return d.ReadPassword(question) })
 	_ = term.Restore(int(d.in.Fd()), before)
 	switch {
-	case errors.Is(a.err, io.EOF):
+	case errors.Is(err, io.EOF):
 		return nil, problem.New(problem.Interrupted, "Interrupted: nothing was changed.", "")
-	case a.err != nil && ctx.Err() == nil:
-		return nil, problem.Newf(problem.PresenceRequired, "The passphrase cannot be read: %v", a.err)
+	case err != nil && ctx.Err() == nil:
+		return nil, problem.Newf(problem.PresenceRequired, "The passphrase cannot be read: %v", err)
 	}
-	return []byte(a.value), a.err
+	return []byte(value), err
 }
 
 const (

@@ -36,7 +36,7 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	var f fieldList
 	f.add("Servers", fmt.Sprintf("%d of %d ready%s%s", s.Servers.Ready, s.Servers.Enabled, formatCountUnlessZero(s.Servers.Idle, ", %d idle"), formatCountUnlessZero(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
-	f.add("Waiting", p.colorize(colorWarning, waitingApprovalsText(waiting)))
+	f.add("Waiting", p.colorize(colorWarning, waitingApprovalsText(countWaitingApprovals(waiting))))
 	if n := s.Held.Pending; n > 0 {
 		f.add("Held", p.colorize(colorWarning, countWithNoun(n, "call")+" for you: mcpproxy pending list"))
 	}
@@ -47,7 +47,7 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	f.add("Configuration", toOneLine(s.ConfigPath))
 	f.add("Data", toOneLine(s.DataDir))
 	f.write(p)
-	writeNotReadyServers(p, s.Servers.NotReady)
+	writeNotReadyServers(p, s.Servers.NotReady, func(n ops.NotReady) (string, string) { return n.Name, n.Detail })
 	if s.Activity.Degraded {
 		p.writeWrapped("", "\n"+p.colorize(colorBad, "The activity log is degraded:")+" "+toOneLine(s.Activity.Message))
 	}
@@ -64,46 +64,44 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 }
 
 // writeNotReadyServers lists the servers that cannot be used now, with reasons.
-func writeNotReadyServers(p *printer, servers []ops.NotReady) {
+func writeNotReadyServers[T any](p *printer, servers []T, nameAndDetail func(T) (name, detail string)) {
 	if len(servers) == 0 {
 		return
 	}
 	fmt.Fprintf(p, "\n%s\n", p.colorize(colorWarning, "Not ready:"))
 	f := fieldList{indent: "  "}
 	for _, s := range servers {
-		f.add(toOneLine(s.Name), toOneLine(s.Detail))
+		name, detail := nameAndDetail(s)
+		f.add(toOneLine(name), toOneLine(detail))
 	}
 	f.write(p)
 }
 
-// waitingApprovalsText summarizes the pending approvals; "" for none.
-func waitingApprovalsText(waiting ops.Waiting) string {
-	var what []string
-	tools, offers := max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
-	for _, s := range waiting.Forgotten { // approved with their server
-		tools, offers = tools-s.Tools, offers-s.Offers
+// countWaitingApprovals counts what waits for approval. Definitions of a server whose approvals were lost are approved with it.
+func countWaitingApprovals(waiting ops.Waiting) (servers, tools, others int) {
+	tools, others = max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
+	for _, s := range waiting.Forgotten {
+		tools, others = tools-s.Tools, others-s.Offers
 	}
-	if n := len(waiting.Servers) + len(waiting.Forgotten); n > 0 {
-		what = append(what, countWithNoun(n, "server"))
-	}
-	if n := tools; n > 0 {
-		what = append(what, countWithNoun(n, "tool"))
-	}
-	if n := offers; n > 0 {
-		what = append(what, fmt.Sprintf("%d other definitions", n))
-	}
-	return joinApprovalCounts(what)
+	return len(waiting.Servers) + len(waiting.Forgotten), tools, others
 }
 
-// joinApprovalCounts joins the counts of items that await approval; "" for none.
-func joinApprovalCounts(what []string) string {
+// waitingApprovalsText summarizes the pending approvals; "" for none.
+func waitingApprovalsText(servers, tools, others int) string {
+	var what []string
+	if servers > 0 {
+		what = append(what, countWithNoun(servers, "server"))
+	}
+	if tools > 0 {
+		what = append(what, countWithNoun(tools, "tool"))
+	}
+	if others > 0 {
+		what = append(what, fmt.Sprintf("%d other definitions", others))
+	}
 	if what == nil {
 		return ""
 	}
-	if n := len(what); n > 2 {
-		what = []string{strings.Join(what[:n-1], ", "), what[n-1]}
-	}
-	return strings.Join(what, " and ") + " for you: mcpproxy approvals"
+	return joinNamesInSentence(what) + " for you: mcpproxy approvals"
 }
 
 func formatSurfaceName(name string) string {

@@ -51,18 +51,11 @@ func writeOfflineStatus(p *printer, s offlineStatus) {
 	fmt.Fprintln(p)
 	var f fieldList
 	f.add("Servers", fmt.Sprintf("%d enabled%s", s.Servers.Enabled, formatCountUnlessZero(s.Servers.Total-s.Servers.Enabled, ", %d disabled")))
-	f.add("Waiting", p.colorize(colorWarning, offlineWaitingText(s.Waiting)))
+	f.add("Waiting", p.colorize(colorWarning, waitingApprovalsText(len(s.Waiting.Servers), s.Waiting.Tools, s.Waiting.Offers)))
 	f.add("Configuration", toOneLine(s.ConfigPath))
 	f.add("Data", toOneLine(s.DataDir))
 	f.write(p)
-	if len(s.Servers.NotReady) > 0 {
-		fmt.Fprintf(p, "\n%s\n", p.colorize(colorWarning, "Not ready:"))
-		f := fieldList{indent: "  "}
-		for _, one := range s.Servers.NotReady {
-			f.add(toOneLine(one.Name), toOneLine(one.Detail))
-		}
-		f.write(p)
-	}
+	writeNotReadyServers(p, s.Servers.NotReady, func(u doctor.UnavailableServer) (string, string) { return u.Name, u.Detail })
 	if s.ConfigError != "" {
 		p.writeWrapped("", "\n"+p.colorize(colorBad, "The configuration file is invalid:"))
 		p.writeWrapped("  ", toPrintable(s.ConfigError))
@@ -71,21 +64,4 @@ func writeOfflineStatus(p *printer, s offlineStatus) {
 		p.writeWrapped("", "\n"+p.colorize(colorWarning, "Warning:")+" "+toOneLine(warning))
 	}
 	fmt.Fprintln(p)
-}
-
-// offlineWaitingText summarizes the pending approvals; "" for none.
-func offlineWaitingText(w doctor.PendingReviews) string {
-	var what []string
-	for _, one := range []struct {
-		n    int
-		noun string
-	}{{len(w.Servers), "server"}, {w.Tools, "tool"}} {
-		if one.n > 0 {
-			what = append(what, countWithNoun(one.n, one.noun))
-		}
-	}
-	if w.Offers > 0 {
-		what = append(what, fmt.Sprintf("%d other definitions", w.Offers))
-	}
-	return joinApprovalCounts(what)
 }

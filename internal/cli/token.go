@@ -20,14 +20,10 @@ func newTokenCreateCommand(r *invocation) commandSpec {
 	return commandSpec{
 		complete: newFixedCompletion(), // a new name
 		flags:    map[string]any{"profile": &in.Profile, "servers": (*commaListFlag)(&in.Servers), "lanes": (*commaListFlag)(&in.Lanes), "expires": &in.ExpiresIn},
-		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+		run: operationRunFunc(r, api.CreateToken, func(_ context.Context, _ *api.Client, args []string) (ops.CreateTokenRequest, error) {
 			in.Name = args[0]
-			made, err := api.CreateToken.Call(ctx, c, in)
-			if err != nil {
-				return err
-			}
-			return r.printOutput(made, func(p *printer) { writeCreatedToken(p, made) })
-		}),
+			return in, nil
+		}, writeCreatedToken),
 	}
 }
 
@@ -61,7 +57,7 @@ func writeTokenTable(p *printer, all ops.TokenList) {
 		none: "No agent tokens exist. Create one with `mcpproxy token create NAME`.",
 		columns: []column[ops.TokenView]{
 			{title: "NAME", text: func(t ops.TokenView) string { return t.Name }},
-			{title: "PROFILE", text: func(t ops.TokenView) string { return dashIfEmpty(t.Profile) }},
+			{title: "PROFILE", text: func(t ops.TokenView) string { return cmp.Or(t.Profile, "-") }},
 			{title: "SERVERS", text: func(t ops.TokenView) string { return cmp.Or(strings.Join(t.Servers, ","), "all") }},
 			{title: "LANES", text: func(t ops.TokenView) string { return cmp.Or(strings.Join(t.Lanes, ","), "all") }},
 			{title: "CREATED", wide: true, cell: func(p *printer, t ops.TokenView) string { return p.formatTime(&t.CreatedAt) }},
@@ -86,7 +82,9 @@ func formatTokenExpiry(p *printer, t ops.TokenView) string {
 	return cmp.Or(p.formatTime(t.ExpiresAt), "never")
 }
 
-func parseTokenRef(args []string) (ops.TokenRef, error) { return ops.TokenRef{Name: args[0]}, nil }
+func parseTokenRef(_ context.Context, _ *api.Client, args []string) (ops.TokenRef, error) {
+	return ops.TokenRef{Name: args[0]}, nil
+}
 
 func writeRevokedToken(p *printer, done ops.RevokedToken) {
 	p.writeLine("Revoked %s. Its sessions have ended, and MCPProxy rejects it from now on.", escapeInvisibleLine(done.Revoked))
@@ -117,18 +115,18 @@ func countProfileTools(v ops.ProfileView) string {
 }
 
 func newProfileShowCommand(r *invocation) commandSpec {
-	return commandSpec{complete: r.completeFromDaemon(profileNames), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
+	return commandSpec{complete: r.completeFromDaemon(profileNames), run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (none ops.ProfileView, err error) {
 		all, err := api.ListProfiles.Call(ctx, c, ops.Nothing{})
 		if err != nil {
-			return err
+			return none, err
 		}
 		for _, one := range all.Profiles {
 			if one.Name == args[0] {
-				return r.printOutput(one, func(p *printer) { writeProfile(p, one) })
+				return one, nil
 			}
 		}
-		return problem.Newf(problem.NotFound, "The profile '%s' does not exist.", toPrintable(args[0])).WithHint("See the profiles with `mcpproxy profile list`.")
-	})}
+		return none, problem.Newf(problem.NotFound, "The profile '%s' does not exist.", toPrintable(args[0])).WithHint("See the profiles with `mcpproxy profile list`.")
+	}, writeProfile)}
 }
 
 func writeProfile(p *printer, one ops.ProfileView) {

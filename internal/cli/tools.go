@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -102,11 +103,7 @@ func laneOfVariant(variant string) string { return strings.TrimPrefix(variant, "
 
 // descriptionSummary returns the first line of a description.
 func descriptionSummary(v ops.ToolView) string {
-	text := v.Description
-	if text == "" {
-		text = v.Title
-	}
-	return firstLine(strings.TrimSpace(text))
+	return firstLine(strings.TrimSpace(cmp.Or(v.Description, v.Title)))
 }
 
 func newToolsSearchCommand(r *invocation) commandSpec {
@@ -120,7 +117,7 @@ func newToolsSearchCommand(r *invocation) commandSpec {
 			}
 			return nil
 		},
-		run: convertedOperationRunFunc(r, api.SearchTools, func(args []string) (ops.SearchQuery, error) {
+		run: convertedOperationRunFunc(r, api.SearchTools, func(_ context.Context, _ *api.Client, args []string) (ops.SearchQuery, error) {
 			q.Query = strings.Join(args, " ")
 			return q, checkOperationType(q.Operation)
 		}, toSearchOutput, writeFoundTools),

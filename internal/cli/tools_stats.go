@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +15,7 @@ const maxStatsRows = 20
 
 func newToolsStatsCommand(r *invocation) commandSpec {
 	var since string
-	return commandSpec{flags: map[string]any{"since": &since}, run: operationRunFunc(r, api.GetToolStats, func([]string) (in ops.StatsQuery, err error) {
+	return commandSpec{flags: map[string]any{"since": &since}, run: operationRunFunc(r, api.GetToolStats, func(_ context.Context, _ *api.Client, _ []string) (in ops.StatsQuery, err error) {
 		in.Since, err = r.parseTimeFlag("--since", since)
 		return in, err
 	}, writeToolStats)}

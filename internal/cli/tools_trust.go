@@ -75,16 +75,8 @@ func newToolsApproveCommand(r *invocation) commandSpec {
 	}
 }
 
-func newToolsBlockCommand(r *invocation) commandSpec {
-	return newBlockOrUnblockCommand(r, blockDefinition)
-}
-
-func newToolsUnblockCommand(r *invocation) commandSpec {
-	return newBlockOrUnblockCommand(r, unblockDefinition)
-}
-
 // newBlockOrUnblockCommand returns a command that blocks or unblocks one definition: the listed one, unless a fingerprint is given.
-func newBlockOrUnblockCommand(r *invocation, decide func(*invocation, context.Context, *api.Client, definitionRef, ops.SeenFingerprint) error) commandSpec {
+func newBlockOrUnblockCommand(r *invocation, decision definitionDecision) commandSpec {
 	var seen ops.SeenFingerprint
 	kind := kindFlag("tool")
 	return commandSpec{
@@ -94,7 +86,7 @@ func newBlockOrUnblockCommand(r *invocation, decide func(*invocation, context.Co
 			if err != nil {
 				return err
 			}
-			return decide(r, ctx, c, of, seen)
+			return decision.run(r, ctx, c, of, seen)
 		}),
 	}
 }

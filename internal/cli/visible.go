@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"mcpproxy/internal/ops"
 )
 
 // escapeInvisible shows all of an external text to a user who decides about it. Invisible characters, and those that could move
@@ -52,11 +54,4 @@ func shellQuoteWords(words ...string) string {
 	return strings.Join(quoted, " ")
 }
 
-func shellQuoteWord(s string) string {
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("@%+=:,./-_", r))
-	}) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(escapeInvisibleLine(s), "'", `'\''`) + "'"
-}
+func shellQuoteWord(s string) string { return ops.ShellQuote(escapeInvisibleLine(s)) }

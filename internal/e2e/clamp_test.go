@@ -410,7 +410,7 @@ func TestCommandsThatWiden(t *testing.T) {
 	})
 	keys := func(set map[string]json.RawMessage) func() error {
 		return func() error {
-			in := api.KeyChanges{}
+			in := ops.SettingChanges{}
 			in.IfMatch, in.Set = o.config().ETag, set
 			_, err := api.ChangeConfig.Call(t.Context(), c, in)
 			return err

@@ -1,48 +1,54 @@
 package ops
 
 import (
-	"log/slog"
 	"time"
 
+	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
 )
 
-// ActionRecorder records user actions with their authors.
-type ActionRecorder struct {
-	Log    ActivityLog
-	Logger *slog.Logger
-}
-
 // claimToSign is a statement that a user signs.
 type claimToSign = presence.Claim
 
-// RunUserOnlyAction runs an action that only a user may do. The record with its author is durable before anything changes; the outcome is recorded after.
-func (j ActionRecorder) RunUserOnlyAction(c Caller, r activity.Record, do func() error) error {
+// newActionRecord returns the begin record of a caller's action.
+func newActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
+	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
+	r.SetCaller(&c)
+	return r
+}
+
+// runConfigChange is runUserAction for a change of the configuration or of other files.
+func (g *Gateway) runConfigChange(c Caller, action, detail string, do func() error) error {
+	return g.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail), do)
+}
+
+// runUserAction runs an action that only a user may do. The record with its author is durable before anything changes; the outcome is recorded after.
+func (g *Gateway) runUserAction(c Caller, r activity.Record, do func() error) error {
 	if c.IsUser() {
-		return j.RunAndRecord(r, do)
+		return g.runAndRecord(r, do)
 	}
 	p := problem.New(problem.Forbidden, "Only the user can do this, with the mcpproxy command, the web UI, or the API key.",
 		"Ask the user to do it.")
 	r.Status, r.ErrorMessage, r.Metadata.ErrorCode = activity.Blocked, p.Message, string(p.Code)
-	if err := j.Log.Append(&r); err != nil {
-		j.Logger.Error("a refusal could not be recorded", "action", r.Metadata.Action, "error", err)
+	if err := g.Log.Append(&r); err != nil {
+		g.Logger.Error("a refusal could not be recorded", "action", r.Metadata.Action, "error", err)
 	}
 	return p
 }
 
-// RunAndRecord writes the begin record, runs do, and writes the outcome, also when do panics.
-func (j ActionRecorder) RunAndRecord(r activity.Record, do func() error) error {
+// runAndRecord writes the begin record, runs do, and writes the outcome, also when do panics.
+func (g *Gateway) runAndRecord(r activity.Record, do func() error) error {
 	started := time.Now()
-	if err := j.Log.Begin(&r); err != nil {
+	if err := g.Log.Begin(&r); err != nil {
 		return err
 	}
 	outcome := activity.Outcome{Status: activity.Failed, ErrorCode: string(problem.Internal), ErrorMessage: "it ended in a panic"}
 	defer func() {
 		outcome.Duration = time.Since(started)
-		if err := j.Log.End(r.ID, outcome); err != nil {
-			j.Logger.Error("the outcome of a decision could not be recorded", "id", r.ID, "error", err)
+		if err := g.Log.End(r.ID, outcome); err != nil {
+			g.Logger.Error("the outcome of a decision could not be recorded", "id", r.ID, "error", err)
 		}
 	}()
 	err := do()

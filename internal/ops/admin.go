@@ -21,17 +21,12 @@ type ConfigEditor interface {
 // Admin has all operations: the read operations of Gateway, and those that change servers and approvals.
 type Admin struct {
 	*Gateway
-	adminRecorder
-	proposals proposalManager
 	editor    ConfigEditor
 	summaries changeSummaryCache
 }
 
 // NewAdmin returns an Admin that edits the configuration through e.
-func NewAdmin(g *Gateway, e ConfigEditor) *Admin {
-	j := adminRecorder{g.Log, g.Logger}
-	return &Admin{Gateway: g, adminRecorder: j, proposals: proposalManager{j, g.Book, g.Config}, editor: e}
-}
+func NewAdmin(g *Gateway, e ConfigEditor) *Admin { return &Admin{Gateway: g, editor: e} }
 
 // serverViewAfter returns the server's view after an operation on it, or the error of that operation.
 func (a *Admin) serverViewAfter(ctx context.Context, c Caller, in ServerRef, err error) (ServerView, error) {

@@ -386,7 +386,7 @@ func TestWhatWaitsInPages(t *testing.T) {
 	var names []string
 	totals := WaitingTotals{}
 	for _, one := range w.waiting(PendingApprovalsQuery{Limit: 1_000}).Tools {
-		totals.AddDefinition(one.Reason, one.ScanResult)
+		totals.addDefinition(one.Reason, one.ScanResult)
 	}
 	for offset := 0; offset < 30; offset += 10 {
 		page := w.waiting(PendingApprovalsQuery{Limit: 10, Offset: offset})

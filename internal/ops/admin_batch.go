@@ -21,19 +21,19 @@ func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApprov
 		return problem.Newf(problem.InvalidParameter, "Invalid value for keep: '%s'", problem.ClipName(in.Keep)).
 			WithHint("It is destructive, or left out.").With("parameter", "keep").With("allowed", []string{"destructive"})
 	}
-	record := NewActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.ClipName(in.Fingerprint))
-	return a.runUserOnlyAction(c, record, func() error {
+	record := newActionRecord(c, activity.ConfigChange, id, "keep_destructive", problem.ClipName(in.Fingerprint))
+	return a.runUserAction(c, record, func() error {
 		d, err := a.findToolDefinition(id)
 		if err == nil {
 			err = checkFingerprint("The definition of '"+id.String()+"'", d.Fingerprint.String(), in.Fingerprint)
 		}
 		if err == nil {
-			err = a.editor.SetHintOverride(a.ConfigConfirmFunc(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
+			err = a.editor.SetHintOverride(a.configConfirmFunc(ctx), id.Server, id.Tool, json.RawMessage(destructiveHints))
 		}
 		if err != nil {
 			return err
 		}
-		if t, err := a.FindTool(id); err != nil || t.Effective.Destructive != tool.True || t.Effective.ReadOnly != tool.False {
+		if t, err := a.findTool(id); err != nil || t.Effective.Destructive != tool.True || t.Effective.ReadOnly != tool.False {
 			return problem.Newf(problem.Conflict, "The entry of '%s' in hint_overrides has no effect, because a later pattern overrides it. Nothing was approved.", id).
 				WithHint("Change that pattern, or move the entry after it, and try again.").With("holds", "hint_overrides")
 		}

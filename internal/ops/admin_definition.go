@@ -132,7 +132,7 @@ func definitionFingerprint(kind tool.DefinitionKind, server string, raw []byte) 
 // applyDecision finds a definition, checks that it is still the one the user saw, applies the decision and records it. Without seen, the decision
 // applies to any definition of the tool.
 func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Record, what string, seen *SeenFingerprint, find func() (definitionUnderReview, error), decide decisionFunc) error {
-	return a.runUserOnlyAction(c, record, func() error {
+	return a.runUserAction(c, record, func() error {
 		d, err := find()
 		if err == nil && seen != nil {
 			err = checkFingerprint(what, d.Fingerprint.String(), seen.Fingerprint)
@@ -142,6 +142,19 @@ func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Rec
 		}
 		return err
 	})
+}
+
+// checkFingerprint rejects a decision whose fingerprint is missing or is not the current one.
+func checkFingerprint(what, current, given string) error {
+	switch given {
+	case current:
+		return nil
+	case "":
+		return problem.New(problem.InvalidParameter, "The fingerprint of the reviewed definition is missing.",
+			"Review the definition first, and send its fingerprint.").With("parameter", "fingerprint")
+	}
+	return problem.Newf(problem.Conflict, "%s has changed since you reviewed it.", what).
+		WithHint("Review it again, then decide.").With("fingerprint", current)
 }
 
 // decisionFunc applies a user's decision to a definition.
@@ -259,7 +272,7 @@ func (a *Admin) applyToolDecision(ctx context.Context, c Caller, in ToolRef, act
 	if seen != nil {
 		detail = problem.ClipName(seen.Fingerprint)
 	}
-	record := NewActionRecord(c, activity.Approval, id, action, detail)
+	record := newActionRecord(c, activity.Approval, id, action, detail)
 	err := a.applyDecision(ctx, c, record, "The definition of '"+id.String()+"'", seen, func() (definitionUnderReview, error) { return a.findToolDefinition(id) }, decide)
 	if err != nil {
 		return ToolView{}, err
@@ -268,7 +281,7 @@ func (a *Admin) applyToolDecision(ctx context.Context, c Caller, in ToolRef, act
 }
 
 func (a *Admin) findToolDefinition(id tool.ID) (definitionUnderReview, error) {
-	t, err := a.FindTool(id)
+	t, err := a.findTool(id)
 	if err != nil {
 		return definitionUnderReview{}, err
 	}
@@ -309,7 +322,7 @@ func (a *Admin) applyPrimitiveDecision(ctx context.Context, c Caller, in Primiti
 	if in.Kind != tool.KindInstructions {
 		detail = problem.ClipName(in.Name) + " " + detail
 	}
-	record := NewActionRecord(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
+	record := newActionRecord(c, activity.Approval, tool.ID{Server: in.Server}, action+string(in.Kind), detail)
 	err := a.applyDecision(ctx, c, record, "The definition", seen, func() (definitionUnderReview, error) { return a.findPrimitiveDefinition(in.PrimitiveRef) }, decide)
 	if err != nil {
 		return OfferDiff{}, err
@@ -324,7 +337,7 @@ func (a *Admin) WithdrawPrimitiveApproval(ctx context.Context, c Caller, in Prim
 
 // findPrimitiveDefinition returns the definition of a listed prompt, resource, template or instructions, or NOT_FOUND.
 func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview, error) {
-	s, err := a.FindServer(in.Server)
+	s, err := a.findServer(in.Server)
 	if err != nil {
 		return definitionUnderReview{}, err
 	}

@@ -16,21 +16,14 @@ import (
 // maxProposalsEach limits the waiting proposals of one client, within approval.MaxProposals of all clients.
 const maxProposalsEach = 10
 
-// proposalManager manages the servers that agents have proposed.
-type proposalManager struct {
-	adminRecorder
-	book   *approval.Book
-	config func() *config.Config
-}
-
 // addProposal stores a server that an agent proposes. The proposal cannot set trust or skip the quarantine.
-func (p proposalManager) addProposal(ctx context.Context, name string, edit config.ServerEdit, c Caller) error {
-	if p.config().MCPManagement != config.ManagePropose {
+func (a *Admin) addProposal(ctx context.Context, name string, edit config.ServerEdit, c Caller) error {
+	if a.Config().MCPManagement != config.ManagePropose {
 		return problem.New(problem.Forbidden, "Agents may not propose servers here.", "Ask the user to add the server.")
 	}
 	by, client := c.Actor.String(), redact.Text(problem.ClipName(c.ClientName))
-	fits := func(others []approval.ServerProposal) error { return p.checkProposal(name, by, client, others) }
-	if err := fits(p.book.ProposedServers()); err != nil {
+	fits := func(others []approval.ServerProposal) error { return a.checkProposal(name, by, client, others) }
+	if err := fits(a.Book.ProposedServers()); err != nil {
 		return err // Nothing changed. The caller records the error.
 	}
 	edit.Trust, edit.Quarantined, edit.Enabled = "", true, nil
@@ -38,24 +31,24 @@ func (p proposalManager) addProposal(ctx context.Context, name string, edit conf
 	if err != nil {
 		return err
 	}
-	p.withdrawMatching(ctx, func(other string) bool { return p.config().Server(other) != nil }, "it is in the configuration by now", c)
-	if len(p.book.ProposedServers()) >= approval.MaxProposals {
+	a.withdrawMatching(ctx, func(other string) bool { return a.Config().Server(other) != nil }, "it is in the configuration by now", c)
+	if len(a.Book.ProposedServers()) >= approval.MaxProposals {
 		return approval.TooManyProposalsProblem()
 	}
-	r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
-	return p.runAndRecord(r, func() error { return p.book.ProposeServer(ctx, name, text, by, fits) })
+	r := newActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "propose_server", "")
+	return a.runAndRecord(r, func() error { return a.Book.ProposeServer(ctx, name, text, by, fits) })
 }
 
 // checkProposal rejects a name that looks like another one, and a proposal above the limit of its client.
-func (p proposalManager) checkProposal(name, by, client string, others []approval.ServerProposal) error {
-	if like := p.findLookalike(name, others); like != "" {
+func (a *Admin) checkProposal(name, by, client string, others []approval.ServerProposal) error {
+	if like := a.findLookalike(name, others); like != "" {
 		return problem.New(problem.Conflict, lookalikeMessage(name, like)+".", "").
 			WithHint("Choose a name that cannot be confused with another.").With("parameter", "name").With("looks_like", like)
 	}
 	own := 0
 	for _, other := range others {
 		kept, err := decodeProposal(other)
-		if err == nil && other.By == by && kept.Client == client && p.config().Server(other.Name) == nil {
+		if err == nil && other.By == by && kept.Client == client && a.Config().Server(other.Name) == nil {
 			own++
 		}
 	}
@@ -74,10 +67,10 @@ func lookalikeMessage(name, like string) string {
 }
 
 // findLookalike returns the server, proposal or built-in tool whose name looks the same as the given one; "" if none does.
-func (p proposalManager) findLookalike(name string, proposed []approval.ServerProposal) string {
+func (a *Admin) findLookalike(name string, proposed []approval.ServerProposal) string {
 	skeleton := tool.ConfusableSkeleton(name)
 	like := func(other string) bool { return other != name && tool.ConfusableSkeleton(other) == skeleton }
-	for _, s := range p.config().Servers {
+	for _, s := range a.Config().Servers {
 		if like(s.Name) {
 			return s.Name
 		}
@@ -97,25 +90,25 @@ func (p proposalManager) findLookalike(name string, proposed []approval.ServerPr
 }
 
 // withdrawSuperseded withdraws the proposals with the name, or a similar name, of a server that a user has added, and adds warnings to v.
-func (p proposalManager) withdrawSuperseded(ctx context.Context, v *ServerView, c Caller) {
+func (a *Admin) withdrawSuperseded(ctx context.Context, v *ServerView, c Caller) {
 	skeleton := tool.ConfusableSkeleton(v.Name)
-	for _, name := range p.withdrawMatching(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "the user added '"+v.Name+"'", c) {
+	for _, name := range a.withdrawMatching(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "the user added '"+v.Name+"'", c) {
 		v.Warnings = append(v.Warnings, "The proposal of an agent for a server named '"+name+"' was withdrawn, because you added this server.")
 	}
-	if like := p.findLookalike(v.Name, nil); like != "" {
+	if like := a.findLookalike(v.Name, nil); like != "" {
 		v.Warnings = append(v.Warnings, lookalikeMessage(v.Name, like)+": the two can be confused.")
 	}
 }
 
 // withdrawMatching withdraws the proposals whose names match, records each with the reason, and returns their names.
-func (p proposalManager) withdrawMatching(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
-	for _, one := range p.book.ProposedServers() {
+func (a *Admin) withdrawMatching(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
+	for _, one := range a.Book.ProposedServers() {
 		if !goes(one.Name) {
 			continue
 		}
-		r := NewActionRecord(c, activity.ConfigChange, tool.ID{Server: one.Name}, "drop_proposal", why)
-		if err := p.runAndRecord(r, func() error { return p.book.WithdrawProposal(ctx, one.Name) }); err != nil {
-			p.logger.Error("a proposal could not be dropped", "server", one.Name, "error", err)
+		r := newActionRecord(c, activity.ConfigChange, tool.ID{Server: one.Name}, "drop_proposal", why)
+		if err := a.runAndRecord(r, func() error { return a.Book.WithdrawProposal(ctx, one.Name) }); err != nil {
+			a.Logger.Error("a proposal could not be dropped", "server", one.Name, "error", err)
 			continue
 		}
 		dropped = append(dropped, one.Name)
@@ -125,11 +118,11 @@ func (p proposalManager) withdrawMatching(ctx context.Context, goes func(name st
 
 // checkNameFree rejects the name of an existing server, ignoring case, and for agents also the name of a proposal. A server that a user adds has
 // priority over a proposal.
-func (p proposalManager) checkNameFree(name string, c Caller) error {
-	if !c.IsUser() && slices.ContainsFunc(p.book.ProposedServers(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
+func (a *Admin) checkNameFree(name string, c Caller) error {
+	if !c.IsUser() && slices.ContainsFunc(a.Book.ProposedServers(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
 		return nameTakenError(name)
 	}
-	return checkNameNotConfigured(name, p.config())
+	return checkNameNotConfigured(name, a.Config())
 }
 
 func checkNameNotConfigured(name string, c *config.Config) error {

@@ -44,7 +44,7 @@ func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 	}
 	p, there := a.Book.FindProposal(name)
 	if !there {
-		return nil, a.ServerNotFoundError(name)
+		return nil, a.serverNotFoundError(name)
 	}
 	proposal, err := decodeProposal(p)
 	if err != nil {
@@ -75,7 +75,7 @@ func (a *Admin) PendingApprovals(ctx context.Context, _ Caller, q PendingApprova
 				continue
 			}
 			d := newToolUnderReview(t, decided)
-			w.AddDefinition(d.evaluation.Why, d.scanResult())
+			w.addDefinition(d.evaluation.Why, d.scanResult())
 			if w.TotalTools++; page(w.TotalTools) {
 				w.Tools = append(w.Tools, a.waitingToolView(ctx, t, &d))
 			}
@@ -85,13 +85,13 @@ func (a *Admin) PendingApprovals(ctx context.Context, _ Caller, q PendingApprova
 				continue
 			}
 			d := a.newPrimitiveUnderReview(s.Name, o, decided)
-			w.AddDefinition(d.evaluation.Why, d.scanResult())
+			w.addDefinition(d.evaluation.Why, d.scanResult())
 			if w.TotalOffers++; page(w.TotalOffers) {
 				w.Offers = append(w.Offers, WaitingOffer{Kind: d.Kind, Server: d.server, Name: d.Tool, PendingInfo: a.pendingInfo(&d), ScanResult: d.scanResult()})
 			}
 		}
 		tools, offers = w.TotalTools-tools, w.TotalOffers-offers
-		if tools+offers > 0 && a.HasLostApprovals(s) {
+		if tools+offers > 0 && a.hasLostApprovals(s) {
 			w.Forgotten, w.Warnings = append(w.Forgotten, Forgotten{Name: s.Name, Tools: tools, Offers: offers}), a.MissingApprovalWarnings()
 		}
 	}
@@ -182,7 +182,7 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	if stage == StageLaunch {
 		detail, approve = s.describeLaunch(), a.approveLaunch
 	}
-	err = a.runUserOnlyAction(c, NewActionRecord(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
+	err = a.runUserAction(c, newActionRecord(c, activity.Approval, tool.ID{Server: in.Name}, "approve_server_"+string(stage), detail), func() error {
 		if err := checkFingerprint("Server '"+in.Name+"'", s.fingerprint(), in.Fingerprint); err != nil {
 			return err
 		}
@@ -234,7 +234,7 @@ func endQuarantine(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderRevi
 
 // approveLaunch quarantines the server in the file before it approves the launch, so that no error can start a server that was not reviewed.
 func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Caller) error {
-	if err := quarantineForReview(a.editor, a.ConfigConfirmFunc(ctx), s); err != nil {
+	if err := quarantineForReview(a.editor, a.configConfirmFunc(ctx), s); err != nil {
 		return err
 	}
 	now := a.Config().Server(s.name)
@@ -255,19 +255,19 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *serverUnderReview, c 
 	if err := a.Book.Approve(ctx, s.name, c.Actor.String(), s.definitionsToApprove(), s.launchFingerprintToApprove(a.Book.ApprovalsLost())); err != nil {
 		return err
 	}
-	return endQuarantine(a.editor, a.ConfigConfirmFunc(ctx), s)
+	return endQuarantine(a.editor, a.configConfirmFunc(ctx), s)
 }
 
 // QuarantineServer stops a server, locks its tools and requires a new review of its launch. It writes the file before it revokes the approval of the
 // launch, because only a quarantined server is held by a missing approval.
 func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
-	err := a.runUserOnlyAction(c, NewActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
+	err := a.runUserAction(c, newActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
 		s, err := a.findServerUnderReview(in.Name)
 		if err != nil || s.proposal != nil { // which is quarantined
 			return err
 		}
 		if !s.config.Quarantined {
-			if err := a.editor.SetServer(a.ConfigConfirmFunc(ctx), in.Name, "quarantined", json.RawMessage("true")); err != nil {
+			if err := a.editor.SetServer(a.configConfirmFunc(ctx), in.Name, "quarantined", json.RawMessage("true")); err != nil {
 				return err
 			}
 		}

@@ -23,24 +23,24 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	if err != nil {
 		return ServerView{}, err
 	}
-	if err := a.proposals.checkNameFree(s.Name, c); err != nil {
+	if err := a.checkNameFree(s.Name, c); err != nil {
 		return ServerView{}, err
 	}
 	switch {
 	case c.IsUser():
-		err = a.runUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
-			return a.editor.AddServers(a.ConfigConfirmFunc(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
+		err = a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: s.Name}, "add_server", ""), func() error {
+			return a.editor.AddServers(a.configConfirmFunc(ctx), config.NamedEdit{Name: s.Name, ServerEdit: edit})
 		})
 	case c.IsKnown():
 		if err = a.editor.CheckNotSelfReference(edit.Launch); err == nil {
-			err = a.proposals.addProposal(ctx, s.Name, edit, c)
+			err = a.addProposal(ctx, s.Name, edit, c)
 		}
 	default:
 		err = problem.New(problem.Forbidden, "This caller may not add a server.", "")
 	}
 	v, err := a.serverViewAfter(ctx, c, ServerRef{Name: s.Name}, err)
 	if err == nil && c.IsUser() {
-		a.proposals.withdrawSuperseded(ctx, &v, c)
+		a.withdrawSuperseded(ctx, &v, c)
 	}
 	return v, err
 }
@@ -64,7 +64,7 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []AddServerRequest
 			views[i], refused[i] = a.AddServer(ctx, c, s)
 		default:
 			if views[i], refused[i] = a.Server(ctx, c, ServerRef{Name: s.Name}); refused[i] == nil {
-				a.proposals.withdrawSuperseded(ctx, &views[i], c)
+				a.withdrawSuperseded(ctx, &views[i], c)
 			}
 		}
 	}
@@ -77,12 +77,12 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequ
 	var at []int // index in all
 	refused = make([]error, len(all))
 	recorded := func(name string, do func() error) error {
-		return a.runUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
+		return a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
 	}
 	for i, s := range all {
 		one := config.NamedEdit{Name: s.Name}
 		if one.ServerEdit, err = validateNewServer(s); err == nil {
-			err = a.proposals.checkNameFree(s.Name, c)
+			err = a.checkNameFree(s.Name, c)
 		}
 		if refused[i] = err; err == nil {
 			sound, at = append(sound, one), append(at, i)
@@ -99,7 +99,7 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequ
 	if len(fit) == 0 {
 		return refused, nil
 	}
-	add := func() error { return a.editor.AddServers(a.ConfigConfirmFunc(ctx), fit...) }
+	add := func() error { return a.editor.AddServers(a.configConfirmFunc(ctx), fit...) }
 	for _, one := range fit { // record each of them
 		next := add
 		add = func() error { return recorded(one.Name, next) }
@@ -131,16 +131,16 @@ func (a *Admin) isProposed(name string) (bool, error) {
 	if _, proposed := a.Book.FindProposal(name); proposed {
 		return true, nil
 	}
-	return false, a.ServerNotFoundError(name)
+	return false, a.serverNotFoundError(name)
 }
 
 // RemoveServer removes a server from the configuration, or a proposal, and deletes the decisions about it.
 func (a *Admin) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Removed, error) {
 	name := in.Name
-	return Removed{Removed: name}, a.runUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
+	return Removed{Removed: name}, a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
 		proposed, err := a.isProposed(name)
 		if err == nil && !proposed {
-			err = a.RemoveServerAndLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
+			err = a.removeServerAndLogin(ctx, name, func() error { return a.editor.RemoveServer(name) })
 		}
 		if err == nil {
 			err = a.Book.ForgetServer(ctx, name)
@@ -172,7 +172,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 	case "enabled false":
 		kind, action, detail, allowed = activity.ServerChange, "disable", "", true
 	}
-	err := a.runUserOnlyAction(c, NewActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
+	err := a.runUserAction(c, newActionRecord(c, kind, tool.ID{Server: in.Name}, action, detail), func() error {
 		if !allowed {
 			return problem.Newf(problem.InvalidParameter, "The key '%s' of a server cannot be changed like this.", problem.ClipName(in.Key)).
 				WithHint("The keys are "+strings.Join(ChangeableServerKeys(), ", ")+"; edit mcp_config.json for other keys.").With("parameter", "key").With("allowed", ChangeableServerKeys())
@@ -183,7 +183,7 @@ func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (Se
 		case proposed:
 			return onlyProposedError(in.Name)
 		}
-		return a.editor.SetServer(a.ConfigConfirmFunc(ctx), in.Name, in.Key, in.Value)
+		return a.editor.SetServer(a.configConfirmFunc(ctx), in.Name, in.Key, in.Value)
 	})
 	return a.serverViewAfter(ctx, c, in.ServerRef, err)
 }

@@ -92,7 +92,7 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 	if l.Client != "" {
 		detail += ", client " + l.Client
 	}
-	return view, c.runUserOnlyAction(by, tool.ID{Server: l.Server}, "grant_lease", detail, func() error {
+	return view, c.gateway.runUserAction(by, newActionRecord(by, activity.Approval, tool.ID{Server: l.Server}, "grant_lease", detail), func() error {
 		if err := c.gateway.Presence.RequireSigned(ctx, ask.LeaseClaim(&l)); err != nil {
 			return err
 		}
@@ -108,7 +108,7 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 
 // RevokeLease ends a lease.
 func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
-	return view, c.runUserOnlyAction(by, tool.ID{}, "revoke_lease", problem.ClipName(in.ID), func() error {
+	return view, c.gateway.runUserAction(by, newActionRecord(by, activity.Approval, tool.ID{}, "revoke_lease", problem.ClipName(in.ID)), func() error {
 		l, err := c.pending.RevokeLease(ctx, in.ID, time.Now())
 		if err != nil {
 			return toPendingStoreProblem(err)
@@ -122,7 +122,7 @@ func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef)
 
 // buildLease validates the input and applies the defaults.
 func (c *CallApprovals) buildLease(ctx context.Context, in GrantLeaseRequest, now time.Time) (l ask.Lease, err error) {
-	if _, err := c.gateway.FindServer(in.Server); err != nil {
+	if _, err := c.gateway.findServer(in.Server); err != nil {
 		return l, err
 	}
 	l = ask.Lease{Server: in.Server, Tools: in.Tools, Lane: defaultLane, Client: in.Client, Revision: c.gateway.Config().RevisionWithoutRestartKeys(), Calls: int64(in.Calls), Given: now}

@@ -5,43 +5,26 @@ import (
 	"encoding/json"
 	"time"
 
-	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/ask"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store"
 	"mcpproxy/internal/store/activity"
 )
-
-// PendingCallStore stores pending calls and leases. store.ApprovalQuestionStore implements it.
-type PendingCallStore interface {
-	LoadQuestion(ctx context.Context, id string) (ask.Question, error)
-	WaitingQuestions(ctx context.Context, now time.Time) ([]ask.Question, error)
-	CountWaitingQuestions(ctx context.Context, now time.Time) (int, error)
-	AnswerQuestion(ctx context.Context, id string, a ask.Answer) (ask.Question, error)
-	ActiveLeases(ctx context.Context, now time.Time) ([]ask.Lease, error)
-	AddLease(ctx context.Context, l ask.Lease) error
-	RevokeLease(ctx context.Context, id string, now time.Time) (ask.Lease, error)
-}
-
-// CallWaker wakes the calls that wait for an approval. ask.Waiter implements it.
-type CallWaker interface {
-	WakeCalls(k ask.CallKey)
-	WakeAll()
-}
 
 // CallApprovals has the operations on pending calls and leases.
 type CallApprovals struct {
 	gateway *Gateway
-	pending PendingCallStore
-	waiters CallWaker
+	pending *store.ApprovalQuestionStore
+	waiters *ask.Waiter
 	tokens  *auth.AgentTokens
 	changed func() // called after an answer, a new lease or a revocation
 }
 
 // NewCallApprovals returns CallApprovals.
-func NewCallApprovals(g *Gateway, k PendingCallStore, w CallWaker, t *auth.AgentTokens, changed func()) *CallApprovals {
-	return &CallApprovals{g, k, w, t, changed}
+func NewCallApprovals(g *Gateway, s *store.ApprovalQuestionStore, w *ask.Waiter, t *auth.AgentTokens, changed func()) *CallApprovals {
+	return &CallApprovals{g, s, w, t, changed}
 }
 
 // PendingCall is a call that waits, or waited, for an approval.
@@ -155,7 +138,7 @@ func (c *CallApprovals) answerByUser(ctx context.Context, by Caller, id string, 
 		return PendingCall{}, toPendingStoreProblem(err)
 	}
 	a.Via = string(by.Source)
-	return c.applyAnswer(ctx, by, &q, a, c.recorder().RunUserOnlyAction)
+	return c.applyAnswer(ctx, by, &q, a, c.gateway.runUserAction)
 }
 
 // AnswerByClient answers the question about the call with key k from a form that the calling client showed. Any client may deny its own call; only a
@@ -168,9 +151,9 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 	case q.Key != k:
 		return problem.Newf(problem.Conflict, "The question %s belongs to another call.", problem.ClipName(id)).WithHint("Answer each call separately.")
 	}
-	act := c.recorder().RunUserOnlyAction // rejects an actor that is not a user
+	act := c.gateway.runUserAction // rejects an actor that is not a user
 	if !a.Approve || c.gateway.Config().ClientMayApprove(by.Actor.Name) {
-		act = func(_ Caller, r activity.Record, do func() error) error { return c.recorder().RunAndRecord(r, do) }
+		act = func(_ Caller, r activity.Record, do func() error) error { return c.gateway.runAndRecord(r, do) }
 	}
 	a.Via = ask.ByForm
 	_, err = c.applyAnswer(ctx, by, &q, a, act)
@@ -191,7 +174,9 @@ func (c *CallApprovals) applyAnswer(ctx context.Context, by Caller, q *ask.Quest
 	if a.Why != "" {
 		detail += ": " + a.Why
 	}
-	return view, act(by, newAnswerRecord(by, q.Call.ID, action, detail, q.Record), func() error {
+	record := newActionRecord(by, activity.Approval, q.Call.ID, action, detail)
+	record.ParentID = q.Record
+	return view, act(by, record, func() error {
 		if a.Approve {
 			if err := c.requirePresence(ctx, *q, a); err != nil {
 				return err
@@ -214,22 +199,6 @@ func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a a
 		return p
 	}
 	return c.gateway.Presence.RequireSigned(ctx, ask.CallClaim(q.ID, q.Until, &q))
-}
-
-// runUserOnlyAction runs an action that only a user may do, and records it.
-func (c *CallApprovals) runUserOnlyAction(by Caller, id tool.ID, action, detail string, do func() error) error {
-	return c.recorder().RunUserOnlyAction(by, newAnswerRecord(by, id, action, detail, ""), do)
-}
-
-func (c *CallApprovals) recorder() ActionRecorder {
-	return ActionRecorder{Log: c.gateway.Log, Logger: c.gateway.Logger}
-}
-
-// newAnswerRecord returns the begin record of a user's answer to a call, or of a granted or revoked lease.
-func newAnswerRecord(by Caller, id tool.ID, action, detail, parent string) activity.Record {
-	r := NewActionRecord(by, activity.Approval, id, action, detail)
-	r.ParentID = parent
-	return r
 }
 
 // toPendingStoreProblem returns err as it is if it has a code, and otherwise reports that the store is unavailable.

@@ -3,15 +3,13 @@ package ops
 import (
 	"context"
 
-	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/clients/permission"
-	"mcpproxy/internal/store/activity"
 )
 
 // ClientOperations has the daemon's operations on MCP clients. Only users may change a file; each change is recorded.
 type ClientOperations struct {
 	Account *LocalClients
-	Journal ActionRecorder
+	Gateway *Gateway
 }
 
 // ClientRef names a client by its id, never by a path.
@@ -53,7 +51,7 @@ func (o *ClientOperations) changeFile(ctx context.Context, c Caller, action stri
 		return plan.FileChange, err
 	}
 	out := plan.FileChange
-	err = o.runUserOnlyAction(c, action, plan.Client, func() error {
+	err = o.Gateway.runConfigChange(c, action, plan.Client, func() error {
 		out, err = o.Account.ApplyPlan(ctx, c, plan)
 		return err
 	})
@@ -62,7 +60,7 @@ func (o *ClientOperations) changeFile(ctx context.Context, c Caller, action stri
 
 // UndoClientChange undoes a change of a client's file.
 func (o *ClientOperations) UndoClientChange(_ context.Context, c Caller, in ClientChangeRef) (change PastChange, err error) {
-	err = o.runUserOnlyAction(c, "undo_client_change", in.Change, func() error {
+	err = o.Gateway.runConfigChange(c, "undo_client_change", in.Change, func() error {
 		change, err = o.Account.UndoChange(in.Change)
 		return err
 	})
@@ -75,13 +73,9 @@ func (o *ClientOperations) WritePermissionRules(_ context.Context, c Caller, in 
 	if err != nil || in.DryRun || !out.Changed {
 		return out, err
 	}
-	err = o.runUserOnlyAction(c, "write_permissions", out.Client, func() error {
+	err = o.Gateway.runConfigChange(c, "write_permissions", out.Client, func() error {
 		out, err = o.Account.WriteRules(in.Client, false)
 		return err
 	})
 	return out, err
-}
-
-func (o *ClientOperations) runUserOnlyAction(c Caller, action, detail string, do func() error) error {
-	return o.Journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail), do)
 }

@@ -45,11 +45,7 @@ func (a *LocalClients) removePermissionRules(p *ConnectPlan, j *clients.Journal)
 	if len(done) == 0 {
 		return nil
 	}
-	target := p.client.TargetFile(a.Env)
-	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedLinkRoots(a.Env)...); err != nil {
-		return err
-	}
-	if p.before, err = target.Parse(p.from.Text); err != nil {
+	if p.from, p.before, err = a.readTargetFile(p.client); err != nil {
 		return err
 	}
 	p.text, err = p.edit(p.before, p.address)
@@ -126,12 +122,7 @@ func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *
 	if err != nil {
 		return false, err
 	}
-	target := p.client.TargetFile(a.Env)
-	from, err := clients.ReadUserFile(target.Path, target.AllowedLinkRoots(a.Env)...)
-	if err != nil {
-		return false, err
-	}
-	now, err := target.Parse(from.Text)
+	from, now, err := a.readTargetFile(p.client)
 	if err != nil {
 		return false, err
 	}

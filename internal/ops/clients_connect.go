@@ -189,20 +189,27 @@ func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 		return ConnectPlan{}, err
 	}
 	p := ConnectPlan{client: c, endpoint: a.Endpoint(), what: what + " " + c.ID, FileChange: FileChange{Client: c.ID, Name: c.Name, Warnings: []string{}}}
-	target := c.TargetFile(a.Env)
-	p.Path = target.Path
-	if p.from, err = clients.ReadUserFile(target.Path, target.AllowedLinkRoots(a.Env)...); err != nil {
+	p.Path = c.TargetFile(a.Env).Path
+	if p.from, p.before, err = a.readTargetFile(c); err != nil {
 		return ConnectPlan{}, err
 	}
 	if p.from.Target != p.Path {
 		p.Target = p.from.Target
 	}
-	if p.before, err = target.Parse(p.from.Text); err != nil {
-		return ConnectPlan{}, err
-	}
 	at, _ := clients.FindProxyRegistration([]clients.ClientDoc{p.before}, p.endpoint.isOwnURL)
 	p.Server = at.Server
 	return p, nil
+}
+
+// readTargetFile reads and parses the file of a client that MCPProxy is written into.
+func (a *LocalClients) readTargetFile(c clients.Client) (clients.UserFile, clients.ClientDoc, error) {
+	target := c.TargetFile(a.Env)
+	file, err := clients.ReadUserFile(target.Path, target.AllowedLinkRoots(a.Env)...)
+	if err != nil {
+		return file, clients.ClientDoc{}, err
+	}
+	doc, err := target.Parse(file.Text)
+	return file, doc, err
 }
 
 func transportName(c clients.Client) string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 
 	"mcpproxy/internal/config"
@@ -13,37 +12,26 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// ConfigDeps are the dependencies of ConfigOperations.
-type ConfigDeps struct {
-	Live    *config.LiveConfig
-	Gateway *Gateway
-	DataDir string // where the history is kept, absolute
-	Key     string // the API key, from which the key of placeholders is derived
-	Logger  *slog.Logger
-}
-
 // ConfigOperations has the operations on the configuration file.
 type ConfigOperations struct {
 	live    *config.LiveConfig
 	gateway *Gateway
-	journal ActionRecorder
 	dataDir string
 	masker  secretMasker
 	history *versionStore
-	logger  *slog.Logger
 }
 
-// NewConfigOperations returns ConfigOperations. It adds the text in force to the history, unless it is the newest version there.
-func NewConfigOperations(d ConfigDeps) *ConfigOperations {
-	key := sha256.Sum256([]byte("placeholders of the configuration\n" + d.Key))
-	s := &ConfigOperations{d.Live, d.Gateway, ActionRecorder{Log: d.Gateway.Log, Logger: d.Logger}, d.DataDir, secretMasker{key[:]},
-		newVersionStore(filepath.Join(d.DataDir, "config-history"), d.Logger), d.Logger}
-	inForce := d.Live.AppliedText()
+// NewConfigOperations returns ConfigOperations. It adds the text in force to the history in the data directory, unless it is the newest version there. The key
+// of placeholders is derived from apiKey.
+func NewConfigOperations(live *config.LiveConfig, g *Gateway, dataDir, apiKey string) *ConfigOperations {
+	key := sha256.Sum256([]byte("placeholders of the configuration\n" + apiKey))
+	s := &ConfigOperations{live, g, dataDir, secretMasker{key[:]}, newVersionStore(filepath.Join(dataDir, "config-history"), g.Logger)}
+	inForce := live.AppliedText()
 	if newest, text, ok := s.history.newestVersion(); ok {
 		if newest.ETag == inForce.ETag() {
 			return s
 		}
-		inForce.Keys = d.Live.ChangedKeys(text, inForce.Data)
+		inForce.Keys = live.ChangedKeys(text, inForce.Data)
 	}
 	s.history.addVersion(inForce)
 	return s

@@ -7,10 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/store/redact"
 )
 
@@ -27,13 +25,11 @@ func (m IfMatchPrecondition) etag() string {
 // SettingChanges changes single settings.
 type SettingChanges struct {
 	IfMatchPrecondition
-	SettingValues
-}
-
-// SettingValues are settings with their new values.
-type SettingValues struct {
 	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by key, with the new value, or null to remove the key from the file."`
 }
+
+// Example returns an example for the OpenAPI document.
+func (SettingChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
 // ConfigReplacement replaces the whole file.
 type ConfigReplacement struct {
@@ -41,17 +37,15 @@ type ConfigReplacement struct {
 	Text string `json:"text" required:"true" doc:"The text of the file. Placeholders represent secrets of the current file."`
 }
 
-// ValidateRequest is a request to validate a text.
+// ValidateRequest is a request to validate a text, with changes of settings as in SettingChanges.
 type ValidateRequest struct {
-	IfMatch string `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
-	ConfigDraft
+	IfMatch string                     `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
+	Text    string                     `json:"text" required:"true" doc:"The text of the file. Placeholders represent secrets of the current file."`
+	Set     map[string]json.RawMessage `json:"set" doc:"Settings to change in a valid text before the check, or null to remove the key, as in PATCH."`
 }
 
-// ConfigDraft is a text and the settings to change in it.
-type ConfigDraft struct {
-	Text string                     `json:"text" required:"true" doc:"The text of the file. Placeholders represent secrets of the current file."`
-	Set  map[string]json.RawMessage `json:"set" doc:"Settings to change in a valid text before the check, or null to remove the key, as in PATCH."`
-}
+// Example returns an example for the OpenAPI document.
+func (ValidateRequest) Example() string { return `{"text": "{}", "set": {"tools_limit": 15}}` }
 
 // Validation is the result of validating a text.
 type Validation struct {
@@ -67,25 +61,40 @@ type Validation struct {
 // ChangeSettings sets settings in the file and applies it.
 func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in SettingChanges) (Config, error) {
 	keys := slices.Sorted(maps.Keys(in.Set))
-	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_config", formatKeys(keys)), func() error {
+	return s.changeFile(ctx, c, "set_config", keys, func() error {
 		if err := s.checkKeysChangeable(keys); err != nil {
 			return err
 		}
-		text, err := s.live.ReadFile()
-		if err == nil {
-			err = s.live.SetConfigKeys(s.gateway.ConfigConfirmFunc(ctx), in.etag(), in.Set, c.Actor.String())
-		}
-		if err == nil {
-			return nil
-		}
-		shown := s.masker.maskText(text, s.live.AppliedText().Data)
-		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
+		return s.withMaskedError(func() error {
+			return s.live.SetConfigKeys(s.gateway.configConfirmFunc(ctx), in.etag(), in.Set, c.Actor.String())
+		})
 	})
-	if err != nil {
+}
+
+// changeFile runs a change of the file that only a user may make, records it, and returns the configuration after it.
+func (s *ConfigOperations) changeFile(ctx context.Context, c Caller, action string, keys []string, change func() error) (Config, error) {
+	if err := s.gateway.runConfigChange(c, action, problem.ClipName(strings.Join(keys, ", ")), change); err != nil {
 		return Config{}, err
 	}
 	return s.Config(ctx, c, Nothing{})
+}
+
+// withMaskedError runs a change of the file as it is now, and masks the secrets of the file in its error.
+func (s *ConfigOperations) withMaskedError(change func() error) error {
+	text, err := s.live.ReadFile()
+	if err == nil {
+		err = change()
+	}
+	if err == nil {
+		return nil
+	}
+	return s.maskConfigError(err, s.masker.maskText(text, s.live.AppliedText().Data))
+}
+
+// maskConfigError converts an error of package config about a text.
+func (s *ConfigOperations) maskConfigError(err error, of maskedConfig) error {
+	mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
+	return s.toMaskedProblem(err, of.toMaskedMistakes(mistakes), of)
 }
 
 // checkKeysChangeable rejects keys that can be changed only in the text.
@@ -106,9 +115,6 @@ func (s *ConfigOperations) checkKeysChangeable(keys []string) error {
 	return nil
 }
 
-// formatKeys formats keys for a record.
-func formatKeys(keys []string) string { return problem.ClipName(strings.Join(keys, ", ")) }
-
 // ReplaceFile replaces the file and applies it.
 func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {
 	whole, shown, refused := s.restoreMaskedSecrets(in.etag(), in.Text)
@@ -122,21 +128,15 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 			refused = s.toMaskedProblem(a.Err, shown.toMaskedMistakes(a.Mistakes), shown)
 		}
 	}
-	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "replace_config", formatKeys(keys)), func() error {
+	return s.changeFile(ctx, c, "replace_config", keys, func() error {
 		if refused != nil {
 			return refused
 		}
-		err := s.live.ReplaceText(s.gateway.ConfigConfirmFunc(ctx), in.etag(), whole, c.Actor.String())
-		if err == nil {
-			return nil
+		if err := s.live.ReplaceText(s.gateway.configConfirmFunc(ctx), in.etag(), whole, c.Actor.String()); err != nil {
+			return s.maskConfigError(err, shown)
 		}
-		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
+		return nil
 	})
-	if err != nil {
-		return Config{}, err
-	}
-	return s.Config(ctx, c, Nothing{})
 }
 
 // restoreMaskedSecrets replaces the placeholders of a text with the secrets of the file. A nonempty match must be the
@@ -229,22 +229,12 @@ func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothi
 	for _, d := range s.live.Unconfirmed().Differences {
 		keys = append(keys, d.Key)
 	}
-	err := s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "confirm_config", formatKeys(keys)), func() error {
-		text, err := s.live.ReadFile()
-		if err == nil {
-			_, err = s.live.ConfirmFile(s.gateway.ConfigConfirmFunc(ctx))
-		}
-		if err == nil {
-			return nil
-		}
-		shown := s.masker.maskText(text, s.live.AppliedText().Data)
-		mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
-		return s.toMaskedProblem(err, shown.toMaskedMistakes(mistakes), shown)
+	return s.changeFile(ctx, c, "confirm_config", keys, func() error {
+		return s.withMaskedError(func() error {
+			_, err := s.live.ConfirmFile(s.gateway.configConfirmFunc(ctx))
+			return err
+		})
 	})
-	if err != nil {
-		return Config{}, err
-	}
-	return s.Config(ctx, c, Nothing{})
 }
 
 // maskedDifferences converts differences for display, with secrets masked.

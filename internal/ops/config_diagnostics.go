@@ -109,7 +109,7 @@ func (s *ConfigOperations) checkDiskSpace() Check {
 	}
 	check.Detail = fmt.Sprintf("%d MB are free on the disk of %s.", free>>20, s.dataDir)
 	if free < lowDiskSpace {
-		check.State, check.Fix = stateWarn, "df -h "+shellQuote(s.dataDir)
+		check.State, check.Fix = stateWarn, "df -h "+ShellQuote(s.dataDir)
 	}
 	if free < criticalDiskSpace {
 		check.State = stateBad
@@ -125,9 +125,9 @@ func (s *ConfigOperations) checkAPIKeyFile() Check {
 	path := filepath.Join(s.dataDir, auth.KeyFile)
 	switch info, err := os.Stat(path); {
 	case err != nil:
-		check.State, check.Detail, check.Fix = stateWarn, path+" cannot be read: "+errorWithoutPath(err), "ls -l "+shellQuote(path)
+		check.State, check.Detail, check.Fix = stateWarn, path+" cannot be read: "+errorWithoutPath(err), "ls -l "+ShellQuote(path)
 	case isAccessibleToOthers(info):
-		check.State, check.Detail, check.Fix = stateBad, fmt.Sprintf("Other users can read %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+shellQuote(path)
+		check.State, check.Detail, check.Fix = stateBad, fmt.Sprintf("Other users can read %s: its mode is %04o.", path, info.Mode().Perm()), "chmod 600 "+ShellQuote(path)
 	default:
 		check.Detail = "Other users cannot read " + path + "."
 	}
@@ -147,16 +147,6 @@ func errorWithoutPath(err error) string {
 	return err.Error()
 }
 
-// shellQuote quotes a path for a shell.
-func shellQuote(path string) string {
-	if strings.ContainsFunc(path, func(r rune) bool {
-		return !strings.ContainsRune("/._-+:@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
-	}) {
-		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
-	}
-	return path
-}
-
 func (s *ConfigOperations) checkConfigFile(ctx context.Context, c Caller) []Check {
 	file := Check{"config_file", "Configuration file", stateOK, s.live.Path() + " is in force.", ""}
 	shown, err := s.Config(ctx, c, Nothing{})
@@ -167,14 +157,14 @@ func (s *ConfigOperations) checkConfigFile(ctx context.Context, c Caller) []Chec
 	case shown.Error != "":
 		file.State, file.Detail, file.Fix = stateBad, "It was rejected, and the previous configuration stays in force: "+shown.Error, "mcpproxy config validate"
 	case statErr == nil && isAccessibleToOthers(info):
-		file.State, file.Fix = stateWarn, "chmod 600 "+shellQuote(s.live.Path())
+		file.State, file.Fix = stateWarn, "chmod 600 "+ShellQuote(s.live.Path())
 		file.Detail = fmt.Sprintf("Other users can read %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
 	case statErr != nil:
 		file.Detail = "There is no file " + s.live.Path() + ": the defaults apply."
 	}
 	past := Check{"config_history", "Earlier configurations", stateOK, "They are stored in " + s.history.dir + ".", ""}
 	if err := s.history.lastWriteError(); err != nil {
-		past.State, past.Detail, past.Fix = stateWarn, "The last text could not be stored: "+err.Error(), "ls -ld "+shellQuote(s.history.dir)
+		past.State, past.Detail, past.Fix = stateWarn, "The last text could not be stored: "+err.Error(), "ls -ld "+ShellQuote(s.history.dir)
 	}
 	return []Check{file, past}
 }

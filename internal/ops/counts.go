@@ -25,8 +25,8 @@ const Blocked = "blocked"
 // CountBlocked is the index of Blocked in Counts.
 const CountBlocked = policy.StatusCount + 1
 
-// DisplayedToolStatus returns the displayed status of a tool; "" when it can be called.
-func DisplayedToolStatus(t *catalog.Tool) string {
+// displayedToolStatus returns the displayed status of a tool; "" when it can be called.
+func displayedToolStatus(t *catalog.Tool) string {
 	if t.Callable() && t.ForClients {
 		return ForClients
 	}
@@ -43,7 +43,7 @@ func statusWord(s policy.ToolStatus, blocked bool) string {
 
 // AddTool counts a tool.
 func (c *Counts) AddTool(t *catalog.Tool) {
-	switch DisplayedToolStatus(t) {
+	switch displayedToolStatus(t) {
 	case ForClients:
 		c[CountForClients]++
 	case Blocked:

@@ -30,8 +30,8 @@
 //   - events_*.go (EventHub): the stream of GET /events; _run publishes, _listener serves one client and resumes its stream
 //     after Last-Event-ID
 //
-// Shared: inputs.go has the inputs, action_recorder.go records actions of users, presence_confirm.go asks for presence,
-// stream.go has streamed answers.
+// Shared: inputs.go has the inputs, shell_quote.go quotes words of suggested commands, action_recorder.go records actions
+// of users, presence_confirm.go asks for presence, stream.go has streamed answers.
 //
 // Guarantees:
 //   - A decision is recorded with its author before it takes effect, and names the fingerprint that the user saw. It is in

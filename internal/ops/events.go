@@ -47,6 +47,12 @@ type EventRecord struct {
 	Reason          string          `json:"reason,omitempty"`
 }
 
+// NewEventRecord returns the data of the event of a record.
+func NewEventRecord(id string, f *activity.RecordFacts) EventRecord {
+	return EventRecord{ID: id, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: time.UnixMicro(f.Time).UTC(), DurationMS: f.Duration,
+		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}
+}
+
 // EventQuery selects the events of a stream.
 type EventQuery struct {
 	LastEventID string      `header:"Last-Event-ID" doc:"The id of the last event that was read: the stream starts with the events after it."`

@@ -44,7 +44,7 @@ func (c *eventChunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 func (c *eventChunk) addActivityEntry(s *activity.EntryEvent) {
 	c.to = s.ChainPosition
 	if kind := eventKindOf(s); kind != "" {
-		c.data = appendActivityEvent(c.data, kind, s)
+		c.data = appendEvent(c.data, s.ChainPosition, kind, NewEventRecord(s.ID, &s.Facts))
 		c.registerAppendedEvent(kind, s.ChainPosition)
 	}
 }

@@ -96,7 +96,7 @@ func newFullChangeSet() changeSet {
 // appendEventsTo appends the events of changes to a chunk, at the chunk's end position.
 func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers ServerLister) {
 	say := func(kind EventKind, change any) {
-		to.data = appendChangeEvent(to.data, to.to, kind, change)
+		to.data = appendEvent(to.data, to.to, kind, change)
 		to.registerAppendedEvent(kind, to.to)
 	}
 	list, _ := servers.Servers(ctx, eventCaller, Nothing{}) // on an error, no server

@@ -1,9 +1,6 @@
 package ops
 
 import (
-	"strconv"
-	"time"
-
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/store/activity"
 )
@@ -30,36 +27,6 @@ func eventKindOf(s *activity.EntryEvent) EventKind {
 	return EventCallCompleted
 }
 
-// appendActivityEvent appends the event of a log entry. Its data is an EventRecord.
-func appendActivityEvent(dst []byte, kind EventKind, s *activity.EntryEvent) []byte {
-	f := &s.Facts
-	dst = appendEventHead(dst, s.ChainPosition, kind)
-	dst = append(append(append(dst, `{"id":"`...), s.ID...), '"')
-	text := func(head, v string) {
-		if v != "" {
-			dst = wirejson.AppendString(append(dst, head...), v)
-		}
-	}
-	text(`,"type":`, string(f.Type))
-	text(`,"status":`, string(f.Status))
-	text(`,"server_name":`, f.Server)
-	text(`,"tool_name":`, f.Tool)
-	dst = time.UnixMicro(f.Time).UTC().AppendFormat(append(dst, `,"timestamp":"`...), time.RFC3339Nano)
-	dst = append(dst, '"')
-	if f.Duration != 0 {
-		dst = strconv.AppendInt(append(dst, `,"duration_ms":`...), f.Duration, 10)
-	}
-	text(`,"operation_type":`, f.Intent)
-	text(`,"data_sensitivity":`, f.Sensitivity)
-	text(`,"session_id":`, f.Session)
-	text(`,"request_id":`, f.Request)
-	text(`,"client_name":`, f.Client)
-	text(`,"actor":`, f.Actor)
-	text(`,"error_code":`, f.ErrorCode)
-	text(`,"reason":`, f.Reason)
-	return append(dst, "}\n\n"...)
-}
-
 // Data of change events. The listener reloads the details.
 type (
 	serverChangedData struct {
@@ -75,11 +42,11 @@ type (
 	}
 )
 
-// appendChangeEvent appends a change event. It has the position of the last sent entry.
-func appendChangeEvent(dst []byte, at activity.ChainPosition, kind EventKind, change any) []byte {
-	data, err := wirejson.MarshalWithoutHTMLEscape(change)
+// appendEvent appends an event. A change event has the position of the last sent entry.
+func appendEvent(dst []byte, at activity.ChainPosition, kind EventKind, of any) []byte {
+	data, err := wirejson.MarshalWithoutHTMLEscape(of)
 	if err != nil {
-		data = []byte("{}") // unreachable: the data has strings only
+		data = []byte("{}") // unreachable: the data has strings, numbers and times only
 	}
 	return append(append(appendEventHead(dst, at, kind), data...), "\n\n"...)
 }

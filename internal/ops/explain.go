@@ -123,7 +123,7 @@ func (p *Explainer) checkToolKnown(id tool.ID) error {
 	if s := p.Gateway.Catalog.Current().Server(id.Server); s != nil && !s.Listed || s == nil && p.Gateway.Book.IsProposed(id.Server) {
 		return nil
 	}
-	_, err := p.Gateway.FindTool(id)
+	_, err := p.Gateway.findTool(id)
 	if err == nil {
 		return nil
 	}

@@ -74,29 +74,22 @@ type Gateway struct {
 // NewGateway returns a Gateway.
 func NewGateway(d GatewayDeps) *Gateway { return &Gateway{GatewayDeps: d} }
 
-// NewActionRecord returns the begin record of a caller's action.
-func NewActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
-	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
-	r.SetCaller(&c)
-	return r
-}
-
 // recordActionOnServer records an action on a server.
 func (g *Gateway) recordActionOnServer(c Caller, server, action string) error {
-	r := NewActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
+	r := newActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
 	r.Status = activity.Success
 	return g.Log.Append(&r)
 }
 
-// FindServer returns a configured server, or SERVER_NOT_FOUND with the nearest names.
-func (g *Gateway) FindServer(name string) (*catalog.Server, error) {
+// findServer returns a configured server, or SERVER_NOT_FOUND with the nearest names.
+func (g *Gateway) findServer(name string) (*catalog.Server, error) {
 	if s := g.Catalog.Current().Server(name); s != nil {
 		return s, nil
 	}
-	return nil, g.ServerNotFoundError(name)
+	return nil, g.serverNotFoundError(name)
 }
 
-// findServerInScope is FindServer within the caller's scope. A server outside of it is OUT_OF_SCOPE, whether or not it exists.
+// findServerInScope is findServer within the caller's scope. A server outside of it is OUT_OF_SCOPE, whether or not it exists.
 func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, error) {
 	if p := gate.OutOfScopeProblem(c, name); p != nil {
 		return nil, p
@@ -108,20 +101,20 @@ func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, er
 	return nil, gate.ServerNotFoundProblem(snapshot, name)
 }
 
-// ServerNotFoundError returns the problem for an unknown server name.
-func (g *Gateway) ServerNotFoundError(name string) error {
+// serverNotFoundError returns the problem for an unknown server name.
+func (g *Gateway) serverNotFoundError(name string) error {
 	return gate.ServerNotFoundProblem(g.Catalog.Current(), name)
 }
 
-// FindTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
-func (g *Gateway) FindTool(id tool.ID) (*catalog.Tool, error) {
+// findTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
+func (g *Gateway) findTool(id tool.ID) (*catalog.Tool, error) {
 	snapshot := g.Catalog.Current()
 	t := snapshot.Tool(id)
 	switch {
 	case t != nil:
 		return t, nil
 	case snapshot.Server(id.Server) == nil:
-		return nil, g.ServerNotFoundError(id.Server)
+		return nil, g.serverNotFoundError(id.Server)
 	}
 	p := problem.Newf(problem.ToolNotFound, "Tool '%s' not found", problem.ClipName(id.String())).
 		WithHint("See the tools with `mcpproxy tools list --server " + id.Server + "`.")

@@ -8,36 +8,32 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// HistoryLog reads, verifies and redacts the whole activity log. activity.Log implements it.
-type HistoryLog interface {
-	List(ctx context.Context, f activity.Filter) (activity.RecordPage, error)
-	EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error
-	Summary(ctx context.Context, q activity.SummaryQuery) (activity.Summary, error)
-	Sessions(ctx context.Context, q activity.SessionQuery) (activity.SessionPage, error)
-	Verify(ctx context.Context) (activity.Verification, error)
-	EraseFields(ctx context.Context, by activity.Record, idOrPrefix string, fields []activity.ErasableField) (activity.Record, error)
-	EachStoredRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) (activity.SpoolPosition, error)
-	EachGapAndCheckpoint(ctx context.Context, fn func(activity.ChainPart) error) error
-	SigningKey() *activity.SigningKey
-}
-
 // ActivityHistory has the operations on the activity log as a whole.
 type ActivityHistory struct {
-	log HistoryLog
-	now func() time.Time
+	log      *activity.Log
+	unproven func(context.Context) (string, error)
+	now      func() time.Time
 }
 
-// NewActivityHistory returns an ActivityHistory.
-func NewActivityHistory(l HistoryLog) *ActivityHistory {
-	return &ActivityHistory{log: l, now: time.Now}
+// NewActivityHistory returns an ActivityHistory. unproven returns which decisions lack a valid signature, "" when none does; nil checks none.
+func NewActivityHistory(l *activity.Log, unproven func(context.Context) (string, error)) *ActivityHistory {
+	return &ActivityHistory{log: l, unproven: unproven, now: time.Now}
 }
 
 // maxCountedRecords limits the records that one request counts, newest first.
 const maxCountedRecords = 2_000_000
 
-// VerifyLog checks the whole log.
+// VerifyLog checks the whole log, and the signatures of all decisions.
 func (h *ActivityHistory) VerifyLog(ctx context.Context, _ Caller, _ Nothing) (activity.Verification, error) {
-	return h.log.Verify(ctx)
+	v, err := h.log.Verify(ctx)
+	if err != nil || !v.OK || h.unproven == nil {
+		return v, err
+	}
+	why, err := h.unproven(ctx)
+	if why != "" {
+		v.OK, v.FirstBreak = false, &activity.Break{Reason: why}
+	}
+	return v, err
 }
 
 // RedactRequest names the fields to erase.

@@ -61,7 +61,7 @@ func BenchmarkVerify(b *testing.B) {
 	})
 	path := filepath.Join(dir, "log.jsonl")
 	measure("export", func() error {
-		f, err := ops.NewActivityHistory(l).Export(b.Context(), ops.Caller{}, ops.ExportQuery{Bodies: true})
+		f, err := ops.NewActivityHistory(l, nil).Export(b.Context(), ops.Caller{}, ops.ExportQuery{Bodies: true})
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package ops
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/hex"
@@ -419,7 +420,7 @@ func (v *exportVerifier) finishPass() *activity.Break {
 	}
 	v.found.Filtered, v.found.Bodies, v.found.Written, v.found.Signer = e.Filtered, e.Bodies, e.Time, e.Signer
 	if v.key != "" && v.key != e.Signer {
-		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", noneIfEmpty(e.Signer), v.key)}
+		return &activity.Break{Seq: e.Seq, Reason: fmt.Sprintf("The export is signed with the key %s, and not with %s.", cmp.Or(e.Signer, "(none)"), v.key)}
 	}
 	v.audit = activity.NewExportAudit(e.Filtered, signer, at)
 	for _, p := range v.chainParts {
@@ -428,13 +429,6 @@ func (v *exportVerifier) finishPass() *activity.Break {
 		}
 	}
 	return nil
-}
-
-func noneIfEmpty(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	return s
 }
 
 // checkLine checks a line in order.

@@ -72,7 +72,7 @@ func instance(t *testing.T, n int) (*activity.Log, *ops.ActivityHistory, *store.
 			t.Fatal(err)
 		}
 	}
-	return l, ops.NewActivityHistory(l), db
+	return l, ops.NewActivityHistory(l, nil), db
 }
 
 func verify(t *testing.T, text string) ops.ExportVerification {

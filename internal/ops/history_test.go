@@ -34,7 +34,7 @@ func open(t *testing.T) (*activity.Log, *ops.ActivityHistory) {
 			t.Error(err)
 		}
 	})
-	return l, ops.NewActivityHistory(l)
+	return l, ops.NewActivityHistory(l, nil)
 }
 
 func put(t *testing.T, l *activity.Log, r activity.Record) activity.Record {

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -170,7 +169,11 @@ func (t *importRun) addServers(ctx context.Context) error {
 		if one.server.Quarantined {
 			r.State = "review"
 		}
-		for _, change := range append(one.restrictionChanges(), one.timeoutChange()...) {
+		changes := one.restrictionChanges()
+		if one.entry.CallTimeout != "" {
+			changes = append(changes, one.settingChange("call_timeout", one.entry.CallTimeout))
+		}
+		for _, change := range changes {
 			if err := t.target.ChangeServer(ctx, change); err != nil && r.Problem == nil {
 				r.Problem = toTrouble(err)
 			}
@@ -220,32 +223,20 @@ func (t *importRun) deleteSecrets(ctx context.Context, names []string) {
 // restrictionChanges returns the changes that restrict a server in addition to its launch. They are applied while it waits for review.
 func (c importCandidate) restrictionChanges() (all []ServerChange) {
 	e := c.entry
-	set := func(key string, value any) {
-		raw, err := wirejson.MarshalWithoutHTMLEscape(value)
-		if err == nil {
-			all = append(all, ServerChange{ServerRef: ServerRef{Name: c.Name}, Key: key, Value: raw})
-		}
-	}
 	if e.Enabled != nil && !*e.Enabled {
-		set("enabled", false)
+		all = append(all, c.settingChange("enabled", false))
 	}
 	if len(e.EnabledTools) > 0 {
-		set("enabled_tools", e.EnabledTools)
+		all = append(all, c.settingChange("enabled_tools", e.EnabledTools))
 	}
 	if len(e.DisabledTools) > 0 {
-		set("disabled_tools", e.DisabledTools)
+		all = append(all, c.settingChange("disabled_tools", e.DisabledTools))
 	}
 	return all
 }
 
-// timeoutChange returns the change that sets the call timeout.
-func (c importCandidate) timeoutChange() []ServerChange {
-	if c.entry.CallTimeout == "" {
-		return nil
-	}
-	raw, err := wirejson.MarshalWithoutHTMLEscape(c.entry.CallTimeout)
-	if err != nil {
-		return nil
-	}
-	return []ServerChange{{ServerRef: ServerRef{Name: c.Name}, Key: "call_timeout", Value: json.RawMessage(raw)}}
+// settingChange returns the change that sets a key of the server.
+func (c importCandidate) settingChange(key string, value any) ServerChange {
+	raw, _ := wirejson.MarshalWithoutHTMLEscape(value) // texts and booleans always encode
+	return ServerChange{ServerRef: ServerRef{Name: c.Name}, Key: key, Value: raw}
 }

@@ -12,13 +12,13 @@ import (
 type ImportOperations struct {
 	account   *Importer
 	targetFor func(Caller) ImportTarget
-	record    func(c Caller, servers string, do func() error) error
+	gateway   *Gateway
 	importMu  sync.Mutex // serializes imports: each sees what the previous one has added
 }
 
-// NewImportOperations returns ImportOperations. targetFor gives access to the daemon for a caller; record runs an action with a begin record.
-func NewImportOperations(a *Importer, targetFor func(Caller) ImportTarget, record func(c Caller, servers string, do func() error) error) *ImportOperations {
-	return &ImportOperations{account: a, targetFor: targetFor, record: record}
+// NewImportOperations returns ImportOperations. targetFor gives access to the daemon for a caller.
+func NewImportOperations(a *Importer, targetFor func(Caller) ImportTarget, g *Gateway) *ImportOperations {
+	return &ImportOperations{account: a, targetFor: targetFor, gateway: g}
 }
 
 // ImportRequest selects the servers to import.
@@ -60,7 +60,7 @@ func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in Impor
 	for _, i := range chosen {
 		names = append(names, h.all[i].Name)
 	}
-	err = o.record(c, problem.ClipName(strings.Join(names, ", ")), func() error {
+	err = o.gateway.runConfigChange(c, "import_servers", problem.ClipName(strings.Join(names, ", ")), func() error {
 		out, err = h.ImportServers(ctx, in.IDs, in.ImportOptions)
 		return err
 	})

@@ -22,13 +22,6 @@ type ServerLogSource interface {
 	NewLogReader(server string) *process.LogReader
 }
 
-// InspectorDeps are the dependencies of an Inspector.
-type InspectorDeps struct {
-	*Gateway
-	Log       UsageLog
-	Upstreams ServerLogSource
-}
-
 // Inspector provides the read-only operations for the web UI: servers and tools with their use, logs, search.
 type Inspector struct {
 	gateway   *Gateway
@@ -44,8 +37,8 @@ type Inspector struct {
 const maxFollows = 64
 
 // NewInspector returns an Inspector.
-func NewInspector(d InspectorDeps) *Inspector {
-	return &Inspector{gateway: d.Gateway, log: d.Log, upstreams: d.Upstreams, follows: make(chan struct{}, maxFollows), closed: make(chan struct{})}
+func NewInspector(g *Gateway, log UsageLog, upstreams ServerLogSource) *Inspector {
+	return &Inspector{gateway: g, log: log, upstreams: upstreams, follows: make(chan struct{}, maxFollows), closed: make(chan struct{})}
 }
 
 // Close ends the followed logs.

@@ -33,7 +33,7 @@ type LogLine struct {
 
 // ServerLogs returns the last lines of a server's log.
 func (i *Inspector) ServerLogs(_ context.Context, _ Caller, in LogQuery) (LogTail, error) {
-	if _, err := i.gateway.FindServer(in.Name); err != nil {
+	if _, err := i.gateway.findServer(in.Name); err != nil {
 		return LogTail{}, err
 	}
 	last, err := i.upstreams.LogTail(in.Name, in.Lines)
@@ -62,7 +62,7 @@ const (
 
 // FollowLogs streams the last lines of a server's log and new ones as events. It ends when the server is removed.
 func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (StreamFunc, error) {
-	if _, err := i.gateway.FindServer(in.Name); err != nil {
+	if _, err := i.gateway.findServer(in.Name); err != nil {
 		return nil, err
 	}
 	return func(ctx context.Context, w io.Writer) error {
@@ -88,7 +88,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 				return nil
 			case <-look.C:
 			}
-			_, gone := i.gateway.FindServer(in.Name)
+			_, gone := i.gateway.findServer(in.Name)
 			for {
 				if lines, err = log.ReadNew(); err != nil || len(lines) == 0 {
 					break

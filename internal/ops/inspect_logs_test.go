@@ -138,7 +138,7 @@ func TestAQuietStreamIsAlive(t *testing.T) {
 	outside := newInspectorWorld(t, nil, defined("show", "Show.", reads))
 	synctest.Test(t, func(t *testing.T) {
 		w := *outside
-		w.inspect = NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: &w})
+		w.inspect = NewInspector(w.gateway, w.log, &w)
 		f := w.follow(t, t.Context())
 		for i := range 4 {
 			began := time.Now()
@@ -179,7 +179,7 @@ func TestFollowingEnds(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	// A client that stops reading causes an error.
-	stream, err := NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w}).FollowLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}})
+	stream, err := NewInspector(w.gateway, w.log, w).FollowLogs(t.Context(), catalogtest.AdminCaller, LogQuery{ServerRef: ServerRef{Name: "s"}})
 	if err != nil {
 		t.Fatal(err)
 	}

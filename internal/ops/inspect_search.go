@@ -44,7 +44,7 @@ func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (S
 	found := i.gateway.SearchTools(&RetrieveRequest{Query: q.Query, Limit: q.Limit, Operation: operation, Caller: c})
 	var locked []catalog.Hit
 	if q.Locked {
-		locked, _ = found.LockedTools(nil)
+		locked, _ = found.lockedTools(nil)
 	}
 	took := time.Since(began)
 	a := SearchAnswer{Query: q.Query, Total: found.Total, TookMS: float64(took.Microseconds()) / 1000,

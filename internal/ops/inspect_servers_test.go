@@ -142,7 +142,7 @@ func (unreadable) ToolUse(context.Context) (map[[2]string]activity.ToolUsage, er
 func TestWithoutTheLogTheRestIsShown(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show.", reads))
-	w.inspect = NewInspector(InspectorDeps{Gateway: w.gateway, Log: unreadable{}, Upstreams: w})
+	w.inspect = NewInspector(w.gateway, unreadable{}, w)
 	all, err := w.inspect.Servers(t.Context(), catalogtest.AdminCaller, Nothing{})
 	if err != nil || len(all.Servers) != 1 || all.Servers[0].Calls != nil {
 		t.Errorf("%+v, %v", all, err)

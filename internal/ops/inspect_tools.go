@@ -37,11 +37,11 @@ func (i *Inspector) Tools(ctx context.Context, _ Caller, q ToolQuery) (ToolList,
 
 // Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
 func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail, error) {
-	t, err := i.gateway.FindTool(in.ID())
+	t, err := i.gateway.findTool(in.ID())
 	if err != nil {
 		return ToolDetail{}, err
 	}
-	d := ToolDetail{ToolView: i.gateway.ToolViewWithDecisions(t), ToolUsage: i.loadToolUsage(ctx).usageOf(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: ToolSignature(t),
+	d := ToolDetail{ToolView: i.gateway.toolViewWithDecisions(t), ToolUsage: i.loadToolUsage(ctx).usageOf(t), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(), Signature: formatToolSignature(t.ID.Tool, t.InputSchema),
 		Tokens: estimateTokens(encodedToolSize(catalog.Hit{Tool: t}, config.Full)), CompactTokens: estimateTokens(encodedToolSize(catalog.Hit{Tool: t}, config.Compact))}
 	if said, any := t.HintOverrides(); any {
 		d.Corrected = said.AppendJSON(nil)
@@ -67,7 +67,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTool
 			hints, use := hintSource(t), l.use.recency(t, lately)
 			fits := [...]bool{ofServer,
 				(f.Operation == "" || f.Operation == t.CallWith.Operation().String()) && (f.CallWith == "" || f.CallWith == t.CallWith.String()),
-				f.Status == "" || f.Status == cmp.Or(DisplayedToolStatus(t), policy.Callable.Word()),
+				f.Status == "" || f.Status == cmp.Or(displayedToolStatus(t), policy.Callable.Word()),
 				f.Hints == "" || f.Hints == hints,
 				f.Use == "" || f.Use == use,
 			}
@@ -175,14 +175,14 @@ func (l *filteredTools) toolRow(t *catalog.Tool) ToolRow {
 	return ToolRow{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title, Summary: summary,
 		CallWith: t.CallWith.String(), Lane: t.CallWith.Operation().String(), Guessed: t.LacksDeclaredHints(),
-		Status: DisplayedToolStatus(t), Deprecated: t.IsDeprecated(),
+		Status: displayedToolStatus(t), Deprecated: t.IsDeprecated(),
 		Tokens: estimateTokens(len(t.Raw)), ToolUsage: l.use.usageOf(t),
 	}
 }
 
 // fullToolFields returns the fields that only a full list has.
 func (i *Inspector) fullToolFields(t *catalog.Tool) *FullToolFields {
-	v := i.gateway.ToolViewWithDecisions(t)
+	v := i.gateway.toolViewWithDecisions(t)
 	return &FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,
 		Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations,
 		InferredOperation: v.InferredOperation, InferredReason: v.InferredReason, Trust: v.Trust}

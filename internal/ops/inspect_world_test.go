@@ -62,7 +62,7 @@ func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ..
 		}
 	})
 	w.gateway = NewGateway(GatewayDeps{Book: w.Book, Upstreams: w, Log: catalogtest.QueryableLog{Harness: w.Harness}, Gate: gate.New(gatetest.NewDeps(w.Harness))})
-	w.inspect = NewInspector(InspectorDeps{Gateway: w.gateway, Log: w.log, Upstreams: w})
+	w.inspect = NewInspector(w.gateway, w.log, w)
 	return w
 }
 

@@ -28,7 +28,7 @@ func toLoginView(server string, p oauth.LoginProgress) LoginView {
 
 // oauthAccount returns the OAuth account of a server.
 func (g *Gateway) oauthAccount(name string) (*oauth.Account, error) {
-	if _, err := g.FindServer(name); err != nil {
+	if _, err := g.findServer(name); err != nil {
 		return nil, err
 	}
 	if a := g.Logins.Account(name); a != nil {
@@ -41,8 +41,8 @@ func (g *Gateway) oauthAccount(name string) (*oauth.Account, error) {
 // logoutTimeout limits the logout from a removed server.
 const logoutTimeout = 5 * time.Second
 
-// RemoveServerAndLogin removes a server, then deletes its login.
-func (g *Gateway) RemoveServerAndLogin(ctx context.Context, name string, remove func() error) error {
+// removeServerAndLogin removes a server, then deletes its login.
+func (g *Gateway) removeServerAndLogin(ctx context.Context, name string, remove func() error) error {
 	a := g.Logins.Account(name)
 	if err := remove(); a == nil || err != nil {
 		return err

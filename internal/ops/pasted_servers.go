@@ -114,14 +114,7 @@ func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 		Secrets: findParsedSecrets(s.Name, e.Launch), Notes: []string{},
 	}
 	for _, n := range s.Notes {
-		text := n.Message
-		if n.Line > 0 {
-			text = fmt.Sprintf("line %d: %s", n.Line, text)
-		}
-		if n.Hint != "" {
-			text += "; " + n.Hint
-		}
-		out.Notes = append(out.Notes, text)
+		out.Notes = append(out.Notes, noteText(n))
 	}
 	// A restriction that cannot be part of add requires a review of the server.
 	narrow := func(there bool, note string) {

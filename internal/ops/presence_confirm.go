@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// ConfigConfirmFunc returns the permission check for configuration changes that grant more access: the user must prove presence.
-func (g *Gateway) ConfigConfirmFunc(ctx context.Context) config.ConfirmFunc {
+// configConfirmFunc returns the permission check for configuration changes that grant more access: the user must prove presence.
+func (g *Gateway) configConfirmFunc(ctx context.Context) config.ConfirmFunc {
 	return func(claims ...config.Claim) error { return g.Presence.RequireSigned(ctx, ToPresenceClaims(claims)...) }
 }
 

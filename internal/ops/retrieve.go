@@ -46,8 +46,8 @@ func (g *Gateway) SearchTools(req *RetrieveRequest) *SearchResult {
 	return f
 }
 
-// LockedTools returns the best matching tools that cannot be called, at most 10, and the number of all. keep filters them; nil is all.
-func (f *SearchResult) LockedTools(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
+// lockedTools returns the best matching tools that cannot be called, at most 10, and the number of all. keep filters them; nil is all.
+func (f *SearchResult) lockedTools(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
 	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), combineFilters(f.filter, keep))
 }
 
@@ -74,9 +74,6 @@ func encodedMatchSize(place int, h catalog.Hit, detail config.ToolDetailLevel) i
 	return len(appendMatch(nil, place, h, detail))
 }
 
-// ToolSignature returns a tool as detail compact shows it.
-func ToolSignature(t *catalog.Tool) string { return formatToolSignature(t.ID.Tool, t.InputSchema) }
-
 // RetrieveTools implements retrieve_tools: it returns the best matching callable tools as the JSON object of the contract, in at most discovery_limit bytes.
 func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
 	if g.ObserveSearch != nil {
@@ -92,7 +89,7 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 	var locked []catalog.Hit
 	if req.IncludeDisabled || total == 0 {
 		var all int
-		locked, all = found.LockedTools(g.visibleLockedFilter(snapshot))
+		locked, all = found.lockedTools(g.visibleLockedFilter(snapshot))
 		if all > 0 && !req.IncludeDisabled {
 			notices = append(notices, fmt.Sprintf(lockedNotice, all))
 		}

@@ -36,8 +36,8 @@ type WaitingTotals struct {
 	TotalPoisoned int `json:"total_poisoned" doc:"Those of total_findings that look poisoned: their verdict is block."`
 }
 
-// AddDefinition counts a definition.
-func (w *WaitingTotals) AddDefinition(reason approval.WaitReason, s ScanResult) {
+// addDefinition counts a definition.
+func (w *WaitingTotals) addDefinition(reason approval.WaitReason, s ScanResult) {
 	if reason == approval.Blocked {
 		w.TotalBlocked++
 		return

@@ -6,10 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/store/activity"
 	"mcpproxy/internal/upstream/secret"
 )
 
@@ -159,13 +157,13 @@ func toSecretProblem(err error) error {
 // SecretOperations has the daemon's operations on secrets.
 type SecretOperations struct {
 	secrets SecretManager
-	journal ActionRecorder
+	gateway *Gateway
 	changed func()
 }
 
 // NewSecretOperations returns SecretOperations. changed is called after a secret may have changed.
-func NewSecretOperations(s SecretManager, journal ActionRecorder, changed func()) *SecretOperations {
-	return &SecretOperations{s, journal, changed}
+func NewSecretOperations(s SecretManager, g *Gateway, changed func()) *SecretOperations {
+	return &SecretOperations{s, g, changed}
 }
 
 // ListSecrets returns the stored secrets and those that servers need.
@@ -178,7 +176,7 @@ func (s *SecretOperations) SetSecret(ctx context.Context, c Caller, in SetSecret
 	if err := ValidateSecret(in.Name, in.Value); err != nil {
 		return v, err
 	}
-	err = s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "set_secret", in.Name), func() error {
+	err = s.gateway.runConfigChange(c, "set_secret", in.Name, func() error {
 		v, err = s.secrets.Set(ctx, in)
 		return err
 	})
@@ -191,7 +189,7 @@ func (s *SecretOperations) DeleteSecret(ctx context.Context, c Caller, in Secret
 	if err := checkSecretName(in.Name); err != nil {
 		return v, err
 	}
-	err = s.journal.RunUserOnlyAction(c, NewActionRecord(c, activity.ConfigChange, tool.ID{}, "delete_secret", in.Name), func() error {
+	err = s.gateway.runConfigChange(c, "delete_secret", in.Name, func() error {
 		v, err = s.secrets.Delete(ctx, in)
 		return err
 	})

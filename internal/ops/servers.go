@@ -153,10 +153,7 @@ func stateDetailText(v *ServerView, p upstream.StartProgress) string {
 	case v.State == string(upstream.Stopped):
 		return "is about to start"
 	}
-	words := p.String()
-	if words == "" {
-		words = "connecting"
-	}
+	words := cmp.Or(p.String(), "connecting")
 	if v.LastError != "" && v.LastErrorAt != nil {
 		words += "; the last try failed " + upstream.FormatSeconds(time.Since(*v.LastErrorAt)) + " ago, " + v.LastError
 	}

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TrialDeps are the dependencies of TrialOperations.
-type TrialDeps struct {
+// TrialOperations tries another configuration on recorded calls.
+type TrialOperations struct {
 	Each    func(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error // iterates over the log
 	Live    func() *config.Config
 	Parse   func(text string) (*config.Config, error)
@@ -21,12 +21,6 @@ type TrialDeps struct {
 	Tokens  func(ctx context.Context) ([]auth.Token, error)
 	Now     func() time.Time
 }
-
-// TrialOperations tries another configuration on recorded calls.
-type TrialOperations struct{ TrialDeps }
-
-// NewTrialOperations returns TrialOperations.
-func NewTrialOperations(d TrialDeps) *TrialOperations { return &TrialOperations{d} }
 
 // TrialRequest is a configuration to try.
 type TrialRequest struct {

@@ -85,13 +85,13 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 			t.Error(err)
 		}
 	})
-	w.trials = ops.NewTrialOperations(ops.TrialDeps{
+	w.trials = &ops.TrialOperations{
 		Each: w.log.EachRecord, Live: w.Config, Catalog: w.Catalog, Tokens: w.tokens.ListAll, Now: time.Now,
 		Parse: func(text string) (*config.Config, error) {
 			next, a := w.live.CheckText([]byte(text))
 			return next, a.Err
 		},
-	})
+	}
 	return w
 }
 

@@ -51,8 +51,8 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 	return s, nil
 }
 
-// HasLostApprovals reports whether the approvals of a server were lost, and no user has approved it since.
-func (g *Gateway) HasLostApprovals(s *catalog.Server) bool {
+// hasLostApprovals reports whether the approvals of a server were lost, and no user has approved it since.
+func (g *Gateway) hasLostApprovals(s *catalog.Server) bool {
 	return g.Book.ApprovalsLost() && !s.Quarantined && g.Book.ServerView(s.Name).ApprovedLaunch() == nil
 }
 
@@ -62,7 +62,7 @@ func (g *Gateway) MissingApprovalWarnings() []string {
 	switch {
 	case g.Book.RestrictionsLost():
 		return []string{lost + restrictionsLost + " Every tool that you have not approved since waits for your approval, including new tools."}
-	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.HasLostApprovals):
+	case slices.ContainsFunc(g.Catalog.Current().Servers(), g.hasLostApprovals):
 		return []string{lost + "Blocked tools and disabled tools stay so. " +
 			"New definitions are not accepted automatically until you approve a server again with `mcpproxy upstream approve`."}
 	}

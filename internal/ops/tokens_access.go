@@ -15,7 +15,6 @@ import (
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/store/activity"
 )
 
 // AccessOperations has the operations on agent tokens, profiles and presence.
@@ -106,7 +105,7 @@ func (a *AccessOperations) CreateToken(ctx context.Context, c Caller, in CreateT
 		return made, err
 	}
 	wanted.ID, wanted.By = name, c.Actor.String()
-	return made, a.runUserOnlyAction(c, "create_token", describeToken(wanted), func() error {
+	return made, a.gateway.runConfigChange(c, "create_token", describeToken(wanted), func() error {
 		text, t, err := a.tokens.Create(ctx, wanted, func(t *auth.Token) error { return a.gateway.Presence.RequireSigned(ctx, NewTokenClaim(t)) })
 		if err == nil {
 			made = CreatedToken{a.tokenView(t), text}
@@ -138,7 +137,7 @@ func AllTokenClaims(ctx context.Context, tokens *auth.AgentTokens) (all []presen
 
 // RevokeToken revokes a token permanently and ends its sessions.
 func (a *AccessOperations) RevokeToken(ctx context.Context, c Caller, in TokenRef) (RevokedToken, error) {
-	return RevokedToken{in.Name}, a.runUserOnlyAction(c, "revoke_token", problem.ClipName(in.Name), func() error {
+	return RevokedToken{in.Name}, a.gateway.runConfigChange(c, "revoke_token", problem.ClipName(in.Name), func() error {
 		_, err := a.tokens.Revoke(ctx, in.Name)
 		if err = toTokenProblem(err, in.Name); err != nil && problem.From(err).Code == problem.Internal {
 			return problem.Newf(problem.Internal, "The token '%s' is revoked, but that could not be stored: it may be valid again after a restart.", problem.ClipName(in.Name)).
@@ -146,12 +145,6 @@ func (a *AccessOperations) RevokeToken(ctx context.Context, c Caller, in TokenRe
 		}
 		return err
 	})
-}
-
-// runUserOnlyAction runs an action that only a user may do, and records it.
-func (a *AccessOperations) runUserOnlyAction(c Caller, action, detail string, do func() error) error {
-	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
-	return ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}.RunUserOnlyAction(c, r, do)
 }
 
 // describeToken describes a token for its record.

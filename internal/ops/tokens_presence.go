@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/presence"
 	"mcpproxy/internal/problem"
-	"mcpproxy/internal/store/activity"
 )
 
 // PresenceView is the state of the proof that a user decides.
@@ -35,18 +33,19 @@ type PresenceView struct {
 }
 
 // UnprovenReason explains which decisions lack a valid signature; "" when none does.
-func (v *PresenceView) UnprovenReason() string {
+func (a *AccessOperations) UnprovenReason(ctx context.Context) (string, error) {
+	v, err := a.Presence(ctx, Caller{}, Nothing{})
 	switch {
-	case !v.On:
-		return ""
+	case err != nil || !v.On:
+		return "", err
 	case len(v.Bad) > 0:
-		return fmt.Sprintf("%d signatures of decisions are invalid: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed))
+		return fmt.Sprintf("%d signatures of decisions are invalid: %s.", len(v.Bad), problem.ClipForDisplay(strings.Join(v.Bad, ", "), maxNamed)), nil
 	case v.Void != "":
-		return v.Void
+		return v.Void, nil
 	case len(v.Unsigned) > 0:
-		return fmt.Sprintf("%d decisions have no signature: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed))
+		return fmt.Sprintf("%d decisions have no signature: %s.", len(v.Unsigned), problem.ClipForDisplay(strings.Join(v.Unsigned, ", "), maxNamed)), nil
 	}
-	return ""
+	return "", nil
 }
 
 // maxNamed limits the list in UnprovenReason, in bytes.
@@ -139,8 +138,7 @@ func (a *AccessOperations) changePresence(ctx context.Context, c Caller, action,
 	if err := a.gateway.Presence.Reload(ctx); err != nil {
 		return PresenceView{}, decisionsUnreadableError(err)
 	}
-	r := NewActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail)
-	if err := (ActionRecorder{Log: a.gateway.Log, Logger: a.gateway.Logger}).RunUserOnlyAction(c, r, do); err != nil {
+	if err := a.gateway.runConfigChange(c, action, detail, do); err != nil {
 		return PresenceView{}, err
 	}
 	return a.Presence(ctx, c, Nothing{})

@@ -11,11 +11,11 @@ import (
 
 // Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
 func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error) {
-	t, err := g.FindTool(tool.ID(in))
+	t, err := g.findTool(tool.ID(in))
 	if err != nil {
 		return ToolView{}, err
 	}
-	return g.ToolViewWithDecisions(t), nil
+	return g.toolViewWithDecisions(t), nil
 }
 
 // toToolView returns a tool without the decisions about it. score is that of a search, or 0.
@@ -23,7 +23,7 @@ func toToolView(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
 		Description: t.Description, InputSchema: t.InputSchema, OutputSchema: t.OutputSchema,
-		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: DisplayedToolStatus(t), Deprecated: t.IsDeprecated(), Score: score,
+		Annotations: t.Effective.AppendJSON(nil), CallWith: t.CallWith.String(), Status: displayedToolStatus(t), Deprecated: t.IsDeprecated(), Score: score,
 	}
 	if t.Effective != t.Hints {
 		v.DeclaredAnnotations = t.Hints.AppendJSON(nil)
@@ -37,8 +37,8 @@ func toToolView(t *catalog.Tool, score float64) ToolView {
 	return v
 }
 
-// ToolViewWithDecisions returns a tool with the decisions about it.
-func (g *Gateway) ToolViewWithDecisions(t *catalog.Tool) ToolView {
+// toolViewWithDecisions returns a tool with the decisions about it.
+func (g *Gateway) toolViewWithDecisions(t *catalog.Tool) ToolView {
 	v, e := toToolView(t, 0), g.Book.ServerView(t.ID.Server).ToolDecisions(t.ID.Tool)
 	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.EvaluationRules{}, e, t.ApprovalCandidate()).Why}
 	if e.Pin != nil {

@@ -24,7 +24,7 @@ func countUnhintedTools(s *catalog.Server, c *config.Server) *Unhinted {
 	}
 	u := Unhinted{Server: s.Name}
 	for _, t := range s.Tools {
-		if t.InferMode != policy.InferAdvise || DisplayedToolStatus(t) != "" {
+		if t.InferMode != policy.InferAdvise || displayedToolStatus(t) != "" {
 			continue
 		}
 		switch t.InferredOperation().Operation {

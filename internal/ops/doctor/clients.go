@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"mcpproxy/internal/ops"
 )
 
 // skipWithoutClients returns a skipped finding when the clients are unknown; nil otherwise.
@@ -34,51 +36,55 @@ func checkNoClientConnected(f *Facts) []Finding {
 		Do: "Connect them. The command shows all changes first.", Command: f.cliCommand("connect --all")})
 }
 
-func checkForeignClientEntries(f *Facts) (out []Finding) {
-	out = skipWithoutClients(f)
-	for _, c := range f.Clients {
-		if c.Foreign {
-			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s has the address %s, which is not this MCPProxy.", c.Name, c.Path, c.Entry),
-				Do: "Connect it again.", Command: f.cliCommand("connect %s", ShellQuote(c.ID))})
+// newClientCheck makes a check from a function of one client. Findings have the client as their subject.
+func newClientCheck(look func(f *Facts, c *ClientFacts) *Finding) func(*Facts) []Finding {
+	return func(f *Facts) []Finding {
+		out := skipWithoutClients(f)
+		for i := range f.Clients {
+			if found := look(f, &f.Clients[i]); found != nil {
+				found.Subject = f.Clients[i].Name
+				out = append(out, *found)
+			}
 		}
+		return out
 	}
-	return out
 }
 
-func checkMissingClientPrograms(f *Facts) (out []Finding) {
-	out = skipWithoutClients(f)
-	for _, c := range f.Clients {
-		if c.Missing != "" {
-			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("The entry of %s in %s starts %s, which does not exist.", c.Name, c.Path, c.Missing),
-				Do: "Connect it again.", Command: f.cliCommand("connect %s", ShellQuote(c.ID))})
-		}
+func checkForeignClientEntries(f *Facts, c *ClientFacts) *Finding {
+	if !c.Foreign {
+		return nil
 	}
-	return out
+	return &Finding{State: Bad, What: fmt.Sprintf("The entry of %s in %s has the address %s, which is not this MCPProxy.", c.Name, c.Path, c.Entry),
+		Do: "Connect it again.", Command: f.cliCommand("connect %s", ops.ShellQuote(c.ID))}
 }
 
-func checkClientPermissions(f *Facts) (out []Finding) {
-	out = skipWithoutClients(f)
-	for _, c := range f.Clients {
-		if len(c.Lanes) == 0 {
-			continue
-		}
-		found := Finding{State: Warn, Subject: c.Name, Do: "Write the rules. The command shows all changes first.", Command: f.cliCommand("permissions %s --write", ShellQuote(c.ID))}
-		if c.Written {
-			found.Do, found.Command = "The rules are written, but another setting overrides them. This command names it:", f.cliCommand("permissions %s --check", ShellQuote(c.ID))
-		}
-		chosen := true // the user has denied it: a note, not a fault
-		for _, l := range c.Lanes {
-			chosen = chosen && l.Denied
-			found.Lines = append(found.Lines, fmt.Sprintf("%s: %s, should be: %s (%s)", l.Name, l.Does, l.Want, l.Rule))
-		}
-		if chosen {
-			found.State, found.Do = Note, "MCPProxy does not remove a denial. Remove it in the client if you do not want it. The command enables a disabled entry."
-			found.Command = f.cliCommand("connect %s", ShellQuote(c.ID))
-		}
-		found.What = fmt.Sprintf("The permission rules of %s do not match the lanes: %s.", c.Name, found.Lines[0])
-		out = append(out, found)
+func checkMissingClientPrograms(f *Facts, c *ClientFacts) *Finding {
+	if c.Missing == "" {
+		return nil
 	}
-	return out
+	return &Finding{State: Bad, What: fmt.Sprintf("The entry of %s in %s starts %s, which does not exist.", c.Name, c.Path, c.Missing),
+		Do: "Connect it again.", Command: f.cliCommand("connect %s", ops.ShellQuote(c.ID))}
+}
+
+func checkClientPermissions(f *Facts, c *ClientFacts) *Finding {
+	if len(c.Lanes) == 0 {
+		return nil
+	}
+	found := &Finding{State: Warn, Do: "Write the rules. The command shows all changes first.", Command: f.cliCommand("permissions %s --write", ops.ShellQuote(c.ID))}
+	if c.Written {
+		found.Do, found.Command = "The rules are written, but another setting overrides them. This command names it:", f.cliCommand("permissions %s --check", ops.ShellQuote(c.ID))
+	}
+	chosen := true // the user has denied it: a note, not a fault
+	for _, l := range c.Lanes {
+		chosen = chosen && l.Denied
+		found.Lines = append(found.Lines, fmt.Sprintf("%s: %s, should be: %s (%s)", l.Name, l.Does, l.Want, l.Rule))
+	}
+	if chosen {
+		found.State, found.Do = Note, "MCPProxy does not remove a denial. Remove it in the client if you do not want it. The command enables a disabled entry."
+		found.Command = f.cliCommand("connect %s", ops.ShellQuote(c.ID))
+	}
+	found.What = fmt.Sprintf("The permission rules of %s do not match the lanes: %s.", c.Name, found.Lines[0])
+	return found
 }
 
 func checkBrokenClientFiles(f *Facts) (out []Finding) {
@@ -87,7 +93,7 @@ func checkBrokenClientFiles(f *Facts) (out []Finding) {
 		for _, broken := range c.Broken {
 			path, _, _ := strings.Cut(broken, ": ")
 			out = append(out, Finding{State: Bad, Subject: c.Name, What: fmt.Sprintf("A file of %s cannot be read: %s.", c.Name, strings.TrimSuffix(broken, ".")),
-				Do: "Correct the file.", Command: fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, lineInError(broken), ShellQuote(path))})
+				Do: "Correct the file.", Command: fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, lineInError(broken), ops.ShellQuote(path))})
 		}
 	}
 	return out
@@ -102,14 +108,10 @@ func lineInError(text string) int {
 	return line
 }
 
-func checkClientsBypassingMCPProxy(f *Facts) (out []Finding) {
-	out = skipWithoutClients(f)
-	for _, c := range f.Clients {
-		if c.Entry == "" || c.Foreign || len(c.Direct) == 0 {
-			continue
-		}
-		out = append(out, Finding{State: Warn, Subject: c.Name, What: fmt.Sprintf("%s connects to these servers directly, not through MCPProxy: %s.", c.Name, strings.Join(c.Direct, ", ")),
-			Do: "Import them, and remove them from the client's file. The command shows all changes first.", Command: f.cliCommand("upstream import %s --remove", ShellQuote(c.ID))})
+func checkClientsBypassingMCPProxy(f *Facts, c *ClientFacts) *Finding {
+	if c.Entry == "" || c.Foreign || len(c.Direct) == 0 {
+		return nil
 	}
-	return out
+	return &Finding{State: Warn, What: fmt.Sprintf("%s connects to these servers directly, not through MCPProxy: %s.", c.Name, strings.Join(c.Direct, ", ")),
+		Do: "Import them, and remove them from the client's file. The command shows all changes first.", Command: f.cliCommand("upstream import %s --remove", ops.ShellQuote(c.ID))}
 }

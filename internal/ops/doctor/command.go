@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"strings"
+
+	"mcpproxy/internal/ops"
 )
 
 // cliCommand returns a command for the same daemon. The flags come first: after "--" they would belong to a server.
@@ -12,7 +14,7 @@ func (f *Facts) cliCommand(format string, args ...any) string {
 
 // editCommand returns a command that opens the configuration file at a line.
 func (f *Facts) editCommand(line int) string {
-	return fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, max(line, 1), ShellQuote(f.ConfigPath))
+	return fmt.Sprintf(`"${EDITOR:-vi}" +%d %s`, max(line, 1), ops.ShellQuote(f.ConfigPath))
 }
 
 // sudoCommand returns a command that needs root.
@@ -28,21 +30,10 @@ func (f *Facts) restartDaemonCommand(pid int) string {
 	return fmt.Sprintf("kill %d; while kill -0 %d 2>/dev/null; do sleep 0.2; done; %s", pid, pid, f.cliCommand("serve"))
 }
 
-// ShellQuote quotes a word for a shell.
-func ShellQuote(word string) string {
-	plain := func(r rune) bool {
-		return strings.ContainsRune("/._-+:@%,=", r) || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
 func quotePaths(files []FileFacts) string {
 	var words []string
 	for _, f := range files {
-		words = append(words, ShellQuote(f.Path))
+		words = append(words, ops.ShellQuote(f.Path))
 	}
 	return strings.Join(words, " ")
 }
@@ -53,4 +44,12 @@ func singleFinding(f Finding) []Finding { return []Finding{f} }
 // skippedFinding returns the finding of a check that cannot run.
 func skippedFinding(why string) []Finding { return singleFinding(Finding{State: Skipped, What: why}) }
 
-const needsDaemon = "Requires a running daemon."
+// newDaemonCheck makes a check from a function that needs a running daemon.
+func newDaemonCheck(look func(f *Facts, d *DaemonFacts) []Finding) func(*Facts) []Finding {
+	return func(f *Facts) []Finding {
+		if f.Daemon == nil {
+			return skippedFinding("Requires a running daemon.")
+		}
+		return look(f, f.Daemon)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/upstream"
 )
 
@@ -119,7 +120,7 @@ func checkMissingVariables(f *Facts) []Finding {
 	}
 	for i := range f.Servers { // the environment of the daemon matters, not that of this process
 		if s := &f.Servers[i]; s.failedWith(upstream.VariableNeeded) {
-			found("Server " + s.Name + " cannot start: " + s.Said)
+			found("Server " + s.Name + " cannot start: " + s.said())
 		}
 	}
 	return out
@@ -131,9 +132,9 @@ func checkClearTextCredentials(f *Facts, s *ServerFacts) *Finding {
 	}
 	first := s.Clear[0]
 	kind, name, _ := strings.Cut(first.Place, ".")
-	flag := "--env " + ShellQuote(name+"=${keyring:"+first.Secret+"}")
+	flag := "--env " + ops.ShellQuote(name+"=${keyring:"+first.Name+"}")
 	if kind != "env" {
-		flag = "--header " + ShellQuote(name+": ${keyring:"+first.Secret+"}")
+		flag = "--header " + ops.ShellQuote(name+": ${keyring:"+first.Name+"}")
 	}
 	var places []string
 	for _, c := range s.Clear {
@@ -141,41 +142,35 @@ func checkClearTextCredentials(f *Facts, s *ServerFacts) *Finding {
 	}
 	return &Finding{State: Warn, What: fmt.Sprintf("Server %s has a credential in plain text in the configuration file: %s.", s.Name, strings.Join(places, ", ")),
 		Do:      "Store it in the keyring and refer to it there. The command asks for the value. If others may have read the file, replace the credential at its issuer.",
-		Command: f.cliCommand("secrets set %s", ShellQuote(first.Secret)) + " && " + f.cliCommand("upstream set %s %s", ShellQuote(s.Name), flag)}
+		Command: f.cliCommand("secrets set %s", ops.ShellQuote(first.Name)) + " && " + f.cliCommand("upstream set %s %s", ops.ShellQuote(s.Name), flag)}
 }
 
 func checkDuplicateServers(f *Facts) (out []Finding) {
 	for _, s := range f.Servers {
 		if s.DuplicateOf != "" {
 			out = append(out, Finding{State: Warn, Subject: s.Name, What: fmt.Sprintf("Servers %s and %s have the same command or URL.", s.DuplicateOf, s.Name),
-				Do: "Remove one of them.", Command: f.cliCommand("upstream remove %s", ShellQuote(s.Name))})
+				Do: "Remove one of them.", Command: f.cliCommand("upstream remove %s", ops.ShellQuote(s.Name))})
 		}
 	}
 	return out
 }
 
-func checkNeedsRestart(f *Facts) []Finding {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
-	}
-	if len(f.Daemon.NeedsRestart) == 0 {
+func checkNeedsRestart(f *Facts, d *DaemonFacts) []Finding {
+	if len(d.NeedsRestart) == 0 {
 		return nil
 	}
-	return singleFinding(Finding{State: Warn, What: "These changes require a restart: " + strings.Join(f.Daemon.NeedsRestart, ", ") + ".",
-		Do: "Restart MCPProxy.", Command: f.restartDaemonCommand(f.Daemon.PID)})
+	return singleFinding(Finding{State: Warn, What: "These changes require a restart: " + strings.Join(d.NeedsRestart, ", ") + ".",
+		Do: "Restart MCPProxy.", Command: f.restartDaemonCommand(d.PID)})
 }
 
-func checkUnconfirmedConfig(f *Facts) []Finding {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
-	}
-	said := f.Daemon.findDiagnostic("config_unconfirmed")
+func checkUnconfirmedConfig(f *Facts, d *DaemonFacts) []Finding {
+	said := d.findDiagnostic("config_unconfirmed")
 	if said.State == OK {
 		return nil
 	}
 	found := Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
 		Do: "Review the changes. Confirm them, or remove them from the file.", Command: f.cliCommand("config confirm")}
-	if p := f.Daemon.Presence; p.Void != "" { // nothing can be confirmed, and the remedy says what helps
+	if p := d.Presence; p.Void != "" { // nothing can be confirmed, and the remedy says what helps
 		found.Do, found.Command = p.Remedy, f.cliCommand("presence test")
 	}
 	return singleFinding(found)

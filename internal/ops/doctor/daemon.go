@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/ondisk"
+	"mcpproxy/internal/ops"
 )
 
 func checkDaemonNotRunning(f *Facts) []Finding {
@@ -26,16 +27,12 @@ func checkDaemonSilent(f *Facts) []Finding {
 	found := Finding{State: Bad, What: fmt.Sprintf("Process %d (%s) locks the data directory but does not answer.", f.Holder.PID, f.Holder.Name),
 		Do: "Stop it, then start MCPProxy again.", Command: fmt.Sprintf("kill -9 %d", f.Holder.PID)}
 	if !f.Holder.IsKnown() {
-		found.What, found.Do, found.Command = f.NoAnswer, "Find and stop the process that holds the socket.", "fuser -k "+ShellQuote(f.Socket)
+		found.What, found.Do, found.Command = f.NoAnswer, "Find and stop the process that holds the socket.", "fuser -k "+ops.ShellQuote(f.Socket)
 	}
 	return singleFinding(found)
 }
 
-func checkDaemonVersion(f *Facts) []Finding {
-	d := f.Daemon
-	if d == nil {
-		return skippedFinding(needsDaemon)
-	}
+func checkDaemonVersion(f *Facts, d *DaemonFacts) []Finding {
 	found := Finding{State: Warn, Do: "Restart the daemon to run this program.", Command: f.restartDaemonCommand(d.PID)}
 	gone := strings.HasSuffix(d.Executable, " (deleted)")
 	switch {
@@ -71,7 +68,7 @@ func checkStaleSocket(f *Facts) []Finding {
 		return nil
 	}
 	return singleFinding(Finding{State: Warn, Subject: f.Socket, What: "No process listens on " + f.Socket + ": its daemon was killed.",
-		Do: "Remove it, or start MCPProxy: it replaces the socket.", Command: "rm " + ShellQuote(f.Socket),
+		Do: "Remove it, or start MCPProxy: it replaces the socket.", Command: "rm " + ops.ShellQuote(f.Socket),
 		fix: func() error { return removeStaleSocket(f.DataDir, f.Socket) }})
 }
 
@@ -118,5 +115,5 @@ func checkPortOfOtherMCPProxy(f *Facts) []Finding {
 	}
 	return singleFinding(Finding{State: Bad, Subject: f.Listen,
 		What: fmt.Sprintf("Another MCPProxy (process %d) listens on %s, with the data directory %s.", f.PortHolder.PID, f.Listen, f.PortHolder.DataDir),
-		Do:   "Use that one, with --data-dir " + ShellQuote(f.PortHolder.DataDir) + ", or start this one on another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
+		Do:   "Use that one, with --data-dir " + ops.ShellQuote(f.PortHolder.DataDir) + ", or start this one on another address.", Command: f.cliCommand("serve --listen %s", f.FreePort)})
 }

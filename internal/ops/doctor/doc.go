@@ -2,7 +2,7 @@
 // wrong, why it matters, and which command fixes it.
 //
 // Files:
-//   - checks.go: the table of checks; reference.go: their Markdown reference
+//   - checks.go: the table of checks, of which reference_test.go writes the reference
 //   - gather.go: collects the facts (type Facts in facts.go), in parts that run concurrently
 //   - doctor.go: runs checks and applies fixes; finding.go: a finding
 //   - daemon.go, files.go, configuration.go, servers.go, tools.go, clients.go, machine.go: the checks by subject

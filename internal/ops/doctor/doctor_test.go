@@ -30,7 +30,7 @@ type people struct {
 	at   string        // the address that was said
 }
 
-func (p *people) Examine(address string) ([]doctor.ClientFacts, error) {
+func (p *people) examine(address string) ([]doctor.ClientFacts, error) {
 	if p.hang != nil {
 		<-p.hang
 	}
@@ -91,20 +91,20 @@ func TestClients(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			code, _, denied := strings.Cut(code, " ")
 			o := options(t, `{"listen": "127.0.0.1:18080"}`)
-			o.Clients = &people{all: c.clients}
+			o.ExamineClients = (&people{all: c.clients}).examine
 			r := examine(t, doctor.GatherFacts(t.Context(), o), code)
 			if len(r.Checks) != 1 || r.Checks[0].State == doctor.OK || (r.Checks[0].State == doctor.Note) != denied || r.Checks[0].Command != c.command || slices.ContainsFunc(c.what, func(w string) bool { return !strings.Contains(r.Checks[0].What, w) }) {
 				t.Errorf("%+v", r)
 			}
 			seen := &people{all: []doctor.ClientFacts{well}}
-			o.Clients = seen
+			o.ExamineClients = seen.examine
 			if r := examine(t, doctor.GatherFacts(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.OK {
 				t.Errorf("well: %+v", r)
 			}
 			if seen.at != "127.0.0.1:18080" {
 				t.Errorf("the address: %s", seen.at)
 			}
-			o.Clients = &people{err: errors.New("no")}
+			o.ExamineClients = (&people{err: errors.New("no")}).examine
 			if r := examine(t, doctor.GatherFacts(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.Skipped {
 				t.Errorf("not known: %+v", r)
 			}
@@ -122,7 +122,7 @@ func TestAuthorityOfAServer(t *testing.T) {
 		"tls: failed to verify certificate: x509: certificate signed by unknown authority": true,
 		"KeyError: 'SSL_CERT_DIR'":                                                         false,
 	} {
-		f := &doctor.Facts{Flags: " --data-dir /data", Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{{Name: "s", Command: "npx", Enabled: true, Live: true, Failure: upstream.Exited, Said: "exit status 1", Lines: []string{said}}}}
+		f := &doctor.Facts{Flags: " --data-dir /data", Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{{ServerRow: ops.ServerRow{ServerView: ops.ServerView{Name: "s", Command: "npx", Enabled: true, Failure: upstream.Exited, LastError: "exit status 1"}}, Live: true, Lines: []string{said}}}}
 		got := examine(t, f, "D415").Checks[0]
 		if got.State != doctor.Bad || strings.Contains(got.Do, "`mcpproxy --data-dir /data upstream set s --env NODE_EXTRA_CA_CERTS=FILE`") != want || got.Command != "mcpproxy --data-dir /data upstream restart s" {
 			t.Errorf("%s: %+v", said, got)
@@ -137,7 +137,7 @@ func TestLookIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		defer close(hang)
-		o.Clients = &people{hang: hang}
+		o.ExamineClients = (&people{hang: hang}).examine
 		o.Ask = func(context.Context) (*doctor.DaemonFacts, error) { <-hang; return nil, doctor.ErrAbsent }
 		began := time.Now()
 		f := doctor.GatherFacts(t.Context(), o)
@@ -226,7 +226,7 @@ func TestCodesAreUnique(t *testing.T) {
 // TestQuoted: a shell takes words as they are.
 func TestQuoted(t *testing.T) {
 	for word, want := range map[string]string{"a-b_c/1.0": "a-b_c/1.0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "x;y": "'x;y'", "~": "'~'"} {
-		if got := doctor.ShellQuote(word); got != want {
+		if got := ops.ShellQuote(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
 	}
@@ -269,19 +269,17 @@ func TestMendKeepsOff(t *testing.T) {
 func TestServersInTheFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		code, config  string
-		entries       []doctor.ServerVariablesAndSecrets
 		what, command string
 	}{
-		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "gh", Clear: []doctor.ClearTextSecret{{Place: "env.GITHUB_TOKEN", Secret: "GITHUB_TOKEN"}}}},
+		"a token in env": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}}}}`,
 			"Server gh has a credential in plain text", "mcpproxy secrets set GITHUB_TOKEN && mcpproxy upstream set gh --env 'GITHUB_TOKEN=${keyring:GITHUB_TOKEN}'"},
-		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "gh"}}, "", ""},
-		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "r", Clear: []doctor.ClearTextSecret{{Place: "args.0"}, {Place: "headers.X-Api-Key", Secret: "R_X_API_KEY"}}}},
+		"a reference": {"D308", `{"mcpServers": {"gh": {"command": "x", "env": {"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}", "MODE": "fast"}}}}`, "", ""},
+		"a header": {"D308", `{"mcpServers": {"r": {"url": "https://e.example/mcp", "headers": {"X-Api-Key": "0123456789abcdefghijABCDEFGHIJ012345"}}}}`,
 			"headers.X-Api-Key", "mcpproxy secrets set R_X_API_KEY && mcpproxy upstream set r --header 'X-Api-Key: ${keyring:R_X_API_KEY}'"},
-		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, []doctor.ServerVariablesAndSecrets{{Server: "my.gh", Variables: []string{"UNSET_ONE"}}}, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
+		"an unset variable": {"D303", `{"mcpServers": {"my.gh": {"command": "x", "env": {"A": "${env:UNSET_ONE}"}}}}`, "Server my.gh: ", "read -r UNSET_ONE && export UNSET_ONE && mcpproxy serve"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := options(t, c.config)
-			o.Entries = func([]byte) []doctor.ServerVariablesAndSecrets { return c.entries }
 			r := examine(t, doctor.GatherFacts(t.Context(), o), c.code)
 			got := r.Checks[0]
 			if (got.State == doctor.OK) != (c.what == "") || !strings.Contains(got.What, c.what) || got.Command != c.command || strings.Contains(fmt.Sprint(r), "ABCDEFGHIJ012345") {
@@ -304,7 +302,7 @@ func TestNoFileIsNoFault(t *testing.T) {
 
 // TestNoiseIsNotSlow: a server that writes text to its stdout is not called slow.
 func TestNoiseIsNotSlow(t *testing.T) {
-	s := doctor.ServerFacts{Name: "s", Command: "x", Enabled: true, Live: true, Failure: upstream.TimedOut, Said: "no answer in 30s"}
+	s := doctor.ServerFacts{ServerRow: ops.ServerRow{ServerView: ops.ServerView{Name: "s", Command: "x", Enabled: true, Failure: upstream.TimedOut, LastError: "no answer in 30s"}}, Live: true}
 	f := &doctor.Facts{Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{s}}
 	for code, bad := range map[string]bool{"D414": true, "D418": false} {
 		if got := examine(t, f, code).Checks[0]; (got.State == doctor.Bad) != bad {
@@ -321,7 +319,7 @@ func TestNoiseIsNotSlow(t *testing.T) {
 
 // TestIdlePatterns: a pattern that fits no tool is named.
 func TestIdlePatterns(t *testing.T) {
-	f := &doctor.Facts{Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{{Name: "s", Enabled: true, Live: true, State: "ready", Tools: 3, Idle: []string{"delte_*"}}}}
+	f := &doctor.Facts{Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{{ServerRow: ops.ServerRow{ServerView: ops.ServerView{Name: "s", Enabled: true, State: "ready", ToolCount: 3}}, Live: true, Idle: []string{"delte_*"}}}}
 	if got := examine(t, f, "D504").Checks[0]; got.State != doctor.Warn || !strings.Contains(got.What, "delte_*") || got.Command != "mcpproxy tools list --server s" {
 		t.Errorf("%+v", got)
 	}

@@ -63,9 +63,9 @@ type Facts struct {
 	FreeKnown      bool
 	DatabaseFacts  store.PeekResult
 	DatabaseErr    string     // why the database cannot be read
-	PagesExtent    ReadExtent // how much of the database was checked, without a daemon
+	PagesExtent    readExtent // how much of the database was checked, without a daemon
 	Damage         string     // what is damaged in the database
-	LogExtent      ReadExtent // how much of the activity log was checked, without a daemon
+	LogExtent      readExtent // how much of the activity log was checked, without a daemon
 	FirstAltered   *activity.Break
 	DatabaseHolder Holder // another process that has the database open
 
@@ -76,12 +76,12 @@ type Facts struct {
 	TimedOut []string // parts that took too long
 }
 
-// ReadExtent says how much of something was read.
-type ReadExtent int
+// readExtent says how much of something was read.
+type readExtent int
 
 // The values. unread includes unreadable.
 const (
-	unread ReadExtent = iota
+	unread readExtent = iota
 	readPart
 	readAll
 )
@@ -102,35 +102,16 @@ type FileFacts struct {
 // DaemonFacts is what a running daemon reports.
 type DaemonFacts struct {
 	ops.Status
-	Executable  string // the daemon's program; "" is unknown
-	Mine        string // this program
-	Waiting     ops.Waiting
-	Mistakes    []Mistake    // of its configuration file
-	Diagnostics []Diagnostic // the daemon's own diagnostics
+	Executable  string      // the daemon's program; "" is unknown
+	Mine        string      // this program
+	Mistakes    []Mistake   // of its configuration file
+	Diagnostics []ops.Check // the daemon's own diagnostics
 	Servers     []ServerFacts
-	Presence    PresenceFacts
-}
-
-// PresenceFacts is the state of the proof that a user decides.
-type PresenceFacts struct {
-	On       bool
-	Void     string // why no grant counts
-	Remedy   string
-	Anchor   []string // places where the anchor's fingerprint is missing
-	Bad      []string // statements with invalid signatures
-	Unsigned []string // decisions without a signature
-}
-
-// Diagnostic is one of the daemon's own diagnostics: see ops.Check.
-type Diagnostic struct {
-	Code   string
-	State  CheckState // OK, Warn or Bad
-	Detail string
-	Fix    string
+	Presence    ops.PresenceView
 }
 
 // findDiagnostic returns the diagnostic with a code.
-func (d *DaemonFacts) findDiagnostic(code string) Diagnostic {
+func (d *DaemonFacts) findDiagnostic(code string) ops.Check {
 	if d != nil {
 		for _, s := range d.Diagnostics {
 			if s.Code == code {
@@ -138,49 +119,21 @@ func (d *DaemonFacts) findDiagnostic(code string) Diagnostic {
 			}
 		}
 	}
-	return Diagnostic{State: OK}
+	return ops.Check{State: OK}
 }
 
 // ServerFacts is a server as the daemon reports it or, without one, as the file configures it.
 type ServerFacts struct {
-	Name        string
-	Command     string
-	Args        []string
-	Dir         string
-	URL         string
-	Enabled     bool
-	Quarantined bool
-	ProposedBy  string
+	ops.ServerRow
+	Live        bool   // the daemon reports it
+	Dir         string // its working directory
 	DuplicateOf string // another server with the same launch
-
-	Live       bool // the fields below come from a daemon
-	State      string
-	NeedsLogin bool
-	Failure    string // a code of package upstream
-	Said       string // why it is not ready, for users
-	Lines      []string
-	Noise      []string // lines on its stdout that are no messages
-	Warnings   []string // deviations from the protocol
-	Installing bool
-	Since      time.Time
-	Tools      int
-	Offers     bool // it has prompts, resources or instructions
-	Unhinted   *ops.Unhinted
-
-	Waits int // definitions that wait for approval
-
-	Idle []string // patterns of enabled_tools and disabled_tools that match no tool
-
-	Clear []ClearTextSecret
-
-	Missing    string // a program that the command needs and that was not found
-	MissingDir string
-}
-
-// ClientExaminer examines the MCP clients of this machine. It contacts no server and writes nothing.
-type ClientExaminer interface {
-	// Examine returns the installed clients in a fixed order. address is where MCPProxy listens, or would listen, such as 127.0.0.1:8080.
-	Examine(address string) ([]ClientFacts, error)
+	Lines       []string
+	Noise       []string      // lines on its stdout that are no messages
+	Idle        []string      // patterns of enabled_tools and disabled_tools that match no tool
+	Clear       []ops.InClear // secrets in clear text in the configuration file
+	Missing     string        // a program that the command needs and that was not found
+	MissingDir  string
 }
 
 // ClientFacts is an MCP client of this machine.
@@ -205,17 +158,4 @@ type LaneDeviation struct {
 	Rule string // the deciding rule, with its file
 	// Denied reports a rule of the user that denies the lane. MCPProxy never removes it.
 	Denied bool
-}
-
-// ServerVariablesAndSecrets lists the variables and secrets in a server's entry in the configuration file.
-type ServerVariablesAndSecrets struct {
-	Server    string
-	Variables []string // referenced environment variables
-	Clear     []ClearTextSecret
-}
-
-// ClearTextSecret is a secret in clear text in the configuration file.
-type ClearTextSecret struct {
-	Place  string // env.NAME, headers.NAME, args.INDEX, command or url
-	Secret string // suggested name in the keyring
 }

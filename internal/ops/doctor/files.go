@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/config/auth"
+	"mcpproxy/internal/ops"
 )
 
 // findFile returns a file of the facts; the zero value when it does not exist.
@@ -29,7 +30,7 @@ func (f *Facts) findDataFile(name string) FileFacts {
 func (f *Facts) openToOthersFinding(at FileFacts, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
-		Do: "Remove their access.", Command: fmt.Sprintf("chmod %o %s", mode, ShellQuote(at.Path))}
+		Do: "Remove their access.", Command: fmt.Sprintf("chmod %o %s", mode, ops.ShellQuote(at.Path))}
 	if at.Owner == f.User || f.User == 0 {
 		found.fix = func() error { return os.Chmod(at.Path, mode) }
 	}
@@ -46,7 +47,7 @@ func checkDataDirMissing(f *Facts) []Finding {
 		return nil
 	}
 	return singleFinding(Finding{State: Warn, Subject: f.DataDir, What: "The directory " + f.DataDir + " does not exist.", Do: "Create it, or start MCPProxy: it creates the directory.",
-		Command: "mkdir -p -m 700 " + ShellQuote(f.DataDir), fix: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
+		Command: "mkdir -p -m 700 " + ops.ShellQuote(f.DataDir), fix: func() error { return os.MkdirAll(f.DataDir, 0o700) }})
 }
 
 func checkDataDirAccess(f *Facts) []Finding {
@@ -65,11 +66,11 @@ func checkFilesWritable(f *Facts) (out []Finding) {
 		found := Finding{State: Bad, Subject: at.Path, What: at.Path + " is not writable."}
 		switch own := at.Mode.Perm() | requiredOwnerBits(at); {
 		case at.Mode.Perm()&0o200 == 0:
-			found.Do, found.Command = "Give yourself write permission.", fmt.Sprintf("chmod %o %s", own, ShellQuote(at.Path))
+			found.Do, found.Command = "Give yourself write permission.", fmt.Sprintf("chmod %o %s", own, ops.ShellQuote(at.Path))
 			found.fix = func() error { return os.Chmod(at.Path, own) }
 		default:
 			found.What += " Its mode allows writing: the file system may be read-only."
-			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudoCommand("mount -o remount,rw "+ShellQuote(mountPoint(at.Path)))
+			found.Do, found.Command = "Make it writable, or choose another data directory.", f.sudoCommand("mount -o remount,rw "+ops.ShellQuote(mountPoint(at.Path)))
 		}
 		out = append(out, found)
 	}
@@ -126,7 +127,7 @@ func checkKeyUsable(f *Facts) []Finding {
 	}
 	path := filepath.Join(f.DataDir, auth.KeyFile)
 	return singleFinding(Finding{State: Bad, Subject: path, What: path + " contains no usable key: " + f.KeyError + ".",
-		Do: "Remove it. The next start generates a new key; update the programs that use the key.", Command: "rm -r " + ShellQuote(path)})
+		Do: "Remove it. The next start generates a new key; update the programs that use the key.", Command: "rm -r " + ops.ShellQuote(path)})
 }
 
 // isDataFile reports whether a name in the data directory has records, decisions or logs.
@@ -167,7 +168,7 @@ func checkDatabaseVersion(f *Facts) []Finding {
 
 // moveAsideCommand returns a command that moves a database, with the files next to it, into a new directory.
 func moveAsideCommand(aside, path string) string {
-	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", ShellQuote(aside), ShellQuote(path), ShellQuote(aside))
+	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", ops.ShellQuote(aside), ops.ShellQuote(path), ops.ShellQuote(aside))
 }
 
 // checkDatabasePages reports damaged pages, which may not have been read yet.

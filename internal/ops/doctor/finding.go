@@ -1,7 +1,9 @@
 package doctor
 
+import "mcpproxy/internal/ops"
+
 // CheckState is the result of a check.
-type CheckState string
+type CheckState = ops.CheckState
 
 // The states by severity. A note is no fault.
 const (

@@ -16,6 +16,7 @@ import (
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/ondisk"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
 )
@@ -30,12 +31,12 @@ type GatherOptions struct {
 	Lookup     func(name string) (string, bool)
 	Now        func() time.Time
 	// Ask requests the daemon's facts. It returns ErrAbsent when no daemon runs, another error when a daemon does not answer.
-	Ask     func(ctx context.Context) (*DaemonFacts, error)
-	Clients ClientExaminer // nil: unknown
+	Ask func(ctx context.Context) (*DaemonFacts, error)
+	// ExamineClients returns the installed MCP clients in a fixed order; nil: unknown. address is where MCPProxy listens, or would listen, such as
+	// 127.0.0.1:8080. It contacts no server and writes nothing.
+	ExamineClients func(address string) ([]ClientFacts, error)
 	// Thorough checks the whole database and log, when no daemon uses them.
 	Thorough bool
-	// Entries reads the servers' entries in the configuration file; nil: unknown.
-	Entries func(text []byte) []ServerVariablesAndSecrets
 }
 
 // ErrAbsent means that no daemon runs.
@@ -189,7 +190,7 @@ func (o GatherOptions) gatherLogVerification(ctx context.Context) func(*Facts) {
 }
 
 // toReadExtent returns how a check ended.
-func toReadExtent(ctx context.Context, err error) ReadExtent {
+func toReadExtent(ctx context.Context, err error) readExtent {
 	switch {
 	case err == nil:
 		return readAll
@@ -200,10 +201,10 @@ func toReadExtent(ctx context.Context, err error) ReadExtent {
 }
 
 func (o GatherOptions) gatherClients(d *DaemonFacts, listen string) func(*Facts) {
-	if o.Clients == nil {
+	if o.ExamineClients == nil {
 		return nil
 	}
-	all, err := o.Clients.Examine(listenAddress(d, listen))
+	all, err := o.ExamineClients(listenAddress(d, listen))
 	return func(f *Facts) {
 		f.Clients, f.ClientsKnown = all, true
 		if err != nil {
@@ -339,10 +340,10 @@ func (f *Facts) mergeServerFacts(o GatherOptions) {
 	if f.Daemon == nil {
 		for i := range f.Servers {
 			w := f.DatabaseFacts.Waiting[f.Servers[i].Name]
-			f.Servers[i].Waits = w.Tools + w.Primitives
+			f.Servers[i].Waiting = w.Tools + w.Primitives
 		}
 		for _, name := range f.DatabaseFacts.Proposed {
-			f.Servers = append(f.Servers, ServerFacts{Name: name, ProposedBy: "an agent"})
+			f.Servers = append(f.Servers, newServerFacts(ops.ServerView{Name: name, ProposedBy: "an agent"}))
 		}
 	} else {
 		file := f.Servers
@@ -355,13 +356,13 @@ func (f *Facts) mergeServerFacts(o GatherOptions) {
 }
 
 // readServerVariablesAndSecrets reads the servers' entries in the configuration file.
-func (o GatherOptions) readServerVariablesAndSecrets() (needs map[string][]string, clear map[string][]ClearTextSecret) {
+func (o GatherOptions) readServerVariablesAndSecrets() (needs map[string][]string, clear map[string][]ops.InClear) {
 	text, err := os.ReadFile(o.ConfigPath)
-	if err != nil || o.Entries == nil {
+	if err != nil {
 		return nil, nil
 	}
-	needs, clear = map[string][]string{}, map[string][]ClearTextSecret{}
-	for _, e := range o.Entries(text) {
+	needs, clear = map[string][]string{}, map[string][]ops.InClear{}
+	for _, e := range ops.FindEntryVariablesAndSecrets(text) {
 		for _, v := range e.Variables {
 			needs[v] = append(needs[v], e.Server)
 		}

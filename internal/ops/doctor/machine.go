@@ -5,6 +5,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"mcpproxy/internal/gate/presence"
+	"mcpproxy/internal/ops"
 )
 
 // Thresholds of findings.
@@ -13,11 +16,8 @@ const (
 	highBacklog                     = 10_000             // entries; the database stores some 40,000 a second
 )
 
-func checkLogDegraded(f *Facts) []Finding {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
-	}
-	h := f.Daemon.Activity
+func checkLogDegraded(f *Facts, d *DaemonFacts) []Finding {
+	h := d.Activity
 	if !h.Degraded || f.isDatabaseHeldByOther() {
 		return nil
 	}
@@ -26,7 +26,7 @@ func checkLogDegraded(f *Facts) []Finding {
 			Do: "Check that the database is running and can be reached from here, and that the disk of " + f.DataDir + " has free space. MCPProxy then continues automatically. The daemon's log has details.", Command: f.cliCommand("status")})
 	}
 	return singleFinding(Finding{State: Bad, What: "The activity log is degraded: " + h.Message + ".",
-		Do: "Free space on the disk of " + f.DataDir + ", and check that it is writable. MCPProxy then continues automatically. This command shows the largest files:", Command: "du -ah " + ShellQuote(f.DataDir) + " | sort -h | tail"})
+		Do: "Free space on the disk of " + f.DataDir + ", and check that it is writable. MCPProxy then continues automatically. This command shows the largest files:", Command: "du -ah " + ops.ShellQuote(f.DataDir) + " | sort -h | tail"})
 }
 
 // isDatabaseHeldByOther reports whether records wait in the spool because another process has the database open.
@@ -35,11 +35,7 @@ func (f *Facts) isDatabaseHeldByOther() bool {
 	return d != nil && (d.findDiagnostic("database").State != OK || d.Activity.Backlog > highBacklog) && f.DatabaseHolder.IsKnown()
 }
 
-func checkLogBacklog(f *Facts) []Finding {
-	d := f.Daemon
-	if d == nil {
-		return skippedFinding(needsDaemon)
-	}
+func checkLogBacklog(f *Facts, d *DaemonFacts) []Finding {
 	if d.findDiagnostic("database").State == OK && d.Activity.Backlog <= highBacklog {
 		return nil
 	}
@@ -80,7 +76,7 @@ func checkLogUnchangedOffline(f *Facts) []Finding {
 
 func (f *Facts) changedLogFinding(why, do string) []Finding {
 	return singleFinding(Finding{State: Bad, What: "Records of the activity log were changed: " + why,
-		Do: do, Command: "cp -a " + ShellQuote(f.DataDir) + " " + ShellQuote(f.DataDir+"-copy")})
+		Do: do, Command: "cp -a " + ops.ShellQuote(f.DataDir) + " " + ops.ShellQuote(f.DataDir+"-copy")})
 }
 
 func checkDiskSpace(f *Facts) []Finding {
@@ -91,7 +87,7 @@ func checkDiskSpace(f *Facts) []Finding {
 		return nil
 	}
 	found := Finding{State: Warn, What: fmt.Sprintf("%d MB are free on the disk of %s.", f.FreeBytes>>20, f.DataDir),
-		Do: "Free space. This command shows the largest files:", Command: "du -xah " + ShellQuote(mountPoint(existingParent(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
+		Do: "Free space. This command shows the largest files:", Command: "du -xah " + ops.ShellQuote(mountPoint(existingParent(f.DataDir))) + " 2>/dev/null | sort -h | tail"}
 	if f.FreeBytes < criticalDiskSpace {
 		found.State = Bad
 	}
@@ -106,56 +102,51 @@ func checkClock(f *Facts) []Finding {
 		return nil
 	}
 	return singleFinding(Finding{State: Warn, Subject: f.FutureFile.Path, What: fmt.Sprintf("%s was last written %s from now.", f.FutureFile.Path, f.FutureFile.Changed.Sub(f.Now).Round(time.Second)),
-		Do: "Check the clock (`date`, `timedatectl`): it is wrong now, or was wrong when the file was written. If it is correct now:", Command: "find " + ShellQuote(f.FutureFile.Path) + " -newermt now -exec touch {} +"})
+		Do: "Check the clock (`date`, `timedatectl`): it is wrong now, or was wrong when the file was written. If it is correct now:", Command: "find " + ops.ShellQuote(f.FutureFile.Path) + " -newermt now -exec touch {} +"})
 }
 
-func checkPresenceOff(f *Facts) []Finding {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
-	}
-	if f.Daemon.Presence.On {
+func checkPresenceOff(_ *Facts, d *DaemonFacts) []Finding {
+	if d.Presence.On {
 		return nil
 	}
 	return singleFinding(Finding{State: Note, What: "Presence is off (presence: none): approvals need no passphrase or passkey."})
 }
 
-func checkPresenceAnchor(f *Facts) []Finding {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
+// placesWithoutAnchor returns the places where the anchor's fingerprint should be and is not, with their states.
+func placesWithoutAnchor(v ops.PresenceView) (names []string) {
+	for _, place := range v.Places {
+		if v.On && v.Anchor != nil && place.State != presence.Matches && place.State != presence.Behind {
+			names = append(names, place.Name+" ("+string(place.State)+")")
+		}
 	}
-	p := f.Daemon.Presence
-	if len(p.Anchor) == 0 {
-		return nil
-	}
-	return singleFinding(Finding{State: Bad, What: "The fingerprint of the presence key is missing or different in " + strings.Join(p.Anchor, ", ") + ".", Do: p.Remedy, Command: f.cliCommand("presence test")})
+	return names
 }
 
-func checkPresenceVoid(f *Facts) []Finding {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
+func checkPresenceAnchor(f *Facts, d *DaemonFacts) []Finding {
+	missing := placesWithoutAnchor(d.Presence)
+	if len(missing) == 0 {
+		return nil
 	}
-	p := f.Daemon.Presence
-	if p.Void == "" || len(p.Anchor) > 0 { // which is the reason then
+	return singleFinding(Finding{State: Bad, What: "The fingerprint of the presence key is missing or different in " + strings.Join(missing, ", ") + ".", Do: d.Presence.Remedy, Command: f.cliCommand("presence test")})
+}
+
+func checkPresenceVoid(f *Facts, d *DaemonFacts) []Finding {
+	p := d.Presence
+	if p.Void == "" || len(placesWithoutAnchor(p)) > 0 { // which is the reason then
 		return nil
 	}
 	return singleFinding(Finding{State: Bad, What: p.Void, Do: p.Remedy, Command: f.cliCommand("presence test")})
 }
 
-func checkPresenceSignatures(f *Facts) (out []Finding) {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
-	}
-	for _, name := range f.Daemon.Presence.Bad {
+func checkPresenceSignatures(f *Facts, d *DaemonFacts) (out []Finding) {
+	for _, name := range d.Presence.Bad {
 		out = append(out, Finding{State: Bad, Subject: name, What: "The signature of this decision is invalid: " + name + ".", Do: "The decision is not valid. Check the activity log for a change of the database.", Command: f.cliCommand("activity verify")})
 	}
 	return out
 }
 
-func checkUnsignedDecisions(f *Facts) (out []Finding) {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
-	}
-	for _, what := range f.Daemon.Presence.Unsigned {
+func checkUnsignedDecisions(f *Facts, d *DaemonFacts) (out []Finding) {
+	for _, what := range d.Presence.Unsigned {
 		out = append(out, Finding{State: Bad, Subject: what, What: "This decision has no signature: " + what + ".", Do: "The decision is not valid. If you want it, decide it again. If you did not make it, a user or a program changed the database.", Command: f.cliCommand("approvals")})
 	}
 	return out
@@ -164,11 +155,8 @@ func checkUnsignedDecisions(f *Facts) (out []Finding) {
 // reportedElsewhere has the diagnostics of the daemon that other checks report.
 var reportedElsewhere = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
 
-func checkDaemonWarnings(f *Facts) (out []Finding) {
-	if f.Daemon == nil {
-		return skippedFinding(needsDaemon)
-	}
-	for _, s := range f.Daemon.Diagnostics {
+func checkDaemonWarnings(f *Facts, d *DaemonFacts) (out []Finding) {
+	for _, s := range d.Diagnostics {
 		if s.State == OK || slices.Contains(reportedElsewhere, s.Code) || slices.Contains(f.Warnings, s.Detail) || strings.Contains(s.Detail, " has the mode ") {
 			continue
 		}
@@ -180,7 +168,7 @@ func checkDaemonWarnings(f *Facts) (out []Finding) {
 func checkTimedOutParts(f *Facts) (out []Finding) {
 	for _, what := range f.TimedOut {
 		out = append(out, Finding{State: Warn, Subject: what, What: fmt.Sprintf("%s could not be checked within %s.", strings.ToUpper(what[:1])+what[1:], PartTime),
-			Do: "Check whether a disk or the daemon hangs.", Command: "df " + ShellQuote(f.DataDir)})
+			Do: "Check whether a disk or the daemon hangs.", Command: "df " + ops.ShellQuote(f.DataDir)})
 	}
 	return out
 }

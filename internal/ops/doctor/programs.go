@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/config"
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/upstream/process"
 )
 
@@ -39,8 +40,8 @@ const (
 func toServerFacts(all []config.Server) (out []ServerFacts) {
 	for _, s := range all {
 		shown := s.Masked()
-		one := ServerFacts{Name: s.Name, Command: shown.Command, Args: shown.Args, Dir: shown.WorkingDir, URL: shown.URL,
-			Enabled: s.Enabled, Quarantined: s.Quarantined, DuplicateOf: findDuplicateServer(s, all)}
+		one := newServerFacts(ops.ServerView{Name: s.Name, Command: shown.Command, Args: shown.Args, URL: shown.URL, Enabled: s.Enabled, Quarantined: s.Quarantined})
+		one.Dir, one.DuplicateOf = shown.WorkingDir, findDuplicateServer(s, all)
 		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
 		if one.Missing == s.Command {
 			one.Missing = shown.Command // masked
@@ -48,6 +49,10 @@ func toServerFacts(all []config.Server) (out []ServerFacts) {
 		out = append(out, one)
 	}
 	return out
+}
+
+func newServerFacts(v ops.ServerView) ServerFacts {
+	return ServerFacts{ServerRow: ops.ServerRow{ServerView: v}}
 }
 
 // findDuplicateServer returns the first earlier enabled server with the same launch and environment.

@@ -1,11 +1,14 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	"mcpproxy/internal/ops"
 	"mcpproxy/internal/upstream"
 )
 
@@ -30,12 +33,17 @@ func newServerCheck(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) [
 
 // newServerCheckWithDaemon is newServerCheck for checks that need a running daemon.
 func newServerCheckWithDaemon(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
-	return func(f *Facts) []Finding {
-		if f.Daemon == nil {
-			return skippedFinding(needsDaemon)
+	return newDaemonCheck(func(f *Facts, _ *DaemonFacts) []Finding { return newServerCheck(look)(f) })
+}
+
+// newFailureCheck makes a check for servers that the daemon reports with a failure code. advise returns what the user does before a restart.
+func newFailureCheck(code string, advise func(f *Facts, s *ServerFacts) string) func(*Facts) []Finding {
+	return newServerCheckWithDaemon(func(f *Facts, s *ServerFacts) *Finding {
+		if !s.failedWith(code) {
+			return nil
 		}
-		return newServerCheck(look)(f)
-	}
+		return f.fixAndRestartFinding(s, advise(f, s))
+	})
 }
 
 // shouldRun reports whether a server is enabled and approved to start.
@@ -46,12 +54,15 @@ func (s *ServerFacts) failedWith(codes ...string) bool {
 	if !s.Live || !s.Enabled || s.isReady() {
 		return false
 	}
-	for _, c := range codes {
-		if s.Failure == c {
-			return true
-		}
-	}
-	return false
+	code, _, _ := strings.Cut(s.Failure, ":")
+	return slices.Contains(codes, code)
+}
+
+// said returns why the server is not ready, for users.
+func (s *ServerFacts) said() string { return cmp.Or(s.LastError, s.Detail) }
+
+func (s *ServerFacts) isInstalling() bool {
+	return s.Step == upstream.Installing || s.Step == upstream.Queued
 }
 
 func (s *ServerFacts) isReady() bool { return s.State == "ready" || s.State == "idle" }
@@ -78,20 +89,20 @@ var (
 )
 
 func (s *ServerFacts) logMatches(pattern *regexp.Regexp) bool {
-	return pattern.MatchString(s.Said) || pattern.MatchString(strings.Join(s.Lines, "\n"))
+	return pattern.MatchString(s.said()) || pattern.MatchString(strings.Join(s.Lines, "\n"))
 }
 
 // notReadyText explains why a server is not ready.
 func (s *ServerFacts) notReadyText() string {
-	if s.Said != "" {
-		return "Server " + s.Name + ": " + strings.TrimSuffix(s.Said, ".") + "."
+	if s.said() != "" {
+		return "Server " + s.Name + ": " + strings.TrimSuffix(s.said(), ".") + "."
 	}
 	return fmt.Sprintf("Server %s: the command %q is not found.", s.Name, s.Missing)
 }
 
 // fixAndRestartFinding returns a finding that the user fixes and then restarts the server.
 func (f *Facts) fixAndRestartFinding(s *ServerFacts, do string) *Finding {
-	found := &Finding{State: Bad, What: s.notReadyText(), Do: do + " Then:", Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name))}
+	found := &Finding{State: Bad, What: s.notReadyText(), Do: do + " Then:", Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))}
 	if !s.Live {
 		found.Command = f.cliCommand("serve")
 	}
@@ -102,7 +113,7 @@ func checkCommandMissing(f *Facts, s *ServerFacts) *Finding {
 	if !s.lacksToolchainProgram("") {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Install the program, or correct the command with `"+f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name))+"`.")
+	return f.fixAndRestartFinding(s, "Install the program, or correct the command with `"+f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ops.ShellQuote(s.Name))+"`.")
 }
 
 func checkNodeMissing(f *Facts, s *ServerFacts) *Finding {
@@ -134,46 +145,31 @@ func checkWorkingDirectoryMissing(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.NoDirectory) && (s.Live || !s.shouldRun() || s.MissingDir == "") {
 		return nil
 	}
-	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s does not exist.", s.Name, s.Dir), Do: "Create it, or set another working_dir.", Command: "mkdir -p " + ShellQuote(s.Dir)}
+	found := Finding{State: Bad, What: fmt.Sprintf("Server %s: its working directory %s does not exist.", s.Name, s.Dir), Do: "Create it, or set another working_dir.", Command: "mkdir -p " + ops.ShellQuote(s.Dir)}
 	if s.Live {
-		found.Command += " && " + f.cliCommand("upstream restart %s", ShellQuote(s.Name))
+		found.Command += " && " + f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))
 	}
 	return &found
 }
 
-func checkHostUnknown(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.UnknownHost) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Check the URL "+s.URL+" and the network. To correct the URL: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+func adviseHostUnknown(f *Facts, s *ServerFacts) string {
+	return "Check the URL " + s.URL + " and the network. To correct the URL: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
 }
 
-func checkServerUnreachable(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.Unreachable) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Start the server at "+s.URL+", or correct its URL with `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+func adviseServerUnreachable(f *Facts, s *ServerFacts) string {
+	return "Start the server at " + s.URL + ", or correct its URL with `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
 }
 
-func checkCertificateExpired(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.CertificateExpired) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Ask its operator to renew the certificate, and check the clock of this machine (`date`).")
+func adviseCertificateExpired(_ *Facts, _ *ServerFacts) string {
+	return "Ask its operator to renew the certificate, and check the clock of this machine (`date`)."
 }
 
-func checkCertificateTrusted(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.Certificate) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Ask its operator for a certificate that this system trusts. Or add the certificate authority to the system, or to SSL_CERT_FILE where MCPProxy starts.")
+func adviseCertificateTrusted(_ *Facts, _ *ServerFacts) string {
+	return "Ask its operator for a certificate that this system trusts. Or add the certificate authority to the system, or to SSL_CERT_FILE where MCPProxy starts."
 }
 
-func checkCertificateName(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.CertificateName) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Use the host name of the certificate: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+func adviseCertificateName(f *Facts, s *ServerFacts) string {
+	return "Use the host name of the certificate: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
 }
 
 func checkServerNeedsLogin(f *Facts, s *ServerFacts) *Finding {
@@ -181,8 +177,8 @@ func checkServerNeedsLogin(f *Facts, s *ServerFacts) *Finding {
 		return nil
 	}
 	return &Finding{State: Bad, What: "Server " + s.Name + " requires a login, or rejects its credentials.",
-		Do:      "Log in. If the server uses a token instead, set it with `" + f.cliCommand("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", ShellQuote(s.Name)) + "`.",
-		Command: f.cliCommand("upstream login %s", ShellQuote(s.Name))}
+		Do:      "Log in. If the server uses a token instead, set it with `" + f.cliCommand("upstream set %s --header 'Authorization: Bearer ${env:TOKEN}'", ops.ShellQuote(s.Name)) + "`.",
+		Command: f.cliCommand("upstream login %s", ops.ShellQuote(s.Name))}
 }
 
 // neededSecret matches the name of a missing secret in an error.
@@ -192,29 +188,26 @@ func checkServerNeedsSecret(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.SecretNeeded) {
 		return nil
 	}
-	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.Said + ".",
-		Do: "Store the secret. The command asks for the value.", Command: f.cliCommand("secrets set %s", ShellQuote(firstSubmatch(neededSecret, s.Said)))}
+	return &Finding{State: Bad, What: "Server " + s.Name + " cannot start: " + s.said() + ".",
+		Do: "Store the secret. The command asks for the value.", Command: f.cliCommand("secrets set %s", ops.ShellQuote(firstSubmatch(neededSecret, s.said())))}
 }
 
 func checkServerForbidsAccess(f *Facts, s *ServerFacts) *Finding {
 	if !s.failedWith(upstream.Forbidden) || s.NeedsLogin {
 		return nil
 	}
-	return f.fixAndRestartFinding(s, "Get access for your account, or use other credentials (`"+f.cliCommand("upstream logout %s", ShellQuote(s.Name))+"`, or another header).")
+	return f.fixAndRestartFinding(s, "Get access for your account, or use other credentials (`"+f.cliCommand("upstream logout %s", ops.ShellQuote(s.Name))+"`, or another header).")
 }
 
-func checkServerHTTPStatus(f *Facts, s *ServerFacts) *Finding {
-	if !s.failedWith(upstream.Status) {
-		return nil
-	}
-	return f.fixAndRestartFinding(s, "Check whether "+s.URL+" is the address of its MCP endpoint, often with /mcp at the end. To correct it: `"+f.cliCommand("upstream set %s url URL", ShellQuote(s.Name))+"`.")
+func adviseServerHTTPStatus(f *Facts, s *ServerFacts) string {
+	return "Check whether " + s.URL + " is the address of its MCP endpoint, often with /mcp at the end. To correct it: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
 }
 
 // slowAfter is how long a normal start takes at most. Installations are reported differently.
 const slowAfter = 20 * time.Second
 
 func (s *ServerFacts) isSlowToStart(now time.Time) bool {
-	connecting := s.State == "connecting" && !s.Installing && !s.Since.IsZero() && now.Sub(s.Since) > slowAfter && s.Failure == ""
+	connecting := s.State == "connecting" && !s.isInstalling() && s.StepSince != nil && now.Sub(*s.StepSince) > slowAfter && s.Failure == ""
 	return !s.writesNonMessagesToStdout() && (s.failedWith(upstream.TimedOut) || s.Live && s.Enabled && connecting)
 }
 
@@ -227,7 +220,7 @@ func checkSlowStart(f *Facts, s *ServerFacts) *Finding {
 	if !s.isSlowToStart(f.Now) {
 		return nil
 	}
-	found := f.fixAndRestartFinding(s, "Check its log for the reason (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`). If the server always needs longer, raise connect_timeout in the configuration file.")
+	found := f.fixAndRestartFinding(s, "Check its log for the reason (`"+f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))+"`). If the server always needs longer, raise connect_timeout in the configuration file.")
 	found.Lines = s.Lines
 	if s.Failure == "" {
 		found.State = Warn // it may still become ready
@@ -242,7 +235,7 @@ func checkServerCrashed(f *Facts, s *ServerFacts) *Finding {
 	do := "Its last output is above. Often an argument, a variable or a credential is missing."
 	if s.logMatches(noAuthority) {
 		do = "It does not trust the issuer of that certificate, and does not inherit your variable for certificate authorities. Set the variable with `" +
-			f.cliCommand("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", ShellQuote(s.Name)) + "`. Programs in Python and Go use SSL_CERT_FILE."
+			f.cliCommand("upstream set %s --env NODE_EXTRA_CA_CERTS=FILE", ops.ShellQuote(s.Name)) + "`. Programs in Python and Go use SSL_CERT_FILE."
 	}
 	found := f.fixAndRestartFinding(s, do)
 	found.Lines = s.Lines
@@ -250,11 +243,11 @@ func checkServerCrashed(f *Facts, s *ServerFacts) *Finding {
 }
 
 func checkServerListsNothing(f *Facts, s *ServerFacts) *Finding {
-	if !s.Live || !s.shouldRun() || s.State != "ready" || s.Tools > 0 || s.Offers {
+	if !s.Live || !s.shouldRun() || s.State != "ready" || s.ToolCount > 0 || s.Offers != nil {
 		return nil
 	}
 	return &Finding{State: Warn, What: "Server " + s.Name + " is ready but lists no tool, prompt or resource.",
-		Do: "Check its log and settings, then restart it.", Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name)), Lines: s.Lines}
+		Do: "Check its log and settings, then restart it.", Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name)), Lines: s.Lines}
 }
 
 func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
@@ -265,7 +258,7 @@ func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
 	if s.ProposedBy != "" {
 		what = "Server " + s.Name + ", proposed by " + s.ProposedBy + ", waits for your review."
 	}
-	found := Finding{State: Warn, What: what, Do: "Review it, then approve or remove it.", Command: f.cliCommand("upstream approve %s", ShellQuote(s.Name))}
+	found := Finding{State: Warn, What: what, Do: "Review it, then approve or remove it.", Command: f.cliCommand("upstream approve %s", ops.ShellQuote(s.Name))}
 	if f.Daemon == nil {
 		found.Do = "Start MCPProxy. Then review it, and approve it with `" + found.Command + "` or remove it."
 		found.Command = f.cliCommand("serve")
@@ -276,13 +269,13 @@ func checkServerWaitsForReview(f *Facts, s *ServerFacts) *Finding {
 func checkServerSpeaksMCP(f *Facts, s *ServerFacts) *Finding {
 	if s.writesNonMessagesToStdout() {
 		return &Finding{State: Bad, What: "Server " + s.Name + " writes text other than JSON-RPC messages to stdout.", Lines: s.Noise,
-			Do:      "Check that its command starts a stdio MCP server that writes its log to stderr. To correct the command: `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ShellQuote(s.Name)) + "`. Then:",
-			Command: f.cliCommand("upstream restart %s", ShellQuote(s.Name))}
+			Do:      "Check that its command starts a stdio MCP server that writes its log to stderr. To correct the command: `" + f.cliCommand("upstream set %s command -- PROGRAM ARGUMENTS", ops.ShellQuote(s.Name)) + "`. Then:",
+			Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))}
 	}
 	if !s.failedWith(upstream.Broken, upstream.Refused) {
 		return nil
 	}
-	found := f.fixAndRestartFinding(s, "Check that it is an MCP server, and check its log (`"+f.cliCommand("upstream logs %s", ShellQuote(s.Name))+"`).")
+	found := f.fixAndRestartFinding(s, "Check that it is an MCP server, and check its log (`"+f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))+"`).")
 	found.Lines = s.Lines
 	return found
 }
@@ -292,19 +285,19 @@ func checkProtocolDeviations(f *Facts, s *ServerFacts) *Finding {
 		return nil
 	}
 	return &Finding{State: Warn, What: "Server " + s.Name + " violates the MCP specification.", Lines: s.Warnings,
-		Do: "Check its log. If a newer version has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ShellQuote(s.Name))}
+		Do: "Check its log. If a newer version has the same problem, report it to the server's author.", Command: f.cliCommand("upstream logs %s", ops.ShellQuote(s.Name))}
 }
 
 func checkServerStarting(f *Facts, s *ServerFacts) *Finding {
 	if !s.Live || !s.shouldRun() || s.isReady() || s.Failure != "" || s.NeedsLogin || s.isSlowToStart(f.Now) {
 		return nil
 	}
-	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.Said + ".", Do: "Wait, then check again.", Command: f.cliCommand("upstream get %s", ShellQuote(s.Name))}
+	return &Finding{State: Note, What: "Server " + s.Name + ": " + s.said() + ".", Do: "Wait, then check again.", Command: f.cliCommand("upstream get %s", ops.ShellQuote(s.Name))}
 }
 
 func checkServerDisabled(f *Facts, s *ServerFacts) *Finding {
 	if s.Enabled || s.ProposedBy != "" {
 		return nil
 	}
-	return &Finding{State: Note, What: "Server " + s.Name + " is disabled.", Do: "Enable it when you want to use it.", Command: f.cliCommand("upstream enable %s", ShellQuote(s.Name))}
+	return &Finding{State: Note, What: "Server " + s.Name + " is disabled.", Do: "Enable it when you want to use it.", Command: f.cliCommand("upstream enable %s", ops.ShellQuote(s.Name))}
 }

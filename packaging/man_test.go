@@ -1,4 +1,4 @@
-package cli
+package main
 
 import (
 	"os"
@@ -6,18 +6,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"mcpproxy/internal/cli"
 )
+
+var releaseDate = time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 
 // Every command has a page, whose text is what commands.md says.
 func TestManPages(t *testing.T) {
 	t.Parallel()
-	pages := ManPages("1.2.3", parseRFC3339("2026-01-15T10:00:00Z"))
-	root := newInvocation(Deps{}).newRootCommand()
-	all := allCommands(root)
+	pages := manPages("1.2.3", releaseDate)
+	root := cli.NewRootCommand()
+	all := append(visibleSubcommands(root), root)
 	if len(pages) != len(all) {
 		t.Errorf("%d pages for %d commands", len(pages), len(all))
 	}
-	compareWithGolden(t, "man", string(pages["mcpproxy-upstream-set.1"]))
+	golden(t, "man", string(pages["mcpproxy-upstream-set.1"]))
 	for _, c := range all {
 		page := string(pages[manPageName(c)+".1"])
 		for _, want := range []string{`"2026-01-15" "mcpproxy 1.2.3"`, ".SH NAME\n", ".SH EXAMPLES\n"} {
@@ -37,7 +42,7 @@ func TestManPagesAreCorrect(t *testing.T) {
 	}
 	dir := t.TempDir()
 	args := []string{"-Tlint", "-Wwarning"}
-	for name, page := range ManPages("1.2.3", parseRFC3339("2026-01-15T10:00:00Z")) {
+	for name, page := range manPages("1.2.3", releaseDate) {
 		args = append(args, filepath.Join(dir, name))
 		if err := os.WriteFile(args[len(args)-1], page, 0o600); err != nil {
 			t.Fatal(err)
@@ -55,15 +60,14 @@ func TestRoff(t *testing.T) {
 	}
 }
 
-func TestCompletions(t *testing.T) {
+func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
-	scripts, err := CompletionScripts()
-	if err != nil || len(scripts) != 4 {
-		t.Fatal(len(scripts), err)
-	}
-	for shell, script := range scripts {
-		if got := newTestEnv(t).runCommand("completion", shell); got.stdout != string(script) || len(script) < 1000 {
-			t.Errorf("%s: %d bytes, the command prints %d", shell, len(script), len(got.stdout))
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if script, err := completionScript(shell); err != nil || len(script) < 1000 {
+			t.Errorf("%s: %d bytes, %v", shell, len(script), err)
 		}
+	}
+	if _, err := completionScript("csh"); err == nil {
+		t.Error("there is a script for a shell that has none")
 	}
 }

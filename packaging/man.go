@@ -1,18 +1,21 @@
-package cli
+package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"mcpproxy/internal/cli"
 )
 
-// ManPages returns the manual pages of all commands by file name, such as mcpproxy-tools-list.1, generated from commands.md. They are for releases; the
-// program does not contain them.
-func ManPages(version string, date time.Time) map[string][]byte {
-	root := newInvocation(Deps{}).newRootCommand()
+// manPages returns the manual pages of all commands by file name, such as mcpproxy-tools-list.1.
+func manPages(version string, date time.Time) map[string][]byte {
+	root := cli.NewRootCommand()
 	pages := map[string][]byte{}
 	for _, c := range append([]*cobra.Command{root}, visibleSubcommands(root)...) {
 		var page manPage
@@ -23,17 +26,13 @@ func ManPages(version string, date time.Time) map[string][]byte {
 	return pages
 }
 
-// CompletionScripts returns the completion scripts by shell.
-func CompletionScripts() (map[string][]byte, error) {
-	scripts := map[string][]byte{}
-	for _, shell := range shells {
-		script, err := generateCompletionScript(newInvocation(Deps{}).newRootCommand(), shell)
-		if err != nil {
-			return nil, err
-		}
-		scripts[shell] = script
+// completionScript returns the completion script of a shell.
+func completionScript(shell string) ([]byte, error) {
+	var script bytes.Buffer
+	if code := cli.Run(context.Background(), []string{"completion", shell}, cli.Deps{Stdout: &script}); code != 0 {
+		return nil, fmt.Errorf("completion %s: exit code %d", shell, code)
 	}
-	return scripts, nil
+	return script.Bytes(), nil
 }
 
 // visibleSubcommands returns the visible commands below c, parents first.
