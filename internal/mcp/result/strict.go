@@ -13,6 +13,14 @@ import (
 // schema of the protocol, and then no one sees what the tool said. A valid result, a task and a question are returned
 // unchanged. What clients could not read becomes text. modern: structuredContent may be any value, not only an object.
 func StrictForm(raw json.RawMessage, modern bool) json.RawMessage {
+	if isPlain(raw, modern) {
+		return raw
+	}
+	return repair(raw, modern)
+}
+
+// repair returns what StrictForm returns, and reads the result once for each member.
+func repair(raw json.RawMessage, modern bool) json.RawMessage {
 	if kind := wirejson.Find(raw, "resultType"); wirejson.Find(raw, "task") != nil || kind != nil && string(kind) != `"complete"` {
 		return raw
 	}
@@ -47,6 +55,76 @@ func StrictForm(raw json.RawMessage, modern bool) json.RawMessage {
 	}
 	return dropUnlessObject(out, "_meta")
 }
+
+// isPlain reports whether a result is certainly valid. Most results are: it reads them once, where the repair reads the
+// whole result again for each member.
+func isPlain(raw json.RawMessage, modern bool) bool {
+	c := wirejson.Cursor{Text: raw}
+	found, plain := false, true
+	for end := c.Enter('{'); plain && c.More(end); {
+		switch name := c.ReadName(); string(name) {
+		case "content":
+			found, plain = true, c.Peek() == '['
+			for list := c.Enter('['); plain && c.More(list); {
+				plain = readPlainBlock(&c)
+			}
+		case "structuredContent":
+			k := wirejson.Kind(c.ReadValue())
+			plain = k == '{' || modern && k != 'n'
+		case "isError":
+			k := wirejson.Kind(c.ReadValue())
+			plain = k == 't' || k == 'f'
+		case "_meta":
+			plain = wirejson.Kind(c.ReadValue()) == '{'
+		case "resultType":
+			plain = string(c.ReadValue()) == `"complete"`
+		case "task", "toolResult":
+			plain = false
+		default:
+			plain = bytes.IndexByte(name, '\\') < 0 && c.ReadValue() != nil
+		}
+	}
+	return plain && found && c.Finish() == nil
+}
+
+// readPlainBlock reads a block and reports whether it is certainly a valid text, image or sound.
+func readPlainBlock(c *wirejson.Cursor) bool {
+	var kind []byte
+	var text, data, media bool
+	for end := c.Enter('{'); c.More(end); {
+		name := c.ReadName()
+		value := c.ReadValue()
+		ok := wirejson.Kind(value) == '"'
+		switch string(name) {
+		case "type": // given twice, it depends on the reader
+			ok, kind = ok && kind == nil, value
+		case "text":
+			text = ok
+		case "data":
+			ok = ok && !bytes.HasPrefix(value, dataURLStart)
+			data = ok
+		case "mimeType":
+			media = ok
+		case "_meta":
+			ok = wirejson.Kind(value) == '{'
+		default:
+			ok = false
+		}
+		if !ok {
+			return false
+		}
+	}
+	switch string(kind) {
+	case `"text"`:
+		return text
+	case `"image"`, `"audio"`:
+		return data && media
+	}
+	return false
+}
+
+// dataURLStart begins the data of a block that is a URL with the data.
+var dataURLStart = []byte(`"data:`)
 
 // WithoutStructuredContent returns a result without structuredContent, which is shown as text if there is no other
 // content.
@@ -127,7 +205,7 @@ func strictBlock(block json.RawMessage) json.RawMessage {
 		if readable = isText(block, "data", "mimeType"); !readable {
 			return textBlock("The server sent an " + kind + " block without data or without a media type.")
 		}
-		if data := wirejson.Find(block, "data"); bytes.HasPrefix(data, []byte(`"data:`)) { // a URL in place of its data
+		if data := wirejson.Find(block, "data"); bytes.HasPrefix(data, dataURLStart) { // a URL in place of its data
 			if _, own, ok := bytes.Cut(data, []byte(",")); ok {
 				block = wirejson.SetMember(block, "data", append(json.RawMessage(`"`), own...))
 			}

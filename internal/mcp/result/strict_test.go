@@ -2,6 +2,8 @@ package result
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -41,6 +43,54 @@ func TestStrictForm(t *testing.T) {
 		}
 		if got := string(StrictForm(json.RawMessage(text), isModern)); got != want {
 			t.Errorf("%s\n got %s\nwant %s", raw, got, want)
+		}
+	}
+}
+
+// TestPlainResultsNeedNoRepair: what is passed on after one reading is what the repair would not change.
+func TestPlainResultsNeedNoRepair(t *testing.T) {
+	values := []string{`null`, `true`, `1`, `""`, `"a"`, `"text"`, `"image"`, `"complete"`, `"data:x,y"`, `[]`, `{}`, `[1]`, `{"a":null}`}
+	plain := 0
+	check := func(raw string) {
+		for _, modern := range []bool{false, true} {
+			if isPlain(json.RawMessage(raw), modern) {
+				plain++
+				if got := repair(json.RawMessage(raw), modern); string(got) != raw {
+					t.Errorf("modern %v: %s is passed on, and would be repaired to %s", modern, raw, got)
+				}
+			}
+		}
+	}
+	for _, value := range values {
+		for _, name := range []string{"content", "structuredContent", "isError", "_meta", "resultType", "task", "toolResult", "other", `is\u0045rror`} {
+			check(`{"` + name + `":` + value + `}`)
+			check(`{"content":[{"type":"text","text":"a"}],"` + name + `":` + value + `}`)
+		}
+		for _, name := range []string{"type", "text", "data", "mimeType", "_meta", "annotations", "resource", "other", `te\u0078t`} {
+			for _, kind := range []string{`"text"`, `"image"`, `"audio"`, `"resource"`, `"resource_link"`} {
+				for _, rest := range []string{``, `,"text":"b"`, `,"data":"","mimeType":"image/png"`, `,"uri":"u","name":"n"`} {
+					check(`{"content":[{"type":` + kind + rest + `,"` + name + `":` + value + `}]}`)
+					check(`{"content":[{"` + name + `":` + value + `,"type":` + kind + rest + `}]}`)
+				}
+			}
+		}
+	}
+	if plain < 100 {
+		t.Errorf("only %d are plain: the test shows little", plain)
+	}
+}
+
+func BenchmarkStrictForm(b *testing.B) {
+	for _, size := range []int{100, 2_000, 60_000} {
+		for name, text := range map[string]string{"text": "some text ", "JSON": `{\"a\": 1}`} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) {
+				raw := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat(text, size/len(text)) + `"}]}`)
+				b.SetBytes(int64(len(raw)))
+				b.ReportAllocs()
+				for b.Loop() {
+					StrictForm(raw, false)
+				}
+			})
 		}
 	}
 }
