@@ -28,8 +28,8 @@ func (t *Tool) ClassifyArguments(args json.RawMessage) policy.ArgumentEffect {
 
 // IsInLane reports whether the tool is in the lane of a call tool: the one of its hints, or one that its arguments
 // may reach if a user has configured which argument decides, and arguments count.
-func (t *Tool) IsInLane(v policy.CallToolVariant, mode policy.ArgumentEffectMode) bool {
-	return t.CallWith == v || mode != policy.ArgumentsOff && t.laneRule != nil && t.laneRule.MayReach(v.Operation())
+func (t *Tool) IsInLane(v policy.CallToolVariant) bool {
+	return t.CallWith == v || t.JudgeMode != policy.ArgumentsOff && t.laneRule != nil && t.laneRule.MayReach(v.Operation())
 }
 
 // configuredArgumentRule returns the last of a server's rules that matches a tool, or nil.

@@ -51,11 +51,13 @@ type analyzedTool struct {
 	scanned        *scan.ScannedDefinition
 	classification *classify.ToolAnalysis
 	strictForm     func() (json.RawMessage, error)
+	output         func() *schema.Schema // of structuredContent; compiled at the first use
 }
 
 func newAnalyzedTool(d *tool.Definition, names *scan.CrossRefIndex) *analyzedTool {
 	return &analyzedTool{definition: d, scanned: names.NewScannedTool(d), classification: classify.NewToolAnalysis(d),
-		strictForm: sync.OnceValues(func() (json.RawMessage, error) { return tool.StrictForm(tool.KindTool, d.Raw) })}
+		strictForm: sync.OnceValues(func() (json.RawMessage, error) { return tool.StrictForm(tool.KindTool, d.Raw) }),
+		output:     sync.OnceValue(func() *schema.Schema { return schema.Compile(d.OutputSchema) })}
 }
 
 // reuseUnchangedTools returns entries for tools and reuses those of old that did not change.
@@ -124,6 +126,12 @@ func (t *Tool) ArgumentSchema() *schema.Schema {
 	e := t.entry
 	e.compile.Do(func() { e.arguments = schema.Compile(e.definition.InputSchema) })
 	return e.arguments
+}
+
+// FitsOutputSchema reports whether the structuredContent of a result fits the tool's output schema, which it must have.
+func (t *Tool) FitsOutputSchema(structured json.RawMessage) bool {
+	violations, err := t.entry.output().CheckArguments(structured)
+	return err == nil && len(violations) == 0
 }
 
 // StrictForm returns the definition as strict clients accept it, or why they would not. A list

@@ -43,11 +43,11 @@ func (s *AggregateEndpoint) instructions() string {
 	const named = "named server__name, and does what that server says it does; its annotations are those that its user lets count."
 	switch s.Lane {
 	case policy.CallToolRead:
-		return "These are the tools of many MCP servers that read and change nothing, and their prompts and resources, through MCPProxy. A tool or prompt is " + named
+		return "These are tools of many MCP servers that only read, and the prompts and resources of these servers, through MCPProxy. A tool or prompt is " + named
 	case policy.CallToolWrite:
-		return "These are the tools of many MCP servers that change something but are not marked destructive, through MCPProxy. A tool is " + named
+		return "These are tools of many MCP servers that change something and are not marked destructive, through MCPProxy. A tool is " + named
 	case policy.CallToolDestructive:
-		return "These are the tools of many MCP servers that are marked destructive, through MCPProxy. A tool is " + named
+		return "These are tools of many MCP servers that are marked destructive, through MCPProxy. A tool is " + named
 	}
 	return "These are the tools, prompts and resources of many MCP servers, through MCPProxy. A tool or prompt is " + named
 }
@@ -166,7 +166,7 @@ func (s *AggregateEndpoint) mergedCapabilitiesJSON(r *session.Request) string {
 
 // isInLane reports whether a tool is in the lane of the endpoint.
 func (s *AggregateEndpoint) isInLane(t *catalog.Tool) bool {
-	return s.Lane == policy.CallToolNone || t.IsInLane(s.Lane, s.Gate.Config().Intent.JudgeArguments)
+	return s.Lane == policy.CallToolNone || t.IsInLane(s.Lane)
 }
 
 // maxScopedTables limits the scopes whose tool tables are cached.

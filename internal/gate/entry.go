@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"mcpproxy/internal/catalog"
-	"mcpproxy/internal/catalog/schema"
 	"mcpproxy/internal/catalog/tool"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
@@ -132,10 +131,7 @@ func dropUnfitErrorContent(t *catalog.Tool, raw json.RawMessage) json.RawMessage
 	}
 	failed, _ := wirejson.Bool(wirejson.Find(raw, "isError"))
 	structured := wirejson.Find(raw, "structuredContent")
-	if !failed || structured == nil {
-		return raw
-	}
-	if violations, err := schema.Compile(t.OutputSchema).CheckArguments(structured); err == nil && len(violations) == 0 {
+	if !failed || structured == nil || t.FitsOutputSchema(structured) {
 		return raw
 	}
 	return result.WithoutStructuredContent(raw)

@@ -23,7 +23,7 @@
 //   - The same definition gives the same report, byte for byte; weights and sums are integers.
 //   - Its work is bounded. A text that was not read in full, or a rule that failed, is never clean.
 //   - A finding of the classifier only asks for a review. Weak rules count only where the classifier agrees.
-//   - Spellings of a tool name (send_mail, sendMail, look-alike letters) are the same name.
+//   - Spellings of a tool name (send_mail, sendMail, confusable letters) are the same name.
 //
 // It does no I/O and keeps no state but the names of tools. It does not prove that a server is safe, and approval decides what
 // follows from a finding.

@@ -19,7 +19,7 @@ var (
 	ruleOddName    = scanRule{name: "odd-name", severity: SeverityReview, reason: "has line breaks or unusual spaces or letters in its name"}
 )
 
-// checkHiddenCharacters finds invisible characters and look-alike letters.
+// checkHiddenCharacters finds invisible characters and letters that resemble others.
 func (s *scanner) checkHiddenCharacters(f *scannedString) {
 	m := &s.baseView.n.marks
 	named := f.place == kindToolName || f.place == kindMemberName

@@ -142,7 +142,7 @@ func (g *patternIndex) addAlternative(e *patternElement, text string, sets map[s
 				continue
 			}
 			var n normalText
-			for _, spelling := range []string{form, capitalize(form)} { // an upper-case letter may have another look-alike
+			for _, spelling := range []string{form, capitalize(form)} { // an upper-case letter may resemble another character
 				n.normalize(spelling)
 				e.words.add(g.lex.addWord(string(n.lower)))
 			}

@@ -99,7 +99,7 @@ func (v *classVocabulary) addWord(w string, class wordClasses) {
 	} else if isUnspaced(first) {
 		w, to = strings.ReplaceAll(w, "-", " "), v.stems
 	}
-	for _, form := range []string{w, capitalize(w)} { // an upper-case letter may have another look-alike
+	for _, form := range []string{w, capitalize(w)} { // an upper-case letter may resemble another character
 		form = strings.ToLower(NormalizeName(form))
 		if first > unicode.MaxLatin1 && len(form) <= 4 && isPrintableASCII(form) {
 			v.folded[form] |= class // it looks like a Latin word
@@ -476,7 +476,7 @@ func (r *sentenceReader) addToken(classes wordClasses, start, end int, last bool
 	}
 }
 
-// negate marks verbs that the sentence denies: what is not to be told, and what is not to be done.
+// negate marks verbs that the sentence denies: "do not tell", "do not send".
 func (r *sentenceReader) negate() {
 	const verbs = classTake | classGive | classChange | classDo
 	own := r.tokens[r.begin:]
