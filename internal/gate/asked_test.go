@@ -156,6 +156,7 @@ func reasoned(name, value string) (d policy.DeclaredIntent) {
 // TestACallIsHeldUntilAPersonHasApproved: it is on record once, the server is not asked
 // before, the same call goes on with the same question, and its approval is good once.
 func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
+	t.Parallel()
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	began := time.Now()
 	p := wantCode(t, "nobody answers", a.destroy(t.Context(), `{"x": 1, "password": "correct horse"}`), problem.ApprovalPending)
@@ -297,6 +298,7 @@ func (a *asking) catches(variant, name, args string) string {
 // among those of all, in a session and without.
 func TestEveryWayInIsHeld(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
+	a.hurry()
 	for name, call := range map[string]func() error{
 		"calling tool": func() error { return a.destroy(t.Context(), "{}") },
 		"one server": func() error {
@@ -381,7 +383,9 @@ func TestChangesWhileACallWaits(t *testing.T) {
 		code problem.Code
 		anew bool
 	}{
-		"configuration": {func(a *asking) { a.use(textWith(atOnce + `, "tools_limit": 7`)) }, problem.ApprovalPending, true},
+		"configuration": {func(a *asking) {
+			a.use(textWith(`"ask": {"write": "ask", "destructive": "ask", "wait": "1m"}, "tools_limit": 7`))
+		}, problem.ApprovalPending, true},
 		"definition": {func(a *asking) {
 			a.SetToolsOn("s", strings.Replace(destroysTool, "Destroy a", "Destroy every", 1))
 		}, problem.ApprovalPending, true},
@@ -392,16 +396,16 @@ func TestChangesWhileACallWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			wait := `"1m"` // which is over when there is an answer
-			if change.anew {
-				wait = `"15s"` // the change and the answer come within it on a busy machine
-			}
-			a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": `+wait+`}`+strict), destroysTool)
+			a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`+strict), destroysTool)
 			done := make(chan error, 1)
 			go func() { done <- a.destroy(t.Context(), `{}`) }()
 			a.waits(1)
 			change.do(a)
 			a.answer(true) // for the state before the change
+			if change.anew {
+				a.waits(1)
+				a.holder.EndAllWaits()
+			}
 			wantCode(t, name, <-done, change.code)
 			if n, _ := a.asks.CountWaitingQuestions(t.Context(), time.Now()); a.asked() != 0 || (n == 1) != change.anew {
 				t.Errorf("%s: %d questions, %q", name, n, a.Events)
@@ -438,6 +442,7 @@ func TestARuleThatComesLater(t *testing.T) {
 
 // TestLeasesCoverCalls: as many as they are for; the rest is asked about.
 func TestLeasesCoverCalls(t *testing.T) {
+	t.Parallel()
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	l := ask.Lease{ID: "l1", Server: "s", Lane: 3, Revision: a.Config().RevisionWithoutRestartKeys(), Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Minute), By: "admin"}
 	if err := a.asks.AddLease(t.Context(), l); err != nil {
@@ -477,7 +482,7 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 
 // TestTwoOfTheSameCall: one approval lets one of them through.
 func TestTwoOfTheSameCall(t *testing.T) {
-	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "5s"}`), destroysTool)
+	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`), destroysTool)
 	a.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil
 	}
@@ -488,6 +493,8 @@ func TestTwoOfTheSameCall(t *testing.T) {
 	}
 	a.waits(5)
 	a.answer(true)
+	a.waits(4)
+	a.holder.EndAllWaits()
 	all.Wait()
 	close(errs)
 	passed := 0
@@ -515,6 +522,7 @@ func TestWithoutTheDatabase(t *testing.T) {
 
 // TestTheClockRunsAfterTheAnswer: a person may think longer than the call may take.
 func TestTheClockRunsAfterTheAnswer(t *testing.T) {
+	t.Parallel()
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}, "call_timeout": "1s"`), destroysTool)
 	done := make(chan error, 1)
 	go func() { done <- a.destroy(t.Context(), `{}`) }()
@@ -533,6 +541,7 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 // its content.
 func TestAResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
+	a.hurry()
 	call := func(handle string) error {
 		_, err := a.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:destroys", Args: json.RawMessage(`{"x":{"$result":"` + handle + `","path":"text"}}`), ResultRefs: true, Caller: anAgent})
 		return err

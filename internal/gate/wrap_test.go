@@ -118,6 +118,7 @@ func TestPassedCallRefused(t *testing.T) {
 
 // TestVisible: a list omits tools that cannot be called, or that the catalog has not evaluated, and keeps every other byte.
 func TestVisible(t *testing.T) {
+	t.Parallel()
 	w, r := relayWorld(t, nil)
 	changed := strings.Replace(reads, "readOnly", "destructive", 1)
 	for _, c := range []struct{ name, list, want string }{

@@ -9,9 +9,9 @@ import (
 // sharingViolation is the error of opening a file that another process has open exclusively.
 const sharingViolation syscall.Errno = 32
 
-// LockFile opens the file at path, or creates it, and locks it for this process until it is closed or the
-// process ends. The error is ErrLocked if another process holds it.
-func LockFile(path string) (*os.File, error) {
+// LockFile opens the file at path, or creates it, and locks it. The error is ErrLocked if another process
+// holds it.
+func LockFile(path string) (*LockedFile, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err
@@ -20,7 +20,7 @@ func LockFile(path string) (*os.File, error) {
 	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, shareNothing, nil,
 		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if err == nil {
-		return os.NewFile(uintptr(h), path), nil
+		return &LockedFile{os.NewFile(uintptr(h), path)}, nil
 	}
 	err = &os.PathError{Op: "open", Path: path, Err: err}
 	if errors.Is(err, sharingViolation) {

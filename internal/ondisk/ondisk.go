@@ -4,10 +4,16 @@
 //   - It knows nothing of the content of files and keeps no backups.
 package ondisk
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // ErrLocked is the error of LockFile if another process holds the file.
 var ErrLocked = errors.New("another process uses the file")
+
+// LockedFile is a file that is locked for this process until it is closed or the process ends.
+type LockedFile struct{ *os.File }
 
 // lockedError is an ErrLocked with the system's text.
 type lockedError struct{ error }

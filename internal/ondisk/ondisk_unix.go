@@ -31,15 +31,30 @@ func IsFileStillAtPath(path string, f *os.File) (bool, error) {
 	return err == nil && os.SameFile(own, info), err
 }
 
-// LockFile opens the file at path, or creates it, and locks it for this process until it is closed or the
-// process ends. The error is ErrLocked if another process holds it.
-func LockFile(path string) (*os.File, error) {
+// LockFile opens the file at path, or creates it, and locks it. The error is ErrLocked if another process
+// holds it.
+func LockFile(path string) (*LockedFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(lockedError{err}, f.Close())
+	locked, err := Lock(f)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	return f, nil
+	return locked, nil
+}
+
+// Lock locks an open file. The error is ErrLocked if another process holds it.
+func Lock(f *os.File) (*LockedFile, error) {
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		return nil, lockedError{err}
+	}
+	return &LockedFile{f}, nil
+}
+
+// Close unlocks the file before it closes it: a child process that is being started has a copy of the
+// descriptor until it executes its program, and would keep the lock for that long.
+func (f *LockedFile) Close() error {
+	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.File.Close())
 }

@@ -63,6 +63,7 @@ func TestWhatWouldBeAsked(t *testing.T) {
 // TestWhatWasAsked: calls that have waited would wait again, and without the rule they would
 // not.
 func TestWhatWasAsked(t *testing.T) {
+	t.Parallel()
 	volume.SkipUnderRace(t)
 	text := strings.Replace(trialBase, "{\n", "{\n \"ask\": {\"destructive\": \"ask\", \"wait\": \"1s\"},\n", 1)
 	w := newTrialWorld(t, text, definitions...)

@@ -147,6 +147,7 @@ func wantEachOnce(t *testing.T, l *Log, ids []string) {
 // refuses calls. The calls that were acknowledged before exist after the process was killed and the disk
 // was repaired.
 func TestADyingFileSystemIsNoticed(t *testing.T) {
+	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
 	for name, die := range map[string]func(*faultfs.Mount) error{
 		"read-only": (*faultfs.Mount).MakeReadOnly, "EIO": (*faultfs.Mount).FailWithEIO,
@@ -198,6 +199,7 @@ func openUnmanagedLog(t *testing.T, opt Options, st Store) *Log {
 
 // TestADeadFileSystemThatComesBack: no restart is needed, and acknowledged entries are written again.
 func TestADeadFileSystemThatComesBack(t *testing.T) {
+	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
 	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	requireMount(t, disk, err)
@@ -327,6 +329,7 @@ func listAll(t *testing.T, l *Log) []Record {
 
 // TestAFullDiskComesBack: no restart is needed.
 func TestAFullDiskComesBack(t *testing.T) {
+	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
 	disk, err := faultfs.MountTmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
 	requireMount(t, disk, err)
@@ -436,6 +439,7 @@ func TestAHoleBetweenSegments(t *testing.T) {
 // in its old place when the disk is back. A database that came back with the disk lacks the newest
 // records, and gets them.
 func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
+	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
 	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
 	requireMount(t, disk, err)
@@ -475,7 +479,7 @@ func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
 	retryUntilDone(t, "the spool is where it was", func() error {
 		l.spool.mu.Lock()
 		defer l.spool.mu.Unlock()
-		if ok, err := ondisk.IsFileStillAtPath(filepath.Join(opt.Dir, "lock"), l.spool.lock); err != nil || !ok {
+		if ok, err := ondisk.IsFileStillAtPath(filepath.Join(opt.Dir, "lock"), l.spool.lock.File); err != nil || !ok {
 			return fmt.Errorf("not yet: %v", err)
 		}
 		return nil

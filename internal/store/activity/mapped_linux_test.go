@@ -43,6 +43,7 @@ func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 // TestAKillInTheMiddleOfACopy: everything up to the current piece exists, some of the piece, and nothing
 // after it.
 func TestAKillInTheMiddleOfACopy(t *testing.T) {
+	t.Parallel()
 	s := openedSpool(t, t.TempDir())
 	defer s.close(true)
 	appendN(t, s, 20)

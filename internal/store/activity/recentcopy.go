@@ -11,6 +11,8 @@ import (
 	"os"
 	"runtime/debug"
 	"sync/atomic"
+
+	"mcpproxy/internal/ondisk"
 )
 
 // recentCopy is a second copy of the newest entries, at least of those that are not known to be on the disk of the spool. It is
@@ -21,14 +23,14 @@ import (
 // writer of the spool uses it.
 type recentCopy struct {
 	halves       [2][]byte
-	at           int          // index of the half that is written to
-	off          int          // offset of its next byte; 0 if the half is empty
-	last         [2]int64     // number of the last entry in each half
-	safeMark     []byte       // number of the entry up to which all entries are safe elsewhere
-	lastMarked   atomic.Int64 // the value that was last written to safeMark
-	file         *os.File     // nil if the copy is in the memory of the process
-	outcomesFile *os.File     // outcomes that could not be written; see backUpOutcome
-	fault        error        // why nothing more is written to the copy
+	at           int                // index of the half that is written to
+	off          int                // offset of its next byte; 0 if the half is empty
+	last         [2]int64           // number of the last entry in each half
+	safeMark     []byte             // number of the entry up to which all entries are safe elsewhere
+	lastMarked   atomic.Int64       // the value that was last written to safeMark
+	file         *ondisk.LockedFile // nil if the copy is in the memory of the process
+	outcomesFile *ondisk.LockedFile // outcomes that could not be written; see backUpOutcome
+	fault        error              // why nothing more is written to the copy
 	unmap        func() error
 }
 
@@ -42,7 +44,7 @@ const (
 func newInProcessCopy() *recentCopy { return &recentCopy{safeMark: make([]byte, 8)} }
 
 // newMappedCopy returns a copy in mapped memory that survives the process.
-func newMappedCopy(memory []byte, file, ends *os.File) *recentCopy {
+func newMappedCopy(memory []byte, file, ends *ondisk.LockedFile) *recentCopy {
 	r := &recentCopy{
 		safeMark: memory[:8], file: file, outcomesFile: ends,
 		halves: [2][]byte{memory[copyHeadSize : copyHeadSize+copyHalfSize], memory[copyHeadSize+copyHalfSize:]},
@@ -244,7 +246,7 @@ func (r *recentCopy) clear() (err error) {
 // close closes the copy. forget also deletes its files, because everything is on the disk of the spool.
 func (r *recentCopy) close(forget bool) error {
 	var errs []error
-	for _, f := range []*os.File{r.file, r.outcomesFile} {
+	for _, f := range []*ondisk.LockedFile{r.file, r.outcomesFile} {
 		if f != nil && forget {
 			errs = append(errs, os.Remove(f.Name()))
 		}

@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+
+	"mcpproxy/internal/ondisk"
 )
 
 const tmpfsMagic = 0x01021994
@@ -76,7 +78,7 @@ func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err
 
 // openPrivateFile opens and locks a file that belongs to this user only. The directory may be shared with
 // other users.
-func openPrivateFile(path string) (*os.File, error) {
+func openPrivateFile(path string) (*ondisk.LockedFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
@@ -86,11 +88,12 @@ func openPrivateFile(path string) (*os.File, error) {
 	if err == nil && (st.Mode&syscall.S_IFMT != syscall.S_IFREG || st.Mode&0o077 != 0 || int(st.Uid) != os.Geteuid() || st.Nlink != 1) {
 		err = fmt.Errorf("%s is not a file of this user alone", path)
 	}
+	var locked *ondisk.LockedFile
 	if err == nil {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		locked, err = ondisk.Lock(f)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return f, nil
+	return locked, nil
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"mcpproxy/internal/ondisk"
 )
 
 // spool is the append-only log file of entries, in segments. An entry is durable when appendEntry returns.
@@ -23,7 +25,7 @@ type spool struct {
 	maxSegment    int64
 	projectorWake wakeSignal // there are entries for the projector
 	checkWake     wakeSignal // the watcher should check the spool
-	lock          *os.File
+	lock          *ondisk.LockedFile
 
 	recentDir string // directory of the second copy of the newest entries; "": memory of the process
 

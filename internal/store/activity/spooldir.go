@@ -24,7 +24,7 @@ type spoolDir struct {
 const minFreeBytes = 128 << 10
 
 // lockDir creates the directory if needed, and locks it.
-func (d *spoolDir) lockDir() (lock *os.File, err error) {
+func (d *spoolDir) lockDir() (lock *ondisk.LockedFile, err error) {
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -37,7 +37,7 @@ func (d *spoolDir) lockDir() (lock *os.File, err error) {
 func (d *spoolDir) lockPath() string { return filepath.Join(d.dir, "lock") }
 
 // probeDisk writes a byte and waits until it is on the disk.
-func (d *spoolDir) probeDisk(lock *os.File) error {
+func (d *spoolDir) probeDisk(lock *ondisk.LockedFile) error {
 	if _, err := lock.WriteAt([]byte{1}, 0); err != nil {
 		return err
 	}

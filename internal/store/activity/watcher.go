@@ -80,7 +80,7 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 		return
 	}
 	path := w.recent.file.Name()
-	if ok, err := ondisk.IsFileStillAtPath(path, w.recent.file); ok || err != nil {
+	if ok, err := ondisk.IsFileStillAtPath(path, w.recent.file.File); ok || err != nil {
 		return
 	}
 	w.mu.Lock()
@@ -120,7 +120,7 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 // checkFiles checks that the names of the files exist and refer to the open files.
 func (w *spoolWatcher) checkFiles() (gone bool, err error) {
 	m := w.snapshot()
-	if ok, err := ondisk.IsFileStillAtPath(w.lockPath(), w.lock); err != nil || !ok {
+	if ok, err := ondisk.IsFileStillAtPath(w.lockPath(), w.lock.File); err != nil || !ok {
 		return err == nil, errors.Join(err, fmt.Errorf("%s was deleted or replaced", w.dir))
 	}
 	for i, seg := range m.segments {
@@ -248,7 +248,7 @@ func (w *spoolWatcher) closeAbandonedFiles() {
 
 // relockDir locks the directory again after it was deleted and recreated.
 func (w *spoolWatcher) relockDir() error {
-	if ok, err := ondisk.IsFileStillAtPath(w.lockPath(), w.lock); err == nil && ok {
+	if ok, err := ondisk.IsFileStillAtPath(w.lockPath(), w.lock.File); err == nil && ok {
 		return nil
 	}
 	lock, err := w.lockDir()

@@ -3,8 +3,8 @@
 // Package pgtest runs a real PostgreSQL server for tests, and interrupts it.
 //
 // The server belongs to a test, or to those of a package, in a temporary directory and on a free port of 127.0.0.1. Without an
-// installed PostgreSQL the test is skipped, unless CI is true. Only tests and measurements import this
-// package.
+// installed PostgreSQL the test is skipped, unless CI is true; with -short it is always skipped. Only tests and
+// measurements import this package.
 package pgtest
 
 import (
@@ -41,6 +41,7 @@ type Server struct {
 // StartServer starts a server until the test ends. Settings look like "max_connections=10".
 func StartServer(t testing.TB, settings ...string) *Server {
 	t.Helper()
+	skipIfShort(t)
 	s, err := newServer(settings)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -63,6 +64,7 @@ var shared struct {
 // started for the first one, and removed when no test uses it.
 func SharedServer(t testing.TB) *Server {
 	t.Helper()
+	skipIfShort(t)
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.users == 0 {
@@ -86,6 +88,14 @@ func SharedServer(t testing.TB) *Server {
 
 // errNotInstalled means that there is no PostgreSQL on this machine.
 var errNotInstalled = errors.New("PostgreSQL is not installed (package postgresql)")
+
+// skipIfShort keeps the quick loop quick: a server with its tests takes as long as the tests of all other packages.
+func skipIfShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("tests with PostgreSQL do not run with -short")
+	}
+}
 
 // failOrSkip ends the test if there is an error. Without PostgreSQL it is skipped, unless CI is true.
 func (s *Server) failOrSkip(t testing.TB, err error) {
