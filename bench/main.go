@@ -11,6 +11,7 @@
 //	go run ./bench faults    disks that die, fill up or are cleared, and kill -9: ends with 1 when a call was lost
 //	go run ./bench slow      clients that behave, next to 6,200 slow connections that send little: ends with 1 when a bound is missed
 //	go run ./bench events    500 calls a second with none, one and twenty event streams, and with twenty that no one reads: CPU, memory
+//	go run ./bench bill      what the tools of 25 real servers cost a model on each surface, in tokens
 //	go run ./bench soak      500 calls a second for -duration: heap, goroutines and descriptors in its first quarter and its last
 //	go run ./bench across    findings across tools: in simulated installations and in the labelled corpora
 //	go run ./bench scan      findings in the labelled corpora, wrong verdicts, scan time
@@ -36,7 +37,7 @@ func main() {
 	flag.StringVar(&o.upstream, "upstream", "bare", "the HTTP upstream of calls: bare (a handler on net/http) or sdk (the official Go SDK's server)")
 	flag.StringVar(&o.beside, "beside", "", "another binary of MCPProxy: calls measures it in turn with this tree's, slow and catalog in its place")
 	flag.BoolVar(&o.verbose, "v", false, "print each round")
-	flag.StringVar(&o.shared, "shared", os.Getenv("MCPPROXY_SHARED"), "scan, across: where the labelled corpora are")
+	flag.StringVar(&o.shared, "shared", os.Getenv("MCPPROXY_SHARED"), "bill, scan, across: the directory with shared test data")
 	flag.IntVar(&o.calls, "calls", 4, "hostile: calls of each client in a round")
 	flag.StringVar(&o.only, "only", "", "calls, hostile, slow, firstday, faults: only what has this in its name")
 	flag.IntVar(&o.refused, "refused", 1_000_000, "refusals: how many calls are refused")
@@ -58,7 +59,7 @@ func main() {
 	run := map[string]func(options) error{
 		"calls": withBinary("", benchCalls), "start": withBinary("", benchStartup), "catalog": withBinary(o.beside, benchCatalog), "sizes": withBinary("", benchSizes),
 		"hostile": withBinary("", benchHostile), "refusals": withBinary("", benchRefusals), "firstday": withBinary("", benchFirstDay),
-		"slow": withBinary(o.beside, benchSlow), "events": withBinary("", benchEvents), "soak": withBinary("", benchSoak), "scan": benchScan, "across": benchCrossToolFindings, "faults": benchFaults,
+		"slow": withBinary(o.beside, benchSlow), "events": withBinary("", benchEvents), "soak": withBinary("", benchSoak), "bill": withBinary("", benchBill), "scan": benchScan, "across": benchCrossToolFindings, "faults": benchFaults,
 		// The roles that bench starts itself with.
 		"role-upstream": func(options) error { return serveUpstreamHTTP(flag.Args()) },
 		"role-sdk":      func(options) error { return serveUpstreamSDK() },
@@ -78,6 +79,6 @@ func main() {
 }
 
 func printUsage() {
-	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|scan|across|hostile|refusals|firstday|faults|slow|events|soak [flags]")
+	fmt.Fprintln(os.Stderr, "usage: go run ./bench calls|start|catalog|sizes|bill|scan|across|hostile|refusals|firstday|faults|slow|events|soak [flags]")
 	flag.PrintDefaults()
 }

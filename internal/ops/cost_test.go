@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"mcpproxy/internal/catalog/catalogtest"
@@ -13,39 +14,19 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// thirty are requests of the real servers, as the definition of query says to write them,
-// each with a tool that does it.
-var thirty = [][2]string{
-	{"create github issue", "github:create_issue"},
-	{"list pull requests", "github:list_pull_requests"},
-	{"merge pull request", "github:merge_pull_request"},
-	{"search code on github", "github:search_code"},
-	{"read text file", "filesystem:read_text_file"},
-	{"list directory", "filesystem:list_directory"},
-	{"move file", "filesystem:move_file"},
-	{"take screenshot of page", "playwright:browser_take_screenshot"},
-	{"click element in browser", "playwright:browser_click"},
-	{"fill form in browser", "playwright:browser_fill_form"},
-	{"list network requests", "chromedevtools:list_network_requests"},
-	{"record performance trace", "chromedevtools:performance_start_trace"},
-	{"count documents in collection", "mongodb:count"},
-	{"find documents in mongodb", "mongodb:find"},
-	{"create index on collection", "mongodb:create-index"},
-	{"run sql query on postgres", "postgres:query"},
-	{"commit changes with git", "gitcyan:git_commit"},
-	{"show git history", "gitcyan:git_log"},
-	{"create git branch", "gitcyan:git_branch"},
-	{"get pod logs kubernetes", "kubernetes:kubectl_logs"},
-	{"scale kubernetes deployment", "kubernetes:kubectl_scale"},
-	{"install helm chart", "kubernetes:install_helm_chart"},
-	{"create notion page", "notion:API-post-page"},
-	{"query notion database", "notion:API-query-data-source"},
-	{"draw pie chart", "antvchart:generate_pie_chart"},
-	{"write cells to excel sheet", "excel:excel_write_to_sheet"},
-	{"list azure virtual machines", "azure:compute_vm_get"},
-	{"get secret from key vault", "azure:keyvault_secret_get"},
-	{"remember fact about person", "memory:add_observations"},
-	{"look up library documentation", "context7:query-docs"},
+// readRequests returns the requests of testdata/requests.tsv, as the definition of query says to write them, each with a
+// tool of the real servers that fits.
+func readRequests(t *testing.T) (requests [][2]string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "requests.tsv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		query, tool, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		requests = append(requests, [2]string{query, tool})
+	}
+	return requests
 }
 
 // realServers has the lists of the real servers of the shared test data, variants left out.
@@ -91,7 +72,7 @@ func realServers(t *testing.T) map[string][]string {
 // cost 2,300 tokens on average at most, a token being four bytes.
 func TestWhatAnAnswerCosts(t *testing.T) {
 	volume.SkipUnderRace(t)
-	lists := realServers(t)
+	lists, requests := realServers(t), readRequests(t)
 	w := newWorld(t, func(c *config.Config) {
 		for name := range lists {
 			withServers(c, name)
@@ -104,7 +85,7 @@ func TestWhatAnAnswerCosts(t *testing.T) {
 	w.Catalog.Publish()
 	told := map[string]bool{}
 	bytes, first := 0, 0
-	for _, r := range thirty {
+	for _, r := range requests {
 		a, raw := w.answer(RetrieveRequest{Query: r[0], UsageSeen: func(usage string) bool {
 			before := told[usage]
 			told[usage] = true
@@ -121,8 +102,8 @@ func TestWhatAnAnswerCosts(t *testing.T) {
 			first++
 		}
 	}
-	tokens := bytes / 4 / len(thirty)
-	t.Logf("%d tokens on average, first place %d of %d", tokens, first, len(thirty))
+	tokens := bytes / 4 / len(requests)
+	t.Logf("%d tokens on average, first place %d of %d", tokens, first, len(requests))
 	if tokens > 2300 {
 		t.Errorf("%d tokens on average", tokens)
 	}
