@@ -47,7 +47,7 @@ func DefaultRanking() *RankingParameters {
 		Boosts:     [fields]float32{inName: 4, inServer: 3, inTitle: 2, inSummary: 1.2, inDescription: 0.35, inParameter: 1.5, inParameterText: 0.5},
 		Slopes:     [fields]float32{inName: 0.2, inServer: 0.15, inTitle: 0.2, inSummary: 1, inDescription: 0.7, inParameter: 1, inParameterText: 0.3},
 		Saturation: 1.5,
-		HeadIDF:    0.3, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.25, Server: 0.37, Vector: 1.5, Near: 0.6,
+		HeadIDF:    0.4, Surface: 0.45, Name: 0.23, Covered: 0.15, Clause: 0.9, Context: 0.8, Mass: 0.3, Best: 0.25, Server: 0.37, Vector: 1.5, Near: 0.6,
 		Synonym: 0.12, Instead: 0.9, Repeat: 0.2, Compound: 0.4, Meant: 0.45, Joined: 0.3, Misspelt: 0.7, Alike: 0.7,
 		Vectors: embeddedVectors(), lexicon: new(stemCache),
 	}
