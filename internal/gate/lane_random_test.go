@@ -55,7 +55,7 @@ func TestRandomOperationsAtLanes(t *testing.T) {
 	arguments := []string{`{}`, `{"sql":"SELECT 1"}`, `{"sql":"DROP TABLE x"}`, `{"sql":"INSERT INTO x VALUES (1)"}`, `{"command":"ls"}`, `{"command":"rm -rf /"}`,
 		`{"n":1}`, `{"n":"x"}`, `{"do":"delete"}`, `{"do":"list"}`, `[1]`}
 	passed, refused := 0, 0
-	for step := range volume.FullOrQuick(10_000, 1_000) {
+	for step := range volume.FullOrQuick(10_000, 3_000) {
 		v := laneVariants[random.IntN(len(laneVariants))]
 		at := lanes[v]
 		switch n := random.IntN(20); {
@@ -108,7 +108,7 @@ func TestRandomOperationsAtLanes(t *testing.T) {
 			}
 		}
 	}
-	if passed < 100 || refused < 100 {
+	if passed < 50 || refused < 100 {
 		t.Errorf("%d calls passed, %d were refused: the test shows little", passed, refused)
 	}
 }
