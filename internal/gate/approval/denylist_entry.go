@@ -161,13 +161,13 @@ func toFileEntries(saved StoredDecisions) fileEntries {
 
 // restrictStored combines the entry of the store with that of the file, keeping the restrictions of both. If the
 // file is complete, a different approval in the store is outdated and does not count. One that a block overrides
-// does not count either; it stays as the baseline.
+// does not count either; it stays as the baseline, and goes if another block takes that one's place.
 func (e fileEntry) restrictStored(stored DefinitionDecisions, intact bool) DefinitionDecisions {
-	was, blocked := tool.Fingerprint(e.Was), e.Block.toAuthorAndTime()
+	was, blocked, refused := tool.Fingerprint(e.Was), e.Block.toAuthorAndTime(), stored.isApprovalRefused()
 	if e.Block != (fileBlock{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
 		stored.Block = &Block{Fingerprint: tool.Fingerprint(e.Block.Fingerprint), AuthorAndTime: blocked}
 	}
-	if intact && !stored.Approves(was) && !stored.isApprovalRefused() {
+	if !stored.isApprovalRefused() && (refused || intact && !stored.Approves(was)) {
 		stored.Pin = nil
 	}
 	if stored.Off == nil && e.Off != (fileAuthorAndTime{}) {

@@ -497,6 +497,25 @@ func (m *model) differs(v *approval.ServerView) string {
 
 var modelNames = []string{"a", "b", "c", "d"}
 
+// TestAnOldStoreWithABlockedBaseline: an older store has a definition that was approved and then blocked. The block of
+// another definition since then does not approve it.
+func TestAnOldStoreWithABlockedBaseline(t *testing.T) {
+	h, ctx := newHome(t), t.Context()
+	approve := func(n int) {
+		h.must(h.Approve(ctx, "s", by, []approval.CandidateDefinition{denylistCandidate("a", n)}, nil))
+	}
+	approve(1)
+	h.must(h.Block(ctx, tool.KindTool, id("s", "a"), print(1), by))
+	old := h.store.Copy()
+	approve(1)
+	h.must(h.Block(ctx, tool.KindTool, id("s", "a"), print(0), by))
+	h.store = old
+	h.restart()
+	if e := h.ServerView("s").ToolDecisions("a"); e.Approves(print(1)) || e.Pin != nil || e.Block == nil || e.Block.Fingerprint != print(0) {
+		t.Errorf("%+v", e)
+	}
+}
+
 // After any history of decisions, restarts, losses of the store and old stores in
 // its place, exactly that is approved, refused and switched off which the model
 // says. A loss takes approvals away, and nothing else.
