@@ -148,7 +148,7 @@ func TestLookIsBounded(t *testing.T) {
 			t.Errorf("late: %v", f.TimedOut)
 		}
 		r := examine(t, f, "D708", "D205")
-		if r.Warn != 2 || r.Checks[1].Subject != "the daemon" || !strings.Contains(r.Checks[1].What, "within 5s") || r.Checks[0].State != doctor.OK {
+		if r.Warn != 2 || r.Checks[1].Subject != "the daemon" || !strings.Contains(r.Checks[1].What, "within 10s") || r.Checks[0].State != doctor.OK {
 			t.Errorf("%+v", r)
 		}
 	})

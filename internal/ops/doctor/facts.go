@@ -10,10 +10,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Timeouts for one part of gathering facts, and for all parts.
+// Timeouts for one part of gathering facts, and for all parts. A busy machine needs seconds for what takes milliseconds.
 const (
-	PartTime  = 5 * time.Second
-	TotalTime = 15 * time.Second
+	PartTime  = 10 * time.Second
+	TotalTime = 25 * time.Second
 )
 
 const (
