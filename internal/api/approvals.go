@@ -8,8 +8,8 @@ import (
 
 // Approve several definitions, and withdraw an approval.
 var (
-	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve several definitions, each separately. Those with findings or loosened hints are left for review", approveTools).withTimeout(restartTimeout)
-	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Take back the approval of the definition that has this fingerprint: the tool waits again, and the definition that was approved before is approved", (*ops.Admin).WithdrawToolApproval)
+	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve several definitions, each with its own result; definitions with findings or loosened hints must be approved one by one", approveTools).withTimeout(restartTimeout)
+	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Withdraw the approval of the definition with this fingerprint: the definition waits again, and the previous approval applies again", (*ops.Admin).WithdrawToolApproval)
 )
 
 // ApprovedTools lists the result of each approval, in order.
@@ -20,8 +20,8 @@ type ApprovedTools struct {
 // ApprovedTool is the result of one approval.
 type ApprovedTool struct {
 	Name    string           `json:"name" doc:"The tool id: server:tool."`
-	OK      bool             `json:"ok" doc:"The definition is approved."`
-	Problem *problemDocument `json:"problem,omitempty" doc:"Why it is not."`
+	OK      bool             `json:"ok" doc:"Whether the definition was approved."`
+	Problem *problemDocument `json:"problem,omitempty" doc:"Why the definition was not approved. Absent if it was."`
 }
 
 // RefusalError returns why the definition is not approved; nil when it is.

@@ -16,15 +16,15 @@ import (
 // CallInput is the input of a tool call. It parses its own body: arguments stay raw bytes, and the gate reports and records mistakes in name, intent and
 // arguments.
 type CallInput struct {
-	Variant  string          `json:"tool_variant" required:"true" words:"variant" doc:"The calling tool."`
+	Variant  string          `json:"tool_variant" required:"true" words:"variant" doc:"The calling tool, which selects the lane of the call."`
 	Name     string          `json:"name" required:"true" doc:"The tool id: server:tool."`
 	Args     json.RawMessage `json:"args" type:"object" doc:"The tool's arguments."`
-	ArgsJSON json.RawMessage `json:"args_json" type:"string" doc:"The arguments as JSON text, instead of args."`
-	Intent   CallIntent      `json:"intent" doc:"What the caller declares."`
-	Select   string          `json:"select" doc:"A jq expression that selects a part of the result."`
-	Timeout  string          `json:"timeout" doc:"How long the call may take, such as 30s; the configured call_timeout if that is shorter."`
+	ArgsJSON json.RawMessage `json:"args_json" type:"string" doc:"The tool's arguments as a string of JSON. Use either args or args_json."`
+	Intent   CallIntent      `json:"intent" doc:"The purpose of the call, as the caller declares it."`
+	Select   string          `json:"select" doc:"A jq expression. The response then contains only the selected part of the result."`
+	Timeout  string          `json:"timeout" doc:"The maximum duration of the call, such as 30s. The configured call_timeout applies if it is shorter."`
 
-	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. The same call with the same key is not made again: it has the answer of the first one, for 24 hours or until MCPProxy restarts. With another body it is refused."`
+	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. A repeated request with the same key and body returns the first response and does not call the tool again. MCPProxy keeps responses for 24 hours, or until it restarts. The same key with another body is rejected."`
 
 	declared policy.DeclaredIntent // the raw intent
 	size     int                   // of the body
@@ -33,18 +33,18 @@ type CallInput struct {
 
 // CallIntent is the declared intent of a call.
 type CallIntent struct {
-	OperationType   string `json:"operation_type,omitempty" words:"operation" doc:"Must be that of the variant."`
-	DataSensitivity string `json:"data_sensitivity,omitempty" words:"sensitivity" doc:"How sensitive the data is."`
-	Reason          string `json:"reason,omitempty" maxLength:"1000" doc:"Why, for the log."`
+	OperationType   string `json:"operation_type,omitempty" words:"operation" doc:"The operation type. It must match tool_variant."`
+	DataSensitivity string `json:"data_sensitivity,omitempty" words:"sensitivity" doc:"The sensitivity of the data."`
+	Reason          string `json:"reason,omitempty" maxLength:"1000" doc:"The reason for the call, for the activity log."`
 }
 
 // CallAnswer is the answer of POST /tools/call. A tool error is still an answer: the status is 200 and IsError is set.
 type CallAnswer struct {
-	Result     json.RawMessage `json:"result" doc:"The tool's CallToolResult, as its server sent it."`
-	IsError    bool            `json:"is_error" doc:"The tool reports a failure of its own."`
+	Result     json.RawMessage `json:"result" doc:"The CallToolResult of the tool, as its server sent it."`
+	IsError    bool            `json:"is_error" doc:"Whether the tool reported an error in its result."`
 	Warnings   []string        `json:"warnings"`
-	ActivityID string          `json:"activity_id" doc:"The record of the call."`
-	Handle     string          `json:"handle,omitempty" doc:"Set if the result was cut: read_result on /mcp returns the rest."`
+	ActivityID string          `json:"activity_id" doc:"The id of the call's activity record."`
+	Handle     string          `json:"handle,omitempty" doc:"The handle of a truncated result: read_result on /mcp returns the rest. Absent if the result is complete."`
 }
 
 func callTool(a *ops.Admin, ctx context.Context, c ops.Caller, in CallInput) (CallAnswer, error) {

@@ -11,7 +11,7 @@ var (
 	DisconnectClient = declareOperation("POST /clients/{client}/disconnect", "disconnectClient", Decide,
 		"Take MCPProxy out of a client's file, or say what would change", (*ops.ClientOperations).DisconnectClient)
 	UndoClientChange = declareOperation("POST /clients/undo", "undoClientChange", Decide,
-		"Take a change of a client's file back, byte for byte; of a file that was changed since its entries alone", (*ops.ClientOperations).UndoClientChange)
+		"Undo a change of a client's file; if the file was changed since, only the entries of the change are restored", (*ops.ClientOperations).UndoClientChange)
 	WritePermissions = declareOperation("POST /clients/{client}/permissions", "writePermissions", Decide,
 		"Write permission rules into a client's file, so that reads run without asking and other calls ask, or preview the change", (*ops.ClientOperations).WritePermissionRules)
 )

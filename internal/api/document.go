@@ -32,10 +32,10 @@ func openAPIDocument(d *Deps) ([]byte, error) {
 		"servers": []any{map[string]any{"url": Prefix}},
 		"paths":   paths,
 		"components": map[string]any{"schemas": all, "securitySchemes": map[string]any{
-			"key":    map[string]any{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The key in the file api_key of the data directory. Over the unix socket none is needed."},
-			"bearer": map[string]any{"type": "http", "scheme": "bearer", "description": "The same key."},
-			"cookie": map[string]any{"type": "apiKey", "in": "cookie", "name": auth.SessionCookie, "description": "The session of the web UI, with the value of its page, and from that page alone."},
-			"page":   map[string]any{"type": "apiKey", "in": "header", "name": auth.SessionHeader, "description": "The value that a page got when it signed in."},
+			"key":    map[string]any{"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The API key: the content of the file api_key in the data directory. Requests over the unix socket need no key."},
+			"bearer": map[string]any{"type": "http", "scheme": "bearer", "description": "The API key as a bearer token."},
+			"cookie": map[string]any{"type": "apiKey", "in": "cookie", "name": auth.SessionCookie, "description": "The session cookie of the web UI. The request must also send the page's X-MCPProxy-Session value."},
+			"page":   map[string]any{"type": "apiKey", "in": "header", "name": auth.SessionHeader, "description": "The session value that the page received when it signed in."},
 		}},
 		"security": []any{map[string]any{"key": []any{}}, map[string]any{"bearer": []any{}}, map[string]any{"cookie": []any{}, "page": []any{}}},
 	}, "", "  ")

@@ -15,20 +15,20 @@ type PrimitiveOps struct {
 
 // declarePrimitiveOps declares the operations for one kind. As with tools, a name is one path segment.
 func declarePrimitiveOps(kind tool.DefinitionKind, path, id, doc string) PrimitiveOps {
-	path, doc = "/servers/{name}/"+path, doc+", percent-encoded as one segment: a slash in it is %2F."
+	path, doc = "/servers/{name}/"+path, doc+", percent-encoded as one segment, with %2F for a slash."
 	what := "the definition of the " + kind.Label()
 	ofKind := func(in *ops.PrimitiveRef, _ url.Values) error { in.Kind = kind; return nil }
 	about := func(in *ops.PrimitiveDecision, given url.Values) error { return ofKind(&in.PrimitiveRef, given) }
 	return PrimitiveOps{
 		Approve: declareOperation("POST "+path+"/approve", "approve"+id, Decide,
-			"Approve "+what+" that has this fingerprint", (*ops.Admin).ApprovePrimitive).describeParam("item", doc).withValidation(about),
+			"Approve "+what+" with this fingerprint", (*ops.Admin).ApprovePrimitive).describeParam("item", doc).withValidation(about),
 		Block: declareOperation("POST "+path+"/block", "block"+id, Decide,
-			"Refuse "+what+" with this fingerprint: none is accepted automatically after that", (*ops.Admin).BlockPrimitive).describeParam("item", doc).withValidation(about),
+			"Block "+what+" with this fingerprint; later definitions are not accepted automatically", (*ops.Admin).BlockPrimitive).describeParam("item", doc).withValidation(about),
 		Unblock: declareOperation("POST "+path+"/unblock", "unblock"+id, Decide,
-			"End the refusal of "+what+" that has this fingerprint: it waits again", ops.UnblockPrimitive).describeParam("item", doc).withValidation(about),
+			"Unblock "+what+" with this fingerprint; it waits for approval again", ops.UnblockPrimitive).describeParam("item", doc).withValidation(about),
 		Withdraw: declareOperation("POST "+path+"/withdraw", "withdraw"+id, Decide,
-			"Take back the approval of "+what+" with this fingerprint: it waits for approval again, and the earlier approval applies again", (*ops.Admin).WithdrawPrimitiveApproval).describeParam("item", doc).withValidation(about),
+			"Withdraw the approval of "+what+" with this fingerprint: the definition waits again, and the previous approval applies again", (*ops.Admin).WithdrawPrimitiveApproval).describeParam("item", doc).withValidation(about),
 		Diff: declareOperation("GET "+path+"/diff", "diff"+id, Look,
-			"T"+what[1:]+" compared with the approved one, by words", (*ops.Admin).DiffPrimitive).describeParam("item", doc).withValidation(ofKind),
+			"Compare "+what+" with the approved one", (*ops.Admin).DiffPrimitive).describeParam("item", doc).withValidation(ofKind),
 	}
 }

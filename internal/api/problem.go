@@ -15,14 +15,14 @@ const problemType = "application/problem+json"
 
 // problemDocument is a Problem in a response.
 type problemDocument struct {
-	Type       string          `json:"type" format:"uri" doc:"urn:mcpproxy:problem: and the code in lower case with dashes."`
-	Title      string          `json:"title" doc:"The code in words: the same for every occurrence."`
+	Type       string          `json:"type" format:"uri" doc:"The URN of the error: urn:mcpproxy:problem: followed by the code in lower case, with dashes."`
+	Title      string          `json:"title" doc:"The name of the error in words. It depends only on the code."`
 	Status     int             `json:"status" doc:"The HTTP status."`
-	Detail     string          `json:"detail" doc:"What is wrong: the message of the contract."`
-	Code       problem.Code    `json:"code" doc:"What kind of failure it is, for programs."`
-	Hint       string          `json:"hint,omitempty" doc:"What to do about it."`
-	Details    problem.Details `json:"details,omitempty" doc:"The facts, such as parameter, value and allowed."`
-	ActivityID string          `json:"activity_id,omitempty" doc:"The record of the refused or failed call."`
+	Detail     string          `json:"detail" doc:"The error message."`
+	Code       problem.Code    `json:"code" doc:"The error code. Programs should use this field to tell errors apart."`
+	Hint       string          `json:"hint,omitempty" doc:"The recommended action. Absent if there is none."`
+	Details    problem.Details `json:"details,omitempty" doc:"Structured details of the error, such as parameter, value and allowed."`
+	ActivityID string          `json:"activity_id,omitempty" doc:"The id of the activity record of the rejected or failed call. Absent if there is no record."`
 }
 
 // newProblemDocument converts an error. It keeps the record id of a recorded failure.

@@ -26,7 +26,7 @@ func (r Right) requirementText() string {
 	if r == Open {
 		return "Requires no permission: the code or key in the request identifies the user."
 	}
-	return "Needs the right to " + r.String() + "."
+	return "Requires the right to " + r.String() + "."
 }
 
 // hasRight reports whether the actor has the right.

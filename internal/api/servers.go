@@ -17,8 +17,8 @@ type AddedServers struct {
 // ServerResult is the result of adding one server.
 type ServerResult struct {
 	Name    string           `json:"name"`
-	Server  *ops.ServerView  `json:"server,omitempty" doc:"How it is, where it was added."`
-	Problem *problemDocument `json:"problem,omitempty" doc:"Why it was not."`
+	Server  *ops.ServerView  `json:"server,omitempty" doc:"The added server. Absent if it was not added."`
+	Problem *problemDocument `json:"problem,omitempty" doc:"Why the server was not added. Absent if it was."`
 }
 
 func addServers(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.AddServersRequest) (AddedServers, error) {

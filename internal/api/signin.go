@@ -18,15 +18,15 @@ func (p *httpRequestInput) setHTTPRequest(r *http.Request) { p.r = r }
 
 // SignInInput is the code or the key of a sign-in.
 type SignInInput struct {
-	Code string `json:"code" maxLength:"64" doc:"The code of POST /session/codes, which is good once."`
+	Code string `json:"code" maxLength:"64" doc:"A sign-in code from POST /session/codes. It can be used once."`
 	Key  string `json:"key" maxLength:"512" doc:"The API key."`
 	httpRequestInput
 }
 
 // UISession is the session of a page. The response also sets its cookie.
 type UISession struct {
-	Value     string    `json:"value,omitempty" doc:"What the page sends as X-MCPProxy-Session with each request; only in the answer to its sign-in."`
-	ExpiresAt time.Time `json:"expires_at" doc:"When the session ends unless it is used."`
+	Value     string    `json:"value,omitempty" doc:"The value that the page must send as X-MCPProxy-Session with each request. Only the response to the sign-in contains it."`
+	ExpiresAt time.Time `json:"expires_at" doc:"The time at which the session ends. Each use extends it."`
 	cookie    string
 }
 
@@ -97,13 +97,13 @@ func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISessi
 
 // SignOutInput selects the sessions to end.
 type SignOutInput struct {
-	Everywhere bool `query:"everywhere" doc:"All sessions of the web UI and all codes, not only the sessions of this browser."`
+	Everywhere bool `query:"everywhere" doc:"Whether to end all sessions of the web UI and all sign-in codes. Default: only the sessions of this browser."`
 	httpRequestInput
 }
 
 // SignedOut counts the ended sessions.
 type SignedOut struct {
-	Sessions int `json:"sessions" doc:"How many sessions have ended."`
+	Sessions int `json:"sessions" doc:"The number of ended sessions."`
 }
 
 // cookies deletes the cookie.
@@ -118,8 +118,8 @@ func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedO
 
 // SignInCode is a code that signs a page in.
 type SignInCode struct {
-	Code      string    `json:"code" doc:"It signs in once: POST /session."`
-	ID        string    `json:"id" doc:"With which it can be asked whether it was used."`
+	Code      string    `json:"code" doc:"The sign-in code for POST /session. It can be used once."`
+	ID        string    `json:"id" doc:"The id of the code for GET /session/codes/{id}, which reports whether the code was used."`
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
@@ -130,7 +130,7 @@ func newCode(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (SignInCod
 
 // CodeRef names a code.
 type CodeRef struct {
-	ID string `path:"id" doc:"The id of the code, not the code."`
+	ID string `path:"id" doc:"The id of the code, not the code itself."`
 }
 
 // CodeState says whether a code was used.

@@ -25,7 +25,7 @@ type serviceView struct {
 	Answers bool   `json:"answers"`
 	Daemon  int    `json:"daemon_pid,omitempty"`
 	Version string `json:"daemon_version,omitempty"`
-	DataDir string `json:"data_dir" doc:"where the daemon was looked for"`
+	DataDir string `json:"data_dir" doc:"The data directory of the daemon."`
 }
 
 // withServiceManager returns the run function of a command that uses the service manager.

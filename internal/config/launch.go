@@ -10,12 +10,12 @@ import (
 // Launch is how a server is launched or reached. The tags are for the file and for
 // package api.
 type Launch struct {
-	Command    string            `json:"command,omitempty" doc:"The program to start; either this or url."`
+	Command    string            `json:"command,omitempty" doc:"The program to start. Set either command or url."`
 	Args       []string          `json:"args,omitempty" doc:"Its arguments."`
-	Env        map[string]string `json:"env,omitempty" doc:"Its environment variables; values may hold references such as ${env:NAME} or ${keyring:NAME}."`
-	WorkingDir string            `json:"working_dir,omitempty" doc:"The directory that it starts in."`
-	URL        string            `json:"url,omitempty" doc:"Where the server answers; either this or command."`
-	Headers    map[string]string `json:"headers,omitempty" doc:"Headers to send; values may hold references such as ${env:NAME} or ${keyring:NAME}."`
+	Env        map[string]string `json:"env,omitempty" doc:"Its environment variables, by name. Values may contain references such as ${env:NAME} or ${keyring:NAME}."`
+	WorkingDir string            `json:"working_dir,omitempty" doc:"Its working directory."`
+	URL        string            `json:"url,omitempty" doc:"The URL of the server. Set either command or url."`
+	Headers    map[string]string `json:"headers,omitempty" doc:"The HTTP headers to send, by name. Values may contain references such as ${env:NAME} or ${keyring:NAME}."`
 }
 
 // LaunchView is a launch as a user approves it before the server is started or contacted.

@@ -10,12 +10,12 @@ import (
 // ActivityList is a page of the log.
 type ActivityList struct {
 	Activities []activity.Record `json:"activities"`
-	Total      int64             `json:"total" doc:"How many records the filters select."`
-	Relation   string            `json:"total_relation" enum:"eq,gte" doc:"eq: total is exact; gte: there are at least so many, as the newest records are missing."`
+	Total      int64             `json:"total" doc:"The number of records that match the filters."`
+	Relation   string            `json:"total_relation" enum:"eq,gte" doc:"eq: total is exact. gte: total is a lower bound, because the newest records are missing."`
 	Limit      int               `json:"limit"`
 	Offset     int               `json:"offset"`
-	NextCursor string            `json:"next_cursor" doc:"Give it as cursor for the next page; empty on the last one."`
-	Incomplete bool              `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
+	NextCursor string            `json:"next_cursor" doc:"The cursor of the next page. Empty on the last page."`
+	Incomplete bool              `json:"incomplete,omitempty" doc:"Whether the newest records are missing because MCPProxy cannot write to the database now. GET /status has details."`
 }
 
 // Activities returns the records that a filter selects, newest first.

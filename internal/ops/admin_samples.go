@@ -22,7 +22,7 @@ func NewSampleServers(a *Admin, all []AddServerRequest) *SampleServers {
 // AddedToys is the result of SampleServers.AddMissing.
 type AddedToys struct {
 	Added   []string     `json:"added" doc:"The names of the added servers."`
-	Servers []ServerView `json:"servers" doc:"All sample servers."`
+	Servers []ServerView `json:"servers" doc:"All sample servers, including those that existed before."`
 }
 
 // AddMissing adds the sample servers that are not in the configuration. It is idempotent. If a user's own server has such a name, AddMissing changes nothing and

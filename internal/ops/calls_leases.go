@@ -15,12 +15,12 @@ import (
 
 // GrantLeaseRequest is a request for a lease.
 type GrantLeaseRequest struct {
-	Server string `json:"server" required:"true" doc:"The server whose calls are not asked about."`
-	Lane   string `json:"lane" enum:"read,write,destructive" doc:"The worst that a call may count as: write when it is left out."`
-	For    string `json:"for" doc:"For how long, from 1m to 24h: 15m when it is left out."`
-	Calls  int    `json:"calls" min:"1" max:"10000" doc:"For how many calls: 20 when it is left out."`
-	Client string `json:"client" doc:"The name of an agent token, whose calls alone are meant. Names that clients give themselves prove nothing."`
-	Tools  string `json:"tools" doc:"A name or pattern of tools of the server; all when it is left out."`
+	Server string `json:"server" required:"true" doc:"The server to which the lease applies."`
+	Lane   string `json:"lane" enum:"read,write,destructive" doc:"The most harmful lane that the lease covers. Default: write."`
+	For    string `json:"for" doc:"The duration of the lease, from 1m to 24h. Default: 15m."`
+	Calls  int    `json:"calls" min:"1" max:"10000" doc:"The maximum number of calls. Default: 20."`
+	Client string `json:"client" doc:"The name of an agent token. The lease then covers only calls with this token. Default: calls of all clients. The self-reported name of a client is not accepted, because any client can use it."`
+	Tools  string `json:"tools" doc:"A name or pattern of tools of the server. Default: all tools."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -32,16 +32,16 @@ func (GrantLeaseRequest) Example() string {
 type LeaseView struct {
 	ID        string        `json:"id"`
 	Server    string        `json:"server"`
-	Lane      string        `json:"lane" words:"operation" doc:"The worst that a call may count as."`
-	Tools     string        `json:"tools,omitempty" doc:"The name or pattern of the tools; absent: all."`
-	Client    string        `json:"client,omitempty" doc:"The token whose calls are meant; absent: everybody's."`
-	Calls     int64         `json:"calls" doc:"For how many calls it was given."`
+	Lane      string        `json:"lane" words:"operation" doc:"The most harmful lane that the lease covers."`
+	Tools     string        `json:"tools,omitempty" doc:"The name or pattern of the covered tools. Absent if all tools are covered."`
+	Client    string        `json:"client,omitempty" doc:"The name of the agent token whose calls are covered. Absent if calls of all clients are covered."`
+	Calls     int64         `json:"calls" doc:"The maximum number of calls."`
 	CallsLeft int64         `json:"calls_left"`
 	GivenAt   time.Time     `json:"given_at"`
 	Until     time.Time     `json:"until"`
 	GivenBy   string        `json:"given_by"`
-	GivenVia  string        `json:"given_via" doc:"The surface that it was given by."`
-	Ended     ask.EndReason `json:"ended,omitempty" doc:"Why it ended; absent while it runs."`
+	GivenVia  string        `json:"given_via" doc:"The surface through which the lease was granted."`
+	Ended     ask.EndReason `json:"ended,omitempty" doc:"Why the lease ended. Absent while it is active."`
 }
 
 // LeaseList lists the active leases by their end.

@@ -34,26 +34,26 @@ type PendingCall struct {
 	Name       string            `json:"name" doc:"The tool id: server:tool."`
 	Server     string            `json:"server"`
 	Tool       string            `json:"tool"`
-	Lane       string            `json:"lane" words:"operation" doc:"What the call counts as."`
-	LaneReason string            `json:"lane_reason" doc:"Why it counts as that, in words."`
-	Variant    string            `json:"tool_variant" words:"variant" doc:"The calling tool, or the one that its hints call for."`
-	Rule       string            `json:"rule" doc:"The rule of the configuration by which it is asked about."`
-	Arguments  json.RawMessage   `json:"arguments" doc:"The arguments as they will be sent, with secrets masked. With arguments_truncated, the beginning as a string. Null after the call was answered: its record has them."`
+	Lane       string            `json:"lane" words:"operation" doc:"The lane of the call."`
+	LaneReason string            `json:"lane_reason" doc:"Why the call is in this lane."`
+	Variant    string            `json:"tool_variant" words:"variant" doc:"The calling tool that was used. For a call by the tool's own name: the calling tool that matches its hints."`
+	Rule       string            `json:"rule" doc:"The rule of the configuration that requires approval."`
+	Arguments  json.RawMessage   `json:"arguments" doc:"The arguments of the call, with secrets masked. If arguments_truncated is set, a string with their beginning. Null after the decision: the activity record keeps the arguments."`
 	Truncated  bool              `json:"arguments_truncated,omitempty"`
-	Reason     string            `json:"reason,omitempty" doc:"What the agent claims that it is for."`
+	Reason     string            `json:"reason,omitempty" doc:"The reason that the agent declared."`
 	Actor      string            `json:"actor"`
-	ClientName string            `json:"client_name,omitempty" doc:"The name that the client gives itself, which proves nothing."`
+	ClientName string            `json:"client_name,omitempty" doc:"The self-reported name of the client. MCPProxy cannot verify it."`
 	Version    string            `json:"client_version,omitempty"`
-	Source     string            `json:"source" doc:"The surface that the call came by."`
+	Source     string            `json:"source" doc:"The surface through which the call was made."`
 	AskedAt    time.Time         `json:"asked_at"`
 	LastAsked  time.Time         `json:"last_asked_at"`
-	Until      time.Time         `json:"until" doc:"Until when it waits unless it is made again; or until when the answer holds."`
-	WaitsUntil *time.Time        `json:"waits_until,omitempty" doc:"Until when the client waits for the answer, if it is still connected. After that, the client must call again."`
-	ActivityID string            `json:"activity_id" doc:"The record of the call that is held."`
+	Until      time.Time         `json:"until" doc:"The time at which a pending call expires; another attempt of the client extends it. After a decision: the time until which the decision is valid."`
+	WaitsUntil *time.Time        `json:"waits_until,omitempty" doc:"The time until which the client waits for the decision, if it is still connected. After that, the client must call again."`
+	ActivityID string            `json:"activity_id" doc:"The id of the held call's activity record."`
 	AnsweredAt *time.Time        `json:"answered_at,omitempty"`
 	AnsweredBy string            `json:"answered_by,omitempty"`
-	Answered   string            `json:"answered_via,omitempty" doc:"The surface that the answer came by, or 'client form' where the client that makes the call was asked itself."`
-	Denial     string            `json:"denial,omitempty" doc:"The reason of a denial."`
+	Answered   string            `json:"answered_via,omitempty" doc:"The surface through which the decision was made; 'client form' if it was made in a form of the calling client. Absent while the call is pending."`
+	Denial     string            `json:"denial,omitempty" doc:"The reason of a denial. Absent if none was given."`
 }
 
 // PendingList lists the pending calls, oldest first.
@@ -63,13 +63,13 @@ type PendingList struct {
 
 // PendingCallRef names a pending call.
 type PendingCallRef struct {
-	ID string `path:"id" doc:"The id of the call that waits."`
+	ID string `path:"id" doc:"The id of the held call."`
 }
 
 // DenyCallRequest denies a pending call.
 type DenyCallRequest struct {
 	PendingCallRef
-	Reason string `json:"reason" doc:"What the agent is told, at most 2,000 bytes."`
+	Reason string `json:"reason" doc:"The reason for the agent, at most 2,000 bytes."`
 }
 
 // Example returns an example for the OpenAPI document.

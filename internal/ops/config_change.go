@@ -14,7 +14,7 @@ import (
 
 // IfMatchPrecondition names the version of the file that a change is based on.
 type IfMatchPrecondition struct {
-	IfMatch string `header:"If-Match" required:"true" doc:"The etag of the file that the change is made from, as GET /config gives it."`
+	IfMatch string `header:"If-Match" required:"true" doc:"The etag of the file on which the change is based, from GET /config."`
 }
 
 // etag returns the etag without quotes.
@@ -25,7 +25,7 @@ func (m IfMatchPrecondition) etag() string {
 // SettingChanges changes single settings.
 type SettingChanges struct {
 	IfMatchPrecondition
-	Set map[string]json.RawMessage `json:"set" required:"true" doc:"Settings by key, with the new value, or null to remove the key from the file."`
+	Set map[string]json.RawMessage `json:"set" required:"true" doc:"The new value of each setting, by key. Null removes the key from the file."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -34,14 +34,14 @@ func (SettingChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 // ConfigReplacement replaces the whole file.
 type ConfigReplacement struct {
 	IfMatchPrecondition
-	Text string `json:"text" required:"true" doc:"The text of the file. Placeholders represent secrets of the current file."`
+	Text string `json:"text" required:"true" doc:"The text of the file. It may contain the placeholders of secrets that GET /config shows."`
 }
 
 // ValidateRequest is a request to validate a text, with changes of settings as in SettingChanges.
 type ValidateRequest struct {
-	IfMatch string                     `header:"If-Match" doc:"The etag of the file that the text is made from; without it, the file as it is now counts."`
-	Text    string                     `json:"text" required:"true" doc:"The text of the file. Placeholders represent secrets of the current file."`
-	Set     map[string]json.RawMessage `json:"set" doc:"Settings to change in a valid text before the check, or null to remove the key, as in PATCH."`
+	IfMatch string                     `header:"If-Match" doc:"The etag of the file on which the text is based. Default: the current file."`
+	Text    string                     `json:"text" required:"true" doc:"The text of the file. It may contain the placeholders of secrets that GET /config shows."`
+	Set     map[string]json.RawMessage `json:"set" doc:"Settings to change in the text before the check, by key, as in PATCH /config. Null removes a key. The text must be valid."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -52,10 +52,10 @@ type Validation struct {
 	OK           bool            `json:"ok"`
 	Mistakes     []Mistake       `json:"mistakes"`
 	Warnings     []string        `json:"warnings" doc:"Warnings, such as keys without effect."`
-	Changes      []KeyDifference `json:"changes" doc:"Changes of the configuration in force."`
-	Widens       []string        `json:"widens" doc:"The keys whose changes grant more access: with presence, they require a signature."`
+	Changes      []KeyDifference `json:"changes" doc:"The differences from the current configuration."`
+	Widens       []string        `json:"widens" doc:"The keys whose changes grant more access. With presence, these changes require a signature."`
 	NeedsRestart []string        `json:"needs_restart" doc:"Settings that would take effect at the next start."`
-	Text         string          `json:"text,omitempty" doc:"The text with the changed settings, if there are any."`
+	Text         string          `json:"text,omitempty" doc:"The text with the changes of set. Absent without set."`
 }
 
 // ChangeSettings sets settings in the file and applies it.

@@ -39,7 +39,7 @@ type Check struct {
 	Title  string     `json:"title"`
 	State  CheckState `json:"state" doc:"ok, warn or bad."`
 	Detail string     `json:"detail"`
-	Fix    string     `json:"fix,omitempty" doc:"A command that helps, or what to do."`
+	Fix    string     `json:"fix,omitempty" doc:"A command that fixes the problem, or the recommended action."`
 }
 
 // Diagnostics lists the checks in a fixed order.

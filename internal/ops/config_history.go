@@ -9,8 +9,8 @@ import (
 
 // ConfigHistoryQuery selects a page of the configuration history.
 type ConfigHistoryQuery struct {
-	Limit  int `query:"limit" min:"1" max:"100" default:"50" doc:"How many versions at most."`
-	Offset int `query:"offset" min:"0" max:"1000" doc:"How many versions to leave out."`
+	Limit  int `query:"limit" min:"1" max:"100" default:"50" doc:"The maximum number of versions."`
+	Offset int `query:"offset" min:"0" max:"1000" doc:"The number of versions to skip."`
 }
 
 // VersionList is a page of the history, newest first.
@@ -29,7 +29,7 @@ type ConfigVersionRef struct {
 // VersionText is the text of a version.
 type VersionText struct {
 	ID   string `json:"id"`
-	Text string `json:"text" doc:"With placeholders, as in GET /config. Those whose secret is still in the file can be saved again."`
+	Text string `json:"text" doc:"The text of the version, with placeholders as in GET /config. A placeholder can be saved again if its secret is still in the file."`
 }
 
 // ListVersions lists the texts that were in force.

@@ -31,11 +31,11 @@ const (
 // Version is a text that was in force.
 type Version struct {
 	ID    string    `json:"id"`
-	At    time.Time `json:"at" doc:"When it came into force."`
-	By    string    `json:"by" doc:"Who applied it: an actor, or file for an edit by hand."`
-	Keys  []string  `json:"keys" doc:"What it changed, at most 100."`
+	At    time.Time `json:"at" doc:"The time at which the version was applied."`
+	By    string    `json:"by" doc:"The actor that applied the version; file if the file was edited directly."`
+	Keys  []string  `json:"keys" doc:"The keys that the version changed, at most 100."`
 	Bytes int       `json:"bytes"`
-	ETag  string    `json:"etag" doc:"As in GET /config."`
+	ETag  string    `json:"etag" doc:"The etag of the version, as in GET /config."`
 }
 
 // versionStore stores texts in a folder, one file each, with a first line of JSON metadata. Errors are logged only: nothing depends on the history.

@@ -55,6 +55,6 @@ func NewEventRecord(id string, f *activity.RecordFacts) EventRecord {
 
 // EventQuery selects the events of a stream.
 type EventQuery struct {
-	LastEventID string      `header:"Last-Event-ID" doc:"The id of the last event that was read: the stream starts with the events after it."`
-	Types       []EventKind `query:"types" split:"," doc:"Only events of these types; reset comes in any case."`
+	LastEventID string      `header:"Last-Event-ID" doc:"The id of the last received event. The stream continues with the events after it."`
+	Types       []EventKind `query:"types" split:"," doc:"The types of events to send. Events of the type reset are always sent."`
 }

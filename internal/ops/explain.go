@@ -25,9 +25,9 @@ type Explainer struct {
 
 // ExplainRequest is a call to explain.
 type ExplainRequest struct {
-	Who  string          `json:"who" required:"true" doc:"A client (claude-code), a profile, or a token as agent:NAME. client:NAME and profile:NAME choose one if both have the name; otherwise the profile is used."`
+	Who  string          `json:"who" required:"true" doc:"The caller: a client such as claude-code, a profile, or a token as agent:NAME. If a client and a profile have the same name, write client:NAME or profile:NAME; the name alone means the profile."`
 	Name string          `json:"name" required:"true" doc:"The tool id: server:tool."`
-	Args json.RawMessage `json:"args" type:"object" doc:"The arguments, to be held to the tool's schema; without them they are not checked."`
+	Args json.RawMessage `json:"args" type:"object" doc:"The arguments to check against the tool's schema. Without them, no arguments are checked."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -40,41 +40,41 @@ type Prospect struct {
 	Name string      `json:"name" doc:"The tool id."`
 	As   ProspectWho `json:"as"`
 	tool.DecisionFacts
-	Status         string         `json:"status,omitempty" words:"status" doc:"Why the tool cannot be called; absent when it can."`
-	Further        []string       `json:"further_statuses,omitempty" doc:"Further reasons why it cannot."`
+	Status         string         `json:"status,omitempty" words:"status" doc:"Why the tool cannot be called. Absent if it can."`
+	Further        []string       `json:"further_statuses,omitempty" doc:"Further reasons why the tool cannot be called."`
 	ConfigRevision string         `json:"config_revision"`
-	Lanes          []ProspectLane `json:"lanes" doc:"The three calling tools, each used as its lane demands."`
-	Can            bool           `json:"can" doc:"Whether MCPProxy allows the call in one of them, possibly after approval."`
-	Notes          []string       `json:"notes" doc:"What should be known besides."`
+	Lanes          []ProspectLane `json:"lanes" doc:"The result for each of the three calling tools."`
+	Can            bool           `json:"can" doc:"Whether MCPProxy allows the call in at least one lane, possibly after approval."`
+	Notes          []string       `json:"notes" doc:"Additional notes for the user."`
 }
 
 // ProspectWho is the caller of the explained call.
 type ProspectWho struct {
 	Kind      string `json:"kind" enum:"client,profile,agent"`
 	Name      string `json:"name"`
-	Profiles  string `json:"profiles,omitempty" doc:"The profiles that bound it, with commas between them."`
-	Token     string `json:"token,omitempty" doc:"The name of the token that it presents."`
-	Connected bool   `json:"connected" doc:"Of a client: whether one of its files has MCPProxy."`
-	Address   string `json:"address,omitempty" doc:"Of a client: the path of MCPProxy's address that it uses."`
+	Profiles  string `json:"profiles,omitempty" doc:"The profiles that limit the caller, separated by commas. Absent if there are none."`
+	Token     string `json:"token,omitempty" doc:"The name of the agent token that the caller presents. Absent if there is none."`
+	Connected bool   `json:"connected" doc:"For a client: whether one of its files contains MCPProxy."`
+	Address   string `json:"address,omitempty" doc:"For a client: the path of the MCPProxy endpoint that it uses."`
 }
 
 // ProspectLane explains the call in one lane.
 type ProspectLane struct {
 	Tool     string           `json:"tool" words:"variant"`
-	Outcome  activity.Verdict `json:"outcome" doc:"What MCPProxy decides."`
-	Check    string           `json:"check,omitempty" words:"check" doc:"The check that refuses."`
-	Code     string           `json:"code,omitempty" doc:"The code of the refusal."`
-	Why      string           `json:"why" doc:"The rule that decides, in words."`
-	Hint     string           `json:"hint,omitempty" doc:"What the user can do about a rejection."`
+	Outcome  activity.Verdict `json:"outcome" doc:"The decision of MCPProxy."`
+	Check    string           `json:"check,omitempty" words:"check" doc:"The check that rejects the call. Absent if the call is not rejected."`
+	Code     string           `json:"code,omitempty" doc:"The error code of the rejection. Absent if the call is not rejected."`
+	Why      string           `json:"why" doc:"Why MCPProxy decides so: the rule in words."`
+	Hint     string           `json:"hint,omitempty" doc:"What the user can do about a rejection. Absent if there is nothing."`
 	Warnings []string         `json:"warnings,omitempty"`
-	Client   *ProspectClient  `json:"client,omitempty" doc:"What the client does before that, by its files."`
+	Client   *ProspectClient  `json:"client,omitempty" doc:"What the client does before it sends the call, according to its permission rules. Absent if the caller is not a client."`
 }
 
 // ProspectClient is what an MCP client does when its model uses the calling tool.
 type ProspectClient struct {
 	Verdict permission.Verdict `json:"verdict" enum:"runs,asks,denied,unknown"`
-	Rule    permission.Rule    `json:"rule" doc:"What decides."`
-	Why     string             `json:"why,omitempty" doc:"What the rule alone does not say."`
+	Rule    permission.Rule    `json:"rule" doc:"The rule of the client that applies."`
+	Why     string             `json:"why,omitempty" doc:"An explanation in addition to the rule. Absent if none is needed."`
 }
 
 // Explain explains what would happen to a call in each lane.

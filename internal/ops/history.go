@@ -39,7 +39,7 @@ func (h *ActivityHistory) VerifyLog(ctx context.Context, _ Caller, _ Nothing) (a
 // RedactRequest names the fields to erase.
 type RedactRequest struct {
 	ID     string                   `path:"id"`
-	Fields []activity.ErasableField `json:"fields" required:"true" doc:"What to erase of it, for good."`
+	Fields []activity.ErasableField `json:"fields" required:"true" doc:"The fields to erase. This cannot be undone."`
 }
 
 // EraseRecordFields erases fields of a record, and records that.
@@ -53,9 +53,9 @@ func (h *ActivityHistory) EraseRecordFields(ctx context.Context, c Caller, in Re
 
 // SessionQuery selects sessions.
 type SessionQuery struct {
-	Period string `query:"period" doc:"How far back from now: 90s, 30m, 24h, 7d, 2w. 24h when it is left out."`
-	Limit  int    `query:"limit" min:"1" max:"1000" default:"50" doc:"How many sessions at most."`
-	Offset int    `query:"offset" min:"0" max:"2147483648" doc:"How many sessions to leave out."`
+	Period string `query:"period" doc:"The length of the period that ends now, such as 90s, 30m, 24h, 7d or 2w. Default: 24h."`
+	Limit  int    `query:"limit" min:"1" max:"1000" default:"50" doc:"The maximum number of sessions."`
+	Offset int    `query:"offset" min:"0" max:"2147483648" doc:"The number of sessions to skip."`
 }
 
 // SessionList is a page of sessions.
@@ -64,8 +64,8 @@ type SessionList struct {
 	Total      int64              `json:"total"`
 	Limit      int                `json:"limit"`
 	Offset     int                `json:"offset"`
-	Cut        bool               `json:"cut,omitempty" doc:"There are older records that are not included."`
-	Incomplete bool               `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
+	Cut        bool               `json:"cut,omitempty" doc:"Whether older records of the period were left out."`
+	Incomplete bool               `json:"incomplete,omitempty" doc:"Whether the newest records are missing because MCPProxy cannot write to the database now. GET /status has details."`
 }
 
 // Sessions returns the sessions with records in a period, newest first.

@@ -19,8 +19,8 @@ import (
 // ExportQuery selects records to export.
 type ExportQuery struct {
 	activity.Filter
-	Format ExportFormat `query:"format" doc:"jsonl (application/x-ndjson): one record per line, as GET returns it, with its proof; the last lines, without id, prove the whole export. csv (text/csv): a table of the main fields. Default: jsonl."`
-	Bodies bool         `query:"include_bodies" doc:"Whether arguments and responses are in it, too."`
+	Format ExportFormat `query:"format" doc:"The format. jsonl (application/x-ndjson): one record per line, as GET /activity/{id} returns it, with its proof; the last lines have no id and prove the whole export. csv (text/csv): a table of the main fields. Default: jsonl."`
+	Bodies bool         `query:"include_bodies" doc:"Whether the export contains arguments and responses."`
 }
 
 // ExportFormat is the format of an export.

@@ -12,9 +12,9 @@ import (
 // SummaryQuery selects the calls to summarize.
 type SummaryQuery struct {
 	activity.Filter
-	Period string           `query:"period" doc:"How far back from end_time, or from now: 90s, 30m, 24h, 7d, 2w. 24h when it and start_time are left out."`
-	Step   string           `query:"step" doc:"The length of a bucket, such as 30m; at most 400 of them. A fitting one when it is left out."`
-	Group  activity.GroupBy `query:"group" doc:"What to count by, besides."`
+	Period string           `query:"period" doc:"The length of the period that ends at end_time or now, such as 90s, 30m, 24h, 7d or 2w. Default: 24h, unless start_time is set."`
+	Step   string           `query:"step" doc:"The length of a bucket, such as 30m. There can be at most 400 buckets. Default: chosen from the length of the period."`
+	Group  activity.GroupBy `query:"group" doc:"The field by which calls are grouped, in addition to time."`
 }
 
 // Summary summarizes the calls of a period.
@@ -23,7 +23,7 @@ type Summary struct {
 	Until       time.Time `json:"until"`
 	StepSeconds int64     `json:"step_seconds"`
 	activity.Summary
-	Last *time.Time `json:"last,omitempty" doc:"The last call that the filters select, also when it was before since."`
+	Last *time.Time `json:"last,omitempty" doc:"The time of the last call that matches the filters, even if it was before since. Absent if there is none."`
 }
 
 // The maximum number of buckets: when the client sets the step, and otherwise.

@@ -12,21 +12,21 @@ import (
 
 // ImportOptions are the options of an import.
 type ImportOptions struct {
-	Keyring   bool `json:"keyring" doc:"Store plain-text secrets in the keyring, and refer to them."`
-	Remove    bool `json:"remove" doc:"Remove the servers from the clients' files after the import."`
-	Confirmed bool `json:"confirmed" doc:"The user has seen exactly these launches and wants to start them; otherwise they wait for review."`
-	DryRun    bool `json:"dry_run" doc:"Only say what would be done."`
+	Keyring   bool `json:"keyring" doc:"Whether to store plain-text secrets in the keyring and to replace them with references."`
+	Remove    bool `json:"remove" doc:"Whether to remove the servers from the clients' files after the import."`
+	Confirmed bool `json:"confirmed" doc:"Whether the user has confirmed exactly these launches. Otherwise the servers wait for review."`
+	DryRun    bool `json:"dry_run" doc:"Whether to report what would be done without doing it."`
 }
 
 // Result is the result for one server.
 type Result struct {
 	ID      string   `json:"id"`
-	Name    string   `json:"name" doc:"What it is called here."`
+	Name    string   `json:"name" doc:"The name of the server in MCPProxy."`
 	Added   bool     `json:"added"`
-	State   string   `json:"state" doc:"here: it was already configured; review: it waits for review; otherwise its state, such as connecting. Empty if nothing was done."`
-	Secrets []string `json:"secrets" doc:"The names under which its secrets are kept, or would be."`
-	Removed bool     `json:"removed" doc:"It was taken out of the client's file."`
-	Change  string   `json:"change,omitempty" doc:"The change of the client's file, which can be undone."`
+	State   string   `json:"state" doc:"The state of the server, such as connecting. here: it was already configured. review: it waits for review. Empty if nothing was done."`
+	Secrets []string `json:"secrets" doc:"The names of its secrets in the keyring. With dry_run: the names that would be used."`
+	Removed bool     `json:"removed" doc:"Whether the server was removed from the client's file."`
+	Change  string   `json:"change,omitempty" doc:"The id of the change of the client's file, for POST /clients/undo. Absent if the file did not change."`
 	Problem *Trouble `json:"problem,omitempty"`
 }
 

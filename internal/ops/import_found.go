@@ -10,25 +10,25 @@ import (
 
 // Found is a server in a client's file.
 type Found struct {
-	ID         string        `json:"id" doc:"Identifies this server with its current launch: another launch has another id."`
-	Client     string        `json:"client" doc:"The client's id; empty for a text that was given."`
+	ID         string        `json:"id" doc:"The id of the server. It changes when the launch changes."`
+	Client     string        `json:"client" doc:"The id of the client. Empty if the server comes from a pasted text."`
 	ClientName string        `json:"client_name"`
-	Path       string        `json:"path" doc:"The client's file."`
-	Target     string        `json:"target,omitempty" doc:"The file that the path leads to, where it is a link."`
-	Scope      clients.Scope `json:"scope" doc:"Whose file it is: user, project, or local (the user's, for one project)."`
-	Name       string        `json:"name" doc:"What it is, or would be, called here."`
-	Called     string        `json:"called" doc:"What the client calls it."`
-	Launch     config.Launch `json:"launch" doc:"Its launch, with probable secrets masked."`
+	Path       string        `json:"path" doc:"The path of the client's file."`
+	Target     string        `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
+	Scope      clients.Scope `json:"scope" doc:"The scope of the file: user, project, or local (one project of the user)."`
+	Name       string        `json:"name" doc:"The name of the server in MCPProxy, after an import if it is not there yet."`
+	Called     string        `json:"called" doc:"The name of the server in the client."`
+	Launch     config.Launch `json:"launch" doc:"How the server is started or reached. Probable secrets are masked."`
 	Secrets    []InClear     `json:"secrets" doc:"Probable secrets in plain text."`
-	Have       bool          `json:"have" doc:"A server like this is here already."`
-	Ours       bool          `json:"ours" doc:"It is MCPProxy itself, and left out."`
+	Have       bool          `json:"have" doc:"Whether MCPProxy already has this server."`
+	Ours       bool          `json:"ours" doc:"Whether the entry is MCPProxy itself. It is not imported."`
 	Notes      []string      `json:"notes" doc:"Differences from the client's file."`
 }
 
 // InClear is a secret in clear text in a client's file.
 type InClear struct {
-	Place string `json:"place" doc:"Where: env.NAME, headers.NAME, args.INDEX from 0, command, or url."`
-	Name  string `json:"name" doc:"Under which name the keyring would keep it."`
+	Place string `json:"place" doc:"The position of the secret: env.NAME, headers.NAME, args.INDEX (from 0), command or url."`
+	Name  string `json:"name" doc:"The name that the secret would have in the keyring."`
 }
 
 // BrokenFile is a file, or a server in it, that cannot be imported.
@@ -42,7 +42,7 @@ type BrokenFile struct {
 // Findings lists all servers found.
 type Findings struct {
 	Found  []Found      `json:"found"`
-	Broken []BrokenFile `json:"broken" doc:"What cannot be read, and servers that are left out."`
+	Broken []BrokenFile `json:"broken" doc:"Files that cannot be read, and servers that cannot be imported."`
 }
 
 // ImportTarget is the access of an import to this MCPProxy.

@@ -23,7 +23,7 @@ func NewImportOperations(a *Importer, targetFor func(Caller) ImportTarget, g *Ga
 
 // ImportRequest selects the servers to import.
 type ImportRequest struct {
-	IDs []string `json:"ids" required:"true" doc:"From the list of found servers, 1 to 1000."`
+	IDs []string `json:"ids" required:"true" doc:"The ids of 1 to 1,000 servers from GET /clients/servers."`
 	ImportOptions
 }
 

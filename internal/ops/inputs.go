@@ -22,7 +22,7 @@ type Nothing struct{}
 
 // RecordRef names a record of the log.
 type RecordRef struct {
-	ID string `path:"id" doc:"The id of the record, or a unique prefix."`
+	ID string `path:"id" doc:"The id of the record, or a unique prefix of it."`
 }
 
 // ServerRef names a server.
@@ -33,7 +33,7 @@ type ServerRef struct {
 // ToolRef names a tool.
 type ToolRef struct {
 	Server string `path:"name" doc:"The name of the server."`
-	Tool   string `path:"tool" doc:"The tool's own name, percent-encoded as one segment: a slash in it is %2F."`
+	Tool   string `path:"tool" doc:"The tool's own name, percent-encoded as one segment, with %2F for a slash."`
 }
 
 // ID is the id of the tool.
@@ -41,7 +41,7 @@ func (r ToolRef) ID() tool.ID { return tool.ID(r) }
 
 // StatsQuery selects the calls for statistics: since a time; zero is the whole log.
 type StatsQuery struct {
-	Since time.Time `query:"start_time" doc:"Only calls from this time on."`
+	Since time.Time `query:"start_time" doc:"The start of the period: only calls at or after this time are included."`
 }
 
 // RetrieveRequest searches for tools, as an agent does.
@@ -73,7 +73,7 @@ type AddServerRequest struct {
 	// Trust is ignored for agents.
 	Trust string `json:"trust" words:"trust" doc:"How to treat tools that are not approved."`
 	// Quarantined requires a review before the server starts. Servers that agents add always require it.
-	Quarantined bool `json:"quarantined" doc:"Review the server before it is started."`
+	Quarantined bool `json:"quarantined" doc:"Whether the server is quarantined: it starts only after a review."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -86,7 +86,7 @@ const MaxBatch = 500
 
 // AddServersRequest are servers to add in one request.
 type AddServersRequest struct {
-	Servers []AddServerRequest `json:"servers" required:"true" doc:"From 1 to 500 servers."`
+	Servers []AddServerRequest `json:"servers" required:"true" doc:"The servers to add, from 1 to 500."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -104,19 +104,19 @@ type ServerChange struct {
 // ChangeableServerSettings are the server settings that a request can change. A changed launch that a user has reviewed needs a new review; the approvals of its tools
 // stay.
 type ChangeableServerSettings struct {
-	Enabled       bool            `json:"enabled" doc:"Whether the server runs."`
-	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Only true: a quarantine ends with an approval."`
+	Enabled       bool            `json:"enabled" doc:"Whether the server is enabled."`
+	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Must be true, which puts the server into quarantine. Only an approval ends a quarantine."`
 	Trust         string          `json:"trust" null:"true" words:"trust" doc:"How to treat tools that are not approved."`
-	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"The only tools that may be called, names or patterns."`
-	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Tools that may not be called, names or patterns."`
-	InferHints    string          `json:"infer_hints" null:"true" words:"infer" doc:"What is made of tools that carry no hints, for this server."`
-	HintOverrides json.RawMessage `json:"hint_overrides" null:"true" type:"object" doc:"Names or patterns of tools with the hints that count instead of the server's."`
-	CallTimeout   string          `json:"call_timeout" null:"true" doc:"How long a call may take, such as 30s or 5m; the general one without it."`
-	Command       []string        `json:"command" null:"true" doc:"The program to start and all its arguments."`
-	URL           string          `json:"url" null:"true" doc:"Where the server answers."`
-	WorkingDir    string          `json:"working_dir" null:"true" doc:"The directory that the command starts in."`
-	Env           json.RawMessage `json:"env" null:"true" type:"object" doc:"Environment variables to set, by their names; null for one takes it out, the others stay."`
-	Headers       json.RawMessage `json:"headers" null:"true" type:"object" doc:"Headers to set, by their names; null for one takes it out, the others stay."`
+	EnabledTools  []string        `json:"enabled_tools" null:"true" doc:"Names or patterns of the tools that may be called. All other tools are off."`
+	DisabledTools []string        `json:"disabled_tools" null:"true" doc:"Names or patterns of tools that may not be called."`
+	InferHints    string          `json:"infer_hints" null:"true" words:"infer" doc:"How MCPProxy treats tools without hints of this server."`
+	HintOverrides json.RawMessage `json:"hint_overrides" null:"true" type:"object" doc:"Hints that replace those of the server, by name or pattern of tools."`
+	CallTimeout   string          `json:"call_timeout" null:"true" doc:"The maximum duration of a call, such as 30s or 5m. Default: the global call_timeout."`
+	Command       []string        `json:"command" null:"true" doc:"The program to start, followed by all its arguments."`
+	URL           string          `json:"url" null:"true" doc:"The URL of the server."`
+	WorkingDir    string          `json:"working_dir" null:"true" doc:"The working directory of the command."`
+	Env           json.RawMessage `json:"env" null:"true" type:"object" doc:"Environment variables to set, by name. Null removes a variable. Variables that are not named do not change."`
+	Headers       json.RawMessage `json:"headers" null:"true" type:"object" doc:"HTTP headers to set, by name. Null removes a header. Headers that are not named do not change."`
 }
 
 // ChangeableServerKeys returns the server keys that can be set and removed.
@@ -131,7 +131,7 @@ func ChangeableServerKeys() (keys []string) {
 
 // SeenFingerprint names the fingerprint that the user saw when deciding.
 type SeenFingerprint struct {
-	Fingerprint string `json:"fingerprint" required:"true" doc:"What was seen. When it is another by now, nothing happens: 409 CONFLICT."`
+	Fingerprint string `json:"fingerprint" required:"true" doc:"The fingerprint of the reviewed definition or launch. If it has changed since, the request is rejected with 409 CONFLICT."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -159,9 +159,9 @@ type ToolApproval struct {
 
 // NamedDefinition names a definition and the fingerprint that the user saw.
 type NamedDefinition struct {
-	Name        string              `json:"name" doc:"The tool id, server:tool; of a prompt, resource or template the server, a colon and its name or address; of instructions the server."`
+	Name        string              `json:"name" doc:"The id of the definition. Tool: server:tool. Prompt: server:name. Resource or template: server:address. Instructions: the name of the server."`
 	Kind        tool.DefinitionKind `json:"kind,omitempty" doc:"prompt, resource, template or instructions; absent for a tool."`
-	Fingerprint string              `json:"fingerprint" doc:"What was seen of it."`
+	Fingerprint string              `json:"fingerprint" doc:"The fingerprint of the reviewed definition."`
 }
 
 // ParseRef parses the name. The error is a *problem.Problem.
@@ -196,7 +196,7 @@ func (d NamedDefinition) ParseRef() (PrimitiveRef, error) {
 
 // ToolsApproval approves several definitions.
 type ToolsApproval struct {
-	Tools []NamedDefinition `json:"tools" required:"true" doc:"From 1 to 500 definitions."`
+	Tools []NamedDefinition `json:"tools" required:"true" doc:"The definitions to approve, from 1 to 500."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -206,8 +206,8 @@ func (ToolsApproval) Example() string {
 
 // PendingApprovalsQuery selects a page of the pending approvals.
 type PendingApprovalsQuery struct {
-	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"Maximum number of tools, and of other definitions."`
-	Offset int `query:"offset" min:"0" max:"10000000" doc:"How many of each to leave out before."`
+	Limit  int `query:"limit" min:"1" max:"1000" default:"500" doc:"The maximum number of tools, and of other definitions."`
+	Offset int `query:"offset" min:"0" max:"10000000" doc:"The number of tools, and of other definitions, to skip."`
 }
 
 // PrimitiveRef names a prompt, resource or template of a server, or its instructions, which have no name.

@@ -14,19 +14,19 @@ import (
 // LogQuery selects the last lines of a server's log.
 type LogQuery struct {
 	ServerRef
-	Lines int `query:"lines" min:"1" max:"10000" default:"100" doc:"How many lines."`
+	Lines int `query:"lines" min:"1" max:"10000" default:"100" doc:"The maximum number of lines, from the end of the log."`
 }
 
 // LogTail is the last lines of a server's log.
 type LogTail struct {
 	Server  string    `json:"server"`
-	Lines   []string  `json:"lines" doc:"Oldest first, for display: lines that are not from stderr are marked."`
+	Lines   []string  `json:"lines" doc:"The lines for display, oldest first. Lines that do not come from stderr are marked."`
 	Entries []LogLine `json:"entries" doc:"The same lines with their details."`
 }
 
 // LogLine is a line of a server's log.
 type LogLine struct {
-	At     *time.Time `json:"at,omitempty" doc:"When it was complete. Absent of lines from before times were kept, and of one that has not ended."`
+	At     *time.Time `json:"at,omitempty" doc:"The time at which the line was complete. Absent for an incomplete line, and for lines of old versions that stored no times."`
 	Stream string     `json:"stream" enum:"stderr,stdout,mcpproxy" doc:"stderr: output of the server on stderr. stdout: its output on stdout that is not a message. mcpproxy: a note of MCPProxy."`
 	Text   string     `json:"text"`
 }

@@ -10,31 +10,31 @@ import (
 
 // SearchQuery is a search by a user. Empty fields have the configured defaults.
 type SearchQuery struct {
-	Query     string `query:"q" required:"true" doc:"What the tool should do, in words."`
-	Limit     int    `query:"limit" min:"1" max:"100" doc:"How many tools at most; the configured tools_limit when not given."`
-	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation, or that declare nothing and seem to be of it."`
-	Explain   bool   `query:"explain" doc:"Whether each tool says why it was found."`
-	Locked    bool   `query:"include_disabled" doc:"Whether locked lists matching tools that cannot be called."`
+	Query     string `query:"q" required:"true" doc:"The search terms: what the tool should do."`
+	Limit     int    `query:"limit" min:"1" max:"100" doc:"The maximum number of tools. Default: the configured tools_limit."`
+	Operation string `query:"operation_type" words:"operation" doc:"Only tools of this operation type: according to their call_with or, for tools without hints, to the inferred operation."`
+	Explain   bool   `query:"explain" doc:"Whether the response says for each tool why it was found."`
+	Locked    bool   `query:"include_disabled" doc:"Whether the response lists matching tools that cannot be called, in locked."`
 }
 
 // SearchAnswer is the result of a search. Total counts the callable matches.
 type SearchAnswer struct {
 	Query     string      `json:"query"`
 	Total     int         `json:"total"`
-	TookMS    float64     `json:"took_ms" doc:"Duration of the search, without the rest of the request."`
-	Tokens    int         `json:"tokens" doc:"About what the tools cost an agent that finds them: a quarter of their bytes in its answer."`
-	AllTokens int         `json:"all_tokens" doc:"About what all known definitions would cost."`
+	TookMS    float64     `json:"took_ms" doc:"The duration of the search itself, in milliseconds."`
+	Tokens    int         `json:"tokens" doc:"The estimated size of the tools in an agent's search result, in tokens (bytes divided by 4)."`
+	AllTokens int         `json:"all_tokens" doc:"The estimated size of all known definitions, in tokens."`
 	Tools     []FoundTool `json:"tools"`
-	Locked    []FoundTool `json:"locked" doc:"Matching tools that cannot be called, best first; at most 10. Only with include_disabled."`
+	Locked    []FoundTool `json:"locked" doc:"Matching tools that cannot be called, best match first, at most 10. Absent without include_disabled."`
 }
 
 // FoundTool is a tool that a search found.
 type FoundTool struct {
 	ToolView
 	ToolUsage
-	Guessed bool   `json:"guessed,omitempty" doc:"Neither the server nor an override says which operation call_with is to be."`
-	Tokens  int    `json:"tokens,omitempty" doc:"About what it costs an agent that finds it: a quarter of its bytes in the answer."`
-	Remedy  string `json:"remedy,omitempty" doc:"What would unlock it."`
+	Guessed bool   `json:"guessed,omitempty" doc:"Whether the operation type is inferred: neither the server nor hint_overrides declares it."`
+	Tokens  int    `json:"tokens,omitempty" doc:"The estimated size of the tool in an agent's search result, in tokens (bytes divided by 4)."`
+	Remedy  string `json:"remedy,omitempty" doc:"What the user can do to make the tool callable."`
 }
 
 // SearchTools returns the same tools as retrieve_tools, in the same order.

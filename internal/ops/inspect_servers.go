@@ -16,16 +16,16 @@ import (
 // ServerRow is a server in the list.
 type ServerRow struct {
 	ServerView
-	Calls   *ServerCalls `json:"calls,omitempty" doc:"How the server was called in the last 24 hours. Absent when it was not, or the log cannot be read."`
-	Waiting int          `json:"waiting,omitempty" doc:"Number of its tools, prompts, resources, templates and instructions that wait for approval."`
+	Calls   *ServerCalls `json:"calls,omitempty" doc:"Statistics of the server's calls in the last 24 hours. Absent if there were none, or if the log cannot be read."`
+	Waiting int          `json:"waiting,omitempty" doc:"The number of its tools, prompts, resources, templates and instructions that wait for approval."`
 }
 
 // ServerCalls summarizes the calls of a server.
 type ServerCalls struct {
-	Hours  []HourCalls `json:"hours" doc:"24, oldest first; the last one is the hour that it is now."`
-	Calls  int64       `json:"calls" doc:"Calls that have ended, in these hours."`
-	Errors int64       `json:"errors" doc:"Those of them that failed."`
-	P95    int64       `json:"p95_ms" format:"int64" doc:"At most one call in twenty took longer, to within 4 %."`
+	Hours  []HourCalls `json:"hours" doc:"The number of calls in each of the last 24 hours, oldest first. The last one is the current hour."`
+	Calls  int64       `json:"calls" doc:"The number of calls that ended in the last 24 hours."`
+	Errors int64       `json:"errors" doc:"The number of these calls that failed."`
+	P95    int64       `json:"p95_ms" format:"int64" doc:"The 95th percentile of the duration in milliseconds, accurate to 4 %."`
 }
 
 // HourCalls counts the calls of one hour.
@@ -42,14 +42,14 @@ type ServerList struct {
 // ServerDetail is one server with its configuration.
 type ServerDetail struct {
 	ServerRow
-	Launch          *LaunchView     `json:"launch,omitempty" doc:"How it is launched or reached; secrets are masked."`
-	EnabledTools    []string        `json:"enabled_tools,omitempty" doc:"The only tools that may be called, names or patterns."`
-	DisabledTools   []string        `json:"disabled_tools,omitempty" doc:"Tools that may not be called, names or patterns."`
-	InferHints      string          `json:"infer_hints,omitempty" words:"infer" doc:"What is made of tools that carry no hints, when it was chosen for this server."`
-	HintOverrides   json.RawMessage `json:"hint_overrides,omitempty" type:"object" doc:"Names or patterns of tools with the hints that replace the server's, in file order. If several match a tool, the last one that sets a hint counts."`
-	CallTimeout     string          `json:"call_timeout,omitempty" doc:"How long a call may take, when it was chosen for this server."`
-	DefinitionBytes int             `json:"definition_bytes,omitempty" doc:"Of all definitions of its tools, as it lists them."`
-	Availability    []Turn          `json:"availability,omitempty" doc:"Its states in the last 24 hours by the log, oldest first, at most the last 1,000. The first one is that in which these hours began, where it is known, with its own time."`
+	Launch          *LaunchView     `json:"launch,omitempty" doc:"How the server is started or reached. Secrets are masked."`
+	EnabledTools    []string        `json:"enabled_tools,omitempty" doc:"Names or patterns of the tools that may be called. All other tools are off."`
+	DisabledTools   []string        `json:"disabled_tools,omitempty" doc:"Names or patterns of tools that may not be called."`
+	InferHints      string          `json:"infer_hints,omitempty" words:"infer" doc:"How MCPProxy treats tools without hints of this server. Absent if the server uses the global setting."`
+	HintOverrides   json.RawMessage `json:"hint_overrides,omitempty" type:"object" doc:"Hints that replace those of the server, by name or pattern of tools, in file order. If several patterns match a tool, the last one that sets a hint applies."`
+	CallTimeout     string          `json:"call_timeout,omitempty" doc:"The maximum duration of a call. Absent if the server uses the global setting."`
+	DefinitionBytes int             `json:"definition_bytes,omitempty" doc:"The size of all its tool definitions in bytes, as the server lists them."`
+	Availability    []Turn          `json:"availability,omitempty" doc:"The states of the server in the last 24 hours, oldest first, at most the last 1,000. The first entry can be older: it is the state at the start of the 24 hours, if known."`
 }
 
 // Turn is a change of a server's state.

@@ -9,9 +9,9 @@ import (
 type ToolQuery struct {
 	ToolFilter
 	Detail   string `query:"detail" enum:"slim,full" doc:"slim (default): the fields of a list. full: also the description, schemas, hints and decisions."`
-	Limit    int    `query:"limit" min:"1" max:"1000" default:"100" doc:"How many tools at most."`
-	Offset   int    `query:"offset" min:"0" max:"2147483648" doc:"How many to leave out."`
-	Snapshot string `query:"snapshot" doc:"That of an earlier page: then this is a page of the same list, while that is kept. The filters are to be the same."`
+	Limit    int    `query:"limit" min:"1" max:"1000" default:"100" doc:"The maximum number of tools."`
+	Offset   int    `query:"offset" min:"0" max:"2147483648" doc:"The number of tools to skip."`
+	Snapshot string `query:"snapshot" doc:"The snapshot of an earlier page, to get another page of the same list. Use the same filters. MCPProxy keeps a snapshot only for a limited time."`
 }
 
 // Full is the detail of a list with all fields.
@@ -20,14 +20,14 @@ const Full = "full"
 // ToolFilter selects and sorts tools.
 type ToolFilter struct {
 	Server    string `query:"server" doc:"Only tools of this server."`
-	Operation string `query:"operation_type" words:"operation" doc:"Only tools whose call_with is the variant of this operation."`
-	CallWith  string `query:"call_with" words:"variant" doc:"Only tools that are called with this variant."`
-	Status    string `query:"status" words:"status or callable" doc:"Only tools with this status; callable means none."`
-	Hints     string `query:"hints" enum:"said,corrected,guessed" doc:"Only tools of which this says what they do: said: the server; corrected: a hint_override; guessed: neither."`
-	Use       string `query:"use" enum:"recent,earlier,never" doc:"Only tools that were called so, by the log: recent: in the last 30 days; earlier: before that."`
-	Text      string `query:"q" doc:"Only tools with this text in their name or title; case is ignored."`
-	Sort      string `query:"sort" enum:"name,calls,last,tokens" doc:"name; calls: the most called first; last: the last called first; tokens: the largest definition first. As the servers list them when not given."`
-	Reverse   bool   `query:"reverse" doc:"The other way round."`
+	Operation string `query:"operation_type" words:"operation" doc:"Only tools of this operation type, according to their call_with."`
+	CallWith  string `query:"call_with" words:"variant" doc:"Only tools whose call_with is this calling tool."`
+	Status    string `query:"status" words:"status or callable" doc:"Only tools with this status. callable: only tools that can be called."`
+	Hints     string `query:"hints" enum:"said,corrected,guessed" doc:"Only tools whose hints come from this source. said: the server. corrected: hint_overrides. guessed: neither, so that the hints are inferred."`
+	Use       string `query:"use" enum:"recent,earlier,never" doc:"Only tools with this use, according to the activity log. recent: called in the last 30 days. earlier: called before that. never: not called."`
+	Text      string `query:"q" doc:"Only tools with this text in their name or title. Case is ignored."`
+	Sort      string `query:"sort" enum:"name,calls,last,tokens" doc:"The order. name: alphabetical. calls: most calls first. last: most recent call first. tokens: largest definition first. Default: the order in which the servers list them."`
+	Reverse   bool   `query:"reverse" doc:"Whether to reverse the order."`
 }
 
 // ToolList is a page of tools.
@@ -36,17 +36,17 @@ type ToolList struct {
 	Total    int        `json:"total"`
 	Limit    int        `json:"limit"`
 	Offset   int        `json:"offset"`
-	Snapshot string     `json:"snapshot,omitempty" doc:"Names the list that this is a page of; absent when it is all of it."`
+	Snapshot string     `json:"snapshot,omitempty" doc:"The snapshot to send for the other pages of this list. Absent if the response contains the whole list."`
 	Facets   Facets     `json:"facets"`
-	Unhinted []Unhinted `json:"unhinted,omitempty" doc:"The servers for which infer_hints: enforce would be good for something, where it is most first."`
+	Unhinted []Unhinted `json:"unhinted,omitempty" doc:"The servers for which infer_hints: enforce would let tools run as reads, most such tools first."`
 }
 
 // Facets count tools by filter value. Each counts the tools that all other filters select.
 type Facets struct {
-	Lane   map[string]int `json:"lane" doc:"By operation_type; call_with counts as that filter, too."`
-	Status map[string]int `json:"status" doc:"callable, and the statuses."`
-	Hints  map[string]int `json:"hints" doc:"said, corrected and guessed."`
-	Use    map[string]int `json:"use" doc:"recent, earlier and never."`
+	Lane   map[string]int `json:"lane" doc:"The number of tools by operation type. A filter by call_with counts as this filter."`
+	Status map[string]int `json:"status" doc:"The number of tools by status; callable for tools that can be called."`
+	Hints  map[string]int `json:"hints" doc:"The number of tools by the source of their hints: said, corrected and guessed."`
+	Use    map[string]int `json:"use" doc:"The number of tools by use: recent, earlier and never."`
 	Server map[string]int `json:"server"`
 }
 
@@ -58,18 +58,18 @@ type ToolRow struct {
 	Title      string `json:"title,omitempty"`
 	Summary    string `json:"summary" doc:"The first line of the description, shortened."`
 	CallWith   string `json:"call_with" words:"variant"`
-	Lane       string `json:"lane" words:"operation" doc:"The operation of call_with."`
-	Guessed    bool   `json:"guessed,omitempty" doc:"Neither the server nor an override says so."`
-	Status     string `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent when it can."`
+	Lane       string `json:"lane" words:"operation" doc:"The operation type of call_with."`
+	Guessed    bool   `json:"guessed,omitempty" doc:"Whether the operation type is inferred: neither the server nor hint_overrides declares it."`
+	Status     string `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called. Absent if it can."`
 	Deprecated bool   `json:"deprecated,omitempty"`
-	Tokens     int    `json:"tokens" doc:"Estimated size of its definition in tokens: a quarter of its bytes."`
+	Tokens     int    `json:"tokens" doc:"The estimated size of its definition in tokens (bytes divided by 4)."`
 	ToolUsage
 	*FullToolFields
 }
 
 // ToolUsage says how often and when a tool was called.
 type ToolUsage struct {
-	Calls    int64      `json:"calls" doc:"How often it was called, as far back as the log goes."`
+	Calls    int64      `json:"calls" doc:"The number of its calls in the whole activity log."`
 	LastUsed *time.Time `json:"last_used,omitempty"`
 }
 
@@ -77,12 +77,12 @@ type ToolUsage struct {
 type ToolDetail struct {
 	ToolView
 	ToolUsage
-	Lane          string          `json:"lane" words:"operation" doc:"The operation of call_with."`
-	Guessed       bool            `json:"guessed,omitempty" doc:"Neither the server nor an override says so."`
-	Corrected     json.RawMessage `json:"corrected_annotations,omitempty" doc:"The hints that hint_overrides say."`
-	Signature     string          `json:"signature" doc:"What an agent reads in place of the schema where the detail is compact."`
-	Tokens        int             `json:"tokens" doc:"About what it costs an agent that finds it with its schema: a quarter of its bytes in the answer."`
-	CompactTokens int             `json:"compact_tokens" doc:"The same with the signature."`
+	Lane          string          `json:"lane" words:"operation" doc:"The operation type of call_with."`
+	Guessed       bool            `json:"guessed,omitempty" doc:"Whether the operation type is inferred: neither the server nor hint_overrides declares it."`
+	Corrected     json.RawMessage `json:"corrected_annotations,omitempty" doc:"The hints that hint_overrides set. Absent if there are none."`
+	Signature     string          `json:"signature" doc:"The signature that agents get instead of the schema if the detail is compact."`
+	Tokens        int             `json:"tokens" doc:"The estimated size of the tool with its schema in an agent's search result, in tokens (bytes divided by 4)."`
+	CompactTokens int             `json:"compact_tokens" doc:"The estimated size with the signature instead of the schema, in tokens."`
 }
 
 // FullToolFields has the fields of detail full.
@@ -90,11 +90,11 @@ type FullToolFields struct {
 	Description         *string         `json:"description,omitempty"`
 	InputSchema         json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema        json.RawMessage `json:"outputSchema,omitempty"`
-	Annotations         json.RawMessage `json:"annotations,omitempty" doc:"The effective hints; only those that are said."`
-	DeclaredAnnotations json.RawMessage `json:"declared_annotations,omitempty" doc:"What the server said, where the effective hints differ."`
-	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
-	InferredReason      string          `json:"inferred_reason,omitempty" doc:"Why it seems so."`
-	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool."`
+	Annotations         json.RawMessage `json:"annotations,omitempty" doc:"The effective hints. Hints that neither the server nor hint_overrides set are absent."`
+	DeclaredAnnotations json.RawMessage `json:"declared_annotations,omitempty" doc:"The hints that the server declared. Absent if they are equal to the effective hints."`
+	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"The inferred operation type of a tool without hints. Absent if the tool has hints, or if infer_hints is off."`
+	InferredReason      string          `json:"inferred_reason,omitempty" doc:"The reason for inferred_operation."`
+	Trust               *Trust          `json:"trust,omitempty" doc:"The approval of the tool."`
 }
 
 // ToToolView converts a row of a full list to a ToolView.

@@ -13,9 +13,9 @@ import (
 type LoginView struct {
 	Server    string     `json:"server"`
 	State     string     `json:"state" enum:"waiting,done,failed" doc:"waiting for the user, done, or failed."`
-	URL       string     `json:"url,omitempty" doc:"The address of the login page, for a browser on the machine of MCPProxy."`
+	URL       string     `json:"url,omitempty" doc:"The URL of the login page. Open it in a browser on the machine on which MCPProxy runs."`
 	ExpiresAt *time.Time `json:"expires_at,omitempty" doc:"When the login expires."`
-	Error     string     `json:"error,omitempty" doc:"Why it failed."`
+	Error     string     `json:"error,omitempty" doc:"Why the login failed. Absent if it did not."`
 }
 
 func toLoginView(server string, p oauth.LoginProgress) LoginView {

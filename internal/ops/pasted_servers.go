@@ -17,7 +17,7 @@ const maxPasted = 256 << 10
 
 // PastedText is a text with servers.
 type PastedText struct {
-	Text string `json:"text" required:"true" maxLength:"262144" doc:"A part of a client's file (JSON, with or without comments, TOML, YAML), one command line, or a URL; at most 256 KiB."`
+	Text string `json:"text" required:"true" maxLength:"262144" doc:"The text with servers: a part of a client's file (JSON with or without comments, TOML or YAML), one command line, or a URL. At most 256 KiB."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -25,10 +25,10 @@ func (PastedText) Example() string { return `{"text": "npx -y @modelcontextproto
 
 // Parsed is the servers of a text. None of them is added.
 type Parsed struct {
-	Format   clients.PastedFormat `json:"format" doc:"What the text was taken for."`
+	Format   clients.PastedFormat `json:"format" doc:"The detected format of the text."`
 	Servers  []ParsedServer       `json:"servers"`
-	Mistakes []ParseMistake       `json:"mistakes" doc:"What cannot be read of it, and servers that are left out."`
-	Notes    []string             `json:"notes" doc:"What is left out on purpose."`
+	Mistakes []ParseMistake       `json:"mistakes" doc:"Parts of the text that cannot be read, and servers that were left out because of a mistake."`
+	Notes    []string             `json:"notes" doc:"Parts of the text that were left out on purpose."`
 }
 
 // ParseMistake is a mistake in a text. Line and Column count from 1; they are 0 when unknown.
@@ -42,9 +42,9 @@ type ParseMistake struct {
 // ParsedServer is a server of a text.
 type ParsedServer struct {
 	Name    string        `json:"name"`
-	Add     AddedServer   `json:"add" doc:"A body that POST /servers takes. It holds the secrets of the text."`
-	Launch  LaunchView    `json:"launch" doc:"Its launch, with probable secrets masked."`
-	Exists  bool          `json:"exists" doc:"There is a server of this name already."`
+	Add     AddedServer   `json:"add" doc:"The request body for POST /servers. It contains the secrets of the text."`
+	Launch  LaunchView    `json:"launch" doc:"How the server is started or reached. Probable secrets are masked."`
+	Exists  bool          `json:"exists" doc:"Whether a server with this name already exists."`
 	Secrets []ParseSecret `json:"secrets" doc:"Secrets that should not be in the configuration file."`
 	Notes   []string      `json:"notes" doc:"Differences from the text."`
 }
@@ -59,10 +59,10 @@ type AddedServer struct {
 
 // ParseSecret is a value of a server that looks like a credential.
 type ParseSecret struct {
-	Place      string `json:"place" enum:"env,headers,args,command,url" doc:"The member of add that holds it."`
-	Name       string `json:"name" doc:"Of env and headers the name; of args the index, from 0."`
-	Kind       string `json:"kind" doc:"What it looks like, such as github-token."`
-	Suggestion string `json:"suggestion" doc:"What to write instead of the whole value: a reference to a variable in MCPProxy's environment."`
+	Place      string `json:"place" enum:"env,headers,args,command,url" doc:"The member of add that contains the secret."`
+	Name       string `json:"name" doc:"The position in that member: for env and headers the name, for args the index (from 0)."`
+	Kind       string `json:"kind" doc:"The detected kind of secret, such as github-token."`
+	Suggestion string `json:"suggestion" doc:"The suggested replacement of the whole value: a reference to an environment variable of MCPProxy."`
 }
 
 // parsePastedServers parses the servers of a pasted text. It leaves out MCPProxy itself, as itself detects. It stores nothing.

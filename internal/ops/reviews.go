@@ -11,29 +11,29 @@ import (
 
 // Removed names a removed server.
 type Removed struct {
-	Removed string `json:"removed" doc:"The name of the server that is gone."`
+	Removed string `json:"removed" doc:"The name of the removed server."`
 }
 
 // Waiting lists everything that waits for a user's approval.
 type Waiting struct {
 	Servers []WaitingServer `json:"servers"`
-	Tools   []WaitingTool   `json:"tools" doc:"Of servers that are not quarantined, a page of them; the tools of the others are part of the server's review."`
+	Tools   []WaitingTool   `json:"tools" doc:"The waiting tools of servers that are not quarantined: one page. The tools of a quarantined server are part of its review."`
 	// TotalTools counts the tools of all pages.
 	TotalTools int            `json:"total_tools"`
-	Offers     []WaitingOffer `json:"offers" doc:"Prompts, resources, templates and instructions, in the same form as tools: a page of them."`
+	Offers     []WaitingOffer `json:"offers" doc:"The waiting prompts, resources, templates and instructions: one page."`
 	// TotalOffers counts the primitives of all pages.
 	TotalOffers int `json:"total_offers"`
 	WaitingTotals
 	// Forgotten is absent when no approvals were lost.
-	Forgotten []Forgotten `json:"forgotten,omitempty" doc:"Servers whose approvals were lost with an earlier database: one approval of such a server is for all that is listed of it."`
-	Warnings  []string    `json:"warnings,omitempty" doc:"Why many items wait, if no user caused that."`
+	Forgotten []Forgotten `json:"forgotten,omitempty" doc:"Servers whose approvals were lost with an earlier database. One approval of such a server covers all its listed definitions."`
+	Warnings  []string    `json:"warnings,omitempty" doc:"Explains why many items wait, if the cause is not an action of a user."`
 }
 
 // WaitingTotals counts the definitions of all pages.
 type WaitingTotals struct {
-	TotalBlocked  int `json:"total_blocked" doc:"Blocked tools and other definitions; they are included in the totals."`
-	TotalFindings int `json:"total_findings" doc:"Tools and other definitions with a finding that are not blocked."`
-	TotalPoisoned int `json:"total_poisoned" doc:"Those of total_findings that look poisoned: their verdict is block."`
+	TotalBlocked  int `json:"total_blocked" doc:"The number of blocked tools and other definitions. The totals include them."`
+	TotalFindings int `json:"total_findings" doc:"The number of tools and other definitions that have findings and are not blocked."`
+	TotalPoisoned int `json:"total_poisoned" doc:"The number of definitions in total_findings whose verdict is block."`
 }
 
 // addDefinition counts a definition.
@@ -53,32 +53,32 @@ func (w *WaitingTotals) addDefinition(reason approval.WaitReason, s ScanResult) 
 // Forgotten is a server whose approvals were lost and that no user has approved since.
 type Forgotten struct {
 	Name   string `json:"name"`
-	Tools  int    `json:"tools" doc:"How many of its tools wait."`
-	Offers int    `json:"offers" doc:"Number of its prompts, resources, templates and instructions that wait."`
+	Tools  int    `json:"tools" doc:"The number of its tools that wait."`
+	Offers int    `json:"offers" doc:"The number of its prompts, resources, templates and instructions that wait."`
 }
 
 // WaitingServer is a server that waits for review.
 type WaitingServer struct {
 	Name        string      `json:"name"`
-	Stage       ReviewStage `json:"stage" enum:"launch,definitions" doc:"launch: nothing is started before it is approved. definitions: it runs for the review only."`
+	Stage       ReviewStage `json:"stage" enum:"launch,definitions" doc:"The stage of the review. launch: the server starts only after its launch is approved. definitions: the server runs for the review only."`
 	Fingerprint string      `json:"fingerprint" doc:"The fingerprint to send with an approval."`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
-	ClientName  string      `json:"client_name,omitempty" doc:"How the client calls itself that proposed it."`
-	SessionID   string      `json:"session_id,omitempty" doc:"The session of the client that proposed it."`
-	Since       *time.Time  `json:"since,omitempty" doc:"Since when it waits at this stage; absent when that is not known."`
+	ClientName  string      `json:"client_name,omitempty" doc:"The self-reported name of the client that proposed the server. Absent if no client did."`
+	SessionID   string      `json:"session_id,omitempty" doc:"The id of the session in which a client proposed the server. Absent if no client did."`
+	Since       *time.Time  `json:"since,omitempty" doc:"The time at which this stage began. Absent if unknown."`
 	Launch      LaunchView  `json:"launch"`
 	ToolCount   int         `json:"tool_count"`
-	OfferCount  int         `json:"offer_count" doc:"How many prompts, resources, templates and instructions it has."`
-	Findings    int         `json:"findings" doc:"How many findings the scanner has in its definitions and instructions."`
+	OfferCount  int         `json:"offer_count" doc:"The number of its prompts, resources, templates and instructions."`
+	Findings    int         `json:"findings" doc:"The number of scanner findings in its definitions and instructions."`
 }
 
 // PendingInfo says why a definition awaits approval, and which values an approval must name.
 type PendingInfo struct {
-	Reason      approval.WaitReason `json:"reason" doc:"new, changed or blocked."`
+	Reason      approval.WaitReason `json:"reason" doc:"The reason: new, changed or blocked."`
 	Fingerprint string              `json:"fingerprint" doc:"The fingerprint to send with an approval."`
-	Approved    string              `json:"approved,omitempty" doc:"The fingerprint that is approved, when the definition changed."`
-	Since       *time.Time          `json:"since,omitempty" doc:"Since when it waits; absent when that is not known."`
+	Approved    string              `json:"approved,omitempty" doc:"The fingerprint of the approved definition. Absent if none was approved."`
+	Since       *time.Time          `json:"since,omitempty" doc:"The time at which it began to wait. Absent if unknown."`
 	Together    bool                `json:"together,omitempty" doc:"Whether it can be approved in a batch: it has no findings, loosens no hint, was never blocked, and its approved definition is known."`
 }
 
@@ -90,9 +90,9 @@ type ScanResult struct {
 
 // WaitingOffer is a prompt, resource, template or instructions that waits for approval.
 type WaitingOffer struct {
-	Kind   tool.DefinitionKind `json:"kind" doc:"prompt, resource, template or instructions."`
+	Kind   tool.DefinitionKind `json:"kind" doc:"The kind: prompt, resource, template or instructions."`
 	Server string              `json:"server"`
-	Name   string              `json:"name,omitempty" doc:"The name of the prompt, the address of the resource, the template. Instructions have none."`
+	Name   string              `json:"name,omitempty" doc:"The name of the prompt, the address of the resource, or the template. Absent for instructions."`
 	PendingInfo
 	ScanResult
 }
@@ -103,10 +103,10 @@ type WaitingTool struct {
 	Server string `json:"server"`
 	Tool   string `json:"tool"`
 	PendingInfo
-	Loosened []string                `json:"loosened,omitempty" doc:"The hints that the change loosens."`
-	Lane     string                  `json:"lane" words:"operation" doc:"What it counts as once it is approved: the operation of its call_with."`
-	Guessed  bool                    `json:"guessed,omitempty" doc:"Neither the server nor an override says what the tool does."`
-	What     *approval.ChangeSummary `json:"what,omitempty" doc:"What has changed; absent when there is nothing to hold it against."`
+	Loosened []string                `json:"loosened,omitempty" doc:"The hints for which the change claims more harmless effects."`
+	Lane     string                  `json:"lane" words:"operation" doc:"The operation type of the tool after an approval, according to its call_with."`
+	Guessed  bool                    `json:"guessed,omitempty" doc:"Whether the operation type is inferred: neither the server nor hint_overrides declares it."`
+	What     *approval.ChangeSummary `json:"what,omitempty" doc:"A summary of the changes. Absent if there is no approved definition to compare with."`
 	ScanResult
 }
 
@@ -139,32 +139,32 @@ type LaunchView struct {
 	Env        []string `json:"env,omitempty" doc:"The names of the environment variables."`
 	WorkingDir string   `json:"working_dir,omitempty"`
 	URL        string   `json:"url,omitempty"`
-	Headers    []string `json:"headers,omitempty" doc:"The names of the headers."`
+	Headers    []string `json:"headers,omitempty" doc:"The names of the HTTP headers."`
 }
 
 // ServerReview is what a user reviews before approving a server.
 type ServerReview struct {
 	Name        string      `json:"name"`
 	Stage       ReviewStage `json:"stage"`
-	Notice      string      `json:"notice,omitempty" doc:"A notice before the decision: earlier blocks may be lost."`
-	Fingerprint string      `json:"fingerprint" doc:"The fingerprint to send with the approval of this stage: of the launch, or of the launch and all shown definitions and instructions."`
+	Notice      string      `json:"notice,omitempty" doc:"A warning to read before the decision: earlier blocks may be lost."`
+	Fingerprint string      `json:"fingerprint" doc:"The fingerprint to send with the approval of this stage. It covers the launch and, in the stage definitions, all shown definitions and instructions."`
 	Launch      LaunchView  `json:"launch"`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
 	// ProposedEnv includes values, because they can change what the command does.
-	ProposedEnv map[string]string `json:"proposed_env,omitempty" doc:"The environment that is proposed, with its values, as long as the launch waits."`
+	ProposedEnv map[string]string `json:"proposed_env,omitempty" doc:"The proposed environment variables with their values. Absent once the launch is approved."`
 	// LaunchApprovedBy and LaunchApprovedAt are set once the launch is approved.
 	LaunchApprovedBy string         `json:"launch_approved_by,omitempty"`
 	LaunchApprovedAt *time.Time     `json:"launch_approved_at,omitempty"`
 	State            string         `json:"state"`
 	LastError        string         `json:"last_error,omitempty"`
-	Listed           bool           `json:"listed" doc:"Whether the server has told its tools. Without them the definitions cannot be approved."`
-	Instructions     string         `json:"instructions,omitempty" doc:"What the server tells clients about itself, as it is."`
-	Verdict          scan.Verdict   `json:"verdict" doc:"Of the instructions."`
-	Findings         []scan.Finding `json:"findings" doc:"In the instructions."`
+	Listed           bool           `json:"listed" doc:"Whether the server has listed its tools. The definitions cannot be approved before that."`
+	Instructions     string         `json:"instructions,omitempty" doc:"The unchanged instructions of the server for clients. Absent if there are none."`
+	Verdict          scan.Verdict   `json:"verdict" doc:"The scanner's verdict for the instructions."`
+	Findings         []scan.Finding `json:"findings" doc:"The scanner's findings in the instructions."`
 	Tools            []ReviewedTool `json:"tools"`
 	// Offers lists waiting primitives first, at most 5,000 in all.
-	Offers      []ReviewedOffer `json:"offers" doc:"Prompts, resources, templates and instructions, pending ones first. At most 5,000; an approval covers those that are shown."`
+	Offers      []ReviewedOffer `json:"offers" doc:"Prompts, resources, templates and instructions, waiting ones first. At most 5,000. An approval covers only those that are shown."`
 	TotalOffers int             `json:"total_offers"`
 }
 
@@ -172,18 +172,18 @@ type ServerReview struct {
 type ApprovalStatus struct {
 	Fingerprint string              `json:"fingerprint"`
 	Status      string              `json:"status,omitempty" words:"shown status"`
-	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
+	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why the definition waits: new, changed or blocked. Absent if it is approved."`
 }
 
 // ReviewedOffer is a prompt, resource, template or instructions of a server under review.
 type ReviewedOffer struct {
-	Kind tool.DefinitionKind `json:"kind" doc:"prompt, resource, template or instructions."`
+	Kind tool.DefinitionKind `json:"kind" doc:"The kind: prompt, resource, template or instructions."`
 	Name string              `json:"name,omitempty"`
 	ApprovalStatus
-	ForClients bool            `json:"for_clients,omitempty" doc:"The server has listed it to clients, not to MCPProxy."`
-	Definition json.RawMessage `json:"definition" doc:"As the server sent it; of instructions the text."`
+	ForClients bool            `json:"for_clients,omitempty" doc:"Whether the server listed the definition only to clients, not to MCPProxy."`
+	Definition json.RawMessage `json:"definition" doc:"The unchanged definition from the server. For instructions: their text."`
 	// Changes is set for the first 100 changed definitions.
-	Changes []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
+	Changes []approval.Difference `json:"changes,omitempty" doc:"The differences from the approved definition."`
 	ScanResult
 }
 
@@ -191,28 +191,28 @@ type ReviewedOffer struct {
 type ReviewedTool struct {
 	Tool string `json:"tool"`
 	ApprovalStatus
-	Definition json.RawMessage `json:"definition" doc:"The whole definition as the server sent it."`
+	Definition json.RawMessage `json:"definition" doc:"The unchanged definition from the server."`
 	// Changes is set for the first 100 changed definitions.
-	Changes []approval.Difference `json:"changes,omitempty" doc:"How it differs from the approved definition."`
+	Changes []approval.Difference `json:"changes,omitempty" doc:"The differences from the approved definition."`
 	ScanResult
 }
 
 // Comparison is a definition, the approved one, and the differences. Changes are never null in JSON.
 type Comparison struct {
-	Approved   *ApprovedView         `json:"approved,omitempty" doc:"Absent when none was approved, or when its text is lost."`
+	Approved   *ApprovedView         `json:"approved,omitempty" doc:"The approved definition. Absent if none was approved, or if its text was lost."`
 	Definition json.RawMessage       `json:"definition"`
-	Changes    []approval.Difference `json:"changes" doc:"Member by member; empty when nothing changed."`
-	Truncated  bool                  `json:"truncated,omitempty" doc:"There are more changes, or longer ones, than are shown."`
+	Changes    []approval.Difference `json:"changes" doc:"The differences from the approved definition, by member. Empty if there are none."`
+	Truncated  bool                  `json:"truncated,omitempty" doc:"Whether changes were left out or shortened."`
 }
 
 // OfferDiff compares the listed and the approved definition of a prompt, resource, template or instructions.
 type OfferDiff struct {
-	Kind        tool.DefinitionKind `json:"kind" doc:"prompt, resource, template or instructions."`
+	Kind        tool.DefinitionKind `json:"kind" doc:"The kind: prompt, resource, template or instructions."`
 	Server      string              `json:"server"`
 	Name        string              `json:"name,omitempty"`
-	Status      string              `json:"status,omitempty" words:"shown status" doc:"Why it cannot be used; absent when it can."`
-	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Fingerprint string              `json:"fingerprint" doc:"Of the current definition; send it with an approval."`
+	Status      string              `json:"status,omitempty" words:"shown status" doc:"Why the definition cannot be used. Absent if it can."`
+	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why the definition waits: new, changed or blocked. Absent if it is approved."`
+	Fingerprint string              `json:"fingerprint" doc:"The fingerprint of the current definition, to send with an approval."`
 	Comparison
 	ScanResult
 }
@@ -223,10 +223,10 @@ type ToolDiff struct {
 	Server      string              `json:"server"`
 	Tool        string              `json:"tool"`
 	Status      string              `json:"status,omitempty" words:"shown status"`
-	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits: new, changed or blocked; absent when it is approved."`
-	Fingerprint string              `json:"fingerprint" doc:"Of the listed definition; send it with an approval."`
+	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why the definition waits: new, changed or blocked. Absent if it is approved."`
+	Fingerprint string              `json:"fingerprint" doc:"The fingerprint of the current definition, to send with an approval."`
 	Comparison
-	Loosened []string `json:"loosened,omitempty" doc:"The hints that the change loosens."`
+	Loosened []string `json:"loosened,omitempty" doc:"The hints for which the change claims more harmless effects."`
 	ScanResult
 }
 
@@ -234,17 +234,17 @@ type ToolDiff struct {
 type ApprovedView struct {
 	Fingerprint string          `json:"fingerprint"`
 	Definition  json.RawMessage `json:"definition,omitempty"`
-	By          string          `json:"by" doc:"admin, or by which trust it was accepted: trust:scan or trust:auto."`
+	By          string          `json:"by" doc:"The approver: admin for a user, or trust:scan or trust:auto if the server's trust setting accepted the definition automatically."`
 	At          time.Time       `json:"at"`
 }
 
 // Trust is the decisions about a tool, as part of a ToolView.
 type Trust struct {
-	Fingerprint string              `json:"fingerprint" doc:"Of the definition that the server lists."`
-	Approved    string              `json:"approved,omitempty" doc:"The approved fingerprint."`
+	Fingerprint string              `json:"fingerprint" doc:"The fingerprint of the current definition."`
+	Approved    string              `json:"approved,omitempty" doc:"The fingerprint of the approved definition. Absent if none was approved."`
 	ApprovedBy  string              `json:"approved_by,omitempty"`
 	ApprovedAt  *time.Time          `json:"approved_at,omitempty"`
-	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why it waits; absent when it is approved."`
-	OffBy       string              `json:"off_by,omitempty" doc:"The actor that switched the tool off."`
+	Reason      approval.WaitReason `json:"reason,omitempty" doc:"Why the tool waits for approval. Absent if it is approved."`
+	OffBy       string              `json:"off_by,omitempty" doc:"The actor that switched the tool off. Absent if the tool is on."`
 	OffAt       *time.Time          `json:"off_at,omitempty"`
 }

@@ -14,10 +14,10 @@ import (
 // SecretView describes a secret without its value.
 type SecretView struct {
 	Name   string     `json:"name"`
-	State  string     `json:"state" enum:"set,missing,locked" doc:"set; missing: it has no value, but a server needs it or it was set before; locked: it is in a keyring that cannot be used."`
-	Kept   string     `json:"kept,omitempty" enum:"keyring,file" doc:"In the keyring of the system, or in the sealed file of the data directory."`
-	UsedBy []string   `json:"used_by" doc:"The servers whose configuration names it."`
-	SetAt  *time.Time `json:"set_at,omitempty" doc:"When it was set last, if that was with MCPProxy."`
+	State  string     `json:"state" enum:"set,missing,locked" doc:"The state. set: it has a value. missing: it has no value, but a server needs it or it was set before. locked: its keyring is unavailable."`
+	Kept   string     `json:"kept,omitempty" enum:"keyring,file" doc:"The storage: the keyring of the system, or the encrypted file in the data directory."`
+	UsedBy []string   `json:"used_by" doc:"The servers whose configuration refers to the secret."`
+	SetAt  *time.Time `json:"set_at,omitempty" doc:"The time at which MCPProxy last set the secret. Absent if it never did."`
 }
 
 // SecretViews lists all secrets that are stored or needed.
@@ -33,7 +33,7 @@ type SecretRef struct {
 // SetSecretRequest is a secret with its value.
 type SetSecretRequest struct {
 	Name  string `path:"name" doc:"The name of the secret: letters, digits, underscores, dots and dashes."`
-	Value string `json:"value" required:"true" doc:"The value, up to 65536 bytes. It is stored, and never answered."`
+	Value string `json:"value" required:"true" doc:"The value, at most 65,536 bytes. No response contains it."`
 }
 
 // secretsTimeout limits how long a list waits for the keyring.

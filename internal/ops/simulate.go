@@ -24,8 +24,8 @@ type TrialOperations struct {
 
 // TrialRequest is a configuration to try.
 type TrialRequest struct {
-	Text   string `json:"text" required:"true" doc:"The configuration file to try. Placeholders as in GET /config may represent secrets."`
-	Period string `json:"period" doc:"How far back from now calls are judged: 90s, 30m, 24h, 30d, 2w. 30d when it is left out."`
+	Text   string `json:"text" required:"true" doc:"The text of the configuration file to evaluate. It may contain the placeholders of secrets that GET /config shows."`
+	Period string `json:"period" doc:"The length of the period whose calls are evaluated, such as 90s, 30m, 24h, 30d or 2w. It ends now. Default: 30d."`
 }
 
 // Example returns an example for the OpenAPI document.

@@ -21,32 +21,32 @@ func (Outcome) Words() []string {
 // Trial is what a candidate would have done to the recorded calls.
 type Trial struct {
 	Since    time.Time    `json:"since"`
-	Revision string       `json:"config_revision" doc:"Of the configuration that was tried."`
-	InForce  string       `json:"in_force_revision" doc:"Of the one in force."`
-	Calls    int64        `json:"calls" doc:"Calls that were judged, a repeated refusal each time."`
-	Others   int64        `json:"other_configurations" doc:"Those of them that were decided about under another configuration than the one in force: they may differ even if nothing was changed."`
-	Same     int64        `json:"same" doc:"Calls to which the same would have happened."`
-	Refused  int64        `json:"refused" doc:"Calls that would have been rejected instead of allowed."`
-	Allowed  int64        `json:"allowed" doc:"Calls that would have been allowed instead of rejected or held."`
-	Asked    int64        `json:"asked" doc:"Calls that would have been held for approval instead."`
-	Unknown  int64        `json:"unknown" doc:"Calls of which that cannot be said."`
-	Groups   []TrialGroup `json:"groups" doc:"What is not the same, by tool and reason, the most calls first, at most 200."`
-	LeftOut  int64        `json:"left_out" doc:"Calls that are not the same and in no group here."`
+	Revision string       `json:"config_revision" doc:"The revision of the evaluated configuration."`
+	InForce  string       `json:"in_force_revision" doc:"The revision of the current configuration."`
+	Calls    int64        `json:"calls" doc:"The number of evaluated calls. Each repetition of a rejected call counts."`
+	Others   int64        `json:"other_configurations" doc:"The number of these calls that were decided under another configuration than the current one. Their result can differ even without a change."`
+	Same     int64        `json:"same" doc:"The number of calls with the same outcome."`
+	Refused  int64        `json:"refused" doc:"The number of calls that would have been rejected instead of allowed."`
+	Allowed  int64        `json:"allowed" doc:"The number of calls that would have been allowed instead of rejected or held."`
+	Asked    int64        `json:"asked" doc:"The number of calls that would have been held for approval instead of allowed or rejected."`
+	Unknown  int64        `json:"unknown" doc:"The number of calls whose outcome cannot be determined."`
+	Groups   []TrialGroup `json:"groups" doc:"The calls with another outcome, by tool and reason, largest group first, at most 200 groups."`
+	LeftOut  int64        `json:"left_out" doc:"The number of calls with another outcome that are in none of the groups."`
 	TookMS   int64        `json:"took_ms"`
 }
 
 // TrialGroup is calls of one tool whose outcome differs for the same reason.
 type TrialGroup struct {
-	Tool     string    `json:"tool" doc:"server:tool"`
+	Tool     string    `json:"tool" doc:"The tool id: server:tool."`
 	Variant  string    `json:"tool_variant" words:"variant"`
-	Called   string    `json:"called,omitempty" doc:"lane or name: how they were called."`
+	Called   string    `json:"called,omitempty" doc:"How the tool was called. lane: with a calling tool. name: by its own name."`
 	Was      Outcome   `json:"was"`
 	Would    Outcome   `json:"would"`
-	Check    string    `json:"check,omitempty" words:"check" doc:"The check that would refuse, or that has refused."`
-	Code     string    `json:"code,omitempty" doc:"The code of that refusal."`
-	Status   string    `json:"status,omitempty" words:"status" doc:"The status for which the tool would be locked, or was."`
-	Why      string    `json:"why" doc:"The reason in words: of the refusal, or why it is unknown."`
+	Check    string    `json:"check,omitempty" words:"check" doc:"The check that would reject the calls, or that rejected them."`
+	Code     string    `json:"code,omitempty" doc:"The error code of that rejection."`
+	Status   string    `json:"status,omitempty" words:"status" doc:"The status because of which the tool would be, or was, locked. Absent if the tool was not the reason."`
+	Why      string    `json:"why" doc:"The reason for the outcome in words."`
 	Calls    int64     `json:"calls"`
-	Last     time.Time `json:"last" doc:"When the newest of them was."`
-	Examples []string  `json:"examples" doc:"Ids of up to three records, the newest first."`
+	Last     time.Time `json:"last" doc:"The time of the most recent of these calls."`
+	Examples []string  `json:"examples" doc:"The ids of up to three activity records, newest first."`
 }

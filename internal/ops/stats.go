@@ -19,18 +19,18 @@ const (
 
 // ToolStats measures from the log how well searches find tools, and which tools are used.
 type ToolStats struct {
-	Since    time.Time `json:"since" doc:"The first included call, or the requested time."`
-	Calls    int       `json:"calls" doc:"Calls that are included."`
-	Cut      bool      `json:"cut,omitempty" doc:"There are older calls that are not included."`
-	Searches int       `json:"searches" doc:"Searches that calls followed. A search that no call followed is not known."`
-	Recall1  float64   `json:"recall_1" doc:"Of the tools called after a search, the part that its answer had first; the mean over the searches."`
+	Since    time.Time `json:"since" doc:"The start of the evaluated period: the time of the first included call, or the requested time."`
+	Calls    int       `json:"calls" doc:"The number of included calls."`
+	Cut      bool      `json:"cut,omitempty" doc:"Whether older calls of the period were left out."`
+	Searches int       `json:"searches" doc:"The number of searches that were followed by a call. Searches without a following call are not counted."`
+	Recall1  float64   `json:"recall_1" doc:"Recall at 1: the fraction of the tools called after a search that were first in its result, averaged over the searches. recall_3, recall_5 and recall_10 are for the first 3, 5 and 10."`
 	Recall3  float64   `json:"recall_3"`
 	Recall5  float64   `json:"recall_5"`
 	Recall10 float64   `json:"recall_10"`
-	MRR      float64   `json:"mrr" doc:"One by the place of the best tool called after a search; the mean over the searches."`
-	Missed   int       `json:"missed" doc:"Tools called after searches that did not find them."`
-	Tools    []ToolUse `json:"tools" doc:"The tools that were called, the most called first; at most 1,000."`
-	Dead     []string  `json:"dead" doc:"Callable tools without calls; at most 1,000."`
+	MRR      float64   `json:"mrr" doc:"Mean reciprocal rank: 1 divided by the rank of the best tool called after a search, averaged over the searches."`
+	Missed   int       `json:"missed" doc:"The number of calls of a tool after a search that did not find it."`
+	Tools    []ToolUse `json:"tools" doc:"The called tools, most calls first, at most 1,000."`
+	Dead     []string  `json:"dead" doc:"Callable tools without calls, at most 1,000."`
 	DeadAll  int       `json:"dead_count"`
 }
 
@@ -38,9 +38,9 @@ type ToolStats struct {
 type ToolUse struct {
 	Name   string    `json:"name"`
 	Calls  int       `json:"calls"`
-	Found  int       `json:"found" doc:"Searches that found it before it was called."`
-	Missed int       `json:"missed,omitempty" doc:"Searches that did not."`
-	Rank   float64   `json:"rank,omitempty" doc:"Its mean place in the answers that had it."`
+	Found  int       `json:"found" doc:"The number of its calls after a search that found it."`
+	Missed int       `json:"missed,omitempty" doc:"The number of its calls after a search that did not find it."`
+	Rank   float64   `json:"rank,omitempty" doc:"The mean rank of the tool in the search results that contained it."`
 	Last   time.Time `json:"last"`
 }
 

@@ -35,11 +35,11 @@ type TokenRef struct {
 
 // CreateTokenRequest is a token to create. An absent list does not limit.
 type CreateTokenRequest struct {
-	Name      string   `json:"name" required:"true" doc:"The name of the token: its calls are recorded as agent:NAME."`
-	Profile   string   `json:"profile" doc:"The profile that it is bound to, at every address."`
-	Servers   []string `json:"servers" doc:"The servers that it may reach: names or patterns."`
-	Lanes     []string `json:"lanes" enum:"read,write,destructive" doc:"What it may do."`
-	ExpiresIn string   `json:"expires_in" doc:"For how long it is good, such as 12h, 30d or 8w."`
+	Name      string   `json:"name" required:"true" doc:"The name of the token. Its calls are recorded with the actor agent:NAME."`
+	Profile   string   `json:"profile" doc:"The profile that limits the token on every endpoint."`
+	Servers   []string `json:"servers" doc:"Names or patterns of the servers that the token may use. Default: all servers."`
+	Lanes     []string `json:"lanes" enum:"read,write,destructive" doc:"The lanes in which the token may call tools. Default: all lanes."`
+	ExpiresIn string   `json:"expires_in" doc:"The lifetime of the token, such as 12h, 30d or 8w. Default: no expiry."`
 }
 
 // Example returns an example for the OpenAPI document.
@@ -50,16 +50,16 @@ func (CreateTokenRequest) Example() string {
 // TokenView describes a token. An absent list does not limit.
 type TokenView struct {
 	Name       string     `json:"name"`
-	Profile    string     `json:"profile,omitempty" doc:"The profile that it is bound to."`
-	Servers    []string   `json:"servers,omitempty" doc:"The servers that it may reach."`
-	Lanes      []string   `json:"lanes,omitempty" doc:"What it may do: read, write, destructive."`
+	Profile    string     `json:"profile,omitempty" doc:"The profile that limits the token. Absent if there is none."`
+	Servers    []string   `json:"servers,omitempty" doc:"Names or patterns of the servers that the token may use. Absent if all servers are allowed."`
+	Lanes      []string   `json:"lanes,omitempty" doc:"The lanes in which the token may call tools: read, write, destructive. Absent if all lanes are allowed."`
 	CreatedBy  string     `json:"created_by"`
 	CreatedAt  time.Time  `json:"created_at"`
-	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"Absent: never."`
+	ExpiresAt  *time.Time `json:"expires_at,omitempty" doc:"The time at which the token expires. Absent if it never does."`
 	Expired    bool       `json:"expired,omitempty"`
-	LastUsedAt *time.Time `json:"last_used_at,omitempty" doc:"Absent: never, as far as is known."`
-	Answers    bool       `json:"answers,omitempty" doc:"The form of the client that presents it may approve calls that wait: ask.answer_by_client names it."`
-	Warning    string     `json:"warning,omitempty" doc:"Why it reaches nothing, or less than it says."`
+	LastUsedAt *time.Time `json:"last_used_at,omitempty" doc:"The time of the last use. Absent if none is known."`
+	Answers    bool       `json:"answers,omitempty" doc:"Whether ask.answer_by_client lists the token: then a form in the client that presents it may approve held calls."`
+	Warning    string     `json:"warning,omitempty" doc:"Why the token allows less than its settings say, or nothing. Absent if there is no problem."`
 }
 
 // TokenList lists all tokens by name.
@@ -70,7 +70,7 @@ type TokenList struct {
 // CreatedToken is a new token with its text, which is shown only once.
 type CreatedToken struct {
 	TokenView
-	Token string `json:"token" doc:"The token itself: it is kept nowhere, and told this once."`
+	Token string `json:"token" doc:"The token. MCPProxy does not store it and shows it only in this response."`
 }
 
 // RevokedToken names a revoked token.

@@ -15,21 +15,21 @@ import (
 // PresenceView is the state of the proof that a user decides.
 type PresenceView struct {
 	On          bool               `json:"on" doc:"Whether changes that grant more access require a signature."`
-	Kind        presence.ProofKind `json:"kind" doc:"Of the anchor that is set."`
-	Void        string             `json:"void,omitempty" doc:"Why signed decisions are not valid; absent if they are."`
-	Remedy      string             `json:"remedy,omitempty" doc:"What to do about that."`
+	Kind        presence.ProofKind `json:"kind" doc:"The kind of the current anchor."`
+	Void        string             `json:"void,omitempty" doc:"Why signed decisions are not valid. Absent if they are."`
+	Remedy      string             `json:"remedy,omitempty" doc:"How to fix the problem in void."`
 	Since       *time.Time         `json:"since,omitempty"`
-	Fingerprint string             `json:"fingerprint,omitempty" doc:"Of the anchor."`
-	Anchor      json.RawMessage    `json:"anchor,omitempty" type:"object" doc:"The anchor, with its key as the passphrase seals it."`
-	Head        string             `json:"head" doc:"The fingerprint that the next anchor must follow."`
-	ResetAt     *time.Time         `json:"reset_at,omitempty" doc:"When it was reset."`
-	CallOff     bool               `json:"call_off,omitempty" doc:"The anchor can call the reset off."`
+	Fingerprint string             `json:"fingerprint,omitempty" doc:"The fingerprint of the current anchor. Absent if there is none."`
+	Anchor      json.RawMessage    `json:"anchor,omitempty" type:"object" doc:"The current anchor. Its key is encrypted with the passphrase."`
+	Head        string             `json:"head" doc:"The fingerprint that the next anchor must name as its predecessor."`
+	ResetAt     *time.Time         `json:"reset_at,omitempty" doc:"The time of the last reset. Absent if there is none."`
+	CallOff     bool               `json:"call_off,omitempty" doc:"Whether the reset can be cancelled with a signature of the anchor."`
 	MaySet      bool               `json:"may_set" doc:"Whether an anchor can be set without a signature of another one."`
-	MayJoin     bool               `json:"may_join" doc:"The anchor can prove that its fingerprint belongs where it is missing."`
-	Places      []PresencePlace    `json:"places" doc:"Where the fingerprint is stored, in addition to the database."`
-	Signed      int                `json:"signed" doc:"Statements that verify."`
-	Bad         []string           `json:"bad" doc:"The statements that do not, by their nonces, and anchors that cannot be read."`
-	Unsigned    []string           `json:"unsigned" doc:"Decisions that are not valid, because they have no signature."`
+	MayJoin     bool               `json:"may_join" doc:"Whether the anchor can sign that its fingerprint is stored in the places where it is missing."`
+	Places      []PresencePlace    `json:"places" doc:"The places that store the fingerprint, in addition to the database."`
+	Signed      int                `json:"signed" doc:"The number of valid signed statements."`
+	Bad         []string           `json:"bad" doc:"The nonces of signed statements that are invalid, and the anchors that cannot be read."`
+	Unsigned    []string           `json:"unsigned" doc:"Decisions that are not valid because they have no signature."`
 }
 
 // UnprovenReason explains which decisions lack a valid signature; "" when none does.
@@ -54,12 +54,12 @@ const maxNamed = 2000
 // PresencePlace is a place that stores the anchor's fingerprint.
 type PresencePlace struct {
 	Name  string                         `json:"name"`
-	State presence.FingerprintPlaceState `json:"state" doc:"The state of the fingerprint there."`
+	State presence.FingerprintPlaceState `json:"state" doc:"The state of the fingerprint in this place."`
 }
 
 // SetAnchorRequest is an anchor to set.
 type SetAnchorRequest struct {
-	Anchor json.RawMessage `json:"anchor" type:"object" required:"true" doc:"The anchor, as GET /presence shows it. It never has the passphrase."`
+	Anchor json.RawMessage `json:"anchor" type:"object" required:"true" doc:"The anchor, in the form of GET /presence. It never contains the passphrase."`
 }
 
 // Example returns an example for the OpenAPI document.

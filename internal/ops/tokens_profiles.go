@@ -9,10 +9,10 @@ import (
 // ProfileView is a profile and the servers and tools it reaches now. An absent list does not limit.
 type ProfileView struct {
 	Name    string         `json:"name"`
-	Servers []string       `json:"servers,omitempty" doc:"Names or patterns of its servers."`
-	Tools   []ProfileTools `json:"tools,omitempty" doc:"The tools to which it limits servers."`
-	Lanes   []string       `json:"lanes,omitempty" doc:"Which of read, write, destructive its tools may count as."`
-	Reaches []Reached      `json:"reaches" doc:"The servers that are in it now, by name."`
+	Servers []string       `json:"servers,omitempty" doc:"Names or patterns of its servers. Absent if all servers are allowed."`
+	Tools   []ProfileTools `json:"tools,omitempty" doc:"The allowed tools, by server. A server without an entry has no limit."`
+	Lanes   []string       `json:"lanes,omitempty" doc:"The allowed lanes: read, write, destructive. Absent if all lanes are allowed."`
+	Reaches []Reached      `json:"reaches" doc:"The servers that are in the profile now, ordered by name."`
 }
 
 // ProfileTools limits the servers that match a pattern to some tools.
@@ -24,8 +24,8 @@ type ProfileTools struct {
 // Reached is a server in a profile.
 type Reached struct {
 	Server   string `json:"server"`
-	Tools    int    `json:"tools" doc:"Its tools that are in the profile."`
-	Callable int    `json:"callable" doc:"Those of them that can be called."`
+	Tools    int    `json:"tools" doc:"The number of the server's tools that are in the profile."`
+	Callable int    `json:"callable" doc:"The number of these tools that can be called."`
 }
 
 // ProfileList lists all profiles in the order of the file.

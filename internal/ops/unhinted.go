@@ -12,8 +12,8 @@ import (
 // Unhinted counts the tools of a server that would gain from enforcing inferred hints.
 type Unhinted struct {
 	Server string `json:"server"`
-	Tools  int    `json:"tools" doc:"How many tools that can be called say neither readOnlyHint nor destructiveHint."`
-	Reads  int    `json:"reads" doc:"How many of those look like reads."`
+	Tools  int    `json:"tools" doc:"The number of callable tools that declare neither readOnlyHint nor destructiveHint."`
+	Reads  int    `json:"reads" doc:"The number of these tools that are inferred to be reads."`
 }
 
 // countUnhintedTools counts a server's usable tools without hints, and those of them that look like reads. It returns nil when

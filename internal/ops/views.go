@@ -11,39 +11,39 @@ import (
 // ServerView is a server as upstream_servers, GET /servers and `upstream list` show it. Secrets are masked.
 type ServerView struct {
 	Name            string             `json:"name"`
-	Protocol        string             `json:"protocol" doc:"How the server is reached: stdio, http or sse."`
+	Protocol        string             `json:"protocol" doc:"The transport: stdio, http or sse."`
 	Enabled         bool               `json:"enabled"`
 	Quarantined     bool               `json:"quarantined"`
-	Stage           ReviewStage        `json:"stage,omitempty" enum:"launch,definitions" doc:"How far the review of a quarantined server is."`
+	Stage           ReviewStage        `json:"stage,omitempty" enum:"launch,definitions" doc:"The stage of the review. Absent if the server is not quarantined."`
 	Trust           string             `json:"trust,omitempty" words:"trust" doc:"Which definitions are accepted automatically: manual (none), scan or auto."`
-	ProposedBy      string             `json:"proposed_by,omitempty" doc:"The proposer of a server that is not in the configuration yet."`
-	State           string             `json:"state" doc:"stopped, connecting, ready, failed (until the next try), idle (until it is used), needs_login, needs_secret or needs_variable (see last_error)."`
+	ProposedBy      string             `json:"proposed_by,omitempty" doc:"The actor that proposed the server. Absent if the server is in the configuration."`
+	State           string             `json:"state" doc:"The state: stopped, connecting, ready, failed (until the next attempt), idle (until it is used), needs_login, needs_secret or needs_variable (see last_error)."`
 	ToolCount       int                `json:"tool_count"`
-	Lazy            bool               `json:"lazy,omitempty" doc:"Not started before its first call."`
-	Session         string             `json:"session,omitempty" doc:"shared, if clients that connect to the single server use the session of MCPProxy. Absent: each has its own."`
-	Hint            string             `json:"hint,omitempty" doc:"How to get its tools, if it was never started."`
-	NeedsLogin      bool               `json:"needs_login,omitempty" doc:"The server requires a login, which only the user can do."`
-	Detail          string             `json:"detail,omitempty" doc:"The progress of a server that is not ready, or the reason, for display."`
-	Step            upstream.StartStep `json:"step,omitempty" doc:"How far a connecting server is: queued (until others have started), installing or starting."`
+	Lazy            bool               `json:"lazy,omitempty" doc:"Whether the server starts only at its first call."`
+	Session         string             `json:"session,omitempty" doc:"shared: clients on /mcp/servers/{server} use the session of MCPProxy. Absent if each client has its own session."`
+	Hint            string             `json:"hint,omitempty" doc:"How to get its tools if it was never started. Absent otherwise."`
+	NeedsLogin      bool               `json:"needs_login,omitempty" doc:"Whether the user must log in to the server."`
+	Detail          string             `json:"detail,omitempty" doc:"The progress of a server that is not ready, or the reason, for display. Absent if it is ready."`
+	Step            upstream.StartStep `json:"step,omitempty" doc:"The step of a connecting server: queued (until others have started), installing or starting."`
 	StepSince       *time.Time         `json:"step_since,omitempty"`
-	Trouble         string             `json:"trouble,omitempty" doc:"What keeps a package manager from fetching the server now, such as a network that is away."`
-	Ahead           int                `json:"ahead,omitempty" doc:"How many servers start before a queued one."`
-	LastError       string             `json:"last_error,omitempty" doc:"What ended the last connection or try, until the server is ready again. It may hold the last line of its standard error."`
+	Trouble         string             `json:"trouble,omitempty" doc:"Why the package manager cannot download the server now, such as a missing network connection. Absent if there is no problem."`
+	Ahead           int                `json:"ahead,omitempty" doc:"The number of servers that start before a queued server."`
+	LastError       string             `json:"last_error,omitempty" doc:"The error that ended the last connection or attempt. It can contain the last line of the server's stderr. Absent once the server is ready again."`
 	LastErrorAt     *time.Time         `json:"last_error_at,omitempty"`
-	Failure         string             `json:"failure,omitempty" doc:"last_error as agents are told it: a code with words of MCPProxy alone."`
-	Tools           *Counts            `json:"tools,omitempty" doc:"Only when at least one tool cannot be called."`
-	Unhinted        *Unhinted          `json:"unhinted,omitempty" doc:"What infer_hints: enforce would be good for. Absent when it was chosen what is inferred, or nothing is gained."`
-	Offers          *OfferCounts       `json:"offers,omitempty" doc:"The known prompts, resources, templates and instructions of the server. Absent if there are none."`
+	Failure         string             `json:"failure,omitempty" doc:"The form of last_error for agents: a code and a text of MCPProxy, without text from the server."`
+	Tools           *Counts            `json:"tools,omitempty" doc:"The number of tools by status. Absent if all tools can be called."`
+	Unhinted        *Unhinted          `json:"unhinted,omitempty" doc:"The tools without hints that infer_hints: enforce would affect. Absent if infer_hints is set, or if there are none."`
+	Offers          *OfferCounts       `json:"offers,omitempty" doc:"The number of known prompts, resources, templates and instructions of the server. Absent if there are none."`
 	Command         string             `json:"command,omitempty"`
 	Args            []string           `json:"args,omitempty"`
 	URL             string             `json:"url,omitempty"`
 	PID             int                `json:"pid,omitempty"`
 	Restarts        int                `json:"restarts,omitempty"`
-	Since           *time.Time         `json:"since,omitempty" doc:"When the server entered its state."`
+	Since           *time.Time         `json:"since,omitempty" doc:"The time at which the server entered its state."`
 	RetryAt         *time.Time         `json:"retry_at,omitempty"`
 	ProtocolVersion string             `json:"protocol_version,omitempty"`
 	ServerInfo      json.RawMessage    `json:"server_info,omitempty"`
-	Warnings        []string           `json:"warnings,omitempty" doc:"Violations of the MCP specification. After an addition also withdrawn proposals, and similar names."`
+	Warnings        []string           `json:"warnings,omitempty" doc:"Violations of the MCP specification. After an addition also withdrawn proposals, and servers with similar names."`
 }
 
 // ServerViews lists all servers.
@@ -74,27 +74,27 @@ type ToolView struct {
 	Description         string          `json:"description"`
 	InputSchema         json.RawMessage `json:"inputSchema,omitempty"`
 	OutputSchema        json.RawMessage `json:"outputSchema,omitempty"`
-	Annotations         json.RawMessage `json:"annotations" doc:"The effective hints; only those that are said."`
-	DeclaredAnnotations json.RawMessage `json:"declared_annotations,omitempty" doc:"What the server said, where the effective hints differ."`
+	Annotations         json.RawMessage `json:"annotations" doc:"The effective hints. Hints that neither the server nor hint_overrides set are absent."`
+	DeclaredAnnotations json.RawMessage `json:"declared_annotations,omitempty" doc:"The hints that the server declared. Absent if they are equal to the effective hints."`
 	CallWith            string          `json:"call_with" words:"variant"`
-	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"What a tool without hints seems to do. Absent when it says so itself, or infer_hints is off."`
-	InferredReason      string          `json:"inferred_reason,omitempty" doc:"Why it seems so."`
-	LaneBy              string          `json:"lane_by,omitempty" doc:"The argument that decides the lane of a call, and its kind: $.sql (sql). Absent if there is none, or judge_arguments is off."`
-	LaneDeclared        bool            `json:"lane_declared,omitempty" doc:"Whether lanes declares it: the argument takes precedence over the hints."`
-	Status              string          `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called; absent if it can. for_clients: it is not locked, but available only to clients that its server can ask something, on /mcp/servers/{server}."`
-	Deprecated          bool            `json:"deprecated,omitempty" doc:"The tool says so, in its description or its _meta. A search finds what it names as its successor first."`
-	Trust               *Trust          `json:"trust,omitempty" doc:"What is decided about the tool. Absent in the answer of a search."`
+	InferredOperation   string          `json:"inferred_operation,omitempty" words:"operation" doc:"The inferred operation type of a tool without hints. Absent if the tool has hints, or if infer_hints is off."`
+	InferredReason      string          `json:"inferred_reason,omitempty" doc:"The reason for inferred_operation."`
+	LaneBy              string          `json:"lane_by,omitempty" doc:"The argument that decides the lane of a call, and its kind, such as $.sql (sql). Absent if there is none, or if judge_arguments is off."`
+	LaneDeclared        bool            `json:"lane_declared,omitempty" doc:"Whether the setting lanes declares the argument. Then it takes precedence over the hints."`
+	Status              string          `json:"status,omitempty" words:"shown status" doc:"Why the tool cannot be called. Absent if it can. for_clients: the tool is not locked, but only clients on /mcp/servers/{server} that support requests from the server can call it."`
+	Deprecated          bool            `json:"deprecated,omitempty" doc:"Whether the description or _meta of the tool says that it is deprecated. A search ranks the named successor first."`
+	Trust               *Trust          `json:"trust,omitempty" doc:"The approval of the tool. Absent in search results."`
 	Score               float64         `json:"score,omitempty"`
-	Why                 []Why           `json:"why,omitempty" doc:"Why a search found the tool, the weightiest reason first; only when asked for."`
+	Why                 []Why           `json:"why,omitempty" doc:"Why a search found the tool, most important reason first. Absent unless the request sets explain."`
 }
 
 // Why is one reason for which a search found a tool.
 type Why struct {
-	Asked  string   `json:"asked" doc:"What of the query: a word of it, or all when it is a name."`
-	Found  []string `json:"found" doc:"The words of the tool that answer it."`
-	How    string   `json:"how" doc:"same, stem (another form of the word), joined, synonym, misspelt, named, or used (the tool was called after searches with such words)."`
-	Fields []string `json:"fields" doc:"Where they occur: name, server, title, summary (the first sentence of the description), description, parameter, parameter_text."`
-	Share  float64  `json:"share,omitempty" doc:"Their share of the score; absent for a name, which ranks before all words, and for use."`
+	Asked  string   `json:"asked" doc:"The matched part of the query: a word, or the whole query if it is a name."`
+	Found  []string `json:"found" doc:"The words of the tool that match."`
+	How    string   `json:"how" doc:"The kind of match: same, stem (another form of the word), joined, synonym, misspelt, named, or used (the tool was called after searches with these words)."`
+	Fields []string `json:"fields" doc:"The fields that contain the words: name, server, title, summary (the first sentence of the description), description, parameter, parameter_text."`
+	Share  float64  `json:"share,omitempty" doc:"The share of the score. Absent for named and used."`
 }
 
 // Status is the state of the daemon.
@@ -105,29 +105,29 @@ type Status struct {
 	UptimeSeconds int64           `json:"uptime_seconds"`
 	Servers       StatusServers   `json:"servers"`
 	Tools         StatusTools     `json:"tools"`
-	Offers        OfferCount      `json:"offers" doc:"The known prompts, resources, templates and instructions."`
+	Offers        OfferCount      `json:"offers" doc:"The number of known prompts, resources, templates and instructions."`
 	Surfaces      []Surface       `json:"surfaces"`
 	ConfigPath    string          `json:"config_path"`
-	ConfigError   string          `json:"config_error,omitempty" doc:"Why the file as it is now was refused; the old configuration is live."`
+	ConfigError   string          `json:"config_error,omitempty" doc:"Why the configuration file was rejected; the previous configuration stays in force. Absent if the file is valid."`
 	NeedsRestart  []string        `json:"needs_restart,omitempty" doc:"Changed settings that take effect at the next start."`
-	Unconfirmed   int             `json:"unconfirmed,omitempty" doc:"Number of changes in the configuration file that grant more access and wait for confirmation: GET /config has them."`
+	Unconfirmed   int             `json:"unconfirmed,omitempty" doc:"The number of changes in the configuration file that grant more access and wait for confirmation. GET /config lists them."`
 	Warnings      []string        `json:"warnings,omitempty"`
 	DataDir       string          `json:"data_dir"`
 	Activity      activity.Health `json:"activity"`
 	Definitions   Definitions     `json:"definitions"`
-	Held          StatusHeld      `json:"held" doc:"Held calls."`
+	Held          StatusHeld      `json:"held" doc:"The number of pending calls and active leases."`
 }
 
 // StatusHeld counts the pending calls and the active leases.
 type StatusHeld struct {
-	Pending int `json:"pending" doc:"Calls that wait for approval now."`
-	Leases  int `json:"leases" doc:"Leases that run: calls that are not asked about for a while."`
+	Pending int `json:"pending" doc:"The number of calls that wait for approval."`
+	Leases  int `json:"leases" doc:"The number of active leases."`
 }
 
 // Definitions is the size of the definitions that agents load.
 type Definitions struct {
-	LoadedBytes int `json:"loaded_bytes" doc:"Of the tools that an agent loads on /mcp now."`
-	AllBytes    int `json:"all_bytes" doc:"Of all known tools, as their servers list them."`
+	LoadedBytes int `json:"loaded_bytes" doc:"The size of the tools that an agent loads on /mcp, in bytes."`
+	AllBytes    int `json:"all_bytes" doc:"The size of all known tools as their servers list them, in bytes."`
 }
 
 // StatusServers counts the servers.
@@ -135,17 +135,17 @@ type StatusServers struct {
 	Total   int `json:"total"`
 	Enabled int `json:"enabled"`
 	Ready   int `json:"ready"`
-	Idle    int `json:"idle" doc:"Not running until they are used; their tools can be called."`
+	Idle    int `json:"idle" doc:"The number of idle servers: they start when they are used. Their tools can be called."`
 
-	NotReady []NotReady `json:"not_ready,omitempty" doc:"The enabled servers that are neither ready nor idle, and why."`
+	NotReady []NotReady `json:"not_ready,omitempty" doc:"The enabled servers that are neither ready nor idle."`
 }
 
 // NotReady is a server that cannot be used now.
 type NotReady struct {
 	Name    string     `json:"name"`
 	State   string     `json:"state"`
-	Detail  string     `json:"detail" doc:"Its progress, or why it is not ready, for display."`
-	Since   *time.Time `json:"since,omitempty" doc:"When it entered its state."`
+	Detail  string     `json:"detail" doc:"The progress of the server, or why it is not ready, for display."`
+	Since   *time.Time `json:"since,omitempty" doc:"The time at which the server entered its state."`
 	RetryAt *time.Time `json:"retry_at,omitempty"`
 }
 

@@ -21,15 +21,15 @@ type Program struct {
 
 // ServiceState is the report of the service manager.
 type ServiceState struct {
-	Manager   string `json:"manager" doc:"systemd, launchd or task scheduler"`
-	File      string `json:"file,omitempty" doc:"the file that says what is started, where there is one"`
+	Manager   string `json:"manager" doc:"The service manager: systemd, launchd or task scheduler."`
+	File      string `json:"file,omitempty" doc:"The path of the service definition. Absent if the manager has no file."`
 	Installed bool   `json:"installed"`
-	Enabled   bool   `json:"enabled" doc:"starts when the user logs in"`
+	Enabled   bool   `json:"enabled" doc:"Whether the service starts when the user logs in."`
 	Running   bool   `json:"running"`
-	PID       int    `json:"pid,omitempty" doc:"of the process, where the manager says it"`
-	Detail    string `json:"detail" doc:"the state in the manager's own words"`
-	Restart   string `json:"restart" doc:"the command that starts it again"`
-	Log       string `json:"log,omitempty" doc:"the command that shows what it prints, where that is kept"`
+	PID       int    `json:"pid,omitempty" doc:"The id of the process. Absent if the manager does not report it."`
+	Detail    string `json:"detail" doc:"The state in the words of the manager."`
+	Restart   string `json:"restart" doc:"The command that restarts the service."`
+	Log       string `json:"log,omitempty" doc:"The command that shows the output of the service. Absent if the manager does not store it."`
 }
 
 // rejectControlChars rejects characters that a service file cannot express.

@@ -10,13 +10,13 @@ import (
 // DecisionFacts are the facts about the tool that a decision about a call used: its effective hints, and the definition with
 // its approval. It is part of the activity record.
 type DecisionFacts struct {
-	Hints       *JudgedHints `json:"hints,omitempty" doc:"The hints that counted."`
-	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"The server's values of the hints in hint_overrides; absent if it declares none of them."`
-	Inferred    string       `json:"inferred,omitempty" words:"operation" doc:"What the tool seems to do, where its server does not say it, whether that counted or not."`
-	Unsure      bool         `json:"inferred_unsure,omitempty" doc:"That is only the careful choice."`
+	Hints       *JudgedHints `json:"hints,omitempty" doc:"The effective hints."`
+	Overridden  *JudgedHints `json:"overridden,omitempty" doc:"The server's values of the hints in hint_overrides. Absent if it declares none of them."`
+	Inferred    string       `json:"inferred,omitempty" words:"operation" doc:"The inferred operation type of a tool without hints, whether or not it was used for the decision."`
+	Unsure      bool         `json:"inferred_unsure,omitempty" doc:"Whether inferred is only the cautious default, because the definition gives no clear evidence."`
 	CallWith    string       `json:"call_with,omitempty" words:"variant"`
-	Fingerprint string       `json:"fingerprint,omitempty" doc:"Of the definition that was judged, in hexadecimal digits."`
-	ApprovedBy  string       `json:"approved_by,omitempty" doc:"Who approved this definition: a user, or the trust in its server (trust:scan, trust:auto)."`
+	Fingerprint string       `json:"fingerprint,omitempty" doc:"The fingerprint of the evaluated definition, in hexadecimal."`
+	ApprovedBy  string       `json:"approved_by,omitempty" doc:"The approver of this definition: a user, or trust:scan or trust:auto if the server's trust setting accepted it automatically."`
 	ApprovedAt  *time.Time   `json:"approved_at,omitempty"`
 
 	encoded []byte // by WithEncodedBytes
@@ -34,7 +34,7 @@ type JudgedHints struct {
 // HintFact is the effective value of one hint and its source.
 type HintFact struct {
 	Value bool       `json:"value"`
-	From  HintSource `json:"from" doc:"The server, hint_overrides, an inferred hint (infer_hints: enforce), or the default of MCP."`
+	From  HintSource `json:"from" doc:"The source of the value: server, override (hint_overrides), inferred (infer_hints: enforce), or default (of MCP)."`
 }
 
 // HintSource is the source of a hint.

@@ -21,8 +21,8 @@ type Difference struct {
 	// Words is the difference of two texts by words; omitted if they are too long or have nothing in
 	// common.
 	Words    []Piece `json:"words,omitempty"`
-	Hint     bool    `json:"hint,omitempty" doc:"It is one of the hints that calls are judged by."`
-	Loosened bool    `json:"loosened,omitempty" doc:"The hint now claims more harmless effects."`
+	Hint     bool    `json:"hint,omitempty" doc:"Whether the member is a hint that affects the policy."`
+	Loosened bool    `json:"loosened,omitempty" doc:"Whether the hint now claims more harmless effects."`
 }
 
 const maxDifferences = 500

@@ -10,10 +10,10 @@ import (
 
 // ChangeSummary counts the differences of two definitions.
 type ChangeSummary struct {
-	Description *WordCount `json:"description,omitempty" doc:"Absent when it is the same."`
-	Parameters  int        `json:"parameters,omitempty" doc:"How many parameters were added, removed or changed."`
-	Hints       bool       `json:"hints,omitempty" doc:"Whether a hint differs that calls are judged by."`
-	Other       []string   `json:"other,omitempty" doc:"The other members that differ."`
+	Description *WordCount `json:"description,omitempty" doc:"The change of the description. Absent if it did not change."`
+	Parameters  int        `json:"parameters,omitempty" doc:"The number of parameters that were added, removed or changed."`
+	Hints       bool       `json:"hints,omitempty" doc:"Whether a hint that affects the policy changed."`
+	Other       []string   `json:"other,omitempty" doc:"The names of the other members that changed."`
 }
 
 // WordCount counts added and removed words.

@@ -45,29 +45,29 @@ func (SchemaFit) Words() []string { return []string{string(ArgumentsFit), string
 
 // ArgumentLane is the operation that the arguments of a call ask for, and the deciding rule.
 type ArgumentLane struct {
-	Operation string `json:"operation" words:"operation" doc:"What the call does by its arguments."`
-	Word      string `json:"word,omitempty" doc:"The word in them that decided, or why they could not be read."`
-	By        string `json:"by" words:"lane_by" doc:"How the argument was read."`
+	Operation string `json:"operation" words:"operation" doc:"The operation type that the arguments of the call ask for."`
+	Word      string `json:"word,omitempty" doc:"The word in the argument that decided, or why the argument could not be parsed."`
+	By        string `json:"by" words:"lane_by" doc:"The kind of the argument, which decides how it is parsed."`
 	Argument  string `json:"argument" doc:"The path of the argument."`
-	Declared  bool   `json:"declared,omitempty" doc:"Whether lanes declares it; otherwise it was detected in the schema, and can only make the call count as more harmful."`
-	Unread    bool   `json:"unread,omitempty" doc:"The argument could not be read to its end."`
+	Declared  bool   `json:"declared,omitempty" doc:"Whether the setting lanes declares the argument. Otherwise it was detected in the schema, and can only move the call to a more harmful lane."`
+	Unread    bool   `json:"unread,omitempty" doc:"Whether the argument could not be parsed completely."`
 }
 
 // Decision holds the facts that decided about a call, as they were at that time. If the tool was unknown,
 // it has no facts of the tool.
 type Decision struct {
 	Outcome  Verdict   `json:"outcome"`
-	Check    string    `json:"check,omitempty" words:"check" doc:"The check that refused; those before it were passed."`
-	Called   CallStyle `json:"called,omitempty" doc:"How the tool was called: by a calling tool, whose lane is the caller's choice; or by its own name, in the lane that its hints call for, with nothing declared and the arguments left to its server."`
-	Declared bool      `json:"declared,omitempty" doc:"An operation type was declared, and not only the variant chosen."`
+	Check    string    `json:"check,omitempty" words:"check" doc:"The check that rejected the call. The checks before it passed."`
+	Called   CallStyle `json:"called,omitempty" doc:"How the tool was called. lane: with a calling tool; the caller chose the lane. name: by its own name; the hints decide the lane, no intent is declared, and only the server checks the arguments."`
+	Declared bool      `json:"declared,omitempty" doc:"Whether the caller declared an operation type, in addition to choosing the calling tool."`
 	tool.DecisionFacts
-	Status         string        `json:"status,omitempty" words:"status" doc:"Why the tool could not be called; absent when it could."`
-	Further        []string      `json:"further_statuses,omitempty" doc:"Further reasons why it could not, in their order."`
-	Arguments      SchemaFit     `json:"arguments,omitempty" doc:"Whether the arguments matched the tool's schema; absent if they were not checked."`
-	Lane           *ArgumentLane `json:"lane,omitempty" doc:"What the call does by its arguments; absent where they are not judged."`
-	Approval       string        `json:"approval,omitempty" doc:"The approval of a held call: the id of the approved question, or of the lease."`
-	Profile        string        `json:"profile,omitempty" doc:"The profiles that the caller was bound to, or used."`
-	ConfigRevision string        `json:"config_revision,omitempty" doc:"Stands for the configuration that was in force."`
+	Status         string        `json:"status,omitempty" words:"status" doc:"Why the tool could not be called. Absent if it could."`
+	Further        []string      `json:"further_statuses,omitempty" doc:"Further reasons why the tool could not be called, in order of precedence."`
+	Arguments      SchemaFit     `json:"arguments,omitempty" doc:"Whether the arguments matched the tool's schema. Absent if they were not checked."`
+	Lane           *ArgumentLane `json:"lane,omitempty" doc:"The operation type according to the arguments. Absent if the arguments were not evaluated."`
+	Approval       string        `json:"approval,omitempty" doc:"The id of the approval or lease that allowed a held call. Absent if the call was not held."`
+	Profile        string        `json:"profile,omitempty" doc:"The profiles that limited the caller."`
+	ConfigRevision string        `json:"config_revision,omitempty" doc:"The revision of the configuration that was in force."`
 }
 
 func (d *Decision) readOrWriteMembers(c *jsonMemberCodec) {

@@ -107,7 +107,7 @@ type Record struct {
 	ErrorMessage       string          `json:"error_message,omitempty"`
 	Timestamp          time.Time       `json:"timestamp"`
 	DurationMS         int64           `json:"duration_ms"`
-	OwnUS              int64           `json:"own_us,omitempty" doc:"What MCPProxy itself took of the duration, in microseconds: all but the time in which a place and the server were waited for. Absent where it is not known."`
+	OwnUS              int64           `json:"own_us,omitempty" doc:"The time that MCPProxy itself needed, in microseconds: the duration without the waits for a slot and for the server. Absent if unknown."`
 	RequestBytes       int64           `json:"request_bytes"`
 	ResponseBytes      int64           `json:"response_bytes"`
 	SessionID          string          `json:"session_id,omitempty"`
@@ -124,7 +124,7 @@ type Record struct {
 	FirstTime *time.Time `json:"first_time,omitempty"`
 	LastTime  *time.Time `json:"last_time,omitempty"`
 	// Erased lists the fields that a user erased.
-	Erased []Erased `json:"erased,omitempty" doc:"Fields that a user erased."`
+	Erased []Erased `json:"erased,omitempty" doc:"The fields that a user erased. Absent if there are none."`
 	// Chain is the record's position in the chain. It is set when a single record is read.
 	Chain *Chain `json:"chain,omitempty"`
 	// Origin is the connection of the call. It is not stored. It limits the records of one connection's refusals.
@@ -145,8 +145,8 @@ func (r *Record) SetCaller(c *auth.Caller) {
 
 // Metadata holds the values of a record that only some types have.
 type Metadata struct {
-	Intent      *Intent  `json:"intent,omitempty" doc:"The operation type of the lane that was used, and what the caller declared. Every call that named a lane has it; on /mcp/all and /mcp/servers the lane is the one that the tool's hints call for. Absent in records that are no calls, and in those of calls that were refused before a lane was known: an unreadable request, an unknown or missing calling tool, wrong credentials."`
-	ToolVariant string   `json:"tool_variant,omitempty" words:"variant" doc:"The lane, as the calling tool that is named after it. Absent where a call was refused before it was decided about, though intent may be there."`
+	Intent      *Intent  `json:"intent,omitempty" doc:"The operation type of the call's lane, and the declared intent. On /mcp/all and /mcp/servers the hints of the tool decide the lane. Absent in records that are not calls, and if the call was rejected before its lane was known: an unreadable request, an unknown or missing calling tool, or wrong credentials."`
+	ToolVariant string   `json:"tool_variant,omitempty" words:"variant" doc:"The calling tool of the call's lane. Absent if the call was rejected before the policy was evaluated, even if intent is set."`
 	Warnings    []string `json:"warnings,omitempty"`
 	ErrorCode   string   `json:"error_code,omitempty"`
 	// Decision is the decision about a call.
@@ -157,12 +157,12 @@ type Metadata struct {
 	Action string `json:"action,omitempty"`
 	Detail string `json:"detail,omitempty"`
 	// Redacted says which fields of another record this record erased.
-	Redacted *Redacted `json:"redacted,omitempty" doc:"Which fields of which record were erased."`
+	Redacted *Redacted `json:"redacted,omitempty" doc:"The fields of another record that this action erased. Absent in records of other actions."`
 }
 
 // Redacted names fields of a record that were erased.
 type Redacted struct {
-	ID     string          `json:"id" doc:"The record that had them."`
+	ID     string          `json:"id" doc:"The id of the record whose fields were erased."`
 	Fields []ErasableField `json:"fields"`
 }
 
@@ -173,7 +173,7 @@ type Intent struct {
 	Reason          string `json:"reason,omitempty"`
 	// Declared is the exact declaration of the caller, masked. It is set only if it was refused or would
 	// have been.
-	Declared json.RawMessage `json:"declared,omitempty" doc:"What was declared, to the letter, where that is not what counted."`
+	Declared json.RawMessage `json:"declared,omitempty" doc:"The exact declaration of the caller. Absent if it is equal to the effective intent."`
 }
 
 // Search says how the caller found a tool. It has the query of the last search in the same session that returned the tool, and
@@ -186,10 +186,10 @@ type Search struct {
 // Chain is the position of a record in the chain: the entry that began the record and the one that ended
 // it. Hashes are in hexadecimal.
 type Chain struct {
-	Seq      int64  `json:"seq" doc:"The number of the entry that began the record."`
-	Hash     string `json:"hash" doc:"The hash of that entry; empty when it is lost."`
-	Previous string `json:"previous" doc:"The hash of the previous entry, which is part of hash; empty if that entry no longer exists."`
-	EndSeq   int64  `json:"end_seq,omitempty" doc:"The number of the entry that ended the record, or counted a refusal last."`
+	Seq      int64  `json:"seq" doc:"The number of the first entry of the record in the hash chain."`
+	Hash     string `json:"hash" doc:"The hash of that entry, in hexadecimal. Empty if it is lost."`
+	Previous string `json:"previous" doc:"The hash of the previous entry, on which hash depends. Empty if that entry no longer exists."`
+	EndSeq   int64  `json:"end_seq,omitempty" doc:"The number of the last entry of the record: the end of the call, or the last repetition of a rejected call. Absent if there is none."`
 	EndHash  string `json:"end_hash,omitempty"`
 }
 
@@ -211,20 +211,20 @@ type Outcome struct {
 type Filter struct {
 	Types         []Type    `query:"type" split:"," doc:"Only records of these types."`
 	Servers       []string  `query:"server" split:"," doc:"Only records of these servers."`
-	Tools         []string  `query:"tool" doc:"Only records of these tools, by the tool's own name; repeat it for several. One alone, without server, may be server:tool."`
+	Tools         []string  `query:"tool" doc:"Only records of these tools, by the tool's own name. Repeat the parameter for several tools. A single tool without the parameter server may be server:tool."`
 	Statuses      []Status  `query:"status" split:"," doc:"Only records with these statuses."`
 	SessionID     string    `query:"session_id" doc:"Only records of this session."`
 	RequestID     string    `query:"request_id" doc:"Only records of this request."`
 	IntentTypes   []string  `query:"intent_type" split:"," words:"operation" doc:"Only calls with these operation types."`
 	Sensitivities []string  `query:"sensitivity" split:"," words:"sensitivity" doc:"Only calls with these declared sensitivities."`
-	Actors        []string  `query:"actor" doc:"Only records of these actors: admin, agent, or agent:NAME; repeat it for several."`
-	Clients       []string  `query:"client" doc:"Only records of these clients, by the name that they give; repeat it for several."`
-	Since         time.Time `query:"start_time" doc:"Only records from this time on."`
+	Actors        []string  `query:"actor" doc:"Only records of these actors: admin, agent, or agent:NAME. Repeat the parameter for several actors."`
+	Clients       []string  `query:"client" doc:"Only records of these clients, by their self-reported name. Repeat the parameter for several clients."`
+	Since         time.Time `query:"start_time" doc:"Only records at or after this time."`
 	Until         time.Time `query:"end_time" doc:"Only records before this time."`
-	Search        string    `query:"q" doc:"Words in arguments, responses and reasons."`
-	Limit         int       `query:"limit" min:"1" max:"1000" default:"50" doc:"How many records at most."`
-	Offset        int       `query:"offset" min:"0" max:"2147483648" doc:"How many records to leave out. A cursor is faster and misses nothing."`
-	Cursor        string    `query:"cursor" doc:"The next_cursor of the page before; not together with offset."`
+	Search        string    `query:"q" doc:"Only records with these words in their arguments, response or reason."`
+	Limit         int       `query:"limit" min:"1" max:"1000" default:"50" doc:"The maximum number of records."`
+	Offset        int       `query:"offset" min:"0" max:"2147483648" doc:"The number of records to skip. A cursor is faster, and does not miss records when new ones arrive."`
+	Cursor        string    `query:"cursor" doc:"The next_cursor of the previous page. It cannot be combined with offset."`
 }
 
 // RecordPage is a page of the records that a Filter selects, newest first.

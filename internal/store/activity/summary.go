@@ -37,20 +37,20 @@ const MaxGroups = 100
 // Summary is the result of counting calls. Percentiles cover calls that have ended. They are exact below
 // 256 and within 0.4 % above; 0 if there is none.
 type Summary struct {
-	Cut          bool     `json:"cut,omitempty" doc:"There are older records that are not included."`
-	Incomplete   bool     `json:"incomplete,omitempty" doc:"The newest records are missing: the database cannot take them at this time, see status."`
-	Records      int64    `json:"records" doc:"Records that the filters select, of all types."`
-	Calls        int64    `json:"calls" doc:"Calls, without held calls."`
-	Refused      int64    `json:"refused" doc:"Calls that were refused, each time that it was."`
-	Failed       int64    `json:"failed" doc:"Calls that failed or were interrupted."`
-	FailedTool   int64    `json:"failed_tool" doc:"Those of them of which the tool itself said that it failed."`
-	FailedServer int64    `json:"failed_server" doc:"Those of them of which the server could not be reached, or gave no sound answer in time."`
-	P50          int64    `json:"p50_ms" doc:"Half of the calls took no longer."`
-	P95          int64    `json:"p95_ms" doc:"19 of 20 calls took no longer."`
-	OwnP50       int64    `json:"own_p50_us" doc:"MCPProxy's part of it."`
+	Cut          bool     `json:"cut,omitempty" doc:"Whether older records of the period were left out."`
+	Incomplete   bool     `json:"incomplete,omitempty" doc:"Whether the newest records are missing because MCPProxy cannot write to the database now. GET /status has details."`
+	Records      int64    `json:"records" doc:"The number of records of all types that match the filters."`
+	Calls        int64    `json:"calls" doc:"The number of calls, without held calls."`
+	Refused      int64    `json:"refused" doc:"The number of rejected calls. Each repetition counts."`
+	Failed       int64    `json:"failed" doc:"The number of calls that failed or were interrupted."`
+	FailedTool   int64    `json:"failed_tool" doc:"The number of failed calls for which the tool reported an error in its result."`
+	FailedServer int64    `json:"failed_server" doc:"The number of failed calls for which the server was unreachable, or sent no valid response in time."`
+	P50          int64    `json:"p50_ms" doc:"The median (p50) of the duration in milliseconds."`
+	P95          int64    `json:"p95_ms" doc:"The 95th percentile (p95) of the duration in milliseconds."`
+	OwnP50       int64    `json:"own_p50_us" doc:"The median (p50) of MCPProxy's own time per call, in microseconds: own_us of the records."`
 	OwnP95       int64    `json:"own_p95_us"`
-	Buckets      []Bucket `json:"buckets" doc:"The time in equal parts, the oldest first; those without anything, too."`
-	Groups       []Tally  `json:"groups" doc:"By what group says, the most called first; at most 100."`
+	Buckets      []Bucket `json:"buckets" doc:"The counts by time: buckets of equal length, oldest first, including empty ones."`
+	Groups       []Tally  `json:"groups" doc:"The counts by the field in the parameter group, most calls first, at most 100."`
 }
 
 // Bucket counts the calls of one step of a Summary, from Start.
@@ -65,14 +65,14 @@ type Bucket struct {
 
 // Tally counts the calls of one lane, server, tool (server:tool) or client.
 type Tally struct {
-	Key     string    `json:"key" doc:"A tool is server:tool; empty where the record does not say."`
+	Key     string    `json:"key" doc:"The value of the field by which calls are grouped; for a tool server:tool. Empty if the record has no value."`
 	Calls   int64     `json:"calls"`
 	Refused int64     `json:"refused"`
 	Failed  int64     `json:"failed"`
 	P50     int64     `json:"p50_ms"`
 	P95     int64     `json:"p95_ms"`
 	OwnP50  int64     `json:"own_p50_us"`
-	Last    time.Time `json:"last" doc:"The last call, or refusal."`
+	Last    time.Time `json:"last" doc:"The time of the last call, including rejected calls."`
 }
 
 // ServerFailureCodes returns the codes of calls that failed because the server was unreachable or gave no
@@ -104,7 +104,7 @@ type Session struct {
 	ClientVersion string    `json:"client_version,omitempty"`
 	Actor         string    `json:"actor,omitempty"`
 	Source        Source    `json:"source,omitempty"`
-	First         time.Time `json:"first" doc:"The time of its first record in the period."`
+	First         time.Time `json:"first" doc:"The time of the session's first record in the period."`
 	Last          time.Time `json:"last"`
 	Calls         int64     `json:"calls"`
 	Refused       int64     `json:"refused"`

@@ -12,19 +12,19 @@ import (
 
 // Verification is the result of Verify.
 type Verification struct {
-	OK         bool      `json:"ok" doc:"The whole log is as it was written."`
-	Records    int64     `json:"records" doc:"Records that were checked."`
-	Entries    int64     `json:"entries" doc:"Entries whose hash was checked: the beginnings and the ends of the records."`
+	OK         bool      `json:"ok" doc:"Whether the whole log is unchanged since it was written."`
+	Records    int64     `json:"records" doc:"The number of checked records."`
+	Entries    int64     `json:"entries" doc:"The number of entries of the hash chain that were checked. A record has an entry for its start and one for its end."`
 	At         time.Time `json:"at"`
 	TookMS     int64     `json:"took_ms"`
-	Signer     string    `json:"signer,omitempty" doc:"The public key (Ed25519) that the log is signed with, in hexadecimal digits."`
-	FirstBreak *Break    `json:"first_break,omitempty" doc:"Where the log is not as it was written, for the first time."`
+	Signer     string    `json:"signer,omitempty" doc:"The public key (Ed25519) of the log's signatures, in hexadecimal. Absent if the log is not signed."`
+	FirstBreak *Break    `json:"first_break,omitempty" doc:"The first entry that is missing or was changed. Absent if there is none."`
 }
 
 // Break is the first entry at which the chain is broken, and why.
 type Break struct {
-	ID     string `json:"id,omitempty" doc:"The record, where it is known."`
-	Seq    int64  `json:"seq" doc:"The number of the entry."`
+	ID     string `json:"id,omitempty" doc:"The id of the record. Absent if unknown."`
+	Seq    int64  `json:"seq" doc:"The number of the entry in the hash chain."`
 	Reason string `json:"reason"`
 }
 
