@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-var ruleClassifier = scanRule{name: RuleClassifier, severity: SeverityReview, reason: "reads like a poisoned definition"}
+var ruleClassifier = scanRule{name: RuleClassifier, severity: SeverityReview, reason: "resembles poisoned definitions"}
 
 // EachClassifierPhrase yields the phrases of a definition that have enough words, as the
 // classifier reads them. Each is valid until the next one.

@@ -33,7 +33,7 @@ func (s *scanner) walkDefinition(raw []byte) (reason string) {
 
 func (c *stringCollector) walkValue(at int32, depth int, in jsonContext, p stringKind) string {
 	if len(c.s.fields) >= maxStrings {
-		return fmt.Sprintf("the definition has more than %d strings; only the first were looked at", maxStrings)
+		return fmt.Sprintf("the definition has more than %d strings; only the first ones were scanned", maxStrings)
 	}
 	if depth > maxDepth {
 		return fmt.Sprintf("the definition is nested deeper than %d levels; only the part before that was scanned", maxDepth)

@@ -140,7 +140,7 @@ func (x *CrossRefIndex) crossReferenceFindings(id tool.ID, kind tool.DefinitionK
 		}
 	})
 	if !complete {
-		all = append(all, Finding{Rule: "too-large", Severity: SeverityReview, Reason: "names so many tools that not all could be looked at"})
+		all = append(all, Finding{Rule: "too-large", Severity: SeverityReview, Reason: "names more tools than are checked"})
 	}
 	return all
 }

@@ -59,7 +59,7 @@ func (s *scanner) decodeEncodedText(v *textView) []textView {
 func (s *scanner) newDecodedViews(v *textView, text []byte, name string, start, end int) []textView {
 	if s.decoded += len(text); s.decoded > maxDecoded {
 		if s.decoded-len(text) <= maxDecoded {
-			s.addTooLargeFinding("", "the definition has more encoded text than is scanned: "+strconv.Itoa(maxDecoded)+" bytes")
+			s.addTooLargeFinding("", "the definition has more than "+strconv.Itoa(maxDecoded)+" bytes of encoded text; the rest was not scanned")
 		}
 		return nil
 	}

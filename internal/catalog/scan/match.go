@@ -13,7 +13,7 @@ func (s *scanner) scanAllStrings() {
 	}
 	s.runRecoveringPanic("split", s.scanStringBorders)
 	if s.matcher.budget <= 0 {
-		s.addTooLargeFinding("", "the definition takes too long to scan in full")
+		s.addTooLargeFinding("", "the definition takes too long to scan completely")
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *scanner) matchAcrossBorder(f *scannedString, g *patternIndex, tail []te
 					continue
 				}
 				r.severity = SeverityReview
-				r.reason += "; the text is parted between two strings"
+				r.reason += "; the text is split between two strings"
 				s.addFinding(f, r, 0, v.n.originalOffset(int(last)), string(text[both[i].start:])+string(v.n.lower[:last]))
 			}
 		}

@@ -72,7 +72,7 @@ func (s *scanner) addField(f scannedString) { s.fields = append(s.fields, f) }
 func (s *scanner) runRecoveringPanic(part string, run func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.markIncomplete(fmt.Sprintf("the rule %s failed: this definition could not be looked at in full", part))
+			s.markIncomplete(fmt.Sprintf("the rule %s failed; the definition was not scanned completely", part))
 		}
 	}()
 	run()
