@@ -78,5 +78,5 @@ export function Add({ servers }: { servers: Server[] }) {
 
 async function acceptAll(tools: readonly WaitingTool[]): Promise<void> {
   const refused = (await approveTogether(tools.map(({ name, fingerprint }) => ({ name, fingerprint })))).filter((p) => p).length;
-  if (refused > 0) toast({ text: `${count(refused, "definition")} changed meanwhile and still ${refused === 1 ? "needs" : "need"} review.` });
+  if (refused > 0) toast({ text: `${count(refused, "definition")} changed and still ${refused === 1 ? "needs" : "need"} review.` });
 }
