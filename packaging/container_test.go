@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// The root file system of the container has all that the program needs, for a user
-// without rights: no engine is needed to see that.
+// The root file system of the container has everything that the program needs, for a user without privileges. The test needs
+// no container engine.
 func TestContainer(t *testing.T) {
 	r := madeRelease(t)
 	if os.Getuid() != 0 {
@@ -93,7 +93,7 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// Servers over https are believed as browsers do.
+// The container trusts the same certificate authorities as browsers.
 func TestAuthorities(t *testing.T) {
 	count := 0
 	for rest := authorities(); ; count++ {

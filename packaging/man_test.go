@@ -13,7 +13,7 @@ import (
 
 var releaseDate = time.Date(2026, 1, 15, 10, 0, 0, 0, time.UTC)
 
-// Every command has a page, whose text is what commands.md says.
+// Every command has a page with the text of commands.md.
 func TestManPages(t *testing.T) {
 	t.Parallel()
 	pages := manPages("1.2.3", releaseDate)
@@ -33,7 +33,7 @@ func TestManPages(t *testing.T) {
 	}
 }
 
-// Readers of manual pages take them without a complaint.
+// Readers of manual pages show the pages without a warning.
 func TestManPagesAreCorrect(t *testing.T) {
 	t.Parallel()
 	mandoc, err := exec.LookPath("mandoc")

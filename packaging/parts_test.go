@@ -24,7 +24,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// What Homebrew, winget and builders of containers are given, with the checksums.
+// The manifests for Homebrew, winget and container builds, with their checksums.
 func TestManifests(t *testing.T) {
 	r := release{Version: "1.2.3", Date: time.Date(2026, 11, 23, 23, 0, 0, 0, time.UTC), Home: "https://example.com/mcpproxy", out: t.TempDir()}
 	for _, target := range all {
@@ -50,7 +50,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// Where packages put what is in them.
+// The paths of the installed files of each package.
 func TestLayouts(t *testing.T) {
 	shared, err := (&release{Version: "1.2.3", root: ".."}).shared(notices{})
 	if err != nil {

@@ -61,8 +61,8 @@ func madeRelease(t *testing.T) release {
 	return made.release
 }
 
-// Whoever builds a commit, and wherever, gets the same bytes. That compilers do is
-// tried by hand, since it takes as long as two builds from nothing.
+// Two builds of a commit give the same bytes. Whether compilers do is checked by hand, because it takes as long as two
+// builds from nothing.
 func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	first := madeRelease(t)
 	root := t.TempDir()

@@ -25,7 +25,7 @@ func corporaDir(t *testing.T) string {
 	return dir
 }
 
-// TestSeeds: every seed draws texts without brackets left, of lists that are there.
+// TestSeeds: the texts of each seed have no brackets left, and all their lists exist.
 func TestSeeds(t *testing.T) {
 	g, err := parseSeeds(seedText)
 	if err != nil {
@@ -51,10 +51,9 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestModelIsLearned: the model of the program is what the data give, byte for byte.
-// What was left out of learning is found, and honest servers that were left out are
-// left alone, which is learned eight times in a full run.
-func TestModelIsLearned(t *testing.T) {
+// TestModelIsReproducible: the embedded model is, byte for byte, what the training data give. Held-out poison is found and
+// held-out honest servers give no finding; a full run trains it eight times.
+func TestModelIsReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it learns anew")
 	}

@@ -95,7 +95,7 @@ func TestEstimate(t *testing.T) {
 	}
 }
 
-// Two builds are compared query by query, through the file that one leaves.
+// Two builds are compared query by query, through the file that the first one writes.
 func TestCompare(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -132,7 +132,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-func TestErrorsSayWhatIsMissing(t *testing.T) {
+func TestErrorsNameTheMissingFile(t *testing.T) {
 	if err := run(&strings.Builder{}, []string{t.TempDir()}, "", "", false); err == nil || !strings.Contains(err.Error(), "no queries.jsonl") {
 		t.Errorf("an empty folder gave %v", err)
 	}

@@ -15,8 +15,8 @@ import (
 // learnedTable is the SHA-256 of the table that was learned last.
 const learnedTable = "51568a405593d3dbe1a33aceac0d3ef8006d79b2a4584ea73cbd8063116600d6"
 
-// TestTheTableIsTheLearnedOne: the table did not change since TestTheTableIsReproducible passed.
-func TestTheTableIsTheLearnedOne(t *testing.T) {
+// TestTableUnchangedSinceReproduced: the table did not change since TestTheTableIsReproducible passed.
+func TestTableUnchangedSinceReproduced(t *testing.T) {
 	table, err := os.ReadFile("../../internal/catalog/search/vectors.bin")
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +26,7 @@ func TestTheTableIsTheLearnedOne(t *testing.T) {
 	}
 }
 
-// The table that is embedded is what this program makes of the shared texts, to the byte.
+// The embedded table is, byte for byte, what this program makes of the shared texts.
 func TestTheTableIsReproducible(t *testing.T) {
 	dir := os.Getenv("MCPPROXY_SHARED")
 	if dir == "" {

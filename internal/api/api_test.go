@@ -176,7 +176,7 @@ func TestEveryRouteNeedsTheKey(t *testing.T) {
 	}
 }
 
-func TestKeyIsTakenInBothHeaders(t *testing.T) {
+func TestKeyIsAcceptedInBothHeaders(t *testing.T) {
 	t.Parallel()
 	s := serve(t, &fake{})
 	for _, header := range [][]string{{}, {"X-API-Key", "", "Authorization", "Bearer " + testKey}} {
@@ -302,7 +302,7 @@ func TestTitle(t *testing.T) {
 	}
 }
 
-func TestRightsAreTheAdmins(t *testing.T) {
+func TestOnlyAdminsHaveRights(t *testing.T) {
 	t.Parallel()
 	words := []string{Look.String(), Call.String(), Operate.String(), Decide.String(), Invite.String(), Open.String()}
 	if slices.Contains(words, noRight.String()) {
@@ -347,8 +347,8 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// TestSchemasHaveNamesOfTheirOwn: two types with one name would be one schema.
-func TestSchemasHaveNamesOfTheirOwn(t *testing.T) {
+// TestSchemaNamesAreUnique: two types with one name would share one schema.
+func TestSchemaNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	named := map[string]reflect.Type{}
 	var visit func(reflect.Type)

@@ -25,7 +25,7 @@ import (
 
 const callPath = Prefix + "/tools/call"
 
-func TestCallReachesTheGatewayAsItCame(t *testing.T) {
+func TestCallReachesTheGatewayUnchanged(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A", Warnings: []string{"careful"}}}
 	s := serve(t, f)
@@ -54,7 +54,7 @@ func TestCallReachesTheGatewayAsItCame(t *testing.T) {
 	}
 }
 
-// The arguments may come as JSON text, as on MCP.
+// The arguments may be JSON text, as on MCP.
 func TestArgumentsAsText(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[]}`)}}
@@ -143,7 +143,7 @@ func TestLongestReason(t *testing.T) {
 	}
 }
 
-// TestLateBody: a body that does not come in time is refused, with the bound.
+// TestLateBody: a body that does not arrive in time is refused, and the error names the limit.
 func TestLateBody(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest("POST", callPath, iotest.ErrReader(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)))

@@ -123,8 +123,8 @@ func TestClientGetsProblems(t *testing.T) {
 	})
 }
 
-// What became of one of many is read whole, as a problem is that stands alone.
-func TestClientGetsProblemsOfSome(t *testing.T) {
+// The problem of one item of a batch is read completely, like a problem of a whole request.
+func TestClientGetsProblemOfEachItem(t *testing.T) {
 	raw, err := json.Marshal(NewApprovedTools([]ops.BatchDecision{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
 	if err != nil {
 		t.Fatal(err)
@@ -179,9 +179,9 @@ func closedPort(t *testing.T) string {
 	return c.LocalAddr().String()
 }
 
-// A daemon that takes connections and says nothing is given up, except for a
-// call, which may take as long as the daemon lets it.
-func TestClientOfASilentDaemon(t *testing.T) {
+// The client stops waiting for a daemon that accepts connections but sends nothing. A tool call may take as long as the
+// daemon allows.
+func TestClientTimesOutOnSilentDaemon(t *testing.T) {
 	for name, test := range map[string]struct {
 		ask  func(context.Context, *Client) error
 		wait time.Duration

@@ -6,9 +6,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestFilesHaveANameAndAType: an export is saved by a browser; one that fails before
-// it has begun is a problem document like any other.
-func TestFilesHaveANameAndAType(t *testing.T) {
+// TestDownloadsHaveNameAndType: a browser can save an export. An export that fails before its first byte returns a problem
+// document.
+func TestDownloadsHaveNameAndType(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	s := serve(t, f)

@@ -29,7 +29,7 @@ func (f *fake) count() int {
 	return len(f.calls)
 }
 
-// The same call with the same key is made once.
+// Two requests with the same key make one call.
 func TestRepeatedCalls(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A"}}
@@ -68,8 +68,7 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 }
 
-// A call that reached no server is made again with the same key; one that may
-// have reached it is not.
+// A repeated request with the same key calls again if the first call reached no server, but not if it may have reached it.
 func TestRepeatedFailures(t *testing.T) {
 	t.Parallel()
 	for code, again := range map[problem.Code]bool{
@@ -203,8 +202,8 @@ func TestRepeatsEnd(t *testing.T) {
 	}
 }
 
-// A panic in an operation is answered as a problem, without what it said.
-func TestAPanicIsAProblem(t *testing.T) {
+// A panic in an operation returns a problem without the text of the panic.
+func TestPanicIsAProblem(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	broken := func(context.Context, ops.Caller, ops.Nothing) (ops.Status, error) { panic("secret cause") }

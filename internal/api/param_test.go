@@ -105,7 +105,7 @@ func TestActivityFilters(t *testing.T) {
 	}
 }
 
-// A tool id selects as its two parts do, unless a server is named.
+// A tool id selects by server and tool, unless the request names a server.
 func TestActivityOfAToolID(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -182,8 +182,8 @@ func FuzzReadQuery(f *testing.F) {
 	})
 }
 
-// Every body has a sample, also where no example is given.
-func TestBodiesHaveASample(t *testing.T) {
+// Every request body has an example in the document, even if its type declares none.
+func TestBodiesHaveAnExample(t *testing.T) {
 	for _, op := range (&Deps{Implementations: homes}).operations() {
 		o := op.base()
 		in := o.deriveInputSpec()

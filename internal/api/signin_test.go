@@ -252,8 +252,8 @@ func TestPagesOfABrowser(t *testing.T) {
 	}
 }
 
-// Wrong keys are looked at only so often; a good code is good all the same.
-func TestGuessing(t *testing.T) {
+// The rate of wrong keys is limited; a valid code always works.
+func TestWrongKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	s := serveSignIn(t, &fake{})
 	last := reply{}
@@ -269,7 +269,7 @@ func TestGuessing(t *testing.T) {
 	signInAt(t, s, "")
 }
 
-// What runs for a page ends with its session, and does not look whole then.
+// A stream of a page ends with its session, and does not look complete then.
 func TestStreamsEndWithTheSession(t *testing.T) {
 	t.Parallel()
 	stream := &Op[ops.Nothing, ops.StreamFunc]{operation: GetStatus.operation}

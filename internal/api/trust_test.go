@@ -175,8 +175,8 @@ func (f *fake) Approvals(context.Context, ops.Caller, ops.PendingApprovalsQuery)
 	return ops.Waiting{Tools: []ops.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", PendingInfo: ops.PendingInfo{Reason: "new", Fingerprint: seenPrint}}}}, nil
 }
 
-// Whatever a tool is called, an action is done with that tool and no other.
-func TestActionsOnToolsOfAllNames(t *testing.T) {
+// An action affects exactly the named tool, whatever its name is.
+func TestActionsOnToolsWithAnyName(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	both(t, f, func(t *testing.T, c *Client) {
@@ -203,8 +203,8 @@ func TestActionsOnToolsOfAllNames(t *testing.T) {
 	})
 }
 
-// The same holds for what else servers offer.
-func TestActionsOnOffersOfAllNames(t *testing.T) {
+// An action affects exactly the named prompt, resource or template, whatever its name is.
+func TestActionsOnPrimitivesWithAnyName(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	both(t, f, func(t *testing.T, c *Client) {
@@ -233,8 +233,8 @@ func TestActionsOnOffersOfAllNames(t *testing.T) {
 	})
 }
 
-// A path that could be meant in two ways is none.
-func TestSlashesAreNotGuessed(t *testing.T) {
+// An ambiguous path is refused.
+func TestAmbiguousPathsAreRefused(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	s := serve(t, f)
@@ -250,7 +250,7 @@ func TestSlashesAreNotGuessed(t *testing.T) {
 	}
 }
 
-func TestDecisionsNeedTheFingerprintThatWasSeen(t *testing.T) {
+func TestDecisionsNeedTheSeenFingerprint(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	s := serve(t, f)

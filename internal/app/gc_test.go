@@ -13,7 +13,7 @@ func TestPercent(t *testing.T) {
 	}
 }
 
-// The limit leaves the heap what its pace lets it grow by.
+// The memory limit leaves room for the growth of the heap between two collections.
 func TestMemory(t *testing.T) {
 	for _, live := range []uint64{0, 1 << 20, 32 << 20, 1 << 30} {
 		grown := live + live*uint64(gcPercent(live))/100

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// All loopback addresses of the port are ours once passkeys are asked for, or it is said that
-// one is not.
+// When passkeys are configured, MCPProxy listens on all loopback addresses of the port, or reports the address that it could
+// not open.
 func TestByName(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

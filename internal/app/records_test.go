@@ -9,8 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// However many tools a server lists, what became of them is one record that
-// says how many and names some.
+// A list with many tools gives one record per outcome, with their number and some of their names.
 func TestOneRecordForManyTools(t *testing.T) {
 	var all []approval.Evaluation
 	for i := range 10_000 {

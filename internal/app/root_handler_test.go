@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestWhoRefuses: paths of MCP as they should be spelt go to the surface that
-// refuses in the form of its protocol; everything else is refused at the gate.
-func TestWhoRefuses(t *testing.T) {
+// TestRefusalFormat: a request with a correct MCP path is refused by its endpoint, in the form of its protocol. All other
+// requests are refused by the root handler.
+func TestRefusalFormat(t *testing.T) {
 	const surface, routes = http.StatusTeapot, http.StatusAccepted
 	answer := func(status int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })

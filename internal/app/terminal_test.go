@@ -10,7 +10,7 @@ import (
 
 // On a terminal, each line has a word for the severity and no control characters. Lines without a problem appear only on
 // request.
-func TestLinesForPeople(t *testing.T) {
+func TestTerminalLogLines(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
 	level := new(slog.LevelVar)

@@ -42,8 +42,8 @@ func TestOneGate(t *testing.T) {
 	}
 }
 
-// TestPermitIsSeen: the search finds what it is for, in every disguise.
-func TestPermitIsSeen(t *testing.T) {
+// TestPermitCheckFindsEveryForm: the check finds each way to write what it forbids.
+func TestPermitCheckFindsEveryForm(t *testing.T) {
 	c := newTypeChecker(t)
 	var files []*ast.File
 	for i, source := range []string{

@@ -99,7 +99,7 @@ func toTableName(imported string) (string, bool) {
 	return strings.TrimPrefix(name, "internal/"), ours
 }
 
-// TestTableIsCurrent: a line for a package that is gone misleads.
+// TestTableIsCurrent: the table has no line for a package that does not exist.
 func TestTableIsCurrent(t *testing.T) {
 	there := map[string]bool{}
 	eachPackage(t, func(p *sourcePackage) { there[p.tableName()] = true })
@@ -157,8 +157,9 @@ func TestReservedImports(t *testing.T) {
 	})
 }
 
-// TestCommandsAskTheClient: the command line calls the daemon through api's typed client, like every other program.
-func TestCommandsAskTheClient(t *testing.T) {
+// TestCommandsUseTheAPIClient: the command line calls the daemon through the typed client of package api, like every other
+// program.
+func TestCommandsUseTheAPIClient(t *testing.T) {
 	around := []string{"net/http", module + "/internal/store", module + "/internal/gate", module + "/internal/catalog"}
 	client := false
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {

@@ -25,9 +25,8 @@ var handWrittenReaders = map[string]string{
 	"catalog/tool.appendCanonicalString": "the canonical form: its bytes are what pins are of",
 }
 
-// TestOneReaderOfJSON: who looks for the end of a string by hand, decodes its
-// escapes or writes them, is a second reader or writer of JSON, and they
-// disagree sooner or later. This sees the usual way to write one.
+// TestOneReaderOfJSON: code that scans for the end of a JSON string, or decodes or writes its escapes, is a second JSON
+// parser, and two parsers disagree sooner or later. The test finds the usual forms of such code.
 func TestOneReaderOfJSON(t *testing.T) {
 	unused := maps.Clone(handWrittenReaders)
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
@@ -73,9 +72,9 @@ func stringReaders(f *ast.File) (names []string) {
 	return names
 }
 
-// TestSecondReaderIsSeen: those that there once were are found, and what only
-// builds an object or tells kinds apart is not.
-func TestSecondReaderIsSeen(t *testing.T) {
+// TestSecondJSONReaderIsFound: the check finds earlier cases of a second parser, and accepts code that only builds an object
+// or distinguishes kinds of values.
+func TestSecondJSONReaderIsFound(t *testing.T) {
 	f, err := parser.ParseFile(fileSet, "fixture.go", `package fixture
 func (c *cursor) str() { for { i := bytes.IndexByte(c.in, '"'); for c.in[i-1] == '\\' { i-- } } }
 func unescape(raw []byte) rune { switch raw[1] { case 'n': return '\n'; case 'u': return hex4(raw[2:]) }; if raw[0] == '\\' { return 0 }; return 1 }

@@ -79,8 +79,8 @@ func TestModulesHaveReasons(t *testing.T) {
 	}
 }
 
-// TestReplaceNothing: a build must not depend on a directory or a fork.
-func TestReplaceNothing(t *testing.T) {
+// TestNoReplaceDirectives: a build must not depend on a directory or a fork.
+func TestNoReplaceDirectives(t *testing.T) {
 	data, err := os.ReadFile(filepath.Join(root, "go.mod"))
 	if err != nil {
 		t.Fatal(err)

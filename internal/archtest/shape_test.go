@@ -132,8 +132,8 @@ func containsType(e ast.Expr, is func(ast.Expr) bool) (found bool) {
 	return found
 }
 
-// TestNoMapsOfAnything: what crosses a package's border has a type.
-func TestNoMapsOfAnything(t *testing.T) {
+// TestNoMapsOfAny: values that cross a package border have a type.
+func TestNoMapsOfAny(t *testing.T) {
 	eachFile(t, func(p *sourcePackage, f *sourceFile) {
 		if f.syntax.Name.Name == "main" || isTestOnlyPackage(t, p.tableName()) {
 			return
@@ -211,7 +211,7 @@ func isAny(e ast.Expr) bool {
 	return isIdent(e, "any") || ok && len(i.Methods.List) == 0
 }
 
-// TestNoInit: what happens at start is written in app, in order.
+// TestNoInit: package app runs everything that happens at start, in order.
 func TestNoInit(t *testing.T) {
 	eachFile(t, func(_ *sourcePackage, f *sourceFile) {
 		for _, d := range f.syntax.Decls {
@@ -278,8 +278,8 @@ func TestFilesAreShort(t *testing.T) {
 	}
 }
 
-// TestRulesSee: the rules about types find the forbidden cases, and accept the allowed ones.
-func TestRulesSee(t *testing.T) {
+// TestTypeRulesFindViolations: the rules about types find the forbidden cases, and accept the allowed ones.
+func TestTypeRulesFindViolations(t *testing.T) {
 	f, err := parseFixture("fixture.go", `package fixture
 type keeps struct { a []*config.Config; b atomic.Pointer[config.Config]; c map[string]config.Config }
 type asks struct { f func() *config.Config; c *config.Server }

@@ -14,9 +14,9 @@ import (
 // belowMCP are the packages that mcp imports.
 var belowMCP = []string{"mcp/wirejson"}
 
-// TestWordsHaveOneHome: the protocol's names of methods, headers, members of _meta and versions are in package mcp, for all
-// packages that may import it.
-func TestWordsHaveOneHome(t *testing.T) {
+// TestProtocolNamesAreInOnePackage: the protocol's names of methods, headers, members of _meta and versions are in package
+// mcp, for all packages that may import it.
+func TestProtocolNamesAreInOnePackage(t *testing.T) {
 	c := newTypeChecker(t)
 	words := map[string]string{}
 	mcp := c.checkPackage(module + "/internal/mcp")

@@ -218,7 +218,7 @@ func TestRemovedServersAreForgotten(t *testing.T) {
 	}
 }
 
-func TestAChangeOfStateKeepsTheIndexes(t *testing.T) {
+func TestStateChangeKeepsTheIndexes(t *testing.T) {
 	c := start(t, newMemory(), enabled("a"))
 	c.list("a", named(t, "a", "x"))
 	before := c.Current()
@@ -233,8 +233,8 @@ func TestAChangeOfStateKeepsTheIndexes(t *testing.T) {
 	}
 }
 
-// A tool that is locked or unlocked costs a view and no index.
-func TestALockKeepsTheIndex(t *testing.T) {
+// Locking or unlocking a tool builds a new view, but no new index.
+func TestLockKeepsTheIndex(t *testing.T) {
 	c := start(t, newMemory(), enabled("a"))
 	c.list("a", named(t, "a", "x", "y"))
 	before := c.Current()
@@ -257,7 +257,7 @@ func TestALockKeepsTheIndex(t *testing.T) {
 	}
 }
 
-func TestConcurrentChangesEndInTheLast(t *testing.T) {
+func TestConcurrentChangesEndWithTheLast(t *testing.T) {
 	c := start(t, newMemory(), enabled("a"), enabled("b"), enabled("c"))
 	var changing sync.WaitGroup
 	for _, server := range []string{"a", "b", "c"} {
@@ -305,10 +305,9 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestToolsForClientsAreFoundNowhere: a tool that only a client of its server's
-// own address can call is there, judged, and in no search; when the server
-// lists it to us too it is found.
-func TestToolsForClientsAreFoundNowhere(t *testing.T) {
+// TestSearchOmitsToolsForClients: a tool that only clients on its server's own endpoint can call is evaluated and shown, but
+// no search finds it until the server also lists it to MCPProxy.
+func TestSearchOmitsToolsForClients(t *testing.T) {
 	c := start(t, newMemory(), enabled("a"))
 	for _, theirs := range []bool{true, false} {
 		tools := named(t, "a", "ours", "theirs") // new values each time: the catalog owns a list that it received, and may read it at any time

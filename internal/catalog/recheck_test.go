@@ -88,10 +88,9 @@ func (n *neighbourhood) expect(when string, want policy.ToolStatus, rules ...str
 	}
 }
 
-// A tool that gives an instruction about a tool of another server waits, whichever
-// came first, and keeps waiting whatever becomes of the other, until a person has
-// approved it.
-func TestWhatOrdersAcrossServersWaits(t *testing.T) {
+// A tool that gives an instruction about a tool of another server waits until a user approves it, whichever tool came first
+// and even if the other one is removed.
+func TestCrossServerInstructionsWait(t *testing.T) {
 	for _, first := range []string{"mailer", "evil"} {
 		t.Run(first+" first", func(t *testing.T) {
 			n := newNeighbourhood(t, "evil", "mailer")
@@ -151,9 +150,8 @@ func TestRememberedToolsHaveNames(t *testing.T) {
 	n.expect("beside a server that is away", policy.PendingApproval, "other-tool")
 }
 
-// Trust that asks for no scanner accepts what the scanner finds, here too, and what
-// it has accepted stays.
-func TestAutoDoubtsNothing(t *testing.T) {
+// With trust auto, definitions with findings across tools are accepted and stay accepted.
+func TestAutoIgnoresTheScanner(t *testing.T) {
 	n := newNeighbourhood(t, "evil", "mailer")
 	n.servers[0].Trust = config.TrustAuto
 	n.restart()
@@ -162,9 +160,8 @@ func TestAutoDoubtsNothing(t *testing.T) {
 	n.expect("auto", policy.Callable, "other-tool")
 }
 
-// A server that orders its own tools about is left alone, whoever has tools of the
-// same name.
-func TestOwnToolsMayBeOrdered(t *testing.T) {
+// A server may give instructions about its own tools, even if another server has tools of the same names.
+func TestInstructionsAboutOwnTools(t *testing.T) {
 	n := newNeighbourhood(t, "evil", "mailer")
 	n.list("mailer", named(t, "mailer", "send_mail"))
 	own := append(named(t, "evil", "send_mail"), define(t, "evil", meddler))
@@ -174,9 +171,9 @@ func TestOwnToolsMayBeOrdered(t *testing.T) {
 	n.expect("its own no more", policy.PendingApproval, "other-tool")
 }
 
-// However two servers come at the same time, what orders something about a tool of
-// the other does not stay accepted.
-func TestComingAtTheSameTime(t *testing.T) {
+// Two servers connect at the same time: a definition with an instruction about a tool of the other server does not stay
+// accepted.
+func TestConcurrentServersWithCrossReferences(t *testing.T) {
 	for range 200 {
 		n := newNeighbourhood(t, "evil", "mailer")
 		var coming sync.WaitGroup
@@ -195,8 +192,8 @@ func TestComingAtTheSameTime(t *testing.T) {
 	}
 }
 
-// A doubt that cannot be stored is raised again.
-func TestADoubtIsStoredLater(t *testing.T) {
+// A hold that cannot be stored is made again.
+func TestUnstoredHoldIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(approvaltest.MemoryStore)
 		c := New(Options{Servers: []config.Server{enabled("evil"), enabled("mailer")}, Store: newMemory(), Approvals: approval.NewBook(memory, nil), Logger: quiet()})
@@ -225,8 +222,8 @@ func TestADoubtIsStoredLater(t *testing.T) {
 	})
 }
 
-// Doubt applies to a server's prompts, resources and instructions as it does to tools.
-func TestOffersThatOrderWait(t *testing.T) {
+// Prompts, resources and instructions with an instruction about another server's tool wait, as tools do.
+func TestPrimitivesWithInstructionsWait(t *testing.T) {
 	for _, first := range []string{"mailer", "evil"} {
 		n := newNeighbourhood(t, "evil", "mailer")
 		come := map[string]func(){
@@ -250,10 +247,9 @@ func TestOffersThatOrderWait(t *testing.T) {
 	}
 }
 
-// BenchmarkAServerComes is a server of 20 tools that comes to 10,000 tools of 100
-// others, which are remembered: judged, accepted, and everything else held against
-// its names.
-func BenchmarkAServerComes(b *testing.B) {
+// BenchmarkNewServer adds a server of 20 tools to 10,000 remembered tools of 100 other servers: its tools are evaluated and
+// accepted, and all other definitions are checked against its names.
+func BenchmarkNewServer(b *testing.B) {
 	const text = "Gets an item by its identifier, with all that is known of it: who made it, when, and which others it is linked to. " +
 		"You must call list_items first, before get_item_%d_%d, to know which there are, and never guess project_id. Returns a list of values as JSON."
 	var servers []config.Server

@@ -60,8 +60,8 @@ func (r *remembering) LoadApprovals(context.Context) (approval.StoredDecisions, 
 	return approval.StoredDecisions{Lost: true, Reviewed: map[string]tool.Fingerprint{"s": r.launch}}, nil
 }
 
-// A launch whose approval is lost allows nothing, and another one is held.
-func TestALostLaunchNarrows(t *testing.T) {
+// A launch whose approval is lost allows nothing, and another launch is held.
+func TestLostLaunchApproval(t *testing.T) {
 	server := config.Server{Name: "s", Launch: config.Launch{Command: "x"}, Enabled: true}
 	for launch, held := range map[tool.Fingerprint]bool{server.LaunchFingerprint(): false, {1}: true} {
 		book := approval.NewBook(&remembering{launch: launch}, nil)
@@ -108,8 +108,8 @@ func (o *told) take() (accepted, held []string) {
 	return accepted, held
 }
 
-// What becomes of a definition is told once, however often it is listed.
-func TestAdmissionsAreToldOnce(t *testing.T) {
+// The outcome for a definition is reported once, however often it is listed.
+func TestAdmissionsAreReportedOnce(t *testing.T) {
 	var o told
 	server := enabled("s")
 	c := New(Options{Servers: []config.Server{server}, Approvals: new(approvaltest.MemoryStore).NewBook(), Observe: o.observe, Logger: quiet()})
@@ -146,9 +146,9 @@ func TestAdmissionsAreToldOnce(t *testing.T) {
 	expect("in quarantine", nil, nil)
 }
 
-// A list that comes before the approvals are read, or while they cannot be
-// stored, is judged later; until then nothing of it can be called.
-func TestListsWaitForTheBook(t *testing.T) {
+// A list that arrives before the approvals are loaded, or while they cannot be stored, is evaluated later. Until then none
+// of its tools can be called.
+func TestListsWaitForTheApprovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(approvaltest.MemoryStore)
 		memory.SetError(errors.New("the disk sleeps"))
@@ -182,9 +182,8 @@ func TestListsWaitForTheBook(t *testing.T) {
 	})
 }
 
-// When very many servers list at once, the time in which a list has to be stored begins
-// when its turn comes.
-func TestListsAreTakenOverInTurn(t *testing.T) {
+// When very many servers list at once, the time limit for storing a list begins when its turn comes.
+func TestListsAreStoredInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Options{Servers: []config.Server{enabled("s")}, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
 		for range cap(c.listSlots) {
@@ -206,7 +205,7 @@ func TestListsAreTakenOverInTurn(t *testing.T) {
 }
 
 // A changed trust setting evaluates waiting definitions again, and revokes nothing.
-func TestATrustThatChanges(t *testing.T) {
+func TestTrustChanges(t *testing.T) {
 	server := enabled("s")
 	server.Trust = config.TrustManual
 	c := New(Options{Servers: []config.Server{server}, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
@@ -257,8 +256,8 @@ func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
 	}
 }
 
-// TestStatusOfEveryTool goes through everything that a tool's status follows
-// from, and holds it against the table of the contract: the first that applies.
+// TestStatusOfEveryTool compares the status for every combination of its inputs with the table in the contract: the first
+// reason that applies.
 func TestStatusOfEveryTool(t *testing.T) {
 	const name = "tool"
 	d := named(t, "s", name)[0]

@@ -36,7 +36,7 @@ func TestFilters(t *testing.T) {
 	}
 }
 
-func TestWrongFilterValuesComeFromTheDaemon(t *testing.T) {
+func TestDaemonRejectsFilterValues(t *testing.T) {
 	t.Parallel()
 	got := newEnvWithDaemon(t, &fakeOperations{}).runCommand("activity", "list", "--intent-type", "delete")
 	if got.code != problem.ExitUsage || got.stderr != "Error: Invalid value 'delete' for intent_type: must be read, write, or destructive\n" {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// When approvals were lost there is one to give for each server, not one for
-// each of its tools.
+// When approvals were lost, the command asks for one approval per server instead of one per tool.
 func TestLostApprovals(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{forgotten: true})

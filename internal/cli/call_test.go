@@ -64,8 +64,7 @@ func TestDuplicateArgumentsAreNotSent(t *testing.T) {
 	}
 }
 
-// TestOldCallTool: whatever a person types for the old call_tool, the answer is the
-// one that a model gets.
+// TestOldCallTool: the answer for the old command call_tool is the one that a model gets.
 func TestOldCallTool(t *testing.T) {
 	t.Parallel()
 	f := &fakeOperations{}
@@ -149,7 +148,7 @@ func TestExactMessageOfARefusal(t *testing.T) {
 	}
 }
 
-// A call that the read lane refuses is repeated as a write where that is enough.
+// The error of a call that the read lane refuses suggests the write lane, if that is enough.
 func TestLaneAtThePrompt(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{failure: problem.New(problem.ServerMismatch, "no", "for agents").With("call_with", "call_tool_write")})
@@ -158,8 +157,7 @@ func TestLaneAtThePrompt(t *testing.T) {
 	}
 }
 
-// Who is refused at a prompt is told the command that helps, and of a lock of
-// the configuration that no command does.
+// The error of a refused call names the command that helps. For a lock in the configuration it says that no command does.
 func TestLockedAtThePrompt(t *testing.T) {
 	t.Parallel()
 	for status, hint := range map[string]string{
@@ -176,7 +174,7 @@ func TestLockedAtThePrompt(t *testing.T) {
 	}
 }
 
-// A failure of the tool is one in every format.
+// A failure of the tool is reported in every output format.
 func TestFailureOfTheToolInEveryFormat(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`), IsError: true, ActivityID: "01A"}})

@@ -56,8 +56,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Without a UI to open, or a place where the link may be shown, nothing is made.
-func TestUIThatCannotBeOpened(t *testing.T) {
+// Without a UI to open, or a place to show the link, no sign-in code is created.
+func TestUICannotBeOpened(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	if got := w.runCommand("ui"); got.code != problem.ExitNotFound || got.stdout != "" || !strings.Contains(got.stderr, "no web UI") {
@@ -68,7 +68,7 @@ func TestUIThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// A login says where to go, waits, and says how it went.
+// The login command shows the address, waits, and reports the outcome.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -92,8 +92,8 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// A restart says how it went, and a script can tell.
-func TestRestartThatFails(t *testing.T) {
+// The restart command reports a failure, also in its exit code.
+func TestFailedRestart(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	got := w.runCommand("upstream", "restart", "notes")
@@ -164,8 +164,8 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
-// A misspelt server is no server without tools.
-func TestToolsOfNoServer(t *testing.T) {
+// A misspelt server name is an error, not an empty list.
+func TestToolsOfUnknownServer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		world *fakeOperations

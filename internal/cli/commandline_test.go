@@ -239,7 +239,7 @@ func TestPager(t *testing.T) {
 }
 
 // One form sets every key, and sets and removes members of env and headers.
-func TestUpstreamSetTakesOneForm(t *testing.T) {
+func TestUpstreamSetForm(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
 		"env TOKEN=${env:X} B=2":       `set github env {"B":"2","TOKEN":"${env:X}"}`,

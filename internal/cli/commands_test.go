@@ -5,9 +5,8 @@ import (
 	"testing"
 )
 
-// Everything that commands.md describes is there: commands that do something, and
-// flags.
-func TestCommandsAreWhatTheirTextsSay(t *testing.T) {
+// All commands and flags that the reference describes exist, and the commands run something.
+func TestCommandsMatchTheirDocs(t *testing.T) {
 	t.Parallel()
 	root := newInvocation(Deps{}).newRootCommand()
 	for _, text := range parseCommandTexts() {

@@ -11,8 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// A client is connected, once more without a change, disconnected, and the file is what
-// it was after each is undone.
+// A client is connected, connected again without a change, and disconnected. Each undo restores the file.
 func TestConnectAndUndo(t *testing.T) {
 	t.Parallel()
 	const mine = "{\r\n  // mine\r\n  \"mcpServers\": {}\r\n}\r\n"
@@ -53,7 +52,7 @@ func TestConnectAndUndo(t *testing.T) {
 	}
 }
 
-// One that fails does not keep the others from being connected, and no says nothing.
+// A client that fails does not prevent the others from being connected. After a "no" nothing is written.
 func TestConnectMany(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": "{", ".kiro/settings/mcp.json": "{}"})
@@ -72,7 +71,7 @@ func TestConnectMany(t *testing.T) {
 	}
 }
 
-// Whoever is asked is offered the rules with it, and may say no to them alone.
+// The command also offers permission rules; the user can decline only the rules.
 func TestConnectOffersRules(t *testing.T) {
 	t.Parallel()
 	const mine = "# mine\n"
@@ -110,7 +109,7 @@ func TestConnectOffersRules(t *testing.T) {
 }
 
 // The doctor's report on clients follows from their files.
-func TestDoctorLooksAtClients(t *testing.T) {
+func TestDoctorReportsClients(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, ".lmstudio/mcp.json": `{"mcpServers": {"mcpproxy": {"command": "/gone/mcpproxy"}}}`})
 	got := w.runCommand("doctor", "--only", "D601,D602,D603,D604")

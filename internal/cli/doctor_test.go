@@ -35,8 +35,7 @@ func newEnvWithoutDaemon(t *testing.T, config string) *testEnv {
 	return w
 }
 
-// Without a daemon the status is what the files say, and the exit code says that none
-// was reached.
+// Without a daemon the status is read from the files, and the exit code says that no daemon was reached.
 func TestStatusWithoutADaemon(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithoutDaemon(t, offlineConfig)
@@ -67,7 +66,7 @@ func TestStatusWithoutADaemon(t *testing.T) {
 	}
 }
 
-func TestDoctorForPeople(t *testing.T) {
+func TestDoctorText(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithoutDaemon(t, offlineConfig)
 	got := w.runCommand("doctor", "--only", "D101,D205,server-command-missing,D406,D706")
@@ -92,7 +91,7 @@ func TestDoctorForPeople(t *testing.T) {
 }
 
 // The doctor's output contains no secret of the file.
-func TestDoctorTellsNoSecret(t *testing.T) {
+func TestDoctorShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"
 	w := newEnvWithoutDaemon(t, `{"listen": "127.0.0.1:1", "mcpServers": {"gone": {"command": "/no/such/program", "args": ["--token", "`+secret+`"], "env": {"A": "`+secret+`"}},

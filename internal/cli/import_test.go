@@ -72,9 +72,9 @@ func TestImported(t *testing.T) {
 	}
 }
 
-// Who is asked sees the launch first; a yes is the confirmation, a no to the keyring or
-// to the removal is a no to that alone.
-func TestImportIsAskedAbout(t *testing.T) {
+// The user sees the launches before the question. A yes confirms them. A no to the keyring or to the removal affects only
+// that step.
+func TestImportAsksFirst(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	for name, c := range map[string]struct {
 		flags                   string
@@ -119,7 +119,7 @@ func TestImportIsAskedAbout(t *testing.T) {
 	}
 }
 
-// A text on stdin or in a file, of whatever form.
+// A text on stdin or in a file, in every supported format, is imported.
 func TestImportOfAText(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newTestEnv(t)
@@ -145,8 +145,7 @@ func TestImportOfAText(t *testing.T) {
 	}
 }
 
-// A file of a client that cannot be read is an error that says why, also where other
-// servers were imported.
+// An unreadable client file is an error with the reason, even if other servers were imported.
 func TestImportOfABrokenFile(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "x"`, windsurfFile: windsurfText})
@@ -167,7 +166,7 @@ func TestImportOfABrokenFile(t *testing.T) {
 }
 
 // An import that removes servers from the clients' files also removes those that MCPProxy already has.
-func TestImportRemovesWhatIsHere(t *testing.T) {
+func TestImportRemovesExistingServers(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "a-mcp"}, "b": {"command": "b-mcp"}}}`, windsurfFile: `{"mcpServers": {"a": {"command": "a-mcp"}}}`})
 	if got := w.runCommand("upstream", "import", "windsurf", "--yes"); got.code != problem.ExitDone {

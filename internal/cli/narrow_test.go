@@ -18,9 +18,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// What gives way does so in the order that is declared, as far as it has to; a
-// line that is still too wide is cut. Wide characters count as two.
-func TestTablesGiveWayInTheirOrder(t *testing.T) {
+// Columns shrink in the declared order, only as far as needed. A line that is still too wide is cut. Wide characters count
+// as two.
+func TestTableColumnsShrinkInOrder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		width int
@@ -64,8 +64,7 @@ func TestFieldsFoldAtWords(t *testing.T) {
 	}
 }
 
-// COLUMNS says how wide lines may be, also where there is no terminal. Without
-// either nothing is cut.
+// COLUMNS sets the maximum width of lines, even without a terminal. Without both nothing is cut.
 func TestWidth(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]int{"": 0, "60": 60, "x": 0, "-3": 0, "0": 0} {
@@ -218,7 +217,7 @@ func lengthenTexts(name string, v any) any {
 	return v
 }
 
-// The help of every command fits, but for examples, which can be copied.
+// The help of every command fits the width, except for examples, which can be copied.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	volume.SkipUnderRace(t)
 	if testing.Short() {

@@ -113,8 +113,8 @@ func TestConfigCommands(t *testing.T) {
 	}
 }
 
-// Of a file that the daemon had and that is gone, it is told what the daemon says.
-func TestValidateAVanishedFile(t *testing.T) {
+// For a file that was deleted after the daemon read it, the command shows the daemon's result.
+func TestValidateDeletedFile(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	w.env["HOME"] = "/home/me" // where the fake has its file

@@ -100,8 +100,8 @@ func TestPendingTables(t *testing.T) {
 	}
 }
 
-// TestAnsweringAsks: the command shows the call before the decision, and does nothing without a yes.
-func TestAnsweringAsks(t *testing.T) {
+// TestAnsweringConfirms: the command shows the call before the decision, and does nothing without a yes.
+func TestAnsweringConfirms(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"pending approve k7", "pending deny k7", "lease grant github"} {
 		w := newEnvWithDaemon(t, &fakeOperations{})

@@ -69,8 +69,8 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 	}
 }
 
-// A person sees what would change before the question, and no changes nothing.
-func TestPermissionsAreAskedAbout(t *testing.T) {
+// The user sees the changes before the question, and a no changes nothing.
+func TestPermissionsAskFirst(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": connected})
 	var question string
@@ -89,8 +89,8 @@ func TestPermissionsAreAskedAbout(t *testing.T) {
 	}
 }
 
-// What --check advises helps: writing rules where that changes it, else what a person
-// does; and what no file says is not called wrong.
+// The advice of --check works: writing rules where that changes the result, otherwise an action of the user. Unknown results
+// are not called wrong.
 func TestCheckAdvises(t *testing.T) {
 	t.Parallel()
 	for client, c := range map[string]struct {

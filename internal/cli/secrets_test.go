@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// Without a daemon secrets are kept all the same.
+// Secrets can be set without a daemon.
 func TestSecretsWithoutDaemon(t *testing.T) {
 	t.Setenv(secret.NoKeyringEnv, "1")
 	dir := t.TempDir()

@@ -28,7 +28,7 @@ func (m *fakeManager) Install(_ context.Context, p autostart.Program) (bool, err
 func (m *fakeManager) Uninstall(context.Context) (bool, error)               { return len(m.installed) > 0, m.err }
 func (m *fakeManager) State(context.Context) (autostart.ServiceState, error) { return m.state, m.err }
 
-func TestServiceRunsThisProgramAsThisCommandFindsIt(t *testing.T) {
+func TestServiceRunsTheFoundProgram(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("paths of Linux")
@@ -62,7 +62,7 @@ func TestServiceRunsThisProgramAsThisCommandFindsIt(t *testing.T) {
 	}
 }
 
-func TestServiceStatusTellsTheTruth(t *testing.T) {
+func TestServiceStatus(t *testing.T) {
 	t.Parallel()
 	running := autostart.ServiceState{Manager: "systemd", File: "/u/mcpproxy.service", Installed: true, Enabled: true, Running: true, PID: 42, Detail: "active (running)", Restart: "systemctl --user restart mcpproxy", Log: "journalctl"}
 	failed := running
@@ -115,15 +115,15 @@ func TestServiceUninstall(t *testing.T) {
 	}
 }
 
-// What go run has built, a test for one, is gone when it ends.
-func TestServiceOfAProgramThatWillBeGone(t *testing.T) {
+// The program of go run, or of a test, cannot become a service: it is deleted when it ends.
+func TestServiceOfATemporaryProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := autostart.ExecutablePath(); toProblem(err).Code != problem.Usage {
 		t.Errorf("%v", errors.Unwrap(err))
 	}
 }
 
-func TestVersionSaysWhatItWasBuiltFrom(t *testing.T) {
+func TestVersionShowsTheCommit(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
 	w.deps.Commit, w.deps.Date = "0123456789abcdef", "2026-11-23T10:00:00Z"

@@ -82,8 +82,8 @@ func TestTokenTables(t *testing.T) {
 	}
 }
 
-// TestTheTokenOfAClient: what cannot be a token is refused, and not repeated.
-func TestTheTokenOfAClient(t *testing.T) {
+// TestClientTokenFlag: an invalid token is refused, and the error does not repeat it.
+func TestClientTokenFlag(t *testing.T) {
 	t.Parallel()
 	for value, ok := range map[string]bool{"": true, "mcpp_t_0123": true, "a b": false, "a\r\nX-API-Key: b": false, "tökén": false} {
 		r := newInvocation(Deps{Getenv: func(name string) string {

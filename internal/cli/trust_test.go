@@ -166,8 +166,7 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// Who is asked to approve definitions has seen all of them, not what fits into a
-// line.
+// The command shows complete definitions before it asks for an approval.
 func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -178,7 +177,7 @@ func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
 }
 
 // For a changed tool of an approved server, the command shows the difference: a page, not all of the server's definitions.
-func TestApprovingShowsWhatHasChanged(t *testing.T) {
+func TestApprovingShowsTheDifference(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	w.deps.Ask = func(context.Context, string) (string, error) { return "y", nil }
@@ -238,7 +237,7 @@ func TestUpstreamAdd(t *testing.T) {
 	}
 }
 
-// Without -- the command that was meant is shown, whatever its flags are called.
+// Without -- the error shows the intended command, whatever its flags are.
 func TestAddWithoutDash(t *testing.T) {
 	t.Parallel()
 	f := &fakeOperations{}
@@ -263,8 +262,8 @@ func TestAddWithoutDash(t *testing.T) {
 	}
 }
 
-// A server that is added is waited for, and how its first try ended is told.
-func TestAddTellsHowItEnded(t *testing.T) {
+// The command waits for the added server, and reports the outcome of its first start.
+func TestAddReportsTheStart(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {
 		code           int
@@ -307,8 +306,7 @@ func TestAddTellsHowItEnded(t *testing.T) {
 	}
 }
 
-// What only edits the file works without the daemon, with its checks; what decides
-// does not.
+// Commands that only edit the file work without the daemon, with the same checks. Commands that decide do not.
 func TestServersWithoutTheDaemon(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
@@ -382,7 +380,7 @@ func TestSetArguments(t *testing.T) {
 	}
 }
 
-func TestNothingWaits(t *testing.T) {
+func TestNoPendingApprovals(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{empty: true})
 	if got := w.runCommand("approvals"); got.code != 0 || got.stdout != "" || got.stderr != "Nothing awaits approval.\n" {
@@ -409,7 +407,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// Marks are there without colour, and colour does not change the text.
+// Marks are shown without color, and color does not change the text.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	plain, coloured := newInvocation(Deps{}), newInvocation(Deps{Getenv: func(string) string { return "" }})
@@ -443,7 +441,7 @@ func TestShortened(t *testing.T) {
 }
 
 // Escape sequences hide nothing from the user who decides.
-func TestEscapesAreSpelledOut(t *testing.T) {
+func TestEscapesAreShown(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
 		`"\u0049gnore \u202e"`:                          "Ignore <U+202E>",
@@ -459,7 +457,7 @@ func TestEscapesAreSpelledOut(t *testing.T) {
 }
 
 // A definition is shown in full before it is approved. Already approved definitions are only counted.
-func TestApprovalShowsWhatWaits(t *testing.T) {
+func TestApprovalShowsPendingDefinitions(t *testing.T) {
 	t.Parallel()
 	v := ops.ServerReview{Name: "s", Stage: ops.StageApproved, Instructions: "These are approved.", TotalOffers: 2}
 	for i := range 40 {

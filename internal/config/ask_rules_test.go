@@ -9,9 +9,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestAsks: a profile adds questions and takes none away, whether it is the address's or a
-// token's.
-func TestAsks(t *testing.T) {
+// TestAskRules: a profile adds rules that ask and removes none, whether it comes from the address or from a token.
+func TestAskRules(t *testing.T) {
 	c := mustParse(t, `{"ask": {"destructive": "ask", "tools": {"a:pay": "ask"}}, "mcpServers": {"a": {"command": "x", "ask": {"wait": "10s"}}, "b": {"command": "y", "ask": {"destructive": "off"}}},
 		"profiles": {"careful": {"ask": {"write": "ask", "destructive": "off", "tools": {"a:pay": "off", "b:read": "ask"}}}, "plain": {}}}`)
 	none, careful := policy.Scope{}, policy.NewScope(c.ProfileRule("plain"), c.ProfileRule("careful"))

@@ -122,9 +122,9 @@ func trustOf(c *Config, server string) Trust {
 
 const signedText = `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "trust": "manual"}}}`
 
-// TestWhatWidensWaits: an edit by hand takes effect, except for changes that grant more access. These take effect after a
-// confirmation, and all of it survives a restart.
-func TestWhatWidensWaits(t *testing.T) {
+// TestAccessGrantingChangesWait: an edit by hand takes effect, except for changes that grant more access. These take effect
+// after a confirmation, and all of it survives a restart.
+func TestAccessGrantingChangesWait(t *testing.T) {
 	f, p := present(t, signedText)
 	f.edit1(t, `{"tools_limit": 7, /* more */ "require_mcp_auth": true, "mcpServers": {"b": {"command": "y"}, "a": {"command": "x", "trust": "auto", "disabled_tools": ["t"]}}}`)
 	applied := func(c *Config) bool {
@@ -159,8 +159,8 @@ func TestWhatWidensWaits(t *testing.T) {
 	}
 }
 
-// TestWhatWasNarrowedIsNotUndone by an edit of the file, nor by a restart.
-func TestWhatWasNarrowedIsNotUndone(t *testing.T) {
+// TestRestrictionsStay: neither an edit of the file nor a restart undoes a restriction.
+func TestRestrictionsStay(t *testing.T) {
 	f, p := present(t, `{"mcpServers": {"a": {"command": "x", "trust": "auto"}, "b": {"command": "y"}}}`)
 	f.edit1(t, `{"mcpServers": {"a": {"command": "x", "trust": "scan"}}}`)
 	narrow := func(c *Config) bool { return trustOf(c, "a") == TrustScan && c.Server("b") == nil }
@@ -177,9 +177,9 @@ func TestWhatWasNarrowedIsNotUndone(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return c.Server("a").Command == "x" }, "mcpServers.a.command")
 }
 
-// TestCommandsAskForExactlyWhatTheyWiden: changes by hand that wait for a confirmation keep waiting, and a restriction asks no
-// one.
-func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
+// TestCommandsConfirmOnlyTheirOwnChanges: a command confirms exactly the access that it grants. Other changes in the file
+// keep waiting, and a restriction needs no confirmation.
+func TestCommandsConfirmOnlyTheirOwnChanges(t *testing.T) {
 	f, p := present(t, signedText)
 	f.edit1(t, `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "trust": "manual", "session": "shared"}, "agents": {"command": "z"}}}`)
 	f.holds(t, func(c *Config) bool { return c.Server("agents") == nil }, "mcpServers.a.session", "mcpServers.agents")
@@ -243,9 +243,9 @@ func TestCommandsAskForExactlyWhatTheyWiden(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return c.Server("agents") != nil && c.Server("a").Env["TOKEN"] == "s3cret-value" })
 }
 
-// TestWithoutWhatWasConfirmedNothingWidens: a text that is lost, changed, not signed, or
-// replaced by a later one has no server count.
-func TestWithoutWhatWasConfirmedNothingWidens(t *testing.T) {
+// TestLostConfirmationGrantsNothing: if the confirmed text is lost, changed, unsigned, or replaced by a later one, no server
+// is in force.
+func TestLostConfirmationGrantsNothing(t *testing.T) {
 	f, p := present(t, signedText)
 	kept := filepath.Join(f.Current().DataDir, baselineDir, confirmedFile)
 	first := contents(t, kept)
@@ -295,9 +295,9 @@ func TestWithoutWhatWasConfirmedNothingWidens(t *testing.T) {
 	}
 }
 
-// TestPresenceItselfIsHeld: who takes the key out of the file has not changed anything, and
-// the key alone lets nothing through.
-func TestPresenceItselfIsHeld(t *testing.T) {
+// TestRemovingPresenceIsHeld: removing the key from the file does not turn presence off, and adding the key alone allows
+// nothing.
+func TestRemovingPresenceIsHeld(t *testing.T) {
 	f, p := present(t, `{"presence": "passphrase", "mcpServers": {"a": {"command": "x"}}}`)
 	for _, text := range []string{`{"mcpServers": {"a": {"command": "x"}}}`, `{"presence": "none", "mcpServers": {"a": {"command": "x"}}}`, `{"presence": "passkey", "mcpServers": {"a": {"command": "x"}}}`} {
 		f.edit1(t, text)
@@ -310,7 +310,8 @@ func TestPresenceItselfIsHeld(t *testing.T) {
 	other.holds(t, func(c *Config) bool { return c.Server("b") == nil }, "mcpServers.b")
 }
 
-// TestWithoutPresenceNothingIsHeld, and nothing kept; when it is taken away, neither.
+// TestWithoutPresenceNothingIsHeld: without presence no change is held and no text is stored, also after presence is turned
+// off.
 func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	f := open(t, signedText, inDir(t.TempDir()))
 	p := newPerson()
@@ -340,9 +341,9 @@ func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	g.holds(t, func(c *Config) bool { return len(c.Servers) == 0 }, "mcpServers.a")
 }
 
-// TestBeforeAnybodySaysWhatIsSigned what was confirmed counts as it is found, for nothing
-// is started until then.
-func TestBeforeAnybodySaysWhatIsSigned(t *testing.T) {
+// TestConfirmationBeforeVerification: until signatures can be verified, the stored confirmation applies as it is, because no
+// server is started before that.
+func TestConfirmationBeforeVerification(t *testing.T) {
 	f, _ := present(t, signedText)
 	dir := f.Current().DataDir
 	g := open(t, strings.Replace(signedText, "manual", "auto", 1), inDir(dir))
@@ -355,9 +356,8 @@ func TestBeforeAnybodySaysWhatIsSigned(t *testing.T) {
 	g.holds(t, func(c *Config) bool { return len(c.Servers) == 0 }, "mcpServers.a")
 }
 
-// TestSignedAndNotKept: who stops between the signature and the file that it is of has it
-// all the same.
-func TestSignedAndNotKept(t *testing.T) {
+// TestSignatureBeforeTheFile: a process that stops between the signature and the write of the file loses neither.
+func TestSignatureBeforeTheFile(t *testing.T) {
 	f, p := present(t, signedText)
 	dir := filepath.Join(f.Current().DataDir, baselineDir)
 	before := contents(t, filepath.Join(dir, confirmedFile))
@@ -377,9 +377,9 @@ func TestSignedAndNotKept(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return f.Current().Server("a").Command == "x" }, "mcpServers.a.command")
 }
 
-// TestTriedThenSignedWithMore: a caller can ask beforehand which access a change grants, and sign it together with more, before
-// the change is made.
-func TestTriedThenSignedWithMore(t *testing.T) {
+// TestPreviewThenSign: a caller can ask beforehand which access a change grants, and sign it together with more, before the
+// change is made.
+func TestPreviewThenSign(t *testing.T) {
 	f, p := present(t, signedText)
 	for _, value := range []string{`"scan"`, `"auto"`} {
 		var tried []Claim
@@ -418,9 +418,9 @@ func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 	}
 }
 
-// TestWhatHasToHoldFirst: where nothing can be signed, the warning tells the user how to repair that, instead of asking for a
-// confirmation.
-func TestWhatHasToHoldFirst(t *testing.T) {
+// TestRepairBeforeConfirmation: if nothing can be signed, the warning tells the user how to repair that, instead of asking
+// for a confirmation.
+func TestRepairBeforeConfirmation(t *testing.T) {
 	f, p := present(t, signedText)
 	p.signed = map[string]bool{}
 	p.void, p.remedy = "The configuration requires presence, but no anchor is set.", "Set one: `mcpproxy presence set passphrase`."

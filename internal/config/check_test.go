@@ -7,9 +7,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestWhatCannotBeInAServer: each impossible text is refused with its own error, which repeats no value. A text that is only
+// TestInvalidServers: each impossible text is refused with its own error, which repeats no value. A text that is only
 // unusual is accepted.
-func TestWhatCannotBeInAServer(t *testing.T) {
+func TestInvalidServers(t *testing.T) {
 	env := func(name, value string) ServerEdit {
 		return ServerEdit{Launch: Launch{Command: "x", Env: map[string]string{name: value}}}
 	}

@@ -17,9 +17,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestEveryKeySaysWhetherItWidens: a key without such a rule counts as granting more access, so that no increase is missed;
-// this test makes its author decide.
-func TestEveryKeySaysWhetherItWidens(t *testing.T) {
+// TestEveryKeyHasAnAccessRule: a key without a rule counts as granting more access, so that no increase is missed. This test
+// makes its author write the rule.
+func TestEveryKeyHasAnAccessRule(t *testing.T) {
 	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(ArgumentLaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
 		for _, k := range keys {
 			if k.grants.grantsMore == nil && k.grants.when == "" {
@@ -160,8 +160,8 @@ func fileWith(name, value string) (text, path string) {
 	return with(member(key)), key
 }
 
-// TestDirections: each key grants more access as its rule says. Every key is tested here.
-func TestDirections(t *testing.T) {
+// TestAccessRules: each key grants more access as its rule says. Every key is tested here.
+func TestAccessRules(t *testing.T) {
 	volume.SkipUnderRace(t)
 	tried := map[string]bool{"mcpServers": true, "profiles": true, "server.name": true}
 	check := func(key, from, to string, want bool) {
@@ -230,8 +230,8 @@ func TestServersAndProfilesThatAreNew(t *testing.T) {
 	}
 }
 
-// TestWhatIsShownOfWhatWidens holds no secret.
-func TestWhatIsShownOfWhatWidens(t *testing.T) {
+// TestShownChangesHoldNoSecret: the list of changes that grant more access contains no secret.
+func TestShownChangesHoldNoSecret(t *testing.T) {
 	a := parsed(t, `{"api_key": "s3cret-one", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-two"}}}}`)
 	b := parsed(t, `{"api_key": "s3cret-six", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-ten"}}, "b": {"url": "https://u:s3cret@h/?token=s3cret-xyz", "headers": {"H": "s3cret-hdr"}}}}`)
 	all := findAccessIncreases(a, b)
@@ -383,9 +383,9 @@ func sameConfig(a, b *Config) bool {
 	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(findDifferences(a, b)) == 0 && a.revision == b.revision && a.sharedRevision == b.sharedRevision
 }
 
-// TestCanonicalTextSaysTheSame: read again, it is the same configuration, to the launch and
-// the rules of profiles.
-func TestCanonicalTextSaysTheSame(t *testing.T) {
+// TestCanonicalTextRoundTrips: the parsed canonical text is the same configuration, including launches and rules of
+// profiles.
+func TestCanonicalTextRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := ClampAccess(parsedAny(t, "was"), parsedAny(t, "next"))
 		text, err := c.canonicalJSONWithSecrets()
@@ -412,9 +412,9 @@ func TestCanonicalTextSaysTheSame(t *testing.T) {
 	})
 }
 
-// TestWhatDoesNotWidenLetsNothingThrough compares the deciding functions: a clamped configuration refuses, asks about and ranks
-// as worse everything that the old configuration does.
-func TestWhatDoesNotWidenLetsNothingThrough(t *testing.T) {
+// TestClampedConfigurationDecides compares the deciding functions: a clamped configuration refuses, asks about and ranks as
+// worse everything that the old configuration does.
+func TestClampedConfigurationDecides(t *testing.T) {
 	names := []string{"a", "b", "a1", "ab", "t"}
 	rapid.Check(t, func(t *rapid.T) {
 		was := parsedAny(t, "was")

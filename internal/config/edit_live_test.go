@@ -84,7 +84,7 @@ func (h hooks) PrepareConfig(next *Config) (func(), error) {
 }
 
 // A user saves the file while an edit is in progress: both changes are in the file afterwards, and in force.
-func TestPersonSavesMeanwhile(t *testing.T) {
+func TestUserSavesDuringAnEdit(t *testing.T) {
 	f := open(t, one)
 	saved := false
 	f.components = []ReloadableComponent{hooks{
@@ -116,8 +116,8 @@ func TestPersonSavesMeanwhile(t *testing.T) {
 	}
 }
 
-// A mistake of the person's in the file refuses the edit, and stays.
-func TestEditOfABadFile(t *testing.T) {
+// An edit of an invalid file is refused, and the file does not change.
+func TestEditOfAnInvalidFile(t *testing.T) {
 	f := open(t, one)
 	bad := strings.Replace(one, "command", "comand", 1)
 	write(t, f.path, bad)
@@ -133,9 +133,8 @@ func TestEditOfABadFile(t *testing.T) {
 	}
 }
 
-// The watch sees the file that an edit wrote, and neither applies it again nor
-// takes it back.
-func TestWatchKnowsEdits(t *testing.T) {
+// The watch sees a file that an edit wrote, and neither applies nor reverts it.
+func TestWatchIgnoresOwnEdits(t *testing.T) {
 	f := open(t, one)
 	var mu sync.Mutex
 	var applied [][]string
@@ -167,8 +166,7 @@ func TestWatchKnowsEdits(t *testing.T) {
 	}
 }
 
-// Many edit at once, the watch runs, a person saves: nothing is lost and the
-// file is what is in force.
+// Many edits at once, while the watch runs and a user saves: nothing is lost, and the file is what is in force.
 func TestEditsRace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a race of many edits")
@@ -239,8 +237,8 @@ func TestEditedFileIsPrivate(t *testing.T) {
 	}
 }
 
-// A link, as those who keep such files elsewhere have it, stays one.
-func TestEditThroughALink(t *testing.T) {
+// A configuration file that is a symbolic link stays one.
+func TestEditThroughASymlink(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "dotfiles.json")
 	write(t, real, one)
@@ -355,7 +353,7 @@ func editForever(path string) {
 	}
 }
 
-// A change of members has a bound, and is made as a whole or not at all.
+// The size of a change of members is limited, and it is made completely or not at all.
 func TestManyMembers(t *testing.T) {
 	volume.SkipUnderRace(t)
 	f := open(t, `{"mcpServers": {"a": {"command": "x"}}}`)

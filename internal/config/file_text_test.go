@@ -108,8 +108,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// Each key of the reference is a setting, with what the reference says.
-func TestSettingsAreTheReference(t *testing.T) {
+// Each key of the reference is a setting with the same texts.
+func TestSettingsMatchTheReference(t *testing.T) {
 	reference := string(Reference())
 	for _, s := range ListSettings(DefaultConfig(), []byte(`{"log": {"level": "warn"}, "tools_limit": 5}`)) {
 		if !strings.Contains(reference, "| `"+s.Key+"` |") || !strings.Contains(reference, s.Doc) || s.Default == nil || s.Type == "" {

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-func TestItself(t *testing.T) {
+func TestProxyIsNotItsOwnServer(t *testing.T) {
 	own, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

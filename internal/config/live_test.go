@@ -160,7 +160,7 @@ func TestProblemOfAComponent(t *testing.T) {
 	}
 }
 
-func TestComponentsLearnWhatChangedBeforeRun(t *testing.T) {
+func TestComponentsGetChangesBeforeRun(t *testing.T) {
 	f := open(t, limit(1))
 	write(t, f.path, limit(2))
 	if err := f.Reload(); err != nil {
@@ -247,9 +247,8 @@ func TestBadFileChangesNothing(t *testing.T) {
 	}
 }
 
-// TestWhoIsToldFindsItSo: who is told of a change and asks at once hears of no older mistake, and
-// of the text that is in force.
-func TestWhoIsToldFindsItSo(t *testing.T) {
+// TestListenersSeeTheNewState: a listener that is notified of a change sees the new text and no earlier mistake.
+func TestListenersSeeTheNewState(t *testing.T) {
 	var f *fixture
 	told := 0
 	f = open(t, limit(1), func(o *Options) {
@@ -268,7 +267,7 @@ func TestWhoIsToldFindsItSo(t *testing.T) {
 	}
 }
 
-func TestOnlyChangesAreTold(t *testing.T) {
+func TestOnlyChangesAreReported(t *testing.T) {
 	a := `"a": {"command": "x", "args": ["1"]}`
 	f := open(t, `{"mcpServers": {`+a+`, "b": {"command": "y"}, "c.d": {"command": "z"}}}`)
 	for _, step := range []struct {
@@ -322,7 +321,7 @@ func TestDirectoryAppearsLater(t *testing.T) {
 	f.until(t, func() bool { return f.Current().ToolsLimit == 7 })
 }
 
-// What no watch tells is seen by looking now and then.
+// Changes that no watch reports are found by periodic checks.
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"one", "two"} {
@@ -350,7 +349,7 @@ func TestLinks(t *testing.T) {
 	f.until(t, func() bool { return f.Current().ToolsLimit == 2 })
 }
 
-func TestFileIsGone(t *testing.T) {
+func TestFileIsDeleted(t *testing.T) {
 	f := open(t, limit(5))
 	f.run(t)
 	if err := os.Remove(f.path); err != nil {
@@ -422,8 +421,8 @@ func TestFlagsOutrankTheFile(t *testing.T) {
 	}
 }
 
-// What listens to others until the restart needs the key until then.
-func TestKeyIsNeededAsLongAsOthersCanReachIt(t *testing.T) {
+// A listener that other machines can reach until the restart requires the key until then.
+func TestKeyIsRequiredUntilTheRestart(t *testing.T) {
 	f := open(t, `{"listen": "0.0.0.0:9000", "require_mcp_auth": true}`)
 	write(t, f.path, `{"listen": "127.0.0.1:9000"}`)
 	if err := f.Reload(); err == nil || !f.Current().RequireMCPAuth {
@@ -506,8 +505,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// A storm of saves, some of them bad or half-written, while others read: what
-// is live is always one whole valid file, and in the end the last one.
+// Many saves, some invalid or half-written, while others read: the configuration in force is always one whole valid file,
+// and in the end the last one.
 func TestStorm(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a race of many saves")
@@ -632,7 +631,7 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
-// A file that an editor has emptied and not written yet is no news.
+// A file that an editor has emptied and not written yet changes nothing.
 func TestEmptiedFileIsWaitedFor(t *testing.T) {
 	f := open(t, limit(1))
 	f.settleTime = 500 * time.Millisecond // it is waited for ten times as long, so that who writes may be late
@@ -644,9 +643,8 @@ func TestEmptiedFileIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A file that came while MCPProxy ran is as good as one that was there before: when it is gone,
-// what it said stays in force.
-func TestAFileThatCameLaterIsGone(t *testing.T) {
+// A file that was created while MCPProxy runs can be deleted like any other: its last content stays in force.
+func TestDeletingALaterFile(t *testing.T) {
 	f := open(t, "")
 	f.run(t)
 	write(t, f.path, limit(5))
@@ -660,8 +658,8 @@ func TestAFileThatCameLaterIsGone(t *testing.T) {
 	}
 }
 
-// A file that something touches without end is read all the same.
-func TestATouchedFileIsRead(t *testing.T) {
+// A file that is touched all the time is still read.
+func TestFrequentlyTouchedFileIsRead(t *testing.T) {
 	f := open(t, limit(1))
 	f.settleTime = 100 * time.Millisecond
 	f.run(t)

@@ -116,7 +116,7 @@ func TestManyMistakes(t *testing.T) {
 	}
 }
 
-// A file of another kind is refused quickly, however many mistakes it has.
+// A huge file of another kind is refused quickly, however many mistakes it has.
 func TestHugeFile(t *testing.T) {
 	volume.SkipUnderRace(t)
 	many := func(n int) int { return volume.FullOrQuick(n, n/10) }

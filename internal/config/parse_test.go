@@ -181,8 +181,7 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// TestRevision: two configurations have the same one only if nothing differs that may
-// be shown.
+// TestRevision: two configurations have the same revision only if they do not differ in anything that may be shown.
 func TestRevision(t *testing.T) {
 	const text = `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "s3cret"}}}}`
 	revision := mustParse(t, text).Revision()
@@ -231,14 +230,14 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-func TestNoServerIsHurtByVariablesOfADisabledOne(t *testing.T) {
+func TestVariablesOfADisabledServer(t *testing.T) {
 	c := mustParse(t, `{"mcpServers": {"off": {"disabled": true, "command": "${env:NO}", "env": {"A": "${env:NO}"}}, "on": {"command": "x"}}}`)
 	if c.Servers[0].Enabled || !c.Servers[1].Enabled || c.Servers[0].Command != "${env:NO}" {
 		t.Errorf("got %+v", c.Servers)
 	}
 }
 
-// Whatever is printed, and however, holds no secret.
+// No way of printing a configuration shows a secret.
 func TestSecretsAreNotShown(t *testing.T) {
 	c := mustParse(t, `{"api_key": "s3cret-1", "data_dir": "${env:DIR}", "mcpServers": {
 		"a": {"command": "${env:TOKEN}", "args": ["${env:TOKEN}"], "env": {"A": "s3cret-2", "B": "${env:TOKEN}", "C": "s3cret-${env:TOKEN}"}},
@@ -281,7 +280,7 @@ func TestShownWithoutFile(t *testing.T) {
 }
 
 // The shown configuration can be read again and is the same, except for the masked values.
-func TestShownIsAFile(t *testing.T) {
+func TestShownConfigurationParses(t *testing.T) {
 	text, err := os.ReadFile("testdata/good/everything.jsonc")
 	if err != nil {
 		t.Fatal(err)
@@ -353,8 +352,8 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// Every key that the product will have is known.
-func TestNoKeyOfTheProductIsUnknown(t *testing.T) {
+// Every key of the product is known.
+func TestAllProductKeysAreKnown(t *testing.T) {
 	top := "listen data_dir database api_key require_mcp_auth trusted_hosts tools_limit tools_detail discovery_limit result_limit mcp_management call_timeout connect_timeout " +
 		"idle_timeout max_concurrent_calls queue_size queue_timeout validate_arguments activity_durability activity_retention_days activity_max_records " +
 		"activity_max_size_mb activity_max_response_size intent_declaration quarantine_enabled log telemetry mcpServers"
@@ -381,7 +380,7 @@ func TestNoKeyOfTheProductIsUnknown(t *testing.T) {
 	mustParse(t, `{"intent_declaration": {"strict_server_validation": true, "require_intent": false, "infer_hints": "off"}}`)
 }
 
-// Names become file names: none leads out of its directory.
+// Names become file names. No name leads out of its directory.
 func TestNamesStayInTheirDirectory(t *testing.T) {
 	for _, part := range []string{"..", ".", "../x", "x/..", "/x", `..\x`, `c:\x`, "x/y", "x\\u0000", "~/x", "x\\n", "%2e%2e/x", "..%2fx", "‥/x", "．．/x", "x:y", "con/..", "./.", "x y", "-/-"} {
 		for _, form := range []string{`{"mcpServers": {"%s": {"command": "x"}}}`, `{"mcpServers": [{"name": "%s", "command": "x"}]}`} {
@@ -396,8 +395,8 @@ func TestNamesStayInTheirDirectory(t *testing.T) {
 	}
 }
 
-// TestNoTimeNeedsNoUnit: 0 is a duration where none is allowed, and only there.
-func TestNoTimeNeedsNoUnit(t *testing.T) {
+// TestZeroDurationNeedsNoUnit: 0 is a duration for keys that allow none, and only there.
+func TestZeroDurationNeedsNoUnit(t *testing.T) {
 	none := func(string) (string, bool) { return "", false }
 	c, err := Parse([]byte(`{"idle_timeout": 0, "data_dir": "/d"}`), none)
 	if err != nil || c.IdleTimeout != 0 {

@@ -2,8 +2,8 @@ package config
 
 import "testing"
 
-// TestPlainValuesAreShown: values that are no secrets are shown. A value that looks like a credential is not, nor is a value of
-// another type than the key's.
+// TestPlainValuesAreShown: values that are not secrets are shown. Values that look like a credential, or have another type
+// than the key, are masked.
 func TestPlainValuesAreShown(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"ask": {"tools": {"github:*": "ask", "x:y": "off"}}}`:                            "",

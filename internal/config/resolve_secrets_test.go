@@ -99,7 +99,7 @@ func TestRevealRefuses(t *testing.T) {
 	}
 }
 
-func TestWhereSecretsCannotStand(t *testing.T) {
+func TestPlacesWithoutSecrets(t *testing.T) {
 	for _, text := range []string{
 		`{"api_key": "${keyring:A}"}`, `{"data_dir": "/x/${keyring:A}"}`, `{"trusted_hosts": ["${keyring:A}"]}`,
 		`{"mcpServers": {"s": {"command": "x", "trust": "${keyring:A}"}}}`,

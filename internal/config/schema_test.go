@@ -46,7 +46,7 @@ func against(t *testing.T, s *jsonschema.Schema, text []byte) error {
 	return s.Validate(doc)
 }
 
-func TestSchemaAcceptsWhatIsRight(t *testing.T) {
+func TestSchemaAcceptsValidFiles(t *testing.T) {
 	s := compiled(t)
 	everything, err := os.ReadFile("testdata/good/everything.jsonc")
 	if err != nil {
@@ -72,7 +72,7 @@ func TestSchemaAcceptsWhatIsRight(t *testing.T) {
 }
 
 // Parse refuses everything that the schema refuses. The schema finds most errors.
-func TestSchemaRefusesWhatIsWrong(t *testing.T) {
+func TestSchemaRefusesInvalidFiles(t *testing.T) {
 	s := compiled(t)
 	// A schema cannot say what these are about.
 	beyond := map[string]bool{

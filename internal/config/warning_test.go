@@ -47,9 +47,8 @@ func TestWarned(t *testing.T) {
 	}
 }
 
-// TestForeignKeysHideNothing: a key that is one of ours, and one that was meant
-// to be, is not taken for one of another client.
-func TestForeignKeysHideNothing(t *testing.T) {
+// TestForeignKeysAreDistinguished: a key of MCPProxy, or a misspelt one, is not taken for a key of another client.
+func TestForeignKeysAreDistinguished(t *testing.T) {
 	for object, table := range foreignKeys {
 		known := keyNamesToSuggest(new(Config).keys())
 		if object == "server" {

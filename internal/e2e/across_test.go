@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// A tool that gives an instruction about a tool of another server waits, whichever
-// server came first; the review says what was found, where, and whose tool it is;
-// and only a person lets it through, for good.
-func TestToolsThatMeddleWithOthers(t *testing.T) {
+// A tool that gives an instruction about a tool of another server waits, whichever server came first. The review shows the
+// finding, its position and the other server. Only a user can approve the tool, and the approval stays.
+func TestInstructionsAboutOtherServers(t *testing.T) {
 	t.Parallel()
 	const (
 		mail  = `{"name":"send_mail","description":"Sends a mail.","inputSchema":{"type":"object","properties":{"to":{"type":"string"}}},"annotations":{"readOnlyHint":false,"destructiveHint":false}}`

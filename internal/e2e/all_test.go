@@ -134,9 +134,8 @@ func useResources(t *testing.T, s *mcp.ClientSession) {
 	}
 }
 
-// Clients of both eras are told when what they may call changes, and when a
-// server comes.
-func TestAllTellsWhatChanges(t *testing.T) {
+// Clients of both protocols are notified when the tools that they may call change, and when a server connects.
+func TestAllAnnouncesChanges(t *testing.T) {
 	t.Parallel()
 	up := startUpstream(t, echo, strings.Replace(echo, `"echo"`, `"other"`, 1))
 	d := startDaemon(t, up.config("fake", ""))
@@ -280,7 +279,7 @@ func TestAllAsks(t *testing.T) {
 	}
 }
 
-// A client that starts commands gets the same.
+// A client over stdio gets the same on /mcp/all.
 func TestStdioAll(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -310,8 +309,8 @@ func TestStdioAll(t *testing.T) {
 	}
 }
 
-// All tools of real servers come out as they are, apart from their names.
-func TestAllRealToolsComeOutUnchanged(t *testing.T) {
+// All tools of real servers are unchanged, except for their names.
+func TestAllKeepsRealTools(t *testing.T) {
 	t.Parallel()
 	servers := realServers(t)
 	var config strings.Builder

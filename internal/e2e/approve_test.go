@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A person reviews and approves a changed tool from the command line.
+// A user reviews and approves a changed tool from the command line.
 func TestApproveAChangedTool(t *testing.T) {
 	t.Parallel()
 	const (
@@ -76,8 +76,8 @@ func TestApproveAChangedTool(t *testing.T) {
 	run(5, "not found", "tools", "approve", "s:ad", "--yes")
 }
 
-// A server that an agent adds does nothing before a person has approved how it
-// is launched, and its tools are not there before they are approved, too.
+// A server that an agent adds does not start before a user approves its launch, and its tools are not available before they
+// are approved.
 func TestAgentsOnlyPropose(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -205,9 +205,8 @@ func (d *daemon) readConfig() string {
 	return string(raw)
 }
 
-// A person adds servers from the command line: they run at once, and the file
-// keeps what its author wrote.
-func TestAddServersByHand(t *testing.T) {
+// A user adds servers from the command line: they start at once, and comments and order of the file stay.
+func TestUserAddsServers(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, "{\n  // mine\n  \"mcpServers\": {\n  },\n}\n")

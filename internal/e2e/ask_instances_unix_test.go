@@ -14,10 +14,9 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// TestInstancesAnswerEachOther: a call that waits at one instance goes on when it is
-// approved at another one; a lease given there holds here; and one approval is good once for
-// all of them.
-func TestInstancesAnswerEachOther(t *testing.T) {
+// TestApprovalsAcrossInstances: a call that waits at one instance continues when it is approved at another one. A lease is
+// valid at all instances, and one approval can be used once in total.
+func TestApprovalsAcrossInstances(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
 	world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)

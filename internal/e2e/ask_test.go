@@ -271,10 +271,10 @@ func (e *evasion) stdio(t *testing.T, flag, line string) string {
 	return answer
 }
 
-// TestACallIsApproved tells the story: an agent's call waits, and a user sees and approves it, at the terminal or by REST. The
-// agent calls again, and the activity log holds the whole history. A killed daemon in between changes nothing, and only a user
-// can answer.
-func TestACallIsApproved(t *testing.T) {
+// TestApproveAHeldCall: an agent's call waits, and a user sees and approves it, at the terminal or by REST. The agent calls
+// again, and the activity log holds the whole history. A killed daemon in between changes nothing, and only a user can
+// answer.
+func TestApproveAHeldCall(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
 	world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)
@@ -369,9 +369,9 @@ func TestACallIsApproved(t *testing.T) {
 	}
 }
 
-// TestACallThatWaitsGoesOn when it is approved while its client waits, which is told every ten
-// seconds; and those who watch are told.
-func TestACallThatWaitsGoesOn(t *testing.T) {
+// TestWaitingCallContinues: a held call continues when it is approved while its client waits. The client gets progress every
+// ten seconds, and watchers get events.
+func TestWaitingCallContinues(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
 	world.add("wipe", `{"destructiveHint":true}`, `{"type":"object"}`)

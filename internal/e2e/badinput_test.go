@@ -235,9 +235,9 @@ func TestWebPagesAreKeptOutOfEverySurface(t *testing.T) {
 	}
 }
 
-// TestSlipsAreTakenEverywhere: where the client's intention is certain, the call reaches the server with exactly the intended
-// bytes, by every endpoint. Arguments next to args reach no server.
-func TestSlipsAreTakenEverywhere(t *testing.T) {
+// TestUnambiguousMistakesAreAccepted: if the client's intention is certain, the call reaches the server with exactly the
+// intended bytes, on every endpoint. Arguments next to args reach no server.
+func TestUnambiguousMistakesAreAccepted(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, strictTool)
 	d := startDaemon(t, upstream.config("m", ""))

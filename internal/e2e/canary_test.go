@@ -180,8 +180,7 @@ func noCanary(t *testing.T, when string, seen map[string]string) {
 	}
 }
 
-// Nothing that a server says is shown to an agent before a person has approved
-// it, whichever way the agent asks.
+// No text of a server reaches an agent before a user approved it, in whatever way the agent asks.
 func TestNothingUnapprovedIsShown(t *testing.T) {
 	t.Parallel()
 	hidden, fields := poisonedTool(canary + "_name")

@@ -48,8 +48,8 @@ func serverCases() map[string]serverCase {
 	}
 }
 
-// TestServerCases walks the lines of ../shared/cases/servers.jsonl. A line without a test, or with
-// other words than its test was written for, fails.
+// TestServerCases runs the lines of ../shared/cases/servers.jsonl. A line without a test, or with another text than its test
+// was written for, fails.
 func TestServerCases(t *testing.T) {
 	t.Parallel()
 	shared := os.Getenv("MCPPROXY_SHARED")

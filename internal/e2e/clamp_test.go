@@ -219,9 +219,9 @@ func fileOf(url string, wider bool, limit int, but ...string) string {
 	return "// by hand\n" + string(text)
 }
 
-// TestWhatAnEditWidensWaits: a user edits the file in every way that grants more access. MCPProxy applies the rest of the file,
-// and holds these changes until a user confirms them, also across a restart.
-func TestWhatAnEditWidensWaits(t *testing.T) {
+// TestAccessGrantingEditsWait: a user edits the file in every way that grants more access. MCPProxy applies the rest of the
+// file, and holds these changes until a user confirms them, also across a restart.
+func TestAccessGrantingEditsWait(t *testing.T) {
 	t.Parallel()
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"}}`}))
 	d := startDaemon(t, fileOf(u.URL, false, 5))
@@ -337,8 +337,9 @@ func TestWhatAnEditWidensWaits(t *testing.T) {
 	confirmed()
 }
 
-// TestCommandsThatWiden: each command asks for a signature of exactly the access that it grants, and gets it confirmed.
-func TestCommandsThatWiden(t *testing.T) {
+// TestCommandsThatGrantAccess: each command asks for a signature of exactly the access that it grants, and gets it
+// confirmed.
+func TestCommandsThatGrantAccess(t *testing.T) {
 	t.Parallel()
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"}}`}))
 	d := startDaemon(t, fmt.Sprintf(`{"mcp_management": "off", "mcpServers": {"s": {"url": %q, "trust": "manual"}}}`, u.URL))

@@ -66,9 +66,9 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestARealClientCalls: MCPProxy imports a server of Claude Code, connects Claude Code and writes its rules. Then Claude Code
+// TestClaudeCodeCalls: MCPProxy imports a server of Claude Code, connects Claude Code and writes its rules. Then Claude Code
 // follows the rules: a read runs without asking, and a write does not run, because no user can be asked.
-func TestARealClientCalls(t *testing.T) {
+func TestClaudeCodeCalls(t *testing.T) {
 	t.Parallel()
 	program := clientProgram(t, "claude")
 	d := startDaemon(t, `{}`, noKeyring, inPath(program))

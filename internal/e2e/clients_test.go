@@ -67,8 +67,8 @@ func clientProgram(t testing.TB, name string) string {
 	return path
 }
 
-// TestRealClients: clients as their vendors publish them are connected, list MCPProxy
-// themselves, get its rules, and their files are what they were after it is undone.
+// TestRealClients: real clients are connected, list MCPProxy themselves and get permission rules. An undo restores their
+// files.
 func TestRealClients(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Clients)
@@ -138,10 +138,9 @@ func twelveServers() map[string]string {
 	return files
 }
 
-// TestAnAccountComesOverAndGoesBack: the servers of three clients are taken over, the
-// clients are connected and get their rules, each lists MCPProxy and nothing else, as the
-// check says, and taken back step by step every file is what it was, byte for byte.
-func TestAnAccountComesOverAndGoesBack(t *testing.T) {
+// TestMigrateAnAccountAndUndo: the servers of three clients are imported, and the clients are connected and get permission
+// rules. Each client lists only MCPProxy, as the check reports. Undoing each step restores every file byte for byte.
+func TestMigrateAnAccountAndUndo(t *testing.T) {
 	t.Parallel()
 	programs, env := map[string]string{}, []string{noKeyring, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
 	for _, c := range realClients[:3] {

@@ -97,13 +97,10 @@ func buildWithClock(t *testing.T) string {
 	return out
 }
 
-// TestClockThatIsSet runs the real daemon while its clock is set between a year
-// back and a year ahead, with a kill -9 now and then. No call that was answered
-// is lost, doubled or has another outcome, and ids grow; sessions, processes of
-// servers and handles of results live on.
-//
-// It does not run in parallel: other tests use the binary that it replaces.
-func TestClockThatIsSet(t *testing.T) {
+// TestClockChanges runs the real daemon while its clock is set between a year back and a year ahead, with an occasional kill
+// -9. No answered call is lost, doubled or gets another outcome, and ids grow. Sessions, server processes and result handles
+// stay valid. It does not run in parallel: other tests use the binary that it replaces.
+func TestClockChanges(t *testing.T) {
 	if os.Getenv(clockRun) == "" {
 		t.Skipf("it takes minutes to build: set %s=1 (store and activity have tests with a clock that is set)", clockRun)
 	}

@@ -218,7 +218,7 @@ var (
 	clientUnscored = regexp.MustCompile(`(?m)^  [✓✗] ([\w/.-]+) \(`)
 )
 
-// TestClientConformance: of the scenarios that count for a revision, all pass.
+// TestClientConformance: all scenarios of a revision pass.
 func TestClientConformance(t *testing.T) {
 	t.Parallel()
 	script, node := suite(t)

@@ -189,9 +189,8 @@ func methodsOf(t testing.TB, resp *http.Response, err error) (methods []string) 
 	}
 }
 
-// TestOlderClientOnModernServer: a client of the sessions uses a server that
-// has none.
-func TestOlderClientOnModernServer(t *testing.T) {
+// TestLegacyClientOnModernServer: a client with sessions uses a server without them.
+func TestLegacyClientOnModernServer(t *testing.T) {
 	t.Parallel()
 	suite(t)
 	fixture := buildSDK(t, everythingServer)
@@ -205,9 +204,8 @@ func TestOlderClientOnModernServer(t *testing.T) {
 	}
 }
 
-// TestModernClientOnOlderServer: a client of the stateless revision uses a
-// server that knows sessions alone, over HTTP.
-func TestModernClientOnOlderServer(t *testing.T) {
+// TestModernClientOnLegacyServer: a stateless client uses a server that requires sessions, over HTTP.
+func TestModernClientOnLegacyServer(t *testing.T) {
 	t.Parallel()
 	suite(t)
 	fixture := buildSDK(t, everythingServer)

@@ -40,9 +40,9 @@ const (
 	changesNone   = "it changes nothing, so that nothing is in its way"
 	alwaysCan     = "it can be done whatever the state is"
 	sinceChanged  = "its 409 is another etag: see TestConfig"
-	seeToys       = "TestToys has a server in the way"
+	seeToys       = "TestSampleServers has a server in the way"
 	saysInResults = "each result says it"
-	seePresence   = "after it nobody could decide anything: TestNothingCountsThatIsNotSigned asks it"
+	seePresence   = "after it nobody could decide anything: TestUnsignedDecisionsAreInvalid asks it"
 )
 
 func at(path string) func(*contract) (string, string) { return with(path, "") }
@@ -467,8 +467,8 @@ func (c *contract) asPage(r *http.Request) {
 	r.Header.Del("X-API-Key")
 }
 
-// TestContract: every operation of the document is asked for 200, 400, 401, 403,
-// 404 and 409 of the real daemon, and every answer is as the document says.
+// TestContract sends requests for the statuses 200, 400, 401, 403, 404 and 409 of every operation to the real daemon. Every
+// response matches the OpenAPI document.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	c := startContract(t)
@@ -547,7 +547,7 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestEveryFailureIsAProblem: also where no operation is.
+// TestEveryFailureIsAProblem: also on paths without an operation.
 func TestEveryFailureIsAProblem(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -661,7 +661,7 @@ func TestParsedServersCanBeAdded(t *testing.T) {
 	}
 }
 
-// TestDocumentIsValid: the document is OpenAPI 3.1 to a validator that is not ours.
+// TestDocumentIsValid: an independent validator accepts the document as OpenAPI 3.1.
 func TestDocumentIsValid(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Oracles)

@@ -177,12 +177,10 @@ func foreign(rnd *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// The daemon is started for real on files that are damaged in every way. It
-// works, or says clearly what it does not do; and no tool can be called, nor
-// server contacted, that could not before. Approving the server afterwards frees
-// nothing that a person had blocked or switched off, unless both homes were lost:
-// then that is said.
-func TestDamagedFilesWidenNothing(t *testing.T) {
+// The real daemon starts with files that are damaged in every way. It works, or reports clearly what does not. No tool can
+// be called and no server is contacted that could not be before. Approving the server afterwards unlocks nothing that a user
+// blocked or disabled, unless both stores were lost; then the daemon says so.
+func TestDamagedFilesGrantNothing(t *testing.T) {
 	t.Parallel()
 	m := makeTemplate(t)
 	places, all := make(chan struct{}, 6), sync.WaitGroup{} // they wait for most of the time

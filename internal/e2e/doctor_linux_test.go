@@ -159,8 +159,8 @@ func (p *patient) settings(members string) string {
 	return fmt.Sprintf("{\n\"listen\": %q%s\n}\n", p.address, strings.ReplaceAll(members, "BIN", p.bin))
 }
 
-// TestDoctor breaks an installation in each way that the doctor knows, has it named,
-// does what it says, and wants the check to be well then.
+// TestDoctor breaks an installation in each way that the doctor knows, runs the recommended fix, and expects the check to
+// pass then.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	for code, c := range sicknesses() {
@@ -209,13 +209,12 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestEachCheckIsBroken: no check of the doctor is without an installation that it
-// finds something wrong with.
-func TestEachCheckIsBroken(t *testing.T) {
+// TestEveryCheckHasAFailingCase: each check of the doctor has an installation for which it reports a problem.
+func TestEveryCheckHasAFailingCase(t *testing.T) {
 	t.Parallel()
 	broken := map[string]bool{
-		"D708": true,                                           // internal/ops/doctor, TestLookIsBounded
-		"D709": true, "D710": true, "D711": true, "D712": true, // TestNothingCountsThatIsNotSigned
+		"D708": true,                                           // internal/ops/doctor, TestChecksAreBounded
+		"D709": true, "D710": true, "D711": true, "D712": true, // TestUnsignedDecisionsAreInvalid
 	}
 	for name := range sicknesses() {
 		code, _, _ := strings.Cut(name, " ")
@@ -692,8 +691,7 @@ func sickMachines() map[string]sick {
 	}
 }
 
-// TestDoctorFindsNothing: an installation that is well is said to be, and looking
-// changes nothing of it.
+// TestDoctorFindsNothing: the doctor reports no problem of a healthy installation, and changes nothing.
 func TestDoctorFindsNothing(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, sick{config: server("one", ""), before: replaced("one")})

@@ -73,8 +73,8 @@ func (d *durable) call(clients int, upTo, when int64, then func()) {
 	all.Wait()
 }
 
-// After kill -9 at random moments of 10,000 calls (fewer in a quick run) from 32 sessions, every call that a client got an
-// answer to is in the log, and every call that reached the upstream too.
+// After kill -9 at random moments of 10,000 calls (fewer in a quick run) from 32 sessions, the log contains every call that
+// was answered or that reached the upstream.
 func TestNoAnsweredCallIsLost(t *testing.T) {
 	t.Parallel()
 	loseNoAnsweredCall(t, "")
@@ -99,7 +99,7 @@ func loseNoAnsweredCall(t *testing.T, database string) {
 	t.Logf("killed %d times", *crashes)
 }
 
-// 6,000 calls (fewer in a quick run) from 200 sessions as fast as they go are all answered, and are in the log.
+// 6,000 calls (fewer in a quick run) from 200 sessions at full speed are all answered, and are in the log.
 func TestOverloadLosesNoCall(t *testing.T) {
 	t.Parallel()
 	const clients = 200

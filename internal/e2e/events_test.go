@@ -171,7 +171,7 @@ func (l *listener) told() (started, completed map[string]string, err error) {
 
 // Every record of 10,000 calls (fewer in a quick run) is sent exactly once, in order, to 20 listeners. One listener disconnects
 // and returns all the time, one uses the socket, and another one reads nothing. In the middle the daemon is killed.
-func TestEventsAreToldOnce(t *testing.T) {
+func TestEventsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	const clients, listeners, cuts = 16, 20, 50
 	calls := volume.FullOrQuick(10_000, 2_000)
@@ -289,9 +289,8 @@ func TestEventsAreToldOnce(t *testing.T) {
 	t.Logf("%d calls, %d interrupted; the listener that leaves opened %d streams", len(recorded), interrupted, all[0].opened)
 }
 
-// There is a number of listeners from which on the next is refused, and a stop
-// ends all of them at once.
-func TestListenersHaveABound(t *testing.T) {
+// The number of listeners is limited, and a stop ends all of them at once.
+func TestListenersAreLimited(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers":{}}`)
 	ctx, stop := context.WithTimeout(t.Context(), patience)
@@ -342,7 +341,7 @@ func TestListenersHaveABound(t *testing.T) {
 
 // Events that are not records arrive too: servers, their tools, decisions and the configuration. A client that returns with an
 // event id gets their current state.
-func TestChangesAreTold(t *testing.T) {
+func TestStateChangesAreSent(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, `{"mcpServers":{}}`)

@@ -138,10 +138,9 @@ var changing = regexp.MustCompile(`\d{1,2}:\d\d:\d\d( [AP]M)?|\d{4}-\d\d-\d\dT[\
 // unasked matches messages that the server may send at any time, over HTTP on a stream of its own.
 var unasked = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications/tasks/status|roots/list) `)
 
-// TestEverythingAsItIs: the reference server answers every method through the
-// gateway as it does directly, over HTTP and stdio: also the tools that it has
-// only for clients that can be asked something, and the one that is a task.
-func TestEverythingAsItIs(t *testing.T) {
+// TestEverythingServerUnchanged: the reference server answers every method through the gateway as it does directly, over
+// HTTP and stdio. That includes tools only for clients that accept requests from the server, and a tool that runs as a task.
+func TestEverythingServerUnchanged(t *testing.T) {
 	t.Parallel()
 	modules, node := peers(t)
 	direct := serveEverything(t, "streamableHttp") + "/mcp"
@@ -200,10 +199,9 @@ func TestEverythingAsItIs(t *testing.T) {
 	}
 }
 
-// TestModernEverythingAsItIs: the SDK's everything-server answers every method of
-// 2026-07-28 through the gateway as it does directly: over HTTP with the same
-// statuses and headers, and over stdio.
-func TestModernEverythingAsItIs(t *testing.T) {
+// TestModernEverythingServerUnchanged: the SDK's everything-server answers every method of 2026-07-28 through the gateway as
+// it does directly: over HTTP with the same statuses and headers, and over stdio.
+func TestModernEverythingServerUnchanged(t *testing.T) {
 	t.Parallel()
 	fixture := buildSDK(t, everythingServer)
 	direct := serveFixture(t, fixture, true)

@@ -59,7 +59,7 @@ func exact(t testing.TB, raw []byte) any {
 	return v
 }
 
-func TestRealToolsComeOutUnchanged(t *testing.T) {
+func TestRealToolsStayUnchanged(t *testing.T) {
 	t.Parallel()
 	servers := realServers(t)
 	servers["big"] = []json.RawMessage{json.RawMessage(`{"name":"big_numbers","inputSchema":{"type":"object","properties":{"n":{"type":"integer","maximum":9007199254740993,"minimum":-9223372036854775809,"multipleOf":1.0,"default":1e400}},"$defs":{"x":{"oneOf":[true,false]}}},"annotations":{"title":"Big","openWorldHint":false,"vendor":1}}`)}

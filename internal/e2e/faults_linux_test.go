@@ -15,9 +15,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestFaults breaks the disk under a daemon that is called, in some of the ways
-// that `bench faults` knows: nothing is lost, doubled or wrong, and the daemon
-// is well again by itself.
+// TestFaults makes the disk fail while the daemon is used, in some of the ways of `bench faults`. Nothing is lost, doubled
+// or wrong, and the daemon recovers without help.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
@@ -51,8 +50,9 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestADeadDiskIsSaid: readyz and status report the failure, even without calls. A full disk hides none of the stored records.
-func TestADeadDiskIsSaid(t *testing.T) {
+// TestDeadDiskIsReported: readyz and status report the failure, even without calls. A full disk hides none of the stored
+// records.
+func TestDeadDiskIsReported(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
 	for name, fault := range map[string]struct{ begin, end func(m *faultfs.Mount) error }{
@@ -130,8 +130,8 @@ func (d *daemon) awaitReadyz(want int) {
 	})
 }
 
-// TestATornTailIsNoDamage: the torn record after an ordinary kill is not an error, and is removed.
-func TestATornTailIsNoDamage(t *testing.T) {
+// TestTornTailIsNotDamage: the torn record after an ordinary kill is not an error, and is removed.
+func TestTornTailIsNotDamage(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
@@ -175,9 +175,9 @@ func tearSpool(t *testing.T, dir string) {
 	}
 }
 
-// TestADeletedSocketComesBack: who deletes it has no command line for a moment,
-// and ends nothing.
-func TestADeletedSocketComesBack(t *testing.T) {
+// TestDeletedSocketIsRecreated: after the socket is deleted, the command line fails for a moment only, and nothing else
+// ends.
+func TestDeletedSocketIsRecreated(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))

@@ -19,9 +19,9 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestFailuresAreSaidToPeople: status names each server that is not ready, with the reason, and omits it as soon as the server
+// TestStatusReportsFailures: status names each server that is not ready, with the reason, and omits it as soon as the server
 // is ready.
-func TestFailuresAreSaidToPeople(t *testing.T) {
+func TestStatusReportsFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	npx := filepath.Join(dir, "npx")
@@ -102,9 +102,9 @@ func TestFailuresAreSaidToPeople(t *testing.T) {
 	}
 }
 
-// TestAStopWaitsForAPackageManager: it takes back what it has begun, and the
-// stop is an orderly one all the same, with everything on record.
-func TestAStopWaitsForAPackageManager(t *testing.T) {
+// TestStopWaitsForPackageManager: a stop waits until a package manager has rolled back its installation. It is still an
+// orderly stop, with everything recorded.
+func TestStopWaitsForPackageManager(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what processes do can be seen on Linux only")
@@ -136,9 +136,9 @@ func TestAStopWaitsForAPackageManager(t *testing.T) {
 	d.kill()
 }
 
-// TestFailuresAreNotSaidToAgents: nothing that a server writes to stderr, or
-// answers over HTTP, is in what agents are told of its failure.
-func TestFailuresAreNotSaidToAgents(t *testing.T) {
+// TestAgentsSeeNoServerText: the failure of a server that agents see contains no text that the server wrote to stderr or
+// sent over HTTP.
+func TestAgentsSeeNoServerText(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusBadGateway)
@@ -190,9 +190,9 @@ func garbage(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestNoNetworkIsSaidAtOnce: where the registry cannot be reached, a user is told so while the
-// package manager, which tries again for minutes, says nothing.
-func TestNoNetworkIsSaidAtOnce(t *testing.T) {
+// TestNoNetworkIsReportedAtOnce: if the registry cannot be reached, the user is told at once, although the package manager
+// retries silently for minutes.
+func TestNoNetworkIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	npx := filepath.Join(t.TempDir(), "npx")
 	if err := mcptest.WriteProgram(npx, []byte("#!/bin/sh\nwhile :; do sleep 0.05; done\n")); err != nil {

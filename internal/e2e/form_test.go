@@ -98,10 +98,10 @@ func (f *forms) connectAt(door formDoor, server, era, token string, o *mcp.Clien
 	return mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, o).Connect(within(f.t), transport, &mcp.ClientSessionOptions{ProtocolVersion: era})
 }
 
-// TestTheClientIsAskedItself: at every endpoint, in both protocols, with the official client. The form approves only for a
-// token that may approve, and denies for every token. Without an answer, or without the right to answer, the call waits for a
-// user. The record names the asked client, the method, and the answer with its author.
-func TestTheClientIsAskedItself(t *testing.T) {
+// TestClientForm: at every endpoint, in both protocols, with the official client. The form approves only for a token that
+// may approve, and denies for every token. Without an answer, or without the right to answer, the call waits for a user. The
+// record names the asked client, the method, and the answer with its author.
+func TestClientForm(t *testing.T) {
 	t.Parallel()
 	f := newForms(t)
 	approve := &mcp.ElicitResult{Action: "accept", Content: map[string]any{"decision": "approve once"}}
@@ -155,8 +155,8 @@ func TestTheClientIsAskedItself(t *testing.T) {
 	}
 }
 
-// TestFormOrPerson: when a client's form and a user answer at the same time, the first answer counts.
-func TestFormOrPerson(t *testing.T) {
+// TestFormOrUser: when a client's form and a user answer at the same time, the first answer counts.
+func TestFormOrUser(t *testing.T) {
 	t.Parallel()
 	f := newForms(t)
 	for round := range 12 {
@@ -199,8 +199,8 @@ func (f *forms) once(path, token, params string) (state, answer string) {
 	return state, string(text)
 }
 
-// TestFormsCannotBeEvaded: no state that was forged, given for another call or to another client, or
-// returned before, and no answer that is not the form's own, has a call made.
+// TestFormsCannotBeEvaded: a forged state, a state of another call or client, a state that was used before, or an answer in
+// another format does not make the call run.
 func TestFormsCannotBeEvaded(t *testing.T) {
 	t.Parallel()
 	f := newForms(t)
@@ -288,9 +288,9 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 	t.Logf("%d tries, none was made; %d had an answer to wait with", tried.Load(), pending.Load())
 }
 
-// TestTypeScriptClientsAreAsked: the official clients in TypeScript, in both major versions and both protocols, show the form,
+// TestTypeScriptClientForms: the official clients in TypeScript, in both major versions and both protocols, show the form,
 // and their answer takes effect. A form without an answer is cancelled when a user approves elsewhere.
-func TestTypeScriptClientsAreAsked(t *testing.T) {
+func TestTypeScriptClientForms(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)
 	modules, node := peers(t)

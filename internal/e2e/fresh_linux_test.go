@@ -60,9 +60,9 @@ func (u *turncoat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.Server.ServeHTTP(w, r)
 }
 
-// A server announces that its tools have changed, and answers the new list late. Until then, no call of a previously harmless
-// tool reaches it, by any endpoint.
-func TestNoCallOnAnAnnouncedChange(t *testing.T) {
+// A server announces that its tools have changed, and returns the new list late. Until then, no call of a previously
+// harmless tool reaches it, on any endpoint.
+func TestNoCallAfterAnAnnouncedChange(t *testing.T) {
 	t.Parallel()
 	u := newTurncoat()
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto","call_timeout":"1s"}}}`, mcptest.Serve(t, u).URL))
@@ -122,9 +122,8 @@ func TestNoCallOnAnAnnouncedChange(t *testing.T) {
 	}
 }
 
-// An agent that restarts a server again and again gets one restart; the calls of
-// the others all succeed.
-func TestAgentsRestartNobodysCalls(t *testing.T) {
+// An agent that restarts a server again and again gets one restart; the calls of all other clients succeed.
+func TestAgentRestartsDisturbNoOtherClient(t *testing.T) {
 	t.Parallel()
 	command, env := mcptest.ChildCommand(t, "zoo")
 	entry, err := json.Marshal(map[string]any{"command": command, "env": env, "trust": "auto"})

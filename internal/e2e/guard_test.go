@@ -63,9 +63,9 @@ var oddHeads = []string{
 	"GET /healthz HTTP/1.0\r\n", "POST /mcp HTTP/1.0\r\nContent-Length: 2\r\n",
 }
 
-// TestGuardStandsFirst: no host and no origin of a page gets past the guard, on
-// any route and with any target, the key or a session of the web UI in hand.
-func TestGuardStandsFirst(t *testing.T) {
+// TestGuardRunsFirst: on any route and for any target, a request with a wrong host or a page's origin is refused, even with
+// the key or a session of the web UI.
+func TestGuardRunsFirst(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers":{}}`)
 	_, port, _ := net.SplitHostPort(d.address)

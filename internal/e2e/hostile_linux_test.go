@@ -19,9 +19,9 @@ import (
 // process.
 const childMark = "MCPPROXY_E2E_CHILD"
 
-// TestHostileServers: whatever a server does to a call, on every surface, in
-// both eras, over every transport, ends in a right answer or a typed error. Its
-// neighbours notice nothing, the daemon does not grow, and nothing outlives it.
+// TestHostileServers: whatever a server does to a call, on every endpoint, in both protocols and over every transport, the
+// call ends in a correct answer or a typed error. Other servers are not affected, the daemon does not grow, and no process
+// is left.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	good := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))

@@ -194,7 +194,7 @@ func TestLazyServer(t *testing.T) {
 	}
 }
 
-// Neither lazy nor idle_timeout starts what a person has not approved.
+// Neither lazy nor idle_timeout starts a server that no user has approved.
 func TestLazyServerInQuarantineIsNotStarted(t *testing.T) {
 	t.Parallel()
 	r := newResting(t)

@@ -44,9 +44,9 @@ func threeClients() map[string]string {
 	return files
 }
 
-// TestTwelveServersFromThreeClients: they come over with their secrets kept, run once
-// they are approved, and undone, each file of a client is byte for byte what it was.
-func TestTwelveServersFromThreeClients(t *testing.T) {
+// TestImportTwelveServers: twelve servers of three clients are imported with their secrets, and run once they are approved.
+// An undo restores each client's file byte for byte.
+func TestImportTwelveServers(t *testing.T) {
 	t.Parallel()
 	for _, running := range []bool{true, false} {
 		d := startDaemon(t, "{\n  // mine\n}\n", noKeyring)

@@ -75,7 +75,7 @@ func (f *followed) ends() {
 }
 
 // A user inspects a server that runs, logs, gets calls, and stops.
-func TestServersAreLookedAt(t *testing.T) {
+func TestInspectServers(t *testing.T) {
 	t.Parallel()
 	command, env := mcptest.ChildCommand(t, "zoo")
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
@@ -170,8 +170,8 @@ func TestServersAreLookedAt(t *testing.T) {
 	}
 }
 
-// A log that is followed does not hold up a stop.
-func TestAStopEndsWhatIsFollowed(t *testing.T) {
+// A followed log does not delay a stop.
+func TestStopEndsFollowedLogs(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"one"}`)
 	d := startDaemon(t, upstream.config("s", ""))

@@ -338,7 +338,7 @@ func readiness(d *daemon) error {
 
 const noteTool = `{"name":"note","description":"Notes a mark.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
 
-// TestInstances: three instances share a PostgreSQL database, behind a balancer.
+// TestInstances: three instances share a PostgreSQL database, behind a load balancer.
 func TestInstances(t *testing.T) {
 	t.Parallel()
 	server := pgtest.StartServer(t)
@@ -522,8 +522,8 @@ func relayedDatabase(t *testing.T) (server *pgtest.Server, way *relay, database 
 	return server, way, strings.Replace(server.CreateDatabase(t), server.Address(), way.Addr().String(), 1)
 }
 
-// TestPostgresFaults: the server of the database is killed, stopped, cut off and out of
-// connections while calls are made. Calls go on, and each is in the log once.
+// TestPostgresFaults: the PostgreSQL server is killed, stopped, disconnected and out of connections during calls. Calls
+// continue, and each is in the log once.
 func TestPostgresFaults(t *testing.T) {
 	t.Parallel()
 	server, way, database := relayedDatabase(t)
@@ -611,8 +611,7 @@ func TestNoAnsweredCallIsLostInPostgres(t *testing.T) {
 	loseNoAnsweredCall(t, pgtest.StartServer(t).CreateDatabase(t))
 }
 
-// TestPlantedSecretsInPostgres is TestPlantedSecrets with the log in PostgreSQL, through all of
-// whose files is looked.
+// TestPlantedSecretsInPostgres is TestPlantedSecrets with the log in PostgreSQL. It searches all files of PostgreSQL.
 func TestPlantedSecretsInPostgres(t *testing.T) {
 	t.Parallel()
 	server := pgtest.StartServer(t)

@@ -8,9 +8,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A client of /mcp is told which servers there are, and hears when another one is
-// there, in both eras.
-func TestServersAreIntroduced(t *testing.T) {
+// A client of /mcp gets the list of servers, and is notified of a new one, in both protocols.
+func TestServersAreListedInInstructions(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"look","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, `{"mcpServers":{}}`)

@@ -195,8 +195,8 @@ func (p *planted) nowhere() {
 	}
 }
 
-// TestSecretsReachTheirServersOnly: fifty secrets reach the servers that name them, and nothing
-// else, from the keyring of the system and from the sealed file.
+// TestSecretsReachTheirServersOnly: fifty secrets reach only the servers that refer to them, from the system keyring and
+// from the encrypted file.
 func TestSecretsReachTheirServersOnly(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []string{"file", "keyring"} {

@@ -82,9 +82,9 @@ func postgres(t *testing.T) (url, log string) {
 	return url, log
 }
 
-// TestReadsUnaskedWritesAsked tells the story of a user who lets plain reads of a database and of a shell run without asking.
-// Both servers are from npm, and the database is real.
-func TestReadsUnaskedWritesAsked(t *testing.T) {
+// TestReadsRunWritesAsk: a user lets plain reads of a database and of a shell run without asking. Both servers are from npm,
+// and the database is real.
+func TestReadsRunWritesAsk(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)
 	_, node := peers(t)

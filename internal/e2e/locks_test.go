@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// Every surface tells the same story of the tools that exist but cannot be
-// called, with a server of our own and with one from npm.
-func TestOneStoryOfLocks(t *testing.T) {
+// All endpoints report the same about tools that exist but cannot be called, for a test server and for one from npm.
+func TestLocksAgreeEverywhere(t *testing.T) {
 	t.Parallel()
 	const definition = `{"name":%q,"description":"Works on a file: %s.","inputSchema":{"type":"object"}}`
 	other := startUpstream(t, fmt.Sprintf(definition, "remote_file", "elsewhere"))

@@ -57,10 +57,9 @@ func (d *daemon) awaitState(server, want string) {
 	})
 }
 
-// The whole story of a login: a call that needs one, the login, calls, a
-// restart, a step up, an end, a logout. No client gets to see a token, nor does
-// anything that is kept.
-func TestLoginStory(t *testing.T) {
+// A complete login: a call that needs it, the login, calls, a restart, a step-up, the end of the token, a logout. No client
+// sees a token, and no token is stored in plain text.
+func TestLogin(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","description":"Echo.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
 	login := mcptest.StartLoginServer(t, upstream)
@@ -200,8 +199,8 @@ func (d *daemon) checkNoTokens(login *mcptest.LoginServer) {
 	}
 }
 
-// What cannot begin says why; an agent cannot begin anything.
-func TestLoginThatCannotBegin(t *testing.T) {
+// A login that cannot start reports why. An agent cannot start a login.
+func TestLoginCannotStart(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t)
 	login := mcptest.StartLoginServer(t, upstream)

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// Two seconds in which the disk fails lose nothing: the database is healthy, and
-// is gone on with.
-func TestAPassingIOErrorLosesNothing(t *testing.T) {
+// When the disk fails for two seconds, nothing is lost and the healthy database stays in use.
+func TestTemporaryIOError(t *testing.T) {
 	t.Parallel()
 	j := startJudged(t)
 	stop := j.ioErrors("read,write,pread64,pwrite64,fsync,fdatasync,ftruncate")

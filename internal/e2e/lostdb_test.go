@@ -110,7 +110,7 @@ func (d *daemon) ruin() {
 
 // The attack: someone damages the database, the daemon starts again, and the user follows the status and approves the server.
 // Blocked and disabled tools must stay locked.
-func TestALostDatabaseFreesNothing(t *testing.T) {
+func TestLostDatabaseUnlocksNothing(t *testing.T) {
 	t.Parallel()
 	j := startJudged(t)
 	j.stop()
@@ -143,9 +143,9 @@ func TestALostDatabaseFreesNothing(t *testing.T) {
 	j.holds("freed, and the database lost again", statuses{})
 }
 
-// The file is damaged under the running daemon. It is put aside, and the new one
-// gets what is still known: after a restart nothing has changed.
-func TestADamagedDatabaseIsFilledAgain(t *testing.T) {
+// The file is damaged under the running daemon. It is moved away, and the new file gets everything that is still known:
+// after a restart nothing has changed.
+func TestDamagedDatabaseIsRefilled(t *testing.T) {
 	t.Parallel()
 	j := startJudged(t)
 	j.stop()

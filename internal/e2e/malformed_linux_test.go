@@ -15,9 +15,10 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestMalformedDefinitionsHarmOnlyThemselves: definitions that strict clients reject are left out of the lists of all
-// servers, with a warning that names each, which no model sees; all good ones are there, and the server's own surface has what it lists.
-func TestMalformedDefinitionsHarmOnlyThemselves(t *testing.T) {
+// TestMalformedDefinitionsAreLeftOut: the combined lists leave out definitions that strict clients reject, with a warning
+// that names each; no model sees the warning. All valid definitions are listed, and the server's own endpoint shows its
+// unchanged list.
+func TestMalformedDefinitionsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	malformed := map[string]string{ // by the warning about it
 		"'text-schema'":    `{"name":"text-schema","inputSchema":"{}"}`,

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A server changes one field of its tool at a time. Each time the tool is held, by the real path of lists. With the approved
+// A server changes one field of its tool at a time, through a real list. Each time the tool is held. With the approved
 // definition it is callable again.
 func TestEachMutationIsHeld(t *testing.T) {
 	t.Parallel()

@@ -153,8 +153,7 @@ func npmServers(t testing.TB, files string) []npmServer {
 	}})
 }
 
-// Servers from npm, through all three surfaces, in both eras, and nightly with the
-// official Inspector.
+// Servers from npm, on all three endpoints, in both protocols, and nightly with the official Inspector.
 func TestServersFromNpm(t *testing.T) {
 	t.Parallel()
 	files := t.TempDir()

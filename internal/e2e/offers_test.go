@@ -189,10 +189,10 @@ func (d *daemon) everyUse(server string) map[string]string {
 	return out
 }
 
-// The story of an attack: a server that a user has approved changes its instructions, prompts, resources and templates to
-// poison. Agents of both protocols see nothing of it, and the user sees the difference. When a definition is the approved one
-// again, agents see it again without another approval.
-func TestChangedOffersReachNoAgent(t *testing.T) {
+// An attack: a server that a user approved changes its instructions, prompts, resources and templates to poisoned ones.
+// Agents of both protocols see none of it, and the user sees the difference. When a definition is the approved one again,
+// agents see it again without another approval.
+func TestChangedPrimitivesReachNoAgent(t *testing.T) {
 	t.Parallel()
 	for _, modern := range []bool{false, true} {
 		for _, trust := range []string{"manual", "scan"} {

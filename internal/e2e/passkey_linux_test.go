@@ -16,9 +16,9 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// A passphrase signs the passkey that comes after it, in a terminal; then nothing is permitted
-// there any more, and the web UI is at localhost. (That a passkey signs is the browser's test.)
-func TestAPassphraseSignsAPasskey(t *testing.T) {
+// A passphrase signs its successor, a passkey, in a terminal. After that the passphrase confirms nothing, and the web UI is
+// at localhost. (A browser test covers signing with the passkey.)
+func TestPassphraseSignsPasskey(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	_, port, _ := strings.Cut(d.address, ":")
@@ -84,8 +84,8 @@ func TestAPassphraseSignsAPasskey(t *testing.T) {
 	}
 }
 
-// An import is one statement, however many servers it has; so is the approval of all definitions of a server.
-func TestManyArePermittedOnce(t *testing.T) {
+// An import of many servers needs one signature, and so does the approval of all definitions of a server.
+func TestBatchesNeedOneSignature(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase"); code != 0 {

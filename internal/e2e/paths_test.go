@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A client that requests a wrong path is told the right ones.
-func TestAnotherPathNamesTheOnesThatAnswer(t *testing.T) {
+// The error for a wrong path names the correct endpoints.
+func TestWrongPathNamesTheEndpoints(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	for _, path := range []string{"/", "/sse", "/mcp/servers/"} {

@@ -115,9 +115,8 @@ func (p *planter) look(where, text string) {
 	}
 }
 
-// TestPlantedSecrets puts credentials into everything that clients and servers
-// choose, on all surfaces, and looks for them in all that is kept, shown and sent
-// afterwards.
+// TestPlantedSecrets puts credentials into everything that clients and servers choose, on all endpoints, and searches for
+// them in everything that is stored, shown and sent afterwards.
 func TestPlantedSecrets(t *testing.T) {
 	t.Parallel()
 	plantedSecrets(t, "", "")

@@ -75,10 +75,10 @@ func (s *sharedPresence) named(d *daemon, codes, what string) {
 	}
 }
 
-// TestInstancesHoldToOneAnchor: a statement that is signed at one instance counts at every instance where the anchor was
-// proven, running or started later. An unsigned decision counts at no instance, and the status names it at each. A reset, and
-// its cancellation, reach all instances.
-func TestInstancesHoldToOneAnchor(t *testing.T) {
+// TestInstancesShareTheAnchor: a statement that is signed at one instance is valid at every instance where the anchor was
+// proven, running or started later. An unsigned decision is valid at no instance, and the status names it at each. A reset,
+// and its cancellation, reach all instances.
+func TestInstancesShareTheAnchor(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
 	for _, name := range []string{"look", "more", "extra"} {

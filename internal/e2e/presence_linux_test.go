@@ -157,10 +157,10 @@ func (a *attack) permitted(method, path, body string) (header string, answer []b
 	return header, answer
 }
 
-// TestNothingCountsThatIsNotSigned: an attacker that runs as the user tries to decide. It has the socket, the key, a terminal,
-// the database, the keyring's file, the log and the environment. Only decisions that the user has signed count, and the status
-// names forced changes.
-func TestNothingCountsThatIsNotSigned(t *testing.T) {
+// TestUnsignedDecisionsAreInvalid: an attacker that runs as the user tries to decide. It has the socket, the key, a
+// terminal, the database, the keyring's file, the log and the environment. Only decisions that the user has signed are
+// valid, and the status names forced changes.
+func TestUnsignedDecisionsAreInvalid(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
 	for _, name := range []string{"look", "kept", "extra", "more", "off"} {

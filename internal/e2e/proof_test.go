@@ -35,7 +35,7 @@ func filesWith(t *testing.T, dir, text string) (in []string) {
 
 // The log is verified and exported. The export is verified after the daemon has stopped, and a change in it is reported. A
 // field is erased, and the log and the export still verify.
-func TestTheLogIsEvidence(t *testing.T) {
+func TestVerifyAndExportTheLog(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))
@@ -191,7 +191,7 @@ func TestKilledWhileErasing(t *testing.T) {
 	}
 }
 
-// Watching goes on where it was when the daemon is killed and comes back: nothing is left out, nothing comes twice.
+// A watch continues at its position when the daemon is killed and restarted: no record is left out or sent twice.
 func TestWatchHasNoGap(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -267,7 +267,7 @@ func TestWatchHasNoGap(t *testing.T) {
 }
 
 // A watch accepts the filters of a list, for past and for new records.
-func TestWatchTakesTheFiltersOfAList(t *testing.T) {
+func TestWatchAcceptsListFilters(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	d := startDaemon(t, upstream.config("m", ""))

@@ -25,10 +25,9 @@ func (c *counted) record(t *testing.T, name string) {
 	}
 }
 
-// TestRecordedServersReadUnasked is the guide's, with what real servers list: what reads runs in the
-// read lane, and what does more is refused there with the word that decided, and asked about in its
-// own lane; the server hears of neither.
-func TestRecordedServersReadUnasked(t *testing.T) {
+// TestRecordedServersReadWithoutAsking follows the guide, with the tool lists of real servers: reads run in the read lane.
+// Other calls are refused there with the word that decided, and need approval in their own lane; the server gets neither.
+func TestRecordedServersReadWithoutAsking(t *testing.T) {
 	t.Parallel()
 	github, kubernetes := &counted{}, &counted{}
 	github.record(t, "github")

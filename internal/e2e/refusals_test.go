@@ -89,9 +89,9 @@ type refusalCase struct {
 	lane                 string // that was used, where the record has one
 }
 
-// TestEveryRefusalIsOnRecord sends every kind of call that is refused to the real
-// binary, on every surface, and looks for its record.
-func TestEveryRefusalIsOnRecord(t *testing.T) {
+// TestEveryRefusalIsRecorded sends every kind of call that is refused to the real binary, on every endpoint, and expects its
+// record.
+func TestEveryRefusalIsRecorded(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
 		`{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`)
@@ -248,10 +248,9 @@ func refusalCases(d *daemon, session, transparent string) []refusalCase {
 	}
 }
 
-// TestAFloodOfRefusalsPushesNothingOut is the attack, made short: a client that
-// proves nothing fills a log that keeps few records with refused calls, in which
-// everything varies. What reached a server stays, and the flood is said.
-func TestAFloodOfRefusalsPushesNothingOut(t *testing.T) {
+// TestRefusalFloodKeepsCalls is a short attack: an unauthenticated client fills a small log with refused calls in which
+// everything varies. Records of calls that reached a server stay, and the flood is reported.
+func TestRefusalFloodKeepsCalls(t *testing.T) {
 	t.Parallel()
 	const calls, refused, clients = 500, 20_000, 16
 	u := startUpstream(t, `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`)

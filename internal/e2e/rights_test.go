@@ -9,10 +9,9 @@ import (
 	"testing"
 )
 
-// No MCP tool can enable, approve, unquarantine, change trust, read a secret or
-// change the configuration: every tool that is offered, and names that could
-// be, with every word for it.
-func TestNoToolRaisesRights(t *testing.T) {
+// No MCP tool can enable, approve, unquarantine, change trust, read a secret or change the configuration. The test calls
+// every listed tool, and possible names of unlisted ones.
+func TestNoToolGrantsRights(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
 	u := startUpstream(t,

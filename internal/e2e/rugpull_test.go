@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A server that comes back with other definitions gets no call that was judged
-// on the old ones, however the call and the new list race.
-func TestNoCallIsJudgedOnAnOldList(t *testing.T) {
+// A server that reconnects with other definitions gets no call that was decided on the old ones, however the call and the
+// new list race.
+func TestNoCallIsDecidedOnAnOldList(t *testing.T) {
 	t.Parallel()
 	const (
 		harmless    = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`

@@ -216,7 +216,7 @@ type scopes struct {
 	counts  map[string]int
 }
 
-func TestNothingForeignIsSeen(t *testing.T) {
+func TestScopesHideEverythingElse(t *testing.T) {
 	t.Parallel()
 	all := scopeTools()
 	config := func(servers string) string {

@@ -7,7 +7,7 @@ import (
 )
 
 // The value of a reference is only in the requests to the server that uses it.
-func TestResolvedReferencesStandNowhere(t *testing.T) {
+func TestResolvedReferencesStaySecret(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-value-of-a-reference"
 	d := startDaemon(t, `{"mcpServers":{

@@ -12,9 +12,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// TestLargeAnswersWithoutLargeContexts tells the story of an agent that gets what it selects
-// of the answers of servers from npm, and hands a large file from one tool to another.
-func TestLargeAnswersWithoutLargeContexts(t *testing.T) {
+// TestSelectAndResultHandles: an agent selects parts of results of servers from npm, and passes a large file from one tool
+// to another by its handle.
+func TestSelectAndResultHandles(t *testing.T) {
 	t.Parallel()
 	_, node := peers(t)
 	official := func(name string) string { return installed(t, "@modelcontextprotocol", name, "dist", "index.js") }

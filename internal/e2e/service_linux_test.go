@@ -37,8 +37,8 @@ service uninstall
 service status -o json >"$HOME/third.json"
 `
 
-// The service is one of the real systemd: installed twice like once, started again
-// after a crash, and gone when it is removed, without its data.
+// The service works with the real systemd: installing twice is the same as once, it is started again after a crash, and
+// removing it keeps its data.
 func TestServiceOfSystemd(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Packages)

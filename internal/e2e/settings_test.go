@@ -354,8 +354,7 @@ func TestSettingsAreRefused(t *testing.T) {
 
 var masks = regexp.MustCompile(`\*\*\*masked:[0-9]+\*\*\*`)
 
-// No answer about the configuration holds a secret of it, whatever it is and
-// whether the file is sound.
+// No response about the configuration contains a secret of it, whether the file is valid or not.
 func TestConfigAnswersHoldNoSecret(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -440,7 +439,7 @@ func TestConfigAnswersHoldNoSecret(t *testing.T) {
 	}
 }
 
-// Of saves that are made from the same text one is kept whole, the others are told.
+// Of several saves that are based on the same text one succeeds completely, and the others get an error.
 func TestConcurrentSaves(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, settingsFile)

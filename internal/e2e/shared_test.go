@@ -61,9 +61,8 @@ func (s *sharer) call(ctx context.Context, server, tool string, arguments map[st
 	return string(text), err
 }
 
-// TestSharedSession: 16 clients of both revisions, on both surfaces, use two
-// servers from npm that each run once; each gets its own progress; when a server
-// is killed the sessions go on.
+// TestSharedSession: 16 clients of both protocols, on both endpoints, use two servers from npm that run once each. Each
+// client gets its own progress, and the sessions survive when a server is killed.
 func TestSharedSession(t *testing.T) {
 	t.Parallel()
 	modules, node := peers(t)
@@ -158,9 +157,9 @@ func TestSharedSession(t *testing.T) {
 	}
 }
 
-// TestSharedSessionTellsWhomItConcerns: two clients share one session. The client that subscribed to a resource hears of it,
-// and both hear of a changed list. When a client ends, only its own subscriptions end.
-func TestSharedSessionTellsWhomItConcerns(t *testing.T) {
+// TestSharedSessionNotifications: two clients share one session. The client that subscribed to a resource is notified of it,
+// and both are notified of a changed list. When a client ends, only its own subscriptions end.
+func TestSharedSessionNotifications(t *testing.T) {
 	t.Parallel()
 	up := mcptest.New(mcptest.Options{
 		Capabilities: `{"tools":{"listChanged":true},"resources":{"subscribe":true}}`,

@@ -41,9 +41,8 @@ var slowly = []string{
 const slowPause = 2 * time.Second
 
 // TestSlowConnections: local processes without credentials hold, and open again, more connections than the daemon has slots.
-// Clients that send whole requests notice nothing: not on open connections, not on new ones, not on REST.
-//
-// It does not run in parallel: it compares how long calls take.
+// Clients that send whole requests are not affected: not on open connections, not on new ones, not on REST. It does not run
+// in parallel: it compares how long calls take.
 func TestSlowConnections(t *testing.T) {
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))
 	limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, slowFiles), "sh"}
@@ -70,8 +69,7 @@ func TestSlowConnections(t *testing.T) {
 	attack.Wait()
 }
 
-// TestSlowSocket: connections that are held over the socket do not keep the
-// command line out.
+// TestSlowSocket: held connections over the socket do not block the command line.
 func TestSlowSocket(t *testing.T) {
 	t.Parallel()
 	limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, slowFiles), "sh"}

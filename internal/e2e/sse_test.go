@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The server that everybody has tried, over the transport of MCP 2024-11-05.
-func TestEverythingOverSSE(t *testing.T) {
+// The reference server everything, over the transport of MCP 2024-11-05.
+func TestEverythingServerOverSSE(t *testing.T) {
 	t.Parallel()
 	url := serveEverything(t, "sse") + "/sse"
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"said": {"url": %q, "protocol": "sse"}, "found": {"url": %q}}}`, url, url))

@@ -97,8 +97,8 @@ func inspectStdio(t *testing.T, d *daemon, era string) {
 	}
 }
 
-// Clients that start commands use the daemon that runs, in both eras, and are
-// agents in it, though the socket is the person's.
+// Clients over stdio use the running daemon, in both protocols. They count as agents, although the socket belongs to the
+// user.
 func TestStdioWithDaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, startUpstream(t, echo).config("fake", ""))
@@ -131,8 +131,8 @@ func TestStdioWithDaemon(t *testing.T) {
 	}
 }
 
-// Without a daemon the first client's process is it, a second client uses it,
-// and takes over when the first one is killed.
+// Without a daemon, the process of the first client becomes the daemon. A second client uses it, and takes over when the
+// first one is killed.
 func TestStdioWithoutDaemon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -181,8 +181,7 @@ func TestStdioWithoutDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that is killed and started again is no matter to a client, in either
-// era.
+// A client does not notice that the daemon is killed and started again, in either protocol.
 func TestStdioOutlivesADaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, startUpstream(t, echo).config("fake", ""))
@@ -208,7 +207,7 @@ func TestStdioOutlivesADaemon(t *testing.T) {
 	}
 }
 
-func TestStdioAnswersWhatIsPiped(t *testing.T) {
+func TestStdioAnswersPipedInput(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	config := strings.Replace(startUpstream(t, echo).config("fake", ""), "{", `{"listen":"127.0.0.1:0",`, 1)
@@ -235,8 +234,7 @@ func TestStdioAnswersWhatIsPiped(t *testing.T) {
 	}
 }
 
-// One server as it is, with a daemon and without, over stdio and over HTTP
-// behind it.
+// A client over stdio gets one server unchanged, with and without a daemon.
 func TestStdioOfOneServer(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, echo)
@@ -267,8 +265,8 @@ func TestStdioOfOneServer(t *testing.T) {
 	}
 }
 
-// What keeps a daemon from starting is said to the client.
-func TestStdioTellsWhyNot(t *testing.T) {
+// The client gets the reason why the daemon cannot start.
+func TestStdioReportsStartErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "mcp_config.json"), []byte(`{"tools_limmit": 3}`), 0o600); err != nil {
@@ -310,8 +308,8 @@ func TestStdioEndsOnSignal(t *testing.T) {
 	}
 }
 
-// A tool that wants arguments in headers gets them, though a client on stdin has
-// none, on the server's own surface and on that of all.
+// A tool that requires arguments in headers gets them from a client over stdio, which has no headers, on the endpoint of the
+// server and on /mcp/all.
 func TestStdioMirrorsArguments(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

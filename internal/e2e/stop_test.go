@@ -2,8 +2,8 @@ package e2e
 
 import "testing"
 
-// A stop lets calls finish, and refuses with a reason those that do not.
-func TestStopRefusesWhatDoesNotFinish(t *testing.T) {
+// A stop lets calls finish, and refuses those that take too long, with a reason.
+func TestStopRefusesUnfinishedCalls(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"hang","inputSchema":{"type":"object"}}`)
 	called, release := make(chan struct{}), make(chan struct{})

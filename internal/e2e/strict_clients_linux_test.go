@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestStrictClients: the official clients in TypeScript, of both major versions and in both eras, list all good
-// definitions of a server with 34 malformed ones on /mcp/all, and read a malformed result.
+// TestStrictClients: the official clients in TypeScript, of both major versions and in both protocols, list all valid
+// definitions of a server with 34 malformed ones on /mcp/all, and can read a malformed result.
 func TestStrictClients(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)

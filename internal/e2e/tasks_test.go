@@ -245,9 +245,8 @@ func (c *taskClient) heard(n int) (notes []string) {
 	return notes
 }
 
-// TestTasks: tasks of both revisions come through the transparent surface as
-// they are, over HTTP and stdio, and what belongs to one client reaches no
-// other one.
+// TestTasks: tasks of both protocols pass through the endpoint of a server unchanged, over HTTP and stdio, and a client's
+// tasks reach no other client.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	config := `"trust":"auto"`
@@ -303,9 +302,9 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// TestTasksElsewhere: where tasks are not supported, no client is told that they are. A tool with optional tasks is called as
-// usual, and a tool that requires a task reports that.
-func TestTasksElsewhere(t *testing.T) {
+// TestTasksWhereUnsupported: where tasks are not supported, no client is told that they are. A tool with optional tasks is
+// called as usual, and a tool that requires a task reports that.
+func TestTasksWhereUnsupported(t *testing.T) {
 	t.Parallel()
 	const unasked = `{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}`
 	odd := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"odd","annotations":{"readOnlyHint":true}}`,

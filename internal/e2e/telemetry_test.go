@@ -158,8 +158,7 @@ func (d *daemon) metrics(header http.Header) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// The metrics of a daemon whose endpoint never answers are there, and its calls are
-// made.
+// The metrics of a daemon are available, and its calls run, even if the OTLP endpoint never responds.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	const secret = "xK9-planted-argument"
@@ -192,8 +191,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// Where MCP needs a token or the key, so do the metrics, and one that is bound does not
-// see them: they name all servers.
+// If MCP requires a token or the key, so do the metrics. A limited token cannot read them, because they name all servers.
 func TestMetricsNeedAToken(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"require_mcp_auth":true,"mcpServers":{"s":{"url":"`+startUpstream(t, looksTool).URL+`"}}}`)

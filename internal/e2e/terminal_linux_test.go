@@ -77,7 +77,7 @@ func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code i
 	return cmd.ProcessState.ExitCode(), seen.String()
 }
 
-// On a terminal a person is shown the difference in colour, and asked.
+// On a terminal the command shows the difference in color, and asks.
 func TestApproveOnATerminal(t *testing.T) {
 	t.Parallel()
 	const (
@@ -125,8 +125,7 @@ func TestServeOnATerminal(t *testing.T) {
 	}
 }
 
-// A first start greets, and is no reason for a warning. When the address is taken
-// it says by whom.
+// A first start prints a greeting and no warning. If the address is in use, the error names the process.
 func TestFirstStart(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{}`)

@@ -11,9 +11,9 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// TestSeveralServersAreOneStatement: an import and the sample servers name all servers in one statement. Without the signature
-// nothing is done; with it everything is. The result of each server reports its problem.
-func TestSeveralServersAreOneStatement(t *testing.T) {
+// TestSeveralServersNeedOneSignature: an import and the sample servers name all servers in one statement. Without the
+// signature nothing is done; with it everything is. The result of each server reports its problem.
+func TestSeveralServersNeedOneSignature(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")
 	d.inHome(".cursor/mcp.json", fmt.Sprintf(`{"mcpServers": {"a": {"command": %q, "args": ["demo-upstream", "notes"], "env": {"A_TOKEN": "clear-text-of-a"}}, "b": {"command": %[1]q, "args": ["demo-upstream", "weather"]},

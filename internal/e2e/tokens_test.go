@@ -30,9 +30,9 @@ func (d *daemon) discover(path, token string) (int, string) {
 	return status, string(answer)
 }
 
-// TestTheLifeOfAToken: a token is valid from its creation, across a restart, until its revocation. It is stored nowhere, its
+// TestTokenLifecycle: a token is valid from its creation, across a restart, until its revocation. It is stored nowhere, its
 // calls are recorded under its name, and its only right is to call.
-func TestTheLifeOfAToken(t *testing.T) {
+func TestTokenLifecycle(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`}))
 	config := func(more string) string {
@@ -207,9 +207,9 @@ func openStream(t *testing.T, d *daemon, token, session string) eventStream {
 	return eventStream{bufio.NewReader(resp.Body), resp}
 }
 
-// TestATokenOnStdio: `mcpproxy stdio` has its token in the environment, and is
-// confined like everybody with that token; when it is revoked, the session ends.
-func TestATokenOnStdio(t *testing.T) {
+// TestTokenOnStdio: `mcpproxy stdio` reads its token from the environment and is limited by it. When the token is revoked,
+// the session ends.
+func TestTokenOnStdio(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("look")}))
 	d := startDaemon(t, fmt.Sprintf(`{"profiles":{"p":{"servers":["s"]}},"mcpServers":{"s":{"url":%q},"other":{"url":%q}}}`, upstream.URL, upstream.URL))
@@ -290,8 +290,8 @@ func TestATokenOnStdio(t *testing.T) {
 	}
 }
 
-// TestAProfileIsReloaded: a change of the file applies to open sessions, at their next request and in their notifications.
-func TestAProfileIsReloaded(t *testing.T) {
+// TestProfileReload: a change of the file applies to open sessions, at their next request and in their notifications.
+func TestProfileReload(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("look")}))
 	config := func(profiles string) string {
@@ -332,9 +332,9 @@ func TestAProfileIsReloaded(t *testing.T) {
 	}
 }
 
-// TestTokensThatAnswer: a token that ask.answer_by_client names is shown as one; of a name that no
-// token has the status warns, and the doctor with it.
-func TestTokensThatAnswer(t *testing.T) {
+// TestTokensThatMayApprove: a token that ask.answer_by_client names is shown as such. If no token has the name, status and
+// doctor warn.
+func TestTokensThatMayApprove(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"ask": {"answer_by_client": ["trusted", "gone"]}, "mcpServers": {}}`)
 	d.createToken("trusted")

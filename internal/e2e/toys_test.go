@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// The toys of the first run are servers of the configuration that this binary runs.
-// Adding them twice adds nothing, and a server of a person's own stays.
-func TestToys(t *testing.T) {
+// The sample servers are configured servers that this binary runs. Adding them twice adds nothing, and a user's server with
+// the same name stays.
+func TestSampleServers(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	add := func() (status int, added []string, code string) {

@@ -66,8 +66,8 @@ func (d *daemon) answerTo(resp *http.Response, err error) []byte {
 	return lastEvent(body)
 }
 
-// TestRealToolsPassUnchanged: the definitions of real servers come through the
-// transparent surface byte for byte, in their order, in both eras.
+// TestRealToolsPassUnchanged: the definitions of real servers pass through the endpoint of a server byte for byte, in their
+// order, in both protocols.
 func TestRealToolsPassUnchanged(t *testing.T) {
 	t.Parallel()
 	servers := realServers(t)
@@ -102,8 +102,8 @@ func TestRealToolsPassUnchanged(t *testing.T) {
 	t.Logf("%d tools of %d servers, in both eras", checked, len(servers))
 }
 
-// TestOddThingsPassUnchanged: what no type of ours knows.
-func TestOddThingsPassUnchanged(t *testing.T) {
+// TestUnknownMembersPassUnchanged: members and methods that MCPProxy does not know pass unchanged.
+func TestUnknownMembersPassUnchanged(t *testing.T) {
 	t.Parallel()
 	const odd = `{"content":[{"type":"hologram","data":{"n":9007199254740993,"e":1e400}},{"type":"text","text":"a","vendor":[1.0]}],"structuredContent":[1,"x",null],"isError":false,"vendor":{"a":-0}}`
 	server := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"größe/ an","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}`,

@@ -38,10 +38,8 @@ func (d *daemon) callAt(path, name, arguments string) bool {
 	return r.IsError
 }
 
-// TestPolicyTry tells the story of a person who wants to know what a change would have
-// done: calls of each kind are made, a file is tried and found to be as before, a changed
-// one says which calls it would have refused and which it would have let through, and the
-// record that it names is such a call. Nothing is changed by any of it.
+// TestPolicyTry: calls of each kind are made. Trying the current file reports no difference. A changed file reports the
+// calls that it would have refused or allowed, with example records. Nothing is changed.
 func TestPolicyTry(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t,

@@ -105,7 +105,7 @@ func TestUIOpensSignedIn(t *testing.T) {
 }
 
 // The command that waits for the browser can be interrupted, and leaves no file. The next run removes the file of a killed one.
-func TestUILeavesNoPage(t *testing.T) {
+func TestUIRemovesItsFile(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	cmd, dir, _ := d.ui()
@@ -132,7 +132,7 @@ func TestUILeavesNoPage(t *testing.T) {
 	}
 }
 
-// Without a browser the link is shown, on a terminal and nowhere else.
+// Without a browser the link is shown, but only on a terminal.
 func TestUIShowsTheLinkOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)

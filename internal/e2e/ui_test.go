@@ -87,8 +87,7 @@ func (p *browserTab) headers(but map[string]string) map[string]string {
 	return h
 }
 
-// A page signs in by a code, over the same entrance as everything, and does what
-// it may; a restart does not end its session.
+// A page signs in by a code on the same port as everything else, and uses its rights. A restart does not end its session.
 func TestWebUI(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -129,8 +128,8 @@ func TestWebUI(t *testing.T) {
 	}
 }
 
-// Sessions that have ended stay ended over a restart, and the file that has the others holds no
-// secret and is closed to others. A new API key ends them all.
+// Ended sessions stay ended over a restart. The file of the other sessions contains no secret and is readable by its owner
+// only. A new API key ends them all.
 func TestSessionsOverARestart(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -178,8 +177,8 @@ func TestSessionsOverARestart(t *testing.T) {
 	look("with another key", map[*browserTab]int{again: 401})
 }
 
-// Another server of this machine gets the cookie, since cookies know no ports. It
-// can do nothing with it, nor can a page of it; nor with a code that is not its own.
+// Another server on this machine gets the cookie, because cookies ignore ports. Neither it nor its pages can use the cookie,
+// or a code of another page.
 func TestAnotherLocalServerGetsNothing(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -262,7 +261,7 @@ func TestAnotherLocalServerGetsNothing(t *testing.T) {
 }
 
 // No session of the web UI is valid for MCP.
-func TestSessionIsNoWayIntoMCP(t *testing.T) {
+func TestSessionIsInvalidForMCP(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}, "require_mcp_auth": true}`)
 	page := d.signIn(d.newCode())

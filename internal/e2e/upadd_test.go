@@ -49,7 +49,7 @@ func TestServersAddedWithoutTheDaemon(t *testing.T) {
 }
 
 // The add command reports its outcome, in words and in its exit code. Decisions about tools stay when the launch changes.
-func TestAddSaysHowItEnded(t *testing.T) {
+func TestAddReportsItsOutcome(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")
 	if code, stdout, _ := d.cli("upstream", "add", "held", "--trust", "manual", "--", binary, "demo-upstream", "notes"); code != 0 || !strings.Contains(stdout, "ready, with ") || !strings.Contains(stdout, " wait: mcpproxy approvals") {
@@ -97,7 +97,7 @@ func TestAddSaysHowItEnded(t *testing.T) {
 }
 
 // MCPProxy is not added to itself, however its address is spelled.
-func TestNotBehindItself(t *testing.T) {
+func TestProxyIsNotAddedToItself(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")
 	_, port, err := net.SplitHostPort(d.address)
@@ -127,7 +127,7 @@ func TestNotBehindItself(t *testing.T) {
 	})
 }
 
-// Of a file that was deleted there is one story while the daemon runs.
+// Commands and the daemon report the same about a deleted configuration file.
 func TestDeletedFile(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestUnsetVariable: a server that names a variable which is not set waits for it, in a state
-// that says so. Everything else starts.
+// TestUnsetVariable: a server that refers to an unset variable waits for it, in a state of its own. Everything else starts.
 func TestUnsetVariable(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	entry := func(env string) string {

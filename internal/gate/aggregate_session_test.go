@@ -44,8 +44,8 @@ func (c *aggregateClient) ask(method, params string) session.Reply {
 	return a
 }
 
-// TestSessionWithEachServer: each server gets a session of its own at its first
-// use, is told the level that was set and of roots, and a new one when it ends.
+// TestSessionWithEachServer: each server gets its own session at its first use, with the log level and the roots of the
+// client, and a new one when it ends.
 func TestSessionWithEachServer(t *testing.T) {
 	c := newClient(t)
 	if len(c.Sessions) != 0 {
@@ -96,9 +96,9 @@ func TestSessionWithEachServer(t *testing.T) {
 	<-c.Done()
 }
 
-// TestAnswersFindWhoAsked: a question's id names its server, to which the answer
-// goes, unless that has gone.
-func TestAnswersFindWhoAsked(t *testing.T) {
+// TestAnswersReachTheAskingServer: the id of a server's request names the server that gets the answer, unless its session
+// has ended.
+func TestAnswersReachTheAskingServer(t *testing.T) {
 	c := newClient(t)
 	c.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		r.Say(session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)})
@@ -125,9 +125,8 @@ func TestAnswersFindWhoAsked(t *testing.T) {
 	}
 }
 
-// TestTheEndOfOneServersSession: it is a failure of the request, and not the end
-// of the client's session.
-func TestTheEndOfOneServersSession(t *testing.T) {
+// TestEndOfOneServersSession: it fails the request, but does not end the client's session.
+func TestEndOfOneServersSession(t *testing.T) {
 	c := newClient(t)
 	c.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{}, session.ErrEnded
@@ -146,8 +145,8 @@ func TestTheEndOfOneServersSession(t *testing.T) {
 	}
 }
 
-// TestForgottenSession: a server has forgotten the session that a client of all has with it. The
-// request is sent once more, in one new session, where it cannot have run; a call has one record.
+// TestForgottenSession: a server has forgotten the session that a client of /mcp/all has with it. The request is sent once
+// more, in one new session, if it cannot have run; a call has one record.
 func TestForgottenSession(t *testing.T) {
 	for method, params := range map[string]string{"tools/call": `{"name":"s__other"}`, "resources/read": `{"uri":"mcpproxy://s/x"}`} {
 		for name, err := range map[string]error{"unrun": &session.NotSentError{Cause: session.ErrEnded}, "lost": session.ErrEnded} {
@@ -176,9 +175,9 @@ func TestForgottenSession(t *testing.T) {
 	}
 }
 
-// TestChangesAreTold: a session hears of changes of the lists that it has read, and a subscription of the changes that it
-// requested.
-func TestChangesAreTold(t *testing.T) {
+// TestSessionsAreNotified: a session is notified of changes of the lists that it has read, and a subscription of the changes
+// that it requested.
+func TestSessionsAreNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t)
 		c.ask("tools/list", `{}`)
@@ -224,8 +223,8 @@ func TestChangesAreTold(t *testing.T) {
 	})
 }
 
-// TestIntroductionsAreBounded: the size of a client's initialize request, which is stored, is limited.
-func TestIntroductionsAreBounded(t *testing.T) {
+// TestInitializeIsBounded: the size of a client's initialize request, which is stored, is limited.
+func TestInitializeIsBounded(t *testing.T) {
 	c := newClient(t)
 	s, a, err := c.all.OpenSession(t.Context(), catalogtest.NewRequest("initialize", `{"x":"`+strings.Repeat("x", maxInitializeBytes)+`"}`))
 	if s != nil || err != nil || a.Error == nil || !strings.Contains(a.Error.Message, "65536 bytes") {

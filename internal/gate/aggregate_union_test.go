@@ -62,8 +62,8 @@ func listAll(w *aggregateWorld, method string) (all []json.RawMessage, pages int
 	}
 }
 
-// A list has what can be called, under its name among all; everything else of
-// a definition is the server's bytes, but for hints that are other ones.
+// The list on /mcp/all contains the callable tools under their names there. Everything else of a definition is the server's
+// bytes, except for corrected hints.
 func TestAllTools(t *testing.T) {
 	const odd = `{"vendor":{"n":9007199254740993},  "\u006eame":"a__b","annotations":{"title":"x", "readOnlyHint":true,"v":1},"inputSchema":{"type":"object"}}`
 	w, _ := allWorld(t, func(c *config.Config) {
@@ -96,7 +96,7 @@ func TestAllTools(t *testing.T) {
 	}
 }
 
-// Under enforce the hints that are inferred are shown as they count.
+// With infer_hints: enforce, the list shows the inferred hints as effective.
 func TestAllToolsInferred(t *testing.T) {
 	w, _ := allWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferEnforce },
 		`{"name":"delete_user","description":"Deletes a user for good."}`, `{"name":"list_users","description":"Lists the users."}`)
@@ -107,7 +107,7 @@ func TestAllToolsInferred(t *testing.T) {
 	}
 }
 
-// The tools of real servers come out unchanged apart from their names.
+// The tools of real servers are unchanged apart from their names.
 func TestAllRealTools(t *testing.T) {
 	volume.SkipUnderRace(t)
 	shared := os.Getenv("MCPPROXY_SHARED")
@@ -154,8 +154,7 @@ func TestAllRealTools(t *testing.T) {
 	t.Logf("%d tools of %d servers", total, len(files))
 }
 
-// Ten thousand tools come in pages, each one once and in order, also when the
-// tools change between two pages.
+// Ten thousand tools are listed in pages, each one once and in order, even if the tools change between two pages.
 func TestAllPages(t *testing.T) {
 	volume.SkipUnderRace(t)
 	var raws []string
@@ -312,9 +311,8 @@ func TestAllStrictResults(t *testing.T) {
 	}
 }
 
-// Prompts and resources find their servers; an address that two servers have
-// names its server.
-func TestAllOffers(t *testing.T) {
+// Prompts and resources are routed to their servers. A URI that two servers have contains the name of its server.
+func TestAllPrimitives(t *testing.T) {
 	w, r := allWorld(t, nil)
 	raw := func(texts ...string) (all []json.RawMessage) {
 		for _, text := range texts {
@@ -379,8 +377,8 @@ func TestAllOffers(t *testing.T) {
 	}
 }
 
-// A server that hangs delays the lists of others once, and not each time. Its earlier list stays.
-func TestAllOffersOfOneThatHangs(t *testing.T) {
+// A server that hangs delays the combined lists once, and not each time. Its earlier list stays.
+func TestAllPrimitivesOfAHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := allWorld(t, nil)
 		r.Primitives["s resources/list"] = []json.RawMessage{json.RawMessage(`{"uri":"s://1"}`)}

@@ -16,9 +16,9 @@ type within policy.Scope
 
 func (w within) Scope() policy.Scope { return policy.Scope(w) }
 
-// TestChangesOutsideAreNoNews: a caller with a scope hears of changes inside the scope and of no others. For it, tools outside
-// do not exist.
-func TestChangesOutsideAreNoNews(t *testing.T) {
+// TestChangesOutsideTheScopeAreHidden: a caller with a scope is notified of changes inside the scope only. For it, tools
+// outside do not exist.
+func TestChangesOutsideTheScopeAreHidden(t *testing.T) {
 	w, _ := allWorld(t, nil, `{"name":"a","annotations":{"destructiveHint":false}}`)
 	asked := func() *session.Request {
 		r := catalogtest.NewRequest("", "")

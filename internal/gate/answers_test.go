@@ -62,10 +62,9 @@ func defaults(t testing.TB, server string) (all []config.ResultSelection) {
 	return all
 }
 
-// TestAnswersOfRealServers: each of the recorded answers of real servers becomes smaller by 80 % or
-// more with its server's default selections: the result, and its texts alone, which is what most
-// clients show a model.
-func TestAnswersOfRealServers(t *testing.T) {
+// TestResultsOfRealServers: the default selections of a server shrink each of its recorded results by 80 % or more: the
+// whole result, and its texts alone, which most clients show to the model.
+func TestResultsOfRealServers(t *testing.T) {
 	all := recordings(t)
 	if len(all) < 20 {
 		t.Fatalf("%d recorded answers", len(all))

@@ -74,8 +74,8 @@ func (a *asking) destroyAs(who auth.Caller, s *shows, args string) error {
 
 const approves = `{"action":"accept","content":{"decision":"approve once"}}`
 
-// TestTheForm: the form contains everything that the user must know, and allows no other answers.
-func TestTheForm(t *testing.T) {
+// TestFormContent: the form contains everything that the user must know, and allows no other answers.
+func TestFormContent(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Millisecond)
 	for _, c := range []struct {
@@ -180,9 +180,8 @@ func TestAnswersInASession(t *testing.T) {
 	}
 }
 
-// TestTheFirstAnswerCounts: whoever is first, person or form, decides, and the other one's
-// counts for nothing.
-func TestTheFirstAnswerCounts(t *testing.T) {
+// TestFirstAnswerCounts: the first answer decides, from a user or from the form, and the other answer has no effect.
+func TestFirstAnswerCounts(t *testing.T) {
 	for _, personApproves := range []bool{true, false} {
 		a := newAsking(t, textWith(byForm), destroysTool)
 		a.waiting(time.Minute)
@@ -207,8 +206,8 @@ func TestTheFirstAnswerCounts(t *testing.T) {
 	}
 }
 
-// TestAnotherQuestionIsAnotherForm: a change while the form is shown cancels it.
-func TestAnotherQuestionIsAnotherForm(t *testing.T) {
+// TestChangeCancelsTheForm: a change while the form is shown cancels it.
+func TestChangeCancelsTheForm(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
 	s := &shows{}
@@ -272,9 +271,9 @@ func back(state, answer string) string {
 	return more
 }
 
-// TestAnswersOfTheModernRevision: the held call is answered with the form, at once; the call
-// that comes again with the answer goes on, one without waits as others do.
-func TestAnswersOfTheModernRevision(t *testing.T) {
+// TestModernFormAnswers: the response to the held call contains the form, at once. A repeated call with the answer
+// continues; one without waits like others.
+func TestModernFormAnswers(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
 	m := a.modernly("trusted")
@@ -315,7 +314,7 @@ func TestAnswersOfTheModernRevision(t *testing.T) {
 	}
 }
 
-// TestForgedStates: an answer counts only with the state that was issued for this very call of this client, with this
+// TestForgedStates: an answer is valid only with the state that was issued for this call of this client, with this
 // definition and configuration, and only from a client that may approve.
 func TestForgedStates(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
@@ -356,9 +355,9 @@ func TestForgedStates(t *testing.T) {
 	}
 }
 
-// TestWhatIsForTheServer: answers of a client to its server stay with the call while MCPProxy asks the client, and answers to
-// MCPProxy do not reach the server. A state of another MCPProxy belongs to the server.
-func TestWhatIsForTheServer(t *testing.T) {
+// TestAnswersForTheServer: answers of a client to its server stay with the call while MCPProxy asks the client, and answers
+// to MCPProxy do not reach the server. A state of another MCPProxy belongs to the server.
+func TestAnswersForTheServer(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
 	var sent string

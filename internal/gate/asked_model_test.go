@@ -36,10 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestNothingRunsUnapproved walks at random: calls, answers of people and of clients' forms, leases,
-// other definitions, arguments and configurations, restarts, deaths and times. No call reaches its server that is
-// not approved, twice, or with other arguments; and one that is approved does. rapid prints
-// what fails, made small.
+// TestNothingRunsUnapproved makes a random walk of calls, answers of users and client forms, leases, changes of definitions,
+// arguments and configurations, restarts, crashes and pauses. No call reaches its server unapproved, twice, or with other
+// arguments, and approved calls do. rapid prints a minimized failure.
 func TestNothingRunsUnapproved(t *testing.T) {
 	walks := 0
 	walkAtRandom(t, volume.FullOrQuick(50, 10), func() func() database { // in each of rapid's walks

@@ -20,8 +20,8 @@ func fewWalks(t *testing.T) {
 	_ = checks.Set(strconv.Itoa(volume.FullOrQuick(100, 8))) // a number
 }
 
-// TestNothingRunsUnapprovedOnInstances is TestNothingRunsUnapproved with a database that is
-// shared: who restarts or dies comes back as another instance.
+// TestNothingRunsUnapprovedOnInstances is TestNothingRunsUnapproved with a shared database: after a restart or crash, the
+// process continues as another instance.
 func TestNothingRunsUnapprovedOnInstances(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it starts PostgreSQL")

@@ -153,9 +153,9 @@ func reasoned(name, value string) (d policy.DeclaredIntent) {
 	return d
 }
 
-// TestACallIsHeldUntilAPersonHasApproved: it is on record once, the server is not asked
-// before, the same call goes on with the same question, and its approval is good once.
-func TestACallIsHeldUntilAPersonHasApproved(t *testing.T) {
+// TestCallIsHeldUntilApproved: a held call has one record and does not reach the server. The repeated call continues with
+// the same question, and its approval can be used once.
+func TestCallIsHeldUntilApproved(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	began := time.Now()
@@ -221,9 +221,9 @@ func (a *asking) waits(n int) {
 	}
 }
 
-// TestWhatIsCaught: the worst of the variant, the hints, the inferred hints and the arguments decides, whatever they are, at
-// each endpoint.
-func TestWhatIsCaught(t *testing.T) {
+// TestHeldCalls: the most harmful of the calling tool, the hints, the inferred hints and the arguments decides, in every
+// combination, at each endpoint.
+func TestHeldCalls(t *testing.T) {
 	const silent = `{"name":"delete_everything","description":"Delete everything."}`
 	const writes = `{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`
 	tools := []string{readsTool, destroysTool, queryTool, wipesTool, viewsTool, silent, writes}
@@ -294,9 +294,9 @@ func (a *asking) catches(variant, name, args string) string {
 	return lane.String()
 }
 
-// TestEveryWayInIsHeld: by a calling tool and by the tool's own name, at one server and
-// among those of all, in a session and without.
-func TestEveryWayInIsHeld(t *testing.T) {
+// TestEveryEndpointHoldsCalls: by a calling tool and by the tool's own name, on the endpoint of a server and on /mcp/all,
+// with and without a session.
+func TestEveryEndpointHoldsCalls(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	a.hurry()
 	for name, call := range map[string]func() error{
@@ -332,8 +332,8 @@ func TestEveryWayInIsHeld(t *testing.T) {
 	}
 }
 
-// TestWhatChangesIsAskedAnew: an approval does not cover a changed call.
-func TestWhatChangesIsAskedAnew(t *testing.T) {
+// TestChangedCallIsAskedAgain: an approval does not cover a changed call.
+func TestChangedCallIsAskedAgain(t *testing.T) {
 	other := anAgent
 	other.SessionID = "another"
 	token := anAgent
@@ -426,9 +426,8 @@ func TestChangesWhileACallWaits(t *testing.T) {
 	}
 }
 
-// TestARuleThatComesLater: a call that waits for its server when it begins to be asked about
-// is not sent.
-func TestARuleThatComesLater(t *testing.T) {
+// TestNewRuleDuringTheWait: a call that waits for its server is not sent if a new rule requires approval.
+func TestNewRuleDuringTheWait(t *testing.T) {
 	a := newAsking(t, textWith(`"tools_limit": 7`), destroysTool)
 	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
 		a.use(textWith(atOnce))
@@ -440,7 +439,7 @@ func TestARuleThatComesLater(t *testing.T) {
 	}
 }
 
-// TestLeasesCoverCalls: as many as they are for; the rest is asked about.
+// TestLeasesCoverCalls: a lease covers its number of calls; further calls need approval.
 func TestLeasesCoverCalls(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, textWith(atOnce), destroysTool)
@@ -459,8 +458,8 @@ func TestLeasesCoverCalls(t *testing.T) {
 	wantCode(t, "one more", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
 }
 
-// TestWhoLeavesStopsWaiting: the question stays, and nothing is called.
-func TestWhoLeavesStopsWaiting(t *testing.T) {
+// TestDisconnectStopsTheWait: the question stays, and nothing is called.
+func TestDisconnectStopsTheWait(t *testing.T) {
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "10m"}`), destroysTool)
 	ctx, leave := context.WithCancel(t.Context())
 	done := make(chan error, 2)
@@ -480,8 +479,8 @@ func TestWhoLeavesStopsWaiting(t *testing.T) {
 	wantCode(t, "and has stopped", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
 }
 
-// TestTwoOfTheSameCall: one approval lets one of them through.
-func TestTwoOfTheSameCall(t *testing.T) {
+// TestTwoIdenticalCalls: one approval allows one of them.
+func TestTwoIdenticalCalls(t *testing.T) {
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`), destroysTool)
 	a.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{}`)}, nil
@@ -510,7 +509,7 @@ func TestTwoOfTheSameCall(t *testing.T) {
 	}
 }
 
-// TestWithoutTheDatabase nothing goes through, and it is said.
+// TestWithoutTheDatabase: without the database no held call continues, and the error says why.
 func TestWithoutTheDatabase(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	a.close()
@@ -520,8 +519,8 @@ func TestWithoutTheDatabase(t *testing.T) {
 	}
 }
 
-// TestTheClockRunsAfterTheAnswer: a person may think longer than the call may take.
-func TestTheClockRunsAfterTheAnswer(t *testing.T) {
+// TestTimeoutStartsAfterTheAnswer: a user may take longer than the time limit of the call.
+func TestTimeoutStartsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}, "call_timeout": "1s"`), destroysTool)
 	done := make(chan error, 1)
@@ -537,9 +536,9 @@ func TestTheClockRunsAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// TestAResultInTheArguments: a user sees the origin and the beginning of the result, never the handle, and the approval covers
-// its content.
-func TestAResultInTheArguments(t *testing.T) {
+// TestResultInTheArguments: a user sees the origin and the beginning of the result, never the handle, and the approval
+// covers its content.
+func TestResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	a.hurry()
 	call := func(handle string) error {

@@ -19,8 +19,7 @@ func (discardLog) Begin(r *activity.Record) error       { r.ID = "record"; retur
 func (discardLog) End(string, activity.Outcome) error   { return nil }
 func (discardLog) AppendRefusal(*activity.Record) error { return nil }
 
-// BenchmarkCall is what the gate does for a call, without the writing of its
-// record.
+// BenchmarkCall measures the gate's work for a call, without writing its record.
 func BenchmarkCall(b *testing.B) {
 	w := newWorld(b, nil, readsTool)
 	w.gate.Log = discardLog{}
@@ -47,8 +46,8 @@ type bounded policy.Scope
 
 func (b bounded) Scope() policy.Scope { return policy.Scope(b) }
 
-// BenchmarkDecide is the facts and the decision about a call: of a caller without
-// bounds, and with those of a token, of its profile, and of an address.
+// BenchmarkDecide collects the facts and decides about a call: for a caller without limits, and for callers with a token, a
+// profile, and an endpoint.
 func BenchmarkDecide(b *testing.B) {
 	w := newWorld(b, nil, readsTool)
 	rule := func() *policy.ScopeRule {
@@ -74,7 +73,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// TestDecidingAllocatesNothing: a scope costs no memory, either.
+// TestDecidingAllocatesNothing: also with a scope.
 func TestDecidingAllocatesNothing(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.NewScope(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
@@ -104,8 +103,8 @@ func uncaught(t testing.TB) (*world, *call, verdict) {
 	return w, c, v
 }
 
-// BenchmarkUncaught is what it costs to know that a person is not asked about a call.
-func BenchmarkUncaught(b *testing.B) {
+// BenchmarkNoApprovalNeeded decides that a call needs no approval.
+func BenchmarkNoApprovalNeeded(b *testing.B) {
 	w, c, v := uncaught(b)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -115,8 +114,8 @@ func BenchmarkUncaught(b *testing.B) {
 	}
 }
 
-// TestWhoIsNotAskedAllocatesNothing: nor does who could be.
-func TestWhoIsNotAskedAllocatesNothing(t *testing.T) {
+// TestNoApprovalAllocatesNothing: a call that needs no approval allocates nothing, even if rules exist.
+func TestNoApprovalAllocatesNothing(t *testing.T) {
 	w, c, v := uncaught(t)
 	ctx := t.Context()
 	if n := testing.AllocsPerRun(100, func() { _, _ = w.gate.awaitApproval(ctx, c, v, nil) }); n != 0 {

@@ -50,7 +50,7 @@ func TestWithoutARecordThereIsNoCall(t *testing.T) {
 	}
 }
 
-func TestRefusalsReachNobodyAndAreRecorded(t *testing.T) {
+func TestRefusedCallsAreRecordedAndNotSent(t *testing.T) {
 	cases := []struct {
 		name    string
 		variant policy.CallToolVariant
@@ -86,7 +86,7 @@ func TestRefusalsReachNobodyAndAreRecorded(t *testing.T) {
 	}
 }
 
-func TestTheOutcomeIsRecordedWhateverHappens(t *testing.T) {
+func TestOutcomeIsAlwaysRecorded(t *testing.T) {
 	cases := map[string]struct {
 		answer  func(ctx context.Context, c *session.Request) (session.Reply, error)
 		code    problem.Code
@@ -227,8 +227,7 @@ func TestLimitsOfConcurrency(t *testing.T) {
 	})
 }
 
-// While a server flips its hints, no call in the read lane reaches a tool that
-// the snapshot it was decided on calls destructive.
+// While a server changes its hints, no call in the read lane reaches a tool whose current snapshot calls it destructive.
 func TestHintsAreReadAtCallTime(t *testing.T) {
 	w := newWorld(t, nil, `{"name":"destroys","annotations":{"readOnlyHint":true}}`)
 	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p != nil {

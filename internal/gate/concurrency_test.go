@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// A reload lifts no limit that it does not change.
-func TestAReloadKeepsThePlaces(t *testing.T) {
+// A reload does not reset a limit that it does not change.
+func TestReloadKeepsTheSlots(t *testing.T) {
 	cfg := config.DefaultConfig()
 	cfg.MaxConcurrent = 8
 	cfg.Servers = []config.Server{{Name: "a"}, {Name: "b", MaxConcurrent: 3}}

@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestARefusalNamesItsCheck: the record names the check that refused, and the facts about the tool that were known by then.
-func TestARefusalNamesItsCheck(t *testing.T) {
+// TestRefusalNamesItsCheck: the record names the check that refused, and the facts about the tool that were known by then.
+func TestRefusalNamesItsCheck(t *testing.T) {
 	cases := []struct {
 		check    policy.Check
 		what     string
@@ -86,8 +86,8 @@ func declared(name, value string) (d policy.DeclaredIntent) {
 	return d
 }
 
-// TestASurfacesRefusalNamesItsCheck, as it is no way of a call.
-func TestASurfacesRefusalNamesItsCheck(t *testing.T) {
+// TestEndpointRefusalNamesItsCheck: the record of a request that an endpoint refuses also names the check.
+func TestEndpointRefusalNamesItsCheck(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	if err := w.gate.RefuseUnnamedCall(t.Context(), "s", passed("tools/call", `{}`)); err == nil {
 		t.Fatal("a call without a name is taken")
@@ -97,7 +97,7 @@ func TestASurfacesRefusalNamesItsCheck(t *testing.T) {
 	}
 }
 
-// TestHintsOfRecords: the record of a call contains each hint that counted, with its source.
+// TestHintsOfRecords: the record of a call contains each effective hint with its source.
 func TestHintsOfRecords(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Intent.InferHints = policy.InferEnforce
@@ -131,9 +131,9 @@ func TestHintsOfRecords(t *testing.T) {
 	}
 }
 
-// TestARefusalAfterTheWaitIsOnRecord: a call that was allowed, and locked while it
-// waited for a place, ended by another decision.
-func TestARefusalAfterTheWaitIsOnRecord(t *testing.T) {
+// TestRefusalAfterTheWaitIsRecorded: a call that was allowed, and locked while it waited for a slot, is recorded with the
+// second decision.
+func TestRefusalAfterTheWaitIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *config.Config) { c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Minute }, readsTool)
 		release := make(chan struct{})
@@ -165,8 +165,7 @@ func TestARefusalAfterTheWaitIsOnRecord(t *testing.T) {
 	})
 }
 
-// TestOwnTime: what happens before the server is asked and after it has answered is our
-// own time.
+// TestOwnTime: the time before the request to the server and after its response is MCPProxy's own time.
 func TestOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, readsTool)
@@ -184,10 +183,10 @@ func TestOwnTime(t *testing.T) {
 	})
 }
 
-// TestFactsToJudgeAgain: the record contains the facts that a later evaluation needs, in addition to those that decided. These
-// are the way of calling the tool, whether hints were declared, the outcome for the arguments, every reason of a lock, the
-// server's hints below an override, and the inferred hints.
-func TestFactsToJudgeAgain(t *testing.T) {
+// TestFactsForReevaluation: the record contains the facts that a later evaluation needs, in addition to those that decided.
+// These are the way of calling the tool, whether hints were declared, the outcome for the arguments, every reason of a lock,
+// the server's hints below an override, and the inferred hints.
+func TestFactsForReevaluation(t *testing.T) {
 	const silent = `{"name":"delete_user"}`
 	w := newWorld(t, func(c *config.Config) {
 		c.Servers[0].HintOverrides = []config.HintOverride{{Pattern: "destroys", Hints: tool.Hints{Destructive: tool.False, ReadOnly: tool.False}}, {Pattern: "delete_user", Hints: tool.Hints{ReadOnly: tool.True}}}

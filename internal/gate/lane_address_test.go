@@ -140,7 +140,7 @@ func TestLaneAddressesDecideAsCallTools(t *testing.T) {
 	}
 }
 
-// TestLanesOfAProfile: a refusal names the address of the profile.
+// TestLanesOfAProfile: a refusal names the endpoint of the profile.
 func TestLanesOfAProfile(t *testing.T) {
 	w := laneWorlds(t, nil, aggregateDeletes)[policy.CallToolRead]
 	r := catalogtest.NewRequest("tools/call", `{"name":"s__deletes"}`)
@@ -152,8 +152,8 @@ func TestLanesOfAProfile(t *testing.T) {
 	}
 }
 
-// TestPromptsAreInTheReadLane: prompts and resources are read, and no client that has all three addresses gets them
-// three times.
+// TestPromptsAreInTheReadLane: prompts and resources are in the read lane, so that a client of all three lane endpoints gets
+// them once.
 func TestPromptsAreInTheReadLane(t *testing.T) {
 	lanes := laneWorlds(t, nil, aggregateReads)
 	for v, w := range lanes {
@@ -176,8 +176,8 @@ func TestPromptsAreInTheReadLane(t *testing.T) {
 	}
 }
 
-// TestRequiredIntentNeedsAPlace: where a caller cannot declare an intent, a required one is missing.
-func TestRequiredIntentNeedsAPlace(t *testing.T) {
+// TestRequiredIntentWithoutAField: a call that must declare an intent is refused where a caller cannot declare one.
+func TestRequiredIntentWithoutAField(t *testing.T) {
 	w, _ := allWorld(t, func(c *config.Config) { c.Intent.RequireIntent = true }, aggregateReads)
 	if got, text := refusal(w.do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"s__reads","arguments":{"a":1}}`))); got != problem.MissingIntent || text == "" {
 		t.Errorf("/mcp/all: %s %s", got, text)

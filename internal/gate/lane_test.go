@@ -86,8 +86,8 @@ func TestLaneByArguments(t *testing.T) {
 	}
 }
 
-// TestScopesCountArguments: a caller that may only read does not drop tables, whatever
-// the mode; and reads with a tool that a person has declared.
+// TestScopesCountArguments: a caller that may only read cannot drop tables in any mode, and can read with a tool whose lanes
+// a user has declared.
 func TestScopesCountArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
 	for _, mode := range []policy.ArgumentEffectMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
@@ -116,8 +116,8 @@ func TestScopesCountArguments(t *testing.T) {
 	}
 }
 
-// TestARuleThatComesWhileACallWaits counts, as everything else does.
-func TestJudgedAgain(t *testing.T) {
+// TestNewArgumentRuleDuringTheWait: a rule that is added while a call waits applies to it.
+func TestNewArgumentRuleDuringTheWait(t *testing.T) {
 	w := newWorld(t, nil, queryTool)
 	c, s, now := w.gate.resolveLaneCall(&LaneCall{CallTool: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
 	v := w.gate.decide(&c, s, now)
@@ -133,8 +133,8 @@ func TestJudgedAgain(t *testing.T) {
 	}
 }
 
-// TestSupposed: a question without arguments is not judged by them.
-func TestSupposed(t *testing.T) {
+// TestExplainWithoutArguments: a hypothetical call without arguments is not evaluated by arguments.
+func TestExplainWithoutArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool)
 	j := w.gate.DryRun(LaneCall{CallTool: policy.CallToolRead, Name: "s:query", Caller: anAgent})
 	if j.Problem != nil || j.Facts.Lane != nil {

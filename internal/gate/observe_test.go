@@ -23,7 +23,7 @@ func (deaf) Begin(*activity.Record) error {
 	return problem.New(problem.AuditUnavailable, "the disk is full", "").Because(errors.New("full"))
 }
 
-// A call is told of once, also when it cannot be recorded.
+// A call is reported to observers once, even if it cannot be recorded.
 func TestObserved(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	o := &observer{}

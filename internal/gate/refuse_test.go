@@ -31,9 +31,9 @@ func (w *world) refused(origin string) time.Duration {
 	return time.Since(began)
 }
 
-// TestALoopOfRefusalsIsSlowedDown: a client in a loop gets 200 refusals a second after a burst, and other clients notice
+// TestRefusalLoopIsSlowedDown: a client in a loop gets 200 refusals a second after a burst, and other clients notice
 // nothing.
-func TestALoopOfRefusalsIsSlowedDown(t *testing.T) {
+func TestRefusalLoopIsSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, wipes)
 		began := time.Now()
@@ -59,9 +59,9 @@ func TestALoopOfRefusalsIsSlowedDown(t *testing.T) {
 	})
 }
 
-// TestNewConnectionsDoNotLiftThePace: who takes another connection for each call
-// meets the pace of its actor, and waits no longer than a second.
-func TestNewConnectionsDoNotLiftThePace(t *testing.T) {
+// TestNewConnectionsDoNotResetThePace: a client that opens a connection for each call is limited by the pace of its actor,
+// and waits no longer than a second.
+func TestNewConnectionsDoNotResetThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, wipes)
 		began := time.Now()
@@ -91,9 +91,9 @@ func TestNewConnectionsDoNotLiftThePace(t *testing.T) {
 	})
 }
 
-// TestAFullQueueIsARefusal: calls for which there is no room are refused before
-// they have a record of a call, so that they count among the refusals.
-func TestAFullQueueIsARefusal(t *testing.T) {
+// TestFullQueueIsARefusal: calls that find the queue full are refused before they have a record of a call, and count as
+// refusals.
+func TestFullQueueIsARefusal(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.MaxConcurrent, c.QueueSize = 1, 0 }, wipes)
 	w.gate.concurrency.Store(newConcurrencyLimiter(w.Config(), nil))
 	entered, leave := make(chan struct{}), make(chan struct{})

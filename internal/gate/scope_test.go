@@ -12,9 +12,8 @@ type narrowing struct{ now policy.Scope }
 
 func (n *narrowing) Scope() policy.Scope { return n.now }
 
-// TestACallThatWaitsIsHeldToItsScope: the scope of that moment decides, not that of
-// when the call came.
-func TestACallThatWaitsIsHeldToItsScope(t *testing.T) {
+// TestWaitingCallObeysItsScope: the scope at the time of sending decides, not the one at the time of the request.
+func TestWaitingCallObeysItsScope(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	n := &narrowing{}
 	c, s, _ := w.readsCall()

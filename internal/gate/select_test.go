@@ -172,9 +172,8 @@ func sensitive(sensitivity string) (d policy.DeclaredIntent) {
 	return d
 }
 
-// TestAResultAsAnArgument: it reaches the server byte for byte, and the record has where it
-// is from and no handle.
-func TestAResultAsAnArgument(t *testing.T) {
+// TestResultAsArgument: it reaches the server byte for byte, and the record contains its origin and no handle.
+func TestResultAsArgument(t *testing.T) {
 	volume.SkipUnderRace(t)
 	big := string(wirejson.AppendString(nil, strings.Repeat("x\ny\"é", 1<<20)))
 	w, handle := hand(t, `{"content":[],"structuredContent":{"items":[{"body":`+big+`,"n": 9007199254740993, "list":[1, 2]}]}}`)
@@ -198,9 +197,9 @@ func TestAResultAsAnArgument(t *testing.T) {
 	}
 }
 
-// TestNoResultAsAnArgument: a value crosses no actor, leaves its server in no read, expands
-// nothing inside of itself and passes no schema.
-func TestNoResultAsAnArgument(t *testing.T) {
+// TestResultAsArgumentIsLimited: a value does not reach another actor, does not leave its server in a read, is not expanded
+// again, and must match the schema.
+func TestResultAsArgumentIsLimited(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tool, args string // %s is the handle
 		variant    policy.CallToolVariant
@@ -256,9 +255,8 @@ func TestNoResultAsAnArgument(t *testing.T) {
 	}
 }
 
-// TestValuesStayWhereTheyAre: of every caller, server, lane and form together, a value goes
-// where it may alone.
-func TestValuesStayWhereTheyAre(t *testing.T) {
+// TestWhereResultsMayGo checks every combination of caller, server, lane and form: a value reaches only the allowed ones.
+func TestWhereResultsMayGo(t *testing.T) {
 	token := auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "ci", ID: "1"}, Bounds: bounded(policy.Scope{})}
 	forms := map[string]bool{ // whether it names a result
 		`{"any":{"$result":"%s","path":"items[0].n"}}`: true, `{"any":{"a":[1,{"b":{"path":"items[0].n","$result":"%s"}}]}}`: true, `{"any":[{"\u0024result":"%s","path":"items[0].n"}]}`: true,

@@ -123,9 +123,8 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 	}
 }
 
-// TestClockOfACallStandsInItsSession: a person who is asked may think longer than
-// the server may work, whichever way the question comes.
-func TestClockOfACallStandsInItsSession(t *testing.T) {
+// TestTimeoutPausesInSessions: a user may take longer to answer than the server may work, in every form of the question.
+func TestTimeoutPausesInSessions(t *testing.T) {
 	question := session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)}
 	for name, ask := range map[string]func(s *gatedSession, r *session.Request){
 		"with the call":  func(_ *gatedSession, r *session.Request) { r.Say(question) },
@@ -176,9 +175,9 @@ func TestClockOfACallStandsInItsSession(t *testing.T) {
 	}
 }
 
-// TestSessionsAreBehindTheDoor: a session's calls go through the gate like all others, and no other message of a session
+// TestSessionCallsPassTheGate: a session's calls go through the gate like all others, and no other message of a session
 // bypasses it.
-func TestSessionsAreBehindTheDoor(t *testing.T) {
+func TestSessionCallsPassTheGate(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
 	surface := w.gate.GatedEndpoint("s")
 	s, _, err := surface.OpenSession(t.Context(), passed("initialize", `{}`))
@@ -214,9 +213,8 @@ func TestSessionsAreBehindTheDoor(t *testing.T) {
 	}
 }
 
-// A server that an agent has proposed is refused as what it is, with what a person
-// can do; another name is not known.
-func TestAProposedServerIsQuarantined(t *testing.T) {
+// The refusal of a call to a proposed server says so, with the action of the user; another name is unknown.
+func TestProposedServerIsQuarantined(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	w.gate.Proposed = func(name string) bool { return name == "new" }
 	_, p := w.call(policy.CallToolRead, "new:x", "{}")

@@ -63,10 +63,9 @@ func TestTimesOut(t *testing.T) {
 	})
 }
 
-// TestPassedCall: a client's own tools/call goes through the gate: decided,
-// recorded in the lane of the hints, and only then asked; its arguments and the
-// answer pass as they are.
-func TestPassedCall(t *testing.T) {
+// TestForwardedCall: a client's own tools/call goes through the gate: it is decided, recorded in the lane of the hints, and
+// only then held for approval. Its arguments and the response are unchanged.
+func TestForwardedCall(t *testing.T) {
 	w, r := relayWorld(t, func(c *config.Config) { c.ResultLimit = 10 })
 	a, err := w.relay(t.Context(), passed("tools/call", `{"name":"reads","arguments":{"wrong":9007199254740993}}`))
 	if err != nil || string(a.Result) != `{"content":[{"type":"text","text":"done"}],"x":9007199254740993}` {
@@ -93,8 +92,8 @@ func TestPassedCall(t *testing.T) {
 	}
 }
 
-// TestPassedCallRefused: a call of a locked or unknown tool, or an invalid call, is refused, recorded, and not sent.
-func TestPassedCallRefused(t *testing.T) {
+// TestForwardedCallRefused: a call of a locked or unknown tool, or an invalid call, is refused, recorded, and not sent.
+func TestForwardedCallRefused(t *testing.T) {
 	w, _ := relayWorld(t, nil)
 	for params, want := range map[string]problem.Code{
 		`{"name":"denied"}`:                   problem.ToolLocked,
@@ -156,7 +155,7 @@ func TestVisible(t *testing.T) {
 	}
 }
 
-// TestUnreachable: only servers that may be spoken to are.
+// TestUnreachable: messages can be sent to available servers only.
 func TestUnreachable(t *testing.T) {
 	for want, change := range map[problem.Code]func(*config.Config){
 		problem.ServerUnavailable: func(c *config.Config) { c.Servers[0].Enabled = false },
@@ -182,10 +181,9 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestHeadersSayWhatTheArgumentsSay: who routes by headers must not be told
-// anything else. That is refused before it is decided about, on record; where no
-// headers came, or in a session, there is nothing to compare.
-func TestHeadersSayWhatTheArgumentsSay(t *testing.T) {
+// TestHeadersMustMatchTheArguments: routers trust the headers, so a request whose headers differ is refused before the
+// decision, and recorded. Without headers, or in a session, there is nothing to compare.
+func TestHeadersMustMatchTheArguments(t *testing.T) {
 	const routed = `{"name":"routed","inputSchema":{"type":"object","properties":{"tenant":{"type":"string","x-mcp-header":"Tenant"}}},"annotations":{"readOnlyHint":true}}`
 	w := newWorld(t, nil, routed)
 	surface := w.gate.GatedEndpoint("s")

@@ -109,7 +109,7 @@ func TestSplitMeta(t *testing.T) {
 	}
 }
 
-// TestTakesForms: forms are what there was before there were kinds.
+// TestTakesForms: a client that declares elicitation without modes supports forms.
 func TestTakesForms(t *testing.T) {
 	for capabilities, want := range map[string]bool{
 		`{"elicitation":{}}`: true, `{"elicitation":{"form":{}}}`: true, `{"elicitation":{"form":{},"url":{}}}`: true, `{"elicitation":{"url":{}}}`: false,

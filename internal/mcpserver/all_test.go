@@ -132,8 +132,7 @@ func TestAllSession(t *testing.T) {
 	}
 }
 
-// The sessions with servers end with the client's, and one that has ended is
-// replaced.
+// The sessions with servers end with the client's session, and an ended one is replaced.
 func TestAllSessionsEnd(t *testing.T) {
 	h, _, server := allHarness(t)
 	session := h.allSession()
@@ -168,9 +167,8 @@ func TestAllSessionsEnd(t *testing.T) {
 	}
 }
 
-// TestAnswerToAServerThatHasGone: the end of one server's session is not that
-// of the client.
-func TestAnswerToAServerThatHasGone(t *testing.T) {
+// TestAnswerToADisconnectedServer: the end of one server's session does not end the client's.
+func TestAnswerToADisconnectedServer(t *testing.T) {
 	h, _, server := allHarness(t)
 	session := h.allSession()
 	h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__echo","arguments":{}}}`)
@@ -214,9 +212,9 @@ func (h *harness) events(method, path, session, body string) (next func() string
 	}, func() { cancel(); resp.Body.Close() }
 }
 
-// A session is told what is another than it knows: also what changed before
-// its stream was open, and never what it has not seen.
-func TestAllOverhear(t *testing.T) {
+// A session is notified of what changed since it last read: also of changes before its stream was open, and never of lists
+// that it has not read.
+func TestAllReportsMissedChanges(t *testing.T) {
 	h, all, _ := allHarness(t)
 	session := h.allSession()
 	h.to("/mcp/all", session, `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`)
@@ -296,7 +294,7 @@ func TestAllModern(t *testing.T) {
 	}
 }
 
-// A batch, which one revision has, may be about several servers.
+// A batch, which only one protocol version has, may contain requests for several servers.
 func TestAllBatch(t *testing.T) {
 	h, _, _ := allHarness(t)
 	_, _, header := h.to("/mcp/all", "", strings.Replace(allHello, mcp.Legacy, mcp.BatchVersion, 1))

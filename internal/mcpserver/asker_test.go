@@ -43,8 +43,8 @@ func (h *harness) asking(wait <-chan struct{}) {
 	}
 }
 
-// TestAskingTheClient: a client that takes forms is asked on the stream of its call. The answer
-// counts in its session alone, once, and while it is waited for; else the question is taken back.
+// TestAskingTheClient: a client that supports forms is asked on the stream of its call. The answer counts once, only in its
+// session, and only while the call waits for it; otherwise the question is cancelled.
 func TestAskingTheClient(t *testing.T) {
 	h := newHarness(t)
 	wait := make(chan struct{})
@@ -122,8 +122,7 @@ func TestAskingInLines(t *testing.T) {
 	}
 }
 
-// TestAskingTheOfficialClient: the SDK's client shows the form, and one that was taken back is
-// not shown any more.
+// TestAskingTheOfficialClient: the SDK's client shows the form, and does not show a cancelled one.
 func TestAskingTheOfficialClient(t *testing.T) {
 	h := newHarness(t)
 	wait := make(chan struct{})

@@ -38,7 +38,7 @@ func (g *benchGateway) Call(ctxT, gate.LaneCall) (gate.CallResult, error) {
 	return gate.CallResult{Result: g.result}, nil
 }
 
-// BenchmarkCall is everything that the surface does for one small call.
+// BenchmarkCall measures the endpoint's work for one small call.
 func BenchmarkCall(b *testing.B) {
 	const args = `"name":"call_tool_read","arguments":{"name":"github:list_repos","args":{"owner":"octocat","page":1,"per_page":50},"intent_reason":"to see what is there"}`
 	small := json.RawMessage(`{"content":[{"type":"text","text":"[{\"id\":1,\"name\":\"hello\"},{\"id\":2,\"name\":\"world\"}]"}],"structuredContent":{"items":[{"id":1,"name":"hello"},{"id":2,"name":"world"}]}}`)
@@ -75,7 +75,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// BenchmarkRetrieve is what it costs to hand on ten tools with their schemas.
+// BenchmarkRetrieve returns ten tools with their schemas.
 func BenchmarkRetrieve(b *testing.B) {
 	tool := `{"name":"github:list_repos","description":"` + strings.Repeat("lists \\\"repositories\\\" ", 10) + `","inputSchema":{"type":"object","properties":{` +
 		strings.Repeat(`"p":{"type":"string","description":"a parameter of the tool"},`, 20) + `"z":{}}}}`

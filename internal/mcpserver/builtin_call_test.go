@@ -59,7 +59,7 @@ func TestReadCall(t *testing.T) {
 	}
 }
 
-// TestUnknownArgumentsAreBounded: parameters that no tool has are handed on up to a bound.
+// TestUnknownArgumentsAreBounded: the size of passed parameters that no tool has is limited.
 func TestUnknownArgumentsAreBounded(t *testing.T) {
 	var args strings.Builder
 	for i := range 10 * maxUnknown {

@@ -22,7 +22,7 @@ func TestDefinitionsAreSmall(t *testing.T) {
 	}
 }
 
-// What every definition has to keep to.
+// The rules for every built-in definition.
 func TestDefinitionRules(t *testing.T) {
 	for _, intent := range []bool{false, true} {
 		management := config.ManagePropose

@@ -28,9 +28,8 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// However many servers there are and however long their names, the list stays
-// within its bound, and says how many it leaves out.
-func TestSentenceIsBounded(t *testing.T) {
+// The list of servers has a maximum length, for any number and length of names, and says how many it leaves out.
+func TestServerListIsBounded(t *testing.T) {
 	for _, length := range []int{1, 10, 64} {
 		var w clientView
 		for n := range 1000 {
@@ -49,8 +48,8 @@ func TestSentenceIsBounded(t *testing.T) {
 	}
 }
 
-// Only what is another than the client knows is news.
-func TestKnown(t *testing.T) {
+// A client is notified only of what differs from what it knows.
+func TestOnlyChangesAreAnnounced(t *testing.T) {
 	var k lastView
 	for i, c := range []struct {
 		shown clientView

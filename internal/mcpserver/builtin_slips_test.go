@@ -296,10 +296,10 @@ var required = []slip{
 	{what: "a flat intent", tool: inRead, arguments: `{"name":"s:list","args":{"folder":"a"},"intent_operation_type":"read"}`, got: listA},
 }
 
-// TestSlips makes each slip as a model does. Where the intention is certain, the server gets the intended call, and nothing
-// else. A refusal says, in the text alone and in the structured content alone, what makes the next call right; the test makes
-// that call.
-func TestSlips(t *testing.T) {
+// TestModelMistakes makes each mistake as a model does. If the intention is certain, the server gets the intended call, and
+// nothing else. A refusal says, in the text alone and in the structured content alone, what makes the next call right; the
+// test makes that call.
+func TestModelMistakes(t *testing.T) {
 	if n := len(taken) + len(refused) + len(required); n < 60 {
 		t.Fatalf("only %d slips", n)
 	}

@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The caller as the record gets it.
+// The caller in the activity record.
 func TestCaller(t *testing.T) {
 	h := newHarness(t)
 	call := `{"name":"a:b","args":{"x":1}}`
@@ -247,7 +247,7 @@ func TestStreamedCall(t *testing.T) {
 	}
 }
 
-// The client that closes its connection cancels the call.
+// A client that closes its connection cancels the call.
 func TestDisconnectCancels(t *testing.T) {
 	h := newHarness(t)
 	entered, left := make(chan struct{}), make(chan error)
@@ -349,7 +349,7 @@ func (w *quietWriter) Write(p []byte) (int, error) {
 }
 func (w *quietWriter) FlushError() error { return nil }
 
-// A call that takes long shows that it is alive.
+// A long call sends keep-alives.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gw := &fakeGateway{call: func(ctxT, gate.LaneCall) (gate.CallResult, error) {

@@ -40,8 +40,7 @@ func malformedFiles(t testing.TB) []malformed {
 	return all
 }
 
-// Every file of the corpus as a body, as arguments and as args: what must be
-// refused is refused, what must be accepted comes through as its bytes.
+// Every file of the corpus as a body, as arguments and as args: invalid ones are refused, valid ones pass as their bytes.
 func TestMalformedJSON(t *testing.T) {
 	h := newHarness(t)
 	session, batches := h.open(mcp.Legacy), h.open(mcp.BatchVersion)
@@ -88,7 +87,7 @@ func TestMalformedJSON(t *testing.T) {
 	}
 }
 
-// What two parsers could read in two ways is not read at all.
+// Text that two parsers could read differently is refused.
 func TestParserDifferences(t *testing.T) {
 	h := newHarness(t)
 	for _, body := range []string{
@@ -193,8 +192,7 @@ func orNil(v *any) *any {
 	return v
 }
 
-// FuzzPost holds that whatever is sent is answered with JSON-RPC or nothing,
-// and that what reaches the gateway is JSON of the sender's bytes.
+// FuzzPost: every request gets a JSON-RPC response or none, and only JSON with the sender's bytes reaches the gateway.
 func FuzzPost(f *testing.F) {
 	f.Add([]byte(initializeBody), "", "", "", false)
 	f.Add([]byte(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b","args":{}},`+modernMeta+`}}`), mcp.Modern, "tools/call", "call_tool_read", false)

@@ -30,8 +30,8 @@ const (
 	pingBody = `{"jsonrpc":"2.0","id":3,"method":"ping"}`
 )
 
-// TestFloodOfSessions: a client opens sessions by the thousand, over one connection or over one each, and uses them or not. The
-// user is away from two agents: one has listed its tools, the other has only initialized.
+// TestFloodOfSessions: a client opens thousands of sessions, over one connection or one each, and uses them or not.
+// Meanwhile two agents are idle: one has listed its tools, the other has only initialized.
 func TestFloodOfSessions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of sessions")
@@ -93,7 +93,7 @@ func TestFloodSparesOthers(t *testing.T) {
 	}
 }
 
-// TestSessionsInUseStay: a session in use is not ended, whatever is opened. When all are in use, no client gets another.
+// TestSessionsInUseStay: opening sessions never ends one that is in use. If all are in use, no client gets another.
 func TestSessionsInUseStay(t *testing.T) {
 	ss := newSessionTable()
 	agent := auth.Actor{Kind: auth.Agent}

@@ -161,7 +161,7 @@ func TestBodyBound(t *testing.T) {
 	}
 }
 
-// A client that waits to be asked for its body is not asked in vain.
+// A client that waits for "100 Continue" before it sends its body gets it.
 func TestExpectContinue(t *testing.T) {
 	h := newHarness(t)
 	c, err := net.Dial("tcp", h.http.Listener.Addr().String())

@@ -152,8 +152,8 @@ func TestBatch(t *testing.T) {
 	h.post(map[string]string{mcp.HeaderSession: session, mcp.HeaderVersion: mcp.Modern}, one).is(400)
 }
 
-// Neither the number of requests in a batch nor the size of their answers can
-// be used to have far more sent than was received.
+// Neither the number of requests in a batch nor the size of their responses can make the server send far more than it
+// received.
 func TestBatchBounds(t *testing.T) {
 	h := newHarness(t)
 	header := map[string]string{mcp.HeaderSession: h.open(mcp.BatchVersion)}
@@ -311,7 +311,7 @@ func TestSessionMemory(t *testing.T) {
 	}
 }
 
-// A thousand sessions at once: every answer is the answer to its own request.
+// A thousand sessions at once: every response belongs to its own request.
 func TestManySessions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a thousand sessions")

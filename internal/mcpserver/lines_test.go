@@ -306,8 +306,7 @@ func TestLinesMessages(t *testing.T) {
 	l.nc.Close()
 }
 
-// TestLinesRefusals: each request is answered with its id, whatever is wrong with
-// it, and nothing else is.
+// TestLinesRefusals: each invalid request gets a response with its id, and nothing else does.
 func TestLinesRefusals(t *testing.T) {
 	_, _, l, _ := scriptedLines(t)
 	modern := func(method, params string) string {
@@ -352,8 +351,8 @@ func TestLinesRefusals(t *testing.T) {
 	}
 }
 
-// TestLinesCancel: a notification ends the request in both eras, and the server
-// gets the client's words in a session.
+// TestLinesCancel: a notification cancels the request in both protocols, and in a session the server gets the client's
+// reason.
 func TestLinesCancel(t *testing.T) {
 	_, s, l, _ := scriptedLines(t)
 	l.greet("2025-11-25")
@@ -392,9 +391,9 @@ func TestLinesEnd(t *testing.T) {
 	}
 }
 
-// TestLinesOver: a request that its server has not acted on since the session has
-// ended is told apart, and the connection ends, also when nothing is asked.
-func TestLinesOver(t *testing.T) {
+// TestLinesSessionEnded: a request that the server has not acted on, because its session ended, is marked as such, and the
+// connection ends, even without a request.
+func TestLinesSessionEnded(t *testing.T) {
 	_, s, l, _ := scriptedLines(t)
 	l.greet("2025-11-25")
 	l.say(`{"jsonrpc":"2.0","id":1,"method":"gate"}`)
@@ -414,8 +413,7 @@ func TestLinesOver(t *testing.T) {
 	l.ends()
 }
 
-// TestLinesShutdown: a stop lets requests in flight finish, ends those without an
-// end, and cuts off who does not read.
+// TestLinesShutdown: a stop lets requests in flight finish, ends endless ones, and disconnects clients that do not read.
 func TestLinesShutdown(t *testing.T) {
 	h, s := newHarness(t), newScripted()
 	h.srv.At = func(string) session.Endpoint { return s }
@@ -460,8 +458,7 @@ func TestLinesShutdown(t *testing.T) {
 	}
 }
 
-// TestLinesOfSlowClient: a client that does not read holds up its own requests
-// alone, whoever speaks to it, and loses nothing when it reads again.
+// TestLinesOfSlowClient: a client that does not read delays only its own requests, and loses nothing when it reads again.
 func TestLinesOfSlowClient(t *testing.T) {
 	h, s, l, socket := scriptedLines(t)
 	l.greet("2025-11-25")
@@ -494,9 +491,9 @@ func TestLinesOfSlowClient(t *testing.T) {
 	}
 }
 
-// TestLinesAreTheSockets: over TCP there are none, and over the socket HTTP goes
-// on: a command of the version before speaks it.
-func TestLinesAreTheSockets(t *testing.T) {
+// TestLinesOnlyOverTheSocket: lines are not available over TCP, and HTTP still works over the socket for commands of the
+// previous version.
+func TestLinesOnlyOverTheSocket(t *testing.T) {
 	h := newHarness(t)
 	socket := h.onSocket()
 	_, resp := h.upgrade("tcp", h.http.Listener.Addr().String(), "/mcp")
@@ -545,8 +542,7 @@ func (s *endsByClose) Listen(_ context.Context, _ func(session.Event), opened fu
 	return session.ErrEnded
 }
 
-// TestLinesSecondSession: a client that opens another session ends the first one
-// by that, and not its connection.
+// TestLinesSecondSession: a client that opens another session ends the first one, but not its connection.
 func TestLinesSecondSession(t *testing.T) {
 	h, s := newHarness(t), newScripted()
 	h.srv.At = func(string) session.Endpoint { return renewed{s} }
@@ -566,7 +562,7 @@ func TestLinesSecondSession(t *testing.T) {
 	}
 }
 
-// TestLinesShutdownAmidInitialize: it is a request in flight, too.
+// TestLinesShutdownAmidInitialize: initialize is a request in flight, too.
 func TestLinesShutdownAmidInitialize(t *testing.T) {
 	h, s, l, _ := scriptedLines(t)
 	l.say(`{"jsonrpc":"2.0","id":"slow","method":"initialize","params":{}}`)
@@ -577,8 +573,8 @@ func TestLinesShutdownAmidInitialize(t *testing.T) {
 	l.ends()
 }
 
-// TestLinesOverEndsAll: with the session ends what has no end of the same client.
-func TestLinesOverEndsAll(t *testing.T) {
+// TestLinesSessionEndEndsStreams: the client's endless requests end with the session.
+func TestLinesSessionEndEndsStreams(t *testing.T) {
 	_, s, l, _ := scriptedLines(t)
 	l.greet("2025-11-25")
 	l.say(`{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":%s}`, claims(""))
@@ -590,7 +586,7 @@ func TestLinesOverEndsAll(t *testing.T) {
 	l.ends()
 }
 
-// TestLinesPanicWhileReading: it ends neither the connection nor what goes on.
+// TestLinesPanicWhileReading: a panic ends neither the connection nor other requests.
 func TestLinesPanicWhileReading(t *testing.T) {
 	_, s, l, _ := scriptedLines(t)
 	s.forms = func(method string) session.EventDelivery {

@@ -51,7 +51,7 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// A modern request that says something wrong, or not enough, about itself.
+// A modern request with a wrong or incomplete _meta is refused.
 func TestModernMeta(t *testing.T) {
 	h := newHarness(t)
 	const caps = `"io.modelcontextprotocol/clientCapabilities":{}`
@@ -107,7 +107,7 @@ func TestModernMeta(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{`+version(`"2026-07-28"`)+`,`+caps+`}}}`).is(200)
 }
 
-// Forty requests whose headers and body tell different stories.
+// Forty requests whose headers and body disagree are refused.
 func TestHeaderMismatches(t *testing.T) {
 	h := newHarness(t)
 	session := h.open(mcp.Legacy)
@@ -173,7 +173,7 @@ func TestHeaderMismatches(t *testing.T) {
 	h.post(headers{mcp.HeaderSession: session, mcp.HeaderMethod: "tools/call", mcp.HeaderName: "call_tool_read"}, legacyCall).is(200).tool()
 }
 
-// Two headers of one name are two stories.
+// A request with a repeated header is refused.
 func TestRepeatedHeaders(t *testing.T) {
 	h := newHarness(t)
 	session := h.open(mcp.Legacy)
@@ -304,7 +304,7 @@ func TestListen(t *testing.T) {
 	h.modern("subscriptions/listen", `"notifications":5`).is(400).fails(wirejson.CodeInvalidParams)
 }
 
-// Who does not want to hear of the tools agrees to nothing.
+// A client that does not subscribe to tools gets no notification about them.
 func TestListenToNothing(t *testing.T) {
 	h := newHarness(t)
 	for _, wanted := range []string{`{}`, `{"toolsListChanged":false}`, `{"toolsListChanged":"true"}`, `{"promptsListChanged":true}`} {
@@ -336,8 +336,8 @@ func (u *usables) become(all ...ops.UsableServer) {
 	u.all, u.changed = all, make(chan struct{})
 }
 
-// A client hears that the servers, or the built-in tools, have changed, in either
-// era, also when that was before it listened; and its introduction names them.
+// A client is notified of changed servers or built-in tools, in both protocols, even if they changed before it listened. The
+// new instructions name the servers.
 func TestServersChange(t *testing.T) {
 	h := newHarness(t)
 	u := &usables{changed: make(chan struct{})}
@@ -379,8 +379,7 @@ func TestServersChange(t *testing.T) {
 	heard()
 }
 
-// The server ends a subscription with a result, so that its client knows that
-// nothing broke.
+// The server ends a subscription with a result, which tells the client that it is not an error.
 func TestListenEndsWithServer(t *testing.T) {
 	h := newHarness(t)
 	st := h.openStream("POST", map[string]string{"Content-Type": "application/json", mcp.HeaderVersion: mcp.Modern, mcp.HeaderMethod: "subscriptions/listen"},

@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The official SDK's client, as the judge of both eras.
+// The client of the official SDK works with both protocols.
 func TestOfficialClient(t *testing.T) {
 	for _, version := range []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} {
 		t.Run(version, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestOfficialClient(t *testing.T) {
 	}
 }
 
-// A client of the SDK that is told nothing takes the newest revision.
+// A client of the SDK without a configured version uses the newest one.
 func TestOfficialClientNegotiates(t *testing.T) {
 	h := newHarness(t)
 	client := mcp.NewClient(&mcp.Implementation{Name: "oracle", Version: "1"}, nil)

@@ -23,8 +23,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// TestOutcomes: the outcome of a request, on each surface, in both protocols, for each accepted form of answer, is byte by byte
-// the stored one.
+// TestOutcomes: the outcome of a request, on each endpoint, in both protocols and each accepted form of response, equals the
+// stored one byte by byte.
 func TestOutcomes(t *testing.T) {
 	var out strings.Builder
 	for _, version := range []string{mcp.Modern, mcp.Legacy} {

@@ -7,8 +7,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// Some clients append /mcp to the address that they are given; a server may have
-// that name all the same.
+// Some clients append /mcp to the configured address; a server can still have that name.
 func TestPathsWithMCPAppended(t *testing.T) {
 	for path, want := range map[string]string{
 		"/mcp": atBuiltIn, "/mcp/all": atAll, "/mcp/all/mcp": atAll, "/mcp/all/read": "*read", "/mcp/all/destructive/mcp": "*destructive",

@@ -75,7 +75,7 @@ func rawCall(body string) string {
 
 const callBody = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"a:b"},` + modernMeta + `}}`
 
-// A body that does not arrive is not waited for after ten seconds.
+// A body that does not arrive within ten seconds is refused.
 func TestSlowBody(t *testing.T) {
 	inBubble(t, &fakeGateway{}, func(t *testing.T, _ *Server, dial func() net.Conn) {
 		c := dial()
@@ -93,8 +93,7 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// Who is told that his body is late does not keep the connection by sending more
-// of it.
+// A client whose body was too late cannot keep the connection by sending more of it.
 func TestSlowBodyEnds(t *testing.T) {
 	inBubble(t, &fakeGateway{}, func(t *testing.T, _ *Server, dial func() net.Conn) {
 		c := dial()
@@ -123,8 +122,7 @@ func TestSlowBodyEnds(t *testing.T) {
 	})
 }
 
-// A client that does not read is cut off, however small the answer is: a
-// result, an error, an acknowledgement.
+// A client that does not read is disconnected, even for a small response: a result, an error, an acknowledgement.
 func TestClientThatDoesNotRead(t *testing.T) {
 	inBubble(t, &fakeGateway{}, func(t *testing.T, s *Server, dial func() net.Conn) {
 		id := direct(s, nil, initializeBody).Header().Get(mcp.HeaderSession)
@@ -205,8 +203,7 @@ func TestSlowCall(t *testing.T) {
 	})
 }
 
-// A held stream shows signs of life, keeps its session alive for days and ends
-// with the server.
+// An open stream sends keep-alives, keeps its session alive for days and ends with the server.
 func TestHeldStream(t *testing.T) {
 	inBubble(t, &fakeGateway{}, func(t *testing.T, s *Server, dial func() net.Conn) {
 		id := direct(s, nil, initializeBody).Header().Get(mcp.HeaderSession)

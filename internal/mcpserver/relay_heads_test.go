@@ -79,9 +79,9 @@ func saying(version string) http.Handler {
 	})
 }
 
-// TestHeadsAsSent: the status of a server's answer and what its head has for
-// the client are what the client gets, however it is answered.
-func TestHeadsAsSent(t *testing.T) {
+// TestStatusAndHeadersPass: the client gets the status and the relevant headers of the server's response, in every form of
+// response.
+func TestStatusAndHeadersPass(t *testing.T) {
 	for _, version := range []string{mcp.Modern, mcp.Legacy} {
 		t.Run(version, func(t *testing.T) {
 			address := mcptest.Serve(t, saying(version)).URL
@@ -180,9 +180,9 @@ func TestHeadsAsSent(t *testing.T) {
 	}
 }
 
-// TestNotFoundEndsNoSession: in a session a 404 says that it is over. A server
-// that has none, or does not know of this one, does not mean that.
-func TestNotFoundEndsNoSession(t *testing.T) {
+// TestNotFoundWithoutASession: in a session a 404 means that the session is over. From a server without sessions, or outside
+// a session, it does not.
+func TestNotFoundWithoutASession(t *testing.T) {
 	server := saying(mcp.Legacy)
 	forgetful := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		server.ServeHTTP(without{w, mcp.HeaderSession}, r)

@@ -152,8 +152,7 @@ func TestRelaySession(t *testing.T) {
 	}
 }
 
-// TestRelayAnswers: errors and statuses as the server gave them; refusals as a
-// model can read them.
+// TestRelayAnswers: errors and statuses are those of the server, and refusals are readable for a model.
 func TestRelayAnswers(t *testing.T) {
 	h, set, _ := relayHarness(t)
 	_, _, header := h.to("/mcp/servers/one", "", relayHello)
@@ -188,8 +187,7 @@ func TestRelayAnswers(t *testing.T) {
 	}
 }
 
-// TestRelayStream: a client's stream gets what the server says by itself, and
-// ends with the session.
+// TestRelayStream: a client's stream gets the server's own messages, and ends with the session.
 func TestRelayStream(t *testing.T) {
 	h, _, server := relayHarness(t)
 	_, _, header := h.to("/mcp/servers/one", "", relayHello)

@@ -298,7 +298,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// With mcp_management: read an agent may look, and nothing else.
+// With mcp_management: read, an agent can only read.
 func TestManagementRead(t *testing.T) {
 	h := newHarness(t)
 	h.cfg.Store(&config.Config{MCPManagement: config.ManageRead})

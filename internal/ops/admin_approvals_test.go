@@ -49,8 +49,8 @@ const wipes = `{"name":"wipes","description":"Wipes it.","annotations":{"destruc
 
 var tamed = strings.Replace(wipes, `"destructiveHint":true`, `"readOnlyHint":true,"destructiveHint":false`, 1)
 
-// A definition that claims to be harmless is approved, and the tool stays
-// destructive: both at once, or it is said which part holds.
+// A definition that claims to be harmless is approved, and the tool stays destructive. Both happen, or the error says which
+// part is in force.
 func TestApproveAndKeepDestructive(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustScan), wipes)
 	w.SetToolsOn("s", tamed)
@@ -95,8 +95,7 @@ func TestApprovalFailsAfterTheOverride(t *testing.T) {
 	}
 }
 
-// An approval that is taken back holds for callers at once, and whatever the trust
-// in the server.
+// A withdrawn approval is no longer valid for callers, at once and under any trust setting.
 func TestWithdraw(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustAuto), adminReadsTool)
 	seen, ref := w.seenOf(adminReadsTool), ToolRef{Server: "s", Tool: "reads"}
@@ -212,8 +211,8 @@ func TestUnblockComparesWithTheApprovedText(t *testing.T) {
 	compared(later, adminReadsTool, approval.Changed, 1)
 }
 
-// A definition whose approval is withdrawn is as if it had never been approved.
-func TestWithdrawOffers(t *testing.T) {
+// A primitive whose approval is withdrawn is treated as if it had never been approved.
+func TestWithdrawPrimitives(t *testing.T) {
 	for _, kind := range tool.PrimitiveKinds() {
 		w := newOfferWorld(t, config.TrustAuto)
 		w.offers(kind, fullOffers[kind])
@@ -349,7 +348,7 @@ func TestApproveTools(t *testing.T) {
 }
 
 // A changed definition is reviewed alone when the earlier definition is no longer known.
-func TestWhatIsLostIsLookedAtAlone(t *testing.T) {
+func TestLostDefinitionsAreReviewedAlone(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), adminReadsTool)
 	d, err := w.gateway.findToolDefinition(tool.ID{Server: "s", Tool: "reads"})
 	if err != nil || d.evaluation.Why != approval.New || d.separateReviewReason() != "" {
@@ -373,7 +372,7 @@ func (w *adminWorld) approveAll(t *testing.T, raws ...string) {
 }
 
 // The list of pending definitions comes in pages, complete and with all details.
-func TestWhatWaitsInPages(t *testing.T) {
+func TestPendingPages(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual))
 	var all []string
 	for i := range 23 {
@@ -414,7 +413,7 @@ func TestWhatWaitsInPages(t *testing.T) {
 	}
 }
 
-// BenchmarkApprovals5000 is a page of 5,000 tools that have all changed.
+// BenchmarkApprovals5000 lists a page of 5,000 changed tools.
 func BenchmarkApprovals5000(b *testing.B) {
 	w := newAdminWorld(b, trust(config.TrustScan))
 	list := func(more string) {

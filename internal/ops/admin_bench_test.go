@@ -64,8 +64,7 @@ func BenchmarkRetrieveWithDisabled10000(b *testing.B) {
 	}
 }
 
-// BenchmarkCall10000 is a call among 10,000 tools, but for its server and its
-// record.
+// BenchmarkCall10000 measures a call among 10,000 tools, without its server and its record.
 func BenchmarkCall10000(b *testing.B) {
 	w := manyTools(b)
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -81,8 +80,8 @@ func BenchmarkCall10000(b *testing.B) {
 	}
 }
 
-// BenchmarkPassed10000 is the same of a client's own call, by itself.
-func BenchmarkPassed10000(b *testing.B) {
+// BenchmarkForwarded10000 measures a client's own tools/call among 10,000 tools.
+func BenchmarkForwarded10000(b *testing.B) {
 	w := manyTools(b)
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		w.Begun, w.Ended, w.Events = w.Begun[:0], w.Ended[:0], w.Events[:0]
@@ -98,8 +97,8 @@ func BenchmarkPassed10000(b *testing.B) {
 	}
 }
 
-// BenchmarkApprovalOfACall10000 is all that 10,000 approvals add to a call.
-func BenchmarkApprovalOfACall10000(b *testing.B) {
+// BenchmarkApprovalCheck10000 measures the cost of 10,000 approvals for one call.
+func BenchmarkApprovalCheck10000(b *testing.B) {
 	w := manyTools(b)
 	t := w.Catalog.Current().Tool(tool.ID{Server: "server42", Tool: "list_issue"})
 	b.ReportAllocs()
@@ -110,8 +109,7 @@ func BenchmarkApprovalOfACall10000(b *testing.B) {
 	}
 }
 
-// BenchmarkDecision10000 is what a person waits for: a tool is switched off and
-// on among 10,000, but for the time of the store.
+// BenchmarkDecision10000 disables and enables one of 10,000 tools, without the time of the store.
 func BenchmarkDecision10000(b *testing.B) {
 	w := manyTools(b)
 	on := false
@@ -124,9 +122,8 @@ func BenchmarkDecision10000(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstSight10000 is a first start: every definition is scanned,
-// accepted and indexed.
-func BenchmarkFirstSight10000(b *testing.B) {
+// BenchmarkFirstStart10000 measures a first start: every definition is scanned, accepted and indexed.
+func BenchmarkFirstStart10000(b *testing.B) {
 	for b.Loop() {
 		manyTools(b)
 	}

@@ -45,8 +45,8 @@ func TestChangeableKeys(t *testing.T) {
 	}
 }
 
-// A launch that is changed is on record without what may be secret in it.
-func TestLaunchChangesAreOnRecordWithoutValues(t *testing.T) {
+// A changed launch is recorded without the parts that may be secret.
+func TestLaunchChangesAreRecordedWithoutValues(t *testing.T) {
 	w := newAdminWorld(t, nil, full)
 	const secret = "hunter2-hunter2"
 	for change, want := range map[string]string{
@@ -65,8 +65,8 @@ func TestLaunchChangesAreOnRecordWithoutValues(t *testing.T) {
 	}
 }
 
-// Not even a proposal of MCPProxy itself is taken.
-func TestItselfIsNotProposed(t *testing.T) {
+// A proposal of MCPProxy itself is refused.
+func TestProxyIsNotProposed(t *testing.T) {
 	w := newAdminWorld(t, nil, full)
 	_, err := w.gateway.AddServer(t.Context(), adminAgent, AddServerRequest{Name: "again", Launch: config.Launch{Command: "mcpproxy", Args: []string{"stdio"}}})
 	if p := problem.From(err); p == nil || p.Code != problem.InvalidParameter || len(w.Book.ProposedServers()) != 0 {
@@ -74,8 +74,8 @@ func TestItselfIsNotProposed(t *testing.T) {
 	}
 }
 
-// A change of a key that has an operation of its own runs that operation.
-func TestChangesThatAreOperations(t *testing.T) {
+// A change of a key that has its own operation runs that operation.
+func TestChangesRunTheirOperations(t *testing.T) {
 	ctx := context.Background()
 	for change, want := range map[string]string{"enabled true": "enable", "enabled false": "disable", "quarantined true": "quarantine"} {
 		w := newAdminWorld(t, nil, adminReadsTool)

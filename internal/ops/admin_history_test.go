@@ -355,10 +355,9 @@ func (l *life) tryCall(name string) error {
 	return nil
 }
 
-// TestNoHistoryExecutesWhatIsNotApproved: after any history of approving,
-// taking back, blocking, switching, changing, reviewing, restarting and losing the database,
-// exactly those calls are executed that the model allows.
-func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
+// TestNoHistoryRunsUnapprovedCalls: after any history of approvals, withdrawals, blocks, switches, changes, reviews,
+// restarts and losses of the database, exactly the calls run that the model allows.
+func TestNoHistoryRunsUnapprovedCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a thousand steps")
 	}
@@ -390,9 +389,8 @@ func TestNoHistoryExecutesWhatIsNotApproved(t *testing.T) {
 	}
 }
 
-// After the database was lost, the server is what waits, with all of its tools,
-// until it is approved.
-func TestALostDatabaseAsksForEachServerOnce(t *testing.T) {
+// After the database was lost, each server waits with all its tools, until it is approved once.
+func TestLostDatabaseNeedsOneApprovalPerServer(t *testing.T) {
 	l := &life{adminWorld: newAdminWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db")}
 	l.model = model{trust: config.TrustScan, listed: map[string]variant{names[0]: 0, names[1]: 1}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}, before: map[string]before{}}
 	l.up()

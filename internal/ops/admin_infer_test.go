@@ -91,7 +91,7 @@ func TestInferHints(t *testing.T) {
 	}
 }
 
-// An override that says what a tool does ends the guessing.
+// An override that declares the operation of a tool ends the inference.
 func TestOverrideEndsInference(t *testing.T) {
 	w := newAdminWorld(t, func(cfg *config.Config) {
 		cfg.Intent.InferHints = policy.InferEnforce
@@ -106,8 +106,7 @@ func TestOverrideEndsInference(t *testing.T) {
 	}
 }
 
-// A server may have an infer_hints of its own, which decides, is shown and is
-// warned by whatever the general one is.
+// The infer_hints setting of a server takes precedence over the global one, in decisions, views and warnings.
 func TestInferHintsOfOneServer(t *testing.T) {
 	type want struct {
 		with string
@@ -133,8 +132,7 @@ func TestInferHintsOfOneServer(t *testing.T) {
 	}
 }
 
-// Where what is inferred counts for one server alone, a change that loosens it is
-// held there alone.
+// If inferred hints are effective for one server only, a change that relaxes them is held only there.
 func TestLoosenedInferenceOfOneServer(t *testing.T) {
 	for own, want := range map[policy.InferMode]string{policy.InferEnforce: "pending_approval", policy.InferOff: "callable", "": "callable"} {
 		w := newAdminWorld(t, func(c *config.Config) { c.Servers[0].InferHints, c.Intent.InferHints = own, policy.InferAdvise })
@@ -147,7 +145,7 @@ func TestLoosenedInferenceOfOneServer(t *testing.T) {
 }
 
 // A refusal names the source of the deciding hint: the server, the user's override, or MCPProxy's inference.
-func TestRefusalNamesWhoseHintItIs(t *testing.T) {
+func TestRefusalNamesTheHintSource(t *testing.T) {
 	for _, c := range []struct {
 		name, definition, source string
 		override                 tool.Hints
@@ -176,8 +174,7 @@ func TestRefusalNamesWhoseHintItIs(t *testing.T) {
 	}
 }
 
-// Where what is inferred counts as hints, a change of the words that loosens it
-// is held like one of the hints.
+// If inferred hints are effective, a change of the text that relaxes them is held like a change of declared hints.
 func TestLoosenedInferenceIsHeld(t *testing.T) {
 	const purges, purgesMore, gets = `{"name":"note","description":"Permanently deletes all notes"}`,
 		`{"name":"note","description":"Permanently deletes all notes, and folders"}`, `{"name":"note","description":"Gets a note"}`

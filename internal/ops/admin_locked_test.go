@@ -153,8 +153,8 @@ func TestIncludeDisabled(t *testing.T) {
 	}
 }
 
-// Discovery, counts, the views and the refusal of a call tell the same story.
-func TestEveryoneTellsTheSameStory(t *testing.T) {
+// Discovery, counts, views and refusals report the same status.
+func TestViewsAgreeOnStatus(t *testing.T) {
 	w := zoo(t, true)
 	want := map[string]string{
 		"open:open_feed": "callable", "open:denied_feed": "disabled_by_config", "open:switched_feed": "disabled_by_user",
@@ -200,7 +200,7 @@ func TestEveryoneTellsTheSameStory(t *testing.T) {
 	}
 }
 
-// Without the approvals nothing can be called and nothing is shown as approved.
+// If the approvals cannot be read, no tool can be called and none is shown as approved.
 func TestUnreadableApprovalsRefuse(t *testing.T) {
 	w := newAdminWorld(t, nil)
 	book := approval.NewBook(&w.Approvals, nil) // never loaded
@@ -216,9 +216,8 @@ func TestUnreadableApprovalsRefuse(t *testing.T) {
 	}
 }
 
-// TestLockedBeforeItWasListed: of a server that is disabled or quarantined and
-// has never told its tools, a call is refused with that as the reason, and
-// trying again is not what it advises.
+// TestLockedBeforeItWasListed: a call to a disabled or quarantined server that has never listed its tools is refused with
+// that reason, and without the advice to retry.
 func TestLockedBeforeItWasListed(t *testing.T) {
 	w := newAdminWorld(t, func(c *config.Config) {
 		c.Servers = []config.Server{

@@ -57,9 +57,9 @@ func (c *crowd) change(change func(*config.Server)) {
 	c.Reload(func(cfg *config.Config) { change(&cfg.Servers[0]) })
 }
 
-// Listing, approvals, blocks, switches, reloads and calls run at once: no definition runs without having been accepted, and
-// none after it was locked.
-func TestACrowdRunsNothingUnapproved(t *testing.T) {
+// Listing, approvals, blocks, switches, reloads and calls run at once: no definition runs that was not accepted, and none
+// after it was locked.
+func TestConcurrentRunsNothingUnapproved(t *testing.T) {
 	c := &crowd{adminWorld: newAdminWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferAdvise })}
 	c.AnswerCall = c.run
 	c.list(0)

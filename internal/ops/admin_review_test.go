@@ -52,7 +52,7 @@ func (w *adminWorld) approveServer(name string) ServerReview {
 }
 
 // A server that an agent adds is a proposal, which a user reviews in two stages.
-func TestAProposalIsReviewedInTwoStages(t *testing.T) {
+func TestProposalReviewHasTwoStages(t *testing.T) {
 	w, running := reviewing(t)
 	v, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1)
 	if err != nil || !v.Quarantined || v.Stage != StageLaunch || v.ProposedBy != "agent" || v.State != string(upstream.Stopped) {
@@ -120,9 +120,8 @@ func TestAProposalIsReviewedInTwoStages(t *testing.T) {
 	}
 }
 
-// A launch that is not the one that was reviewed is a new review, from the
-// beginning.
-func TestAChangedLaunchIsANewReview(t *testing.T) {
+// A changed launch restarts the review from the beginning.
+func TestChangedLaunchRestartsTheReview(t *testing.T) {
 	w, running := reviewing(t)
 	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
 		t.Fatal(err)
@@ -206,9 +205,8 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// Approving a server that is not quarantined approves what waits, but for what
-// was blocked.
-func TestApprovingAllThatWaits(t *testing.T) {
+// Approving a server that is not quarantined approves everything that waits, except blocked definitions.
+func TestApproveAllPending(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), adminReadsTool, adminDestroysTool)
 	id, f := w.fingerprint("s:destroys")
 	if _, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: f}}); err != nil {
@@ -274,8 +272,7 @@ func TestProposalsAreChecked(t *testing.T) {
 	}
 }
 
-// A variable can make any command another one, so that its value is part of
-// what is approved.
+// Environment variables can change what a command does, so the approval covers their values.
 func TestProposedEnvironmentsArePinned(t *testing.T) {
 	w, _ := reviewing(t)
 	ctx := context.Background()
@@ -295,8 +292,8 @@ func TestProposedEnvironmentsArePinned(t *testing.T) {
 	}
 }
 
-// Whatever fails on the way, nothing runs that was not reviewed.
-func TestAReviewFailsClosed(t *testing.T) {
+// If any step of a review fails, nothing runs that was not reviewed.
+func TestReviewFailsClosed(t *testing.T) {
 	w, running := reviewing(t)
 	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
 		t.Fatal(err)
@@ -325,9 +322,9 @@ func TestAReviewFailsClosed(t *testing.T) {
 	}
 }
 
-// What ends a quarantine comes last: where the approvals or the file cannot be
-// written nothing can be called, and the same approval does it later.
-func TestTheQuarantineEndsLast(t *testing.T) {
+// The quarantine ends in the last step: if the approvals or the file cannot be written, nothing can be called, and the same
+// approval can be repeated.
+func TestQuarantineEndsLast(t *testing.T) {
 	w, running := reviewing(t)
 	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
 		t.Fatal(err)

@@ -51,8 +51,7 @@ func mutations(t *testing.T) map[string]string {
 	return out
 }
 
-// Whatever a server changes of a definition, the tool waits until a person has
-// approved it, and is callable again when the definition is what it was.
+// A tool with any change waits until a user approves it, and is callable when the definition is the approved one again.
 func TestEveryChangeIsHeld(t *testing.T) {
 	all := mutations(t)
 	if len(all) < 30 {
@@ -81,7 +80,7 @@ func TestEveryChangeIsHeld(t *testing.T) {
 	}
 }
 
-// Whatever order and white space a server sends a definition in, it is the same.
+// A definition is the same in any order of members and any white space.
 func TestReorderingIsNeverHeld(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -171,7 +170,7 @@ func TestFirstSight(t *testing.T) {
 	}
 }
 
-// auto accepts a change, but none that loosens a hint.
+// Trust auto accepts a change, unless it relaxes a hint.
 func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustAuto), adminDestroysTool)
 	w.SetToolsOn("s", strings.Replace(adminDestroysTool, "Destroy", "Wipe", 1))
@@ -228,7 +227,7 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 }
 
 // Only a user decides, and every attempt is recorded.
-func TestOnlyAPersonDecides(t *testing.T) {
+func TestOnlyUsersDecide(t *testing.T) {
 	// The last one is a client of /mcp that presents the key.
 	for _, kind := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "admin"}, {Kind: auth.Admin}} {
 		w := newAdminWorld(t, trust(config.TrustManual), full)
@@ -277,7 +276,7 @@ func TestOnlyAPersonDecides(t *testing.T) {
 	}
 }
 
-func TestDecisionsAreOnRecord(t *testing.T) {
+func TestDecisionsAreRecorded(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), full)
 	w.approve("s:full")
 	if len(w.Begun) != 1 || w.Begun[0].Type != activity.Approval || w.Begun[0].Actor != "admin" || w.Begun[0].ToolName != "full" ||
@@ -290,8 +289,8 @@ func TestDecisionsAreOnRecord(t *testing.T) {
 	}
 }
 
-// A decision counts for a call before the snapshot that has it.
-func TestCallsAreHeldAgainstTheBook(t *testing.T) {
+// A decision applies to calls before a snapshot contains it.
+func TestCallsUseTheLatestDecision(t *testing.T) {
 	w := newAdminWorld(t, nil, adminReadsTool)
 	w.Catalog.Approvals = w.Approvals.NewBook() // which the snapshots do not follow
 	if err := w.Catalog.Approvals.SwitchTool(context.Background(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {

@@ -65,8 +65,8 @@ func (w *consentWorld) asked(id, arguments string) {
 	}
 }
 
-// TestOnlyAPersonAnswers, whatever rights an MCP client presents; and it is on record.
-func TestOnlyAPersonAnswers(t *testing.T) {
+// TestOnlyUsersAnswer: an MCP client cannot answer with any rights, and its attempt is recorded.
+func TestOnlyUsersAnswer(t *testing.T) {
 	w := newConsentWorld(t)
 	w.asked("q1", `{"n":1}`)
 	withKey := catalogtest.AdminCaller
@@ -105,9 +105,9 @@ func TestOnlyAPersonAnswers(t *testing.T) {
 	}
 }
 
-// TestTheClientsForm: every caller may deny, and callers that the configuration names may approve, by the call's own key. Each
-// attempt is recorded, with its method and delay.
-func TestTheClientsForm(t *testing.T) {
+// TestClientFormRights: every caller may deny, and callers that the configuration names may approve, by the call's own key.
+// Each attempt is recorded, with its method and delay.
+func TestClientFormRights(t *testing.T) {
 	w := newConsentWorld(t)
 	w.Reload(func(c *config.Config) { c.AnswerByClient = []string{"cursor"} })
 	key := func(arguments string) ask.CallKey {
@@ -160,8 +160,8 @@ func TestTheClientsForm(t *testing.T) {
 	}
 }
 
-// TestListsAreShort: of long arguments a list has the beginning, and the call itself all.
-func TestListsAreShort(t *testing.T) {
+// TestListsShortenArguments: a list has the beginning of long arguments, and the call itself has all.
+func TestListsShortenArguments(t *testing.T) {
 	w := newConsentWorld(t)
 	long := `{"text":"` + strings.Repeat("é", maxListedArguments) + `"}`
 	w.asked("q1", long)
@@ -177,8 +177,8 @@ func TestListsAreShort(t *testing.T) {
 	}
 }
 
-// TestWhatALeaseMayBe: what cannot be is refused with the parameter.
-func TestWhatALeaseMayBe(t *testing.T) {
+// TestInvalidLeases: an impossible lease is refused with the parameter.
+func TestInvalidLeases(t *testing.T) {
 	w := newConsentWorld(t)
 	for _, c := range []struct {
 		in        GrantLeaseRequest

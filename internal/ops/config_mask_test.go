@@ -89,7 +89,7 @@ func without(r *rand.Rand, text, what string) string {
 	return strings.Join(pieces, "")
 }
 
-// No secret of a whole or broken file is shown. The shown text, saved again, gives the file byte for byte.
+// No secret of a valid or broken file is shown. Saving the shown text gives the file byte for byte.
 func TestNoSecretIsShown(t *testing.T) {
 	m := secretMasker{[]byte("key")}
 	for way, breaks := range broken {
@@ -122,8 +122,8 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-// A text that is no secret stays visible, in a broken file too, if it was there before.
-func TestWhatIsShown(t *testing.T) {
+// Text that is not secret stays visible, also in a broken file if it was there before.
+func TestNonSecretsAreShown(t *testing.T) {
 	before := `{"tools_limit": 5, /* the best are "a" and "b" */ "mcpServers": {"github": {"command": "npx", "args": ["-y", "pkg"], "env": {"REF": "Bearer ${env:X}", "E": ""}}}}`
 	m := secretMasker{[]byte("key")}
 	for text, want := range map[string]string{
@@ -141,8 +141,8 @@ func TestWhatIsShown(t *testing.T) {
 	}
 }
 
-// A secret has the same placeholder in every text, and no other secret has it.
-func TestPlaceholdersAreOfSecrets(t *testing.T) {
+// A secret has the same placeholder in every text, and each placeholder belongs to one secret.
+func TestPlaceholdersIdentifySecrets(t *testing.T) {
 	m := secretMasker{[]byte("key")}
 	one := m.maskText([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"A": "first", "B": "second"}}}}`), nil)
 	two := m.maskText([]byte(`{"mcpServers": {"a": {"command": "x", "env": {"B": "second", "C": "third"}}}}`), nil)
@@ -160,7 +160,7 @@ func TestPlaceholdersAreOfSecrets(t *testing.T) {
 	}
 }
 
-// A secret is not put back where it would be shown.
+// A secret is not restored in a place where it would be shown.
 func TestSecretsAreNotMoved(t *testing.T) {
 	text := []byte(`{"mcpServers": {"a": {"command": "x", "args": [], "env": {"A": "hidden words"}}}}`)
 	shown := secretMasker{[]byte("key")}.maskText(text, nil)
@@ -188,8 +188,8 @@ func TestSecretsAreNotMoved(t *testing.T) {
 	}
 }
 
-// Places of a text with secrets become those of the text that is shown.
-func TestPlacesAreShifted(t *testing.T) {
+// Positions in a text with secrets are translated to the shown text.
+func TestPositionsAreTranslated(t *testing.T) {
 	text := "{\n" + `"mcpServers": {"a": {"command": "ä", "env": {"A": "kürzer", "B": "` + strings.Repeat("ß1", 40) + `"}, "oops": 1}}}`
 	shown := secretMasker{[]byte("key")}.maskText([]byte(text), nil)
 	at := func(text, what string) int {

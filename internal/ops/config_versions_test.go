@@ -57,8 +57,8 @@ func TestHistoryIsKept(t *testing.T) {
 	}
 }
 
-// The size of all is bounded, and the newest is kept however large it is.
-func TestHistoryHasASize(t *testing.T) {
+// The total size is limited, and the newest version is kept however large it is.
+func TestHistorySizeIsLimited(t *testing.T) {
 	h := kept(t)
 	for i := range 8 {
 		h.addVersion(applied(fmt.Sprintf("{} // %d %s", i, strings.Repeat("x", 1<<20))))

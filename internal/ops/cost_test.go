@@ -68,9 +68,9 @@ func realServers(t *testing.T) map[string][]string {
 	return lists
 }
 
-// TestWhatAnAnswerCosts: thirty requests of 25 real servers have the right tool each, and
-// cost 2,300 tokens on average at most, a token being four bytes.
-func TestWhatAnAnswerCosts(t *testing.T) {
+// TestSearchResultSize: thirty requests to 25 real servers find the right tool, and need 2,300 tokens on average at most. A
+// token is four bytes.
+func TestSearchResultSize(t *testing.T) {
 	volume.SkipUnderRace(t)
 	lists, requests := realServers(t), readRequests(t)
 	w := newWorld(t, func(c *config.Config) {

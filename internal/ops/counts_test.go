@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Every tool is counted under its own status, which comes over JSON as it is.
+// Every tool is counted under its own status, also after a round trip through JSON.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	d := new(tool.Definition)

@@ -9,7 +9,7 @@ import (
 )
 
 // A found credential is replaced by a reference, and everything around it stays. A replaced credential is not found again.
-func TestReplace(t *testing.T) {
+func TestReplaceCredentials(t *testing.T) {
 	l := config.Launch{
 		Command: "run", Args: []string{"--token=k-1", "--db", "postgres://u:s3cretpw@h/db", "plain"},
 		Env: map[string]string{"API_TOKEN": "abc", "MODE": "fast"}, URL: "https://e.example/mcp?api_key=abcdef123456&token=fedcba654321",

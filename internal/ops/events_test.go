@@ -152,7 +152,7 @@ func lastID(text string) string {
 	return id
 }
 
-func TestWhatIsToldOfARecord(t *testing.T) {
+func TestRecordEvents(t *testing.T) {
 	w := newEventsWorld(t)
 	p, leave := w.open(EventQuery{}, nil)
 	defer leave()
@@ -201,9 +201,8 @@ func TestWhatIsToldOfARecord(t *testing.T) {
 	}
 }
 
-// Whoever comes back with the id of any event is told what followed it, of the
-// kinds that it asks for, and nothing else.
-func TestComingBackWithAnyID(t *testing.T) {
+// A listener that resumes after any event gets the following events of its types, and nothing else.
+func TestResumeFromAnyEvent(t *testing.T) {
 	w := newEventsWorld(t)
 	p, leave := w.open(EventQuery{}, nil)
 	defer leave()
@@ -250,7 +249,7 @@ func TestComingBackWithAnyID(t *testing.T) {
 }
 
 // A listener that does not read delays no one. It gets all events when it reads, even more than are buffered for it.
-func TestAListenerThatDoesNotRead(t *testing.T) {
+func TestListenerThatDoesNotRead(t *testing.T) {
 	w := newEventsWorld(t)
 	other, leaveOther := w.open(EventQuery{}, nil)
 	defer leaveOther()
@@ -338,9 +337,9 @@ func (h held) moreThan(before held) bool {
 	return h.goroutines > before.goroutines || h.descriptors > before.descriptors || h.heap > before.heap+2<<20
 }
 
-// TestADayOfTimers simulates a day with a log and its database, a call and a refusal a minute, and a listener. At the end
-// nothing more is held than after the second hour.
-func TestADayOfTimers(t *testing.T) {
+// TestTimersForADay simulates a day with a log and its database, a call and a refusal a minute, and a listener. At the end
+// no more memory is held than after the second hour.
+func TestTimersForADay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it looks at the disk 86,400 times")
 	}

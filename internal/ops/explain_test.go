@@ -178,8 +178,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestAsTheDoorDoes: the prediction equals the outcome of the call.
-func TestAsTheDoorDoes(t *testing.T) {
+// TestExplainAgreesWithTheGate: the prediction equals the outcome of the call.
+func TestExplainAgreesWithTheGate(t *testing.T) {
 	w := newExplainWorld(t)
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(`{"content":[]}`)}, nil
@@ -214,8 +214,8 @@ func facts(d any) string {
 	return string(text)
 }
 
-// TestClients: a client is judged as its files connect it.
-func TestClients(t *testing.T) {
+// TestExplainClients: a client is evaluated with the connection in its files.
+func TestExplainClients(t *testing.T) {
 	w := newExplainWorld(t)
 	text := w.token(auth.Token{Name: "ci", Lanes: []string{"read"}})
 	entry := func(url, more string) string {
@@ -293,8 +293,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestWhatWouldWait: a call that a person is asked about can be made, with the rule that asks.
-func TestWhatWouldWait(t *testing.T) {
+// TestExplainHeldCalls: a call that needs approval can be made, and the explanation names the rule.
+func TestExplainHeldCalls(t *testing.T) {
 	w := newExplainWorld(t)
 	w.Reload(func(c *config.Config) {
 		c.Ask = policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"s:reads": "ask"}}

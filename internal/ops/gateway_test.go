@@ -58,7 +58,7 @@ const (
 	destroysTool = `{"name":"destroys","description":"Destroy a thing.","annotations":{"destructiveHint":true}}`
 )
 
-func TestLockedToolsAreRefusedAsDiscoverySaysThem(t *testing.T) {
+func TestRefusalsAgreeWithDiscovery(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.Servers[0].DisabledTools = []string{"destroys"} }, readsTool, destroysTool)
 	_, p := w.call(policy.CallToolDestructive, "s:destroys", `{}`)
 	if p == nil || p.Code != problem.ToolLocked || p.Detail("status") != "disabled_by_config" {

@@ -84,8 +84,8 @@ func verify(t *testing.T, text string) ops.ExportVerification {
 	return v
 }
 
-// TestAnExportProvesItself: whole, without bodies, filtered, and after pruning.
-func TestAnExportProvesItself(t *testing.T) {
+// TestExportVerifies: complete, without bodies, filtered, and after pruning.
+func TestExportVerifies(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	records := int64(volume.FullOrQuick(9000, 1500))
@@ -219,9 +219,9 @@ func mutate(random *rand.Rand, text string, theirs []string) (kind, mutated stri
 	return "swap the end", strings.Join(lines, "")
 }
 
-// TestWhoMakesALineAnew: a record that was changed together with its text, its numbers and
-// the sums in the file, but for the signature.
-func TestWhoMakesALineAnew(t *testing.T) {
+// TestForgedExportRecord: a record that was changed together with its text, its numbers and the sums in the file, but
+// without a valid signature.
+func TestForgedExportRecord(t *testing.T) {
 	t.Parallel()
 	l, h, _ := instance(t, 300)
 	text, _ := export(t, h, ops.ExportQuery{Bodies: true})

@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// TestLikeOneThatIsHere: the same launch with the same values is here; another value is
-// another server; where a value is not known, the server counts, and stays in the client.
-func TestLikeOneThatIsHere(t *testing.T) {
+// TestExistingServers: the same launch with the same values exists already, and with another value it is another server. If
+// a value is unknown, the server counts as existing, and stays in the client.
+func TestExistingServers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		entry         string
@@ -46,9 +46,9 @@ func TestLikeOneThatIsHere(t *testing.T) {
 	}
 }
 
-// TestOneFileOfTwoClients: a file that two clients read has its servers once; of two
-// that have one server, either alone brings it over, with its secret.
-func TestOneFileOfTwoClients(t *testing.T) {
+// TestFileOfTwoClients: a file that two clients read lists its servers once. If two clients have the same server, either one
+// imports it, with its secret.
+func TestFileOfTwoClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
 	w.write("project/.mcp.json", `{"mcpServers": {"a": {"command": "a"}}}`)
@@ -67,8 +67,8 @@ func TestOneFileOfTwoClients(t *testing.T) {
 	}
 }
 
-// TestUndoOfTheLastRun: one import is undone at a time.
-func TestUndoOfTheLastRun(t *testing.T) {
+// TestUndoOfTheLastImport: one import is undone at a time.
+func TestUndoOfTheLastImport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
 	for name, file := range map[string]string{"a": ".cursor/mcp.json", "b": ".kiro/settings/mcp.json"} {

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestSecrets: the values that count as secrets, their names, and the values that stay.
-func TestSecrets(t *testing.T) {
+// TestImportSecrets: the values that count as secrets, their names, and the values that stay.
+func TestImportSecrets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		entry   string
@@ -75,7 +75,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestNamesOfSecrets: a name is taken once for each value, and a value stored once.
+// TestNamesOfSecrets: each value gets its own name, and is stored once.
 func TestNamesOfSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -120,8 +120,8 @@ func TestWithoutTheKeyring(t *testing.T) {
 	}
 }
 
-// TestASecretMeanwhile: a name that got another value since it was shown is not used.
-func TestASecretMeanwhile(t *testing.T) {
+// TestSecretChangedSincePreview: a name that got another value since the preview is not used.
+func TestSecretChangedSincePreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
 	w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "a", "env": {"FIRST_TOKEN": "1", "TOKEN": "of a"}}}}`)

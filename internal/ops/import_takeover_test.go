@@ -54,10 +54,9 @@ var habits = map[textedit.Format]map[string]string{
 	},
 }
 
-// TestEveryClient: whatever the client and however its file is written, its servers
-// come over with their secrets in the keyring and leave the file, and nothing else of
-// it changes; undone, it is byte for byte what it was.
-func TestEveryClient(t *testing.T) {
+// TestImportFromEveryClient: for each client and form of its file, the servers are imported with their secrets in the
+// keyring, and are removed from the file without any other change. An undo restores it byte for byte.
+func TestImportFromEveryClient(t *testing.T) {
 	if testing.Short() {
 		t.Skip("all clients, in all ways of writing")
 	}
@@ -208,8 +207,9 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile: an id identifies a server as the user saw it. A server that has changed is neither added nor removed.
-func TestChangedMeanwhile(t *testing.T) {
+// TestServerChangedSincePreview: an id identifies a server as the user saw it. A server that has changed is neither added
+// nor removed.
+func TestServerChangedSincePreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
 	path := w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}}`)
@@ -270,9 +270,8 @@ func TestUndoInAChangedFile(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatIsHereLeaves: a server that could not be added stays in its client, and
-// no secret is left behind.
-func TestOnlyWhatIsHereLeaves(t *testing.T) {
+// TestOnlyImportedServersAreRemoved: a server that could not be added stays in its client, and no secret is left behind.
+func TestOnlyImportedServersAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
 	text := `{"mcpServers": {"a": {"command": "a", "env": {"A_TOKEN": "` + token + `"}}, "b": {"command": "b", "env": {"B_TOKEN": "x", "LONG": "` + strings.Repeat("x", 9<<10) + `"}}}}`
@@ -290,9 +289,8 @@ func TestOnlyWhatIsHereLeaves(t *testing.T) {
 	}
 }
 
-// TestFilesThatStay: no file is changed that is not the user's own to change, and each
-// says why.
-func TestFilesThatStay(t *testing.T) {
+// TestUnchangeableFiles: a file that the user must not change is not changed, with a reason.
+func TestUnchangeableFiles(t *testing.T) {
 	t.Parallel()
 	const entry = `{"mcpServers": {"a": {"command": "a"}}}`
 	for name, c := range map[string]struct {
@@ -376,8 +374,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestProjects: what Claude Code keeps for projects is found with where it stands, and
-// leaves that place alone.
+// TestProjects: servers that Claude Code stores for projects are found with their project, and are removed only from there.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -398,7 +395,7 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestContinue: it has servers in its configuration, in a list, and in the files of two folders.
+// TestContinue: the client Continue has servers in its configuration, in a list, and in the files of two folders.
 func TestContinue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -439,8 +436,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// TestRead: a text that was given, in any form; nothing is taken out of it.
-func TestRead(t *testing.T) {
+// TestImportText: a pasted text, in any form; nothing is removed from it.
+func TestImportText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"mcpServers": {"a": {"command": "npx", "args": ["a"]}}}`, "[mcp_servers.a]\ncommand = \"npx\"\nargs = [\"a\"]\n", `npx a`} {
 		w := newWorld(t, "{}")
@@ -462,9 +459,8 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestTwoAtOnce: of two imports at the same time each server comes over once, none is
-// lost, and undone, the file is what it was.
-func TestTwoAtOnce(t *testing.T) {
+// TestTwoImportsAtOnce: two imports at the same time add each server once and lose none. Undoing both restores the file.
+func TestTwoImportsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
 	text := `{"mcpServers": {`
@@ -518,8 +514,8 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestIDs: an import names what it means.
-func TestIDs(t *testing.T) {
+// TestImportNeedsIDs: an import names the servers by their ids.
+func TestImportNeedsIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
 	w.write(".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"command": "mcpproxy"}, "a": {"command": "a"}}}`)

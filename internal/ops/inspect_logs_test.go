@@ -132,8 +132,8 @@ func TestLogsAreFollowed(t *testing.T) {
 	}
 }
 
-// A stream without lines says every 15 seconds that it is alive.
-func TestAQuietStreamIsAlive(t *testing.T) {
+// A stream without lines sends a keep-alive every 15 seconds.
+func TestStreamKeepAlive(t *testing.T) {
 	t.Parallel()
 	outside := newInspectorWorld(t, nil, defined("show", "Show.", reads))
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// A search finds what an agent's does, in its order, and says what that costs.
-func TestASearchIsAnAgents(t *testing.T) {
+// A search finds the same tools as an agent's, in the same order, and reports their size.
+func TestSearchAgreesWithAgents(t *testing.T) {
 	t.Parallel()
 	for _, detail := range []config.ToolDetailLevel{config.Full, config.Compact} {
 		w := newInspectorWorld(t, func(c *config.Config) {

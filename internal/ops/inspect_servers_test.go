@@ -36,7 +36,7 @@ func (w *inspectorWorld) turned(server, state string, ago time.Duration) {
 	w.projected()
 }
 
-func TestServersSayHowTheyWereCalled(t *testing.T) {
+func TestServerCallStatistics(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, func(c *config.Config) {
 		c.Servers = append(c.Servers, config.Server{Name: "quiet", Protocol: "stdio", Enabled: true, Trust: config.TrustAuto})
@@ -71,7 +71,7 @@ func TestServersSayHowTheyWereCalled(t *testing.T) {
 	}
 }
 
-func TestAServerSaysHowItIsConfigured(t *testing.T) {
+func TestServerConfigurationView(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 	w := newInspectorWorld(t, func(c *config.Config) {
@@ -98,8 +98,7 @@ func TestAServerSaysHowItIsConfigured(t *testing.T) {
 	}
 }
 
-// The states of the last day begin with the one that it began in; other changes of
-// the server are none.
+// The states of the last day begin with the state at its start. Other changes of the server are not included.
 func TestAvailability(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show.", reads))
@@ -139,7 +138,7 @@ func (unreadable) ToolUse(context.Context) (map[[2]string]activity.ToolUsage, er
 	return nil, errUnreadable
 }
 
-func TestWithoutTheLogTheRestIsShown(t *testing.T) {
+func TestServersWithoutTheLog(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show.", reads))
 	w.inspect = NewInspector(w.gateway, unreadable{}, w)

@@ -54,7 +54,7 @@ func TestToolFilters(t *testing.T) {
 	}
 }
 
-// The slim list has what a table shows, the full one what one tool has by itself.
+// The slim list has the columns of a table, and the full list the same as the view of one tool.
 func TestSlimAndFull(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show a thing.\nAnd more.", reads), defined("long", strings.Repeat("ä", 300), writes), `{"name":"get_it","description":""}`)
@@ -122,7 +122,7 @@ func TestHintsAndUse(t *testing.T) {
 	}
 }
 
-// One tool is shown with what an agent reads of it.
+// The view of one tool contains the text that agents read.
 func TestOneTool(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, func(c *config.Config) {
@@ -190,7 +190,7 @@ func sum(counts map[string]int) (n int) {
 }
 
 // Each facet counts the tools for every choice of its own filter, so that its sum is the number of tools without that filter.
-func TestFacetsCountWhatCanBeChosen(t *testing.T) {
+func TestFacetCounts(t *testing.T) {
 	t.Parallel()
 	w := many(t, 5, 23)
 	w.Reload(func(c *config.Config) {
@@ -281,7 +281,7 @@ func TestPagesFitTogether(t *testing.T) {
 	}
 }
 
-// BenchmarkTools is a page of 100 of 10,000 tools.
+// BenchmarkTools lists a page of 100 of 10,000 tools.
 func BenchmarkTools(b *testing.B) {
 	w := many(b, 100, 100)
 	for n := range 100 {

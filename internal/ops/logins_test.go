@@ -36,7 +36,7 @@ func loginWorld(t *testing.T) (*world, *mcptest.LoginServer) {
 }
 
 // Only a user logs in and out, and the record names the user.
-func TestLoginIsAPersons(t *testing.T) {
+func TestOnlyUsersLogIn(t *testing.T) {
 	w, _ := loginWorld(t)
 	ctx := context.Background()
 	for _, who := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "ci"}} {

@@ -11,9 +11,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestWhoRestarts: a user restarts a server at once, an agent only when that disturbs no other client. Both are recorded before
-// they happen.
-func TestWhoRestarts(t *testing.T) {
+// TestRestartRights: a user restarts a server at once, an agent only when that disturbs no other client. Both are recorded
+// before they happen.
+func TestRestartRights(t *testing.T) {
 	busy := problem.New(problem.Overloaded, "not now", "later")
 	for name, c := range map[string]struct {
 		caller  Caller

@@ -44,9 +44,8 @@ func withServers(c *config.Config, names ...string) {
 	}
 }
 
-// However many tools there are and however large, an answer is within its limit
-// and tells of as many as asked for.
-func TestAnswersStayWithinTheLimit(t *testing.T) {
+// For any number and size of tools, a result is within its limit and lists the requested number of tools.
+func TestSearchResultsAreLimited(t *testing.T) {
 	volume.SkipUnderRace(t)
 	w := newWorld(t, nil)
 	large := json.RawMessage(schemaOf(40_000))
@@ -83,9 +82,9 @@ func TestAnswersStayWithinTheLimit(t *testing.T) {
 	}
 }
 
-// The best matches are whole; from where one does not fit the others come with
-// signatures, and the answer says how to get them whole.
-func TestTheBestKeepTheirSchemas(t *testing.T) {
+// The best matches are complete. From the first one that does not fit, matches have signatures, and the result says how to
+// get their schemas.
+func TestBestMatchesKeepTheirSchemas(t *testing.T) {
 	var definitions []string
 	for i := range 10 {
 		definitions = append(definitions, fmt.Sprintf(`{"name":"get_%d","description":"Gets the thing.","inputSchema":%s}`, i, schemaOf(5000)))
@@ -124,9 +123,9 @@ func TestTheBestKeepTheirSchemas(t *testing.T) {
 	}
 }
 
-// By default three matches are whole, and of the others there is what tells them apart;
-// what was asked for by name is said in full.
-func TestTheBestThreeAreWhole(t *testing.T) {
+// By default three matches are complete, and the others have enough to tell them apart. A tool that was requested by name is
+// complete.
+func TestBestThreeAreComplete(t *testing.T) {
 	var definitions []string
 	long := strings.Repeat("It says more. ", 50)
 	for i := range 5 {
@@ -155,7 +154,7 @@ func TestTheBestThreeAreWhole(t *testing.T) {
 }
 
 // A client gets instructions only once.
-func TestInstructionsAreToldOnce(t *testing.T) {
+func TestInstructionsAreSentOnce(t *testing.T) {
 	w := newWorld(t, nil, readsNote)
 	told := false
 	for i := range 3 {
@@ -166,8 +165,8 @@ func TestInstructionsAreToldOnce(t *testing.T) {
 	}
 }
 
-// Nothing that a server or a client makes large makes an answer larger.
-func TestHostileAnswersStayWithinTheLimit(t *testing.T) {
+// No large text of a server or a client makes a result larger than its limit.
+func TestHostileSearchResultsAreLimited(t *testing.T) {
 	volume.SkipUnderRace(t)
 	size := volume.FullOrQuick(90_000, 18_000)
 	quotes := strings.Repeat(`\"`, size)
@@ -215,8 +214,8 @@ const (
 	readsNote  = `{"name":"show_note","description":"Shows a note.","annotations":{"readOnlyHint":true}}`
 )
 
-// operation_type finds tools by call_with, those that declare nothing by what
-// they seem to do, too, and counts those that it leaves out for that.
+// operation_type filters tools by call_with, and tools without hints also by the inferred operation. The result counts the
+// tools that it leaves out.
 func TestOperationType(t *testing.T) {
 	for _, c := range []struct {
 		infer     policy.InferMode
@@ -248,7 +247,7 @@ func TestOperationType(t *testing.T) {
 	}
 }
 
-// A guess that differs from call_with comes with what to do.
+// An inferred operation that differs from call_with comes with advice.
 func TestGuessesAreExplained(t *testing.T) {
 	w := newWorld(t, nil, silentWipe, silentGet, silentNote, readsNote)
 	a, _ := w.answer(RetrieveRequest{Query: "note"})
@@ -260,8 +259,8 @@ func TestGuessesAreExplained(t *testing.T) {
 	}
 }
 
-// Deprecated tools come after their successors, and say so, also with a signature.
-func TestDeprecatedToolsSaySo(t *testing.T) {
+// Deprecated tools come after their successors, and are marked, also with a signature.
+func TestDeprecatedToolsAreMarked(t *testing.T) {
 	w := newWorld(t, nil, `{"name":"show","description":"Shows a note. DEPRECATED: use show_note instead."}`, readsNote,
 		`{"name":"print_note","description":"Prints a note.","_meta":{"deprecated":true}}`)
 	for _, detail := range []config.ToolDetailLevel{config.Full, config.Compact} {
@@ -287,8 +286,8 @@ func TestUsageInstructions(t *testing.T) {
 	}
 }
 
-// When nothing is found the answer says what to try.
-func TestWhatToTry(t *testing.T) {
+// If nothing is found, the result suggests what to try.
+func TestAdviceWithoutMatches(t *testing.T) {
 	none := newWorld(t, func(c *config.Config) { c.Servers = nil })
 	if a, _ := none.answer(RetrieveRequest{Query: "note"}); !strings.Contains(a.Notice, "no server") ||
 		!strings.Contains(a.Notice, "`mcpproxy upstream add NAME") || !strings.Contains(a.Notice, "upstream_servers") {
@@ -314,8 +313,7 @@ func TestWhatToTry(t *testing.T) {
 	}
 }
 
-// Servers that are not connected are named where they may have what is looked
-// for, but none that an agent has no business with.
+// The result names unconnected servers that may have matching tools, but none outside the agent's scope.
 func TestNotConnected(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		withServers(c, "github-prod", "wiki", "fresh", "resting", "off", "held", "lazy")

@@ -12,9 +12,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestWhatWouldBeAsked: a candidate with other rules says how many of the calls would have
-// waited for a person, and one without them how many would not have.
-func TestWhatWouldBeAsked(t *testing.T) {
+// TestTrialWithOtherAskRules: for a configuration with other rules, the result counts the calls that would have been held;
+// without rules, those that would not.
+func TestTrialWithOtherAskRules(t *testing.T) {
 	w := newTrialWorld(t, trialBase, append(definitions, `{"name":"query","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}}}`)...)
 	const masked = `{"sql":"SELECT 'ghp_0123456789abcdefghijklmnopqrstuvwxyz'"}`
 	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:reads", `{"n":1}`)
@@ -60,9 +60,8 @@ func TestWhatWouldBeAsked(t *testing.T) {
 	}
 }
 
-// TestWhatWasAsked: calls that have waited would wait again, and without the rule they would
-// not.
-func TestWhatWasAsked(t *testing.T) {
+// TestTrialOfHeldCalls: calls that were held would be held again, and without the rule they would not.
+func TestTrialOfHeldCalls(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnderRace(t)
 	text := strings.Replace(trialBase, "{\n", "{\n \"ask\": {\"destructive\": \"ask\", \"wait\": \"1s\"},\n", 1)

@@ -181,9 +181,9 @@ func (w *trialWorld) calls() {
 	w.callByName(agent, "denied")
 }
 
-// TestTry: each change of a configuration differs in what it is about, and in nothing
-// else; that of a tool whose definition is gone, too, from the record alone.
-func TestTry(t *testing.T) {
+// TestTrialOfEachChange: each change of the configuration changes the outcome of the calls that it concerns, and of no
+// others. For a tool whose definition no longer exists, the record is enough.
+func TestTrialOfEachChange(t *testing.T) {
 	replace := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(trialBase) }
 	set := func(key string) string { return strings.Replace(trialBase, "{", "{"+key+", ", 1) }
 	cases := []struct {
@@ -363,8 +363,8 @@ func TestLanesByArguments(t *testing.T) {
 	}
 }
 
-// TestTokensThatAreGone: the scope of a deleted token is unknown where it matters.
-func TestTokensThatAreGone(t *testing.T) {
+// TestTrialWithDeletedTokens: if the scope of a deleted token matters, the outcome is unknown.
+func TestTrialWithDeletedTokens(t *testing.T) {
 	w := newTrialWorld(t, trialBase, definitions...)
 	w.calls()
 	if _, err := w.tokens.Revoke(context.Background(), "ci"); err != nil {
@@ -381,8 +381,8 @@ func TestTokensThatAreGone(t *testing.T) {
 	}
 }
 
-// TestRecordsFromBefore: a record without all facts is unknown.
-func TestRecordsFromBefore(t *testing.T) {
+// TestTrialOfOldRecords: for a record without all facts, the outcome is unknown.
+func TestTrialOfOldRecords(t *testing.T) {
 	w := newTrialWorld(t, trialBase, definitions...)
 	for _, d := range []*activity.Decision{nil, {Outcome: activity.Allowed, ConfigRevision: "0123456789ab"}} {
 		r := activity.Record{Type: activity.ToolCall, Status: activity.Success, ServerName: "s", ToolName: "reads",
@@ -396,8 +396,8 @@ func TestRecordsFromBefore(t *testing.T) {
 	}
 }
 
-// TestBadCandidates: what cannot be tried is refused with its places.
-func TestBadCandidates(t *testing.T) {
+// TestTrialOfInvalidConfigurations: an invalid configuration is refused with the positions of its mistakes.
+func TestTrialOfInvalidConfigurations(t *testing.T) {
 	w := newTrialWorld(t, trialBase, definitions...)
 	for _, c := range []struct {
 		in   ops.TrialRequest
@@ -451,9 +451,9 @@ func (w *trialWorld) fill(all int) {
 	}
 }
 
-// TestManyCalls: calls on record, made through the gate into a real log, are the same
-// under the configuration that decided about them; and a change is found.
-func TestManyCalls(t *testing.T) {
+// TestTrialOfManyCalls: calls that were made through the gate into a real log have the same outcome under the same
+// configuration, and a change is detected.
+func TestTrialOfManyCalls(t *testing.T) {
 	volume.SkipUnderRace(t)
 	w := newTrialWorld(t, trialBase, definitions...)
 	const all = 5_000
@@ -468,7 +468,7 @@ func TestManyCalls(t *testing.T) {
 	}
 }
 
-// BenchmarkHundredThousand judges 100,000 calls on record once more.
+// BenchmarkHundredThousand evaluates 100,000 recorded calls again.
 func BenchmarkHundredThousand(b *testing.B) {
 	w := newTrialWorld(b, trialBase, definitions...)
 	const all = 100_000

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A call after a search says in its record which search and which place.
-func TestRecordsSayHowAToolWasFound(t *testing.T) {
+// The record of a call after a search contains the query and the rank of the tool.
+func TestRecordsContainTheSearch(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
 	w.retrieve(RetrieveRequest{Query: "destroy it, my key is ghp_0123456789abcdefghijABCDEFGHIJ012345"})
 	w.retrieve(RetrieveRequest{Query: "read a thing"})

@@ -30,9 +30,9 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestWhatATokenMayBe: what cannot be is refused with the parameter, before anything
-// is made; an agent makes none.
-func TestWhatATokenMayBe(t *testing.T) {
+// TestInvalidTokens: an impossible token is refused with the parameter, before anything is stored. An agent cannot create
+// one.
+func TestInvalidTokens(t *testing.T) {
 	w := catalogtest.New(t, func(c *config.Config) { c.Profiles = []config.Profile{{Name: "research"}} })
 	a := NewAccessOperations(NewGateway(GatewayDeps{Log: quiet{}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewAgentTokens(nil, t.TempDir(), nil, nil))
 	for _, c := range []struct {

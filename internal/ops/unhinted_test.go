@@ -44,8 +44,7 @@ func TestUnhinted(t *testing.T) {
 	}
 }
 
-// A tool that its server has for some clients alone counts as one that cannot be
-// called, and says why.
+// A tool that its server lists only for some clients counts as not callable, with the reason.
 func TestToolsForClientsAreNotCallable(t *testing.T) {
 	w := newWorld(t, nil)
 	var tools []*tool.Definition

@@ -27,7 +27,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 	}
 }
 
-// TestEveryCodeHasAMeaning: a sentence that fits into a cell of a table.
+// TestEveryCodeHasAMeaning: a sentence that fits into a table cell.
 func TestEveryCodeHasAMeaning(t *testing.T) {
 	for code, m := range codes {
 		if !strings.HasSuffix(m.meaning, ".") || strings.ContainsAny(m.meaning, "|\n") {
@@ -36,7 +36,7 @@ func TestEveryCodeHasAMeaning(t *testing.T) {
 	}
 }
 
-// TestEveryExitCodeHasAMeaning: those of the codes, and 0.
+// TestEveryExitCodeHasAMeaning: the exit codes of all error codes, and 0.
 func TestEveryExitCodeHasAMeaning(t *testing.T) {
 	said := map[int]bool{}
 	for _, e := range exits {

@@ -20,7 +20,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// TestFaults: a fault in a file is one of the program.
+// TestFaults: a fault in an embedded file is a bug, and panics.
 func TestFaults(t *testing.T) {
 	for name, run := range map[string]func(){
 		"no head":    func() { Parse("\ta\n") },

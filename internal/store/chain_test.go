@@ -206,8 +206,8 @@ func checkChainInFile(t *testing.T, path string) int64 {
 	return n
 }
 
-// TestTheRollUpCountsWhatHasEnded compares the hourly roll-up with the records.
-func TestTheRollUpCountsWhatHasEnded(t *testing.T) {
+// TestRollUpCountsEndedCalls compares the hourly roll-up with the records.
+func TestRollUpCountsEndedCalls(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()

@@ -178,7 +178,7 @@ func useDamaged(t *testing.T, file []byte) {
 	}
 }
 
-func TestADamagedFileIsToldAndReplaced(t *testing.T) {
+func TestDamagedFileIsReportedAndReplaced(t *testing.T) {
 	t.Parallel()
 	dir := newClosedDatabase(t, 50)
 	path := filepath.Join(dir, "mcpproxy.db")
@@ -297,7 +297,7 @@ func TestANewerDatabaseIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestAForeignDatabaseIsPutAside(t *testing.T) {
+func TestForeignDatabaseIsMovedAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, "mcpproxy.db")
@@ -390,8 +390,8 @@ func TestADamagedTableOfVersions(t *testing.T) {
 	}
 }
 
-// TestADatabaseThatCannotBeOpenedComesBack starts without a folder for the database.
-func TestADatabaseThatCannotBeOpenedComesBack(t *testing.T) {
+// TestUnopenableDatabaseRecovers starts without a folder for the database.
+func TestUnopenableDatabaseRecovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	blocked := filepath.Join(dir, "data")

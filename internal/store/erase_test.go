@@ -75,9 +75,9 @@ func filesContaining(t *testing.T, dir, text string) (in []string) {
 	return in
 }
 
-// TestErasedIsGone erases every field of records in indexed chunks and of new records. No file
-// contains the fields, no search finds them, the chain verifies, and other records are unchanged.
-func TestErasedIsGone(t *testing.T) {
+// TestErasedFieldsAreGone erases every field of records in indexed chunks and of new records. No file contains the fields,
+// no search finds them, the chain verifies, and other records are unchanged.
+func TestErasedFieldsAreGone(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
@@ -140,9 +140,8 @@ func TestErasedIsGone(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeErased: a running call, a field that does not exist, a record of an earlier
-// version.
-func TestWhatCannotBeErased(t *testing.T) {
+// TestUnerasableFields: a running call, a field that does not exist, a record of an earlier version.
+func TestUnerasableFields(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
@@ -200,9 +199,9 @@ func unpackKilledLog(t *testing.T) string {
 	return dir
 }
 
-// TestALogFromBefore opens a log of a version whose entries had no open part. Its process was
-// killed, and five records are only in the spool.
-func TestALogFromBefore(t *testing.T) {
+// TestLogOfAnOldVersion opens a log of a version whose entries had no open part. Its process was killed, and five records
+// are only in the spool.
+func TestLogOfAnOldVersion(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := unpackKilledLog(t)

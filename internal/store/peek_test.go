@@ -15,9 +15,8 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// TestSee: Peek returns what waits for review, whether the database is open or not, and changes
-// nothing.
-func TestSee(t *testing.T) {
+// TestPeek: Peek returns what waits for review, whether the database is open or not, and changes nothing.
+func TestPeek(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	if _, err := store.Peek(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
@@ -63,8 +62,8 @@ func TestSee(t *testing.T) {
 	}
 }
 
-// TestSeeWhatIsNotOurs: a file that is no database of MCPProxy is an error.
-func TestSeeWhatIsNotOurs(t *testing.T) {
+// TestPeekAtAForeignFile: a file that is no database of MCPProxy is an error.
+func TestPeekAtAForeignFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const text = "this is no database, and it is longer than a header of one is, which has one hundred bytes; so it goes on and on"

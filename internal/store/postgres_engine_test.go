@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// TestPostgresWriteOfAnEndedEngine: another connection shows in the midst of a transaction that the database is
-// away. The transaction fails because of that, so it can be made again, though its own connection is whole.
+// TestPostgresWriteOfAnEndedEngine: during a transaction, another connection finds that the database is unavailable. The
+// transaction fails, so that it can be repeated, although its own connection works.
 func TestPostgresWriteOfAnEndedEngine(t *testing.T) {
 	t.Parallel()
 	db, err := openPostgres(pgtest.SharedServer(t).CreateDatabase(t), t.TempDir(), nil, Patience)

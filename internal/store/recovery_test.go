@@ -58,9 +58,9 @@ func waitForApprovals(t *testing.T, db *SQLite) approval.StoredDecisions {
 var aPin = approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{{Tool: "t", DefinitionDecisions: approval.DefinitionDecisions{
 	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, AuthorAndTime: approval.AuthorAndTime{By: "admin"}}}}}}
 
-// TestAHealthyFileIsNeverPutAside: SQLite reports damage of a healthy file, as it does when the
-// disk fails for a moment. However often that happens, the file stays in use.
-func TestAHealthyFileIsNeverPutAside(t *testing.T) {
+// TestHealthyFileStaysInUse: SQLite reports damage of a healthy file, as it does when the disk fails for a moment. However
+// often that happens, the file stays in use.
+func TestHealthyFileStaysInUse(t *testing.T) {
 	t.Parallel()
 	db := OpenWithShortPauses(filepath.Join(t.TempDir(), "mcpproxy.db"))
 	defer db.Close()
@@ -93,9 +93,9 @@ func TestAHealthyFileIsNeverPutAside(t *testing.T) {
 	}
 }
 
-// TestRowsThatAreNeverRightAreDamage: a readable file whose rows are always impossible is put aside
-// in the end. Otherwise it would be checked forever.
-func TestRowsThatAreNeverRightAreDamage(t *testing.T) {
+// TestImpossibleRowsAreDamage: a readable file whose rows are always impossible is moved away in the end. Otherwise it would
+// be checked forever.
+func TestImpossibleRowsAreDamage(t *testing.T) {
 	t.Parallel()
 	db := OpenWithShortPauses(filepath.Join(t.TempDir(), "mcpproxy.db"))
 	defer db.Close()
@@ -115,8 +115,8 @@ func TestRowsThatAreNeverRightAreDamage(t *testing.T) {
 	}
 }
 
-// TestOnlyLooksInARowCount: a disk that fails between the checks proves nothing about the file.
-func TestOnlyLooksInARowCount(t *testing.T) {
+// TestOnlyConsecutiveChecksCount: a disk that fails between the checks proves nothing about the file.
+func TestOnlyConsecutiveChecksCount(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	if err := os.WriteFile(path, []byte(strings.Repeat("junk", 1000)), 0o600); err != nil {

@@ -133,9 +133,9 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	}
 }
 
-// TestResultsLiveByTheClockAsItRan sets the clock while results are stored. They expire neither
-// early nor late, and after a restart not later than allowed.
-func TestResultsLiveByTheClockAsItRan(t *testing.T) {
+// TestResultsExpireByElapsedTime sets the clock while results are stored. They expire neither early nor late, and after a
+// restart not later than allowed.
+func TestResultsExpireByElapsedTime(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour
 	_, db, e := openLogWithRecords(t, 1)

@@ -31,8 +31,8 @@ func tidyAll(t *testing.T, db *SQLite, now time.Time, keep activity.Retention) {
 	}
 }
 
-// TestTheRollUpGoesWithItsRecords writes records with many names, hour after hour.
-func TestTheRollUpGoesWithItsRecords(t *testing.T) {
+// TestRollUpIsPrunedWithItsRecords writes records with many names, hour after hour.
+func TestRollUpIsPrunedWithItsRecords(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	dir := t.TempDir()
@@ -80,9 +80,9 @@ func TestTheRollUpGoesWithItsRecords(t *testing.T) {
 	}
 }
 
-// TestNoRecordGoesForARollUp writes a roll-up that is larger than the limit of the whole log, as
+// TestRollUpPrunesNoRecords writes a roll-up that is larger than the limit of the whole log, as
 // huge names once made it.
-func TestNoRecordGoesForARollUp(t *testing.T) {
+func TestRollUpPrunesNoRecords(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	const limit = 4 << 20

@@ -181,7 +181,7 @@ func encodeEntry(t *rapid.T, args []byte, message string) []byte {
 		`"raw":[%d,0],"type":"system","error_message":%s,"arguments":%s}`, len(args), text, args)
 }
 
-func TestPostingsComeBack(t *testing.T) {
+func TestPostingsRoundTrip(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

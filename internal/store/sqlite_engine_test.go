@@ -51,9 +51,9 @@ func addWords(t *testing.T, l *activity.Log, n int) {
 	}
 }
 
-// TestSearchReadsWhatIsNotIndexed searches with every part of the text index missing: the result
-// must not depend on the progress of the index.
-func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
+// TestSearchIncludesUnindexedRecords searches with every part of the text index missing: the result must not depend on the
+// progress of the index.
+func TestSearchIncludesUnindexedRecords(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	const records = 5000
@@ -77,9 +77,8 @@ func TestSearchReadsWhatIsNotIndexed(t *testing.T) {
 	}
 }
 
-// TestTheIndexIsReadAgainAfterAFailure: a transaction whose commit failed is in the file
-// nevertheless.
-func TestTheIndexIsReadAgainAfterAFailure(t *testing.T) {
+// TestIndexIsReloadedAfterAFailure: a transaction whose commit failed can still be in the file.
+func TestIndexIsReloadedAfterAFailure(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	l, db, e := openLogWithRecords(t, 1500)

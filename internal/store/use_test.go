@@ -14,9 +14,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestUseIsThatOfTheRecords: the use of servers and tools agrees with their records, whether it was
-// read before they were written or after, and after a restart.
-func TestUseIsThatOfTheRecords(t *testing.T) {
+// TestUseAgreesWithTheRecords: the use of servers and tools agrees with their records, whether it was read before they were
+// written or after, and after a restart.
+func TestUseAgreesWithTheRecords(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

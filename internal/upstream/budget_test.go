@@ -32,9 +32,9 @@ func whole(b *transport.MemoryBudget) bool {
 	return true
 }
 
-// TestLargeAnswersTogether: large answers of one server that come at the same
-// time are read one after the other, and all come.
-func TestLargeAnswersTogether(t *testing.T) {
+// TestConcurrentLargeAnswers: large responses of one server that arrive at the same time are read one after the other, and
+// all arrive.
+func TestConcurrentLargeAnswers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"stdio", "json", "events"} {
 		t.Run(name, func(t *testing.T) {
@@ -63,8 +63,9 @@ func TestLargeAnswersTogether(t *testing.T) {
 	}
 }
 
-// TestTheRoomOfAnother: a server that starts a large message and does not end it takes no other server's budget.
-func TestTheRoomOfAnother(t *testing.T) {
+// TestUnfinishedMessageUsesNoOtherBudget: a server that starts a large message and does not end it takes no other server's
+// budget.
+func TestUnfinishedMessageUsesNoOtherBudget(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })
 	f.ApplySpecs([]Spec{stdioSpec(t, "bad", "zoo"), stdioSpec(t, "good", "zoo")})
@@ -93,8 +94,7 @@ func TestTheRoomOfAnother(t *testing.T) {
 	}
 }
 
-// TestEndlessListIsBounded: all pages of a list together are as long as a
-// message may be.
+// TestEndlessListIsBounded: the size of all pages of a list together is limited like a message.
 func TestEndlessListIsBounded(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{EndlessPages: true, PageText: 100_000})

@@ -55,9 +55,9 @@ func (a *audience) told() []SessionsToEnd {
 	return ended
 }
 
-// TestClientsAreTold: clients hear of each connection before it can be used, of the server's notifications, and of the end of
-// sessions. A server rests when no client needs it.
-func TestClientsAreTold(t *testing.T) {
+// TestClientsAreNotified: clients are notified of each connection before it can be used, of the server's notifications, and
+// of the end of sessions. A server becomes idle when no client needs it.
+func TestClientsAreNotified(t *testing.T) {
 	a := &audience{}
 	a.inUse.Store(true)
 	superviseFor(t, a, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second, IdleTimeout: idleAfter}, nil, func(t *testing.T, b *bench) {

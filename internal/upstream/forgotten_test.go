@@ -68,8 +68,8 @@ func status(code int, body string) func(http.ResponseWriter, json.RawMessage) {
 	}
 }
 
-// TestForgottenSession: whatever a server says in a session that it has forgotten, MCPProxy opens
-// one new session. It sends the call once more only where the server cannot have run it.
+// TestForgottenSession: whatever a server returns for a session that it has forgotten, MCPProxy opens one new session. It
+// sends the call once more only if the server cannot have run it.
 func TestForgottenSession(t *testing.T) {
 	t.Parallel()
 	rpc := func(id, code, message string) string {
@@ -164,7 +164,7 @@ func TestFailingCallsAreNoForgottenSession(t *testing.T) {
 	}
 }
 
-// TestForgottenSessionOverSSE: a server of the older transport that refuses what is posted.
+// TestForgottenSessionOverSSE: a server with the older transport refuses POST requests.
 func TestForgottenSessionOverSSE(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 401, 404, 410} {
@@ -202,8 +202,8 @@ func TestForgottenSessionOverSSE(t *testing.T) {
 	}
 }
 
-// TestLostCallIsNotRepeated: a call that is under way when another one finds out that
-// the server has forgotten the session may have run.
+// TestLostCallIsNotRepeated: a call in flight may have run when another call finds that the server has forgotten the
+// session.
 func TestLostCallIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	var forgot atomic.Bool
@@ -242,7 +242,7 @@ func TestLostCallIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestFailing: a server is one that fails every call when no call has succeeded for a minute.
+// TestFailing: a server is failing if no call has succeeded for a minute.
 func TestFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f callFailures
@@ -263,8 +263,8 @@ func TestFailing(t *testing.T) {
 	})
 }
 
-// TestServerThatFailsEveryCall is shown as failed, with the reason, and as ready again with the
-// first call that works.
+// TestServerThatFailsEveryCall: the server is shown as failed, with the reason, and as ready again after the first
+// successful call.
 func TestServerThatFailsEveryCall(t *testing.T) {
 	t.Parallel()
 	var works atomic.Bool

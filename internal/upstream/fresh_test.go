@@ -21,9 +21,9 @@ func (b *bench) judged(ctx context.Context) error {
 	return err
 }
 
-// TestACallWaitsForAnAnnouncedList: from the announcement on, and however long
-// the new list takes, no call is sent that was judged on the old one.
-func TestACallWaitsForAnAnnouncedList(t *testing.T) {
+// TestCallWaitsForAnAnnouncedList: after the announcement, no call is sent that was decided on the old list, however long
+// the new list takes.
+func TestCallWaitsForAnAnnouncedList(t *testing.T) {
 	for name, slow := range map[string]time.Duration{"slow": 8 * time.Second, "fast": 0} {
 		for change, version := range map[string]int{"changed": 1, "the same": 0} {
 			t.Run(name+" "+change, func(t *testing.T) {
@@ -62,9 +62,9 @@ func TestACallWaitsForAnAnnouncedList(t *testing.T) {
 	}
 }
 
-// TestACallIsRefusedWhenThereIsNoList: the time of the call ends, or the server
-// cannot list, and nothing has been sent. It is well when the list comes.
-func TestACallIsRefusedWhenThereIsNoList(t *testing.T) {
+// TestCallIsRefusedWithoutAList: the time of the call ends, or the server cannot list, and nothing was sent. Calls work when
+// the list arrives.
+func TestCallIsRefusedWithoutAList(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		refused := func(within time.Duration) {
@@ -101,9 +101,8 @@ func TestACallIsRefusedWhenThereIsNoList(t *testing.T) {
 	})
 }
 
-// TestAFailedListIsTriedAgain: without calls, too, so that an announced change is
-// not forgotten.
-func TestAFailedListIsTriedAgain(t *testing.T) {
+// TestFailedListIsRetried: also without calls, so that an announced change is not forgotten.
+func TestFailedListIsRetried(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.version, l.broken = 3, true })
@@ -122,8 +121,8 @@ func TestAFailedListIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestCallsInAStormOfChanges: each waits for a list that began after it came, and
-// no longer; the server is not asked for lists without a pause.
+// TestCallsInAStormOfChanges: each call waits for a list that began after its request, and no longer. MCPProxy pauses
+// between lists.
 func TestCallsInAStormOfChanges(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
@@ -161,8 +160,8 @@ func TestCallsInAStormOfChanges(t *testing.T) {
 	})
 }
 
-// TestALostConnectionEndsTheWait: the next one begins with a list.
-func TestALostConnectionEndsTheWait(t *testing.T) {
+// TestLostConnectionEndsTheWait: the next connection begins with a list.
+func TestLostConnectionEndsTheWait(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.slow = time.Hour })

@@ -23,7 +23,8 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// TestHostileServers calls every bad tool of the zoo, and after each a good one, while a healthy server answers all the time.
+// TestHostileServers calls every bad tool of the test servers, and after each a good one, while a healthy server answers all
+// the time.
 func TestHostileServers(t *testing.T) {
 	const want = "" // a result
 	type mode struct {
@@ -118,7 +119,7 @@ func keepCalling(f *fixture, server string) (stop func()) {
 	return func() { close(quit); <-done }
 }
 
-func TestKilledServerComesBack(t *testing.T) {
+func TestKilledServerRestarts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{stdioSpec(t, "a", "zoo"), stdioSpec(t, "b", "zoo")})
@@ -271,9 +272,9 @@ func daemonChild() {
 	}
 }
 
-// TestServersDieWithUs: even a server that ignores SIGTERM and the end of its
-// input ends when we are killed. Only Linux can do that.
-func TestServersDieWithUs(t *testing.T) {
+// TestServersEndWithMCPProxy: even a server that ignores SIGTERM and the end of its input ends when MCPProxy is killed. Only
+// Linux supports this.
+func TestServersEndWithMCPProxy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Pdeathsig")
 	}
@@ -313,7 +314,7 @@ func TestServersGetNoSecretsOfOurs(t *testing.T) {
 	}
 }
 
-// TestNoShell: arguments are arguments.
+// TestNoShell: arguments reach the program unchanged, without a shell.
 func TestNoShell(t *testing.T) {
 	t.Parallel()
 	sentinel := filepath.Join(t.TempDir(), "sentinel")
@@ -334,7 +335,7 @@ func TestNoShell(t *testing.T) {
 	}
 }
 
-// TestManyCallsOnOnePipe: answers go to their own calls.
+// TestManyCallsOnOnePipe: responses reach their own calls.
 func TestManyCallsOnOnePipe(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -363,8 +364,7 @@ func TestManyCallsOnOnePipe(t *testing.T) {
 	}
 }
 
-// TestServerThatDoesNotRead: calls keep their deadlines though nothing can be
-// written.
+// TestServerThatDoesNotRead: calls keep their deadlines even if nothing can be written.
 func TestServerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -385,8 +385,8 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestForgedAnswerInNoise: a tool prints data of others to stdout, without a
-// line end, and in it there is an answer; only the real one counts.
+// TestForgedAnswerInNoise: a tool prints foreign data to stdout, without a line end, which contains a forged response. Only
+// the real one counts.
 func TestForgedAnswerInNoise(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -401,7 +401,7 @@ func TestForgedAnswerInNoise(t *testing.T) {
 	}
 }
 
-// TestIDsCannotBeGuessed: they begin elsewhere in every Set, and fit a float64.
+// TestIDsCannotBeGuessed: ids start at a random number in every Set, and fit a float64.
 func TestIDsCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	seen := map[uint64]bool{}
@@ -429,9 +429,9 @@ func TestTextBeforeAMessage(t *testing.T) {
 	}
 }
 
-// TestTooLargeAnswersAreCalledOff: a server that is at work on an answer beyond
-// the bound is told to stop, and serves on; else nothing else would get through.
-func TestTooLargeAnswersAreCalledOff(t *testing.T) {
+// TestTooLargeAnswersAreCancelled: a server that writes a response beyond the limit gets a cancellation, and continues with
+// other calls.
+func TestTooLargeAnswersAreCancelled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
 	f.ApplySpecs([]Spec{stdioSpec(t, "s", "zoo")})
@@ -456,8 +456,8 @@ func TestTooLargeAnswersAreCalledOff(t *testing.T) {
 	}
 }
 
-// A server that does not answer the end of its session delays nothing.
-func TestNobodyWaitsForTheEndOfASession(t *testing.T) {
+// A server that does not respond to the end of its session delays nothing.
+func TestSlowSessionEndDelaysNothing(t *testing.T) {
 	t.Parallel()
 	asked, over := make(chan struct{}), make(chan struct{})
 	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)

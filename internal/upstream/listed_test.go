@@ -13,8 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestChangedToolIsNotCalled: a call goes only to a connection that lists the
-// very definition that the caller has judged.
+// TestChangedToolIsNotCalled: a call is sent only over a connection that lists exactly the definition that was evaluated.
 func TestChangedToolIsNotCalled(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		call := func(name, listed string) error {
@@ -60,8 +59,8 @@ func TestChangedToolIsNotCalled(t *testing.T) {
 	})
 }
 
-// TestChangeWithTheConnection: the server comes back with another list while a
-// call that was judged on the old one waits for it.
+// TestChangeWithTheConnection: the server reconnects with another list while a call that was decided on the old one waits
+// for it.
 func TestChangeWithTheConnection(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		old := b.link()
@@ -80,8 +79,7 @@ func TestChangeWithTheConnection(t *testing.T) {
 	})
 }
 
-// TestSilentServerIsListedAgain: who cannot say that the tools have changed, or
-// is not heard, is asked every minute.
+// TestSilentServerIsListedAgain: a server that cannot announce changes is listed every minute.
 func TestSilentServerIsListedAgain(t *testing.T) {
 	for name, shape := range map[string]func(*fakeLink){
 		"no promise": func(l *fakeLink) { l.silent = true },

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestSecretsAreNotSaid: not in errors, states, problems and logs.
-func TestSecretsAreNotSaid(t *testing.T) {
+// TestSecretsAreNotShown: errors, states, problems and logs contain no secret.
+func TestSecretsAreNotShown(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cr3t-value"
 	var said bytes.Buffer

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// A server that refuses the revision it is asked for, and offers it, is asked
-// in it again, not in an older one.
-func TestRefusedRevisionThatIsOffered(t *testing.T) {
+// A server that refuses the requested protocol version but offers the same one gets the request again in that version, not
+// in an older one.
+func TestRefusedVersionThatIsOffered(t *testing.T) {
 	for offered, want := range map[string]string{
 		`["2026-07-28"]`:              "server/discover server/discover tools/list",
 		`["2025-11-25","2025-06-18"]`: "server/discover initialize notifications/initialized tools/list",

@@ -49,8 +49,8 @@ func zipped(body []byte) []byte {
 	return b.Bytes()
 }
 
-// TestOddServers: what real servers do otherwise than the protocol asks. Their tools are listed, and a
-// call works; where something may be missing a warning says so.
+// TestOddServers: deviations of real servers from the protocol. Their tools are listed, and a call works; if something may
+// be missing, there is a warning.
 func TestOddServers(t *testing.T) {
 	t.Parallel()
 	answer := func(m *wirejson.Message, result string) []byte {
@@ -194,7 +194,7 @@ func TestOddServers(t *testing.T) {
 	}
 }
 
-// TestServerThatAnswersNoNotification: a server that leaves the POST of a notification open is used.
+// TestServerThatAnswersNoNotification: a server that never responds to the POST of a notification can be used.
 func TestServerThatAnswersNoNotification(t *testing.T) {
 	t.Parallel()
 	inner := mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.ToolDefinition("a")})
@@ -212,9 +212,8 @@ func TestServerThatAnswersNoNotification(t *testing.T) {
 	f.until(t, "its tool", func() bool { return slices.Equal(f.lastTools("s"), []string{"a"}) })
 }
 
-// TestNoiseOfAServerThatIsReady: a server that writes text next to its messages is used, and
-// has a warning.
-func TestNoiseOfAServerThatIsReady(t *testing.T) {
+// TestNoiseOfAReadyServer: a server that writes text between its messages can be used, and has a warning.
+func TestNoiseOfAReadyServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	spec := stdioSpec(t, "s", "zoo")
@@ -225,7 +224,7 @@ func TestNoiseOfAServerThatIsReady(t *testing.T) {
 	}
 }
 
-// TestLinesThatAreNoMessages: a program that is no server over stdio writes lines of its own.
+// TestLinesThatAreNoMessages: a program that is not an MCP server writes other lines to stdout.
 func TestLinesThatAreNoMessages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

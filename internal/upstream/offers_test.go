@@ -45,8 +45,9 @@ func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, wirejson.Find(body, "id"), result)
 }
 
-// TestOffered: all pages of a server's lists arrive as its bytes, within limits. No other method can be sent this way.
-func TestOffered(t *testing.T) {
+// TestListPrimitives: all pages of a server's lists arrive as its bytes, within limits. No other method can be sent this
+// way.
+func TestListPrimitives(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	server := mcptest.New(mcptest.Options{})
@@ -78,8 +79,8 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// TestOffersChange: changes of prompts and resources, and a new connection, are noticed on the shared connection.
-func TestOffersChange(t *testing.T) {
+// TestPrimitivesChange: changes of prompts and resources, and a new connection, are noticed on the shared connection.
+func TestPrimitivesChange(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	server := mcptest.New(mcptest.Options{})

@@ -312,7 +312,7 @@ func restingSpec(t testing.TB, idle time.Duration) Spec {
 	return spec
 }
 
-func TestIdleProcessIsGoneAndOneComesBack(t *testing.T) {
+func TestIdleProcessEndsAndRestarts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{restingSpec(t, time.Second)})
@@ -391,8 +391,8 @@ func slowOffers() *mcptest.Server {
 	}}, mcptest.SampleTools()...)
 }
 
-// TestServerIsNotStoppedWhileItListsOffers: who has them listed uses the server.
-func TestServerIsNotStoppedWhileItListsOffers(t *testing.T) {
+// TestServerIsNotStoppedWhileItLists: listing primitives counts as using the server.
+func TestServerIsNotStoppedWhileItLists(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	spec := stdioSpec(t, "s", "slow offers")

@@ -17,8 +17,8 @@ func (b *bench) restartQuietly() error {
 	return b.RestartWhenDrained(context.Background(), "s", func() error { return nil })
 }
 
-// TestARestartWaitsForCallsInFlight: for a while, after which it is refused. New calls wait during that time.
-func TestARestartWaitsForCallsInFlight(t *testing.T) {
+// TestRestartWaitsForCallsInFlight: for a limited time, after which it is refused. New calls wait during that time.
+func TestRestartWaitsForCallsInFlight(t *testing.T) {
 	for name, long := range map[string]time.Duration{"short": time.Second, "long": time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			supervise(t, nil, func(t *testing.T, b *bench) {
@@ -64,9 +64,8 @@ func TestARestartWaitsForCallsInFlight(t *testing.T) {
 	}
 }
 
-// TestHowOftenAgentsRestart: not while the server is being started, and not a
-// moment after it was; a person at any time.
-func TestHowOftenAgentsRestart(t *testing.T) {
+// TestAgentRestartRate: an agent cannot restart a server while it starts, nor shortly afterwards; a user always can.
+func TestAgentRestartRate(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		refused := func(seconds int) {
 			t.Helper()
@@ -110,8 +109,8 @@ func TestHowOftenAgentsRestart(t *testing.T) {
 	})
 }
 
-// TestARestartThatCannotBeRecorded is none.
-func TestARestartThatCannotBeRecorded(t *testing.T) {
+// TestUnrecordedRestartIsRefused: a restart that cannot be recorded does not happen.
+func TestUnrecordedRestartIsRefused(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		full := errors.New("full")
 		if err := b.RestartWhenDrained(t.Context(), "s", func() error { return full }); err != full {

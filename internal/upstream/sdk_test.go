@@ -64,8 +64,7 @@ func TestOfficialSDK(t *testing.T) {
 	}
 }
 
-// TestOfficialSDKListChanged: the server's own stream, and the pipe, tell of
-// new tools.
+// TestOfficialSDKListChanged: the server's own stream, and the pipe, announce new tools.
 func TestOfficialSDKListChanged(t *testing.T) {
 	t.Parallel()
 	s := mcptest.NewSDKServer()

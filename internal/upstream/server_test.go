@@ -281,7 +281,7 @@ func TestCallWaitsAtMostTheConnectTimeout(t *testing.T) {
 	})
 }
 
-func TestLostConnectionComesBackSoon(t *testing.T) {
+func TestLostConnectionIsReplacedSoon(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		b.link().Signal(problem.TrustedTextErrorf("gone"))
 		sleep(minBackoff)
@@ -456,8 +456,7 @@ func TestPhasesInOrder(t *testing.T) {
 	})
 }
 
-// TestUnsentCallIsSentAgain: a call that meets a connection which has just
-// been lost goes to the next one.
+// TestUnsentCallIsSentAgain: a call that finds its connection lost is sent over the next one.
 func TestUnsentCallIsSentAgain(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		first := b.link()

@@ -177,7 +177,7 @@ func TestLargeResults(t *testing.T) {
 	})
 }
 
-// TestResultsAreUTF8, whatever the server sends.
+// TestResultsAreUTF8: for any bytes that the server sends.
 func TestResultsAreUTF8(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -246,8 +246,8 @@ func TestCancelReachesTheServer(t *testing.T) {
 	})
 }
 
-// TestCancelAtRandom cancels calls at all times of their life and checks that
-// nothing is left behind and that no answer reaches another call.
+// TestCancelAtRandom cancels calls at random moments and checks that nothing is left behind and that no response reaches
+// another call.
 func TestCancelAtRandom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of calls")
@@ -442,7 +442,7 @@ func TestListChanged(t *testing.T) {
 	f.until(t, "the new list", func() bool { return slices.Equal(f.lastTools("s"), []string{"one", "two"}) })
 }
 
-func TestApplyTouchesOnlyWhatChanged(t *testing.T) {
+func TestApplyRestartsOnlyChangedServers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a, b := stdioSpec(t, "a", "zoo"), stdioSpec(t, "b", "zoo")
@@ -486,7 +486,7 @@ func TestRestart(t *testing.T) {
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// A request that comes before it is known which servers there are waits.
+// A request before the servers are known waits.
 func TestCallBeforeTheFirstApply(t *testing.T) {
 	server := guarded(t, "", http.StatusUnauthorized)
 	s := NewSet(Options{}, noClients)
@@ -502,8 +502,7 @@ func TestCallBeforeTheFirstApply(t *testing.T) {
 	}
 }
 
-// TestTwoSpecsWithOneName: the first one stays, also where the second one is
-// what runs.
+// TestTwoSpecsWithOneName: the first one stays, even if the second one is running.
 func TestTwoSpecsWithOneName(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -517,8 +516,8 @@ func TestTwoSpecsWithOneName(t *testing.T) {
 	f.until(t, "the first one runs", func() bool { return f.last("s").PID != pid && f.last("s").Phase == Ready })
 } // the fixture waits for the end of everything
 
-// A request that comes before it is known which servers are wanted waits for that, and
-// says so when it takes too long; it does not say that its server is not wanted.
+// A request before the configured servers are known waits for them, and reports if that takes too long. It does not report
+// that its server is unknown.
 func TestRequestsWaitUntilServersAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSet(Options{}, noClients)

@@ -275,8 +275,8 @@ func TestOldServerThatDropsItsStream(t *testing.T) {
 	f.untilReady(t, "old", 1)
 }
 
-// Only what an older server answers has the older transport tried.
-func TestOlderTransportIsTriedAsTheProtocolSays(t *testing.T) {
+// The older transport is tried only after the response of an older server.
+func TestFallbackToOlderTransport(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		status int

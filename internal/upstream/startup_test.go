@@ -140,9 +140,9 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 	}
 }
 
-// TestACallGoesBeforeOthers: a called server that rests does not wait until all others have started, and the caller is told
-// what it waits for.
-func TestACallGoesBeforeOthers(t *testing.T) {
+// TestCalledServerStartsFirst: the start of a called idle server does not wait for all others, and the caller sees its
+// progress.
+func TestCalledServerStartsFirst(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
@@ -183,9 +183,8 @@ func TestACallGoesBeforeOthers(t *testing.T) {
 	f.untilReady(t, "b", 0)
 }
 
-// TestAServerThatHangsYields: one that neither works nor answers does not hold
-// up the others until its time is over.
-func TestAServerThatHangsYields(t *testing.T) {
+// TestHangingServerReleasesItsSlot: a server that neither works nor responds does not delay the others until its timeout.
+func TestHangingServerReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
 	f := newFixture(t)
@@ -274,9 +273,9 @@ func untilExists(t *testing.T, file string) {
 	}
 }
 
-// TestAStopLetsAPackageManagerFinish: a package manager that is killed while it works leaves a broken package, for every user
+// TestStopLetsPackageManagerFinish: a package manager that is killed while it works leaves a broken package, for every user
 // of that cache.
-func TestAStopLetsAPackageManagerFinish(t *testing.T) {
+func TestStopLetsPackageManagerFinish(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for four seconds")
 	}
@@ -299,9 +298,8 @@ func TestAStopLetsAPackageManagerFinish(t *testing.T) {
 	}
 }
 
-// TestAHurriedStopLetsAPackageManagerTakeBack what it has begun, also when the
-// shell around it is gone first.
-func TestAHurriedStopLetsAPackageManagerTakeBack(t *testing.T) {
+// TestHurriedStopLetsPackageManagerRollBack: also if the shell around it ends first.
+func TestHurriedStopLetsPackageManagerRollBack(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
 	for _, shell := range []bool{false, true} {
@@ -328,9 +326,9 @@ func TestAHurriedStopLetsAPackageManagerTakeBack(t *testing.T) {
 	}
 }
 
-// TestAClientDoesNotInstall: its process would be killed when the client does
-// not wait as long as that takes.
-func TestAClientDoesNotInstall(t *testing.T) {
+// TestClientSessionsDoNotInstall: the process of a client's session would be killed if the client does not wait for the
+// installation.
+func TestClientSessionsDoNotInstall(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
 	spec, installed, undone := fakeNpx(t, stdioSpec(t, "s", "zoo"))

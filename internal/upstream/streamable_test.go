@@ -68,8 +68,7 @@ func TestHTTPSessionEndsWithStop(t *testing.T) {
 	}
 }
 
-// TestLostSessionIsRenewed: the server has forgotten the session; the call that
-// finds out is sent again in a new one.
+// TestLostSessionIsRenewed: the server has forgotten the session; the call that gets the error is sent again in a new one.
 func TestLostSessionIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]mcptest.Options{
@@ -93,8 +92,8 @@ func TestLostSessionIsRenewed(t *testing.T) {
 	}
 }
 
-// TestCallIsNotRepeated: a refusal that only looks like a lost session is none,
-// and a call that has reached the server is never called unsent.
+// TestCallIsNotRepeated: a refusal that only looks like a lost session is not one, and a call that has reached the server is
+// never reported as unsent.
 func TestCallIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	const lost = `"code":-32000,"message":"Bad Request: No valid session ID provided"`
@@ -169,7 +168,7 @@ func TestSessionsThatNeverHold(t *testing.T) {
 	}
 }
 
-func TestHTTPServerComesBack(t *testing.T) {
+func TestHTTPServerReconnects(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]mcptest.Options{"stream": {}, "no stream": {NoStream: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -240,7 +239,7 @@ func TestCredentialsInTheURL(t *testing.T) {
 	}
 }
 
-// TestRefusals: what HTTP servers answer instead of an answer.
+// TestRefusals: the responses with which HTTP servers refuse a request.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -373,8 +372,8 @@ func TestEventsWithoutAMessage(t *testing.T) {
 	}
 }
 
-// TestServerThatKnowsNoNotifications refuses them; it can be called all the same.
-func TestServerThatKnowsNoNotifications(t *testing.T) {
+// TestServerThatRefusesNotifications: it can be called all the same.
+func TestServerThatRefusesNotifications(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	h := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "pack dist into dist.zip")
 
-// The program has the files that were built: those of dist, each byte.
+// The embedded archive contains the built files of dist, byte for byte.
 func TestPackedIsBuilt(t *testing.T) {
 	built := os.DirFS("dist")
 	if *update {

@@ -68,7 +68,7 @@ func ask(t *testing.T, s *httptest.Server, method, target string, header ...stri
 	return resp, string(body)
 }
 
-func TestWhatIsServed(t *testing.T) {
+func TestServedFiles(t *testing.T) {
 	t.Parallel()
 	s := serve(t, built)
 	page, forGood := string(built["index.html"].Data), "public, max-age=31536000, immutable"
@@ -118,7 +118,7 @@ func TestWhatIsServed(t *testing.T) {
 	}
 }
 
-// Each form of a file has its own tag, and a client that has the file does not get it again.
+// Each encoding of a file has its own ETag, and a client that has the file does not get it again.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	s := serve(t, built)
@@ -169,7 +169,7 @@ func TestNoIndexIsNoUI(t *testing.T) {
 var withSource = regexp.MustCompile(`<script[^>]* src=`)
 
 // The build can be served unchanged: one page, files of known types, and nothing that the policy forbids.
-func TestWhatWasBuilt(t *testing.T) {
+func TestBuiltFiles(t *testing.T) {
 	t.Parallel()
 	h, err := New(never)
 	if err != nil {
@@ -220,8 +220,8 @@ func TestAddress(t *testing.T) {
 	}
 }
 
-// Passkeys know names alone: a page at a loopback address is sent to the name, others are not.
-func TestByName(t *testing.T) {
+// Passkeys work only with a host name: a page at a loopback address is redirected to the name, other pages are not.
+func TestRedirectToLocalhost(t *testing.T) {
 	t.Parallel()
 	s := serveBy(t, built, true)
 	port := s.Listener.Addr().(*net.TCPAddr).Port

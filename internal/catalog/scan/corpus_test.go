@@ -8,8 +8,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestCorpora keeps what was measured: bench scan prints the figures, these are
-// the floors and ceilings that a change may not break.
+// TestCorpora keeps the measured rates: they must stay within these bounds. `bench scan` prints the figures.
 func TestCorpora(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many definitions")

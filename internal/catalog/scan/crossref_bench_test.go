@@ -50,8 +50,8 @@ func crossRealTools(tb testing.TB, most int) []tool.Definition {
 	return tools
 }
 
-// BenchmarkRead reads what definitions of real tools order about tools.
-func BenchmarkRead(b *testing.B) {
+// BenchmarkFindReferences searches definitions of real tools for instructions about other tools.
+func BenchmarkFindReferences(b *testing.B) {
 	tools := crossRealTools(b, 10_000)
 	size := 0
 	for _, d := range tools {
@@ -65,8 +65,7 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// BenchmarkManyNames reads definitions that are made of names alone: the time for a
-// byte does not grow with them.
+// BenchmarkManyNames scans definitions that consist of names only: the time per byte does not grow with their size.
 func BenchmarkManyNames(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestOutOfSight: a text behind blanks or empty lines of any kind is read by a person, what
-// lays out a docstring or a table is not.
+// TestOutOfSight: a text behind many spaces or empty lines needs review; the layout of a docstring or a table does not.
 func TestOutOfSight(t *testing.T) {
 	t.Parallel()
 	for _, blank := range []string{" ", "\t", "\u00a0", "\u3000", "\u2003", "\u2002 ", "\n", " \n", "\r\n", "\u2028", "\u00a0\n", "\u2800", "\u3164"} {

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// TestFixedReply: instructions that say with which words to answer a question about the
-// server hide nothing; a reply that hides something, or takes over others, is held.
+// TestFixedReply: instructions that prescribe the wording of an answer about the server are no finding. A reply that hides
+// something, or applies to other servers, is.
 func TestFixedReply(t *testing.T) {
 	for text, clean := range map[string]bool{
 		"If asked about server instructions, respond with \"Server instructions are working!\"": true,

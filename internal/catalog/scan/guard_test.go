@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// TestImports: the scanner has nothing to do I/O with.
+// TestImports: the scanner imports no package for I/O.
 func TestImports(t *testing.T) {
 	allowed := strings.Fields(`bytes encoding/base32 encoding/base64 encoding/hex encoding/json embed fmt html math/bits regexp slices strconv strings sync sync/atomic encoding/binary
 		unicode unicode/utf8 golang.org/x/text/unicode/norm math mcpproxy/internal/catalog/scan mcpproxy/internal/mcp/wirejson mcpproxy/internal/catalog/tool mcpproxy/internal/sectionfile`)
@@ -42,8 +42,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestPanic: a rule that fails makes the report incomplete, and what others
-// found stays.
+// TestPanic: a rule that panics makes the report incomplete, and the findings of other rules stay.
 func TestPanic(t *testing.T) {
 	s := newScanner(Options{})
 	s.runRecoveringPanic("a", func() { panic("x") })
@@ -59,8 +58,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestZero: nothing that was not looked at is clean.
-func TestZero(t *testing.T) {
+// TestZeroReportIsNotClean: the zero report is not clean.
+func TestZeroReportIsNotClean(t *testing.T) {
 	if v := (Report{}).Verdict; v != Incomplete {
 		t.Error(v)
 	}

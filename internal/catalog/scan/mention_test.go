@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPathsAreNoQuotes: a pattern between slashes is a quotation, a text between two paths is not.
-func TestPathsAreNoQuotes(t *testing.T) {
+// TestPathsAreNotQuotes: a pattern between slashes is a quotation, a text between two paths is not.
+func TestPathsAreNotQuotes(t *testing.T) {
 	for text, quotes := range map[string]bool{
 		"detects texts such as /ignore all rules/ and reports them": true,
 		"such as /ignore all rules/":                                true,

@@ -40,8 +40,8 @@ var offerPlacements = map[string]struct {
 	"instructions behind others": {tool.KindInstructions, `"Use the tools of this server for notes.\n\n%s"`},
 }
 
-// TestOfferPlacements: the scanner finds a text in every field of a prompt, a resource, a template or instructions.
-func TestOfferPlacements(t *testing.T) {
+// TestPrimitivePlacements: the scanner finds a text in every field of a prompt, a resource, a template or instructions.
+func TestPrimitivePlacements(t *testing.T) {
 	for where, p := range offerPlacements {
 		t.Run(where, func(t *testing.T) {
 			found := 0
@@ -67,7 +67,7 @@ func TestOfferPlacements(t *testing.T) {
 	}
 }
 
-// TestAddressPlacement: an address is read as it is decoded, too.
+// TestAddressPlacement: an address is scanned in its decoded form, too.
 func TestAddressPlacement(t *testing.T) {
 	found := 0
 	for _, seed := range seeds {
@@ -87,8 +87,8 @@ func TestAddressPlacement(t *testing.T) {
 	}
 }
 
-// TestHonestOffers: what honest servers offer is clean.
-func TestHonestOffers(t *testing.T) {
+// TestHonestPrimitives: prompts, resources and instructions of honest servers give no finding.
+func TestHonestPrimitives(t *testing.T) {
 	for _, c := range []struct {
 		kind tool.DefinitionKind
 		raw  string

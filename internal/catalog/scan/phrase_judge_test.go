@@ -15,9 +15,8 @@ func phraseOf(text string) *PhraseFeatures {
 	return p
 }
 
-// TestEmbedded: the model of the program is read and written as the same bytes, and
-// fits its bound.
-func TestEmbedded(t *testing.T) {
+// TestEmbeddedModel: the embedded model reads and writes as the same bytes, and is within its size limit.
+func TestEmbeddedModel(t *testing.T) {
 	m := EmbeddedModel()
 	if data := m.Encode(); !bytes.Equal(data, []byte(embeddedModel)) || len(data) > 256<<10 {
 		t.Errorf("%d bytes", len(data))
@@ -32,7 +31,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// TestScore: poison weighs more than what is honest.
+// TestScore: poisoned texts score higher than honest ones.
 func TestScore(t *testing.T) {
 	m := EmbeddedModel()
 	for text, want := range map[string]bool{
@@ -47,8 +46,8 @@ func TestScore(t *testing.T) {
 	}
 }
 
-// TestBounds: a text that is too long is cut, and every score and span is within its bounds.
-func TestJudgeBounds(t *testing.T) {
+// TestClassifierBounds: a text that is too long is cut, and every score and span is within its bounds.
+func TestClassifierBounds(t *testing.T) {
 	m := EmbeddedModel()
 	p := phraseOf(strings.Repeat(strings.Repeat("x", 1000)+" ", 1000))
 	if p.Len() != maxPhraseWords {

@@ -43,7 +43,7 @@ var placements = map[string]string{
 	"name of another": `{"name":"add","%s":null}`,
 }
 
-// TestPlacements: a text is found wherever it stands, and the path says where.
+// TestPlacements: a text is found in every position of a definition, and the path names the position.
 func TestPlacements(t *testing.T) {
 	for where, template := range placements {
 		t.Run(where, func(t *testing.T) {
@@ -67,8 +67,7 @@ func TestPlacements(t *testing.T) {
 	}
 }
 
-// TestNamePlacement: as the name of the tool, in the ways that names are
-// written.
+// TestNamePlacement: a text in the name of the tool is found, in every style of names.
 func TestNamePlacement(t *testing.T) {
 	parts := func(seed string) []string {
 		return strings.FieldsFunc(strings.ReplaceAll(seed, "'", ""), func(r rune) bool { return r > '~' || !isLetter(byte(r|' ')) && (r < '0' || r > '9') })
@@ -114,8 +113,8 @@ func TestNamePlacement(t *testing.T) {
 	}
 }
 
-// TestParted: a text that is parted between two strings is found.
-func TestParted(t *testing.T) {
+// TestSplitText: a text that is split between two strings is found.
+func TestSplitText(t *testing.T) {
 	template := `{"name":"add","description":"%s","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"%s"}}}}`
 	whole, found := 0, 0
 	for _, seed := range seeds {

@@ -137,8 +137,7 @@ func twins(n int) string {
 	})
 }
 
-// No schema costs more than a bounded time and memory, at compiling and at
-// validating, whatever the arguments.
+// Compiling and validating take a bounded time and memory for any schema and arguments.
 func TestBombs(t *testing.T) {
 	volume.SkipUnderRace(t)
 	// Five times what the slowest takes alone: a bomb takes seconds, and a busy

@@ -130,7 +130,7 @@ func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Large arguments and a schema made to cost: an end within a bounded time.
+// Large arguments with a hostile schema are validated within a bounded time.
 func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
 	volume.SkipUnderRace(t)
 	if testing.Short() {

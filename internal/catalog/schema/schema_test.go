@@ -144,8 +144,7 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// Validations of one schema can run at the same time, and one that ends for
-// want of time leaves the others as they are.
+// Validations of one schema can run at the same time. One that exceeds its time does not affect the others.
 func TestConcurrent(t *testing.T) {
 	s := Compile(json.RawMessage(`{"items":{"anyOf":[{"type":"null"},{"items":{"$ref":"#/items"}}]}}`))
 	heavy := json.RawMessage("[" + strings.Repeat("[],", 30_000) + "[]]")
@@ -165,9 +164,8 @@ func TestConcurrent(t *testing.T) {
 	group.Wait()
 }
 
-// The library asks the format about a value before it goes into it; the bounds
-// of this package rest on that.
-func TestMeterIsAsked(t *testing.T) {
+// The library calls the format before it descends into a value; the limits of this package depend on that.
+func TestMeterIsCalled(t *testing.T) {
 	for _, schema := range []string{`{"properties":{"a":{"allOf":[{"minProperties":1}]}}}`, `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/b"}},"definitions":{"b":{"minProperties":1}}}`} {
 		s := Compile(json.RawMessage(schema))
 		s.meter.left = budget

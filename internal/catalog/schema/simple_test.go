@@ -17,7 +17,7 @@ func acceptsAlone(s *Schema, args string) (plain, library bool) {
 	return s.certainlyAccepts([]byte(args)), violations == nil && err == nil
 }
 
-func TestWhatIsPlain(t *testing.T) {
+func TestPlainSchemas(t *testing.T) {
 	const plainly, not = true, false
 	tests := []struct {
 		schema string
@@ -67,7 +67,7 @@ func TestWhatIsPlain(t *testing.T) {
 	}
 }
 
-func TestWhatPlainAccepts(t *testing.T) {
+func TestPlainValidation(t *testing.T) {
 	const yes, unsure = true, false
 	s := Compile(json.RawMessage(`{"type":"object","required":["i"],"additionalProperties":false,"properties":{
 		"i":{"type":"integer","minimum":-3,"maximum":3},"s":{"type":"string","minLength":2,"maxLength":3},
@@ -112,7 +112,7 @@ func draw(t *rapid.T) drawn {
 	return d
 }
 
-// Whatever the plain form accepts is valid for the library, too.
+// Arguments that the plain form accepts are valid for the library, too.
 func TestPlainIsSound(t *testing.T) {
 	gen := rapid.Custom(draw)
 	rapid.Check(t, func(t *rapid.T) {
@@ -128,8 +128,8 @@ func TestPlainIsSound(t *testing.T) {
 	})
 }
 
-// TestDrawnSchemasArePlain: what TestPlainIsSound draws is often plain, and often accepted.
-func TestDrawnSchemasArePlain(t *testing.T) {
+// TestGeneratedSchemasArePlain: the schemas that TestPlainIsSound generates are often plain, and often accept.
+func TestGeneratedSchemasArePlain(t *testing.T) {
 	gen := rapid.Custom(draw)
 	plains, accepted := 0, 0
 	for seed := range 100 {
@@ -224,8 +224,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// Numbers that are no integers as they are written are compared rounded, and
-// never at a bound.
+// Numbers that are not written as integers are compared after rounding, but never at a limit.
 func TestPlainNumbers(t *testing.T) {
 	for schema, values := range map[string]map[string]bool{
 		`"minimum":0,"maximum":1`:                   {"0": true, "1": true, "0.5": true, "1e-9": true, "1e0": false, "1.0": false, "2": false, "-0.1": false, "1.0000000000000000000001": false},

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// TestSuite runs the official JSON-Schema-Test-Suite, of which the environment
-// names a copy. Only what refers to other documents may fail: nothing is
-// fetched.
+// TestSuite runs the official JSON-Schema-Test-Suite from the copy that the environment names. Only tests that refer to
+// other documents may fail, because nothing is fetched.
 func TestSuite(t *testing.T) {
 	dir := os.Getenv("JSON_SCHEMA_TEST_SUITE")
 	if dir == "" {

@@ -53,7 +53,7 @@ func scaleQueries(tb testing.TB) (queries []string) {
 
 var sizes = []int{10_000, 40_000}
 
-// BenchmarkBuild is from definitions to a view that can be searched.
+// BenchmarkBuild builds a searchable view from definitions.
 func BenchmarkBuild(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -68,8 +68,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkChange is what a server costs that lists other tools: its own part,
-// and the rest put together with it.
+// BenchmarkChange rebuilds the part of a server that lists other tools, and combines it with the rest.
 func BenchmarkChange(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -84,7 +83,7 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// BenchmarkSwitch is what a tool costs that is shown or hidden.
+// BenchmarkSwitch shows or hides one tool.
 func BenchmarkSwitch(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -133,7 +132,7 @@ func BenchmarkOdd(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory reports what an index and its parts hold.
+// BenchmarkMemory reports the memory of an index and its parts.
 func BenchmarkMemory(b *testing.B) {
 	defs := scaleTools(b, 10_000)
 	for b.Loop() {

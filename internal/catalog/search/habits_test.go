@@ -48,8 +48,8 @@ func TestHabits(t *testing.T) {
 	}
 }
 
-// Habits say nothing about tools that a view does not show, or that are gone.
-func TestHabitsKeepToTheView(t *testing.T) {
+// Habits do not affect tools that a view hides, or that were removed.
+func TestHabitsIgnoreHiddenTools(t *testing.T) {
 	ix := NewIndex(partsOf(shelf))
 	h := LearnHabits(append(uses("customers", "db", "query", 5), uses("customers", "gone", "query", 5)...))
 	v := ix.View(func(doc int) bool { return ix.toolID(uint32(doc)).Server != "db" })
@@ -58,7 +58,7 @@ func TestHabitsKeepToTheView(t *testing.T) {
 	}
 }
 
-// The order of uses does not matter, and too many are bounded.
+// The result does not depend on the order of uses, and their number is limited.
 func TestLearnIsBounded(t *testing.T) {
 	var many []ToolCallAfterQuery
 	for i := range maxUses + 500 {

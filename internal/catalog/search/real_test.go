@@ -58,7 +58,7 @@ func realServers(t *testing.T) map[string]*ServerIndexPart {
 }
 
 // The first queries of a new user find the right tools, among few servers and many.
-func TestFirstQuestions(t *testing.T) {
+func TestFirstQueries(t *testing.T) {
 	volume.SkipUnderRace(t)
 	all := realServers(t)
 	var every []string

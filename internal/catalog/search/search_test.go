@@ -78,9 +78,9 @@ func TestSearchFinds(t *testing.T) {
 	}
 }
 
-// A query that is the name of a server, in whatever spelling, finds its tools before
-// all others, also those that none of its words finds.
-func TestTheNameOfAServerListsItsTools(t *testing.T) {
+// A query that is the name of a server, in any spelling, finds its tools before all others, even tools that contain none of
+// the words.
+func TestServerNameFindsItsTools(t *testing.T) {
 	ix := build(append([]tool.Definition{
 		definition("what-is", "a", "Explains a word", ""), definition("what-is", "b", "", ""), definition("----", "c", "", ""),
 		definition("Wiki", "read_page", "Reads a page", ""), definition("Wiki", "pages", "Lists pages", ""),
@@ -113,8 +113,7 @@ func TestTheNameOfAServerListsItsTools(t *testing.T) {
 	}
 }
 
-// A deprecated tool comes after what it names as its successor, however well it
-// fits; only its id finds it first.
+// A deprecated tool comes after its named successor, however well it matches. Only its id finds it first.
 func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
 	tools := append([]tool.Definition{
 		definition("files", "read_file", "Read a file: the file to read is read from disk. DEPRECATED: Use read_text_file, or stream.file.", ""),
@@ -168,7 +167,7 @@ func TestSearchFindsNothing(t *testing.T) {
 	}
 }
 
-func TestSearchFiltersBeforeTheCut(t *testing.T) {
+func TestSearchFiltersBeforeTheLimit(t *testing.T) {
 	ix := build(shelf)
 	all, total := ix.Search(nil, "create an issue or read files", 100, nil)
 	if total != len(all) || total < 4 {

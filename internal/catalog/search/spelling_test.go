@@ -31,7 +31,7 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// distance agrees with the definition, which is slow and obvious.
+// distance agrees with a slow, obvious implementation.
 func TestDistance(t *testing.T) {
 	word := rapid.StringMatching(`[abc]{0,9}`)
 	rapid.Check(t, func(t *rapid.T) {

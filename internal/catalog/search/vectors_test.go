@@ -67,9 +67,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Behind those that are looked at closely the order goes on, and no score is higher than one
-// before it.
-func TestBehindTheBest(t *testing.T) {
+// The matches after the closely compared ones stay in order, and no score is higher than the one before.
+func TestOrderBehindTheBest(t *testing.T) {
 	var defs []tool.Definition
 	for i := range 3 * rerankSize {
 		name := fmt.Sprintf("tool_%c%c", 'a'+i%26, 'a'+i/26)
@@ -105,8 +104,8 @@ func TestBehindTheBest(t *testing.T) {
 	}
 }
 
-// Stop words of another language are passed over in it, and in no other.
-func TestForeignStops(t *testing.T) {
+// Stop words of another language are skipped in queries of that language only.
+func TestForeignStopWords(t *testing.T) {
 	ix := build(append([]tool.Definition{
 		definition("speech", "say", "Speaks", `{"properties":{"language":{"enum":["de","es","la","en"]}}}`),
 	}, shelf...))

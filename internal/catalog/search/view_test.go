@@ -10,8 +10,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// Tools outside a view have no influence: it answers like an index that contains only the tools of the view, to the last digit.
-func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
+// Tools outside a view have no influence: the result equals that of an index with only the tools of the view, to the last
+// digit.
+func TestHiddenToolsDoNotInfluenceSearch(t *testing.T) {
 	volume.SkipUnderRace(t)
 	defs := definitions(t, "ref065/tools.jsonl")
 	defs = append(defs, definitions(t, "metatool/tools.jsonl")...)
@@ -51,7 +52,7 @@ func TestViewIsAsIfTheRestDidNotExist(t *testing.T) {
 	}
 }
 
-// The answer for a small limit is the beginning of that for a larger one.
+// The result for a small limit is the beginning of the result for a larger one.
 func TestLimitsArePrefixes(t *testing.T) {
 	volume.SkipUnderRace(t)
 	ix := build(definitions(t, "ref065/tools.jsonl"))

@@ -48,8 +48,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Whatever servers and tools are called, no two get the same name, nor one
-// that another one could be told to be.
+// Two different tools never get the same name on /mcp/all, whatever their servers and names are.
 func TestNamesDoNotCollide(t *testing.T) {
 	servers := []string{"a", "a_", "_a", "_", "a_b", "a.b", "a-b", strings.Repeat("a", 64), strings.Repeat("a", 63) + "_"}
 	parts := []string{"", "_", "__", "a", "b", "é", "/", ":", "a_", "_a", "\x00", strings.Repeat("a", 62), strings.Repeat("b", 125)}

@@ -140,8 +140,7 @@ func same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// The canonical form means what the text means, is its own canonical form, and
-// is the same for every spelling.
+// The canonical form means the same as the text, is its own canonical form, and is the same for every spelling.
 func TestCanonicalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := value(3).Draw(t, "tree")

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-func TestParseOffer(t *testing.T) {
+func TestParsePrimitive(t *testing.T) {
 	for _, c := range []struct {
 		kind      tool.DefinitionKind
 		raw, name string // "": it cannot be used
@@ -40,7 +40,7 @@ func TestParseOffer(t *testing.T) {
 }
 
 // Fields that change with the content of a resource and hold no text are not part of its fingerprint; all other fields are.
-func TestOfferFingerprint(t *testing.T) {
+func TestPrimitiveFingerprint(t *testing.T) {
 	print := func(kind tool.DefinitionKind, raw string) tool.Fingerprint {
 		t.Helper()
 		o, err := tool.ParsePrimitive(kind, json.RawMessage(raw))

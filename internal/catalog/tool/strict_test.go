@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStrictForm: a definition that a strict client would reject becomes one that it takes where that has one meaning.
-// All others keep their bytes, or have no strict form.
+// TestStrictForm: a definition that a strict client would reject gets an accepted form if that form is unambiguous. All
+// other definitions keep their bytes, or have no strict form.
 func TestStrictForm(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"name":"a", "inputSchema":{"type":"object","required":["x"]}}`:                                                     ``,
@@ -87,8 +87,8 @@ func TestStrictForm(t *testing.T) {
 	}
 }
 
-// TestCompilesForClients: the official clients in TypeScript compile each schema that counts as one.
-func TestCompilesForClients(t *testing.T) {
+// TestSchemasCompileInOfficialClients: the official TypeScript clients compile each schema that is accepted here.
+func TestSchemasCompileInOfficialClients(t *testing.T) {
 	for _, schema := range []string{
 		`{"type":"object"}`,
 		`{"type":"object","properties":{"id":{"type":"string"},"$ref":{"type":["string","null"]},"nullable":true},"required":["id"],"additionalProperties":false}`,

@@ -45,7 +45,7 @@ func realTools(t testing.TB) map[string]json.RawMessage {
 	return tools
 }
 
-// The views say what encoding/json reads, and no hint is invented.
+// The views agree with encoding/json, and contain no hint that the definition does not have.
 func TestRealTools(t *testing.T) {
 	annotated := 0
 	for name, raw := range realTools(t) {
@@ -316,8 +316,8 @@ func mutations(v any, path string, emit func(path string, changed any)) {
 	}
 }
 
-// Whatever is changed in a definition changes its fingerprint.
-func TestFingerprintSeesEveryChange(t *testing.T) {
+// Any change of a definition changes its fingerprint.
+func TestFingerprintChangesWithEveryField(t *testing.T) {
 	tools := realTools(t)
 	names := slices.Sorted(maps.Keys(tools))
 	changes := 0

@@ -59,7 +59,7 @@ func TestActor(t *testing.T) {
 	}
 }
 
-// TestNoKey: without a key there is no right one, the empty one included.
+// TestNoKey: without a configured key no key is accepted, including the empty one.
 func TestNoKey(t *testing.T) {
 	for _, presented := range []string{"", " ", key} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -86,7 +86,7 @@ func TestActorString(t *testing.T) {
 	}
 }
 
-// TestSocket: only the listener decides that a connection is the person's.
+// TestSocket: only the listener decides that a connection belongs to the user.
 func TestSocket(t *testing.T) {
 	a := auth.NewAuthenticator(key, nil)
 	srv := &http.Server{ConnContext: auth.MarkSocketConn, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -209,7 +209,7 @@ func TestBrokenKeyFile(t *testing.T) {
 	}
 }
 
-// TestKeyRace: processes that start at once agree on one key.
+// TestKeyRace: processes that start at the same time agree on one key.
 func TestKeyRace(t *testing.T) {
 	dir := t.TempDir()
 	keys := make([]string, 16)

@@ -25,7 +25,7 @@ func kept(t *testing.T, key, dir string) *auth.Authenticator {
 	return auth.NewAuthenticatorWithSessionFile(key, nil, dir, slog.New(slog.NewTextHandler(t.Output(), nil)))
 }
 
-// TestSessionsAreKept: a restart ends no session that lasts, and begins none that has ended.
+// TestSessionsAreKept: after a restart, active sessions are valid and ended ones are not.
 func TestSessionsAreKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -73,7 +73,7 @@ func TestSessionsAreKept(t *testing.T) {
 	}
 }
 
-// TestKeptSessionsEnd: the time of a session goes on over a restart.
+// TestKeptSessionsEnd: a restart does not extend the lifetime of a session.
 func TestKeptSessionsEnd(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -93,9 +93,8 @@ func TestKeptSessionsEnd(t *testing.T) {
 	})
 }
 
-// TestSessionsOfAnotherClock: a session from under a clock that was ahead does not last
-// longer than a new one.
-func TestSessionsOfAnotherClock(t *testing.T) {
+// TestSessionsFromTheFuture: a session that was stored while the clock was ahead does not last longer than a new one.
+func TestSessionsFromTheFuture(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var opened auth.IssuedWebUISession
@@ -115,9 +114,8 @@ func TestSessionsOfAnotherClock(t *testing.T) {
 	})
 }
 
-// TestSessionsThatCannotBeKept: where the file cannot be written, the session is good all the
-// same, and one that has ended does not come back.
-func TestSessionsThatCannotBeKept(t *testing.T) {
+// TestSessionsThatCannotBeStored: a session is valid even if the file cannot be written, and an ended session stays ended.
+func TestSessionsThatCannotBeStored(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	logger := slog.New(slog.DiscardHandler)

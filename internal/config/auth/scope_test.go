@@ -64,8 +64,8 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestARuleMoreNeverWidens, and two scopes of one key let the same through.
-func TestARuleMoreNeverWidens(t *testing.T) {
+// TestMoreRulesNeverGrantAccess: an additional rule never grants access, and two scopes with the same key allow the same.
+func TestMoreRulesNeverGrantAccess(t *testing.T) {
 	word := rapid.StringMatching(`[ab*?]{1,3}`)
 	limits := rapid.Custom(func(t *rapid.T) auth.ScopeLimits {
 		var l auth.ScopeLimits

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// A code works once and for a minute, whoever comes first.
+// A code works once, within a minute, for the first caller.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestSessionsEnd(t *testing.T) {
 	})
 }
 
-func TestWrongOnesAreForgiven(t *testing.T) {
+func TestWrongAttemptsExpire(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var s auth.WebUISignIns
@@ -213,8 +213,8 @@ func TestOwnPage(t *testing.T) {
 	}
 }
 
-// No session makes an admin where none is asked for: Actor is what MCP asks.
-func TestActorKnowsNoSession(t *testing.T) {
+// MCP uses Actor, which never makes an admin from a session of the web UI.
+func TestActorIgnoresSessions(t *testing.T) {
 	t.Parallel()
 	a := auth.NewAuthenticator(key, nil)
 	opened := a.SignIns.OpenSession(nil)

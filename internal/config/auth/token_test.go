@@ -187,9 +187,9 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestAnOlderStoreMakesNoTokenGood: a revoked token stays revoked when the store loses the revocation, and with an unreadable
+// TestOldStoreRestoresNoToken: a revoked token stays revoked when the store loses the revocation, and with an unreadable
 // file no token is accepted.
-func TestAnOlderStoreMakesNoTokenGood(t *testing.T) {
+func TestOldStoreRestoresNoToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, s := t.TempDir(), &shelf{}
 		tokens := knownIn(t, dir, s, func(auth.Actor) {})
@@ -288,8 +288,7 @@ func TestBounds(t *testing.T) {
 	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "ci"}}, "")
 }
 
-// FuzzAuthorization: whatever is sent, only the key is the admin and only the token
-// is its agent.
+// FuzzAuthorization: for any header, only the key gives the admin and only the token gives its agent.
 func FuzzAuthorization(f *testing.F) {
 	tokens := auth.NewAgentTokens(&shelf{}, f.TempDir(), func(auth.Actor) {}, nil)
 	ctx, cancel := context.WithCancel(context.Background())

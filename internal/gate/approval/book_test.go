@@ -121,8 +121,8 @@ func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeStoredIsNotAccepted: definitions that a trust accepts wait if that cannot be stored.
-func TestWhatCannotBeStoredIsNotAccepted(t *testing.T) {
+// TestUnstoredAcceptanceWaits: definitions that a trust setting accepts wait if that cannot be stored.
+func TestUnstoredAcceptanceWaits(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
 	admit(t, b, auto, candidate("known", 1))
@@ -138,7 +138,7 @@ func TestWhatCannotBeStoredIsNotAccepted(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
+func TestUnreadableStoreApprovesNothing(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	admit(t, memory.NewBook(), auto, candidate("known", 1))
 	memory.SetError(errors.New("the file is damaged"))
@@ -167,7 +167,7 @@ func TestWhatCannotBeReadApprovesNothing(t *testing.T) {
 	<-b.LoadedChan()
 }
 
-func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
+func TestLostBookAcceptsNothingNew(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	memory.MarkLost()
 	b := memory.NewBook()
@@ -187,7 +187,7 @@ func TestALostBookAcceptsNothingAtFirstSight(t *testing.T) {
 
 // The store may be removed while the book lives on. A later approval of the server also stores the earlier decisions about its
 // tools. Otherwise, after a restart these tools would be new tools of a known server.
-func TestALaunchIsStoredWithAllThatIsDecided(t *testing.T) {
+func TestLaunchIsStoredWithEarlierDecisions(t *testing.T) {
 	var m approvaltest.MemoryStore
 	b := m.NewBook()
 	admit(t, b, auto, candidate("a", 1), candidate("b", 1), candidate("c", 1))
@@ -245,9 +245,8 @@ func TestBlocking(t *testing.T) {
 	}
 }
 
-// An approval that is taken back is one no more, whatever the trust, until a person
-// approves the tool again.
-func TestTakingBack(t *testing.T) {
+// A withdrawn approval is no longer valid under any trust setting, until a user approves the tool again.
+func TestWithdraw(t *testing.T) {
 	id, memory := tool.ID{Server: "s", Tool: "a"}, new(approvaltest.MemoryStore)
 	b := memory.NewBook()
 	admit(t, b, auto, candidate("a", 1))
@@ -280,7 +279,7 @@ func TestTakingBack(t *testing.T) {
 
 // When an approval is withdrawn, the decision before it holds again, also after a restart: the approved definition, the
 // refusal, and the author and time of the decision.
-func TestTakingBackRestores(t *testing.T) {
+func TestWithdrawRestores(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for name, tt := range map[string]struct {
 		trust  approval.Trust
@@ -352,7 +351,7 @@ func TestTakingBackRestores(t *testing.T) {
 	}
 }
 
-// A definition that is unblocked waits, whatever the trust in its server, and is compared with what was approved.
+// A definition that is unblocked waits under any trust setting, and is compared with the approved one.
 func TestUnblocking(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for _, trust := range []approval.Trust{approval.Manual, approval.Scan, approval.Auto} {
@@ -520,9 +519,8 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// A server that names ever new tools gets no more than so many kept, and loses
-// none of the pins that there are.
-func TestTheBookIsBounded(t *testing.T) {
+// For a server that keeps listing new tools, the number of stored definitions is limited, and no existing decision is lost.
+func TestBookIsBounded(t *testing.T) {
 	b := new(approvaltest.MemoryStore).NewBook()
 	all := make([]approval.CandidateDefinition, approval.MaxTools+10)
 	for i := range all {
@@ -551,9 +549,8 @@ func TestTheBookIsBounded(t *testing.T) {
 	}
 }
 
-// The first list of a server is one write, and a list that brings nothing new
-// is none.
-func TestAListIsOneWrite(t *testing.T) {
+// The first list of a server is one write, and a list without anything new is none.
+func TestListIsOneWrite(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
 	var all []approval.CandidateDefinition
@@ -567,8 +564,8 @@ func TestAListIsOneWrite(t *testing.T) {
 	}
 }
 
-// A block that comes while a list is judged is not undone by it.
-func TestABlockBeatsAnAdmission(t *testing.T) {
+// A block that arrives while a list is evaluated is not undone by the result.
+func TestBlockDuringAnEvaluation(t *testing.T) {
 	for range 50 {
 		b := new(approvaltest.MemoryStore).NewBook()
 		var both sync.WaitGroup
@@ -607,9 +604,10 @@ func approves(v *approval.ServerView, name string, f tool.Fingerprint) bool {
 	return e.Off == nil && e.Approves(f)
 }
 
-// TestFollowersAreToldOnce: every follower hears of each reload and of each decision of a user, in the order of the followers,
-// when it is in force. It hears nothing of decisions that were not stored, or of definitions that the server's trust accepts.
-func TestFollowersAreToldOnce(t *testing.T) {
+// TestFollowersAreNotifiedOnce: every follower is notified of each reload and of each decision of a user, in the order of
+// the followers, when it is in force. It is not notified of decisions that were not stored, or of definitions that the
+// server's trust accepts.
+func TestFollowersAreNotifiedOnce(t *testing.T) {
 	m := &approvaltest.MemoryStore{}
 	b := approval.NewBook(m, nil)
 	var told []string
@@ -655,10 +653,9 @@ func TestFollowersAreToldOnce(t *testing.T) {
 
 func second[T any](_ T, err error) error { return err }
 
-// What gives an instruction about a tool of another server is held by the trust in its
-// own: at first sight, or when it was accepted before. Only a person approves it, and
-// what a person has approved stays so.
-func TestDoubt(t *testing.T) {
+// A definition with an instruction about a tool of another server is held by its own server's trust setting: when it is new,
+// or when it was accepted before. Only a user approves it, and the approval of a user stays.
+func TestHoldCrossServerInstructions(t *testing.T) {
 	scanned := approval.EvaluationRules{Trust: approval.Scan, UnknownIsNew: true}
 	orders, verdict := true, scan.Review
 	doubtful := candidate("known", 1)

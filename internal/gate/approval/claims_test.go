@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/gate/presence/presencetest"
 )
 
-// TestWhatNobodyHasSigned: an unsigned decision does not count when it is loaded, and stays stored. Definitions that trust
+// TestUnsignedDecisions: an unsigned decision is not valid when it is loaded, and stays stored. Definitions that trust
 // accepted are accepted again.
-func TestWhatNobodyHasSigned(t *testing.T) {
+func TestUnsignedDecisions(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	before := memory.NewBook() // without presence
 	admit(t, before, auto, candidate("trusted", 1))

@@ -9,8 +9,7 @@ import (
 	"mcpproxy/internal/gate/approval/approvaltest"
 )
 
-// BenchmarkTenThousand has 100 servers list 100 tools each for the first time,
-// and reads them again.
+// BenchmarkTenThousand stores the first lists of 100 servers with 100 tools each, and reads them again.
 func BenchmarkTenThousand(b *testing.B) {
 	var all []approval.CandidateDefinition
 	for i := range 100 {

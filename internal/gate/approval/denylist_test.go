@@ -117,7 +117,7 @@ func (h *home) holds(when string) {
 
 // The attack: the database is lost, and the user approves the server again as the status recommends. Refused and disabled tools
 // stay locked, and a tool that the server did not list for a while does not return as a new one.
-func TestALostStoreFreesNothing(t *testing.T) {
+func TestLostStoreUnlocksNothing(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
 	h.store.MarkLost()
@@ -161,9 +161,8 @@ func TestALostStoreFreesNothing(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the file while the store is well: nothing is lost, it is
-// said, the damaged file is kept, and a good one written in its place.
-func TestADamagedFileBesideAGoodStore(t *testing.T) {
+// If only the file is damaged nothing is lost: the damage is reported, the damaged file is kept, and a good one is written.
+func TestDamagedFileWithAGoodStore(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
@@ -206,7 +205,7 @@ var damages = map[string]func(path string, text []byte) error{
 
 // Any bit of the file is flipped, and the store is lost with it: the damage is detected, and no locked definition becomes
 // callable or is accepted at first sight.
-func TestADamagedFileAndALostStore(t *testing.T) {
+func TestDamagedFileAndLostStore(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
 	good := h.text()
@@ -220,8 +219,8 @@ func TestADamagedFileAndALostStore(t *testing.T) {
 	}
 }
 
-// A new database has no mark of an earlier one: a damaged file is such a mark.
-func TestADamagedFileIsAMark(t *testing.T) {
+// A damaged file shows that a new database replaced an earlier one.
+func TestDamagedFileMarksALostStore(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
 	h.must(damages["last line cut off"](h.path, h.text()))
@@ -258,7 +257,7 @@ func (h *home) lostWith(t *testing.T, what string, text []byte) {
 }
 
 // A decision is in both stores or in none. A decision that only one store has after a crash is a restriction.
-func TestBothHomesOrNone(t *testing.T) {
+func TestBothStoresOrNone(t *testing.T) {
 	ctx := t.Context()
 	h := newHome(t)
 	h.decideAll()
@@ -299,7 +298,7 @@ func TestBothHomesOrNone(t *testing.T) {
 	h.holds("in a file that was made anew")
 }
 
-// A crash may leave the decision in one home, and half a line.
+// A crash may leave the decision in one of the two stores, and half a line in the file.
 func TestCrashes(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -516,10 +515,9 @@ func TestAnOldStoreWithABlockedBaseline(t *testing.T) {
 	}
 }
 
-// After any history of decisions, restarts, losses of the store and old stores in
-// its place, exactly that is approved, refused and switched off which the model
-// says. A loss takes approvals away, and nothing else.
-func TestNoHistoryWidens(t *testing.T) {
+// After any history of decisions, restarts, losses of the store and restored old stores, the approved, blocked and disabled
+// definitions are exactly those of the model. A loss removes approvals, and nothing else.
+func TestNoHistoryGrantsAccess(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 3))
 	h, m, ctx := newHome(t), newModel(), t.Context()

@@ -71,7 +71,7 @@ func TestADefinitionWithoutAReportIsNotClean(t *testing.T) {
 	}
 }
 
-// TestLoosened goes through all pairs of states of all hints.
+// TestLoosened checks all pairs of states of all hints.
 func TestLoosened(t *testing.T) {
 	states := []tool.TriBool{tool.Unset, tool.False, tool.True}
 	for _, was := range states {

@@ -16,7 +16,7 @@ func call() Call {
 	return Call{Principal: "agent", Session: "s", ID: tool.ID{Server: "a", Tool: "b"}, Fingerprint: tool.Fingerprint{1}, Arguments: json.RawMessage(`{"x":1}`), Revision: "r", Variant: "call_tool_write"}
 }
 
-// TestKey: another call has another key, whatever differs; one that means the same has not.
+// TestKey: a call with any difference has another key; a call with the same meaning has the same key.
 func TestKey(t *testing.T) {
 	one := call()
 	seen := map[CallKey]string{one.Key(): "the call"}

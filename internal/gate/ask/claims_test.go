@@ -11,9 +11,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestAnApprovalIsSigned: one that the store alone knows of lets no call go on, nor one that
-// was signed for something else than the call shows, nor one from before the start.
-func TestAnApprovalIsSigned(t *testing.T) {
+// TestApprovalIsSigned: a call does not continue with an approval that only the store has, that was signed for other
+// content, or that was signed before the start.
+func TestApprovalIsSigned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		person := presencetest.NewSigner(t)
 		m := &memory{all: map[string]*Question{}}
@@ -61,8 +61,8 @@ func TestAnApprovalIsSigned(t *testing.T) {
 	})
 }
 
-// TestALeaseIsSigned, all of it, and is for no more calls than it says.
-func TestALeaseIsSigned(t *testing.T) {
+// TestLeaseIsSigned: the signature covers every field of a lease, and the lease allows no more calls than it says.
+func TestLeaseIsSigned(t *testing.T) {
 	person := presencetest.NewSigner(t)
 	l := Lease{ID: "1", Server: "s", Lane: auth.Write, Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Hour), Revision: "r"}
 	person.Sign(LeaseClaim(&l))

@@ -97,8 +97,8 @@ func held(actor string, told *[]time.Duration) HeldCall {
 	return h
 }
 
-// TestWaiting: who waits is told every ten seconds, until the time is over; and goes on at
-// once when there is an answer.
+// TestWaiting: a waiting call reports progress every ten seconds until its time is over, and continues at once when there is
+// an answer.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*Question{}}
@@ -130,9 +130,8 @@ func TestWaiting(t *testing.T) {
 	})
 }
 
-// TestAnAnswerBeforeTheWait: an answer that comes when the question is stored, before the call waits for
-// it, is not missed.
-func TestAnAnswerBeforeTheWait(t *testing.T) {
+// TestAnswerBeforeTheWait: an answer that arrives when the question is stored, before the call waits for it, is not missed.
+func TestAnswerBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*Question{}}
 		var h *Waiter
@@ -152,9 +151,9 @@ func TestAnAnswerBeforeTheWait(t *testing.T) {
 	})
 }
 
-// TestTheClientIsAsked once for each question, until the call goes on or ends; a call that is to
-// end for it does, at once.
-func TestTheClientIsAsked(t *testing.T) {
+// TestClientIsAskedOnce: a client is asked once for each question, until the call continues or ends. An answer that ends the
+// call does so at once.
+func TestClientIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*Question{}}
 		h := NewWaiter(m, nil, time.Now, func() {})
@@ -194,7 +193,7 @@ func TestTheClientIsAsked(t *testing.T) {
 	})
 }
 
-// TestBounds: so many wait, so many of one actor; and whoever leaves makes room.
+// TestBounds: the number of waiting calls is limited, in total and per actor. A call that stops waiting frees its slot.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewWaiter(&memory{all: map[string]*Question{}}, nil, time.Now, func() {})
@@ -218,8 +217,8 @@ func TestBounds(t *testing.T) {
 	})
 }
 
-// TestWhatCannotBeStoredRefuses: the record of the call that is held says so, too.
-func TestWhatCannotBeStoredRefuses(t *testing.T) {
+// TestUnstoredQuestionRefuses: a call whose question cannot be stored is refused, and its record says so.
+func TestUnstoredQuestionRefuses(t *testing.T) {
 	h := NewWaiter(&memory{err: errors.New("the disk is full")}, nil, time.Now, func() { t.Error("something has changed") })
 	c := held("a", nil)
 	if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.ServerUnavailable {

@@ -39,7 +39,7 @@ func disguised(t *testing.T) (all []disguise) {
 	return all
 }
 
-// However a statement is hidden, a text that holds it is never judged laxer than it is.
+// A disguised statement never gets a more harmless lane than it has.
 func TestDisguises(t *testing.T) {
 	all := disguised(t)
 	for _, d := range all {
@@ -191,9 +191,8 @@ func BenchmarkSQL(b *testing.B) {
 	})
 }
 
-// TestGuideSaysTheBound: the guide says how much of a shell text is read, in the words of
-// the refusal.
-func TestGuideSaysTheBound(t *testing.T) {
+// TestGuideNamesTheLimit: the guide says how much of a shell text is parsed, in the words of the refusal.
+func TestGuideNamesTheLimit(t *testing.T) {
 	guide, err := os.ReadFile("../../../docs/guide/lanes.md")
 	if err != nil || !strings.Contains(string(guide), tooMany.Word) {
 		t.Errorf("the guide does not say %q: %v", tooMany.Word, err)

@@ -42,7 +42,7 @@ func files(t *testing.T, dir string, names ...string) (all []string) {
 
 var braces = strings.NewReplacer("{", "", "}", "")
 
-// At least 95 % of what others ask databases in plain language is judged read.
+// At least 95 % of the queries in public text-to-SQL sets are classified as reads.
 func TestTextToSQL(t *testing.T) {
 	check := func(what string, statements []string) {
 		read, bad := 0, 0

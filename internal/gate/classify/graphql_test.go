@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestGraphQL: a document is judged as what it is, also as text of JSON.
+// TestGraphQL: a document is classified by its operation, also in JSON text.
 func TestGraphQL(t *testing.T) {
 	documents := map[string]string{
 		"{ a { b } }": "read", "query Q($a: Int = 1) { a(b: $a) { c } }": "read", "subscription { a }": "read", "{ mutation }": "read", "query mutation { a }": "read",
@@ -58,7 +58,7 @@ func TestGraphQL(t *testing.T) {
 	}
 }
 
-// BenchmarkGraphQL judges documents of 4 KB.
+// BenchmarkGraphQL classifies documents of 4 KB.
 func BenchmarkGraphQL(b *testing.B) {
 	query := "query Q { " + strings.Repeat("user(id: 1) { name email } ", 150) + "}"
 	request, _ := json.Marshal(map[string]string{"query": query})

@@ -174,7 +174,7 @@ func TestTitleHelps(t *testing.T) {
 	}
 }
 
-// A word about deleting, put anywhere into any name, and it is not "read".
+// A name that contains a word for deletion, at any position, is never inferred to be a read.
 func TestNoDeletionIsRead(t *testing.T) {
 	names := []string{"get_user", "list", "users.search", "fetchAllPages", "read-file", "describe_table", "check_status", ""}
 	spellings := func(a, b string) []string {

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/sectionfile"
 )
 
-// TestHostileLines: a line that only looks as if it read is never judged laxer than it is.
+// TestHostileLines: a line that only looks like a read is never classified more harmless than it is.
 func TestHostileLines(t *testing.T) {
 	text, err := os.ReadFile("testdata/hostile.txt")
 	if err != nil {
@@ -28,8 +28,8 @@ func TestHostileLines(t *testing.T) {
 	}
 }
 
-// TestArgumentsNextToACommand: arguments count with the command, however their member is
-// spelled, and wherever it is.
+// TestArgumentsNextToACommand: arguments in other members count with the command, whatever the spelling and position of the
+// member.
 func TestArgumentsNextToACommand(t *testing.T) {
 	shell := ArgumentRule{By: policy.ByShell, Argument: "$.command"}
 	kube := ArgumentRule{By: policy.ByCLI, Argument: "$.args", Program: "kubectl"}

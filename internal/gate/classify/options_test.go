@@ -89,8 +89,8 @@ func operandOf(program string) string {
 	return "a"
 }
 
-// TestOptionsOfHelpTexts: whatever option a program has, in whatever form, a line that
-// writes, loads or runs something with it is never judged to read.
+// TestOptionsOfHelpTexts: a line with an option that writes, loads or runs something is never classified as a read, in any
+// form of the option.
 func TestOptionsOfHelpTexts(t *testing.T) {
 	programs, options := helpTexts(t)
 	every := volume.FullOrQuick(1, 10) // of the lines without an effect

@@ -110,7 +110,7 @@ func effects(kind string, node any) (o policy.Operation) {
 	return o
 }
 
-// TestOracle: the oracle sees what it is to see.
+// TestOracle: the oracle detects the effects that it must detect.
 func TestOracle(t *testing.T) {
 	for text, want := range map[string]policy.Operation{
 		"select 1": policy.Read, "select * from t for update": policy.Write, "select 1 into t": policy.Write, "drop table t": policy.Destructive,
@@ -158,7 +158,7 @@ func chunks(text string) (all []string) {
 	return append(all, strings.Join(chunk, ""))
 }
 
-// TestPlainReadsOfPostgres: the statements in the corpus of plain reads are reads of PostgreSQL.
+// TestPlainReadsOfPostgres: PostgreSQL's parser accepts the corpus of plain reads as reads.
 func TestPlainReadsOfPostgres(t *testing.T) {
 	for _, line := range corpus(t, "reads.txt").SectionByHead("postgresql").Lines {
 		text := strings.ReplaceAll(line, `\n`, "\n")
@@ -228,19 +228,19 @@ func scripts(t *testing.T, dir string) {
 	s.report(t, dir)
 }
 
-// The regression statements of PostgreSQL are never judged laxer than its parser does.
+// The regression statements of PostgreSQL are never classified more harmless than its parser does.
 func TestRegressionOfPostgreSQL(t *testing.T) { scripts(t, corpora(t, "pganalyze+libpg_query")) }
 
-// What others have collected of several databases is not, either, as far as PostgreSQL's
-// parser takes it.
-func TestStatementsOfOthers(t *testing.T) {
+// Statements for several databases, from third-party collections, are never classified more harmless than PostgreSQL's
+// parser does, as far as it accepts them.
+func TestThirdPartyStatements(t *testing.T) {
 	scripts(t, corpora(t, "antlr+grammars-v4"))
 	scripts(t, corpora(t, "bytebase+mysql-parser"))
 }
 
 var tclBlock = regexp.MustCompile(`(?s)do_execsql_test[^{]*\{(.*?)\n\}`)
 
-// Nor are SQLite's kind of tests.
+// The statements of SQLite's tests are never classified more harmless than PostgreSQL's parser does.
 func TestRegressionOfSQLite(t *testing.T) {
 	var s score
 	for _, path := range files(t, corpora(t, "tursodatabase+limbo"), ".test") {

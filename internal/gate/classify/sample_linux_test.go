@@ -33,8 +33,8 @@ var (
 // that run ls are made of.
 var interpreters = []string{"sh", "bash", "dash", "env", "node", "python", "python3", "perl", "grep", "gzip", "xz", "ls", "git", "docker", "go", "cargo", "rustup", "pip"}
 
-// TestSampleOfReads runs some of the lines that are judged to read, and looks that none
-// changes a file or starts a program that is not part of it.
+// TestSampleOfReads runs some of the lines that are classified as reads, and checks that none changes a file or starts
+// another program.
 func TestSampleOfReads(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil || !volume.IsFull() {

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// At least 95 % of everyday lines that read are judged so.
+// At least 95 % of everyday reading commands are classified as reads.
 func TestEverydayLines(t *testing.T) {
 	text, err := os.ReadFile("testdata/everyday.txt")
 	if err != nil {
@@ -32,8 +32,7 @@ func TestEverydayLines(t *testing.T) {
 	}
 }
 
-// No command line of GTFOBins is judged read, but those that it has for reading a file,
-// which is what they do.
+// Of the command lines of GTFOBins, only those for reading a file are classified as reads.
 func TestGTFOBins(t *testing.T) {
 	type example struct{ Code string }
 	judged, read, ofFiles, filesRead := 0, 0, 0, 0

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/testutil/cputime"
 )
 
-// BenchmarkTexts judges texts of 4 KB, each by itself, and says how much processor time
-// the slowest of a hundred took, and the slowest of the least for each text.
+// BenchmarkTexts classifies texts of 4 KB, one at a time, and reports the processor time of the slowest of a hundred runs,
+// and the slowest of the best runs of each text.
 func BenchmarkTexts(b *testing.B) {
 	dir := os.Getenv("MCPPROXY_LANES")
 	if dir == "" {

@@ -24,7 +24,7 @@ func corpus(t testing.TB, name string) sectionfile.Sections {
 
 var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\r`, "\r", `\t`, "\t", `\u00a0`, "\u00a0", `\u2003`, "\u2003", `\ufeff`, "\ufeff", `\u0131`, "\u0131", `\u017f`, "\u017f", `\u00e9`, "\u00e9")
 
-// TestPlainReads judges ordinary reads of ten databases. At least 95 % of them read.
+// TestPlainReads classifies ordinary reads of ten databases. At least 95 % must be reads.
 func TestPlainReads(t *testing.T) {
 	all, read := 0, 0
 	for _, database := range corpus(t, "reads.txt") {
@@ -46,8 +46,8 @@ func TestPlainReads(t *testing.T) {
 	}
 }
 
-// TestEffects judges texts that write, destroy, run something or cannot be read: none is
-// judged laxer, however its words are written.
+// TestEffects classifies texts that write, destroy, run something or cannot be parsed: none gets a more harmless lane, in
+// any spelling.
 func TestEffects(t *testing.T) {
 	file, n := corpus(t, "effects.txt"), 0
 	for head, want := range map[string]policy.Operation{"write": policy.Write, "destructive": policy.Destructive} {
@@ -118,8 +118,7 @@ func names(call string) []string {
 		`U&"`+escaped+`"`+rest, `U&"`+marked+`" UESCAPE '!' `+rest, `u&"`+marked+`"uescape'!'`+rest, `U&"`+name[:1]+escaped[5:]+`"`+rest, `pg_catalog . U&"`+marked+`"/**/UESCAPE/**/'!'`+rest)
 }
 
-// TestCallsWithEffects: no call of a function with effects is judged to read, wherever it
-// stands and however its name is written.
+// TestCallsWithEffects: no call of a function with effects is classified as a read, in any position and spelling.
 func TestCallsWithEffects(t *testing.T) {
 	calls := corpus(t, "effects.txt").SectionByHead("calls").Lines
 	n, rnd := 0, rand.New(rand.NewPCG(29, 1))

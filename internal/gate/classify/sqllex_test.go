@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// Tokens that one dialect shares with another are those that it would have read itself.
-func TestWhatIsTakenOver(t *testing.T) {
+// A dialect that reuses the tokens of another one would have read the same tokens itself.
+func TestSharedDialectTokens(t *testing.T) {
 	pieces := []string{
 		"select", " ", "\n", "\r", "'", "''", `"`, "`", "[", "]", "\\", "$$", "$a$", "--", "-- ", "#", "//", "/*", "*/", "/*!", "/*!50000 ", "/*M!", "e'", "E'x\\''",
 		"q'[", "]'", "nq'{", "}'", "1", "1e", "0xdrop", "1drop", ";", "(", ")", "a", "é", "drop table t", "@", "*", "x'", "'''", `"""`,
@@ -25,7 +25,7 @@ func TestWhatIsTakenOver(t *testing.T) {
 	}
 }
 
-func FuzzWhatIsTakenOver(f *testing.F) {
+func FuzzSharedDialectTokens(f *testing.F) {
 	f.Add("select 'a' -- b\r; drop table /*! c */ x where d = e'\\'' or q'[f]'")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) <= maxText {

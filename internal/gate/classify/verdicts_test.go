@@ -40,7 +40,7 @@ func recordedTexts(t *testing.T) []string {
 	return texts
 }
 
-// A text is never judged laxer than PostgreSQL's parser judges it.
+// A text never gets a more harmless lane than from PostgreSQL's parser.
 func TestPostgreSQLVerdicts(t *testing.T) {
 	data, err := os.ReadFile(verdictsFile)
 	if err != nil {

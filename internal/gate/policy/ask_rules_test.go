@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// TestCatch: patterns go before lanes, one that asks before those that do not, wherever it
-// stands; a server's lane takes the place of the general one.
+// TestCatch: rules with patterns take precedence over lanes, and rules that ask over those that do not, in any order. The
+// lane of a server replaces the general one.
 func TestCatch(t *testing.T) {
 	id := tool.ID{Server: "github", Tool: "create_issue"}
 	for name, c := range map[string]struct {
@@ -56,7 +56,7 @@ func TestCatch(t *testing.T) {
 	}
 }
 
-// TestAnyMissesNothing: rules that ask about a call are rules of which something is asked.
+// TestAnyMissesNothing: if a rule asks about a call, Any reports that some rule asks.
 func TestAnyMissesNothing(t *testing.T) {
 	mode := rapid.SampledFrom([]string{"", "off", "ask", "x"})
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,7 +74,7 @@ func TestAnyMissesNothing(t *testing.T) {
 	})
 }
 
-func TestCatchingAllocatesNothing(t *testing.T) {
+func TestCatchAllocatesNothing(t *testing.T) {
 	general, server := AskRules{Write: "off", Destructive: "ask", Tools: map[string]string{"a:*": "ask", "b:*": "off"}}, AskRules{Tools: map[string]string{"x": "ask"}}
 	if n := testing.AllocsPerRun(100, func() { _ = FindApprovalRule(&general, &server, tool.ID{Server: "c", Tool: "d"}, Write) }); n != 0 {
 		t.Errorf("%v allocations", n)

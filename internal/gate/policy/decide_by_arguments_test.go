@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestLanesOfAScope compares the whole cross product of lanes, variants and tools with the written rule: the caller needs the
-// lane of the tool, and the worst of it and the variant. Everything outside the scope gets the same answer.
+// TestLanesOfAScope compares all lanes, calling tools and tools with the written rule: the caller needs the lane of the
+// tool, and the most harmful one of it and the calling tool. Everything outside the scope gets the same answer.
 func TestLanesOfAScope(t *testing.T) {
 	outside := map[string]bool{}
 	for lanes := range auth.OperationLaneSet(auth.AllLanes + 1) {
@@ -47,9 +47,8 @@ func TestLanesOfAScope(t *testing.T) {
 	}
 }
 
-// TestServersAreToldOfWithinLanes: that a server is not there, or has not told its
-// tools, says nothing of any tool.
-func TestServersAreToldOfWithinLanes(t *testing.T) {
+// TestMissingServersRevealNoTools: that a server does not exist, or has not listed its tools, reveals nothing about a tool.
+func TestMissingServersRevealNoTools(t *testing.T) {
 	for existence, want := range map[policy.ToolExistence]problem.Code{
 		policy.NoServer: problem.ServerNotFound, policy.Unlisted: problem.ServerUnavailable, policy.NoTool: problem.OutOfScope,
 	} {

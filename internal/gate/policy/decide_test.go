@@ -20,7 +20,7 @@ import (
 
 var strict = policy.Rules{StrictServerValidation: true}
 
-// TestContractMessages holds the messages of the contract to the letter.
+// TestContractMessages compares the messages with the contract, to the letter.
 func TestContractMessages(t *testing.T) {
 	destructive := hints(tool.Unset, tool.True)
 	for _, c := range []struct {
@@ -357,7 +357,7 @@ func TestSpellings(t *testing.T) {
 	}
 }
 
-// TestDecideProperties draws what the cross product leaves out: free strings.
+// TestDecideProperties generates inputs that the cross product leaves out: free strings.
 func TestDecideProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := policy.CallToolVariant(rapid.IntRange(0, 4).Draw(t, "variant"))

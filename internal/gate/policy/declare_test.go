@@ -72,8 +72,8 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestLetter: the declaration is kept as received, whatever its interpretation.
-func TestLetter(t *testing.T) {
+// TestDeclarationIsKeptAsReceived: whatever its interpretation.
+func TestDeclarationIsKeptAsReceived(t *testing.T) {
 	var d policy.DeclaredIntent
 	if letter := d.RawParameters(); letter != nil {
 		t.Errorf("nothing was declared: %s", letter)
@@ -86,9 +86,9 @@ func TestLetter(t *testing.T) {
 	}
 }
 
-// TestNoStringIsNoOperation: an operation_type of another type is refused with
-// the code and the message for a bad operation type.
-func TestNoStringIsNoOperation(t *testing.T) {
+// TestOperationMustBeAString: an operation_type of another type is refused with the code and the message for a bad operation
+// type.
+func TestOperationMustBeAString(t *testing.T) {
 	var d policy.DeclaredIntent
 	d.AddParameter("intent", []byte(`{"operation_type":42}`))
 	r, f := sound(policy.CallToolRead, d)

@@ -16,7 +16,7 @@ func judged(r policy.CallRequest, f policy.Facts, rules policy.Rules) policy.Dec
 	return d
 }
 
-// TestArgumentMismatch holds the message to the letter.
+// TestArgumentMismatch compares the message with the contract, to the letter.
 func TestArgumentMismatch(t *testing.T) {
 	r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})
 	f.Arguments = policy.ArgumentEffect{Operation: policy.Destructive, Word: "DROP TABLE", By: policy.BySQL, Path: "$.sql"}
@@ -31,9 +31,9 @@ func TestArgumentMismatch(t *testing.T) {
 	}
 }
 
-// TestArgumentsOverAll goes through every combination of what decides about arguments,
-// and holds the outcome to the rules of the contract, told once more.
-func TestArgumentsOverAll(t *testing.T) {
+// TestArgumentCrossProduct compares every combination of the inputs for arguments with a second version of the contract's
+// rules.
+func TestArgumentCrossProduct(t *testing.T) {
 	operations := []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
 	tris := []tool.TriBool{tool.Unset, tool.True, tool.False}
 	n := 0
@@ -89,7 +89,7 @@ func TestArgumentsOverAll(t *testing.T) {
 	t.Logf("%d combinations", n)
 }
 
-// TestArgumentsAndScope: who may only read may not write by arguments, whatever the mode.
+// TestArgumentsAndScope: a caller that may only read cannot write by arguments, in any mode.
 func TestArgumentsAndScope(t *testing.T) {
 	for _, mode := range []policy.ArgumentEffectMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
 		r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})

@@ -104,8 +104,8 @@ func firstDifference(got, want []byte) string {
 	return fmt.Sprintf("got %d lines, want %d", len(g), len(w))
 }
 
-// TestMatrix pins variant × declaration × hints × strict × require: the table
-// of the contract, as one page per variant and setting.
+// TestMatrix pins calling tool × declaration × hints × strict × require: the table of the contract, one page per calling
+// tool and setting.
 func TestMatrix(t *testing.T) {
 	var out bytes.Buffer
 	out.WriteString("The decision for a callable tool, by declared operation type (rows) and effective hints (columns).\n" +
@@ -152,8 +152,7 @@ func matrixPage(out *bytes.Buffer, v policy.CallToolVariant, rules policy.Rules)
 	}
 }
 
-// TestInferredMatrix pins variant × inferred operation × mode × strict for a
-// tool that says nothing itself.
+// TestInferredMatrix pins calling tool × inferred operation × mode × strict for a tool without hints.
 func TestInferredMatrix(t *testing.T) {
 	var out bytes.Buffer
 	out.WriteString("The decision for a callable tool without hints, by infer_hints (rows) and what is inferred (columns).\n")
@@ -174,9 +173,8 @@ func TestInferredMatrix(t *testing.T) {
 	golden(t, "inferred.golden", out.Bytes())
 }
 
-// TestInferringNeverLoosens: whatever a tool says and whatever is inferred of
-// it, advise decides as off does or warns, and enforce is never laxer than
-// advise; a tool that says what it does is decided by that alone.
+// TestInferringNeverLoosens: for any hints and inferred hints, advise decides like off or warns, and enforce is never more
+// permissive than advise. If a tool has hints, only they decide.
 func TestInferringNeverLoosens(t *testing.T) {
 	strictness := func(d policy.Decision) int {
 		return map[policy.Verdict]int{policy.Allow: 0, policy.AllowWithWarning: 1, policy.Reject: 2}[d.Verdict]
@@ -212,8 +210,7 @@ func TestInferringNeverLoosens(t *testing.T) {
 	})
 }
 
-// TestOrder pins which problem is named when several things are wrong at once:
-// every subset of the faults.
+// TestOrder pins which problem is reported if there are several: every subset of the faults.
 func TestOrder(t *testing.T) {
 	faults := []struct {
 		name  string
@@ -254,8 +251,7 @@ func TestOrder(t *testing.T) {
 	golden(t, "order.golden", out.Bytes())
 }
 
-// TestCrossProduct compares every combination there is with the contract told
-// a second time, as a list of rules.
+// TestCrossProduct compares every combination with a second version of the contract, as a list of rules.
 func TestCrossProduct(t *testing.T) {
 	count := map[string]int{}
 	each(func(r policy.CallRequest, f policy.Facts, rules policy.Rules) {

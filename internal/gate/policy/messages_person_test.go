@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// A person is not told to use what only models have, and is told the rest, also
-// of a tool that is named like it.
-func TestMessagesForPeople(t *testing.T) {
+// Messages for users leave out advice that only models can follow, and keep the rest, even if a tool has the name of such
+// advice.
+func TestMessagesForUsers(t *testing.T) {
 	t.Parallel()
 	ask := policy.CallRequest{CallTool: policy.CallToolRead, ID: tool.ID{Server: "x", Tool: "retrieve_tools"}}
 	for want, facts := range map[string]policy.Facts{

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestStatusOf tries all 64 combinations against the table of the contract.
+// TestStatusOf compares all 64 combinations with the table of the contract.
 func TestStatusOf(t *testing.T) {
 	seen := map[policy.ToolStatus]bool{}
 	for bits := range 1 << 6 {
@@ -84,9 +84,8 @@ func TestStatusesAreComplete(t *testing.T) {
 	}
 }
 
-// TestConfigLockIsTheOperators: a lock of the operator is never described as
-// something that the user can toggle.
-func TestConfigLockIsTheOperators(t *testing.T) {
+// TestConfigLockBelongsToTheOperator: a lock of the operator is never described as something that the user can toggle.
+func TestConfigLockBelongsToTheOperator(t *testing.T) {
 	r := policy.DisabledByConfig.Remedy()
 	for _, want := range []string{"Operator policy", "mcp_config.json", "cannot override"} {
 		if !strings.Contains(r, want) {
@@ -100,7 +99,7 @@ func TestConfigLockIsTheOperators(t *testing.T) {
 	}
 }
 
-// TestReasons: all reasons, the first of which is the status.
+// TestReasons: the list has all reasons, and the first one is the status.
 func TestReasons(t *testing.T) {
 	for bits := range 1 << 6 {
 		f := policy.StatusFacts{

@@ -70,8 +70,8 @@ func (w *world) attempt(k ed25519.PrivateKey, f func(context.Context) error) err
 	return w.do(k, f)
 }
 
-// TestAResetReachesOthers, and so does that it was called off, at either of them.
-func TestAResetReachesOthers(t *testing.T) {
+// TestResetReachesOtherInstances: a reset, and its cancellation, at one instance are in force at all of them.
+func TestResetReachesOtherInstances(t *testing.T) {
 	here, there, k := pair(t)
 	if err := here.Reset(t.Context()); err != nil {
 		t.Fatal(err)
@@ -92,9 +92,9 @@ func TestAResetReachesOthers(t *testing.T) {
 	there.looks("")
 }
 
-// TestTheDayOfAResetIsCountedHere: each instance counts the day itself, whatever time is in the database, which an attacker may
-// have written. A user proves the anchor after the reset.
-func TestTheDayOfAResetIsCountedHere(t *testing.T) {
+// TestInstancesTimeAResetThemselves: each instance counts the day itself, whatever time is in the database, which an
+// attacker may have written. A user proves the anchor after the reset.
+func TestInstancesTimeAResetThemselves(t *testing.T) {
 	for what, seen := range map[string]bool{"seen": true, "away": false} {
 		t.Run(what, func(t *testing.T) {
 			here, there, _ := pair(t)
@@ -131,9 +131,9 @@ func TestTheDayOfAResetIsCountedHere(t *testing.T) {
 	}
 }
 
-// TestAnotherChainIsNotFollowed: an attacker that writes the database leads no instance to another anchor, with a reset in
+// TestForeignAnchorChainIsIgnored: an attacker that writes the database leads no instance to another anchor, with a reset in
 // between or without one. Withdrawn decisions do not return.
-func TestAnotherChainIsNotFollowed(t *testing.T) {
+func TestForeignAnchorChainIsIgnored(t *testing.T) {
 	here, there, k := pair(t)
 	theirs := here.db.anchors
 	var ownKey ed25519.PrivateKey
@@ -200,7 +200,7 @@ func TestAnotherChainIsNotFollowed(t *testing.T) {
 	there.looks("")
 }
 
-// TestAnchorsAreNotOverwritten: who has not heard yet that another one is set sets none.
+// TestAnchorsAreNotOverwritten: an instance that does not know yet that another anchor was set cannot set one.
 func TestAnchorsAreNotOverwritten(t *testing.T) {
 	here, there, k := pair(t)
 	if err := here.Reset(t.Context()); err != nil {
@@ -215,9 +215,9 @@ func TestAnchorsAreNotOverwritten(t *testing.T) {
 	there.looks("Presence was reset")
 }
 
-// TestNoneIsFollowed: instances follow the anchor none. An anchor after it does not follow from an earlier one, and is proven
-// again.
-func TestNoneIsFollowed(t *testing.T) {
+// TestAnchorNoneIsFollowed: instances follow the anchor none. An anchor after it does not follow from an earlier one, and is
+// proven again.
+func TestAnchorNoneIsFollowed(t *testing.T) {
 	here, there, k := pair(t)
 	none := Anchor{Kind: None, Since: here.now.UTC().Truncate(time.Microsecond), Before: here.HeadFingerprint()}
 	if err := here.do(k, func(ctx context.Context) error { return here.SetAnchor(ctx, none) }); err != nil {
@@ -233,7 +233,7 @@ func TestNoneIsFollowed(t *testing.T) {
 	}
 }
 
-// FuzzParseMark: a mark is written in one way.
+// FuzzParseMark: a mark has exactly one encoding.
 func FuzzParseMark(f *testing.F) {
 	d := Digest{1}
 	for _, m := range []FingerprintMark{{}, {Anchor: d}, {Reset: d, At: time.Unix(1, 2000)}, {Anchor: d, Reset: d}} {

@@ -162,8 +162,8 @@ func TestAPasskeySigns(t *testing.T) {
 	}
 }
 
-// Each part of an assertion that is another one refuses it; another implementation says the same.
-func TestWhatIsNoAssertion(t *testing.T) {
+// An assertion with any changed part is refused; another implementation agrees.
+func TestInvalidAssertions(t *testing.T) {
 	flag := func(set, clear byte) func(*parts) { return func(p *parts) { p.flags = p.flags&^clear | set } }
 	member := func(name string, value any) func(*parts) { return func(p *parts) { p.client[name] = value } }
 	after := func(f func(*assertion)) func(*parts) {
@@ -290,8 +290,8 @@ func oracle(t *testing.T, anchor Anchor, d Digest, a assertion) error {
 		false, true, true, cose, protocol.SignaturePolicy{})
 }
 
-// One that does not count never went backwards; one that does never stops.
-func TestAnAuthenticatorThatDoesNotCount(t *testing.T) {
+// An authenticator without a counter never goes backwards; one with a counter must always increase it.
+func TestAuthenticatorCounters(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	still := func(p *parts) { p.count = 0 }
 	anchor := a.anchor(t, w)
@@ -310,7 +310,7 @@ func TestAnAuthenticatorThatDoesNotCount(t *testing.T) {
 	refusedWith(t, w.doPasskey(a, func(p *parts) { p.count = 7 }, require(w.Gate, NewClaim("approve tool", "d"))), "went backwards")
 }
 
-// A passkey follows a passphrase when that has signed it, and the other way.
+// A passkey can follow a passphrase that signed it, and vice versa.
 func TestPasskeyAndPassphrase(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "EdDSA")
 	_, key := w.enrol()
@@ -343,7 +343,7 @@ func TestPasskeyAndPassphrase(t *testing.T) {
 	}
 }
 
-// Another passkey has another fingerprint, and an invalid one is not read.
+// Another passkey has another fingerprint, and an invalid one is not parsed.
 func TestAnchorOfAPasskey(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	good := a.anchor(t, w)

@@ -159,8 +159,8 @@ func refusedWith(t *testing.T, err error, why string) {
 	}
 }
 
-// TestNoneNeedsNothing: who has set nothing decides as before.
-func TestNoneNeedsNothing(t *testing.T) {
+// TestNoAnchorNeedsNoSignature: without an anchor, decisions need no signature.
+func TestNoAnchorNeedsNoSignature(t *testing.T) {
 	w := newWorld(t)
 	if err := w.RequireSigned(t.Context(), approve); err != nil || !w.IsConfirmed(approve) || !w.SpendUse(approve, 1) || w.IsOn() {
 		t.Error(err)
@@ -171,8 +171,8 @@ func TestNoneNeedsNothing(t *testing.T) {
 	}
 }
 
-// TestUnreadCountsForNothing: before what is stored was read, and when it cannot be.
-func TestUnreadCountsForNothing(t *testing.T) {
+// TestUnloadedSignaturesAreInvalid: no decision is valid before the stored statements are loaded, or if they cannot be.
+func TestUnloadedSignaturesAreInvalid(t *testing.T) {
 	g := NewGate(GateOptions{Store: &memory{failing: errors.New("away")}, Demanded: func() ProofKind { return None }, Now: time.Now})
 	if err := g.Load(t.Context()); err == nil || g.IsConfirmed(approve) || g.HasUsesLeft(approve, 1) {
 		t.Error(err)
@@ -180,8 +180,8 @@ func TestUnreadCountsForNothing(t *testing.T) {
 	refusedWith(t, g.RequireSigned(t.Context(), approve), "could not be read yet")
 }
 
-// TestASignedDecisionCounts, once, and after a restart.
-func TestASignedDecisionCounts(t *testing.T) {
+// TestSignedDecisionIsValid: a signature is valid for one decision, also after a restart.
+func TestSignedDecisionIsValid(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if w.IsConfirmed(approve) {
@@ -210,8 +210,8 @@ func TestASignedDecisionCounts(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoProof: everything that differs from the signed statement is refused.
-func TestWhatIsNoProof(t *testing.T) {
+// TestInvalidProofs: everything that differs from the signed statement is refused.
+func TestInvalidProofs(t *testing.T) {
 	w := newWorld(t)
 	a, k := w.enrol()
 	_, stranger, err := newPassphraseAnchor([]byte(secret), Digest{}, w.now, cheap)
@@ -254,8 +254,8 @@ func TestWhatIsNoProof(t *testing.T) {
 	_ = a
 }
 
-// TestWhatIsStoredIsVerified: rows that were inserted or changed in the database do not count, and are named.
-func TestWhatIsStoredIsVerified(t *testing.T) {
+// TestStoredStatementsAreVerified: rows that were inserted or changed in the database are invalid, and are named.
+func TestStoredStatementsAreVerified(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
@@ -279,9 +279,8 @@ func TestWhatIsStoredIsVerified(t *testing.T) {
 	}
 }
 
-// TestOneWithoutTheOthers: where one of the three places has another fingerprint, or none,
-// nothing counts.
-func TestOneWithoutTheOthers(t *testing.T) {
+// TestFingerprintPlacesMustAgree: if one of the three places has another fingerprint, or none, no decision is valid.
+func TestFingerprintPlacesMustAgree(t *testing.T) {
 	for what, damage := range map[string]func(w *world, a Anchor){
 		"no vault":      func(w *world, _ Anchor) { w.vault.mark = FingerprintMark{} },
 		"another vault": func(w *world, a Anchor) { w.vault.mark = FingerprintMark{Anchor: a.Fingerprint()} },
@@ -358,8 +357,8 @@ func oldReset(w *world) Anchor {
 	return Anchor{Kind: reset, Since: w.now.Add(-2 * ResetTime), Before: w.db.anchors[0].Fingerprint()}
 }
 
-// TestAFirstAnchorSignsWhatIsInForce.
-func TestAFirstAnchorSignsWhatIsInForce(t *testing.T) {
+// TestFirstAnchorSignsCurrentDecisions.
+func TestFirstAnchorSignsCurrentDecisions(t *testing.T) {
 	w := newWorld(t)
 	w.inForce = []Claim{approve, other}
 	a, _ := w.enrol()
@@ -372,9 +371,9 @@ func TestAFirstAnchorSignsWhatIsInForce(t *testing.T) {
 	}
 }
 
-// TestAnAnchorSignsTheNext: another passphrase, then none; what each has signed counts as
-// long as one follows the other.
-func TestAnAnchorSignsTheNext(t *testing.T) {
+// TestAnchorSignsItsSuccessor: another passphrase, then none. Signatures of each anchor stay valid as long as each one
+// follows the previous one.
+func TestAnchorSignsItsSuccessor(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
@@ -416,9 +415,8 @@ func TestAnAnchorSignsTheNext(t *testing.T) {
 	}
 }
 
-// TestAReset makes everything void, for a day nothing can be set, and the anchor can call
-// it off.
-func TestAReset(t *testing.T) {
+// TestReset: all signatures become invalid, no anchor can be set for a day, and the anchor can cancel the reset.
+func TestReset(t *testing.T) {
 	w := newWorld(t)
 	if problem.From(w.Reset(t.Context())).Code != problem.Conflict {
 		t.Error("there is nothing to reset")
@@ -466,8 +464,8 @@ func TestAReset(t *testing.T) {
 	}
 }
 
-// TestAnInstanceJoins: one that shares the database, and has heard of no anchor.
-func TestAnInstanceJoins(t *testing.T) {
+// TestInstanceJoins: an instance that shares the database, and does not know the anchor yet.
+func TestInstanceJoins(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
@@ -483,8 +481,8 @@ func TestAnInstanceJoins(t *testing.T) {
 	}
 }
 
-// TestWhatIsGoodForAWhile ends with its uses, and with the process.
-func TestWhatIsGoodForAWhile(t *testing.T) {
+// TestLimitedPermits: a permit ends with its uses, and with the process.
+func TestLimitedPermits(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if w.HasUsesLeft(approve, 2) {
@@ -510,8 +508,8 @@ func TestWhatIsGoodForAWhile(t *testing.T) {
 	}
 }
 
-// TestDemandedWithoutAnAnchor: nothing counts until one is set.
-func TestDemandedWithoutAnAnchor(t *testing.T) {
+// TestRequiredWithoutAnAnchor: if the configuration requires presence, no decision is valid until an anchor is set.
+func TestRequiredWithoutAnAnchor(t *testing.T) {
 	w := newWorld(t)
 	w.demanded = Passphrase
 	if s := w.standing(); w.IsConfirmed(approve) || s.Void == "" || !s.MaySet {
@@ -527,8 +525,8 @@ func TestDemandedWithoutAnAnchor(t *testing.T) {
 	}
 }
 
-// TestAPassphraseOpensItsKey, and no other does.
-func TestAPassphraseOpensItsKey(t *testing.T) {
+// TestPassphraseDecryptsItsKey, and no other passphrase does.
+func TestPassphraseDecryptsItsKey(t *testing.T) {
 	a, k, err := newPassphraseAnchor([]byte(secret), Digest{}, time.Now(), cheap)
 	if err != nil {
 		t.Fatal(err)
@@ -558,7 +556,7 @@ func TestAPassphraseOpensItsKey(t *testing.T) {
 	}
 }
 
-// TestClaimsAreUnambiguous: other values make another claim, whatever is in them.
+// TestClaimsAreUnambiguous: different values give a different claim.
 func TestClaimsAreUnambiguous(t *testing.T) {
 	values := []string{"", " ", `"`, `a" "b`, "a", "b", "a b", "\n", "\x00", "\u202e", `\`, `\"`, "é"}
 	seen := map[Claim]string{}

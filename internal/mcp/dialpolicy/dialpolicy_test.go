@@ -56,7 +56,7 @@ func TestFor(t *testing.T) {
 	}
 }
 
-// A name is judged by the address it leads to.
+// A name is checked by the address that it resolves to.
 func TestDial(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

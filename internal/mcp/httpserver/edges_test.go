@@ -133,8 +133,7 @@ func TestRefusalOfAnUnreadBody(t *testing.T) {
 	}
 }
 
-// TestLateRead: who keeps a body for longer than its request cannot read from
-// the next one.
+// TestLateRead: a handler that keeps the body after its request cannot read from the next request.
 func TestLateRead(t *testing.T) {
 	var kept io.Reader
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -155,7 +154,7 @@ func TestLateRead(t *testing.T) {
 	}
 }
 
-// TestLateWrite: bytes that a handler writes after its end are in no other answer.
+// TestLateWrite: bytes that a handler writes after its end are in no other response.
 func TestLateWrite(t *testing.T) {
 	var kept http.ResponseWriter
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -178,7 +177,7 @@ func TestLateWrite(t *testing.T) {
 	}
 }
 
-// TestClosedBody: a body that its handler has closed is not read any more.
+// TestClosedBody: a body that its handler has closed is not read further.
 func TestClosedBody(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		r.Body.Close()
@@ -194,9 +193,9 @@ func TestClosedBody(t *testing.T) {
 	}
 }
 
-// TestTooMuch: a handler that writes more than it has announced is told so, and
-// what it writes then is not taken for the rest of the body.
-func TestTooMuch(t *testing.T) {
+// TestBodyLongerThanAnnounced: a handler that writes more than it announced gets an error, and the excess is not sent as
+// part of the body.
+func TestBodyLongerThanAnnounced(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "2")
 		for i, piece := range []string{"a", "xyz", "b"} {
@@ -210,9 +209,9 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestNear: a deadline that is set stays when it is a little early, unless it
-// would be early by much of the time that is left.
-func TestNear(t *testing.T) {
+// TestDeadlineIsKeptIfClose: a deadline that is a little early is not set again, unless the difference is large compared
+// with the remaining time.
+func TestDeadlineIsKeptIfClose(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
 		set, by time.Duration // from now; 0 = none
@@ -506,9 +505,9 @@ func (l troubled) Accept() (net.Conn, error) {
 	}
 }
 
-// TestTroubleWithAccepting: what passes is waited out as net/http does, with
-// too many open files for example; what does not ends it all.
-func TestTroubleWithAccepting(t *testing.T) {
+// TestAcceptErrors: a temporary error, such as too many open files, is retried as in net/http; any other error ends the
+// server.
+func TestAcceptErrors(t *testing.T) {
 	inner := troubled{listen(t), make(chan error, 2)}
 	for range cap(inner.errs) {
 		inner.errs <- &net.OpError{Op: "accept", Err: syscall.EMFILE}
@@ -556,8 +555,7 @@ func TestCloseWrite(t *testing.T) {
 	}
 }
 
-// TestHandOverTooLate: a connection that net/http does not take any more is
-// closed and forgotten.
+// TestHandOverTooLate: a connection that net/http no longer accepts is closed and forgotten.
 func TestHandOverTooLate(t *testing.T) {
 	l := New(listen(t), Options{})
 	l.Close()

@@ -247,7 +247,7 @@ func TestLikeNetHTTP(t *testing.T) {
 	}
 }
 
-// TestBytewise: how the bytes of a request arrive changes nothing.
+// TestBytewise: the result does not depend on how the bytes of a request are split.
 func TestBytewise(t *testing.T) {
 	s := serve(t, tell)
 	nc, err := net.Dial("tcp", s.addr)
@@ -357,9 +357,9 @@ func (l *ServingListener) list() (all []*connState) {
 	return all
 }
 
-// TestClientGoes: the context of a request ends with its client, during a long
-// handler and when an answer cannot be written.
-func TestClientGoes(t *testing.T) {
+// TestClientDisconnects: the context of a request ends with its client, during a long handler and when a response cannot be
+// written.
+func TestClientDisconnects(t *testing.T) {
 	ended := make(chan error, 1)
 	began := make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -459,8 +459,7 @@ func TestWatchedAgain(t *testing.T) {
 	}
 }
 
-// TestUnreadBody: a handler that answers without reading the body is heard, and
-// the connection goes on.
+// TestUnreadBody: the response of a handler that does not read the body arrives, and the connection stays open.
 func TestUnreadBody(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "no") })
 	client := &http.Client{Transport: &http.Transport{}}
@@ -478,7 +477,7 @@ func TestUnreadBody(t *testing.T) {
 	}
 }
 
-// TestSlowClients: a head and a body that do not come end the waiting.
+// TestSlowClients: a head or body that does not arrive ends the connection.
 func TestSlowClients(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(50 * time.Millisecond))
@@ -572,9 +571,9 @@ func TestShutdown(t *testing.T) {
 	stopped.Wait()
 }
 
-// TestStopAnswersWhoHasCome: who was connected before the end is answered once, as far as
-// it asks at once; who connects later is refused.
-func TestStopAnswersWhoHasCome(t *testing.T) {
+// TestStopAnswersConnectedClients: a client that connected before the stop gets a response to a request that it sends at
+// once. Later connections are refused.
+func TestStopAnswersConnectedClients(t *testing.T) {
 	inner := listen(t)
 	s := serveOn(t, inner, tell)
 	var conns []net.Conn
@@ -613,9 +612,9 @@ func TestStopAnswersWhoHasCome(t *testing.T) {
 	}
 }
 
-// TestStopLosesNobody: whoever could connect to a server that stops is answered, however many
-// come at that moment.
-func TestStopLosesNobody(t *testing.T) {
+// TestStopLosesNoConnection: a client that could connect to a stopping server gets a response, however many connect at that
+// moment.
+func TestStopLosesNoConnection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many connections")
 	}
@@ -656,8 +655,8 @@ func TestStopLosesNobody(t *testing.T) {
 	}
 }
 
-// TestCutOff: a stop that takes too long ends what is left.
-func TestCutOff(t *testing.T) {
+// TestStopTimeout: a stop that takes too long ends the remaining requests.
+func TestStopTimeout(t *testing.T) {
 	began := make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		io.ReadAll(r.Body)
@@ -678,7 +677,7 @@ func TestCutOff(t *testing.T) {
 	}
 }
 
-// TestNoMixing: many clients at once get each their own answer.
+// TestNoMixing: many clients at once each get their own response.
 func TestNoMixing(t *testing.T) {
 	s := serveOn(t, listen(t), tell, patient, func(o *Options) { o.MaxConns = 100 }) // no client is slow, however busy the machine
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
@@ -707,7 +706,7 @@ func TestNoMixing(t *testing.T) {
 	all.Wait()
 }
 
-// FuzzLikeNetHTTP: whatever is plain is read as net/http reads it.
+// FuzzLikeNetHTTP: every request that the simple parser accepts is read as net/http reads it.
 func FuzzLikeNetHTTP(f *testing.F) {
 	for _, r := range requests {
 		if len(r.raw) <= maxHeadSize {

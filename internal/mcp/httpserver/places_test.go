@@ -84,8 +84,8 @@ func TestSlowOnesMakeRoom(t *testing.T) {
 	}
 }
 
-// TestUnreadBodyEnds: who is answered before his body has come does not keep the
-// connection by sending it slowly.
+// TestUnreadBodyEnds: a client that gets a response before its body has arrived cannot keep the connection by sending the
+// body slowly.
 func TestUnreadBodyEnds(t *testing.T) {
 	s := serveOn(t, listen(t), func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Close") != "" {
@@ -110,7 +110,7 @@ func TestUnreadBodyEnds(t *testing.T) {
 	}
 }
 
-// TestBodyTime: a body has to come in time, whoever reads it.
+// TestBodyTime: a body must arrive in time, whoever reads it.
 func TestBodyTime(t *testing.T) {
 	s := serveOn(t, listen(t), reads, func(o *Options) { o.BodyTime = 50 * time.Millisecond })
 	for name, raw := range slowly {
@@ -128,8 +128,7 @@ func TestBodyTime(t *testing.T) {
 	}
 }
 
-// TestStreamsHaveTime: who has said all there is to say may listen for longer than
-// any of the bounds.
+// TestStreamsHaveTime: after a complete request, a client may read a stream for longer than any of the time limits.
 func TestStreamsHaveTime(t *testing.T) {
 	const bound = 50 * time.Millisecond
 	s := serveOn(t, listen(t), func(w http.ResponseWriter, r *http.Request) {
@@ -178,8 +177,8 @@ func TestTooMany(t *testing.T) {
 	until(t, "a place is free", func() bool { return strings.HasPrefix(exchangeRaw(t, s.addr, plainRequest, 1)[0], "200") })
 }
 
-// TestWhoGoesFirst: of those that have been heard before.
-func TestWhoGoesFirst(t *testing.T) {
+// TestClosingOrder: which of the connections with an earlier request is closed first.
+func TestClosingOrder(t *testing.T) {
 	type one struct {
 		phase     connPhase
 		since     time.Duration // ago
@@ -232,7 +231,7 @@ func TestWhoGoesFirst(t *testing.T) {
 	}
 }
 
-// TestRoom: whom a newcomer pushes out, and when it has to wait.
+// TestRoom: which connection is closed for a new one, and when the new one has to wait.
 func TestRoom(t *testing.T) {
 	const young, old = graceTime / 2, graceTime
 	for _, tt := range []struct {
@@ -284,9 +283,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// TestBriskNewcomers: a first request that comes at a good rate is not pushed out
-// by those that say little.
-func TestBriskNewcomers(t *testing.T) {
+// TestFastNewConnections: slow connections do not displace a first request that arrives at a good rate.
+func TestFastNewConnections(t *testing.T) {
 	s := serveOn(t, listen(t), reads, patient)
 	const length = 1 << 19
 	var brisk [3]net.Conn
@@ -323,8 +321,8 @@ func TestBriskNewcomers(t *testing.T) {
 	}
 }
 
-// TestNoFiles: a process without a file left closes a connection to have one.
-func TestNoFiles(t *testing.T) {
+// TestNoFileDescriptors: a process without free file descriptors closes a connection to get one.
+func TestNoFileDescriptors(t *testing.T) {
 	inner := troubled{listen(t), make(chan error, 1)}
 	s := serveOn(t, inner, reads, patient)
 	nc, br := dialRaw(t, s.addr)
@@ -342,8 +340,8 @@ func TestNoFiles(t *testing.T) {
 	}
 }
 
-// TestNoRequestIsLost: in a crowd with far too few places, a request that has
-// been carried out has been answered, and one whose connection ended has not.
+// TestNoRequestIsLost: with far too few slots, every executed request gets a response, and no request is executed whose
+// connection ended before.
 func TestNoRequestIsLost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many connections")
@@ -421,8 +419,7 @@ func TestNoRequestIsLost(t *testing.T) {
 	t.Logf("%d answered, %d connections were closed before their request", answered.Load(), cut.Load())
 }
 
-// BenchmarkSlow is what a connection costs that is refused, or says little, from
-// its beginning to its end, its client included.
+// BenchmarkSlow measures the whole life of a connection that is refused or sends little, including its client.
 func BenchmarkSlow(b *testing.B) {
 	s := serveOn(b, listen(b), reads, patient, func(o *Options) { o.MaxConns = 200 })
 	for _, name := range []string{"half a head", "a refused body", "a refused body at net/http"} {

@@ -130,7 +130,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// The parts, read one after the other, are the whole.
+// The parts, read one after the other, are the whole result.
 func TestReadWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw, _ := json.Marshal(drawResult(t))

@@ -65,7 +65,7 @@ func hostileInputs() map[string]string {
 
 var everyHostile = flag.Bool("hostile", false, "try all hostile expressions, which takes minutes")
 
-// However hostile an expression is, it reads and makes what it may.
+// Hostile expressions stay within the limits on reading and output.
 func TestHostileExpressionsEnd(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	all, worst := hostile(rnd), uint64(0)

@@ -9,7 +9,7 @@ const document = `{"items":[{"id":1,"name":"one","state":"open","tags":["a","b"]
  {"id":2,"name":"two \"q\"","state":"closed","tags":[],"user":null},{"id":9007199254740993,"name":"drei","state":"open","tags":["c"],"user":{"login":"y"}}],
  "total": 3, "big": 1e400, "f": 1.50, "s": "a,b,c", "é": "ü", "n": null, "b": true, "o": {"z":1,"a":2}}`
 
-// What expressions make of the document: each value on a line.
+// The output of expressions for the document, one value per line.
 func TestSelections(t *testing.T) {
 	for expression, want := range map[string]string{
 		".total": "3", ".f": "1.50", ".big": "1e400", ".items[2].id": "9007199254740993", ".nothing": "null", ".nothing.at.all": "null",

@@ -95,8 +95,8 @@ func (w writer) document(depth int) any {
 	return object
 }
 
-// A supported selection means the same as in gojq, which is another implementation of jq.
-func TestBesideGojq(t *testing.T) {
+// A supported selection means the same as in gojq, another implementation of jq.
+func TestAgreesWithGojq(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	w := writer{rand.New(rand.NewPCG(seed, 0))}
 	same, failed := 0, 0

@@ -24,8 +24,8 @@ func TestLongTextsMatch(t *testing.T) {
 	}
 }
 
-// What package regexp cannot be stopped at ends with its text, and is an error.
-func TestMatchingEndsInItsBounds(t *testing.T) {
+// A match that exceeds its limit is an error, because package regexp cannot be interrupted.
+func TestMatchingIsBounded(t *testing.T) {
 	r := evaluation{begun: time.Now().Add(-MaxTime)}
 	if _, err := r.compilePattern([]byte(`"(.*)*(.*)*b$"`), nil); err != ErrLimit {
 		t.Errorf("a run that is too long goes on: %v", err)

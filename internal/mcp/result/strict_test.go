@@ -47,7 +47,7 @@ func TestStrictForm(t *testing.T) {
 	}
 }
 
-// TestPlainResultsNeedNoRepair: what is passed on after one reading is what the repair would not change.
+// TestPlainResultsNeedNoRepair: the repair would not change a result that is passed on after one reading.
 func TestPlainResultsNeedNoRepair(t *testing.T) {
 	values := []string{`null`, `true`, `1`, `""`, `"a"`, `"text"`, `"image"`, `"complete"`, `"data:x,y"`, `[]`, `{}`, `[1]`, `{"a":null}`}
 	plain := 0

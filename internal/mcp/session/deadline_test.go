@@ -11,9 +11,8 @@ import (
 
 func question(id string) Event { return Event{Method: "elicitation/create", ID: json.RawMessage(id)} }
 
-// TestClockStandsWhileAPersonIsAsked: the time of a call is the time that its
-// server takes.
-func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
+// TestTimeoutPausesDuringQuestions: only the time that the server takes counts towards the time limit of a call.
+func TestTimeoutPausesDuringQuestions(t *testing.T) {
 	const limit = time.Minute
 	for name, tt := range map[string]struct {
 		do   func(hear func(Event), a *ServerQuestionTracker) // since the call began
@@ -77,8 +76,8 @@ func TestClockStandsWhileAPersonIsAsked(t *testing.T) {
 	}
 }
 
-// TestRequestTakesItsQuestionsWithIt: a question of a request that has ended stops no clock of a later request.
-func TestRequestTakesItsQuestionsWithIt(t *testing.T) {
+// TestQuestionsEndWithTheirRequest: a question of a request that has ended pauses no clock of a later request.
+func TestQuestionsEndWithTheirRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a ServerQuestionTracker
 		say, done := a.WrapToTrackQuestions(func(Event) {})
@@ -96,7 +95,7 @@ func TestRequestTakesItsQuestionsWithIt(t *testing.T) {
 	})
 }
 
-func TestNobodyIsAsked(t *testing.T) {
+func TestNoQuestions(t *testing.T) {
 	var a *ServerQuestionTracker
 	if say, done := a.WrapToTrackQuestions(nil); say != nil {
 		t.Error("there is somebody to tell")
@@ -106,8 +105,7 @@ func TestNobodyIsAsked(t *testing.T) {
 	a.PauseWhileAsked(nil)()
 }
 
-// TestOldQuestionsAreForgotten: one that was asked on the stream of the session
-// and is never answered does not stop the clocks of later calls.
+// TestOldQuestionsAreForgotten: an unanswered question on the session's own stream does not pause the clocks of later calls.
 func TestOldQuestionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a ServerQuestionTracker

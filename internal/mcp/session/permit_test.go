@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestZeroJudgedAllowsNothing(t *testing.T) {
+func TestZeroPermitAllowsNothing(t *testing.T) {
 	var none ToolCallPermit
 	for _, name := range []string{"", "t"} {
 		if none.Allows(name) {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestQuestions: the first answer to a question that is open counts, however its id is
-// written, and stays what it was.
+// TestQuestions: the first answer to an open question counts, in any spelling of its id, and is not replaced.
 func TestQuestions(t *testing.T) {
 	var q ProxyQuestionTracker
 	answer, forget := q.Register(json.RawMessage(`"a"`))

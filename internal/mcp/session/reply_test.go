@@ -75,8 +75,8 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// TestProblem: why a request has no answer reads the same everywhere: as a result
-// for the model where a tool was called, else as an error, with a status.
+// TestProblem: the reason of a failure reads the same everywhere: for a tool call as a result for the model, otherwise as an
+// error, with a status.
 func TestProblem(t *testing.T) {
 	w, logs := newWriter()
 	said := func(status int) *problem.Problem {
@@ -157,7 +157,7 @@ func TestRepeated(t *testing.T) {
 	}
 }
 
-// TestRefusalText: a reader of the text alone gets everything that helps to fix the call, and nothing of it twice.
+// TestRefusalText: the text alone contains everything that helps to fix the call, and nothing twice.
 func TestRefusalText(t *testing.T) {
 	w, _ := newWriter()
 	properties := `{"properties":{"a":{"type":"integer"}}}`
@@ -198,7 +198,7 @@ func TestRefusalText(t *testing.T) {
 	}
 }
 
-// TestWarned: warnings are the last text of a result whose own content stays as it is.
+// TestWarned: warnings are the last text of a result; its own content is unchanged.
 func TestWarned(t *testing.T) {
 	const block = `{"type":"text","text":"Warning: one\nWarning: \"two\""}`
 	for raw, want := range map[string]string{

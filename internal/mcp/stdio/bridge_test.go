@@ -447,7 +447,7 @@ func TestCancellation(t *testing.T) {
 }
 
 // A restarted daemon does not know the session; the client does not notice.
-func TestDaemonStartedAnew(t *testing.T) {
+func TestDaemonRestart(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
 	c.greet()
@@ -527,7 +527,7 @@ func TestStartsADaemon(t *testing.T) {
 	c.end()
 }
 
-func TestClientThatIsGone(t *testing.T) {
+func TestClientDisconnects(t *testing.T) {
 	server := httptest.NewServer(newFake())
 	defer server.Close()
 	inR, inW := io.Pipe()
@@ -554,9 +554,8 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// A session that its server has ended is opened again, and the request that
-// found that out is answered in the new one.
-func TestSessionIsOver(t *testing.T) {
+// A session that its server has ended is opened again, and the request that got the error is sent again in the new one.
+func TestSessionIsReopened(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
 	c.greet()
@@ -571,8 +570,8 @@ func TestSessionIsOver(t *testing.T) {
 	}
 }
 
-// So is one that finds it out when the input has ended already.
-func TestEndWhileSessionIsOver(t *testing.T) {
+// The same for a request that gets the error after the end of the input.
+func TestReopenAfterEndOfInput(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
 	c.greet()
@@ -583,9 +582,9 @@ func TestEndWhileSessionIsOver(t *testing.T) {
 	c.end()
 }
 
-// Several requests that find the session gone one after the other are all answered. The message that was sent to the daemon as
-// the last one stays the last.
-func TestEndWhileSessionIsOverForSeveral(t *testing.T) {
+// Several requests that get the error one after the other are all answered. The message that was sent to the daemon as the
+// last one stays the last.
+func TestReopenForSeveralAfterEndOfInput(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
 	c.greet()
@@ -599,8 +598,8 @@ func TestEndWhileSessionIsOverForSeveral(t *testing.T) {
 	c.end()
 }
 
-// A client that does not read does not keep the command from ending.
-func TestEndOfContextWhileNobodyReads(t *testing.T) {
+// A client that does not read does not prevent the command from ending.
+func TestEndWithClientThatDoesNotRead(t *testing.T) {
 	server := httptest.NewServer(newFake())
 	defer server.Close()
 	inR, inW := io.Pipe()
@@ -631,7 +630,7 @@ func TestEndOfContextWhileNobodyReads(t *testing.T) {
 }
 
 // Notifications of the server arrive again without a message of the client.
-func TestSilentClientHearsAgain(t *testing.T) {
+func TestSilentClientGetsNotifications(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
 	c.greet()
@@ -648,7 +647,7 @@ func TestSilentClientHearsAgain(t *testing.T) {
 	c.end()
 }
 
-// A daemon that ends amid requests leaves none without an answer.
+// If a daemon ends during requests, each of them gets a response.
 func TestDaemonEndsAmidRequests(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -674,9 +673,8 @@ func TestDaemonEndsAmidRequests(t *testing.T) {
 	c.end()
 }
 
-// A daemon of the version before does not know lines, and the client is told
-// what to do.
-func TestDaemonWithoutLines(t *testing.T) {
+// A daemon of the previous version does not support lines; the client gets an error with the fix.
+func TestOlderDaemon(t *testing.T) {
 	for status, want := range map[int]string{
 		http.StatusMethodNotAllowed:   "The running MCPProxy has another version than this command",
 		http.StatusServiceUnavailable: "Too many connections are open.",
@@ -693,7 +691,7 @@ func TestDaemonWithoutLines(t *testing.T) {
 	}
 }
 
-// More requests than there may be are refused, each with its id.
+// Requests beyond the limit are refused, each with its id.
 func TestTooManyRequests(t *testing.T) {
 	f := newFake()
 	f.deaf.Store(true)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNoNetwork: what fails since there is no network says so, and a name that does not exist
-// is told from one that cannot be looked up.
+// TestNoNetwork: an error without a network says so, and a name that does not exist differs from one that cannot be
+// resolved.
 func TestNoNetwork(t *testing.T) {
 	t.Parallel()
 	dial := func(errno syscall.Errno) error {

@@ -79,7 +79,7 @@ func TestLeanBodyUntilClose(t *testing.T) {
 	a.Body.Close()
 }
 
-func TestLeanRefusesWhatIsMalformed(t *testing.T) {
+func TestLeanRefusesMalformedResponses(t *testing.T) {
 	tests := map[string]string{
 		"no http":            "SSH-2.0-OpenSSH\r\n\r\n",
 		"version 2":          "HTTP/2.0 200 OK\r\n\r\n",

@@ -56,7 +56,7 @@ func parseURL(t *testing.T, s string) *url.URL {
 
 // Both clients carry the authorization of the account, and send a refused
 // request once more with the next one.
-func TestProvingSends(t *testing.T) {
+func TestSendWithAuthorization(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer good" || len(r.Header.Values("Authorization")) > 1 {
 			w.Header().Add("WWW-Authenticate", `Basic realm="x"`)
@@ -87,8 +87,8 @@ func TestProvingSends(t *testing.T) {
 	}
 }
 
-// Where a name leads is judged when it is dialled, by both clients.
-func TestReachOfClients(t *testing.T) {
+// Both clients check the address that a name resolves to when they dial it.
+func TestDialPolicyOfClients(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	for name, client := range map[string]HTTPClient{"lean": newLeanClient(parseURL(t, server.URL), dialpolicy.Policy{}), "std": newStdClient(dialpolicy.Policy{})} {
@@ -103,7 +103,7 @@ func TestReachOfClients(t *testing.T) {
 	}
 }
 
-// The cost of an account for a server that requires no login: next to nothing.
+// BenchmarkAccount measures the cost of an account for a server that requires no login, which is close to zero.
 func BenchmarkAccount(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
 	defer s.Close()

@@ -33,7 +33,7 @@ func left(r *MemoryBudget) int {
 }
 
 // Slots are given in the order of the requests. A caller that stops waiting delays no other.
-func TestPlacesOfABudget(t *testing.T) {
+func TestSlotsOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewMemoryBudget(100, &LargeBufferPool{})
 		r.sem = semaphore.NewWeighted(100)
@@ -123,9 +123,9 @@ type portions struct{ r io.Reader }
 
 func (p portions) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), 64<<10)]) }
 
-// TestPaceOfTheSuspect: a server that has sent a message that was too long is
-// read at a pace from then on, also what is skipped; before it is not.
-func TestPaceOfTheSuspect(t *testing.T) {
+// TestPaceAfterTooLongMessage: after a server has sent a message that was too long, its output is read at a limited pace,
+// including skipped bytes.
+func TestPaceAfterTooLongMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 4 << 20
 		r := NewMemoryBudget(limit, &LargeBufferPool{})

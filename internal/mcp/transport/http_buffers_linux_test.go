@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// One buffer stays ready for a while, the memory of the others is given back,
-// which shows in that they are empty; in the end all are unmapped.
+// One buffer stays ready for a while; the memory of the others is returned, so that they read as zeros. In the end all are
+// unmapped.
 func TestBuffersGiveTheirMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1 << 20

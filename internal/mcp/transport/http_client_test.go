@@ -171,8 +171,8 @@ func TestLeanEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// TestLeanStreamsAreReused: the reader stops before the end of the stream has
-// come; as soon as it is there the connection serves again.
+// TestLeanStreamsAreReused: the reader stops before the end of the stream has arrived. Once it has, the connection is used
+// again.
 func TestLeanStreamsAreReused(t *testing.T) {
 	var conns atomic.Int32
 	end := make(chan struct{})
@@ -330,8 +330,8 @@ func (b *countedBody) Read(p []byte) (int, error) {
 
 func (b *countedBody) Close() error { return nil }
 
-// TestBuffersGrowWithWhatComes: a length costs nothing until the body comes.
-func TestBuffersGrowWithWhatComes(t *testing.T) {
+// TestBuffersGrowWithReceivedBytes: an announced length allocates nothing until the body arrives.
+func TestBuffersGrowWithReceivedBytes(t *testing.T) {
 	for _, tt := range []struct{ length, comes, room int }{
 		{100, 100, 100},
 		{16 << 20, 1000, trustedLength},
@@ -350,8 +350,7 @@ func TestBuffersGrowWithWhatComes(t *testing.T) {
 	}
 }
 
-// TestExchangersAgree sends bodies of all sizes through both clients to a real
-// server that answers in all ways.
+// TestExchangersAgree sends bodies of all sizes through both clients to a real server with all kinds of responses.
 func TestExchangersAgree(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)

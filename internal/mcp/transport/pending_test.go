@@ -26,8 +26,8 @@ func said(p *pendingRequests, params json.RawMessage) bool {
 	return p.deliverToOnlyRequest(session.Event{Method: mcp.LogMessage, Params: params})
 }
 
-// TestBrokenAnswers: one that cannot be read ends its request a while later, if
-// nothing better comes, and the server counts as still at work on it.
+// TestBrokenAnswers: an unreadable response ends its request after a while, unless a better one follows, and the server
+// still counts as busy with it.
 func TestBrokenAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const broken = `{"jsonrpc":"2.0","id":%d,"result":{"a":`
@@ -182,7 +182,7 @@ func TestAppendCall(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsThatEnd: a server is at work on none.
+// TestSubscriptionsThatEnd: the server does not count as busy with an ended subscription.
 func TestSubscriptionsThatEnd(t *testing.T) {
 	p := newPendingRequests()
 	give := func(s sentRequest) bool {

@@ -84,8 +84,7 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// FuzzCursor: of sound text a cursor reads what encoding/json does, with checks
-// and without, and it survives any other.
+// FuzzCursor: a cursor reads valid text as encoding/json does, with checks and without, and survives any other text.
 func FuzzCursor(f *testing.F) {
 	for _, r := range corpus(f) {
 		if len(r.B64) < 4096 {

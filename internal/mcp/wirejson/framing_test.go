@@ -91,7 +91,7 @@ type stuck struct{}
 
 func (stuck) Read([]byte) (int, error) { return 0, nil }
 
-// A line that Keep gave stays what it was.
+// A line that Keep returned does not change.
 func TestKeep(t *testing.T) {
 	var text, sse bytes.Buffer
 	var want []string
@@ -131,8 +131,7 @@ func (filler) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A line or event of any length costs no more memory than the bound; the
-// buffer of a large one is given back.
+// A line or event of any length needs no more memory than the limit; the buffer of a large one is returned.
 func TestMemoryIsBounded(t *testing.T) {
 	const limit, huge = 1 << 20, 256 << 20
 	allocated := func(f func()) uint64 {
@@ -340,7 +339,7 @@ func TestAppendEvent(t *testing.T) {
 	}
 }
 
-// In the steady state a message costs no allocation but the event's id.
+// In the steady state a message allocates nothing except the event's id.
 func TestFramingDoesNotAllocate(t *testing.T) {
 	const n = 1000
 	line := append(call(), '\n')
@@ -427,9 +426,8 @@ func (r *oneRoom) Give(buf []byte) {
 	clear(buf) // another reader has it now
 }
 
-// Large messages are read in the room, and leave it when they have been read;
-// what was kept stays what it was.
-func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
+// Large messages are read into the shared buffer and release it afterwards; kept messages do not change.
+func TestLargeMessagesUseTheSharedBuffer(t *testing.T) {
 	const limit = 4 << 20
 	texts := []string{strings.Repeat("a", 10), strings.Repeat("b", 3<<20), strings.Repeat("c", largeMessage/2), strings.Repeat("d", 2<<20), "e"}
 	for _, full := range []bool{false, true} {
@@ -477,7 +475,7 @@ func TestLargeMessagesAreReadInTheRoom(t *testing.T) {
 }
 
 // A reader that stops in the middle of a message returns the memory.
-func TestReleaseGivesTheRoomBack(t *testing.T) {
+func TestReleaseReturnsTheSharedBuffer(t *testing.T) {
 	room := &oneRoom{}
 	text := strings.Repeat("x", 2<<20)
 	l := NewLineReaderWithPool(strings.NewReader(text), 1<<22, room)

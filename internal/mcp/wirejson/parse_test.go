@@ -345,7 +345,7 @@ func TestMessageCorpus(t *testing.T) {
 	}
 }
 
-// FuzzParseRequest looks for params that get out of their envelope.
+// FuzzParseRequest checks that params cannot escape from their envelope.
 func FuzzParseRequest(f *testing.F) {
 	for _, text := range messageCorpus(f) {
 		if len(text) < 1000 {
@@ -389,7 +389,7 @@ func reply(n int) []byte {
 	return []byte(`{"result":{"content":[{"type":"text","text":"` + strings.Repeat(row, n/len(row)+1) + `"}]},"jsonrpc":"2.0","id":42}`)
 }
 
-// The method of a request is the only thing that is copied.
+// Only the method of a request is copied.
 func TestParseAllocations(t *testing.T) {
 	request, answer := call(), reply(1000)
 	if n := testing.AllocsPerRun(100, func() {

@@ -252,8 +252,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// An offset is where the fault is, at whatever place the eight-byte steps of
-// the string scan find it.
+// An offset is the position of the fault, wherever the eight-byte steps of the string scan find it.
 func TestOffsets(t *testing.T) {
 	for pad := range 40 {
 		for tail := range 20 {

@@ -130,8 +130,8 @@ func TestAuthorityOfAServer(t *testing.T) {
 	}
 }
 
-// TestLookIsBounded: what hangs is named, and everything else is looked at.
-func TestLookIsBounded(t *testing.T) {
+// TestChecksAreBounded: a check that hangs is named, and all other checks run.
+func TestChecksAreBounded(t *testing.T) {
 	o := options(t, `{}`)
 	o.Now = func() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) } // files are of the real time, the bubble is not
 	synctest.Test(t, func(t *testing.T) {
@@ -154,7 +154,7 @@ func TestLookIsBounded(t *testing.T) {
 	})
 }
 
-// TestChangedLog: what Verify has found is said.
+// TestChangedLog: a failed verification of the log is reported.
 func TestChangedLog(t *testing.T) {
 	f := &doctor.Facts{DataDir: "/data", Daemon: &doctor.DaemonFacts{Status: ops.Status{Activity: activity.Health{Verified: &activity.Verified{At: time.Unix(0, 0).UTC()}}}}}
 	if r := examine(t, f, "log-changed"); r.Bad != 1 || r.Checks[0].Command != "cp -a /data /data-copy" || !strings.Contains(r.Checks[0].What, "1970") {
@@ -166,8 +166,8 @@ func TestChangedLog(t *testing.T) {
 	}
 }
 
-// TestDegradedLog: a database that is a file here needs room, whatever the log says of it;
-// one of a server has to be reached.
+// TestDegradedLog: a database file needs free disk space, whatever error the log reports; a database server must be
+// reachable.
 func TestDegradedLog(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		f := &doctor.Facts{DataDir: "/data", Shared: shared, Daemon: &doctor.DaemonFacts{Status: ops.Status{Activity: activity.Health{
@@ -179,7 +179,7 @@ func TestDegradedLog(t *testing.T) {
 	}
 }
 
-// TestOrder: the same facts are told in the same order, that of the codes.
+// TestOrder: the same facts are reported in the same order, by their codes.
 func TestOrder(t *testing.T) {
 	o := options(t, `{"mcpServers": {"b": {"command": "/none"}, "a": {"command": "/none"}, "c": {"command": "/none", "args": ["x"]}}}`)
 	f := doctor.GatherFacts(t.Context(), o)
@@ -209,7 +209,7 @@ func sameReport(a, b doctor.Report) bool {
 	return reflect.DeepEqual(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
 }
 
-// TestCodesAreUnique: a code, and a name, is of one check.
+// TestCodesAreUnique: no two checks have the same code or name.
 func TestCodesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range doctor.CodesAndNames() {
@@ -223,7 +223,7 @@ func TestCodesAreUnique(t *testing.T) {
 	}
 }
 
-// TestQuoted: a shell takes words as they are.
+// TestQuoted: a shell reads the quoted words unchanged.
 func TestQuoted(t *testing.T) {
 	for word, want := range map[string]string{"a-b_c/1.0": "a-b_c/1.0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "x;y": "'x;y'", "~": "'~'"} {
 		if got := ops.ShellQuote(word); got != want {
@@ -232,8 +232,9 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestMendKeepsOff: a foreign file in the data directory is not changed, nor the socket of a daemon that starts.
-func TestMendKeepsOff(t *testing.T) {
+// TestFixLeavesOtherFiles: the doctor changes neither a foreign file in the data directory nor the socket of a daemon that
+// starts.
+func TestFixLeavesOtherFiles(t *testing.T) {
 	o := options(t, "{}")
 	if err := os.Chmod(o.DataDir, 0o700); err != nil {
 		t.Fatal(err)
@@ -289,8 +290,8 @@ func TestServersInTheFile(t *testing.T) {
 	}
 }
 
-// TestNoFileIsNoFault: a new user is not told to edit a file that does not exist.
-func TestNoFileIsNoFault(t *testing.T) {
+// TestMissingFileIsNotAFault: a new user is not told to edit a file that does not exist.
+func TestMissingFileIsNotAFault(t *testing.T) {
 	o := options(t, `{}`)
 	if err := os.Remove(o.ConfigPath); err != nil {
 		t.Fatal(err)
@@ -317,8 +318,8 @@ func TestNoiseIsNotSlow(t *testing.T) {
 	}
 }
 
-// TestIdlePatterns: a pattern that fits no tool is named.
-func TestIdlePatterns(t *testing.T) {
+// TestUnusedPatterns: a pattern that matches no tool is reported.
+func TestUnusedPatterns(t *testing.T) {
 	f := &doctor.Facts{Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{{ServerRow: ops.ServerRow{ServerView: ops.ServerView{Name: "s", Enabled: true, State: "ready", ToolCount: 3}}, Live: true, Idle: []string{"delte_*"}}}}
 	if got := examine(t, f, "D504").Checks[0]; got.State != doctor.Warn || !strings.Contains(got.What, "delte_*") || got.Command != "mcpproxy tools list --server s" {
 		t.Errorf("%+v", got)

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// TestAnotherProcess has a process of its own hold a lock and a port.
+// TestAnotherProcess starts a process that holds a lock and a port.
 func TestAnotherProcess(t *testing.T) {
 	if path := os.Getenv("HOLDER_TEST_FILE"); path != "" {
 		f, err := os.Create(path)

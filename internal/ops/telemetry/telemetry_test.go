@@ -53,8 +53,7 @@ func page(t testing.TB, x *Telemetry) string {
 	return w.Body.String()
 }
 
-// However many servers are called, by however many at a time, the labels have a bound,
-// and every call counts.
+// For any number of servers and concurrent calls, the number of labels is limited, and every call counts.
 func TestLabelsAreBounded(t *testing.T) {
 	x := telemeter(t, "")
 	const callers, servers = 8, 1000
@@ -76,7 +75,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// Refusals count by their code and have no time; failures have one.
+// Refusals are counted by code and have no duration; failures have one.
 func TestOutcomes(t *testing.T) {
 	x := telemeter(t, "")
 	x.CallEnded(gate.CallStats{Server: "s", Operation: "write", Status: activity.Blocked, Code: "TOOL_LOCKED", Took: time.Second}, nil)
@@ -95,7 +94,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// What OTLP gets is what Prometheus reads.
+// OTLP gets the same metrics as Prometheus.
 func TestMetricsOverOTLP(t *testing.T) {
 	upper, count, cumulative, sum := 1.0, uint64(5), uint64(3), 9.0
 	name, help, kind := "h", "help", dto.MetricType_HISTOGRAM
@@ -118,8 +117,7 @@ func TestMetricsOverOTLP(t *testing.T) {
 	}
 }
 
-// A trace context that is none begins a trace of its own; a client that wants no trace
-// has none sent.
+// An invalid trace context starts a new trace. If a client does not want a trace, none is sent.
 func TestTraceContext(t *testing.T) {
 	var mu sync.Mutex
 	sent := 0
@@ -161,7 +159,7 @@ func TestTraceContext(t *testing.T) {
 	}
 }
 
-// An endpoint that hangs holds up no call and no stop for longer than it may.
+// An endpoint that hangs delays no call, and a stop only up to its limit.
 func TestEndpointThatHangs(t *testing.T) {
 	free := make(chan struct{})
 	endpoint := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-free }))
@@ -201,7 +199,7 @@ func TestHeadersOfTheEndpoint(t *testing.T) {
 	}
 }
 
-// The cost of a call that is not traced.
+// BenchmarkEnded measures a call without a trace.
 func BenchmarkEnded(b *testing.B) {
 	x := telemeter(b, "")
 	o := gate.CallStats{Server: "s", Operation: "read", Status: activity.Success, Took: time.Millisecond, Own: time.Microsecond}
@@ -211,7 +209,7 @@ func BenchmarkEnded(b *testing.B) {
 	}
 }
 
-// The dashboard and the alerts name metrics that there are.
+// The dashboard and the alerts use existing metrics.
 func TestFilesForOperators(t *testing.T) {
 	x := telemeter(t, "")
 	x.CallEnded(gate.CallStats{Status: activity.Failed, Code: "TIMEOUT"}, nil)

@@ -51,7 +51,7 @@ func wantEvents(t *testing.T, what string, got, want []EntryEvent) {
 
 // In any sequence of events (full segments, a store that accepts entries or not, restarts), a reader from any position gets
 // exactly the entries after it, like a reader from the start.
-func TestReadingOnFromAnyPlace(t *testing.T) {
+func TestReadFromAnyPosition(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	for seed := range uint64(volume.FullOrQuick(8, 3)) {
@@ -143,7 +143,7 @@ func TestReadingOnFromAnyPlace(t *testing.T) {
 }
 
 // A position that is not in the chain, or whose next entry is gone, is a gap.
-func TestPlacesThatCannotBeReadOnFrom(t *testing.T) {
+func TestUnreadablePositions(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, Options{Dir: dir, maxSegment: 4 << 10}, &memoryStore{})
 	recordCall(t, l, "a")

@@ -197,8 +197,8 @@ func openUnmanagedLog(t *testing.T, opt Options, st Store) *Log {
 	return l
 }
 
-// TestADeadFileSystemThatComesBack: no restart is needed, and acknowledged entries are written again.
-func TestADeadFileSystemThatComesBack(t *testing.T) {
+// TestFileSystemRecovers: no restart is needed, and acknowledged entries are written again.
+func TestFileSystemRecovers(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
 	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
@@ -225,9 +225,9 @@ func TestADeadFileSystemThatComesBack(t *testing.T) {
 	wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// TestADeletedSpoolIsMadeAgain deletes the file or the directory while it is in use, with a kill at once
+// TestDeletedSpoolIsRecreated deletes the file or the directory while it is in use, with a kill at once
 // or later.
-func TestADeletedSpoolIsMadeAgain(t *testing.T) {
+func TestDeletedSpoolIsRecreated(t *testing.T) {
 	for _, what := range []string{"file", "folder"} {
 		for _, kill := range []string{"at once", "later"} {
 			t.Run(what+", killed "+kill, func(t *testing.T) {
@@ -327,8 +327,8 @@ func listAll(t *testing.T, l *Log) []Record {
 	return page.Records
 }
 
-// TestAFullDiskComesBack: no restart is needed.
-func TestAFullDiskComesBack(t *testing.T) {
+// TestFullDiskRecovers: no restart is needed.
+func TestFullDiskRecovers(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
 	disk, err := faultfs.MountTmpfs(filepath.Join(t.TempDir(), "disk"), 4<<20)
@@ -435,10 +435,9 @@ func TestAHoleBetweenSegments(t *testing.T) {
 	}
 }
 
-// TestADiskThatIsTakenAwayForAWhile: the spool continues in the empty directory below the mount point, and
-// in its old place when the disk is back. A database that came back with the disk lacks the newest
-// records, and gets them.
-func TestADiskThatIsTakenAwayForAWhile(t *testing.T) {
+// TestTemporarilyMissingDisk: the spool continues in the empty directory below the mount point, and in its old place when
+// the disk is back. A database that came back with the disk lacks the newest records, and gets them.
+func TestTemporarilyMissingDisk(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
 	disk, err := faultfs.MountExt4(filepath.Join(t.TempDir(), "disk"), 32<<20)
@@ -499,8 +498,8 @@ func (m *memoryStore) forget() {
 	m.rows, m.pos = nil, SpoolPosition{}
 }
 
-// TestASecondCopyThatIsDeletedIsBegunAgain: the end of a user's login session clears its directory.
-func TestASecondCopyThatIsDeletedIsBegunAgain(t *testing.T) {
+// TestDeletedSecondCopyIsRecreated: the end of a user's login session clears the directory of the second copy.
+func TestDeletedSecondCopyIsRecreated(t *testing.T) {
 	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: FindTmpfsDir()}, &memoryStore{}
 	if opt.RecentDir == "" {
 		t.Skip("there is no folder in memory here")

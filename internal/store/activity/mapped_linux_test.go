@@ -83,7 +83,7 @@ func TestAKillInTheMiddleOfACopy(t *testing.T) {
 	}
 }
 
-func TestMappedFileIsWhatWasWritten(t *testing.T) {
+func TestMappedFileHasTheWrittenBytes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "f")
 	f, err := openMappedFile(path)
 	if err != nil {

@@ -67,9 +67,9 @@ func TestIdenticalRefusalsAreOneRecord(t *testing.T) {
 	})
 }
 
-// TestWhatVariesDoesNotFillTheLog repeats an attack that once pushed calls out of the log: a client varies
-// everything that it can choose.
-func TestWhatVariesDoesNotFillTheLog(t *testing.T) {
+// TestVariedRefusalsDoNotFillTheLog repeats an attack that once pushed calls out of the log: a client varies everything that
+// it can choose.
+func TestVariedRefusalsDoNotFillTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, Options{Dir: dir}, &memoryStore{})
 	const calls, clients = 20_000, 16

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/store/activity/activitytest"
 )
 
-func TestWhatRanWhenTheProcessDiedIsInterrupted(t *testing.T) {
+func TestRunningCallsBecomeInterrupted(t *testing.T) {
 	for _, projected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("projected=%v", projected), func(t *testing.T) {
 			dir, st := t.TempDir(), &memoryStore{}
@@ -144,7 +144,7 @@ func waitForStore(t *testing.T, l *Log) {
 	}
 }
 
-func TestALostSpoolIsTold(t *testing.T) {
+func TestLostSpoolIsReported(t *testing.T) {
 	dir, st := t.TempDir(), &memoryStore{}
 	l := openLog(t, Options{Dir: dir}, st)
 	recordCall(t, l, "a")
@@ -168,7 +168,7 @@ func TestALostSpoolIsTold(t *testing.T) {
 	}
 }
 
-func TestASpoolThatLostItsEndIsTold(t *testing.T) {
+func TestTruncatedSpoolIsReported(t *testing.T) {
 	dir, st := t.TempDir(), &memoryStore{}
 	l := openLog(t, Options{Dir: dir}, st)
 	for range 5 {
@@ -198,7 +198,7 @@ func TestASpoolThatLostItsEndIsTold(t *testing.T) {
 	}
 }
 
-func TestANewDatabaseGetsWhatTheSpoolHas(t *testing.T) {
+func TestNewDatabaseGetsTheSpooledRecords(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, Options{Dir: dir, maxSegment: 5000}, &memoryStore{})
 	for range 20 {

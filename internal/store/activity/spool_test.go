@@ -64,7 +64,7 @@ func readAll(t *testing.T, s *spool, pos SpoolPosition) (entries []Entry, notes 
 	}
 }
 
-func TestSpoolGoesOnWhereItEnded(t *testing.T) {
+func TestSpoolContinuesAtItsEnd(t *testing.T) {
 	dir := t.TempDir()
 	var last chainLink
 	for round := range 4 {
@@ -365,9 +365,9 @@ func appendConcurrently(s *spool) (ok []string, failed int) {
 	return ok, failed
 }
 
-// TestReadingWaitsForWhatIsNotOnTheDisk removes entries from the files that are not known to be on the
-// disk, in several ways, like the loss of a disk.
-func TestReadingWaitsForWhatIsNotOnTheDisk(t *testing.T) {
+// TestReadingWaitsForUnsyncedEntries removes entries from the files that are not known to be on the disk, in several ways,
+// like the loss of a disk.
+func TestReadingWaitsForUnsyncedEntries(t *testing.T) {
 	for name, lose := range map[string]func(lines [][]byte){
 		"the end":              func(lines [][]byte) { clearAll(lines[6:]) },
 		"some in the middle":   func(lines [][]byte) { clearAll(lines[7:9]) },
@@ -412,8 +412,8 @@ func clearAll(lines [][]byte) {
 	}
 }
 
-// TestReadingSkipsWhatIsDamaged damages the middle of a spool.
-func TestReadingSkipsWhatIsDamaged(t *testing.T) {
+// TestReadingSkipsDamagedEntries damages the middle of a spool.
+func TestReadingSkipsDamagedEntries(t *testing.T) {
 	dir := t.TempDir()
 	s := openedSpool(t, dir)
 	appendN(t, s, 10)

@@ -174,7 +174,7 @@ func TestADiskThatIsFullForEverything(t *testing.T) {
 	})
 }
 
-func TestAStoreThatComesBackGetsWhatWaited(t *testing.T) {
+func TestRecoveredStoreGetsPendingRecords(t *testing.T) {
 	st := &memoryStore{}
 	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
 		recordCall(t, l, "a")
@@ -233,9 +233,9 @@ func TestRetentionIsAskedEveryTime(t *testing.T) {
 	})
 }
 
-// TestNothingGoesByAgeAfterTheClockWasSet sets the clock forward and back. Each time, the age limit does
-// not apply until the clock has been steady for an hour; the other limits do.
-func TestNothingGoesByAgeAfterTheClockWasSet(t *testing.T) {
+// TestNoAgeRetentionAfterClockChange sets the clock forward and back. Each time, the age limit does not apply until the
+// clock has been steady for an hour; the other limits do.
+func TestNoAgeRetentionAfterClockChange(t *testing.T) {
 	st := &tidyCountingStore{memoryStore: &memoryStore{}}
 	var ahead atomic.Int64
 	opt := Options{

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestULIDsGrowWhateverTheClockDoes(t *testing.T) {
+func TestULIDsGrowWithAnyClock(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(rapid.Int64Range(0, 1<<45).Draw(t, "start"))
 		s := newULIDGeneratorAfter(rapid.Int64Range(0, 1<<45).Draw(t, "floor"))

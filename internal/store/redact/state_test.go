@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// TestEachStringIsLookedAtByItself: the base64 in one string of a document says nothing about the next
-// string.
-func TestEachStringIsLookedAtByItself(t *testing.T) {
+// TestEachStringIsScannedSeparately: the base64 in one string of a document says nothing about the next string.
+func TestEachStringIsScannedSeparately(t *testing.T) {
 	text := b64.StdEncoding.EncodeToString([]byte(strings.Repeat("plain words and more of them, ", 20)))
 	for before := range 5 {
 		for inFront := range 5 {

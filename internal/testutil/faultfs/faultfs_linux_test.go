@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestAnExt4DiesAndComesBack(t *testing.T) {
+func TestExt4FailsAndRecovers(t *testing.T) {
 	SkipUnlessAvailable(t)
 	for name, die := range map[string]struct {
 		fault func(*Mount) error

@@ -13,9 +13,9 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestNoCallWithoutTheProof: on any kind of Surface, a call of a tool without a decision reaches no server, neither by a single
-// request nor in a session.
-func TestNoCallWithoutTheProof(t *testing.T) {
+// TestNoCallWithoutAPermit: on any kind of Surface, a call of a tool without a decision reaches no server, neither by a
+// single request nor in a session.
+func TestNoCallWithoutAPermit(t *testing.T) {
 	t.Parallel()
 	var ran atomic.Int64
 	server := func(o mcptest.Options) *mcptest.Server {

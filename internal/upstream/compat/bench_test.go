@@ -14,9 +14,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// BenchmarkCall is a small call, with 1, 8 and 64 callers at a time; cpu-µs/op
-// is the processor time of this process, which for stdio is ours alone and for
-// HTTP holds the server too.
+// BenchmarkCall measures a small call with 1, 8 and 64 concurrent callers. cpu-µs/op is the processor time of this process:
+// for stdio without the server, for HTTP including it.
 func BenchmarkCall(b *testing.B) {
 	f := newFixture(b)
 	f.ApplySpecs([]Spec{

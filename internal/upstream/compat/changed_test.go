@@ -40,9 +40,8 @@ func turncoat(opt mcptest.Options) *mcptest.Server {
 	return mcptest.New(opt, tools(looks)...)
 }
 
-// TestNoCallOnWhatIsKnownToHaveChanged: whoever heard the announcement, in
-// whatever session, and whatever way the next call goes.
-func TestNoCallOnWhatIsKnownToHaveChanged(t *testing.T) {
+// TestNoCallOfAnAnnouncedChange: after an announcement in any session, no call on any endpoint reaches the changed tool.
+func TestNoCallOfAnAnnouncedChange(t *testing.T) {
 	t.Parallel()
 	type call func(tool, listed string) error
 	ways := map[string]func(f *fixture, server string) call{
@@ -106,9 +105,8 @@ func TestNoCallOnWhatIsKnownToHaveChanged(t *testing.T) {
 	}
 }
 
-// TestALockWhileASessionIsListed: a tool that is locked while the tools of a
-// client's own session are listed is not called.
-func TestALockWhileASessionIsListed(t *testing.T) {
+// TestLockDuringASessionList: a tool that is locked while the tools of a client's own session are listed is not called.
+func TestLockDuringASessionList(t *testing.T) {
 	t.Parallel()
 	var (
 		mu       sync.Mutex

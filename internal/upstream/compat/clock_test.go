@@ -16,9 +16,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestCallsWaitForPersons: over stdio, HTTP and the bridge to a server of the
-// modern revision, which asks in its answers.
-func TestCallsWaitForPersons(t *testing.T) {
+// TestTimeoutPausesForUsers: over stdio, HTTP and the bridge to a modern server, which asks in its responses.
+func TestTimeoutPausesForUsers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{stdioSpec(t, "pipe", "asker"), httpSpec(t, "http", asker()),

@@ -61,9 +61,9 @@ func (f *fixture) listAll(t *testing.T, c *Session, method, meta string) (cursor
 	return nil
 }
 
-// TestListsThatLeadInACircle: a client that follows the cursors of one server's list comes to an end, also where
-// the server would lead it in a circle; a warning says so. Other lists pass as they are.
-func TestListsThatLeadInACircle(t *testing.T) {
+// TestCircularCursors: a client that follows the cursors of a server's list reaches an end even if the cursors form a
+// circle, and gets a warning. Other lists are unchanged.
+func TestCircularCursors(t *testing.T) {
 	t.Parallel()
 	empty := func(next string) string {
 		return `{"tools":[],"prompts":[],"resources":[],"resourceTemplates":[],"nextCursor":` + next + `}`

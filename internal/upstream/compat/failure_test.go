@@ -16,9 +16,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestFailuresAreSaidInWords: users see the failure with the server's last output, agents without it, and no one sees a
-// library's error text.
-func TestFailuresAreSaidInWords(t *testing.T) {
+// TestFailureMessages: users see the failure with the server's last output, agents without it, and no one sees a library's
+// error text.
+func TestFailureMessages(t *testing.T) {
 	t.Parallel()
 	const canary = "zqcanary"
 	answers := func(status int, header, value, body string) Spec {

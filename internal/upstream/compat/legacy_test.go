@@ -169,9 +169,9 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 	}
 }
 
-// TestAWaitBetweenRoundsIsAWait: a tool that is locked while MCPProxy asks the client, or between two rounds that the server
+// TestLockBetweenRounds: a tool that is locked while MCPProxy asks the client, or between two rounds that the server
 // requires, is not called again.
-func TestAWaitBetweenRoundsIsAWait(t *testing.T) {
+func TestLockBetweenRounds(t *testing.T) {
 	t.Parallel()
 	for name, arguments := range map[string]string{"asked": `{}`, "told to come again": `{"again":true}`} {
 		t.Run(name, func(t *testing.T) {

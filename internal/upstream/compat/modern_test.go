@@ -102,8 +102,8 @@ func TestHeldRequestsEnd(t *testing.T) {
 	f.ApplySpecs(nil) // the fixture waits for the end of everything
 }
 
-// TestDescribed: a legacy server in the words of the modern revision.
-func TestDescribed(t *testing.T) {
+// TestModernDescriptionOfLegacyServer: server/discover describes a legacy server.
+func TestModernDescriptionOfLegacyServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{stdioSpec(t, "s", "asker")})
@@ -156,8 +156,8 @@ esac; done`
 	}
 }
 
-// TestOnlyThreeMethodsAsk: a server that asks its client about something right
-// from the start does so in the requests that may be answered so.
+// TestOnlyThreeMethodsAsk: a server that asks its client right from the start can do so only in the requests that may return
+// questions.
 func TestOnlyThreeMethodsAsk(t *testing.T) {
 	t.Parallel()
 	script := `while read -r a; do id=${a#*'"id":'}; id=${id%%,*}; case $a in
@@ -194,10 +194,9 @@ esac; done`
 	}
 }
 
-// TestOnlyWhatIsAboutTheRequest: in the stream of its own request a modern
-// client hears of that request, and nothing else that the server says in the
-// session which the request is carried out in.
-func TestOnlyWhatIsAboutTheRequest(t *testing.T) {
+// TestStreamContainsOnlyItsRequest: the stream of a modern request contains messages about that request only, not other
+// messages of the session that MCPProxy uses for it.
+func TestStreamContainsOnlyItsRequest(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, chatterTool())
 	f := newFixture(t)
@@ -240,9 +239,9 @@ func chatterTool() mcptest.Tool {
 	}}
 }
 
-// TestBrokenAnswersEndNothing: a call fails whose answer cannot be read, and the
-// process goes on: the server has nothing more to say about the call.
-func TestBrokenAnswersEndNothing(t *testing.T) {
+// TestUnreadableAnswerFailsOneCall: a call with an unreadable response fails, and the process keeps running, because the
+// server has nothing more to send for the call.
+func TestUnreadableAnswerFailsOneCall(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{stdioSpec(t, "s", "zoo")})
@@ -293,9 +292,9 @@ func TestLateProgressOfAnotherRequest(t *testing.T) {
 	}
 }
 
-// TestQuestionsThatTheClientDoesNotKnow: a server that asks what the client has not declared is told so, and the client
+// TestUndeclaredQuestions: a server that asks for something that the client has not declared gets an error, and the client
 // gets the result.
-func TestQuestionsThatTheClientDoesNotKnow(t *testing.T) {
+func TestUndeclaredQuestions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{httpSpec(t, "s", mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {

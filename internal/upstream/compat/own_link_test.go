@@ -41,7 +41,7 @@ func (c *reportCounter) NotificationsMissed()                      { c.received+
 func (c *reportCounter) ConnectionDoubtful()                       { c.received++ }
 
 // Messages and health of one client's link concern no other client.
-func TestOwnLinkReportsStayWithTheClient(t *testing.T) {
+func TestOwnLinkMessagesStayWithTheClient(t *testing.T) {
 	var all reportCounter
 	own := exclusiveLinkReporter{Reporter: &all}
 	if own.Notification("notifications/prompts/list_changed", nil) {

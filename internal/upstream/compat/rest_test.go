@@ -83,9 +83,9 @@ func TestSpareSessionsEndWithTheirServer(t *testing.T) {
 	}
 }
 
-// A client that shares the connection needs the server only while it waits for
-// something that the server may say, and goes on when the server is awake again.
-func TestSharingServerRests(t *testing.T) {
+// A client that shares the connection keeps the server running only while it waits for a message of it, and continues when
+// the server runs again.
+func TestSharedServerBecomesIdle(t *testing.T) {
 	t.Parallel()
 	const idle = 100 * time.Millisecond
 	f := newFixture(t)
@@ -117,9 +117,9 @@ func TestSharingServerRests(t *testing.T) {
 	untilPhase(t, f, "club", Idle)
 }
 
-// TestAgentsRestartNobodysCalls: an agent that restarts a server as often as it
-// can gets one restart, and no call of others fails.
-func TestAgentsRestartNobodysCalls(t *testing.T) {
+// TestAgentRestartsFailNoCalls: an agent that restarts a server as often as it can gets one restart, and no call of others
+// fails.
+func TestAgentRestartsFailNoCalls(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{stdioSpec(t, "zoo", "zoo")})

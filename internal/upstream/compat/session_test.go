@@ -107,7 +107,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// TestReviewEndsSessions: when a server comes under review, its messages reach no client any more, not even on an open stream.
+// TestReviewEndsSessions: when a server comes under review, its messages no longer reach any client, not even on an open
+// stream.
 func TestReviewEndsSessions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -139,8 +140,7 @@ func TestReviewEndsSessions(t *testing.T) {
 	<-c.Done()
 }
 
-// TestSessionsDoNotMix: many clients, each with calls in flight that all
-// use the same ids and tokens.
+// TestSessionsDoNotMix: many clients have calls in flight that all use the same ids and tokens.
 func TestSessionsDoNotMix(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -164,8 +164,8 @@ func TestSessionsDoNotMix(t *testing.T) {
 	}
 }
 
-// TestNothingPastTheDoor: a call of a tool is passed on by Call alone.
-func TestNothingPastTheDoor(t *testing.T) {
+// TestOnlyCallForwardsToolCalls: only Call forwards a call of a tool.
+func TestOnlyCallForwardsToolCalls(t *testing.T) {
 	t.Parallel()
 	s := asker()
 	f := newFixture(t)
@@ -188,8 +188,7 @@ func TestNothingPastTheDoor(t *testing.T) {
 	}
 }
 
-// TestProcessesAreBounded: every client of a stdio server has a process, up to
-// a bound.
+// TestProcessesAreBounded: every client of a stdio server has its own process, up to a limit.
 func TestProcessesAreBounded(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -249,9 +248,9 @@ func TestPassedErrors(t *testing.T) {
 	<-c.Done()
 }
 
-// TestStreamIsTakenUpAgain: a server that ends the stream of a call before the
-// answer is asked for the rest of it, again if the rest ends without an event.
-func TestStreamIsTakenUpAgain(t *testing.T) {
+// TestStreamIsResumed: if a server ends the stream of a call before the response, MCPProxy resumes it, again if the resumed
+// stream ends without an event.
+func TestStreamIsResumed(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("ask"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		c.WriteRaw([]byte("id: 7\nretry: 10\ndata:\n\n"))
@@ -305,8 +304,8 @@ func TestCancelledInTheClientsWords(t *testing.T) {
 	}
 }
 
-// TestModernRelay: modern requests without a session, over one process of the official SDK that all clients share: ids, tokens
-// and subscriptions do not mix.
+// TestModernRelay: modern requests without a session share one process of the official SDK: ids, tokens and subscriptions do
+// not mix.
 func TestModernRelay(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -351,8 +350,8 @@ func TestModernRelay(t *testing.T) {
 	}
 }
 
-// TestMirrored: the parameters that a tool requires as headers.
-func TestMirrored(t *testing.T) {
+// TestParametersInHeaders: the parameters that a tool requires as headers.
+func TestParametersInHeaders(t *testing.T) {
 	definition := json.RawMessage(`{"name":"x","inputSchema":{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},"n":{"type":"integer","x-mcp-header":"N"},"off":{"type":"boolean","x-mcp-header":"Off"},
 		"deep":{"type":"object","properties":{"name":{"type":"string","x-mcp-header":"Deep"}}},"none":{"type":"string","x-mcp-header":"None"},"plain":{"type":"string"}}}}`)
@@ -374,8 +373,8 @@ func TestMirrored(t *testing.T) {
 	}
 }
 
-// TestUnexpectedMessages: a client in a session of its own gets no progress with a token of no request and no question
-// that it has not declared; the server is told so. Everything else passes.
+// TestUnexpectedMessages: a client with its own session gets no progress for an unknown token and no question that it has
+// not declared; the server gets an error. Everything else passes.
 func TestUnexpectedMessages(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestStartsAfterACrash: the first client that opens a new session does not wait, the others follow one after the other, and a
-// while later no client waits.
+// TestStartsAfterACrash: the first client that opens a new session does not wait, the others follow one after the other.
+// Later, no client waits.
 func TestStartsAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open sessionSet

@@ -237,8 +237,8 @@ func (m *member) subscribe(t testing.TB, method, uri string) {
 	}
 }
 
-// TestSharedServerRunsOnce: many clients of both eras, all with the same ids and
-// tokens, on one session of one process: each gets what is its own.
+// TestSharedServerRunsOnce: many clients of both protocols with the same ids and tokens share one session of one process.
+// Each gets only its own messages.
 func TestSharedServerRunsOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -304,8 +304,8 @@ func TestSharedServerRunsOnce(t *testing.T) {
 	}
 }
 
-// TestSharedInitialize: a client is told what the server has said to us, in the
-// older revision of the two, without what cannot be had on a shared session.
+// TestSharedInitialize: a client gets the server's initialize result, in the older version of the two, without features that
+// a shared session cannot have.
 func TestSharedInitialize(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -357,9 +357,9 @@ func TestSharedInitialize(t *testing.T) {
 	}
 }
 
-// TestSharedTokenInOtherLetters: a token of a client never reaches the server,
-// where it might be another client's, however its name is written.
-func TestSharedTokenInOtherLetters(t *testing.T) {
+// TestSharedTokenSpelling: a client's token never reaches the server, where it might be another client's, in any spelling of
+// its member.
+func TestSharedTokenSpelling(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs(clubs(t))
@@ -382,9 +382,8 @@ func TestSharedTokenInOtherLetters(t *testing.T) {
 	}
 }
 
-// TestKeptForManyIsKeptOnce: clients may have no stream for long, and each be
-// kept a lot for.
-func TestKeptForManyIsKeptOnce(t *testing.T) {
+// TestQueuedMessagesAreStoredOnce: many clients without a stream queue the same messages, which are stored once.
+func TestQueuedMessagesAreStoredOnce(t *testing.T) {
 	sh := newSharedConnection(nil)
 	a, b := newSharedClient(sh), newSharedClient(sh)
 	sh.clients[a], sh.clients[b] = struct{}{}, struct{}{}
@@ -399,8 +398,7 @@ func TestKeptForManyIsKeptOnce(t *testing.T) {
 	}
 }
 
-// TestSharedCancel: the server hears of it by the id that it knows, and only that
-// call ends.
+// TestSharedCancel: the server gets the cancellation with its own id, and only that call ends.
 func TestSharedCancel(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -506,9 +504,9 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	}
 }
 
-// TestLogMessagesOfNobodyKnown: callers that have no session are not known
-// to be the same one either; who has the connection for himself is.
-func TestLogMessagesOfNobodyKnown(t *testing.T) {
+// TestLogMessagesWithoutSessions: callers without a session are not known to be the same client, so a log message goes to
+// none of them. A caller alone on the connection gets it.
+func TestLogMessagesWithoutSessions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{stdioSpec(t, "pipe", "club")})
@@ -552,8 +550,7 @@ func TestLogMessagesOfNobodyKnown(t *testing.T) {
 	})
 }
 
-// TestLogMessagesOfABrokenAnswer: a server whose answer has broken off may still
-// be at work on it, as one is whose caller has given up.
+// TestLogMessagesOfABrokenAnswer: a server whose response broke off may still be working on it, as after a cancelled call.
 func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 	t.Parallel()
 	s := club()
@@ -608,8 +605,7 @@ func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 	}
 }
 
-// TestSharedLevels: the server is told the most talkative level that is wanted,
-// and each client gets what it wants.
+// TestSharedLevels: the server gets the most verbose requested level, and each client gets its own.
 func TestSharedLevels(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -641,8 +637,8 @@ func TestSharedLevels(t *testing.T) {
 	}
 }
 
-// TestSharedLevelUnanswered: when it is unknown whether the server has accepted a level, it gets the level of its clients once
-// more.
+// TestSharedLevelUnanswered: if it is unknown whether the server has accepted a level, MCPProxy sends its clients' level
+// once more.
 func TestSharedLevelUnanswered(t *testing.T) {
 	t.Parallel()
 	s, taken := club(), make(chan struct{})
@@ -672,8 +668,8 @@ func TestSharedLevelUnanswered(t *testing.T) {
 	m.untilSeen(t, mcp.SetLevel, `{"level":"debug"}`, `{"level":"critical"}`, `{"level":"debug"}`)
 }
 
-// TestSharedSubscriptions: an update reaches the subscribed clients. The server hears of the first subscription and of the end
-// of the last one.
+// TestSharedSubscriptions: an update reaches the subscribed clients. The server gets the first subscription and the end of
+// the last one.
 func TestSharedSubscriptions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -734,7 +730,7 @@ func TestSharedSubscriptions(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsAreBounded: in number, and in what their addresses take.
+// TestSubscriptionsAreBounded: their number and the size of their URIs are limited.
 func TestSubscriptionsAreBounded(t *testing.T) {
 	shared, bridged := newSharedClient(newSharedConnection(nil)), newLegacyClientBridge(nil)
 	for name, subscribe := range map[string]func(uri string, on bool) bool{"shared": shared.setSubscription, "bridged": bridged.setSubscription} {
@@ -794,8 +790,8 @@ func TestSharedModernSubscription(t *testing.T) {
 	}
 }
 
-// TestSharedSessionsOutliveTheConnection: when the server has gone a call
-// says so, and when it is back the clients go on, with what they had wanted.
+// TestSharedSessionsOutliveTheConnection: a call fails while the server is gone. When it is back the clients continue with
+// their levels and subscriptions.
 func TestSharedSessionsOutliveTheConnection(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -845,8 +841,8 @@ func TestSharedSessionsOutliveTheConnection(t *testing.T) {
 	}
 }
 
-// TestSharedServerComesBackAsAnother: clients that were told something else start a new session.
-func TestSharedServerComesBackAsAnother(t *testing.T) {
+// TestSharedServerChangesAfterRestart: clients that got another initialize result start a new session.
+func TestSharedServerChangesAfterRestart(t *testing.T) {
 	t.Parallel()
 	first, second := club(), clubOf(mcptest.Options{Capabilities: `{"tools":{}}`})
 	h := &swap{}
@@ -866,8 +862,8 @@ func TestSharedServerComesBackAsAnother(t *testing.T) {
 	f.join(t, "s").mustUse(t, "busy", `{"n":1}`)
 }
 
-// TestSlowClientDelaysNobody: a message on the server's own stream for one slow client delays no other client.
-func TestSlowClientDelaysNobody(t *testing.T) {
+// TestSlowClientDelaysNoOther: a message on the server's own stream for one slow client delays no other client.
+func TestSlowClientDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.ApplySpecs(clubs(t)[1:])
@@ -929,7 +925,7 @@ func TestSharingChanges(t *testing.T) {
 	}
 }
 
-// TestManyShareOneProcess: sharing has no bound of processes.
+// TestManyShareOneProcess: the limit on processes does not apply to shared sessions.
 func TestManyShareOneProcess(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -947,8 +943,8 @@ type swap struct {
 
 func (s *swap) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.now.Load().ServeHTTP(w, r) }
 
-// TestSharedOfficialSDK: servers of the official SDK over each transport, also
-// those that speak the modern revision, where a legacy client is bridged.
+// TestSharedOfficialSDK: servers of the official SDK over each transport, also modern ones, for which a legacy client is
+// bridged.
 func TestSharedOfficialSDK(t *testing.T) {
 	t.Parallel()
 	specs := sdkSpecs(t)
@@ -991,8 +987,8 @@ func TestSharedOfficialSDK(t *testing.T) {
 	}
 }
 
-// TestSharedPassesTheHead: header fields of an HTTP answer reach the client.
-func TestSharedPassesTheHead(t *testing.T) {
+// TestSharedPassesHeaders: header fields of an HTTP response reach the client.
+func TestSharedPassesHeaders(t *testing.T) {
 	t.Parallel()
 	s := club()
 	f := newFixture(t)

@@ -29,9 +29,8 @@ func (f *fixture) listAs(name string) {
 	}
 }
 
-// Sessions that are kept for clients who do not come again leave room for those
-// of clients who do.
-func TestSpareSessionsGiveWay(t *testing.T) {
+// Spare sessions of clients that do not return leave room for those of clients that do.
+func TestSpareSessionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	server := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 	f := newFixture(t)
@@ -71,9 +70,8 @@ func TestEndingSessionIsNotKept(t *testing.T) {
 	}
 }
 
-// A server that does not take the answer to what it asks does not keep its
-// client from giving up.
-func TestRefusedQuestionThatIsNotTaken(t *testing.T) {
+// If a server does not accept the answer to its question, its client can still cancel.
+func TestServerIgnoresRefusedQuestion(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Bool
 	server := mcptest.New(mcptest.Options{Events: true}, mcptest.Tool{
@@ -117,9 +115,8 @@ func TestRefusedQuestionThatIsNotTaken(t *testing.T) {
 	}
 }
 
-// A server that spoke the modern revision alone and comes back as a legacy one
-// has sessions again.
-func TestServerThatComesBackAsLegacy(t *testing.T) {
+// A server that supported only the modern protocol and comes back as a legacy one has sessions again.
+func TestServerBecomesLegacyAfterRestart(t *testing.T) {
 	t.Parallel()
 	var now atomic.Pointer[mcptest.Server]
 	now.Store(mcptest.New(mcptest.Options{Modern: true}, mcptest.SampleTools()...))

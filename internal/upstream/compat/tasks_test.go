@@ -13,8 +13,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestTasksAreNotBridged: neither revision's tasks can be told in the words of
-// the other one, so neither side is told of them.
+// TestTasksAreNotBridged: the tasks of one protocol cannot be translated to the other, so neither side sees them.
 func TestTasksAreNotBridged(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -71,8 +70,7 @@ func TestTasksAreNotBridged(t *testing.T) {
 	unknown("legacy", nil)
 }
 
-// TestNamesWithEscapes: a name that holds a slash is often written with an
-// escape, and is the same name.
+// TestNamesWithEscapes: a slash in a name is often escaped; it is the same name.
 func TestNamesWithEscapes(t *testing.T) {
 	t.Parallel()
 	params := json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/clientCapabilities":{"extensions":{"io.modelcontextprotocol\/tasks":{}}}}}`)

@@ -20,8 +20,8 @@ func hostile() []string {
 	}
 }
 
-// TestHostileEndpoints: whatever a document says, nothing is sent to where it
-// must not go, and no address is given to the person that is not a web page's.
+// TestHostileEndpoints: for any metadata document, no request goes to a forbidden address, and the user gets only addresses
+// of web pages.
 func TestHostileEndpoints(t *testing.T) {
 	const asm = "/.well-known/oauth-authorization-server/as"
 	tried := 0
@@ -46,7 +46,7 @@ func TestHostileEndpoints(t *testing.T) {
 	}
 }
 
-// TestHostileMetadata is the same for where a server says to log in.
+// TestHostileMetadata: the same for the address of the metadata.
 func TestHostileMetadata(t *testing.T) {
 	for _, address := range hostile() {
 		w := newWorld(t, Settings{})

@@ -41,7 +41,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// A login outlives the process, and so does the registration.
+// A login and its registration survive a restart of the process.
 func TestLoginIsKept(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.mustLogin()
@@ -219,7 +219,7 @@ func TestRegistrationOrder(t *testing.T) {
 	}
 }
 
-// What one authorization server has issued is not shown to another one.
+// Credentials from one authorization server are not sent to another one.
 func TestAnotherAuthorizationServer(t *testing.T) {
 	const prm, asm = "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-authorization-server/as"
 	move := func(l *mcptest.LoginServer) {
@@ -285,7 +285,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// The callback takes one answer, with the right state, and nothing else.
+// The callback accepts one response, with the right state, and nothing else.
 func TestCallback(t *testing.T) {
 	w := newWorld(t, Settings{})
 	begun, err := w.account.BeginLogin(context.Background(), func() {})
@@ -386,8 +386,7 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// Many requests that are refused at the same time cause one renewal, and the
-// one who asked first may leave.
+// Many requests that are refused at the same time cause one renewal, which continues if the first caller disconnects.
 func TestOneRenewal(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.mustLogin()
@@ -435,7 +434,7 @@ func TestNoEndlessRenewal(t *testing.T) {
 	}
 }
 
-// Without a vault that takes it a login holds as long as the process.
+// If the vault cannot store a login, it is valid as long as the process runs.
 func TestVaultThatFails(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.vault.fail = true

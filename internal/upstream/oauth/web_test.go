@@ -35,9 +35,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// A name is judged by where it leads when it is dialled, whatever it said
-// before.
-func TestNameThatLeadsHere(t *testing.T) {
+// A name is checked by the address that it resolves to when it is dialled, whatever it was before.
+func TestNameThatResolvesToLoopback(t *testing.T) {
 	var asked atomic.Int64
 	s := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
 	defer s.Close()

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestTheTellingLine(t *testing.T) {
+func TestDecisiveLogLine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                  "",
 		"one\ntwo\n\n  \n":  "two",

@@ -51,8 +51,8 @@ func TestLinesOfALog(t *testing.T) {
 	}
 }
 
-// A line that is just being written is read once, when it is whole.
-func TestHalfALineIsNotRead(t *testing.T) {
+// A line that is being written is read once, when it is complete.
+func TestIncompleteLineIsNotRead(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s.log")
 	write := func(text string) {
@@ -90,8 +90,8 @@ func TestHalfALineIsNotRead(t *testing.T) {
 	want(read, err, "four")
 }
 
-// The text before the lines of a flood is limited with it.
-func TestShortLinesCostTheirStamps(t *testing.T) {
+// The limit on a flood of lines includes the text before each line.
+func TestFloodLimitIncludesTimestamps(t *testing.T) {
 	t.Parallel()
 	for _, flood := range []string{"\n", "\r", "x\r\n"} {
 		dir := t.TempDir()
@@ -109,8 +109,8 @@ func TestShortLinesCostTheirStamps(t *testing.T) {
 	}
 }
 
-// Each line is read once, in its order, over rotations and across pieces.
-func TestALogIsFollowed(t *testing.T) {
+// Each line is read once, in order, over rotations and pieces.
+func TestFollowLog(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := NewLog(dir, "s", Masker{})

@@ -76,8 +76,8 @@ func TestOldLogsAreMaskedWhenShown(t *testing.T) {
 	}
 }
 
-// A key that never ends does not silence a server.
-func TestAnOpenKeyEnds(t *testing.T) {
+// A private key without an end does not suppress the rest of a server's log.
+func TestUnendedKeyIsMasked(t *testing.T) {
 	t.Parallel()
 	m := lineMasker{}
 	m.addBytes([]byte("-----BEGIN PRIVATE" + " KEY-----\nabc\n"))

@@ -41,9 +41,9 @@ func startOrphan(t *testing.T, r *processRegistry, script string) int {
 
 func lives(pid int) bool { _, ok := readProcessIdentity(pid); return ok }
 
-// TestOldProcessesEnd: processes that an earlier run left are ended, however they were started. Processes of another data
+// TestLeftoverProcessesAreEnded: processes of an earlier run are ended, however they were started. Processes of another data
 // directory, and other processes with a reused id, are not.
-func TestOldProcessesEnd(t *testing.T) {
+func TestLeftoverProcessesAreEnded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "processes")
 	r := newProcessRegistry(dir)
 	const sleeper = "trap '' TERM; sleep 600 & echo $!; wait"
@@ -103,7 +103,7 @@ func TestCopiedDirectory(t *testing.T) {
 	}
 }
 
-// TestRosterForgets: a process that was stopped leaves no note.
+// TestRosterForgets: a stopped process leaves no entry.
 func TestRosterForgets(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "processes")
 	l := NewLauncher(dir, func(int) {})

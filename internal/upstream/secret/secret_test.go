@@ -147,7 +147,7 @@ func TestBounds(t *testing.T) {
 
 const writerDir = "SECRET_TEST_DIR"
 
-// TestWriter is the other processes of TestProcesses.
+// TestWriter is the child process of TestProcesses.
 func TestWriter(t *testing.T) {
 	dir := os.Getenv(writerDir)
 	if dir == "" {
@@ -162,7 +162,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// Processes that write at once lose nothing.
+// Processes that write at the same time lose nothing.
 func TestProcesses(t *testing.T) {
 	dir := t.TempDir()
 	var running []*exec.Cmd

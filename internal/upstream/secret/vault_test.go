@@ -70,7 +70,7 @@ func TestSealedFile(t *testing.T) {
 	}
 }
 
-// A key that others could read is closed to them.
+// A key that other users could read is made private.
 func TestKeyIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	v := testVault(dir, true)
