@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// chunkSize is about how much of a clean text is looked at as one.
+// chunkSize is the approximate size of the parts in which a clean text is scanned.
 const chunkSize = 2 << 10
 
 // printFlaggedCleanText prints how many chunks of clean text are said to hold a secret, and

@@ -92,7 +92,7 @@ func isUnrecoverable(s secretSample, left string) bool {
 	return true
 }
 
-// isUnseenRule reports whether a rule is of the half that was not looked at.
+// isUnseenRule reports whether a rule is in the half that was not inspected during development.
 func isUnseenRule(rule string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(rule))

@@ -15,7 +15,7 @@ import (
 type rankingChooser struct {
 	w          io.Writer
 	sets       []*evaluationSet
-	maxQueries int // requests of a set that are looked at, about; 0 for all
+	maxQueries int // approximate maximum number of requests of a set; 0 for all
 }
 
 // setGroup is what is left out together: sets that share their tools.

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// rootHandler checks Host and Origin of every request before routing, because the router redirects and answers by itself.
+// rootHandler checks Host and Origin of every request before routing, because the router also redirects and answers requests.
 type rootHandler struct {
 	mcp     http.Handler // has the same check, and rejects in the form of MCP
 	rest    http.Handler

@@ -80,7 +80,7 @@ const (
 	startWaitTimeout   = time.Minute
 )
 
-// awaitFirstStart returns a server when its first start has ended: it is ready, has failed, or does not start by itself.
+// awaitFirstStart returns a server when its first start has ended: it is ready, has failed, or does not start automatically.
 func awaitFirstStart(r *invocation, ctx context.Context, c *api.Client, v ops.ServerView) (ops.ServerView, error) {
 	look, limit := time.NewTicker(startCheckInterval), time.NewTimer(startWaitTimeout)
 	defer look.Stop()

@@ -51,7 +51,7 @@ func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy
 	return s.cfg.AskRuleFor(s.tool.ID, within, lane), lane
 }
 
-// errApprovalOutdated says that the call no longer matches what the user was asked about.
+// errApprovalOutdated says that the call no longer matches the approved question.
 var errApprovalOutdated = errors.New("the definition changed after the question")
 
 // awaitApproval waits for the approval of a call that a rule requires. It returns the verdict after

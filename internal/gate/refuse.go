@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// SurfaceRefusal is a call that a surface has refused by itself: it names no tool, or cannot be
+// SurfaceRefusal is a call that a surface has refused before the gate: it names no tool, or cannot be
 // parsed.
 type SurfaceRefusal struct {
 	Caller auth.Caller

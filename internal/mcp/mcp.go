@@ -55,7 +55,7 @@ func OlderVersionIn(text, requested string) string {
 	return ""
 }
 
-// ReplaceDraftVersion returns the version that a client is told for the version of a server. Clients do not know
+// ReplaceDraftVersion returns the version to report to a client for the version of a server. Clients do not know
 // the draft, which differs little from the first release.
 func ReplaceDraftVersion(version string) string {
 	if version == draft {

@@ -38,7 +38,7 @@ type eventStream struct {
 	head  []mcp.Header // sent with the first event; clientWriter.mu guards this
 }
 
-// newEventStream returns a stream that opens by itself if the reply takes long.
+// newEventStream returns a stream that opens automatically if the reply takes long.
 func newEventStream(w http.ResponseWriter, cancel context.CancelCauseFunc) *eventStream {
 	st := &eventStream{w: w}
 	st.to, st.frame, st.failed = st, encodeEvent, func() { cancel(errStalled) }

@@ -50,7 +50,7 @@ func checkBatchSize(n int, what, done, parameter string) error {
 		WithHint("Name them in parts.").With("parameter", parameter).With("limit", MaxBatch)
 }
 
-// ApproveTools approves several definitions that the user saw. Each is decided and recorded by itself. Definitions with scanner findings, relaxed hints
+// ApproveTools approves several definitions that the user saw. Each is decided and recorded separately. Definitions with scanner findings, relaxed hints
 // or a block are rejected: they need a separate review.
 func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([]BatchDecision, error) {
 	if err := checkBatchSize(len(in.Tools), "definitions", "approved", "tools"); err != nil {

@@ -235,7 +235,7 @@ func (v *exportVerifier) readTrailer(f io.Reader) (*activity.Break, error) {
 	}))
 }
 
-// checkAllLines checks each line by itself on all processors, then in order.
+// checkAllLines checks the lines separately on all processors, then in order.
 func (v *exportVerifier) checkAllLines(f io.Reader) (first *activity.Break, err error) {
 	processors := runtime.GOMAXPROCS(0)
 	work, inOrder, stop := make(chan *lineBatch, 2*processors), make(chan *lineBatch, 2*processors), make(chan struct{})
@@ -312,7 +312,7 @@ func forEachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
 	}
 }
 
-// lineBatch is a batch of lines and the checks of each line by itself.
+// lineBatch is a batch of lines with the separate check of each line.
 type lineBatch struct {
 	lines   [][]byte
 	checks  []recordLineCheck

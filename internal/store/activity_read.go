@@ -213,7 +213,7 @@ func (sqliteSnapshotReader) encodeCursor(_ context.Context, k recordKey) (string
 }
 
 // EachRecord calls fn for every record that f selects at the time of the call, the newest first. The
-// selection is bits in memory, and each record is read by itself, so that a slow fn keeps no
+// selection is bits in memory, and each record is read separately, so that a slow fn keeps no
 // snapshot of the database open.
 func (db *SQLite) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	var v *recordSnapshot

@@ -1,6 +1,6 @@
 package auth
 
-// Actor is the identity of a caller. The zero value is no one, who may do nothing.
+// Actor is the identity of a caller. The zero value is no one, without any rights.
 type Actor struct {
 	Kind Kind
 	// Name and ID are those of the agent token, else empty.

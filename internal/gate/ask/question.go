@@ -147,7 +147,7 @@ func (q *Question) alreadyDecidedProblem(state QuestionState) *problem.Problem {
 		what = "was answered by " + q.By + ", and is over"
 	}
 	return problem.Newf(problem.Conflict, "The question %s %s.", q.ID, what).
-		WithHint("The first answer counts. If the call is made again, it is asked about again.").With("state", string(state))
+		WithHint("The first answer counts. A repeated call needs a new approval.").With("state", string(state))
 }
 
 // TooManyWaitingProblem is the problem at the limit of questions.

@@ -86,7 +86,7 @@ func isWordEnd(c rune) bool {
 
 func (l *shellLineClassifier) addVerdict(v verdict) { l.verdict = l.verdict.worseOf(v) }
 
-// classifyNode classifies a syntax node by itself; its children are visited separately.
+// classifyNode classifies a syntax node without its children, which are visited separately.
 func (l *shellLineClassifier) classifyNode(n syntax.Node) verdict {
 	switch n := n.(type) {
 	case *syntax.CallExpr:

@@ -122,7 +122,7 @@ func (s ToolStatus) String() string { return statuses[s.orUnknown()].name }
 func (s ToolStatus) Word() string { return cmp.Or(s.String(), "callable") }
 
 // Remedy returns what would make the tool callable, as a sentence for a model; empty for Callable. It is
-// never something that an agent can do by itself.
+// never something that an agent can do.
 func (s ToolStatus) Remedy() string { return statuses[s.orUnknown()].remedy }
 
 // PrimitiveRemedy is Remedy for prompts, resources and instructions.

@@ -20,7 +20,7 @@ const (
 )
 
 // ErrLimit is the error of an expression that exceeds a limit.
-var ErrLimit = errors.New("it takes too long, or makes too much of the result")
+var ErrLimit = errors.New("it takes too long, or its output is too large")
 
 // evaluation is one evaluation.
 type evaluation struct {

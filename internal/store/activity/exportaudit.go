@@ -114,7 +114,7 @@ func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 	return a.checkLink(e.Seq + 1)
 }
 
-// checkEntry checks an entry by itself.
+// checkEntry checks an entry without its neighbors.
 func (a *ExportAudit) checkEntry(id string, e *ExportedEntry) *Break {
 	a.Entries++
 	left, ok := e.checkCommitments()

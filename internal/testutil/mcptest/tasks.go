@@ -45,7 +45,7 @@ type task struct {
 	ask        bool
 	told       json.RawMessage // the text that it received when it asked
 	owner      *clientConn
-	done       chan struct{} // closed when it is told, or cancelled
+	done       chan struct{} // closed when the task is released or cancelled
 }
 
 // formatState is the task as its revision shows it.

@@ -91,7 +91,7 @@ type sessionSet struct {
 	all    map[*Session]struct{}
 	closed bool
 
-	crashed time.Time // when a client's process last exited by itself
+	crashed time.Time // when a client's process last exited unexpectedly
 	next    time.Time // earliest next start after that
 }
 
@@ -204,7 +204,7 @@ func (t *sessionSet) waitForCrashThrottle(ctx context.Context) error {
 	}
 }
 
-// recordCrash records that a client's process has exited by itself.
+// recordCrash records that a client's process has exited unexpectedly.
 func (t *sessionSet) recordCrash() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

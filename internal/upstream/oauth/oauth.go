@@ -20,7 +20,7 @@
 //   - Documents are fetched over https (http on this machine only) from addresses that are checked when they are dialed.
 //   - Tokens are stored in the system keyring or encrypted, and never logged.
 //
-// It opens no browser and starts no login by itself.
+// It never opens a browser or starts a login automatically.
 package oauth
 
 import (

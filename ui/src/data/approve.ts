@@ -9,7 +9,7 @@ export interface Named { name: string; kind?: WaitingOffer["kind"]; fingerprint:
 // How many the daemon takes in one request.
 const atOnce = 500;
 
-/** Approves many definitions, each by itself. Returns why each was not, in their order: undefined for one that was. */
+/** Approves many definitions, each separately. Returns an error or undefined for each definition, in order. */
 export async function approveTogether(all: readonly Named[]): Promise<(Problem | undefined)[]> {
   const out: (Problem | undefined)[] = [];
   for (let i = 0; i < all.length; i += atOnce) {
