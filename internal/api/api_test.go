@@ -37,8 +37,8 @@ func concrete(o *operation) string {
 	return path
 }
 
-// sound is a body that an operation takes.
-func sound(o *operation) string {
+// validBody returns a valid body of an operation.
+func validBody(o *operation) string {
 	special := map[string]string{
 		"callTool": `{"tool_variant":"call_tool_read","name":"github:x"}`, "changeServer": `{"enabled":true}`, "importServers": `{"ids":["x"]}`, "addServers": `{"servers":[{"name":"x","command":"y"}]}`, "approveTools": `{"tools":[{"name":"github:x","fingerprint":"f"}]}`,
 		"redactActivity": `{"fields":["arguments"]}`, "changeConfig": `{"set":{"tools_limit":null}}`,
@@ -193,7 +193,7 @@ func TestEveryRouteAnswers(t *testing.T) {
 	s := serve(t, f)
 	for _, one := range declared {
 		r := one.base()
-		got := ask(t, s, r.method, concrete(r), sound(r), "If-Match", "none")
+		got := ask(t, s, r.method, concrete(r), validBody(r), "If-Match", "none")
 		if got.status != http.StatusOK {
 			t.Errorf("%s %s: %d %s", r.method, concrete(r), got.status, got.body)
 		}

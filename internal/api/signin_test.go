@@ -126,7 +126,7 @@ func TestSessionOnEveryRoute(t *testing.T) {
 		}
 		path := strings.TrimPrefix(concrete(o), Prefix)
 		for name, header := range refused {
-			r := page.ask(o.method, path, sound(o), header...)
+			r := page.ask(o.method, path, validBody(o), header...)
 			if d := problemOf(t, r); r.status != 401 && r.status != 403 || r.header["Set-Cookie"] != nil {
 				t.Errorf("%s %s, %s: %d %s", o.method, path, name, r.status, d.Detail)
 			}
@@ -138,10 +138,10 @@ func TestSessionOnEveryRoute(t *testing.T) {
 		case o.id == GetCode.id:
 			want = 404
 		}
-		if r := page.ask(o.method, path, sound(o), "If-Match", "none"); r.status != want {
+		if r := page.ask(o.method, path, validBody(o), "If-Match", "none"); r.status != want {
 			t.Errorf("%s %s from a page that has signed in: %d %s", o.method, path, r.status, r.body)
 		}
-		if r := page.ask(o.method, path, sound(o), "Origin", "", "If-Match", "none"); (r.status != 403) != (o.method == "GET") {
+		if r := page.ask(o.method, path, validBody(o), "Origin", "", "If-Match", "none"); (r.status != 403) != (o.method == "GET") {
 			t.Errorf("%s %s without an origin: %d %s", o.method, path, r.status, r.body)
 		}
 	}

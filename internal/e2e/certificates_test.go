@@ -92,8 +92,8 @@ func sickCertificates() map[string]sick {
 	return all
 }
 
-// behindLogin puts a server behind a login.
-func behindLogin(p *patient) {
+// requireLoginForServer puts a server behind a login.
+func requireLoginForServer(p *patient) {
 	login := mcptest.StartLoginServer(p.t, startUpstream(p.t, saysReads))
 	p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": %q}}`, login.URL)))
 }

@@ -516,7 +516,7 @@ func sickServers() map[string]sick {
 			p.program("one", serves(p.t))
 			p.did("upstream", "restart", "s")
 		}},
-		"D411": {under: []string{"env", "MCPPROXY_NO_KEYRING=1"}, breaks: behindLogin, words: []string{"login"}, run: func(p *patient, _ string) {
+		"D411": {under: []string{"env", "MCPPROXY_NO_KEYRING=1"}, breaks: requireLoginForServer, words: []string{"login"}, run: func(p *patient, _ string) {
 			if code, stderr := p.logIn("s"); code != 0 {
 				p.t.Errorf("login: %d, %s", code, stderr)
 			}

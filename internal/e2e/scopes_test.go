@@ -396,7 +396,7 @@ func (s *scopes) same(what string, a *scopeActor, modern bool, path, method, par
 	s.counts["same "+what]++
 }
 
-// code is the code of a refusal, "ok" when it is none.
+// code returns the error code of an answer, or "ok" if it is not a refusal.
 func code(answer []byte) string {
 	result := wirejson.Find(answer, "result")
 	of := wirejson.Find(wirejson.Find(result, "structuredContent"), "error")

@@ -28,7 +28,7 @@ func (g *Gate) beginRecord(x *execution) error {
 	return err
 }
 
-// endRecord writes the outcome. The time in which the call did not wait is the gate's own.
+// endRecord writes the outcome. The gate's own time is the duration without waits.
 func (g *Gate) endRecord(x *execution, o *activity.Outcome) {
 	id := x.audit.record.ID
 	o.Duration, o.Own = x.time.elapsed()

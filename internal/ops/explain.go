@@ -300,7 +300,7 @@ func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallToolVarian
 	}
 	var all []bound
 	if w.token != nil {
-		all = append(all, bound{"The token '" + w.Token + "'", w.token.OwnRule()})
+		all = append(all, bound{"The token '" + w.Token + "'", w.token.RuleWithoutProfile()})
 	}
 	for _, name := range strings.Split(w.Profiles, ",") {
 		rule := g.Config().ProfileRule(name)

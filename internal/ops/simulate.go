@@ -75,7 +75,7 @@ func (t *TrialOperations) newEvaluator(ctx context.Context, next *config.Config)
 	}
 	c := &trialEvaluator{live: t.Live(), next: next, catalog: t.Catalog, snapshot: t.Catalog.Current(), tokens: map[string]tokenScope{}, tools: map[definitionKey]*catalog.Tool{}}
 	for _, one := range tokens {
-		c.tokens["agent:"+one.Name] = tokenScope{one.OwnRule(), one.Created}
+		c.tokens["agent:"+one.Name] = tokenScope{one.RuleWithoutProfile(), one.Created}
 	}
 	return c, nil
 }

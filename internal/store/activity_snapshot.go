@@ -349,7 +349,7 @@ func (v *recordSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn f
 	return b.cut, err
 }
 
-// chunkWindow holds the blocks of consecutive chunks of a snapshot, up to before past. They are
+// chunkWindow holds the blocks of consecutive chunks of a snapshot; past is the first chunk after them. Blocks are
 // counted when all their columns were read.
 type chunkWindow struct {
 	v      *recordSnapshot

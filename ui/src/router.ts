@@ -68,7 +68,7 @@ export function useQuery<S extends query.Schema>(schema: S): [query.Values<S>, (
 
 addEventListener("popstate", () => (place.value = parse(location)));
 
-// Links within the page are steps, not loads. Clicks with a modifier stay the browser's.
+// Links within the UI change the URL without a page load. The browser handles clicks with a modifier.
 addEventListener("click", (e) => {
   const link = (e.target as Element | null)?.closest?.("a");
   if (!link || e.defaultPrevented || e.button !== 0 || e.metaKey || e.ctrlKey || e.shiftKey || e.altKey) return;

@@ -1,4 +1,4 @@
-// Names from outside that every object inherits are shown and sent as they are.
+// Names such as "constructor", which every object inherits, are shown and sent unchanged.
 import { expect, test } from "vitest";
 import type { ActivityRecord, ParsedServer } from "../src/api/types";
 import { clientName } from "../src/lib/clients";

@@ -56,8 +56,8 @@ type Token struct {
 	Used    time.Time // last use, as far as stored; zero: never
 }
 
-// OwnRule returns the token's own limits, without those of its profile.
-func (t *Token) OwnRule() *ScopeRule {
+// RuleWithoutProfile returns the token's own limits, without those of its profile.
+func (t *Token) RuleWithoutProfile() *ScopeRule {
 	return NewScopeRule(ScopeLimits{Servers: t.Servers, Lanes: t.Lanes})
 }
 
@@ -173,7 +173,7 @@ func (t *AgentTokens) loadAll(ctx context.Context) bool {
 
 // addLoaded adds a loaded token.
 func (t *AgentTokens) addLoaded(one Token) *LoadedToken {
-	h := &LoadedToken{Token: one, rule: one.OwnRule(), ended: make(chan struct{})}
+	h := &LoadedToken{Token: one, rule: one.RuleWithoutProfile(), ended: make(chan struct{})}
 	if !one.Used.IsZero() {
 		h.used.Store(one.Used.UnixMicro())
 		h.usedSaved = h.used.Load()

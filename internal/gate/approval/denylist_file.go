@@ -123,8 +123,8 @@ func (f *denylistFile) applyLines(lines []fileLine) {
 	}
 }
 
-// appendLines appends lines and returns when they are in the file; with sync, on disk. A failed write leaves
-// nothing, or is removed before the next one.
+// appendLines appends lines and returns when they are in the file; with sync, on disk. The bytes of a failed write are
+// removed at once or before the next write.
 func (f *denylistFile) appendLines(lines []fileLine, sync bool) error {
 	if len(lines) == 0 {
 		return nil

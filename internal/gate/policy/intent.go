@@ -79,7 +79,7 @@ type DeclaredIntent struct {
 	given [len(parameters)]json.RawMessage // raw values, by index in parameters
 }
 
-// parameters are the parameters of a declaration.
+// parameters are the tool parameters with which a caller declares its intent.
 var parameters = [...]string{"intent", "intent_operation_type", "intent_data_sensitivity", "intent_reason"}
 
 // Intent is a checked declaration, as it is recorded, also for refused calls.

@@ -91,7 +91,7 @@ func (f *credentialFinder) addSentenceValueAfter(t []byte, end int) int {
 	return end
 }
 
-// isSecretInSentence reports whether the long word at begin is the value of a name before it.
+// isSecretInSentence reports whether the long word at begin follows a name such as "password" as its value.
 func isSecretInSentence(b []byte, begin, end int) bool {
 	i := begin - 1
 	for i > 0 && (inCharSet(b[i], quoted) || b[i] == '\\') {
