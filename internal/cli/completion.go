@@ -157,7 +157,7 @@ func callerNames(ctx context.Context, c *api.Client, typed string) []string {
 // completionFunc returns the values that a completion offers; errors give none.
 type completionFunc = func(ctx context.Context, c *api.Client, typed string) []string
 
-// namesFrom returns a completion of what an operation lists.
+// namesFrom returns a completion with the names that an operation lists.
 func namesFrom[In, Out, Row any](op *api.Op[In, Out], rows func(Out) []Row, name func(Row) string) completionFunc {
 	return func(ctx context.Context, c *api.Client, _ string) []string {
 		var all In

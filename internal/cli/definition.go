@@ -140,7 +140,7 @@ var unblockDefinition = definitionDecision{"unblocked", api.UnblockTool, func(o 
 	p.writeLine("Unblocked %s. It awaits your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
 }}
 
-// send makes the decision about what has the fingerprint, and returns the daemon's answer.
+// send sends the decision about the definition with the fingerprint, and returns the daemon's answer.
 func (decision definitionDecision) send(ctx context.Context, c *api.Client, of definitionRef, s ops.SeenFingerprint) (answer any, err error) {
 	if of.Kind == tool.KindTool {
 		return decision.ofTool.Call(ctx, c, ops.ToolDecision{ToolRef: of.toToolRef(), SeenFingerprint: s})

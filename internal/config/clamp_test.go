@@ -32,8 +32,8 @@ func TestEveryKeyHasAnAccessRule(t *testing.T) {
 	}
 }
 
-// widened returns the keys by which the second file grants more access than the first.
-func widened(t testing.TB, was, next string) []string {
+// grantingKeys returns the keys by which the second file grants more access than the first.
+func grantingKeys(t testing.TB, was, next string) []string {
 	t.Helper()
 	env := func(name string) (string, bool) { return "of-" + name, true }
 	a, err := Parse([]byte(was), env)
@@ -169,7 +169,7 @@ func TestAccessRules(t *testing.T) {
 		tried[key] = true
 		was, path := fileWith(key, from)
 		next, _ := fileWith(key, to)
-		got := widened(t, was, next)
+		got := grantingKeys(t, was, next)
 		got = slices.DeleteFunc(got, func(k string) bool { return path == "quarantine_enabled" && k == "mcpServers.s.trust" })
 		if slices.Contains(got, path) != want || len(got) > 1 {
 			t.Errorf("%s from %s to %s: widens %q, want %v", key, from, to, got, want)
@@ -224,7 +224,7 @@ func TestServersAndProfilesThatAreNew(t *testing.T) {
 		"trust not said":   {`{"mcpServers": {"a": {"command": "x", "trust": "manual"}}}`, `{"mcpServers": {"a": {"command": "x"}}}`, "mcpServers.a.trust"},
 		"lists of tools":   {`{"mcpServers": {"a": {"command": "x", "enabled_tools": ["a", "b"]}}}`, `{"mcpServers": {"a": {"command": "x", "disabled_tools": ["b"]}}}`, "mcpServers.a.enabled_tools"},
 	} {
-		if got := strings.Join(widened(t, c.was, c.next), " "); got != c.want {
+		if got := strings.Join(grantingKeys(t, c.was, c.next), " "); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}

@@ -7,15 +7,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// narrowing are limits that change while a call waits.
-type narrowing struct{ now policy.Scope }
+// scopeChanges are limits that change while a call waits.
+type scopeChanges struct{ now policy.Scope }
 
-func (n *narrowing) Scope() policy.Scope { return n.now }
+func (n *scopeChanges) Scope() policy.Scope { return n.now }
 
 // TestWaitingCallObeysItsScope: the scope at the time of sending decides, not the one at the time of the request.
 func TestWaitingCallObeysItsScope(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
-	n := &narrowing{}
+	n := &scopeChanges{}
 	c, s, _ := w.readsCall()
 	c.caller.Bounds = n
 	var again rechecker

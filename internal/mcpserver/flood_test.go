@@ -31,7 +31,7 @@ const (
 )
 
 // TestFloodOfSessions: a client opens thousands of sessions, over one connection or one each, and uses them or not.
-// Meanwhile two agents are idle: one has listed its tools, the other has only initialized.
+// During that time two agents are idle: one has listed its tools, the other has only initialized.
 func TestFloodOfSessions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of sessions")

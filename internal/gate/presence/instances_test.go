@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// beside is another instance on the same database, which does not know of an anchor.
-func (w *world) beside() *world {
+// secondInstance is another instance on the same database, which does not know of an anchor.
+func (w *world) secondInstance() *world {
 	w.t.Helper()
 	b := &world{t: w.t, db: w.db, vault: &memory{}, log: &memory{}, demanded: None, now: w.now}
 	b.restart()
@@ -23,7 +23,7 @@ func (w *world) beside() *world {
 // pair is two instances at which an anchor is known that has signed approve.
 func pair(t *testing.T) (here, there *world, k ed25519.PrivateKey) {
 	here = newWorld(t)
-	there = here.beside()
+	there = here.secondInstance()
 	_, k = here.enrol()
 	if err := here.do(k, require(here.Gate, approve)); err != nil {
 		t.Fatal(err)
