@@ -48,8 +48,8 @@ func (w *world) looks(void string) {
 	}
 }
 
-// anew sets an anchor that does not follow from an earlier one.
-func (w *world) anew() (Anchor, ed25519.PrivateKey) {
+// unrelatedAnchor sets an anchor that does not follow from an earlier one.
+func (w *world) unrelatedAnchor() (Anchor, ed25519.PrivateKey) {
 	w.t.Helper()
 	a, k, err := newPassphraseAnchor([]byte("another passphrase"), w.HeadFingerprint(), w.now, cheap)
 	if err == nil {
@@ -105,7 +105,7 @@ func TestInstancesTimeAResetThemselves(t *testing.T) {
 				there.looks("Presence was reset")
 			}
 			here.now = here.now.Add(ResetTime)
-			second, k2 := here.anew()
+			second, k2 := here.unrelatedAnchor()
 			if err := here.do(k2, require(here.Gate, other)); err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +226,7 @@ func TestAnchorNoneIsFollowed(t *testing.T) {
 	if there.Reload(t.Context()) != nil || there.IsOn() {
 		t.Errorf("%+v", there.standing())
 	}
-	_, k2 := here.anew()
+	_, k2 := here.unrelatedAnchor()
 	there.looks("missing")
 	if err := there.do(k2, there.AddFingerprintToPlaces); err != nil || there.standing().Void != "" {
 		t.Errorf("%v %+v", err, there.standing())
