@@ -38,7 +38,7 @@ const alwaysLoad = `"_meta":{"anthropic/alwaysLoad":true}`
 const lookingOnly = `{"readOnlyHint":true,"destructiveHint":false,"openWorldHint":false}`
 
 const readResultDefinition = `{"name":"read_result",` +
-	`"description":"Read the rest of a truncated result, as its text says. Handles expire after two hours.",` +
+	`"description":"Read the rest of a truncated result; it says how. Handles expire in two hours.",` +
 	`"inputSchema":{"type":"object","properties":{` +
 	`"handle":{"type":"string"},` +
 	`"offset":{"type":"integer","description":"Elements of an array, members of an object, characters of a text"},` +
