@@ -93,6 +93,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 		"mcpproxy config path":           newConfigPathCommand(r),
 		"mcpproxy config show":           newConfigShowCommand(r),
 		"mcpproxy config validate":       newConfigValidateCommand(r),
+		"mcpproxy clients list":          newClientsListCommand(r),
 		"mcpproxy connect":               newConnectCommand(r),
 		"mcpproxy demo":                  newDemoCommand(r),
 		"mcpproxy disconnect":            newDisconnectCommand(r),

@@ -32,7 +32,10 @@ func newConnectCommand(r *invocation) commandSpec {
 			return newUsageError("A token is for one client.", "Connect one client at a time, each with its own token.")
 		}
 		if f.all {
-			if args, err = c.findClientIDs(func(v ops.ClientView) bool { return v.Found && (!v.Connected || v.Foreign || v.Missing != "") }, "No MCP client was found that is not connected."); err != nil {
+			chosen := f.options.Surface != "" // then connected clients change their surface, too
+			if args, err = c.findClientIDs(func(v ops.ClientView) bool {
+				return v.Found && (chosen || !v.Connected || v.Foreign || v.Missing != "")
+			}, "No MCP client was found that is not connected."); err != nil {
 				return err
 			}
 		}
@@ -43,7 +46,7 @@ func newConnectCommand(r *invocation) commandSpec {
 		}
 		return err
 	})
-	spec.flags["profile"], spec.flags["token"] = &f.options.Profile, &f.options.Token
+	spec.flags["profile"], spec.flags["token"], spec.flags["surface"] = &f.options.Profile, &f.options.Token, &f.options.Surface
 	return spec
 }
 
@@ -190,17 +193,31 @@ func writePlannedFileChange(p *printer, o ops.FileChange) {
 		p.writeLine("%s: no change, %s already has the entry.", toPrintable(o.Name), toPrintable(o.Path))
 		return
 	}
-	p.writeLine("%s: %s", toPrintable(o.Name), toPrintable(o.Path))
+	p.writeLine("%s: %s%s", toPrintable(o.Name), toPrintable(o.Path), surfaceNote(o.Surface))
 	if o.Target != "" {
 		p.writeLine("which is a link to %s", toPrintable(o.Target))
 	}
 	if o.Command != nil {
 		p.writeLine("by its own command: %s", toPrintable(strings.Join(o.Command, " ")))
 	}
-	writeColoredDiff(p, o.Difference)
+	if o.Difference != "" {
+		writeColoredDiff(p, o.Difference)
+	}
+	if o.Rules != nil {
+		p.writeLine("and its permission rules, in %s", toPrintable(o.Rules.Path))
+		writeColoredDiff(p, o.Rules.Difference)
+	}
 	for _, warning := range o.Warnings {
 		p.writeLine("%s %s", p.colorize(colorWarning, "Warning:"), toPrintable(warning))
 	}
+}
+
+// surfaceNote returns what a client sees, as an addition to a line; "" if that is not known.
+func surfaceNote(surface string) string {
+	if surface == "" {
+		return ""
+	}
+	return ", surface " + surface
 }
 
 func writeConnectResult(p *printer, out connectResult, verb string) {
@@ -209,7 +226,10 @@ func writeConnectResult(p *printer, out connectResult, verb string) {
 			writePlannedFileChange(p, o)
 			continue
 		}
-		p.writeLine("%s %s: %sed in %s.", p.colorize(colorGood, "✓"), toPrintable(o.Name), strings.ToLower(verb), toPrintable(o.Path))
+		p.writeLine("%s %s: %sed in %s%s.", p.colorize(colorGood, "✓"), toPrintable(o.Name), strings.ToLower(verb), toPrintable(o.Path), surfaceNote(o.Surface))
+		if o.Rules != nil && o.Rules.Written {
+			p.writeWrapped("    ", "Its permission rules are in "+toPrintable(o.Rules.Path)+".")
+		}
 		for _, warning := range o.Warnings {
 			p.writeWrapped("    ", toPrintable(warning))
 		}
@@ -235,9 +255,10 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 	for _, id := range ids {
 		plan, err := permission.PreparePlan(c.account.Env, id, c.account.Tools())
 		switch {
+		case err == nil && !plan.Changed: // they are there
 		case err != nil || c.flags.consent.yes: // the command says why
 			c.printMessage("Next: `mcpproxy permissions %s`, to let reads run without asking.", id)
-		case plan.Changed:
+		default:
 			writePermissionPlan(p, plan)
 			plans = append(plans, plan)
 		}

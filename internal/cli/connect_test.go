@@ -83,7 +83,7 @@ func TestConnectOffersRules(t *testing.T) {
 			questions = append(questions, q)
 			return map[bool]string{true: "y", false: answer}[len(questions) == 1], nil
 		}
-		got := w.runCommand("connect", "codex", "gemini", "vscode")
+		got := w.runCommand("connect", "codex", "gemini", "vscode", "--surface", "search")
 		if got.code != problem.ExitDone || len(questions) != 2 || !strings.Contains(questions[1], "these rules") || strings.Count(got.stderr, ": the rules are in") != said {
 			t.Errorf("%+v after %q", got, questions)
 		}
@@ -104,6 +104,54 @@ func TestConnectOffersRules(t *testing.T) {
 			if text, err := os.ReadFile(filepath.Join(w.env["HOME"], files[i])); err != nil || string(text) != want {
 				t.Errorf("undone, %s is %q, %v", files[i], text, err)
 			}
+		}
+	}
+}
+
+// TestConnectSurfaces: auto gives each client the surface of the table, another surface replaces it, and the list, the check and
+// the doctor know what there is.
+func TestConnectSurfaces(t *testing.T) {
+	t.Parallel()
+	const old = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}, "notes": {"command": "notes-mcp"}}}`
+	w := newEnvWithHomeFiles(t, map[string]string{".claude.json": old, ".codex/config.toml": "# mine\n", ".gemini/settings.json": "{}"})
+	for _, step := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"connect claude-code --surface both", problem.ExitUsage, "Give one of auto, search, lanes, all"},
+		{"clients list", problem.ExitDone, "claude-code connected search mcpproxy codex not connected gemini not connected"},
+		{"connect --all --yes", problem.ExitDone, "Codex: connected in"},
+		{"clients list", problem.ExitDone, "claude-code connected search mcpproxy codex connected lanes mcpproxy-read, mcpproxy-write, mcpproxy-destr gemini connected search mcpproxy"},
+		{"connect claude-code --dry-run", problem.ExitDone, `+ "mcp__mcpproxy-read__*"`},
+		{"connect --all --surface auto --yes", problem.ExitDone, "Claude Code: connected in"},
+		{"clients list", problem.ExitDone, "claude-code connected lanes mcpproxy-read, mcpproxy-write, mcpproxy-destr"},
+		{"permissions claude-code --check", problem.ExitDone, "✓ mcpproxy-read:* runs without asking"},
+		{"permissions codex --check", problem.ExitDone, "✓ mcpproxy-destr:* asks"},
+		{"permissions claude-code", problem.ExitDone, "mcp__mcpproxy-read__*"},
+		{"doctor --only D606", problem.ExitDone, "not through MCPProxy: notes."},
+		{"upstream import claude-code --dry-run", problem.ExitDone, "notes"},
+		{"connect claude-code --surface all --yes", problem.ExitDone, "surface all"},
+		{"permissions claude-code --check", problem.ExitDone, "✓ mcpproxy:* (destructive) asks"},
+		{"permissions claude-code", problem.ExitDone, "--surface lanes"},
+		{"connect claude-code --undo", problem.ExitDone, "is restored"},
+		{"permissions claude-code --check", problem.ExitDone, "✓ mcpproxy-read:* runs without asking"},
+		{"disconnect --all --yes", problem.ExitDone, "Claude Code: disconnected in"},
+	} {
+		got := w.runCommand(strings.Fields(step.args)...)
+		said := strings.Join(strings.Fields(got.stdout+got.stderr), " ")
+		if got.code != step.code || !strings.Contains(said, step.says) {
+			t.Errorf("%s: %d, want %d with %q in\n%s", step.args, got.code, step.code, step.says, said)
+		}
+		if strings.HasPrefix(step.args, "doctor") || strings.HasPrefix(step.args, "upstream import") {
+			if strings.Contains(strings.ReplaceAll(said, "mcpproxy-read of Claude Code is MCPProxy itself", ""), "mcpproxy-read") {
+				t.Errorf("%s takes MCPProxy for another server: %s", step.args, said)
+			}
+		}
+	}
+	for file, want := range map[string]string{".claude.json": `{"mcpServers": {"notes": {"command": "notes-mcp"}}}`, ".codex/config.toml": "# mine\n", ".gemini/settings.json": "{}"} {
+		if text, err := os.ReadFile(filepath.Join(w.env["HOME"], file)); err != nil || string(text) != want {
+			t.Errorf("disconnected, %s is %q, %v", file, text, err)
 		}
 	}
 }

@@ -54,7 +54,9 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 		return err
 	}
 	return r.printOutput(rules, func(p *printer) {
-		if rules.Path == "" {
+		if rules.Path == "" && rules.Surface != string(clients.SurfaceSearch) {
+			p.writeLine("No rule in a file of %s is about the tools of a whole entry.", toPrintable(rules.Name))
+		} else if rules.Path == "" {
 			p.writeLine("The permissions of %s are not in a file.", toPrintable(rules.Name))
 		} else {
 			fmt.Fprint(p, escapeInvisible(rules.Text))

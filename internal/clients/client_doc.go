@@ -1,11 +1,13 @@
 package clients
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/clients/textedit"
@@ -75,32 +77,61 @@ func isServerValue(entry ParsedValue) bool {
 	return false
 }
 
-// ProxyRegistration is MCPProxy's entry in a client.
+// ProxyRegistration is MCPProxy in a client: its entries in one file.
 type ProxyRegistration struct {
-	Server string    // name of the entry
-	Doc    ClientDoc // the file
-	Entry  ParsedValue
+	Server  string    // name of the first entry
+	Doc     ClientDoc // the file
+	Entry   ParsedValue
+	Surface Surface
+	Entries []ProxyEntry // all of the surface, in the order of the lanes
 }
 
 // FindProxyRegistration finds MCPProxy in files, lowest precedence first: in the highest one
-// by its own name, or else the first entry that points to it.
+// by its own names, or else the first entry that points to it.
 func FindProxyRegistration(docs []ClientDoc, address func(url string) bool) (ProxyRegistration, bool) {
 	var other *ProxyRegistration
 	for i := len(docs) - 1; i >= 0; i-- {
-		d := docs[i]
-		if entry := d.ServerEntry(DefaultServerName); entry.IsObject() {
-			return ProxyRegistration{DefaultServerName, d, entry}, true
-		}
-		for name, entry := range d.Value.Get(d.ServersPath()...).Members() {
-			if other == nil && PointsToMCPProxy(entry, address) {
-				other = &ProxyRegistration{name, d, entry}
-			}
+		entries := docs[i].ProxyEntries(address)
+		slices.SortStableFunc(entries, func(a, b ProxyEntry) int { return cmp.Compare(a.rank(), b.rank()) })
+		switch {
+		case len(entries) == 0:
+		case IsOwnEntryName(entries[0].Name):
+			return newProxyRegistration(docs[i], entries), true
+		case other == nil || other.Surface == SurfaceServer && entries[0].Surface != SurfaceServer:
+			found := newProxyRegistration(docs[i], entries)
+			other = &found
 		}
 	}
 	if other != nil {
 		return *other, true
 	}
-	return ProxyRegistration{Server: DefaultServerName}, false
+	return ProxyRegistration{Server: DefaultServerName, Surface: SurfaceSearch}, false
+}
+
+// newProxyRegistration returns the entries with the surface of the first one.
+func newProxyRegistration(d ClientDoc, entries []ProxyEntry) ProxyRegistration {
+	r := ProxyRegistration{Server: entries[0].Name, Doc: d, Entry: entries[0].Value, Surface: entries[0].Surface}
+	for _, e := range entries {
+		if e.Surface == r.Surface {
+			r.Entries = append(r.Entries, e)
+		}
+	}
+	return r
+}
+
+// rank orders entries: MCPProxy's name first, then its names for lanes, then other names, and one server by itself last.
+func (e ProxyEntry) rank() int {
+	switch {
+	case e.Name == DefaultServerName:
+		return 0
+	case e.Surface == SurfaceServer:
+		return 9
+	}
+	lane := 1 + slices.Index(LaneNames(), e.Lane)
+	if IsOwnEntryName(e.Name) {
+		return lane
+	}
+	return 4 + lane
 }
 
 // PointsToMCPProxy reports whether an entry starts MCPProxy or has one of its URLs.

@@ -22,7 +22,8 @@ type Client struct {
 	files        func(Env) []File
 	target       func(Env) File
 	entry        func(ProxyAddress) entryObject
-	add          func(name string, a ProxyAddress) []string // its own command; may be nil
+	namedEntry   func(name string, a ProxyAddress) entryObject                     // in place of entry, if entries repeat their name
+	add          func(name string, a ProxyAddress, entry json.RawMessage) []string // its own command; may be nil
 	remove       func(name string) []string
 }
 
@@ -99,7 +100,11 @@ func (c Client) CommandToAddServer(e Env, name string, a ProxyAddress) []string 
 	if c.add == nil || a.Token != "" || c.programPath(e) == "" {
 		return nil
 	}
-	return c.add(name, a)
+	entry, err := c.newEntry(name, a).MarshalJSON()
+	if err != nil {
+		return nil
+	}
+	return c.add(name, a, entry)
 }
 
 // CommandToRemoveServer returns the client's own command that removes a server, or nil.
@@ -112,5 +117,18 @@ func (c Client) CommandToRemoveServer(e Env, name string) []string {
 
 // NewProxyEntry returns MCPProxy's entry in the client's format, with members in the usual order.
 func (c Client) NewProxyEntry(a ProxyAddress) (json.RawMessage, error) {
-	return c.entry(a).MarshalJSON()
+	return c.newEntry(DefaultServerName, a).MarshalJSON()
+}
+
+// newEntry returns an entry of that name. One that serves search has what keeps the client from deferring its tools.
+func (c Client) newEntry(name string, a ProxyAddress) entryObject {
+	entry := c.entry
+	if c.namedEntry != nil {
+		entry = func(a ProxyAddress) entryObject { return c.namedEntry(name, a) }
+	}
+	o := entry(a)
+	if a.isSearch() {
+		o = append(o, c.SurfaceFacts().keepLoaded...)
+	}
+	return o
 }

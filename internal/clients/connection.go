@@ -2,6 +2,7 @@ package clients
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/config/auth"
@@ -9,8 +10,7 @@ import (
 
 // ProxyConnection is how a client's entry reaches MCPProxy.
 type ProxyConnection struct {
-	// Path is the path of the URL: /mcp, /mcp/p/research, /mcp/all. A command entry has
-	// one of the first two.
+	// Path is the path of the URL, or of what the command relays: /mcp, /mcp/p/research, /mcp/all/read.
 	Path    string
 	Profile string // in the path
 	HTTP    bool   // the entry has a URL
@@ -28,17 +28,31 @@ func ParseProxyConnection(entry ParsedValue) ProxyConnection {
 		return u
 	}
 	_, args := EntryCommand(entry)
-	for i, arg := range args {
-		if name, ok := strings.CutPrefix(arg, "--profile="); ok {
-			u.Profile = name
-		} else if arg == "--profile" && i+1 < len(args) {
-			u.Profile = args[i+1]
-		}
-	}
-	if u.Profile != "" {
+	if u.Profile = flagValue(args, "--profile"); u.Profile != "" {
 		u.Path += "/p/" + u.Profile
 	}
+	lane, server := flagValue(args, "--lane"), flagValue(args, "--server")
+	switch {
+	case lane != "":
+		u.Path += "/all/" + lane
+	case server != "":
+		u.Path += "/servers/" + server
+	case slices.Contains(args, "--all"):
+		u.Path += "/all"
+	}
 	return u
+}
+
+// flagValue returns the value of a flag among arguments, "" without it.
+func flagValue(args []string, name string) (value string) {
+	for i, arg := range args {
+		if text, ok := strings.CutPrefix(arg, name+"="); ok {
+			value = text
+		} else if arg == name && i+1 < len(args) {
+			value = args[i+1]
+		}
+	}
+	return value
 }
 
 // findToken returns the first agent token in a tree.

@@ -21,10 +21,13 @@ var credentialKeys = []string{"headers", "http_headers", "env_http_headers", "en
 // existing entry, such as permissions, stay. So do its credentials, unless a token is
 // given or it pointed elsewhere.
 func (c Client) TextWithServer(d ClientDoc, server string, a ProxyAddress, ours func(url string) bool) ([]byte, error) {
-	entry := c.entry(a)
+	entry := c.newEntry(server, a)
 	path := append(slices.Clone(d.ServersPath()), server)
 	if len(d.Key) < len(d.ServersPath()) { // opencode 2 has disabled instead
 		entry = slices.DeleteFunc(entry, func(m entryMember) bool { return m.name == "enabled" })
+		if a.isSearch() {
+			entry = append(entry, entryMember{"codemode", false})
+		}
 	}
 	there := d.ServerEntry(server)
 	if !there.IsObject() {
@@ -34,7 +37,13 @@ func (c Client) TextWithServer(d ClientDoc, server string, a ProxyAddress, ours 
 		}
 		return textedit.SetValue(d.Text, d.Format, value, path...)
 	}
-	return entry.mergeInto(d, path, slices.Concat(connectionKeys, findDisablingKeys(d, server), staleCredentialKeys(a.Token != "" || !PointsToMCPProxy(there, ours))))
+	stale := slices.Concat(connectionKeys, findDisablingKeys(d, server), staleCredentialKeys(a.Token != "" || !PointsToMCPProxy(there, ours)))
+	if was := newProxyEntry(server, there); was.Surface == SurfaceSearch && !a.isSearch() {
+		for _, m := range append(c.SurfaceFacts().keepLoaded, entryMember{name: "codemode"}) {
+			stale = append(stale, m.name)
+		}
+	}
+	return entry.mergeInto(d, path, stale)
 }
 
 // staleCredentialKeys returns the credential members to remove if stale.

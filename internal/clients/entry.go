@@ -13,7 +13,13 @@ type ProxyAddress struct {
 	Command string // an absolute path
 	Args    []string
 	Token   string
+	Surface Surface // of the address; "" is SurfaceSearch
+
+	kept entryObject // credentials of an entry that this one replaces
 }
+
+// isSearch reports whether the address serves the tools that search and call.
+func (a ProxyAddress) isSearch() bool { return a.Surface == "" || a.Surface == SurfaceSearch }
 
 // DefaultServerName is MCPProxy's name in clients.
 const DefaultServerName = "mcpproxy"
@@ -45,10 +51,10 @@ func (o entryObject) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// authHeaders returns the header with the token, none without a token.
+// authHeaders returns the header with the token; without a token the kept credentials.
 func authHeaders(a ProxyAddress, key string) entryObject {
 	if a.Token == "" {
-		return nil
+		return a.kept
 	}
 	return entryObject{{key, entryObject{{"Authorization", "Bearer " + a.Token}}}}
 }
@@ -71,9 +77,9 @@ func entryWithType(kind string) func(ProxyAddress) entryObject {
 func commandEntry(a ProxyAddress) entryObject {
 	o := entryObject{{"command", a.Command}, {"args", a.Args}}
 	if a.Token != "" {
-		o = append(o, entryMember{"env", entryObject{{tokenVariable, a.Token}}})
+		return append(o, entryMember{"env", entryObject{{tokenVariable, a.Token}}})
 	}
-	return o
+	return append(o, a.kept...)
 }
 
 func codexEntry(a ProxyAddress) entryObject {
@@ -88,7 +94,7 @@ func opencodeEntry(a ProxyAddress) entryObject {
 	return append(append(entryObject{{"type", "remote"}, {"url", a.URL}}, authHeaders(a, "headers")...), entryMember{"enabled", true})
 }
 
-func gooseEntry(a ProxyAddress) entryObject {
-	o := entryObject{{"name", DefaultServerName}, {"description", "All MCP servers behind one"}, {"type", "streamable_http"}, {"uri", a.URL}, {"enabled", true}, {"timeout", 300}}
+func gooseEntry(name string, a ProxyAddress) entryObject {
+	o := entryObject{{"name", name}, {"description", "All MCP servers behind one"}, {"type", "streamable_http"}, {"uri", a.URL}, {"enabled", true}, {"timeout", 300}}
 	return append(o, authHeaders(a, "headers")...)
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/textedit"
@@ -31,6 +32,40 @@ func TestGuide(t *testing.T) {
 		inner := strings.TrimSuffix(strings.TrimPrefix(all, "{"), "}")
 		if !strings.Contains(guide, inner) {
 			t.Errorf("%s: the guide does not have\n%s", c.ID, want)
+		}
+	}
+}
+
+// TestSurfaceTable: the guide shows the table of surfaces, and each fact has a source and a date, or says that none was found.
+func TestSurfaceTable(t *testing.T) {
+	const path = "../../docs/guide/clients.md"
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const begin, end = "<!-- surfaces -->\n", "<!-- end -->"
+	head, rest, found := strings.Cut(string(text), begin)
+	_, tail, ends := strings.Cut(rest, end)
+	if !found || !ends {
+		t.Fatal("the guide has no place for the table")
+	}
+	got := head + begin + clients.SurfaceTableMarkdown() + end + tail
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if got != string(text) {
+		t.Errorf("%s has another table: go test ./internal/clients -update", path)
+	}
+	for _, c := range clients.AllClients() {
+		f := c.SurfaceFacts()
+		for i, fact := range []clients.Fact{f.Searches, f.Prefix, f.Names, f.WholeServer, f.KeepLoaded} {
+			if _, err := time.Parse(time.DateOnly, fact.Date); fact.Text == "" || fact.Evidence == "" && fact.Text != "not needed" || fact.Evidence != "" && err != nil {
+				t.Errorf("%s: column %d is %+v", c.ID, i, fact)
+			}
+		}
+		if searches := strings.HasPrefix(f.Searches.Text, "yes"); searches != (f.Surface == clients.SurfaceLanes) {
+			t.Errorf("%s searches by itself: %v, and auto writes %s", c.ID, searches, f.Surface)
 		}
 	}
 }

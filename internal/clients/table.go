@@ -1,6 +1,7 @@
 package clients
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,8 @@ var mcpServers = []string{"mcpServers"}
 var allClients = []Client{
 	{ID: "claude-code", Name: "Claude Code", HTTP: true, aliases: []string{"claude"}, programs: []string{"claude"}, installPaths: installPathsInHome(".claude"),
 		files: claudeFiles, entry: entryWithType("http"), Reload: "Sessions that run see it after a restart.",
-		add: func(name string, a ProxyAddress) []string {
-			return []string{"claude", "mcp", "add", "--scope", "user", "--transport", "http", name, a.URL}
+		add: func(name string, _ ProxyAddress, entry json.RawMessage) []string {
+			return []string{"claude", "mcp", "add-json", "--scope", "user", name, string(entry)}
 		},
 		remove: func(name string) []string { return []string{"claude", "mcp", "remove", "--scope", "user", name} }},
 	{ID: "claude-desktop", Name: "Claude Desktop", aliases: []string{"desktop"}, installPaths: installPathInAppSettings("Claude"),
@@ -24,13 +25,13 @@ var allClients = []Client{
 	{ID: "vscode", Name: "VS Code", HTTP: true, aliases: []string{"code", "copilot-chat"}, programs: []string{"code"}, installPaths: installPathInAppSettings("Code", "User"), files: vscodeFiles, entry: entryWithType("http")},
 	{ID: "codex", Name: "Codex", HTTP: true, programs: []string{"codex"}, installPaths: installPathsInHome(".codex"),
 		files: codexFiles, target: func(e Env) File { return codexFiles(e)[1] }, entry: codexEntry, Reload: "Sessions that run see it after a restart.",
-		add: func(name string, a ProxyAddress) []string {
+		add: func(name string, a ProxyAddress, _ json.RawMessage) []string {
 			return []string{"codex", "mcp", "add", name, "--url", a.URL}
 		},
 		remove: func(name string) []string { return []string{"codex", "mcp", "remove", name} }},
 	{ID: "gemini", Name: "Gemini CLI", HTTP: true, aliases: []string{"gemini-cli"}, programs: []string{"gemini"}, installPaths: installPathsInHome(".gemini/settings.json"),
 		files: geminiFiles, entry: entryWithURLKey("httpUrl"), Reload: "Sessions that run see it after a restart.",
-		add: func(name string, a ProxyAddress) []string {
+		add: func(name string, a ProxyAddress, _ json.RawMessage) []string {
 			return []string{"gemini", "mcp", "add", "-s", "user", "-t", "http", name, a.URL}
 		},
 		remove: func(name string) []string { return []string{"gemini", "mcp", "remove", "-s", "user", name} }},
@@ -42,7 +43,7 @@ var allClients = []Client{
 	{ID: "copilot", Name: "GitHub Copilot CLI", HTTP: true, aliases: []string{"copilot-cli"}, programs: []string{"copilot"}, installPaths: installPathsInHome(".copilot"),
 		files: copilotFiles, entry: copilotEntry, Reload: "Sessions that run see it after a restart."},
 	{ID: "goose", Name: "Goose", HTTP: true, programs: []string{"goose"}, installPaths: func(e Env) []string { return []string{filepath.Dir(gooseFiles(e)[0].Path)} },
-		files: gooseFiles, entry: gooseEntry, Reload: "Sessions that run see it after a restart."},
+		files: gooseFiles, namedEntry: gooseEntry, Reload: "Sessions that run see it after a restart."},
 	{ID: "cline", Name: "Cline", HTTP: true, programs: []string{"cline"}, installPaths: func(e Env) []string { return []string{filepath.Dir(filepath.Dir(clineFiles(e)[1].Path))} },
 		files: clineFiles, target: clineTargetFile, entry: entryWithType("streamableHttp")},
 	{ID: "lmstudio", Name: "LM Studio", HTTP: true, aliases: []string{"lm-studio"}, programs: []string{"lms"}, installPaths: installPathsInHome(".lmstudio"),

@@ -23,8 +23,9 @@ type Change struct {
 	Path         string      `json:"path"`
 	Target       string      `json:"target,omitempty"` // target of a link
 	What         string      `json:"what"`
-	Group        string      `json:"run,omitempty"`    // group of changes: see WithGroup
-	Backup       string      `json:"backup,omitempty"` // previous text; none for a new file
+	Group        string      `json:"run,omitempty"`     // group of changes: see WithGroup
+	Backup       string      `json:"backup,omitempty"`  // previous text; none for a new file
+	Written      string      `json:"written,omitempty"` // a copy of the written text; most changes have none
 	At           time.Time   `json:"at"`
 	Created      bool        `json:"created,omitempty"`
 	Removed      bool        `json:"removed,omitempty"` // the file was deleted
@@ -59,6 +60,25 @@ func (j *Journal) WithGroup(run string) *Journal { return &Journal{j.dir, run} }
 // WriteFile replaces the text of a file that was read. The error is a *problem.Problem:
 // CONFLICT if the file has changed since, or may not be written.
 func (j *Journal) WriteFile(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
+	return j.writeFile(f, text, what, entries, false)
+}
+
+// WriteFileKeepingText is WriteFile that also stores the written text, so that the change can be taken out of a file that was
+// changed since.
+func (j *Journal) WriteFileKeepingText(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
+	return j.writeFile(f, text, what, entries, true)
+}
+
+// WrittenText returns the text that the change wrote, if it was stored.
+func (c Change) WrittenText() ([]byte, bool) {
+	if c.Written == "" {
+		return nil, false
+	}
+	text, err := os.ReadFile(c.Written)
+	return text, err == nil
+}
+
+func (j *Journal) writeFile(f UserFile, text []byte, what string, entries [][]string, keep bool) (Change, error) {
 	if f.Exists && !ownerCanWrite(f.Mode) {
 		return Change{}, newRefusedError(f.Path, "may not be written", "Allow it: chmod u+w, if you want it changed.")
 	}
@@ -70,6 +90,12 @@ func (j *Journal) WriteFile(f UserFile, text []byte, what string, entries ...[]s
 	c, err := j.beginChange(f, what, hexSHA256(text), entries)
 	if err != nil {
 		return Change{}, err
+	}
+	if keep {
+		c.Written = filepath.Join(j.dir, c.ID+"-"+filepath.Base(f.Path)+".new")
+		if err := errors.Join(ondisk.WriteNewFile(c.Written, text), j.saveChange(c)); err != nil {
+			return Change{}, errors.Join(newWriteError(c.Written, err), j.removeChange(c))
+		}
 	}
 	if err := replaceFile(f, text); err != nil {
 		return Change{}, errors.Join(err, j.removeChange(c))
@@ -298,6 +324,9 @@ func (j *Journal) removeChange(c Change) error {
 	err := os.Remove(filepath.Join(j.dir, c.ID+".json"))
 	if c.Backup != "" {
 		err = errors.Join(err, os.Remove(c.Backup))
+	}
+	if c.Written != "" {
+		err = errors.Join(err, os.Remove(c.Written))
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 // scriptedModel answers as the model of Claude Code: it calls one tool after another, and
 // keeps what each call came to.
 type scriptedModel struct {
-	calls [][2]string // of MCPProxy's tools, with their arguments
+	calls [][2]string // of tools, as Claude Code names them, with their arguments
 
 	mu      sync.Mutex
 	results []string
@@ -50,7 +50,7 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	block, delta, stop := `{"type":"text","text":""}`, `{"type":"text_delta","text":"done"}`, "end_turn"
 	if at := len(results); at < len(m.calls) {
 		arguments, _ := json.Marshal(m.calls[at][1])
-		block = fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":"mcp__mcpproxy__%s","input":{}}`, at, m.calls[at][0])
+		block = fmt.Sprintf(`{"type":"tool_use","id":"toolu_%d","name":"%s","input":{}}`, at, m.calls[at][0])
 		delta, stop = fmt.Sprintf(`{"type":"input_json_delta","partial_json":%s}`, arguments), "tool_use"
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -70,22 +70,34 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // follows the rules: a read runs without asking, and a write does not run, because no user can be asked.
 func TestClaudeCodeCalls(t *testing.T) {
 	t.Parallel()
+	const lanes = "mcp__mcpproxy-"
+	for surface, calls := range map[string][][2]string{
+		"search": {{"mcp__mcpproxy__retrieve_tools", `{"query":"list the notes"}`}, {"mcp__mcpproxy__call_tool_read", `{"name":"notes:list_notes"}`},
+			{"mcp__mcpproxy__call_tool_write", `{"name":"notes:write_note","args":{"title":"t","text":"x"}}`}},
+		"lanes": {{lanes + "read__notes__list_notes", `{}`}, {lanes + "write__notes__write_note", `{"title":"t","text":"x"}`}},
+	} {
+		t.Run(surface, func(t *testing.T) {
+			t.Parallel()
+			claudeCalls(t, surface, calls)
+		})
+	}
+}
+
+// claudeCalls connects Claude Code with a surface, and checks what comes of the calls: the last but one reads the list of notes,
+// the last one is not permitted.
+func claudeCalls(t *testing.T, surface string, calls [][2]string) {
 	program := clientProgram(t, "claude")
 	d := startDaemon(t, `{}`, noKeyring, inPath(program))
 	d.inHome(".claude.json", fmt.Sprintf(`{"mcpServers": {"notes": {"command": %q, "args": ["demo-upstream", "notes"]}}}`, binary))
 	for _, step := range []string{
 		"upstream import claude-code --yes --remove", "upstream approve notes --yes", "upstream approve notes --yes",
-		"connect claude-code --yes", "permissions claude-code --write --yes",
+		"connect claude-code --yes --surface " + surface, "permissions claude-code --write --yes", "permissions claude-code --check",
 	} {
 		if code, out, notes := d.cli(strings.Fields(step)...); code != 0 {
 			t.Fatalf("%s: %d\n%s%s", step, code, out, notes)
 		}
 	}
-	model := &scriptedModel{calls: [][2]string{
-		{"retrieve_tools", `{"query":"list the notes"}`},
-		{"call_tool_read", `{"name":"notes:list_notes"}`},
-		{"call_tool_write", `{"name":"notes:write_note","args":{"title":"t","text":"x"}}`},
-	}}
+	model := &scriptedModel{calls: calls}
 	service := httptest.NewServer(model)
 	defer service.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -99,7 +111,8 @@ func TestClaudeCodeCalls(t *testing.T) {
 	if err != nil || len(model.results) != len(model.calls) {
 		t.Fatalf("%v, %d results\n%s", err, len(model.results), said)
 	}
-	for i, want := range []string{"notes:list_notes", "groceries", "mcp__mcpproxy__call_tool_write"} {
+	last := len(calls) - 1
+	for i, want := range map[int]string{last - 1: "groceries", last: calls[last][0]} {
 		if !strings.Contains(model.results[i], want) {
 			t.Errorf("%v came to %s", model.calls[i], model.results[i])
 		}

@@ -85,7 +85,7 @@ func TestRealClients(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, step := range [][]string{
-				{"connect", c.id, "--yes"}, {"permissions", c.id, "--write", "--yes"}, {"permissions", c.id, "--check"},
+				{"connect", c.id, "--surface", "search", "--yes"}, {"permissions", c.id, "--write", "--yes"}, {"permissions", c.id, "--check"},
 			} {
 				if code, out, notes := d.cli(step...); code != 0 {
 					t.Fatalf("%v: %d\n%s%s", step, code, out, notes)

@@ -48,18 +48,59 @@ func (a *LocalClients) removePermissionRules(p *ConnectPlan, j *clients.Journal)
 	if p.from, p.before, err = a.readTargetFile(p.client); err != nil {
 		return err
 	}
-	p.text, err = p.edit(p.before, p.address)
+	p.text, err = p.edit(p.before, p.entries)
 	return err
 }
 
 // applyWithoutToken makes the change, with the client's command if there is one.
 func (a *LocalClients) applyWithoutToken(ctx context.Context, p ConnectPlan, j *clients.Journal) (FileChange, error) {
 	if p.Command != nil {
-		if done, err := a.runClientCommand(ctx, &p, j); done || err != nil {
+		done, err := a.runClientCommand(ctx, &p, j)
+		if err != nil {
 			return p.FileChange, err
 		}
+		if done {
+			a.writeRules(&p, j)
+			return p.FileChange, nil
+		}
 	}
-	return p.writeFile(j)
+	return a.writeFiles(&p, j)
+}
+
+// writeFiles writes the file with the entries, and then that with the rules.
+func (a *LocalClients) writeFiles(p *ConnectPlan, j *clients.Journal) (FileChange, error) {
+	if string(p.text) != string(p.from.Text) || p.text == nil {
+		out, err := p.writeFile(j)
+		if p.FileChange = out; err != nil {
+			return out, err
+		}
+	}
+	a.writeRules(p, j)
+	return p.FileChange, nil
+}
+
+// writeRules changes the rules that are not in the entries, as they follow from the entries. A failure is a warning: the
+// entries are written, and the rules can be written by themselves.
+func (a *LocalClients) writeRules(p *ConnectPlan, j *clients.Journal) {
+	if p.Rules == nil {
+		return
+	}
+	rules, err := p.rules.Prepare(a.Env, clients.ClientDoc{})
+	var done permission.Outcome
+	if err == nil && rules.Changed {
+		done, err = rules.Apply(j)
+	}
+	if err != nil {
+		why := problem.From(err)
+		p.Warnings = append(p.Warnings, "The permission rules were not written: "+why.Message+" "+why.Hint+" `mcpproxy permissions "+p.Client+" --write` writes them.")
+		return
+	}
+	changed := *p.Rules
+	changed.Written, changed.Change, changed.Backup = done.Written, done.Change, done.Backup
+	p.Rules, p.Written = &changed, p.Written || done.Written
+	if p.Change == "" {
+		p.Change, p.Backup = done.Change, done.Backup
+	}
 }
 
 // createTokenAndApply creates a token and writes it into the file. It revokes the token if the write fails.
@@ -68,10 +109,10 @@ func (a *LocalClients) createTokenAndApply(ctx context.Context, by Caller, p Con
 	if err != nil {
 		return p.FileChange, err
 	}
-	p.address.Token = token
+	p.entries = entriesWithToken(p.entries, token)
 	out := p.FileChange
-	if p.text, err = p.edit(p.before, p.address); err == nil {
-		out, err = p.writeFile(j)
+	if p.text, err = p.edit(p.before, p.entries); err == nil {
+		out, err = a.writeFiles(&p, j)
 	}
 	if err != nil {
 		err = p.addPathToError(err)
@@ -88,13 +129,13 @@ func (p ConnectPlan) isDisconnect() bool { return strings.HasPrefix(p.what, "dis
 // writeFile writes the edited text, or removes the file that connecting created.
 func (p ConnectPlan) writeFile(j *clients.Journal) (FileChange, error) {
 	if p.text == nil && p.isDisconnect() {
-		change, err := j.RemoveFile(p.from, p.what, p.entryKeyPath())
+		change, err := j.RemoveFile(p.from, p.what, p.entryKeyPaths()...)
 		if err != nil {
 			return p.FileChange, err
 		}
 		return p.writtenChange(change), nil
 	}
-	change, err := j.WriteFile(p.from, p.text, p.what, p.entryKeyPath())
+	change, err := j.WriteFile(p.from, p.text, p.what, p.entryKeyPaths()...)
 	if err != nil {
 		return p.FileChange, err
 	}
@@ -102,9 +143,17 @@ func (p ConnectPlan) writeFile(j *clients.Journal) (FileChange, error) {
 	return p.writtenChange(change), nil
 }
 
-// entryKeyPath returns the keys that lead to MCPProxy's entry in the file.
-func (p ConnectPlan) entryKeyPath() []string {
-	return append(slices.Clone(p.before.ServersPath()), p.Server)
+// entryKeyPaths returns the keys that lead to the entries in the file that are written or removed.
+func (p ConnectPlan) entryKeyPaths() (all [][]string) {
+	for _, name := range p.Servers {
+		all = append(all, append(slices.Clone(p.before.ServersPath()), name))
+	}
+	for _, name := range p.removed {
+		if !slices.Contains(p.Servers, name) {
+			all = append(all, append(slices.Clone(p.before.ServersPath()), name))
+		}
+	}
+	return all
 }
 
 // writtenChange returns the change marked as written, with its id and backup.
@@ -118,7 +167,7 @@ func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
 	said, failed := a.Run(ctx, p.Command)
-	change, err := j.RecordExternalChange(p.from, p.what, p.entryKeyPath())
+	change, err := j.RecordExternalChange(p.from, p.what, p.entryKeyPaths()...)
 	if err != nil {
 		return false, err
 	}
@@ -136,17 +185,17 @@ func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *
 	}
 	p.Warnings = append(p.Warnings, "`"+strings.Join(p.Command, " ")+"` did not do it, so the file was edited: "+why)
 	p.from, p.before = from, now
-	p.text, err = p.edit(now, p.address)
+	p.text, err = p.edit(now, p.entries)
 	return false, err
 }
 
 // isAppliedIn reports whether the file contains the planned change.
 func (p ConnectPlan) isAppliedIn(now clients.ClientDoc) bool {
-	there := now.ServerEntry(p.Server)
-	if p.address.URL == "" {
-		return !there.Exists()
+	if len(p.entries) == 0 {
+		return !slices.ContainsFunc(p.removed, func(name string) bool { return now.ServerEntry(name).Exists() })
 	}
-	return there.IsObject() && clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) && clients.EntryURL(there) == p.address.URL
+	text, err := p.edit(now, p.entries)
+	return err == nil && string(text) == string(now.Text)
 }
 
 // changeKinds are the kinds of changes to client files: the first word of a change.

@@ -28,8 +28,9 @@ type TokenIssuer interface {
 	Revoke(ctx context.Context, by Caller, name string) error
 }
 
-// ConnectOptions selects the profile and the token of a connection.
+// ConnectOptions selects the surface, the profile and the token of a connection.
 type ConnectOptions struct {
+	Surface string `json:"surface,omitempty" enum:"auto,search,lanes,all" doc:"What the client sees: search (six tools that search and call), lanes (every tool by name, with an entry for each lane) or all (every tool by name in one entry). auto, the default, is what fits the client."`
 	Profile string `json:"profile,omitempty" doc:"The profile that the client sees; all without one."`
 	Token   string `json:"token,omitempty" doc:"The name of an agent token that is made for the client and written into its file; none without it."`
 }
@@ -38,7 +39,9 @@ type ConnectOptions struct {
 type FileChange struct {
 	Client     string   `json:"client"`
 	Name       string   `json:"name"`
-	Server     string   `json:"server" doc:"The name of MCPProxy in the client"`
+	Server     string   `json:"server" doc:"The name of MCPProxy in the client; of several entries the first"`
+	Servers    []string `json:"servers" doc:"The names of all entries that are written or removed"`
+	Surface    string   `json:"surface,omitempty" doc:"What the client sees then, or saw before it was disconnected" enum:"search,lanes,all,server"`
 	Path       string   `json:"path" doc:"The file that changes"`
 	Target     string   `json:"target,omitempty" doc:"The file that the path leads to, where it is a link"`
 	Transport  string   `json:"transport,omitempty" doc:"How the client reaches MCPProxy" enum:"http,stdio"`
@@ -50,6 +53,17 @@ type FileChange struct {
 	Written    bool     `json:"written" doc:"Whether the file was changed"`
 	Change     string   `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
 	Backup     string   `json:"backup,omitempty" doc:"The copy of the file as it was before"`
+	// Rules is set if the change also changes permission rules that are not in the entries.
+	Rules *RulesChange `json:"rules,omitempty" doc:"The change of permission rules that belongs to it"`
+}
+
+// RulesChange is a change of a client's permission rules that belongs to a change of its entries.
+type RulesChange struct {
+	Path       string `json:"path" doc:"The file that changes"`
+	Difference string `json:"difference" doc:"What changes, line by line, secrets masked"`
+	Written    bool   `json:"written" doc:"Whether the file was changed"`
+	Change     string `json:"change,omitempty" doc:"The change's id"`
+	Backup     string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
 }
 
 // ConnectPlan is a change of a client's file that was not made yet.
@@ -58,13 +72,15 @@ type ConnectPlan struct {
 
 	client   clients.Client
 	endpoint ProxyEndpoint
-	address  clients.ProxyAddress // without a token; zero to disconnect
+	entries  []clients.PlannedEntry // without a token; none to disconnect
+	removed  []string               // names of entries that the change removes
 	options  ConnectOptions
-	edit     func(clients.ClientDoc, clients.ProxyAddress) ([]byte, error)
+	edit     func(clients.ClientDoc, []clients.PlannedEntry) ([]byte, error)
 	before   clients.ClientDoc
 	from     clients.UserFile
 	text     []byte
 	what     string
+	rules    permission.SurfaceChange
 }
 
 // tokenPlaceholder represents, in the shown difference, a token that does not exist yet.
@@ -77,11 +93,16 @@ func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, 
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	if p.address, err = p.endpoint.clientAddress(p.client, w.Profile); err != nil {
+	surface, err := p.client.ResolveSurface(clients.Surface(w.Surface))
+	if err != nil {
 		return ConnectPlan{}, err
 	}
-	p.options, p.Transport, p.Next = w, transportName(p.client), p.client.Reload
-	shown := p.address
+	if p.entries, err = p.endpoint.plannedEntries(p.client, surface, w.Profile); err != nil {
+		return ConnectPlan{}, err
+	}
+	p.keepEntryNames(surface)
+	p.options, p.Transport, p.Next, p.Surface = w, transportName(p.client), p.client.Reload, string(surface)
+	shown := p.entries
 	if w.Token != "" {
 		if a.Tokens == nil {
 			return ConnectPlan{}, problem.New(problem.DaemonNotRunning, "Without a running MCPProxy no agent token can be made.", "Start it: `mcpproxy serve`.")
@@ -89,22 +110,100 @@ func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, 
 		if err := checkFilePrivate(p.from); err != nil {
 			return ConnectPlan{}, err
 		}
-		shown.Token = tokenPlaceholder
+		shown = entriesWithToken(p.entries, tokenPlaceholder)
 	}
 	a.addConnectWarnings(&p)
 	if p.endpoint.Locked && w.Token == "" {
 		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
 	}
-	p.edit = func(d clients.ClientDoc, at clients.ProxyAddress) ([]byte, error) {
-		return p.client.TextWithServer(d, p.Server, at, p.endpoint.isOwnURL)
+	if p.rules, err = permission.NewSurfaceChange(a.Env, p.Client, p.rulesTarget(surface), a.Tools()); err != nil {
+		return ConnectPlan{}, err
+	}
+	p.edit = func(d clients.ClientDoc, entries []clients.PlannedEntry) ([]byte, error) {
+		text, err := p.client.TextWithEntries(d, entries, p.endpoint.isOwnURL)
+		if err != nil {
+			return nil, err
+		}
+		after, err := d.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		return p.rules.EntryRules(after)
 	}
 	if err := p.computeEdit(shown); err != nil {
 		return ConnectPlan{}, err
 	}
-	if !p.before.ServerEntry(p.Server).Exists() {
-		p.Command = p.client.CommandToAddServer(a.Env, p.Server, shown)
+	if err := a.previewRules(&p); err != nil {
+		return ConnectPlan{}, err
+	}
+	if len(p.entries) == 1 && len(p.removed) == 0 && !p.before.ServerEntry(p.Server).Exists() {
+		p.Command = p.client.CommandToAddServer(a.Env, p.Server, shown[0].Address)
 	}
 	return p, nil
+}
+
+// keepEntryNames gives the planned entries the names of those that they replace, and finds out which entries are removed.
+func (p *ConnectPlan) keepEntryNames(surface clients.Surface) {
+	planned := p.client.NewProxyEntries(surface)
+	there := p.before.ProxyEntries(p.endpoint.isOwnURL)
+	for i, e := range planned {
+		if p.before.ServerEntry(e.Name).IsObject() {
+			continue
+		}
+		at := slices.IndexFunc(there, func(old clients.ProxyEntry) bool {
+			same := old.Surface == e.Surface || len(planned) == 1 && old.Surface != clients.SurfaceLanes
+			return same && old.Lane == e.Lane && old.Surface != clients.SurfaceServer && !clients.IsOwnEntryName(old.Name)
+		})
+		if at >= 0 {
+			p.entries[i].Name = there[at].Name
+		}
+	}
+	p.Servers = nil
+	for _, e := range p.entries {
+		p.Servers = append(p.Servers, e.Name)
+	}
+	p.Server = p.Servers[0]
+	for _, old := range there {
+		if old.Surface != clients.SurfaceServer && !slices.Contains(p.Servers, old.Name) {
+			p.removed = append(p.removed, old.Name)
+		}
+	}
+}
+
+// rulesTarget returns the planned entries, which the rules are about.
+func (p *ConnectPlan) rulesTarget(surface clients.Surface) permission.Target {
+	t := permission.Target{Surface: surface, Entries: p.client.NewProxyEntries(surface)}
+	for i := range t.Entries {
+		t.Entries[i].Name = p.entries[i].Name
+	}
+	return t
+}
+
+// previewRules adds to a plan the change of rules that are not in the entries.
+func (a *LocalClients) previewRules(p *ConnectPlan) error {
+	after, err := p.before.Parse(p.text)
+	if err != nil {
+		return err
+	}
+	rules, err := p.rules.Prepare(a.Env, after)
+	if err != nil {
+		return err
+	}
+	if rules.Changed {
+		p.Changed = true
+		p.Rules = &RulesChange{Path: rules.Path, Difference: rules.Difference}
+		p.Warnings = append(p.Warnings, rules.Warnings...)
+	}
+	return nil
+}
+
+// entriesWithToken returns the entries with a token.
+func entriesWithToken(entries []clients.PlannedEntry, token string) []clients.PlannedEntry {
+	all := slices.Clone(entries)
+	for i := range all {
+		all[i].Address.Token = token
+	}
+	return all
 }
 
 // PlanDisconnect plans to remove MCPProxy from a client's file. It returns NOT_FOUND if MCPProxy is not in it.
@@ -113,20 +212,43 @@ func (a *LocalClients) PlanDisconnect(word string) (ConnectPlan, error) {
 	if err != nil {
 		return ConnectPlan{}, err
 	}
-	if !p.before.ServerEntry(p.Server).Exists() {
+	p.Servers = p.removableEntries()
+	if len(p.Servers) == 0 {
 		return ConnectPlan{}, problem.New(problem.NotFound, "MCPProxy is not in "+p.Path+".", "`mcpproxy connect "+p.Client+"` writes it there.")
 	}
+	p.Server, p.removed = p.Servers[0], p.Servers
 	first := a.firstConnectChange(p.FileChange)
-	p.edit = func(d clients.ClientDoc, _ clients.ProxyAddress) ([]byte, error) { return p.textWithoutEntry(d, first) }
+	p.edit = func(d clients.ClientDoc, _ []clients.PlannedEntry) ([]byte, error) {
+		return p.textWithoutEntries(d, first)
+	}
 	p.Next = p.client.Reload
-	if err := p.computeEdit(clients.ProxyAddress{}); err != nil {
+	if err := p.computeEdit(nil); err != nil {
 		return ConnectPlan{}, err
 	}
-	p.Command = p.client.CommandToRemoveServer(a.Env, p.Server)
+	if len(p.Servers) == 1 {
+		p.Command = p.client.CommandToRemoveServer(a.Env, p.Server)
+	}
 	if rules, err := a.permissionRuleChanges(p.Client); err == nil && len(rules) > 0 {
 		p.Warnings = append(p.Warnings, "The permission rules that MCPProxy wrote into "+rules[0].Path+" are taken out, too.")
 	}
 	return p, nil
+}
+
+// removableEntries returns the names of the entries of every surface; those for one server by itself only if there are no
+// others.
+func (p *ConnectPlan) removableEntries() []string {
+	var names, servers []string
+	for _, e := range p.before.ProxyEntries(p.endpoint.isOwnURL) {
+		if e.Surface == clients.SurfaceServer {
+			servers = append(servers, e.Name)
+		} else {
+			names = append(names, e.Name)
+		}
+	}
+	if len(names) == 0 {
+		return servers
+	}
+	return names
 }
 
 // permissionRuleChanges returns the changes that wrote permission rules for a client.
@@ -161,11 +283,17 @@ func (a *LocalClients) firstConnectChange(of FileChange) *clients.Change {
 	return first
 }
 
-// textWithoutEntry returns the file without MCPProxy and without the empty objects that connecting added; nil when connecting created the file.
-func (p *ConnectPlan) textWithoutEntry(d clients.ClientDoc, first *clients.Change) ([]byte, error) {
-	text, err := d.TextWithoutServer(p.Server)
-	if err != nil {
-		return nil, err
+// textWithoutEntries returns the file without MCPProxy and without the empty objects that connecting added; nil when connecting created the file.
+func (p *ConnectPlan) textWithoutEntries(d clients.ClientDoc, first *clients.Change) (text []byte, err error) {
+	text = d.Text
+	for _, name := range p.removed {
+		at, err := d.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		if text, err = at.TextWithoutServer(name); err != nil {
+			return nil, err
+		}
 	}
 	if text = append([]byte{}, text...); first == nil { // never nil, which means no file
 		return text, nil
@@ -197,7 +325,7 @@ func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 		p.Target = p.from.Target
 	}
 	at, _ := clients.FindProxyRegistration([]clients.ClientDoc{p.before}, p.endpoint.isOwnURL)
-	p.Server = at.Server
+	p.Server, p.Servers, p.Surface = at.Server, []string{at.Server}, string(at.Surface)
 	return p, nil
 }
 
@@ -230,23 +358,28 @@ func checkFilePrivate(f clients.UserFile) error {
 
 // addConnectWarnings adds warnings about the change.
 func (a *LocalClients) addConnectWarnings(p *ConnectPlan) {
-	there := p.before.ServerEntry(p.Server)
-	if there.IsObject() && !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
-		p.Warnings = append(p.Warnings, "The entry "+p.Server+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")
+	for _, name := range p.Servers {
+		there := p.before.ServerEntry(name)
+		if there.IsObject() && !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
+			p.Warnings = append(p.Warnings, "The entry "+name+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")
+		}
 	}
 	for _, f := range p.client.Files(a.Env) {
 		if f.Path == p.Path && f.Scope == p.before.Scope {
 			continue
 		}
-		if d, ok := f.Read(); ok && d.ServerEntry(p.Server).Exists() && f.Scope != clients.System {
-			p.Warnings = append(p.Warnings, "Another entry "+p.Server+" in "+f.Path+" counts instead where that file is read.")
+		d, ok := f.Read()
+		for _, name := range p.Servers {
+			if ok && d.ServerEntry(name).Exists() && f.Scope != clients.System {
+				p.Warnings = append(p.Warnings, "Another entry "+name+" in "+f.Path+" counts instead where that file is read.")
+			}
 		}
 	}
 }
 
 // computeEdit edits the text and sets Changed and Difference.
-func (p *ConnectPlan) computeEdit(at clients.ProxyAddress) (err error) {
-	if p.text, err = p.edit(p.before, at); err != nil {
+func (p *ConnectPlan) computeEdit(entries []clients.PlannedEntry) (err error) {
+	if p.text, err = p.edit(p.before, entries); err != nil {
 		return p.addPathToError(err)
 	}
 	p.Changed = !slices.Equal(p.text, p.from.Text)

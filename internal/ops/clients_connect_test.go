@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -29,9 +30,10 @@ func write(t *testing.T, a *ops.LocalClients, name, text string, mode os.FileMod
 	return path
 }
 
-// connected connects a client and returns its file.
+// connected connects a client, with the surface search unless another is given, and returns its file.
 func connected(t *testing.T, a *ops.LocalClients, client string, w ops.ConnectOptions) (ops.FileChange, string) {
 	t.Helper()
+	w.Surface = cmp.Or(w.Surface, "search")
 	plan, err := a.PlanConnect(client, w)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +65,7 @@ func TestAnEntryIsMended(t *testing.T) {
 		"permissions of Codex": {"codex", ".codex/config.toml", "[mcp_servers.mcpproxy]\nurl = \"http://127.0.0.1:9/mcp\"\ndefault_tools_approval_mode = \"writes\"\n\n[mcp_servers.mcpproxy.tools.read_result]\napproval_mode = \"approve\"\n",
 			"[mcp_servers.mcpproxy]\nurl = \"http://127.0.0.1:8080/mcp\"\ndefault_tools_approval_mode = \"writes\"\n\n[mcp_servers.mcpproxy.tools.read_result]\napproval_mode = \"approve\"\n", "leads to"},
 		"opencode 2": {"opencode", ".config/opencode/opencode.jsonc", `{"mcp": {"servers": {}}}`,
-			`{"mcp": {"servers": {"mcpproxy": {"type": "remote", "url": "http://127.0.0.1:8080/mcp"}}}}`, ""},
+			`{"mcp": {"servers": {"mcpproxy": {"type": "remote", "url": "http://127.0.0.1:8080/mcp", "codemode": false}}}}`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := account(t)
@@ -108,16 +110,16 @@ func (k *tokens) Revoke(_ context.Context, _ ops.Caller, name string) error {
 // written.
 func TestTokens(t *testing.T) {
 	a, made := account(t), &tokens{}
-	_, err := a.PlanConnect("cursor", ops.ConnectOptions{Token: "one"})
+	_, err := a.PlanConnect("cursor", ops.ConnectOptions{Surface: "search", Token: "one"})
 	wants(t, err, problem.DaemonNotRunning, "mcpproxy serve")
 	a.Tokens = made
 	path := write(t, a, ".cursor/mcp.json", `{}`, 0o644)
-	_, err = a.PlanConnect("cursor", ops.ConnectOptions{Token: "one"})
+	_, err = a.PlanConnect("cursor", ops.ConnectOptions{Surface: "search", Token: "one"})
 	wants(t, err, problem.Conflict, "chmod 600")
 	if err := os.Chmod(path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	plan, err := a.PlanConnect("cursor", ops.ConnectOptions{Token: "one"})
+	plan, err := a.PlanConnect("cursor", ops.ConnectOptions{Surface: "search", Token: "one"})
 	if err != nil || len(made.good) != 0 {
 		t.Fatal(err, made.good)
 	}
@@ -144,7 +146,7 @@ func TestTokens(t *testing.T) {
 // A client's own command is run; one that fails or does something else is said, and
 // the file edited instead.
 func TestOwnCommands(t *testing.T) {
-	const ours = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}, "other": 1}`
+	const ours = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp", "alwaysLoad": true}}, "other": 1}`
 	for name, c := range map[string]struct {
 		writes string // "" for nothing
 		err    error
@@ -153,6 +155,7 @@ func TestOwnCommands(t *testing.T) {
 		"it does it":               {ours, nil, ""},
 		"it does it and complains": {ours, errors.New("exit status 1"), ""},
 		"it fails":                 {"", errors.New("exit status 1"), "said (exit status 1)"},
+		"it leaves out a member":   {`{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}, "other": 1}`, nil, "it did something else"},
 		"it does something else":   {`{"mcpServers": {"mcpproxy": {"type": "sse", "url": "http://127.0.0.1:9/sse"}}, "other": 1}`, nil, "it did something else"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +302,7 @@ func TestEntriesOfProjects(t *testing.T) {
 	a.Env.Dir = a.Env.HomePath("project")
 	write(t, a, ".claude.json", `{"projects": {"`+a.Env.Dir+`": {"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:9/mcp"}}}}}`, 0o600)
 	write(t, a, "project/.mcp.json", `{"mcpServers": {"mcpproxy": {"command": "x"}}}`, 0o600)
-	plan, err := a.PlanConnect("claude", ops.ConnectOptions{})
+	plan, err := a.PlanConnect("claude", ops.ConnectOptions{Surface: "search"})
 	if err != nil || len(plan.Warnings) != 2 || !strings.Contains(plan.Warnings[0], ".mcp.json") || !strings.Contains(plan.Warnings[1], ".claude.json") {
 		t.Errorf("%q, %v", plan.Warnings, err)
 	}

@@ -170,7 +170,7 @@ func held(t *testing.T, c clients.Client, v variant) {
 			t.Fatal(err)
 		}
 	}
-	plan, err := a.PlanConnect(c.ID, ops.ConnectOptions{})
+	plan, err := a.PlanConnect(c.ID, ops.ConnectOptions{Surface: "search"})
 	if err == nil {
 		_, err = a.ApplyPlan(t.Context(), ops.Caller{}, plan)
 	}
@@ -193,7 +193,7 @@ func held(t *testing.T, c clients.Client, v variant) {
 	if info, err := os.Stat(where); err != nil || info.Mode().Perm() != mode {
 		t.Errorf("the mode: %v, %v", info, err)
 	}
-	if again, err := a.PlanConnect(c.ID, ops.ConnectOptions{}); err != nil || again.Changed {
+	if again, err := a.PlanConnect(c.ID, ops.ConnectOptions{Surface: "search"}); err != nil || again.Changed {
 		t.Errorf("once more it changes %q, %v", again.Difference, err)
 	}
 	plan, err = a.PlanDisconnect(c.ID)
@@ -210,6 +210,10 @@ func held(t *testing.T, c clients.Client, v variant) {
 		if _, err := a.UndoLastConnect(c.ID); err != nil || read(t, target.Path) != was {
 			t.Fatalf("undone, it is not what it was: %v", err)
 		}
+	}
+	connected(t, a, c.ID, ops.ConnectOptions{Surface: "lanes"})
+	if _, err := a.UndoLastConnect(c.ID); err != nil {
+		t.Errorf("to undo lanes: %v", err)
 	}
 	same(t, where, before, mode)
 }

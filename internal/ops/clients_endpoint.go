@@ -32,15 +32,35 @@ func ListenerURL(listen string) string {
 	return "http://" + listen
 }
 
-// clientAddress returns the address of a profile for a client; "" is all profiles.
-func (p ProxyEndpoint) clientAddress(c clients.Client, profile string) (clients.ProxyAddress, error) {
-	a := clients.ProxyAddress{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args)}
+// plannedEntries returns the entries of a surface for a client, and their addresses; profile "" is all profiles.
+func (p ProxyEndpoint) plannedEntries(c clients.Client, s clients.Surface, profile string) (all []clients.PlannedEntry, err error) {
+	for _, e := range c.NewProxyEntries(s) {
+		a, err := p.clientAddress(c, e, profile)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, clients.PlannedEntry{Name: e.Name, Address: a})
+	}
+	return all, nil
+}
+
+// clientAddress returns the address of an entry for a client; profile "" is all profiles.
+func (p ProxyEndpoint) clientAddress(c clients.Client, e clients.ProxyEntry, profile string) (clients.ProxyAddress, error) {
+	a := clients.ProxyAddress{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args), Surface: e.Surface}
 	if profile != "" {
 		if !slices.Contains(p.Profiles, profile) {
 			return a, problem.Newf(problem.NotFound, "The profile '%s' does not exist.", problem.ClipName(profile)).WithHint("See the profiles with `mcpproxy profile list`.")
 		}
 		a.URL += "/p/" + profile
 		a.Args = append(a.Args, "--profile", profile)
+	}
+	switch e.Surface {
+	case clients.SurfaceLanes:
+		a.URL += "/all/" + e.Lane
+		a.Args = append(a.Args, "--lane", e.Lane)
+	case clients.SurfaceAll:
+		a.URL += "/all"
+		a.Args = append(a.Args, "--all")
 	}
 	switch {
 	case c.HTTP && strings.HasSuffix(p.Base, ":0"):

@@ -7,7 +7,6 @@ import (
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/permission"
-	"mcpproxy/internal/clients/textedit"
 	"mcpproxy/internal/problem"
 )
 
@@ -24,7 +23,9 @@ type ClientView struct {
 	Found     bool        `json:"found" doc:"Whether it is installed"`
 	FoundBy   string      `json:"found_by,omitempty" doc:"The program, file or directory that shows it"`
 	Connected bool        `json:"connected" doc:"Whether one of its files has MCPProxy"`
-	Server    string      `json:"server" doc:"The name of MCPProxy in the client, present or future"`
+	Server    string      `json:"server" doc:"The name of MCPProxy in the client, present or future; of several entries the first"`
+	Servers   []string    `json:"servers" doc:"The names of all its entries, present or future"`
+	Surface   string      `json:"surface" doc:"What the client sees; what connect would choose if it is not connected" enum:"search,lanes,all,server"`
 	Path      string      `json:"path" doc:"The file of the entry, present or future"`
 	Transport string      `json:"transport" doc:"How it reaches MCPProxy" enum:"http,stdio"`
 	LeadsTo   string      `json:"leads_to,omitempty" doc:"What its entry reaches: an address or a command"`
@@ -79,22 +80,32 @@ func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 		}
 	}
 	at, connected := clients.FindProxyRegistration(docs, place.isOwnURL)
-	v.Server, v.Connected = at.Server, connected
+	v.Connected, v.Surface = connected, string(at.Surface)
+	for _, e := range at.Entries {
+		v.Servers = append(v.Servers, e.Name)
+	}
 	if connected {
 		v.setEntryDetails(at, a.Env, place)
 	}
-	address, err := place.clientAddress(c, "")
-	if err != nil { // not connectable now; the example is shown all the same
-		address.Command = cmp.Or(address.Command, "/usr/bin/mcpproxy")
+	surface := c.SurfaceFacts().Surface
+	var text []byte
+	var err error
+	for _, e := range c.NewProxyEntries(surface) {
+		address, unknown := place.clientAddress(c, e, "")
+		if unknown != nil { // not connectable now; the example is shown all the same
+			address.Command = cmp.Or(address.Command, "/usr/bin/mcpproxy")
+		}
+		if text, err = textWithExample(c, target, text, clients.PlannedEntry{Name: e.Name, Address: address}); err != nil {
+			return ClientView{}, err
+		}
+		if !connected {
+			v.Servers, v.Surface = append(v.Servers, e.Name), string(surface)
+			if surface != clients.SurfaceLanes {
+				v.Command = c.CommandToAddServer(a.Env, e.Name, address)
+			}
+		}
 	}
-	if v.Command = c.CommandToAddServer(a.Env, v.Server, address); connected {
-		v.Command = nil
-	}
-	entry, err := c.NewProxyEntry(address)
-	if err != nil {
-		return ClientView{}, err
-	}
-	text, err := textedit.SetValue(nil, target.Format, entry, append(append([]string{}, target.Key...), clients.DefaultServerName)...)
+	v.Server = v.Servers[0]
 	v.Entry = ClientEntry{target.Path, string(text)}
 	if err != nil || !v.Found {
 		return v, err
@@ -102,20 +113,33 @@ func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 	return v, a.addPermissionReport(&v)
 }
 
+// textWithExample adds an entry to a text that shows what a user writes by hand.
+func textWithExample(c clients.Client, target clients.File, text []byte, e clients.PlannedEntry) ([]byte, error) {
+	d, err := target.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	return c.TextWithServer(d, e.Name, e.Address, nil)
+}
+
 // setEntryDetails sets what the existing entry leads to.
 func (v *ClientView) setEntryDetails(at clients.ProxyRegistration, e clients.Env, place ProxyEndpoint) {
 	v.Path, v.LeadsTo = at.Doc.Path, clients.DescribeEntry(at.Entry)
-	v.Foreign = !clients.PointsToMCPProxy(at.Entry, place.isOwnURL)
-	command, _ := clients.EntryCommand(at.Entry)
-	if command == "" {
-		return
-	}
-	there := e.Program != nil && e.Program(command) != ""
-	if filepath.IsAbs(command) || strings.ContainsAny(command, `/\`) {
-		there = clients.PathExists(command)
-	}
-	if !there {
-		v.Missing = command
+	for _, entry := range at.Entries {
+		if !clients.PointsToMCPProxy(entry.Value, place.isOwnURL) {
+			v.Foreign, v.LeadsTo = true, clients.DescribeEntry(entry.Value)
+		}
+		command, _ := clients.EntryCommand(entry.Value)
+		if command == "" {
+			continue
+		}
+		there := e.Program != nil && e.Program(command) != ""
+		if filepath.IsAbs(command) || strings.ContainsAny(command, `/\`) {
+			there = clients.PathExists(command)
+		}
+		if !there {
+			v.Missing = command
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ type ProspectWho struct {
 	Profiles  string `json:"profiles,omitempty" doc:"The profiles that limit the caller, separated by commas. Absent if there are none."`
 	Token     string `json:"token,omitempty" doc:"The name of the agent token that the caller presents. Absent if there is none."`
 	Connected bool   `json:"connected" doc:"For a client: whether one of its files contains MCPProxy."`
-	Address   string `json:"address,omitempty" doc:"For a client: the path of the MCPProxy endpoint that it uses."`
+	Address   string `json:"address,omitempty" doc:"For a client: the path of the MCPProxy endpoint that it uses, or several separated by commas."`
 }
 
 // ProspectLane explains the call in one lane.
@@ -186,7 +186,9 @@ type explainedCaller struct {
 	caller auth.Caller
 	token  *auth.LoadedToken
 	report *permission.Report
-	notes  []string
+	// surface is that of a client.
+	surface clients.Surface
+	notes   []string
 }
 
 // findCaller finds a client, profile or token by name.
@@ -257,7 +259,11 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 		return p.withCallerScope(w, ""), nil
 	}
 	use := clients.ParseProxyConnection(at.Entry)
-	w.Address = use.Path
+	var paths []string
+	for _, e := range at.Entries {
+		paths = append(paths, clients.ParseProxyConnection(e.Value).Path)
+	}
+	w.Address, w.surface = strings.Join(paths, ", "), at.Surface
 	if w.token, err = p.Tokens.LookupByText(ctx, use.Token); err != nil {
 		return explainedCaller{}, err
 	}
@@ -270,23 +276,17 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 	return p.withCallerScope(w, use.Profile), nil
 }
 
-// servesCallTools reports whether an address serves the calling tools.
-func servesCallTools(path string) bool {
-	profile, ok := strings.CutPrefix(path, "/mcp/p/")
-	return path == "" || path == "/mcp" || ok && !strings.Contains(profile, "/")
-}
-
-// clientVerdict returns what the client does with a calling tool.
+// clientVerdict returns what the client does with a call of that variant: by a calling tool, or by the tool's own name.
 func (w *explainedCaller) clientVerdict(v policy.CallToolVariant) *ProspectClient {
-	if !servesCallTools(w.Address) {
+	if w.surface == clients.SurfaceServer {
 		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool has its own name and is not called through the calling tools"}
 	}
 	for _, lane := range w.report.Lanes {
-		if lane.Tool == v.String() {
+		if lane.Lane == v.Operation().String() {
 			return &ProspectClient{lane.Verdict, lane.Rule, lane.Why}
 		}
 	}
-	return &ProspectClient{Verdict: permission.Unknown}
+	return &ProspectClient{Verdict: permission.Unknown, Rule: permission.Rule{Text: "no entry of the client has this lane"}}
 }
 
 // scopeRefusalReason returns which scope rejects a call.

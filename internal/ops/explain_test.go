@@ -222,7 +222,10 @@ func TestExplainClients(t *testing.T) {
 		return `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080` + url + `"` + more + `}}}`
 	}
 	const reads, asks = "runs", "asks"
-	w.file(".claude/settings.json", `{"permissions": {"allow": ["mcp__mcpproxy__call_tool_read"]}}`)
+	w.file(".claude/settings.json", `{"permissions": {"allow": ["mcp__mcpproxy__call_tool_read", "mcp__mcpproxy-read__*"]}}`)
+	lane := func(name, lane string) string {
+		return `"mcpproxy-` + name + `": {"type": "http", "url": "http://127.0.0.1:8080/mcp/all/` + lane + `"}`
+	}
 	for _, c := range []struct {
 		what, file      string
 		as              ops.ProspectWho
@@ -243,7 +246,10 @@ func TestExplainClients(t *testing.T) {
 			as: ops.ProspectWho{Connected: true, Address: "/mcp", Token: "ci"}, lanes: "read allowed, write refused scope, destructive refused scope", read: reads, never: text},
 		{what: "a token of another", file: entry("/mcp", `, "headers": {"Authorization": "Bearer mcpp_t_`+strings.Repeat("0", 64)+`"}`), as: ops.ProspectWho{Connected: true, Address: "/mcp"},
 			lanes: "read allowed, write warned, destructive allowed", read: reads, notes: "is not valid for this MCPProxy", never: strings.Repeat("0", 64)},
-		{what: "all servers", file: entry("/mcp/all", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp/all"}, lanes: "read allowed, write warned, destructive allowed", read: permission.Unknown},
+		{what: "all servers", file: entry("/mcp/all", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp/all"}, lanes: "read allowed, write warned, destructive allowed", read: permission.Asks},
+		{what: "one server", file: entry("/mcp/servers/s", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp/servers/s"}, lanes: "read allowed, write warned, destructive allowed", read: permission.Unknown},
+		{what: "lanes", file: `{"mcpServers": {` + lane("destr", "destructive") + `, ` + lane("read", "read") + `, ` + lane("write", "write") + `}}`,
+			as: ops.ProspectWho{Connected: true, Address: "/mcp/all/read, /mcp/all/write, /mcp/all/destructive"}, lanes: "read allowed, write warned, destructive allowed", read: reads},
 		{what: "no token where one is wanted", file: entry("/mcp", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp"}, lanes: "read allowed, write warned, destructive allowed",
 			read: reads, notes: "MCPProxy wants a token of every client", requireMCPToken: true},
 	} {

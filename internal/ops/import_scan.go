@@ -182,5 +182,5 @@ func isMCPProxyItself(c importCandidate, itself func(config.Launch) error) bool 
 	l := c.entry.Launch
 	program := strings.TrimSuffix(strings.ToLower(l.Command[strings.LastIndexAny(l.Command, `/\`)+1:]), ".exe")
 	bridge := program == clients.DefaultServerName && (len(l.Args) == 0 || slices.Contains(l.Args, "stdio"))
-	return c.Called == clients.DefaultServerName || bridge || itself(l) != nil
+	return clients.IsOwnEntryName(c.Called) || bridge || itself(l) != nil
 }

@@ -135,7 +135,7 @@ func TestOneServerInManyClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"listen": "127.0.0.1:8080", "mcpServers": {"here": {"command": "here-mcp", "args": ["-v"]}, "taken": {"command": "other"}}}`)
 	w.write(".cursor/mcp.json", `{"mcpServers": {"same": {"command": "one"}, "taken": {"command": "two"}, "elsewhere": {"command": "here-mcp", "args": ["-v"]},
-		"mcpproxy": {"url": "http://127.0.0.1:9999/mcp"}, "p": {"command": "/opt/mcpproxy", "args": ["stdio"]}, "q": {"url": "http://127.0.0.1:8080/mcp"}, "demo": {"command": "mcpproxy", "args": ["demo-upstream", "notes"]}}}`)
+		"mcpproxy": {"url": "http://127.0.0.1:9999/mcp"}, "mcpproxy-read": {"url": "http://127.0.0.1:9999/mcp/all/read"}, "p": {"command": "/opt/mcpproxy", "args": ["stdio"]}, "q": {"url": "http://127.0.0.1:8080/mcp"}, "demo": {"command": "mcpproxy", "args": ["demo-upstream", "notes"]}}}`)
 	w.write(".codeium/windsurf/mcp_config.json", `{"mcpServers": {"other": {"command": "one"}, "same": {"command": "three"}}}`)
 	h := w.look("")
 	var got []string
@@ -144,7 +144,7 @@ func TestOneServerInManyClients(t *testing.T) {
 	}
 	want := []string{
 		"cursor same>same have:false ours:false", "cursor taken>taken-2 have:false ours:false", "cursor elsewhere>here have:true ours:false",
-		"cursor mcpproxy>mcpproxy have:false ours:true", "cursor p>p have:false ours:true", "cursor q>q have:false ours:true", "cursor demo>demo have:false ours:false",
+		"cursor mcpproxy>mcpproxy have:false ours:true", "cursor mcpproxy-read>mcpproxy-read have:false ours:true", "cursor p>p have:false ours:true", "cursor q>q have:false ours:true", "cursor demo>demo have:false ours:false",
 		"windsurf other>same have:false ours:false", "windsurf same>same-2 have:false ours:false",
 	}
 	if !slices.Equal(got, want) {

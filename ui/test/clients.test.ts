@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import type { Client, PermissionLane } from "../src/api/types";
+import type { Client, Lane, PermissionLane } from "../src/api/types";
 import { clientName, diffLines, laneOf, placeOf, short, standing } from "../src/lib/clients";
 import { clientsOf, heading, rowsOf, sessionName, went, type Session } from "../src/pages/clients/used";
 import { bodyOf, newLanes, serverNames, tokenTrouble } from "../src/pages/clients/token";
 
-const client = (id: string, name: string, over: Partial<Client> = {}): Client => ({ id, name, found: true, connected: false, server: "mcpproxy", path: "/home/me/x.json", transport: "http", foreign: false, broken: [], entry: { path: "/home/me/x.json", text: "{}" }, ...over });
+const client = (id: string, name: string, over: Partial<Client> = {}): Client => ({ id, name, found: true, connected: false, server: "mcpproxy", servers: ["mcpproxy"], surface: "search", path: "/home/me/x.json", transport: "http", foreign: false, broken: [], entry: { path: "/home/me/x.json", text: "{}" }, ...over });
 const known = [client("claude-code", "Claude Code", { connected: true }), client("vscode", "VS Code"), client("codex", "Codex"), client("cursor", "Cursor", { found: false }), client("zed", "Zed", { found: false }), client("kiro", "Kiro", { connected: true, foreign: true })];
 
 const session = (s: Partial<Session>): Session => ({ id: "s", first: "2026-11-20T10:00:00Z", last: "2026-11-20T10:00:00Z", actor: "agent", source: "mcp", calls: 1, refused: 0, failed: 0, ...s });
@@ -44,9 +44,9 @@ test("how a client stands, the worst first", () => {
 });
 
 test("a lane's rule and its place", () => {
-  const lane = (tool: string): PermissionLane => ({ tool, verdict: "runs", wanted: "asks", right: false, rule: { text: "*", path: "/home/me/.codex/config.toml", line: 3 } });
-  const c = client("codex", "Codex", { permissions: { right: false, writable: true, lanes: [lane("retrieve_tools"), lane("call_tool_write")] } });
-  expect(laneOf(c, "write")?.tool).toBe("call_tool_write");
+  const lane = (tool: string, of?: Lane): PermissionLane => ({ tool, ...(of ? { lane: of } : {}), verdict: "runs", wanted: "asks", right: false, rule: { text: "*", path: "/home/me/.codex/config.toml", line: 3 } });
+  const c = client("codex", "Codex", { permissions: { right: false, writable: true, lanes: [lane("retrieve_tools"), lane("mcpproxy-write:*", "write")] } });
+  expect(laneOf(c, "write")?.tool).toBe("mcpproxy-write:*");
   expect(laneOf(c, "read")).toBeUndefined();
   expect(placeOf(laneOf(c, "write")!.rule)).toBe("~/.codex/config.toml, line 3");
   expect(placeOf({ text: "by itself" })).toBe("");

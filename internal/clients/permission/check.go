@@ -1,7 +1,7 @@
 package permission
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 
 	"mcpproxy/internal/clients"
@@ -9,7 +9,8 @@ import (
 
 // Lane is how a client handles one of MCPProxy's tools.
 type Lane struct {
-	Tool    string  `json:"tool"`
+	Tool    string  `json:"tool" doc:"One of MCPProxy's tools, or ENTRY:* for the tools of one of its entries"`
+	Lane    string  `json:"lane,omitempty" doc:"What calls through it do; none for tools that call nothing" enum:"read,write,destructive"`
 	Verdict Verdict `json:"verdict" doc:"What the client does now" enum:"runs,asks,denied,unknown"`
 	Wanted  Verdict `json:"wanted" doc:"What MCPProxy recommends" enum:"runs,asks"`
 	Right   bool    `json:"right" doc:"Whether the two are the same"`
@@ -22,6 +23,7 @@ type Report struct {
 	Client    string   `json:"client"`
 	Name      string   `json:"name"`
 	Server    string   `json:"server" doc:"The name of MCPProxy in the client"`
+	Surface   string   `json:"surface" doc:"What the client sees, or would see if it were connected" enum:"search,lanes,all,server"`
 	Connected bool     `json:"connected" doc:"Whether one of the client's files has an entry for it"`
 	Right     bool     `json:"right" doc:"Whether every lane is as MCPProxy recommends"`
 	Lanes     []Lane   `json:"lanes"`
@@ -40,13 +42,13 @@ func CheckClient(e clients.Env, word string, tools []ProxyTool) (Report, error) 
 	if err != nil {
 		return Report{}, err
 	}
-	return c.newReport(readClientFiles(c.allFiles(e), nil), e, tools), nil
+	return c.newReport(readClientFiles(c.allFiles(e)), e, tools), nil
 }
 
 func (c clientPermissions) newReport(all clientDocs, e clients.Env, tools []ProxyTool) Report {
-	server, connected := all.findProxyServerName()
-	r := Report{Client: c.ID, Name: c.Name, Server: server, Connected: connected, Right: true, Basis: c.basis,
-		Lanes: []Lane{}, Files: []string{}, Broken: []string{}, Ignored: []Rule{}, Notes: append([]string{}, c.notes...), ByHand: c.manualStepsText(server, tools)}
+	target, connected := c.findTarget(all)
+	r := Report{Client: c.ID, Name: c.Name, Server: target.serverName(), Surface: string(target.Surface), Connected: connected, Right: true, Basis: c.basis,
+		Lanes: []Lane{}, Files: []string{}, Broken: []string{}, Ignored: []Rule{}, Notes: c.notesFor(target), ByHand: c.manualStepsText(target, tools)}
 	for _, d := range all {
 		r.addFile(d)
 	}
@@ -56,18 +58,26 @@ func (c clientPermissions) newReport(all clientDocs, e clients.Env, tools []Prox
 	if c.fileNotes != nil && connected {
 		r.Notes = append(c.fileNotes(all, e.Dir), r.Notes...)
 	}
-	for _, t := range tools {
-		q := toolQuery{all, server, t, e.Dir}
-		said := c.decide(q)
+	for _, p := range target.probes(tools) {
+		said := c.decide(toolQuery{all, p.server, p.tool, e.Dir})
 		if len(r.Broken) > 0 && said.verdict != Denied {
 			said = toolDecision{Unknown, Rule{Text: r.Broken[0]}, "a file that decides cannot be read"}
 		}
-		lane := Lane{t.Name, said.verdict, t.RecommendedVerdict(), said.verdict == t.RecommendedVerdict(), said.rule, said.why}
+		lane := Lane{Tool: p.label, Lane: p.lane, Verdict: said.verdict, Wanted: p.wanted, Right: p.isRight(said.verdict), Rule: said.rule, Why: said.why}
+		if lane.Right {
+			lane.Wanted = lane.Verdict
+		}
 		r.Right = r.Right && lane.Right
 		r.Lanes = append(r.Lanes, lane)
 	}
 	if c.ignored != nil {
-		r.Ignored = append(r.Ignored, c.ignored(toolQuery{all, server, ProxyTool{}, e.Dir})...)
+		for _, server := range target.serverNames() {
+			for _, skipped := range c.ignored(toolQuery{all, server, ProxyTool{}, e.Dir}) {
+				if !slices.Contains(r.Ignored, skipped) {
+					r.Ignored = append(r.Ignored, skipped)
+				}
+			}
+		}
 	}
 	return r
 }
@@ -85,17 +95,49 @@ func (r *Report) addFile(d clientDoc) {
 	}
 }
 
+// notesFor returns the notes about a client, and what no rule can say of one entry with all tools.
+func (c clientPermissions) notesFor(t Target) []string {
+	notes := append([]string{}, c.notes...)
+	if t.Surface == clients.SurfaceAll {
+		notes = append(notes, "One entry has tools that read and tools that write. Only the client's own use of hints tells them apart; `mcpproxy connect "+c.ID+" --surface lanes` makes an entry for each lane.")
+	}
+	return notes
+}
+
 // manualStepsText returns the necessary steps of the user in the client.
-func (c clientPermissions) manualStepsText(server string, tools []ProxyTool) string {
-	if !strings.Contains(c.manual, "%") {
-		return c.manual
+func (c clientPermissions) manualStepsText(t Target, tools []ProxyTool) string {
+	var runs, asks, flags []string
+	whole, of := "", ""
+	if t.Surface == clients.SurfaceSearch {
+		of = " of " + t.serverName()
 	}
-	var flags []string
-	for _, name := range toolsWithRecommendedVerdict(tools, Runs) {
-		flags = append(flags, "--allow-tool '"+server+"("+name+")'")
+	for _, p := range t.probes(tools) {
+		name, flag := p.tool.Name, p.server+"("+p.tool.Name+")"
+		if name == anyTool {
+			name, flag, whole = p.server, p.server, "the tools of "
+		}
+		if p.wanted == Asks {
+			asks = appendNew(asks, name)
+			continue
+		}
+		runs, flags = append(runs, name), append(flags, "--allow-tool '"+flag+"'")
 	}
-	text := fmt.Sprintf(c.manual+"%.0[3]s", joinNames(toolsWithRecommendedVerdict(tools, Runs)), joinNames(toolsWithRecommendedVerdict(tools, Asks)), strings.Join(flags, " "))
-	return text
+	manual := c.manual
+	if t.Surface != clients.SurfaceSearch && c.wholeManual != "" {
+		manual = c.wholeManual
+	}
+	if len(runs) == 0 && strings.Contains(manual, "{runs}") {
+		return "" // nothing that the user could allow by itself
+	}
+	return strings.NewReplacer("{runs}", whole+joinNames(runs), "{asks}", whole+joinNames(asks), "{of}", of, "{flags}", strings.Join(flags, " "), "{servers}", joinNames(t.serverNames())).Replace(manual)
+}
+
+// appendNew appends a name unless the list has it.
+func appendNew(list []string, name string) []string {
+	if slices.Contains(list, name) {
+		return list
+	}
+	return append(list, name)
 }
 
 // joinNames returns names for a sentence.
@@ -106,24 +148,14 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// findProxyServerName returns MCPProxy's name in the files, and whether it is there.
-func (all clientDocs) findProxyServerName() (name string, found bool) {
-	var read []clients.ClientDoc
-	for _, d := range all.withKind(fileServers) {
-		read = append(read, d.ClientDoc)
-	}
-	at, found := clients.FindProxyRegistration(read, nil)
-	return at.Server, found
-}
-
-// readClientFiles reads the existing files, with instead in place of its file.
-func readClientFiles(files []clientFile, instead *clientDoc) clientDocs {
+// readClientFiles reads the existing files, with planned documents in place of their files.
+func readClientFiles(files []clientFile, planned ...clientDoc) clientDocs {
 	var all clientDocs
-	taken := instead == nil
+	taken := make([]bool, len(planned))
 	for _, f := range files {
-		if instead != nil && f.Path == instead.Path {
-			taken = true
-			d := *instead
+		if i := slices.IndexFunc(planned, func(d clientDoc) bool { return f.Path == d.Path }); i >= 0 {
+			taken[i] = true
+			d := planned[i]
 			d.File = f.File
 			all = append(all, clientDoc{f.kind, d.ClientDoc})
 			continue
@@ -132,8 +164,10 @@ func readClientFiles(files []clientFile, instead *clientDoc) clientDocs {
 			all = append(all, clientDoc{f.kind, d})
 		}
 	}
-	if !taken {
-		all = append(all, *instead)
+	for i, d := range planned {
+		if !taken[i] {
+			all = append(all, d)
+		}
 	}
 	return all
 }

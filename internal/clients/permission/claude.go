@@ -172,3 +172,14 @@ func claudeEdits(server string, tools []ProxyTool) []fileEdit {
 	}
 	return edits
 }
+
+// claudeWholeEdits permits the entries that run. Claude Code asks about all others by itself.
+func claudeWholeEdits(rules []entryRule) []fileEdit {
+	var edits []fileEdit
+	for _, r := range rules {
+		if r.wanted == Runs {
+			edits = append(edits, fileEdit{op: opAppend, path: []string{"permissions", "allow"}, text: "mcp__" + sanitizeName(r.entry) + "__*"})
+		}
+	}
+	return edits
+}

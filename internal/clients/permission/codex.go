@@ -125,3 +125,17 @@ func codexEdits(server string, tools []ProxyTool) []fileEdit {
 	}
 	return edits
 }
+
+// codexWholeEdits sets the mode of each entry. Without one, Codex would run a tool that says that it neither destroys nor
+// reaches other systems. An entry with all tools gets "writes": Codex asks about tools that are not marked read-only.
+func codexWholeEdits(rules []entryRule) []fileEdit {
+	var edits []fileEdit
+	for _, r := range rules {
+		mode := map[Verdict]string{Runs: "approve", Asks: "prompt"}[r.wanted]
+		if r.mixed {
+			mode = "writes"
+		}
+		edits = append(edits, fileEdit{op: opSet, path: []string{"mcp_servers", r.entry, "default_tools_approval_mode"}, text: mode})
+	}
+	return edits
+}

@@ -48,6 +48,22 @@ func cursorEdits(server string, tools []ProxyTool) []fileEdit {
 	return edits
 }
 
+// cursorWholeEdits is cursorEdits for whole entries. For an entry with all tools it only removes its permission, because a
+// new list would replace that of the settings for nothing.
+func cursorWholeEdits(rules []entryRule) []fileEdit {
+	var drops, appends []fileEdit
+	for _, r := range rules {
+		if r.wanted == Runs {
+			appends = append(appends, fileEdit{op: opAppend, path: []string{"mcpAllowlist"}, text: "*" + r.entry + ":*"})
+			continue
+		}
+		for _, form := range []string{r.entry + ":*", "*" + r.entry + ":*"} {
+			drops = append(drops, fileEdit{op: opDrop, path: []string{"mcpAllowlist"}, text: form})
+		}
+	}
+	return append(drops, appends...)
+}
+
 // disabledInEntryDecision is the decision if the server's entry disables it.
 func disabledInEntryDecision(q toolQuery) toolDecision {
 	d, entry := q.docs.serverEntry(q.server)
@@ -109,6 +125,16 @@ func approvedListEdits(at ...string) func(string, []ProxyTool) []fileEdit {
 		}
 		return edits
 	}
+}
+
+// kiroWholeEdits permits all tools of the entries that run, and of no other.
+func kiroWholeEdits(rules []entryRule) []fileEdit {
+	var edits []fileEdit
+	for _, r := range rules {
+		op := map[Verdict]editOperation{Runs: opAppend, Asks: opDrop}[r.wanted]
+		edits = append(edits, fileEdit{op: op, path: []string{"mcpServers", r.entry, "autoApprove"}, text: anyTool})
+	}
+	return edits
 }
 
 // gooseDecision evaluates Goose: the mode first, then the user's lists, then the hints.

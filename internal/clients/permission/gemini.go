@@ -248,20 +248,34 @@ func geminiHintsMatch(wanted clients.ParsedValue, h tool.Hints) bool {
 // priority, the others ask at a high one.
 func geminiEdits(server string, tools []ProxyTool) []fileEdit {
 	var text strings.Builder
-	text.WriteString("# What MCPProxy recommends: reads run without asking, other calls ask. Written by `mcpproxy permissions gemini`.\n")
-	for _, part := range []struct {
-		wanted   Verdict
-		decision string
-		priority int
-	}{{Runs, "allow", 200}, {Asks, "ask_user", 300}} {
-		text.WriteString("\n[[rule]]\nmcpName = " + strconv.Quote(server) + "\ntoolName = [")
-		for i, name := range toolsWithRecommendedVerdict(tools, part.wanted) {
-			if i > 0 {
-				text.WriteString(", ")
-			}
-			text.WriteString(strconv.Quote(name))
+	text.WriteString(geminiPolicyHead)
+	for _, wanted := range []Verdict{Runs, Asks} {
+		var names []string
+		for _, name := range toolsWithRecommendedVerdict(tools, wanted) {
+			names = append(names, strconv.Quote(name))
 		}
-		text.WriteString("]\ndecision = " + strconv.Quote(part.decision) + "\npriority = " + strconv.Itoa(part.priority) + "\n")
+		writeGeminiRule(&text, server, "["+strings.Join(names, ", ")+"]", wanted)
 	}
 	return []fileEdit{{op: opReplaceFile, text: text.String()}}
+}
+
+// geminiWholeEdits is geminiEdits for whole entries.
+func geminiWholeEdits(rules []entryRule) []fileEdit {
+	var text strings.Builder
+	text.WriteString(geminiPolicyHead)
+	for _, r := range rules {
+		writeGeminiRule(&text, r.entry, strconv.Quote(anyTool), r.wanted)
+	}
+	return []fileEdit{{op: opReplaceFile, text: text.String()}}
+}
+
+const geminiPolicyHead = "# What MCPProxy recommends: reads run without asking, other calls ask. Written by `mcpproxy permissions gemini`.\n"
+
+// writeGeminiRule writes a rule about tools of a server.
+func writeGeminiRule(text *strings.Builder, server, tools string, wanted Verdict) {
+	decision, priority := "allow", "200"
+	if wanted == Asks {
+		decision, priority = "ask_user", "300"
+	}
+	text.WriteString("\n[[rule]]\nmcpName = " + strconv.Quote(server) + "\ntoolName = " + tools + "\ndecision = " + strconv.Quote(decision) + "\npriority = " + priority + "\n")
 }

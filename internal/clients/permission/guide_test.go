@@ -15,9 +15,9 @@ import (
 
 const guide = "../../../docs/guide/clients.md"
 
-var shownRules = regexp.MustCompile(`(?s)(<!-- permissions ([a-z-]+) -->\n).*?(<!-- end -->)`)
+var shownRules = regexp.MustCompile(`(?s)(<!-- permissions ([a-z-]+) ([a-z]+) -->\n).*?(<!-- end -->)`)
 
-// TestGuide: the guide shows the rules of every client as they are printed.
+// TestGuide: the guide shows the rules of every client as they are printed, of the surface in the mark.
 func TestGuide(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	if err != nil {
@@ -30,12 +30,12 @@ func TestGuide(t *testing.T) {
 	}
 	got := shownRules.ReplaceAllStringFunc(string(text), func(part string) string {
 		m := shownRules.FindStringSubmatch(part)
-		r, err := permission.RecommendRules(e, m[2], ours())
+		r, err := permission.RecommendRulesForSurface(e, m[2], ours(), clients.Surface(m[3]))
 		if err != nil {
 			t.Fatal(err)
 		}
 		delete(missing, r.Client)
-		return m[1] + strings.ReplaceAll(printed(r), e.Home, "~") + m[3]
+		return m[1] + strings.ReplaceAll(printed(r), e.Home, "~") + m[4]
 	})
 	if len(missing) > 0 {
 		t.Errorf("the guide does not show the rules of %v", missing)

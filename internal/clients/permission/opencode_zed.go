@@ -101,6 +101,16 @@ func opencodeEdits(server string, tools []ProxyTool) []fileEdit {
 	return edits
 }
 
+// opencodeWholeEdits is opencodeEdits for whole entries.
+func opencodeWholeEdits(rules []entryRule) []fileEdit {
+	var edits []fileEdit
+	for _, r := range rules {
+		word := map[Verdict]string{Runs: "allow", Asks: "ask"}[r.wanted]
+		edits = append(edits, fileEdit{op: opSetLast, path: []string{"permission", sanitizeName(r.entry) + "_*"}, text: word, unless: "deny"})
+	}
+	return edits
+}
+
 // zedVerdicts are Zed's values.
 var zedVerdicts = map[string]Verdict{"allow": Runs, "confirm": Asks, "deny": Denied}
 

@@ -1,8 +1,11 @@
 package permission
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"mcpproxy/internal/clients"
 	"mcpproxy/internal/clients/textedit"
@@ -12,28 +15,43 @@ import (
 
 // Rules are the recommended rules for a client.
 type Rules struct {
-	Client string   `json:"client"`
-	Name   string   `json:"name"`
-	Server string   `json:"server" doc:"The name of MCPProxy in the client"`
-	Path   string   `json:"path,omitempty" doc:"The file that they belong into; none where no file holds permissions"`
-	Text   string   `json:"text,omitempty" doc:"The rules as a separate file, to merge into the existing one"`
-	Notes  []string `json:"notes" doc:"What files do not say"`
-	ByHand string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
+	Client  string   `json:"client"`
+	Name    string   `json:"name"`
+	Server  string   `json:"server" doc:"The name of MCPProxy in the client"`
+	Surface string   `json:"surface" doc:"What the client sees, or would see if it were connected" enum:"search,lanes,all,server"`
+	Path    string   `json:"path,omitempty" doc:"The file that they belong into; none where no file holds permissions"`
+	Text    string   `json:"text,omitempty" doc:"The rules as a separate file, to merge into the existing one"`
+	Notes   []string `json:"notes" doc:"What files do not say"`
+	ByHand  string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
 }
 
-// RecommendRules returns the rules for a client, ready to paste.
+// RecommendRules returns the rules for a client as it is connected, ready to paste.
 func RecommendRules(e clients.Env, word string, tools []ProxyTool) (Rules, error) {
+	return RecommendRulesForSurface(e, word, tools, "")
+}
+
+// RecommendRulesForSurface is RecommendRules for a surface that the client may not have yet; "" is the one it has.
+func RecommendRulesForSurface(e clients.Env, word string, tools []ProxyTool, surface clients.Surface) (Rules, error) {
 	c, err := findClient(word)
 	if err != nil {
 		return Rules{}, err
 	}
-	server, _ := readClientFiles(c.allFiles(e), nil).findProxyServerName()
-	r := Rules{Client: c.ID, Name: c.Name, Server: server, Notes: append([]string{}, c.notes...), ByHand: c.manualStepsText(server, tools)}
-	if c.edits == nil {
+	t, _ := c.findTarget(readClientFiles(c.allFiles(e)))
+	if surface != "" && surface != t.Surface {
+		t = c.newTarget(surface)
+	}
+	return c.rulesFor(e, t, tools)
+}
+
+// rulesFor returns the rules for entries.
+func (c clientPermissions) rulesFor(e clients.Env, t Target, tools []ProxyTool) (Rules, error) {
+	r := Rules{Client: c.ID, Name: c.Name, Server: t.serverName(), Surface: string(t.Surface), Notes: c.notesFor(t), ByHand: c.manualStepsText(t, tools)}
+	edits := c.editsFor(t, tools)
+	if !writes(edits) {
 		return r, nil
 	}
 	f := c.targetFile(e)
-	text, err := applyEdits(nil, f.Format, c.edits(server, tools), false)
+	text, err := applyEdits(nil, f.Format, edits, false)
 	r.Path, r.Text = f.Path, string(text)
 	return r, err
 }
@@ -57,6 +75,7 @@ type Plan struct {
 	entries [][]string // changed paths; nil for strings in lists
 	env     clients.Env
 	all     []ProxyTool
+	edits   []fileEdit
 }
 
 // PreparePlan prepares to write the rules into the client's file. Denials stay, and the lanes
@@ -64,15 +83,22 @@ type Plan struct {
 // unknown, has no such file or is not connected, INVALID_CONFIG for a file that cannot be
 // parsed.
 func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
-	r, err := RecommendRules(e, word, tools)
+	c, err := findClient(word)
 	if err != nil {
 		return Plan{}, err
 	}
-	c, _ := findClient(word)
-	if c.edits == nil {
-		return Plan{}, problem.New(problem.NotFound, "No file holds the permissions of "+c.Name+".", r.ByHand)
+	t, _ := c.findTarget(readClientFiles(c.allFiles(e)))
+	r, err := c.rulesFor(e, t, tools)
+	if err != nil {
+		return Plan{}, err
 	}
-	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: tools}
+	switch {
+	case c.edits == nil:
+		return Plan{}, problem.New(problem.NotFound, "No file holds the permissions of "+c.Name+".", r.ByHand)
+	case r.Path == "":
+		return Plan{}, problem.New(problem.NotFound, "No rule in a file would make "+c.Name+" do what MCPProxy recommends.", cmp.Or(r.ByHand, strings.Join(r.Notes, " ")))
+	}
+	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: tools, edits: c.editsFor(t, tools)}
 	f := c.targetFile(e)
 	if p.from, err = clients.ReadUserFile(f.Path, f.AllowedLinkRoots(e)...); err != nil {
 		return Plan{}, err
@@ -84,12 +110,15 @@ func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 	if err != nil {
 		return Plan{}, err
 	}
-	if c.atEntry && !before.ServerEntry(r.Server).IsObject() {
-		return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.Path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.ID+"` first.")
-	}
-	p.entries = restorablePaths(c.edits(r.Server, tools))
+	p.entries = restorablePaths(p.edits)
 	if c.atEntry {
-		p.entries = [][]string{append(slices.Clone(before.ServersPath()), r.Server)}
+		p.entries = nil
+		for _, name := range t.serverNames() {
+			if !before.ServerEntry(name).IsObject() {
+				return Plan{}, problem.New(problem.NotFound, "MCPProxy is not in "+f.Path+", where the rules belong to its entry.", "Run `mcpproxy connect "+c.ID+"` first.")
+			}
+			p.entries = append(p.entries, append(slices.Clone(before.ServersPath()), name))
+		}
 	}
 	return p, p.computeEffect(c, f, before)
 }
@@ -108,25 +137,29 @@ func restorablePaths(edits []fileEdit) (places [][]string) {
 
 // computeEffect computes the new text and its effect.
 func (p *Plan) computeEffect(c clientPermissions, f clientFile, before clientDoc) (err error) {
-	edits := c.edits(p.Server, p.all)
 	for _, behind := range []bool{false, true} {
-		if p.text, err = applyEdits(p.from.Text, f.Format, edits, behind); err != nil {
+		if p.text, err = applyEdits(p.from.Text, f.Format, p.edits, behind); err != nil {
 			return err
 		}
 		after, err := parseDoc(f, p.text)
 		if err != nil {
 			return err
 		}
-		if p.After = c.newReport(readClientFiles(c.allFiles(p.env), &after), p.env, p.all); p.After.Right {
+		if p.After = c.newReport(readClientFiles(c.allFiles(p.env), after), p.env, p.all); p.After.Right {
 			break
 		}
 	}
 	p.Changed = string(p.text) != string(p.from.Text)
 	p.Difference = textedit.Diff(p.from.Text, p.text)
-	if c.ID == "cursor" && !before.Value.Get("mcpAllowlist").Exists() {
+	p.warnOfNewList(c, before)
+	return nil
+}
+
+// warnOfNewList warns if a list will count in place of another one.
+func (p *Plan) warnOfNewList(c clientPermissions, before clientDoc) {
+	if c.ID == "cursor" && !before.Value.Get("mcpAllowlist").Exists() && bytes.Contains(p.text, []byte("mcpAllowlist")) {
 		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. From then on it counts in place of the list in Cursor's settings, which cannot be read here and stays as it is: look it up there, and add what your other servers need to the file. To undo brings it back into force.")
 	}
-	return nil
 }
 
 // parseDoc parses a text as the file.
@@ -205,7 +238,7 @@ func journalLabel(id string) string { return "permissions " + id }
 
 // Apply writes the change, and returns the effect, read again from the files.
 func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
-	change, err := j.WriteFile(p.from, p.text, journalLabel(p.Client), p.entries...)
+	change, err := j.WriteFileKeepingText(p.from, p.text, journalLabel(p.Client), p.entries...)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -244,7 +277,7 @@ func UndoLastChange(j *clients.Journal, e clients.Env, word string) (clients.Cha
 // rules in the client's entry, which are removed with the entry.
 func NotUndoneRuleChanges(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
 	c, err := findClient(word)
-	if err != nil || c.edits == nil || c.atEntry {
+	if err != nil || c.edits == nil || c.atEntry { // rules in an entry go with it
 		return nil, err
 	}
 	changes, err := j.Changes()
@@ -266,14 +299,17 @@ func RemoveOwnRules(j *clients.Journal, e clients.Env, word, server string, tool
 		return nil, err
 	}
 	f := c.targetFile(e)
-	back := func(_ string, _ [][]string, now, before []byte) ([]byte, error) {
-		after, err := applyEdits(before, f.Format, c.edits(server, tools), false)
-		if err != nil {
-			return nil, err
-		}
-		return textedit.SubtractChanges(now, before, after, f.Format)
-	}
 	for _, change := range changes {
+		back := func(_ string, _ [][]string, now, before []byte) ([]byte, error) {
+			after, found := change.WrittenText()
+			if !found { // a change of an earlier release
+				var err error
+				if after, err = applyEdits(before, f.Format, c.edits(server, tools), false); err != nil {
+					return nil, err
+				}
+			}
+			return textedit.SubtractChanges(now, before, after, f.Format)
+		}
 		done, err := j.UndoEvenWithoutEntries(change.ID, back)
 		if err != nil {
 			return withdrawn, err

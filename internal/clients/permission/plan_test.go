@@ -30,16 +30,21 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestRecommend: the rules of every client, as they are printed, which the guide
-// shows.
+// TestRecommend: the rules of every client for every surface, as they are printed. The guide shows some of them.
 func TestRecommend(t *testing.T) {
 	e := account(t, &txtar.Archive{})
 	for _, id := range clients.ClientIDs() {
-		r, err := permission.RecommendRules(e, id, ours())
-		if err != nil {
-			t.Fatal(err)
+		for surface, file := range map[clients.Surface]string{clients.SurfaceSearch: "", clients.SurfaceLanes: "-lanes", clients.SurfaceAll: "-all"} {
+			r, err := permission.RecommendRulesForSurface(e, id, ours(), surface)
+			if err != nil || r.Surface != string(surface) {
+				t.Fatal(r, err)
+			}
+			golden(t, "rules/"+id+file+".txt", strings.ReplaceAll(fmt.Sprintf("%s\n%s%s\n", r.Path, r.Text, r.ByHand), e.Home, "~"))
+			c, err := clients.FindClient(id)
+			if whole := c.SurfaceFacts().WholeServer.Text; err != nil || surface == clients.SurfaceLanes && (r.Path == "") != (strings.HasPrefix(whole, "no") || strings.HasPrefix(whole, "only the flag")) {
+				t.Errorf("%s: a whole entry is permitted by %q, and the rules are in %q", id, whole, r.Path)
+			}
 		}
-		golden(t, "rules/"+id+".txt", strings.ReplaceAll(fmt.Sprintf("%s\n%s%s\n", r.Path, r.Text, r.ByHand), e.Home, "~"))
 	}
 }
 

@@ -163,18 +163,21 @@ export interface Presence {
 // ── Clients ── GET /clients -> Clients
 export interface Clients { clients: Client[]; changes: Change[] /* the newest first, at most 50 */ }
 export interface Client {
-  id: string; name: string; found: boolean; found_by?: string /* what shows that it is installed */; connected: boolean; server: string /* the name of MCPProxy in it, present or planned */; path: string; transport: "http" | "stdio";
+  id: string; name: string; found: boolean; found_by?: string /* what shows that it is installed */; connected: boolean; server: string /* the name of MCPProxy in it, present or planned */; servers: string[] /* the names of all its entries */; surface: Surface; path: string; transport: "http" | "stdio";
   leads_to?: string /* URL or command of the existing entry */; foreign: boolean /* to something else */; missing?: string /* the program that it starts, which is not there */; broken: string[] /* its files that cannot be read, and why */;
   entry: { path: string; text: string } /* to write by hand */; command?: string[] /* its own, which adds MCPProxy */; next?: string /* the user's next step before it is used */; permissions?: Permissions /* of those that are installed */;
 }
+/** What a client sees: six tools that search and call, tools by name with an entry for each lane, tools by name in one entry, or one server. */
+export type Surface = "search" | "lanes" | "all" | "server";
 export type Asking = "runs" | "asks" | "denied" | "unknown";
 export interface Permissions { right: boolean; writable: boolean; lanes: PermissionLane[]; by_hand?: string; notes?: string[]; basis?: "documented" | "source" | "unverified" }
-export interface PermissionLane { tool: string; verdict: Asking; wanted: Asking; right: boolean; rule: { text: string; path?: string; line?: number }; why?: string }
+export interface PermissionLane { tool: string; lane?: Lane; verdict: Asking; wanted: Asking; right: boolean; rule: { text: string; path?: string; line?: number }; why?: string }
 export interface Change { id: string; client: string; what: "connect" | "disconnect" | "permissions" | "import"; path: string; at: string; created: boolean; undone?: string; partly?: boolean /* others had changed the file: only its entries were restored */; undoable: boolean /* the last of its file */ }
-// POST /clients/{client}/connect {dry_run, profile?, token? (the name of one that is made for it)} · disconnect {dry_run} · permissions {dry_run} -> Outcome · POST /clients/undo {change} -> Change
+// POST /clients/{client}/connect {dry_run, surface?, profile?, token? (the name of one that is made for it)} · disconnect {dry_run} · permissions {dry_run} -> Outcome · POST /clients/undo {change} -> Change
 export interface Outcome {
   path?: string; target?: string /* where a link leads */; command?: string[] /* the client's own, which does it */; next?: string; changed: boolean; difference?: string /* lines with "+ ", "- ", "  " */;
   warnings: string[]; written: boolean; change?: string; backup?: string;
+  rules?: { path: string; difference: string; written: boolean; change?: string } /* the permission rules that change with it, in another file or place */;
 }
 
 // POST /servers/add {servers: [bodies of POST /servers]} -> AddedServers: one edit, which the user signs once

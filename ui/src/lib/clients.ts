@@ -34,11 +34,9 @@ export function standing(c: Client): Standing {
 
 export const verdictWords: Record<Asking, string> = { runs: "runs", asks: "asks", denied: "denied", unknown: "unknown" };
 
-const laneTools: Record<Lane, string> = { read: "call_tool_read", write: "call_tool_write", destructive: "call_tool_destructive" };
-
 /** Returns the permission of a client for a lane. */
 export function laneOf(c: Client, lane: Lane): PermissionLane | undefined {
-  return c.permissions?.lanes.find((l) => l.tool === laneTools[lane]);
+  return c.permissions?.lanes.find((l) => l.lane === lane);
 }
 
 /** Returns the position of a rule: "~/.codex/config.toml, line 12", or "" for a default of the client. */

@@ -48,7 +48,8 @@ export async function perform(of: Client, act: Act, restriction: Restriction = {
     return o;
   }, (o) => {
     const text = [o.written ? done[act](of.name) : `No changes for ${of.name}.`, o.next].filter(Boolean).join(" ");
-    return o.change ? { text, undo: () => undo(o.change!) } : { text };
+    const changes = [...new Set([o.rules?.change, o.change])].filter((c) => c !== undefined); // the latest first
+    return changes.length ? { text, undo: async () => { for (const c of changes) await undo(c); } } : { text };
   });
 }
 
@@ -62,6 +63,8 @@ export function Written({ preview, title = "File changes", name }: { preview: Re
           <>
             {o.command && <Snippet where="Command to run" text={argvLine(o.command)} label={`Copy command for ${name}`} />}
             {o.changed && o.difference && <Diff text={o.difference} label={`${title} for ${name}`} />}
+            {o.rules && <p class="same">Permission rules in <span class="mono" title={o.rules.path}><Visible text={short(o.rules.path)} /></span>:</p>}
+            {o.rules && <Diff text={o.rules.difference} label={`Permission rules for ${name}`} />}
             {!o.changed && <p class="soft">No changes needed.</p>}
             {o.target && o.target !== o.path && <p class="same">The file is a symlink to <code><Visible text={short(o.target)} /></code>.</p>}
             {o.warnings?.map((w) => <p class="remark" key={w}><Icon name="err" small /><span><Visible text={w} /></span></p>)}

@@ -43,23 +43,19 @@ test("a client is connected, its permissions are written, and all of it is undon
   const { page, daemon, visit } = await scene(t, { demo: true, home: { ".cursor/mcp.json": cursor }, at: "clients?id=cursor", context: wide });
   const file = join(daemon.dir, ".cursor/mcp.json");
   const drawer = page.locator(".drawer");
-  assert.match(await drawer.locator("ins").innerText(), new RegExp(`\\+ .*"mcpproxy": .*${daemon.url}/mcp`));
+  await drawer.getByText("mcpAllowlist").last().waitFor();
+  assert.match((await drawer.locator("ins").allInnerTexts()).join("\n"), new RegExp(`"mcpproxy-read": .*${daemon.url}/mcp/all/read[^]*mcpproxy-read:`));
   assert.equal(await readFile(file, "utf8"), cursor, "what is only shown is not written");
   await drawer.getByRole("button", { name: "Write to file" }).click();
   await page.getByText("Connected Cursor.").waitFor();
-  assert.match(await readFile(file, "utf8"), /\/\/ mine[^]*"mcpproxy"/);
-  await row(page, "Cursor").getByText("unknown").first().waitFor();
-
-  await drawer.getByText("mcpAllowlist").last().waitFor();
-  await drawer.getByRole("button", { name: "Write permissions" }).click();
-  await page.getByText("Saved the permissions of Cursor.").waitFor();
+  assert.match(await readFile(file, "utf8"), /\/\/ mine[^]*"mcpproxy-read"/);
   await until("the table says it", async () => /runs[^]*asks[^]*asks/.test(await row(page, "Cursor").innerText()));
   await drawer.locator(".asks").getByText(/permissions\.json, line \d/).first().waitFor();
   assert.equal(await drawer.getByRole("button", { name: "Write permissions" }).count(), 0, "there is nothing left to write");
 
   // Taken out, and back in.
   await drawer.getByRole("button", { name: "Disconnect…" }).click();
-  await page.locator("dialog[open] del").waitFor();
+  await page.locator("dialog[open] del").first().waitFor();
   await page.locator("dialog[open]").getByRole("button", { name: "Disconnect" }).click();
   await page.getByText("Disconnected Cursor.").waitFor();
   assert.equal(await readFile(file, "utf8"), cursor);
@@ -83,31 +79,31 @@ test("a client is connected, its permissions are written, and all of it is undon
 });
 
 test("a client's own command is run, and one that gets less has a token of its own", async (t) => {
-  const { page, daemon, visit } = await scene(t, { demo: true, home: { ".codex/config.toml": 'model = "x"\n' }, at: "clients?id=codex", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
+  const { page, daemon, visit } = await scene(t, { demo: true, home: { ".codex/config.toml": 'model = "x"\n', ".gemini/settings.json": "{}" }, at: "clients?id=codex", context: wide, config: { profiles: { research: { servers: ["notes"] } } } });
   const file = join(daemon.dir, ".codex/config.toml");
   const drawer = page.locator(".drawer");
   await drawer.getByText("Restrict access").click();
   await drawer.getByLabel("Profile").selectOption("research");
   await drawer.getByLabel("Token name").fill("codex-1");
   await page.keyboard.press("Tab");
-  await drawer.locator("ins", { hasText: "http_headers" }).waitFor();
+  await drawer.locator("ins", { hasText: "http_headers" }).first().waitFor();
   await drawer.getByRole("button", { name: "Write to file" }).click();
   await page.getByText("Connected Codex.").waitFor();
-  assert.match(await readFile(file, "utf8"), /\/mcp\/p\/research"[^]*Bearer mcpp_t_/);
+  assert.match(await readFile(file, "utf8"), /\/mcp\/p\/research\/all\/read"[^]*Bearer mcpp_t_/);
   await page.locator(".toks").getByText("profile research").waitFor();
   assert.doesNotMatch(await page.content(), /mcpp_t_[0-9a-f]{8}/);
   await drawer.getByRole("button", { name: "Undo: connected" }).click();
   await row(page, "Codex").getByText("not connected").waitFor();
 
-  const script = '#!/bin/sh\nprintf \'\\n[mcp_servers.mcpproxy]\\nurl = "%s"\\n\' "$5" >> "$HOME/.codex/config.toml"\n';
-  await writeFile(join(daemon.bin, "codex"), script, { mode: 0o755 });
-  await visit("clients?id=codex");
-  const command = `codex mcp add mcpproxy --url ${daemon.url}/mcp`;
+  const script = '#!/bin/sh\nprintf \'{"mcpServers": {"mcpproxy": {"httpUrl": "%s"}}}\' "$8" > "$HOME/.gemini/settings.json"\n';
+  await writeFile(join(daemon.bin, "gemini"), script, { mode: 0o755 });
+  await visit("clients?id=gemini");
+  const command = `gemini mcp add -s user -t http mcpproxy ${daemon.url}/mcp`;
   await drawer.getByText("Command to run").waitFor();
   await drawer.getByText(command).first().waitFor();
   await drawer.getByRole("button", { name: "Write to file" }).click();
-  await page.getByText("Connected Codex.").waitFor();
-  assert.equal(await readFile(file, "utf8"), `model = "x"\n\n[mcp_servers.mcpproxy]\nurl = "${daemon.url}/mcp"\n`);
+  await page.getByText("Connected Gemini CLI.").waitFor();
+  assert.equal(await readFile(join(daemon.dir, ".gemini/settings.json"), "utf8"), `{"mcpServers": {"mcpproxy": {"httpUrl": "${daemon.url}/mcp"}}}`);
 });
 
 test("a token is made, shown once, and revoked", async (t) => {

@@ -160,10 +160,10 @@ test("the first run: from nothing to a first call", async (t) => {
 
   await page.getByRole("button", { name: /^Cursor/ }).click();
   await page.locator(".one-client ins").first().waitFor();
-  assert.match(await page.locator(".one-client ins").allInnerTexts().then((all) => all.join("")), new RegExp(`"url": "${daemon.url}/mcp"`));
+  assert.match(await page.locator(".one-client ins").allInnerTexts().then((all) => all.join("")), new RegExp(`"url": "${daemon.url}/mcp/all/read"`));
   await page.getByRole("button", { name: "Write to file" }).click();
   await page.getByRole("button", { name: /^Cursor\s*connected/ }).waitFor();
-  assert.match(await readFile(join(daemon.dir, ".cursor/mcp.json"), "utf8"), /"mcpproxy"/);
+  assert.match(await readFile(join(daemon.dir, ".cursor/mcp.json"), "utf8"), /"mcpproxy-read"/);
   assert.match(await page.locator(".say").innerText(), /Which notes do I have\? Use mcpproxy\./);
   await page.getByText("Waiting for the first call").waitFor();
   // What proves no right is refused and on record, but is no call.

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { api } from "../../api/client";
-import type { Change, Client, Outcome, PermissionLane, ProfileView } from "../../api/types";
+import type { Change, Client, Outcome, PermissionLane, ProfileView, Surface } from "../../api/types";
 import { useResource, type Resource } from "../../data/resource";
 import { laneOf, placeOf, short, standing, verdictWords } from "../../lib/clients";
 import { number } from "../../lib/format";
@@ -52,10 +52,14 @@ export function ClientDrawer({ of: c, use, changes, onMove, onClose, onDisconnec
   );
 }
 
+const sees: Record<Surface, string> = {
+  search: "It sees six tools that search and call.", lanes: "It sees every tool by name, with an entry for each lane.", all: "It sees every tool by name.", server: "It sees one server.",
+};
+
 function How({ of: c }: { of: Client }) {
   const lead = c.leads_to && <code><Visible text={c.leads_to} /></code>;
   switch (standing(c)) {
-    case "connected": return <><StandingOf of={c} />{lead && <>, {c.transport === "stdio" ? "runs" : "calls"} {lead}</>}{c.server !== "mcpproxy" && <> as <b class="strong"><Visible text={c.server} /></b></>}.</>;
+    case "connected": return <><StandingOf of={c} />{lead && <>, {c.transport === "stdio" ? "runs" : "calls"} {lead}</>}{c.servers.join() !== "mcpproxy" && <> as <b class="strong"><Visible text={c.servers.join(", ")} /></b></>}. {sees[c.surface]}</>;
     case "foreign": return <><StandingOf of={c} />: {lead}. Connecting changes the entry <b class="strong"><Visible text={c.server} /></b> to MCPProxy.</>;
     case "missing": return <><StandingOf of={c} />: <code><Visible text={c.missing!} /></code>. Connecting again fixes the path.</>;
     case "broken": return <StandingOf of={c} />;

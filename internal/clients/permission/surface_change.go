@@ -1,0 +1,184 @@
+package permission
+
+import (
+	"encoding/json"
+	"slices"
+
+	"mcpproxy/internal/clients"
+	"mcpproxy/internal/clients/textedit"
+	"mcpproxy/internal/mcp/wirejson"
+)
+
+// SurfaceChange is a change of a client's entries, which its rules follow.
+type SurfaceChange struct {
+	from, to Target
+	client   clientPermissions
+	tools    []ProxyTool
+	// write says that the rules for the new entries are written, and not only those for the old ones removed.
+	write bool
+}
+
+// NewSurfaceChange returns the change of rules that belongs to a change of entries from those of the files, if any, to others.
+// Rules for lanes are always written, because the surface is about them; others only if the client has those for its present
+// surface.
+func NewSurfaceChange(e clients.Env, word string, to Target, tools []ProxyTool) (SurfaceChange, error) {
+	c, err := findClient(word)
+	if err != nil {
+		return SurfaceChange{}, err
+	}
+	from, connected := c.findTarget(readClientFiles(c.allFiles(e)))
+	s := SurfaceChange{to: to, client: c, tools: tools, write: to.Surface == clients.SurfaceLanes}
+	if !connected || from.Surface == clients.SurfaceServer {
+		return s, nil
+	}
+	if s.isSwitch(from) {
+		s.from = from
+		s.write = s.write || s.hasRules(e)
+	}
+	return s, nil
+}
+
+// isSwitch reports whether the entries are others than those there are.
+func (s SurfaceChange) isSwitch(from Target) bool {
+	return from.Surface != s.to.Surface || !slices.Equal(from.serverNames(), s.to.serverNames())
+}
+
+// hasRules reports whether the file for the rules has some for the present entries.
+func (s SurfaceChange) hasRules(e clients.Env) bool {
+	d, there := s.client.targetFile(e).Read()
+	if !there || d.Broken != "" {
+		return false
+	}
+	without, err := withoutEdits(d.Text, d.Format, s.client.editsFor(s.from, s.tools))
+	return err == nil && string(without) != string(d.Text)
+}
+
+// textWithRules returns the text of the file for the rules after the change.
+func (s SurfaceChange) textWithRules(text []byte, f textedit.Format) (_ []byte, err error) {
+	if len(s.from.Entries) > 0 {
+		if text, err = withoutEdits(text, f, s.client.editsFor(s.from, s.tools)); err != nil {
+			return nil, err
+		}
+	}
+	if edits := s.client.editsFor(s.to, s.tools); s.write {
+		return applyEdits(text, f, edits, false)
+	}
+	return text, nil
+}
+
+// EntryRules returns the text of the client's file with servers after its entries were changed, with the rules in them. Of
+// clients whose rules are elsewhere, it returns the text as it is.
+func (s SurfaceChange) EntryRules(d clients.ClientDoc) ([]byte, error) {
+	if !s.client.atEntry {
+		return d.Text, nil
+	}
+	text := d.Text
+	if s.to.serverName() == "" {
+		return text, nil
+	}
+	for _, name := range s.from.serverNames() { // rules of other entries went with them
+		if !slices.Contains(s.to.serverNames(), name) {
+			s.from = Target{}
+			break
+		}
+	}
+	return s.textWithRules(text, d.Format)
+}
+
+// Prepare prepares the change of the rules that are not in the entries. after is the file with servers as it will be; without a
+// path, as it is. Changed is false if there is nothing to change.
+func (s SurfaceChange) Prepare(e clients.Env, after clients.ClientDoc) (Plan, error) {
+	c := s.client
+	r, err := c.rulesFor(e, s.to, s.tools)
+	p := Plan{Preview: Preview{Rules: r, Warnings: []string{}}, env: e, all: s.tools}
+	if err != nil || c.edits == nil || c.atEntry {
+		return p, err
+	}
+	f := c.targetFile(e)
+	p.Path = f.Path
+	if p.from, err = clients.ReadUserFile(f.Path, f.AllowedLinkRoots(e)...); err != nil {
+		return p, err
+	}
+	if p.from.Target != f.Path {
+		p.Target = p.from.Target
+	}
+	planned := []clientDoc{}
+	if after.Path != "" {
+		planned = append(planned, clientDoc{fileServers, after})
+	}
+	if after.Path == f.Path {
+		p.from.Text = after.Text
+	}
+	before, err := parseDoc(f, p.from.Text)
+	if err != nil {
+		return p, err
+	}
+	if p.text, err = s.textWithRules(p.from.Text, f.Format); err != nil {
+		return p, err
+	}
+	if s.write {
+		p.entries = restorablePaths(append(c.editsFor(s.from, s.tools), c.editsFor(s.to, s.tools)...))
+	}
+	p.Changed = string(p.text) != string(p.from.Text)
+	p.Difference = textedit.Diff(p.from.Text, p.text)
+	p.warnOfNewList(c, before)
+	if after.Path != f.Path {
+		if d, err := parseDoc(f, p.text); err == nil {
+			planned = append(planned, d)
+		}
+	} else if d, err := parseDoc(f, p.text); err == nil {
+		planned = []clientDoc{d}
+	}
+	p.After = c.newReport(readClientFiles(c.allFiles(e), planned...), e, s.tools)
+	return p, nil
+}
+
+// withoutEdits removes what edits have written, where it is still there, and the objects and lists that become empty. What
+// edits removed does not come back.
+func withoutEdits(text []byte, f textedit.Format, edits []fileEdit) (_ []byte, err error) {
+	for _, one := range edits {
+		now, there, err := textedit.GetValue(text, f, one.path...)
+		if err != nil {
+			return nil, err
+		}
+		if one.op == opReplaceFile && string(text) == one.text {
+			text = nil
+		}
+		if !there || one.op == opDrop || one.op == opEnsureList || one.op == opReplaceFile {
+			continue
+		}
+		if one.op == opAppend {
+			if text, err = withoutListItem(text, f, one); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if said, _ := wirejson.String(now); said != one.text {
+			continue
+		}
+		if text, err = textedit.RemoveValue(text, f, one.path...); err != nil {
+			return nil, err
+		}
+		if text, err = textedit.PruneEmptyObjects(text, nil, f, one.path[:len(one.path)-1]...); err != nil {
+			return nil, err
+		}
+	}
+	return text, nil
+}
+
+// withoutListItem removes a string from a list, and the list if it was the last one.
+func withoutListItem(text []byte, f textedit.Format, one fileEdit) ([]byte, error) {
+	shorter, err := textedit.RemoveFromList(text, f, one.text, one.path...)
+	if err != nil || string(shorter) == string(text) {
+		return text, err
+	}
+	var left []json.RawMessage
+	now, _, err := textedit.GetValue(shorter, f, one.path...)
+	if err != nil || json.Unmarshal(now, &left) != nil || len(left) > 0 {
+		return shorter, err
+	}
+	if shorter, err = textedit.RemoveValue(shorter, f, one.path...); err != nil {
+		return nil, err
+	}
+	return textedit.PruneEmptyObjects(shorter, nil, f, one.path[:len(one.path)-1]...)
+}

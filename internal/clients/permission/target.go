@@ -1,0 +1,127 @@
+package permission
+
+import (
+	"slices"
+
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/clients"
+)
+
+// Target is MCPProxy's entries in a client, which the rules are about.
+type Target struct {
+	Surface clients.Surface
+	Entries []clients.ProxyEntry
+}
+
+// anyTool represents, in a question and in rules, the tools of an entry that no rule names.
+const anyTool = "*"
+
+// newTarget returns the entries of a surface as connect writes them.
+func (c clientPermissions) newTarget(s clients.Surface) Target {
+	return Target{s, c.NewProxyEntries(s)}
+}
+
+// findTarget returns MCPProxy's entries in the files. A client without any has those that connect would write.
+func (c clientPermissions) findTarget(all clientDocs) (t Target, connected bool) {
+	var read []clients.ClientDoc
+	for _, d := range all.withKind(fileServers) {
+		read = append(read, d.ClientDoc)
+	}
+	at, found := clients.FindProxyRegistration(read, nil)
+	if !found {
+		return c.newTarget(c.SurfaceFacts().Surface), false
+	}
+	return Target{at.Surface, at.Entries}, true
+}
+
+// serverNames returns the names of the entries.
+func (t Target) serverNames() (names []string) {
+	for _, e := range t.Entries {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+// serverName returns the name of the first entry.
+func (t Target) serverName() string { return t.Entries[0].Name }
+
+// probe is a question about what a client does with tools.
+type probe struct {
+	label, server, lane string
+	tool                ProxyTool
+	wanted              Verdict
+	either              bool // running and asking are both right
+}
+
+// isRight reports whether a verdict is as recommended.
+func (p probe) isRight(v Verdict) bool { return v == p.wanted || p.either && (v == Runs || v == Asks) }
+
+// laneHints are hints of a tool in a lane that make clients ask least.
+var laneHints = map[string]tool.Hints{
+	"read":        {ReadOnly: tool.True, Destructive: tool.False},
+	"write":       {ReadOnly: tool.False, Destructive: tool.False, OpenWorld: tool.False},
+	"destructive": {ReadOnly: tool.False, Destructive: tool.True},
+}
+
+// callToolLanes has the lane of each calling tool.
+var callToolLanes = map[string]string{"call_tool_read": "read", "call_tool_write": "write", "call_tool_destructive": "destructive"}
+
+// probes returns the questions about the entries: for search one about each of MCPProxy's tools, otherwise one about each lane.
+func (t Target) probes(tools []ProxyTool) (all []probe) {
+	if t.Surface == clients.SurfaceSearch {
+		for _, one := range tools {
+			all = append(all, probe{label: one.Name, server: t.serverName(), lane: callToolLanes[one.Name], tool: one, wanted: one.RecommendedVerdict()})
+		}
+		return all
+	}
+	for _, e := range t.Entries {
+		lanes := []string{e.Lane}
+		if e.Lane == "" {
+			lanes = clients.LaneNames()
+		}
+		for _, lane := range lanes {
+			p := probe{label: e.Name + ":" + anyTool, server: e.Name, lane: lane, tool: ProxyTool{anyTool, laneHints[lane]}, wanted: Asks}
+			if e.Lane == "" {
+				p.label, p.either = p.label+" ("+lane+")", lane == "read"
+			} else if lane == "read" {
+				p.wanted = Runs
+			}
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// entryRule is a rule about all tools of an entry. A mixed one has tools of all lanes.
+type entryRule struct {
+	entry  string
+	wanted Verdict
+	mixed  bool
+}
+
+// editsFor returns the edits that write the recommended rules for the entries; none if no rule can say it.
+func (c clientPermissions) editsFor(t Target, tools []ProxyTool) []fileEdit {
+	if t.Surface == clients.SurfaceSearch {
+		if c.edits == nil {
+			return nil
+		}
+		return c.edits(t.serverName(), tools)
+	}
+	if c.wholeEdits == nil {
+		return nil
+	}
+	var rules []entryRule
+	for _, e := range t.Entries {
+		r := entryRule{entry: e.Name, wanted: Asks, mixed: e.Lane == ""}
+		if e.Lane == "read" {
+			r.wanted = Runs
+		}
+		rules = append(rules, r)
+	}
+	return c.wholeEdits(rules)
+}
+
+// writes reports whether edits write a rule, and not only remove some.
+func writes(edits []fileEdit) bool {
+	return slices.ContainsFunc(edits, func(e fileEdit) bool { return e.op != opDrop })
+}
