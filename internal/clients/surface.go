@@ -154,8 +154,8 @@ type PlannedEntry struct {
 func (c Client) TextWithEntries(d ClientDoc, entries []PlannedEntry, ours func(url string) bool) (text []byte, err error) {
 	text = d.Text
 	for _, e := range entries {
-		at := d
-		if at, err = d.Parse(text); err != nil {
+		at, err := d.Parse(text)
+		if err != nil {
 			return nil, err
 		}
 		if e.Address.Token == "" && !d.ServerEntry(e.Name).IsObject() {
