@@ -226,7 +226,11 @@ func writeConnectResult(p *printer, out connectResult, verb string) {
 			writePlannedFileChange(p, o)
 			continue
 		}
-		p.writeLine("%s %s: %sed in %s%s.", p.colorize(colorGood, "✓"), toPrintable(o.Name), strings.ToLower(verb), toPrintable(o.Path), surfaceNote(o.Surface))
+		note := ""
+		if verb == "Connect" {
+			note = surfaceNote(o.Surface)
+		}
+		p.writeLine("%s %s: %sed in %s%s.", p.colorize(colorGood, "✓"), toPrintable(o.Name), strings.ToLower(verb), toPrintable(o.Path), note)
 		if o.Rules != nil && o.Rules.Written {
 			p.writeWrapped("    ", "Its permission rules are in "+toPrintable(o.Rules.Path)+".")
 		}
@@ -255,7 +259,7 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 	for _, id := range ids {
 		plan, err := permission.PreparePlan(c.account.Env, id, c.account.Tools())
 		switch {
-		case err == nil && !plan.Changed: // they are there
+		case err == nil && !plan.Changed, c.flags.options.Surface == string(clients.SurfaceAll) && err != nil: // they are there, or nothing helps
 		case err != nil || c.flags.consent.yes: // the command says why
 			c.printMessage("Next: `mcpproxy permissions %s`, to let reads run without asking.", id)
 		default:

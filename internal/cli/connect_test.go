@@ -143,6 +143,9 @@ func TestConnectSurfaces(t *testing.T) {
 		if got.code != step.code || !strings.Contains(said, step.says) {
 			t.Errorf("%s: %d, want %d with %q in\n%s", step.args, got.code, step.code, step.says, said)
 		}
+		if strings.Contains(step.args, "--surface all") && strings.Contains(said, "Next:") {
+			t.Errorf("%s names a next step that changes nothing: %s", step.args, said)
+		}
 		if strings.HasPrefix(step.args, "doctor") || strings.HasPrefix(step.args, "upstream import") {
 			if strings.Contains(strings.ReplaceAll(said, "mcpproxy-read of Claude Code is MCPProxy itself", ""), "mcpproxy-read") {
 				t.Errorf("%s takes MCPProxy for another server: %s", step.args, said)

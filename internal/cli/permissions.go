@@ -55,7 +55,7 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 	}
 	return r.printOutput(rules, func(p *printer) {
 		if rules.Path == "" && rules.Surface != string(clients.SurfaceSearch) {
-			p.writeLine("No rule in a file of %s is about the tools of a whole entry.", toPrintable(rules.Name))
+			p.writeLine("No rule in a file of %s permits just the reads.", toPrintable(rules.Name))
 		} else if rules.Path == "" {
 			p.writeLine("The permissions of %s are not in a file.", toPrintable(rules.Name))
 		} else {
