@@ -364,6 +364,11 @@ func (a *LocalClients) addConnectWarnings(p *ConnectPlan) {
 			p.Warnings = append(p.Warnings, "The entry "+name+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")
 		}
 	}
+	for _, name := range p.removed {
+		if there := p.before.ServerEntry(name); !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
+			p.Warnings = append(p.Warnings, "The entry "+name+" leads to "+clients.DescribeEntry(there)+" so far; it is taken out.")
+		}
+	}
 	for _, f := range p.client.Files(a.Env) {
 		if f.Path == p.Path && f.Scope == p.before.Scope {
 			continue

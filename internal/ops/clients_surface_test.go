@@ -181,3 +181,13 @@ func TestSurfaceFiles(t *testing.T) {
 		t.Errorf("other than %s: %v\n%s", path, err, b.String())
 	}
 }
+
+// TestForeignEntryIsRemoved: another MCPProxy's entry that a surface has no place for is removed, with a warning.
+func TestForeignEntryIsRemoved(t *testing.T) {
+	a := surfaceAccount(t)
+	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, 0o600)
+	done, text := connected(t, a, "cursor", ops.ConnectOptions{Surface: "lanes"})
+	if !strings.Contains(strings.Join(done.Warnings, " "), "leads to http://127.0.0.1:9/mcp so far") || strings.Contains(text, "127.0.0.1:9") {
+		t.Errorf("%q\n%s", done.Warnings, text)
+	}
+}
