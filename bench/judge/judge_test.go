@@ -51,7 +51,7 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-// TestModelIsReproducible: the embedded model is, byte for byte, what the training data give. Held-out poison is found and
+// TestModelIsReproducible: training gives the embedded model again, byte for byte. Held-out poison is found and
 // held-out honest servers give no finding; a full run trains it eight times.
 func TestModelIsReproducible(t *testing.T) {
 	if testing.Short() {

@@ -10,7 +10,7 @@ import (
 
 // ProxyConnection is how a client's entry reaches MCPProxy.
 type ProxyConnection struct {
-	// Path is the path of the URL, or of what the command relays: /mcp, /mcp/p/research, /mcp/all/read.
+	// Path is the path of the URL, or of the address that the command relays: /mcp, /mcp/p/research, /mcp/all/read.
 	Path    string
 	Profile string // in the path
 	HTTP    bool   // the entry has a URL

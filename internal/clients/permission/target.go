@@ -45,7 +45,7 @@ func (t Target) serverNames() (names []string) {
 // serverName returns the name of the first entry.
 func (t Target) serverName() string { return t.Entries[0].Name }
 
-// probe is a question about what a client does with tools.
+// probe is a question: whether a client runs the tools of an entry without asking.
 type probe struct {
 	label, server, lane string
 	tool                ProxyTool
