@@ -109,7 +109,7 @@ func TestConnectOffersRules(t *testing.T) {
 }
 
 // TestConnectSurfaces: auto gives each client the surface of the table, another surface replaces it, and the list, the check and
-// the doctor know what there is.
+// the doctor report it.
 func TestConnectSurfaces(t *testing.T) {
 	t.Parallel()
 	const old = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}, "notes": {"command": "notes-mcp"}}}`

@@ -4,7 +4,7 @@
 //
 // Files:
 //   - permission.go, check.go: the types, and the report on a client
-//   - target.go: MCPProxy's entries in a client, and what is asked and written about them
+//   - target.go: MCPProxy's entries in a client, with the questions and rules about them
 //   - plan.go, surface_change.go, edit.go, account.go: prepare, write and undo the rules
 //   - table.go, rule_files.go: the clients, and their files with rules
 //   - claude.go, codex.go, gemini.go, cursor_cline_goose.go, opencode_zed.go: evaluate the rules of each client
