@@ -14,6 +14,7 @@ type ProxyAddress struct {
 	Args    []string
 	Token   string
 	Surface Surface // of the address; "" is SurfaceSearch
+	Profile string  // in the address
 
 	kept entryObject // credentials of an entry that this one replaces
 }

@@ -148,9 +148,22 @@ type PlannedEntry struct {
 	Address ProxyAddress
 }
 
-// TextWithEntries returns the text of a file with exactly these entries of MCPProxy, and without those of other surfaces. An
+// ReplacedEntries returns the names of the entries that planned ones replace: those of other surfaces, with a name that
+// connect writes or with the same profile. An entry that a user added for another profile, or for one server, stays.
+func (d ClientDoc) ReplacedEntries(planned []PlannedEntry, ours func(url string) bool) (names []string) {
+	for _, there := range d.ProxyEntries(ours) {
+		stays := there.Surface == SurfaceServer || slices.ContainsFunc(planned, func(e PlannedEntry) bool { return e.Name == there.Name })
+		profile := ParseProxyConnection(there.Value).Profile
+		if !stays && (IsOwnEntryName(there.Name) || slices.ContainsFunc(planned, func(e PlannedEntry) bool { return e.Address.Profile == profile })) {
+			names = append(names, there.Name)
+		}
+	}
+	return names
+}
+
+// TextWithEntries returns the text of a file with these entries of MCPProxy, and without those that they replace. An
 // existing entry is changed as by TextWithServer; a new one gets the credentials of the one that it replaces, unless that led
-// elsewhere or a token is given. Entries for one server by itself stay.
+// elsewhere or a token is given.
 func (c Client) TextWithEntries(d ClientDoc, entries []PlannedEntry, ours func(url string) bool) (text []byte, err error) {
 	text = d.Text
 	for _, e := range entries {
@@ -167,16 +180,12 @@ func (c Client) TextWithEntries(d ClientDoc, entries []PlannedEntry, ours func(u
 			return nil, err
 		}
 	}
-	for _, there := range d.ProxyEntries(ours) {
-		planned := slices.ContainsFunc(entries, func(e PlannedEntry) bool { return e.Name == there.Name })
-		if planned || there.Surface == SurfaceServer {
-			continue
-		}
+	for _, name := range d.ReplacedEntries(entries, ours) {
 		at, err := d.Parse(text)
 		if err != nil {
 			return nil, err
 		}
-		if text, err = at.TextWithoutServer(there.Name); err != nil {
+		if text, err = at.TextWithoutServer(name); err != nil {
 			return nil, err
 		}
 	}

@@ -163,11 +163,7 @@ func (p *ConnectPlan) keepEntryNames(surface clients.Surface) {
 		p.Servers = append(p.Servers, e.Name)
 	}
 	p.Server = p.Servers[0]
-	for _, old := range there {
-		if old.Surface != clients.SurfaceServer && !slices.Contains(p.Servers, old.Name) {
-			p.removed = append(p.removed, old.Name)
-		}
-	}
+	p.removed = p.before.ReplacedEntries(p.entries, p.endpoint.isOwnURL)
 }
 
 // rulesTarget returns the planned entries, which the rules are about.

@@ -46,7 +46,7 @@ func (p ProxyEndpoint) plannedEntries(c clients.Client, s clients.Surface, profi
 
 // clientAddress returns the address of an entry for a client; profile "" is all profiles.
 func (p ProxyEndpoint) clientAddress(c clients.Client, e clients.ProxyEntry, profile string) (clients.ProxyAddress, error) {
-	a := clients.ProxyAddress{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args), Surface: e.Surface}
+	a := clients.ProxyAddress{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args), Surface: e.Surface, Profile: profile}
 	if profile != "" {
 		if !slices.Contains(p.Profiles, profile) {
 			return a, problem.Newf(problem.NotFound, "The profile '%s' does not exist.", problem.ClipName(profile)).WithHint("See the profiles with `mcpproxy profile list`.")

@@ -191,3 +191,13 @@ func TestForeignEntryIsRemoved(t *testing.T) {
 		t.Errorf("%q\n%s", done.Warnings, text)
 	}
 }
+
+// TestEntriesOfOtherProfilesStay: an entry that a user added for another profile is not replaced.
+func TestEntriesOfOtherProfilesStay(t *testing.T) {
+	a := surfaceAccount(t)
+	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}, "second": {"url": "http://127.0.0.1:8080/mcp"}, "work": {"url": "http://127.0.0.1:8080/mcp/p/work"}}}`, 0o600)
+	_, text := connected(t, a, "cursor", ops.ConnectOptions{Surface: "lanes"})
+	if !strings.Contains(text, `"work": {"url": "http://127.0.0.1:8080/mcp/p/work"}`) || strings.Contains(text, `"second"`) || strings.Contains(text, `"mcpproxy":`) || !strings.Contains(text, `"mcpproxy-read"`) {
+		t.Error(text)
+	}
+}
