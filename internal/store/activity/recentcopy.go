@@ -246,6 +246,10 @@ func (r *recentCopy) clear() (err error) {
 // close closes the copy. forget also deletes its files, because everything is on the disk of the spool.
 func (r *recentCopy) close(forget bool) error {
 	var errs []error
+	if r.unmap != nil { // before the file is unlocked for the next process
+		r.fault = errClosed
+		errs = append(errs, r.unmap())
+	}
 	for _, f := range []*ondisk.LockedFile{r.file, r.outcomesFile} {
 		if f != nil && forget {
 			errs = append(errs, os.Remove(f.Name()))
@@ -253,10 +257,6 @@ func (r *recentCopy) close(forget bool) error {
 		if f != nil {
 			errs = append(errs, f.Close())
 		}
-	}
-	if r.unmap != nil {
-		r.fault = errClosed
-		errs = append(errs, r.unmap())
 	}
 	return errors.Join(errs...)
 }
