@@ -108,6 +108,9 @@ func (s *ConfigOperations) checkDiskSpace() Check {
 		return check
 	}
 	check.Detail = fmt.Sprintf("%d MB are free on the disk of %s.", free>>20, s.dataDir)
+	if free >= 10<<30 {
+		check.Detail = fmt.Sprintf("%d GB are free on the disk of %s.", free>>30, s.dataDir)
+	}
 	if free < lowDiskSpace {
 		check.State, check.Fix = stateWarn, "df -h "+ShellQuote(s.dataDir)
 	}
@@ -148,14 +151,14 @@ func errorWithoutPath(err error) string {
 }
 
 func (s *ConfigOperations) checkConfigFile(ctx context.Context, c Caller) []Check {
-	file := Check{"config_file", "Configuration file", stateOK, s.live.Path() + " is in force.", ""}
+	file := Check{"config_file", "Configuration file", stateOK, s.live.Path() + " is applied.", ""}
 	shown, err := s.Config(ctx, c, Nothing{})
 	info, statErr := os.Stat(s.live.Path())
 	switch {
 	case err != nil:
 		file.State, file.Detail = stateBad, err.Error()
 	case shown.Error != "":
-		file.State, file.Detail, file.Fix = stateBad, "It was rejected, and the previous configuration stays in force: "+shown.Error, "mcpproxy config validate"
+		file.State, file.Detail, file.Fix = stateBad, "It was rejected, and the previous configuration stays in use: "+shown.Error, "mcpproxy config validate"
 	case statErr == nil && isAccessibleToOthers(info):
 		file.State, file.Fix = stateWarn, "chmod 600 "+ShellQuote(s.live.Path())
 		file.Detail = fmt.Sprintf("Other users can read %s: its mode is %04o.", s.live.Path(), info.Mode().Perm())
@@ -259,10 +262,19 @@ func (s *ConfigOperations) checkApprovals(status Status, servers ServerViews, tr
 			quarantined++
 		}
 	}
-	waits := Check{"approvals", "Approvals", stateOK, "Nothing waits for you.", ""}
+	waits := Check{"approvals", "Approvals", stateOK, "Nothing needs review.", ""}
 	if tools+quarantined+proposed+status.Offers.Waiting > 0 {
 		waits.State, waits.Fix = stateWarn, "mcpproxy approvals"
-		waits.Detail = fmt.Sprintf("These wait for you: servers %d, tools %d, prompts, resources and the like %d.", quarantined+proposed, tools, status.Offers.Waiting)
+		var pending []string
+		for _, kind := range []struct {
+			label string
+			count int
+		}{{"servers", quarantined + proposed}, {"tools", tools}, {"prompts, resources and instructions", status.Offers.Waiting}} {
+			if kind.count > 0 {
+				pending = append(pending, fmt.Sprintf("%d (%s)", kind.count, kind.label))
+			}
+		}
+		waits.Detail = "These need review: " + strings.Join(pending, ", ") + "."
 	}
 	out := []Check{waits}
 	said := map[string]bool{}

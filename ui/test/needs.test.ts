@@ -86,7 +86,7 @@ describe("needsOf", () => {
   test("three of a kind are one row", () => {
     const servers = ["a", "b", "c", "d"].map((n) => server(n, { state: "failed" }));
     const all = needsOf(waiting([tool("s:a"), tool("s:b", { loosened: ["destructiveHint"] }), tool("s:c", { findings: [finding("note", "is long")], verdict: "review", since: "2026-11-20T13:00:00Z" })]), servers, undefined, now);
-    expect(all.map((n) => said(n.title))).toEqual(["4 servers failed", "3 more definitions need review"]);
+    expect(all.map((n) => said(n.title))).toEqual(["4 servers failed", "3 definitions need review"]);
     expect(said(all[0]!.text)).toBe("a, b, c and 1 more.");
     expect(said(all[1]!.text)).toBe("1 with findings; s:b is no longer marked destructive.");
     expect(all[1]!.since).toBe("2026-11-20T13:00:00Z");

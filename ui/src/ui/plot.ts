@@ -66,7 +66,7 @@ function options(box: HTMLElement, props: () => PlotProps, ink: () => Colours): 
   return {
     width: box.clientWidth || 600,
     height: props().height ?? 150,
-    padding: [4, small ? 0 : 4, 0, 0],
+    padding: [small ? 4 : 8, small ? 0 : 4, 0, 0], // half a label fits above the top line
     legend: { show: false },
     cursor: { y: false, points: { show: false }, drag: { x: !!props().onRange, y: false, setScale: false } },
     scales: {

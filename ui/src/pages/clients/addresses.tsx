@@ -4,7 +4,7 @@ import { CopyButton } from "../../ui/copy";
 
 const uses: Record<string, string> = {
   mcp: "Six tools to search and call. For every client.",
-  "all servers": "Every tool by name. For clients with their own search.",
+  "all servers": "Every tool by name. For clients with their own search. Append /read, /write or /destructive for one lane.",
   "one server": "One server, unchanged, with prompts and resources.",
 };
 

@@ -72,7 +72,7 @@ export function needsOf(w: Waiting, servers: readonly Server[], status: Status |
     })),
   ] satisfies Need[];
   const total = w.total_tools + w.total_offers - w.total_poisoned - w.total_blocked;
-  return [...needs, ...(total < few ? others.map(definition) : [rest(others, total, w.total_findings - w.total_poisoned, needs.length > 0)])];
+  return [...needs, ...(total < few ? others.map(definition) : [rest(others, total, w.total_findings - w.total_poisoned, poisoned.length > 0)])];
 }
 
 function gather<T>(all: readonly T[], one: (item: T) => Need, many: (all: readonly T[]) => Need): Need[] {
