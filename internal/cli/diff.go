@@ -100,7 +100,7 @@ func writeDefinitionChanges(p *printer, changes []approval.Difference) {
 // formatHintValue formats a hint, which may be missing.
 func formatHintValue(raw []byte) string {
 	if raw == nil {
-		return "not said"
+		return "not declared"
 	}
 	return escapeInvisibleLine(string(raw))
 }

@@ -40,7 +40,7 @@ func TestSecretsWithoutDaemon(t *testing.T) {
 		{"empty", "\n", []string{"secrets", "set", "TICKETS"}, problem.ExitUsage, "empty", ""},
 		{"binary", "\x00", []string{"secrets", "set", "TICKETS"}, problem.ExitUsage, "NUL", ""},
 		{"large", strings.Repeat("x", secret.MaxValue+1), []string{"secrets", "set", "TICKETS"}, problem.ExitUsage, "65536", "xxx"},
-		{"nobody to ask", "", []string{"secrets", "delete", "TICKETS"}, problem.ExitUsage, "used by tickets", ""},
+		{"no one to ask", "", []string{"secrets", "delete", "TICKETS"}, problem.ExitUsage, "used by tickets", ""},
 		{"deleted", "", []string{"secrets", "delete", "TICKETS", "--yes"}, problem.ExitDone, "deleted", ""},
 		{"deleted twice", "", []string{"secrets", "delete", "TICKETS", "--yes"}, problem.ExitNotFound, "no secret", ""},
 	} {

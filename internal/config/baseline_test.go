@@ -132,7 +132,7 @@ func TestAccessGrantingChangesWait(t *testing.T) {
 	}
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
 	if f.next(t); !slices.Equal(f.next(t).Unconfirmed, []string{"mcpServers.b", "mcpServers.a.trust"}) {
-		t.Error("nobody is told what waits")
+		t.Error("no one is told what waits")
 	}
 	f = f.restart(t, p, "")
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
@@ -232,7 +232,7 @@ func TestCommandsConfirmOnlyTheirOwnChanges(t *testing.T) {
 		t.Errorf("a server is added unpermitted: %v", err)
 	}
 	if err := f.SetServer(nil, "a", "quarantined", nil); err == nil || contents(t, f.path) != before {
-		t.Errorf("nobody was asked: %v", err)
+		t.Errorf("no one was asked: %v", err)
 	}
 
 	// The whole text is what a person has seen: all of it counts.
@@ -287,7 +287,7 @@ func TestLostConfirmationGrantsNothing(t *testing.T) {
 		closed("a later configuration was confirmed")
 	}
 	if f := f.restart(t, newPerson(), ""); f.Unconfirmed().Why == "" {
-		t.Error("what nobody has signed counts")
+		t.Error("what no one has signed counts")
 	}
 	// The number is that of one instance.
 	if err := f.SetVerifier(p, "there"); err != nil || f.Unconfirmed().Why == "" {
@@ -349,7 +349,7 @@ func TestConfirmationBeforeVerification(t *testing.T) {
 	g := open(t, strings.Replace(signedText, "manual", "auto", 1), inDir(dir))
 	g.holds(t, func(c *Config) bool { return trustOf(c, "a") == TrustManual }, "mcpServers.a.trust")
 	if err := g.SetServer(nil, "a", "trust", []byte(`"scan"`)); err == nil {
-		t.Error("nobody was asked")
+		t.Error("no one was asked")
 	}
 	check(t, os.RemoveAll(filepath.Join(dir, baselineDir)))
 	g = open(t, `{"presence": "passkey", "mcpServers": {"a": {"command": "x"}}}`, inDir(dir))

@@ -469,7 +469,7 @@ func TestClampedConfigurationDecides(t *testing.T) {
 			}
 			for lane := policy.Read; lane <= policy.Destructive; lane++ {
 				if was.AskRuleFor(id, policy.NewScope(was.ProfileRule(p.Name)), lane).IsSet() && !live.AskRuleFor(id, within, lane).IsSet() {
-					t.Fatalf("nobody is asked about %s in the lane %v", id, lane)
+					t.Fatalf("no one is asked about %s in the lane %v", id, lane)
 				}
 			}
 		}

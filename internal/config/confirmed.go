@@ -249,11 +249,11 @@ func (b *confirmedConfig) confirmLimitIfWidened(limit *Config, permit ConfirmFun
 	if b.limit == nil {
 		return permit.requestConfirmation()
 	}
-	widened := findAccessIncreases(b.limit, limit)
-	if len(widened) == 0 {
+	increases := findAccessIncreases(b.limit, limit)
+	if len(increases) == 0 {
 		return permit.requestConfirmation()
 	}
-	return b.confirmLimit(limit, widened, permit)
+	return b.confirmLimit(limit, increases, permit)
 }
 
 func (p ConfirmFunc) requestConfirmation(claims ...Claim) error {
@@ -266,15 +266,15 @@ func (p ConfirmFunc) requestConfirmation(claims ...Claim) error {
 	return nil
 }
 
-func (b *confirmedConfig) confirmLimit(limit *Config, widened []Difference, permit ConfirmFunc) error {
+func (b *confirmedConfig) confirmLimit(limit *Config, increases []Difference, permit ConfirmFunc) error {
 	if permit == nil { // no one would sign
-		return permit.requestConfirmation(toClaims(widened)...)
+		return permit.requestConfirmation(toClaims(increases)...)
 	}
 	s, err := b.storeForSigning(limit)
 	if err != nil {
 		return problem.New(problem.AuditUnavailable, "The configuration to confirm cannot be stored.", "Free space on the disk of "+b.dir+", and check that it is writable.").Because(err)
 	}
-	if err := permit.requestConfirmation(append(toClaims(widened), b.claimsFor(s)...)...); err != nil {
+	if err := permit.requestConfirmation(append(toClaims(increases), b.claimsFor(s)...)...); err != nil {
 		return err
 	}
 	if err := os.Rename(b.filePath(nextFile), b.filePath(confirmedFile)); err != nil {

@@ -398,7 +398,7 @@ func TestWaitingCallContinues(t *testing.T) {
 				return
 			}
 		}
-		t.Fatal("nobody was told")
+		t.Fatal("no one was told")
 	}
 	answer := make(chan string, 1)
 	go func() {

@@ -266,7 +266,7 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 	holds(o.config(), "7")
 	o.signs = false
 	if err := o.confirm(); !errors.Is(err, errStopped) {
-		t.Errorf("confirmed by nobody: %v", err)
+		t.Errorf("confirmed by no one: %v", err)
 	}
 	holds(o.config(), "7")
 	if code, stdout, stderr := o.cli("config", "confirm"); code != 3 || !strings.Contains(stderr, "terminal") || !strings.Contains(stderr, "mcpServers.agents") || strings.Contains(stdout+stderr, "s3cret") {

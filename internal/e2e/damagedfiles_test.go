@@ -224,7 +224,7 @@ func (m *template) try(t *testing.T, d damage, seed uint64) {
 	j.settled()
 	j.stillRefuses("restarted")
 	if n := contacts.Load(); n > 0 && !j.restrictionsLost() {
-		t.Errorf("a server whose launch nobody has approved was contacted %d times", n)
+		t.Errorf("a server whose launch no one has approved was contacted %d times", n)
 	}
 	j.stop()
 	j.check()

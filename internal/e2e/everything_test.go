@@ -105,7 +105,7 @@ func (c *curious) ask(method, params string) []string {
 		if len(bytes.TrimSpace(e.Data)) == 0 {
 			continue
 		}
-		if m := message(e.Data); !unasked.MatchString(m) {
+		if m := message(e.Data); !unsolicited.MatchString(m) {
 			said = append(said, m)
 		}
 		id, asked := wirejson.Find(e.Data, "id"), wirejson.Find(e.Data, "method")
@@ -135,8 +135,8 @@ func message(raw []byte) string {
 // changing are the parts of answers that are other ones each time.
 var changing = regexp.MustCompile(`\d{1,2}:\d\d:\d\d( [AP]M)?|\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}`)
 
-// unasked matches messages that the server may send at any time, over HTTP on a stream of its own.
-var unasked = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications/tasks/status|roots/list) `)
+// unsolicited matches messages that the server may send at any time, over HTTP on a stream of its own.
+var unsolicited = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications/tasks/status|roots/list) `)
 
 // TestEverythingServerUnchanged: the reference server answers every method through the gateway as it does directly, over
 // HTTP and stdio. That includes tools only for clients that accept requests from the server, and a tool that runs as a task.

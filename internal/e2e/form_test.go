@@ -220,7 +220,7 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 			ofAnother, _ := f.once(path, f.another, fmt.Sprintf(call, n, ""))
 			ofNobody, _ := f.once(path, "", fmt.Sprintf(call, n, ""))
 			if state == "" || ofOther == "" || ofAnother == "" || ofNobody == "" {
-				t.Errorf("%s: nobody is asked: %s", path, answer)
+				t.Errorf("%s: no one is asked: %s", path, answer)
 				return
 			}
 			id, _ := wirejson.String(wirejson.Find([]byte(state), "mcpproxy/approval"))

@@ -31,7 +31,7 @@ func TestServersAreListedInInstructions(t *testing.T) {
 		case who := <-heard:
 			delete(waiting, who)
 		case <-within(t).Done():
-			t.Fatalf("nobody told %v", waiting)
+			t.Fatalf("no one told %v", waiting)
 		}
 	}
 	for _, version := range []string{legacyRevision, modernRevision} {

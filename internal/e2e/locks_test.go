@@ -189,7 +189,7 @@ func checkRemedy(t *testing.T, status, text string) {
 		return
 	}
 	if !strings.Contains(text, "cannot override") {
-		t.Errorf("it is not said that the user cannot override it: %q", text)
+		t.Errorf("the text does not say that the user cannot override it: %q", text)
 	}
 	for _, lie := range []string{"switch it on", "ask the user to enable", "ask the user to approve", "toggle"} {
 		if strings.Contains(strings.ToLower(text), lie) {

@@ -123,7 +123,7 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 			s.named(d, "D709,D307", "missing")
 		}
 		if out := s.typed(d, "presence", "join"); !strings.Contains(out, "config confirm") {
-			t.Errorf("nobody says that the file waits: %s", out)
+			t.Errorf("no one says that the file waits: %s", out)
 		}
 		s.typed(d, "config", "confirm")
 		eventually(t, "what was signed at the first counts", s.calls(d, "look", true))

@@ -360,8 +360,8 @@ func (a *attack) online(t *testing.T) {
 		others := presence.SignStatement(another.Statement, a.key)
 		moved := others
 		moved.For = good.For
-		widened := others
-		widened.Claims, widened.Count, widened.For = good.Statement.Claims, good.Count, good.For
+		broader := others
+		broader.Claims, broader.Count, broader.For = good.Statement.Claims, good.Count, good.For
 		signed := presence.SignStatement(good.Statement, a.key)
 		changed := func(change func(*presence.Statement)) string {
 			s := signed // as if the person had signed this one
@@ -377,7 +377,7 @@ func (a *attack) online(t *testing.T) {
 		for what, header := range map[string]string{
 			"nothing": "", "garbage": "e30.e30", "not signed": presence.SignedStatement{Statement: good.Statement}.HeaderValue(),
 			"another key": presence.SignStatement(good.Statement, a.ownKey).HeaderValue(), "another anchor": presence.SignStatement(own, a.ownKey).HeaderValue(),
-			"replayed": replayed, "somebody else's": others.HeaderValue(), "moved": moved.HeaderValue(), "widened": widened.HeaderValue(),
+			"replayed": replayed, "of another request": others.HeaderValue(), "moved": moved.HeaderValue(), "broader": broader.HeaderValue(),
 			"another nonce": changed(func(s *presence.Statement) { s.Nonce = strings.Repeat("x", 26) }),
 			"another time":  changed(func(s *presence.Statement) { s.At = s.At.Add(time.Second) }),
 			"of elsewhere":  presence.SignStatement(elsewhere, a.key).HeaderValue(), "late": presence.SignStatement(late, a.key).HeaderValue(),

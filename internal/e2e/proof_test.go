@@ -312,7 +312,7 @@ func TestWatchAcceptsListFilters(t *testing.T) {
 		}
 	}
 	if all := watch("--until", now); len(all) != 0 {
-		t.Errorf("what was comes unasked: %v", all)
+		t.Errorf("proofs of earlier records are sent without a request: %v", all)
 	}
 	first := watch("--since", "1h", "--search", "beta", "--limit", "1")[0]
 	for id, want := range map[string]int{first.Request_id: 3, "another": 0} {

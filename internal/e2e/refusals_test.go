@@ -299,7 +299,7 @@ func TestRefusalFloodKeepsCalls(t *testing.T) {
 		said = said || r.Metadata.Action == "refusals_flood"
 	}
 	if _, out, _ := d.cli("status"); !said || !strings.Contains(out, "Very many calls of actor agent were refused") {
-		t.Errorf("the flood is not said: %+v, %s", flood, out)
+		t.Errorf("the status does not report the flood: %+v, %s", flood, out)
 	}
 	if grown := sizeOf(t, d.dataDir()) - before; grown > 10<<20 {
 		t.Errorf("the log has grown by %d bytes", grown)

@@ -185,7 +185,7 @@ func TestSharedSessionNotifications(t *testing.T) {
 		select {
 		case <-heard:
 		case <-within(t).Done():
-			t.Fatalf("nobody heard: %s", what)
+			t.Fatalf("no one heard: %s", what)
 		}
 	}
 	if len(updatedB) != 0 { // it would have come before

@@ -292,7 +292,7 @@ func TestTasks(t *testing.T) {
 				}
 				wg.Wait()
 				if answer := clients[1].task("tasks/get", transport+"one-a", ""); !strings.Contains(answer, `"code":-32602`) {
-					t.Errorf("the task of somebody else: %s", answer)
+					t.Errorf("the task of another caller: %s", answer)
 				}
 				if answer := clients[0].task("tasks/get", transport+"one-a", ""); !strings.Contains(answer, `"status":"completed"`) {
 					t.Errorf("the client's own task: %s", answer)
@@ -306,9 +306,9 @@ func TestTasks(t *testing.T) {
 // called as usual, and a tool that requires a task reports that.
 func TestTasksWhereUnsupported(t *testing.T) {
 	t.Parallel()
-	const unasked = `{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}`
+	const unsolicited = `{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}`
 	odd := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"odd","annotations":{"readOnlyHint":true}}`,
-		Handle: func(*mcptest.Call) (json.RawMessage, error) { return json.RawMessage(unasked), nil }})
+		Handle: func(*mcptest.Call) (json.RawMessage, error) { return json.RawMessage(unsolicited), nil }})
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"older":{"url":%q,"trust":"auto"},"newer":{"url":%q,"trust":"auto"},"odd":{"url":%q,"trust":"auto"}}}`,
 		mcptest.Serve(t, mcptest.NewTaskServer(false)).URL, mcptest.Serve(t, mcptest.NewTaskServer(true)).URL, mcptest.Serve(t, odd).URL))
 	d.awaitTools("older:work", "newer:work", "odd:odd")

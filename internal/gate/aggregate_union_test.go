@@ -92,7 +92,7 @@ func TestAllTools(t *testing.T) {
 	nobody := catalogtest.NewRequest("tools/list", "{}")
 	nobody.Caller = &auth.Caller{}
 	if a := w.do(t.Context(), nobody); string(wirejson.Find(a.Result, "tools")) != "[]" {
-		t.Errorf("nobody sees %s", a.Result)
+		t.Errorf("no one sees %s", a.Result)
 	}
 }
 

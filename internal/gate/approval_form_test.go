@@ -145,8 +145,8 @@ func TestAnswersInASession(t *testing.T) {
 		"another action":           {"trusted", `{"action":"approve once","content":{"decision":"approve once"}}`, problem.ApprovalPending, ""},
 		"another token approves":   {"another", approves, problem.ApprovalPending, ""},
 		"another token denies":     {"another", `{"action":"accept","content":{"decision":"deny"}}`, problem.ApprovalDenied, ""},
-		"nobody approves":          {"", approves, problem.ApprovalPending, ""},
-		"nobody declines":          {"", `{"action":"decline"}`, problem.ApprovalDenied, ""},
+		"no one approves":          {"", approves, problem.ApprovalPending, ""},
+		"no one declines":          {"", `{"action":"decline"}`, problem.ApprovalDenied, ""},
 		"a reason that is no text": {"", `{"action":"accept","content":{"decision":"deny","reason":{"x":1}}}`, problem.ApprovalDenied, ""},
 	} {
 		n++

@@ -208,7 +208,7 @@ func (m *model) checked(r *rapid.T, c oneCall, client *session.Request) {
 	ran := m.callBy(r, c, client)
 	switch {
 	case ran && !ok:
-		r.Fatalf("%+v ran, and nobody has approved it", c)
+		r.Fatalf("%+v ran, and no one has approved it", c)
 	case !ran && must && !refusedByPolicy(c):
 		r.Fatalf("%+v did not run, and it is approved", c)
 	case ran:
@@ -359,7 +359,7 @@ func (m *model) formCall(r *rapid.T, c oneCall) {
 		m.denied[m.key(c)] = true
 	case shown:
 	case ran && !ok:
-		r.Fatalf("%+v ran, and nobody has approved it", c)
+		r.Fatalf("%+v ran, and no one has approved it", c)
 	case !ran && must && !refusedByPolicy(c):
 		r.Fatalf("%+v did not run, and it is approved", c)
 	case ran:
@@ -427,7 +427,7 @@ func (m *model) answerOne(r *rapid.T) {
 	q := all[rapid.IntRange(0, len(all)-1).Draw(r, "question")]
 	key, known := m.questions[q.ID]
 	if !known {
-		r.Fatalf("nobody was told of the question %+v", q)
+		r.Fatalf("no one was told of the question %+v", q)
 	}
 	approve := rapid.Bool().Draw(r, "approve")
 	if _, err := m.asks.AnswerQuestion(m.T.Context(), q.ID, ask.Answer{Approve: approve, By: "admin", Via: "cli", At: m.clock}); err != nil {

@@ -159,7 +159,7 @@ func TestCallIsHeldUntilApproved(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	began := time.Now()
-	p := wantCode(t, "nobody answers", a.destroy(t.Context(), `{"x": 1, "password": "correct horse"}`), problem.ApprovalPending)
+	p := wantCode(t, "no one answers", a.destroy(t.Context(), `{"x": 1, "password": "correct horse"}`), problem.ApprovalPending)
 	if took := time.Since(began); took < time.Second {
 		t.Errorf("it has waited for %v", took)
 	}

@@ -219,7 +219,7 @@ func TestFactsForReevaluation(t *testing.T) {
 		t.Errorf("a reason alone declares no operation: %+v", d)
 	}
 	if d = facts(call("s:broken", `{}`)); d.Arguments != "" {
-		t.Errorf("nobody has checked these arguments: %+v", d)
+		t.Errorf("no one has checked these arguments: %+v", d)
 	}
 	d = facts(call("s:destroys", `{}`))
 	if hints := d.DecisionFacts.DeclaredHints(); hints != (tool.Hints{Destructive: tool.True}) || d.Hints.Destructive.From != tool.FromOverride {

@@ -129,7 +129,7 @@ func TestTimeoutPausesInSessions(t *testing.T) {
 	for name, ask := range map[string]func(s *gatedSession, r *session.Request){
 		"with the call":  func(_ *gatedSession, r *session.Request) { r.Say(question) },
 		"on the stream":  func(s *gatedSession, _ *session.Request) { s.Session.(*catalogtest.FakeSession).Emit(question) },
-		"nobody answers": nil,
+		"no one answers": nil,
 	} {
 		for _, method := range []string{"tools/call", "prompts/get"} {
 			t.Run(name+", "+method, func(t *testing.T) {

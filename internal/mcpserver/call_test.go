@@ -307,7 +307,7 @@ func cancelByNotification(t *testing.T, h *harness, stop func()) {
 			h.post(map[string]string{mcp.HeaderSession: session}, `{"jsonrpc":"2.0","method":"notifications/cancelled"}`).is(202)
 			select {
 			case err := <-left:
-				t.Fatalf("cancelled by somebody else: %v", err)
+				t.Fatalf("cancelled by another caller: %v", err)
 			default:
 			}
 			h.post(map[string]string{mcp.HeaderSession: session}, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`,"reason":"x"}}`).is(202)

@@ -141,12 +141,12 @@ func TestIncludeDisabled(t *testing.T) {
 	}
 	for _, never := range []string{"CANARY", "unreviewed", "held_feed."} {
 		if bytes.Contains(all, []byte(never)) {
-			t.Errorf("%q, which nobody has approved, is in %s", never, all)
+			t.Errorf("%q, which no one has approved, is in %s", never, all)
 		}
 	}
 	golden(t, "retrieve_notice.json", ask(with, "switched", false))
 	if got := ask(with, "unreviewed", false); !bytes.Equal(got, ask(without, "unreviewed", false)) {
-		t.Errorf("there is a notice of tools that nobody may know of: %s", got)
+		t.Errorf("there is a notice of tools that no one may know of: %s", got)
 	}
 	if a, b := ask(without, "feed a zebra", true), ask(without, "feed a zebra", false); !bytes.Equal(a, b) {
 		t.Errorf("with nothing locked include_disabled changes the answer: %s", a)

@@ -139,6 +139,6 @@ func TestConcurrentRunsNothingUnapproved(t *testing.T) {
 	over.Store(true)
 	busy.Wait()
 	if c.lies.Load() > 0 {
-		t.Errorf("of %d calls that ran, %d were of a definition that nobody accepted", c.ran.Load(), c.lies.Load())
+		t.Errorf("of %d calls that ran, %d were of a definition that no one accepted", c.ran.Load(), c.lies.Load())
 	}
 }

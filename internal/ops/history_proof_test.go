@@ -142,7 +142,7 @@ func TestExportVerifies(t *testing.T) {
 	}
 	unsigned := strings.NewReplacer(`,"pruned":true,"key":`, `,"key":`).Replace(rest)
 	if v := verify(t, unsigned); v.OK {
-		t.Error("a beginning that nobody has signed")
+		t.Error("a beginning that no one has signed")
 	}
 }
 
@@ -182,7 +182,7 @@ func TestMutationsOfAnExport(t *testing.T) {
 			t.Fatalf("seed %d, mutation %d (%s) is not named: %+v", seed, i, kind, v)
 		}
 		if v.FirstBreak.Seq == 0 && v.FirstBreak.ID == "" && v.Line == 0 {
-			t.Errorf("seed %d, mutation %d (%s): it is not said where: %+v", seed, i, kind, v.FirstBreak)
+			t.Errorf("seed %d, mutation %d (%s): the first break is missing: %+v", seed, i, kind, v.FirstBreak)
 		}
 	}
 	t.Logf("seed %d: %v", seed, kinds)
@@ -234,7 +234,7 @@ func TestForgedExportRecord(t *testing.T) {
 	open := text[strings.Index(text, `"arguments":"\"`):]
 	open = open[:strings.Index(open, `","`)+1]
 	if v := verify(t, strings.Replace(text, open, `"arguments":"\"2026-11-20T10:00:00Z\""`, 1)); v.OK {
-		t.Error("an erasure that nobody has made")
+		t.Error("an erasure that no one has made")
 	}
 	if f, err := h.Export(t.Context(), ops.Caller{}, ops.ExportQuery{}); err != nil || f.Type != "application/x-ndjson" {
 		t.Errorf("%+v, %v", f, err)

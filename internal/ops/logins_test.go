@@ -100,7 +100,7 @@ func TestNeedsLoginIsShown(t *testing.T) {
 		return v
 	}
 	if v := shown(upstream.Failed); v.NeedsLogin || v.State != "failed" {
-		t.Errorf("nobody was asked: %+v", v)
+		t.Errorf("no one was asked: %+v", v)
 	}
 	w.gateway.Logins.Account("s").HandleRefusal(context.Background(), "", 401, "Bearer")
 	if v := shown(upstream.Failed); !v.NeedsLogin || v.State != "needs_login" {

@@ -345,6 +345,6 @@ func TestNotConnected(t *testing.T) {
 	}
 	raw, err := w.gateway.RetrieveTools(context.Background(), RetrieveRequest{Query: "zzzz", Caller: Caller{Actor: auth.Actor{}}})
 	if a := w.ParseRetrieveResult(raw, err); len(a.Away) != 0 || strings.Contains(a.Notice, "wiki") {
-		t.Errorf("nobody is told of %+v, %q", a.Away, a.Notice)
+		t.Errorf("no one is told of %+v, %q", a.Away, a.Notice)
 	}
 }

@@ -55,7 +55,7 @@ func TestTrialWithOtherAskRules(t *testing.T) {
 	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:query", masked)
 	for rules, unknown := range map[string]int64{`{"write": "ask"}`: 0, `{"destructive": "ask"}`: 1, `{"destructive": "ask", "tools": {"s:query": "off"}}`: 0} {
 		if got := w.try(asking(rules)); got.Unknown != unknown || got.Asked != 0 {
-			t.Errorf("what nobody has judged, under %s: %+v", rules, got)
+			t.Errorf("what no one has judged, under %s: %+v", rules, got)
 		}
 	}
 }

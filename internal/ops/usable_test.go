@@ -25,7 +25,7 @@ func TestUsable(t *testing.T) {
 	select {
 	case <-changed:
 	default:
-		t.Error("nobody is told of a change")
+		t.Error("no one is told of a change")
 	}
 	if got, _ := w.gateway.UsableServers(&anAgent); got[1].Tools != 2 {
 		t.Errorf("%+v", got)

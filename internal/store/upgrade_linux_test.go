@@ -33,7 +33,7 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	}
 	trace := filepath.Join(t.TempDir(), "trace")
 	if err := migrateUnder(filepath.Join(dir, "mcpproxy.db"), "-e", "trace=pwrite64", "-o", trace); err != nil {
-		t.Fatalf("nobody has killed it: %v", err)
+		t.Fatalf("no one has killed it: %v", err)
 	}
 	said, err := os.ReadFile(trace)
 	if err != nil {

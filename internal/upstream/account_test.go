@@ -111,7 +111,7 @@ func TestLoginNeeded(t *testing.T) {
 		broken error
 		want   problem.Code
 	}{
-		{"nobody has logged in", 401, nil, nil, problem.LoginNeeded},
+		{"no one has logged in", 401, nil, nil, problem.LoginNeeded},
 		{"all are refused", 401, []string{"Bearer a", "Bearer b", "Bearer c"}, nil, problem.LoginNeeded},
 		{"more scopes are wanted", 403, []string{"Bearer a"}, nil, problem.LoginNeeded},
 		{"the renewal fails", 401, []string{"Bearer a"}, errors.New("no network"), problem.ServerUnavailable},

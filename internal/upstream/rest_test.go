@@ -48,7 +48,7 @@ func TestUnusedServerIsStoppedAndStartedByACall(t *testing.T) {
 		}
 		sleep(24 * time.Hour)
 		if b.tries() != 1 || len(b.lastTools("s")) != 1 {
-			t.Fatalf("%d starts while nobody needs it, tools %v", b.tries(), b.lastTools("s"))
+			t.Fatalf("%d starts while no one needs it, tools %v", b.tries(), b.lastTools("s"))
 		}
 		start := time.Now()
 		if _, err := b.Call(t.Context(), "s", Call{Tool: "t0"}); err != nil || time.Since(start) != 0 {

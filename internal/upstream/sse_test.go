@@ -65,7 +65,7 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 			select {
 			case <-cancelled:
 			case <-time.After(patience):
-				t.Fatal("the server was not told that nobody waits")
+				t.Fatal("the server was not told that no one waits")
 			}
 
 			drop() // it comes back

@@ -56,7 +56,7 @@ func TestAttacks(t *testing.T) {
 		}
 	}
 	if unknown < 22 {
-		t.Errorf("only %d of %d are found where nobody has the tool", unknown, len(attacks))
+		t.Errorf("only %d of %d are found where no one has the tool", unknown, len(attacks))
 	}
 }
 

@@ -146,7 +146,7 @@ func TestTokens(t *testing.T) {
 		select {
 		case <-held.Ended():
 		default:
-			t.Error("nobody is told that it has ended")
+			t.Error("no one is told that it has ended")
 		}
 		if all, _ := tokens.ListAll(ctx); len(all) != 1 || all[0].Used.IsZero() {
 			t.Errorf("%+v", all)
@@ -157,7 +157,7 @@ func TestTokens(t *testing.T) {
 		two := who(a, request(text))
 		s.fail(errors.New("the disk is full"))
 		if _, err := tokens.Revoke(ctx, "two"); err == nil {
-			t.Error("it is not said that it is not stored")
+			t.Error("the error does not say that the token was not stored")
 		}
 		if got := who(a, request(text)); got.Kind != auth.Nobody {
 			t.Errorf("revoked, it is %v", got)

@@ -67,7 +67,7 @@ func TestJudge(t *testing.T) {
 
 func TestADefinitionWithoutAReportIsNotClean(t *testing.T) {
 	if Evaluate(EvaluationRules{Trust: Scan, UnknownIsNew: true}, DefinitionDecisions{}, CandidateDefinition{}).Accepted {
-		t.Error("nobody looked at it, and it was accepted")
+		t.Error("no one looked at it, and it was accepted")
 	}
 }
 

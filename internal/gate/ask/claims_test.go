@@ -22,7 +22,7 @@ func TestApprovalIsSigned(t *testing.T) {
 		approved := func(sign func(*Question)) (Approval, error) {
 			h := NewWaiter(m, person.Gate, time.Now, func() {})
 			if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.ApprovalPending {
-				t.Fatalf("nobody is asked: %v", err)
+				t.Fatalf("no one is asked: %v", err)
 			}
 			for _, q := range m.all {
 				if q.State == Waiting {

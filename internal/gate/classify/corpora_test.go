@@ -17,7 +17,7 @@ func corpora(t testing.TB, part string) string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_LANES")
 	if dir == "" {
-		t.Skip("MCPPROXY_LANES names no directory with statements and command lines that nobody here wrote")
+		t.Skip("MCPPROXY_LANES names no directory with statements and command lines that no one here wrote")
 	}
 	dir = filepath.Join(dir, part)
 	if _, err := os.Stat(dir); err != nil {

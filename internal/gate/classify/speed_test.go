@@ -17,7 +17,7 @@ import (
 func BenchmarkTexts(b *testing.B) {
 	dir := os.Getenv("MCPPROXY_LANES")
 	if dir == "" {
-		b.Skip("MCPPROXY_LANES names no directory with statements and command lines that nobody here wrote")
+		b.Skip("MCPPROXY_LANES names no directory with statements and command lines that no one here wrote")
 	}
 	read := func(paths []string) (texts, statements []string) {
 		var all strings.Builder

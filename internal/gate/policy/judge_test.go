@@ -63,7 +63,7 @@ func TestArgumentCrossProduct(t *testing.T) {
 							loose := plain.Verdict == policy.Reject && got.Verdict != policy.Reject
 							switch {
 							case loose && (!declared || unread || mode == policy.ArgumentsOff || does == policy.NoOperation):
-								t.Fatalf("loosened by what nobody declared: %v", where)
+								t.Fatalf("loosened by what no one declared: %v", where)
 							case loose && does > r.CallTool.Operation():
 								t.Fatalf("loosened although it does more: %v", where)
 							case (mode == policy.ArgumentsOff || does == policy.NoOperation) && got.Verdict != plain.Verdict:

@@ -42,7 +42,7 @@ func TestStatusOf(t *testing.T) {
 		t.Errorf("%d statuses are reachable, want all %d and Callable", len(seen), len(policy.Statuses()))
 	}
 	if policy.StatusOf(policy.StatusFacts{}) != policy.DisabledUnknown {
-		t.Error("facts that nobody filled in do not give disabled_unknown")
+		t.Error("facts that no one filled in do not give disabled_unknown")
 	}
 }
 

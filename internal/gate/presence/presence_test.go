@@ -185,7 +185,7 @@ func TestSignedDecisionIsValid(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if w.IsConfirmed(approve) {
-		t.Fatal("nobody has signed it")
+		t.Fatal("no one has signed it")
 	}
 	s, claims := asked(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request}), other, approve, approve))
 	if !slices.Equal(claims, []Claim{approve, other}) || s.Count != 2 || s.For != request {
@@ -486,7 +486,7 @@ func TestLimitedPermits(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if w.HasUsesLeft(approve, 2) {
-		t.Fatal("nobody has signed it")
+		t.Fatal("no one has signed it")
 	}
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
 		t.Fatal(err)

@@ -45,7 +45,7 @@ func TestTimeoutPausesDuringQuestions(t *testing.T) {
 				a.MarkAnswered([]byte("1"))
 			}
 		}, limit + maxPause},
-		"nobody answers": {func(hear func(Event), a *ServerQuestionTracker) { hear(question("1")) }, limit + maxPause},
+		"no one answers": {func(hear func(Event), a *ServerQuestionTracker) { hear(question("1")) }, limit + maxPause},
 		"late":           {func(hear func(Event), a *ServerQuestionTracker) { time.Sleep(2 * limit); hear(question("1")) }, limit},
 		"a ping": {func(hear func(Event), a *ServerQuestionTracker) {
 			hear(Event{Method: "ping", ID: json.RawMessage("1")})

@@ -51,7 +51,7 @@ func TestFieldsForTheClient(t *testing.T) {
 	for name, c := range map[string]HTTPClient{"lean": lean, "std": std} {
 		many = 0
 		if r.KeepHeaders = false; len(fields(c)) != 0 {
-			t.Errorf("%s: fields that nobody wants", name)
+			t.Errorf("%s: fields that no one wants", name)
 		}
 		r.KeepHeaders = true
 		var got []string

@@ -60,7 +60,7 @@ func TestAnotherProcess(t *testing.T) {
 		t.Errorf("but for the one that has it, %+v has the file", got)
 	}
 	if got := doctor.FindFileHolder(lock + ".not"); got.IsKnown() {
-		t.Errorf("a file that nobody has is held by %+v", got)
+		t.Errorf("a file that no one has is held by %+v", got)
 	}
 }
 

@@ -389,7 +389,7 @@ func TestQueuedMessagesAreStoredOnce(t *testing.T) {
 	sh.clients[a], sh.clients[b] = struct{}{}, struct{}{}
 	heard := []byte(`{"_meta":{"n":1}}`)
 	if !sh.deliverToClients(mcp.ToolsChanged, heard) {
-		t.Error("there is nobody")
+		t.Error("there is no one")
 	}
 	copy(heard, "the reader's buffer has something else now")
 	x, y := a.inbox.TakeAll()[0].Params, b.inbox.TakeAll()[0].Params
@@ -487,7 +487,7 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	cancel()
 	<-done
 	if n := logs(b); n != 0 {
-		t.Errorf("%d messages while the server works for somebody else", n)
+		t.Errorf("%d messages while the server works for another caller", n)
 	}
 	if n := logs(a); n != 2 {
 		t.Errorf("%d messages for the client for whom alone the server works", n)
@@ -500,7 +500,7 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 		lines = append(lines, l.String())
 	}
 	if err != nil || count(lines, "call 1") == 0 {
-		t.Errorf("what was for nobody is not in the log: %q %v", lines, err)
+		t.Errorf("what was for no one is not in the log: %q %v", lines, err)
 	}
 }
 
@@ -601,7 +601,7 @@ func TestLogMessagesOfABrokenAnswer(t *testing.T) {
 		t.Error("the answer has not broken off")
 	}
 	if n := logs(); n != 0 {
-		t.Errorf("%d messages while the server may be at work for somebody else", n)
+		t.Errorf("%d messages while the server may be at work for another caller", n)
 	}
 }
 

@@ -281,7 +281,7 @@ func TestScopes(t *testing.T) {
 	w.server.ChangeMetadata("/.well-known/oauth-protected-resource/mcp", map[string]any{"scopes_supported": nil})
 	w.mustLogin()
 	if w.last("/authorize").Form.Has("scope") {
-		t.Error("a scope that nobody asked for")
+		t.Error("a scope that no one asked for")
 	}
 }
 

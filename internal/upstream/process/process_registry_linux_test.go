@@ -80,7 +80,7 @@ func TestLeftoverProcessesAreEnded(t *testing.T) {
 		}
 	}
 	if !lives(stranger) {
-		t.Error("somebody else's process was ended")
+		t.Error("another caller's process was ended")
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 { // the mark
 		t.Errorf("left: %v %v", entries, err)

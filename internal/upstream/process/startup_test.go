@@ -50,7 +50,7 @@ func TestStartQueue(t *testing.T) {
 	// The same package is not fetched twice at a time.
 	first, second, other := q.Join(npx("same"), false), q.Join(npx("same"), true), q.Join(npx("other"), false)
 	if !turn(first) || turn(second) || !turn(other) {
-		t.Error("the second one waits for the first one, and holds up nobody")
+		t.Error("the second one waits for the first one, and holds up no one")
 	}
 	first.Release(false)
 	if !turn(second) {
