@@ -98,7 +98,7 @@ func (o *operation) deriveInputSpec() *inputSpec {
 	return in
 }
 
-// declareOperation declares an operation that a method of one of the homes implements, or a function of a home.
+// declareOperation declares an operation. A method of one of the homes, or a function of a home, implements it.
 func declareOperation[Home, In, Out any](route, id string, right Right, summary string,
 	do func(Home, context.Context, ops.Caller, In) (Out, error)) *Op[In, Out] {
 	o := &Op[In, Out]{newOperation(route, id, right, summary, reflect.TypeFor[In](), reflect.TypeFor[Out]())}

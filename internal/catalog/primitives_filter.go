@@ -99,7 +99,7 @@ const (
 	catalogPollInterval = 5 * time.Millisecond
 )
 
-// filterTools removes the tools that cannot be called from a list. A tool that differs from the catalog's is not callable.
+// filterTools removes the tools that cannot be called from a list. A tool that differs from the catalog is not callable.
 // Before it is removed, the catalog may update: from the client's list if the server has the tool only for some clients, else
 // from MCPProxy's own list.
 func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result json.RawMessage, to Recipient) json.RawMessage {

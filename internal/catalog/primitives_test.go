@@ -60,7 +60,7 @@ func (s primitiveSource) RefreshTools(ctx context.Context, server string, since 
 	s.servers.RefreshTools(ctx, server, since)
 }
 
-// changed is what a server says when its offers have changed.
+// changed is the notification of a server whose prompts or resources changed.
 func (w *world) changed(server string) {
 	w.version++
 	w.Catalog.StateChanged(upstream.State{Name: server, Phase: upstream.Ready, PrimitivesVersion: w.version, Instructions: "Be kind.",

@@ -139,7 +139,7 @@ func approveCleanDefinitions(r *invocation, ctx context.Context, c *api.Client, 
 		return err
 	}
 	if kind == tool.KindTool && slices.ContainsFunc(waiting.Servers, func(s ops.WaitingServer) bool { return s.Name == server }) {
-		return problem.Newf(problem.ToolLocked, "Server '%s' is quarantined: its tools are approved with it.", toPrintable(server)).
+		return problem.Newf(problem.ToolLocked, "Server '%s' is quarantined. Approving the server approves its tools.", toPrintable(server)).
 			WithHint("Review it with `mcpproxy upstream approve " + shellQuoteWord(server) + "`.")
 	}
 	done := batchApprovalResult{Approved: []string{}, Skipped: []any{}, Failed: []itemWithError{}}

@@ -14,7 +14,7 @@ var mcpServers = []string{"mcpServers"}
 // allClients are all clients in listing order.
 var allClients = []Client{
 	{ID: "claude-code", Name: "Claude Code", HTTP: true, aliases: []string{"claude"}, programs: []string{"claude"}, installPaths: installPathsInHome(".claude"),
-		files: claudeFiles, entry: entryWithType("http"), Reload: "Sessions that run see it after a restart.",
+		files: claudeFiles, entry: entryWithType("http"), Reload: "Running sessions see it after a restart.",
 		add: func(name string, _ ProxyAddress, entry json.RawMessage) []string {
 			return []string{"claude", "mcp", "add-json", "--scope", "user", name, string(entry)}
 		},

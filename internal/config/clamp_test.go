@@ -376,7 +376,7 @@ func TestClamp(t *testing.T) {
 // writtenAlone reports whether a difference exists only because a reference has the same value today.
 func writtenAlone(d Difference) bool { return strings.Contains(string(d.From)+string(d.To), "${env:") }
 
-// sameConfig reports whether two configurations say the same, in all of their forms.
+// sameConfig reports whether two configurations are equal, in all of their forms.
 func sameConfig(a, b *Config) bool {
 	textA, errA := a.canonicalJSONWithSecrets()
 	textB, errB := b.canonicalJSONWithSecrets()

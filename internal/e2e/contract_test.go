@@ -344,7 +344,7 @@ func (c *contract) operation(id string) contractOperation {
 	return all[slices.IndexFunc(all, func(o contractOperation) bool { return o.id == id })]
 }
 
-// text does a request that has to succeed, and returns a member of its answer, if
+// text sends a request that must succeed, and returns a member of the response, if
 // one is named.
 func (c *contract) text(method, path, body, member string) string {
 	c.t.Helper()

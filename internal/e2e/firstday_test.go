@@ -124,7 +124,7 @@ func TestStopWaitsForPackageManager(t *testing.T) {
 	if _, err := os.Stat(undone); err != nil {
 		t.Error("it was killed at its work")
 	}
-	// It is started again, and would outlive the kill.
+	// The supervisor restarts the server, so the new process would survive the kill.
 	if err := mcptest.WriteProgram(npx, []byte("#!/bin/sh\nexit 1\n")); err != nil {
 		t.Fatal(err)
 	}

@@ -122,8 +122,8 @@ func TestPlantedSecrets(t *testing.T) {
 	plantedSecrets(t, "", "")
 }
 
-// plantedSecrets has the log in a database at an address, whose files are in a directory; or
-// in one of its own.
+// plantedSecrets runs with the database at an address, whose files are in a directory, or with a
+// SQLite database of its own.
 func plantedSecrets(t *testing.T, database, files string) {
 	p := &planter{t: t, places: map[string]string{}}
 	receiver := &collector{}

@@ -22,7 +22,7 @@ type concurrencyLimiter struct {
 }
 
 // newConcurrencyLimiter returns the limiter of a configuration. A limit that has not changed keeps the
-// slots of before (which may be nil), so that a reload does not lift it.
+// slots (which may be nil), so that a reload does not lift it.
 func newConcurrencyLimiter(cfg *config.Config, before *concurrencyLimiter) *concurrencyLimiter {
 	a := &concurrencyLimiter{
 		global: newSlots(cfg.MaxConcurrent), perServer: map[string]*slots{},

@@ -34,7 +34,7 @@ type LaneCall struct {
 	Unknown  []UnknownArgument
 	Declared policy.DeclaredIntent
 	Caller   auth.Caller // the gate adds a missing SessionID
-	// Meta is the client's _meta for the server; Say gets the notifications of the call, in order. See
+	// Meta is the client's _meta for the server; Say receives the notifications of the call, in order. See
 	// session.ToolCall and session.Request.
 	Meta         json.RawMessage
 	Say          func(session.Event)

@@ -60,7 +60,7 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	return r, nil
 }
 
-// invalidResultProblem returns the problem of an answer that is no valid result; nil if it is one.
+// invalidResultProblem returns the problem of an invalid result, or nil.
 // whole: tasks and questions are not allowed.
 func invalidResultProblem(id tool.ID, result json.RawMessage, whole bool) *problem.Problem {
 	if wirejson.Kind(result) != '{' {

@@ -348,7 +348,7 @@ var (
 	errNoSession = &wirejson.RPCError{Code: wirejson.CodeInvalidRequest,
 		Message: "Mcp-Session-Id is missing. Send initialize to start a session, or use protocol version 2026-07-28, which needs none."}
 	errManyStreams = &wirejson.RPCError{Code: wirejson.CodeInternal,
-		Message: "Too many open streams (1024). Close some, or do without: every answer comes with its own request."}
+		Message: "Too many open streams (1024). Close some. A client does not need a stream: each answer is sent in the response to its request."}
 	errWasCancelled = &wirejson.RPCError{Code: codeCancelled, Message: "The request was cancelled."}
 	errPanicked     = &wirejson.RPCError{Code: wirejson.CodeInternal,
 		Message: "Something went wrong inside MCPProxy. See the log of the daemon for the cause."}

@@ -165,7 +165,7 @@ func TestHeaderMismatches(t *testing.T) {
 		t.Error("a call came through")
 	}
 	t.Logf("%d mismatches, %d refused", len(cases), len(cases))
-	// What agrees passes, whatever its spelling.
+	// A header that agrees with the body passes, in any spelling.
 	for _, name := range []string{"call_tool_read", encode("call_tool_read"), "  call_tool_read "} {
 		h.post(headers{mcp.HeaderVersion: v, mcp.HeaderMethod: "tools/call", mcp.HeaderName: name}, call).is(200).tool()
 	}

@@ -50,7 +50,7 @@ const wipes = `{"name":"wipes","description":"Wipes it.","annotations":{"destruc
 var tamed = strings.Replace(wipes, `"destructiveHint":true`, `"readOnlyHint":true,"destructiveHint":false`, 1)
 
 // A definition that claims to be harmless is approved, and the tool stays destructive. Both happen, or the error says which
-// part is in force.
+// part applies.
 func TestApproveAndKeepDestructive(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustScan), wipes)
 	w.SetToolsOn("s", tamed)

@@ -103,7 +103,7 @@ func (m *model) block(name string) {
 	}
 }
 
-// takenBack is the value in blocked for a withdrawn approval.
+// takenBack is the stored value in blocked for a withdrawn approval.
 const takenBack variant = -1
 
 func (m *model) withdraw(name string) {

@@ -369,7 +369,7 @@ func TestRemovingForgets(t *testing.T) {
 	}
 	w.SetToolsOn("mine", adminReadsTool)
 	w.approve("mine:reads")
-	// Out of the file and back by hand: its approvals stay.
+	// A server that a user removes from the file and adds again keeps its approvals.
 	saved := slices.Clone(w.Config().Servers)
 	if err := w.RemoveServer("mine"); err != nil {
 		t.Fatal(err)

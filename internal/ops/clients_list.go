@@ -31,7 +31,7 @@ type ClientView struct {
 	LeadsTo   string      `json:"leads_to,omitempty" doc:"What its entry reaches: an address or a command"`
 	Foreign   bool        `json:"foreign" doc:"Whether that is not this MCPProxy"`
 	Missing   string      `json:"missing,omitempty" doc:"The program of its entry, if it does not exist"`
-	Broken    []string    `json:"broken" doc:"Its files that cannot be read, and why"`
+	Broken    []string    `json:"broken" doc:"The files of the client that cannot be read, each with the reason"`
 	Entry     ClientEntry `json:"entry" doc:"MCPProxy as it is written into its file by hand"`
 	Command   []string    `json:"command,omitempty" doc:"Its own command that adds MCPProxy"`
 	Next      string      `json:"next,omitempty" doc:"What the user must do before a change takes effect"`
@@ -48,7 +48,7 @@ type ClientEntry struct {
 // ClientPermissions says what a client does with calls of MCPProxy's tools.
 type ClientPermissions struct {
 	permission.Report
-	Writable bool `json:"writable" doc:"Whether there is a file for them"`
+	Writable bool `json:"writable" doc:"Whether the client stores permissions in a file"`
 }
 
 // ListClients returns every known client.

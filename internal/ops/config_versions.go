@@ -28,7 +28,7 @@ const (
 	maxKeys     = 100
 )
 
-// Version is a text that was in force.
+// Version is an earlier text of the configuration file.
 type Version struct {
 	ID    string    `json:"id"`
 	At    time.Time `json:"at" doc:"The time at which the version was applied."`

@@ -64,7 +64,7 @@ type ProspectLane struct {
 	Outcome  activity.Verdict `json:"outcome" doc:"The decision of MCPProxy."`
 	Check    string           `json:"check,omitempty" words:"check" doc:"The check that rejects the call. Absent if the call is not rejected."`
 	Code     string           `json:"code,omitempty" doc:"The error code of the rejection. Absent if the call is not rejected."`
-	Why      string           `json:"why" doc:"Why MCPProxy decides so: the rule in words."`
+	Why      string           `json:"why" doc:"The rule that decides, in words."`
 	Hint     string           `json:"hint,omitempty" doc:"What the user can do about a rejection. Absent if there is nothing."`
 	Warnings []string         `json:"warnings,omitempty"`
 	Client   *ProspectClient  `json:"client,omitempty" doc:"What the client does before it sends the call, according to its permission rules. Absent if the caller is not a client."`

@@ -23,7 +23,7 @@ type Result struct {
 	ID      string   `json:"id"`
 	Name    string   `json:"name" doc:"The name of the server in MCPProxy."`
 	Added   bool     `json:"added"`
-	State   string   `json:"state" doc:"The state of the server, such as connecting. here: it was already configured. review: it waits for review. Empty if nothing was done."`
+	State   string   `json:"state" doc:"The state of the server after the import, such as connecting. here: the server was already configured. review: the server needs review. Empty if nothing was done."`
 	Secrets []string `json:"secrets" doc:"The names of its secrets in the keyring. With dry_run: the names that would be used."`
 	Removed bool     `json:"removed" doc:"Whether the server was removed from the client's file."`
 	Change  string   `json:"change,omitempty" doc:"The id of the change of the client's file, for POST /clients/undo. Absent if the file did not change."`

@@ -33,7 +33,7 @@ type TokenRef struct {
 	Name string `path:"name" doc:"The name of the token."`
 }
 
-// CreateTokenRequest is a token to create. An absent list does not limit.
+// CreateTokenRequest is a token to create. Without a list there is no limit.
 type CreateTokenRequest struct {
 	Name      string   `json:"name" required:"true" doc:"The name of the token. Its calls are recorded with the actor agent:NAME."`
 	Profile   string   `json:"profile" doc:"The profile that limits the token on every endpoint."`

@@ -15,7 +15,7 @@ import (
 // PresenceView is the state of the proof that a user decides.
 type PresenceView struct {
 	On          bool               `json:"on" doc:"Whether changes that grant more access require a signature."`
-	Kind        presence.ProofKind `json:"kind" doc:"The kind of the current anchor."`
+	Kind        presence.ProofKind `json:"kind" doc:"The kind of proof that the current anchor verifies: passphrase or passkey."`
 	Void        string             `json:"void,omitempty" doc:"Why signed decisions are not valid. Absent if they are."`
 	Remedy      string             `json:"remedy,omitempty" doc:"How to fix the problem in void."`
 	Since       *time.Time         `json:"since,omitempty"`

@@ -43,7 +43,7 @@ type ServerView struct {
 	RetryAt         *time.Time         `json:"retry_at,omitempty"`
 	ProtocolVersion string             `json:"protocol_version,omitempty"`
 	ServerInfo      json.RawMessage    `json:"server_info,omitempty"`
-	Warnings        []string           `json:"warnings,omitempty" doc:"Violations of the MCP specification. After an addition also withdrawn proposals, and servers with similar names."`
+	Warnings        []string           `json:"warnings,omitempty" doc:"Violations of the MCP specification. In the response to an added server also the proposals that were withdrawn and the servers with similar names."`
 }
 
 // ServerViews lists all servers.

@@ -13,7 +13,7 @@ import (
 )
 
 // TestChecksOfAStoppedLog: the checks of the doctor find damaged pages and changed records, in the
-// database and in the spool, and change nothing. The leftovers of a killed process are no fault.
+// database and in the spool, and change nothing. Files that a killed process left are not a fault.
 func TestChecksOfAStoppedLog(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()

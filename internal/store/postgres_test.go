@@ -25,8 +25,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// openPostgres opens a database and waits until it is open. A log waits only two seconds, in which
-// a busy machine makes no connections.
+// openPostgres opens a database and waits until it is open. A log waits only two seconds for it, which is
+// too short on a busy machine.
 func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 	t.Helper()
 	db, err := store.OpenPostgres(address, dir, nil)

@@ -128,7 +128,7 @@ type bench struct {
 	shape func(*fakeLink)
 }
 
-// prepare has change made to every link from now on.
+// prepare applies change to every link that is opened from now on.
 func (b *bench) prepare(change func(*fakeLink)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

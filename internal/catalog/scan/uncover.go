@@ -66,7 +66,7 @@ const (
 	isNamed // several words and no blank, as in a name
 )
 
-// uncoverings are the rewrites of a text, and the sign for each. A rewrite marked last is
+// uncoverings are the rewrites that reveal hidden text, each with the sign that triggers it. A rewrite marked last is
 // not uncovered further.
 var uncoverings = [...]struct {
 	hint    obfuscationSigns

@@ -30,7 +30,7 @@ type Report struct {
 	Files     []string `json:"files" doc:"The files that were read"`
 	Broken    []string `json:"broken" doc:"The files that could not be read, and why"`
 	Ignored   []Rule   `json:"ignored" doc:"Rules that look as if they were about MCPProxy, and that the client skips"`
-	Basis     string   `json:"basis" doc:"How sure it is: by the vendor's documents or source, or by third parties" enum:"documented,source,unverified"`
+	Basis     string   `json:"basis" doc:"The source of the answer: the vendor's documentation or code, or third parties" enum:"documented,source,unverified"`
 	Notes     []string `json:"notes" doc:"What files do not say"`
 	ByHand    string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
 }

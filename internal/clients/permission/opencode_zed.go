@@ -139,7 +139,7 @@ func zedDecision(q toolQuery) toolDecision {
 			return toolDecision{Unknown, d.newRule(old, "always_allow_tool_actions: true"), "before 0.224 everything runs, since then it asks"}
 		}
 	}
-	return toolDecision{Asks, Rule{Text: "no setting is about the tool: Zed asks"}, ""}
+	return toolDecision{Asks, Rule{Text: "no setting applies to the tool: Zed asks"}, ""}
 }
 
 func zedEdits(server string, tools []ProxyTool) []fileEdit {
@@ -162,7 +162,7 @@ func vscodeDecision(q toolQuery) toolDecision {
 	if q.tool.RecommendedVerdict() == Runs {
 		return toolDecision{Runs, Rule{Text: "the hint readOnlyHint of the tool"}, "according to third parties; the vendor does not document it"}
 	}
-	return toolDecision{Asks, Rule{Text: "VS Code asks for tools that are not marked read-only"}, "unless it was approved for good in the dialog, which no file says"}
+	return toolDecision{Asks, Rule{Text: "VS Code asks for tools that are not marked read-only"}, "unless the user allowed it permanently in the dialog, which no file records"}
 }
 
 // copilotDecision evaluates Copilot: approvals by directory, and flags that no file has.

@@ -54,7 +54,7 @@ func newYAMLError(err error) error {
 			line, column = t.Position.Line, t.Position.Column
 		}
 	}
-	return newParseErrorAt(line, column, "the text is not YAML, or no object", "correct the line first; nothing was changed")
+	return newParseErrorAt(line, column, "the text is not a YAML mapping", "correct the line first; nothing was changed")
 }
 
 // toLineFeeds returns a text with the line ends for which the parser's offsets are right.

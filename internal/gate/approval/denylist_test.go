@@ -366,7 +366,7 @@ func (m model) copy() model {
 	return m
 }
 
-// takenBack is the value in block for a withdrawn approval.
+// takenBack is the stored value in block for a withdrawn approval.
 const takenBack = -1
 
 func (m *model) takeBack(name string) {

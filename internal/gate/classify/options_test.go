@@ -89,7 +89,7 @@ func operandOf(program string) string {
 	return "a"
 }
 
-// TestOptionsOfHelpTexts: a line with an option that writes, loads or runs something is never classified as a read, in any
+// TestOptionsOfHelpTexts checks that a line with an option that writes, loads or runs something is never classified as a read, in any
 // form of the option.
 func TestOptionsOfHelpTexts(t *testing.T) {
 	programs, options := helpTexts(t)

@@ -228,7 +228,7 @@ func TestInvariants(t *testing.T) {
 	})
 }
 
-// TestZeroValuesReject: a forgotten field permits no call.
+// TestZeroValuesReject checks that a field that is not set permits no call.
 func TestZeroValuesReject(t *testing.T) {
 	full, facts := sound(policy.CallToolDestructive, operation("destructive"))
 	facts.Hints = hints(tool.True, tool.False)

@@ -71,7 +71,7 @@ func (m FingerprintMark) isResetOver(now time.Time) bool { return !now.Before(m.
 
 // nextMark returns the state of a place with this mark, and its new mark. Every place accepts a reset and
 // measures ResetTime from then, whatever time the reset has, because another program may have written it.
-// A place accepts anchors that its known anchor, or a successor of it, has signed. calledOff reports
+// An installation accepts an anchor that its known anchor, or a successor of it, signed. calledOff reports
 // whether an anchor of the current chain has cancelled a reset.
 func (c anchorChain) nextMark(m FingerprintMark, now time.Time, calledOff func(reset Digest) bool) (FingerprintPlaceState, FingerprintMark) {
 	wasReset := m.Reset != Digest{}

@@ -17,7 +17,7 @@ const (
 	slowAfter, stuckAfter = time.Second, 5 * time.Second
 	// fastBodyRate is the rate from which a body is not slow, in bytes per second.
 	fastBodyRate = 64 << 10
-	// graceTime is how long a newcomer may wait with its first request.
+	// graceTime is the time a new connection has for its first request.
 	graceTime = 200 * time.Millisecond
 )
 
@@ -194,7 +194,7 @@ func (r *connRegistry) reserveSlot(now time.Time) (ok bool, again time.Duration)
 // maxSpared limits how many newcomers are skipped at a time because their request arrives at a good rate.
 const maxSpared = 8
 
-// evictNewcomer closes the oldest newcomer. r.mu is held.
+// evictNewcomer closes the oldest connection that has not sent a request. The caller holds r.mu.
 func (r *connRegistry) evictNewcomer(now time.Time) bool {
 	for passed := 0; r.newcomers.Len() > 0; {
 		oldest := r.newcomers.Front()

@@ -64,7 +64,7 @@ func applyToUnchecked(e *Expression, data []byte) ([][]byte, error) {
 // is, several as an array.
 func ReadSelected(raw json.RawMessage, f ReadOptions, e *Expression) (Part, error) {
 	if f.Offset != 0 || f.Limit != 0 {
-		return Part{}, newParameterError("select", "", "offset and limit are not for what select makes.", "a slice in select, such as .items[100:200], without offset and limit")
+		return Part{}, newParameterError("select", "", "offset and limit cannot be combined with select.", "Use a slice in select, such as .items[100:200].")
 	}
 	data, err := ValueAt(raw, f.Path)
 	if err != nil {

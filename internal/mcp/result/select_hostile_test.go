@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// hostile are expressions that would take for ever, or all memory, if they were let.
+// hostile are expressions that would run forever or use all memory without limits.
 func hostile(rnd *rand.Rand) (all []string) {
 	times := func(n int, s, between string) string { return strings.Repeat(s+between, n-1) + s }
 	patterns := func(n int) string { // n that are not the same

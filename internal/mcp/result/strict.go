@@ -123,7 +123,7 @@ func readPlainBlock(c *wirejson.Cursor) bool {
 	return false
 }
 
-// dataURLStart begins the data of a block that is a URL with the data.
+// dataURLStart is the prefix of a data URL (RFC 2397).
 var dataURLStart = []byte(`"data:`)
 
 // WithoutStructuredContent returns a result without structuredContent, which is shown as text if there is no other

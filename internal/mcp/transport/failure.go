@@ -104,7 +104,7 @@ func ClassifyFailure(err error) ServerFailure {
 		}
 		return f
 	case errors.As(err, &spawn) && spawn.Dir != "":
-		return ServerFailure{NoDirectory, "the directory that it is to start in is not there", fmt.Sprintf("the directory %q that it is to start in is not there", spawn.Dir)}
+		return ServerFailure{NoDirectory, "its working directory does not exist", fmt.Sprintf("its working directory %q does not exist", spawn.Dir)}
 	case errors.As(err, &spawn):
 		return ServerFailure{NoProcess, "its command is " + spawn.Reason(), fmt.Sprintf("the command %q is %s", spawn.Command, spawn.Reason())}
 	case errors.As(err, &secret):

@@ -23,7 +23,7 @@ type ProxyState struct {
 type stateCollector struct{ now func() ProxyState }
 
 var (
-	waitingDesc  = prometheus.NewDesc("mcpproxy_calls_waiting", "Requests that wait for a place.", nil, nil)
+	waitingDesc  = prometheus.NewDesc("mcpproxy_calls_waiting", "Requests that wait for a slot.", nil, nil)
 	sessionsDesc = prometheus.NewDesc("mcpproxy_sessions", "Sessions of clients.", nil, nil)
 	serversDesc  = prometheus.NewDesc("mcpproxy_servers", "Servers by their state.", []string{"state"}, nil)
 	toolsDesc    = prometheus.NewDesc("mcpproxy_tools", "Tools by their status.", []string{"status"}, nil)

@@ -208,7 +208,7 @@ func (l *Log) EachStoredRecord(ctx context.Context, f Filter, fn func(*StoredRec
 	return end, l.toQueryError(ctx, err)
 }
 
-// EachGapAndCheckpoint calls fn for the runs of removed entries and for the checkpoints.
+// EachGapAndCheckpoint calls fn for each range of removed entries and for each checkpoint.
 func (l *Log) EachGapAndCheckpoint(ctx context.Context, fn func(ChainPart) error) error {
 	var failed error
 	err := l.store.EachGapAndCheckpoint(ctx, func(p ChainPart) error {

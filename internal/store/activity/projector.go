@@ -147,7 +147,7 @@ func (p *projector) recordSigningKey() {
 	if text := hex.EncodeToString(key); key != nil && text != p.signedBy {
 		r := newSigningKeyRecord(key)
 		if _, err := p.recorder.writeRecord(KindWhole, &r); err != nil {
-			p.recorder.logger.Error("the key of the activity log cannot be put on record", "error", err)
+			p.recorder.logger.Error("the public key of the activity log cannot be recorded", "error", err)
 			return
 		}
 		p.signedBy = text

@@ -382,7 +382,7 @@ func (c *chainChecker) checkSignatures(end int64) {
 	if c.prunedUpTo > 0 && !c.cutSigned && c.signedFrom == 0 {
 		_ = c.setBreak(c.prunedUpTo, "", "The log begins after entry %d, and no signature confirms that earlier entries were pruned.", c.prunedUpTo)
 	} else if seq := c.firstUnsigned(end); seq > 0 {
-		_ = c.setBreak(seq, "", "Entry %d should be signed, and is not.", seq)
+		_ = c.setBreak(seq, "", "Entry %d must be signed, but is not.", seq)
 	}
 }
 

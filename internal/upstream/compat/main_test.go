@@ -59,7 +59,7 @@ func sdkSpecs(t *testing.T) map[string]Spec {
 	return specs
 }
 
-// watcher is an Observer that remembers.
+// watcher is an Observer that stores its events.
 type watcher struct {
 	mu      sync.Mutex
 	changed chan struct{}

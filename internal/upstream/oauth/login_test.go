@@ -334,7 +334,7 @@ func TestLogout(t *testing.T) {
 	if w.ask() != 401 || len(w.vault.values) != 0 || !strings.HasPrefix(w.last("/revoke").Form.Get("token"), "refresh-") {
 		t.Errorf("after the logout: %d kept, %v", len(w.vault.values), w.server.RequestsTo("/revoke"))
 	}
-	// A login that waits ends with it.
+	// A pending login ends with it.
 	if _, err := w.account.BeginLogin(context.Background(), func() {}); err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func TestNoEndlessRenewal(t *testing.T) {
 	}
 }
 
-// If the vault cannot store a login, it is valid as long as the process runs.
+// A login that the vault cannot store is valid until the process ends.
 func TestVaultThatFails(t *testing.T) {
 	w := newWorld(t, Settings{})
 	w.vault.fail = true
