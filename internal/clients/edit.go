@@ -46,6 +46,22 @@ func (c Client) TextWithServer(d ClientDoc, server string, a ProxyAddress, ours 
 	return entry.mergeInto(d, path, stale)
 }
 
+// HasEntry reports whether the file has the planned entry, in any spelling of the client.
+func (c Client) HasEntry(d ClientDoc, planned PlannedEntry, ours func(url string) bool) bool {
+	there := d.ServerEntry(planned.Name)
+	if !there.IsObject() || !PointsToMCPProxy(there, ours) || EntryURL(there) != planned.Address.URL {
+		return false
+	}
+	if !planned.Address.isSearch() {
+		return true
+	}
+	return !slices.ContainsFunc(c.SurfaceFacts().keepLoaded, func(m entryMember) bool {
+		value := there.Get(m.name)
+		flag, isFlag := value.Bool()
+		return !(isFlag && m.value == flag || value.Exists() && m.value == value.Text())
+	})
+}
+
 // staleCredentialKeys returns the credential members to remove if stale.
 func staleCredentialKeys(stale bool) []string {
 	if stale {

@@ -162,7 +162,8 @@ func (p ConnectPlan) writtenChange(change clients.Change) FileChange {
 	return p.FileChange
 }
 
-// runClientCommand lets the client make the change. If its command fails or does something else, the plan gets a warning and the file is edited instead.
+// runClientCommand lets the client make the change. If its command fails or does something else, the plan gets a warning, the
+// file is restored, and it is edited instead.
 func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *clients.Journal) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
@@ -171,7 +172,7 @@ func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *
 	if err != nil {
 		return false, err
 	}
-	from, now, err := a.readTargetFile(p.client)
+	_, now, err := a.readTargetFile(p.client)
 	if err != nil {
 		return false, err
 	}
@@ -179,23 +180,29 @@ func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *
 		p.FileChange = p.writtenChange(change)
 		return true, nil
 	}
+	if change.ID != "" {
+		if _, err := j.Undo(change.ID, a.Env.RestoreEntries); err != nil {
+			return false, err
+		}
+	}
 	why := "it did something else"
 	if failed != nil {
 		why = strings.Join(strings.Fields(redact.Text(wirejson.ClipText(said, 300))), " ") + " (" + failed.Error() + ")"
 	}
 	p.Warnings = append(p.Warnings, "`"+strings.Join(p.Command, " ")+"` did not do it, so the file was edited: "+why)
-	p.from, p.before = from, now
-	p.text, err = p.edit(now, p.entries)
+	if p.from, p.before, err = a.readTargetFile(p.client); err != nil {
+		return false, err
+	}
+	p.text, err = p.edit(p.before, p.entries)
 	return false, err
 }
 
-// isAppliedIn reports whether the file contains the planned change.
+// isAppliedIn reports whether the file contains the planned change, in any spelling of the client.
 func (p ConnectPlan) isAppliedIn(now clients.ClientDoc) bool {
 	if len(p.entries) == 0 {
 		return !slices.ContainsFunc(p.removed, func(name string) bool { return now.ServerEntry(name).Exists() })
 	}
-	text, err := p.edit(now, p.entries)
-	return err == nil && string(text) == string(now.Text)
+	return !slices.ContainsFunc(p.entries, func(e clients.PlannedEntry) bool { return !p.client.HasEntry(now, e, p.endpoint.isOwnURL) })
 }
 
 // changeKinds are the kinds of changes to client files: the first word of a change.

@@ -175,15 +175,33 @@ func TestOwnCommands(t *testing.T) {
 				(c.warns == "") != (len(done.Warnings) == 0) || !strings.Contains(strings.Join(done.Warnings, " "), c.warns) || (done.Command == nil) != (c.warns != "") {
 				t.Errorf("%v: %+v\n%s", ran, done, text)
 			}
-			for undone := 0; ; undone++ {
-				if _, err := a.UndoLastConnect("claude-code"); err != nil {
-					wants(t, err, problem.NotFound, "No change")
-					break
-				}
+			if _, err := a.UndoLastConnect("claude-code"); err != nil {
+				t.Fatal(err)
 			}
 			same(t, path, `{"other": 1}`, 0o600)
+			_, err := a.UndoLastConnect("claude-code")
+			wants(t, err, problem.NotFound, "No change")
 		})
 	}
+}
+
+// A client may spell its entry in another way than MCPProxy does.
+func TestOwnCommandWithAnotherSpelling(t *testing.T) {
+	a := account(t)
+	path := write(t, a, ".gemini/settings.json", `{"theme": "Default"}`, 0o600)
+	a.Env.Program = func(name string) string { return map[string]string{"gemini": "/bin/gemini"}[name] }
+	const written = `{"theme": "Default", "mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "type": "http"}}}`
+	a.Run = func(context.Context, []string) (string, error) {
+		write(t, a, ".gemini/settings.json", written, 0o600)
+		return "", nil
+	}
+	if done, text := connected(t, a, "gemini", ops.ConnectOptions{}); len(done.Warnings) > 0 || text != written {
+		t.Errorf("%v, %s", done.Warnings, text)
+	}
+	if _, err := a.UndoLastConnect("gemini"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, path, `{"theme": "Default"}`, 0o600)
 }
 
 // A file that changed since then is not restored, and the error says what to do.
