@@ -188,7 +188,7 @@ func writeToolDetail(p *printer, d ops.ToolDetail) {
 	f.add("Title", toOneLine(v.Title))
 	f.add("Status", toolStatusCell(p, v))
 	if v.Status == ops.ForClients {
-		f.add("", "available only to clients that the server can ask something, on /mcp/servers/"+toOneLine(v.Server))
+		f.add("", "available only to clients that support sampling, elicitation or roots, on /mcp/servers/"+toOneLine(v.Server))
 	}
 	f.add("Call with", toOneLine(v.CallWith))
 	f.add("Hints", oneLineJSON(v.Annotations))

@@ -144,7 +144,7 @@ func formatToolCountsByStatus(c ops.Counts) string {
 		}
 	}
 	if n := c[ops.CountForClients]; n > 0 {
-		out = append(out, fmt.Sprintf("%d %s that the server can ask something", n, ops.ForClients))
+		out = append(out, fmt.Sprintf("%d for_clients, which support sampling, elicitation or roots", n))
 	}
 	if n := c[ops.CountBlocked]; n > 0 {
 		out = append(out, fmt.Sprintf("%d %s", n, ops.Blocked))

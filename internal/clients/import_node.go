@@ -118,5 +118,5 @@ func checkDepth(data []byte) error {
 }
 
 func newTooDeepError(at position) error {
-	return &syntaxError{at, fmt.Sprintf("the text is nested deeper than %d", maxDepth), "take over only the part with the servers"}
+	return &syntaxError{at, fmt.Sprintf("the text is nested deeper than %d", maxDepth), "import only the part with the servers"}
 }

@@ -106,7 +106,7 @@ func (p *tomlPositions) readDottedKey(n *unstable.Node, to *tomlPosition, depth 
 			return nil, 0, newTooDeepError(at)
 		}
 		if p.keys++; p.keys > maxKeys {
-			return nil, 0, &syntaxError{at, fmt.Sprintf("there are more than %d keys", maxKeys), "take over only the part with the servers"}
+			return nil, 0, &syntaxError{at, fmt.Sprintf("there are more than %d keys", maxKeys), "import only the part with the servers"}
 		}
 		to = to.childPosition(string(key.Data), int(key.Raw.Offset))
 	}

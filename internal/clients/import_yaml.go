@@ -21,7 +21,7 @@ const (
 // parseYAML parses YAML with aliases and merge keys, up to maxExpanded.
 func parseYAML(data []byte) (root *node, err error) {
 	if len(data) > maxYAML {
-		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text is larger than %d bytes", maxYAML), "take over only the part with the servers"}
+		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text is larger than %d bytes", maxYAML), "import only the part with the servers"}
 	}
 	if err := checkDepth(data); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func parseYAML(data []byte) (root *node, err error) {
 		}
 	}
 	if len(bodies) != 1 {
-		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "take over only the one with the servers"}
+		return nil, &syntaxError{position{1, 1}, fmt.Sprintf("the text has %d YAML documents", len(bodies)), "import only the document with the servers"}
 	}
 	r := yamlReader{anchors: map[string]yamlAnchor{}}
 	return r.convertNode(bodies[0], 0)
@@ -75,7 +75,7 @@ func checkMaxIndentation(data []byte) error {
 	for text := range bytes.Lines(data) {
 		line++
 		if n := len(text) - len(bytes.TrimLeft(text, " \t-?!&*")); n > maxIndent && n < len(bytes.TrimRight(text, "\r\n")) {
-			return &syntaxError{position{line, maxIndent + 1}, fmt.Sprintf("the line is indented by more than %d characters", maxIndent), "take over only the part with the servers"}
+			return &syntaxError{position{line, maxIndent + 1}, fmt.Sprintf("the line is indented by more than %d characters", maxIndent), "import only the part with the servers"}
 		}
 	}
 	return nil

@@ -131,7 +131,7 @@ func (b *serverBase) staleToolListError(r *session.Request) *problem.Problem {
 // clientOnlyToolError rejects a call by MCPProxy itself of a tool that the server lists only
 // to clients.
 func (b *serverBase) clientOnlyToolError(r *session.Request) *problem.Problem {
-	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has '"+toolOrMethodName(r)+"' only for clients that it can ask something, so the call was not sent", nil).
+	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has '"+toolOrMethodName(r)+"' only for clients that support sampling, elicitation or roots, so the call was not sent", nil).
 		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + b.Spec.Name + ".")
 }
 

@@ -15,7 +15,7 @@ type Lane struct {
 	Wanted  Verdict `json:"wanted" doc:"What MCPProxy recommends" enum:"runs,asks"`
 	Right   bool    `json:"right" doc:"Whether the two are the same"`
 	Rule    Rule    `json:"rule" doc:"What decides"`
-	Why     string  `json:"why,omitempty" doc:"What the rule alone does not say"`
+	Why     string  `json:"why,omitempty" doc:"An explanation, if the rule alone does not explain the verdict"`
 }
 
 // Report is how a client handles all of them.

@@ -76,7 +76,7 @@ func (m *modernClientBridge) handleRequest(ctx context.Context, c *upstream.Conn
 	if state := wirejson.Find(r.Params, "requestState"); state != nil {
 		h := m.takeHeldRequest(state, r)
 		if h == nil {
-			return invalidParamsReply("requestState is not one that was given for this request, or it has expired"), nil
+			return invalidParamsReply("requestState is unknown, expired or already used"), nil
 		}
 		return m.resumeHeldRequest(ctx, h, r)
 	}
