@@ -551,7 +551,7 @@ func TestDiagnostics(t *testing.T) {
 		for code, want := range map[string]check{
 			"config_file": {State: "warn", Fix: "chmod 600 " + d.configPath()}, "key_file": {State: "bad", Fix: "chmod 600 " + filepath.Join(d.dataDir(), "api_key")},
 			"restart": {State: "warn", Detail: "activity_durability"}, "server": {State: "bad", Title: "Server dead", Fix: "mcpproxy upstream logs dead"},
-			"approvals": {State: "warn", Detail: "servers 1", Fix: "mcpproxy approvals"}, "config_history": {State: "warn"}, "log": {State: "ok"}, "database": {State: "ok"},
+			"approvals": {State: "warn", Detail: "1 (servers)", Fix: "mcpproxy approvals"}, "config_history": {State: "warn"}, "log": {State: "ok"}, "database": {State: "ok"},
 		} {
 			if got := all[code]; got.State != want.State || !strings.Contains(got.Title, want.Title) || !strings.Contains(got.Detail, want.Detail) || !strings.Contains(got.Fix, want.Fix) {
 				return fmt.Errorf("%s: %+v", code, got)
