@@ -19,10 +19,10 @@ type configKey struct {
 	// Constraints, as far as they apply to the type.
 	oneOf     []string
 	spellings map[string]string // further values, and their meaning
-	min, max  int64             // of numbers; both 0: any
+	min, max  int64             // of numbers; both 0: no limits
 	shortest  time.Duration     // of durations
 	longest   time.Duration
-	check     func(text string) error // of a string, each element, each value
+	check     func(text string) error // of a string, or of each element or value
 	checkName func(name string) error // of each name in a map
 
 	grants  accessIncreaseRule // which changes grant more access

@@ -101,7 +101,7 @@ func (c *Config) defaultTrust() Trust {
 	return TrustAuto
 }
 
-// checkExposure rejects a listen address that others can reach without a key.
+// checkExposure rejects a listen address that other machines can reach without a key.
 func (in parseInput) checkExposure(d *decoder, g objectMembers, c *Config) {
 	if in.listen != "" {
 		if err := checkListen(in.listen); err != nil {

@@ -29,7 +29,7 @@ type Caller struct {
 	ClientName    string
 	ClientVersion string
 	Origin        string // the connection of the request; "" over the socket
-	Bounds        Bounds // limits of its access; nil for none: see Scope
+	Bounds        Bounds // limits of its access; nil if there is none: see Scope
 }
 
 // Bounds are a caller's current limits. They are evaluated at each use, because a token

@@ -65,7 +65,7 @@ func isTrustedHost(authority, name string, trusted []string) bool {
 // other form.
 func splitHost(authority string) (name, port string, ok bool) {
 	name = authority
-	end := strings.IndexByte(authority, ']') // -1 without one
+	end := strings.IndexByte(authority, ']') // -1 if there is none
 	if end < 0 && strings.Count(authority, ":") > 1 {
 		return "", "", false
 	}

@@ -204,7 +204,7 @@ func (s Scope) Lanes() OperationLaneSet {
 // AllowsAllLanes reports whether every lane is in the scope.
 func (s Scope) AllowsAllLanes() bool { return s.Lanes() == AllLanes }
 
-// ProfileNames returns the names of the rules' profiles, separated by commas; "" without any.
+// ProfileNames returns the names of the rules' profiles, separated by commas; "" if there are none.
 func (s Scope) ProfileNames() string {
 	out := ""
 	for _, r := range s.rules {

@@ -387,8 +387,8 @@ func (t *AgentTokens) findActiveAndMarkUsed(ctx context.Context, text string) (*
 	return h, nil
 }
 
-// LookupByText returns the token with this text, even if expired, without counting as a use;
-// nil without one. The error is ErrTokensUnread.
+// LookupByText returns the token with this text, even if expired, without counting as a use; nil if there is none.
+// The error is ErrTokensUnread.
 func (t *AgentTokens) LookupByText(ctx context.Context, text string) (*LoadedToken, error) {
 	if t == nil || len(text) != tokenLength || !strings.HasPrefix(text, tokenPrefix) {
 		return nil, nil
