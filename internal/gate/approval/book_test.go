@@ -281,7 +281,8 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// TestD
+// TestWithdrawRestores checks that withdrawing an approval restores the previous decision, also after a restart: the
+// approved definition, the refusal, and the author and time of the decision.
 func TestWithdrawRestores(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for name, tt := range map[string]struct {
@@ -390,7 +391,9 @@ func TestUnblocking(t *testing.T) {
 	}
 }
 
-// TestF
+// TestBlockingKeepsTheBaseline checks that blocking an approved definition ends its approval. When it is unblocked, it
+// and later definitions wait and are compared with the last approved text, also after a restart and if the clock was
+// set back.
 func TestBlockingKeepsTheBaseline(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	approve := func(b *approval.Book, n byte) error {

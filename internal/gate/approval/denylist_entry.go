@@ -190,7 +190,7 @@ type fileLine struct {
 
 // isValid reports whether a parsed line is meaningful.
 func (l fileLine) isValid() bool {
-	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileAuthorAndTime != (fileAuthorAndTime{}) // the last case is a withdrawn approval
+	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileAuthorAndTime != (fileAuthorAndTime{}) // or a withdrawn approval
 	return complete && (l.Server != "" || l.Gaps)
 }
 

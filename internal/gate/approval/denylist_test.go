@@ -115,7 +115,9 @@ func (h *home) holds(when string) {
 	}
 }
 
-// TestA
+// TestLostStoreUnlocksNothing covers an attack: the database is lost, and the user approves the server again as the
+// status recommends. Refused and disabled tools stay locked, and a tool that the server did not list for a while does
+// not return as a new one.
 func TestLostStoreUnlocksNothing(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -219,7 +221,7 @@ func TestDamagedFileAndLostStore(t *testing.T) {
 	}
 }
 
-// TestD
+// TestDamagedFileMarksALostStore checks that even a damaged file shows that a new database replaced an earlier one.
 func TestDamagedFileMarksALostStore(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
