@@ -65,7 +65,7 @@ func NewSigner(t testing.TB) *Signer {
 	return p
 }
 
-// Restart makes a new gate with the same store, as a restart of the daemon does.
+// Restart creates a new gate with the same store, as a restart of the daemon does.
 func (p *Signer) Restart() {
 	p.t.Helper()
 	p.Gate = presence.NewGate(presence.GateOptions{Store: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
