@@ -70,7 +70,7 @@ type Config struct {
 	Ask               policy.AskRules
 	AnswerByClient    []string // see ClientMayApprove
 	Presence          Presence
-	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
+	TelemetryEndpoint string    // address of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in file order
 	Profiles          []Profile // in file order
 
@@ -164,7 +164,7 @@ type Server struct {
 
 	// asWritten and shown are as in Config. launch is the launch in the file, and launchFingerprint identifies it;
 	// both are nil if the server was not parsed.
-	revealed          []string // its secrets, after ResolveSecrets
+	revealed          []string // secrets of the server, after ResolveSecrets
 	unsetVariables    []string // referenced environment variables that are not set
 	asWritten         *Server
 	shown             *Server
@@ -204,7 +204,7 @@ type HintOverride struct {
 type ArgumentLaneRule struct {
 	Pattern     string
 	By          policy.ArgumentKind
-	Argument    string   // its path
+	Argument    string   // path of the argument
 	Read        []string // actions, or patterns of them
 	Write       []string
 	Destructive []string
@@ -214,7 +214,7 @@ type ArgumentLaneRule struct {
 // selects one.
 type ResultSelection struct {
 	Pattern    string
-	Expression string // in jq
+	Expression string // jq expression
 	compiled   *result.Expression
 }
 
@@ -241,11 +241,11 @@ func (c *Config) ResultSelectionFor(id tool.ID) *result.Expression {
 // Types of keys with fixed values.
 type (
 	ToolDetailLevel    string // how much retrieve_tools returns for a tool
-	ServerManagement   string // what agents may do with upstream_servers
-	ArgumentValidation string // what happens to arguments that violate a tool's schema
+	ServerManagement   string // operations of upstream_servers that agents may use
+	ArgumentValidation string // treatment of arguments that violate a tool's schema
 	SessionSharing     string // how clients' sessions map to server sessions
 	Trust              string // which tools of a server are accepted automatically; "" is unset: treat it as TrustManual
-	Durability         string // what a record survives
+	Durability         string // failures that a record survives
 	Presence           string // how a user proves a decision; see package presence
 )
 

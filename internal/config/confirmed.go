@@ -43,7 +43,7 @@ type SignatureVerifier interface {
 // confirmedConfig limits the current configuration while presence is not none. That configuration may not grant more
 // than the last signed configuration, minus later restrictions.
 type confirmedConfig struct {
-	dir      string            // where it is stored
+	dir      string            // directory with the stored configuration
 	instance string            // owner among the instances that share the signatures
 	verifier SignatureVerifier // nil: signatures cannot be verified yet
 	logger   *slog.Logger
@@ -297,7 +297,7 @@ func (b *confirmedConfig) storeForSigning(limit *Config) (signedConfig, error) {
 		s.Number++
 	}
 	if before, err := b.readSigned(nextFile); err == nil && bytes.Equal(before.text, text) && (before.Number == s.Number || on && b.invalidityReason(before) == "") {
-		return before, nil // it is being signed, or just was
+		return before, nil // limit is being signed, or was just signed
 	}
 	head, err := json.Marshal(s)
 	if err != nil {

@@ -54,7 +54,7 @@ func (d *decoder) addGlobalMistake(path, message, hint string) {
 }
 
 // countIfBeyondMistakeLimit reports whether the limit of reported mistakes is reached, and counts a mistake beyond
-// it. Computing positions and suggestions for each mistake would take long in a file that is no configuration.
+// it. Computing positions and suggestions for each mistake would take long in a file that is not a configuration.
 func (d *decoder) countIfBeyondMistakeLimit() bool {
 	if len(d.mistakes) < maxMistakes {
 		return false
@@ -361,7 +361,7 @@ func (d *decoder) decodeInt(v hujson.Value, path string, k configKey) any {
 func (d *decoder) decodeDuration(v hujson.Value, path string, k configKey) any {
 	const want = `a duration such as "30s" or "2m"`
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' {
-		if string(l) == "0" && k.shortest == 0 { // zero needs no unit
+		if string(l) == "0" && k.shortest == 0 { // 0 needs no unit
 			return time.Duration(0)
 		}
 		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", lastPathPart(path), want), fmt.Sprintf("write %q for seconds", clipText(string(l))+"s"))

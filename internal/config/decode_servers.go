@@ -22,7 +22,7 @@ type serverEntry struct {
 // decodeServers decodes mcpServers in either form.
 func (d *decoder) decodeServers(v hujson.Value, path string) (any, any) {
 	resolved, shown := []Server{}, []Server{}
-	taken := map[string]string{} // by confusable form of the name
+	taken := map[string]string{} // key: confusable form of the name
 	for e := range d.eachServerEntry(v, path) {
 		if e.name != "" && !d.checkNameUnique(taken, e) {
 			continue

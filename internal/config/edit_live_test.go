@@ -105,7 +105,7 @@ func TestUserSavesDuringAnEdit(t *testing.T) {
 	if diff := cmp.Diff(want, contents(t, f.path)); diff != "" || f.Current().ToolsLimit != 7 || len(f.Current().Servers) != 2 {
 		t.Errorf("current configuration: %v\n-want +got:\n%s", f.Current(), diff)
 	}
-	// A user who saves continuously is not overwritten either.
+	// An edit does not overwrite the file of a user who saves continuously, either.
 	n := 0
 	f.components = []ReloadableComponent{hooks{
 		prepare: func(*Config) error { n++; write(t, f.path, limit(n%100+1)); return nil },

@@ -195,7 +195,7 @@ func (l *LiveConfig) reloadIfChanged() {
 	defer l.mu.Unlock()
 	r := l.readFile()
 	if r.equals(l.last) {
-		l.setLoadResult(l.LastError()) // its mode may have changed
+		l.setLoadResult(l.LastError()) // the file's mode may have changed
 		return
 	}
 	_ = l.applyContent(r) // stored as LastError, logged and observed

@@ -116,7 +116,7 @@ func TestManyMistakes(t *testing.T) {
 	}
 }
 
-// TestHugeFile checks that a huge file that is no configuration is rejected quickly, however many mistakes it has.
+// TestHugeFile checks that a huge file that is not a configuration is rejected quickly, however many mistakes it has.
 func TestHugeFile(t *testing.T) {
 	volume.SkipUnderRace(t)
 	many := func(n int) int { return volume.FullOrQuick(n, n/10) }

@@ -10,7 +10,7 @@ type ForeignReference struct {
 	Start, End int    // positions in the text
 	Name       string // the variable; "" if there is none, or if the name may be part of a secret
 	Kind       ForeignReferenceKind
-	Default    string // of a VariableDefault
+	Default    string // default value in a VariableDefault
 }
 
 // ForeignReferenceKind is the form of a reference.

@@ -341,7 +341,7 @@ func (f *secretFinder) scanCommentsAndBrokenText(broken bool) {
 		token := f.text[at : at+n]
 		switch {
 		case token[0] == '/' && n > 1 && broken && !f.publicStrings[string(token)]:
-			f.addSpan(at+2, at+n) // it may not be a comment
+			f.addSpan(at+2, at+n) // the text may not be a comment
 		case token[0] == '/' && n > 1:
 			n0 := len(f.found)
 			if f.scanComment(at, at+n); n0 == len(f.found) {

@@ -47,7 +47,7 @@ func TestWarned(t *testing.T) {
 	}
 }
 
-// TestForeignKeysAreDistinguished checks that a key of MCPProxy, or a misspelled one, is not taken for a key of
+// TestForeignKeysAreDistinguished checks that a key of MCPProxy, or a misspelled one, is not treated as a key of
 // another client.
 func TestForeignKeysAreDistinguished(t *testing.T) {
 	for object, table := range foreignKeys {

@@ -18,7 +18,7 @@ import (
 type aggregateListEntry struct {
 	name        string // name in the list of all servers
 	server, own string
-	raw         json.RawMessage // as strict clients accept it; a call is checked against the server's own definition
+	raw         json.RawMessage // in the form that strict clients accept; calls are checked against the server's own definition
 	tool        *catalog.Tool   // nil for everything else
 }
 
@@ -43,7 +43,7 @@ type aggregateToolTable struct {
 	callable     []*aggregateListEntry    // by name
 	malformed    map[string]error         // by name: the reason why a callable tool is not listed
 	byHashedName map[string]*catalog.Tool // by hashed alias, for names that are too long
-	digest       [sha256.Size]byte        // of the list of tools
+	digest       [sha256.Size]byte        // digest of the list of tools
 }
 
 // malformedDefinitionProblem returns the problem of using a tool or prompt that the list omits because its definition

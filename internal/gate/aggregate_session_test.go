@@ -81,7 +81,7 @@ func TestSessionWithEachServer(t *testing.T) {
 	if want := []string{"notify notifications/roots/list_changed", "notify notifications/roots/list_changed"}; !slices.Equal(c.Events, want) {
 		t.Errorf("events %q", c.Events)
 	}
-	c.Sessions[0].Close() // by the server
+	c.Sessions[0].Close() // the server ends the session
 	if a := c.ask("tools/call", `{"name":"s__other"}`); a.Error != nil || len(c.Sessions) != 3 || c.Sessions[2].Server != "s" {
 		t.Errorf("%v, %d sessions", a.Error, len(c.Sessions))
 	}

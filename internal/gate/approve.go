@@ -30,7 +30,7 @@ func WorstLane(t *catalog.Tool, r *policy.CallRequest, does *policy.ArgumentEffe
 	return worst
 }
 
-// approvalOutcome is what awaitApproval returns about a call that needed an approval.
+// approvalOutcome is the result of awaitApproval for a call that needed an approval.
 type approvalOutcome struct {
 	call           ask.Call
 	rule           policy.ApprovalRule

@@ -184,7 +184,8 @@ func lane(c oneCall) auth.OperationLane {
 	return auth.Write
 }
 
-// may reports whether the call is allowed to run now, and whether it must run. lets uses up what allows it.
+// may reports whether the call is allowed to run now, and whether it must run. lets consumes the approval or lease
+// that allows it.
 func (m *model) may(c oneCall) (lets func(), ok, must bool) {
 	all := slices.SortedFunc(maps.Values(m.leases), func(a, b *ask.Lease) int { return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.ID, b.ID)) })
 	for _, l := range all {

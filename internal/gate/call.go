@@ -30,31 +30,31 @@ type call struct {
 	unknown   []UnknownArgument
 	selection *result.Expression // selection from the result; nil: as configured
 	client    *session.Request   // the client's own request; nil if the caller is no MCP client
-	params    json.RawMessage    // of a forwarded request, without the answer for the gate
-	meta      json.RawMessage    // of a lane call
+	params    json.RawMessage    // params of a forwarded request, without the answer for the gate
+	meta      json.RawMessage    // _meta of a lane call
 	say       func(session.Event)
 	size      int // bytes of the request
 	returned  returnedAnswer
 }
 
-// returnedAnswer is what a client of the modern protocol sends with a call that it repeats after the gate has asked
+// returnedAnswer is the data that a client of the modern protocol sends with a repeated call after the gate has asked
 // it for an approval.
 type returnedAnswer struct {
 	question string // ID of the question; "" if the client was not asked
 	answer   json.RawMessage
 }
 
-// execution holds what the stages of one call returned, in one allocation. Each output is written once, at the end of
-// its stage. A stage receives the outputs that it reads.
+// execution contains the outputs of the stages of one call, in one allocation. Each output is written once, at the
+// end of its stage. A stage receives the outputs that it reads.
 type execution struct {
 	call     call
 	time     stopwatch
 	trace    CallTrace        // nil if the call is not traced
-	verdict  verdict          // of decideAndApprove
-	approval *approvalOutcome // of awaitApproval; nil if no approval was needed
-	audit    callRecord       // of beginRecord or rejectCall
+	verdict  verdict          // output of decideAndApprove
+	approval *approvalOutcome // output of awaitApproval; nil if no approval was needed
+	audit    callRecord       // output of beginRecord or rejectCall
 	recheck  rechecker
-	outgoing outgoingRequest // of send
+	outgoing outgoingRequest // output of send
 }
 
 // execute runs one call: decide, approve, begin the record, send, settle.

@@ -16,8 +16,8 @@ type verdict struct {
 	resolvedCall
 	policy.Decision
 	does   policy.ArgumentEffect // the effect of the arguments; zero if they were not classified
-	status policy.ToolStatus     // of the tool; Callable if the tool is unknown
-	fit    activity.SchemaFit    // of the arguments; "" if they were not checked
+	status policy.ToolStatus     // status of the tool; Callable if the tool is unknown
+	fit    activity.SchemaFit    // schema fit of the arguments; "" if they were not checked
 }
 
 // withRefusal returns the verdict, refused by a later check.

@@ -103,7 +103,7 @@ func (g *Gate) Call(ctx context.Context, r LaneCall) (CallResult, error) {
 type ToolCallTarget struct {
 	Lane policy.CallToolVariant // lane of the endpoint; CallToolNone if the tool's hints decide
 	Name string                 // name that the client used; "" if it used the server's own name
-	ID   tool.ID                // of the named tool
+	ID   tool.ID                // ID of the named tool
 	Err  error                  // why the request names no tool
 	// Open opens the client's session with the server, within the time limit of the call. It is nil if the request
 	// needs no session.

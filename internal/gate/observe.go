@@ -36,7 +36,7 @@ type CallStats struct {
 	Server, Tool string
 	Operation    string // lane of the call; "" if unknown
 	Status       activity.Status
-	Code         string // of a refusal or a failure
+	Code         string // code of a refusal or a failure
 	Record       string // ID of the record; "" if there is none
 	Took, Own    time.Duration
 }

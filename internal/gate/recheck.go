@@ -74,7 +74,7 @@ func (s *resolvedCall) needsApproval(c *call) bool {
 	return rule.IsSet()
 }
 
-// isOutdated reports whether the configuration or the tool differs from those of the approval.
+// isOutdated reports whether the configuration or the tool differs from the one for which the approval was given.
 func (a *approvalOutcome) isOutdated(cfg *config.Config, t *catalog.Tool, r *policy.CallRequest) bool {
 	return cfg.RevisionWithoutRestartKeys() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || !r.ChoosesLane() && t.CallWith.String() != a.call.Variant
 }

@@ -15,7 +15,7 @@ import (
 // The limits of results in the arguments of a call.
 const (
 	maxResultRefs     = 16
-	maxResultRefBytes = 16 << 20 // of all references together
+	maxResultRefBytes = 16 << 20 // size of all referenced results together
 )
 
 // resultKey is the member of arguments that refers to a stored result.

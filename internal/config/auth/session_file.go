@@ -112,8 +112,8 @@ func (k *storedSession) toSession(now time.Time) *webUISession {
 	return one
 }
 
-// saveSessions writes the file. The caller holds the lock. If the write fails it deletes the file, so that ended
-// sessions do not return.
+// saveSessions writes the file. The caller holds the lock. If the write fails, it deletes the file, so that ended
+// sessions do not become valid again.
 func (s *WebUISignIns) saveSessions() {
 	if s.file.path == "" {
 		return

@@ -55,7 +55,7 @@ type Token struct {
 	Used    time.Time // last stored use; zero: never
 }
 
-// RuleWithoutProfile returns the token's own limits, without those of its profile.
+// RuleWithoutProfile returns the token's own limits, without the limits of its profile.
 func (t *Token) RuleWithoutProfile() *ScopeRule {
 	return NewScopeRule(ScopeLimits{Servers: t.Servers, Lanes: t.Lanes})
 }
@@ -76,7 +76,7 @@ type AgentTokens struct {
 	dir      string            // directory with the file of revoked tokens
 	onEnded  func(Actor)       // called for each token that ends
 	isUsable func(*Token) bool // reports whether a loaded token may be used
-	seed     [32]byte          // for the texts of new tokens
+	seed     [32]byte          // seed for the texts of new tokens
 	loaded   chan struct{}
 
 	changing sync.Mutex // held while a token is created or revoked
@@ -100,7 +100,7 @@ type LoadedToken struct {
 	ended     chan struct{}
 	once      sync.Once
 	revoked   atomic.Bool // revoked, even if storing that failed
-	timer     *time.Timer // ends it when it expires
+	timer     *time.Timer // ends the token when it expires
 	used      atomic.Int64
 	usedSaved int64 // stored value of used; accessed only by Run
 }
@@ -161,7 +161,7 @@ func (t *AgentTokens) loadAll(ctx context.Context) bool {
 	}
 	for _, one := range all {
 		if slices.Contains(gone, one.ID) {
-			_ = t.store.DropToken(ctx, one.ID) // it stays revoked even if this fails
+			_ = t.store.DropToken(ctx, one.ID) // the token stays revoked even if this fails
 			continue
 		}
 		t.addLoaded(one)

@@ -47,7 +47,7 @@ type Pin struct {
 	Before *ReplacedDecision
 }
 
-// ReplacedDecision is what an approval replaced. Its pin has no Before.
+// ReplacedDecision is the decision that an approval replaced. Its Pin has no Before.
 type ReplacedDecision struct {
 	Pin   *Pin
 	Block *Block

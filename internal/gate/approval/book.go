@@ -40,7 +40,7 @@ type Store interface {
 	SaveHeld(ctx context.Context, server string, all []HeldDefinition) error
 }
 
-// Book holds the decisions in memory. It is safe for concurrent use.
+// Book stores the decisions in memory. It is safe for concurrent use.
 type Book struct {
 	store  Store
 	gate   *presence.Gate

@@ -106,8 +106,7 @@ func undoAcceptance(judged []Evaluation, all []CandidateDefinition, v *ServerVie
 	}
 }
 
-// prescan runs the scanner before the lock is taken. It scans at most as many definitions concurrently as
-// there are CPUs.
+// prescan runs the scanner before the lock is taken. It scans as many definitions concurrently as there are CPUs.
 func (b *Book) prescan(server string, r EvaluationRules, all []CandidateDefinition) {
 	s := b.state.Load()
 	if s == nil || r.Trust != Scan {

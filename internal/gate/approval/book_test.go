@@ -289,7 +289,7 @@ func TestWithdrawRestores(t *testing.T) {
 		trust  approval.Trust
 		before func(b *approval.Book) error
 		since  func(b *approval.Book) error
-		want   approval.WaitReason // of definition 2
+		want   approval.WaitReason // reason why definition 2 waits
 		pinned bool                // definition 1 is approved again
 	}{
 		"approved by a user": {trust: approval.Manual, before: func(b *approval.Book) error {
@@ -406,7 +406,7 @@ func TestBlockingKeepsTheBaseline(t *testing.T) {
 	for name, tt := range map[string]struct {
 		decide  []func(b *approval.Book) error
 		blocked byte                   // the definition that is blocked and unblocked
-		want    [4]approval.WaitReason // of definitions 1 to 3 after it; "" if approved
+		want    [4]approval.WaitReason // reasons why definitions 1 to 3 wait afterwards; "" if approved
 		base    byte                   // the definition that is shown as approved; 0: none
 	}{
 		"approved once": {

@@ -62,7 +62,7 @@ type readResult struct {
 	damage  string // description of the damage; "" if there is none
 	seed    sha256Digest
 	head    chainLink
-	size    int64 // of the undamaged part
+	size    int64 // size of the undamaged part
 }
 
 // isIntact reports whether the file is complete.

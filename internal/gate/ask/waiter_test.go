@@ -17,7 +17,7 @@ import (
 
 // memory stores questions for tests that depend on time. Package gate tests with a database.
 type memory struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the following fields
 	all map[string]*Question
 	err error
 }

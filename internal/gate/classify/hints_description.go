@@ -15,8 +15,8 @@ type textAnalysis struct {
 	verb string     // the verb
 	// deletes and changes are words that contradict a read-only tool.
 	deletes, changes string
-	final            bool   // says that something is irreversible
-	readOnly         bool   // says that the tool changes nothing
+	final            bool   // the description states that something is irreversible
+	readOnly         bool   // the description states that the tool changes nothing
 	code             string // mentions code of a query language: "SQL query"
 	long             bool
 	words            int

@@ -124,7 +124,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestRecordedVerdicts compares the recorded verdicts with those of the parser.
+// TestRecordedVerdicts compares the recorded verdicts with the verdicts of the parser.
 func TestRecordedVerdicts(t *testing.T) {
 	var want strings.Builder
 	for _, text := range slices.Sorted(slices.Values(recordedTexts(t))) {

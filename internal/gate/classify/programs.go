@@ -43,7 +43,7 @@ type commandRule struct {
 // knownProgram contains the rules for a command.
 type knownProgram struct {
 	name     string
-	verbs    bool // its effect depends on the first operands
+	verbs    bool // the effect depends on the first operands
 	reads    []commandRule
 	destroys []commandRule
 	runs     []commandRule  // verbs that run a command that is in their arguments

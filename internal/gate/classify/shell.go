@@ -30,7 +30,7 @@ var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant
 // classifyShell returns the worst verdict of all commands of a shell line.
 func classifyShell(text string) verdict { return classifyNestedShell(text, 0, new(int)) }
 
-// classifyNestedShell classifies a text at a nesting depth; read counts all texts of the line.
+// classifyNestedShell classifies a text at a nesting depth; read is the number of texts of the line that were read.
 func classifyNestedShell(text string, depth int, read *int) verdict {
 	*read++
 	switch {

@@ -256,7 +256,7 @@ func (s sqlStatement) classifyExplain() verdict {
 	return readVerdict
 }
 
-// classifyPragma classifies a PRAGMA of SQLite: [schema.]name, with at most one argument that sets nothing.
+// classifyPragma classifies a PRAGMA of SQLite: [schema.]name, with no argument or one that sets nothing.
 func (s sqlStatement) classifyPragma() verdict {
 	name := 1
 	if s.tokenKind(2) == '.' {

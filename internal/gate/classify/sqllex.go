@@ -82,7 +82,7 @@ const (
 
 type sqlToken struct {
 	kind       byte
-	class      wordClass // of a word
+	class      wordClass // class of a word
 	start, end int32     // position of a word, or of the content of quotes
 }
 

@@ -63,7 +63,7 @@ type Facts struct {
 	// if the tool has hints or nothing was inferred.
 	Inferred    Operation
 	InferredWhy string
-	// InferredUnsure says that Inferred is only the cautious default. It applies in mode enforce and causes no
+	// InferredUnsure reports whether Inferred is only the cautious default. It applies in mode enforce and causes no
 	// warning.
 	InferredUnsure bool
 	// Arguments is the effect of the call's arguments; ByArguments reports whether Lane is derived from it.

@@ -26,8 +26,8 @@ type StatusFacts struct {
 	Known          bool
 	ServerEnabled  bool
 	Quarantined    bool // the server awaits review
-	DeniedByConfig bool // by enabled_tools or disabled_tools
-	SwitchedOff    bool // by a user
+	DeniedByConfig bool // locked by enabled_tools or disabled_tools
+	SwitchedOff    bool // switched off by a user
 	Approved       bool
 }
 

@@ -1,5 +1,5 @@
-// Package presencetest is a presence gate in memory with a user who signs, for tests of packages that use
-// presence. Signatures take the same path as in the product. It is for tests only.
+// Package presencetest is a presence gate in memory with a user who signs, for tests of packages that use presence.
+// Signatures are made and verified as in the product. The package is for tests only.
 package presencetest
 
 import (
