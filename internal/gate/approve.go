@@ -151,7 +151,7 @@ func (h *approvalWait) toHeldCall(limit time.Duration) ask.HeldCall {
 	return out
 }
 
-// laneReasonText returns why the call counts as its lane.
+// laneReasonText returns the reason for the lane of the call.
 func (h *approvalWait) laneReasonText() string {
 	lane, v := h.approval.lane, &h.verdict
 	switch {

@@ -22,7 +22,7 @@ type ActivityLog interface {
 	AppendRefusal(r *activity.Record) error
 }
 
-// ResultStore stores whole results that were cut or selected from.
+// ResultStore stores complete results of which the caller received only a part.
 type ResultStore interface {
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)

@@ -11,7 +11,7 @@ import (
 
 // The limits of remembered searches.
 const (
-	maxSearchers   = 500 // sessions
+	maxSearchers   = 500 // number of sessions
 	searchesKept   = 3   // the latest searches of each session
 	answerKept     = 50  // tools of each result
 	rememberedFor  = 30 * time.Minute
