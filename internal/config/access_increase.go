@@ -10,10 +10,10 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// accessIncreaseRule says which changes of a key grant more access, or record less: with presence,
-// those need a user. For a key without a rule, every change does.
+// accessIncreaseRule determines which changes of a key grant more access, or record less. With presence, those
+// changes need a user's confirmation. Every change of a key without a rule does.
 type accessIncreaseRule struct {
-	when       string // in words, for the reference; "" is never
+	when       string // condition in words, for the reference; "" means that no change grants more access
 	grantsMore func(was, is any) bool
 }
 
@@ -32,27 +32,24 @@ var (
 	on     = accessIncreaseRule{"turned on", func(was, is any) bool { return was != true && is == true }}
 	off    = accessIncreaseRule{"turned off", func(was, is any) bool { return was == true && is != true }}
 	less   = accessIncreaseRule{"lowered", func(was, is any) bool { return reflect.ValueOf(is).Int() < reflect.ValueOf(was).Int() }}
-	// adds is for a list whose elements each allow something, drops for one whose
-	// elements each deny something.
+	// adds is for a list whose elements each allow something. drops is for a list whose elements each deny something.
 	adds  = accessIncreaseRule{"entries are added", func(was, is any) bool { return !arePatternsCovered(toStringList(was), toStringList(is)) }}
 	drops = accessIncreaseRule{"entries are removed", func(was, is any) bool { return !arePatternsCovered(toStringList(is), toStringList(was)) }}
-	// admits is adds, where an empty list allows everything.
+	// admits is like adds, but an empty list allows everything.
 	admits = accessIncreaseRule{"it allows more", func(was, is any) bool {
 		before, after := toStringList(was), toStringList(is)
 		return len(before) > 0 && (len(after) == 0 || !arePatternsCovered(before, after))
 	}}
 	exposed = accessIncreaseRule{"other machines can connect", func(was, is any) bool { return was != is && !isLoopbackAddress(toString(is)) }}
 	sent    = accessIncreaseRule{"set", func(was, is any) bool { return was != is && toString(is) != "" }}
-	// inside is for an object with keys of its own, which have rules; a new entry grants
-	// more.
+	// inside is for an object whose keys have their own rules. A new entry grants more access.
 	inside = accessIncreaseRule{when: "an entry is added, or by its keys"}
 
 	asked      = newStrictToLooseRule(string(policy.AskOn), string(policy.AskOff))
 	askedTools = accessIncreaseRule{"changed towards `off`", changeMayAskUserLess}
 	inferred   = newStrictToLooseRule(string(policy.InferEnforce), string(policy.InferAdvise), string(policy.InferOff))
 	validated  = newStrictToLooseRule(string(ValidateReject), string(ValidateWarn), string(ValidateOff))
-	// judged is for judge_arguments: advise may loosen hints, off asks and warns of
-	// nothing.
+	// judged is for judge_arguments: `advise` may loosen hints, and `off` neither asks nor warns.
 	judged = accessIncreaseRule{"changed, except from `advise` to `enforce`", func(was, is any) bool {
 		return was != is && (was != policy.ArgumentsAdvise || is != policy.ArgumentsEnforce)
 	}}
@@ -61,8 +58,8 @@ var (
 )
 
 // newStrictToLooseRule returns the rule of a key whose values are ordered from strict to loose: a change to a looser
-// one grants more. An unset value depends on other keys: it is neither stricter nor looser than a value between the
-// ends.
+// value grants more access. An unset value depends on other keys, so a change from or to it grants more access,
+// unless the new value is the strictest or the previous one the loosest.
 func newStrictToLooseRule(words ...string) accessIncreaseRule {
 	strictest, loosest := words[0], words[len(words)-1]
 	return accessIncreaseRule{"changed towards `" + loosest + "`", func(was, is any) bool {
@@ -77,8 +74,8 @@ func newStrictToLooseRule(words ...string) accessIncreaseRule {
 	}}
 }
 
-// newHintLooseningRule returns the rule of a hint: a change in the direction of most, its value for the most harmless
-// tools, grants more.
+// newHintLooseningRule returns the rule of a hint. most is the value of the hint for the least harmful tools: a
+// change towards it grants more access.
 func newHintLooseningRule(most tool.TriBool) accessIncreaseRule {
 	return accessIncreaseRule{fmt.Sprintf("changed towards `%t`", most == tool.True), func(was, is any) bool {
 		return was != is && was != most && is != tool.ToTriBool(most == tool.False)
@@ -86,7 +83,7 @@ func newHintLooseningRule(most tool.TriBool) accessIncreaseRule {
 }
 
 // changeMayAskUserLess reports whether a change of ask modes, by name or pattern, may lead to fewer questions to the
-// user. An absent name is unset.
+// user. A name that is absent has no ask mode.
 func changeMayAskUserLess(was, is any) bool {
 	before, _ := was.(map[string]string)
 	after, _ := is.(map[string]string)
@@ -109,7 +106,7 @@ func toString(v any) string { return reflect.ValueOf(v).String() }
 // toStringList returns a value that is a list of strings.
 func toStringList(v any) []string { l, _ := v.([]string); return l }
 
-// arePatternsCovered reports whether the wider patterns match all that one of the patterns matches.
+// arePatternsCovered reports whether the wider patterns match every name that one of the patterns matches.
 func arePatternsCovered(wider, patterns []string) bool {
 	for _, p := range patterns {
 		if !slices.ContainsFunc(wider, func(w string) bool {

@@ -6,14 +6,13 @@ import (
 	"time"
 )
 
-// Authors of an applied text without a known actor.
+// Authors of an applied text if no actor is known.
 const (
 	ByHand    = "file"  // a user who edited the file
 	ByCommand = "admin" // a user, by a command that changes one thing: see AddServers
 )
 
-// AppliedText is the configuration text in force, with its secrets. Data is nil without a
-// file.
+// AppliedText is the applied configuration text, with its secrets. Data is nil if there is no file.
 type AppliedText struct {
 	Data  []byte
 	Since time.Time
@@ -24,7 +23,7 @@ type AppliedText struct {
 // ETag identifies the text.
 func (f AppliedText) ETag() string { return ETag(f.Data) }
 
-// ETag identifies the bytes of a file; nil is no file.
+// ETag identifies the bytes of a file; nil means that there is no file.
 func ETag(data []byte) string {
 	if data == nil {
 		return "none"

@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// AskRuleFor returns the rule that makes a call in that lane wait for approval. It considers the general rules, those of the
-// server, and the additions of the caller's profiles.
+// AskRuleFor returns the rule that makes a call in that lane wait for approval. It considers the general rules, the
+// server's rules, and the additional rules of the caller's profiles.
 func (c *Config) AskRuleFor(id tool.ID, within policy.Scope, lane policy.Operation) policy.ApprovalRule {
 	var own *policy.AskRules
 	if s := c.Server(id.Server); s != nil {
@@ -41,7 +41,7 @@ func (c *Config) MayAskUser(server string, within policy.Scope) bool {
 	return false
 }
 
-// defaultWait is for a configuration that was not parsed.
+// defaultWait is the wait if the configuration was not parsed.
 const defaultWait = 45 * time.Second
 
 // AskTimeout returns how long a call to a server waits for the answer.
@@ -53,8 +53,8 @@ func (c *Config) AskTimeout(server string) time.Duration {
 	return cmp.Or(own, c.Ask.Wait, defaultWait)
 }
 
-// ClientMayApprove reports whether the elicitation form of a client with that token may
-// approve. A client without a token has no name, and may never.
+// ClientMayApprove reports whether the elicitation form of a client with that token may approve. A client without a
+// token has no name and may never approve.
 func (c *Config) ClientMayApprove(token string) bool {
 	return token != "" && c.Presence == PresenceNone && slices.Contains(c.AnswerByClient, token)
 }

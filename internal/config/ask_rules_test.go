@@ -9,7 +9,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestAskRules: a profile adds rules that ask and removes none, whether it comes from the address or from a token.
+// TestAskRules checks that a profile adds ask rules and removes none, whether the profile comes from the address or
+// from a token.
 func TestAskRules(t *testing.T) {
 	c := mustParse(t, `{"ask": {"destructive": "ask", "tools": {"a:pay": "ask"}}, "mcpServers": {"a": {"command": "x", "ask": {"wait": "10s"}}, "b": {"command": "y", "ask": {"destructive": "off"}}},
 		"profiles": {"careful": {"ask": {"write": "ask", "destructive": "off", "tools": {"a:pay": "off", "b:read": "ask"}}}, "plain": {}}}`)
@@ -33,28 +34,28 @@ func TestAskRules(t *testing.T) {
 			t.Errorf("%s:%s as %s: %q, want %q", w.server, w.tool, w.lane, got, w.want)
 		}
 		if got != "" && !c.MayAskUser(w.server, w.within) {
-			t.Errorf("%s:%s may not be asked about, and is", w.server, w.tool)
+			t.Errorf("MayAskUser reports false for %s:%s, which has an ask rule", w.server, w.tool)
 		}
 	}
 	if c.AskTimeout("a") != 10*time.Second || c.AskTimeout("b") != 45*time.Second || (&Config{}).AskTimeout("a") != 45*time.Second {
-		t.Errorf("it waits %v, %v", c.AskTimeout("a"), c.AskTimeout("b"))
+		t.Errorf("AskTimeout returned %v for a, %v for b", c.AskTimeout("a"), c.AskTimeout("b"))
 	}
 	if d := mustParse(t, `{"mcpServers": {"a": {"command": "x", "ask": {"write": "ask"}}}}`); d.MayAskUser("b", none) || !d.MayAskUser("a", none) {
-		t.Error("a server's rules are those of others")
+		t.Error("MayAskUser does not keep the rules of two servers apart")
 	}
 	if w := mustParse(t, `{"ask": {"tools": {"paymnts:*": "ask"}}, "mcpServers": {"payments": {"command": "x"}}}`).warnings; len(w) != 1 || !strings.Contains(w[0], `"paymnts:*"`) {
-		t.Errorf("a pattern without a server: %q", w)
+		t.Errorf("warnings for a pattern that matches no server: %q", w)
 	}
 	if one, other := mustParse(t, `{"listen": "127.0.0.1:1"}`), mustParse(t, `{"listen": "127.0.0.1:2", "data_dir": "/x", "log": {"format": "json"}}`); one.RevisionWithoutRestartKeys() != other.RevisionWithoutRestartKeys() || one.Revision() == other.Revision() {
-		t.Error("where an instance listens makes another basis, or no other revision")
+		t.Error("the listen address changes RevisionWithoutRestartKeys, or does not change Revision")
 	}
 	if mustParse(t, `{"tools_limit": 3}`).RevisionWithoutRestartKeys() == mustParse(t, `{}`).RevisionWithoutRestartKeys() {
-		t.Error("what decides is no part of the basis")
+		t.Error("a key that affects decisions does not change RevisionWithoutRestartKeys")
 	}
 	if d := mustParse(t, `{"ask": {"answer_by_client": ["cursor", "claude"]}}`); !d.ClientMayApprove("claude") || d.ClientMayApprove("codex") || d.ClientMayApprove("") || c.ClientMayApprove("claude") {
-		t.Error("who approves by a form of its own is another one")
+		t.Error("ClientMayApprove is wrong for a client")
 	}
 	if mustParse(t, `{"ask": {"write": "ask"}}`).Revision() == mustParse(t, `{}`).Revision() {
-		t.Error("what is asked is no part of the revision")
+		t.Error("the ask rules do not change Revision")
 	}
 }

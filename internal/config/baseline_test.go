@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// person is a user who signs, or does not.
+// person is a user who signs, or refuses to sign.
 type person struct {
 	on     bool
 	signed map[string]bool
@@ -48,7 +48,7 @@ func (p *person) permit(claims ...Claim) error {
 	return p.refuse
 }
 
-// present is a file whose text a person has signed as it is.
+// present returns a fixture whose file the person has signed.
 func present(t *testing.T, text string) (*fixture, *person) {
 	t.Helper()
 	dir := t.TempDir()
@@ -60,7 +60,7 @@ func present(t *testing.T, text string) (*fixture, *person) {
 	again, err := f.PrepareConfirmation()
 	check(t, err)
 	if fmt.Sprint(claims) != fmt.Sprint(again) {
-		t.Errorf("what is made ready twice is not the same: %q, %q", claims, again)
+		t.Errorf("the second PrepareConfirmation returned other claims: %q, %q", claims, again)
 	}
 	p.sign(claims)
 	p.on = true
@@ -75,7 +75,7 @@ func inDir(dir string) func(*Options) {
 	return func(o *Options) { o.Presence, o.DataDir = true, dir }
 }
 
-// restart opens the file again, with another text if one is given.
+// restart opens the file again, with another text if text is not empty.
 func (f *fixture) restart(t *testing.T, p *person, text string) *fixture {
 	t.Helper()
 	if text == "" {
@@ -99,14 +99,14 @@ func (f *fixture) edit1(t *testing.T, text string) {
 	check(t, f.Reload())
 }
 
-// holds checks the configuration in force and the keys that wait.
+// holds checks the current configuration and the keys that await confirmation.
 func (f *fixture) holds(t *testing.T, holds func(*Config) bool, waits ...string) {
 	t.Helper()
 	if !holds(f.Current()) {
-		t.Errorf("in force is %v", f.Current())
+		t.Errorf("unexpected current configuration: %v", f.Current())
 	}
 	if got := differenceKeys(f.Unconfirmed().Differences); !slices.Equal(got, append([]string{}, waits...)) {
-		t.Errorf("these wait: %q, want %q", got, waits)
+		t.Errorf("keys that await confirmation: %q, want %q", got, waits)
 	}
 	if warned := slices.ContainsFunc(f.Warnings(), func(w string) bool { return strings.Contains(w, "mcpproxy config confirm") }); warned != (len(waits) > 0 || f.Unconfirmed().Why != "") {
 		t.Errorf("warnings %q", f.Warnings())
@@ -122,8 +122,8 @@ func trustOf(c *Config, server string) Trust {
 
 const signedText = `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "trust": "manual"}}}`
 
-// TestAccessGrantingChangesWait: an edit by hand takes effect, except for changes that grant more access. These take effect
-// after a confirmation, and all of it survives a restart.
+// TestAccessGrantingChangesWait checks that an edit by hand takes effect, except for changes that grant more access.
+// These take effect after a confirmation, and both survive a restart.
 func TestAccessGrantingChangesWait(t *testing.T) {
 	f, p := present(t, signedText)
 	f.edit1(t, `{"tools_limit": 7, /* more */ "require_mcp_auth": true, "mcpServers": {"b": {"command": "y"}, "a": {"command": "x", "trust": "auto", "disabled_tools": ["t"]}}}`)
@@ -132,14 +132,14 @@ func TestAccessGrantingChangesWait(t *testing.T) {
 	}
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
 	if f.next(t); !slices.Equal(f.next(t).Unconfirmed, []string{"mcpServers.b", "mcpServers.a.trust"}) {
-		t.Error("no one is told what waits")
+		t.Error("the observer did not receive the unconfirmed keys")
 	}
 	f = f.restart(t, p, "")
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
 
 	p.refuse = errors.New("not now")
 	if _, err := f.ConfirmFile(p.permit); !errors.Is(err, p.refuse) {
-		t.Errorf("confirmed without a person: %v", err)
+		t.Errorf("confirmed although the user refused: %v", err)
 	}
 	f.holds(t, applied, "mcpServers.b", "mcpServers.a.trust")
 	f = f.restart(t, p, "")
@@ -155,11 +155,11 @@ func TestAccessGrantingChangesWait(t *testing.T) {
 	f = f.restart(t, p, "")
 	f.holds(t, all)
 	if _, err := f.ConfirmFile(nil); err != nil {
-		t.Errorf("nothing waits: %v", err)
+		t.Errorf("ConfirmFile with nothing to confirm: %v", err)
 	}
 }
 
-// TestRestrictionsStay: neither an edit of the file nor a restart undoes a restriction.
+// TestRestrictionsStay checks that neither an edit of the file nor a restart undoes a restriction.
 func TestRestrictionsStay(t *testing.T) {
 	f, p := present(t, `{"mcpServers": {"a": {"command": "x", "trust": "auto"}, "b": {"command": "y"}}}`)
 	f.edit1(t, `{"mcpServers": {"a": {"command": "x", "trust": "scan"}}}`)
@@ -177,8 +177,8 @@ func TestRestrictionsStay(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return c.Server("a").Command == "x" }, "mcpServers.a.command")
 }
 
-// TestCommandsConfirmOnlyTheirOwnChanges: a command confirms exactly the access that it grants. Other changes in the file
-// keep waiting, and a restriction needs no confirmation.
+// TestCommandsConfirmOnlyTheirOwnChanges checks that a command confirms exactly the access that it grants. Other
+// changes in the file keep waiting, and a restriction needs no confirmation.
 func TestCommandsConfirmOnlyTheirOwnChanges(t *testing.T) {
 	f, p := present(t, signedText)
 	f.edit1(t, `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "trust": "manual", "session": "shared"}, "agents": {"command": "z"}}}`)
@@ -222,20 +222,20 @@ func TestCommandsConfirmOnlyTheirOwnChanges(t *testing.T) {
 	p.refuse = errors.New("no")
 	before := contents(t, f.path)
 	if err := set("allow_private", "true")(); err == nil || contents(t, f.path) != before {
-		t.Error("a mistake is written")
+		t.Error("an invalid setting was accepted, or the file changed")
 	}
 	for key, value := range map[string]string{"trust": `"auto"`, "quarantined": "true"} {
 		_ = f.SetServer(nil, "a", key, []byte(value)) // restricts, or makes no change
 	}
 	before = contents(t, f.path)
 	if err := f.AddServers(p.permit, NamedEdit{"b", plainServer}); !errors.Is(err, p.refuse) || contents(t, f.path) != before || f.Current().Server("b") != nil {
-		t.Errorf("a server is added unpermitted: %v", err)
+		t.Errorf("a server was added without permission: %v", err)
 	}
 	if err := f.SetServer(nil, "a", "quarantined", nil); err == nil || contents(t, f.path) != before {
-		t.Errorf("no one was asked: %v", err)
+		t.Errorf("changed without a confirmation: %v", err)
 	}
 
-	// The whole text is what a person has seen: all of it counts.
+	// The user has seen the whole text, so all of it is confirmed.
 	p.refuse, p.asked = nil, nil
 	check(t, f.ReplaceText(p.permit, ETag([]byte(before)), []byte(before+"\n"), "x"))
 	f.holds(t, func(c *Config) bool { return c.Server("agents") != nil && c.Server("a").Session == SessionShared })
@@ -243,8 +243,8 @@ func TestCommandsConfirmOnlyTheirOwnChanges(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return c.Server("agents") != nil && c.Server("a").Env["TOKEN"] == "s3cret-value" })
 }
 
-// TestLostConfirmationGrantsNothing: if the confirmed text is lost, changed, unsigned, or replaced by a later one, no server
-// is in force.
+// TestLostConfirmationGrantsNothing checks that no server is active if the confirmed text is lost, changed, unsigned,
+// or replaced by a later one.
 func TestLostConfirmationGrantsNothing(t *testing.T) {
 	f, p := present(t, signedText)
 	kept := filepath.Join(f.Current().DataDir, baselineDir, confirmedFile)
@@ -287,16 +287,16 @@ func TestLostConfirmationGrantsNothing(t *testing.T) {
 		closed("a later configuration was confirmed")
 	}
 	if f := f.restart(t, newPerson(), ""); f.Unconfirmed().Why == "" {
-		t.Error("what no one has signed counts")
+		t.Error("an unsigned configuration is accepted as confirmed")
 	}
-	// The number is that of one instance.
+	// The number belongs to one instance.
 	if err := f.SetVerifier(p, "there"); err != nil || f.Unconfirmed().Why == "" {
-		t.Errorf("what was signed for another instance counts: %v", err)
+		t.Errorf("a configuration that was signed for another instance is accepted: %v", err)
 	}
 }
 
-// TestRemovingPresenceIsHeld: removing the key from the file does not turn presence off, and adding the key alone allows
-// nothing.
+// TestRemovingPresenceIsHeld checks that removing the key from the file does not turn presence off, and that adding
+// the key alone allows nothing.
 func TestRemovingPresenceIsHeld(t *testing.T) {
 	f, p := present(t, `{"presence": "passphrase", "mcpServers": {"a": {"command": "x"}}}`)
 	for _, text := range []string{`{"mcpServers": {"a": {"command": "x"}}}`, `{"presence": "none", "mcpServers": {"a": {"command": "x"}}}`, `{"presence": "passkey", "mcpServers": {"a": {"command": "x"}}}`} {
@@ -310,8 +310,8 @@ func TestRemovingPresenceIsHeld(t *testing.T) {
 	other.holds(t, func(c *Config) bool { return c.Server("b") == nil }, "mcpServers.b")
 }
 
-// TestWithoutPresenceNothingIsHeld: without presence no change is held and no text is stored, also after presence is turned
-// off.
+// TestWithoutPresenceNothingIsHeld checks that without presence no change is held and no text is stored, also after
+// presence is turned off.
 func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	f := open(t, signedText, inDir(t.TempDir()))
 	p := newPerson()
@@ -321,10 +321,10 @@ func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return c.Server("a").Command == "y" })
 	check(t, f.AddServers(p.permit, NamedEdit{"b", plainServer}))
 	if len(p.asked) != 1 || len(p.asked[0]) != 0 {
-		t.Errorf("somebody is asked: %q", p.asked)
+		t.Errorf("a confirmation with claims was requested: %q", p.asked)
 	}
 	if _, err := os.Stat(filepath.Join(f.Current().DataDir, baselineDir)); err == nil {
-		t.Error("something is kept")
+		t.Error("a confirmed configuration is stored")
 	}
 
 	g, p := present(t, signedText)
@@ -334,29 +334,30 @@ func TestWithoutPresenceNothingIsHeld(t *testing.T) {
 	check(t, g.SetVerifier(p, "here"))
 	g.holds(t, func(c *Config) bool { return c.Server("a").Command == "y" })
 	if _, err := os.Stat(filepath.Join(g.Current().DataDir, baselineDir, confirmedFile)); err == nil {
-		t.Error("what counted before is kept")
+		t.Error("the former confirmed configuration is still stored")
 	}
 	p.on = true
 	check(t, g.SetVerifier(p, "here"))
 	g.holds(t, func(c *Config) bool { return len(c.Servers) == 0 }, "mcpServers.a")
 }
 
-// TestConfirmationBeforeVerification: until signatures can be verified, the stored confirmation applies as it is, because no
-// server is started before that.
+// TestConfirmationBeforeVerification checks that the stored confirmation applies unchanged until signatures can be
+// verified. No server is started before that.
 func TestConfirmationBeforeVerification(t *testing.T) {
 	f, _ := present(t, signedText)
 	dir := f.Current().DataDir
 	g := open(t, strings.Replace(signedText, "manual", "auto", 1), inDir(dir))
 	g.holds(t, func(c *Config) bool { return trustOf(c, "a") == TrustManual }, "mcpServers.a.trust")
 	if err := g.SetServer(nil, "a", "trust", []byte(`"scan"`)); err == nil {
-		t.Error("no one was asked")
+		t.Error("trust was changed without a confirmation")
 	}
 	check(t, os.RemoveAll(filepath.Join(dir, baselineDir)))
 	g = open(t, `{"presence": "passkey", "mcpServers": {"a": {"command": "x"}}}`, inDir(dir))
 	g.holds(t, func(c *Config) bool { return len(c.Servers) == 0 }, "mcpServers.a")
 }
 
-// TestSignatureBeforeTheFile: a process that stops between the signature and the write of the file loses neither.
+// TestSignatureBeforeTheFile checks that neither the signature nor the file is lost when the process stops between
+// signing and writing the file.
 func TestSignatureBeforeTheFile(t *testing.T) {
 	f, p := present(t, signedText)
 	dir := filepath.Join(f.Current().DataDir, baselineDir)
@@ -369,7 +370,7 @@ func TestSignatureBeforeTheFile(t *testing.T) {
 	write(t, filepath.Join(dir, confirmedFile), before)
 	f = f.restart(t, p, "")
 	f.holds(t, func(c *Config) bool { return trustOf(c, "a") == TrustAuto })
-	// One that was made ready and never signed does not count, and takes nothing away.
+	// A configuration that was prepared but never signed does not count, and does not replace the signed one.
 	f.edit1(t, strings.Replace(signedText, `"x"`, `"z"`, 1))
 	p.refuse = errors.New("no")
 	_, _ = f.ConfirmFile(p.permit)
@@ -377,8 +378,8 @@ func TestSignatureBeforeTheFile(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return f.Current().Server("a").Command == "x" }, "mcpServers.a.command")
 }
 
-// TestPreviewThenSign: a caller can ask beforehand which access a change grants, and sign it together with more, before the
-// change is made.
+// TestPreviewThenSign checks that a caller can request beforehand which access a change grants, and sign those claims
+// together with others before the change is made.
 func TestPreviewThenSign(t *testing.T) {
 	f, p := present(t, signedText)
 	for _, value := range []string{`"scan"`, `"auto"`} {
@@ -391,7 +392,7 @@ func TestPreviewThenSign(t *testing.T) {
 		p.sign(tried)
 		err = f.SetServer(func(claims ...Claim) error {
 			if fmt.Sprint(claims) != fmt.Sprint(tried) {
-				return fmt.Errorf("%q, signed %q", claims, tried)
+				return fmt.Errorf("got claims %q, want the signed claims %q", claims, tried)
 			}
 			return nil
 		}, "a", "trust", []byte(value))
@@ -401,25 +402,25 @@ func TestPreviewThenSign(t *testing.T) {
 	f.holds(t, func(c *Config) bool { return trustOf(c, "a") == TrustAuto })
 }
 
-// TestVerifyKeepsARefusedFileRefused.
+// TestVerifyKeepsARefusedFileRefused checks that SetVerifier does not make a rejected file valid.
 func TestVerifyKeepsARefusedFileRefused(t *testing.T) {
 	f, p := present(t, signedText)
 	inForce := f.AppliedText().ETag()
 	write(t, f.path, `{"nonsense": 1}`)
 	if f.Reload() == nil {
-		t.Fatal("it is accepted")
+		t.Fatal("an invalid file was accepted")
 	}
 	check(t, f.SetVerifier(p, "here"))
 	if f.LastError() == nil || f.AppliedText().ETag() != inForce || f.Current().Server("a") == nil {
 		t.Errorf("%v", f.LastError())
 	}
 	if _, err := f.ConfirmFile(p.permit); err == nil {
-		t.Error("a file that is refused is confirmed")
+		t.Error("a rejected file was confirmed")
 	}
 }
 
-// TestRepairBeforeConfirmation: if nothing can be signed, the warning tells the user how to repair that, instead of asking
-// for a confirmation.
+// TestRepairBeforeConfirmation checks that the warning tells the user how to make signing possible, instead of
+// requesting a confirmation that cannot be signed.
 func TestRepairBeforeConfirmation(t *testing.T) {
 	f, p := present(t, signedText)
 	p.signed = map[string]bool{}
@@ -431,7 +432,7 @@ func TestRepairBeforeConfirmation(t *testing.T) {
 		"wait for confirmation: mcpServers.a",
 	} {
 		if !strings.Contains(said, want) {
-			t.Errorf("%s\nis not in\n%s", want, said)
+			t.Errorf("missing text:\n%s\ngot:\n%s", want, said)
 		}
 	}
 	if strings.Contains(said, "config confirm") {

@@ -9,18 +9,16 @@ import (
 type Change struct {
 	// Keys are the changed paths: "tools_limit", "mcpServers.github".
 	Keys []string
-	// NeedsRestart are the keys whose value takes effect after a restart, from this or an
-	// earlier change.
+	// NeedsRestart lists the keys whose value takes effect after a restart, from this or an earlier change.
 	NeedsRestart []string
-	// Unconfirmed are the keys of a saved file that await confirmation. Reported
-	// separately when they differ from before.
+	// Unconfirmed lists the keys of the saved file that await confirmation. A change of this list is reported
+	// separately.
 	Unconfirmed []string
-	// Err is why the file was rejected; nil when it was applied.
+	// Err is the reason why the file was rejected; nil if it was applied.
 	Err error
 }
 
-// changedKeys returns the keys that differ between two configurations, among those that
-// matter.
+// changedKeys returns the keys that differ between two configurations and that matters accepts.
 func changedKeys(a, b *Config, matters func(configKey) bool) []string {
 	var out []string
 	after := b.keys()
@@ -60,7 +58,7 @@ func changedServers(a, b []Server) []string {
 		}
 	}
 	if out == nil {
-		return []string{"mcpServers"} // their order
+		return []string{"mcpServers"} // their order differs
 	}
 	return out
 }

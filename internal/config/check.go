@@ -150,8 +150,8 @@ func checkEnvName(s string) error {
 	return nil
 }
 
-// checkNoNUL is for values that do not come from the file, whose strings have none: a
-// process cannot be started with it.
+// checkNoNUL rejects a value with a NUL, because no process can be started with it. It is for values that do not come
+// from the file; strings in the file contain none.
 func checkNoNUL(s string) error {
 	if strings.ContainsRune(s, 0) {
 		return errors.New("the value contains a NUL character, which no process accepts; remove it")
@@ -189,8 +189,8 @@ func checkPattern(s string) error {
 	return nil
 }
 
-// CheckProfileName returns why a profile cannot have that name. The rules are those of
-// server names, because profiles share their URLs.
+// CheckProfileName returns an error if a profile cannot have that name. The rules are those of server names, because
+// profiles share their URLs.
 func CheckProfileName(name string) error {
 	if name == "all" || name == "mcp" {
 		return errors.New("the name " + quoteClipped(name) + " is reserved for an address of MCPProxy")
@@ -201,7 +201,7 @@ func CheckProfileName(name string) error {
 	return nil
 }
 
-// CheckServerPattern returns why no server can have a name or pattern.
+// CheckServerPattern returns an error if the text is neither a possible server name nor a pattern.
 func CheckServerPattern(s string) error { return checkServerPattern(s) }
 
 func checkServerPattern(s string) error {
@@ -221,10 +221,10 @@ func checkLaneName(s string) error {
 	return nil
 }
 
-// Bounds of how long a call waits for a user.
+// Limits of the time for which a call waits for a user.
 const (
 	shortestWait = time.Second
-	longestWait  = 10 * time.Minute // shorter than the lifetime of a question
+	longestWait  = 10 * time.Minute // shorter than the lifetime of an approval request
 )
 
 // checkToolPattern checks a server:tool name or pattern.

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestInvalidServers: each impossible text is refused with its own error, which repeats no value. A text that is only
-// unusual is accepted.
+// TestInvalidServers checks that each impossible text is rejected with an error of its own, which repeats no value,
+// and that a text that is only unusual is accepted.
 func TestInvalidServers(t *testing.T) {
 	env := func(name, value string) ServerEdit {
 		return ServerEdit{Launch: Launch{Command: "x", Env: map[string]string{name: value}}}
@@ -18,7 +18,7 @@ func TestInvalidServers(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		server ServerEdit
-		want   string // the parameter, "" when it is well
+		want   string // the parameter in the error; "" if the server is valid
 	}{
 		"no name":                  {env("", "s3cret"), "env"},
 		"an assignment":            {env("A=s3cret", "s3cret"), "env"},
@@ -52,7 +52,7 @@ func TestInvalidServers(t *testing.T) {
 			continue
 		}
 		if c.want != "headers" && strings.Contains(p.Message+p.Hint, "s3cret") || strings.ContainsAny(p.Message, "\n\x00\x1b\u0085") {
-			t.Errorf("%s: %q repeats what it must not", name, p.Message)
+			t.Errorf("%s: the message %q repeats a value", name, p.Message)
 		}
 	}
 }

@@ -10,22 +10,22 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// findAccessIncreases returns the changes of a configuration that grant more access or record less. A
-// server or profile that only next has counts as a whole. Both are parsed.
+// findAccessIncreases returns the changes from was to next that grant more access or record less. A server or profile
+// that exists only in next counts as a whole. Both configurations must have been parsed.
 func findAccessIncreases(was, next *Config) []Difference {
 	_, found := clampAccessExcept(was, next, nil)
 	return found
 }
 
-// ClampAccess returns next with changes that grant more access replaced by the values of was.
-// The order of servers, and comments, are ignored. Both are parsed.
+// ClampAccess returns next, in which the values of was replace the changes that grant more access. It ignores
+// comments and the order of servers. Both configurations must have been parsed.
 func ClampAccess(was, next *Config) *Config {
 	c, _ := clampAccessExcept(was, next, nil)
 	return c
 }
 
-// newChangedKeyFunc returns a function that reports whether a key differs between two files;
-// always true without a first file.
+// newChangedKeyFunc returns a function that reports whether a key differs between two files. It always reports true
+// if was is nil.
 func newChangedKeyFunc(was, next *Config) func(key string) bool {
 	if was == nil {
 		return func(string) bool { return true }
@@ -53,7 +53,7 @@ func (w *accessClamper) clampConfig(was, next *Config) *Config {
 	return &out
 }
 
-// resolvedWrittenShownKeys are the keys of one object: resolved, as written, and as shown.
+// resolvedWrittenShownKeys contains the keys of one object in three forms: resolved, as written, and as shown.
 type resolvedWrittenShownKeys [3][]configKey
 
 // accessClamper collects changes that grant more access.
@@ -90,8 +90,8 @@ func (w *accessClamper) clampKeys(path string, was, next resolvedWrittenShownKey
 	}
 }
 
-// keyChangeIncreasesAccess reports whether the change of a key grants more access. If it may contain
-// references, the written text counts, too, because their values can change later.
+// keyChangeIncreasesAccess reports whether the change of a key grants more access. If the key may contain references,
+// the written text counts, too, because the referenced values can change later.
 func (w *accessClamper) keyChangeIncreasesAccess(was, next resolvedWrittenShownKeys, i int) bool {
 	if w.differs {
 		return !isSameValue(was[0][i], next[0][i]) || !isSameValue(was[1][i], next[1][i])
@@ -132,12 +132,12 @@ func (w *accessClamper) clampServer(was, s Server, out *Config) Server {
 	written, shown := *s.asWritten, *s.shown
 	s.asWritten, s.shown = &written, &shown
 	w.clampKeys(joinPath("mcpServers", s.Name), resolvedWrittenShownKeys{was.keys(), was.asWritten.keys(), was.shown.keys()}, resolvedWrittenShownKeys{s.keys(), written.keys(), shown.keys()})
-	if len(written.EnabledTools) > 0 && len(written.DisabledTools) > 0 { // they exclude each other, so both wait
+	if len(written.EnabledTools) > 0 && len(written.DisabledTools) > 0 { // mutually exclusive, so both await confirmation
 		for _, v := range [][2]*Server{{&s, &was}, {&written, was.asWritten}, {&shown, was.shown}} {
 			v[0].EnabledTools, v[0].DisabledTools = v[1].EnabledTools, v[1].DisabledTools
 		}
 	}
-	if written.Trust == "" && s.Trust != out.defaultTrust() { // the key that it defaults to waits
+	if written.Trust == "" && s.Trust != out.defaultTrust() { // the key that determines the default awaits confirmation
 		written.Trust, shown.Trust = s.Trust, s.Trust
 	}
 	launch := newLaunchView(written)
@@ -165,10 +165,9 @@ func (w *accessClamper) clampProfiles(was, out *Config) {
 	}
 }
 
-// mayLoosenHints reports whether any tool may get more harmless hints by the second
-// overrides than by the first, whatever its server declares. The last match wins per
-// hint, so only two changes are certainly safe anywhere: adding a strictest hint, and
-// removing a most harmless one.
+// mayLoosenHints reports whether the second overrides may give any tool less harmful hints than the first, whatever
+// its server declares. The last match wins per hint, so only two changes are safe at any position: adding the
+// strictest value of a hint, and removing the least harmful value.
 func mayLoosenHints(was, is []HintOverride) bool {
 	before, after := toOverriddenHints(was), toOverriddenHints(is)
 	for len(before) > 0 || len(after) > 0 {
@@ -203,7 +202,7 @@ func toOverriddenHints(overrides []HintOverride) (all []overriddenHint) {
 	return all
 }
 
-// mayLoosen reports whether adding or removing it may loosen hints.
+// mayLoosen reports whether adding the hint, or removing it if out is set, may loosen hints.
 func (s overriddenHint) mayLoosen(out bool) bool {
 	for _, k := range hintKeys(new(tool.Hints)) {
 		if k.name == s.hint {
@@ -216,9 +215,8 @@ func (s overriddenHint) mayLoosen(out bool) bool {
 	return true
 }
 
-// mayLoosenLanes reports whether a call may get a less dangerous lane by the second rules
-// than by the first. Argument rules replace hints, so both adding and removing a rule may
-// loosen.
+// mayLoosenLanes reports whether the second rules may give a call a less dangerous lane than the first. Argument
+// rules replace hints, so both adding and removing a rule may loosen lanes.
 func mayLoosenLanes(was, is []ArgumentLaneRule) bool {
 	if len(was) != len(is) {
 		return true
@@ -240,8 +238,8 @@ func anyKeyChangeIncreasesAccess(was, is []configKey) bool {
 	return false
 }
 
-// mayAllowMoreTools reports whether the second lists allow a tool that the first do not. All
-// entries that match a server apply.
+// mayAllowMoreTools reports whether the second lists allow a tool that the first lists do not allow. All entries that
+// match a server apply.
 func mayAllowMoreTools(was, is []policy.ScopeTools) bool {
 	for _, a := range was {
 		if !slices.ContainsFunc(is, func(b policy.ScopeTools) bool {

@@ -17,18 +17,18 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestEveryKeyHasAnAccessRule: a key without a rule counts as granting more access, so that no increase is missed. This test
-// makes its author write the rule.
+// TestEveryKeyHasAnAccessRule makes the author of a new key write its access rule. A key without a rule counts as
+// granting more access, so that no increase is missed.
 func TestEveryKeyHasAnAccessRule(t *testing.T) {
 	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(ArgumentLaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
 		for _, k := range keys {
 			if k.grants.grantsMore == nil && k.grants.when == "" {
-				t.Errorf("%s: %s does not say which of its changes widen", object, k.name)
+				t.Errorf("%s: %s has no access rule", object, k.name)
 			}
 		}
 	}
 	if !(accessIncreaseRule{}).changeIncreasesAccess(1, 2) || (accessIncreaseRule{}).changeIncreasesAccess([]string{"a"}, []string{"a"}) {
-		t.Error("a change of a key that says nothing does not widen")
+		t.Error("a change of a key without a rule does not count as granting more access")
 	}
 }
 
@@ -119,7 +119,7 @@ var changes = map[string]struct {
 	"intent_declaration.judge_arguments": {`"advise"`, `"off"`, true},
 }
 
-// fileWith returns a file that says a value of a key, and what else the key needs.
+// fileWith returns a file that sets a key to a value, with the other keys that it requires.
 func fileWith(name, value string) (text, path string) {
 	object, key, _ := strings.Cut(name, ".")
 	switch object {
@@ -160,7 +160,7 @@ func fileWith(name, value string) (text, path string) {
 	return with(member(key)), key
 }
 
-// TestAccessRules: each key grants more access as its rule says. Every key is tested here.
+// TestAccessRules checks that each key grants more access as its rule describes. It covers every key.
 func TestAccessRules(t *testing.T) {
 	volume.SkipUnderRace(t)
 	tried := map[string]bool{"mcpServers": true, "profiles": true, "server.name": true}
@@ -172,13 +172,13 @@ func TestAccessRules(t *testing.T) {
 		got := grantingKeys(t, was, next)
 		got = slices.DeleteFunc(got, func(k string) bool { return path == "quarantine_enabled" && k == "mcpServers.s.trust" })
 		if slices.Contains(got, path) != want || len(got) > 1 {
-			t.Errorf("%s from %s to %s: widens %q, want %v", key, from, to, got, want)
+			t.Errorf("%s from %s to %s: %q grant more access, want the key in the list: %v", key, from, to, got, want)
 		}
 	}
 	for key, pairs := range directions {
 		for _, p := range pairs {
 			check(key, p[0], p[1], true)
-			if key != "listen" && key != "trusted_hosts" { // of these, one pair is of two that others can reach
+			if key != "listen" && key != "trusted_hosts" { // one pair of these keys has two values that other machines can reach
 				check(key, p[1], p[0], false)
 			}
 		}
@@ -199,7 +199,7 @@ func TestAccessRules(t *testing.T) {
 	all := func(object string, keys []configKey) {
 		for _, k := range keys {
 			if !tried[object+k.name] {
-				t.Errorf("%s%s is not tried", object, k.name)
+				t.Errorf("%s%s is not tested", object, k.name)
 			}
 		}
 	}
@@ -230,7 +230,7 @@ func TestServersAndProfilesThatAreNew(t *testing.T) {
 	}
 }
 
-// TestShownChangesHoldNoSecret: the list of changes that grant more access contains no secret.
+// TestShownChangesHoldNoSecret checks that the list of changes that grant more access contains no secret.
 func TestShownChangesHoldNoSecret(t *testing.T) {
 	a := parsed(t, `{"api_key": "s3cret-one", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-two"}}}}`)
 	b := parsed(t, `{"api_key": "s3cret-six", "mcpServers": {"a": {"command": "x", "env": {"T": "s3cret-ten"}}, "b": {"url": "https://u:s3cret@h/?token=s3cret-xyz", "headers": {"H": "s3cret-hdr"}}}}`)
@@ -249,7 +249,7 @@ func parsed(t testing.TB, text string) *Config {
 	return c
 }
 
-// anyFile draws a file in which every key may stand.
+// anyFile draws a file that may contain every key.
 func anyFile(t *rapid.T, label string) string {
 	one := func(of string, values ...string) string { return rapid.SampledFrom(values).Draw(t, label+" "+of) }
 	values := map[string][]string{}
@@ -297,7 +297,7 @@ func anyFile(t *rapid.T, label string) string {
 			case (key == "enabled_tools" || key == "disabled_tools") && key != lists, key == "oauth.client_secret":
 				return true
 			case key == "command", key == "url":
-				return true // stands below
+				return true // compared below
 			case key == "args", key == "env", key == "working_dir":
 				return kind == "url"
 			case strings.HasPrefix(key, "oauth."), key == "headers", key == "allow_private", key == "protocol":
@@ -330,8 +330,8 @@ func parsedAny(t *rapid.T, label string) *Config {
 	return c
 }
 
-// TestClamp: a clamped configuration grants no more access than the old one. It equals next where next grants no more, and
-// takes all other changes from next.
+// TestClamp checks that a clamped configuration grants no more access than the old one. It equals next if next grants
+// no more access, and takes all other changes from next.
 func TestClamp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		was, next := parsedAny(t, "was"), parsedAny(t, "next")
@@ -340,35 +340,35 @@ func TestClamp(t *testing.T) {
 		}
 		live, found := clampAccessExcept(was, next, nil)
 		if again := findAccessIncreases(was, live); len(again) != 0 {
-			t.Fatalf("what is clamped widens %s", differenceKeys(again))
+			t.Fatalf("the clamped configuration grants more access: %s", differenceKeys(again))
 		}
 		if len(found) == 0 && !sameConfig(live, next) {
 			a, _ := live.canonicalJSONWithSecrets()
 			b, _ := next.canonicalJSONWithSecrets()
-			t.Fatalf("nothing widens, and yet it is not next: %s\n%s\n%s", differenceKeys(findDifferences(live, next)), a, b)
+			t.Fatalf("next grants no more access, but the result differs from it: %s\n%s\n%s", differenceKeys(findDifferences(live, next)), a, b)
 		}
-		// What differs from next is what was found, and nothing else.
+		// Exactly the found keys differ from next.
 		differ := differenceKeys(findDifferences(live, next))
 		for _, d := range differ {
 			if strings.HasSuffix(d, "abled_tools") && slices.ContainsFunc(differenceKeys(found), func(f string) bool { return strings.HasSuffix(f, "abled_tools") }) {
-				continue // the two exclude each other
+				continue // mutually exclusive keys
 			}
 			if !slices.Contains(differenceKeys(found), d) && d != "profiles" && d != "mcpServers" {
-				t.Fatalf("%s is not as in next, and does not widen: %s", d, differenceKeys(found))
+				t.Fatalf("%s differs from next but grants no more access, found: %s", d, differenceKeys(found))
 			}
 		}
 		for _, f := range found {
 			if !slices.ContainsFunc(differ, func(d string) bool { return d == f.Key || d == "profiles" && strings.HasPrefix(f.Key, "profiles.") }) && !writtenAlone(f) {
-				t.Fatalf("%s widens, and is as in next: %s", f.Key, differ)
+				t.Fatalf("%s grants more access but equals next, differences: %s", f.Key, differ)
 			}
 		}
 		if twice := ClampAccess(was, live); !sameConfig(twice, live) {
-			t.Fatalf("clamping twice is not as once: %s", differenceKeys(findDifferences(twice, live)))
+			t.Fatalf("a second clamp changes the result: %s", differenceKeys(findDifferences(twice, live)))
 		}
 		if let, rest := clampAccessExcept(was, next, func(string) bool { return true }); len(rest) != 0 || !sameConfig(let, next) {
 			a, _ := let.canonicalJSONWithSecrets()
 			b, _ := next.canonicalJSONWithSecrets()
-			t.Fatalf("what is let through is not next: %s\n%s\n%s\n%s\n%s", differenceKeys(findDifferences(let, next)), a, b, marshalToString(let.shown), marshalToString(next.shown))
+			t.Fatalf("the result differs from next although every key is allowed: %s\n%s\n%s\n%s\n%s", differenceKeys(findDifferences(let, next)), a, b, marshalToString(let.shown), marshalToString(next.shown))
 		}
 	})
 }
@@ -383,8 +383,8 @@ func sameConfig(a, b *Config) bool {
 	return errA == nil && errB == nil && bytes.Equal(textA, textB) && len(findDifferences(a, b)) == 0 && a.revision == b.revision && a.sharedRevision == b.sharedRevision
 }
 
-// TestCanonicalTextRoundTrips: the parsed canonical text is the same configuration, including launches and rules of
-// profiles.
+// TestCanonicalTextRoundTrips checks that the parsed canonical text is the same configuration, including launches and
+// rules of profiles.
 func TestCanonicalTextRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := ClampAccess(parsedAny(t, "was"), parsedAny(t, "next"))
@@ -403,7 +403,7 @@ func TestCanonicalTextRoundTrips(t *testing.T) {
 		}
 		for _, p := range c.Profiles {
 			if !reflect.DeepEqual(back.ProfileRule(p.Name), c.ProfileRule(p.Name)) {
-				t.Fatalf("the rule of %s is another one", p.Name)
+				t.Fatalf("the rule of profile %s changed", p.Name)
 			}
 		}
 		if again, err := back.canonicalJSONWithSecrets(); err != nil || !bytes.Equal(again, text) {
@@ -412,8 +412,8 @@ func TestCanonicalTextRoundTrips(t *testing.T) {
 	})
 }
 
-// TestClampedConfigurationDecides compares the deciding functions: a clamped configuration refuses, asks about and ranks as
-// worse everything that the old configuration does.
+// TestClampedConfigurationDecides compares the functions that decide. Whatever the old configuration rejects, asks
+// about or gives more dangerous hints, the clamped one treats at least as strictly.
 func TestClampedConfigurationDecides(t *testing.T) {
 	names := []string{"a", "b", "a1", "ab", "t"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -423,7 +423,7 @@ func TestClampedConfigurationDecides(t *testing.T) {
 		id := tool.ID{Server: rapid.SampledFrom([]string{"alpha", "beta"}).Draw(t, "server"), Tool: name}
 		s, before := live.Server(id.Server), was.Server(id.Server)
 		if s != nil && before == nil {
-			t.Fatal("there is a server more")
+			t.Fatal("the clamped configuration has an additional server")
 		}
 		if s == nil {
 			return
@@ -464,20 +464,20 @@ func TestClampedConfigurationDecides(t *testing.T) {
 			within := policy.NewScope(live.ProfileRule(p.Name))
 			if p.Name != "" {
 				if former := policy.NewScope(was.ProfileRule(p.Name)); within.AllowsTool(id.Server, name) && !former.AllowsTool(id.Server, name) || within.Lanes()&^former.Lanes() != 0 {
-					t.Fatalf("profile %s lets %s through", p.Name, id)
+					t.Fatalf("profile %s additionally allows %s", p.Name, id)
 				}
 			}
 			for lane := policy.Read; lane <= policy.Destructive; lane++ {
 				if was.AskRuleFor(id, policy.NewScope(was.ProfileRule(p.Name)), lane).IsSet() && !live.AskRuleFor(id, within, lane).IsSet() {
-					t.Fatalf("no one is asked about %s in the lane %v", id, lane)
+					t.Fatalf("no ask rule for %s in the lane %v", id, lane)
 				}
 			}
 		}
 		if strict := map[ArgumentValidation]int{ValidateReject: 0, ValidateWarn: 1, ValidateOff: 2}; strict[live.ArgumentValidationMode(id.Server)] > strict[was.ArgumentValidationMode(id.Server)] {
-			t.Fatalf("arguments: %s, was %s", live.ArgumentValidationMode(id.Server), was.ArgumentValidationMode(id.Server))
+			t.Fatalf("argument validation: %s, was %s", live.ArgumentValidationMode(id.Server), was.ArgumentValidationMode(id.Server))
 		}
 		if !maps.Equal(s.Env, before.Env) || !maps.Equal(s.Headers, before.Headers) || s.LaunchFingerprint() != before.LaunchFingerprint() {
-			t.Fatalf("another launch: %+v, was %+v, %+v %+v", s.Launch, before.Launch, s.ExactLaunch(), before.ExactLaunch())
+			t.Fatalf("the launch changed: %+v, was %+v, %+v %+v", s.Launch, before.Launch, s.ExactLaunch(), before.ExactLaunch())
 		}
 		if _, err := json.Marshal(live); err != nil {
 			t.Fatal(err)

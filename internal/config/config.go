@@ -2,17 +2,17 @@
 //
 // Files:
 //   - config.go: Config and its parts; launch.go: how a server is started or reached.
-//   - config_key.go: a key of the file; keys.go: the tables of all keys, from which
-//     tests generate the JSON Schema and the reference; setting.go documents them.
-//   - parse.go, decode.go, decode_*.go: strict decoding with positions and defaults;
-//     check.go checks values; mistake.go and warning.go report.
-//   - expand.go: resolves ${env:NAME}; resolve_secrets.go: resolves ${keyring:NAME} when a
-//     server starts; unset_variable.go: variables that are not set.
+//   - config_key.go: a key of the file; keys.go: the tables of all keys, from which tests generate the JSON Schema
+//     and the reference; setting.go documents them.
+//   - parse.go, decode.go, decode_*.go: strict decoding with positions and defaults; check.go checks values;
+//     mistake.go and warning.go report.
+//   - expand.go: resolves ${env:NAME}; resolve_secrets.go: resolves ${keyring:NAME} when a server starts;
+//     unset_variable.go: variables that are not set.
 //   - other_client_keys.go, other_client_references.go: advice for the syntax of other clients.
-//   - live.go: LiveConfig, the configuration in force: a changed file is applied to all
-//     components in two phases. watch.go watches the file.
-//   - clamp.go, access_increase.go: which changes grant more access; confirmed.go,
-//     unconfirmed.go and confirm.go withhold those until a user confirms them.
+//   - live.go: LiveConfig, the current configuration. It applies a changed file to all components in two phases.
+//     watch.go watches the file.
+//   - clamp.go, access_increase.go: which changes grant more access; confirmed.go, unconfirmed.go and confirm.go
+//     withhold those changes until a user confirms them.
 //   - edit.go, edit_hints.go, file_text.go: change the file.
 //   - difference.go, change.go: the differences between two configurations.
 //   - masked_json.go, mask.go, secret_spans.go: show a configuration without its secrets.
@@ -21,14 +21,12 @@
 //   - paths.go: where the file and the data directory are.
 //
 // Guarantees:
-//   - A bad file changes nothing. Its errors are reported completely, with line, column
-//     and nearest known key.
-//   - A published Config is immutable. No printed form of it contains a secret or a
-//     resolved reference.
-//   - It writes to the file only on a command, and keeps the rest of it byte for byte.
+//   - A bad file changes nothing. Its errors are reported completely, with line, column and nearest known key.
+//   - A published Config is immutable. No printed form of it contains a secret or a resolved reference.
+//   - The package writes to the file only on a command, and keeps the rest of the file byte for byte.
 //
-// No code stores a *Config: it asks LiveConfig for the current one, or is a Component that
-// prepares for the next.
+// No code stores a *Config. It reads the current one from LiveConfig, or implements ReloadableComponent and prepares
+// for the next one.
 package config
 
 import (
@@ -47,15 +45,15 @@ import (
 type Config struct {
 	Listen            string
 	DataDir           string
-	Database          string // "sqlite": a file in the data directory; else the URL of a PostgreSQL database
-	APIKey            string // empty: the one in the data directory
+	Database          string // "sqlite" for a file in the data directory, else the URL of a PostgreSQL database
+	APIKey            string // empty: the key in the data directory is used
 	RequireMCPAuth    bool
 	TrustedHosts      []string
 	ToolsLimit        int
 	ToolsDetail       ToolDetailLevel
 	DiscoveryLimit    int // bytes
 	LearnFromUse      bool
-	ResultLimit       int // bytes; 0 = none
+	ResultLimit       int // bytes; 0 = no limit
 	MCPManagement     ServerManagement
 	CallTimeout       time.Duration
 	ConnectTimeout    time.Duration
@@ -72,13 +70,13 @@ type Config struct {
 	Ask               policy.AskRules
 	AnswerByClient    []string // see ClientMayApprove
 	Presence          Presence
-	TelemetryEndpoint string    // of an OTLP receiver; empty: nothing is sent
+	TelemetryEndpoint string    // address of an OTLP receiver; empty: nothing is sent
 	Servers           []Server  // in file order
 	Profiles          []Profile // in file order
 
-	// asWritten has the file's values, with references and secrets; shown is what may be
-	// shown of it; both are nil if it was not parsed. warnings are about its file;
-	// revision and sharedRevision are hashes of shown.
+	// asWritten contains the file's values, with references and secrets. shown contains the values that may be shown.
+	// Both are nil if the configuration was not parsed. warnings are the warnings about the file; revision and
+	// sharedRevision are hashes of shown.
 	asWritten      *Config
 	shown          *Config
 	warnings       []string
@@ -91,8 +89,8 @@ type Config struct {
 // to guess them.
 func (c *Config) Revision() string { return c.revision }
 
-// RevisionWithoutRestartKeys is Revision without keys that need a restart, such as the listen
-// address: instances with the same policy have the same.
+// RevisionWithoutRestartKeys is Revision without the keys that need a restart, such as the listen address. It is the
+// same for all instances with the same policy.
 func (c *Config) RevisionWithoutRestartKeys() string { return c.sharedRevision }
 
 // Server returns the server of that name, or nil.
@@ -144,7 +142,7 @@ type Activity struct {
 type Server struct {
 	Name     string
 	Protocol string // auto, stdio, http, sse; auto is resolved in a published Config
-	TrySSE   bool   // http was derived from url: it may be sse
+	TrySSE   bool   // http was derived from url, and the server may use sse
 	Launch
 	AllowPrivate      bool
 	OAuth             OAuth
@@ -153,20 +151,20 @@ type Server struct {
 	Lazy              bool
 	Session           SessionSharing
 	Trust             Trust    // never "" in a published Config
-	EnabledTools      []string // patterns; exclusive with DisabledTools
+	EnabledTools      []string // patterns; cannot be combined with DisabledTools
 	DisabledTools     []string
 	HintOverrides     []HintOverride     // in file order; the last match wins per hint
-	CallTimeout       time.Duration      // 0 = the general one
-	MaxConcurrent     int                // 0 = no own limit
-	ValidateArguments ArgumentValidation // "" = the general one
-	InferHints        policy.InferMode   // "" = the general one
+	CallTimeout       time.Duration      // 0 = the general call_timeout
+	MaxConcurrent     int                // 0 = no limit of its own
+	ValidateArguments ArgumentValidation // "" = the general mode
+	InferHints        policy.InferMode   // "" = the general mode
 	Lanes             []ArgumentLaneRule // in file order; the last match wins
-	Ask               policy.AskRules    // in addition to the general ones
+	Ask               policy.AskRules    // in addition to the general rules
 	Selections        []ResultSelection  // in file order; the last match wins
 
-	// asWritten and shown are as in Config, launch is the launch in the file,
-	// launchFingerprint identifies it; nil if it was not parsed.
-	revealed          []string // its secrets, after ResolveSecrets
+	// asWritten and shown are as in Config. launch is the launch in the file, and launchFingerprint identifies it;
+	// both are nil if the server was not parsed.
+	revealed          []string // secrets of the server, after ResolveSecrets
 	unsetVariables    []string // referenced environment variables that are not set
 	asWritten         *Server
 	shown             *Server
@@ -174,8 +172,7 @@ type Server struct {
 	launchFingerprint *tool.Fingerprint
 }
 
-// Profile is an entry of profiles: a subset of servers, tools and lanes. Nil does not
-// limit.
+// Profile is an entry of profiles: a subset of servers, tools and lanes. A nil field does not limit.
 type Profile struct {
 	Name    string
 	Servers []string            // names or patterns
@@ -183,7 +180,7 @@ type Profile struct {
 	Lanes   []string
 	Ask     policy.AskRules // additional rules; without Wait
 
-	rule *policy.ScopeRule // derived; nil if it was not parsed
+	rule *policy.ScopeRule // derived; nil if the profile was not parsed
 }
 
 // OAuth configures the login to an HTTP server.
@@ -207,17 +204,17 @@ type HintOverride struct {
 type ArgumentLaneRule struct {
 	Pattern     string
 	By          policy.ArgumentKind
-	Argument    string   // its path
+	Argument    string   // path of the argument
 	Read        []string // actions, or patterns of them
 	Write       []string
 	Destructive []string
 }
 
-// ResultSelection selects a part of the results of tools that Pattern (a name or pattern)
-// matches, unless the caller does.
+// ResultSelection selects a part of the results of tools that Pattern (a name or pattern) matches, unless the caller
+// selects one.
 type ResultSelection struct {
 	Pattern    string
-	Expression string // in jq
+	Expression string // jq expression
 	compiled   *result.Expression
 }
 
@@ -227,7 +224,7 @@ func NewResultSelection(pattern, expression string) (ResultSelection, error) {
 	return ResultSelection{pattern, expression, compiled}, err
 }
 
-// ResultSelectionFor returns the selection for a tool's results; nil for none.
+// ResultSelectionFor returns the selection for a tool's results; nil if there is none.
 func (c *Config) ResultSelectionFor(id tool.ID) *result.Expression {
 	s := c.Server(id.Server)
 	if s == nil {
@@ -244,12 +241,12 @@ func (c *Config) ResultSelectionFor(id tool.ID) *result.Expression {
 // Types of keys with fixed values.
 type (
 	ToolDetailLevel    string // how much retrieve_tools returns for a tool
-	ServerManagement   string // what agents may do with upstream_servers
-	ArgumentValidation string // what happens to arguments that violate a tool's schema
+	ServerManagement   string // operations of upstream_servers that agents may use
+	ArgumentValidation string // treatment of arguments that violate a tool's schema
 	SessionSharing     string // how clients' sessions map to server sessions
 	Trust              string // which tools of a server are accepted automatically; "" is unset: treat it as TrustManual
-	Durability         string // what a record survives
-	Presence           string // how a user proves a decision: see package presence
+	Durability         string // failures that a record survives
+	Presence           string // how a user proves a decision; see package presence
 )
 
 // The values.
@@ -306,9 +303,8 @@ func newLaunchView(s Server) LaunchView {
 	}
 }
 
-// ExactLaunch returns the launch of s as in the file: with references, but nothing
-// masked. It is for the user who approves the launch, because a command can be disguised
-// as a secret.
+// ExactLaunch returns the launch of s as in the file: with references, but nothing masked. It is for the user who
+// approves the launch, because masking could hide a command that looks like a secret.
 func (s Server) ExactLaunch() LaunchView {
 	if s.launch != nil {
 		return *s.launch
@@ -316,8 +312,8 @@ func (s Server) ExactLaunch() LaunchView {
 	return newLaunchView(s)
 }
 
-// LaunchFingerprint identifies the launch of s as in the file: with references instead of
-// their values, and nothing masked.
+// LaunchFingerprint identifies the launch of s as in the file. It covers references instead of their values, and
+// unmasked text.
 func (s Server) LaunchFingerprint() tool.Fingerprint {
 	if s.launchFingerprint != nil {
 		return *s.launchFingerprint

@@ -19,11 +19,11 @@ type configKey struct {
 	// Constraints, as far as they apply to the type.
 	oneOf     []string
 	spellings map[string]string // further values, and their meaning
-	min, max  int64             // of numbers; both 0: any
-	shortest  time.Duration     // of durations
+	min, max  int64             // limits of a number; both 0: no limits
+	shortest  time.Duration     // minimum of a duration
 	longest   time.Duration
-	check     func(text string) error // of a string, each element, each value
-	checkName func(name string) error // of each name in a map
+	check     func(text string) error // checks a string, or each element or value
+	checkName func(name string) error // checks each name in a map
 
 	grants  accessIncreaseRule // which changes grant more access
 	aliases []string           // names in other clients' files

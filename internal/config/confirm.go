@@ -3,9 +3,9 @@ package config
 // Unconfirmed returns the part of the file that awaits confirmation.
 func (l *LiveConfig) Unconfirmed() UnconfirmedChanges { return *l.unconfirmed.Load() }
 
-// SetVerifier sets the verifier of signatures; until then the stored confirmed configuration
-// counts. instance is its owner among instances that share the signatures. It is called
-// again when the signatures change, and never by a Permit.
+// SetVerifier sets the verifier of signatures; until then the stored confirmed configuration applies. instance is the
+// owner of that configuration among the instances that share the signatures. SetVerifier is called again when the
+// signatures change, and never by a ConfirmFunc.
 func (l *LiveConfig) SetVerifier(signed SignatureVerifier, instance string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,9 +55,8 @@ func (l *LiveConfig) ConfirmFile(permit ConfirmFunc) (UnconfirmedChanges, error)
 	return waited, nil
 }
 
-// PrepareConfirmation stores the file's configuration for signing, and returns its
-// claims: once they are signed, it counts. It is for the first anchor, which signs
-// everything in force.
+// PrepareConfirmation stores the file's configuration for signing, and returns its claims. Once they are signed, the
+// configuration is confirmed. It is for the first anchor, which signs everything that currently applies.
 func (l *LiveConfig) PrepareConfirmation() ([]Claim, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

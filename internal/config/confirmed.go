@@ -20,9 +20,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ConfirmFunc asks a user to sign the claims before a change grants more access. It is called
-// once per change, before anything changes, perhaps without a claim. If it fails, nothing
-// changes.
+// ConfirmFunc asks a user to sign the claims before a change grants more access. It is called once per change, before
+// anything changes, possibly without a claim. If it fails, nothing changes.
 type ConfirmFunc func(claims ...Claim) error
 
 // Claim is a part of a statement that a user signs: a text and values. See presence.NewClaim.
@@ -33,34 +32,34 @@ type Claim struct {
 
 // SignatureVerifier verifies users' signatures. See presence.Gate.
 type SignatureVerifier interface {
-	// IsOn reports whether changes that grant more access need a user.
+	// IsOn reports whether changes that grant more access need a user's confirmation.
 	IsOn() bool
 	// IsConfirmed reports whether a user has signed the claim.
 	IsConfirmed(Claim) bool
-	// VoidReason returns why no signature counts, and how to fix that; "" if they count.
+	// VoidReason returns the reason why all signatures are invalid, and how to fix that; "" if they are valid.
 	VoidReason() (why, remedy string)
 }
 
-// confirmedConfig limits the configuration in force while presence is not none: it may
-// not grant more than the last signed configuration, minus later restrictions.
+// confirmedConfig limits the current configuration while presence is not none. That configuration may not grant more
+// than the last signed configuration, minus later restrictions.
 type confirmedConfig struct {
-	dir      string            // where it is stored
-	instance string            // the owner, among instances that share the signatures
-	verifier SignatureVerifier // nil: signatures are unknown yet
+	dir      string            // directory with the stored configuration
+	instance string            // owner among the instances that share the signatures
+	verifier SignatureVerifier // nil: signatures cannot be verified yet
 	logger   *slog.Logger
 
-	limit *Config // nil: presence is none
-	// why no signed configuration counts, and what to do before one can be signed; "" is
-	// to sign.
+	limit *Config // nil if presence is none
+	// invalidReason is the reason why no signed configuration is valid. remedy is the step to take before one can be
+	// signed; "" if the user only has to sign.
 	invalidReason, remedy string
 }
 
-// signedConfig is a signed configuration. It has a number, so that an earlier one cannot replace it, and a salt, so that its
-// digest does not reveal secrets.
+// signedConfig is a signed configuration. It has a number, so that an earlier configuration cannot replace it, and a
+// salt, so that its digest does not reveal secrets.
 type signedConfig struct {
 	Number int    `json:"number"`
 	Salt   string `json:"salt"`
-	text   []byte // canonical
+	text   []byte // canonical form
 }
 
 // File names. A confirmed configuration is written as nextFile before it is signed.
@@ -72,7 +71,7 @@ const (
 	maxSeal       = 16 << 20
 )
 
-// claimsFor returns the claims that a user signs: the text, and that its number exists.
+// claimsFor returns the claims that a user signs: the text, and the number of the configuration.
 func (b *confirmedConfig) claimsFor(s signedConfig) []Claim {
 	h := sha256.New()
 	h.Write([]byte("mcpproxy configuration v1\n" + s.Salt + "\n"))
@@ -84,7 +83,7 @@ func (b *confirmedConfig) newNumberClaim(n int) Claim {
 	return Claim{"configuration number", []string{b.instance, strconv.Itoa(n)}}
 }
 
-// Bounds on the value that a claim shows.
+// maxClaimValue is the maximum size of the value that a claim shows.
 const maxClaimValue = 4 << 10
 
 // toClaims returns the claims for changes that grant more access.
@@ -99,8 +98,7 @@ func toClaims(all []Difference) (claims []Claim) {
 	return claims
 }
 
-// loadConfirmed loads the confirmed configuration. wanted is the configuration of the file; parse
-// parses a text.
+// loadConfirmed loads the confirmed configuration. wanted is the configuration in the file.
 func (b *confirmedConfig) loadConfirmed(wanted *Config, parse func(text []byte) (*Config, error)) error {
 	b.limit, b.invalidReason, b.remedy = nil, "no configuration was confirmed", ""
 	s, found := b.findSigned()
@@ -133,7 +131,7 @@ func (b *confirmedConfig) loadConfirmed(wanted *Config, parse func(text []byte) 
 	return nil
 }
 
-// toClause returns a sentence for use within another one.
+// toClause returns a sentence in the form of a clause, for use within another sentence.
 func toClause(sentence string) string {
 	if sentence == "" {
 		return ""
@@ -141,13 +139,12 @@ func toClause(sentence string) string {
 	return strings.ToLower(sentence[:1]) + strings.TrimSuffix(sentence[1:], ".")
 }
 
-// newUnconfirmed returns the unconfirmed changes of a file with that presence.
+// newUnconfirmed returns the unconfirmed changes of a file. demanded is the presence value in that file.
 func (b *confirmedConfig) newUnconfirmed(found []Difference, demanded Presence) *UnconfirmedChanges {
 	return &UnconfirmedChanges{found, b.invalidReason, b.remedy, demanded}
 }
 
-// findSigned returns the valid signed configuration. The one in nextFile was signed but
-// not renamed yet.
+// findSigned returns the valid signed configuration. A valid one in nextFile was signed but not renamed yet.
 func (b *confirmedConfig) findSigned() (signedConfig, bool) {
 	if b.verifier != nil {
 		if s, err := b.readSigned(nextFile); err == nil && b.invalidityReason(s) == "" {
@@ -168,7 +165,7 @@ func (b *confirmedConfig) findSigned() (signedConfig, bool) {
 	return s, false
 }
 
-// removeFiles deletes the confirmed configuration from before presence was none.
+// removeFiles deletes the stored confirmed configuration after presence was set to none.
 func (b *confirmedConfig) removeFiles() (err error) {
 	for _, name := range []string{confirmedFile, narrowedFile} {
 		if e := os.Remove(b.filePath(name)); !errors.Is(e, fs.ErrNotExist) {
@@ -186,8 +183,8 @@ func (b *confirmedConfig) limitToEmpty(parse func(text []byte) (*Config, error))
 	return err
 }
 
-// invalidityReason returns why a signed configuration does not count: it is unsigned, or a
-// later one is signed. While signatures are unknown, a stored one counts.
+// invalidityReason returns the reason why a signed configuration is invalid: it is unsigned, or a later one is
+// signed. While signatures cannot be verified, a stored one is valid.
 func (b *confirmedConfig) invalidityReason(s signedConfig) string {
 	if b.verifier == nil {
 		return ""
@@ -212,7 +209,7 @@ func (b *confirmedConfig) withholdAccessIncreases(next *Config) (*Config, []Diff
 	return clampAccessExcept(b.limit, next, nil)
 }
 
-// extendedLimit returns the limit, extended by the given keys of next; nil without a limit.
+// extendedLimit returns the limit, extended by the given keys of next; nil if there is no limit.
 func (b *confirmedConfig) extendedLimit(next *Config, changes func(key string) bool) *Config {
 	if b.limit == nil {
 		return nil
@@ -221,7 +218,7 @@ func (b *confirmedConfig) extendedLimit(next *Config, changes func(key string) b
 	return limit
 }
 
-// narrowLimitTo makes the configuration in force the limit and saves it, so that restrictions cannot be undone by
+// narrowLimitTo makes the current configuration the limit and saves it, so that restrictions cannot be undone by
 // editing the file.
 func (b *confirmedConfig) narrowLimitTo(live *Config) {
 	if b.limit == nil || b.invalidReason != "" {
@@ -243,8 +240,8 @@ func (b *confirmedConfig) narrowLimitTo(live *Config) {
 	}
 }
 
-// confirmLimitIfWidened makes limit the confirmed configuration, once it is signed, if it grants more than the
-// present one. It calls permit in any case.
+// confirmLimitIfWidened makes limit the confirmed configuration once it is signed, if it grants more access than the
+// previous one. It calls permit in any case.
 func (b *confirmedConfig) confirmLimitIfWidened(limit *Config, permit ConfirmFunc) error {
 	if b.limit == nil {
 		return permit.requestConfirmation()
@@ -267,7 +264,7 @@ func (p ConfirmFunc) requestConfirmation(claims ...Claim) error {
 }
 
 func (b *confirmedConfig) confirmLimit(limit *Config, increases []Difference, permit ConfirmFunc) error {
-	if permit == nil { // no one would sign
+	if permit == nil { // no user can be asked to sign
 		return permit.requestConfirmation(toClaims(increases)...)
 	}
 	s, err := b.storeForSigning(limit)
@@ -281,13 +278,14 @@ func (b *confirmedConfig) confirmLimit(limit *Config, increases []Difference, pe
 		return err
 	}
 	if err := os.Remove(b.filePath(narrowedFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		b.logger.Warn("earlier restrictions cannot be removed", "dir", b.dir, "error", err) // it does not grant more
+		b.logger.Warn("earlier restrictions cannot be removed", "dir", b.dir, "error", err) // grants no more access
 	}
 	b.limit, b.invalidReason = limit, ""
 	return nil
 }
 
-// storeForSigning stores limit as the next configuration to be signed, once for the same limit.
+// storeForSigning stores limit as the next configuration to be signed. A repeated call with the same limit returns
+// the stored one.
 func (b *confirmedConfig) storeForSigning(limit *Config) (signedConfig, error) {
 	text, err := limit.canonicalJSONWithSecrets()
 	if err != nil {
@@ -299,7 +297,7 @@ func (b *confirmedConfig) storeForSigning(limit *Config) (signedConfig, error) {
 		s.Number++
 	}
 	if before, err := b.readSigned(nextFile); err == nil && bytes.Equal(before.text, text) && (before.Number == s.Number || on && b.invalidityReason(before) == "") {
-		return before, nil // it is being signed, or just was
+		return before, nil // limit is being signed, or was just signed
 	}
 	head, err := json.Marshal(s)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// decoder decodes a Config from a syntax tree and collects errors. Every value is decoded
-// twice: resolved for the configuration, and as written for the one that is shown.
+// decoder decodes a Config from a syntax tree and collects errors. It decodes every value twice: resolved for the
+// configuration, and as written for the shown configuration.
 type decoder struct {
 	sourceText
 	lookup    func(string) (string, bool)
 	newServer Server // a server with the defaults
 	mistakes  []Mistake
-	more      int // number of mistakes beyond the bound
+	more      int // number of mistakes beyond the limit
 	warnings  warnings
 	// serverName is the server that is being decoded, serverPath its path.
 	serverName, serverPath string
@@ -29,8 +29,8 @@ type decoder struct {
 	// inDisabledServer is set inside a disabled server, where unset variables are
 	// harmless.
 	inDisabledServer bool
-	// inServer is set inside a server. unsetVariables are its unset variables: they keep
-	// that server from starting, and no other one.
+	// inServer is set inside a server. unsetVariables are the server's unset variables, which prevent only that
+	// server from starting.
 	inServer       bool
 	unsetVariables []string
 }
@@ -53,8 +53,8 @@ func (d *decoder) addGlobalMistake(path, message, hint string) {
 	d.mistakes = append(d.mistakes, Mistake{Path: path, Message: message, Hint: hint})
 }
 
-// countIfBeyondMistakeLimit reports whether a further mistake is only counted, and counts it. Positions and suggestions for
-// each would take long in a file of another kind.
+// countIfBeyondMistakeLimit reports whether the limit of reported mistakes is reached, and counts a mistake beyond
+// it. Computing positions and suggestions for each mistake would take long in a file that is not a configuration.
 func (d *decoder) countIfBeyondMistakeLimit() bool {
 	if len(d.mistakes) < maxMistakes {
 		return false
@@ -66,7 +66,7 @@ func (d *decoder) countIfBeyondMistakeLimit() bool {
 // objectMembers are the members of an object, by canonical key.
 type objectMembers map[string]hujson.ObjectMember
 
-// decodeObject decodes v into the fields of keys (resolved) and shown (as may be shown).
+// decodeObject decodes v into the fields of keys (resolved) and of shown (as it may be shown).
 func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []configKey) objectMembers {
 	members := objectMembers{}
 	obj, ok := v.Value.(*hujson.Object)
@@ -108,8 +108,8 @@ func (d *decoder) decodeObject(v hujson.Value, path string, keys, shown []config
 	return members
 }
 
-// eachUniqueMember iterates over the members of an object. A duplicate name is a mistake and
-// skipped.
+// eachUniqueMember iterates over the members of an object. It reports a duplicate name as a mistake and skips that
+// member.
 func (d *decoder) eachUniqueMember(obj *hujson.Object, path string) func(yield func(hujson.ObjectMember, string) bool) {
 	return func(yield func(hujson.ObjectMember, string) bool) {
 		seen := map[string]int{}
@@ -136,8 +136,8 @@ func (d *decoder) eachUniqueMember(obj *hujson.Object, path string) func(yield f
 	}
 }
 
-// findKey returns the index of the key with that name or alias, -1 without one; inverse
-// if the name has the opposite meaning.
+// findKey returns the index of the key with that name or alias, -1 if there is none. inverse reports whether the name
+// has the opposite meaning.
 func findKey(keys []configKey, name string) (at int, inverse bool) {
 	at = slices.IndexFunc(keys, func(k configKey) bool {
 		return k.name == name || slices.Contains(k.aliases, name) || k.inverse == name && name != ""
@@ -164,7 +164,7 @@ func (d *decoder) reportUnknownKey(m hujson.ObjectMember, path, name string, kno
 	d.addMistake(m.Name.StartOffset, path, "unknown key "+quoteClipped(name), hint)
 }
 
-// keyLocationHint returns a hint that says in which other object a key is known; "" without one.
+// keyLocationHint returns a hint that names the other object in which a key is valid; "" if there is none.
 func keyLocationHint(name string) string {
 	if at, _ := findKey(new(Server).keys(), name); at >= 0 {
 		return "it belongs to a server in mcpServers"
@@ -195,8 +195,7 @@ func keyNamesToSuggest(keys []configKey) []string {
 	return out
 }
 
-// decodeValue decodes one value: resolved, and as written. An invalid value keeps the default,
-// and returns nil.
+// decodeValue decodes one value: resolved, and as written. For an invalid value it keeps the default and returns nil.
 func (d *decoder) decodeValue(v hujson.Value, path string, k configKey) (resolved, raw any) {
 	switch k.kind() {
 	case text:
@@ -272,7 +271,7 @@ func (d *decoder) expandString(v hujson.Value, path string, k configKey) (resolv
 	return e.text, raw, len(e.mistakes) == 0
 }
 
-// maxUnsetVariables bounds the reported variables of one server.
+// maxUnsetVariables limits the number of unset variables that are reported for one server.
 const maxUnsetVariables = 20
 
 // addUnsetVariables records a server's unset variables, with a warning for each.
@@ -286,8 +285,8 @@ func (d *decoder) addUnsetVariables(v hujson.Value, path string, missing []unset
 	}
 }
 
-// hasUnresolvedReference reports whether the string contains an unresolved reference: its server is
-// disabled, its variable is unset or it refers to a secret.
+// hasUnresolvedReference reports whether the string contains an unresolved reference, because the server is disabled,
+// the variable is unset or the reference is to a secret.
 func (d *decoder) hasUnresolvedReference(s string) bool {
 	return (d.inDisabledServer || d.inServer) && referencePattern.MatchString(s) || hasSecretReference(s)
 }
@@ -362,7 +361,7 @@ func (d *decoder) decodeInt(v hujson.Value, path string, k configKey) any {
 func (d *decoder) decodeDuration(v hujson.Value, path string, k configKey) any {
 	const want = `a duration such as "30s" or "2m"`
 	if l, ok := v.Value.(hujson.Literal); ok && l.Kind() == '0' {
-		if string(l) == "0" && k.shortest == 0 { // zero needs no unit
+		if string(l) == "0" && k.shortest == 0 { // 0 needs no unit
 			return time.Duration(0)
 		}
 		d.addMistake(v.StartOffset, path, fmt.Sprintf("%s must be %s, not a number", lastPathPart(path), want), fmt.Sprintf("write %q for seconds", clipText(string(l))+"s"))

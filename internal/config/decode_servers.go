@@ -14,15 +14,15 @@ import (
 type serverEntry struct {
 	value  hujson.Value
 	path   string
-	name   string // empty if a list entry has none
-	at     int    // offset of the name, or of the server without one
+	name   string // empty for a list entry without a name
+	at     int    // offset of the name, or of the server if it has no name
 	inList bool
 }
 
 // decodeServers decodes mcpServers in either form.
 func (d *decoder) decodeServers(v hujson.Value, path string) (any, any) {
 	resolved, shown := []Server{}, []Server{}
-	taken := map[string]string{} // by confusable form of the name
+	taken := map[string]string{} // key: confusable form of the name
 	for e := range d.eachServerEntry(v, path) {
 		if e.name != "" && !d.checkNameUnique(taken, e) {
 			continue
@@ -101,8 +101,7 @@ func (d *decoder) checkNameUnique(taken map[string]string, e serverEntry) bool {
 	return true
 }
 
-// ConfusableSkeletons returns the forms of a name for comparison: two servers must not share
-// one.
+// ConfusableSkeletons returns the forms of a name that are compared: two servers must not have a form in common.
 func ConfusableSkeletons(name string) []string {
 	return []string{strings.ToLower(name), lookAlikes.Replace(name)}
 }
@@ -131,7 +130,7 @@ func (d *decoder) decodeServer(e serverEntry) (resolved, shown Server) {
 	return resolved, shown
 }
 
-// isDisabledEntry reports whether the server is disabled, before anything else is decoded.
+// isDisabledEntry reports whether the server is disabled. It reads only that member, before the others are decoded.
 func isDisabledEntry(v hujson.Value) bool {
 	off := func(key string, value hujson.Kind) bool {
 		m := findMember(v, key)
@@ -255,8 +254,8 @@ func (d *decoder) checkToolLists(g objectMembers, s *Server, path string) {
 	d.reportServerPrefix(g, s.Name, path, "select", selected)
 }
 
-// reportServerPrefix reports patterns with a "server:" prefix: they would match nothing,
-// and denied tools would be allowed.
+// reportServerPrefix reports patterns with a "server:" prefix. Such a pattern would match nothing, so a tool that it
+// is meant to deny would be allowed.
 func (d *decoder) reportServerPrefix(g objectMembers, server, path, key string, patterns []string) {
 	for _, p := range patterns {
 		if rest, ok := strings.CutPrefix(p, server+":"); ok {

@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Difference is a key that differs between two configurations: "tools_limit",
-// "mcpServers.github.env". The values are as shown. A server that only one of them has is
-// null in the other; its key is "mcpServers.github".
+// Difference is a key that differs between two configurations: "tools_limit", "mcpServers.github.env". The values are
+// as shown. A server that exists in only one of them is null in the other, and its key is "mcpServers.github".
 type Difference struct {
 	Key      string
 	From, To json.RawMessage
@@ -63,7 +62,7 @@ func findServerDifferences(a, b []Server) (out []Difference) {
 
 func diffServer(a, b Server) (out []Difference) {
 	shownA, shownB := a.Masked(), b.Masked()
-	shownA.Trust, shownB.Trust = a.Trust, b.Trust // the default if it is not set
+	shownA.Trust, shownB.Trust = a.Trust, b.Trust // the default if trust is not set
 	from, to, after := shownA.keys(), shownB.keys(), b.keys()
 	for i, k := range a.keys() {
 		if k.field != nil && k.name != "name" && !isSameValue(k, after[i]) {

@@ -32,9 +32,9 @@ type ServerEdit struct {
 	Trust       Trust `json:"trust,omitempty"`
 }
 
-// CheckValues returns an error for a name or value of a variable or header, or an argument,
-// that no server can have. The file is checked as a whole when it is written; this is for
-// edits that are only proposed. The error is a *problem.Problem.
+// CheckValues returns an error for a name or value of a variable or header, or an argument, that is invalid for every
+// server. It is for edits that are only proposed, because the whole file is checked when it is written. The error is
+// a *problem.Problem.
 func (s ServerEdit) CheckValues() error {
 	bad := func(parameter, where string, err error) error {
 		if err == nil {
@@ -80,10 +80,9 @@ type NamedEdit struct {
 	ServerEdit
 }
 
-// AddServers writes servers into the file, after the existing ones, and applies it.
-// permit confirms all that grants more access at once. Like other edits, it changes
-// nothing if the resulting file is invalid or a component rejects it; the error is a
-// *problem.Problem. Form, comments and order of the file stay.
+// AddServers writes servers into the file, after the existing ones, and applies it. permit confirms all changes that
+// grant more access at once. Like other edits, it changes nothing if the resulting file is invalid or a component
+// rejects it; the error is a *problem.Problem. The formatting, comments and order of the file are preserved.
 func (l *LiveConfig) AddServers(permit ConfirmFunc, all ...NamedEdit) error {
 	names, edits, err := newServerAdditions(all)
 	if err != nil {
@@ -92,8 +91,8 @@ func (l *LiveConfig) AddServers(permit ConfirmFunc, all ...NamedEdit) error {
 	return l.editServers(permit, names, edits...)
 }
 
-// CheckNewServers returns the error that AddServers would return with a user's
-// permission. It changes nothing.
+// CheckNewServers returns the error that AddServers would return if the user permitted the change. It changes
+// nothing.
 func (l *LiveConfig) CheckNewServers(all ...NamedEdit) error {
 	names, edits, err := newServerAdditions(all)
 	if err != nil {
@@ -136,9 +135,9 @@ func (l *LiveConfig) RemoveServer(name string) error {
 	})
 }
 
-// SetServer sets a key of a server in the file, or removes it when value is nil, and applies the file. field is the canonical
-// key; an alias in the file is kept. For env and headers, an object sets its members and removes those that are null. A list
-// for command is the program with its arguments, and sets args, too.
+// SetServer sets a key of a server in the file, or removes it when value is nil, and applies the file. field is the
+// canonical key; an alias in the file is kept. For env and headers, an object sets its members and removes those that
+// are null. A list for command is the program with its arguments, and also sets args.
 func (l *LiveConfig) SetServer(permit ConfirmFunc, name, field string, value json.RawMessage) error {
 	if value != nil && !json.Valid(value) {
 		return problem.Newf(problem.InvalidParameter, "The value for %s is not JSON.", quoteClipped(field)).
@@ -161,14 +160,13 @@ func (l *LiveConfig) SetServer(permit ConfirmFunc, name, field string, value jso
 	return l.editServers(permit, []string{name}, edits...)
 }
 
-// serverSetting is a key of a server, or a member of one, with its new value; nil removes
-// it.
+// serverSetting is a key of a server, or a member of one, with its new value. A nil value removes it.
 type serverSetting struct {
 	key, member string
 	value       json.RawMessage
 }
 
-// maxSettings bounds the settings of one change: the file is parsed for each.
+// maxSettings limits the settings of one change, because the file is parsed for each.
 const maxSettings = 256
 
 // toServerSettings returns the settings of a change, in order.
@@ -229,7 +227,7 @@ func unknownServerError(name string) error {
 		WithHint("List the servers: mcpproxy upstream list.")
 }
 
-// findServer finds mcpServers and the index of that server in it, -1 without one.
+// findServer finds mcpServers and the index of that server in it, -1 if there is none.
 func (d document) findServer(name string) (servers textedit.Container, at int) {
 	m := findMember(d.Root, "mcpServers")
 	if m == nil {
@@ -273,7 +271,7 @@ func (d document) addServerSplices(name string, encoded []byte) ([]textedit.Spli
 		depth := 1
 		if n := len(servers.Items); n > 0 {
 			if d.IsOnOneLine(servers.Items[n-1]) {
-				depth = 0 // as the others are
+				depth = 0 // as deep as the other servers
 			}
 		}
 		if listed {
@@ -294,7 +292,7 @@ func (d document) setServerKeySplices(server textedit.Container, field string, v
 	if at >= 0 {
 		k = keys[at]
 	}
-	if len(keysInGroup(keys, field)) > 0 { // an object of keys
+	if len(keysInGroup(keys, field)) > 0 { // an object with its own keys
 		k.name = field
 	}
 	if k.name == "" || inverse || k.name != field || field == "name" {
@@ -328,13 +326,13 @@ func (d document) setObjectMemberSplices(object textedit.Container, i int, field
 // errFileChanged means that the file was saved during an edit.
 var errFileChanged = errors.New("the file was changed since it was read")
 
-// document is the text of a valid file. Edits keep everything else.
+// document is the text of a valid file. An edit leaves the rest of the text unchanged.
 type document struct{ *textedit.Document }
 
 // textEdit is one change of a file's text.
 type textEdit func(document) ([]textedit.Splice, error)
 
-// editServers changes the file, only for these servers, and applies it.
+// editServers changes the file and applies it. It may change only these servers.
 func (l *LiveConfig) editServers(permit ConfirmFunc, servers []string, changes ...textEdit) error {
 	return editWithRetry(l, servers, changes, func(r fileContent, text []byte, next *Config, changes func(key string) bool) error {
 		return writeAndCommit(l, r, text, next, changes, permit, ByCommand)
@@ -435,7 +433,7 @@ func writeAndCommit(l *LiveConfig, r fileContent, text []byte, next *Config, cha
 	return nil
 }
 
-// editedText returns the new text of a file; nil is no file.
+// editedText returns the new text of a file; nil means that there is no file.
 func editedText(data []byte, change textEdit) ([]byte, error) {
 	text, mark := bytes.CutPrefix(data, []byte(byteOrderMark))
 	ending := ""
@@ -457,8 +455,8 @@ func editedText(data []byte, change textEdit) ([]byte, error) {
 	return out, nil
 }
 
-// newInvalidEditError returns the error for an invalid resulting file, without lines and
-// columns, because that text exists nowhere.
+// newInvalidEditError returns the error for an edit that would make the file invalid. It contains no lines and
+// columns, because the resulting text is not stored.
 func newInvalidEditError(file string, err error) error {
 	p := problem.From(err)
 	mistakes, ok := p.Detail("problems").([]Mistake)

@@ -8,9 +8,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// SetHintOverride sets hints of a tool in the hint_overrides of a server, in an entry with
-// the tool's exact name, and applies the file. hints is an object; other members, other
-// entries and comments stay.
+// SetHintOverride sets hints of a tool in the hint_overrides of a server, in an entry with the tool's exact name, and
+// applies the file. hints is an object. Other members, other entries and comments are preserved.
 func (l *LiveConfig) SetHintOverride(permit ConfirmFunc, name, tool string, hints json.RawMessage) error {
 	var edits []textEdit
 	if err := wirejson.EachMember(hints, func(hint, value []byte) error {

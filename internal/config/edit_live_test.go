@@ -51,7 +51,7 @@ func TestEditIsTwoPhase(t *testing.T) {
 	}}
 	err := f.AddServers(nil, NamedEdit{"b", plainServer})
 	if err == nil || err.Error() != "The configuration cannot be applied: the port is taken" || contents(t, f.path) != one || f.LastError() != nil {
-		t.Errorf("a component refused: %v, %v\n%s", err, f.LastError(), contents(t, f.path))
+		t.Errorf("after a component rejected the change: %v, %v\n%s", err, f.LastError(), contents(t, f.path))
 	}
 	refusal = nil
 	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err != nil {
@@ -66,11 +66,11 @@ func TestEditIsTwoPhase(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(Change{Keys: []string{"mcpServers.b"}}, f.next(t)); diff != "" || len(f.changes) != 0 {
-		t.Errorf("told: -want +got:\n%s", diff)
+		t.Errorf("observed change: -want +got:\n%s", diff)
 	}
 }
 
-// hooks is a component made of functions.
+// hooks is a component whose methods are functions.
 type hooks struct {
 	prepare func(*Config) error
 	commit  func(*Config)
@@ -83,7 +83,8 @@ func (h hooks) PrepareConfig(next *Config) (func(), error) {
 	return func() { h.commit(next) }, nil
 }
 
-// A user saves the file while an edit is in progress: both changes are in the file afterwards, and in force.
+// TestUserSavesDuringAnEdit checks that both changes are in the file, and applied, if a user saves the file during an
+// edit.
 func TestUserSavesDuringAnEdit(t *testing.T) {
 	f := open(t, one)
 	saved := false
@@ -102,9 +103,9 @@ func TestUserSavesDuringAnEdit(t *testing.T) {
 	}
 	want := "{\n  \"tools_limit\": 7, // by hand\n  \"mcpServers\": {\n    \"a\": {\"command\": \"x\"}, // a\n    \"b\": {\"command\": \"y\"},\n  },\n}\n"
 	if diff := cmp.Diff(want, contents(t, f.path)); diff != "" || f.Current().ToolsLimit != 7 || len(f.Current().Servers) != 2 {
-		t.Errorf("in force: %v\n-want +got:\n%s", f.Current(), diff)
+		t.Errorf("current configuration: %v\n-want +got:\n%s", f.Current(), diff)
 	}
-	// A user who never stops saving is not overwritten either.
+	// An edit does not overwrite the file of a user who saves continuously, either.
 	n := 0
 	f.components = []ReloadableComponent{hooks{
 		prepare: func(*Config) error { n++; write(t, f.path, limit(n%100+1)); return nil },
@@ -116,7 +117,7 @@ func TestUserSavesDuringAnEdit(t *testing.T) {
 	}
 }
 
-// An edit of an invalid file is refused, and the file does not change.
+// TestEditOfAnInvalidFile checks that an edit of an invalid file is rejected and does not change the file.
 func TestEditOfAnInvalidFile(t *testing.T) {
 	f := open(t, one)
 	bad := strings.Replace(one, "command", "comand", 1)
@@ -129,11 +130,11 @@ func TestEditOfAnInvalidFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.AddServers(nil, NamedEdit{"b", plainServer}); err == nil || !strings.Contains(err.Error(), "is missing") || contents(t, f.path) != "" {
-		t.Errorf("without its file: %v", err)
+		t.Errorf("edit after the file was deleted: %v", err)
 	}
 }
 
-// The watch sees a file that an edit wrote, and neither applies nor reverts it.
+// TestWatchIgnoresOwnEdits checks that the watch neither applies nor reverts a file that an edit wrote.
 func TestWatchIgnoresOwnEdits(t *testing.T) {
 	f := open(t, one)
 	var mu sync.Mutex
@@ -166,10 +167,11 @@ func TestWatchIgnoresOwnEdits(t *testing.T) {
 	}
 }
 
-// Many edits at once, while the watch runs and a user saves: nothing is lost, and the file is what is in force.
+// TestEditsRace makes many edits at once while the watch runs and a user saves. No edit is lost, and the file is the
+// current configuration.
 func TestEditsRace(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a race of many edits")
+		t.Skip("slow: many concurrent edits")
 	}
 	f := open(t, one)
 	f.run(t)
@@ -211,7 +213,7 @@ func TestEditsRace(t *testing.T) {
 
 func TestEditedFileIsPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there are no modes")
+		t.Skip("Windows has no file modes")
 	}
 	dir := filepath.Join(t.TempDir(), "new")
 	l, err := OpenLiveConfig(filepath.Join(dir, FileName), Options{Lookup: env})
@@ -237,7 +239,7 @@ func TestEditedFileIsPrivate(t *testing.T) {
 	}
 }
 
-// A configuration file that is a symbolic link stays one.
+// TestEditThroughASymlink checks that a configuration file that is a symbolic link stays one.
 func TestEditThroughASymlink(t *testing.T) {
 	dir := t.TempDir()
 	real := filepath.Join(dir, "dotfiles.json")
@@ -272,7 +274,7 @@ func TestEditThroughASymlink(t *testing.T) {
 
 func TestFileThatCannotBeWritten(t *testing.T) {
 	f := open(t, one)
-	// A directory with something in it where the new text has to go first.
+	// A directory that is not empty occupies the path of the temporary file.
 	if err := os.MkdirAll(filepath.Join(filepath.Dir(f.path), "."+FileName+".tmp", "x"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -285,10 +287,11 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 
 const envChild = "MCPPROXY_TEST_EDITS"
 
-// The editing process is killed at any moment: the file is whole, old or new, and the next edit removes the temporary files.
+// TestKilledWhileEditing kills the editing process at any moment. The file is complete, old or new, and the next edit
+// removes the temporary files.
 func TestKilledWhileEditing(t *testing.T) {
 	if testing.Short() {
-		t.Skip("processes are killed")
+		t.Skip("slow: starts and kills processes")
 	}
 	if path := os.Getenv(envChild); path != "" {
 		editForever(path)
@@ -319,7 +322,7 @@ func TestKilledWhileEditing(t *testing.T) {
 		_ = read.Close()
 		got := mustParse(t, contents(t, path))
 		if !slices.Equal(serverNames(got), []string{"a"}) && !slices.Equal(serverNames(got), []string{"a", "b"}) {
-			t.Fatalf("the file has %v", serverNames(got))
+			t.Fatalf("the file contains the servers %v", serverNames(got))
 		}
 	}
 	l, err := OpenLiveConfig(path, Options{Lookup: env})
@@ -330,11 +333,11 @@ func TestKilledWhileEditing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, ".*")); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %q, %v", left, err)
+		t.Errorf("leftover temporary files: %q, %v", left, err)
 	}
 }
 
-// editForever adds and removes a server, and tells of each edit.
+// editForever adds and removes a server repeatedly, and prints a line for each edit.
 func editForever(path string) {
 	l, err := OpenLiveConfig(path, Options{Lookup: env})
 	if err != nil {
@@ -353,7 +356,8 @@ func editForever(path string) {
 	}
 }
 
-// The size of a change of members is limited, and it is made completely or not at all.
+// TestManyMembers checks that the number of members in a change is limited, and that a change is made completely or
+// not at all.
 func TestManyMembers(t *testing.T) {
 	volume.SkipUnderRace(t)
 	f := open(t, `{"mcpServers": {"a": {"command": "x"}}}`)
@@ -371,7 +375,7 @@ func TestManyMembers(t *testing.T) {
 		}
 	}
 	if err := f.SetServer(nil, "a", "env", members(10, `"A=B":"1"`)); err == nil || contents(t, f.path) != before || len(f.Current().Server("a").Env) != 0 {
-		t.Errorf("half of it is made: %v\n%s", err, contents(t, f.path))
+		t.Errorf("a part of the change was made: %v\n%s", err, contents(t, f.path))
 	}
 	if err := f.SetServer(nil, "a", "env", members(maxSettings-1, `"B":"1"`)); err != nil || len(f.Current().Server("a").Env) != maxSettings {
 		t.Errorf("got %v", err)

@@ -17,8 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// make edits as a line says: "add NAME JSON", "remove NAME", "set NAME KEY
-// JSON", "unset NAME KEY".
+// make runs the edit in a line: "add NAME JSON", "remove NAME", "set NAME KEY JSON" or "unset NAME KEY".
 func (f *fixture) make(t *testing.T, line string) error {
 	t.Helper()
 	words := append(strings.SplitN(line, " ", 4), "", "", "")
@@ -40,8 +39,8 @@ func (f *fixture) make(t *testing.T, line string) error {
 	return nil
 }
 
-// Each case is a file as a user wrote it, edits, and the resulting file. "before" is missing where there is no file; "·" means
-// "\r".
+// TestEdits runs cases that each contain a file as a user wrote it, edits, and the resulting file. "before" is
+// missing if there is no file. "·" represents "\r".
 func TestEdits(t *testing.T) {
 	files, err := filepath.Glob("testdata/edit/*.txtar")
 	if err != nil || len(files) < 20 {
@@ -64,16 +63,16 @@ func TestEdits(t *testing.T) {
 				if err := f.make(t, strings.TrimSuffix(line, "\n")); err != nil {
 					problems = append(problems, string(problem.From(err).Code)+": "+strings.ReplaceAll(err.Error(), f.path, "FILE")+" ("+problem.From(err).Hint+")\n")
 					if after := contents(t, f.path); after != before {
-						t.Errorf("%q is refused and changes the file to:\n%s", line, after)
+						t.Errorf("%q was rejected but changed the file to:\n%s", line, after)
 					}
 				}
 			}
 			after := contents(t, f.path)
 			if c := mustParse(t, after); !cmp.Equal(c, f.Current(), exported) {
-				t.Errorf("the file is not what is in force: %s", cmp.Diff(c, f.Current(), exported))
+				t.Errorf("the file differs from the current configuration: %s", cmp.Diff(c, f.Current(), exported))
 			}
 			if std, err := hujson.Parse([]byte(texts["before"])); err == nil && std.IsStandard() && !json.Valid([]byte(after)) {
-				t.Error("standard JSON is made something else")
+				t.Error("standard JSON did not stay standard JSON")
 			}
 			texts["after"], texts["problems"] = strings.ReplaceAll(after, "\r", "·"), strings.Join(problems, "")
 			var got []txtar.File
@@ -96,7 +95,7 @@ func TestEdits(t *testing.T) {
 	}
 }
 
-// contents is the text of the file, empty without one.
+// contents returns the text of the file, "" if there is none.
 func contents(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -106,8 +105,8 @@ func contents(t *testing.T, path string) string {
 	return string(b)
 }
 
-// FuzzEdit edits any valid file. The edit does what was asked and nothing else, loses no comment, and its reversal leads to the
-// same configuration.
+// FuzzEdit edits any valid file. The edit makes exactly the requested change and keeps every comment, and reverting
+// it leads to the same configuration.
 func FuzzEdit(f *testing.F) {
 	files, err := filepath.Glob("testdata/edit/*.txtar")
 	if err != nil {
@@ -132,7 +131,7 @@ func FuzzEdit(f *testing.F) {
 			return d.addServerSplices(name, []byte(`{"command":"new","args":["1","2"],"enabled":false}`))
 		})
 		if added == nil {
-			return // there is one
+			return // the name is in use
 		}
 		after := mustParse(t, string(added))
 		if diff := cmp.Diff([]string{"mcpServers." + name}, changedKeys(before, after, acceptEveryKey)); diff != "" {
@@ -150,13 +149,13 @@ func FuzzEdit(f *testing.F) {
 			return d.SplicesToRemove(servers, i), nil
 		})
 		if keys := changedKeys(before, mustParse(t, string(removed)), acceptEveryKey); keys != nil {
-			t.Errorf("added and removed, and %v changed:\n%s\n%s\n%s", keys, text, added, removed)
+			t.Errorf("%v changed after adding and removing a server:\n%s\n%s\n%s", keys, text, added, removed)
 		}
 		if got, want := comments(t, removed), comments(t, []byte(text)); !cmp.Equal(got, want) {
 			t.Errorf("comments of\n%s\nlost in\n%s", text, removed)
 		}
 		if !json.Valid([]byte(value)) {
-			return // refused before
+			return // rejected before
 		}
 		for i := range before.Servers {
 			for _, field := range []string{"enabled", "args", "quarantined", "hint_overrides", "command"} {
@@ -171,14 +170,14 @@ func FuzzEdit(f *testing.F) {
 						}
 					}
 				} else if _, mistake := (sourceText{set}).parseTree(); mistake != nil && len(set) < textedit.MaxSize {
-					t.Errorf("no JSON any more: %v\n%s", mistake, set)
+					t.Errorf("the text is no longer JSON: %v\n%s", mistake, set)
 				}
 			}
 		}
 	})
 }
 
-// fuzzed edits a text, and returns nil when the edit is refused.
+// fuzzed edits a text, and returns nil when the edit is rejected.
 func fuzzed(t *testing.T, text string, change func(document) ([]textedit.Splice, error)) []byte {
 	out, err := editedText([]byte(text), change)
 	if err != nil && !errors.Is(err, problem.From(err)) {
@@ -187,7 +186,7 @@ func fuzzed(t *testing.T, text string, change func(document) ([]textedit.Splice,
 	return out
 }
 
-// comments are the texts between the values, without white space and commas.
+// comments returns the texts between the values, without white space and commas.
 func comments(t *testing.T, text []byte) []string {
 	v, mistake := sourceText{[]byte(strings.TrimPrefix(string(text), byteOrderMark))}.parseTree()
 	if mistake != nil {
@@ -213,11 +212,11 @@ func comments(t *testing.T, text []byte) []string {
 			add(c.AfterExtra)
 		}
 	}
-	slices.Sort(out) // where they stand is for the goldens
+	slices.Sort(out) // the golden files check their positions
 	return out
 }
 
-// Overriding the hints of one tool leaves everything else, and the comments, unchanged.
+// TestOverrideHints checks that overriding the hints of one tool changes nothing else, including comments.
 func TestOverrideHints(t *testing.T) {
 	const hints = `{"destructiveHint":true,"readOnlyHint":false}`
 	for file, want := range map[string]string{
@@ -241,7 +240,7 @@ func TestOverrideHints(t *testing.T) {
 `,
 	} {
 		f := open(t, file)
-		for range 2 { // the second time it says so already
+		for range 2 { // the second time the hints are already set
 			if err := f.SetHintOverride(nil, "a", "t", []byte(hints)); err != nil {
 				t.Fatal(err)
 			}
@@ -250,7 +249,7 @@ func TestOverrideHints(t *testing.T) {
 			}
 		}
 		if err := f.SetHintOverride(nil, "b", "t", []byte(hints)); problem.From(err).Code != problem.ServerNotFound {
-			t.Errorf("another server: %v", err)
+			t.Errorf("unknown server: %v", err)
 		}
 	}
 }

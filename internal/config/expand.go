@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// A reference is a placeholder in a string for a value stored elsewhere. "$${" is the
-// text "${". Other forms are text: shells and other programs have their own "${…}".
+// A reference is a placeholder in a string for a value stored elsewhere. "$${" represents the text "${". Other forms
+// are text: shells and other programs have their own "${…}".
 
-// referenceSchemes are the schemes of references. env is resolved here, keyring when the
-// server starts: see Server.ResolveSecrets. input is a mistake, because as text it would be sent
-// as a credential.
+// referenceSchemes are the schemes of references. env is resolved here, keyring when the server starts (see
+// Server.ResolveSecrets). input is reported as a mistake, because otherwise its text would be sent as a credential.
 var referenceSchemes = map[string]bool{"env": true, "keyring": true, "input": true}
 
 var (
@@ -19,7 +18,7 @@ var (
 	referencePattern = regexp.MustCompile(`\$\{(?:env:[A-Za-z_][A-Za-z0-9_]*|keyring:[A-Za-z_][A-Za-z0-9_.-]*)\}`)
 )
 
-// expansion is a string with its references resolved, and the errors.
+// expansion is a string with its references resolved, and the errors found in it.
 type expansion struct {
 	text     string
 	mistakes []Mistake       // without a position
@@ -52,8 +51,8 @@ func expandReferences(raw string, lookup func(string) (string, bool)) expansion 
 	return out
 }
 
-// resolveReference parses the "${" at the start of s and returns its length and its value, which
-// is the text itself if it is no reference.
+// resolveReference parses the "${" at the start of s and returns its length and its value, which is the text itself
+// if that is not a reference.
 func (out *expansion) resolveReference(s string, lookup func(string) (string, bool)) (n int, value string) {
 	scheme, name, isReference := strings.Cut(s[2:], ":")
 	if !isReference || !referenceSchemes[scheme] {
@@ -89,8 +88,8 @@ func (out *expansion) addMistake(message, hint string) {
 	out.mistakes = append(out.mistakes, Mistake{Message: message, Hint: hint})
 }
 
-// hasOnlyReferences reports whether s contains nothing secret: only references, perhaps
-// after an authorization scheme.
+// hasOnlyReferences reports whether s contains only references, possibly after an authorization scheme, and therefore
+// no secret.
 func hasOnlyReferences(s string) bool {
 	found := false
 	rest := referencePattern.ReplaceAllStringFunc(s, func(string) string { found = true; return "" })

@@ -14,18 +14,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// AppliedText returns the text in force.
+// AppliedText returns the applied text.
 func (l *LiveConfig) AppliedText() AppliedText { return *l.appliedText.Load() }
 
-// ReadFile returns the current bytes of the file, nil without one. It may not be applied yet,
-// or be invalid.
+// ReadFile returns the current bytes of the file, nil if there is no file. They may be invalid, or not applied yet.
 func (l *LiveConfig) ReadFile() ([]byte, error) {
 	r := l.readFile()
 	return r.data, r.err
 }
 
-// ChangedKeys returns the keys that differ between two texts, none if one of them is
-// invalid.
+// ChangedKeys returns the keys that differ between two texts; nil if one of them is invalid.
 func (l *LiveConfig) ChangedKeys(a, b []byte) []string {
 	from, errA := l.parseText(a)
 	to, errB := l.parseText(b)
@@ -42,16 +40,16 @@ func (l *LiveConfig) IsOverridden(key string) bool {
 
 // TextCheck is the result of checking a text.
 type TextCheck struct {
-	Err          error // why it would be rejected: a *problem.Problem, or nil
+	Err          error // reason for a rejection: a *problem.Problem, or nil
 	Mistakes     []Mistake
 	Warnings     []string
-	Differences  []Difference // from the configuration in force
-	Grants       []Difference // those that need confirmation
+	Differences  []Difference // from the current configuration
+	Grants       []Difference // the differences that need confirmation
 	NeedsRestart []string     // keys that would need a restart
 }
 
-// CheckText returns the effects of replacing the file with text, and its configuration; nil if it would be rejected. It parses
-// and checks the text, and the components prepare for it. Nothing changes.
+// CheckText returns the effects of replacing the file with text, and the resulting configuration; nil if text would
+// be rejected. It parses and checks the text, and makes the components prepare for it. Nothing changes.
 func (l *LiveConfig) CheckText(text []byte) (*Config, TextCheck) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -69,8 +67,8 @@ func (l *LiveConfig) CheckText(text []byte) (*Config, TextCheck) {
 		NeedsRestart: changedKeys(l.started, next, func(k configKey) bool { return k.restart })}
 }
 
-// parseRejectingSelfReferences parses a text that is to replace the file, and rejects new or changed servers that
-// lead back to this MCPProxy.
+// parseRejectingSelfReferences parses the new text of the file. It rejects new or changed servers that are this
+// MCPProxy itself.
 func (l *LiveConfig) parseRejectingSelfReferences(text []byte) (*Config, error) {
 	next, err := l.parseText(text)
 	if err != nil {
@@ -112,9 +110,9 @@ func NewMistakesError(file string, mistakes []Mistake) *problem.Problem {
 	return newMistakesError(file, mistakes, 0)
 }
 
-// ReplaceText replaces the file, if its ETag is still match, and applies it; by is the
-// author of the version. If the text is invalid, or a component rejects it, nothing
-// changes: the error is a *problem.Problem with the mistakes as details.
+// ReplaceText replaces the file if its ETag is still match, and applies it. by is the author of the version. If the
+// text is invalid, or a component rejects it, nothing changes, and the error is a *problem.Problem with the mistakes
+// as details.
 func (l *LiveConfig) ReplaceText(permit ConfirmFunc, match string, text []byte, by string) error {
 	return l.rewriteFile(permit, match, by, func([]byte) (*Config, *Config, []byte, error) {
 		next, err := l.parseRejectingSelfReferences(text)
@@ -122,8 +120,8 @@ func (l *LiveConfig) ReplaceText(permit ConfirmFunc, match string, text []byte, 
 	})
 }
 
-// SetConfigKeys sets keys of the file by name ("log.level"), or removes those whose value is
-// nil, like ReplaceText: all or none. Comments and order stay.
+// SetConfigKeys sets keys of the file by name ("log.level"), and removes those whose value is nil. Like ReplaceText,
+// it applies all changes or none. Comments and order are preserved.
 func (l *LiveConfig) SetConfigKeys(permit ConfirmFunc, match string, values map[string]json.RawMessage, by string) error {
 	return l.rewriteFile(permit, match, by, func(text []byte) (*Config, *Config, []byte, error) {
 		before, err := l.parseText(text)
@@ -141,8 +139,8 @@ func (l *LiveConfig) SetConfigKeys(permit ConfirmFunc, match string, values map[
 	})
 }
 
-// SetConfigKeysInText returns a valid file text with keys set by name ("log.level"), or removed if
-// their value is nil. Comments and order stay.
+// SetConfigKeysInText returns a valid file text with keys set by name ("log.level"), or removed if their value is
+// nil. Comments and order are preserved.
 func SetConfigKeysInText(text []byte, values map[string]json.RawMessage) ([]byte, error) {
 	for _, k := range new(Config).keys() { // in reference order
 		value, given := values[k.name]
@@ -157,8 +155,8 @@ func SetConfigKeysInText(text []byte, values map[string]json.RawMessage) ([]byte
 	return text, nil
 }
 
-// rewriteFile changes the file as a whole: change returns the previous configuration, nil if
-// it does not matter, and the new one.
+// rewriteFile changes the file as a whole. change returns the previous configuration, the new one and the new text.
+// If the previous one is nil, every key counts as changed.
 func (l *LiveConfig) rewriteFile(permit ConfirmFunc, match, by string, change func(text []byte) (before, next *Config, changed []byte, err error)) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -179,7 +177,7 @@ func (l *LiveConfig) rewriteFile(permit ConfirmFunc, match, by string, change fu
 	return err
 }
 
-// newFileChangedError rejects a change because the file has changed.
+// newFileChangedError returns the error that rejects a change because the file has changed.
 func newFileChangedError(path string, r fileContent) error {
 	return problem.Newf(problem.Conflict, "%s was changed since it was read.", path).
 		WithHint("Read it again, and repeat the change.").With("etag", ETag(r.data))

@@ -47,12 +47,13 @@ func TestSetKeys(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 		if inForce := f.AppliedText(); inForce.ETag() != ETag([]byte(one.after)) || one.after != one.before && inForce.By != "somebody" {
-			t.Errorf("%s: in force %s, by %s", name, inForce.Data, inForce.By)
+			t.Errorf("%s: applied text %s, by %s", name, inForce.Data, inForce.By)
 		}
 	}
 }
 
-// A file that a user saves in the meantime, however late, is not overwritten.
+// TestReplaceTextOfAnotherText checks that a file that a user saves in the meantime, however late, is not
+// overwritten.
 func TestReplaceTextOfAnotherText(t *testing.T) {
 	var applied []string
 	f := open(t, limit(1), func(o *Options) {
@@ -100,15 +101,15 @@ func TestDifferences(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	if got := findDifferences(a, a); got != nil {
-		t.Errorf("of itself: %v", got)
+		t.Errorf("differences between equal configurations: %v", got)
 	}
 	one, other := mustParse(t, `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}}`), mustParse(t, `{"mcpServers": {"b": {"command": "x"}, "a": {"command": "x"}}}`)
 	if got := findDifferences(one, other); len(got) != 1 || got[0].Key != "mcpServers" || string(got[0].To) != `["b","a"]` {
-		t.Errorf("of another order: %s", got)
+		t.Errorf("differences of another server order: %s", got)
 	}
 }
 
-// Each key of the reference is a setting with the same texts.
+// TestSettingsMatchTheReference checks that each key of the reference is a setting with the same texts.
 func TestSettingsMatchTheReference(t *testing.T) {
 	reference := string(Reference())
 	for _, s := range ListSettings(DefaultConfig(), []byte(`{"log": {"level": "warn"}, "tools_limit": 5}`)) {
@@ -116,7 +117,7 @@ func TestSettingsMatchTheReference(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		if want := s.Key == "log.level" || s.Key == "tools_limit"; s.Set != want {
-			t.Errorf("%s stands in the file: %v", s.Key, s.Set)
+			t.Errorf("%s: Set is %v", s.Key, s.Set)
 		}
 		if err := CheckSettableKey(s.Key); err != nil {
 			t.Error(err)
@@ -124,7 +125,7 @@ func TestSettingsMatchTheReference(t *testing.T) {
 	}
 	for _, name := range []string{"mcpServers", "mcpServers.a", "log", "$schema", "tool_limit", ""} {
 		if CheckSettableKey(name) == nil {
-			t.Errorf("%q is a setting", name)
+			t.Errorf("%q is accepted as a setting", name)
 		}
 	}
 }

@@ -59,13 +59,14 @@ func TestProxyIsNotItsOwnServer(t *testing.T) {
 		}
 		if before := contents(t, f.path); c.itself {
 			if err := f.AddServers(nil, NamedEdit{"again", ServerEdit{Launch: c.launch}}); err == nil || contents(t, f.path) != before {
-				t.Errorf("%+v is added: %v", c.launch, err)
+				t.Errorf("%+v was added: %v", c.launch, err)
 			}
 		}
 	}
 }
 
-// A reference does not hide the proxy's own address. An existing entry gives a warning, and can be disabled and removed.
+// TestItselfInTheFile checks that a reference does not hide the proxy's own address. An existing entry causes a
+// warning, and can be disabled and removed.
 func TestItselfInTheFile(t *testing.T) {
 	f := open(t, `{"listen": "127.0.0.1:9000", "mcpServers": {"again": {"url": "http://localhost:9000/mcp"}, "a": {"url": "http://localhost:9001/mcp"}}}`,
 		func(o *Options) {

@@ -14,9 +14,8 @@ import (
 // node is a JSON Schema, or a part of one.
 type node map[string]any
 
-// JSONSchema is the JSON Schema (2020-12) of the file, for editors. It follows
-// the tables of keys; what concerns several keys, or what a reference resolves
-// to, is said only when the file is read.
+// JSONSchema returns the JSON Schema (2020-12) of the file, for editors. It follows the tables of keys. Rules about
+// several keys, or about the value of a reference, are checked only when the file is read.
 func JSONSchema() []byte {
 	top := objectNode(new(Config).keys(), keyDocs("file", new(Config).keys()), "")
 	top["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -55,8 +54,8 @@ const (
 	referenceInValue = `\$\{env:[A-Za-z_][A-Za-z0-9_]*\}`
 )
 
-// objectNode is the schema of an object with these keys, whose texts go by their
-// names behind the prefix.
+// objectNode returns the schema of an object with these keys. The keys of texts are the names of these keys after the
+// prefix.
 func objectNode(keys []configKey, texts map[string]string, prefix string) node {
 	properties := node{}
 	for _, k := range keys {
@@ -78,7 +77,7 @@ func objectNode(keys []configKey, texts map[string]string, prefix string) node {
 	return node{"type": "object", "additionalProperties": false, "properties": properties}
 }
 
-// node is the schema of the key's value.
+// node returns the schema of the key's value.
 func (k configKey) node(name, doc string) node {
 	n := valueNode(k)
 	n["description"] = plain(doc)
@@ -129,7 +128,7 @@ func valueNode(k configKey) node {
 	return node{"type": "string", "anyOf": []node{{"enum": values}, {"pattern": referenceInValue}}}
 }
 
-// oneOfKeys wants the server's key under one of its names.
+// oneOfKeys returns a schema that requires the server's key under one of its names.
 func oneOfKeys(name string) node {
 	k := keyNamed(new(Server).keys(), name)
 	var any []node
@@ -144,5 +143,5 @@ func keyNamed(keys []configKey, name string) configKey {
 	return keys[at]
 }
 
-// plain takes the marks of Markdown out of a doc text.
+// plain removes Markdown marks from a documentation text.
 func plain(doc string) string { return strings.ReplaceAll(doc, "`", "") }

@@ -8,8 +8,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Tables of keys. To add a key: a field, a line here, and a line in keys.txt with its
-// documentation.
+// Tables of keys. To add a key, add a field, a line here, and a line in keys.txt with its documentation.
 
 // keys returns the top-level keys, bound to c.
 func (c *Config) keys() []configKey {

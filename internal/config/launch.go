@@ -7,8 +7,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Launch is how a server is launched or reached. The tags are for the file and for
-// package api.
+// Launch is how a server is launched or reached. The JSON tags are for the file and for package api.
 type Launch struct {
 	Command    string            `json:"command,omitempty" doc:"The program to start. Set either command or url."`
 	Args       []string          `json:"args,omitempty" doc:"Its arguments."`
@@ -18,9 +17,9 @@ type Launch struct {
 	Headers    map[string]string `json:"headers,omitempty" doc:"The HTTP headers to send, by name. Values may contain references such as ${env:NAME} or ${keyring:NAME}."`
 }
 
-// LaunchView is a launch as a user approves it before the server is started or contacted.
-// Of the environment and the headers it has only names, because values may be secrets,
-// and change. Its JSON is fingerprinted.
+// LaunchView is a launch as a user approves it before the server is started or contacted. It contains only the names
+// of environment variables and headers, because their values may be secrets and may change. Its JSON is
+// fingerprinted.
 type LaunchView struct {
 	Protocol   string   `json:"protocol"`
 	Command    string   `json:"command"`

@@ -23,15 +23,15 @@ func TestLaunchFingerprints(t *testing.T) {
 		"everything else":           `{"protocol":"stdio","trust":"auto","enabled":false,"quarantined":true,"command":"c","args":["--token=abcdef0123456789abcdef","${env:X}"],"env":{"A":"1","B":"2"},"disabled_tools":["x"]}`,
 	} {
 		if parse(same).LaunchFingerprint() != want {
-			t.Errorf("%s made it another launch", name)
+			t.Errorf("%s changed the fingerprint", name)
 		}
 	}
 	exact := parse(base).ExactLaunch()
 	if !slices.Equal(exact.Args, []string{"--token=abcdef0123456789abcdef", "${env:X}"}) || !slices.Equal(exact.Env, []string{"A", "B"}) {
-		t.Errorf("exactly: %+v", exact)
+		t.Errorf("ExactLaunch returned %+v", exact)
 	}
 	if shown := parse(base).MaskedLaunch(); shown.Args[0] == exact.Args[0] {
-		t.Errorf("shown: %+v", shown)
+		t.Errorf("MaskedLaunch returned %+v", shown)
 	}
 	seen := map[string]bool{want.String(): true}
 	for name, other := range map[string]string{
@@ -48,7 +48,7 @@ func TestLaunchFingerprints(t *testing.T) {
 	} {
 		f := parse(other).LaunchFingerprint().String()
 		if seen[f] {
-			t.Errorf("%s made it no other launch", name)
+			t.Errorf("%s did not change the fingerprint", name)
 		}
 		seen[f] = true
 	}

@@ -18,39 +18,36 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ReloadableComponent is a part of the program that follows the configuration. Prepare prepares for
-// next without changing anything, and may reject it. When every component is prepared,
-// the configuration is swapped and the commits run in the order of the components. commit
-// may be nil, and may never be called.
+// ReloadableComponent is a part of the program that follows the configuration. Prepare gets ready for the next
+// configuration without changing anything, and may reject it. When every component is prepared, the configuration is
+// swapped and the commits run in the order of the components. commit may be nil, and may never be called.
 type ReloadableComponent interface {
 	PrepareConfig(next *Config) (commit func(), err error)
 }
 
 // Options configure Open.
 type Options struct {
-	// Listen and DataDir are command line flags; they override the environment and the
-	// file.
+	// Listen and DataDir are command line flags; they override the environment and the configuration file.
 	Listen  string
 	DataDir string
 	// Lookup looks up environment variables; nil uses the process's.
 	Lookup func(name string) (string, bool)
-	// Addresses returns the process's listen addresses, host:port, in addition to the
-	// file's; nil: none.
+	// Addresses returns the process's listen addresses, host:port, in addition to the file's address. nil means no
+	// additional addresses.
 	Addresses func() []string
 	Logger    *slog.Logger // nil: no logging
-	// Presence makes changes that grant more access await confirmation if the
-	// configuration requires presence. It is for the one process that applies the file.
-	// SetVerifier sets the signatures.
+	// Presence makes changes that grant more access await confirmation if the configuration requires presence. Only
+	// the process that applies the file sets it. SetVerifier provides the verifier of the signatures.
 	Presence bool
 	// Observe receives every change and every rejected file, sequentially. It must not
 	// call Reload.
 	Observe func(Change)
-	// Applied receives every applied text, sequentially, except that of OpenLiveConfig. It must not
+	// Applied receives every applied text, sequentially, except the one that OpenLiveConfig applies. It must not
 	// change the file.
 	Applied func(AppliedText)
 }
 
-// LiveConfig is the configuration in force.
+// LiveConfig provides the current configuration, and applies changes of the file.
 type LiveConfig struct {
 	path    string
 	named   bool // the path was set by flag or variable
@@ -68,14 +65,14 @@ type LiveConfig struct {
 
 	mu         sync.Mutex // held while a file is applied; guards the fields below
 	components []ReloadableComponent
-	swapped    bool // the current configuration is not that of OpenLiveConfig
+	swapped    bool // the configuration changed since OpenLiveConfig
 	existed    bool // there was a file
 	last       fileContent
 	confirmed  confirmedConfig
 	wanted     *Config // the file's configuration: the current one plus the changes that await confirmation
 }
 
-// fileContent is the result of reading the file: data is nil without a file.
+// fileContent is the result of reading the file. data is nil if there is no file.
 type fileContent struct {
 	data []byte
 	err  error
@@ -94,8 +91,8 @@ type loadResult struct {
 	warnings []string
 }
 
-// OpenLiveConfig reads the file at path ("" means ResolvePath); a missing file means the defaults.
-// Run watches it.
+// OpenLiveConfig reads the file at path; "" means the path that ResolvePath returns. If the file is missing, the
+// defaults apply. Run watches it.
 func OpenLiveConfig(path string, opt Options) (*LiveConfig, error) {
 	opt.Lookup = lookupOrEnv(opt.Lookup)
 	if opt.Logger == nil {
@@ -130,7 +127,7 @@ func OpenLiveConfig(path string, opt Options) (*LiveConfig, error) {
 	return l, nil
 }
 
-// initialConfig returns the configuration at the start, before signatures are known.
+// initialConfig returns the configuration at the start, before signatures can be verified.
 func initialConfig(l *LiveConfig, wanted *Config) (*Config, error) {
 	l.unconfirmed.Store(&UnconfirmedChanges{Presence: wanted.Presence})
 	if !l.options.Presence {
@@ -158,16 +155,16 @@ func dataDirOverride(opt Options) (string, error) {
 	return toAbsolutePath(dir, opt.Lookup)
 }
 
-// Current returns the configuration in force: one atomic load. Do not store it.
+// Current returns the current configuration with one atomic load. Do not store the result.
 func (l *LiveConfig) Current() *Config { return l.current.Load() }
 
 // Path returns the path of the file, which may not exist.
 func (l *LiveConfig) Path() string { return l.path }
 
-// LastError returns why the last file was rejected; nil after a good one.
+// LastError returns why the last file was rejected; nil after a valid one.
 func (l *LiveConfig) LastError() error { return l.loadResult.Load().err }
 
-// Warnings returns problems that are no errors, such as a file that other users can read.
+// Warnings returns problems that are not errors, such as a file that other users can read.
 func (l *LiveConfig) Warnings() []string { return l.loadResult.Load().warnings }
 
 // NeedsRestart returns the keys whose value in the file needs a restart.
@@ -175,8 +172,8 @@ func (l *LiveConfig) NeedsRestart() []string {
 	return changedKeys(l.started, l.Current(), func(k configKey) bool { return k.restart })
 }
 
-// setComponents registers the components of Run. They may have been created with an
-// earlier configuration than the current one.
+// setComponents registers the components of Run. They may have been created with an earlier configuration, not the
+// current one.
 func (l *LiveConfig) setComponents(components []ReloadableComponent) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -198,7 +195,7 @@ func (l *LiveConfig) reloadIfChanged() {
 	defer l.mu.Unlock()
 	r := l.readFile()
 	if r.equals(l.last) {
-		l.setLoadResult(l.LastError()) // its mode may have changed
+		l.setLoadResult(l.LastError()) // the file's mode may have changed
 		return
 	}
 	_ = l.applyContent(r) // stored as LastError, logged and observed
@@ -211,8 +208,7 @@ func (l *LiveConfig) applyContent(r fileContent) error {
 	case r.err != nil:
 		return l.rejectFile(r.err)
 	case r.data == nil && l.existed:
-		// Not the defaults: that would stop every server while an editor replaces the
-		// file.
+		// The defaults are not applied here: they would stop every server while an editor replaces the file.
 		return l.rejectFile(problem.Newf(problem.InvalidConfig, "%s is missing; the previous configuration stays in force.", l.path).
 			WithHint("Restore the file, or restart MCPProxy to use the defaults."))
 	}
@@ -242,8 +238,8 @@ func (l *LiveConfig) applyAllowed(next *Config, by string) error {
 	return nil
 }
 
-// setUnconfirmed sets the changes that await confirmation, and returns a function that
-// reports them.
+// setUnconfirmed stores the changes that await confirmation, and returns a function that reports them to the
+// observer.
 func setUnconfirmed(l *LiveConfig, found []Difference) (tell func()) {
 	before := differenceKeys(l.Unconfirmed().Differences)
 	l.unconfirmed.Store(l.confirmed.newUnconfirmed(found, l.wanted.Presence))
@@ -254,8 +250,7 @@ func setUnconfirmed(l *LiveConfig, found []Difference) (tell func()) {
 	}
 }
 
-// commitAppliedText makes next, for which components are prepared, the configuration in force
-// for the last text.
+// commitAppliedText makes next the current configuration for the last text. Every component must be prepared for it.
 func (l *LiveConfig) commitAppliedText(next *Config, commits []func(), by string) {
 	applied := AppliedText{Data: l.last.data, Since: time.Now(), By: by, Keys: differenceKeys(findDifferences(l.Current(), next))}
 	tell := l.swapCurrent(next, commits)
@@ -265,14 +260,14 @@ func (l *LiveConfig) commitAppliedText(next *Config, commits []func(), by string
 	if another {
 		l.appliedText.Store(&applied)
 	}
-	tell() // after the swap, so that observers see the same
+	tell() // after the swap, so that observers see the new configuration
 	if another && l.options.Applied != nil {
 		l.options.Applied(applied)
 	}
 }
 
-// swapCurrent makes next, for which components are prepared, the configuration in force, and
-// returns a function that reports it.
+// swapCurrent makes next the current configuration, and returns a function that reports the change. Every component
+// must be prepared for it.
 func (l *LiveConfig) swapCurrent(next *Config, commits []func()) (tell func()) {
 	keys := changedKeys(l.Current(), next, acceptEveryKey)
 	l.current.Store(next)
@@ -286,7 +281,7 @@ func (l *LiveConfig) swapCurrent(next *Config, commits []func()) (tell func()) {
 	return func() { l.options.notifyObserver(Change{Keys: keys, NeedsRestart: l.NeedsRestart()}) }
 }
 
-// prepareComponents prepares every component; if one rejects next, nothing changes.
+// prepareComponents makes every component prepare for next. If one rejects it, nothing changes.
 func prepareComponents(all []ReloadableComponent, next *Config) ([]func(), error) {
 	var commits []func()
 	for _, c := range all {
@@ -333,7 +328,7 @@ func (o *Options) notifyObserver(c Change) {
 // setLoadResult stores the outcome of the last file.
 func (l *LiveConfig) setLoadResult(err error) {
 	next := &loadResult{err: err, warnings: slices.Concat(l.Unconfirmed().Warnings(), missingFileWarnings(l), fileModeWarnings(l.path), l.selfReferenceWarnings(l.Current()))}
-	if err == nil { // else the line numbers are those of another text
+	if err == nil { // otherwise the line numbers refer to another text
 		next.warnings = append(next.warnings, l.Current().warnings...)
 	}
 	if last := l.loadResult.Load(); last == nil || !slices.Equal(last.warnings, next.warnings) {
@@ -344,7 +339,7 @@ func (l *LiveConfig) setLoadResult(err error) {
 	l.loadResult.Store(next)
 }
 
-// missingFileWarnings warns of a configured path without a file: it may be misspelled.
+// missingFileWarnings returns a warning if a configured path has no file, because the path may be misspelled.
 // LastError reports a file that was removed.
 func missingFileWarnings(l *LiveConfig) []string {
 	if _, err := os.Stat(l.path); !l.named || l.existed || !errors.Is(err, fs.ErrNotExist) {
@@ -353,7 +348,7 @@ func missingFileWarnings(l *LiveConfig) []string {
 	return []string{l.path + " does not exist, so the defaults apply and there are no servers; check its path, or add servers with `mcpproxy upstream add`"}
 }
 
-// fileModeWarnings warns of a file that other users can read or write.
+// fileModeWarnings returns a warning if other users can read or write the file.
 func fileModeWarnings(path string) []string {
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS == "windows" || info.Mode().Perm()&0o077 == 0 {
@@ -375,7 +370,7 @@ func (l *LiveConfig) readFile() fileContent {
 	return fileContent{data: append([]byte{}, data...)}
 }
 
-// parseText parses the text of the file, nil for no file.
+// parseText parses the text of the file; nil means that there is no file.
 func (l *LiveConfig) parseText(data []byte) (*Config, error) {
 	if data == nil {
 		data = []byte("{}")
@@ -389,7 +384,7 @@ func (l *LiveConfig) parseText(data []byte) (*Config, error) {
 		return nil, err
 	}
 	if l.started != nil && !isLoopbackAddress(l.started.Listen) && !c.RequireMCPAuth {
-		// The new listen needs a restart, require_mcp_auth does not.
+		// A new listen address needs a restart, but require_mcp_auth does not.
 		return nil, newMistakesError(in.file, []Mistake{{Path: "require_mcp_auth",
 			Message: "MCPProxy listens on " + l.started.Listen + " until it is restarted, and needs require_mcp_auth as long",
 			Hint:    "restart it to apply both changes"}}, 0)

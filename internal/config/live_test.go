@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// fixture is a file and the Live that follows it.
+// fixture is a file and the LiveConfig that follows it.
 type fixture struct {
 	*LiveConfig
 	path    string
 	changes chan Change
 }
 
-// open opens a file with the text, or none when it is empty.
+// open opens a file with the text, or without a file if text is empty.
 func open(t *testing.T, text string, set ...func(*Options)) *fixture {
 	t.Helper()
 	f := &fixture{path: filepath.Join(t.TempDir(), FileName), changes: make(chan Change, 10_000)}
@@ -60,7 +60,7 @@ func open(t *testing.T, text string, set ...func(*Options)) *fixture {
 	return f
 }
 
-// run runs it until the test ends.
+// run runs the LiveConfig until the test ends.
 func (f *fixture) run(t *testing.T, components ...ReloadableComponent) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -72,14 +72,14 @@ func (f *fixture) run(t *testing.T, components ...ReloadableComponent) {
 	})
 }
 
-// next is the next change.
+// next returns the next change.
 func (f *fixture) next(t *testing.T) Change {
 	t.Helper()
 	select {
 	case c := <-f.changes:
 		return c
 	case <-time.After(2 * time.Minute):
-		t.Fatal("nothing changes")
+		t.Fatal("no change was observed")
 		return Change{}
 	}
 }
@@ -101,7 +101,7 @@ func write(t *testing.T, path, text string) {
 
 func limit(n int) string { return fmt.Sprintf(`{"tools_limit": %d}`, n) }
 
-// part is a Component that tells what happens to it.
+// part is a component that records its calls.
 type part struct {
 	name    string
 	refuse  error
@@ -127,17 +127,17 @@ func TestReloadIsTwoPhase(t *testing.T) {
 	write(t, f.path, limit(2))
 	err := f.Reload()
 	if err == nil || err.Error() != "The configuration cannot be applied: the port is taken" || f.LastError() != err || f.Current().ToolsLimit != 1 {
-		t.Errorf("a component refused, and: %v, %v, %d", err, f.LastError(), f.Current().ToolsLimit)
+		t.Errorf("after a component rejected the change: %v, %v, %d", err, f.LastError(), f.Current().ToolsLimit)
 	}
 	if c := f.next(t); c.Err != err || c.Keys != nil {
-		t.Errorf("told %+v", c)
+		t.Errorf("observed %+v", c)
 	}
 	b.refuse = nil
 	if err := f.Reload(); err != nil || f.LastError() != nil {
 		t.Errorf("got %v, %v", err, f.LastError())
 	}
 	if diff := cmp.Diff(Change{Keys: []string{"tools_limit"}}, f.next(t)); diff != "" {
-		t.Errorf("told: -want +got:\n%s", diff)
+		t.Errorf("observed change: -want +got:\n%s", diff)
 	}
 	want := []string{"prepare a 2", "prepare b 2", "prepare a 2", "prepare b 2", "commit a 2", "commit b 2"}
 	if diff := cmp.Diff(want, journal); diff != "" {
@@ -149,7 +149,7 @@ type nothing struct{}
 
 func (nothing) PrepareConfig(*Config) (func(), error) { return nil, nil }
 
-// A problem of a component keeps its code.
+// TestProblemOfAComponent checks that a problem that a component returns keeps its code.
 func TestProblemOfAComponent(t *testing.T) {
 	f := open(t, limit(1))
 	p := problem.New(problem.Overloaded, "Too many servers.", "Take some out.")
@@ -213,7 +213,7 @@ func TestEditors(t *testing.T) {
 	}
 }
 
-// replace writes a text as a whole, by another file that takes the place.
+// replace writes a complete text to another file and renames it.
 func replace(t *testing.T, path, text string) {
 	t.Helper()
 	write(t, path+".tmp", text)
@@ -230,7 +230,7 @@ func rename(t *testing.T, from, to string) {
 func TestBadFileChangesNothing(t *testing.T) {
 	f := open(t, limit(1))
 	f.run(t)
-	// Each is there at once: a file that is emptied, and then written late, is told by itself.
+	// Each text is replaced at once, because a truncated file that is written later is reported by itself.
 	replace(t, f.path, `{"tools_limit": 2, "lisen": 5}`)
 	c := f.next(t)
 	if c.Err == nil || c.Err.Error() != `mcp_config.json:1:20: unknown key "lisen" (did you mean "listen"?)` || f.LastError() != c.Err || f.Current().ToolsLimit != 1 {
@@ -247,23 +247,24 @@ func TestBadFileChangesNothing(t *testing.T) {
 	}
 }
 
-// TestListenersSeeTheNewState: a listener that is notified of a change sees the new text and no earlier mistake.
+// TestListenersSeeTheNewState checks that a listener that is notified of a change sees the new text and no earlier
+// mistake.
 func TestListenersSeeTheNewState(t *testing.T) {
 	var f *fixture
 	told := 0
 	f = open(t, limit(1), func(o *Options) {
 		o.Observe = func(c Change) {
 			if told++; f.LastError() != c.Err || f.Current().ToolsLimit == 2 && string(f.AppliedText().Data) != limit(2) {
-				t.Errorf("told %+v; the last error is %v, in force is %s", c, f.LastError(), f.AppliedText().Data)
+				t.Errorf("observed %+v; the last error is %v, the applied text is %s", c, f.LastError(), f.AppliedText().Data)
 			}
 		}
 	})
 	for _, text := range []string{"{", limit(2)} {
 		write(t, f.path, text)
-		_ = f.Reload() // which tells
+		_ = f.Reload() // notifies the listener
 	}
 	if told != 2 {
-		t.Errorf("told %d times", told)
+		t.Errorf("notified %d times", told)
 	}
 }
 
@@ -321,7 +322,7 @@ func TestDirectoryAppearsLater(t *testing.T) {
 	f.until(t, func() bool { return f.Current().ToolsLimit == 7 })
 }
 
-// Changes that no watch reports are found by periodic checks.
+// TestLinks checks that periodic checks find changes that no watch reports.
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	for i, name := range []string{"one", "two"} {
@@ -394,7 +395,7 @@ func TestNeedsRestart(t *testing.T) {
 			t.Errorf("%s: -want +got:\n%s", step.text, diff)
 		}
 		if diff := cmp.Diff(step.want, f.next(t).NeedsRestart); diff != "" {
-			t.Errorf("%s: told -want +got:\n%s", step.text, diff)
+			t.Errorf("%s: observed -want +got:\n%s", step.text, diff)
 		}
 	}
 }
@@ -416,12 +417,13 @@ func TestFlagsOutrankTheFile(t *testing.T) {
 		"80":         "--listen: listen must be address:port (such as 127.0.0.1:8080)",
 	} {
 		if _, err := OpenLiveConfig(f.path, Options{Lookup: env, Listen: listen}); err == nil || err.Error() != want || problem.From(err).Code != problem.Usage {
-			t.Errorf("%s gives %v", listen, err)
+			t.Errorf("--listen %s: got %v", listen, err)
 		}
 	}
 }
 
-// A listener that other machines can reach until the restart requires the key until then.
+// TestKeyIsRequiredUntilTheRestart checks that a listener that other machines can reach requires the key until the
+// restart.
 func TestKeyIsRequiredUntilTheRestart(t *testing.T) {
 	f := open(t, `{"listen": "0.0.0.0:9000", "require_mcp_auth": true}`)
 	write(t, f.path, `{"listen": "127.0.0.1:9000"}`)
@@ -434,7 +436,7 @@ func TestKeyIsRequiredUntilTheRestart(t *testing.T) {
 	}
 }
 
-// TestNoFile: a missing file is an error only if the user named it.
+// TestNoFile checks that a missing file causes a warning only if the user named it.
 func TestNoFile(t *testing.T) {
 	home := t.TempDir()
 	lookup := func(name string) (string, bool) {
@@ -476,7 +478,7 @@ func TestModeOfTheFile(t *testing.T) {
 	if err := os.Chmod(f.path, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.reloadIfChanged() // the text is the same
+	f.reloadIfChanged() // the text is unchanged
 	if w := f.Warnings(); w != nil {
 		t.Errorf("warnings after chmod: %q", w)
 	}
@@ -505,11 +507,11 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// Many saves, some invalid or half-written, while others read: the configuration in force is always one whole valid file,
-// and in the end the last one.
+// TestStorm saves many files, some invalid or half-written, while others read. The current configuration is always
+// one complete valid file, and in the end the last one.
 func TestStorm(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a race of many saves")
+		t.Skip("slow: many concurrent saves")
 	}
 	file := func(n int) string {
 		return fmt.Sprintf(`{"queue_size": %d, "max_concurrent_calls": %d, "mcpServers": {"same": {"command": "x"}, "other": {"command": "y", "args": ["%d"]}}}`, n, n, n)
@@ -524,10 +526,10 @@ func TestStorm(t *testing.T) {
 		readers.Go(func() {
 			for ctx.Err() == nil {
 				if c := f.Current(); c.QueueSize != c.MaxConcurrent || c.Servers[1].Args[0] != fmt.Sprint(c.QueueSize) {
-					t.Errorf("mixed: %v", c)
+					t.Errorf("a mix of two files is applied: %v", c)
 				}
 				_, _ = f.LastError(), f.NeedsRestart()
-				runtime.Gosched() // they read, they are not to keep the file from being followed
+				runtime.Gosched() // the readers must not starve the watch
 			}
 		})
 	}
@@ -560,7 +562,7 @@ func TestStorm(t *testing.T) {
 	}
 	for len(f.changes) > 0 {
 		if c := <-f.changes; slices.Contains(c.Keys, "mcpServers.same") {
-			t.Error("a server whose block did not change is told as changed")
+			t.Error("an unchanged server is reported as changed")
 		}
 	}
 }
@@ -613,7 +615,7 @@ func TestResolvePaths(t *testing.T) {
 		write(t, file, limit(3))
 		l, err := OpenLiveConfig("", Options{Lookup: with(map[string]string{"HOME": t.TempDir()})})
 		if err != nil || l.Current().ToolsLimit != 10 {
-			t.Errorf("the file in the working directory counts: %v", err)
+			t.Errorf("the file in the working directory is used: %v", err)
 		}
 	})
 }
@@ -631,10 +633,10 @@ func TestNoHome(t *testing.T) {
 	}
 }
 
-// A file that an editor has emptied and not written yet changes nothing.
+// TestEmptiedFileIsWaitedFor checks that a file that an editor has emptied and not written yet changes nothing.
 func TestEmptiedFileIsWaitedFor(t *testing.T) {
 	f := open(t, limit(1))
-	f.settleTime = 500 * time.Millisecond // it is waited for ten times as long, so that who writes may be late
+	f.settleTime = 500 * time.Millisecond // Run waits ten times as long, so that a slow writer is not missed
 	f.run(t)
 	write(t, f.path, "")
 	time.AfterFunc(f.settleTime*6/5, func() { _ = os.WriteFile(f.path, []byte(limit(2)), 0o600) })
@@ -643,7 +645,8 @@ func TestEmptiedFileIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A file that was created while MCPProxy runs can be deleted like any other: its last content stays in force.
+// TestDeletingALaterFile checks that a file that was created while MCPProxy runs can be deleted like any other. Its
+// last content still applies.
 func TestDeletingALaterFile(t *testing.T) {
 	f := open(t, "")
 	f.run(t)
@@ -658,7 +661,7 @@ func TestDeletingALaterFile(t *testing.T) {
 	}
 }
 
-// A file that is touched all the time is still read.
+// TestFrequentlyTouchedFileIsRead checks that a file that is touched continuously is still read.
 func TestFrequentlyTouchedFileIsRead(t *testing.T) {
 	f := open(t, limit(1))
 	f.settleTime = 100 * time.Millisecond
@@ -666,7 +669,7 @@ func TestFrequentlyTouchedFileIsRead(t *testing.T) {
 	write(t, f.path, limit(2))
 	for began := time.Now(); f.Current().ToolsLimit != 2; {
 		if time.Since(began) > time.Minute {
-			t.Fatal("it is not read while it is touched")
+			t.Fatal("the file is not read while it is touched continuously")
 		}
 		now := time.Now()
 		if err := os.Chtimes(f.path, now, now); err != nil {

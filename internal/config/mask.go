@@ -13,8 +13,8 @@ func maskSecret(raw string) string {
 	return mask
 }
 
-// maskDatabaseURL masks the password in a database URL; one without a user is masked as a
-// whole, because a colon may be missing.
+// maskDatabaseURL masks the password in a database URL. It masks user information without a password as a whole,
+// because the colon may be missing.
 func maskDatabaseURL(raw string) string {
 	scheme, rest, isAddress := strings.Cut(raw, "://")
 	if !isAddress {

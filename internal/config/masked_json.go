@@ -23,8 +23,8 @@ func (k configKey) maskValue(raw string) string {
 	return maskSecret(raw)
 }
 
-// Masked returns c as it may be shown: references instead of their values; other values of
-// env, headers and api_key masked.
+// Masked returns c as it may be shown. It contains references instead of their values, and masks other values of env,
+// headers and api_key.
 func (c Config) Masked() *Config {
 	if c.shown != nil {
 		return c.shown
@@ -48,7 +48,7 @@ func (s Server) Masked() Server {
 // maskServer masks env and headers, and values that look like secrets in the URL and the arguments.
 func maskServer(s Server) Server {
 	maskKeys(s.keys())
-	if s.Args != nil { // as written: absent, or []
+	if s.Args != nil { // keeps the difference between an absent list and []
 		s.Args = redact.Args(s.Args)
 	}
 	s.URL = redact.URL(s.URL)
@@ -242,8 +242,8 @@ func (o *objectWriter) toJSON() []byte {
 	return append(o.text, '}')
 }
 
-// minSecret is the minimum length of an env value that counts as a secret: shorter ones
-// are flags, and occur in many texts by chance.
+// minSecret is the minimum length of an env value that counts as a secret. Shorter values are usually flags, and
+// occur in many texts by chance.
 const minSecret = 8
 
 // SecretValues returns the values that must not occur in any text about the server: resolved
@@ -276,8 +276,8 @@ func (s Server) SecretValues() []string {
 	return slices.DeleteFunc(all, func(v string) bool { return v == "" })
 }
 
-// resolvedValues returns the values in actual of the references in shown. If the
-// surrounding texts differ, because more is masked, all of actual counts.
+// resolvedValues returns the values in actual of the references in shown. If the surrounding texts differ, because
+// more is masked, it returns all of actual.
 func resolvedValues(shown, actual string) []string {
 	around := referencePattern.Split(shown, -1)
 	if len(around) == 1 {

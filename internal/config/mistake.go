@@ -11,8 +11,7 @@ import (
 // FileName is the default name of the file.
 const FileName = "mcp_config.json"
 
-// maxMistakes bounds the reported mistakes of a file, except those about the file as a
-// whole.
+// maxMistakes limits the reported mistakes of a file, not counting those about the whole file.
 const maxMistakes = 100
 
 // Mistake is one error in a configuration file. Line and Column count from 1, Column in
@@ -45,8 +44,8 @@ func (m Mistake) formatText(file string) string {
 	return s
 }
 
-// newMistakesError returns the error for a file with mistakes, in file order, and more that
-// are only counted.
+// newMistakesError returns the error for a file with mistakes, in file order. more is the number of further mistakes
+// that were only counted.
 func newMistakesError(file string, mistakes []Mistake, more int) *problem.Problem {
 	slices.SortStableFunc(mistakes, func(a, b Mistake) int {
 		if a.Line != b.Line {
@@ -68,13 +67,13 @@ func newMistakesError(file string, mistakes []Mistake, more int) *problem.Proble
 	return problem.New(code, strings.Join(lines, "\n"), hint).With("problems", mistakes)
 }
 
-// maxWarnings bounds the warnings about a valid file.
+// maxWarnings limits the warnings about a valid file.
 const maxWarnings = 20
 
 // warnings are warnings about a valid file.
 type warnings struct {
 	list []Mistake
-	more int // number beyond the bound
+	more int // number of warnings beyond the limit
 }
 
 func (w warnings) toTexts(file string) []string {

@@ -109,14 +109,14 @@ func TestByteOrderMark(t *testing.T) {
 func TestManyMistakes(t *testing.T) {
 	_, err := Parse([]byte("{"+strings.Repeat(`"x":1,`, 3)+strings.Repeat("\"y\":1,\n", 300)+"}"), nil)
 	if n := len(mistakesOf(t, err)); n != maxMistakes {
-		t.Errorf("%d mistakes are told, want %d", n, maxMistakes)
+		t.Errorf("%d mistakes are reported, want %d", n, maxMistakes)
 	}
 	if last := "mcp_config.json: and 203 more"; !strings.HasSuffix(err.Error(), last) {
 		t.Errorf("the text does not end with %q", last)
 	}
 }
 
-// A huge file of another kind is refused quickly, however many mistakes it has.
+// TestHugeFile checks that a huge file that is not a configuration is rejected quickly, however many mistakes it has.
 func TestHugeFile(t *testing.T) {
 	volume.SkipUnderRace(t)
 	many := func(n int) int { return volume.FullOrQuick(n, n/10) }
@@ -128,7 +128,7 @@ func TestHugeFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if n := len(mistakesOf(t, second(Parse([]byte(text), nil)))); n > maxMistakes {
-				t.Errorf("%d mistakes are told", n)
+				t.Errorf("%d mistakes are reported", n)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ var foreignText string
 
 var foreignKeys = parseOtherClientsKeys(sectionfile.Parse(foreignText))
 
-// parseOtherClientsKeys returns the table of other_clients.txt: object → key, perhaps with a type →
-// advice.
+// parseOtherClientsKeys returns the table of other_clients.txt. It maps an object to its keys, which may include a
+// type, and a key to its advice.
 func parseOtherClientsKeys(f sectionfile.Sections) map[string]map[string]string {
 	table := map[string]map[string]string{}
 	for _, s := range f {
@@ -28,7 +28,7 @@ func parseOtherClientsKeys(f sectionfile.Sections) map[string]map[string]string 
 	return table
 }
 
-// typesOf are the types in other_clients.txt.
+// typesOf maps the kind of a JSON value to its type in other_clients.txt.
 var typesOf = map[hujson.Kind]string{'t': "bool", 'f': "bool", '{': "object"}
 
 // otherClientKeyAdvice returns the advice for another client's key that has no effect here;
@@ -46,7 +46,7 @@ func OtherClientServerKeyAdvice(name string, value byte) (advice string, ok bool
 	return otherClientKeyAdvice("server", name, hujson.Kind(value))
 }
 
-// CanonicalServerKey returns the canonical server key of a name, "" if unknown, and whether the
+// CanonicalServerKey returns the canonical server key of a name, "" if it is unknown. inverse reports whether the
 // name has the opposite meaning.
 func CanonicalServerKey(name string) (key string, inverse bool) {
 	keys := new(Server).keys()

@@ -7,10 +7,10 @@ import (
 
 // ForeignReference is a reference in another program's syntax, which is plain text here.
 type ForeignReference struct {
-	Start, End int    // of the text
-	Name       string // the variable; "" without one, or if it may be part of a secret
+	Start, End int    // positions in the text
+	Name       string // the variable; "" if there is none, or if the name may be part of a secret
 	Kind       ForeignReferenceKind
-	Default    string // of a VariableDefault
+	Default    string // default value in a VariableDefault
 }
 
 // ForeignReferenceKind is the form of a reference.
@@ -51,10 +51,10 @@ func FindForeignReferences(text string) []ForeignReference {
 			}
 			return text[m[2*i]:m[2*i+1]]
 		}
-		if len(found) > 0 && m[0] < found[len(found)-1].End { // it is in the default of the previous one
+		if len(found) > 0 && m[0] < found[len(found)-1].End { // inside the default of the previous reference
 			continue
 		}
-		if m[0] > 0 && text[m[0]-1] == '$' { // "$${" is "${", and "${env:NAME}" is not foreign
+		if m[0] > 0 && text[m[0]-1] == '$' { // "$${" represents "${", and "${env:NAME}" is not foreign
 			continue
 		}
 		r := ForeignReference{Start: m[0], End: m[1]}
@@ -83,8 +83,8 @@ func FindForeignReferences(text string) []ForeignReference {
 	return found
 }
 
-// referenceEnd returns the end of the reference from start, whose default may contain
-// references: after its closing brace, or end without one.
+// referenceEnd returns the position after the closing brace of the reference at start, whose default may contain
+// references. It returns end if there is no closing brace.
 func referenceEnd(text string, start, end int) int {
 	open := 0
 	for i := start; i < len(text); i++ {
@@ -100,7 +100,7 @@ func referenceEnd(text string, start, end int) int {
 	return end
 }
 
-// Advice returns a warning and the correct syntax.
+// Advice returns a warning and a hint with the correct syntax.
 func (r ForeignReference) Advice() (message, hint string) {
 	name := clipText(r.Name)
 	reference := "${env:" + name + "}"

@@ -13,7 +13,7 @@ import (
 
 // parseInput is a file with its overrides.
 type parseInput struct {
-	file    string // its name, for messages
+	file    string // name of the file, for messages
 	data    []byte
 	lookup  func(string) (string, bool)
 	listen  string // --listen
@@ -84,7 +84,7 @@ func (in parseInput) applyOverrides(c *Config) {
 	}
 }
 
-// setDefaultTrust sets the trust of servers without one.
+// setDefaultTrust sets the trust of servers for which it is not set.
 func setDefaultTrust(c *Config) {
 	for i := range c.Servers {
 		if c.Servers[i].Trust == "" {
@@ -93,7 +93,7 @@ func setDefaultTrust(c *Config) {
 	}
 }
 
-// defaultTrust returns the trust of servers without one.
+// defaultTrust returns the trust of servers for which it is not set.
 func (c *Config) defaultTrust() Trust {
 	if c.QuarantineEnabled {
 		return TrustScan
@@ -101,7 +101,7 @@ func (c *Config) defaultTrust() Trust {
 	return TrustAuto
 }
 
-// checkExposure rejects a listen address that others can reach without a key.
+// checkExposure rejects a listen address that other machines can reach without a key.
 func (in parseInput) checkExposure(d *decoder, g objectMembers, c *Config) {
 	if in.listen != "" {
 		if err := checkListen(in.listen); err != nil {

@@ -21,10 +21,9 @@ import (
 
 var exported = cmpopts.IgnoreUnexported(Config{}, Server{}, Profile{})
 
-// Parse decodes and checks a configuration file. lookup is the environment,
-// for references and the home directory; nil means an empty one.
-// The error is a *problem.Problem INVALID_CONFIG that names everything that is
-// wrong; its detail "problems" is a []Mistake.
+// Parse decodes and checks a configuration file. lookup is the environment, for references and the home directory;
+// nil means an empty environment. The error is a *problem.Problem INVALID_CONFIG that lists all mistakes; its detail
+// "problems" is a []Mistake.
 func Parse(data []byte, lookup func(name string) (string, bool)) (*Config, error) {
 	return parseInput{file: FileName, data: data, lookup: lookup}.parseConfig()
 }
@@ -91,10 +90,10 @@ func TestEverything(t *testing.T) {
 	}
 	got := mustParse(t, string(text))
 	if r := auth.NewScope(got.ProfileRule("research")); !r.AllowsTool("files", "compact") || r.AllowsTool("files", "x") || !r.AllowsTool("github.com", "get_x") || r.AllowsTool("other", "get_x") || r.Lanes() != 1<<auth.Read {
-		t.Error("the rule of a profile is not what the file says")
+		t.Error("the rule of a profile differs from the file")
 	}
 	if got.ProfileRule("none") != nil || auth.NewScope(got.ProfileRule("open")).Lanes() != auth.AllLanes {
-		t.Error("a profile that is not there has a rule, or one that limits nothing does")
+		t.Error("a missing profile has a rule, or a profile without limits restricts lanes")
 	}
 	if diff := cmp.Diff(want, got, exported); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -157,7 +156,7 @@ func TestFormsOfServersAreEqual(t *testing.T) {
 		t.Errorf("the forms differ: %s", diff)
 	}
 	if a.String() != b.String() {
-		t.Errorf("the forms are shown differently:\n%s\n%s", a, b)
+		t.Errorf("the output of the two forms differs:\n%s\n%s", a, b)
 	}
 }
 
@@ -181,7 +180,7 @@ func TestComments(t *testing.T) {
 	}
 }
 
-// TestRevision: two configurations have the same revision only if they do not differ in anything that may be shown.
+// TestRevision checks that two configurations have the same revision only if no value that may be shown differs.
 func TestRevision(t *testing.T) {
 	const text = `{"tools_limit": 5, "mcpServers": {"a": {"command": "x", "env": {"TOKEN": "s3cret"}}}}`
 	revision := mustParse(t, text).Revision()
@@ -203,7 +202,7 @@ func TestRevision(t *testing.T) {
 		"nothing":  `{}`,
 	} {
 		if got := mustParse(t, text).Revision(); got == revision {
-			t.Errorf("%s makes no difference", other)
+			t.Errorf("%s does not change the revision", other)
 		}
 	}
 }
@@ -237,7 +236,7 @@ func TestVariablesOfADisabledServer(t *testing.T) {
 	}
 }
 
-// No way of printing a configuration shows a secret.
+// TestSecretsAreNotShown checks that no way of printing a configuration shows a secret.
 func TestSecretsAreNotShown(t *testing.T) {
 	c := mustParse(t, `{"api_key": "s3cret-1", "data_dir": "${env:DIR}", "mcpServers": {
 		"a": {"command": "${env:TOKEN}", "args": ["${env:TOKEN}"], "env": {"A": "s3cret-2", "B": "${env:TOKEN}", "C": "s3cret-${env:TOKEN}"}},
@@ -275,11 +274,12 @@ func TestShownWithoutFile(t *testing.T) {
 		t.Error(text)
 	}
 	if c.APIKey != "s3cret" || c.Servers[0].Env["A"] != "s3cret" {
-		t.Error("showing changed the configuration")
+		t.Error("printing changed the configuration")
 	}
 }
 
-// The shown configuration can be read again and is the same, except for the masked values.
+// TestShownConfigurationParses checks that the shown configuration can be parsed again and is the same, except for
+// the masked values.
 func TestShownConfigurationParses(t *testing.T) {
 	text, err := os.ReadFile("testdata/good/everything.jsonc")
 	if err != nil {
@@ -288,7 +288,7 @@ func TestShownConfigurationParses(t *testing.T) {
 	c := mustParse(t, string(text))
 	again := mustParse(t, c.String())
 	if c.String() != again.String() {
-		t.Errorf("it changed:\n%s\n%s", c, again)
+		t.Errorf("the configuration changed:\n%s\n%s", c, again)
 	}
 }
 
@@ -321,22 +321,22 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			for _, m := range mistakesOf(t, err) {
 				if m.Message == "" || m.Line > bytes.Count(data, []byte("\n"))+1 || m.Line > 0 && m.Column < 1 {
-					t.Errorf("mistake out of the file: %+v", m)
+					t.Errorf("mistake with an invalid position: %+v", m)
 				}
 			}
 			if strings.Contains(err.Error(), "t0p-s3cret") && !bytes.Contains(data, []byte("s3cret")) {
-				t.Errorf("a resolved value is shown: %v", err)
+				t.Errorf("the output contains a resolved value: %v", err)
 			}
 			return
 		}
 		if strings.Contains(c.String(), "t0p-s3cret") && !bytes.Contains(data, []byte("s3cret")) {
-			t.Errorf("a resolved value is shown: %v", c)
+			t.Errorf("the output contains a resolved value: %v", c)
 		}
 		if strings.Contains(c.String(), "[masked ") {
-			return // not everywhere where a secret was is a mask in its place
+			return // a mask is not valid in every position of a secret
 		}
 		if again, err := Parse([]byte(c.String()), env); err != nil || again.String() != c.String() {
-			t.Errorf("what is shown cannot be read: %v\n%s", err, c)
+			t.Errorf("the printed configuration cannot be parsed: %v\n%s", err, c)
 		}
 	})
 }
@@ -352,7 +352,7 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// Every key of the product is known.
+// TestAllProductKeysAreKnown checks that every key of the product is known.
 func TestAllProductKeysAreKnown(t *testing.T) {
 	top := "listen data_dir database api_key require_mcp_auth trusted_hosts tools_limit tools_detail discovery_limit result_limit mcp_management call_timeout connect_timeout " +
 		"idle_timeout max_concurrent_calls queue_size queue_timeout validate_arguments activity_durability activity_retention_days activity_max_records " +
@@ -380,7 +380,7 @@ func TestAllProductKeysAreKnown(t *testing.T) {
 	mustParse(t, `{"intent_declaration": {"strict_server_validation": true, "require_intent": false, "infer_hints": "off"}}`)
 }
 
-// Names become file names. No name leads out of its directory.
+// TestNamesStayInTheirDirectory checks that no name, used as a file name, leads out of its directory.
 func TestNamesStayInTheirDirectory(t *testing.T) {
 	for _, part := range []string{"..", ".", "../x", "x/..", "/x", `..\x`, `c:\x`, "x/y", "x\\u0000", "~/x", "x\\n", "%2e%2e/x", "..%2fx", "‥/x", "．．/x", "x:y", "con/..", "./.", "x y", "-/-"} {
 		for _, form := range []string{`{"mcpServers": {"%s": {"command": "x"}}}`, `{"mcpServers": [{"name": "%s", "command": "x"}]}`} {
@@ -395,7 +395,7 @@ func TestNamesStayInTheirDirectory(t *testing.T) {
 	}
 }
 
-// TestZeroDurationNeedsNoUnit: 0 is a duration for keys that allow none, and only there.
+// TestZeroDurationNeedsNoUnit checks that 0 is accepted as a duration only for keys that allow none.
 func TestZeroDurationNeedsNoUnit(t *testing.T) {
 	none := func(string) (string, bool) { return "", false }
 	c, err := Parse([]byte(`{"idle_timeout": 0, "data_dir": "/d"}`), none)

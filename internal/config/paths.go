@@ -23,16 +23,16 @@ const (
 
 const defaultDir = "~/.mcpproxy"
 
-// ResolvePath returns the path of the file: flag (--config), MCPPROXY_CONFIG, else
-// ~/.mcpproxy/mcp_config.json. lookup nil uses the process's environment.
+// ResolvePath returns the path of the file: flag (--config), else MCPPROXY_CONFIG, else ~/.mcpproxy/mcp_config.json.
+// If lookup is nil, it uses the process's environment.
 func ResolvePath(flag string, lookup func(name string) (string, bool)) (string, error) {
 	lookup = lookupOrEnv(lookup)
 	return toAbsolutePath(cmp.Or(flag, environmentVariable(EnvPath, lookup), defaultDir+"/"+FileName), lookup)
 }
 
-// ResolveDataDir returns the data directory: flag (--data-dir), MCPPROXY_DATA_DIR,
-// data_dir in the file at path (even if the rest is invalid), else ~/.mcpproxy. It is for
-// commands that only look for a running daemon.
+// ResolveDataDir returns the data directory: flag (--data-dir), else MCPPROXY_DATA_DIR, else data_dir in the file at
+// path (even if the rest of the file is invalid), else ~/.mcpproxy. It is for commands that only look for a running
+// daemon.
 func ResolveDataDir(flag, path string, lookup func(name string) (string, bool)) (string, error) {
 	lookup = lookupOrEnv(lookup)
 	dir := cmp.Or(flag, environmentVariable(EnvDataDir, lookup))
@@ -48,7 +48,7 @@ func environmentVariable(name string, lookup func(name string) (string, bool)) s
 	return value
 }
 
-// readDataDir reads data_dir from a file that may be otherwise invalid.
+// readDataDir reads data_dir from a file whose other content may be invalid.
 func readDataDir(path string, lookup func(string) (string, bool)) string {
 	data, err := readConfigFile(path)
 	if err != nil {
@@ -133,8 +133,8 @@ func readConfigFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, textedit.MaxSize+1))
 }
 
-// PathFlags returns the flags with which a program without MCPProxy's environment
-// variables finds this file and data directory; none if it finds them by default.
+// PathFlags returns the flags that a program without MCPProxy's environment variables needs to find this file and
+// data directory. It returns nil if that program finds them by default.
 func PathFlags(file, dataDir string, lookup func(name string) (string, bool)) []string {
 	lookup = lookupOrEnv(lookup)
 	bare := func(name string) (string, bool) {

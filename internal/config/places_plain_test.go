@@ -2,8 +2,8 @@ package config
 
 import "testing"
 
-// TestPlainValuesAreShown: values that are not secrets are shown. Values that look like a credential, or have another type
-// than the key, are masked.
+// TestPlainValuesAreShown checks that values that are not secrets are shown. Values that look like a credential, or
+// have another type than the key, are masked.
 func TestPlainValuesAreShown(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"ask": {"tools": {"github:*": "ask", "x:y": "off"}}}`:                            "",
@@ -20,7 +20,7 @@ func TestPlainValuesAreShown(t *testing.T) {
 			shown += text[p.From:p.To]
 		}
 		if shown != want {
-			t.Errorf("%s masks %q, want %q", text, shown, want)
+			t.Errorf("%s is shown as %q, want %q", text, shown, want)
 		}
 	}
 }

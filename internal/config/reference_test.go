@@ -15,7 +15,7 @@ import (
 //go:embed reference.md
 var referenceText string
 
-// Reference is the reference of the file in Markdown.
+// Reference returns the reference of the file in Markdown.
 func Reference() []byte {
 	var aliases []string
 	for _, k := range new(Server).keys() {
@@ -44,7 +44,7 @@ func Reference() []byte {
 	).Replace(referenceText))
 }
 
-// rows are the lines of the table of keys.
+// rows returns the lines of the table of keys.
 func rows(object string, keys []configKey, defaults bool) string {
 	var lines []string
 	texts := keyDocs(object, keys)
@@ -65,7 +65,7 @@ func rows(object string, keys []configKey, defaults bool) string {
 	return strings.Join(lines, "\n")
 }
 
-// defaultText is the default as the file would have it.
+// defaultText returns the default as it would be written in the file.
 func (k configKey) defaultText() string {
 	switch d := k.defaultValue.(type) {
 	case nil:
@@ -87,7 +87,7 @@ func (k configKey) defaultText() string {
 	}
 }
 
-// sampleMistakes is the error of a file with some mistakes.
+// sampleMistakes returns the error of a file with some mistakes.
 func sampleMistakes() string {
 	_, err := Parse([]byte(`{
   "lisen": "127.0.0.1:8080",

@@ -9,9 +9,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// secretMark encloses the name of a secret in a server's string, in place of
-// ${keyring:NAME}. Strings of files and environments contain no NUL, so it is
-// unambiguous.
+// secretMark encloses the name of a secret in a server's string, in place of ${keyring:NAME}. It is unambiguous,
+// because strings in files and environments contain no NUL.
 const secretMark = "\x00"
 
 // hasSecretReference reports whether a server's string refers to a secret.
@@ -24,9 +23,8 @@ func (s Server) SecretNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// ResolveSecrets returns s with its secrets resolved. value returns a secret, or an error that
-// agents may read. The error reports everything that keeps s from starting, and contains
-// no value.
+// ResolveSecrets returns s with its secrets resolved. value returns a secret, or an error that agents may read. The
+// error reports everything that prevents s from starting, and contains no value.
 func (s Server) ResolveSecrets(value func(name string) (string, error)) (Server, error) {
 	var wrong []string
 	for _, name := range s.unsetVariables {
@@ -65,7 +63,7 @@ func (s *Server) replaceSecrets(reveal func(key, name string) (string, error)) e
 			if !hasSecretReference(text) {
 				return text
 			}
-			parts := strings.Split(text, secretMark) // names have odd indexes
+			parts := strings.Split(text, secretMark) // the names of secrets have odd indexes
 			for i := 1; i < len(parts); i += 2 {
 				v, err := reveal(k.name, parts[i])
 				wrong = append(wrong, err)

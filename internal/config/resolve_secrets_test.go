@@ -46,7 +46,7 @@ func TestReveal(t *testing.T) {
 		t.Errorf("%q %q %v", a.Args, a.Env, err)
 	}
 	if got := a.SecretValues(); !slices.Contains(got, "value of ENV") || !slices.Contains(got, "value of ARG") {
-		t.Errorf("what must not be said: %q", got)
+		t.Errorf("secret values: %q", got)
 	}
 	if got := fmt.Sprintf("%q", cfg.Servers[0].Env); got != before {
 		t.Errorf("the configuration was changed: %s", got)
@@ -60,7 +60,7 @@ func TestReveal(t *testing.T) {
 	}
 }
 
-// A secret is not part of a reviewed launch, nor of any output.
+// TestRevealedIsNotShown checks that a secret is part neither of a reviewed launch nor of any output.
 func TestRevealedIsNotShown(t *testing.T) {
 	s := secretServers(t).Servers[0]
 	revealed, err := s.ResolveSecrets(known)
@@ -68,7 +68,7 @@ func TestRevealedIsNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s.LaunchFingerprint() != revealed.LaunchFingerprint() {
-		t.Error("another value is another launch")
+		t.Error("the value of a secret changes the fingerprint")
 	}
 	for _, text := range []string{s.String(), revealed.String(), fmt.Sprintf("%v %#v %+v", revealed, revealed, revealed)} {
 		if strings.Contains(text, "value of") || !strings.Contains(text, "${keyring:ENV}") {
@@ -113,12 +113,12 @@ func TestPlacesWithoutSecrets(t *testing.T) {
 	}
 	for _, name := range []string{"", "9", "a b", "a/b", "a\n", "ä", "_a.b-c9", strings.Repeat("x", 128), strings.Repeat("x", 129)} {
 		if secretName.MatchString(name) != (secret.CheckName(name) == nil) {
-			t.Errorf("package secret has another rule for %q", name)
+			t.Errorf("package secret treats the name %q differently", name)
 		}
 	}
 	for _, name := range []string{"", "9", "a b", "a/b", strings.Repeat("x", 129)} {
 		if _, err := Parse([]byte(`{"mcpServers": {"s": {"command": "x", "env": {"A": "${keyring:`+name+`}"}}}}`), nil); err == nil {
-			t.Errorf("the name %q is taken", name)
+			t.Errorf("the name %q is accepted", name)
 		}
 	}
 }

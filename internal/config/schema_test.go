@@ -63,18 +63,19 @@ func TestSchemaAcceptsValidFiles(t *testing.T) {
 			}
 			return env(name)
 		}); err != nil {
-			t.Errorf("Parse refuses %s: %v", text, err)
+			t.Errorf("Parse rejects %s: %v", text, err)
 		}
 		if err := against(t, s, []byte(text)); err != nil {
-			t.Errorf("the schema refuses %s: %v", text, err)
+			t.Errorf("the schema rejects %s: %v", text, err)
 		}
 	}
 }
 
-// Parse refuses everything that the schema refuses. The schema finds most errors.
+// TestSchemaRefusesInvalidFiles checks that Parse rejects every file that the schema rejects. The schema finds most
+// errors.
 func TestSchemaRefusesInvalidFiles(t *testing.T) {
 	s := compiled(t)
-	// A schema cannot say what these are about.
+	// A schema cannot express these rules.
 	beyond := map[string]bool{
 		"keys_duplicate": true, "references": true, "strings": true, "servers_url": true,
 		"listen_port": true, "protocol_sse_without_url": true, "listen_exposed": true, "listen_every_interface": true, "database": true,

@@ -13,13 +13,13 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Span is a part of a text: the bytes From, …, To-1.
+// Span is a part of a text: the bytes from From to To-1.
 type Span struct{ From, To int }
 
-// FindSecretSpans returns the spans of a configuration text that must not be shown, in order, not overlapping, each on one
-// line. They are the values that Shown masks, text that looks like a credential, and values of unknown keys. In comments, and
-// in a text that cannot be parsed, every value counts unless it is known to be public, by the tables of keys or because it is
-// public in the earlier text before.
+// FindSecretSpans returns the spans of a configuration text that must not be shown, in order, not overlapping, each
+// on one line. They are the values that Masked masks, text that looks like a credential, and values of unknown keys.
+// In comments, and in a text that cannot be parsed, every value is secret unless it is known to be public, by the
+// tables of keys or because it is public in the earlier text before.
 func FindSecretSpans(text, before []byte) []Span {
 	f := newSecretFinder(text)
 	tree, mistake := sourceText{f.text}.parseTree()
@@ -39,8 +39,8 @@ type secretFinder struct {
 	text          []byte // without byte order mark
 	found         []Span
 	publicStrings map[string]bool // strings that may be shown anywhere
-	secretValues  []string        // secret by their key
-	serverNames   map[string]bool // of servers
+	secretValues  []string        // values of secret keys
+	serverNames   map[string]bool // names of servers
 }
 
 func newSecretFinder(text []byte) *secretFinder {
@@ -68,7 +68,7 @@ func (f *secretFinder) useEarlierText(before []byte) {
 	}
 }
 
-// collectPublic makes every string public that is secret nowhere.
+// collectPublic collects every string that is a secret nowhere in the file as public.
 func (f *secretFinder) collectPublic(tree hujson.Value) {
 	secret := map[string]bool{}
 	f.found = mergeSpans(f.found)
@@ -82,7 +82,7 @@ func (f *secretFinder) collectPublic(tree hujson.Value) {
 	}
 }
 
-// overlaps reports whether a secret overlaps with the bytes. The spans are merged.
+// overlaps reports whether a secret span overlaps with these bytes. The spans must be merged.
 func (f *secretFinder) overlaps(from, to int) bool {
 	i, _ := slices.BinarySearchFunc(f.found, from, func(p Span, at int) int { return p.To - at - 1 })
 	return i < len(f.found) && f.found[i].From < to
@@ -104,7 +104,7 @@ func mergeSpans(places []Span) (out []Span) {
 // scanFile scans the whole file.
 func (f *secretFinder) scanFile(v hujson.Value) { f.scanObject(v, new(Config).keys(), "file") }
 
-// scanObject scans an object of keys; of is its name in other_clients.txt.
+// scanObject scans an object with these keys. of is the name of the object in other_clients.txt.
 func (f *secretFinder) scanObject(v hujson.Value, keys []configKey, of string) {
 	obj, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -133,7 +133,7 @@ func (f *secretFinder) scanObject(v hujson.Value, keys []configKey, of string) {
 	}
 }
 
-// containsNoObject reports whether a value is neither an object nor a list with one.
+// containsNoObject reports whether a value is neither an object nor a list with an object.
 func containsNoObject(v hujson.Value) bool {
 	for one := range v.All() {
 		if _, isObject := one.Value.(*hujson.Object); isObject {
@@ -143,8 +143,7 @@ func containsNoObject(v hujson.Value) bool {
 	return true
 }
 
-// scanValue scans the value of a key that is not secret itself. A value of the wrong type
-// counts as unknown.
+// scanValue scans the value of a key that is not secret itself. It treats a value of the wrong type as unknown.
 func (f *secretFinder) scanValue(v hujson.Value, k configKey) {
 	_, isObject := v.Value.(*hujson.Object)
 	array, isArray := v.Value.(*hujson.Array)
@@ -232,7 +231,8 @@ func (f *secretFinder) scanArgs(elements []hujson.Value) {
 	}
 }
 
-// addCredentialSpans adds the spans of text that looks like a credential in all strings of a value. Nothing is masked here.
+// addCredentialSpans adds the spans of text that looks like a credential in all strings of a value. These values are
+// not masked otherwise.
 func (f *secretFinder) addCredentialSpans(v hujson.Value) {
 	for one := range v.All() {
 		l, ok := one.Value.(hujson.Literal)
@@ -272,7 +272,7 @@ func (f *secretFinder) addSecretKeySpans(v hujson.Value, k configKey) {
 	}
 }
 
-// addAllValueSpans adds the spans of everything in a value but the names of members.
+// addAllValueSpans adds the spans of everything in a value except the names of members.
 func (f *secretFinder) addAllValueSpans(v hujson.Value) {
 	for one := range eachValueLiteral(v, f.addCredentialSpans) {
 		switch l, _ := one.Value.(hujson.Literal); {
@@ -284,7 +284,7 @@ func (f *secretFinder) addAllValueSpans(v hujson.Value) {
 	}
 }
 
-// eachValueLiteral iterates over the literals in a value; names are passed to name.
+// eachValueLiteral iterates over the literals in a value, and passes the names of members to name.
 func eachValueLiteral(v hujson.Value, name func(hujson.Value)) func(yield func(hujson.Value) bool) {
 	return func(yield func(hujson.Value) bool) {
 		names := map[int]bool{}
@@ -302,8 +302,8 @@ func eachValueLiteral(v hujson.Value, name func(hujson.Value)) func(yield func(h
 	}
 }
 
-// addMaskedPartSpans adds the spans of the parts of a string that shown does not show; if it is written with escapes,
-// of all of it.
+// addMaskedPartSpans adds the spans of the parts of a string that shown does not contain. If the string is written
+// with escapes, it adds the whole string.
 func (f *secretFinder) addMaskedPartSpans(v hujson.Value, raw, shown string) {
 	from, to := v.StartOffset+1, v.EndOffset-1
 	if string(f.text[from:to]) != raw && raw != shown {
@@ -341,7 +341,7 @@ func (f *secretFinder) scanCommentsAndBrokenText(broken bool) {
 		token := f.text[at : at+n]
 		switch {
 		case token[0] == '/' && n > 1 && broken && !f.publicStrings[string(token)]:
-			f.addSpan(at+2, at+n) // it may not be a comment
+			f.addSpan(at+2, at+n) // the text may not be a comment
 		case token[0] == '/' && n > 1:
 			n0 := len(f.found)
 			if f.scanComment(at, at+n); n0 == len(f.found) {
@@ -382,8 +382,7 @@ func unquoteLenient(token []byte) string {
 	return string(bytes.Trim(token, `"`))
 }
 
-// isContainerKey reports whether a string is followed by an object or list, as server
-// names are.
+// isContainerKey reports whether an object or list follows a string, as after a server name.
 func isContainerKey(rest []byte) bool {
 	rest = bytes.TrimLeft(rest, " \t\r\n")
 	rest, colon := bytes.CutPrefix(rest, []byte(":"))

@@ -13,9 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// CheckNotSelfReference rejects a server that is this MCPProxy: one of its addresses, or `mcpproxy
-// stdio` for the same data directory. It would find and call its own tools. References in
-// the launch are not resolved.
+// CheckNotSelfReference rejects a server that is this MCPProxy: one of its addresses, or `mcpproxy stdio` for the
+// same data directory. Such a server would find and call its own tools. References in the launch are not resolved.
 func (l *LiveConfig) CheckNotSelfReference(launch Launch) error {
 	how := l.selfReferenceReason(l.Current(), launch)
 	if how == "" {
@@ -25,7 +24,7 @@ func (l *LiveConfig) CheckNotSelfReference(launch Launch) error {
 		"Add other servers. Clients connect to MCPProxy at the addresses that `mcpproxy status` shows.")
 }
 
-// selfReferenceReason says how a launch leads to this MCPProxy; "" if it does not.
+// selfReferenceReason describes how a launch leads to this MCPProxy; "" if it does not.
 func (l *LiveConfig) selfReferenceReason(c *Config, launch Launch) string {
 	if launch.URL != "" {
 		if l.servesURL(c, launch.URL) {
@@ -60,7 +59,7 @@ func (l *LiveConfig) servesURL(c *Config, text string) bool {
 	})
 }
 
-// isListenerHost reports whether a URL's host is that of a listener.
+// isListenerHost reports whether a URL's host is the host of a listener.
 func isListenerHost(listener, host string) bool {
 	everywhere := listener == "" || isUnspecifiedAddress(listener)
 	switch {
@@ -87,8 +86,8 @@ func isUnspecifiedAddress(host string) bool {
 	return err == nil && addr.Unmap().IsUnspecified()
 }
 
-// isOwnStdioRelay reports whether a command is `mcpproxy stdio` for the data directory of c.
-// With another one it is another MCPProxy.
+// isOwnStdioRelay reports whether a command is `mcpproxy stdio` for the data directory of c. With another data
+// directory it is another MCPProxy.
 func (l *LiveConfig) isOwnStdioRelay(c *Config, launch Launch) bool {
 	if !slices.Contains(launch.Args, "stdio") || !isMCPProxy(launch.Command) {
 		return false
@@ -111,7 +110,7 @@ func (l *LiveConfig) isOwnStdioRelay(c *Config, launch Launch) bool {
 		return false
 	}
 	if given["--config"]+given["--data-dir"]+given[EnvPath]+given[EnvDataDir] == "" {
-		return true // the default data directory means this one
+		return true // the default data directory is the one of this MCPProxy
 	}
 	lookup := func(name string) (string, bool) {
 		if name == EnvPath || name == EnvDataDir {
@@ -135,7 +134,7 @@ func isMCPProxy(command string) bool {
 		return true
 	}
 	if name == strings.ToLower(command) {
-		return false // found on the PATH, under its own name
+		return false // found on the PATH by another name
 	}
 	own, err := os.Executable()
 	if err != nil {
@@ -146,7 +145,7 @@ func isMCPProxy(command string) bool {
 	return errA == nil && errB == nil && os.SameFile(a, b)
 }
 
-// selfReferenceWarnings warns of configured servers that are this MCPProxy.
+// selfReferenceWarnings returns a warning for each configured server that is this MCPProxy.
 func (l *LiveConfig) selfReferenceWarnings(c *Config) (out []string) {
 	for _, s := range c.Servers {
 		if how := l.selfReferenceReason(c, s.Launch); s.Enabled && how != "" {

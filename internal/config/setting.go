@@ -16,16 +16,15 @@ type Setting struct {
 	Type    string // string, boolean, integer, duration or list
 	Range   string // allowed values, in words; "" for any
 	Doc     string
-	Value   json.RawMessage // in force, as shown
+	Value   json.RawMessage // current value, as shown
 	Default json.RawMessage
-	Allowed []string // fixed values; nil: any
+	Allowed []string // allowed values; nil: any
 	Restart bool     // a change needs a restart
 	Secret  bool
-	Set     bool // it is set in the file
+	Set     bool // set in the file
 }
 
-// ListSettings returns all settings in reference order, with the values of c; text is the
-// file, nil for none.
+// ListSettings returns all settings in reference order, with the values of c; text is the file, nil if there is none.
 func ListSettings(c *Config, text []byte) (out []Setting) {
 	tree, mistake := sourceText{bytes.TrimPrefix(text, []byte(byteOrderMark))}.parseTree()
 	texts := keyDocs("file", c.keys())
@@ -53,7 +52,7 @@ func ListSettings(c *Config, text []byte) (out []Setting) {
 	return out
 }
 
-// typeAndBounds returns the type of a key's value for programs, and its bounds in words.
+// typeAndBounds returns the type of a key's value for programs, and its limits in words.
 func (k configKey) typeAndBounds() (word, bounds string) {
 	switch k.kind() {
 	case boolean:

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// UnconfirmedChanges is the part of the file that is not in force, because it grants more access
-// than a user has confirmed.
+// UnconfirmedChanges is the part of the file that is not applied, because it grants more access than a user has
+// confirmed.
 type UnconfirmedChanges struct {
-	Differences []Difference // from the configuration in force
-	// Why is why no confirmation counts; "" if one does, or none is needed.
+	Differences []Difference // from the current configuration
+	// Why is the reason why no confirmation is valid; "" if one is valid, or none is needed.
 	Why string
-	// Remedy is the necessary step before anything can be confirmed; "" is none.
+	// Remedy is the step to take before anything can be confirmed; "" if there is none.
 	Remedy string
-	// Presence is the file's value, in force or not.
+	// Presence is the value in the file, whether or not it is applied.
 	Presence Presence
 }
 
@@ -26,7 +26,7 @@ func (u UnconfirmedChanges) Count() int {
 	return len(u.Differences)
 }
 
-// Warnings returns the warnings about it.
+// Warnings returns the warnings about the unconfirmed changes.
 func (u UnconfirmedChanges) Warnings() (all []string) {
 	const most = 10
 	if u.Why != "" {

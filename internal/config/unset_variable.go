@@ -7,7 +7,7 @@ func (u unsetVariable) toMistake() Mistake {
 	return Mistake{Message: "the environment variable " + clipText(string(u)) + " is not set", Hint: "set it where MCPProxy is started, or remove the reference"}
 }
 
-// remedyHint says how to set the variable.
+// remedyHint returns a hint about how to set the variable.
 func (u unsetVariable) remedyHint() string {
 	name := clipText(string(u))
 	return "set it where MCPProxy is started and restart MCPProxy, or write ${keyring:" + name + "} in its place and run `mcpproxy secrets set " + name + "`"

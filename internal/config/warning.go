@@ -18,8 +18,8 @@ func (d *decoder) addWarning(offset int, path, message, hint string) {
 	d.warnings.list = append(d.warnings.list, d.newMistake(offset, path, message, hint))
 }
 
-// warnOtherClientKey warns of another client's key, and reports whether m is one. in is the path of
-// its object.
+// warnOtherClientKey reports whether m is a key of another client, and warns of it. in is the path of the object that
+// contains it.
 func (d *decoder) warnOtherClientKey(m hujson.ObjectMember, in, path, name string) bool {
 	object := "file"
 	switch {

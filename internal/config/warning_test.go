@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// TestWarned: a text that users copy from other clients does not make a file invalid. A key without effect gives a warning, and
-// nothing is expanded automatically.
+// TestWarned checks that a text that users copy from other clients does not make a file invalid. A key without effect
+// causes a warning, and nothing is expanded automatically.
 func TestWarned(t *testing.T) {
 	files, err := filepath.Glob("testdata/warned/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -47,7 +47,8 @@ func TestWarned(t *testing.T) {
 	}
 }
 
-// TestForeignKeysAreDistinguished: a key of MCPProxy, or a misspelt one, is not taken for a key of another client.
+// TestForeignKeysAreDistinguished checks that a key of MCPProxy, or a misspelled one, is not treated as a key of
+// another client.
 func TestForeignKeysAreDistinguished(t *testing.T) {
 	for object, table := range foreignKeys {
 		known := keyNamesToSuggest(new(Config).keys())
@@ -57,7 +58,7 @@ func TestForeignKeysAreDistinguished(t *testing.T) {
 		for name, advice := range table {
 			name, _, typed := strings.Cut(name, "=")
 			if slices.Contains(known, name) && !typed || strings.HasSuffix(advice, ".") {
-				t.Errorf("%s of %s is ours, or its advice is a sentence", name, object)
+				t.Errorf("%s of %s is a key of MCPProxy, or its advice ends with a period", name, object)
 			}
 		}
 	}
@@ -85,7 +86,7 @@ func TestWarningsAreLive(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := l.Current().Servers[0].Env["TOKEN"]; got != "${TOKEN}" {
-		t.Errorf("it was expanded: %s", got)
+		t.Errorf("the reference was expanded: %s", got)
 	}
 	write(`{"mcpServers": {"a": {"command": "x", "env": {"TOKEN": "${env:TOKEN}"}}}}`)
 	l.reloadIfChanged()

@@ -11,9 +11,10 @@ import (
 
 // Run watches the file and applies it to the components until ctx ends.
 //
-// It watches the file, and its directory only while the file does not exist. The directory is usually the data directory, where
-// each activity record would wake the watch. A replaced file ends its watch, which is then set again. In addition, Run polls
-// the file for changes that no watch reports: network drives, moved links, and systems without free watches.
+// It watches the file, and its directory only while the file does not exist. The directory is usually the data
+// directory, where each activity record would wake the watch. When the file is replaced, its watch ends, and Run sets
+// a new one. In addition, Run polls the file for changes that no watch reports: network drives, moved links, and
+// systems without free watches.
 func (l *LiveConfig) Run(ctx context.Context, components ...ReloadableComponent) {
 	l.setComponents(components)
 	w := newFileWatch(l.path)
@@ -24,13 +25,13 @@ func (l *LiveConfig) Run(ctx context.Context, components ...ReloadableComponent)
 	look := time.NewTicker(l.pollInterval)
 	defer look.Stop()
 	w.setWatch()
-	last := statFile(l.path) // before the read, so that a later change is seen
+	last := statFile(l.path) // before the read, so that no later change is missed
 	var busySince time.Time
 	if isEmptied(last) {
 		busySince = time.Now()
 		rest.Reset(l.settleTime)
 	} else {
-		l.reloadIfChanged() // changes since Open
+		l.reloadIfChanged() // changes since OpenLiveConfig
 	}
 	for {
 		select {
@@ -41,7 +42,7 @@ func (l *LiveConfig) Run(ctx context.Context, components ...ReloadableComponent)
 				continue
 			}
 		case <-w.errors():
-			// Events may be lost: check the file as after an event.
+			// Events may have been lost: check the file as after an event.
 		case <-look.C:
 			if isUnchangedFile(last, statFile(l.path)) {
 				continue
@@ -67,11 +68,11 @@ func (l *LiveConfig) Run(ctx context.Context, components ...ReloadableComponent)
 	}
 }
 
-// isEmptied reports whether the file exists and is empty: many editors truncate it before
-// they write, so Run waits.
+// isEmptied reports whether the file exists and is empty. Run then waits, because many editors truncate a file before
+// they write it.
 func isEmptied(info os.FileInfo) bool { return info != nil && info.Size() == 0 }
 
-// statFile returns the file's info to detect changes, nil without a file.
+// statFile returns the file's info, which is used to detect changes; nil if there is no file.
 func statFile(path string) os.FileInfo {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -87,8 +88,7 @@ func isUnchangedFile(a, b os.FileInfo) bool {
 	return os.SameFile(a, b) && a.Size() == b.Size() && a.Mode() == b.Mode() && a.ModTime().Equal(b.ModTime())
 }
 
-// fileWatch watches one file with the system's notifications, or does nothing if there
-// are none.
+// fileWatch watches one file with the system's file notifications. It does nothing if they are not available.
 type fileWatch struct {
 	path    string
 	watcher *fsnotify.Watcher // nil: not available
@@ -109,7 +109,7 @@ func (w *fileWatch) setWatch() {
 		return
 	}
 	if w.on != "" {
-		_ = w.watcher.Remove(w.on) // may be gone with its file
+		_ = w.watcher.Remove(w.on) // the watch may have ended with its file
 		w.on = ""
 	}
 	for _, on := range []string{w.path, filepath.Dir(w.path)} {

@@ -20,8 +20,8 @@ type AggregateDeps struct {
 	Gate    *Gate
 	Offers  *catalog.PrimitiveGuard
 	Reply   *session.ReplyBuilder
-	// Lane is the lane of the endpoint: /mcp/all/read, /mcp/all/write or /mcp/all/destructive. It has the tools of
-	// that lane, and a call is one by that call tool. CallToolNone is /mcp/all.
+	// Lane is the lane of the endpoint: /mcp/all/read, /mcp/all/write or /mcp/all/destructive. It lists the tools of
+	// that lane, and treats a call as one by that call tool. CallToolNone is /mcp/all.
 	Lane policy.CallToolVariant
 }
 
@@ -29,7 +29,7 @@ type AggregateDeps struct {
 type AggregateEndpoint struct {
 	AggregateDeps
 	unscopedTable atomic.Pointer[aggregateToolTable]
-	tableMu       sync.Mutex // held while the tools are renamed, and guards within
+	tableMu       sync.Mutex // held while the tools are renamed; guards within
 	scopedTables  map[*catalog.Snapshot]*aggregateToolTable
 }
 
@@ -52,8 +52,7 @@ func (s *AggregateEndpoint) instructions() string {
 	return "These are the tools, prompts and resources of many MCP servers, through MCPProxy. A tool or prompt is " + named
 }
 
-// EventDeliveryOf returns how the answer to a method is delivered: a request about one server waits for that
-// server.
+// EventDeliveryOf returns how the answer to a method is delivered. A request about one server waits for that server.
 func (s *AggregateEndpoint) EventDeliveryOf(method string) session.EventDelivery {
 	if method == mcp.Listen || isSingleServerMethod(method) {
 		return session.Waiting
@@ -87,15 +86,15 @@ func (s *AggregateEndpoint) Do(ctx context.Context, r *session.Request) (session
 	return s.answerRequest(ctx, r, nil, nil), nil
 }
 
-// cachingJSON are the members of a result that may change at any time and differs between clients.
+// cachingJSON contains the caching members of a result that may change at any time and differs between clients.
 const cachingJSON = `,"ttlMs":0,"cacheScope":"private"`
 
-// aggregateSessionOpener returns the client's session with a server. It is nil for modern requests,
-// which need no session.
+// aggregateSessionOpener opens, or returns, the client's session with a server. It is nil for modern requests, which
+// need no session.
 type aggregateSessionOpener func(ctx context.Context, server string) (session.Session, error)
 
-// answerRequest answers the methods that both protocols have. h, which may be nil, stores which lists
-// the client gets.
+// answerRequest answers the methods that the legacy and the modern protocol share. h stores which lists the client
+// gets; it may be nil.
 func (s *AggregateEndpoint) answerRequest(ctx context.Context, r *session.Request, open aggregateSessionOpener, h *clientKnownLists) session.Reply {
 	modern := open == nil
 	var a session.Reply
@@ -104,7 +103,7 @@ func (s *AggregateEndpoint) answerRequest(ctx context.Context, r *session.Reques
 	case r.Method == mcp.CallTool, isSingleServerMethod(r.Method) && s.hasPrimitives():
 		a, err = s.forwardToServer(ctx, r, open)
 		if !modern && a.Error != nil && a.Status == http.StatusNotFound {
-			a.Status = 0 // a status of one server, which a client would take for the end of its session
+			a.Status = 0 // the status of one server, which a client would interpret as the end of its own session
 		}
 	case lists && (list == catalog.ListTools || s.hasPrimitives()):
 		a, err = s.listPage(ctx, r, modern, list, h)
@@ -127,7 +126,7 @@ func (s *AggregateEndpoint) reachableServers(r *session.Request) (all []*catalog
 	return all
 }
 
-// hasPrimitives reports whether prompts and resources are part of the endpoint: they are read.
+// hasPrimitives reports whether prompts and resources are part of the endpoint. They belong to the read lane.
 func (s *AggregateEndpoint) hasPrimitives() bool {
 	return s.Lane == policy.CallToolNone || s.Lane == policy.CallToolRead
 }
@@ -193,7 +192,8 @@ func (s *AggregateEndpoint) toolTableForCaller(r *session.Request) *aggregateToo
 	return t
 }
 
-// scopedToolTable returns the cached or a new table of a snapshot that lacks tools outside of a scope.
+// scopedToolTable returns the cached or a new tool table of a snapshot from which the tools outside a scope were
+// removed.
 func (s *AggregateEndpoint) scopedToolTable(snapshot *catalog.Snapshot) *aggregateToolTable {
 	s.tableMu.Lock()
 	defer s.tableMu.Unlock()
@@ -212,7 +212,7 @@ func (s *AggregateEndpoint) scopedToolTable(snapshot *catalog.Snapshot) *aggrega
 // is closed when they may have changed.
 func (s *AggregateEndpoint) currentListDigests(r *session.Request) (listDigests, <-chan struct{}) {
 	replaced := s.Catalog.Current().ReplacedChan()
-	l := listDigests{catalog.ListTools: s.toolTableForCaller(r).digest} // of this snapshot, or of one that has replaced it
+	l := listDigests{catalog.ListTools: s.toolTableForCaller(r).digest} // from this snapshot or a later one
 	servers := s.serversWithReadablePrimitives(r)
 	for _, list := range []catalog.ListKind{catalog.ListPrompts, catalog.ListResources} {
 		sum := newListHasher()

@@ -12,8 +12,8 @@ import (
 // equal lists.
 type listDigests [len(listNotifications)][sha256.Size]byte
 
-// listNotifications are the lists whose changes are announced: the notification, and the member with
-// which a subscription asks for it. Templates count as resources.
+// listNotifications are the lists whose changes are announced: the notification, and the member that requests it in a
+// subscription. Resource templates count as resources.
 var listNotifications = [...]struct{ method, wish string }{
 	catalog.ListTools:     {mcp.ToolsChanged, "toolsListChanged"},
 	catalog.ListPrompts:   {mcp.PromptsChanged, "promptsListChanged"},
@@ -27,7 +27,7 @@ type clientKnownLists struct {
 	last  listDigests
 }
 
-// markSent stores that the client gets a list with these digests.
+// markSent stores that the client receives the list l with this digest.
 func (h *clientKnownLists) markSent(l catalog.ListKind, now listDigests) {
 	l = min(l, catalog.ListResources)
 	h.mu.Lock()

@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The bounds of a page.
+// The limits of a page.
 const (
 	pageItems = 1000
 	pageBytes = 4 << 20
@@ -36,7 +36,7 @@ func (s *AggregateEndpoint) listPage(ctx context.Context, r *session.Request, mo
 		}
 	}
 	if cursor == "" && h != nil {
-		now, _ := s.currentListDigests(r) // before the list is read, so that a change in between is announced
+		now, _ := s.currentListDigests(r) // read before the list, so that a change in between is announced
 		h.markSent(l, now)
 	}
 	after, err := decodeCursor(l, cursor)

@@ -21,7 +21,7 @@ func (s *AggregateEndpoint) announceListChanges(ctx context.Context, r *session.
 	}
 }
 
-// serveSubscription keeps a subscription open and sends the notifications that it asks for.
+// serveSubscription keeps a subscription open and sends the notifications that it requests.
 func (s *AggregateEndpoint) serveSubscription(ctx context.Context, r *session.Request) session.Reply {
 	wanted, bad := session.ParseRequestedEvents(r)
 	if bad != nil {
@@ -39,7 +39,7 @@ func (s *AggregateEndpoint) serveSubscription(ctx context.Context, r *session.Re
 	}
 	var h clientKnownLists
 	now, _ := s.currentListDigests(r)
-	h.takeChangedLists(now) // before the client can list
+	h.takeChangedLists(now) // before the client can request a list
 	session.AcknowledgeSubscription(r, string(agreed))
 	s.announceListChanges(ctx, r, &h, func(list int) {
 		if wants[list] {

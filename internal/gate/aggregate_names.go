@@ -16,15 +16,14 @@ import (
 
 // aggregateListEntry is one tool, prompt or resource in a list of all servers.
 type aggregateListEntry struct {
-	name        string // in the list of all servers
+	name        string // name in the list of all servers
 	server, own string
-	raw         json.RawMessage // as strict clients accept it; a call is checked against the server's own definition
+	raw         json.RawMessage // in the form that strict clients accept; calls are checked against the server's own definition
 	tool        *catalog.Tool   // nil for everything else
 }
 
-// renamedDefinition returns the definition with the name in the list of all servers, and for a tool
-// with its effective hints. All other bytes are those of the server, unless strict clients would reject
-// them.
+// renamedDefinition returns the definition under its name in the list of all servers. A tool has its effective hints.
+// All other bytes are the server's, unless strict clients would reject them.
 func (e *aggregateListEntry) renamedDefinition(l catalog.ListKind) json.RawMessage {
 	raw := e.raw
 	if e.name != e.own {
@@ -38,23 +37,24 @@ func (e *aggregateListEntry) renamedDefinition(l catalog.ListKind) json.RawMessa
 
 func compareByName(a, b *aggregateListEntry) int { return strings.Compare(a.name, b.name) }
 
-// aggregateToolTable has the tools of one snapshot by their names on /mcp/all. It is immutable.
+// aggregateToolTable contains the tools of one snapshot by their names on /mcp/all. It is immutable.
 type aggregateToolTable struct {
-	version      uint64                   // of the snapshot; the table keeps no reference to it
+	version      uint64                   // version of the snapshot; the table keeps no reference to the snapshot
 	callable     []*aggregateListEntry    // by name
-	malformed    map[string]error         // by name: why a callable tool is not listed
-	byHashedName map[string]*catalog.Tool // by aliases that are hashes, because the name is too long
-	digest       [sha256.Size]byte        // of the list of tools
+	malformed    map[string]error         // by name: the reason why a callable tool is not listed
+	byHashedName map[string]*catalog.Tool // by hashed alias, for names that are too long
+	digest       [sha256.Size]byte        // digest of the list of tools
 }
 
-// malformedDefinitionProblem returns the refusal to use a tool or prompt that the list leaves out.
+// malformedDefinitionProblem returns the problem of using a tool or prompt that the list omits because its definition
+// is malformed.
 func malformedDefinitionProblem(kind tool.DefinitionKind, server, name string, err error) *problem.Problem {
 	return problem.Newf(problem.InvalidName, "The %s '%s' is not listed here, because its definition is malformed: its %v.", kind.Label(), problem.ClipName(name), err).
 		WithHint("Use it at the address of its server, /mcp/servers/"+server+", or tell the user: the server has to correct the definition.").
 		With("parameter", "name").With("server", server)
 }
 
-// isCurrentFor reports whether the table is that of the snapshot or of a later one.
+// isCurrentFor reports whether the table belongs to the snapshot or to a later one.
 func (t *aggregateToolTable) isCurrentFor(s *catalog.Snapshot) bool {
 	return t != nil && t.version >= s.Version()
 }
@@ -91,9 +91,9 @@ func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) boo
 	return all
 }
 
-// assignPrimitiveNames names prompts and resources. A URI that only one server lists keeps its name,
-// because results of the server's tools contain it, too. Some clients reject a list with a resource whose URI
-// is not absolute.
+// assignPrimitiveNames assigns names to prompts and resources. A URI that only one server lists keeps its name,
+// because results of that server's tools contain it, too. Some clients reject a list that contains a resource whose
+// URI is not absolute.
 func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry) {
 	owners := map[string]int{}
 	for _, e := range all {

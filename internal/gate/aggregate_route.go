@@ -16,18 +16,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// routedRequest is a client's request and the server that it goes to.
+// routedRequest is a client's request and the server that receives it.
 type routedRequest struct {
 	session.Request
 	server string
 }
 
-// forwardToServer sends a request to the server that it names. Requests of that server to the client
-// get an ID that names the server: see splitServerRequestID.
+// forwardToServer sends a request to the server that it names. Requests of that server to the client get an ID that
+// contains the server's name; see splitServerRequestID.
 func (s *AggregateEndpoint) forwardToServer(ctx context.Context, asked *session.Request, open aggregateSessionOpener) (session.Reply, error) {
 	r := &routedRequest{Request: *asked}
 	r.Head = nil                                  // headers of one server do not apply to all
-	r.Params = mcp.RemoveTasksExtension(r.Params) // the ID of a task does not name its server
+	r.Params = mcp.RemoveTasksExtension(r.Params) // a task ID does not contain the name of its server
 	if r.Method == mcp.CallTool {
 		return s.callTool(ctx, r, open)
 	}
@@ -42,7 +42,7 @@ func (s *AggregateEndpoint) forwardToServer(ctx context.Context, asked *session.
 	}
 	a, err := forwardInSession(ctx, r, open)
 	if session.IsNotSent(err) && ctx.Err() == nil {
-		a, err = forwardInSession(ctx, r, open) // the server has lost the session: try once more in a new one
+		a, err = forwardInSession(ctx, r, open) // the server has lost the session: retry once in a new one
 	}
 	return a, toSessionEndedProblem(r.server, err)
 }
@@ -87,8 +87,8 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 	return a, toSessionEndedProblem(n.ID.Server, err)
 }
 
-// resolveToolName returns the tool that a name means, whether it exists or not. A hashed alias is
-// known only within the client's scope.
+// resolveToolName returns the ID of the tool with this name, whether or not the tool exists. A hashed alias is
+// resolved only within the client's scope.
 func (s *AggregateEndpoint) resolveToolName(r *session.Request, name string) (tool.ID, bool) {
 	if server, own, ok := tool.SplitAlias(name); ok {
 		return tool.ID{Server: server, Tool: own}, tool.CheckServerName(server) == nil
@@ -101,8 +101,8 @@ func (s *AggregateEndpoint) resolveToolName(r *session.Request, name string) (to
 	return tool.ID{}, false
 }
 
-// toSessionEndedProblem converts the end of one server's session to a problem of the request: the
-// client's session has other sessions and continues.
+// toSessionEndedProblem converts the end of one server's session to a problem of the request. The client's session,
+// which has sessions with other servers, continues.
 func toSessionEndedProblem(server string, err error) error {
 	if !errors.Is(err, session.ErrEnded) {
 		return err
@@ -112,8 +112,8 @@ func toSessionEndedProblem(server string, err error) error {
 		With("server", server)
 }
 
-// replaceWithOwnName replaces the name that the client used by the server's own name, in the params
-// and in the header that repeats it.
+// replaceWithOwnName replaces the name that the client used with the server's own name, in the params and in the
+// header that repeats the name.
 func (r *routedRequest) replaceWithOwnName(member, own string) {
 	r.Params = wirejson.SetMember(r.Params, member, wirejson.AppendString(nil, own))
 	r.Headers = slices.Clone(r.Headers)
@@ -124,8 +124,8 @@ func (r *routedRequest) replaceWithOwnName(member, own string) {
 	}
 }
 
-// prefixServerRequestIDs adds the name of the server to the IDs of its requests to the client. It
-// drops list_changed notifications, because changes are announced for all servers together.
+// prefixServerRequestIDs adds the name of the server to the IDs of its requests to the client. It drops list_changed
+// notifications, because MCPProxy announces changes for all servers together.
 func (r *routedRequest) prefixServerRequestIDs() {
 	say, server := r.Say, r.server
 	if say == nil {
@@ -142,8 +142,8 @@ func (r *routedRequest) prefixServerRequestIDs() {
 	}
 }
 
-// splitServerRequestID returns the server whose request a client answers, and the ID that the server
-// used.
+// splitServerRequestID splits the ID of a server's request, as a client returns it, into the server's name and the ID
+// that the server used.
 func splitServerRequestID(id json.RawMessage) (server string, own json.RawMessage, ok bool) {
 	s, _ := wirejson.String(id)
 	server, rest, ok := strings.Cut(s, ":")
@@ -172,7 +172,7 @@ func (s *AggregateEndpoint) routePrimitive(ctx context.Context, r *routedRequest
 		return problem.New(problem.InvalidParameter, "params.ref must be of type ref/prompt or ref/resource.", "").With("parameter", "ref")
 	}
 	name, ok := wirejson.String(wirejson.Find(part, member))
-	if !ok && kind != "ref/prompt" { // there, none is found
+	if !ok && kind != "ref/prompt" { // a prompt reference without a name is reported as not found
 		return bad
 	}
 	own, err := find(ctx, r, name)
@@ -187,8 +187,8 @@ func (s *AggregateEndpoint) routePrimitive(ctx context.Context, r *routedRequest
 	return nil
 }
 
-// routePrompt sets the server of the request to that of a prompt, and returns the server's own name of
-// it.
+// routePrompt sets the server of the request to the server of a prompt, and returns the server's own name for the
+// prompt.
 func (s *AggregateEndpoint) routePrompt(ctx context.Context, r *routedRequest, name string) (own string, err error) {
 	if server, own, ok := tool.SplitAlias(name); ok && s.Gate.CheckReachable(server, r.Caller) == nil {
 		if one := s.Catalog.Primitives(server).FindReviewable(tool.KindPrompt, own); one != nil && s.Catalog.PrimitiveStatus(server, one) == policy.Callable {
@@ -209,9 +209,9 @@ func (s *AggregateEndpoint) routePrompt(ctx context.Context, r *routedRequest, n
 		WithHint("Prompts of all servers have the names that prompts/list gives, server__prompt.").With("parameter", "name")
 }
 
-// routeResource sets the server of the request to that of a resource URI or template, and returns the server's own URI. It
-// tries, in this order: the server that the URI names, the only server that lists it, the only server with a matching template,
-// the only server that has resources.
+// routeResource sets the server of the request to the server of a resource URI or template, and returns the server's
+// own URI. It tries, in this order: the server that the URI names, the only server that lists it, the only server
+// with a matching template, the only server that has resources.
 func (s *AggregateEndpoint) routeResource(ctx context.Context, r *routedRequest, uri string) (own string, err error) {
 	if server, own, ok := tool.SplitAliasURI(uri); ok {
 		if p := s.Gate.CheckReachable(server, r.Caller); p != nil {
@@ -249,7 +249,7 @@ func (s *AggregateEndpoint) routeResource(ctx context.Context, r *routedRequest,
 		WithHint("Use an address of resources/list, or name the server in it: "+tool.ToAliasURI("SERVER", problem.ClipName(uri))+".").With("parameter", "uri")
 }
 
-// maxOwners limits the servers that the problem of an ambiguous URI names.
+// maxOwners limits the number of servers that the problem of an ambiguous URI lists.
 const maxOwners = 5
 
 func ambiguousResourceProblem(uri string, owners []string) *problem.Problem {

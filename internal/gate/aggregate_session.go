@@ -17,13 +17,13 @@ import (
 // used, and the lists that it has received.
 type aggregateSession struct {
 	*AggregateEndpoint
-	initialize session.Request // as the client sent it, with the caller
+	initialize session.Request // the client's request, with the caller
 	knownLists clientKnownLists
 	end        *session.EndSignal
 
 	mu       sync.Mutex // guards the following fields, and serverSession.s
 	byServer map[string]*serverSession
-	level    json.RawMessage // params of logging/setLevel; nil: none was set
+	level    json.RawMessage // params of logging/setLevel; nil if no level was set
 }
 
 // serverSession is the session with one server. The first request that needs it opens it.
@@ -47,7 +47,7 @@ func (o *serverSession) liveSession() session.Session {
 // maxInitializeBytes limits the stored params of initialize.
 const maxInitializeBytes = 64 << 10
 
-// OpenSession opens a session. Sessions with servers are opened at the first use.
+// OpenSession opens a session. It opens the session with a server at the first use.
 func (s *AggregateEndpoint) OpenSession(_ context.Context, initialize *session.Request) (session.Session, session.Reply, error) {
 	if len(initialize.Params) > maxInitializeBytes {
 		return nil, session.Reply{Error: session.InvalidParamsError("the description of a client must not be longer than " +
@@ -98,13 +98,13 @@ func (c *aggregateSession) openOrReuseSession(ctx context.Context, r *session.Re
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.s = s
-	if c.end.Cause() != nil { // the client's session has ended since then
+	if c.end.Cause() != nil { // the client's session has ended in the meantime
 		s.Close()
 	}
 	return s, nil
 }
 
-// openServerSession opens a session with a server, with the client's initialize.
+// openServerSession opens a session with a server, using the client's initialize request.
 func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Request, server string, level json.RawMessage) (session.Session, error) {
 	initialize := c.initialize
 	initialize.Caller = r.Caller
@@ -126,8 +126,7 @@ func (c *aggregateSession) openServerSession(ctx context.Context, r *session.Req
 	return s, nil
 }
 
-// sendLogLevel sends the log level to one server. A server without logging rejects it, which does not
-// matter.
+// sendLogLevel sends the log level to one server. A server without logging rejects the request, which is ignored.
 func sendLogLevel(ctx context.Context, s session.Session, r *session.Request, params json.RawMessage) {
 	_, _ = s.Do(ctx, &session.Request{ID: json.RawMessage(`"level"`), Method: mcp.SetLevel, Params: params, Caller: r.Caller})
 }
@@ -172,13 +171,13 @@ func (c *aggregateSession) NotifyServer(ctx context.Context, method string, para
 	return nil
 }
 
-// AnswerServerQuestion forwards an answer to the server that has asked.
+// AnswerServerQuestion forwards the client's answer to the server that sent the question.
 func (c *aggregateSession) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
 	server, own, ok := splitServerRequestID(id)
 	if s := c.existingSession(server); ok && s != nil {
 		if err := s.AnswerServerQuestion(ctx, own, r); !errors.Is(err, session.ErrEnded) {
 			return err
-		} // else the session of that server has ended, and the client's session continues
+		} // otherwise the session of that server has ended, and the client's session continues
 	}
 	return nil
 }
@@ -212,5 +211,5 @@ func (c *aggregateSession) Close() {
 	}
 }
 
-// Done is closed when the session has ended.
+// Done returns a channel that is closed when the session has ended.
 func (c *aggregateSession) Done() <-chan struct{} { return c.end.Done() }

@@ -18,7 +18,7 @@ import (
 
 const hello = `{"protocolVersion":"2025-03-26","capabilities":{"roots":{}},"clientInfo":{"name":"c","version":"1"}}`
 
-// aggregateClient is a legacy client of all servers.
+// aggregateClient is a legacy client of all servers together.
 type aggregateClient struct {
 	*aggregateWorld
 	*catalogtest.ScriptedServers
@@ -44,12 +44,12 @@ func (c *aggregateClient) ask(method, params string) session.Reply {
 	return a
 }
 
-// TestSessionWithEachServer: each server gets its own session at its first use, with the log level and the roots of the
-// client, and a new one when it ends.
+// TestSessionWithEachServer checks that each server gets its own session at its first use, with the log level and the
+// roots of the client, and a new session when that one ends.
 func TestSessionWithEachServer(t *testing.T) {
 	c := newClient(t)
 	if len(c.Sessions) != 0 {
-		t.Fatal("a server hears of a client before it is used")
+		t.Fatal("a server received a message before its first use")
 	}
 	if a := c.ask("logging/setLevel", `{"level":"info"}`); string(a.Result) != `{}` {
 		t.Errorf("%+v", a)
@@ -69,7 +69,7 @@ func TestSessionWithEachServer(t *testing.T) {
 		t.Fatalf("%d sessions", len(c.Sessions))
 	}
 	if want := []string{`s {"level":"info"}`, `t {"level":"info"}`, `t {"uri":"x"}`}; !slices.Equal(c.Sent, want) {
-		t.Errorf("the servers were told %q", c.Sent)
+		t.Errorf("the servers received %q", c.Sent)
 	}
 	c.Events = nil
 	if err := c.NotifyServer(t.Context(), "notifications/roots/list_changed", nil); err != nil {
@@ -81,7 +81,7 @@ func TestSessionWithEachServer(t *testing.T) {
 	if want := []string{"notify notifications/roots/list_changed", "notify notifications/roots/list_changed"}; !slices.Equal(c.Events, want) {
 		t.Errorf("events %q", c.Events)
 	}
-	c.Sessions[0].Close() // by the server
+	c.Sessions[0].Close() // the server ends the session
 	if a := c.ask("tools/call", `{"name":"s__other"}`); a.Error != nil || len(c.Sessions) != 3 || c.Sessions[2].Server != "s" {
 		t.Errorf("%v, %d sessions", a.Error, len(c.Sessions))
 	}
@@ -90,14 +90,14 @@ func TestSessionWithEachServer(t *testing.T) {
 		select {
 		case <-s.Done():
 		default:
-			t.Errorf("session %d goes on without its client", i)
+			t.Errorf("session %d did not end with its client", i)
 		}
 	}
 	<-c.Done()
 }
 
-// TestAnswersReachTheAskingServer: the id of a server's request names the server that gets the answer, unless its session
-// has ended.
+// TestAnswersReachTheAskingServer checks that the ID of a server's request identifies the server that gets the
+// answer, unless its session has ended.
 func TestAnswersReachTheAskingServer(t *testing.T) {
 	c := newClient(t)
 	c.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
@@ -121,11 +121,12 @@ func TestAnswersReachTheAskingServer(t *testing.T) {
 	}
 	c.Sessions[0].Close()
 	if err := c.AnswerServerQuestion(t.Context(), json.RawMessage(`"s:8"`), session.Reply{}); err != nil {
-		t.Errorf("who asked has gone: %v", err)
+		t.Errorf("answer to a server whose session has ended: %v", err)
 	}
 }
 
-// TestEndOfOneServersSession: it fails the request, but does not end the client's session.
+// TestEndOfOneServersSession checks that the end of one server's session fails the request but does not end the
+// client's session.
 func TestEndOfOneServersSession(t *testing.T) {
 	c := newClient(t)
 	c.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -141,12 +142,12 @@ func TestEndOfOneServersSession(t *testing.T) {
 		return session.Reply{Status: 404, Error: &wirejson.RPCError{Code: -32002, Message: "gone"}}, nil
 	}
 	if a := c.ask("resources/read", `{"uri":"mcpproxy://t/x"}`); a.Error == nil || a.Status != 0 {
-		t.Errorf("a client takes it for the end of its session: %+v", a)
+		t.Errorf("the reply ends the client's session: %+v", a)
 	}
 }
 
-// TestForgottenSession: a server has forgotten the session that a client of /mcp/all has with it. The request is sent once
-// more, in one new session, if it cannot have run; a call has one record.
+// TestForgottenSession covers a server that has forgotten the session that a client of /mcp/all has with it. The
+// request is sent once more, in one new session, if it cannot have run. A call has one record.
 func TestForgottenSession(t *testing.T) {
 	for method, params := range map[string]string{"tools/call": `{"name":"s__other"}`, "resources/read": `{"uri":"mcpproxy://s/x"}`} {
 		for name, err := range map[string]error{"unrun": &session.NotSentError{Cause: session.ErrEnded}, "lost": session.ErrEnded} {
@@ -175,13 +176,13 @@ func TestForgottenSession(t *testing.T) {
 	}
 }
 
-// TestSessionsAreNotified: a session is notified of changes of the lists that it has read, and a subscription of the changes
-// that it requested.
+// TestSessionsAreNotified checks that a session is notified of changes of the lists that it has read, and a
+// subscription of the changes that it requested.
 func TestSessionsAreNotified(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newClient(t)
 		c.ask("tools/list", `{}`)
-		c.SetTools(aggregateReads) // before it listens
+		c.SetTools(aggregateReads) // before the client listens
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		var told []string
@@ -195,14 +196,14 @@ func TestSessionsAreNotified(t *testing.T) {
 		go func() { ended <- c.do(ctx, r) }()
 		synctest.Wait()
 		if !slices.Equal(told, []string{"notifications/tools/list_changed"}) {
-			t.Errorf("before it listened: %q", told)
+			t.Errorf("notifications before the client listened: %q", told)
 		}
 		const meta = `{"_meta":{"io.modelcontextprotocol/subscriptionId":1}`
 		if !slices.Equal(subscribed, []string{`notifications/subscriptions/acknowledged ` + meta + `,"notifications":{"resourcesListChanged":true}}`}) {
-			t.Errorf("agreed: %q", subscribed)
+			t.Errorf("acknowledged subscriptions: %q", subscribed)
 		}
 		told, subscribed = nil, nil
-		for range 3 { // all at once
+		for range 3 { // within one interval
 			state := c.Catalog.Current().Server("t").State
 			state.PrimitivesVersion++
 			c.Catalog.StateChanged(state)
@@ -211,26 +212,26 @@ func TestSessionsAreNotified(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if !slices.Equal(told, []string{"notifications/prompts/list_changed", "notifications/resources/list_changed"}) {
-			t.Errorf("then: %q", told)
+			t.Errorf("notifications afterwards: %q", told)
 		}
 		if !slices.Equal(subscribed, []string{"notifications/resources/list_changed " + meta + "}"}) {
-			t.Errorf("subscribed: %q", subscribed)
+			t.Errorf("subscription notifications: %q", subscribed)
 		}
 		stop()
 		if a := <-ended; !strings.HasPrefix(string(a.Result), `{"resultType":"complete","_meta":{"io.modelcontextprotocol/subscriptionId":1,`) {
-			t.Errorf("the end: %s", a.Result)
+			t.Errorf("the final result: %s", a.Result)
 		}
 	})
 }
 
-// TestInitializeIsBounded: the size of a client's initialize request, which is stored, is limited.
+// TestInitializeIsBounded checks that the size of a client's initialize request, which is stored, is limited.
 func TestInitializeIsBounded(t *testing.T) {
 	c := newClient(t)
 	s, a, err := c.all.OpenSession(t.Context(), catalogtest.NewRequest("initialize", `{"x":"`+strings.Repeat("x", maxInitializeBytes)+`"}`))
 	if s != nil || err != nil || a.Error == nil || !strings.Contains(a.Error.Message, "65536 bytes") {
 		t.Errorf("%v %v %v", s, a.Error, err)
 	}
-	for _, bad := range []string{`{"notifications":5}`, `{}`} { // the second one without a stream
+	for _, bad := range []string{`{"notifications":5}`, `{}`} { // the second request has no stream
 		if a := c.do(t.Context(), catalogtest.NewRequest("subscriptions/listen", bad)); a.Error == nil || a.Error.Code != wirejson.CodeInvalidParams {
 			t.Errorf("%s: %+v", bad, a)
 		}

@@ -29,8 +29,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// How long lists are good for, and when one is asked for again that could not be
-// had: see package catalog.
+// staleAfter is the time for which lists stay valid. lostAfter is the time after which a list that could not be read
+// is requested again. See package catalog.
 const staleAfter, lostAfter = 10 * time.Second, 30 * time.Second
 
 func keysOf(t *testing.T, p page, key string) []string {
@@ -39,7 +39,7 @@ func keysOf(t *testing.T, p page, key string) []string {
 	for _, raw := range p.items {
 		name, ok := wirejson.String(wirejson.Find(raw, key))
 		if !ok {
-			t.Errorf("no %s in %s", key, raw)
+			t.Errorf("member %s is missing in %s", key, raw)
 		}
 		all = append(all, name)
 	}
@@ -62,8 +62,8 @@ func listAll(w *aggregateWorld, method string) (all []json.RawMessage, pages int
 	}
 }
 
-// The list on /mcp/all contains the callable tools under their names there. Everything else of a definition is the server's
-// bytes, except for corrected hints.
+// TestAllTools checks that the list on /mcp/all contains the callable tools under their names on that endpoint. The
+// rest of a definition consists of the server's bytes, except for corrected hints.
 func TestAllTools(t *testing.T) {
 	const odd = `{"vendor":{"n":9007199254740993},  "\u006eame":"a__b","annotations":{"title":"x", "readOnlyHint":true,"v":1},"inputSchema":{"type":"object"}}`
 	w, _ := allWorld(t, func(c *config.Config) {
@@ -92,11 +92,12 @@ func TestAllTools(t *testing.T) {
 	nobody := catalogtest.NewRequest("tools/list", "{}")
 	nobody.Caller = &auth.Caller{}
 	if a := w.do(t.Context(), nobody); string(wirejson.Find(a.Result, "tools")) != "[]" {
-		t.Errorf("no one sees %s", a.Result)
+		t.Errorf("a caller without an identity sees %s", a.Result)
 	}
 }
 
-// With infer_hints: enforce, the list shows the inferred hints as effective.
+// TestAllToolsInferred checks that, with infer_hints: enforce, the list contains the inferred hints as effective
+// hints.
 func TestAllToolsInferred(t *testing.T) {
 	w, _ := allWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferEnforce },
 		`{"name":"delete_user","description":"Deletes a user for good."}`, `{"name":"list_users","description":"Lists the users."}`)
@@ -107,7 +108,7 @@ func TestAllToolsInferred(t *testing.T) {
 	}
 }
 
-// The tools of real servers are unchanged apart from their names.
+// TestAllRealTools checks that the tools of real servers are unchanged except for their names.
 func TestAllRealTools(t *testing.T) {
 	volume.SkipUnderRace(t)
 	shared := os.Getenv("MCPPROXY_SHARED")
@@ -140,7 +141,7 @@ func TestAllRealTools(t *testing.T) {
 		for _, raw := range all {
 			name, _ := wirejson.String(wirejson.Find(raw, "name"))
 			if back := bytes.Replace(raw, []byte(`"s__`), []byte(`"`), 1); sent[name] == nil || !bytes.Equal(back, sent[name]) {
-				t.Errorf("%s has changed: %.300s", name, raw)
+				t.Errorf("the definition of %s changed: %.300s", name, raw)
 			}
 		}
 		total += len(all)
@@ -149,12 +150,13 @@ func TestAllRealTools(t *testing.T) {
 		}
 	}
 	if total < 700 {
-		t.Errorf("%d tools are too few", total)
+		t.Errorf("only %d tools", total)
 	}
 	t.Logf("%d tools of %d servers", total, len(files))
 }
 
-// Ten thousand tools are listed in pages, each one once and in order, even if the tools change between two pages.
+// TestAllPages checks that ten thousand tools are listed in pages, each tool once and in order, even if the tools
+// change between two pages.
 func TestAllPages(t *testing.T) {
 	volume.SkipUnderRace(t)
 	var raws []string
@@ -178,7 +180,7 @@ func TestAllPages(t *testing.T) {
 	w.SetTools(fewer...)
 	next, a := w.page("tools/list", first.next)
 	if a.Error != nil || keysOf(t, next, "name")[0] != got[1000] {
-		t.Errorf("after a change the next page begins with %s, not %s (%v)", keysOf(t, next, "name")[0], got[1000], a.Error)
+		t.Errorf("after a change the next page begins with %s, want %s (%v)", keysOf(t, next, "name")[0], got[1000], a.Error)
 	}
 	for _, bad := range []string{"x", "%", "MTA", encodeCursor(catalog.ListPrompts, "a")} {
 		if _, a := w.page("tools/list", bad); code(a) != problem.InvalidParameter {
@@ -195,7 +197,7 @@ func TestAllPages(t *testing.T) {
 	}
 }
 
-// A call goes through the gate under the tool's own name, and is refused as
+// TestAllCall checks that a call goes through the gate under the tool's own name, and is refused in the same cases as
 // elsewhere.
 func TestAllCall(t *testing.T) {
 	w, r := allWorld(t, func(c *config.Config) {
@@ -222,7 +224,7 @@ func TestAllCall(t *testing.T) {
 		}
 		if b := w.Begun[0]; b.ServerName != "s" || b.ToolName != own || b.Metadata.ToolVariant == "" ||
 			name == "s__reads" && b.Metadata.ToolVariant != "call_tool_read" {
-			t.Errorf("%s: on record %+v", name, b)
+			t.Errorf("%s: record %+v", name, b)
 		}
 	}
 	w.Appended, w.Begun = nil, nil
@@ -241,15 +243,15 @@ func TestAllCall(t *testing.T) {
 		}
 	}
 	if len(w.Begun) != 0 || len(w.Appended) != 8 || w.Appended[0].Type != activity.PolicyDecision || len(r.Asked) != 0 {
-		t.Errorf("on record: %d begun, %d refused; passed on: %q", len(w.Begun), len(w.Appended), r.Asked)
+		t.Errorf("records: %d begun, %d refused; forwarded: %q", len(w.Begun), len(w.Appended), r.Asked)
 	}
 	if a := w.do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":7}`)); code(a) != problem.InvalidName {
 		t.Errorf("%+v", a)
 	}
 }
 
-// TestAllMalformed: a tool or prompt that the lists leave out, because its definition is malformed, is refused by its
-// name with the reason, and stays usable at the address of its server.
+// TestAllMalformed checks that a tool or prompt that the lists omit, because its definition is malformed, is rejected
+// with the reason, and stays usable at the endpoint of its server.
 func TestAllMalformed(t *testing.T) {
 	w, r := allWorld(t, func(c *config.Config) { c.Servers[0].DisabledTools = []string{"denied"} },
 		aggregateReads, `{"name":"bad","inputSchema":{"type":"object","required":"x"}}`, `{"name":"x/y","inputSchema":[1]}`, `{"name":"denied","inputSchema":[1]}`)
@@ -280,15 +282,15 @@ func TestAllMalformed(t *testing.T) {
 		}
 	}
 	if calls != 0 || len(r.Sent) != 0 || len(w.Appended) != 3 {
-		t.Errorf("%d calls, sent %q, %d refusals on record", calls, r.Sent, len(w.Appended))
+		t.Errorf("%d calls, sent %q, %d recorded refusals", calls, r.Sent, len(w.Appended))
 	}
 	if a, err := w.all.Gate.GatedEndpoint("s").Do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"bad"}`)); err != nil || a.Error != nil || calls != 1 {
-		t.Errorf("at the address of the server: %+v, %v, %d calls", a, err, calls)
+		t.Errorf("at the endpoint of the server: %+v, %v, %d calls", a, err, calls)
 	}
 }
 
-// TestAllStrictResults: strict clients accept each result, and a failure is not hidden by structured content that does not
-// fit the output schema. At the address of the server a result has its bytes.
+// TestAllStrictResults checks that strict clients accept each result, and that structured content that does not fit
+// the output schema does not hide a failure. At the endpoint of the server a result keeps its bytes.
 func TestAllStrictResults(t *testing.T) {
 	w, _ := allWorld(t, nil, `{"name":"x","inputSchema":{"type":"object"},"outputSchema":{"type":"object","required":["n"]}}`)
 	var sent string
@@ -306,12 +308,13 @@ func TestAllStrictResults(t *testing.T) {
 			t.Errorf("%s: %s %v", from, a.Result, a.Error)
 		}
 		if a, err := w.all.Gate.GatedEndpoint("s").Do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"x"}`)); err != nil || string(a.Result) != from {
-			t.Errorf("%s at the address of the server: %s %v", from, a.Result, err)
+			t.Errorf("%s at the endpoint of the server: %s %v", from, a.Result, err)
 		}
 	}
 }
 
-// Prompts and resources are routed to their servers. A URI that two servers have contains the name of its server.
+// TestAllPrimitives checks that prompts and resources are routed to their servers. A URI that two servers have is
+// prefixed with the name of its server.
 func TestAllPrimitives(t *testing.T) {
 	w, r := allWorld(t, nil)
 	raw := func(texts ...string) (all []json.RawMessage) {
@@ -377,7 +380,8 @@ func TestAllPrimitives(t *testing.T) {
 	}
 }
 
-// A server that hangs delays the combined lists once, and not each time. Its earlier list stays.
+// TestAllPrimitivesOfAHangingServer checks that a server that hangs delays the combined lists once, not each time,
+// and that its earlier list is still included.
 func TestAllPrimitivesOfAHangingServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := allWorld(t, nil)
@@ -402,7 +406,7 @@ func TestAllPrimitivesOfAHangingServer(t *testing.T) {
 	})
 }
 
-// The digests of the lists change when the lists change, and only then.
+// TestListedNow checks that the digests of the lists change when the lists change, and only then.
 func TestListedNow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := allWorld(t, nil, aggregateReads)
@@ -412,27 +416,27 @@ func TestListedNow(t *testing.T) {
 		<-again
 		same, again := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 		if same != before {
-			t.Error("nothing has changed")
+			t.Error("the digests changed without a change of the lists")
 		}
 		w.SetTools(aggregateReads, aggregateDeletes)
 		<-again
 		tools, again := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 		if tools[0] == before[0] || tools[1] != before[1] || tools[2] != before[2] {
-			t.Error("the tools have changed, and nothing else")
+			t.Error("not exactly the digest of the tools changed")
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, PrimitivesVersion: 9, Capabilities: json.RawMessage(`{"prompts":{}}`)})
 		w.Catalog.Publish()
 		<-again
 		if now, _ := w.all.currentListDigests(catalogtest.NewRequest("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
-			t.Error("the prompts and resources have changed, and nothing else")
+			t.Error("not exactly the digests of prompts and resources changed")
 		}
 		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}` {
-			t.Errorf("together: %s", got)
+			t.Errorf("merged capabilities: %s", got)
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Connecting})
 		w.Catalog.Publish()
 		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
-			t.Errorf("with one that is not known: %s", got)
+			t.Errorf("merged capabilities with an unknown server: %s", got)
 		}
 	})
 }
@@ -452,7 +456,7 @@ func TestAskedBy(t *testing.T) {
 	}
 	for _, bad := range []string{`7`, `"x"`, `"s:"`, `"s:{}"`, `"s:1 2"`, `null`} {
 		if _, _, ok := splitServerRequestID(json.RawMessage(bad)); ok {
-			t.Errorf("%s was asked by a server", bad)
+			t.Errorf("%s is accepted as the ID of a server's request", bad)
 		}
 	}
 }
@@ -477,8 +481,8 @@ func BenchmarkAll(b *testing.B) {
 	})
 }
 
-// TestAllHasNoToolsForClients: tools that a server lists only for clients with certain capabilities are not on the aggregate
-// endpoint, whose clients' capabilities are unknown.
+// TestAllHasNoToolsForClients checks that the aggregate endpoint omits tools that a server lists only for clients
+// with certain capabilities, because the capabilities of its clients are unknown.
 func TestAllHasNoToolsForClients(t *testing.T) {
 	w := newAggregateWorld(t, nil)
 	ours, err := tool.ParseDefinition("s", json.RawMessage(`{"name":"ours"}`))
@@ -494,6 +498,6 @@ func TestAllHasNoToolsForClients(t *testing.T) {
 	w.Catalog.Publish()
 	p, _ := w.page("tools/list", "")
 	if got := fmt.Sprintf("%s", p.items); !strings.Contains(got, "s__ours") || strings.Contains(got, "theirs") {
-		t.Errorf("among all: %s", got)
+		t.Errorf("listed on /mcp/all: %s", got)
 	}
 }

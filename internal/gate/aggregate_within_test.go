@@ -11,13 +11,13 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// within are bounds that stay what they are.
+// within are bounds that never change.
 type within policy.Scope
 
 func (w within) Scope() policy.Scope { return policy.Scope(w) }
 
-// TestChangesOutsideTheScopeAreHidden: a caller with a scope is notified of changes inside the scope only. For it, tools
-// outside do not exist.
+// TestChangesOutsideTheScopeAreHidden checks that a caller with a scope is notified only of changes inside the scope.
+// For this caller, tools outside do not exist.
 func TestChangesOutsideTheScopeAreHidden(t *testing.T) {
 	w, _ := allWorld(t, nil, `{"name":"a","annotations":{"destructiveHint":false}}`)
 	asked := func() *session.Request {
@@ -44,17 +44,17 @@ func TestChangesOutsideTheScopeAreHidden(t *testing.T) {
 	whole, _ := w.all.currentListDigests(catalogtest.NewRequest("", ""))
 	list("t", "b", "c")
 	w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Ready, PrimitivesVersion: 99, Capabilities: []byte(`{"tools":{},"prompts":{},"resources":{}}`)})
-	list("s", "a", "wipe") // in no lane of the client
+	list("s", "a", "wipe") // outside the client's lanes
 	after, _ := w.all.currentListDigests(asked())
 	if after != before {
-		t.Error("what is outside is news")
+		t.Error("a change outside the scope is announced")
 	}
 	if now, _ := w.all.currentListDigests(catalogtest.NewRequest("", "")); now == whole {
-		t.Fatal("nothing has changed: the test shows nothing")
+		t.Fatal("the catalog did not change, so the test checks nothing")
 	}
 	list("s", "a", "d")
 	if now, _ := w.all.currentListDigests(asked()); now == after {
-		t.Error("what is inside is no news")
+		t.Error("a change inside the scope is not announced")
 	}
 	var names []string
 	for _, e := range w.all.toolTableForCaller(asked()).callable {

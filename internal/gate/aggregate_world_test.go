@@ -13,7 +13,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// aggregateWorld has the servers s and t, with what they offer, and all of it at once.
+// aggregateWorld has the servers s and t, with their tools, prompts and resources, and the aggregate endpoint of
+// both.
 type aggregateWorld struct {
 	*catalogtest.Harness
 	all *AggregateEndpoint
@@ -44,7 +45,7 @@ func allWorld(t *testing.T, change func(*config.Config), definitions ...string) 
 	return w, r
 }
 
-// do is a modern request.
+// do sends a modern request.
 func (w *aggregateWorld) do(ctx context.Context, r *session.Request) session.Reply {
 	w.T.Helper()
 	a, err := w.all.Do(ctx, r)
@@ -54,8 +55,8 @@ func (w *aggregateWorld) do(ctx context.Context, r *session.Request) session.Rep
 	return a
 }
 
-// refusal is the code and the message of a problem, as a result of a tool or as an
-// error of the protocol; "" when there is none.
+// refusal returns the code and the message of a problem, whether it is the result of a tool or a protocol error; ""
+// if there is none.
 func refusal(a session.Reply) (code problem.Code, message string) {
 	var said struct {
 		Code    problem.Code

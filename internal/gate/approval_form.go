@@ -13,28 +13,28 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The answers of a form.
+// The possible answers in a form.
 const (
 	approveOnce = "approve once"
 	deny        = "deny"
 )
 
-// The size limits of a form, in bytes. It cannot approve arguments that it does not show completely.
+// The size limits of a form, in bytes. A form cannot approve arguments that it does not show completely.
 const (
 	maxFormArguments = 8 << 10
 	maxFormReason    = 500
 )
 
-// maxState limits the request state that a client has to return, in bytes. With a larger one the
-// client is not asked.
+// maxState limits the request state that a client has to return, in bytes. If the state is larger, the client is not
+// asked.
 const maxState = 1 << 20
 
-// answerTime limits the storing of an answer.
+// answerTime limits the time for storing an answer.
 const answerTime = 10 * time.Second
 
-// The members of the params that a modern client returns. The state has the ID of the question, which
-// cannot be guessed and belongs to one call of one client, so forging it gains nothing. It also has the
-// state and the responses that the client sent for the server.
+// The members of the params that a modern client returns. The state contains the ID of the question, which cannot be
+// guessed and belongs to one call of one client, so a forged state has no effect. It also contains the state and the
+// responses that the client sent for the server.
 const (
 	stateOf      = "mcpproxy/approval"
 	formKey      = "approval"
@@ -42,8 +42,8 @@ const (
 	responses    = "inputResponses"
 )
 
-// extractReturnedAnswer removes the client's answer to the gate from the params, and restores the
-// state and responses for the server. States of another MCPProxy behind this one are unknown and stay.
+// extractReturnedAnswer removes the client's answer to the gate from the params, and restores the state and responses
+// for the server. It leaves unknown states unchanged: they belong to another MCPProxy behind this one.
 func (g *Gate) extractReturnedAnswer(ctx context.Context, params json.RawMessage) (forServer json.RawMessage, r returnedAnswer) {
 	if !wirejson.MayContain(params, requestState) {
 		return params, r
@@ -68,8 +68,9 @@ func (g *Gate) extractReturnedAnswer(ctx context.Context, params json.RawMessage
 	return forServer, r
 }
 
-// newClientAsker returns a function that asks the client itself about a held call; nil if the client supports no forms. A
-// client with a session is asked while the call waits, a modern client by the result of the call, once per question.
+// newClientAsker returns a function that asks the client itself about a held call; nil if the client supports no
+// forms. A client with a session is asked while the call waits. A modern client is asked in the result of the call,
+// once per question.
 func (h *approvalWait) newClientAsker(ctx context.Context, held *ask.HeldCall) func(q *ask.Question) (done func(), waits bool) {
 	client := h.call.client
 	if client == nil || client.Asker == nil && (!client.Forms || len(h.requestStateJSON("")) > maxState) {
@@ -136,8 +137,8 @@ func (h *approvalWait) storeClientAnswer(ctx context.Context, held *ask.HeldCall
 	}
 }
 
-// clientMayApprove reports whether the form can approve: the token allows it, no signature is needed,
-// and the form shows all arguments.
+// clientMayApprove reports whether the form can approve. This requires that the token allows it, that no signature is
+// needed, and that the form shows all arguments.
 func (h *approvalWait) clientMayApprove(held *ask.HeldCall) bool {
 	g := h.gate
 	return showsAllArguments(held) && (g.Presence == nil || !g.Presence()) && g.Config().ClientMayApprove(h.call.caller.Actor.Name)

@@ -19,12 +19,12 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// shows is a client that shows forms in a session, and its behaviour.
+// shows is a client that shows forms in a session, with its behaviour.
 type shows struct {
-	says  string      // "": nothing
-	first func()      // is called before it says that
-	shown []formShown // that it was asked to show
-	taken int         // back
+	says  string      // its answer; "" for none
+	first func()      // called before it answers
+	shown []formShown // the forms that it was asked to show
+	taken int         // number of forms that were withdrawn
 }
 
 type formShown struct {
@@ -51,7 +51,7 @@ func (s *shows) Ask(method string, params json.RawMessage) (<-chan session.Reply
 	return answer, func() { s.taken++ }
 }
 
-// tokenOf is a client with a token of that name.
+// tokenOf returns a caller with a token of that name.
 func tokenOf(name string) auth.Caller {
 	c := anAgent
 	c.Actor.Name, c.Actor.ID, c.Bounds = name, "1", bounded(policy.Scope{})
@@ -74,7 +74,7 @@ func (a *asking) destroyAs(who auth.Caller, s *shows, args string) error {
 
 const approves = `{"action":"accept","content":{"decision":"approve once"}}`
 
-// TestFormContent: the form contains everything that the user must know, and allows no other answers.
+// TestFormContent checks that the form contains everything that the user must know, and allows no other answers.
 func TestFormContent(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Millisecond)
@@ -91,12 +91,12 @@ func TestFormContent(t *testing.T) {
 		s := &shows{}
 		p := wantCode(t, c.token, a.destroyAs(tokenOf(c.token), s, c.args), problem.ApprovalPending)
 		if len(s.shown) != 1 || s.taken != 1 {
-			t.Fatalf("%q: %d shown, %d taken back", c.token, len(s.shown), s.taken)
+			t.Fatalf("%q: %d forms shown, %d withdrawn", c.token, len(s.shown), s.taken)
 		}
 		f, id := s.shown[0], p.Detail("approval_id").(string)
 		for _, has := range []string{"destroys of the server s", "destructive, since its hints say so", `"to":"a\u202eb"`, `The agent claims: "to \u202eclean up"`, "mcpproxy pending approve " + id} {
 			if !strings.Contains(f.Message, has) {
-				t.Errorf("%q: no %s in\n%.2000s", c.token, has, f.Message)
+				t.Errorf("%q: %s is missing in\n%.2000s", c.token, has, f.Message)
 			}
 		}
 		if strings.Contains(f.Message, "correct horse") || strings.Contains(f.Message, "\u202e") || len(f.Message) > maxFormArguments+2000 {
@@ -114,13 +114,13 @@ func TestFormContent(t *testing.T) {
 		}
 		record := a.Begun[len(a.Begun)-1]
 		if d := record.Metadata.Detail; strings.HasSuffix(d, "which can deny or approve") != c.may || !strings.Contains(d, "in a form of the client") {
-			t.Errorf("on record: %q", d)
+			t.Errorf("record: %q", d)
 		}
 	}
 }
 
-// TestAnswersInASession: the form approves for a token that may approve, and denies for every token. An invalid answer changes
-// nothing.
+// TestAnswersInASession checks that the form approves for a token that may approve, and denies for every token. An
+// invalid answer changes nothing.
 func TestAnswersInASession(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	n := 0
@@ -166,7 +166,7 @@ func TestAnswersInASession(t *testing.T) {
 			}
 		}
 		if s.taken != len(s.shown) {
-			t.Errorf("%s: %d shown, %d given up", name, len(s.shown), s.taken)
+			t.Errorf("%s: %d forms shown, %d withdrawn", name, len(s.shown), s.taken)
 		}
 	}
 	all, err := a.asks.WaitingQuestions(t.Context(), time.Now())
@@ -176,11 +176,12 @@ func TestAnswersInASession(t *testing.T) {
 		}
 	}
 	if err != nil || len(all) != 13 {
-		t.Errorf("%d wait, %v", len(all), err)
+		t.Errorf("%d questions wait, %v", len(all), err)
 	}
 }
 
-// TestFirstAnswerCounts: the first answer decides, from a user or from the form, and the other answer has no effect.
+// TestFirstAnswerCounts checks that the first answer decides, from a user or from the form, and that the other answer
+// has no effect.
 func TestFirstAnswerCounts(t *testing.T) {
 	for _, personApproves := range []bool{true, false} {
 		a := newAsking(t, textWith(byForm), destroysTool)
@@ -192,21 +193,21 @@ func TestFirstAnswerCounts(t *testing.T) {
 		s.first = func() { a.answer(personApproves) } // before the form
 		err := a.destroyAs(tokenOf("trusted"), s, `{}`)
 		if personApproves && (err != nil || a.asked() != 1) {
-			t.Errorf("approved first: %v, %d ran", err, a.asked())
+			t.Errorf("after an approval by the user: %v, %d ran", err, a.asked())
 		}
 		if !personApproves {
 			wantCode(t, "denied first", err, problem.ApprovalDenied)
 			if a.asked() != 0 {
-				t.Error("it ran")
+				t.Error("the denied call ran")
 			}
 		}
 		if s.taken != 1 {
-			t.Errorf("taken back %d times", s.taken)
+			t.Errorf("the form was withdrawn %d times", s.taken)
 		}
 	}
 }
 
-// TestChangeCancelsTheForm: a change while the form is shown cancels it.
+// TestChangeCancelsTheForm checks that a change while the form is shown cancels it.
 func TestChangeCancelsTheForm(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
@@ -222,16 +223,16 @@ func TestChangeCancelsTheForm(t *testing.T) {
 		}
 	}
 	if err := a.destroyAs(tokenOf("trusted"), s, `{}`); err != nil || len(s.shown) != 2 || s.taken != 2 || a.asked() != 1 {
-		t.Errorf("%v: %d shown, %d taken back, %d ran", err, len(s.shown), s.taken, a.asked())
+		t.Errorf("%v: %d forms shown, %d withdrawn, %d ran", err, len(s.shown), s.taken, a.asked())
 	}
 }
 
-// modernly is a client of the modern revision that takes forms.
+// modernly is a client of the modern protocol that supports forms.
 type modernly struct {
 	a      *asking
 	who    auth.Caller
 	by     func(r *session.Request) (session.Reply, error)
-	params string // without what it returns
+	params string // without the returned state and answer
 }
 
 func (a *asking) modernly(token string) *modernly {
@@ -245,7 +246,7 @@ func (m *modernly) call(more string) (session.Reply, error) {
 	return m.by(&session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage("{" + m.params + more + "}"), Caller: &m.who, Forms: true})
 }
 
-// asked makes the call, wants to be asked, and returns the state.
+// asked makes the call, expects a form, and returns the state.
 func (m *modernly) asked(more string) (state string) {
 	m.a.T.Helper()
 	reply, err := m.call(more)
@@ -271,24 +272,24 @@ func back(state, answer string) string {
 	return more
 }
 
-// TestModernFormAnswers: the response to the held call contains the form, at once. A repeated call with the answer
-// continues; one without waits like others.
+// TestModernFormAnswers checks that the result of the held call contains the form at once. A repeated call with the
+// answer continues, and one without an answer waits like others.
 func TestModernFormAnswers(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
 	m := a.modernly("trusted")
 	state := m.asked("")
 	if again := m.asked(""); again != state {
-		t.Errorf("the same call is another question: %s, %s", state, again)
+		t.Errorf("the repeated call got another question: %s, %s", state, again)
 	}
 	if len(a.Begun) != 1 || a.Ended[0].Status != activity.Held || len(a.Appended) != 1 || a.Appended[0].Metadata.ErrorCode != string(problem.ApprovalPending) {
-		t.Errorf("on record: %q", a.Events)
+		t.Errorf("events: %q", a.Events)
 	}
 	if _, err := m.call(back(state, approves)); err != nil || a.asked() != 1 {
 		t.Errorf("approved: %v, %q", err, a.Events)
 	}
-	if next := m.asked(back(state, approves)); next == state || a.asked() != 1 { // played again
-		t.Errorf("the answer is good twice: %q", a.Events)
+	if next := m.asked(back(state, approves)); next == state || a.asked() != 1 { // replayed
+		t.Errorf("the answer was accepted twice: %q", a.Events)
 	}
 	// A client that returns without an answer waits, and any user's answer continues its call.
 	state = m.asked("")
@@ -297,7 +298,7 @@ func TestModernFormAnswers(t *testing.T) {
 	a.waits(1)
 	a.answer(true)
 	if err := <-done; err != nil || a.asked() != 2 {
-		t.Errorf("approved elsewhere: %v, %q", err, a.Events)
+		t.Errorf("after an approval by a user: %v, %q", err, a.Events)
 	}
 	a.waiting(20 * time.Millisecond)
 	state = m.asked("")
@@ -314,8 +315,8 @@ func TestModernFormAnswers(t *testing.T) {
 	}
 }
 
-// TestForgedStates: an answer is valid only with the state that was issued for this call of this client, with this
-// definition and configuration, and only from a client that may approve.
+// TestForgedStates checks that an answer is valid only with the state that was issued for this call of this client,
+// with this definition and configuration, and only from a client that may approve.
 func TestForgedStates(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(20 * time.Millisecond)
@@ -332,7 +333,7 @@ func TestForgedStates(t *testing.T) {
 	} {
 		m.asked(back(forged, approves))
 		if a.asked() != 0 {
-			t.Fatalf("%s: it ran", name)
+			t.Fatalf("%s: the call ran", name)
 		}
 	}
 	_, err := stranger.call(back(foreign, approves))
@@ -342,7 +343,7 @@ func TestForgedStates(t *testing.T) {
 	_, err = nobody.call(back(nobody.asked(""), approves))
 	wantCode(t, "nobody", err, problem.ApprovalPending)
 	inSession := a.modernly("trusted")
-	inSession.who.SessionID = "s" // where nothing is returned
+	inSession.who.SessionID = "s" // a client with a session returns no state
 	inSession.by = func(r *session.Request) (session.Reply, error) { r.Forms = false; return a.relay(t.Context(), r) }
 	_, err = inSession.call(back(state, approves))
 	wantCode(t, "in a session", err, problem.ApprovalPending)
@@ -355,8 +356,8 @@ func TestForgedStates(t *testing.T) {
 	}
 }
 
-// TestAnswersForTheServer: answers of a client to its server stay with the call while MCPProxy asks the client, and answers
-// to MCPProxy do not reach the server. A state of another MCPProxy belongs to the server.
+// TestAnswersForTheServer checks that a client's answers to its server stay with the call while MCPProxy asks the
+// client, and that answers to MCPProxy do not reach the server. A state of another MCPProxy belongs to the server.
 func TestAnswersForTheServer(t *testing.T) {
 	a := newAsking(t, textWith(byForm), destroysTool)
 	a.waiting(time.Minute)
@@ -384,7 +385,7 @@ func TestAnswersForTheServer(t *testing.T) {
 			t.Errorf("the server got %s, want {%s%s}", sent, m.params, own)
 		}
 	}
-	// Also when the call no longer needs approval.
+	// The same applies when the call no longer needs approval.
 	m := a.modernly("trusted")
 	state := m.asked("")
 	a.use(textWith(`"tools_limit": 7`))

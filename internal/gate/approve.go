@@ -19,8 +19,9 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// WorstLane returns the lane of a call for approvals. It is the most dangerous of the hints (declared or inferred), the
-// arguments, and the call tool if the caller chose it. The arguments replace the hints if a user has configured that.
+// WorstLane returns the lane of a call for approvals. It is the most dangerous lane according to the hints (declared
+// or inferred), the arguments, and the call tool if the caller chose it. The arguments replace the hints if a user
+// has configured that.
 func WorstLane(t *catalog.Tool, r *policy.CallRequest, does *policy.ArgumentEffect) policy.Operation {
 	worst := policy.LaneWithArguments(t.BaseOperationLane(), does)
 	if r.ChoosesLane() {
@@ -29,19 +30,18 @@ func WorstLane(t *catalog.Tool, r *policy.CallRequest, does *policy.ArgumentEffe
 	return worst
 }
 
-// approvalOutcome is what awaitApproval returns about a call that needed an approval.
+// approvalOutcome is the result of awaitApproval for a call that needed an approval.
 type approvalOutcome struct {
 	call           ask.Call
 	rule           policy.ApprovalRule
-	lane           policy.Operation // that the call counts as
-	clientFormText string           // how the client itself is asked; "" where it is not
-	formResult     json.RawMessage  // the answer to the call, where its client is asked first
-	recordID       string           // of the call that is held; "" where a refusal has its own record
+	lane           policy.Operation // the lane of the call
+	clientFormText string           // how the client itself is asked; "" if it is not asked
+	formResult     json.RawMessage  // the reply to the call if its client is asked first
+	recordID       string           // record of the held call; "" if a refusal has its own record
 	pass           ask.Approval
 }
 
-// approvalRule returns the rule that requires an approval of the call, and the lane that the call
-// counts as.
+// approvalRule returns the rule that requires an approval of the call, and the lane of the call.
 func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy.ApprovalRule, policy.Operation) {
 	within := c.caller.Scope()
 	if s.tool == nil || !s.cfg.MayAskUser(s.tool.ID.Server, within) {
@@ -51,11 +51,11 @@ func (s *resolvedCall) approvalRule(c *call, does policy.ArgumentEffect) (policy
 	return s.cfg.AskRuleFor(s.tool.ID, within, lane), lane
 }
 
-// errApprovalOutdated says that the call no longer matches the approved question.
+// errApprovalOutdated means that the call no longer matches the approved question.
 var errApprovalOutdated = errors.New("the definition changed after the question")
 
-// awaitApproval waits for the approval of a call that a rule requires. It returns the verdict after
-// the wait, and the approval; nil if none was needed.
+// awaitApproval waits for an approval if a rule requires one for the call. It returns the verdict after the wait, and
+// the approval, which is nil if none was needed.
 func (g *Gate) awaitApproval(ctx context.Context, c *call, v verdict, t *stopwatch) (verdict, *approvalOutcome) {
 	if rule, _ := v.approvalRule(c, v.does); !rule.IsSet() {
 		return v, nil
@@ -151,7 +151,7 @@ func (h *approvalWait) toHeldCall(limit time.Duration) ask.HeldCall {
 	return out
 }
 
-// laneReasonText returns why the call counts as its lane.
+// laneReasonText returns the reason for the lane of the call.
 func (h *approvalWait) laneReasonText() string {
 	lane, v := h.approval.lane, &h.verdict
 	switch {
@@ -180,7 +180,7 @@ func (h *approvalWait) beginHeldRecord() (string, error) {
 	return h.approval.recordID, nil
 }
 
-// endHeldRecord writes its outcome.
+// endHeldRecord writes the outcome of the held call.
 func (h *approvalWait) endHeldRecord(err error) {
 	o := activity.Outcome{Status: activity.Held, Duration: time.Since(h.time.started)}
 	if err != nil {
@@ -192,8 +192,7 @@ func (h *approvalWait) endHeldRecord(err error) {
 	}
 }
 
-// recheckHeld returns why the call cannot continue, or errApprovalOutdated if it needs another
-// approval.
+// recheckHeld returns an error if the call cannot continue, and errApprovalOutdated if it needs another approval.
 func (h *approvalWait) recheckHeld() error {
 	h.recheck.failed.Store(uint32(policy.NoCheck))
 	id := h.verdict.request.ID
@@ -203,11 +202,11 @@ func (h *approvalWait) recheckHeld() error {
 	return h.recheck.decideAgain()
 }
 
-// waitStep is the increment of the progress of a call that waits for a user. It is small, because
-// later progress of the server must be greater and may begin low.
+// waitStep is the increment of the progress of a call that waits for a user. It is small, because progress must
+// increase and the server's progress may begin with a low value.
 const waitStep = 1e-6
 
-// newWaitNotifier returns a function that notifies the caller of the wait; nil if the caller wants no
+// newWaitNotifier returns a function that notifies the caller of the wait; nil if the caller did not request
 // progress.
 func (c *call) newWaitNotifier() func(waited time.Duration) {
 	token := json.RawMessage(wirejson.Find(c.clientMeta(), "progressToken"))

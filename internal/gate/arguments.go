@@ -21,8 +21,8 @@ const maxArguments = 4 << 20
 
 var noArguments = json.RawMessage("{}")
 
-// chooseArgsOrArgsJSON returns the arguments of a lane call, which come as args or args_json, as one
-// JSON object. Either parameter may contain the other form.
+// chooseArgsOrArgsJSON returns the arguments of a lane call as one JSON object. They are in args or args_json, and
+// either parameter may contain the other form.
 func chooseArgsOrArgsJSON(args, text json.RawMessage) (json.RawMessage, *problem.Problem) {
 	form := "args"
 	args, text = unwrapArguments(args), unwrapArguments(text)
@@ -35,7 +35,7 @@ func chooseArgsOrArgsJSON(args, text json.RawMessage) (json.RawMessage, *problem
 	return parseArgumentsObject(form, args)
 }
 
-// unwrapArguments returns an object as it is, and the content of a string; nil if it is empty or null.
+// unwrapArguments returns an object unchanged, and the content of a string. It returns nil if args is empty or null.
 func unwrapArguments(args json.RawMessage) json.RawMessage {
 	if text, ok := wirejson.String(args); ok {
 		args = json.RawMessage(strings.TrimSpace(text))
@@ -46,8 +46,7 @@ func unwrapArguments(args json.RawMessage) json.RawMessage {
 	return args
 }
 
-// parseArgumentsObject returns arguments that are a valid JSON object within the limits, or the
-// problem.
+// parseArgumentsObject returns args if they are a valid JSON object within the limits, otherwise a problem.
 func parseArgumentsObject(form string, args json.RawMessage) (json.RawMessage, *problem.Problem) {
 	if args == nil {
 		return noArguments, nil
@@ -83,8 +82,8 @@ func jsonKindText(kind byte) string {
 	return "empty"
 }
 
-// checkAgainstSchema validates the arguments against the tool's schema in the configured mode. fit is
-// "" if they were not checked.
+// checkAgainstSchema validates the arguments against the tool's schema in the configured mode. fit is "" if the
+// arguments were not checked.
 func checkAgainstSchema(t *catalog.Tool, args json.RawMessage, mode config.ArgumentValidation) (fit activity.SchemaFit, warnings []string, p *problem.Problem) {
 	if mode == config.ValidateOff {
 		return "", nil, nil
@@ -95,14 +94,14 @@ func checkAgainstSchema(t *catalog.Tool, args json.RawMessage, mode config.Argum
 	}
 	violations, err := s.CheckArguments(args)
 	if err != nil {
-		// The caller causes this error: without a refusal every caller could switch the check off.
+		// The caller causes this error. If the call were not refused, every caller could disable the check.
 		violations = []schema.Violation{{Message: err.Error()}}
 	}
 	if len(violations) == 0 {
 		return activity.ArgumentsFit, nil, nil
 	}
 	if mode == config.ValidateWarn {
-		for _, v := range violations { // they contain keys of the arguments
+		for _, v := range violations { // violations contain keys of the arguments
 			warnings = append(warnings, "The arguments do not match the input schema: "+redact.Text(violationText(v))+".")
 		}
 		return activity.ArgumentsUnfit, warnings, nil
@@ -132,13 +131,13 @@ func violationText(v schema.Violation) string {
 
 // The limits of the problem about misplaced arguments.
 const (
-	maxMisplaced = 8       // names
-	maxMended    = 1 << 10 // bytes of the arguments as they are meant to be
+	maxMisplaced = 8       // number of names
+	maxMended    = 1 << 10 // bytes of the corrected arguments
 )
 
-// misplacedArgsProblem returns the problem of a call with arguments next to the parameter args, or under another name than
-// args; nil if there are none. The schema's names identify the tool's arguments. The gate does not move them: the arguments
-// that are checked and sent are one value that the caller gave.
+// misplacedArgsProblem returns the problem of a call with arguments next to the parameter args, or under another name
+// than args; nil if there are none. It recognizes arguments of the tool by the names in the schema. The gate does not
+// move misplaced arguments, because it checks and sends exactly the value that the caller gave.
 func misplacedArgsProblem(unknown []UnknownArgument, t *catalog.Tool, args json.RawMessage) *problem.Problem {
 	if len(unknown) == 0 {
 		return nil
@@ -160,7 +159,7 @@ func misplacedArgsProblem(unknown []UnknownArgument, t *catalog.Tool, args json.
 	return p.With("parameter", "args")
 }
 
-// mergeMisplacedArgs returns the names of arguments that are next to args, and the arguments with them.
+// mergeMisplacedArgs returns the names of the arguments that are next to args, and args with these arguments added.
 func mergeMisplacedArgs(unknown []UnknownArgument, args json.RawMessage, properties []byte) (names []string, meant json.RawMessage) {
 	for _, s := range unknown {
 		if wirejson.Find(properties, s.Name) == nil {

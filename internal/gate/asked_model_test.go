@@ -29,16 +29,16 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestMain makes the random walks the same each time, so that a change does not fail because of an older defect: -rapid.seed=0
-// takes other walks.
+// TestMain makes the random walks the same each time, so that a change does not fail because of an older defect.
+// -rapid.seed=0 selects other walks.
 func TestMain(m *testing.M) {
 	volume.ConfigureRapid()
 	os.Exit(m.Run())
 }
 
-// TestNothingRunsUnapproved makes a random walk of calls, answers of users and client forms, leases, changes of definitions,
-// arguments and configurations, restarts, crashes and pauses. No call reaches its server unapproved, twice, or with other
-// arguments, and approved calls do. rapid prints a minimized failure.
+// TestNothingRunsUnapproved makes a random walk of calls, answers of users and client forms, leases, changes of
+// definitions, arguments and configurations, restarts, crashes and pauses. It checks that no call reaches its server
+// unapproved, twice, or with other arguments, and that approved calls do. rapid prints a minimized failure.
 func TestNothingRunsUnapproved(t *testing.T) {
 	walks := 0
 	walkAtRandom(t, volume.FullOrQuick(50, 10), func() func() database { // in each of rapid's walks
@@ -48,13 +48,13 @@ func TestNothingRunsUnapproved(t *testing.T) {
 	})
 }
 
-// database is one that is open.
+// database is an open database.
 type database interface {
 	ApprovalQuestions() *store.ApprovalQuestionStore
 	Close() error
 }
 
-// walkAtRandom walks, each time with what opens another database.
+// walkAtRandom makes random walks. another returns a function that opens a new database for each walk.
 func walkAtRandom(t *testing.T, steps int, another func() (open func() database)) {
 	a := newAsking(t, textWith(`"tools_limit": 1`), destroysTool, silentTool)
 	start := time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC)
@@ -83,16 +83,16 @@ type model struct {
 	openDB  func() *store.ApprovalQuestionStore
 	closeDB func()
 	clock   time.Time
-	limit   int // of the configuration
-	version int // of the definitions
+	limit   int // version of the configuration
+	version int // version of the definitions
 
 	questions map[string]string // id → call
 	approved  map[string]time.Time
-	over      map[string]bool // approvals that were over at some time: a clock that was set back may bring them back
+	over      map[string]bool // approvals that expired at some time; setting the clock back may make them valid again
 	denied    map[string]bool
-	setBack   bool // the clock was set back: an expired or future denial may exist next to an approval, and it wins
+	setBack   bool // the clock was set back: an expired or future denial may exist in addition to an approval, and takes precedence
 	leases    map[string]*ask.Lease
-	states    []stateOfCall // to clients, to return
+	states    []stateOfCall // states that clients were given to return
 
 	mu  sync.Mutex // guards ran
 	ran []string   // the arguments with which the server was asked
@@ -118,7 +118,7 @@ func newModel(a *asking, start time.Time, open func() *store.ApprovalQuestionSto
 
 func (m *model) reopen() {
 	m.asks = m.openDB()
-	if _, err := m.asks.CountWaitingQuestions(m.T.Context(), m.clock); err != nil { // which waits until it is open
+	if _, err := m.asks.CountWaitingQuestions(m.T.Context(), m.clock); err != nil { // waits until the database is open
 		m.T.Fatal(err)
 	}
 	m.holder = ask.NewWaiter(m.asks, nil, func() time.Time { return m.clock }, func() {})
@@ -135,20 +135,20 @@ func (m *model) define() {
 	m.SetToolsOn("s", fmt.Sprintf(`{"name":"destroys","description":"Destroy a thing, %d.","annotations":{"destructiveHint":true}}`, m.version), silentTool)
 }
 
-// stateOfCall is a state, and the call whose client was given it.
+// stateOfCall is a state, and the call for which a client received it.
 type stateOfCall struct {
 	call  oneCall
 	state string
 }
 
-// oneCall is a call that may be made.
+// oneCall is a call that the walk may make.
 type oneCall struct {
 	who, args int
 	tool      string
 	variant   policy.CallToolVariant
 }
 
-// meaning is the same for spellings of the same arguments.
+// spellings are arguments. Equal meanings mark different spellings of the same arguments.
 var spellings = []struct{ text, meaning string }{{`{"x":1}`, "x=1"}, {`{ "x" : 1.0 }`, "x=1"}, {`{"x":2}`, "x=2"}, {`{"x":1,"y":null}`, "x=1 y"}, {`{"x":"1"}`, "x=one"}}
 
 func (c oneCall) caller() auth.Caller {
@@ -184,8 +184,8 @@ func lane(c oneCall) auth.OperationLane {
 	return auth.Write
 }
 
-// may reports whether the call may be made now, and whether it has to be; lets takes what
-// lets it.
+// may reports whether the call is allowed to run now, and whether it must run. lets consumes the approval or lease
+// that allows it.
 func (m *model) may(c oneCall) (lets func(), ok, must bool) {
 	all := slices.SortedFunc(maps.Values(m.leases), func(a, b *ask.Lease) int { return cmp.Or(a.Until.Compare(b.Until), strings.Compare(a.ID, b.ID)) })
 	for _, l := range all {
@@ -202,21 +202,21 @@ func (m *model) may(c oneCall) (lets func(), ok, must bool) {
 	return nil, false, false
 }
 
-// checked makes a call, which has to run if it must, and must not if it may not.
+// checked makes a call, and fails if it runs although it may not, or does not run although it must.
 func (m *model) checked(r *rapid.T, c oneCall, client *session.Request) {
 	lets, ok, must := m.may(c)
 	ran := m.callBy(r, c, client)
 	switch {
 	case ran && !ok:
-		r.Fatalf("%+v ran, and no one has approved it", c)
+		r.Fatalf("%+v ran without an approval", c)
 	case !ran && must && !refusedByPolicy(c):
-		r.Fatalf("%+v did not run, and it is approved", c)
+		r.Fatalf("%+v did not run although it is approved", c)
 	case ran:
 		lets()
 	}
 }
 
-// callBy makes a call by what its client has sent.
+// callBy makes a call with the client's request.
 func (m *model) callBy(r *rapid.T, c oneCall, client *session.Request) (ran bool) {
 	before := len(m.ran)
 	result, err := m.gate.Call(m.T.Context(), LaneCall{CallTool: c.variant, Name: "s:" + c.tool, Args: json.RawMessage(spellings[c.args].text), Caller: c.caller(), Client: client})
@@ -225,7 +225,7 @@ func (m *model) callBy(r *rapid.T, c oneCall, client *session.Request) (ran bool
 	case err == nil && wirejson.Find(result.Result, "inputRequests") != nil:
 		state, _ := wirejson.String(wirejson.Find(result.Result, "requestState"))
 		if m.states = append(m.states, stateOfCall{c, state}); len(m.ran) != before {
-			r.Fatalf("%+v: its client is asked, and the server got %q", c, m.ran[before:])
+			r.Fatalf("%+v: the client is asked, but the server got %q", c, m.ran[before:])
 		}
 		m.questions[questionIn(state)] = m.key(c)
 	case err == nil:
@@ -245,7 +245,7 @@ func (m *model) callBy(r *rapid.T, c oneCall, client *session.Request) (ran bool
 	return false
 }
 
-// refusedByPolicy is a call that policy refuses, whatever a person says.
+// refusedByPolicy reports whether policy refuses a call regardless of approvals.
 func refusedByPolicy(c oneCall) bool {
 	return c.tool == "destroys" && c.variant != policy.CallToolDestructive
 }
@@ -306,7 +306,7 @@ func drawCall(r *rapid.T) oneCall {
 		variant: rapid.SampledFrom([]policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}).Draw(r, "variant")}
 }
 
-// callTwice makes a call twice at the same time: what may be made once is.
+// callTwice makes a call twice at the same time. It must not run more often than allowed.
 func (m *model) callTwice(r *rapid.T, c oneCall) {
 	before := len(m.ran)
 	var both sync.WaitGroup
@@ -325,7 +325,7 @@ func (m *model) callTwice(r *rapid.T, c oneCall) {
 	for range m.ran[before:] {
 		lets, ok, _ := m.may(c)
 		if !ok {
-			r.Fatalf("%+v ran %d times, and not so often may it", c, len(m.ran)-before)
+			r.Fatalf("%+v ran %d times, which is more than allowed", c, len(m.ran)-before)
 		}
 		lets()
 	}
@@ -334,10 +334,10 @@ func (m *model) callTwice(r *rapid.T, c oneCall) {
 	}
 }
 
-// formAnswers are what a client may say of a form.
+// formAnswers are the possible answers of a client to a form.
 var formAnswers = []string{approves, approves, `{"action":"accept","content":{"decision":"deny"}}`, `{"action":"decline"}`, `{"action":"cancel"}`, `{"action":"accept"}`, `null`}
 
-// counts reports whether an answer is one, of a call's client.
+// counts reports whether an answer of the call's client approves or denies the call.
 func (c oneCall) counts(answer string) (approve, deny bool) {
 	return answer == approves && c.caller().Actor.Name == "token", answer == formAnswers[2] || answer == formAnswers[3]
 }
@@ -346,7 +346,7 @@ func (c oneCall) counts(answer string) (approve, deny bool) {
 func (m *model) formCall(r *rapid.T, c oneCall) {
 	s := &shows{says: rapid.SampledFrom(formAnswers).Draw(r, "says")}
 	approve, deny := c.counts(s.says)
-	if approve || deny { // then it is waited for
+	if approve || deny { // a valid answer: wait for it
 		m.waiting(time.Minute)
 	}
 	lets, ok, must := m.may(c)
@@ -354,26 +354,26 @@ func (m *model) formCall(r *rapid.T, c oneCall) {
 	ran := m.callBy(r, c, &session.Request{Method: mcp.CallTool, Caller: &who, Asker: s})
 	switch shown := len(s.shown) > 0; {
 	case shown && ran != approve:
-		r.Fatalf("%+v: the form says %s, ran: %t", c, s.says, ran)
+		r.Fatalf("%+v: the form was answered with %s, ran: %t", c, s.says, ran)
 	case shown && deny:
 		m.denied[m.key(c)] = true
 	case shown:
 	case ran && !ok:
-		r.Fatalf("%+v ran, and no one has approved it", c)
+		r.Fatalf("%+v ran without an approval", c)
 	case !ran && must && !refusedByPolicy(c):
-		r.Fatalf("%+v did not run, and it is approved", c)
+		r.Fatalf("%+v did not run although it is approved", c)
 	case ran:
 		lets()
 	}
 	if len(s.shown) > 1 || s.taken != len(s.shown) {
-		r.Fatalf("%d forms, %d given up", len(s.shown), s.taken)
+		r.Fatalf("%d forms shown, %d withdrawn", len(s.shown), s.taken)
 	}
 	m.waiting(time.Nanosecond)
-	m.checked(r, c, nil) // an approval counts once
+	m.checked(r, c, nil) // an approval is valid once
 }
 
-// returnCall makes a call of the modern revision, with what its client was given to return, or
-// with what was given for another one, which is made then.
+// returnCall makes a call of the modern protocol with the state that its client received, or with the state of
+// another call, which is then made instead.
 func (m *model) returnCall(r *rapid.T) {
 	c := drawCall(r)
 	who, params := c.caller(), "{}"
@@ -408,13 +408,13 @@ func (m *model) returnCall(r *rapid.T) {
 	}
 }
 
-// questionIn is the question that a state names.
+// questionIn returns the ID of the question in a state.
 func questionIn(state string) string {
 	id, _ := wirejson.String(wirejson.Find([]byte(state), stateOf))
 	return id
 }
 
-// answerOne answers one of the questions that wait.
+// answerOne answers one of the waiting questions.
 func (m *model) answerOne(r *rapid.T) {
 	all, err := m.asks.WaitingQuestions(m.T.Context(), m.clock)
 	if err != nil {
@@ -427,7 +427,7 @@ func (m *model) answerOne(r *rapid.T) {
 	q := all[rapid.IntRange(0, len(all)-1).Draw(r, "question")]
 	key, known := m.questions[q.ID]
 	if !known {
-		r.Fatalf("no one was told of the question %+v", q)
+		r.Fatalf("no client received the question %+v", q)
 	}
 	approve := rapid.Bool().Draw(r, "approve")
 	if _, err := m.asks.AnswerQuestion(m.T.Context(), q.ID, ask.Answer{Approve: approve, By: "admin", Via: "cli", At: m.clock}); err != nil {

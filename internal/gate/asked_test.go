@@ -22,8 +22,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// asking is a world in which a person is asked, with a real database. Its configuration is
-// the text of a file.
+// asking is a world in which calls need approval, with a real database. Its configuration is the text of a file.
 type asking struct {
 	*world
 	asks   *store.ApprovalQuestionStore
@@ -34,7 +33,7 @@ type asking struct {
 	close  func()
 }
 
-// textWith is a file with the server s and what else it says.
+// textWith returns a configuration file with the server s and the additional text more.
 func textWith(more string) string {
 	return `{"mcpServers": {"s": {"command": "x", "trust": "auto"}}, ` + more + `}`
 }
@@ -64,17 +63,17 @@ func newAsking(t testing.TB, text string, definitions ...string) *asking {
 	return a
 }
 
-// use makes a text the configuration.
+// use applies a configuration text.
 func (a *asking) use(text string) {
 	a.T.Helper()
 	next := a.parse(text)
 	a.Reload(func(c *config.Config) { *c = *next })
 }
 
-// hurry makes calls wait for a user no longer than a moment, which no configuration file can express.
+// hurry makes calls wait for a user only for a moment, which no configuration file can express.
 func (a *asking) hurry() { a.Reload(func(c *config.Config) { c.Ask.Wait = time.Nanosecond }) }
 
-// open opens the database, and the gate before it.
+// open opens the database, and creates a gate that uses it.
 func (a *asking) open() {
 	db := store.OpenSQLite(filepath.Join(a.dir, "mcpproxy.db"), nil)
 	a.close = func() { _ = db.Close() }
@@ -83,7 +82,7 @@ func (a *asking) open() {
 	a.gate.Ask, a.gate.Answer = a.holder, a.byForm
 }
 
-// byForm takes the answer of a client's form, as package ops does.
+// byForm stores the answer of a client's form, as package ops does.
 func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.CallKey, given ask.Answer) error {
 	q, err := a.asks.LoadQuestion(ctx, id)
 	switch {
@@ -99,7 +98,7 @@ func (a *asking) byForm(ctx context.Context, by auth.Caller, id string, k ask.Ca
 	return err
 }
 
-// answer answers the one question that waits.
+// answer answers the one waiting question.
 func (a *asking) answer(approve bool) ask.Question {
 	a.T.Helper()
 	for {
@@ -107,7 +106,7 @@ func (a *asking) answer(approve bool) ask.Question {
 		if err != nil {
 			a.T.Fatal(err)
 		}
-		if len(all) == 0 { // not yet
+		if len(all) == 0 { // no question yet
 			runtime.Gosched()
 			continue
 		}
@@ -153,47 +152,47 @@ func reasoned(name, value string) (d policy.DeclaredIntent) {
 	return d
 }
 
-// TestCallIsHeldUntilApproved: a held call has one record and does not reach the server. The repeated call continues with
-// the same question, and its approval can be used once.
+// TestCallIsHeldUntilApproved checks that a held call has one record and does not reach the server. The repeated call
+// continues with the same question, and its approval can be used once.
 func TestCallIsHeldUntilApproved(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	began := time.Now()
 	p := wantCode(t, "no one answers", a.destroy(t.Context(), `{"x": 1, "password": "correct horse"}`), problem.ApprovalPending)
 	if took := time.Since(began); took < time.Second {
-		t.Errorf("it has waited for %v", took)
+		t.Errorf("the call waited for %v", took)
 	}
 	id, _ := p.Detail("approval_id").(string)
 	if id == "" || p.Hint != "Ask the user; then call again with the same arguments." || a.asked() != 0 {
 		t.Errorf("%+v, asked: %q", p, a.Events)
 	}
 	if len(a.Begun) != 1 || len(a.Ended) != 1 || len(a.Appended) != 0 {
-		t.Fatalf("on record: %q", a.Events)
+		t.Fatalf("events: %q", a.Events)
 	}
 	if r, o := a.Begun[0], a.Ended[0]; r.Type != activity.ToolCall || o.Status != activity.Held || o.Check != "" || r.Metadata.Decision.Outcome != activity.Asked || r.Metadata.Decision.Check != "ask" {
 		t.Errorf("%+v, %+v", r.Metadata.Decision, o)
 	}
 	all, err := a.asks.WaitingQuestions(t.Context(), time.Now())
 	if err != nil || len(all) != 1 {
-		t.Fatalf("%d wait, %v", len(all), err)
+		t.Fatalf("%d questions wait, %v", len(all), err)
 	}
 	if q := all[0]; q.ID != id || q.Lane != "destructive" || q.Rule != "ask.destructive" || q.Because != "its hints say so" || q.Reason != "to clean up" || q.Record != "record" ||
 		strings.Contains(string(q.Shown), "correct horse") || !strings.Contains(string(q.Shown), `"x"`) || q.Actor != "agent" || q.Source != "mcp" {
 		t.Errorf("the question is %+v, %s", q, q.Shown)
 	}
 	done := make(chan error, 1)
-	go func() { done <- a.destroy(t.Context(), `{"password":"correct horse","x":1.0}`) }() // the same, written otherwise
+	go func() { done <- a.destroy(t.Context(), `{"password":"correct horse","x":1.0}`) }() // the same arguments in another spelling
 	a.waits(1)
 	a.answer(true)
 	if err := <-done; err != nil || a.asked() != 1 {
 		t.Errorf("approved: %v, %q", err, a.Events)
 	}
 	if r := a.Begun[1]; r.Metadata.Decision.Approval != id || r.ParentID != "record" || r.Metadata.Decision.Outcome != activity.Allowed || r.Metadata.Decision.Check != "" {
-		t.Errorf("on record: %+v, %+v", r, r.Metadata.Decision)
+		t.Errorf("record: %+v, %+v", r, r.Metadata.Decision)
 	}
 	p = wantCode(t, "once more", a.destroy(t.Context(), `{"password":"correct horse","x":1.0}`), problem.ApprovalPending)
 	if p.Detail("approval_id") == id || a.asked() != 1 {
-		t.Errorf("the approval is good twice: %+v, %q", p, a.Events)
+		t.Errorf("the approval was accepted twice: %+v, %q", p, a.Events)
 	}
 	a.answer(false)
 	p = wantCode(t, "denied", a.destroy(t.Context(), `{"password":"correct horse","x":1.0}`), problem.ApprovalDenied)
@@ -201,16 +200,16 @@ func TestCallIsHeldUntilApproved(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if n := len(a.Appended); n != 1 || a.Appended[0].Metadata.Decision.Outcome != activity.Refused || a.Appended[0].Metadata.Decision.Check != "ask" || a.Appended[0].ParentID == "" {
-		t.Errorf("on record: %+v", a.Appended)
+		t.Errorf("records: %+v", a.Appended)
 	}
 }
 
-// waits returns when so many calls wait, and a person can see a question.
+// waits returns when n calls wait and a user can see a question.
 func (a *asking) waits(n int) {
 	a.T.Helper()
 	end := time.Now().Add(time.Minute)
 	for questions := 0; a.holder.CountWaitingCalls() < n || questions == 0; {
-		if time.Now().After(end) { // for example the call returned already
+		if time.Now().After(end) { // for example, the call has already returned
 			a.T.Fatalf("%d calls wait, want %d", a.holder.CountWaitingCalls(), n)
 		}
 		runtime.Gosched()
@@ -221,14 +220,14 @@ func (a *asking) waits(n int) {
 	}
 }
 
-// TestHeldCalls: the most harmful of the calling tool, the hints, the inferred hints and the arguments decides, in every
-// combination, at each endpoint.
+// TestHeldCalls checks that the most harmful of the call tool, the hints, the inferred hints and the arguments
+// decides, in every combination, at each endpoint.
 func TestHeldCalls(t *testing.T) {
 	const silent = `{"name":"delete_everything","description":"Delete everything."}`
 	const writes = `{"name":"writes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`
 	tools := []string{readsTool, destroysTool, queryTool, wipesTool, viewsTool, silent, writes}
 	n1 := `{"n":1}`
-	type is map[string]string // variant, or "" for its own name → the lane that it counts as, "" for one that is not asked about
+	type is map[string]string // variant ("": by its own name) → lane of the call ("": not asked about)
 	for _, modes := range []string{`"intent_declaration": {"judge_arguments": "off", "infer_hints": "off", "strict_server_validation": false}`,
 		`"intent_declaration": {"judge_arguments": "advise", "infer_hints": "advise", "strict_server_validation": false}`,
 		`"intent_declaration": {"judge_arguments": "off", "infer_hints": "enforce", "strict_server_validation": false}`} {
@@ -255,7 +254,7 @@ func TestHeldCalls(t *testing.T) {
 				}
 			}
 		}
-		// A lane that the user declares for the arguments replaces the hints, where the arguments could be read.
+		// A lane that the user declares for the arguments replaces the hints if the arguments can be read.
 		a.use(`{` + modes + `, "ask": {"write": "ask", "destructive": "ask", "wait": "1s"}, "mcpServers": {"s": {"command": "x", "trust": "auto", "lanes": {"wipes": {"by": "sql", "argument": "$.sql"}}}}}`)
 		for variant, want := range (is{"": "", "read": "", "write": "write", "destructive": "destructive"}) {
 			if got := a.catches(variant, "wipes", selectArgs); got != want {
@@ -268,7 +267,7 @@ func TestHeldCalls(t *testing.T) {
 	}
 }
 
-// catches returns as what a call would be asked about, "" for one that would not.
+// catches returns the lane in which a user would be asked about the call; "" if the user would not be asked.
 func (a *asking) catches(variant, name, args string) string {
 	a.T.Helper()
 	c, s, now := call{caller: anAgent}, resolvedCall{cfg: a.Config(), request: policy.CallRequest{OwnNames: true}}, a.Catalog.Current()
@@ -294,8 +293,8 @@ func (a *asking) catches(variant, name, args string) string {
 	return lane.String()
 }
 
-// TestEveryEndpointHoldsCalls: by a calling tool and by the tool's own name, on the endpoint of a server and on /mcp/all,
-// with and without a session.
+// TestEveryEndpointHoldsCalls checks that calls are held by call tool and by the tool's own name, on the endpoint of
+// a server and on /mcp/all, with and without a session.
 func TestEveryEndpointHoldsCalls(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	a.hurry()
@@ -324,15 +323,15 @@ func TestEveryEndpointHoldsCalls(t *testing.T) {
 	} {
 		wantCode(t, name, call(), problem.ApprovalPending)
 		if a.asked() != 0 {
-			t.Errorf("%s: the server was asked: %q", name, a.Events)
+			t.Errorf("%s: the server received the call: %q", name, a.Events)
 		}
 	}
-	if n, _ := a.asks.CountWaitingQuestions(t.Context(), time.Now()); n != 1 { // all are one client's
+	if n, _ := a.asks.CountWaitingQuestions(t.Context(), time.Now()); n != 1 { // all calls are from one client
 		t.Errorf("%d questions", n)
 	}
 }
 
-// TestChangedCallIsAskedAgain: an approval does not cover a changed call.
+// TestChangedCallIsAskedAgain checks that an approval does not cover a changed call.
 func TestChangedCallIsAskedAgain(t *testing.T) {
 	other := anAgent
 	other.SessionID = "another"
@@ -369,13 +368,13 @@ func TestChangedCallIsAskedAgain(t *testing.T) {
 		a.answer(true)
 		wantCode(t, name, call(a), problem.ApprovalPending)
 		if a.asked() != 0 {
-			t.Errorf("%s: the server was asked: %q", name, a.Events)
+			t.Errorf("%s: the server received the call: %q", name, a.Events)
 		}
 	}
 }
 
-// TestChangesWhileACallWaits: the call waits for the user, or after that for the server. A change of anything that the question
-// showed makes MCPProxy ask again, and a lock takes effect.
+// TestChangesWhileACallWaits covers a call that waits for the user, and then for the server. If anything that the
+// question showed changes, MCPProxy asks again. A lock takes effect.
 func TestChangesWhileACallWaits(t *testing.T) {
 	const strict = `, "intent_declaration": {"strict_server_validation": true}`
 	for name, change := range map[string]struct {
@@ -411,10 +410,10 @@ func TestChangesWhileACallWaits(t *testing.T) {
 				t.Errorf("%s: %d questions, %q", name, n, a.Events)
 			}
 
-			// And in the time between the answer and the server.
+			// The same applies between the answer and the call to the server.
 			a = newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`+strict), destroysTool)
 			a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
-				a.Events = a.Events[:len(a.Events)-1] // it has not reached the server
+				a.Events = a.Events[:len(a.Events)-1] // the call has not reached the server
 				change.do(a)
 				return session.Reply{}, r.Permit.Recheck()
 			}
@@ -426,7 +425,7 @@ func TestChangesWhileACallWaits(t *testing.T) {
 	}
 }
 
-// TestNewRuleDuringTheWait: a call that waits for its server is not sent if a new rule requires approval.
+// TestNewRuleDuringTheWait checks that a call that waits for its server is not sent if a new rule requires approval.
 func TestNewRuleDuringTheWait(t *testing.T) {
 	a := newAsking(t, textWith(`"tools_limit": 7`), destroysTool)
 	a.AnswerCall = func(_ context.Context, r *session.Request) (session.Reply, error) {
@@ -435,11 +434,11 @@ func TestNewRuleDuringTheWait(t *testing.T) {
 	}
 	wantCode(t, "a rule that came meanwhile", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
 	if o := a.Ended[0]; o.Check != "ask" || o.Status != activity.Failed {
-		t.Errorf("on record: %+v", o)
+		t.Errorf("outcome: %+v", o)
 	}
 }
 
-// TestLeasesCoverCalls: a lease covers its number of calls; further calls need approval.
+// TestLeasesCoverCalls checks that a lease covers its number of calls and that further calls need approval.
 func TestLeasesCoverCalls(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, textWith(atOnce), destroysTool)
@@ -458,7 +457,7 @@ func TestLeasesCoverCalls(t *testing.T) {
 	wantCode(t, "one more", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
 }
 
-// TestDisconnectStopsTheWait: the question stays, and nothing is called.
+// TestDisconnectStopsTheWait checks that, after a disconnect, the question stays and the server is not called.
 func TestDisconnectStopsTheWait(t *testing.T) {
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "10m"}`), destroysTool)
 	ctx, leave := context.WithCancel(t.Context())
@@ -479,7 +478,7 @@ func TestDisconnectStopsTheWait(t *testing.T) {
 	wantCode(t, "and has stopped", a.destroy(t.Context(), `{}`), problem.ApprovalPending)
 }
 
-// TestTwoIdenticalCalls: one approval allows one of them.
+// TestTwoIdenticalCalls checks that one approval allows only one of two identical calls.
 func TestTwoIdenticalCalls(t *testing.T) {
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}`), destroysTool)
 	a.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -505,11 +504,12 @@ func TestTwoIdenticalCalls(t *testing.T) {
 		}
 	}
 	if passed != 1 || a.asked() != 1 {
-		t.Errorf("%d went through, %d reached the server", passed, a.asked())
+		t.Errorf("%d calls succeeded, %d reached the server", passed, a.asked())
 	}
 }
 
-// TestWithoutTheDatabase: without the database no held call continues, and the error says why.
+// TestWithoutTheDatabase checks that without the database no held call continues, and that the error contains the
+// reason.
 func TestWithoutTheDatabase(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	a.close()
@@ -519,7 +519,7 @@ func TestWithoutTheDatabase(t *testing.T) {
 	}
 }
 
-// TestTimeoutStartsAfterTheAnswer: a user may take longer than the time limit of the call.
+// TestTimeoutStartsAfterTheAnswer checks that a user may take longer than the time limit of the call.
 func TestTimeoutStartsAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	a := newAsking(t, textWith(`"ask": {"destructive": "ask", "wait": "1m"}, "call_timeout": "1s"`), destroysTool)
@@ -532,12 +532,12 @@ func TestTimeoutStartsAfterTheAnswer(t *testing.T) {
 		t.Error(err)
 	}
 	if o := a.Ended[len(a.Ended)-1]; o.Duration-o.Own < 1100*time.Millisecond {
-		t.Errorf("it took %v, of which %v were our own", o.Duration, o.Own)
+		t.Errorf("the call took %v, of which %v count as MCPProxy's own time", o.Duration, o.Own)
 	}
 }
 
-// TestResultInTheArguments: a user sees the origin and the beginning of the result, never the handle, and the approval
-// covers its content.
+// TestResultInTheArguments checks that a user sees the origin and the beginning of the result, never the handle, and
+// that the approval covers its content.
 func TestResultInTheArguments(t *testing.T) {
 	a := newAsking(t, textWith(atOnce), destroysTool)
 	a.hurry()

@@ -14,10 +14,10 @@ import (
 // callRecord is the record of one call.
 type callRecord struct {
 	record   activity.Record
-	decision activity.Decision // of the record
+	decision activity.Decision // as recorded
 }
 
-// beginRecord writes the record of a call to the spool. Without it the call is not sent.
+// beginRecord writes the record of a call to the spool. If that fails, the call is not sent.
 func (g *Gate) beginRecord(x *execution) error {
 	g.fillRecord(&x.audit, &x.call, &x.verdict, x.approval, activity.ToolCall, policy.NoCheck)
 	err := g.Log.Begin(&x.audit.record)
@@ -82,8 +82,8 @@ func (g *Gate) recordRejection(ctx context.Context, x *execution, p *problem.Pro
 	return id
 }
 
-// fillRecord fills a record with what is known before the call. refused is the check that refused it,
-// if any.
+// fillRecord fills a record with the facts that are known before the call. refused is the check that refused the
+// call, if any.
 func (g *Gate) fillRecord(into *callRecord, c *call, v *verdict, a *approvalOutcome, kind activity.Type, refused policy.Check) {
 	operation := v.Intent.Operation
 	if operation == policy.NoOperation {
@@ -127,7 +127,7 @@ func (a *callArguments) recordedJSON() json.RawMessage {
 	return a.sent
 }
 
-// toRecordDecision returns a decision in the form of the record, with the facts that it depended on.
+// toRecordDecision returns a decision in the form of the record, with the facts on which it was based.
 func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activity.Decision {
 	d := activity.Decision{
 		Outcome: activity.Allowed, Check: refused.String(), Called: activity.CalledByName, Declared: v.request.Declared.HasOperation,
@@ -152,7 +152,7 @@ func (g *Gate) toRecordDecision(c *call, v *verdict, refused policy.Check) activ
 		d.DecisionFacts = v.tool.FactsForActivityRecord()
 	}
 	if v.tool != nil && refused != policy.NoCheck && refused <= policy.CheckCallable {
-		for _, s := range g.Catalog.LockReasons(v.tool) { // hidden by the first one, or by an earlier check
+		for _, s := range g.Catalog.LockReasons(v.tool) { // includes reasons that the first one, or an earlier check, hides
 			if word := s.String(); d.Status == "" {
 				d.Status = word
 			} else if word != d.Status {

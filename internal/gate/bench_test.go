@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// discardLog writes no record.
+// discardLog is an ActivityLog that discards every record.
 type discardLog struct{}
 
 func (discardLog) Begin(r *activity.Record) error       { r.ID = "record"; return nil }
@@ -33,7 +33,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// readsCall is a call of the tool reads by a calling tool, which has not looked at its arguments.
+// readsCall returns a call of the tool reads through a call tool. Its arguments have not been classified.
 func (w *world) readsCall() (*call, resolvedCall, *catalog.Snapshot) {
 	now := w.Catalog.Current()
 	s := resolvedCall{cfg: w.Config(), request: policy.CallRequest{CallTool: policy.CallToolRead}}
@@ -41,7 +41,7 @@ func (w *world) readsCall() (*call, resolvedCall, *catalog.Snapshot) {
 	return &call{callOptions: callOptions{Declares: true}, caller: anAgent}, s, now
 }
 
-// bounded are bounds that stay what they are.
+// bounded are bounds that never change.
 type bounded policy.Scope
 
 func (b bounded) Scope() policy.Scope { return policy.Scope(b) }
@@ -73,7 +73,7 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// TestDecidingAllocatesNothing: also with a scope.
+// TestDecidingAllocatesNothing checks that deciding allocates nothing, also with a scope.
 func TestDecidingAllocatesNothing(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	for name, bounds := range map[string]auth.Bounds{"without": nil, "with": bounded(policy.NewScope(policy.NewScopeRule(policy.ScopeLimits{Servers: []string{"s"}, Lanes: []string{"read"}})))} {
@@ -85,7 +85,7 @@ func TestDecidingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// uncaught is a call that a person is not asked about, where there are rules and servers.
+// uncaught returns a call that needs no approval, with many rules and servers.
 func uncaught(t testing.TB) (*world, *call, verdict) {
 	w := newWorld(t, func(c *config.Config) {
 		for i := range 100 {
@@ -114,7 +114,7 @@ func BenchmarkNoApprovalNeeded(b *testing.B) {
 	}
 }
 
-// TestNoApprovalAllocatesNothing: a call that needs no approval allocates nothing, even if rules exist.
+// TestNoApprovalAllocatesNothing checks that a call that needs no approval allocates nothing, even if rules exist.
 func TestNoApprovalAllocatesNothing(t *testing.T) {
 	w, c, v := uncaught(t)
 	ctx := t.Context()

@@ -16,45 +16,45 @@ import (
 
 // callOptions are the properties of an entry point: the call tools, one server, all servers, REST.
 type callOptions struct {
-	Declares  bool // the caller names tools server:tool and can declare an intent; else it uses a server's own names
+	Declares  bool // the caller uses names server:tool and can declare an intent; otherwise it uses a server's own names
 	Validates bool // the arguments are checked against the tool's schema
-	Cuts      bool // the result is cut to result_limit, and must be a result: no task, no question
+	Cuts      bool // the result is cut to result_limit; tasks and questions are not allowed as results
 }
 
 // call is one call as its client made it. The entry point writes it; the stages only read it.
 type call struct {
 	callOptions
 	caller    auth.Caller
-	stateless bool          // its client has no session
-	limit     time.Duration // set by the caller; 0: none
+	stateless bool          // the client has no session
+	limit     time.Duration // time limit set by the caller; 0: none
 	unknown   []UnknownArgument
-	selection *result.Expression // of the result; nil: as configured
+	selection *result.Expression // selection from the result; nil: as configured
 	client    *session.Request   // the client's own request; nil if the caller is no MCP client
-	params    json.RawMessage    // of a forwarded request, without the answer for the gate
-	meta      json.RawMessage    // of a lane call
+	params    json.RawMessage    // params of a forwarded request, without the answer for the gate
+	meta      json.RawMessage    // _meta of a lane call
 	say       func(session.Event)
 	size      int // bytes of the request
 	returned  returnedAnswer
 }
 
-// returnedAnswer is what a client of the modern protocol sends with a call that it repeats after the
-// gate asked it for an approval.
+// returnedAnswer is the data that a client of the modern protocol sends with a repeated call after the gate has asked
+// it for an approval.
 type returnedAnswer struct {
-	question string // ID; "": it was not asked
+	question string // ID of the question; "" if the client was not asked
 	answer   json.RawMessage
 }
 
-// execution holds what the stages of one call returned, in one allocation. Each output is written
-// once, where its stage ends; a stage gets the outputs that it reads.
+// execution contains the outputs of the stages of one call, in one allocation. Each output is written once, at the
+// end of its stage. A stage receives the outputs that it reads.
 type execution struct {
 	call     call
 	time     stopwatch
-	trace    CallTrace        // nil: the call is not traced
-	verdict  verdict          // of decideAndApprove
-	approval *approvalOutcome // of awaitApproval; nil: none was needed
-	audit    callRecord       // of beginRecord or rejectCall
+	trace    CallTrace        // nil if the call is not traced
+	verdict  verdict          // output of decideAndApprove
+	approval *approvalOutcome // output of awaitApproval; nil if no approval was needed
+	audit    callRecord       // output of beginRecord or rejectCall
 	recheck  rechecker
-	outgoing outgoingRequest // of send
+	outgoing outgoingRequest // output of send
 }
 
 // execute runs one call: decide, approve, begin the record, send, settle.

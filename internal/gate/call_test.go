@@ -32,7 +32,7 @@ func TestTheRecordComesBeforeTheCall(t *testing.T) {
 	}
 	begun, ended := w.Begun[0], w.Ended[0]
 	if begun.Metadata.Intent.OperationType != "read" || begun.Metadata.ToolVariant != "call_tool_read" || begun.Actor != "agent" {
-		t.Errorf("the record: %+v", begun)
+		t.Errorf("record: %+v", begun)
 	}
 	if ended.Status != activity.Success || ended.ResponseBytes != int64(len(r.Result)) {
 		t.Errorf("the outcome: %+v", ended)
@@ -46,7 +46,7 @@ func TestWithoutARecordThereIsNoCall(t *testing.T) {
 		t.Errorf("got %v", p)
 	}
 	if len(w.Events) != 0 {
-		t.Errorf("something happened all the same: %q", w.Events)
+		t.Errorf("unexpected events: %q", w.Events)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestLimitsOfConcurrency(t *testing.T) {
 				codes <- problem.From(err).Code
 			}()
 		}
-		// One runs, one waits a second in vain, one finds the queue full.
+		// One call runs, one waits a second without getting a slot, one finds the queue full.
 		if a, b := <-codes, <-codes; a != problem.Overloaded || b != problem.Overloaded {
 			t.Errorf("got %s, %s", a, b)
 		}
@@ -227,7 +227,8 @@ func TestLimitsOfConcurrency(t *testing.T) {
 	})
 }
 
-// While a server changes its hints, no call in the read lane reaches a tool whose current snapshot calls it destructive.
+// TestHintsAreReadAtCallTime checks that, while a server changes its hints, no call in the read lane reaches a tool
+// that the current snapshot marks as destructive.
 func TestHintsAreReadAtCallTime(t *testing.T) {
 	w := newWorld(t, nil, `{"name":"destroys","annotations":{"readOnlyHint":true}}`)
 	if _, p := w.call(policy.CallToolRead, "s:destroys", `{}`); p != nil {
@@ -239,7 +240,8 @@ func TestHintsAreReadAtCallTime(t *testing.T) {
 	}
 }
 
-// A call with arguments too large to check is refused: otherwise every caller could disable the check.
+// TestArgumentsThatCannotBeCheckedAreRefused checks that a call with arguments that are too large to check is
+// refused. Otherwise every caller could disable the check.
 func TestArgumentsThatCannotBeCheckedAreRefused(t *testing.T) {
 	w := newWorld(t, nil, `{"name":"rows","inputSchema":{"type":"object","properties":{"rows":{"type":"array","items":{"not":{"required":["b"]}}}}}}`)
 	_, p := w.call(policy.CallToolWrite, "s:rows", `{"rows":[`+strings.Repeat(`{"a":1},`, 100_000)+`{"a":1}]}`)

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// concurrencyLimiter limits how many calls run at once, in total and per server, and how many calls
-// may wait for how long. A new one is made when the limits change.
+// concurrencyLimiter limits how many calls run at once, in total and per server, how many calls may wait, and for how
+// long. A new limiter is created when the limits change.
 type concurrencyLimiter struct {
 	global     *slots
 	perServer  map[string]*slots
@@ -21,8 +21,8 @@ type concurrencyLimiter struct {
 	maxWait    time.Duration
 }
 
-// newConcurrencyLimiter returns the limiter of a configuration. A limit that has not changed keeps the
-// slots (which may be nil), so that a reload does not lift it.
+// newConcurrencyLimiter returns the limiter of a configuration. A limit that has not changed keeps its slots, so that
+// a reload does not reset it. before may be nil.
 func newConcurrencyLimiter(cfg *config.Config, before *concurrencyLimiter) *concurrencyLimiter {
 	a := &concurrencyLimiter{
 		global: newSlots(cfg.MaxConcurrent), perServer: map[string]*slots{},
@@ -42,8 +42,8 @@ func newConcurrencyLimiter(cfg *config.Config, before *concurrencyLimiter) *conc
 	return a
 }
 
-// serverConcurrencyLimit returns how many calls of one server may run at once. Without a limit of its
-// own it is a quarter of the total, so that a server that hangs leaves slots for the others.
+// serverConcurrencyLimit returns how many calls of one server may run at once. A server without its own limit gets a
+// quarter of the total, so that a server that hangs leaves slots for the others.
 func serverConcurrencyLimit(cfg *config.Config, s config.Server) int {
 	if s.MaxConcurrent > 0 || cfg.MaxConcurrent <= 0 {
 		return s.MaxConcurrent
@@ -51,7 +51,7 @@ func serverConcurrencyLimit(cfg *config.Config, s config.Server) int {
 	return max(1, cfg.MaxConcurrent/4)
 }
 
-// slots limit how many calls run at once; nil is no limit.
+// slots limits how many calls run at once; nil means no limit.
 type slots struct {
 	*semaphore.Weighted
 	n int
@@ -64,7 +64,7 @@ func newSlots(n int) *slots {
 	return &slots{semaphore.NewWeighted(int64(n)), n}
 }
 
-// reuseIfSameSize returns before if it has as many slots, else p.
+// reuseIfSameSize returns before if it has as many slots as p, otherwise p.
 func (p *slots) reuseIfSameSize(before *slots) *slots {
 	if p != nil && before != nil && p.n == before.n {
 		return before
@@ -72,8 +72,8 @@ func (p *slots) reuseIfSameSize(before *slots) *slots {
 	return p
 }
 
-// acquireSlots takes a slot of the server and a slot of the total, and waits for them. It returns how
-// long it has waited: 0 only if it has not. The error is OVERLOADED, or that of ctx.
+// acquireSlots takes a slot of the server and a slot of the total, and waits for them. It returns how long it has
+// waited; 0 means that it did not wait. The error is OVERLOADED, or the error of ctx.
 func (a *concurrencyLimiter) acquireSlots(ctx context.Context, server string) (leave func(), waited time.Duration, err error) {
 	own := a.perServer[server]
 	if a.global == nil && own == nil {
@@ -83,8 +83,8 @@ func (a *concurrencyLimiter) acquireSlots(ctx context.Context, server string) (l
 	if err != nil {
 		return nil, waited, err
 	}
-	// The slot of the server first: a call that waits for a slow server takes no slot that calls of
-	// other servers could use.
+	// Take the slot of the server first: a call that waits for a slow server must not take a slot that calls of other
+	// servers could use.
 	also, err := a.acquireSlot(ctx, a.global, server)
 	if err != nil {
 		releaseSlot(own)
@@ -93,8 +93,8 @@ func (a *concurrencyLimiter) acquireSlots(ctx context.Context, server string) (l
 	return func() { releaseSlot(a.global); releaseSlot(own) }, waited + also, nil
 }
 
-// queueFullProblem returns the problem of a call for which there is neither a slot nor a position in
-// the queue; nil if it may wait. It can miss a full queue: acquireSlot decides.
+// queueFullProblem returns the problem of a call for which there is neither a slot nor a position in the queue; nil
+// if it may wait. It may overlook that the queue is full; acquireSlot checks again.
 func (a *concurrencyLimiter) queueFullProblem(server string) *problem.Problem {
 	if a.waiting.Load() < a.maxWaiting || !a.perServer[server].allTaken() && !a.global.allTaken() {
 		return nil

@@ -11,16 +11,16 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// verdict is what decide returns: the decision, and the call that it is about.
+// verdict is the result of decide: the decision, and the call to which it applies.
 type verdict struct {
 	resolvedCall
 	policy.Decision
-	does   policy.ArgumentEffect // the effect of the call by its arguments; zero where they were not read
-	status policy.ToolStatus     // of the tool; Callable if the tool is unknown
-	fit    activity.SchemaFit    // of the arguments; "" where they were not checked
+	does   policy.ArgumentEffect // the effect of the arguments; zero if they were not classified
+	status policy.ToolStatus     // status of the tool; Callable if the tool is unknown
+	fit    activity.SchemaFit    // schema fit of the arguments; "" if they were not checked
 }
 
-// withRefusal returns the verdict as the refusal by a later check.
+// withRefusal returns the verdict, refused by a later check.
 func (v verdict) withRefusal(check policy.Check, p *problem.Problem) verdict {
 	v.Check, v.Problem = check, p
 	return v
@@ -37,7 +37,7 @@ func (g *Gate) decide(c *call, s resolvedCall, now *catalog.Snapshot) verdict {
 	if facts.Existence == policy.Exists {
 		v.status = facts.Status
 	}
-	if v.Problem != nil || s.args.refs != nil { // with results to insert, the arguments are not known yet
+	if v.Problem != nil || s.args.refs != nil { // the arguments are not known until the results are inserted
 		return v
 	}
 	v.Intent.Sensitivity = policy.StricterSensitivity(v.Intent.Sensitivity, s.args.sensitivity)
@@ -85,8 +85,8 @@ func (s *resolvedCall) dependsOnArgumentLane(c *call) bool {
 	return !within.AllowsAllLanes() || s.cfg.MayAskUser(s.request.ID.Server, within)
 }
 
-// PolicyRulesFor returns the configured rules for a call of a tool (nil: there is none). Inferred hints
-// are used as they were for the snapshot.
+// PolicyRulesFor returns the configured rules for a call of a tool; t is nil if there is no such tool. Whether
+// inferred hints apply is taken from the snapshot.
 func PolicyRulesFor(cfg *config.Config, t *catalog.Tool) policy.Rules {
 	rules := cfg.Intent
 	if t != nil {
@@ -109,7 +109,7 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 	case t == nil:
 		server := now.Server(id.Server)
 		if facts.Status = g.serverLockStatus(server, id.Server); facts.Status != policy.Callable {
-			facts.Existence = policy.Exists // or not: no tool of this server can be called
+			facts.Existence = policy.Exists // irrelevant: no tool of this server can be called
 			return facts
 		}
 		facts.Existence, facts.Unlisted = missingToolReason(server)
@@ -120,8 +120,8 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 	return PolicyFactsOfTool(t, within, now.Server(t.ID.Server).Quarantined, g.Catalog.CurrentStatus(t), does)
 }
 
-// PolicyFactsOfTool returns the facts about an existing tool for a caller with this scope. quarantined says
-// that its server is quarantined; does is the effect of the arguments.
+// PolicyFactsOfTool returns the facts about an existing tool for a caller with this scope. quarantined reports
+// whether its server is quarantined. does is the effect of the arguments.
 func PolicyFactsOfTool(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.ToolStatus, does policy.ArgumentEffect) policy.Facts {
 	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
 	if !within.AllowsAllLanes() && !quarantined { // the hints of a quarantined server are not shown
@@ -138,8 +138,8 @@ func PolicyFactsOfTool(t *catalog.Tool, within policy.Scope, quarantined bool, s
 	return facts
 }
 
-// serverLockStatus returns why no tool of a server can be called; Callable if only the tool itself can
-// be locked. A server that an agent has proposed counts as quarantined.
+// serverLockStatus returns the reason why no tool of a server can be called; Callable if at most the tool itself is
+// locked. A server that an agent has proposed counts as quarantined.
 func (g *Gate) serverLockStatus(s *catalog.Server, name string) policy.ToolStatus {
 	if s == nil {
 		return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: true, Quarantined: g.Proposed(name), Approved: true})
@@ -147,7 +147,8 @@ func (g *Gate) serverLockStatus(s *catalog.Server, name string) policy.ToolStatu
 	return policy.StatusOf(policy.StatusFacts{Known: true, ServerEnabled: s.Enabled, Quarantined: s.Quarantined, Approved: true})
 }
 
-// missingToolReason returns what is missing: the server, its list of tools, or the tool.
+// missingToolReason returns whether the server, its tool list or the tool is missing. unlisted is the reason why
+// there is no list.
 func missingToolReason(s *catalog.Server) (what policy.ToolExistence, unlisted string) {
 	switch {
 	case s == nil:
@@ -157,13 +158,13 @@ func missingToolReason(s *catalog.Server) (what policy.ToolExistence, unlisted s
 	case s.State.Phase == upstream.Idle:
 		return policy.Unlisted, "it is lazy and was never started; upstream_servers with operation restart, or `mcpproxy upstream restart " + s.Name + "`, starts it"
 	case s.State.Failure.Code != "":
-		return policy.Unlisted, s.State.Failure.Said // an agent may have asked
+		return policy.Unlisted, s.State.Failure.Said // the text is safe for agents
 	}
 	return policy.Unlisted, "it is connecting"
 }
 
-// OutOfScopeProblem returns the problem of a server outside the caller's scope, whether the server
-// exists or not; nil if it is in scope.
+// OutOfScopeProblem returns the problem of a server outside the caller's scope, whether or not the server exists; nil
+// if it is in scope.
 func OutOfScopeProblem(c *auth.Caller, server string) *problem.Problem {
 	if within := c.Scope(); within.AllowsServer(server) {
 		return nil
@@ -175,7 +176,7 @@ func OutOfScopeProblem(c *auth.Caller, server string) *problem.Problem {
 // hasReadLane reports whether a caller may use prompts and resources.
 func hasReadLane(c *auth.Caller) bool { return policy.ScopeIncludes(c.Scope(), policy.Read) }
 
-// CheckReachable returns why the caller cannot use a server; nil if it can.
+// CheckReachable returns the problem that prevents the caller from using a server; nil if the caller can use it.
 func (g *Gate) CheckReachable(server string, c *auth.Caller) *problem.Problem {
 	snapshot := g.Catalog.Current()
 	s := snapshot.Server(server)

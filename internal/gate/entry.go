@@ -19,28 +19,28 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// LaneCall is a call by call_tool_read, call_tool_write or call_tool_destructive. Args and ArgsJSON
-// are the two forms of the arguments, as JSON values; giving both is a problem, giving none means {}.
+// LaneCall is a call by call_tool_read, call_tool_write or call_tool_destructive. Args and ArgsJSON are the two forms
+// of the arguments, as JSON values. Setting both is a problem; setting neither means {}.
 type LaneCall struct {
 	CallTool policy.CallToolVariant
 	Name     string
-	Args     json.RawMessage // nil when not given
+	Args     json.RawMessage // nil if not given
 	ArgsJSON json.RawMessage
-	// ResultRefs says that an argument {"$result": handle, "path": path} is replaced by a stored result.
+	// ResultRefs reports whether an argument {"$result": handle, "path": path} is replaced with a stored result.
 	ResultRefs bool
 	// Select is a jq expression, as a JSON value, that selects from the result; nil if not given.
 	Select json.RawMessage
-	// Unknown are parameters that no call tool has: perhaps misplaced arguments of the tool.
+	// Unknown are parameters that no call tool has. They may be misplaced arguments of the tool.
 	Unknown  []UnknownArgument
 	Declared policy.DeclaredIntent
 	Caller   auth.Caller // the gate adds a missing SessionID
-	// Meta is the client's _meta for the server; Say receives the notifications of the call, in order. See
+	// Meta is the client's _meta for the server. Say receives the notifications of the call, in order. See
 	// session.ToolCall and session.Request.
 	Meta         json.RawMessage
 	Say          func(session.Event)
-	Client       *session.Request // the request of the client, which may be asked; nil if the caller is no MCP client
+	Client       *session.Request // the client's request, used to ask the client for approval; nil if the caller is no MCP client
 	RequestBytes int
-	Timeout      time.Duration // 0 = the configured one; a shorter one wins
+	Timeout      time.Duration // 0 = the configured timeout; otherwise the shorter of the two applies
 }
 
 // UnknownArgument is a parameter that no call tool has.
@@ -51,21 +51,21 @@ type UnknownArgument struct {
 
 // CallResult is the result of a call.
 type CallResult struct {
-	// Result is the server's result object: its bytes, unless it was selected from, cut to result_limit
-	// or got warnings in its _meta.
+	// Result is the server's result object, byte for byte, unless a selection, result_limit or warnings in its _meta
+	// changed it.
 	Result     json.RawMessage
-	IsError    bool // of the server
+	IsError    bool // the server reports a failure of the tool
 	Warnings   []string
 	ActivityID string
-	Handle     string // for read_result; empty if nothing was cut
+	Handle     string // for read_result; empty if the result is complete
 }
 
 // DryRunResult is the decision that a call would get.
 type DryRunResult struct {
-	Facts    activity.Decision // of its record
+	Facts    activity.Decision // as in the record of the call
 	Warnings []string
 	Asks     policy.ApprovalRule // the rule that would require an approval
-	Problem  *problem.Problem    // why it would be refused; nil if it would not
+	Problem  *problem.Problem    // why the call would be refused; nil if it would not be refused
 }
 
 // DryRun decides about a call as Call does, but sends and records nothing. Missing arguments are
@@ -85,8 +85,8 @@ func (g *Gate) DryRun(r LaneCall) DryRunResult {
 	return e
 }
 
-// Call decides, records, sends the call and records the outcome. The error is a *problem.Problem: a
-// refusal or a failure. A failure of the tool itself is not an error: see IsError.
+// Call decides about a call, records it, sends it and records the outcome. The error is a *problem.Problem about a
+// refusal or a failure. A failure of the tool itself is not an error; see CallResult.IsError.
 func (g *Gate) Call(ctx context.Context, r LaneCall) (CallResult, error) {
 	x := &execution{time: stopwatch{started: time.Now()}}
 	var s resolvedCall
@@ -101,17 +101,17 @@ func (g *Gate) Call(ctx context.Context, r LaneCall) (CallResult, error) {
 
 // ToolCallTarget is the tool that a client's own tools/call names.
 type ToolCallTarget struct {
-	Lane policy.CallToolVariant // of the address; CallToolNone where the tool's hints decide
-	Name string                 // as the client gave it; "" for the server's own name
-	ID   tool.ID                // of the named tool
-	Err  error                  // why it names none
-	// Open opens the client's session with the server, within the time limit of the call; nil: the
-	// request needs no session.
+	Lane policy.CallToolVariant // lane of the endpoint; CallToolNone if the tool's hints decide
+	Name string                 // name that the client used; "" if it used the server's own name
+	ID   tool.ID                // ID of the named tool
+	Err  error                  // why the request names no tool
+	// Open opens the client's session with the server, within the time limit of the call. It is nil if the request
+	// needs no session.
 	Open func(ctx context.Context, server string) (session.Session, error)
 }
 
-// CallFromAggregate runs a client's tools/call on /mcp/all. r has the server's own name of the tool. A result that
-// strict clients reject is returned in the form that they accept.
+// CallFromAggregate runs a client's tools/call on /mcp/all. r contains the server's own name of the tool. A result
+// that strict clients would reject is converted to a form that they accept.
 func (g *Gate) CallFromAggregate(ctx context.Context, n ToolCallTarget, r *session.Request) (session.Reply, error) {
 	reply, err := g.callFromClient(ctx, requestTarget{server: n.ID.Server, Doer: g.UpstreamSurface(n.ID.Server), open: n.Open}, &n, r)
 	if reply.Result != nil && reply.Front == nil {
@@ -123,8 +123,8 @@ func (g *Gate) CallFromAggregate(ctx context.Context, n ToolCallTarget, r *sessi
 	return reply, err
 }
 
-// dropUnfitErrorContent returns a result without structuredContent if it is a failure whose structuredContent does not
-// fit the output schema: clients check it all the same, and would hide the failure.
+// dropUnfitErrorContent removes structuredContent that does not fit the output schema from the result of a failed
+// call. Clients validate it even for failures, and would hide the failure.
 func dropUnfitErrorContent(t *catalog.Tool, raw json.RawMessage) json.RawMessage {
 	if t.OutputSchema == nil || !bytes.Contains(raw, []byte(`"isError"`)) {
 		return raw
@@ -160,8 +160,8 @@ func (g *Gate) callFromClient(ctx context.Context, to requestTarget, n *ToolCall
 	return reply, nil
 }
 
-// headerMismatchText returns how the headers of a request without a session differ from its arguments:
-// a router that reads the headers must see the same call.
+// headerMismatchText describes how the headers of a request without a session differ from its arguments; "" if they
+// match. A router that reads the headers must see the same call.
 func (s *resolvedCall) headerMismatchText(to requestTarget, r *session.Request) string {
 	if s.tool == nil || to.asks != nil || to.open != nil || r.Headers == nil {
 		return ""
@@ -172,7 +172,7 @@ func (s *resolvedCall) headerMismatchText(to requestTarget, r *session.Request) 
 	return ""
 }
 
-// RefuseUnnamedCall records and returns the problem of a tools/call without a name.
+// RefuseUnnamedCall records the refusal of a tools/call without a name, and returns its problem.
 func (g *Gate) RefuseUnnamedCall(ctx context.Context, server string, r *session.Request) error {
 	p := problem.New(problem.InvalidName, "params.name must be a string: the tool to call", "")
 	g.RecordRefusedToolCall(ctx, server, r, p)

@@ -22,13 +22,13 @@ type ActivityLog interface {
 	AppendRefusal(r *activity.Record) error
 }
 
-// ResultStore stores whole results that were cut or selected from.
+// ResultStore stores complete results of which the caller received only a part.
 type ResultStore interface {
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
 }
 
-// ApprovalWaiter holds a call until a user has answered: see ask.Waiter.
+// ApprovalWaiter makes a call wait until a user has answered. See ask.Waiter.
 type ApprovalWaiter interface {
 	AwaitApproval(ctx context.Context, h ask.HeldCall) (ask.Approval, error)
 	KnowsQuestion(ctx context.Context, question string) bool
@@ -36,18 +36,18 @@ type ApprovalWaiter interface {
 
 // Deps are the dependencies of a Gate.
 type Deps struct {
-	Config          func() *config.Config // the current one
+	Config          func() *config.Config // the current configuration
 	Catalog         *catalog.Catalog
-	UpstreamSurface func(name string) session.Endpoint // the ungated surface of a server
+	UpstreamSurface func(name string) session.Endpoint // the endpoint of a server, without the gate
 	Offers          *catalog.PrimitiveGuard
 	Log             ActivityLog
 	Results         ResultStore
-	// NeedsLogin reports whether a server asks for a login.
+	// NeedsLogin reports whether a server requires the user to log in.
 	NeedsLogin func(server string) bool
 	// Proposed reports whether an agent has proposed a server with this name, and no user has decided yet.
 	Proposed func(server string) bool
-	// Ask holds calls that need an approval. Answer stores the answer of the client that made such a call:
-	// see ops.CallApprovals.AnswerByClient.
+	// Ask makes calls that need an approval wait. Answer stores the answer of the client that made such a call; see
+	// ops.CallApprovals.AnswerByClient.
 	Ask    ApprovalWaiter
 	Answer func(ctx context.Context, by auth.Caller, question string, k ask.CallKey, a ask.Answer) error
 	// Presence reports whether approvals need a signature; nil: never.
@@ -56,7 +56,7 @@ type Deps struct {
 	Logger   *slog.Logger
 }
 
-// Gate runs all tool calls. It is a config.Component.
+// Gate runs all tool calls. It is a config.ReloadableComponent.
 type Gate struct {
 	Deps
 	concurrency    atomic.Pointer[concurrencyLimiter]
@@ -73,14 +73,14 @@ func New(deps Deps) *Gate {
 	return g
 }
 
-// PrepareConfig implements config.Component. Running calls keep their slots: in the same limits if these are
-// unchanged, else in the old ones.
+// PrepareConfig implements config.ReloadableComponent. Running calls keep their slots. If a limit has changed, they
+// do not count against the new one.
 func (g *Gate) PrepareConfig(next *config.Config) (func(), error) {
 	return func() { g.concurrency.Store(newConcurrencyLimiter(next, g.concurrency.Load())) }, nil
 }
 
-// RecordSearch stores a search of a client and the tools that it returned, the best first, for the
-// records of its calls. It keeps told.
+// RecordSearch stores a search of a client and the tools that it returned, best match first, for the records of the
+// client's calls. It keeps the slice told.
 func (g *Gate) RecordSearch(c auth.Caller, query string, told []tool.ID) {
 	g.sessionless.assignSessionID(&c)
 	g.searches.add(c.SessionID, query, told)

@@ -14,9 +14,8 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// insertResults returns the arguments with the results that they refer to. It runs after the checks
-// that need no arguments, and before those that do. With a problem it returns the arguments in the
-// form of the record.
+// insertResults returns the arguments with the results that they refer to. It runs after the checks that need no
+// arguments, and before those that do. If it returns a problem, the arguments have the form of the record.
 func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (callArguments, *problem.Problem) {
 	named, refs := s.args.sent, slices.Clone(s.args.refs)
 	if len(refs) > maxResultRefs {
@@ -59,8 +58,8 @@ func (g *Gate) insertResults(ctx context.Context, c *call, s *resolvedCall) (cal
 	return args, nil
 }
 
-// LoadStoredResult returns a stored result to the actor that made the call. The tool must still be in the scope, and its server
-// must not be quarantined.
+// LoadStoredResult returns a stored result to the actor that made the call. The tool must still be in the caller's
+// scope, and its server must not be quarantined.
 func (g *Gate) LoadStoredResult(ctx context.Context, c *auth.Caller, handle string) (store.StoredResult, *problem.Problem) {
 	stored, err := g.Results.GetResult(ctx, handle)
 	if err == nil && (stored.Actor != c.Actor.Principal() || !g.Catalog.Current().InScope(tool.ID{Server: stored.Server, Tool: stored.Tool}, c.Scope())) {

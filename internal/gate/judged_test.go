@@ -15,14 +15,15 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestRefusalNamesItsCheck: the record names the check that refused, and the facts about the tool that were known by then.
+// TestRefusalNamesItsCheck checks that the record contains the check that refused, and the facts about the tool that
+// were known by then.
 func TestRefusalNamesItsCheck(t *testing.T) {
 	cases := []struct {
 		check    policy.Check
 		what     string
 		call     LaneCall
 		change   func(*config.Config)
-		known    bool // the tool
+		known    bool // the tool exists
 		status   string
 		declared string
 		full     bool
@@ -69,13 +70,13 @@ func TestRefusalNamesItsCheck(t *testing.T) {
 				t.Fatalf("%+v", d)
 			}
 			if known := len(d.Fingerprint) == 64 && d.Hints != nil && d.CallWith != "" && d.ApprovedBy == "trust:auto" && d.ApprovedAt != nil; known != c.known {
-				t.Errorf("of the tool: %+v", d.DecisionFacts)
+				t.Errorf("facts about the tool: %+v", d.DecisionFacts)
 			}
 			if got := string(r.Metadata.Intent.Declared); got != c.declared {
 				t.Errorf("declared %s, want %s", got, c.declared)
 			}
 			if r.OwnUS < 1 {
-				t.Errorf("our own time: %d", r.OwnUS)
+				t.Errorf("MCPProxy's own time: %d", r.OwnUS)
 			}
 		})
 	}
@@ -86,18 +87,19 @@ func declared(name, value string) (d policy.DeclaredIntent) {
 	return d
 }
 
-// TestEndpointRefusalNamesItsCheck: the record of a request that an endpoint refuses also names the check.
+// TestEndpointRefusalNamesItsCheck checks that the record of a request that an endpoint refuses also contains the
+// check.
 func TestEndpointRefusalNamesItsCheck(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	if err := w.gate.RefuseUnnamedCall(t.Context(), "s", passed("tools/call", `{}`)); err == nil {
-		t.Fatal("a call without a name is taken")
+		t.Fatal("a call without a name was accepted")
 	}
 	if d := w.Appended[0].Metadata.Decision; d == nil || d.Outcome != activity.Refused || d.Check != "name" {
 		t.Errorf("%+v", d)
 	}
 }
 
-// TestHintsOfRecords: the record of a call contains each effective hint with its source.
+// TestHintsOfRecords checks that the record of a call contains each effective hint with its source.
 func TestHintsOfRecords(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		c.Intent.InferHints = policy.InferEnforce
@@ -127,12 +129,12 @@ func TestHintsOfRecords(t *testing.T) {
 	}
 	d := w.Begun[len(w.Begun)-1].Metadata.Decision
 	if d.Outcome != activity.Warned || d.Hints.Destructive.From != tool.FromDefault || !d.Hints.Destructive.Value || d.CallWith != "call_tool_write" {
-		t.Errorf("a guess that does not count: %+v", d)
+		t.Errorf("an inferred hint that does not apply: %+v", d)
 	}
 }
 
-// TestRefusalAfterTheWaitIsRecorded: a call that was allowed, and locked while it waited for a slot, is recorded with the
-// second decision.
+// TestRefusalAfterTheWaitIsRecorded checks that a call that was allowed, and then locked while it waited for a slot,
+// is recorded with the second decision.
 func TestRefusalAfterTheWaitIsRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(c *config.Config) { c.Servers[0].MaxConcurrent, c.QueueSize, c.QueueTimeout = 1, 1, time.Minute }, readsTool)
@@ -159,13 +161,13 @@ func TestRefusalAfterTheWaitIsRecorded(t *testing.T) {
 		}
 		for _, o := range w.Ended {
 			if o.Duration != time.Second || o.Own != 1 {
-				t.Errorf("%v of %v were our own: waiting for a place and for the server is not", o.Own, o.Duration)
+				t.Errorf("own time %v of %v: waiting for a slot and for the server must not count", o.Own, o.Duration)
 			}
 		}
 	})
 }
 
-// TestOwnTime: the time before the request to the server and after its response is MCPProxy's own time.
+// TestOwnTime checks that the time before the request to the server and after its response is MCPProxy's own time.
 func TestOwnTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, readsTool)
@@ -178,14 +180,14 @@ func TestOwnTime(t *testing.T) {
 			t.Fatal(p)
 		}
 		if o := w.Ended[0]; o.Duration != time.Minute+3*time.Millisecond || o.Own != 3*time.Millisecond {
-			t.Errorf("%v of %v", o.Own, o.Duration)
+			t.Errorf("own time %v of %v", o.Own, o.Duration)
 		}
 	})
 }
 
-// TestFactsForReevaluation: the record contains the facts that a later evaluation needs, in addition to those that decided.
-// These are the way of calling the tool, whether hints were declared, the outcome for the arguments, every reason of a lock,
-// the server's hints below an override, and the inferred hints.
+// TestFactsForReevaluation checks that the record contains the facts that a later evaluation needs, in addition to
+// those that decided. These are the call tool or endpoint, whether hints were declared, the outcome for the
+// arguments, every reason of a lock, the server's hints below an override, and the inferred hints.
 func TestFactsForReevaluation(t *testing.T) {
 	const silent = `{"name":"delete_user"}`
 	w := newWorld(t, func(c *config.Config) {
@@ -216,30 +218,30 @@ func TestFactsForReevaluation(t *testing.T) {
 		t.Errorf("arguments that do not fit: %+v", d)
 	}
 	if d = facts(call("s:reads", `{}`, `{"reason":"x"}`)); d.Declared {
-		t.Errorf("a reason alone declares no operation: %+v", d)
+		t.Errorf("an intent reason without an operation: %+v", d)
 	}
 	if d = facts(call("s:broken", `{}`)); d.Arguments != "" {
-		t.Errorf("no one has checked these arguments: %+v", d)
+		t.Errorf("arguments that were not checked: %+v", d)
 	}
 	d = facts(call("s:destroys", `{}`))
 	if hints := d.DecisionFacts.DeclaredHints(); hints != (tool.Hints{Destructive: tool.True}) || d.Hints.Destructive.From != tool.FromOverride {
-		t.Errorf("beneath an override: %+v, %+v", hints, d)
+		t.Errorf("hints below an override: %+v, %+v", hints, d)
 	}
 	if d = facts(call("s:delete_user", `{}`)); d.Inferred != "destructive" || d.DecisionFacts.DeclaredHints() != (tool.Hints{}) || d.CallWith != "call_tool_read" {
-		t.Errorf("a tool whose server says nothing: %+v", d)
+		t.Errorf("a tool without declared hints: %+v", d)
 	}
 	if err := w.Book.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	w.Reload(func(c *config.Config) { c.Servers[0].Enabled, c.Servers[0].DisabledTools = false, []string{"reads"} })
 	if d = facts(call("s:reads", `{"n":1}`)); d.Status != "server_disabled" || !slices.Equal(d.Further, []string{"disabled_by_config", "disabled_by_user"}) {
-		t.Errorf("every reason: %+v", d)
+		t.Errorf("every lock reason: %+v", d)
 	}
 	if d = facts(call("s:reads", `7`)); d.Check != "arguments" || d.Status != "server_disabled" || len(d.Further) != 2 {
-		t.Errorf("of a call that was refused before its status counted: %+v", d)
+		t.Errorf("a call that was refused before its status was checked: %+v", d)
 	}
 	_, _ = w.relay(t.Context(), passed("tools/call", `{"name":"delete_user","arguments":{}}`))
 	if d = w.Appended[len(w.Appended)-1].Metadata.Decision; d.Called != activity.CalledByName || d.Status != "server_disabled" {
-		t.Errorf("by its own name: %+v", d)
+		t.Errorf("a call by the tool's own name: %+v", d)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 var laneVariants = []policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}
 
-// laneWorlds returns the same servers at the addresses of the three lanes.
+// laneWorlds returns the same servers at the endpoints of the three lanes.
 func laneWorlds(t *testing.T, change func(*config.Config), definitions ...string) map[policy.CallToolVariant]*aggregateWorld {
 	w, _ := allWorld(t, change, definitions...)
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -42,8 +42,8 @@ func (w *aggregateWorld) listedNames() (names []string) {
 	return names
 }
 
-// TestLanesListTheirTools: a tool is listed in the lane of its hints, and with a configured rule in each lane that
-// its arguments may reach.
+// TestLanesListTheirTools checks that a tool is listed in the lane of its hints, and, with a configured rule, in each
+// lane that its arguments may reach.
 func TestLanesListTheirTools(t *testing.T) {
 	lanes := laneWorlds(t, func(c *config.Config) {
 		c.Servers[0].Lanes = []config.ArgumentLaneRule{{Pattern: "wip*", By: policy.BySQL, Argument: "$.sql"},
@@ -73,16 +73,16 @@ func TestLanesListTheirTools(t *testing.T) {
 		`{"name":"safe","annotations":{"readOnlyHint":false,"destructiveHint":false}}`)
 	moved := []bool{digest(policy.CallToolRead) != before[0], digest(policy.CallToolWrite) != before[1], digest(policy.CallToolDestructive) != before[2]}
 	if !slices.Equal(moved, []bool{true, false, true}) {
-		t.Errorf("a tool that moves from the read to the destructive lane is announced in read, write, destructive: %v", moved)
+		t.Errorf("a tool moved from the read to the destructive lane; announced in read, write, destructive: %v", moved)
 	}
 	lanes[policy.CallToolRead].Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.ArgumentsOff })
 	if got := list(); strings.Contains(got[policy.CallToolRead], "wipes") {
-		t.Errorf("arguments do not count, and the lanes list %v", got)
+		t.Errorf("arguments are not considered, but the lanes list %v", got)
 	}
 }
 
-// TestLaneAddressesDecideAsCallTools: at the address of a lane, each call has the outcome, the code and the record
-// that it has by the call tool with a declared intent, and a refusal names the address to use.
+// TestLaneAddressesDecideAsCallTools checks that at the endpoint of a lane each call has the same outcome, code and
+// record as by the call tool with a declared intent, and that a refusal names the endpoint to use.
 func TestLaneAddressesDecideAsCallTools(t *testing.T) {
 	definitions := []string{queryTool, wipesTool, viewsTool, readsTool, destroysTool, `{"name":"changes","annotations":{"readOnlyHint":false,"destructiveHint":false}}`,
 		`{"name":"silent"}`, `{"name":"denied"}`}
@@ -125,7 +125,7 @@ func TestLaneAddressesDecideAsCallTools(t *testing.T) {
 						if got == problem.ServerMismatch || got == problem.ArgumentMismatch {
 							refused++
 							if !strings.Contains(text, "use /mcp/all/") || !strings.Contains(text, "instead of /mcp/all/"+v.Operation().String()) || strings.Contains(text, "call_tool") {
-								t.Errorf("a refusal at the address of a lane says: %s", text)
+								t.Errorf("refusal at the endpoint of a lane: %s", text)
 							}
 						} else if got != "" {
 							other++
@@ -136,11 +136,11 @@ func TestLaneAddressesDecideAsCallTools(t *testing.T) {
 		}
 	}
 	if refused < 50 || other < 100 {
-		t.Errorf("only %d and %d refusals: the test shows little", refused, other)
+		t.Errorf("only %d and %d refusals, the test covers too little", refused, other)
 	}
 }
 
-// TestLanesOfAProfile: a refusal names the endpoint of the profile.
+// TestLanesOfAProfile checks that a refusal names the endpoint of the profile.
 func TestLanesOfAProfile(t *testing.T) {
 	w := laneWorlds(t, nil, aggregateDeletes)[policy.CallToolRead]
 	r := catalogtest.NewRequest("tools/call", `{"name":"s__deletes"}`)
@@ -152,8 +152,8 @@ func TestLanesOfAProfile(t *testing.T) {
 	}
 }
 
-// TestPromptsAreInTheReadLane: prompts and resources are in the read lane, so that a client of all three lane endpoints gets
-// them once.
+// TestPromptsAreInTheReadLane checks that prompts and resources are in the read lane, so that a client of all three
+// lane endpoints gets them once.
 func TestPromptsAreInTheReadLane(t *testing.T) {
 	lanes := laneWorlds(t, nil, aggregateReads)
 	for v, w := range lanes {
@@ -176,7 +176,8 @@ func TestPromptsAreInTheReadLane(t *testing.T) {
 	}
 }
 
-// TestRequiredIntentWithoutAField: a call that must declare an intent is refused where a caller cannot declare one.
+// TestRequiredIntentWithoutAField checks that a call that must declare an intent is refused at endpoints where the
+// caller cannot declare one.
 func TestRequiredIntentWithoutAField(t *testing.T) {
 	w, _ := allWorld(t, func(c *config.Config) { c.Intent.RequireIntent = true }, aggregateReads)
 	if got, text := refusal(w.do(t.Context(), catalogtest.NewRequest("tools/call", `{"name":"s__reads","arguments":{"a":1}}`))); got != problem.MissingIntent || text == "" {

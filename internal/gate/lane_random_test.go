@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// randomLaneTool returns the definition of a tool whose effect is stated by hints, by its arguments, or not at all.
+// randomLaneTool returns the definition of a tool whose effect is declared by hints, by its arguments, or not at all.
 func randomLaneTool(random *rand.Rand, name string) string {
 	hints := []string{`{"readOnlyHint":true}`, `{"readOnlyHint":false,"destructiveHint":false}`, `{"destructiveHint":true}`,
 		`{"readOnlyHint":true,"destructiveHint":true}`, `{}`, `null`}
@@ -26,9 +26,9 @@ func randomLaneTool(random *rand.Rand, name string) string {
 		name, random.IntN(1000), hints[random.IntN(len(hints))], properties[random.IntN(len(properties))])
 }
 
-// TestRandomOperationsAtLanes: whatever changes meanwhile, a lane lists only tools that a call there may reach, each
-// tool is listed in the lane that searches name for it, a server gets only calls that the lane's decision passed,
-// and each call is on record with the variant of its address.
+// TestRandomOperationsAtLanes checks random operations while servers and configuration change. A lane lists only
+// tools that a call there may reach, each tool is listed in the lane that searches return for it, a server receives
+// only calls that passed the lane's decision, and each call is recorded with the variant of its endpoint.
 func TestRandomOperationsAtLanes(t *testing.T) {
 	seed := volume.Seed(t, 33)
 	random := rand.New(rand.NewPCG(seed, 1))
@@ -76,7 +76,7 @@ func TestRandomOperationsAtLanes(t *testing.T) {
 				case tool.Status != policy.Callable && here:
 					t.Fatalf("step %d: %s lists %s, which cannot be called", step, v, name)
 				case tool.Status == policy.Callable && tool.CallWith == v && !here:
-					t.Fatalf("step %d: %s is called with %s, and not listed there: %q", step, name, v, listed)
+					t.Fatalf("step %d: %s is called with %s but not listed there: %q", step, name, v, listed)
 				case here && tool.CallWith != v && !byArguments:
 					t.Fatalf("step %d: %s lists %s, which is called with %s", step, v, name, tool.CallWith)
 				}
@@ -99,7 +99,7 @@ func TestRandomOperationsAtLanes(t *testing.T) {
 				t.Fatalf("step %d: %s %s %s: %q (%s), %d calls sent; by the call tool %q", step, v, name, args, got, text, reached, want)
 			}
 			if strings.Contains(text, "call_tool") {
-				t.Fatalf("step %d: a refusal at an address names a call tool: %s", step, text)
+				t.Fatalf("step %d: a refusal at a lane endpoint names a call tool: %s", step, text)
 			}
 			if got == "" {
 				passed++
@@ -109,6 +109,6 @@ func TestRandomOperationsAtLanes(t *testing.T) {
 		}
 	}
 	if passed < 50 || refused < 100 {
-		t.Errorf("%d calls passed, %d were refused: the test shows little", passed, refused)
+		t.Errorf("%d calls passed, %d were refused, the test covers too little", passed, refused)
 	}
 }

@@ -23,8 +23,8 @@ func enforced(c *config.Config) {
 	c.Servers[0].Lanes = []config.ArgumentLaneRule{{Pattern: "wip*", By: policy.BySQL, Argument: "$.sql"}}
 }
 
-// TestLaneByArguments: the effect of the arguments decides after the schema and before the server is called, in each lane and
-// by the tool's own name. It is recorded.
+// TestLaneByArguments checks that the effect of the arguments decides after the schema and before the server is
+// called, in each lane and by the tool's own name, and that it is recorded.
 func TestLaneByArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
 	for _, c := range []struct {
@@ -35,7 +35,7 @@ func TestLaneByArguments(t *testing.T) {
 		{policy.CallToolRead, "s:query", selectArgs, ""}, {policy.CallToolRead, "s:query", dropArgs, "ARGUMENT_MISMATCH"}, {policy.CallToolWrite, "s:query", dropArgs, "ARGUMENT_MISMATCH"},
 		{policy.CallToolDestructive, "s:query", dropArgs, ""}, {policy.CallToolRead, "s:query", `{"sql":7}`, "ARGS_MISMATCH"}, {policy.CallToolRead, "s:query", `{"sql":"INSERT INTO x VALUES (1)"}`, "ARGUMENT_MISMATCH"},
 		{policy.CallToolWrite, "s:query", `{"sql":"INSERT INTO x VALUES (1)"}`, ""},
-		// Declared: the arguments count instead of the hint.
+		// Declared lanes: the arguments replace the hint.
 		{policy.CallToolRead, "s:wipes", selectArgs, ""}, {policy.CallToolRead, "s:wipes", dropArgs, "ARGUMENT_MISMATCH"}, {policy.CallToolRead, "s:wipes", `{}`, "SERVER_MISMATCH"}, {policy.CallToolDestructive, "s:wipes", dropArgs, ""},
 		{policy.CallToolRead, "s:views", selectArgs, ""}, {policy.CallToolRead, "s:views", dropArgs, "ARGUMENT_MISMATCH"},
 	} {
@@ -46,21 +46,21 @@ func TestLaneByArguments(t *testing.T) {
 			code = string(p.Code)
 		}
 		if code != c.code || (len(w.Begun) > begun) != (code == "") {
-			t.Errorf("%s %s %s: %s, want %s; asked: %v", c.variant, c.name, c.args, code, c.code, len(w.Begun) > begun)
+			t.Errorf("%s %s %s: %s, want %s; sent: %v", c.variant, c.name, c.args, code, c.code, len(w.Begun) > begun)
 			continue
 		}
 		if c.code == "ARGUMENT_MISMATCH" {
 			d := w.Appended[appended].Metadata.Decision
 			if d.Check != "lane" || d.Lane == nil || d.Lane.By != "sql" || d.Lane.Argument != "$.sql" || d.Lane.Word == "" || d.Lane.Declared != strings.HasPrefix(c.name, "s:wipes") {
-				t.Errorf("%s: on record: %+v, %+v", c.name, d, d.Lane)
+				t.Errorf("%s: record: %+v, %+v", c.name, d, d.Lane)
 			}
 		} else if c.code == "" {
 			if d := w.Begun[begun].Metadata.Decision; d.Lane == nil || d.Lane.Operation == "" {
-				t.Errorf("%s: on record: %+v", c.name, d)
+				t.Errorf("%s: record: %+v", c.name, d)
 			}
 		}
 	}
-	for name, refused := range map[string]bool{"views": true, "query": false, "wipes": false} { // query says nothing, which may be the worst
+	for name, refused := range map[string]bool{"views": true, "query": false, "wipes": false} { // without hints the worst lane is assumed
 		appended := len(w.Appended)
 		_, err := w.relay(t.Context(), passed("tools/call", `{"name":"`+name+`","arguments":`+dropArgs+`}`))
 		if (err != nil) != refused || (len(w.Appended) > appended) != refused {
@@ -69,25 +69,25 @@ func TestLaneByArguments(t *testing.T) {
 	}
 	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.ArgumentsAdvise })
 	if r, p := w.call(policy.CallToolRead, "s:query", dropArgs); p != nil || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "DROP TABLE") {
-		t.Errorf("advice: %v, %v", r.Warnings, p)
+		t.Errorf("judge_arguments advise: %v, %v", r.Warnings, p)
 	}
 	if _, p := w.call(policy.CallToolRead, "s:wipes", dropArgs); p == nil || p.Code != "SERVER_MISMATCH" {
-		t.Errorf("advice loosens no more than the arguments do: %v", p)
+		t.Errorf("advise loosened more than the arguments allow: %v", p)
 	}
 	if _, p := w.call(policy.CallToolRead, "s:wipes", selectArgs); p != nil {
-		t.Errorf("a declared SELECT: %v", p)
+		t.Errorf("a SELECT with declared lanes: %v", p)
 	}
 	w.Reload(func(c *config.Config) { c.Intent.JudgeArguments = policy.ArgumentsOff })
 	if r, p := w.call(policy.CallToolRead, "s:query", dropArgs); p != nil || len(r.Warnings) != 0 || w.Begun[len(w.Begun)-1].Metadata.Decision.Lane != nil {
-		t.Errorf("off: %v, %v", r.Warnings, p)
+		t.Errorf("judge_arguments off: %v, %v", r.Warnings, p)
 	}
 	if _, p := w.call(policy.CallToolRead, "s:wipes", selectArgs); p == nil {
-		t.Error("off, and a declaration loosens")
+		t.Error("judge_arguments is off, but declared lanes loosen the decision")
 	}
 }
 
-// TestScopesCountArguments: a caller that may only read cannot drop tables in any mode, and can read with a tool whose lanes
-// a user has declared.
+// TestScopesCountArguments checks that a caller that may only read cannot drop tables in any mode, and can read with
+// a tool whose lanes a user has declared.
 func TestScopesCountArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool, wipesTool, viewsTool)
 	for _, mode := range []policy.ArgumentEffectMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
@@ -102,21 +102,21 @@ func TestScopesCountArguments(t *testing.T) {
 			return err.Error()
 		}
 		if err := call("s:views", dropArgs); !strings.Contains(err, "outside the scope") || !strings.Contains(err, "DROP TABLE") {
-			t.Errorf("%s: a reader drops: %s", mode, err)
+			t.Errorf("%s: DROP by a read-only caller: %s", mode, err)
 		}
 		if err := call("s:views", selectArgs); err != "" {
-			t.Errorf("%s: a reader reads: %s", mode, err)
+			t.Errorf("%s: SELECT by a read-only caller: %s", mode, err)
 		}
 		if err := call("s:wipes", dropArgs); !strings.Contains(err, "outside the scope") {
-			t.Errorf("%s: a reader drops with a declared tool: %s", mode, err)
+			t.Errorf("%s: DROP by a read-only caller, with declared lanes: %s", mode, err)
 		}
 		if err := call("s:wipes", selectArgs); (err == "") != (mode != policy.ArgumentsOff) {
-			t.Errorf("%s: a reader reads with a declared tool: %s", mode, err)
+			t.Errorf("%s: SELECT by a read-only caller, with declared lanes: %s", mode, err)
 		}
 	}
 }
 
-// TestNewArgumentRuleDuringTheWait: a rule that is added while a call waits applies to it.
+// TestNewArgumentRuleDuringTheWait checks that a rule that is added while a call waits applies to that call.
 func TestNewArgumentRuleDuringTheWait(t *testing.T) {
 	w := newWorld(t, nil, queryTool)
 	c, s, now := w.gate.resolveLaneCall(&LaneCall{CallTool: policy.CallToolRead, Name: "s:query", Args: json.RawMessage(dropArgs), Caller: anAgent})
@@ -133,7 +133,7 @@ func TestNewArgumentRuleDuringTheWait(t *testing.T) {
 	}
 }
 
-// TestExplainWithoutArguments: a hypothetical call without arguments is not evaluated by arguments.
+// TestExplainWithoutArguments checks that a dry run without arguments is not evaluated by arguments.
 func TestExplainWithoutArguments(t *testing.T) {
 	w := newWorld(t, enforced, queryTool)
 	j := w.gate.DryRun(LaneCall{CallTool: policy.CallToolRead, Name: "s:query", Caller: anAgent})

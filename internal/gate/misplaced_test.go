@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestMisplacedArguments: the names of arguments next to args are compared with the tool's schema, in every mode of
-// validate_arguments. The size of the error is limited.
+// TestMisplacedArguments checks that the names of arguments next to args are compared with the tool's schema, in
+// every mode of validate_arguments, and that the size of the error is limited.
 func TestMisplacedArguments(t *testing.T) {
 	var properties, wide strings.Builder
 	for i := range 40 {
@@ -53,7 +53,7 @@ func TestMisplacedArguments(t *testing.T) {
 	}
 }
 
-// strays are the members of an object, in order.
+// strays returns the members of an object, in order.
 func strays(t *testing.T, object string) (all []UnknownArgument) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(object))

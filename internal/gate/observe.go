@@ -9,14 +9,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// CallObserver is notified of calls, for metrics and traces. It must not block, and keeps no arguments
-// or results.
+// CallObserver is notified of calls, for metrics and traces. It must not block, and must not keep arguments or
+// results.
 type CallObserver interface {
-	// StartTrace begins to trace a call. parent and state are the trace context of its client, "" if
-	// there is none. nil: it is not traced.
+	// StartTrace begins to trace a call. parent and state are the trace context of the client, "" if there is none. A
+	// nil CallTrace means that the call is not traced.
 	StartTrace(began time.Time, parent, state string) CallTrace
-	// CallEnded is called when a call has ended. t is the result of StartTrace; nil for a call that
-	// was refused before.
+	// CallEnded is called when a call has ended. t is the result of StartTrace; nil for a call that was refused
+	// before it was traced.
 	CallEnded(o CallStats, t CallTrace)
 }
 
@@ -31,13 +31,13 @@ type CallTrace interface {
 
 // CallStats describes a call that has ended.
 type CallStats struct {
-	// Server and Tool are "" where the catalog has none of that name: the requested
-	// names are a client's text.
+	// Server and Tool are "" if the catalog contains none of that name, because the requested name is arbitrary text
+	// from a client.
 	Server, Tool string
-	Operation    string // of the lane; "" where none is known
+	Operation    string // lane of the call; "" if unknown
 	Status       activity.Status
-	Code         string // of a refusal or a failure
-	Record       string // its id; "" when there is none
+	Code         string // code of a refusal or a failure
+	Record       string // ID of the record; "" if there is none
 	Took, Own    time.Duration
 }
 
@@ -47,7 +47,7 @@ const (
 	metaTraceState  = "tracestate"
 )
 
-// startTrace begins to trace a call; nil: it is not traced.
+// startTrace begins to trace a call. It returns nil if the call is not traced.
 func (g *Gate) startTrace(c *call, began time.Time) CallTrace {
 	if g.Observer == nil {
 		return nil

@@ -10,20 +10,20 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// observer remembers what it is told.
+// observer stores the calls that it is notified of.
 type observer struct{ all []CallStats }
 
 func (o *observer) StartTrace(time.Time, string, string) CallTrace { return nil }
 func (o *observer) CallEnded(one CallStats, _ CallTrace)           { o.all = append(o.all, one) }
 
-// deaf is a log that takes nothing.
+// deaf is a log that accepts no record.
 type deaf struct{ ActivityLog }
 
 func (deaf) Begin(*activity.Record) error {
 	return problem.New(problem.AuditUnavailable, "the disk is full", "").Because(errors.New("full"))
 }
 
-// A call is reported to observers once, even if it cannot be recorded.
+// TestObserved checks that a call is reported to observers once, even if it cannot be recorded.
 func TestObserved(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	o := &observer{}

@@ -9,13 +9,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// rechecker decides again about a call that has waited. A connection may use it after the call has
-// ended.
+// rechecker decides again about a call that has waited. A connection may still use it after the call has ended.
 type rechecker struct {
 	gate     *Gate
 	call     *call
 	verdict  *verdict
-	approval *approvalOutcome // nil: none was needed
+	approval *approvalOutcome // nil if no approval was needed
 	failed   atomic.Uint32    // the policy.Check that refused the call
 }
 
@@ -27,13 +26,13 @@ func (r *rechecker) initFor(g *Gate, c *call, v *verdict, a *approvalOutcome) {
 // failedCheck returns the check that refused the call, if one did.
 func (r *rechecker) failedCheck() policy.Check { return policy.Check(r.failed.Load()) }
 
-// decideAgain returns why the call must no longer be sent.
+// decideAgain returns an error if the call must no longer be sent.
 func (r *rechecker) decideAgain() error {
 	v, now := r.verdict, r.gate.Catalog.Current()
 	s := v.resolvedCall
 	s.tool = now.Tool(s.request.ID)
 	rules, does := PolicyRulesFor(s.cfg, s.tool), v.does
-	if s.tool != nil && s.tool != v.tool { // the new definition may give another class
+	if s.tool != nil && s.tool != v.tool { // the arguments may be classified differently for the new definition
 		does = s.classifyArgumentsIfNeeded(r.call, &rules)
 	}
 	facts := r.gate.policyFacts(r.call, &s, now, does)
@@ -50,8 +49,8 @@ func (r *rechecker) decideAgain() error {
 	return nil
 }
 
-// outdatedApprovalProblem refuses a call that now needs an approval, or a different one than it has. s
-// has the current tool.
+// outdatedApprovalProblem returns a problem if the call now needs an approval, or a different one than it has. s
+// contains the current tool.
 func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 	cfg := r.gate.Config()
 	if cfg == s.cfg && s.tool == r.verdict.tool {
@@ -68,14 +67,14 @@ func (r *rechecker) outdatedApprovalProblem(s resolvedCall) *problem.Problem {
 		WithHint("Call again with the same arguments: MCPProxy then asks the user.")
 }
 
-// needsApproval reports whether a rule requires an approval of the call. It classifies the arguments
-// if that has not happened.
+// needsApproval reports whether a rule requires an approval of the call. It classifies the arguments if they were not
+// classified yet.
 func (s *resolvedCall) needsApproval(c *call) bool {
 	rule, _ := s.approvalRule(c, s.classifyArguments())
 	return rule.IsSet()
 }
 
-// isOutdated reports whether the configuration or the tool differs from those of the approval.
+// isOutdated reports whether the configuration or the tool differs from the one for which the approval was given.
 func (a *approvalOutcome) isOutdated(cfg *config.Config, t *catalog.Tool, r *policy.CallRequest) bool {
 	return cfg.RevisionWithoutRestartKeys() != a.call.Revision || t.Fingerprint() != a.call.Fingerprint || !r.ChoosesLane() && t.CallWith.String() != a.call.Variant
 }

@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// refusalRate is how many refusals a second are answered without a delay, after a burst.
+// refusalRate is the number of refusals per second that are answered without a delay, after a burst.
 type refusalRate struct{ rate, burst float64 }
 
-// The rates. Normal clients stay far below them: they learn from a refusal.
+// The rates. Normal clients stay far below them, because they do not repeat a refused call.
 var (
-	originLimit = refusalRate{rate: 200, burst: 2_000}    // of one connection
-	actorLimit  = refusalRate{rate: 5_000, burst: 20_000} // of all connections of one actor
+	originLimit = refusalRate{rate: 200, burst: 2_000}    // per connection
+	actorLimit  = refusalRate{rate: 5_000, burst: 20_000} // for all connections of one actor
 )
 
 const (
 	// maxRateLimitWait limits the delay of an answer.
 	maxRateLimitWait = time.Second
-	// maxRateLimited is how many connections and actors are remembered at least.
+	// maxRateLimited is the minimum number of connections and actors that are remembered.
 	maxRateLimited = 4_096
 )
 
-// refusalLimiter delays the answers to refusals above a rate. So a client in a loop, or one that wants to fill the log, leaves
-// CPU time to others.
+// refusalLimiter delays the answers to refusals above a rate. A client in a loop, or one that tries to fill the log,
+// therefore leaves CPU time for others.
 type refusalLimiter struct {
 	mu            sync.Mutex // guards the following fields
 	newer, before map[string]*tokenBucket
 }
 
-// tokenBucket is how many refusals are left without a delay, at a time.
+// tokenBucket is the number of refusals that are still answered without a delay, at a certain time.
 type tokenBucket struct {
 	left float64
 	at   time.Time
@@ -56,7 +56,7 @@ func (p *refusalLimiter) countRefusal(who string, at refusalRate, now time.Time)
 	}
 	b.left = min(at.burst, b.left+at.rate*now.Sub(b.at).Seconds())
 	b.at = now
-	// The debt is limited to the longest delay.
+	// The deficit is limited to the longest delay.
 	if b.left--; b.left < -at.rate*maxRateLimitWait.Seconds() {
 		b.left = -at.rate * maxRateLimitWait.Seconds()
 	}

@@ -13,22 +13,22 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// SurfaceRefusal is a call that a surface has refused before the gate: it names no tool, or cannot be
-// parsed.
+// SurfaceRefusal is a call that an endpoint has refused before it reached the gate, because it names no tool or
+// cannot be parsed.
 type SurfaceRefusal struct {
 	Caller auth.Caller
-	// Server and Tool are those of the request, as far as they are known.
+	// Server and Tool are the server and tool in the request, as far as known.
 	Server, Tool string
-	CallTool     policy.CallToolVariant // of the call, if Tool does not name it
-	Action       string                 // of a built-in tool, or the method
-	Detail       string                 // the object of the request, if it is no tool
+	CallTool     policy.CallToolVariant // call tool that was used, if Tool does not contain its name
+	Action       string                 // action of a built-in tool, or the method
+	Detail       string                 // object of the request if it is not a tool
 	Arguments    json.RawMessage        // nil if they may contain a secret that cannot be masked
 	RequestBytes int
 	Problem      *problem.Problem
 }
 
-// RecordRefusal records a refusal of a surface and returns the ID of the record. It returns when the
-// client may get its answer: see refusalLimiter.
+// RecordRefusal records the refusal of a call by an endpoint and returns the ID of the record. It returns when the
+// client may get its answer; see refusalLimiter.
 func (g *Gate) RecordRefusal(ctx context.Context, r SurfaceRefusal) string {
 	g.sessionless.assignSessionID(&r.Caller)
 	record := activity.Record{
@@ -51,7 +51,7 @@ func (g *Gate) RecordRefusal(ctx context.Context, r SurfaceRefusal) string {
 	return id
 }
 
-// policyCheckForCode returns the check that a surface has made, by the code of its refusal; NoCheck for
+// policyCheckForCode returns the policy check that corresponds to the code of an endpoint's refusal; NoCheck for
 // other codes.
 func policyCheckForCode(code problem.Code) policy.Check {
 	switch code {
@@ -63,7 +63,7 @@ func policyCheckForCode(code problem.Code) policy.Check {
 		return policy.CheckExists
 	case problem.ToolLocked, problem.OfferLocked:
 		return policy.CheckCallable
-	case problem.InvalidName, problem.Conflict: // a name that is taken
+	case problem.InvalidName, problem.Conflict: // a name that is in use
 		return policy.CheckName
 	}
 	return policy.NoCheck
@@ -75,8 +75,8 @@ func (g *Gate) RecordRefusedToolCall(ctx context.Context, server string, r *sess
 	g.RecordRefusal(ctx, SurfaceRefusal{Caller: *r.Caller, Server: server, Tool: name, Arguments: wirejson.Find(r.Params, "arguments"), RequestBytes: r.Size, Problem: p})
 }
 
-// writeRefusalThrottled writes the record of a refusal and waits for the delay of its answer. If the
-// record cannot be written, the call is refused all the same.
+// writeRefusalThrottled writes the record of a refusal and waits for the delay of its answer. If the record cannot be
+// written, the call is still refused.
 func (g *Gate) writeRefusalThrottled(ctx context.Context, r *activity.Record) string {
 	if err := g.Log.AppendRefusal(r); err != nil {
 		g.Logger.Error("a refusal could not be recorded", "code", r.Metadata.ErrorCode, "error", err)

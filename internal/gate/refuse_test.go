@@ -19,7 +19,7 @@ import (
 
 const wipes = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
 
-// refused makes a call that is refused, from a connection.
+// refused makes a call that is refused, from a connection, and returns how long that took.
 func (w *world) refused(origin string) time.Duration {
 	w.T.Helper()
 	began := time.Now()
@@ -31,8 +31,8 @@ func (w *world) refused(origin string) time.Duration {
 	return time.Since(began)
 }
 
-// TestRefusalLoopIsSlowedDown: a client in a loop gets 200 refusals a second after a burst, and other clients notice
-// nothing.
+// TestRefusalLoopIsSlowedDown checks that a client in a loop gets 200 refusals a second after a burst, and that other
+// clients are not affected.
 func TestRefusalLoopIsSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, wipes)
@@ -50,17 +50,17 @@ func TestRefusalLoopIsSlowedDown(t *testing.T) {
 		}
 		if _, err := w.gate.Call(t.Context(), LaneCall{CallTool: policy.CallToolDestructive, Name: "s:wipe",
 			Caller: auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Origin: "a"}}); err != nil || time.Since(began) > paced+time.Second {
-			t.Errorf("a call that is allowed: %v, waited", err)
+			t.Errorf("an allowed call: %v, or it waited", err)
 		}
 		time.Sleep(time.Minute)
 		if took := w.refused("a"); took != 0 {
-			t.Errorf("a minute later it waited %v", took)
+			t.Errorf("after a minute the connection waited %v", took)
 		}
 	})
 }
 
-// TestNewConnectionsDoNotResetThePace: a client that opens a connection for each call is limited by the pace of its actor,
-// and waits no longer than a second.
+// TestNewConnectionsDoNotResetThePace checks that a client that opens a connection for each call is limited by the
+// rate of its actor, and waits no longer than a second.
 func TestNewConnectionsDoNotResetThePace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil, wipes)
@@ -79,20 +79,20 @@ func TestNewConnectionsDoNotResetThePace(t *testing.T) {
 			longest = max(longest, w.gate.refusalLimiter.countRefusal("of agent", actorLimit, time.Now()))
 		}
 		if longest > maxRateLimitWait {
-			t.Errorf("somebody would wait %v", longest)
+			t.Errorf("a client would wait %v", longest)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		began = time.Now()
 		w.gate.refusalLimiter.waitOutDelay(ctx, time.Hour)
 		if time.Since(began) != 0 {
-			t.Error("who has gone is waited for")
+			t.Error("the delay did not end with the context")
 		}
 	})
 }
 
-// TestFullQueueIsARefusal: calls that find the queue full are refused before they have a record of a call, and count as
-// refusals.
+// TestFullQueueIsARefusal checks that calls that find the queue full are refused before a call record begins, and
+// count as refusals.
 func TestFullQueueIsARefusal(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.MaxConcurrent, c.QueueSize = 1, 0 }, wipes)
 	w.gate.concurrency.Store(newConcurrencyLimiter(w.Config(), nil))

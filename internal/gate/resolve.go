@@ -14,11 +14,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// resolvedCall is what a decision is about: the tool and the arguments of a call, and the
-// configuration.
+// resolvedCall is the input of a decision: the tool and the arguments of a call, and the configuration.
 type resolvedCall struct {
 	cfg     *config.Config
-	tool    *catalog.Tool // nil: there is none
+	tool    *catalog.Tool // nil if there is no such tool
 	request policy.CallRequest
 	args    callArguments
 }
@@ -27,15 +26,14 @@ type resolvedCall struct {
 // returns the arguments that are sent.
 type callArguments struct {
 	sent        json.RawMessage
-	refs        []resultRef     // results that are still to be inserted
-	recorded    json.RawMessage // as the record has them; nil: as they are sent
+	refs        []resultRef     // results that have yet to be inserted
+	recorded    json.RawMessage // as recorded; nil: as they are sent
 	shown       func() []byte   // as a reviewer sees them; nil: as they are sent
-	sensitivity string          // of the inserted results
-	unknown     bool            // a dry run was not told the arguments
+	sensitivity string          // sensitivity of the inserted results
+	unknown     bool            // a dry run without arguments
 }
 
-// resolveLaneCall returns the call that a lane call asks for, its tool and arguments, and the snapshot
-// to decide on.
+// resolveLaneCall converts a lane call. It returns the call, its tool and arguments, and the snapshot to decide on.
 func (g *Gate) resolveLaneCall(r *LaneCall) (call, resolvedCall, *catalog.Snapshot) {
 	c := call{callOptions: callOptions{Declares: true, Validates: true, Cuts: true},
 		caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout, unknown: r.Unknown, client: r.Client, say: r.Say, meta: r.Meta, size: r.RequestBytes}
@@ -70,7 +68,7 @@ func trimNameParts(name string) string {
 	return strings.TrimSpace(server) + ":" + strings.TrimSpace(own)
 }
 
-// withSnapshot returns the call in a configuration and with the tool of a snapshot.
+// withSnapshot returns the call with another configuration and with the tool in the snapshot.
 func (s resolvedCall) withSnapshot(cfg *config.Config, now *catalog.Snapshot) resolvedCall {
 	s.cfg, s.tool = cfg, now.Tool(s.request.ID)
 	if !s.request.ChoosesLane() && s.tool != nil {
@@ -79,7 +77,7 @@ func (s resolvedCall) withSnapshot(cfg *config.Config, now *catalog.Snapshot) re
 	return s
 }
 
-// resolveClientCall is resolveLaneCall for a client's own tools/call. Its lane is that of the address, or
+// resolveClientCall is resolveLaneCall for a client's own tools/call. Its lane is the lane of the endpoint, or else
 // the one that the tool's hints require.
 func (g *Gate) resolveClientCall(ctx context.Context, n *ToolCallTarget, r *session.Request) (call, resolvedCall, *catalog.Snapshot) {
 	c := call{caller: *r.Caller, stateless: r.Caller.SessionID == "", client: r, say: r.Say, size: r.Size}
@@ -101,7 +99,7 @@ func (g *Gate) resolveClientCall(ctx context.Context, n *ToolCallTarget, r *sess
 	return c, s.withSnapshot(s.cfg, now), now
 }
 
-// laneAddress returns the address of which the addresses of the lanes are part, for a caller.
+// laneAddress returns the address to which the lane endpoints are relative, for a caller.
 func laneAddress(c *auth.Caller) string {
 	if profile := c.Scope().ProfileNames(); profile != "" {
 		return "/mcp/p/" + profile + "/all"

@@ -15,15 +15,15 @@ import (
 // The limits of results in the arguments of a call.
 const (
 	maxResultRefs     = 16
-	maxResultRefBytes = 16 << 20 // together
+	maxResultRefBytes = 16 << 20 // size of all referenced results together
 )
 
-// resultKey is the member that refers to a result in arguments.
+// resultKey is the member of arguments that refers to a stored result.
 const resultKey = "$result"
 
 // resultRef refers to a stored result in the arguments: {"$result": handle, "path": path}.
 type resultRef struct {
-	from, to     int // its position in the arguments
+	from, to     int // position in the arguments
 	handle, path string
 	value        []byte // set by insertResults
 	origin       tool.ID
@@ -105,8 +105,8 @@ func (h *resultRef) toReviewJSON() []byte {
 	return append(wirejson.AppendString(append(out, `,"excerpt":`...), text), "}}"...)
 }
 
-// toRecordJSON returns the form of the reference in the record: the origin and digest of the result.
-// It never has the handle, which is a secret.
+// toRecordJSON returns the form of the reference in the record: the origin and digest of the result. It never
+// contains the handle, which is a secret.
 func (h *resultRef) toRecordJSON() []byte {
 	digest := func(b []byte) string {
 		sum := sha256.Sum256(b)

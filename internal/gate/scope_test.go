@@ -12,7 +12,8 @@ type scopeChanges struct{ now policy.Scope }
 
 func (n *scopeChanges) Scope() policy.Scope { return n.now }
 
-// TestWaitingCallObeysItsScope: the scope at the time of sending decides, not the one at the time of the request.
+// TestWaitingCallObeysItsScope checks that the scope at the time of sending decides, not the scope at the time of the
+// request.
 func TestWaitingCallObeysItsScope(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	n := &scopeChanges{}

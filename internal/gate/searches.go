@@ -11,15 +11,15 @@ import (
 
 // The limits of remembered searches.
 const (
-	maxSearchers   = 500 // sessions
-	searchesKept   = 3   // of each, the latest
-	answerKept     = 50  // tools of each answer
+	maxSearchers   = 500 // number of sessions
+	searchesKept   = 3   // the latest searches of each session
+	answerKept     = 50  // tools of each result
 	rememberedFor  = 30 * time.Minute
 	maxQueryOfCall = 500 // bytes of the query that the record of a call keeps
 )
 
-// recentSearches remembers the searches of each session and their results, so that the record of a
-// call can say how its tool was found. It is in memory only.
+// recentSearches remembers the searches of each session and their results, so that the record of a call can contain
+// how its tool was found. They are in memory only.
 type recentSearches struct {
 	mu        sync.Mutex // guards bySession
 	bySession map[string]*sessionSearches
@@ -40,7 +40,7 @@ func newRecentSearches() *recentSearches {
 	return &recentSearches{bySession: map[string]*sessionSearches{}}
 }
 
-// add stores a search with the tools that it returned, and keeps told.
+// add stores a search with the tools that it returned. It keeps the slice told.
 func (s *recentSearches) add(session, query string, told []tool.ID) {
 	a := searchAnswer{query: problem.ClipForDisplay(query, maxQueryOfCall), tools: told[:min(len(told), answerKept)]}
 	now := time.Now()
@@ -57,7 +57,7 @@ func (s *recentSearches) add(session, query string, told []tool.ID) {
 	of.answers = append([]searchAnswer{a}, kept...)
 }
 
-// searchThatFound returns the search by which a session found a tool; nil if it did not search.
+// searchThatFound returns the search with which a session found a tool; nil if there is none.
 func (s *recentSearches) searchThatFound(session string, id tool.ID) *activity.Search {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,10 +24,10 @@ func TestSearchesAreBounded(t *testing.T) {
 	}
 	of := s.bySession["one"]
 	if len(of.answers) != searchesKept || len(of.answers[0].tools) != answerKept || len(of.answers[0].query) > maxQueryOfCall+len("…") {
-		t.Errorf("%d answers with %d tools and %d bytes", len(of.answers), len(of.answers[0].tools), len(of.answers[0].query))
+		t.Errorf("%d searches with %d tools and %d bytes", len(of.answers), len(of.answers[0].tools), len(of.answers[0].query))
 	}
 	of.at = of.at.Add(-2 * rememberedFor)
 	if got := s.searchThatFound("one", told[0]); got != nil {
-		t.Errorf("an old search is remembered: %+v", got)
+		t.Errorf("an old search is still remembered: %+v", got)
 	}
 }

@@ -26,7 +26,7 @@ const (
 	prose     = `{"content":[{"type":"text","text":"It is done."}]}`
 )
 
-// answering makes servers answer with a result.
+// answering makes servers return the result.
 func (w *world) answering(result string) {
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
 		return session.Reply{Result: json.RawMessage(result)}, nil
@@ -49,7 +49,7 @@ func rawOrNil(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// textsOf are the texts of the blocks of a result.
+// textsOf returns the texts of the blocks of a result.
 func textsOf(t *testing.T, raw json.RawMessage) (texts []string) {
 	t.Helper()
 	var r struct{ Content []struct{ Text string } }
@@ -62,8 +62,8 @@ func textsOf(t *testing.T, raw json.RawMessage) (texts []string) {
 	return texts
 }
 
-// TestSelect: only the part of a result that the caller, or else the configuration, selects is shown. The whole result is
-// stored under its handle.
+// TestSelect checks that a reply contains only the part of a result that the caller, or else the configuration,
+// selects. The whole result is stored under its handle.
 func TestSelect(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) {
 		for _, s := range [][2]string{{"*", ".never"}, {"li*", "[.items[].id]"}} {
@@ -75,7 +75,7 @@ func TestSelect(t *testing.T) {
 		}
 	}, listTool)
 	for _, tt := range []struct {
-		result, given, want string // want: the first text; "" is the result as it came
+		result, given, want string // want: the first text; "" means the unchanged result
 		warns               string
 	}{
 		{structure, `"[.items[] | {id, name}]"`, `[{"id":9007199254740993,"name":"a"},{"id":2,"name":"b"}]`, ""},
@@ -96,11 +96,11 @@ func TestSelect(t *testing.T) {
 		}
 		warned := strings.Join(r.Warnings, " ")
 		if (warned != "") != (tt.warns != "") || !strings.Contains(warned, tt.warns) || strings.Contains(warned, "9007") {
-			t.Errorf("%s: warned of %q", tt.given, warned)
+			t.Errorf("%s: warnings %q", tt.given, warned)
 		}
 		if tt.want == "" {
 			if tt.warns == "" && string(r.Result) != tt.result || r.Handle != "" || !strings.Contains(string(r.Result), tt.result[:40]) {
-				t.Errorf("%s: %s, want all of it", tt.given, r.Result)
+				t.Errorf("%s: %s, want the whole result", tt.given, r.Result)
 			}
 			continue
 		}
@@ -109,15 +109,15 @@ func TestSelect(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.given, texts, tt.want)
 		}
 		if string(w.Results[w.named(texts[1])].Body) != tt.result || strings.Contains(string(r.Result), "structuredContent") || tt.result == structure && string(wirejson.Find(r.Result, "_meta")) != `{"k":1}` {
-			t.Errorf("%s: %s; kept: %s", tt.given, r.Result, w.Results[w.named(texts[1])].Body)
+			t.Errorf("%s: %s; stored: %s", tt.given, r.Result, w.Results[w.named(texts[1])].Body)
 		}
 		if o := w.Ended[len(w.Ended)-1]; string(o.Response) != tt.result {
-			t.Errorf("%s: on record: %s", tt.given, o.Response)
+			t.Errorf("%s: recorded: %s", tt.given, o.Response)
 		}
 	}
 }
 
-// TestSelectIsCut: cutting comes after selecting.
+// TestSelectIsCut checks that a result is cut after the selection.
 func TestSelectIsCut(t *testing.T) {
 	w := newWorld(t, func(c *config.Config) { c.ResultLimit = 2000 }, listTool)
 	w.answering(`{"content":[],"structuredContent":{"items":[` + strings.Repeat(`{"id":1,"name":"aaaaaaaaaaaaaaaa","more":"x"},`, 500) + `{}]}}`)
@@ -127,7 +127,7 @@ func TestSelectIsCut(t *testing.T) {
 	}
 }
 
-// TestNoSelect: an invalid selection is refused before the server is called.
+// TestNoSelect checks that an invalid selection is refused before the server is called.
 func TestNoSelect(t *testing.T) {
 	w := newWorld(t, nil, listTool)
 	for _, given := range []string{`".."`, `"range(9)"`, `"def f: .; f"`, `"foo("`, `7`, `[".a"]`, `{"a":1}`, `"` + strings.Repeat("(", 200) + `"`} {
@@ -137,11 +137,11 @@ func TestNoSelect(t *testing.T) {
 		}
 	}
 	if len(w.Begun) > 0 {
-		t.Error("the server was asked")
+		t.Error("the server was called")
 	}
 }
 
-// named returns the handle that a text names.
+// named returns the handle in a text.
 func (w *world) named(text string) string {
 	for handle := range w.Results {
 		if strings.Contains(text, handle) {
@@ -151,7 +151,7 @@ func (w *world) named(text string) string {
 	return "none"
 }
 
-// hand makes a world in which an agent has a result of s:list, in a handle.
+// hand returns a world in which an agent has the handle of a result of s:list.
 func hand(t *testing.T, result string) (w *world, handle string) {
 	t.Helper()
 	w = newWorld(t, func(c *config.Config) {
@@ -172,7 +172,8 @@ func sensitive(sensitivity string) (d policy.DeclaredIntent) {
 	return d
 }
 
-// TestResultAsArgument: it reaches the server byte for byte, and the record contains its origin and no handle.
+// TestResultAsArgument checks that a stored result reaches the server byte for byte, and that the record contains its
+// origin and no handle.
 func TestResultAsArgument(t *testing.T) {
 	volume.SkipUnderRace(t)
 	big := string(wirejson.AppendString(nil, strings.Repeat("x\ny\"é", 1<<20)))
@@ -192,19 +193,19 @@ func TestResultAsArgument(t *testing.T) {
 		}
 		r := w.Begun[len(w.Begun)-1]
 		if on := string(r.Arguments); strings.Contains(on, handle) || !strings.Contains(on, `"from":"s:list"`) || !strings.Contains(on, `"sha256":"`) || len(on) > 1000 || r.Metadata.Intent.DataSensitivity != "private" {
-			t.Errorf("on record: %.1000s, %+v", on, r.Metadata.Intent)
+			t.Errorf("record: %.1000s, %+v", on, r.Metadata.Intent)
 		}
 	}
 }
 
-// TestResultAsArgumentIsLimited: a value does not reach another actor, does not leave its server in a read, is not expanded
-// again, and must match the schema.
+// TestResultAsArgumentIsLimited checks that a value does not reach another actor, does not leave its server in a
+// read, is not expanded again, and must match the schema.
 func TestResultAsArgumentIsLimited(t *testing.T) {
 	for name, tt := range map[string]struct {
 		tool, args string // %s is the handle
 		variant    policy.CallToolVariant
 		caller     auth.Caller
-		without    bool // the surface hands nothing
+		without    bool // the caller does not support result references
 		code       problem.Code
 		sent       string
 	}{
@@ -247,18 +248,19 @@ func TestResultAsArgumentIsLimited(t *testing.T) {
 			r = w.Appended[len(w.Appended)-1]
 		}
 		if !tt.without && strings.Contains(string(r.Arguments), handle) && len(findResultRefs(json.RawMessage(args))) > 0 {
-			t.Errorf("%s: the handle is on record: %s", name, r.Arguments)
+			t.Errorf("%s: the record contains the handle: %s", name, r.Arguments)
 		}
 		if p != nil && strings.Contains(p.Message+p.Hint, handle) {
-			t.Errorf("%s: the handle is said: %v", name, p)
+			t.Errorf("%s: the error contains the handle: %v", name, p)
 		}
 	}
 }
 
-// TestWhereResultsMayGo checks every combination of caller, server, lane and form: a value reaches only the allowed ones.
+// TestWhereResultsMayGo checks, for every combination of caller, server, lane and form, that a value reaches a server
+// only where that is allowed.
 func TestWhereResultsMayGo(t *testing.T) {
 	token := auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "ci", ID: "1"}, Bounds: bounded(policy.Scope{})}
-	forms := map[string]bool{ // whether it names a result
+	forms := map[string]bool{ // whether the form refers to a result
 		`{"any":{"$result":"%s","path":"items[0].n"}}`: true, `{"any":{"a":[1,{"b":{"path":"items[0].n","$result":"%s"}}]}}`: true, `{"any":[{"\u0024result":"%s","path":"items[0].n"}]}`: true,
 		`{"any":{"$result":"%s","path":"items[0].n","x":1}}`: false, `{"any":{"$result":"%s"}}`: false, `{"any":{"$result":["%s"],"path":"items[0].n"}}`: false,
 		`{"any":"{\"$result\":\"%s\",\"path\":\"items[0].n\"}"}`: false, `{"any":{"$Result":"%s","path":"items[0].n"}}`: false,
@@ -288,5 +290,5 @@ func TestWhereResultsMayGo(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d tries, in %d a value went where it may", tries, went)
+	t.Logf("%d combinations, %d of them allowed", tries, went)
 }

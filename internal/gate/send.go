@@ -15,8 +15,8 @@ import (
 type requestTarget struct {
 	server string
 	session.Doer
-	asks *session.ServerQuestionTracker // nil without a session
-	open sessionOpener                  // opens the client's session with the server; nil: the target needs none
+	asks *session.ServerQuestionTracker // nil if there is no session
+	open sessionOpener                  // opens the client's session with the server; nil if the target needs none
 }
 
 // sessionOpener opens a client's session with a server.
@@ -28,12 +28,12 @@ type outgoingRequest struct {
 	parts session.ToolCall
 }
 
-// recheckAfter is the time until a slot above which a call is decided about again: it includes the
-// write of the record.
+// recheckAfter is the time until a slot, including the write of the record, above which the gate decides about the
+// call again.
 const recheckAfter = time.Millisecond
 
-// send waits for a slot and a session, decides again after each wait, and sends the call with the
-// proof of the decision. All of it is within the time limit of the call.
+// send waits for a slot and a session, decides again after each wait, and sends the call with the proof of the
+// decision. The time limit of the call covers all of this.
 func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (session.Reply, error) {
 	ctx, clock, end := session.StartPausableDeadline(ctx, x.call.effectiveTimeout(&x.verdict.resolvedCall))
 	defer end()
@@ -47,7 +47,7 @@ func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (sessio
 	defer x.time.addWaitSince(entered)
 	x.recheck.initFor(g, &x.call, &x.verdict, x.approval)
 	if waited > 0 || entered.Sub(x.time.started) >= recheckAfter {
-		err = x.recheck.decideAgain() // before a locked server gets a process
+		err = x.recheck.decideAgain() // before a process is started for a server that may be locked
 	}
 	if err != nil {
 		return session.Reply{}, toTimeoutError(ctx, err)
@@ -56,13 +56,12 @@ func (g *Gate) send(ctx context.Context, x *execution, to requestTarget) (sessio
 	x.outgoing.Permit = session.NewToolCallPermit(x.verdict.request.ID.Tool, x.verdict.tool.Raw, x.recheck.decideAgain)
 	reply, err := g.sendOnce(ctx, x, to, clock)
 	if to.open != nil && session.IsNotSent(err) && ctx.Err() == nil {
-		reply, err = g.sendOnce(ctx, x, to, clock) // the server has lost the session: try once more in a new one
+		reply, err = g.sendOnce(ctx, x, to, clock) // the server has lost the session: retry once in a new one
 	}
 	return reply, toTimeoutError(ctx, err)
 }
 
-// setRequest sets the request to the server: that of the client, or one made of the parts of a lane
-// call.
+// setRequest sets the request to the server: the client's request, or one built from a lane call.
 func (o *outgoingRequest) setRequest(c *call, s *resolvedCall) {
 	if !c.Declares {
 		o.Request = *c.client
@@ -98,8 +97,7 @@ func (g *Gate) sendOnce(ctx context.Context, x *execution, to requestTarget, clo
 	return to.Do(ctx, &x.outgoing.Request)
 }
 
-// effectiveTimeout returns the time limit of the call: that of the caller if it is shorter than the
-// configured one.
+// effectiveTimeout returns the time limit of the call: the caller's limit if it is shorter than the configured one.
 func (c *call) effectiveTimeout(s *resolvedCall) time.Duration {
 	allowed := configuredTimeout(s.cfg, s.request.ID.Server)
 	if c.limit > 0 && c.limit < allowed {
@@ -108,7 +106,7 @@ func (c *call) effectiveTimeout(s *resolvedCall) time.Duration {
 	return allowed
 }
 
-// configuredTimeout returns the time limit of calls of a server.
+// configuredTimeout returns the time limit for calls to a server.
 func configuredTimeout(cfg *config.Config, server string) time.Duration {
 	if s := cfg.Server(server); s != nil && s.CallTimeout > 0 {
 		return s.CallTimeout

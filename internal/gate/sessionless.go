@@ -15,8 +15,8 @@ const (
 	sessionlessTimeout = 30 * time.Minute
 )
 
-// sessionIDAssigner assigns session IDs to clients without a session, for the record: the same ID for
-// the same actor and client until half an hour without a call.
+// sessionIDAssigner assigns session IDs to clients without a session, for the record. The same actor and client keep
+// their ID until half an hour passes without a call.
 type sessionIDAssigner struct {
 	mu    sync.Mutex // guards byKey
 	byKey map[sessionlessClientKey]*syntheticSession
@@ -56,8 +56,8 @@ func (a *sessionIDAssigner) sessionIDFor(actor, client, version string) string {
 	return s.id
 }
 
-// evictWhenFull makes room in a map that has most entries: it deletes the expired ones, and all if
-// that is not enough. Records then only lack an ID, or how a tool was found.
+// evictWhenFull makes room in a map with the maximum number of entries, most. It deletes the expired entries, and all
+// if that is not enough. As a consequence, records only lack a session ID or the search that found a tool.
 func evictWhenFull[K comparable, V any](all map[K]V, most int, over func(V) bool) {
 	if len(all) < most {
 		return

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// The record separates clients without a session by their identity, until they are silent for half an hour.
+// TestAnonymousSessions checks that the record separates clients without a session by their identity, until they have
+// been inactive for half an hour.
 func TestAnonymousSessions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cs := newSessionIDAssigner()
@@ -23,13 +24,13 @@ func TestAnonymousSessions(t *testing.T) {
 		for range 3 {
 			time.Sleep(29 * time.Minute)
 			if cs.sessionIDFor("agent", "cursor", "1") != a {
-				t.Error("a new id without silence")
+				t.Error("a new id although the client was active")
 			}
 		}
 		time.Sleep(31 * time.Minute)
 		b := cs.sessionIDFor("agent", "cursor", "1")
 		if b == a {
-			t.Error("the same id after silence")
+			t.Error("the same id although the client was inactive")
 		}
 		for i := range 3 * maxSessionless {
 			cs.sessionIDFor("agent", fmt.Sprint(i), "")

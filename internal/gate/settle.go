@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ErrStopping is the cause with which the daemon ends calls at its own stop.
+// ErrStopping is the cancellation cause of calls when the daemon stops.
 var ErrStopping = errors.New("the daemon is being stopped")
 
 // settleOutcome writes the end of the call into the outcome, and returns the caller's answer.
@@ -60,8 +60,8 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	return r, nil
 }
 
-// invalidResultProblem returns the problem of an invalid result, or nil.
-// whole: tasks and questions are not allowed.
+// invalidResultProblem returns the problem of an invalid result, or nil. If whole is set, tasks and questions are not
+// allowed.
 func invalidResultProblem(id tool.ID, result json.RawMessage, whole bool) *problem.Problem {
 	if wirejson.Kind(result) != '{' {
 		return problem.Newf(problem.UpstreamError, "Tool '%s' answered with something that is not a result object.", id).
@@ -95,7 +95,7 @@ func (c *call) failureProblem(ctx context.Context, s *resolvedCall, err error) *
 	return problem.From(err)
 }
 
-// The limits of the parts of a server's error that the problem repeats, in bytes.
+// The size limits, in bytes, of the parts of a server's error that the problem repeats.
 const (
 	maxUpstreamMessage = 4 << 10
 	maxUpstreamData    = 16 << 10
@@ -112,11 +112,11 @@ func serverErrorProblem(id tool.ID, e *wirejson.RPCError) *problem.Problem {
 	return p
 }
 
-// warningsKey is the member of a result's _meta that has the warnings.
+// warningsKey is the member of a result's _meta that contains the warnings.
 const warningsKey = "mcpproxy/warnings"
 
-// shapeResult applies the selection, cuts the result to result_limit, stores the whole for
-// read_result, and adds the warnings.
+// shapeResult applies the selection, cuts the result to result_limit, stores the whole result for read_result, and
+// adds the warnings.
 func (g *Gate) shapeResult(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) {
 	r.Result = g.applySelection(ctx, c, v, r, o)
 	if limit := v.cfg.ResultLimit; limit > 0 && len(r.Result) > limit {
@@ -137,8 +137,8 @@ func (g *Gate) warnCaller(v *verdict, r *CallResult, warnings []string) {
 	}
 }
 
-// applySelection returns the selected part of a result, or the whole result if the selection fails. It
-// selects nothing from a failure of the tool.
+// applySelection returns the selected part of a result, or the whole result if the selection fails. It does not apply
+// the selection to a failure of the tool.
 func (g *Gate) applySelection(ctx context.Context, c *call, v *verdict, r *CallResult, o *activity.Outcome) json.RawMessage {
 	e, whole := c.selection, r.Result
 	if e == nil {
@@ -177,7 +177,7 @@ func (g *Gate) storeWholeResult(ctx context.Context, c *call, v *verdict, record
 func addWarnings(raw json.RawMessage, warnings []string) json.RawMessage {
 	list, err := json.Marshal(warnings)
 	if err != nil {
-		return raw // strings always encode
+		return raw // cannot fail: strings can always be encoded
 	}
 	meta := json.RawMessage(wirejson.Find(raw, "_meta"))
 	if wirejson.Kind(meta) != '{' {
@@ -186,7 +186,7 @@ func addWarnings(raw json.RawMessage, warnings []string) json.RawMessage {
 	return wirejson.SetMember(raw, "_meta", wirejson.SetMember(meta, warningsKey, list))
 }
 
-// maxErrorText limits the message that a record takes from a failed result.
+// maxErrorText limits the message that a record contains from a failed result.
 const maxErrorText = 500
 
 // firstText returns the beginning of the first text block of a result.

@@ -16,16 +16,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// GatedEndpoint returns the surface of one server for clients. Its tools/call requests run through the
-// gate, without validation against the schema and without the limit of the result. Unapproved prompts
-// and resources, and tasks of other clients, are hidden. Errors are a *problem.Problem,
-// session.ErrOver, or ctx.Err().
+// GatedEndpoint returns the endpoint of one server for clients. Its tools/call requests run through the gate, without
+// validation against the schema and without the limit of the result. Unapproved prompts and resources, and tasks of
+// other clients, are hidden. Errors are a *problem.Problem, session.ErrOver, or ctx.Err().
 func (g *Gate) GatedEndpoint(server string) session.Endpoint {
 	s := g.UpstreamSurface(server)
 	return &gatedEndpoint{g, requestTarget{server: server, Doer: s}, s}
 }
 
-// gatedEndpoint is the surface of one server behind the gate.
+// gatedEndpoint is the endpoint of one server behind the gate.
 type gatedEndpoint struct {
 	gate   *Gate
 	target requestTarget
@@ -58,7 +57,7 @@ type gatedSession struct {
 	session.Session
 	gate   *Gate
 	target requestTarget
-	caller auth.Caller // that has opened it
+	caller auth.Caller // the caller that opened the session
 	asks   session.ServerQuestionTracker
 }
 
@@ -66,7 +65,7 @@ func (w *gatedSession) Do(ctx context.Context, r *session.Request) (session.Repl
 	return w.gate.dispatchRequest(ctx, w.target, r)
 }
 
-// NotifyServer refuses a tools/call without an ID: some servers would execute it.
+// NotifyServer refuses a tools/call without an ID, because some servers would execute it.
 func (w *gatedSession) NotifyServer(ctx context.Context, method string, params json.RawMessage) error {
 	if method == mcp.CallTool {
 		return problem.New(problem.InvalidRequest, "tools/call must be a request of its own", "Send it with an id.")
@@ -75,7 +74,7 @@ func (w *gatedSession) NotifyServer(ctx context.Context, method string, params j
 }
 
 func (w *gatedSession) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	w.asks.MarkAnswered(id) // from now on the time counts for the server
+	w.asks.MarkAnswered(id) // from now on the time counts towards the server's limit
 	return w.Session.AnswerServerQuestion(ctx, id, r)
 }
 
@@ -84,12 +83,12 @@ func (w *gatedSession) Listen(ctx context.Context, say func(session.Event), open
 		return p
 	}
 	return w.Session.Listen(ctx, func(e session.Event) {
-		w.asks.TrackQuestion(&e) // it may be answered after the stream has ended
+		w.asks.TrackQuestion(&e) // the client may answer after the stream has ended
 		say(e)
 	}, opened)
 }
 
-// openTargetSession opens the client's session in which a call is sent.
+// openTargetSession opens the client's session that a call needs, and returns it as the target.
 func openTargetSession(ctx context.Context, to requestTarget) (requestTarget, error) {
 	s, err := to.open(ctx, to.server)
 	if err != nil {
@@ -112,7 +111,7 @@ func (g *Gate) dispatchRequest(ctx context.Context, w requestTarget, r *session.
 	if !isText {
 		return session.Reply{}, g.RefuseUnnamedCall(ctx, w.server, r)
 	}
-	return g.callFromClient(ctx, w, &ToolCallTarget{ID: tool.ID{Server: w.server, Tool: name}}, r) // which refuses what cannot be reached, on record
+	return g.callFromClient(ctx, w, &ToolCallTarget{ID: tool.ID{Server: w.server, Tool: name}}, r) // refuses and records calls to unreachable servers
 }
 
 // relayRequest forwards a request other than tools/call.
@@ -163,7 +162,7 @@ func isPrimitiveMethod(method string) bool {
 	return strings.HasPrefix(method, "prompts/") || strings.HasPrefix(method, "resources/") || strings.HasPrefix(method, "completion/")
 }
 
-// sendTracked sends a request. Until the reply, it tracks the requests of the server to the client.
+// sendTracked sends a request. Until the reply arrives, it tracks the server's requests to the client.
 func (w *requestTarget) sendTracked(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if w.asks == nil || r.Say == nil {
 		return w.Do(ctx, r)
@@ -175,7 +174,7 @@ func (w *requestTarget) sendTracked(ctx context.Context, r *session.Request) (se
 	return w.Do(ctx, &noted)
 }
 
-// checkPrimitiveUse refuses, and records, the use of an unapproved prompt or resource.
+// checkPrimitiveUse refuses the use of an unapproved prompt or resource, and records the refusal.
 func (g *Gate) checkPrimitiveUse(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
 	allowed, err := g.Offers.CheckUse(ctx, server, r)
 	if locked, ok := errors.AsType[*catalog.PrimitiveLockedError](err); ok {

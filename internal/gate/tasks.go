@@ -15,16 +15,16 @@ import (
 // The limits of remembered tasks.
 const (
 	maxTasks  = 10_000
-	maxTaskID = 1 << 10 // bytes; a longer one is not remembered
+	maxTaskID = 1 << 10 // bytes; a task with a longer ID is not remembered
 )
 
-// taskOwners remembers which actor began a task of a server. A server sees one client, MCPProxy, and
-// cannot keep the tasks of actors apart. A task that is not remembered, because it is old or MCPProxy
-// was restarted, has no owner here.
+// taskOwners remembers which actor began a task of a server. The server sees only one client, MCPProxy, and cannot
+// separate the tasks of different actors. A task that is not remembered, because it is old or MCPProxy was restarted,
+// has no owner.
 type taskOwners struct {
 	mu     sync.Mutex           // guards the following fields
-	owners map[taskKey][]string // several where a server gives an id twice
-	order  []taskKey            // a ring, the oldest at next when it is full
+	owners map[taskKey][]string // several if a server uses an ID twice
+	order  []taskKey            // a ring buffer; when full, the oldest is at next
 	next   int
 }
 
@@ -103,8 +103,8 @@ func (t *taskOwners) filterListResult(server string, r *session.Request, result 
 	return wirejson.SetMember(result, "tasks", kept)
 }
 
-// parseTaskID returns the ID of the task that a result has instead of content, in the modern form or
-// that of 2025-11-25.
+// parseTaskID returns the ID of the task that a result contains instead of content, in the form of the modern
+// protocol or of 2025-11-25.
 func parseTaskID(result json.RawMessage) (id string, ok bool) {
 	if !bytes.Contains(result, []byte(`"taskId"`)) || wirejson.Find(result, "content") != nil {
 		return "", false
@@ -117,8 +117,7 @@ func parseTaskID(result json.RawMessage) (id string, ok bool) {
 	return id, ok && kind == "task"
 }
 
-// unfinishedKindText returns what a result without content is: a task or a question; "" if it is a
-// result.
+// unfinishedKindText returns the kind of a result without content, a task or a question; "" for a complete result.
 func unfinishedKindText(result json.RawMessage) string {
 	if _, ok := parseTaskID(result); ok {
 		return "a task"

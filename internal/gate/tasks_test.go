@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestTasksOfOthers: a task belongs to the client that started it. No other client can see it, by any method. The server
-// answers for unknown tasks.
+// TestTasksOfOthers checks that a task belongs to the client that started it. No other client can see it, by any
+// method. The server answers requests about unknown tasks.
 func TestTasksOfOthers(t *testing.T) {
 	w, r := relayWorld(t, nil)
 	as := func(principal, method, params string) *session.Request {
@@ -56,19 +56,19 @@ func TestTasksOfOthers(t *testing.T) {
 	listen := `{"notifications":{"toolsListChanged":true,"taskIds":["modern","twice","x",7]}}`
 	for principal, want := range map[string]string{"me": listen, "you": `{"notifications":{"toolsListChanged":true,"taskIds":["twice","x",7]}}`} {
 		if _, err := w.relay(t.Context(), as(principal, "subscriptions/listen", listen)); err != nil || r.Sent[len(r.Sent)-1] != "s "+want {
-			t.Errorf("%s listens to %s %v", principal, r.Sent[len(r.Sent)-1], err)
+			t.Errorf("%s subscribed with %s %v", principal, r.Sent[len(r.Sent)-1], err)
 		}
 	}
 	list := json.RawMessage(`{"tasks":[{"taskId":"modern"}, {"taskId":"twice"},{}],"nextCursor":"c"}`)
 	for principal, want := range map[string]string{"me": string(list), "you": `{"tasks":[{"taskId":"twice"},{}],"nextCursor":"c"}`} {
 		q := as(principal, "tasks/list", `{}`)
 		if got := string(w.gate.tasks.filterListResult("s", q, list)); got != want {
-			t.Errorf("%s is listed %s", principal, got)
+			t.Errorf("the list for %s is %s", principal, got)
 		}
 	}
 }
 
-// TestTasksAreBounded: the oldest is forgotten first.
+// TestTasksAreBounded checks that the oldest task is forgotten first.
 func TestTasksAreBounded(t *testing.T) {
 	tasks := newTaskOwners()
 	for i := range maxTasks + 10 {
@@ -85,7 +85,7 @@ func TestTasksAreBounded(t *testing.T) {
 	}
 }
 
-// TestUnfinishedResults: an incomplete result is not presented as a result.
+// TestUnfinishedResults checks that an incomplete result is not presented as a result.
 func TestUnfinishedResults(t *testing.T) {
 	w := newWorld(t, nil, reads, `{"name":"must","annotations":{"readOnlyHint":true},"execution":{"taskSupport":"required"}}`)
 	call := func(name, result string, failure *wirejson.RPCError) (CallResult, *problem.Problem) {

@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestLocksHoldDuringEveryWait: a tool that is locked while a call waits is not called, whatever the call waits for, and the
-// refusal is the recorded outcome.
+// TestLocksHoldDuringEveryWait checks that a tool that is locked while a call waits is not called, whatever the call
+// waits for, and that the refusal is the recorded outcome.
 func TestLocksHoldDuringEveryWait(t *testing.T) {
 	locks := map[string]struct {
 		set  func(*config.Config)
@@ -40,7 +40,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		_, err := w.relay(w.T.Context(), passed("tools/call", `{"name":"reads","arguments":{"n":1}}`))
 		return err
 	}
-	// Each makes a call that waits, and sets the lock during the wait.
+	// Each function makes a call that waits, and sets the lock during the wait.
 	waits := map[string]func(w *world, call func(*world) error, lock func()) error{
 		"for a place": func(w *world, call func(*world) error, lock func()) error {
 			free := make(chan struct{})
@@ -58,14 +58,13 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 			lock()
 			close(free)
 			if err := <-first; err != nil {
-				w.T.Errorf("the first: %v", err)
+				w.T.Errorf("the first call: %v", err)
 			}
 			err := <-second
-			// The two end in either order: the place is free before the outcome
-			// of the first is on record.
+			// The two calls end in either order: the slot is free before the outcome of the first call is recorded.
 			if i := slices.IndexFunc(w.Ended, func(o activity.Outcome) bool { return string(o.Response) == "{}" }); i >= 0 {
 				w.Ended = slices.Delete(w.Ended, i, i+1)
-				w.Events = slices.Delete(w.Events, len(w.Events)-1, len(w.Events)) // one of two ends
+				w.Events = slices.Delete(w.Events, len(w.Events)-1, len(w.Events)) // one of the two ends
 			}
 			return err
 		},
@@ -79,7 +78,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 		"for the connection": func(w *world, call func(*world) error, lock func()) error {
 			answer := w.AnswerCall
 			w.AnswerCall = func(ctx context.Context, r *session.Request) (session.Reply, error) {
-				w.Events = w.Events[:len(w.Events)-1] // it has not reached the server
+				w.Events = w.Events[:len(w.Events)-1] // the call has not reached the server
 				lock()
 				if err := r.Permit.Recheck(); err != nil {
 					return session.Reply{}, err
@@ -93,7 +92,7 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 			_, err := w.gate.CallFromAggregate(w.T.Context(), ToolCallTarget{ID: tool.ID{Server: "s", Tool: "reads"}, Open: func(ctx context.Context, server string) (session.Session, error) {
 				lock()
 				s, _, err := w.gate.GatedEndpoint(server).OpenSession(ctx, passed("initialize", `{}`))
-				if err != nil { // no longer reachable, which is as good
+				if err != nil { // not reachable any more is also a valid outcome
 					return nil, problem.New(problem.ToolLocked, "it cannot be opened", "")
 				}
 				return s, nil
@@ -123,7 +122,8 @@ func TestLocksHoldDuringEveryWait(t *testing.T) {
 	}
 }
 
-// TestTimeoutPausesInSessions: a user may take longer to answer than the server may work, in every form of the question.
+// TestTimeoutPausesInSessions checks that a user may take longer to answer than the server may work, in every form of
+// the question.
 func TestTimeoutPausesInSessions(t *testing.T) {
 	question := session.Event{Method: "elicitation/create", ID: json.RawMessage(`7`)}
 	for name, ask := range map[string]func(s *gatedSession, r *session.Request){
@@ -175,8 +175,8 @@ func TestTimeoutPausesInSessions(t *testing.T) {
 	}
 }
 
-// TestSessionCallsPassTheGate: a session's calls go through the gate like all others, and no other message of a session
-// bypasses it.
+// TestSessionCallsPassTheGate checks that a session's calls go through the gate like all others, and that no other
+// message of a session bypasses it.
 func TestSessionCallsPassTheGate(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
 	surface := w.gate.GatedEndpoint("s")
@@ -190,7 +190,7 @@ func TestSessionCallsPassTheGate(t *testing.T) {
 	}
 	w.Events = nil
 	if err := s.NotifyServer(t.Context(), "tools/call", json.RawMessage(`{"name":"reads"}`)); problem.From(err) == nil || problem.From(err).Code != problem.InvalidRequest || len(w.Events) != 0 {
-		t.Errorf("without an id: %v, %q", err, w.Events)
+		t.Errorf("a call without an id: %v, %q", err, w.Events)
 	}
 	if err := s.NotifyServer(t.Context(), "notifications/initialized", nil); err != nil || len(w.Events) != 1 {
 		t.Errorf("%v, %q", err, w.Events)
@@ -202,18 +202,19 @@ func TestSessionCallsPassTheGate(t *testing.T) {
 	w.Events = nil
 	_, err = w.gate.CallFromAggregate(t.Context(), ToolCallTarget{ID: tool.ID{Server: "s", Tool: "reads"}, Open: foreign}, call)
 	if problem.From(err) == nil || problem.From(err).Code != problem.Internal || !slices.Equal(w.Events, []string{"begin", "end"}) {
-		t.Errorf("in a session that is not the one of the gate: %v, %q", err, w.Events)
+		t.Errorf("a call in a session that the gate did not open: %v, %q", err, w.Events)
 	}
 	w.Reload(func(c *config.Config) { c.Servers[0].Quarantined = true })
-	if err := s.Listen(t.Context(), func(session.Event) {}, func() { t.Error("it is listened to") }); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
-		t.Errorf("to a quarantined server: %v", err)
+	if err := s.Listen(t.Context(), func(session.Event) {}, func() { t.Error("Listen opened a stream") }); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
+		t.Errorf("Listen to a quarantined server: %v", err)
 	}
 	if s, _, err := surface.OpenSession(t.Context(), passed("initialize", `{}`)); s != nil || err == nil {
-		t.Errorf("with a quarantined server: %v, %v", s, err)
+		t.Errorf("OpenSession with a quarantined server: %v, %v", s, err)
 	}
 }
 
-// The refusal of a call to a proposed server says so, with the action of the user; another name is unknown.
+// TestProposedServerIsQuarantined checks that the refusal of a call to a proposed server states this and the action
+// that the user must take. Any other unknown name is reported as unknown.
 func TestProposedServerIsQuarantined(t *testing.T) {
 	w := newWorld(t, nil, readsTool)
 	w.gate.Proposed = func(name string) bool { return name == "new" }

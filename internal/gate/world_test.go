@@ -29,7 +29,7 @@ func newWorld(t testing.TB, change func(*config.Config), definitions ...string) 
 	return w
 }
 
-// depsOf returns what a gate in front of the servers of w needs.
+// depsOf returns the dependencies of a gate in front of the servers of w.
 func depsOf(w *catalogtest.Harness) Deps {
 	return Deps{
 		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),
@@ -50,7 +50,7 @@ func (w *world) call(v policy.CallToolVariant, name, args string) (CallResult, *
 	}
 	var p *problem.Problem
 	if !errors.As(err, &p) {
-		w.T.Fatalf("the error %v is no problem", err)
+		w.T.Fatalf("the error %v is not a *problem.Problem", err)
 	}
 	return r, p
 }

@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestTimesOut: a client gets the upstream's statement about its timed-out call. A call that timed out in the queue is reported
-// as not sent.
+// TestTimesOut checks that a client gets the upstream's message about its timed-out call. A call that timed out in
+// the queue is reported as not sent.
 func TestTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := relayWorld(t, func(c *config.Config) {
@@ -57,14 +57,14 @@ func TestTimesOut(t *testing.T) {
 		synctest.Wait()
 		_, err := w.relay(t.Context(), passed("prompts/get", `{}`))
 		if p := problem.From(err); p.Code != problem.Timeout || !strings.Contains(p.Hint, "not sent") || time.Since(began) != time.Minute {
-			t.Errorf("without a place: %s %q %q after %v", p.Code, p.Message, p.Hint, time.Since(began))
+			t.Errorf("without a slot: %s %q %q after %v", p.Code, p.Message, p.Hint, time.Since(began))
 		}
 		<-occupied
 	})
 }
 
-// TestForwardedCall: a client's own tools/call goes through the gate: it is decided, recorded in the lane of the hints, and
-// only then held for approval. Its arguments and the response are unchanged.
+// TestForwardedCall checks that a client's own tools/call goes through the gate: it is decided, recorded in the lane
+// of the hints, and only then held for approval. Its arguments and the response are unchanged.
 func TestForwardedCall(t *testing.T) {
 	w, r := relayWorld(t, func(c *config.Config) { c.ResultLimit = 10 })
 	a, err := w.relay(t.Context(), passed("tools/call", `{"name":"reads","arguments":{"wrong":9007199254740993}}`))
@@ -88,11 +88,12 @@ func TestForwardedCall(t *testing.T) {
 		t.Errorf("record %+v %+v", w.Begun[1], w.Ended[1])
 	}
 	if len(r.Asked) != 0 {
-		t.Errorf("passed on past the gate: %q", r.Asked)
+		t.Errorf("forwarded without the gate: %q", r.Asked)
 	}
 }
 
-// TestForwardedCallRefused: a call of a locked or unknown tool, or an invalid call, is refused, recorded, and not sent.
+// TestForwardedCallRefused checks that a call of a locked or unknown tool, or an invalid call, is refused, recorded,
+// and not sent.
 func TestForwardedCallRefused(t *testing.T) {
 	w, _ := relayWorld(t, nil)
 	for params, want := range map[string]problem.Code{
@@ -100,7 +101,7 @@ func TestForwardedCallRefused(t *testing.T) {
 		`{"name":"nope"}`:                     problem.ToolNotFound,
 		`{"name":7}`:                          problem.InvalidName,
 		`{"name":"reads","arguments":[1]}`:    problem.InvalidArgs,
-		`{"name":"reads","arguments":"{}"}`:   problem.InvalidArgs, // these bytes would be sent
+		`{"name":"reads","arguments":"{}"}`:   problem.InvalidArgs, // would be sent unchanged
 		`{"name":"reads:deletes"}`:            problem.ToolNotFound,
 		`{"name":"denied","name2":"deletes"}`: problem.ToolLocked,
 	} {
@@ -115,7 +116,8 @@ func TestForwardedCallRefused(t *testing.T) {
 	}
 }
 
-// TestVisible: a list omits tools that cannot be called, or that the catalog has not evaluated, and keeps every other byte.
+// TestVisible checks that a list omits tools that cannot be called, or that the catalog has not evaluated, and keeps
+// every other byte.
 func TestVisible(t *testing.T) {
 	t.Parallel()
 	w, r := relayWorld(t, nil)
@@ -133,7 +135,7 @@ func TestVisible(t *testing.T) {
 			t.Errorf("%s: %s %v", c.name, a.Result, err)
 		}
 	}
-	// Of two lists a client may take the other one.
+	// If there are two lists, a client may read the other one.
 	for _, twice := range []string{`tools`, `Tools`, `\u0074ools`, `toolſ`} {
 		r.Tools = reads + `],"` + twice + `":[{"name":"reads","description":"<IMPORTANT>"}`
 		if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); problem.From(err) == nil || problem.From(err).Code != problem.UpstreamError {
@@ -144,18 +146,18 @@ func TestVisible(t *testing.T) {
 		t.Errorf("a list under another name: %s", a)
 	}
 	r.ToolsLearned, r.Tools = true, reads+`,{"name":"for this client"}`
-	r.OnRefresh = func() { t.Error("it was learnt, and asked for all the same") }
+	r.OnRefresh = func() { t.Error("a known list was requested again") }
 	if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[`+r.Tools+`],"nextCursor":"c"}` {
-		t.Errorf("listed to this client only: %s %v", a.Result, err)
+		t.Errorf("a list for this client only: %s %v", a.Result, err)
 	}
 	r.ToolsLearned = false
 	r.Tools, r.OnRefresh = `{"name":"new"}`, func() { w.SetTools(`{"name":"new"}`) }
 	if a, err := w.relay(t.Context(), passed("tools/list", `{}`)); err != nil || string(a.Result) != `{"x":1,"tools":[{"name":"new"}],"nextCursor":"c"}` {
-		t.Errorf("after it was learnt: %s %v", a.Result, err)
+		t.Errorf("after the list was known: %s %v", a.Result, err)
 	}
 }
 
-// TestUnreachable: messages can be sent to available servers only.
+// TestUnreachable checks that messages can be sent to available servers only.
 func TestUnreachable(t *testing.T) {
 	for want, change := range map[problem.Code]func(*config.Config){
 		problem.ServerUnavailable: func(c *config.Config) { c.Servers[0].Enabled = false },
@@ -165,7 +167,7 @@ func TestUnreachable(t *testing.T) {
 		for _, method := range []string{"tools/call", "tools/list", "resources/read"} {
 			want := want
 			if method == "tools/call" && want == problem.ServerUnavailable {
-				want = problem.ToolLocked // by the gate, on record
+				want = problem.ToolLocked // refused and recorded by the gate
 			}
 			if _, err := w.relay(t.Context(), passed(method, `{"name":"reads"}`)); problem.From(err).Code != want {
 				t.Errorf("%s: %v, want %s", method, err, want)
@@ -181,8 +183,9 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestHeadersMustMatchTheArguments: routers trust the headers, so a request whose headers differ is refused before the
-// decision, and recorded. Without headers, or in a session, there is nothing to compare.
+// TestHeadersMustMatchTheArguments checks that a request whose headers differ from its arguments is refused before
+// the decision, and recorded, because routers trust the headers. Without headers, or in a session, there is nothing
+// to compare.
 func TestHeadersMustMatchTheArguments(t *testing.T) {
 	const routed = `{"name":"routed","inputSchema":{"type":"object","properties":{"tenant":{"type":"string","x-mcp-header":"Tenant"}}},"annotations":{"readOnlyHint":true}}`
 	w := newWorld(t, nil, routed)
@@ -218,7 +221,7 @@ func TestHeadersMustMatchTheArguments(t *testing.T) {
 		}
 		if r := w.Appended[0]; r.ServerName != "s" || r.ToolName != "routed" || r.Metadata.ErrorCode != string(problem.InvalidRequest) ||
 			!strings.HasPrefix(r.ErrorMessage, "Header mismatch: Mcp-Param-Tenant") || string(r.Arguments) != `{"tenant":"a"}` {
-			t.Errorf("%v: on record is %+v", c.fields, r)
+			t.Errorf("%v: record %+v", c.fields, r)
 		}
 	}
 }

@@ -1,9 +1,9 @@
 package auth
 
-// Actor is the identity of a caller. The zero value is no one, without any rights.
+// Actor is the identity of a caller. The zero value has the kind Nobody, which has no rights.
 type Actor struct {
 	Kind Kind
-	// Name and ID are those of the agent token, else empty.
+	// Name and ID identify the agent token; empty if there is none.
 	Name, ID string
 	// FromWebUI is set for a session of the web UI.
 	FromWebUI bool
@@ -16,7 +16,7 @@ type Kind uint8
 const (
 	Nobody Kind = iota
 	Agent       // an MCP client
-	Admin       // the user: by the socket, the API key, or a session of the web UI
+	Admin       // the user, identified by the socket, the API key, or a session of the web UI
 )
 
 // String returns the actor as recorded: "admin", "agent", or "agent:NAME" with the
@@ -37,7 +37,7 @@ func (a Actor) String() string {
 // from an earlier one of the same name.
 func (a Actor) Principal() string {
 	if a.ID != "" {
-		return a.String() + "#" + a.ID // no name contains this character
+		return a.String() + "#" + a.ID // no token name contains '#'
 	}
 	return a.String()
 }

@@ -90,7 +90,7 @@ func readKey(path string) (string, error) {
 	return key, nil
 }
 
-// checkKey returns what is wrong with a key, without repeating it.
+// checkKey returns an error for an invalid key. The error does not repeat the key.
 func checkKey(key string) error {
 	switch {
 	case len(key) < MinKey:
@@ -103,7 +103,7 @@ func checkKey(key string) error {
 	return nil
 }
 
-// writeKeyUnlessExists writes a key atomically. If another process was first, its key stays.
+// writeKeyUnlessExists writes a key atomically. If another process has written a key first, that key is kept.
 func writeKeyUnlessExists(path, key string) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), KeyFile+".*.tmp") // mode 0600
 	if err != nil {
@@ -118,5 +118,5 @@ func writeKeyUnlessExists(path, key string) error {
 	if err := os.Link(tmp.Name(), path); err == nil || errors.Is(err, fs.ErrExist) {
 		return nil
 	}
-	return os.Rename(tmp.Name(), path) // a file system without links
+	return os.Rename(tmp.Name(), path) // for a file system without links
 }

@@ -19,16 +19,17 @@ type Authenticator struct {
 	hasKey bool
 }
 
-// NewAuthenticator returns an Authenticator for the API key and the tokens (nil: none). With an empty
-// key no key is valid.
+// NewAuthenticator returns an Authenticator for the API key and the tokens (nil: none). If key is empty, no key is
+// valid.
 func NewAuthenticator(key string, tokens *AgentTokens) *Authenticator {
 	return &Authenticator{tokens: tokens, hash: sha256.Sum256([]byte(key)), hasKey: key != ""}
 }
 
-// IdentifyRequest returns the caller of a request, and its token if it has one. Over the socket or with the key it is the
-// admin, with a token a named agent, with an invalid credential no one, and otherwise an agent. A credential is any X-API-Key
-// header or Bearer Authorization header; if there are several, each must be valid for the same actor. The error is
-// ErrTokensUnread, with no one as actor.
+// IdentifyRequest returns the caller of a request, and its token if it has one. A request over the socket or with the
+// key is from the admin, one with a token from the token's agent, and one without a credential from an agent. A
+// request with an invalid credential is from Nobody. A credential is any X-API-Key header or Bearer Authorization
+// header; several credentials must all be valid for the same actor. The error is ErrTokensUnread, and the actor is
+// then Nobody.
 func (a *Authenticator) IdentifyRequest(r *http.Request) (who Actor, token *LoadedToken, err error) {
 	if IsFromSocket(r.Context()) {
 		return Actor{Kind: Admin}, nil, nil
@@ -69,8 +70,8 @@ func (a *Authenticator) identifyCredential(ctx context.Context, text string) (Ac
 	return held.actor(), held, nil
 }
 
-// IsAPIKey reports whether this is the key. It compares hashes, so that timing reveals
-// neither the bytes nor the length of the key.
+// IsAPIKey reports whether key is the API key. It compares hashes, so that timing reveals neither the bytes nor the
+// length of the key.
 func (a *Authenticator) IsAPIKey(key string) bool {
 	hash := sha256.Sum256([]byte(strings.TrimSpace(key)))
 	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1 && a.hasKey
@@ -84,8 +85,8 @@ func parseBearer(value string) (string, bool) {
 
 type socketMarkKey struct{}
 
-// WithSocketMark marks ctx as that of a connection over the unix socket, which only the user
-// can open (mode 0600).
+// WithSocketMark marks ctx as the context of a connection over the unix socket, which only the user can open (mode
+// 0600).
 func WithSocketMark(ctx context.Context) context.Context {
 	return context.WithValue(ctx, socketMarkKey{}, true)
 }
@@ -96,8 +97,8 @@ func IsFromSocket(ctx context.Context) bool {
 	return marked
 }
 
-// MarkSocketConn is for http.Server.ConnContext: it marks connections over a unix socket.
-// Request data plays no part in it.
+// MarkSocketConn is for http.Server.ConnContext: it marks connections over a unix socket. It ignores the data of the
+// request.
 func MarkSocketConn(ctx context.Context, c net.Conn) context.Context {
 	if addr := c.LocalAddr(); addr != nil && addr.Network() == "unix" {
 		return WithSocketMark(ctx)

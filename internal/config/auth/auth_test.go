@@ -59,7 +59,7 @@ func TestActor(t *testing.T) {
 	}
 }
 
-// TestNoKey: without a configured key no key is accepted, including the empty one.
+// TestNoKey checks that without a configured key no key is accepted, including the empty one.
 func TestNoKey(t *testing.T) {
 	for _, presented := range []string{"", " ", key} {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
@@ -86,7 +86,7 @@ func TestActorString(t *testing.T) {
 	}
 }
 
-// TestSocket: only the listener decides that a connection belongs to the user.
+// TestSocket checks that only the listener decides whether a connection belongs to the user.
 func TestSocket(t *testing.T) {
 	a := auth.NewAuthenticator(key, nil)
 	srv := &http.Server{ConnContext: auth.MarkSocketConn, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -105,7 +105,7 @@ func TestSocket(t *testing.T) {
 		}
 	}
 	if auth.IsFromSocket(context.Background()) || !auth.IsFromSocket(auth.WithSocketMark(context.Background())) {
-		t.Error("the mark does not hold")
+		t.Error("IsFromSocket does not report the mark")
 	}
 }
 
@@ -134,11 +134,11 @@ func TestKeyIsMadeOnceAndKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(first) != len("mcpp_")+64 || !strings.HasPrefix(first, "mcpp_") {
-		t.Errorf("a key of %d characters", len(first))
+		t.Errorf("the key has %d characters or another prefix", len(first))
 	}
 	again, err := auth.LoadOrCreateKey(dir, "")
 	if err != nil || again != first {
-		t.Errorf("the second start gives another key (%v)", err)
+		t.Errorf("the second start returned another key (%v)", err)
 	}
 	info, err := os.Stat(filepath.Join(dir, auth.KeyFile))
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -148,7 +148,7 @@ func TestKeyIsMadeOnceAndKept(t *testing.T) {
 		t.Errorf("two data directories have the same key (%v)", err)
 	}
 	if files, _ := os.ReadDir(dir); len(files) != 1 {
-		t.Errorf("left behind: %v", files)
+		t.Errorf("leftover files: %v", files)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestConfiguredKeyWins(t *testing.T) {
 		if _, err := auth.LoadOrCreateKey(dir, bad); err == nil {
 			t.Errorf("the key %q is accepted", bad)
 		} else if strings.Contains(err.Error(), bad) {
-			t.Errorf("the error tells the key: %v", err)
+			t.Errorf("the error contains the key: %v", err)
 		}
 	}
 }
@@ -183,7 +183,7 @@ func TestKeyFileIsClosedToOthers(t *testing.T) {
 	}
 }
 
-// TestBrokenKeyFile: an existing file is not replaced without asking.
+// TestBrokenKeyFile checks that an existing file is not replaced automatically.
 func TestBrokenKeyFile(t *testing.T) {
 	for _, content := range []string{"", "\n", "short", "two words and more", strings.Repeat("x", 5000)} {
 		path := filepath.Join(t.TempDir(), auth.KeyFile)
@@ -202,14 +202,14 @@ func TestBrokenKeyFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := auth.LoadOrCreateKey(dir, ""); err == nil {
-		t.Error("a directory is taken for the key")
+		t.Error("a directory is accepted as the key file")
 	}
 	if _, err := auth.LoadOrCreateKey(filepath.Join(dir, auth.KeyFile, "file", "\x00"), ""); err == nil {
-		t.Error("an impossible data directory is no error")
+		t.Error("an impossible data directory causes no error")
 	}
 }
 
-// TestKeyRace: processes that start at the same time agree on one key.
+// TestKeyRace checks that processes that start at the same time agree on one key.
 func TestKeyRace(t *testing.T) {
 	dir := t.TempDir()
 	keys := make([]string, 16)

@@ -4,7 +4,7 @@ package auth
 // exist.
 type ProfileRuleFunc func(name string) *ScopeRule
 
-// ruleOrDenyAll returns the rule of a profile, DenyAllRule if it does not exist.
+// ruleOrDenyAll returns the rule of a profile, or DenyAllRule if the profile does not exist.
 func (p ProfileRuleFunc) ruleOrDenyAll(name string) *ScopeRule {
 	if name == "" {
 		return nil
@@ -15,8 +15,8 @@ func (p ProfileRuleFunc) ruleOrDenyAll(name string) *ScopeRule {
 	return DenyAllRule(name)
 }
 
-// NewCallerBounds returns the bounds of a caller with a token (nil: none) at the address of
-// a profile ("": none). It returns nil if there are none.
+// NewCallerBounds returns the bounds of a caller, from its token (nil: none) and the profile of its address ("":
+// none). It returns nil if there is neither.
 func NewCallerBounds(t *LoadedToken, profile string, all ProfileRuleFunc) Bounds {
 	if t == nil && profile == "" {
 		return nil

@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// RequestSource is the API that a request arrived by.
+// RequestSource is the API through which a request arrived.
 type RequestSource string
 
 // The sources, as recorded.
@@ -15,7 +15,7 @@ const (
 	UI   RequestSource = "ui"
 )
 
-// Words returns all sources.
+// Words returns the names of all sources.
 func (RequestSource) Words() []string {
 	return []string{string(MCP), string(REST), string(CLI), string(UI)}
 }
@@ -24,22 +24,22 @@ func (RequestSource) Words() []string {
 type Caller struct {
 	Actor         Actor
 	Source        RequestSource
-	SessionID     string // public id of the session, not a credential; "" without one
+	SessionID     string // public id of the session, not a credential; "" if there is none
 	RequestID     string
 	ClientName    string
 	ClientVersion string
 	Origin        string // the connection of the request; "" over the socket
-	Bounds        Bounds // limits of its access; nil for none: see Scope
+	Bounds        Bounds // limits of its access; nil means no limits, see Scope
 }
 
-// Bounds are a caller's current limits. They are evaluated at each use, because a token
-// may be revoked, or a profile changed, while a request waits.
+// Bounds are a caller's current limits. They are evaluated at each use, because a token may be revoked, or a profile
+// may change, while a request waits.
 type Bounds interface {
 	Scope() Scope
 }
 
-// Scope returns the caller's current scope. It is everything without bounds, and nothing for no one and for a token whose
-// bounds are unknown.
+// Scope returns the caller's current scope. It allows everything if the caller has no bounds, and nothing for the
+// actor Nobody or for a token whose bounds are unknown.
 func (c *Caller) Scope() Scope {
 	switch {
 	case c.Bounds != nil && c.IsKnown():
@@ -54,7 +54,7 @@ func (c *Caller) Scope() Scope {
 // with the API key, because a model controls it.
 func (c Caller) IsUser() bool { return c.Actor.Kind == Admin && c.Source != MCP }
 
-// IsKnown reports whether the caller is anyone at all: no one may do anything.
+// IsKnown reports whether the caller was identified. The actor Nobody has no rights.
 func (c Caller) IsKnown() bool { return c.Actor.Kind != Nobody }
 
 // AsAgent returns the caller with an agent's rights.

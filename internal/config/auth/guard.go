@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// HostOrOriginRefusal returns why a request must be rejected, or "". trusted are host names (any
-// port) or names with a port.
+// HostOrOriginRefusal returns the reason why a request must be rejected, or "". Each entry of trusted is a host name
+// (any port) or a name with a port.
 func HostOrOriginRefusal(r *http.Request, trusted []string) string {
 	switch {
 	// Web pages cannot reach a socket.
@@ -22,15 +22,15 @@ func HostOrOriginRefusal(r *http.Request, trusted []string) string {
 	return ""
 }
 
-// isHostAllowed protects from DNS rebinding: a web page served under an attacker's name
-// sends that name. The port is ignored, because it differs behind port forwarding.
+// isHostAllowed protects from DNS rebinding: a web page served under an attacker's name sends that name as the Host.
+// The port is ignored, because it differs behind port forwarding.
 func isHostAllowed(host string, trusted []string) bool {
 	name, _, ok := splitHost(host)
 	return ok && (isLoopbackName(name) || isTrustedHost(host, name, trusted))
 }
 
-// areOriginsAllowed protects from other web pages, also on this machine: an origin must be
-// the requested host (any spelling of the loopback name) or trusted.
+// areOriginsAllowed protects from other web pages, also from those on this machine. An origin must be trusted or the
+// requested host, in any spelling of the loopback name.
 func areOriginsAllowed(origins []string, host string, trusted []string) bool {
 	return len(origins) == 0 || len(origins) == 1 && isOriginAllowed(origins[0], host, trusted)
 }
@@ -65,7 +65,7 @@ func isTrustedHost(authority, name string, trusted []string) bool {
 // other form.
 func splitHost(authority string) (name, port string, ok bool) {
 	name = authority
-	end := strings.IndexByte(authority, ']') // -1 without one
+	end := strings.IndexByte(authority, ']') // -1 if there is none
 	if end < 0 && strings.Count(authority, ":") > 1 {
 		return "", "", false
 	}

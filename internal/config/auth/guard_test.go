@@ -14,12 +14,12 @@ func TestHostAllowed(t *testing.T) {
 		"other.example", "other.example:9001", "proxy.example.evil", "xn--localhost", "ⓛocalhost", "127。0。0。1", "null"}
 	for _, host := range yes {
 		if !isHostAllowed(host, trusted) {
-			t.Errorf("%q is refused", host)
+			t.Errorf("host %q is rejected", host)
 		}
 	}
 	for _, host := range no {
 		if isHostAllowed(host, trusted) {
-			t.Errorf("%q is let in", host)
+			t.Errorf("host %q is allowed", host)
 		}
 	}
 }
@@ -64,6 +64,6 @@ func TestOriginAllowed(t *testing.T) {
 		}
 	}
 	if areOriginsAllowed([]string{"http://localhost:1", "http://localhost:1"}, "localhost:1", nil) {
-		t.Error("two origins are let in")
+		t.Error("two Origin headers are allowed")
 	}
 }

@@ -4,7 +4,7 @@ package auth
 // and ? exactly one byte. There are no character classes, because tool names may contain
 // brackets.
 func MatchesPattern(pattern, name string) bool {
-	// Two-pointer matching: on a mismatch the last * takes one more byte.
+	// Two-pointer matching: on a mismatch, the last * matches one more byte.
 	p, n, star, taken := 0, 0, -1, 0
 	for n < len(name) {
 		switch {

@@ -10,11 +10,11 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// RevokedFile is the file in the data directory with the ids of revoked tokens, so that
-// an older database does not make them valid again.
+// RevokedFile is the file in the data directory with the ids of revoked tokens. It prevents a restored older database
+// from making them valid again.
 const RevokedFile = "revoked_tokens"
 
-// maxRevoked bounds the ids in the file; the oldest are dropped.
+// maxRevoked limits the ids in the file. The oldest are dropped.
 const maxRevoked = 10_000
 
 // readRevokedIDs returns the ids in the file, oldest first.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// OperationLane is the lane of a tool: one of the operations of package policy, in the same order.
-// The zero value is none, which no one may use.
+// OperationLane is the lane of a tool: one of the operations of package policy, in the same order. The zero value is
+// no lane, which no caller may use.
 type OperationLane uint8
 
 // The lanes.
@@ -53,10 +53,10 @@ type ToolPatterns struct {
 	Patterns []string
 }
 
-// ScopeLimits are the limits of a rule. Nil does not limit; empty allows nothing. Servers
-// and tools are names or patterns: see MatchesPattern.
+// ScopeLimits are the limits of a rule. A nil field does not limit; an empty one allows nothing. Servers and tools
+// are names or patterns: see MatchesPattern.
 type ScopeLimits struct {
-	Profile string // whose limits they are, "" without one
+	Profile string // the profile that sets the limits, "" if there is none
 	Servers []string
 	Tools   []ToolPatterns // all entries that match a server apply
 	Lanes   []string
@@ -71,8 +71,7 @@ type ScopeRule struct {
 	key     string
 }
 
-// NewScopeRule returns the rule of some limits, and keeps them. Unknown lanes allow
-// nothing.
+// NewScopeRule returns a rule with these limits. It keeps their slices. Unknown lanes allow nothing.
 func NewScopeRule(l ScopeLimits) *ScopeRule {
 	r := &ScopeRule{profile: l.Profile, servers: l.Servers, tools: l.Tools, lanes: AllLanes}
 	if l.Lanes != nil {
@@ -87,8 +86,8 @@ func NewScopeRule(l ScopeLimits) *ScopeRule {
 	return r
 }
 
-// DenyAllRule returns a rule that allows nothing, for a profile that does not exist, or
-// for none.
+// DenyAllRule returns a rule that allows nothing, for a profile that does not exist. "" means that the rule belongs
+// to no profile.
 func DenyAllRule(profile string) *ScopeRule {
 	return NewScopeRule(ScopeLimits{Profile: profile, Servers: []string{}, Lanes: []string{}})
 }
@@ -137,14 +136,13 @@ func matchesAny(patterns []string, name string) bool {
 	return false
 }
 
-// maxRules bounds the rules of a scope: those of a token, of its profile and of the
-// address.
+// maxRules is the maximum number of rules of a scope: the rules of a token, of its profile and of the address.
 const maxRules = 3
 
 // Scope is the set of servers and tools that a caller may use. The zero value is everything.
 type Scope struct{ rules [maxRules]*ScopeRule }
 
-// NewScope returns the intersection of at most three rules; nil is no rule.
+// NewScope returns the intersection of at most three rules; a nil rule is ignored.
 func NewScope(rules ...*ScopeRule) (s Scope) {
 	n := 0
 	for _, r := range rules {
@@ -159,7 +157,7 @@ func NewScope(rules ...*ScopeRule) (s Scope) {
 // IsBounded reports whether there is any rule.
 func (s Scope) IsBounded() bool { return s.rules[0] != nil }
 
-// AllowsServer reports whether a server name is in the scope, even if it does not exist.
+// AllowsServer reports whether a server name is in the scope, even if no such server exists.
 func (s Scope) AllowsServer(name string) bool {
 	for _, r := range s.rules {
 		if r != nil && !r.allowsServer(name) {
@@ -179,8 +177,7 @@ func (s Scope) AllowsAllServers() bool {
 	return true
 }
 
-// AllowsTool reports whether a tool name is in the scope, apart from its lane, even if it does
-// not exist.
+// AllowsTool reports whether a tool name is in the scope, regardless of its lane, even if no such tool exists.
 func (s Scope) AllowsTool(server, name string) bool {
 	for _, r := range s.rules {
 		if r != nil && !r.allowsTool(server, name) {
@@ -204,7 +201,7 @@ func (s Scope) Lanes() OperationLaneSet {
 // AllowsAllLanes reports whether every lane is in the scope.
 func (s Scope) AllowsAllLanes() bool { return s.Lanes() == AllLanes }
 
-// ProfileNames returns the names of the rules' profiles, separated by commas; "" without any.
+// ProfileNames returns the names of the rules' profiles, separated by commas; "" if there are none.
 func (s Scope) ProfileNames() string {
 	out := ""
 	for _, r := range s.rules {
@@ -215,7 +212,7 @@ func (s Scope) ProfileNames() string {
 	return out
 }
 
-// HasProfile reports whether the rule of that profile is part of the scope.
+// HasProfile reports whether the scope contains the rule of that profile.
 func (s Scope) HasProfile(name string) bool {
 	for _, r := range s.rules {
 		if r != nil && r.profile == name {

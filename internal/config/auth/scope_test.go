@@ -37,10 +37,10 @@ func TestScope(t *testing.T) {
 		"nothing": {auth.NewScope(auth.DenyAllRule("p")), "a", "b", false, false},
 	} {
 		if got := c.of.AllowsTool(c.server, c.tool); got != c.want {
-			t.Errorf("%s: the tool is in it: %v", name, got)
+			t.Errorf("%s: AllowsTool is %v", name, got)
 		}
 		if got := c.of.AllowsServer(c.server); got != c.serves {
-			t.Errorf("%s: the server is in it: %v", name, got)
+			t.Errorf("%s: AllowsServer is %v", name, got)
 		}
 	}
 }
@@ -52,19 +52,20 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%q: %q", text, got)
 		}
 		if s.Lanes().Has(0) || s.Lanes().Has(4) || s.Lanes().Has(200) {
-			t.Errorf("%q has a lane that is none", text)
+			t.Errorf("%q has an unknown lane", text)
 		}
 	}
 	if !auth.NewScope(auth.NewScopeRule(auth.ScopeLimits{})).AllowsAllLanes() || !(auth.Scope{}).AllowsAllLanes() {
-		t.Error("what does not limit leaves lanes out")
+		t.Error("a rule or scope without limits does not allow all lanes")
 	}
 	two := auth.NewScope(auth.NewScopeRule(auth.ScopeLimits{Lanes: []string{"read", "write"}}), auth.NewScopeRule(auth.ScopeLimits{Lanes: []string{"write", "destructive"}}))
 	if got := two.Lanes().Words(); !slices.Equal(got, []string{"write"}) {
-		t.Errorf("both: %v", got)
+		t.Errorf("lanes of both rules: %v", got)
 	}
 }
 
-// TestMoreRulesNeverGrantAccess: an additional rule never grants access, and two scopes with the same key allow the same.
+// TestMoreRulesNeverGrantAccess checks that an additional rule never grants access, and that two scopes with the same
+// key allow the same.
 func TestMoreRulesNeverGrantAccess(t *testing.T) {
 	word := rapid.StringMatching(`[ab*?]{1,3}`)
 	limits := rapid.Custom(func(t *rapid.T) auth.ScopeLimits {
@@ -88,17 +89,17 @@ func TestMoreRulesNeverGrantAccess(t *testing.T) {
 		for _, server := range []string{"a", "b", "ab", "ba", "aab"} {
 			for _, tool := range []string{"a", "b", "bb"} {
 				if both.AllowsTool(server, tool) && !one.AllowsTool(server, tool) || both.AllowsServer(server) && !one.AllowsServer(server) || both.AllowsTool(server, tool) && !both.AllowsServer(server) {
-					t.Fatalf("a rule more widens: %s:%s", server, tool)
+					t.Fatalf("an additional rule grants more access: %s:%s", server, tool)
 				}
 				text += map[bool]string{true: "1", false: "0"}[both.AllowsTool(server, tool)]
 			}
 		}
 		if both.Lanes()&^one.Lanes() != 0 || !both.IsBounded() || both.AllowsAllServers() && !one.AllowsAllServers() {
-			t.Fatal("a rule more widens")
+			t.Fatal("an additional rule grants more access")
 		}
 		text += strings.Join(both.Lanes().Words(), " ")
 		if before, known := seen[both.Key()]; known && before != text {
-			t.Fatalf("one key, two scopes: %v", both.Key())
+			t.Fatalf("two different scopes have the key %v", both.Key())
 		}
 		seen[both.Key()] = text
 	})

@@ -16,12 +16,11 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// SessionsFile is the file in the data directory with the sessions of the web UI, so that
-// a restart does not sign anyone out. It contains hashes, and a MAC under the API key: a
-// new key invalidates all sessions.
+// SessionsFile is the file in the data directory with the sessions of the web UI, so that a restart does not sign
+// users out. It contains hashes, and a MAC under the API key, so a new key invalidates all sessions.
 const SessionsFile = "ui_sessions"
 
-// saveInterval is how outdated the last use of a session may be in the file.
+// saveInterval is the maximum age of an unsaved last use of a session.
 const saveInterval = 5 * time.Minute
 
 // sessionFileData is the content of the file.
@@ -46,8 +45,8 @@ type sessionFile struct {
 	at     time.Time // last write
 }
 
-// restoreSessions loads the sessions from the file. A modified file, or one under another key, is
-// ignored.
+// restoreSessions loads the sessions from the file. It ignores a file that was modified or has a MAC under another
+// key.
 func (s *WebUISignIns) restoreSessions() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,7 +77,7 @@ func readAtMost(path string, most int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, most))
 }
 
-// verifyAndParseSessions returns the sessions of a file; nil if its MAC is not right.
+// verifyAndParseSessions returns the sessions in a file; nil if its MAC is wrong.
 func (k *sessionFile) verifyAndParseSessions(text []byte) (all []storedSession) {
 	var file sessionFileData
 	if json.Unmarshal(text, &file) != nil {
@@ -100,8 +99,8 @@ func (k *sessionFile) computeMAC(text []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// toSession returns the running session; nil if it has ended. One that would last longer
-// than a new one was stored under a wrong clock, and counts as ended.
+// toSession returns the session; nil if it has ended. A session that would last longer than a new one was stored
+// while the clock was wrong, and counts as ended.
 func (k *storedSession) toSession(now time.Time) *webUISession {
 	one := &webUISession{idleUntil: k.IdleUntil, expiresAt: k.ExpiresAt, requests: requestCancelSet{}}
 	n, err := hex.Decode(one.cookie[:], []byte(k.Cookie)[:min(len(k.Cookie), 2*sha256.Size)])
@@ -113,8 +112,8 @@ func (k *storedSession) toSession(now time.Time) *webUISession {
 	return one
 }
 
-// saveSessions writes the file. The lock is held. If the write fails it deletes the file, so that
-// ended sessions do not return.
+// saveSessions writes the file. The caller holds the lock. If the write fails, it deletes the file, so that ended
+// sessions do not become valid again.
 func (s *WebUISignIns) saveSessions() {
 	if s.file.path == "" {
 		return
@@ -146,7 +145,7 @@ func (k *sessionFile) writeSessions(sessions []*webUISession) error {
 	return ondisk.ReplaceFile(k.path, append(text, '\n'))
 }
 
-// saveSessionsIfDue saves the last use of a session from time to time. The lock is held.
+// saveSessionsIfDue saves the last use of a session if saveInterval has passed. The caller holds the lock.
 func (s *WebUISignIns) saveSessionsIfDue() {
 	if s.file.path != "" && time.Since(s.file.at) > saveInterval {
 		s.saveSessions()

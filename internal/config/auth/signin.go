@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Lifetimes: of a code, of an idle session, and of any session.
+// Lifetimes of a code, of an idle session, and of any session.
 const (
 	codeLife = time.Minute
 	idleLife = 12 * time.Hour
 	maxLife  = 7 * 24 * time.Hour
 )
 
-// Bounds; the oldest is dropped.
+// Limits. If one is reached, the oldest element is dropped.
 const (
 	maxCodes    = 16
 	maxSessions = 64
@@ -35,10 +35,9 @@ const (
 // ErrSignedOut is the cause when the requests of an ended session are canceled.
 var ErrSignedOut = errors.New("the session of the web UI has ended")
 
-// WebUISignIns holds the sign-in codes and sessions of the web UI. Codes are valid once and for
-// a minute. It stores hashes: of codes in memory, of sessions also in a file, see
-// NewAuthenticatorWithSessionFile. The zero value is empty and has no file. It is safe for concurrent
-// use.
+// WebUISignIns stores the sign-in codes and sessions of the web UI. A code is valid once, for one minute. Only hashes
+// are stored: of codes in memory, of sessions also in a file (see NewAuthenticatorWithSessionFile). The zero value is
+// empty and has no file. It is safe for concurrent use.
 type WebUISignIns struct {
 	mu       sync.Mutex      // guards the fields below
 	codes    []*signInCode   // oldest first; a used one stays until it expires
@@ -62,13 +61,13 @@ type webUISession struct {
 	requests             requestCancelSet // requests in flight
 }
 
-// requestCancelSet has the cancel functions of the requests in flight.
+// requestCancelSet is the set of the cancel functions of the requests in flight.
 type requestCancelSet map[*context.CancelCauseFunc]bool
 
 // IssuedSignInCode is a sign-in code, returned once.
 type IssuedSignInCode struct {
 	Text    string // at least 128 bits
-	ID      string // to ask whether it was used; not a credential
+	ID      string // to check whether the code was used; not a credential
 	Expires time.Time
 }
 
@@ -76,7 +75,7 @@ type IssuedSignInCode struct {
 type IssuedWebUISession struct {
 	Cookie  string    // for the browser, 256 bits; shared by its pages
 	Value   string    // for the page, 256 bits
-	Expires time.Time // when it ends unless it is used
+	Expires time.Time // end of the session if it is not used until then
 }
 
 // IssueSignInCode creates a code.
@@ -127,9 +126,8 @@ func (s *WebUISignIns) CountWrongAttempt() {
 	s.wrong++
 }
 
-// HasTooManyWrongAttempts reports whether the rate limit for keys is exceeded. Codes are always
-// checked: they cannot be guessed, and wrong attempts of others must not block a valid
-// one.
+// HasTooManyWrongAttempts reports whether the rate limit for keys is exceeded. Codes are checked in any case: they
+// cannot be guessed, and wrong attempts by others must not block a valid code.
 func (s *WebUISignIns) HasTooManyWrongAttempts() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,8 +145,8 @@ func (s *WebUISignIns) decayWrongAttempts() {
 	s.since = s.since.Add(time.Duration(old) * wrongInterval)
 }
 
-// OpenSession creates a session. A browser with the cookie of a running session keeps it,
-// because all its pages send the same.
+// OpenSession creates a session. A browser with the cookie of a running session keeps that cookie, because all its
+// pages send the same one.
 func (s *WebUISignIns) OpenSession(cookies []string) IssuedWebUISession {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -173,9 +171,8 @@ func (s *WebUISignIns) OpenSession(cookies []string) IssuedWebUISession {
 	return opened
 }
 
-// BindRequestToSession begins a request of a session, given the page's value and all cookies of that
-// name. done ends the request; the context also ends with the session. ok is false if
-// there is no such session.
+// BindRequestToSession begins a request of the session with the page's value and one of the cookies of that name.
+// done ends the request. The returned context also ends with the session. ok is false if there is no such session.
 func (s *WebUISignIns) BindRequestToSession(ctx context.Context, value string, cookies []string) (in context.Context, done func(), ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +192,7 @@ func (s *WebUISignIns) BindRequestToSession(ctx context.Context, value string, c
 	}, true
 }
 
-// SessionExpiry returns when the session ends unless it is used; ok is false without one.
+// SessionExpiry returns when the session ends if it is not used until then. ok is false if there is no such session.
 func (s *WebUISignIns) SessionExpiry(value string, cookies []string) (at time.Time, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +219,8 @@ func (s *WebUISignIns) SignOutEverywhere() int {
 	return s.endSessions(func(*webUISession) bool { return true })
 }
 
-// findSession returns the session with this value and one of these cookies, or nil. It compares
-// all, so that timing reveals nothing.
+// findSession returns the session with this value and one of these cookies, or nil. It compares all sessions, so that
+// timing reveals nothing.
 func (s *WebUISignIns) findSession(value string, cookies []string) (found *webUISession) {
 	hash, sent := sha256.Sum256([]byte(value)), hashCookies(cookies)
 	for _, one := range s.sessions {
@@ -276,8 +273,8 @@ func (one *webUISession) endTime() time.Time {
 
 func (one *webUISession) isOver() bool { return isPast(one.idleUntil) || isPast(one.expiresAt) }
 
-// isPast reports whether a time has passed by any clock: the monotonic one stops while
-// the machine sleeps, the wall clock can be changed.
+// isPast reports whether a time has passed by any clock. The monotonic clock stops while the machine sleeps, and the
+// wall clock can be changed.
 func isPast(t time.Time) bool {
 	now := time.Now()
 	return !now.Before(t) || !now.Round(0).Before(t.Round(0))
@@ -291,7 +288,7 @@ func hashCookies(cookies []string) (all [][sha256.Size]byte) {
 	return all
 }
 
-// newSecret returns 256 random bits as text for a header.
+// newSecret returns 256 random bits, encoded for a header.
 func newSecret() string {
 	raw := make([]byte, 32)
 	_, _ = rand.Read(raw) // never fails

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// A code works once, within a minute, for the first caller.
+// TestCodes checks that a code is valid once, within a minute, for the first caller.
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -25,17 +25,17 @@ func TestCodes(t *testing.T) {
 		}
 		time.Sleep(time.Minute - 1)
 		if is, known := s.IsCodeUsed(used.ID); is || !known {
-			t.Error("used before its use")
+			t.Error("a code is reported as used before its use")
 		}
 		if !s.RedeemCode(used.Text) || s.RedeemCode(used.Text) || s.RedeemCode(used.ID) || s.RedeemCode("") {
-			t.Error("a code is not good exactly once")
+			t.Error("a code is not valid exactly once")
 		}
 		if is, known := s.IsCodeUsed(used.ID); !is || !known {
-			t.Error("not used after its use")
+			t.Error("a code is not reported as used after its use")
 		}
 		time.Sleep(time.Nanosecond)
 		if s.RedeemCode(late.Text) {
-			t.Error("a code is good after its minute")
+			t.Error("a code is valid after its minute")
 		}
 		if _, known := s.IsCodeUsed(used.ID); known {
 			t.Error("a code is known after its minute")
@@ -58,7 +58,7 @@ func TestCodeIsUsedOnceAtOnce(t *testing.T) {
 			})
 		}
 		if all.Wait(); good.Load() != 1 {
-			t.Fatalf("%d of 16 are let in by one code", good.Load())
+			t.Fatalf("%d of 16 callers redeemed one code", good.Load())
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestCodesAndSessionsAreBounded(t *testing.T) {
 		codes = append(codes, s.IssueSignInCode())
 	}
 	if s.RedeemCode(codes[0].Text) || !s.RedeemCode(codes[1].Text) || !s.RedeemCode(codes[16].Text) {
-		t.Error("not the oldest code has gone")
+		t.Error("not exactly the oldest code was dropped")
 	}
 	sessions := []auth.IssuedWebUISession{}
 	for range 65 {
@@ -79,14 +79,14 @@ func TestCodesAndSessionsAreBounded(t *testing.T) {
 	}
 	for i, want := range map[int]bool{0: false, 1: true, 64: true} {
 		if _, ok := s.SessionExpiry(sessions[i].Value, []string{sessions[i].Cookie}); ok != want {
-			t.Errorf("session %d: %v", i, ok)
+			t.Errorf("session %d: valid %v", i, ok)
 		}
 	}
 	s.SignOutEverywhere()
 }
 
-// A session ends when it is not used for 12 hours, after 7 days, by Sign out and by
-// Sign out everywhere; its requests end with it.
+// TestSessionsEnd checks that a session ends when it is not used for 12 hours, after 7 days, by Sign out and by Sign
+// out everywhere, and that its requests end with it.
 func TestSessionsEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -104,19 +104,19 @@ func TestSessionsEnd(t *testing.T) {
 		for i := range 13 {
 			time.Sleep(12*time.Hour - 1)
 			if _, ok := use(busy); !ok {
-				t.Fatalf("a session that is used ends after %d times", i)
+				t.Fatalf("a session ended after %d uses", i)
 			}
 			if i == 0 && stream.Err() != nil {
-				t.Error("a request ends before its session")
+				t.Error("a request ended before its session")
 			}
 		}
 		if _, ok := use(idle); ok || !errors.Is(context.Cause(stream), auth.ErrSignedOut) {
-			t.Errorf("a session that is not used: %v, %v", ok, context.Cause(stream))
+			t.Errorf("an idle session: valid %v, cause %v", ok, context.Cause(stream))
 		}
 		stream, _ = use(busy)
 		at, _ := s.SessionExpiry(busy.Value, []string{busy.Cookie})
 		if left := time.Until(at); left > 12*time.Hour {
-			t.Errorf("%v are left", left)
+			t.Errorf("remaining lifetime: %v", left)
 		}
 		time.Sleep(time.Until(at))
 		synctest.Wait()
@@ -131,14 +131,14 @@ func TestSessionsEnd(t *testing.T) {
 			streams[one], _ = use(one)
 		}
 		if n := s.SignOutBrowser(here.Value, []string{there.Cookie}); n != 0 {
-			t.Errorf("%d sessions end without their cookie", n)
+			t.Errorf("%d sessions ended without their cookie", n)
 		}
 		if n := s.SignOutBrowser(here.Value, []string{here.Cookie}); n != 2 || streams[here].Err() == nil || streams[too].Err() == nil || streams[there].Err() != nil {
-			t.Errorf("Sign out ends %d", n)
+			t.Errorf("Sign out ended %d sessions, or the wrong ones", n)
 		}
 		code := s.IssueSignInCode()
 		if n := s.SignOutEverywhere(); n != 1 || streams[there].Err() == nil || s.RedeemCode(code.Text) {
-			t.Errorf("Sign out everywhere ends %d", n)
+			t.Errorf("Sign out everywhere ended %d sessions, or not everything", n)
 		}
 	})
 }
@@ -151,21 +151,21 @@ func TestWrongAttemptsExpire(t *testing.T) {
 			s.CountWrongAttempt()
 		}
 		if !s.HasTooManyWrongAttempts() {
-			t.Error("1,000 wrong ones are not too many")
+			t.Error("1,000 wrong attempts are not too many")
 		}
 		time.Sleep(3 * time.Second)
 		if s.HasTooManyWrongAttempts() {
-			t.Error("not one is forgiven")
+			t.Error("no wrong attempt is forgiven")
 		}
 		if s.CountWrongAttempt(); !s.HasTooManyWrongAttempts() {
-			t.Error("more than one is forgiven")
+			t.Error("more than one wrong attempt is forgiven")
 		}
 		time.Sleep(time.Hour)
 		for range 19 {
 			s.CountWrongAttempt()
 		}
 		if s.HasTooManyWrongAttempts() {
-			t.Error("19 are too many")
+			t.Error("19 wrong attempts are too many")
 		}
 	})
 }
@@ -181,7 +181,7 @@ func TestOwnPage(t *testing.T) {
 		{"POST", "127.0.0.1:8080", "http://127.0.0.1:8080", "same-origin", true},
 		{"GET", "127.0.0.1:8080", "http://127.0.0.1:8080", "same-origin", true},
 		{"POST", "[::1]:8080", "http://[::1]:8080", "same-origin", true},
-		{"POST", "proxy.example", "https://proxy.example", "same-origin", true}, // behind one with TLS
+		{"POST", "proxy.example", "https://proxy.example", "same-origin", true}, // behind a TLS proxy
 		{"POST", "127.0.0.1:8080", "", "same-origin", false},
 		{"OPTIONS", "127.0.0.1:8080", "", "same-origin", false},
 		{"GET", "127.0.0.1:8080", "", "", false},
@@ -208,12 +208,12 @@ func TestOwnPage(t *testing.T) {
 		r.Header.Add("Sec-Fetch-Site", "same-origin")
 		r.Header.Add("Origin", "http://"+c.host)
 		if c.origin != "" && auth.ForeignPageRefusal(r) == "" {
-			t.Errorf("%+v: two of a kind are taken", c)
+			t.Errorf("%+v: a second Origin header is accepted", c)
 		}
 	}
 }
 
-// MCP uses Actor, which never makes an admin from a session of the web UI.
+// TestActorIgnoresSessions checks that Actor, which MCP uses, never makes an admin from a session of the web UI.
 func TestActorIgnoresSessions(t *testing.T) {
 	t.Parallel()
 	a := auth.NewAuthenticator(key, nil)
@@ -231,7 +231,7 @@ func TestActorIgnoresSessions(t *testing.T) {
 	}
 	r.Header.Add(auth.SessionHeader, opened.Value)
 	if got, _, done := a.BindRequestToWebUISession(r); got.Kind != auth.Nobody {
-		t.Errorf("two values make %+v", got)
+		t.Errorf("two session values identify %+v", got)
 	} else {
 		done()
 	}

@@ -21,13 +21,13 @@ const (
 	tokenLength = len(tokenPrefix) + 64
 )
 
-// Bounds of tokens.
+// Limits of tokens.
 const (
 	// MaxTokens is the maximum number of tokens.
 	MaxTokens = 1_000
 	// loadTimeout is how long a request waits at the start until the tokens are loaded.
 	loadTimeout = 10 * time.Second
-	// usedSaveInterval is how outdated a stored time of the last use may be.
+	// usedSaveInterval is how much a stored time of the last use may lag behind.
 	usedSaveInterval  = 10 * time.Minute
 	loadRetryInterval = time.Second
 )
@@ -37,26 +37,25 @@ var (
 	ErrTokenExists   = errors.New("there is a token of that name")
 	ErrNoToken       = errors.New("no token has that name")
 	ErrTooManyTokens = errors.New("there are as many tokens as there may be")
-	// ErrTokensUnread means that a token cannot be checked, because the database was not
-	// read yet.
+	// ErrTokensUnread means that a token cannot be checked, because the database has not been read yet.
 	ErrTokensUnread = errors.New("the tokens could not be read yet")
 )
 
 // Token is a stored agent token. Its text is not stored.
 type Token struct {
-	ID      string // distinguishes it from an earlier one of the same name
+	ID      string // distinguishes the token from an earlier one of the same name
 	Name    string
 	Hash    [sha256.Size]byte
-	Profile string   // that it is bound to, "" for none
+	Profile string   // the profile that it is bound to, "" if there is none
 	Servers []string // names or patterns; nil: all
 	Lanes   []string // nil: all
 	By      string   // creator
 	Created time.Time
 	Expires time.Time // zero: never
-	Used    time.Time // last use, as far as stored; zero: never
+	Used    time.Time // last stored use; zero: never
 }
 
-// RuleWithoutProfile returns the token's own limits, without those of its profile.
+// RuleWithoutProfile returns the token's own limits, without the limits of its profile.
 func (t *Token) RuleWithoutProfile() *ScopeRule {
 	return NewScopeRule(ScopeLimits{Servers: t.Servers, Lanes: t.Lanes})
 }
@@ -71,43 +70,43 @@ type TokenStore interface {
 	ReplaceTokens(ctx context.Context, all []Token) error
 }
 
-// AgentTokens has the agent tokens. Reads use memory; changes are stored first. It is safe for
-// concurrent use.
+// AgentTokens manages the agent tokens. Reads use memory. Changes are stored first. It is safe for concurrent use.
 type AgentTokens struct {
 	store    TokenStore
-	dir      string            // with the file of revoked tokens
+	dir      string            // directory with the file of revoked tokens
 	onEnded  func(Actor)       // called for each token that ends
 	isUsable func(*Token) bool // reports whether a loaded token may be used
-	seed     [32]byte          // for the texts of new tokens
+	seed     [32]byte          // seed for the texts of new tokens
 	loaded   chan struct{}
 
-	changing sync.Mutex // held while one is created or revoked
+	changing sync.Mutex // held while a token is created or revoked
 	mu       sync.RWMutex
 	byHash   map[[sha256.Size]byte]*LoadedToken
 }
 
-// NewAgentTokens returns AgentTokens, empty until Run has loaded them. dir has a second copy of the revoked ids. ended is
-// called when a token is revoked or expires. counts is called each time a token is presented; nil accepts all.
+// NewAgentTokens returns AgentTokens that are empty until Run has loaded them. dir contains a second copy of the
+// revoked ids. ended is called when a token is revoked or expires. counts is called each time a token is presented,
+// and reports whether the token may be used; nil accepts every token.
 func NewAgentTokens(keeper TokenStore, dir string, ended func(Actor), counts func(*Token) bool) *AgentTokens {
 	t := &AgentTokens{store: keeper, dir: dir, onEnded: ended, isUsable: counts, loaded: make(chan struct{}), byHash: map[[sha256.Size]byte]*LoadedToken{}}
 	_, _ = rand.Read(t.seed[:]) // never fails
 	return t
 }
 
-// LoadedToken is a stored token in memory. It may have ended: see HasEnded.
+// LoadedToken is a stored token in memory. It may have ended (see HasEnded).
 type LoadedToken struct {
 	Token
 	rule      *ScopeRule
 	ended     chan struct{}
 	once      sync.Once
 	revoked   atomic.Bool // revoked, even if storing that failed
-	timer     *time.Timer // ends it when it expires
+	timer     *time.Timer // ends the token when it expires
 	used      atomic.Int64
-	usedSaved int64 // stored value of used; for Run only
+	usedSaved int64 // stored value of used; accessed only by Run
 }
 
-// Ended returns a channel that is closed when the token is revoked or expires. It is nil, which never unblocks, for a nil
-// token.
+// Ended returns a channel that is closed when the token is revoked or expires. For a nil token it returns nil, a
+// channel that is never closed.
 func (h *LoadedToken) Ended() <-chan struct{} {
 	if h == nil {
 		return nil
@@ -125,7 +124,7 @@ func (h *LoadedToken) HasEnded() bool {
 	}
 }
 
-// Principal returns the principal of the token's holder: see Actor.Principal.
+// Principal returns the principal of the token's actor; see Actor.Principal.
 func (h *LoadedToken) Principal() string { return h.actor().Principal() }
 
 func (h *LoadedToken) actor() Actor { return Actor{Kind: Agent, Name: h.Name, ID: h.ID} }
@@ -162,7 +161,7 @@ func (t *AgentTokens) loadAll(ctx context.Context) bool {
 	}
 	for _, one := range all {
 		if slices.Contains(gone, one.ID) {
-			_ = t.store.DropToken(ctx, one.ID) // it stays revoked even if this fails
+			_ = t.store.DropToken(ctx, one.ID) // the token stays revoked even if this fails
 			continue
 		}
 		t.addLoaded(one)
@@ -194,8 +193,7 @@ func (t *AgentTokens) endToken(h *LoadedToken) {
 	})
 }
 
-// saveLastUsed stores the last uses that are newer than the stored ones by more than
-// older.
+// saveLastUsed stores each last use that is newer than its stored value by more than older.
 func (t *AgentTokens) saveLastUsed(ctx context.Context, older time.Duration) {
 	for _, h := range t.loadedTokens() {
 		if at := h.used.Load(); at-h.usedSaved > older.Microseconds() && t.store.SetTokenUsed(ctx, h.ID, time.UnixMicro(at)) == nil {
@@ -258,8 +256,9 @@ func (t *AgentTokens) waitLoaded(ctx context.Context) error {
 	return ErrTokensUnread
 }
 
-// Create creates a token if permit allows it, and returns its text, 256 bits after a prefix, which is not stored. With the same
-// ID the text is the same, so that a user can confirm the exact token that is created. Without an ID it is random.
+// Create creates a token if permit allows it, and returns its text: a prefix and 256 bits, which are not stored. The
+// same ID results in the same text, so that a user can confirm the exact token before it is created. Without an ID
+// the text is random.
 func (t *AgentTokens) Create(ctx context.Context, one Token, permit func(*Token) error) (text string, made Token, err error) {
 	if err := t.waitLoaded(ctx); err != nil {
 		return "", Token{}, err
@@ -290,8 +289,8 @@ func (t *AgentTokens) Create(ctx context.Context, one Token, permit func(*Token)
 	return text, t.addLoaded(one).Token, nil
 }
 
-// Revoke ends a token. It is invalid from now on even if storing that fails; an error
-// says that it may be valid again after a restart.
+// Revoke ends a token. It is invalid from now on even if storing that fails. An error means that the token may be
+// valid again after a restart.
 func (t *AgentTokens) Revoke(ctx context.Context, name string) (Token, error) {
 	if err := t.waitLoaded(ctx); err != nil {
 		return Token{}, err
@@ -308,7 +307,7 @@ func (t *AgentTokens) Revoke(ctx context.Context, name string) (Token, error) {
 		h.timer.Stop()
 	}
 	h.revoked.Store(true)
-	t.endToken(h) // it stays in the list until that is stored, so that the user can retry
+	t.endToken(h) // the token stays in the list until its end is stored, so that the user can retry
 	if err := errors.Join(addRevokedID(t.dir, h.ID), t.store.DropToken(ctx, h.ID)); err != nil {
 		return Token{}, err
 	}
@@ -318,8 +317,7 @@ func (t *AgentTokens) Revoke(ctx context.Context, name string) (Token, error) {
 	return h.Token, nil
 }
 
-// Reload reads the tokens again, because another instance has changed some. Missing ones
-// end.
+// Reload reads the tokens again after another instance has changed some. Tokens that are missing from the store end.
 func (t *AgentTokens) Reload(ctx context.Context) error {
 	select {
 	case <-t.loaded:
@@ -358,7 +356,7 @@ func (t *AgentTokens) Reload(ctx context.Context) error {
 	return nil
 }
 
-// StoreAllAgain stores all tokens again: the store may have lost them.
+// StoreAllAgain stores all tokens again, in case the store has lost them.
 func (t *AgentTokens) StoreAllAgain(ctx context.Context) error {
 	select {
 	case <-t.loaded:
@@ -387,8 +385,8 @@ func (t *AgentTokens) findActiveAndMarkUsed(ctx context.Context, text string) (*
 	return h, nil
 }
 
-// LookupByText returns the token with this text, even if expired, without counting as a use;
-// nil without one. The error is ErrTokensUnread.
+// LookupByText returns the token with this text, even if expired; nil if there is none. It does not count as a use.
+// The error is ErrTokensUnread.
 func (t *AgentTokens) LookupByText(ctx context.Context, text string) (*LoadedToken, error) {
 	if t == nil || len(text) != tokenLength || !strings.HasPrefix(text, tokenPrefix) {
 		return nil, nil

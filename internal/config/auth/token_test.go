@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// shelf keeps tokens in memory.
+// shelf is a token store in memory.
 type shelf struct {
 	mu     sync.Mutex
 	tokens []auth.Token
@@ -64,14 +64,14 @@ func (s *shelf) ReplaceTokens(_ context.Context, all []auth.Token) error {
 	return s.err
 }
 
-// fail has everything fail from now on, or nothing.
+// fail makes every operation fail from now on; a nil error ends that.
 func (s *shelf) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// kept returns the tokens that are stored, and how often a last use was.
+// kept returns the stored tokens, and how often a last use was stored.
 func (s *shelf) kept() ([]auth.Token, int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func request(text string) *http.Request {
 	return r
 }
 
-// known starts tokens, and ends them with the test.
+// known starts AgentTokens, and stops them when the test ends.
 func known(t *testing.T, s *shelf, ended func(auth.Actor)) *auth.AgentTokens {
 	return knownIn(t, t.TempDir(), s, ended)
 }
@@ -114,7 +114,7 @@ func TestTokens(t *testing.T) {
 			t.Fatalf("%+v", all)
 		}
 		if _, _, err := tokens.Create(ctx, auth.Token{Name: "ci"}, nil); !errors.Is(err, auth.ErrTokenExists) {
-			t.Errorf("twice: %v", err)
+			t.Errorf("creating a second token of the same name: %v", err)
 		}
 		actor, held, err := a.IdentifyRequest(request(text))
 		if err != nil || actor.Kind != auth.Agent || actor.String() != "agent:ci" || !strings.HasPrefix(actor.Principal(), "agent:ci#") || held == nil {
@@ -123,59 +123,59 @@ func TestTokens(t *testing.T) {
 		both := request(text)
 		both.Header.Set("X-API-Key", text)
 		if got := who(a, both); got != actor {
-			t.Errorf("the same in both headers: %v", got)
+			t.Errorf("the token in both headers identifies %v", got)
 		}
 		both.Header.Set("X-API-Key", key)
 		if got := who(a, both); got.Kind != auth.Nobody {
-			t.Errorf("a token and the key are %v", got)
+			t.Errorf("a token and the key together identify %v", got)
 		}
 		caller := auth.Caller{Actor: actor, Bounds: auth.NewCallerBounds(held, "", nil)}
 		if within := caller.Scope(); !within.AllowsServer("s") || within.AllowsServer("t") {
-			t.Error("it does not reach what it says")
+			t.Error("the scope differs from the servers of the token")
 		}
 
-		// It expires by itself.
+		// The token expires.
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := who(a, request(text)); got.Kind != auth.Nobody || !slices.Equal(ended, []string{"ci"}) {
-			t.Errorf("expired, it is %v; ended: %v", got, ended)
+			t.Errorf("the expired token identifies %v; ended: %v", got, ended)
 		}
 		if within := caller.Scope(); within.AllowsServer("s") {
-			t.Error("expired, it reaches something")
+			t.Error("the scope of an expired token allows a server")
 		}
 		select {
 		case <-held.Ended():
 		default:
-			t.Error("no one is told that it has ended")
+			t.Error("the Ended channel of an expired token is open")
 		}
 		if all, _ := tokens.ListAll(ctx); len(all) != 1 || all[0].Used.IsZero() {
 			t.Errorf("%+v", all)
 		}
 
-		// What cannot be stored is revoked all the same.
+		// A token is revoked even if that cannot be stored.
 		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"}, nil)
 		two := who(a, request(text))
 		s.fail(errors.New("the disk is full"))
 		if _, err := tokens.Revoke(ctx, "two"); err == nil {
-			t.Error("the error does not say that the token was not stored")
+			t.Error("no error although the revocation was not stored")
 		}
 		if got := who(a, request(text)); got.Kind != auth.Nobody {
-			t.Errorf("revoked, it is %v", got)
+			t.Errorf("the revoked token identifies %v", got)
 		}
 		s.fail(nil)
 		err = tokens.StoreAllAgain(ctx)
 		if all, _ := s.kept(); err != nil || len(all) != 1 || all[0].Name != "ci" {
-			t.Errorf("what was revoked is stored again: %+v, %v", all, err)
+			t.Errorf("a revoked token is stored again: %+v, %v", all, err)
 		}
 		if _, err := tokens.Revoke(ctx, "two"); err != nil {
-			t.Errorf("once more: %v", err)
+			t.Errorf("revoking again: %v", err)
 		}
 		if _, err := tokens.Revoke(ctx, "two"); !errors.Is(err, auth.ErrNoToken) {
-			t.Errorf("a third time: %v", err)
+			t.Errorf("revoking a third time: %v", err)
 		}
 		text, _, _ = tokens.Create(ctx, auth.Token{Name: "two"}, nil)
 		if again := who(a, request(text)); again == two || again.Principal() == two.Principal() || again.String() != two.String() {
-			t.Errorf("%v and %v", again, two)
+			t.Errorf("a new token of the same name has the identity %v, the revoked one %v", again, two)
 		}
 		for range 100 {
 			_ = who(a, request(text))
@@ -187,8 +187,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// TestOldStoreRestoresNoToken: a revoked token stays revoked when the store loses the revocation, and with an unreadable
-// file no token is accepted.
+// TestOldStoreRestoresNoToken checks that a revoked token stays revoked when the store loses the revocation, and that
+// no token is accepted if the file cannot be read.
 func TestOldStoreRestoresNoToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir, s := t.TempDir(), &shelf{}
@@ -211,11 +211,11 @@ func TestOldStoreRestoresNoToken(t *testing.T) {
 		a := auth.NewAuthenticator(key, knownIn(t, dir, older, func(auth.Actor) {}))
 		for i, want := range []auth.Kind{auth.Nobody, auth.Nobody, auth.Agent} {
 			if got := who(a, request(texts[i])); got.Kind != want {
-				t.Errorf("token %d is %v", i, got)
+				t.Errorf("token %d identifies %v", i, got)
 			}
 		}
 		if all, _ := older.kept(); len(all) != 1 {
-			t.Errorf("the store still has %d", len(all))
+			t.Errorf("the store has %d tokens, want 1", len(all))
 		}
 		path := filepath.Join(dir, auth.RevokedFile)
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -231,8 +231,8 @@ func TestOldStoreRestoresNoToken(t *testing.T) {
 	})
 }
 
-// TestTokensThatCannotBeReadYet: a request with a token waits for the database for a while. Then the token is unknown, and the
-// error differs from that of a wrong token.
+// TestTokensThatCannotBeReadYet checks that a request with a token waits for the database for a limited time. Then
+// the token is unknown, and the error differs from the error for a wrong token.
 func TestTokensThatCannotBeReadYet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{err: errors.New("it is locked")}
@@ -242,10 +242,10 @@ func TestTokensThatCannotBeReadYet(t *testing.T) {
 			t.Errorf("%v, %v", who, err)
 		}
 		if who, _, err := a.IdentifyRequest(request(key)); who.Kind != auth.Admin || err != nil {
-			t.Errorf("the key: %v, %v", who, err)
+			t.Errorf("the API key identifies %v, %v", who, err)
 		}
 		if who, _, err := a.IdentifyRequest(request("wrong")); who.Kind != auth.Nobody || err != nil {
-			t.Errorf("what is no token: %v, %v", who, err)
+			t.Errorf("a text that is no token identifies %v, %v", who, err)
 		}
 		s.mu.Lock()
 		s.tokens, s.err = []auth.Token{{ID: "1", Name: "ci", Hash: sha256.Sum256([]byte(text))}}, nil
@@ -256,12 +256,12 @@ func TestTokensThatCannotBeReadYet(t *testing.T) {
 	})
 }
 
-// TestBounds: the scope of a caller is read on each use, and an unknown scope permits nothing.
+// TestBounds checks that the scope of a caller is evaluated at each use, and that an unknown scope allows nothing.
 func TestBounds(t *testing.T) {
 	rules := map[string]*auth.ScopeRule{"p": auth.NewScopeRule(auth.ScopeLimits{Profile: "p", Servers: []string{"a"}}), "q": auth.NewScopeRule(auth.ScopeLimits{Profile: "q", Servers: []string{"a", "b"}})}
 	profiles := func(name string) *auth.ScopeRule { return rules[name] }
 	if auth.NewCallerBounds(nil, "", profiles) != nil {
-		t.Error("who has neither token nor profile has bounds")
+		t.Error("a caller without token and profile has bounds")
 	}
 	agent := auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Bounds: auth.NewCallerBounds(nil, "p", profiles)}
 	reaches := func(c auth.Caller, want string) {
@@ -273,7 +273,7 @@ func TestBounds(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Errorf("%+v reaches %q, want %q", c, got, want)
+			t.Errorf("%+v may use %q, want %q", c, got, want)
 		}
 	}
 	reaches(agent, "a")
@@ -288,7 +288,8 @@ func TestBounds(t *testing.T) {
 	reaches(auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: "ci"}}, "")
 }
 
-// FuzzAuthorization: for any header, only the key gives the admin and only the token gives its agent.
+// FuzzAuthorization checks that, for any header, only the key identifies the admin and only the token identifies its
+// agent.
 func FuzzAuthorization(f *testing.F) {
 	tokens := auth.NewAgentTokens(&shelf{}, f.TempDir(), func(auth.Actor) {}, nil)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -320,11 +321,11 @@ func FuzzAuthorization(f *testing.F) {
 		case err != nil:
 			t.Fatal(err)
 		case who.Kind == auth.Admin && !strings.Contains(said, key), who.Name != "" && !strings.Contains(said, token):
-			t.Errorf("%q, %q is %v", authorization, apiKey, who)
+			t.Errorf("%q, %q identifies %v", authorization, apiKey, who)
 		case (held != nil) != (who.Name != ""), who.Name != "" && (who.Kind != auth.Agent || who.Name != "ci"):
-			t.Errorf("%q, %q is %v, %v", authorization, apiKey, who, held)
+			t.Errorf("%q, %q identifies %v, %v", authorization, apiKey, who, held)
 		case apiKey != "" && who == (auth.Actor{Kind: auth.Agent}):
-			t.Errorf("%q is taken for nothing", apiKey)
+			t.Errorf("the invalid key %q is ignored", apiKey)
 		}
 	})
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 )
 
-// The credentials of a web UI session: a cookie that scripts cannot read, and a header
-// value that the page stores. Cookies ignore ports, so any server on this machine can get
-// and set the cookie, but not the value.
+// The credentials of a web UI session: a cookie that scripts cannot read, and a header value that the page stores.
+// Cookies ignore ports, so any server on this machine can read and set the cookie, but not the header value.
 const (
 	SessionCookie = "mcpproxy_session"
 	SessionHeader = "X-MCPProxy-Session"
@@ -42,9 +41,8 @@ func (a *Authenticator) BindRequestToWebUISession(r *http.Request) (who Actor, c
 	return Actor{Kind: Admin, FromWebUI: true}, ctx, done
 }
 
-// ForeignPageRefusal returns why a request does not come from a page of this exact
-// address, or "". The guard treats all spellings of the loopback address as one; this
-// function, like browsers, does not.
+// ForeignPageRefusal returns the reason why a request is not from a page of this exact address, or "". Unlike the
+// guard, but like browsers, it distinguishes spellings of the loopback address.
 func ForeignPageRefusal(r *http.Request) string {
 	if site := r.Header["Sec-Fetch-Site"]; len(site) != 1 || site[0] != "same-origin" {
 		return "the Sec-Fetch-Site header is not same-origin"
@@ -59,7 +57,7 @@ func ForeignPageRefusal(r *http.Request) string {
 	return "the Origin header is not that of this very address"
 }
 
-// isPlainLoopbackHost reports whether a Host is this machine, without a TLS proxy in front.
+// isPlainLoopbackHost reports whether a Host is a loopback address, so that no TLS proxy is in front.
 func isPlainLoopbackHost(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

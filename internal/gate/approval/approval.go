@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Trust says which definitions are accepted automatically. Unknown values count as Manual.
+// Trust determines which definitions are accepted automatically. Unknown values count as Manual.
 type Trust string
 
 // The kinds of trust.
 const (
-	Manual Trust = "manual" // none
-	Scan   Trust = "scan"   // new ones that the scanner finds clean
-	Auto   Trust = "auto"   // all, except changes that loosen a hint
+	Manual Trust = "manual" // no definitions
+	Scan   Trust = "scan"   // new definitions that the scanner finds clean
+	Auto   Trust = "auto"   // all definitions, except changes that loosen a hint
 )
 
 const byTrust = "trust:"
@@ -25,7 +25,7 @@ const byTrust = "trust:"
 // AutomaticApproverName returns the value of Pin.By for an automatic approval.
 func (t Trust) AutomaticApproverName() string { return byTrust + string(t) }
 
-// WaitReason is why a definition waits for review; "" if it is approved.
+// WaitReason is the reason why a definition waits for review; "" if it is approved.
 type WaitReason string
 
 // The reasons.
@@ -47,13 +47,13 @@ type Pin struct {
 	Before *ReplacedDecision
 }
 
-// ReplacedDecision is what an approval replaced. Its pin has no Before.
+// ReplacedDecision is the decision that an approval replaced. Its Pin has no Before.
 type ReplacedDecision struct {
 	Pin   *Pin
 	Block *Block
 }
 
-// ByUser reports whether a user has approved the definition, and not the trust in the server.
+// ByUser reports whether a user approved the definition, rather than the trust setting of the server.
 func (p *Pin) ByUser() bool { return !strings.HasPrefix(p.By, byTrust) }
 
 // AuthorAndTime is the author and time of a decision.
@@ -62,8 +62,9 @@ type AuthorAndTime struct {
 	At time.Time
 }
 
-// Block is a definition that a user refused. Without a fingerprint it applies to all definitions of the tool, so that each
-// waits for review: a user withdrew an approval, or trust is not enough (HoldCrossServerInstructions).
+// Block is a definition that a user refused. Without a fingerprint it applies to all definitions of the tool, so that
+// each of them waits for review: either a user withdrew an approval, or the trust setting is not sufficient
+// (HoldCrossServerInstructions).
 type Block struct {
 	Fingerprint tool.Fingerprint
 	AuthorAndTime
@@ -80,25 +81,24 @@ func (b *Block) Overrides(p *Pin) bool {
 // appliesTo reports whether the block applies to this definition.
 func (b *Block) appliesTo(f tool.Fingerprint) bool { return b.Fingerprint == f || b.IsWithdrawal() }
 
-// DefinitionDecisions has the decisions about one tool, prompt, resource or the instructions. The zero value is "none".
-// The values it points to are immutable.
+// DefinitionDecisions contains the decisions about one tool, prompt, resource or the instructions. The zero value
+// contains none. The values that it points to are immutable.
 type DefinitionDecisions struct {
 	Pin   *Pin
 	Block *Block
 	Off   *AuthorAndTime // a user switched the tool off
-	// Was is the approved definition if the approval itself is lost: a different definition is then not
-	// new. It is stored separately.
+	// Was is the approved definition if the approval itself is lost. A different definition is then changed, not new.
+	// It is stored separately.
 	Was *tool.Fingerprint
-	// Unsigned is an approval that does not count because the required signature is missing. It stays
-	// stored.
+	// Unsigned is an approval that is not valid because the required signature is missing. It stays stored.
 	Unsigned *Pin
-	// Baseline is an approval that does not count because Block overrides it. It stays stored, so that
-	// definitions can be compared with it when the block ends.
+	// Baseline is an approval that is not valid because Block overrides it. It stays stored, so that definitions can
+	// be compared with it when the block ends.
 	Baseline *Pin
 }
 
-// ComparisonBase returns the approved definition, or else the last approved one unless a user refused it; nil without one.
-// A definition under review is compared with it.
+// ComparisonBase returns the approved definition, or else the last approved one unless a user refused it; nil if
+// there is none. A definition under review is compared with it.
 func (e DefinitionDecisions) ComparisonBase() *Pin {
 	if e.Pin == nil && e.Baseline != nil && e.Block != nil && e.Block.IsWithdrawal() {
 		return e.Baseline
@@ -113,8 +113,8 @@ func (e *DefinitionDecisions) endRefusedApproval() {
 	}
 }
 
-// baselineOf returns what a definition is compared with when its block ends: the approval before its own, else the last
-// one; nil without one.
+// baselineOf returns the approval with which a definition is compared when its block ends: the approval before its
+// own, else the last one; nil if there is none.
 func (e *DefinitionDecisions) baselineOf(f tool.Fingerprint) *Pin {
 	last := cmp.Or(e.Pin, e.Baseline)
 	if last != nil && last.Fingerprint == f && last.Before != nil && last.Before.Pin != nil {
@@ -149,15 +149,14 @@ type ApprovedLaunch struct {
 	AuthorAndTime
 }
 
-// ServerProposal is a server that an agent proposes. Server is the entry as proposed; only the gateway parses
-// it.
+// ServerProposal is a server that an agent proposes. Server is the proposed entry; only the gateway parses it.
 type ServerProposal struct {
 	Name   string
 	Server json.RawMessage
 	AuthorAndTime
 }
 
-// HeldDefinition says since when a definition waits for review.
+// HeldDefinition is a definition that waits for review, with the time since when it waits.
 type HeldDefinition struct {
 	Kind        tool.DefinitionKind
 	Tool        string // name or address
@@ -175,12 +174,12 @@ type CandidateDefinition struct {
 	// Report returns the scan report. It is called only when needed, possibly several times and
 	// concurrently.
 	Report func() scan.Report
-	// Orders reports whether the definition gives instructions about a tool of another server. It is
-	// called like Report; nil means no.
+	// Orders reports whether the definition contains instructions about a tool of another server. It is called under
+	// the same conditions as Report; nil means no.
 	Orders func() bool
 }
 
-// exceedsTrust reports whether the trust in a server is not enough for the definition.
+// exceedsTrust reports whether the trust setting is not sufficient for the definition.
 func (c CandidateDefinition) exceedsTrust(t Trust) bool {
 	return t != Auto && c.Orders != nil && c.Orders()
 }
@@ -202,7 +201,7 @@ type DecisionRow struct {
 	Definition json.RawMessage
 }
 
-// ChangeSet is what is stored in one write.
+// ChangeSet is a set of changes that are stored in one write.
 type ChangeSet struct {
 	Server  string // "" if it concerns only a proposal
 	Forget  bool   // delete everything about the server first
@@ -218,7 +217,7 @@ type StoredDecisions struct {
 	Tools     map[string][]DecisionRow // by server
 	Launches  []ApprovedLaunch
 	Proposals []ServerProposal
-	// Held says since when definitions wait, by server.
+	// Held contains, by server, the definitions that wait and since when.
 	Held map[string][]HeldDefinition
 	// Lost reports whether an earlier store was damaged and approvals are missing.
 	Lost bool

@@ -19,28 +19,28 @@ import (
 
 // The limits of the book.
 const (
-	// MaxTools limits the stored tools of one server, and separately its prompts and resources, including
+	// MaxTools limits the stored tools of one server, and separately those of its prompts and resources. It includes
 	// removed ones, which may return.
 	MaxTools = 50_000
 	// MaxProposals limits the open proposals.
 	MaxProposals = 50
 )
 
-// ErrStale says that another instance has stored a decision since the last load: reload before deciding.
+// ErrStale means that another instance has stored a decision since the last load. Reload before deciding.
 var ErrStale = errors.New("another decision was made in the meantime")
 
-// Store stores the decisions. SaveApprovals stores a change completely or not at all. ReplaceApprovals
-// replaces everything stored, but keeps definitions that are not given.
+// Store stores the decisions. SaveApprovals stores a change completely or not at all. ReplaceApprovals replaces
+// everything stored, but keeps stored definitions that the argument does not contain.
 type Store interface {
 	LoadApprovals(ctx context.Context) (StoredDecisions, error)
 	SaveApprovals(ctx context.Context, c ChangeSet) error
 	ReplaceApprovals(ctx context.Context, s StoredDecisions) error
 	ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error)
-	// SaveHeld stores since when definitions of a server wait. No decision depends on it.
+	// SaveHeld stores the times since when definitions of a server wait. No decision depends on them.
 	SaveHeld(ctx context.Context, server string, all []HeldDefinition) error
 }
 
-// Book holds the decisions in memory. It is safe for concurrent use.
+// Book stores the decisions in memory. It is safe for concurrent use.
 type Book struct {
 	store  Store
 	gate   *presence.Gate
@@ -57,21 +57,22 @@ type Book struct {
 
 // DecisionEvent notifies followers that the decisions about a server have changed.
 type DecisionEvent struct {
-	Server string // "": all servers; the decisions were not loaded before
-	// Relaunched says that a launch was approved: the earlier tool lists came from another program.
+	Server string // "" means all servers, for example after the first load
+	// Relaunched reports whether a launch was approved. The earlier tool lists then came from another program.
 	Relaunched bool
 }
 
-// Subscribe calls f after every decision of a user and after every load, but not for the follower's own decisions. f runs when
-// the decision is in effect, in order of Subscribe and before the decision returns. It may run concurrently, and reads the
-// current state.
+// Subscribe makes the book call f after every decision of a user and after every load, but not for the follower's own
+// decisions. The functions run in the order of the Subscribe calls, after the decision took effect and before the
+// deciding call returns. f may run concurrently, and reads the current state.
 func (b *Book) Subscribe(f func(DecisionEvent)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.followers = append(b.followers, f)
 }
 
-// notifyFollowers notifies the followers. mu is not held, because they may wait for other decisions.
+// notifyFollowers notifies the followers. The caller must not hold mu, because followers may wait for other
+// decisions.
 func (b *Book) notifyFollowers(d DecisionEvent) {
 	b.mu.Lock()
 	followers := b.followers
@@ -81,12 +82,12 @@ func (b *Book) notifyFollowers(d DecisionEvent) {
 	}
 }
 
-// NewBook returns an empty book; see Load. The gate says which approvals count; nil: all.
+// NewBook returns an empty book; see Load. The gate determines which approvals are valid; nil means all.
 func NewBook(keeper Store, gate *presence.Gate) *Book {
 	return &Book{store: keeper, gate: gate, now: time.Now, loaded: make(chan struct{}), scans: make(chan struct{}, runtime.GOMAXPROCS(0))}
 }
 
-// LoadedChan is closed when the decisions are loaded.
+// LoadedChan returns a channel that is closed when the decisions are loaded.
 func (b *Book) LoadedChan() <-chan struct{} { return b.loaded }
 
 // Load reads the stored decisions.
@@ -98,7 +99,7 @@ func (b *Book) Load(ctx context.Context) error {
 	return err
 }
 
-// loadIfNeeded is Load without the notification. It reports whether it has loaded anything.
+// loadIfNeeded is Load without the notification. It reports whether it loaded the decisions.
 func (b *Book) loadIfNeeded(ctx context.Context) (bool, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,7 +130,7 @@ func (b *Book) Reload(ctx context.Context, decided ...DecisionEvent) error {
 	return nil
 }
 
-// readStore reads the stored decisions. mu is held.
+// readStore reads the stored decisions. The caller holds mu.
 func (b *Book) readStore(ctx context.Context) (*bookState, error) {
 	saved, err := b.store.LoadApprovals(ctx)
 	if err != nil {
@@ -164,8 +165,8 @@ func (b *Book) readStore(ctx context.Context) (*bookState, error) {
 	return s, nil
 }
 
-// RewriteStore writes everything to the store again, after a failure or into a new store. definition provides
-// the approved definitions, which are not kept in memory; nil keeps the stored one.
+// RewriteStore writes everything to the store again, after a failure or into a new store. definition returns an
+// approved definition, because these are not kept in memory; if it returns nil, the stored one is kept.
 func (b *Book) RewriteStore(ctx context.Context, definition func(tool.DefinitionKind, tool.ID, tool.Fingerprint) json.RawMessage) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,7 +211,8 @@ func (b *Book) ServerView(server string) *ServerView {
 	return s.serverView(server)
 }
 
-// HeldSince returns since when a definition waits: it was first held, refused, or its approval was withdrawn. Zero: unknown.
+// HeldSince returns the time since when a definition waits: when it was first held or refused, or when its approval
+// was withdrawn. The zero time means unknown.
 func (b *Book) HeldSince(server string, c CandidateDefinition) time.Time {
 	since := b.holds.heldSince(server, c)
 	if block := b.ServerView(server).DecisionsOn(c.Kind, c.Tool).Block; block != nil && block.appliesTo(c.Fingerprint) && block.At.After(since) {
@@ -219,18 +221,18 @@ func (b *Book) HeldSince(server string, c CandidateDefinition) time.Time {
 	return since
 }
 
-// ApprovalsLost reports whether approvals were lost, so that the tools of servers that no user has approved since
-// then wait.
+// ApprovalsLost reports whether approvals were lost. The tools of servers that no user has approved since then must
+// wait.
 func (b *Book) ApprovalsLost() bool { return b.currentState().lost }
 
-// RestrictionsLost reports whether blocks and switches may be lost. Then nothing is accepted
+// RestrictionsLost reports whether blocks and switched-off tools may be lost. In that case nothing is accepted
 // automatically.
 func (b *Book) RestrictionsLost() bool { return b.currentState().gaps }
 
 // ProposedServers returns the proposed servers, oldest first.
 func (b *Book) ProposedServers() []ServerProposal { return slices.Clone(b.currentState().proposals) }
 
-// currentState returns the current state, empty before Load.
+// currentState returns the current state. It is empty before Load.
 func (b *Book) currentState() *bookState {
 	if s := b.state.Load(); s != nil {
 		return s
@@ -275,8 +277,8 @@ func (v *ServerView) checkLimit(c ChangeSet) error {
 	return nil
 }
 
-// withOtherRows adds all other entries to rows. Storing a launch makes its server known, and the store may be a
-// different one than before.
+// withOtherRows adds all other entries to rows. Storing a launch makes its server known, and the store may have been
+// replaced since the last write.
 func (v *ServerView) withOtherRows(rows []DecisionRow) []DecisionRow {
 	given := make(map[definitionKey]bool, len(rows))
 	for _, row := range rows {
@@ -290,7 +292,7 @@ func (v *ServerView) withOtherRows(rows []DecisionRow) []DecisionRow {
 	return rows
 }
 
-// changeAndNotify is applyChange for the decision of a user, with notification.
+// changeAndNotify is applyChange for the decision of a user, and notifies the followers.
 func (b *Book) changeAndNotify(ctx context.Context, d DecisionEvent, decide func(*bookState) (ChangeSet, error)) error {
 	err := b.applyChange(ctx, decide)
 	if err == nil {
@@ -299,7 +301,7 @@ func (b *Book) changeAndNotify(ctx context.Context, d DecisionEvent, decide func
 	return err
 }
 
-// applyChange stores the result of decide and puts it into effect.
+// applyChange stores the result of decide and makes it effective.
 func (b *Book) applyChange(ctx context.Context, decide func(*bookState) (ChangeSet, error)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

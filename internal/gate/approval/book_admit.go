@@ -8,9 +8,9 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// AcceptTrusted evaluates what a server lists and stores the definitions that its trust accepts, in one write. If
-// that fails, nothing is accepted: all evaluations then wait, and the error is returned. Followers are not
-// notified: the caller publishes the result.
+// AcceptTrusted evaluates the definitions that a server lists and stores those that its trust setting accepts, in one
+// write. If that fails, nothing is accepted: all these definitions wait, and the error is returned. Followers are not
+// notified, because the caller publishes the result.
 func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRules, all []CandidateDefinition) ([]Evaluation, error) {
 	b.prescan(server, r, all)
 	judged := make([]Evaluation, len(all))
@@ -52,18 +52,18 @@ func (b *Book) AcceptTrusted(ctx context.Context, server string, r EvaluationRul
 		undoAcceptance(judged, all, b.ServerView(server))
 		return judged, err
 	}
-	if r.Quarantined { // it waits with its server
+	if r.Quarantined { // the definition waits with its server
 		return judged, nil
 	}
 	if news := b.holds.recordWaiting(server, b.now(), all, judged); len(news) > 0 {
-		_ = b.store.SaveHeld(ctx, server, news) // RewriteStore repeats it when the store works again
+		_ = b.store.SaveHeld(ctx, server, news) // RewriteStore repeats the write when the store works again
 	}
 	return judged, nil
 }
 
-// HoldCrossServerInstructions puts automatically accepted definitions under review if they give instructions about a tool of
-// another server. They wait until a user approves them, even after that server is removed. It returns the ones that wait now.
-// Definitions that a user approved are not affected.
+// HoldCrossServerInstructions puts automatically accepted definitions under review if they contain instructions about
+// a tool of another server. They wait until a user approves them, even after that server is removed. It returns the
+// definitions that wait now. Definitions that a user approved are not affected.
 func (b *Book) HoldCrossServerInstructions(ctx context.Context, server string, r EvaluationRules, all []CandidateDefinition) (held []Evaluation, err error) {
 	err = b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(s *bookState) (ChangeSet, error) {
 		held = nil
@@ -89,7 +89,7 @@ func (b *Book) HoldCrossServerInstructions(ctx context.Context, server string, r
 // newHeldRow returns a row that keeps a definition waiting until a user approves it.
 func newHeldRow(e DefinitionDecisions, c CandidateDefinition, m AuthorAndTime) DecisionRow {
 	e.Unsigned = nil
-	if e.Pin = nil; e.Block == nil { // a block also holds back everything
+	if e.Pin = nil; e.Block == nil { // an existing block already makes every definition wait
 		e.Block = &Block{AuthorAndTime: m}
 	}
 	return DecisionRow{Kind: c.Kind, Tool: c.Tool, DefinitionDecisions: e}
@@ -99,15 +99,14 @@ func newHeldRow(e DefinitionDecisions, c CandidateDefinition, m AuthorAndTime) D
 // server since, and if the list of its tools is complete.
 func (s *bookState) unknownIsNew(v *ServerView) bool { return !s.lost || v.launch != nil && !s.gaps }
 
-// undoAcceptance makes evaluations wait that could not be stored.
+// undoAcceptance makes the definitions wait whose acceptance could not be stored.
 func undoAcceptance(judged []Evaluation, all []CandidateDefinition, v *ServerView) {
 	for i, c := range all {
 		judged[i] = Evaluate(EvaluationRules{}, v.DecisionsOn(c.Kind, c.Tool), c)
 	}
 }
 
-// prescan runs the scanner before the lock is taken. It scans at most as many definitions concurrently as
-// there are CPUs.
+// prescan runs the scanner before the lock is taken. It scans as many definitions concurrently as there are CPUs.
 func (b *Book) prescan(server string, r EvaluationRules, all []CandidateDefinition) {
 	s := b.state.Load()
 	if s == nil || r.Trust != Scan {

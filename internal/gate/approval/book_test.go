@@ -33,7 +33,7 @@ func admit(t *testing.T, b *approval.Book, r approval.EvaluationRules, all ...ap
 	return judged
 }
 
-// every is each way to decide something.
+// every contains each way to make a decision.
 var every = map[string]func(b *approval.Book, t *testing.T) error{
 	"admit": func(b *approval.Book, t *testing.T) error {
 		_, err := b.AcceptTrusted(t.Context(), "s", auto, []approval.CandidateDefinition{candidate("new", 1)})
@@ -67,7 +67,7 @@ var every = map[string]func(b *approval.Book, t *testing.T) error{
 	},
 }
 
-// say describes all that a book knows in these tests.
+// say describes all decisions in a book, for these tests.
 func say(b *approval.Book) string {
 	out := fmt.Sprintf("known %v lost %v proposals %d", b.ServerView("s").IsLoaded(), b.ApprovalsLost(), len(b.ProposedServers()))
 	if l := b.ServerView("s").ApprovedLaunch(); l != nil {
@@ -86,7 +86,8 @@ func say(b *approval.Book) string {
 	return out
 }
 
-// A decision survives a restart, and a decision that cannot be stored does not take effect.
+// TestDecisionsAreStoredBeforeTheyTakeEffect checks that a decision survives a restart, and that a decision that
+// cannot be stored does not take effect.
 func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 	for name, decide := range every {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +106,7 @@ func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 				t.Errorf("the error is %v", err)
 			}
 			if say(b) != before {
-				t.Errorf("it took effect all the same:\n%s\n%s", before, say(b))
+				t.Errorf("the decision took effect although it was not stored:\n%s\n%s", before, say(b))
 			}
 			memory.SetError(nil)
 			if err := decide(b, t); err != nil {
@@ -121,7 +122,8 @@ func TestDecisionsAreStoredBeforeTheyTakeEffect(t *testing.T) {
 	}
 }
 
-// TestUnstoredAcceptanceWaits: definitions that a trust setting accepts wait if that cannot be stored.
+// TestUnstoredAcceptanceWaits checks that definitions that a trust setting accepts wait if the acceptance cannot be
+// stored.
 func TestUnstoredAcceptanceWaits(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
@@ -133,7 +135,7 @@ func TestUnstoredAcceptanceWaits(t *testing.T) {
 	}
 	for i, why := range []approval.WaitReason{approval.Changed, approval.New} {
 		if judged[i].Accepted || judged[i].Why != why {
-			t.Errorf("%+v, want that it waits: %s", judged[i], why)
+			t.Errorf("got %+v, want it to wait: %s", judged[i], why)
 		}
 	}
 }
@@ -144,25 +146,25 @@ func TestUnreadableStoreApprovesNothing(t *testing.T) {
 	memory.SetError(errors.New("the file is damaged"))
 	b := approval.NewBook(memory, nil)
 	if err := b.Load(t.Context()); err == nil {
-		t.Fatal("it was read")
+		t.Fatal("the store was read")
 	}
 	v := b.ServerView("s")
 	if v.IsLoaded() || approves(v, "known", tool.Fingerprint{1}) || v.ApprovedLaunch() != nil {
-		t.Error("something is approved")
+		t.Error("a definition is approved")
 	}
 	memory.SetError(nil)
 	for name, decide := range every {
 		if err := decide(b, t); err == nil {
-			t.Errorf("%s: decided without knowing anything", name)
+			t.Errorf("%s: decided although nothing was loaded", name)
 		}
 	}
 	select {
 	case <-b.LoadedChan():
-		t.Error("it counts as loaded")
+		t.Error("the book is reported as loaded")
 	default:
 	}
 	if err := b.Load(t.Context()); err != nil || !approves(b.ServerView("s"), "known", tool.Fingerprint{1}) {
-		t.Errorf("later: %v", err)
+		t.Errorf("after the store works again: %v", err)
 	}
 	<-b.LoadedChan()
 }
@@ -181,12 +183,13 @@ func TestLostBookAcceptsNothingNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j := admit(t, b, auto, candidate("newer", 1)); !j[0].Accepted {
-		t.Errorf("a person has approved the server since: %+v", j)
+		t.Errorf("after a user approved the server: %+v", j)
 	}
 }
 
-// The store may be removed while the book lives on. A later approval of the server also stores the earlier decisions about its
-// tools. Otherwise, after a restart these tools would be new tools of a known server.
+// TestLaunchIsStoredWithEarlierDecisions covers a store that is removed while the book is in use. A later approval of
+// the server also stores the earlier decisions about its tools. Otherwise, after a restart these tools would be new
+// tools of a known server.
 func TestLaunchIsStoredWithEarlierDecisions(t *testing.T) {
 	var m approvaltest.MemoryStore
 	b := m.NewBook()
@@ -211,7 +214,7 @@ func TestLaunchIsStoredWithEarlierDecisions(t *testing.T) {
 		}
 	}
 	if !approves(m.NewBook().ServerView("s"), "c", tool.Fingerprint{2}) {
-		t.Error("what is approved with the launch")
+		t.Error("the definition that was approved with the launch is not callable")
 	}
 }
 
@@ -223,7 +226,7 @@ func TestBlocking(t *testing.T) {
 		t.Fatal(err)
 	}
 	if approves(b.ServerView("s"), "a", tool.Fingerprint{1}) {
-		t.Error("the approved definition is blocked, and may be called")
+		t.Error("the approved definition was blocked but may be called")
 	}
 	for n, why := range map[byte]approval.WaitReason{1: approval.Blocked, 2: approval.New} {
 		if j := admit(t, b, auto, candidate("a", n)); j[0].Accepted || j[0].Why != why {
@@ -235,37 +238,38 @@ func TestBlocking(t *testing.T) {
 	}
 	// Approving another definition does not undo the refusal.
 	if j := admit(t, b, auto, candidate("a", 1)); j[0].Accepted || j[0].Why != approval.Blocked {
-		t.Errorf("the blocked definition comes back: %+v", j)
+		t.Errorf("the blocked definition was accepted again: %+v", j)
 	}
 	if err := b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{3}, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	if !approves(b.ServerView("s"), "a", tool.Fingerprint{2}) {
-		t.Error("blocking another definition took the approved one away")
+		t.Error("blocking another definition ended the approval")
 	}
 }
 
-// A withdrawn approval is no longer valid under any trust setting, until a user approves the tool again.
+// TestWithdraw checks that a withdrawn approval is no longer valid under any trust setting, until a user approves the
+// tool again.
 func TestWithdraw(t *testing.T) {
 	id, memory := tool.ID{Server: "s", Tool: "a"}, new(approvaltest.MemoryStore)
 	b := memory.NewBook()
 	admit(t, b, auto, candidate("a", 1))
 	for _, wrong := range []byte{2, 0} {
 		if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{wrong}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
-			t.Errorf("what is not approved is taken back: %v", err)
+			t.Errorf("withdrawing an approval that does not exist: %v", err)
 		}
 	}
 	if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.UndoApproval(t.Context(), candidate("a", 1), id, tool.Fingerprint{1}, auto.Trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
-		t.Errorf("it is taken back twice: %v", err)
+		t.Errorf("withdrawing an approval twice: %v", err)
 	}
 	for _, b := range []*approval.Book{b, memory.NewBook()} {
 		for _, n := range []byte{1, 2} {
 			j := admit(t, b, auto, candidate("a", n))
 			if j[0].Accepted || j[0].Why != approval.New || approves(b.ServerView("s"), "a", tool.Fingerprint{n}) {
-				t.Errorf("definition %d after it: %+v", n, j)
+				t.Errorf("definition %d after the withdrawal: %+v", n, j)
 			}
 		}
 	}
@@ -273,19 +277,19 @@ func TestWithdraw(t *testing.T) {
 		t.Fatal(err)
 	}
 	if j := admit(t, b, auto, candidate("a", 2)); !j[0].Accepted {
-		t.Errorf("after a person has approved it again: %+v", j)
+		t.Errorf("after a user approved it again: %+v", j)
 	}
 }
 
-// When an approval is withdrawn, the decision before it holds again, also after a restart: the approved definition, the
-// refusal, and the author and time of the decision.
+// TestWithdrawRestores checks that withdrawing an approval restores the previous decision, also after a restart: the
+// approved definition, the refusal, and the author and time of the decision.
 func TestWithdrawRestores(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for name, tt := range map[string]struct {
 		trust  approval.Trust
 		before func(b *approval.Book) error
 		since  func(b *approval.Book) error
-		want   approval.WaitReason // of definition 2
+		want   approval.WaitReason // reason why definition 2 waits
 		pinned bool                // definition 1 is approved again
 	}{
 		"approved by a user": {trust: approval.Manual, before: func(b *approval.Book) error {
@@ -345,13 +349,14 @@ func TestWithdrawRestores(t *testing.T) {
 				return
 			}
 			if raw, err := b.ApprovedDefinition(t.Context(), tool.KindTool, id); err != nil || string(raw) != string(candidate("a", 1).Definition) {
-				t.Errorf("the definition that is approved again: %s, %v", raw, err)
+				t.Errorf("the restored definition: %s, %v", raw, err)
 			}
 		})
 	}
 }
 
-// A definition that is unblocked waits under any trust setting, and is compared with the approved one.
+// TestUnblocking checks that an unblocked definition waits under any trust setting, and is compared with the approved
+// one.
 func TestUnblocking(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	for _, trust := range []approval.Trust{approval.Manual, approval.Scan, approval.Auto} {
@@ -368,7 +373,7 @@ func TestUnblocking(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := b.Unblock(t.Context(), candidate("a", 3), id, trust, "admin"); problem.From(err) == nil || problem.From(err).Code != problem.Conflict {
-				t.Errorf("what is not blocked is unblocked: %v", err)
+				t.Errorf("unblocking a definition that is not blocked: %v", err)
 			}
 			if err := b.Unblock(t.Context(), candidate("a", 2), id, trust, "admin"); err != nil {
 				t.Fatal(err)
@@ -386,8 +391,9 @@ func TestUnblocking(t *testing.T) {
 	}
 }
 
-// An approved definition that is blocked ends its approval. When it is unblocked, it and later definitions wait and are
-// compared with the last approved text, also after a restart and if the clock was set back.
+// TestBlockingKeepsTheBaseline checks that blocking an approved definition ends its approval. When it is unblocked, it
+// and later definitions wait and are compared with the last approved text, also after a restart and if the clock was
+// set back.
 func TestBlockingKeepsTheBaseline(t *testing.T) {
 	id := tool.ID{Server: "s", Tool: "a"}
 	approve := func(b *approval.Book, n byte) error {
@@ -400,7 +406,7 @@ func TestBlockingKeepsTheBaseline(t *testing.T) {
 	for name, tt := range map[string]struct {
 		decide  []func(b *approval.Book) error
 		blocked byte                   // the definition that is blocked and unblocked
-		want    [4]approval.WaitReason // of definitions 1 to 3 after it; "" if approved
+		want    [4]approval.WaitReason // reasons why definitions 1 to 3 wait afterwards; "" if approved
 		base    byte                   // the definition that is shown as approved; 0: none
 	}{
 		"approved once": {
@@ -430,7 +436,7 @@ func TestBlockingKeepsTheBaseline(t *testing.T) {
 			},
 			blocked: 1, want: [4]approval.WaitReason{1: approval.New, 2: approval.Changed, 3: approval.Changed}, base: 1,
 		},
-		"another one blocked": { // its block takes the place of the one that keeps the approval from counting
+		"another one blocked": { // its block replaces the block that overrides the approval
 			decide: []func(b *approval.Book) error{
 				func(b *approval.Book) error { return approve(b, 1) },
 				func(b *approval.Book) error {
@@ -462,7 +468,7 @@ func TestBlockingKeepsTheBaseline(t *testing.T) {
 				return b.Block(t.Context(), tool.KindTool, id, tool.Fingerprint{tt.blocked}, "admin")
 			})
 			if approves(b.ServerView("s"), "a", tool.Fingerprint{tt.blocked}) {
-				t.Errorf("%s: what is blocked may be called", name)
+				t.Errorf("%s: a blocked definition may be called", name)
 			}
 			do(func(b *approval.Book) error {
 				return b.Unblock(t.Context(), candidate("a", tt.blocked), id, approval.Manual, "admin")
@@ -485,13 +491,14 @@ func TestBlockingKeepsTheBaseline(t *testing.T) {
 				return b.UndoApproval(t.Context(), candidate("a", 3), id, tool.Fingerprint{3}, approval.Manual, "admin")
 			})
 			if j := admit(t, b, approval.EvaluationRules{Trust: approval.Manual, UnknownIsNew: true}, candidate("a", 3)); j[0].Why != tt.want[3] {
-				t.Errorf("%s, restarts %v: after an approval was taken back it waits as %q, want %q", name, restarts, j[0].Why, tt.want[3])
+				t.Errorf("%s, restarts %v: after a withdrawn approval it waits as %q, want %q", name, restarts, j[0].Why, tt.want[3])
 			}
 		}
 	}
 }
 
-// The time since which a definition waits survives a restart and a failing store, and starts again with another definition.
+// TestSince checks that the time since which a definition waits survives a restart and a failing store, and starts
+// again with another definition.
 func TestSince(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
@@ -512,14 +519,15 @@ func TestSince(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := memory.NewBook(); again.HeldSince("s", candidate("c", 1)).IsZero() || !again.HeldSince("s", candidate("a", 1)).Equal(since) {
-		t.Error("what a failing store has not taken is lost")
+		t.Error("a time that a failing store did not accept is lost")
 	}
 	if err := b.ForgetServer(t.Context(), "s"); err != nil || !memory.NewBook().HeldSince("s", candidate("a", 1)).IsZero() || !b.HeldSince("s", candidate("a", 1)).IsZero() {
-		t.Errorf("what is forgotten waits since a time: %v", err)
+		t.Errorf("a forgotten definition has a waiting time: %v", err)
 	}
 }
 
-// For a server that keeps listing new tools, the number of stored definitions is limited, and no existing decision is lost.
+// TestBookIsBounded checks that the number of stored definitions is limited for a server that keeps listing new
+// tools, and that no existing decision is lost.
 func TestBookIsBounded(t *testing.T) {
 	b := new(approvaltest.MemoryStore).NewBook()
 	all := make([]approval.CandidateDefinition, approval.MaxTools+10)
@@ -537,7 +545,7 @@ func TestBookIsBounded(t *testing.T) {
 	}
 	err := b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "one more"}, false, "admin")
 	if p := problem.From(err); p == nil || p.Code != problem.TooLarge {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one more definition: %v", err)
 	}
 	for i := range approval.MaxProposals {
 		if err := b.ProposeServer(t.Context(), fmt.Sprint("p", i), nil, "agent", fits); err != nil {
@@ -549,7 +557,8 @@ func TestBookIsBounded(t *testing.T) {
 	}
 }
 
-// The first list of a server is one write, and a list without anything new is none.
+// TestListIsOneWrite checks that the first list of a server causes one write, and a list without anything new causes
+// none.
 func TestListIsOneWrite(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
@@ -564,7 +573,8 @@ func TestListIsOneWrite(t *testing.T) {
 	}
 }
 
-// A block that arrives while a list is evaluated is not undone by the result.
+// TestBlockDuringAnEvaluation checks that the result of an evaluation does not undo a block that arrived during the
+// evaluation.
 func TestBlockDuringAnEvaluation(t *testing.T) {
 	for range 50 {
 		b := new(approvaltest.MemoryStore).NewBook()
@@ -587,26 +597,26 @@ func TestReadingAllocatesNothing(t *testing.T) {
 	admit(t, b, auto, candidate("a", 1))
 	if n := testing.AllocsPerRun(100, func() {
 		if !approves(b.ServerView("s"), "a", tool.Fingerprint{1}) || approves(b.ServerView("x"), "a", tool.Fingerprint{1}) {
-			t.Fatal("wrong")
+			t.Fatal("unexpected decision")
 		}
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
 
-// fits lets every proposal be.
+// fits accepts every proposal.
 func fits([]approval.ServerProposal) error { return nil }
 
-// approves reports whether this definition of a tool may be called as far as
-// the book goes: it is approved, and the tool is not switched off.
+// approves reports whether the book allows calls with this definition of a tool: it is approved, and the tool is not
+// switched off.
 func approves(v *approval.ServerView, name string, f tool.Fingerprint) bool {
 	e := v.ToolDecisions(name)
 	return e.Off == nil && e.Approves(f)
 }
 
-// TestFollowersAreNotifiedOnce: every follower is notified of each reload and of each decision of a user, in the order of
-// the followers, when it is in force. It is not notified of decisions that were not stored, or of definitions that the
-// server's trust accepts.
+// TestFollowersAreNotifiedOnce checks that every follower is notified of each reload and of each decision of a user,
+// in the order of the followers, when the decision takes effect. It is not notified of decisions that were not
+// stored, or of definitions that the server's trust setting accepts.
 func TestFollowersAreNotifiedOnce(t *testing.T) {
 	m := &approvaltest.MemoryStore{}
 	b := approval.NewBook(m, nil)
@@ -641,20 +651,21 @@ func TestFollowersAreNotifiedOnce(t *testing.T) {
 			t.Fatal(c.name, err)
 		}
 		if !slices.Equal(told, c.want) {
-			t.Errorf("%s: told %q, want %q", c.name, told, c.want)
+			t.Errorf("%s: notified of %q, want %q", c.name, told, c.want)
 		}
 	}
 	told = nil
 	m.SetError(errors.New("the disk is full"))
 	if err := b.ApproveLaunch(t.Context(), "s", f, "admin"); err == nil || told != nil {
-		t.Errorf("what was not stored: %v, told %q", err, told)
+		t.Errorf("a decision that was not stored: %v, notified of %q", err, told)
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
-// A definition with an instruction about a tool of another server is held by its own server's trust setting: when it is new,
-// or when it was accepted before. Only a user approves it, and the approval of a user stays.
+// TestHoldCrossServerInstructions checks that a definition with an instruction about a tool of another server is held
+// whatever its own server's trust setting is, both when it is new and when it was accepted before. Only a user can
+// approve it, and the approval of a user stays valid.
 func TestHoldCrossServerInstructions(t *testing.T) {
 	scanned := approval.EvaluationRules{Trust: approval.Scan, UnknownIsNew: true}
 	orders, verdict := true, scan.Review
@@ -678,11 +689,11 @@ func TestHoldCrossServerInstructions(t *testing.T) {
 				t.Fatalf("%s: %+v", when, j)
 			}
 			if held := doubt(b, scanned, doubtful); len(held) != 0 {
-				t.Errorf("%s: held what orders nothing: %+v", when, held)
+				t.Errorf("%s: held definitions without instructions: %+v", when, held)
 			}
 			orders, verdict = true, scan.Review
 			if held := doubt(b, approval.EvaluationRules{Trust: approval.Auto}, doubtful); len(held) != 0 {
-				t.Errorf("%s: auto holds %+v", when, held)
+				t.Errorf("%s: with trust auto, held %+v", when, held)
 			}
 			if held := doubt(b, scanned, doubtful, candidate("new", 1)); len(held) != 1 || held[0].Tool != "known" || held[0].Why != approval.New {
 				t.Errorf("%s: held %+v", when, held)
@@ -693,11 +704,11 @@ func TestHoldCrossServerInstructions(t *testing.T) {
 		if held := doubt(b, scanned, doubtful); len(held) != 0 {
 			t.Errorf("%s: held twice: %+v", when, held)
 		}
-		orders, verdict = false, scan.Clean // the other server is gone
+		orders, verdict = false, scan.Clean // the other server was removed
 		for _, b := range []*approval.Book{b, memory.NewBook()} {
 			for _, r := range []approval.EvaluationRules{scanned, {Trust: approval.Auto, UnknownIsNew: true}} {
 				if j := admit(t, b, r, doubtful, candidate("known", 2)); j[0].Accepted || j[1].Accepted {
-					t.Errorf("%s: let through by %s: %+v", when, r.Trust, j)
+					t.Errorf("%s: accepted by trust %s: %+v", when, r.Trust, j)
 				}
 			}
 		}
@@ -706,11 +717,11 @@ func TestHoldCrossServerInstructions(t *testing.T) {
 			t.Fatal(err)
 		}
 		if held := doubt(b, scanned, doubtful); len(held) != 0 || !b.ServerView("s").ToolDecisions("known").Approves(doubtful.Fingerprint) || b.ServerView("s").ToolDecisions("known").Block != nil {
-			t.Errorf("%s: a person's approval: held %+v, %s", when, held, say(b))
+			t.Errorf("%s: held a definition that a user approved: %+v, %s", when, held, say(b))
 		}
 	}
 
-	// What cannot be stored takes no effect, and in a review nothing is marked.
+	// A change that cannot be stored takes no effect, and nothing is marked in a review.
 	memory := new(approvaltest.MemoryStore)
 	b := memory.NewBook()
 	orders, verdict = false, scan.Clean

@@ -45,7 +45,7 @@ func (b *Book) AllClaims() (all []presence.Claim) {
 	return all
 }
 
-// UnsignedClaims returns the claims of approvals that do not count because the signature is missing.
+// UnsignedClaims returns the claims of approvals that are not valid because the signature is missing.
 func (b *Book) UnsignedClaims() (all []presence.Claim) {
 	for server, v := range b.currentState().servers {
 		for n, e := range v.entries {
@@ -60,8 +60,8 @@ func (b *Book) UnsignedClaims() (all []presence.Claim) {
 	return all
 }
 
-// setAsideUnsigned sets an approval aside that lacks a signature. An automatic approval is no decision of a
-// user: it counts if this process has made it, and it repeats those that it loads.
+// setAsideUnsigned moves an approval without a signature from Pin to Unsigned. An automatic approval is not a
+// decision of a user: it is valid if this process has made it, and the process makes the loaded ones again.
 func (b *Book) setAsideUnsigned(server string, row *DecisionRow) {
 	p := row.Pin
 	if p != nil && p.Before != nil && p.Before.Pin != nil && !b.gate.IsConfirmed(newApprovalClaim(server, row.Kind, row.Tool, p.Before.Pin)) {
@@ -82,8 +82,8 @@ func (b *Book) setAsideUnsigned(server string, row *DecisionRow) {
 	row.Pin, row.Unsigned, row.Was = nil, p, &p.Fingerprint
 }
 
-// toStoredForm converts the row for storage: an approval that does not count stays stored. A baseline is stored only
-// with the block that overrides it, because it would count as an approval without that.
+// toStoredForm converts the row for storage. An approval that is not valid stays stored. A baseline is stored only
+// together with the block that overrides it, because without the block it would count as an approval.
 func (r *DecisionRow) toStoredForm() {
 	if r.Baseline != nil && (r.Block == nil || !r.Block.Overrides(r.Baseline)) {
 		r.Baseline = nil

@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/gate/presence/presencetest"
 )
 
-// TestUnsignedDecisions: an unsigned decision is not valid when it is loaded, and stays stored. Definitions that trust
-// accepted are accepted again.
+// TestUnsignedDecisions checks that an unsigned decision is not valid when it is loaded, and stays stored.
+// Definitions that the trust setting accepted are accepted again.
 func TestUnsignedDecisions(t *testing.T) {
 	memory := new(approvaltest.MemoryStore)
 	before := memory.NewBook() // without presence
@@ -48,12 +48,12 @@ func TestUnsignedDecisions(t *testing.T) {
 	}
 	admit(t, b, auto, candidate("trusted", 1))
 	if !approves(b.ServerView("s"), "trusted", tool.Fingerprint{1}) {
-		t.Error("what the trust accepts is not accepted anew")
+		t.Error("a definition that the trust setting accepts is not accepted again")
 	}
 	if err := b.Reload(t.Context(), approval.DecisionEvent{}); err != nil || !approves(b.ServerView("s"), "trusted", tool.Fingerprint{1}) {
-		t.Errorf("what this process has accepted is not any more: %v", err)
+		t.Errorf("a definition that this process accepted is no longer accepted: %v", err)
 	}
-	// It stays stored, whatever else is decided about the tool: later it may be signed.
+	// The approval stays stored regardless of other decisions about the tool, because it may be signed later.
 	if err := b.SwitchTool(t.Context(), tool.ID{Server: "s", Tool: "forged"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestUnsignedDecisions(t *testing.T) {
 	if v := b.ServerView("s"); !v.ToolDecisions("forged").Approves(tool.Fingerprint{3}) || v.ApprovedLaunch() == nil || v.ToolDecisions("forged").Off == nil {
 		t.Errorf("signed later: %+v, %v", v.ToolDecisions("forged"), v.ApprovedLaunch())
 	}
-	// A definition that is refused in the meantime is not approved by a later signature.
+	// A later signature does not approve a definition that was refused in the meantime.
 	unsigned := candidate("refused", 5)
 	if err := memory.NewBook().Approve(t.Context(), "s", "admin", []approval.CandidateDefinition{unsigned}, nil); err != nil {
 		t.Fatal(err)
@@ -73,6 +73,6 @@ func TestUnsignedDecisions(t *testing.T) {
 	}
 	person.Sign(approval.ApprovalClaim("s", unsigned))
 	if approves(load().ServerView("s"), "refused", tool.Fingerprint{5}) {
-		t.Error("what was refused is approved")
+		t.Error("a refused definition is approved")
 	}
 }

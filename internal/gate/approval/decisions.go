@@ -39,7 +39,7 @@ func (b *Book) Block(ctx context.Context, kind tool.DefinitionKind, id tool.ID, 
 		e.Block = &Block{f, AuthorAndTime{by, b.now()}}
 		e.endRefusedApproval()
 		if e.Baseline != nil && !e.Block.Overrides(e.Baseline) {
-			e.Baseline = nil // this block does not keep it from counting
+			e.Baseline = nil // this block does not override the approval
 		}
 		if e.Unsigned != nil && e.Block.Overrides(e.Unsigned) {
 			e.Unsigned = nil
@@ -47,8 +47,8 @@ func (b *Book) Block(ctx context.Context, kind tool.DefinitionKind, id tool.ID, 
 	})
 }
 
-// replacedDecision returns what an approval of the definition replaces; nil if nothing. A repeated approval keeps
-// the Before of the first.
+// replacedDecision returns the decision that an approval of the definition replaces; nil if there is none. A repeated
+// approval keeps the Before of the first one.
 func (e DefinitionDecisions) replacedDecision(f tool.Fingerprint) *ReplacedDecision {
 	switch {
 	case e.Approves(f):
@@ -65,7 +65,7 @@ func (e DefinitionDecisions) replacedDecision(f tool.Fingerprint) *ReplacedDecis
 	return was
 }
 
-// previousDecisions returns the entry from before the approval. A later refusal stays.
+// previousDecisions returns the decisions before the approval. A later refusal is kept.
 func (e DefinitionDecisions) previousDecisions() DefinitionDecisions {
 	was := e.Pin.Before
 	if e.Pin = nil; was == nil {
@@ -78,7 +78,7 @@ func (e DefinitionDecisions) previousDecisions() DefinitionDecisions {
 	return e
 }
 
-// restoreReplaced restores what an approval replaced. A later refusal stays.
+// restoreReplaced restores the decision that an approval replaced. A later refusal is kept.
 func (e *DefinitionDecisions) restoreReplaced(was ReplacedDecision) {
 	if e.Pin = was.Pin; was.Pin != nil && was.Block != nil && was.Block.Overrides(was.Pin) {
 		e.Pin, e.Baseline = nil, was.Pin
@@ -89,9 +89,9 @@ func (e *DefinitionDecisions) restoreReplaced(was ReplacedDecision) {
 	e.endRefusedApproval()
 }
 
-// UndoApproval withdraws an approval for a user, and restores the decision that it replaced. If there was none, or the trust in
-// the server would accept the current definition, the tool waits until a user approves it. The error is CONFLICT if this
-// definition is not the approved one.
+// UndoApproval withdraws an approval for a user, and restores the decision that it replaced. If there was none, or
+// the server's trust setting would accept the current definition, the tool waits until a user approves it. The error
+// is CONFLICT if this definition is not the approved one.
 func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id tool.ID, f tool.Fingerprint, trust Trust, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
 		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
@@ -109,9 +109,9 @@ func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id 
 	})
 }
 
-// Unblock ends the refusal of a listed definition for a user: it waits again. The tool waits until a user
-// approves it, unless an earlier definition is approved. It is compared with the last approved definition. The
-// error is CONFLICT if it is not refused.
+// Unblock ends the refusal of a listed definition for a user. The definition then waits again. The tool waits until a
+// user approves it, unless an earlier definition is approved. It is compared with the last approved definition. The
+// error is CONFLICT if the definition is not refused.
 func (b *Book) Unblock(ctx context.Context, listed CandidateDefinition, id tool.ID, trust Trust, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: id.Server}, func(s *bookState) (ChangeSet, error) {
 		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
@@ -129,8 +129,8 @@ func (b *Book) Unblock(ctx context.Context, listed CandidateDefinition, id tool.
 	})
 }
 
-// keepBaseline keeps an approval as the baseline of a row that waits. Its block is not earlier, also if the clock was set
-// back, so that the approval does not count again.
+// keepBaseline keeps an approval as the baseline of a row that waits. It makes the block no earlier than the
+// approval, even if the clock was set back, so that the approval does not become valid again.
 func (r *DecisionRow) keepBaseline(p *Pin) {
 	if p == nil {
 		return
@@ -182,7 +182,7 @@ func (b *Book) ForgetServer(ctx context.Context, server string) error {
 	})
 }
 
-// TooManyProposalsProblem is the problem at MaxProposals.
+// TooManyProposalsProblem returns the problem when MaxProposals is reached.
 func TooManyProposalsProblem() error {
 	return problem.Newf(problem.Overloaded, "%d proposed servers already wait for approval.", MaxProposals).
 		WithHint("Ask the user to review them with `mcpproxy approvals`.")

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Denylist is a Store that keeps every restriction in a file, too. It is safe for concurrent use.
+// Denylist is a Store that also keeps every restriction in a file. It is safe for concurrent use.
 type Denylist struct {
 	Store
 	logger *slog.Logger
@@ -19,8 +19,7 @@ type Denylist struct {
 	file *denylistFile
 }
 
-// NewDenylist returns a Denylist with the file at path. notify, which may be nil, gets notes about the
-// file.
+// NewDenylist returns a Denylist with the file at path. tell, which may be nil, receives notes about the file.
 func NewDenylist(path string, under Store, logger *slog.Logger, tell func(note string)) *Denylist {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -35,8 +34,8 @@ func (k *Denylist) Close() error {
 	return k.file.close()
 }
 
-// LoadApprovals returns the decisions of the store with the restrictions of the file, and updates
-// whichever lacks some.
+// LoadApprovals returns the decisions of the store combined with the restrictions of the file. If one of the two
+// lacks some, it is updated.
 func (k *Denylist) LoadApprovals(ctx context.Context) (StoredDecisions, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +61,7 @@ func (k *Denylist) LoadApprovals(ctx context.Context) (StoredDecisions, error) {
 	return saved, nil
 }
 
-// logDamage logs what is wrong with the file.
+// logDamage logs the damage of the file.
 func (k *Denylist) logDamage(r readResult, saved StoredDecisions) {
 	note := ""
 	switch {
@@ -115,7 +114,7 @@ func (k *Denylist) ReplaceApprovals(ctx context.Context, saved StoredDecisions) 
 // mergeRestrictions adds the restrictions of the file, and reports whether the store lacked some.
 func mergeRestrictions(saved *StoredDecisions, r readResult) (added bool) {
 	if !saved.Lost && r.damage != "" && len(saved.Tools)+len(saved.Launches) == 0 {
-		saved.Lost, added = true, true // an empty database has lost what is in the file
+		saved.Lost, added = true, true // an empty database has lost the decisions in the file
 	}
 	saved.RestrictionsLost = saved.Lost && (r.gaps || !r.isIntact())
 	rest := maps.Collect(r.entries.all())
@@ -131,7 +130,7 @@ func mergeRestrictions(saved *StoredDecisions, r readResult) (added bool) {
 		}
 	}
 	added = r.keepLaunchesInBoth(saved) || added
-	for s, e := range rest { // unknown to the store
+	for s, e := range rest { // servers that the store does not contain
 		if s.Kind != kindLaunch {
 			row := s.emptyRow()
 			row.DefinitionDecisions = e.restrictStored(row.DefinitionDecisions, r.isIntact())
@@ -142,7 +141,8 @@ func mergeRestrictions(saved *StoredDecisions, r readResult) (added bool) {
 	return added
 }
 
-// keepLaunchesInBoth keeps launches that are in both; a different launch in the file was reviewed before.
+// keepLaunchesInBoth keeps launches that are in both the store and the file. A different launch in the file was
+// reviewed earlier.
 func (r readResult) keepLaunchesInBoth(saved *StoredDecisions) (added bool) {
 	saved.Reviewed = map[string]tool.Fingerprint{}
 	for s, e := range r.entries.all() {

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// decisionKey is the object of a decision. Kind is "" for a tool.
+// decisionKey identifies the subject of a decision. Kind is "" for a tool.
 type decisionKey struct {
 	Server string `json:"server,omitempty"`
 	Kind   string `json:"kind,omitempty"`
@@ -29,7 +29,7 @@ func (s decisionKey) emptyRow() DecisionRow {
 	return DecisionRow{Kind: tool.DefinitionKind(s.Kind), Tool: s.Name}
 }
 
-// fileEntry is the file form of DefinitionDecisions. The zero value is "none".
+// fileEntry is the file form of DefinitionDecisions. The zero value contains none.
 type fileEntry struct {
 	Block fileBlock         `json:"block,omitzero"`
 	Off   fileAuthorAndTime `json:"off,omitzero"`
@@ -87,8 +87,8 @@ func newFileEntry(e DefinitionDecisions) fileEntry {
 	return kept
 }
 
-// fileEntries are the decisions by subject. Most have only an approved fingerprint, which is stored separately
-// because an entry takes four times the memory.
+// fileEntries are the decisions by subject. Most subjects have only an approved fingerprint, which is kept separately
+// because a fileEntry takes four times the memory.
 type fileEntries struct {
 	was  map[decisionKey]sha256Digest
 	more map[decisionKey]fileEntry // subjects with other decisions
@@ -159,9 +159,9 @@ func toFileEntries(saved StoredDecisions) fileEntries {
 	return all
 }
 
-// restrictStored combines the entry of the store with that of the file, keeping the restrictions of both. If the
-// file is complete, a different approval in the store is outdated and does not count. One that a block overrides
-// does not count either; it stays as the baseline, and goes if another block takes that one's place.
+// restrictStored combines the entry of the store with the entry of the file, and keeps the restrictions of both. If
+// the file is complete, a different approval in the store is outdated and not valid. An approval that a block
+// overrides is not valid either: it stays as the baseline, and is dropped if another block replaces that one.
 func (e fileEntry) restrictStored(stored DefinitionDecisions, intact bool) DefinitionDecisions {
 	was, blocked, refused := tool.Fingerprint(e.Was), e.Block.toAuthorAndTime(), stored.isApprovalRefused()
 	if e.Block != (fileBlock{}) && (stored.Block == nil || stored.Block.At.Before(blocked.At)) {
@@ -184,13 +184,13 @@ func (e fileEntry) restrictStored(stored DefinitionDecisions, intact bool) Defin
 type fileLine struct {
 	decisionKey
 	fileEntry
-	Forget bool `json:"forget,omitempty"` // everything of the server
+	Forget bool `json:"forget,omitempty"` // delete everything about the server
 	Gaps   bool `json:"gaps,omitempty"`   // an earlier file was partially lost
 }
 
 // isValid reports whether a parsed line is meaningful.
 func (l fileLine) isValid() bool {
-	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileAuthorAndTime != (fileAuthorAndTime{}) // of a withdrawn approval
+	complete := l.Block == (fileBlock{}) || l.Block.Fingerprint != (sha256Digest{}) || l.Block.fileAuthorAndTime != (fileAuthorAndTime{}) // or a withdrawn approval
 	return complete && (l.Server != "" || l.Gaps)
 }
 

@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// looseLines is how many obsolete lines a file may have, in addition to as many as current ones, before it
-// is rewritten.
+// looseLines is the number of obsolete lines that a file may have, in addition to the number of its current lines,
+// before it is rewritten.
 const looseLines = 1000
 
 // denylistFile is the denylist file and its content. It is not safe for concurrent use.
@@ -30,7 +30,7 @@ type denylistFile struct {
 	seed    sha256Digest // start of the chain
 	head    chainLink    // last line
 	size    int64
-	// stale reports whether the file may differ from entries: it is rewritten before the next write.
+	// stale reports whether the file may differ from entries. If so, it is rewritten before the next write.
 	stale bool
 }
 
@@ -66,7 +66,7 @@ func (f *denylistFile) read() (readResult, error) {
 	return r, nil
 }
 
-// changedLines returns the lines for a change; sync reports whether a user decided them.
+// changedLines returns the lines for a change. sync reports whether they contain decisions of a user.
 func (f *denylistFile) changedLines(c ChangeSet) (lines []fileLine, sync bool) {
 	if c.Server == "" {
 		return nil, false
@@ -123,8 +123,8 @@ func (f *denylistFile) applyLines(lines []fileLine) {
 	}
 }
 
-// appendLines appends lines and returns when they are in the file; with sync, on disk. The bytes of a failed write are
-// removed at once or before the next write.
+// appendLines appends lines and returns when they are in the file, or, with sync, on disk. The bytes of a failed
+// write are removed at once or before the next write.
 func (f *denylistFile) appendLines(lines []fileLine, sync bool) error {
 	if len(lines) == 0 {
 		return nil
@@ -150,8 +150,8 @@ func (f *denylistFile) appendLines(lines []fileLine, sync bool) error {
 	return nil
 }
 
-// writeAndSync appends text. Only synced lines are counted in the first line, because fewer lines than counted mean
-// damage.
+// writeAndSync appends text. It counts only synced lines in the first line, because a file with fewer lines than
+// counted is treated as damaged.
 func (f *denylistFile) writeAndSync(text []byte, head chainLink, sync bool) error {
 	if _, err := f.handle.WriteAt(text, f.size); err != nil {
 		return errors.Join(err, f.handle.Truncate(f.size))
@@ -254,7 +254,7 @@ func (f *denylistFile) replaceEntries(entries fileEntries, gaps bool) error {
 	return f.rewrite()
 }
 
-// continueAfterRead sets the entries after the file was read: it continues an undamaged file, and keeps a damaged one
+// continueAfterRead sets the entries after the file was read. It continues an undamaged file, and keeps a damaged one
 // as a backup.
 func (f *denylistFile) continueAfterRead(entries fileEntries, gaps bool, r readResult) error {
 	f.entries, f.gaps, f.stale = entries, gaps, true

@@ -9,12 +9,12 @@ import (
 	"strconv"
 )
 
-// The file is text. Its first line contains the start of the chain and the number of synced lines, so that truncation is
-// noticed. Every other line is the hash of the previous line and itself, and an entry as JSON.
+// The file is text. Its first line contains the start of the chain and the number of synced lines, so that truncation
+// is detected. Every other line contains an entry as JSON, and the hash of the previous line's hash and this entry.
 
 // chainLink is a position in the chain.
 type chainLink struct {
-	seq  int64 // number of lines up to here
+	seq  int64 // number of lines up to this position
 	hash sha256Digest
 }
 
@@ -59,10 +59,10 @@ type readResult struct {
 	entries fileEntries
 	gaps    bool
 	exists  bool   // the file exists
-	damage  string // what is damaged; "" if nothing
+	damage  string // description of the damage; "" if there is none
 	seed    sha256Digest
 	head    chainLink
-	size    int64 // of the undamaged part
+	size    int64 // size of the undamaged part
 }
 
 // isIntact reports whether the file is complete.
@@ -86,7 +86,7 @@ func (r *readResult) parse(text []byte) {
 	for {
 		whole, after, found := bytes.Cut(rest, []byte{'\n'})
 		if !found {
-			break // nothing, or the rest of a crash
+			break // nothing, or a partial line from a crash
 		}
 		known = r.parseLine(whole, known)
 		r.size += int64(len(rest) - len(after))
@@ -97,8 +97,8 @@ func (r *readResult) parse(text []byte) {
 	}
 }
 
-// parseLine parses one line. prev reports whether the hash of the previous line is known; the result reports it
-// for this line.
+// parseLine parses one line. prev reports whether the hash of the previous line is known; known reports the same for
+// this line.
 func (r *readResult) parseLine(text []byte, prev bool) (known bool) {
 	r.head.seq++
 	hash, data, _ := bytes.Cut(text, []byte{' '})
@@ -120,7 +120,7 @@ func (r *readResult) parseLine(text []byte, prev bool) (known bool) {
 	return known
 }
 
-// applyRestrictions applies only the restrictions of a line that may be wrong.
+// applyRestrictions applies only the restrictions of a line that cannot be trusted.
 func (r *readResult) applyRestrictions(l fileLine) {
 	if l.Forget || l.Server == "" {
 		return

@@ -21,7 +21,7 @@ import (
 
 const by = "admin"
 
-// home is a book over a store in memory and the file.
+// home is a book with a store in memory and the denylist file.
 type home struct {
 	t     *testing.T
 	store *approvaltest.MemoryStore
@@ -90,7 +90,7 @@ func (h *home) admit(server string, all ...approval.CandidateDefinition) []appro
 	return judged
 }
 
-// decideAll decides something of every kind.
+// decideAll makes a decision of every kind.
 func (h *home) decideAll() {
 	h.t.Helper()
 	ctx := context.Background()
@@ -100,7 +100,7 @@ func (h *home) decideAll() {
 	h.must(h.ApproveLaunch(ctx, "reviewed", print(3), by))
 }
 
-// holds wants what decideAll has decided to narrow.
+// holds checks that the restrictions of decideAll are effective.
 func (h *home) holds(when string) {
 	h.t.Helper()
 	v := h.ServerView("s")
@@ -115,8 +115,9 @@ func (h *home) holds(when string) {
 	}
 }
 
-// The attack: the database is lost, and the user approves the server again as the status recommends. Refused and disabled tools
-// stay locked, and a tool that the server did not list for a while does not return as a new one.
+// TestLostStoreUnlocksNothing covers an attack: the database is lost, and the user approves the server again as the
+// status recommends. Refused and disabled tools stay locked, and a tool that the server did not list for a while does
+// not return as a new one.
 func TestLostStoreUnlocksNothing(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -124,13 +125,13 @@ func TestLostStoreUnlocksNothing(t *testing.T) {
 	h.restart()
 	h.holds("lost")
 	if h.RestrictionsLost() || len(h.notes) > 0 || !h.ApprovalsLost() {
-		t.Errorf("lost is %v, in part the restrictions, too: %v, %q", h.ApprovalsLost(), h.RestrictionsLost(), h.notes)
+		t.Errorf("approvals lost: %v, restrictions lost: %v, notes %q", h.ApprovalsLost(), h.RestrictionsLost(), h.notes)
 	}
 	if h.ServerView("reviewed").ApprovedLaunch() != nil {
 		t.Error("the file approves a launch")
 	}
 	if j := h.admit("s", denylistCandidate("fine", 1), denylistCandidate("new", 1)); j[0].Accepted || j[1].Accepted {
-		t.Errorf("accepted at first sight: %+v", j)
+		t.Errorf("accepted as new: %+v", j)
 	}
 	launch := print(9)
 	h.must(h.Approve(t.Context(), "s", by, []approval.CandidateDefinition{denylistCandidate("fine", 1), denylistCandidate("off", 1)}, &launch))
@@ -138,10 +139,10 @@ func TestLostStoreUnlocksNothing(t *testing.T) {
 		h.holds("approved anew")
 		judged := h.admit("s", denylistCandidate("unlisted", 2), denylistCandidate("new", 1))
 		if judged[0].Accepted || judged[0].Why != approval.Changed {
-			t.Errorf("a tool that was another one: %+v", judged)
+			t.Errorf("a tool with another definition: %+v", judged)
 		}
 		if !denylistApproves(h.ServerView("s"), "new", print(1)) {
-			t.Error("a tool that was never known waits, though its server was approved")
+			t.Error("an unknown tool waits although its server was approved")
 		}
 		h.restart()
 	}
@@ -151,17 +152,18 @@ func TestLostStoreUnlocksNothing(t *testing.T) {
 	h.store.MarkLost()
 	h.restart()
 	if v := h.ServerView("s"); v.ToolDecisions("off").Off != nil || v.ToolDecisions("blocked").Block != nil || h.ServerView("reviewed").ReviewedLaunch() != nil {
-		t.Error("what a person has freed is locked again")
+		t.Error("a tool that a user unlocked is locked again")
 	}
 	h.must(h.ForgetServer(t.Context(), "s"))
 	h.store.MarkLost()
 	h.restart()
 	if e := h.ServerView("s").ToolDecisions("fine"); e != (approval.DefinitionDecisions{}) {
-		t.Errorf("a server that was forgotten: %+v", e)
+		t.Errorf("decisions about a forgotten server: %+v", e)
 	}
 }
 
-// If only the file is damaged nothing is lost: the damage is reported, the damaged file is kept, and a good one is written.
+// TestDamagedFileWithAGoodStore checks that nothing is lost if only the file is damaged: the damage is reported, the
+// damaged file is kept, and a valid one is written.
 func TestDamagedFileWithAGoodStore(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
@@ -173,13 +175,13 @@ func TestDamagedFileWithAGoodStore(t *testing.T) {
 			h.holds("damaged")
 			aside, _ := filepath.Glob(h.path + ".damaged-*")
 			if gone := name == "missing"; (len(h.notes) == 0) != gone || (len(aside) == 0) != gone || h.RestrictionsLost() {
-				t.Errorf("%q, aside: %q", h.notes, aside)
+				t.Errorf("notes %q, backups %q", h.notes, aside)
 			}
 			h.store.MarkLost()
 			h.restart()
 			h.holds("damaged, then the store lost")
 			if len(h.notes) > 0 {
-				t.Errorf("it is damaged still: %q", h.notes)
+				t.Errorf("the file is still damaged: %q", h.notes)
 			}
 		})
 	}
@@ -203,8 +205,8 @@ var damages = map[string]func(path string, text []byte) error{
 	},
 }
 
-// Any bit of the file is flipped, and the store is lost with it: the damage is detected, and no locked definition becomes
-// callable or is accepted at first sight.
+// TestDamagedFileAndLostStore flips any bit of the file while the store is lost, too. The damage is detected, and no
+// locked definition becomes callable or is accepted as new.
 func TestDamagedFileAndLostStore(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -219,7 +221,7 @@ func TestDamagedFileAndLostStore(t *testing.T) {
 	}
 }
 
-// A damaged file shows that a new database replaced an earlier one.
+// TestDamagedFileMarksALostStore checks that even a damaged file shows that a new database replaced an earlier one.
 func TestDamagedFileMarksALostStore(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -228,7 +230,7 @@ func TestDamagedFileMarksALostStore(t *testing.T) {
 	for range 2 {
 		h.restart()
 		if !h.ApprovalsLost() || !h.RestrictionsLost() {
-			t.Errorf("lost: %v, the restrictions, too: %v", h.ApprovalsLost(), h.RestrictionsLost())
+			t.Errorf("approvals lost: %v, restrictions lost: %v", h.ApprovalsLost(), h.RestrictionsLost())
 		}
 	}
 }
@@ -241,7 +243,7 @@ func (h *home) lostWith(t *testing.T, what string, text []byte) {
 	other.restart()
 	defer other.keep.Close()
 	if !other.RestrictionsLost() {
-		// A torn end that was never counted is no damage: then all is there.
+		// A partial line that was not counted is no damage. The file is then complete.
 		other.holds(what)
 	}
 	launch := print(9)
@@ -256,7 +258,8 @@ func (h *home) lostWith(t *testing.T, what string, text []byte) {
 	}
 }
 
-// A decision is in both stores or in none. A decision that only one store has after a crash is a restriction.
+// TestBothStoresOrNone checks that a decision is in both stores or in none. After a crash, a decision that only one
+// store has is a restriction.
 func TestBothStoresOrNone(t *testing.T) {
 	ctx := t.Context()
 	h := newHome(t)
@@ -270,27 +273,27 @@ func TestBothStoresOrNone(t *testing.T) {
 		"revoke": func() error { return h.RevokeLaunch(ctx, "reviewed") },
 	} {
 		if decide() == nil {
-			t.Errorf("%s: it was decided", name)
+			t.Errorf("%s: the decision was made", name)
 		}
 	}
 	h.store.SetError(nil)
 	h.holds("after decisions that failed")
 	if e := h.ServerView("s").ToolDecisions("fine"); e.Off != nil || e.Block != nil {
-		t.Errorf("fine is %+v", e)
+		t.Errorf("decisions about fine: %+v", e)
 	}
 	h.restart()
 	h.holds("after decisions that failed, and a restart")
 	if v := h.ServerView("s"); !denylistApproves(v, "fine", print(1)) {
-		t.Error("a decision that failed counts")
+		t.Error("a failed decision took effect")
 	}
 
-	// The file cannot be written: its place is taken.
+	// The file cannot be written: a directory has its path.
 	h.must(os.Rename(h.path, h.path+".away"))
 	h.must(os.Mkdir(h.path, 0o700))
 	h.must(os.WriteFile(filepath.Join(h.path, "x"), nil, 0o600))
 	saves := h.store.SaveCount()
 	if h.SwitchTool(ctx, id("s", "fine"), false, by) == nil || h.store.SaveCount() != saves {
-		t.Error("a decision is made that has one home only")
+		t.Error("a decision was made that only one of the two stores has")
 	}
 	h.must(os.RemoveAll(h.path))
 	h.must(h.SwitchTool(ctx, id("s", "fine"), false, by))
@@ -298,7 +301,8 @@ func TestBothStoresOrNone(t *testing.T) {
 	h.holds("in a file that was made anew")
 }
 
-// A crash may leave the decision in one of the two stores, and half a line in the file.
+// TestCrashes checks the states that a crash may leave: the decision in only one of the two stores, and a partial
+// line in the file.
 func TestCrashes(t *testing.T) {
 	h := newHome(t)
 	h.decideAll()
@@ -306,11 +310,11 @@ func TestCrashes(t *testing.T) {
 	h.must(h.Block(t.Context(), tool.KindTool, id("s", "fine"), print(1), by))
 	ahead := h.text()
 	h.must(h.Approve(t.Context(), "s", by, []approval.CandidateDefinition{denylistCandidate("fine", 1)}, nil))
-	// The store has the approval, the file the refusal still.
+	// The store already has the approval, the file still has the refusal.
 	h.must(os.WriteFile(h.path, ahead, 0o600))
 	h.restart()
 	if e := h.ServerView("s").ToolDecisions("fine"); e.Block == nil || e.Pin != nil {
-		t.Errorf("a refusal of which the store knows nothing: %+v", e)
+		t.Errorf("a refusal that is only in the file: %+v", e)
 	}
 	h.must(h.Approve(t.Context(), "s", by, []approval.CandidateDefinition{denylistCandidate("fine", 1)}, nil))
 	half := append(bytes.Clone(crashed), `0123 {"server":"s","na`...)
@@ -318,12 +322,12 @@ func TestCrashes(t *testing.T) {
 	h.restart()
 	h.holds("with half a line")
 	if len(h.notes) > 0 {
-		t.Errorf("half a line is no damage: %q", h.notes)
+		t.Errorf("notes about a partial line: %q", h.notes)
 	}
 	h.must(h.SwitchTool(t.Context(), id("s", "fine"), false, by))
 	h.restart()
 	if h.ServerView("s").ToolDecisions("fine").Off == nil || len(h.notes) > 0 {
-		t.Errorf("behind half a line: %q", h.notes)
+		t.Errorf("notes about a line after a partial line: %q", h.notes)
 	}
 }
 
@@ -343,15 +347,15 @@ func TestTheFileStaysSmall(t *testing.T) {
 	}
 }
 
-// model is what is decided about the tools of one server, in the fewest words.
+// model is a minimal model of the decisions about the tools of one server.
 type model struct {
 	lost, known           bool // approvals were lost; the server was approved since
-	reviewed              bool // it was approved, perhaps before that
+	reviewed              bool // the server was approved, possibly before the loss
 	pin, was, block, offs map[string]int
 	before                map[string]before // the decisions that an approval replaced
 }
 
-// before is what an approval replaced: definitions, and none.
+// before is the decision that an approval replaced: the approved and the blocked definition, none if there was none.
 type before struct{ pin, block int }
 
 const none = -2
@@ -407,7 +411,7 @@ func (m *model) admit(name string, n int) {
 	}
 }
 
-// approve is what a user does, accept what follows from any approval.
+// approve models an approval by a user. accept models the consequences of any approval.
 func (m *model) approve(name string, n int) {
 	if !has(m.pin, name, n) {
 		was := before{none, none}
@@ -447,7 +451,7 @@ func (m *model) lose() {
 	clear(m.pin)
 }
 
-// setBack is what comes of it when the store is an older one: the less of both.
+// setBack models the restoration of an older store: the less permissive of both states applies.
 func (m *model) setBack(old model) {
 	approved := maps.Clone(m.was)
 	maps.Copy(approved, m.pin)
@@ -476,7 +480,7 @@ func (m *model) setBack(old model) {
 	*m = next
 }
 
-// differs returns what is otherwise than in the model.
+// differs returns the difference between a view and the model, "" if there is none.
 func (m *model) differs(v *approval.ServerView) string {
 	for _, name := range modelNames {
 		e := v.ToolDecisions(name)
@@ -496,8 +500,8 @@ func (m *model) differs(v *approval.ServerView) string {
 
 var modelNames = []string{"a", "b", "c", "d"}
 
-// TestAnOldStoreWithABlockedBaseline: an older store has a definition that was approved and then blocked. The block of
-// another definition since then does not approve it.
+// TestAnOldStoreWithABlockedBaseline covers an older store with a definition that was approved and then blocked. A
+// later block of another definition does not approve it.
 func TestAnOldStoreWithABlockedBaseline(t *testing.T) {
 	h, ctx := newHome(t), t.Context()
 	approve := func(n int) {
@@ -515,8 +519,9 @@ func TestAnOldStoreWithABlockedBaseline(t *testing.T) {
 	}
 }
 
-// After any history of decisions, restarts, losses of the store and restored old stores, the approved, blocked and disabled
-// definitions are exactly those of the model. A loss removes approvals, and nothing else.
+// TestNoHistoryGrantsAccess checks that, after any history of decisions, restarts, losses of the store and restored
+// old stores, the approved, blocked and disabled definitions are exactly those of the model. A loss removes
+// approvals, and nothing else.
 func TestNoHistoryGrantsAccess(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -535,7 +540,7 @@ func TestNoHistoryGrantsAccess(t *testing.T) {
 		case step < 58:
 			pin, pinned := m.pin[name]
 			if err := h.UndoApproval(ctx, denylistCandidate(name, pin), id("s", name), print(pin), approval.Manual, by); (err == nil) != pinned {
-				t.Fatalf("seed %d, step %d: taken back, approved %v: %v", seed, i, pinned, err)
+				t.Fatalf("seed %d, step %d: withdrawn, approved %v: %v", seed, i, pinned, err)
 			}
 			m.takeBack(name)
 		case step < 65:
@@ -560,7 +565,7 @@ func TestNoHistoryGrantsAccess(t *testing.T) {
 			h.store.MarkLost()
 			h.restart()
 			m.lose()
-		case step < 88: // while it runs: it is filled again
+		case step < 88: // while it runs: the store is written again
 			h.store.MarkLost()
 			h.must(h.RewriteStore(ctx, func(tool.DefinitionKind, tool.ID, tool.Fingerprint) json.RawMessage { return nil }))
 		case step < 91:
@@ -578,8 +583,8 @@ func TestNoHistoryGrantsAccess(t *testing.T) {
 	}
 }
 
-// denylistApproves reports whether this definition of a tool may be called as far as
-// the book goes: it is approved, and the tool is not switched off.
+// denylistApproves reports whether the book allows calls with this definition of a tool: it is approved, and the tool
+// is not switched off.
 func denylistApproves(v *approval.ServerView, name string, f tool.Fingerprint) bool {
 	e := v.ToolDecisions(name)
 	return e.Off == nil && e.Approves(f)

@@ -12,8 +12,7 @@ import (
 
 // Difference is one difference of two definitions.
 type Difference struct {
-	// Path is a JSON pointer. Array indexes count in the new definition, for removed elements in the old
-	// one.
+	// Path is a JSON pointer. Array indexes refer to the new definition, or to the old one for removed elements.
 	Path string          `json:"path"`
 	Kind string          `json:"kind" enum:"added,removed,changed"`
 	Old  json.RawMessage `json:"old,omitempty"`
@@ -27,8 +26,8 @@ type Difference struct {
 
 const maxDifferences = 500
 
-// Diff returns the differences of two definitions in the order of their canonical forms; complete is false
-// if there are more than it returns.
+// Diff returns the differences of two definitions in the order of their canonical forms; complete is false if there
+// are more differences than it returns.
 func Diff(was, is json.RawMessage) (all []Difference, complete bool, err error) {
 	old, err := tool.CanonicalJSON(was)
 	if err != nil {
@@ -69,7 +68,7 @@ func (d *diffCollector) addDifference(x Difference) {
 	d.all = append(d.all, x)
 }
 
-// compareValues compares two values at a path. Either may be nil: missing.
+// compareValues compares two values at a path. Either may be nil, which means missing.
 func (d *diffCollector) compareValues(path string, old, now []byte) {
 	switch {
 	case bytes.Equal(old, now):
@@ -78,7 +77,7 @@ func (d *diffCollector) compareValues(path string, old, now []byte) {
 	case wirejson.Kind(old) == '[' && wirejson.Kind(now) == '[':
 		d.compareArrays(path, old, now)
 	case path == "/annotations" && (old == nil || now == nil):
-		// Every hint separately, whether or not the others are set.
+		// Compare every hint separately, whether or not the others are set.
 		d.compareObjects(path, objectOrEmpty(old), objectOrEmpty(now))
 	case old == nil:
 		d.addDifference(Difference{Path: path, Kind: Added, New: now})
@@ -116,7 +115,7 @@ func parseMembers(object []byte) []jsonMember {
 	return out
 }
 
-// compareObjects compares the members of both, which are sorted.
+// compareObjects compares the members of two objects, which are sorted.
 func (d *diffCollector) compareObjects(path string, old, now []byte) {
 	was := map[string][]byte{}
 	for _, m := range parseMembers(old) {

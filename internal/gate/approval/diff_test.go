@@ -43,7 +43,7 @@ func TestDiff(t *testing.T) {
 		})
 	}
 	if _, _, err := Diff(json.RawMessage(`{`), json.RawMessage(`{}`)); err == nil {
-		t.Error("what is no JSON was compared")
+		t.Error("invalid JSON was compared")
 	}
 }
 
@@ -62,8 +62,8 @@ func TestDiffIsBounded(t *testing.T) {
 	}
 }
 
-// TestWordsGiveBackBothTexts: for any comparison, the unchanged and removed words give the old text, and the unchanged and
-// added words give the new one.
+// TestWordsGiveBackBothTexts checks that, for any comparison, the unchanged and removed words form the old text, and
+// the unchanged and added words form the new one.
 func TestWordsGiveBackBothTexts(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -90,7 +90,7 @@ func TestWordsGiveBackBothTexts(t *testing.T) {
 			}
 		}
 		if a.String() != old || b.String() != now {
-			t.Fatalf("seed %d: the pieces of %q and %q give %q and %q", seed, old, now, a.String(), b.String())
+			t.Fatalf("seed %d: the pieces of %q and %q form %q and %q", seed, old, now, a.String(), b.String())
 		}
 	}
 }
@@ -123,7 +123,7 @@ func TestAlignFindsTheShortestWay(t *testing.T) {
 	}
 }
 
-// distance is the number of insertions and deletions, by the textbook.
+// distance returns the number of insertions and deletions, computed with the textbook algorithm.
 func distance(a, b []int) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

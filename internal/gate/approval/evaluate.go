@@ -8,10 +8,10 @@ import (
 // EvaluationRules are the rules of Evaluate. The zero value accepts nothing.
 type EvaluationRules struct {
 	Trust Trust
-	// Quarantined: the server waits for review, and nothing of it is accepted.
+	// Quarantined reports whether the server waits for review. If so, none of its definitions is accepted.
 	Quarantined bool
-	// UnknownIsNew reports whether unknown tools of the server are new. After a loss of approvals they may
-	// not be, and none is accepted automatically.
+	// UnknownIsNew reports whether unknown tools of the server are new. After a loss of approvals they may be known
+	// tools, and none is accepted automatically.
 	UnknownIsNew bool
 }
 
@@ -21,13 +21,13 @@ type Evaluation struct {
 	Tool string
 	// Accepted reports whether the definition is to be approved automatically.
 	Accepted bool
-	// Why is why it waits; "" if approved or accepted.
+	// Why is the reason why the definition waits; "" if it is approved or accepted.
 	Why WaitReason
 	// Loosened are the hints that a changed definition loosens.
 	Loosened []string
 }
 
-// Evaluate evaluates a definition of a tool with the entry e. It is pure; it calls c.Report only if the
+// Evaluate evaluates a definition of a tool with the entry e. It has no side effects, and calls c.Report only if the
 // result depends on it.
 func Evaluate(r EvaluationRules, e DefinitionDecisions, c CandidateDefinition) Evaluation {
 	if e.Approves(c.Fingerprint) {
@@ -41,7 +41,7 @@ func Evaluate(r EvaluationRules, e DefinitionDecisions, c CandidateDefinition) E
 		j.Why = Changed
 	}
 	if e.Block != nil {
-		// A tool that was refused is not accepted with slightly different text.
+		// A refused tool is not accepted with slightly different text.
 		if e.Block.Fingerprint == c.Fingerprint {
 			j.Why = Blocked
 		}
@@ -53,7 +53,7 @@ func Evaluate(r EvaluationRules, e DefinitionDecisions, c CandidateDefinition) E
 	return j
 }
 
-// isAcceptable reports whether the trust in the server is enough.
+// isAcceptable reports whether the server's trust setting accepts the definition.
 func isAcceptable(r EvaluationRules, e DefinitionDecisions, c CandidateDefinition, loosens bool) bool {
 	switch {
 	case r.Quarantined:

@@ -8,7 +8,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// TestJudge evaluates every combination of inputs, and compares the outcome with an independent version of the rules.
+// TestJudge evaluates every combination of inputs, and compares the result with an independent implementation of the
+// rules.
 func TestJudge(t *testing.T) {
 	current, other := tool.Fingerprint{1}, tool.Fingerprint{2}
 	type pins struct {
@@ -26,7 +27,7 @@ func TestJudge(t *testing.T) {
 						r := EvaluationRules{Trust: trust, Quarantined: bits&1 != 0, UnknownIsNew: bits&2 != 0}
 						e := DefinitionDecisions{Pin: p.pin, Block: block}
 						if bits&4 != 0 {
-							e.Off = &AuthorAndTime{} // which plays no part
+							e.Off = &AuthorAndTime{} // which has no influence
 						}
 						asked := false
 						got := Evaluate(r, e, CandidateDefinition{Tool: "t", Fingerprint: current, Report: func() scan.Report {
@@ -52,7 +53,7 @@ func TestJudge(t *testing.T) {
 							t.Errorf("%s: got %+v, want accepted %v, why %q", name, got, accepted, why)
 						}
 						if asked && (approved || trust != Scan || r.Quarantined) {
-							t.Errorf("%s: the scanner was asked for nothing", name)
+							t.Errorf("%s: the scanner was called unnecessarily", name)
 						}
 						cases++
 					}
@@ -67,7 +68,7 @@ func TestJudge(t *testing.T) {
 
 func TestADefinitionWithoutAReportIsNotClean(t *testing.T) {
 	if Evaluate(EvaluationRules{Trust: Scan, UnknownIsNew: true}, DefinitionDecisions{}, CandidateDefinition{}).Accepted {
-		t.Error("no one looked at it, and it was accepted")
+		t.Error("accepted without a scan")
 	}
 }
 

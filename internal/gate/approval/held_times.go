@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// maxHeld limits the waiting times of a server, so that a server with ever new names does not fill the
+// maxHeld limits the waiting times of a server, so that a server that keeps listing new names does not fill the
 // store.
 const maxHeld = 2 * 50_000
 
-// heldTimes records since when definitions wait: the last one of each tool. No decision depends on it.
+// heldTimes records since when definitions wait, for the last definition of each tool. No decision depends on it.
 type heldTimes struct {
 	mu       sync.Mutex // guards byServer
 	byServer map[string]map[definitionKey]HeldDefinition
 }
 
-// setAll sets the stored times.
+// setAll replaces the times with the stored ones.
 func (h *heldTimes) setAll(saved map[string][]HeldDefinition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +70,7 @@ func (h *heldTimes) copyAll() map[string][]HeldDefinition {
 	return all
 }
 
-// heldSince returns since when a definition waits; zero if unknown.
+// heldSince returns the time since when a definition waits; zero if unknown.
 func (h *heldTimes) heldSince(server string, c CandidateDefinition) time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -33,7 +33,7 @@ func SummarizeDifferences(all []Difference) ChangeSummary {
 			s.Description = d.countChangedWords()
 		case d.Hint:
 			s.Hints = true
-		case isParameter && rest == "": // all of them
+		case isParameter && rest == "": // all parameters
 			for _, m := range append(parseMembers(d.Old), parseMembers(d.New)...) {
 				parameters[wirejson.EscapePointerToken(m.name)] = true
 			}
@@ -79,7 +79,7 @@ func (d Difference) countChangedWords() *WordCount {
 			n.Removed += len(strings.Fields(p.Text))
 		}
 	}
-	if d.Words == nil { // the whole text
+	if d.Words == nil { // the whole text changed
 		was, _ := wirejson.String(d.Old)
 		is, _ := wirejson.String(d.New)
 		n = WordCount{len(strings.Fields(is)), len(strings.Fields(was))}

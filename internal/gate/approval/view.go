@@ -7,15 +7,15 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// ServerView has the decisions about one server. It is immutable. A nil *ServerView is that of a book that
-// is not loaded.
+// ServerView contains the decisions about one server. It is immutable. A nil *ServerView means that the book is not
+// loaded.
 type ServerView struct {
 	entries       map[definitionKey]DefinitionDecisions
 	tools, offers int // number of entries
 	launch        *ApprovedLaunch
 	// reviewed is the approved launch if the approval itself is lost.
 	reviewed *tool.Fingerprint
-	// unsigned is an approved launch that lacks a signature and does not count.
+	// unsigned is an approved launch that lacks a signature and is not valid.
 	unsigned *ApprovedLaunch
 }
 
@@ -51,8 +51,8 @@ func (v *ServerView) ApprovedLaunch() *ApprovedLaunch {
 	return v.launch
 }
 
-// ReviewedLaunch returns the launch of the last review, or nil. It may be known although the approval is lost; a
-// different launch needs a review in any case.
+// ReviewedLaunch returns the launch of the last review, or nil. It may be known even if the approval is lost. A
+// different launch always needs a review.
 func (v *ServerView) ReviewedLaunch() *tool.Fingerprint {
 	switch {
 	case v == nil:
@@ -76,7 +76,7 @@ func (v *ServerView) toRows() []DecisionRow {
 type bookState struct {
 	servers   map[string]*ServerView
 	proposals []ServerProposal
-	// lost: approvals are missing; gaps: restrictions may be missing, too.
+	// lost reports whether approvals are missing, gaps whether restrictions may be missing, too.
 	lost, gaps bool
 }
 
@@ -119,7 +119,7 @@ func (v *ServerView) withChange(c ChangeSet) *ServerView {
 	before := next.entries
 	next.entries = make(map[definitionKey]DefinitionDecisions, len(before)+len(c.Tools))
 	maps.Copy(next.entries, before)
-	for i, row := range c.Tools { // one by one: several may concern the same entry
+	for i, row := range c.Tools { // one by one, because several rows may change the same entry
 		next.tools, next.offers = next.countEntriesWith(c.Tools[i : i+1])
 		next.entries[definitionKey{row.Kind, row.Tool}] = row.DefinitionDecisions
 	}

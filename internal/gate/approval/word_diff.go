@@ -14,7 +14,7 @@ const (
 	Replaced = "changed"
 )
 
-// Piece is a part of a text: in both, or in one only.
+// Piece is a part of a text. It is in both texts or in only one.
 type Piece struct {
 	Kind string `json:"kind" enum:"same,added,removed"`
 	Text string `json:"text"`
@@ -22,7 +22,7 @@ type Piece struct {
 
 // The limits of a comparison.
 const (
-	maxWords = 20_000 // of both texts
+	maxWords = 20_000 // in both texts together
 	maxEdits = 1_000  // beyond this, two sequences count as entirely different
 )
 
@@ -115,7 +115,7 @@ func (r *alignment) addEdit(old, now int) {
 	}
 }
 
-// alignMiddle aligns what is between the common prefix and suffix.
+// alignMiddle aligns the elements between the common prefix and suffix.
 func (r *alignment) alignMiddle(n, m int, equal func(i, j int) bool) {
 	steps := shortestEditScript(n, m, equal)
 	if steps == nil {
@@ -134,10 +134,10 @@ func (r *alignment) alignMiddle(n, m int, equal func(i, j int) bool) {
 	}
 }
 
-// shortestEditScript returns the edit script (d, i or =), nil if it needs more than maxEdits.
+// shortestEditScript returns the edit script (d, i or = for each step); nil if it needs more than maxEdits.
 func shortestEditScript(n, m int, equal func(i, j int) bool) []byte {
-	// furthest[k+offset] is the furthest x on diagonal k = x-y; history has the reachable diagonals of
-	// each round.
+	// furthest[k+offset] is the furthest x on diagonal k = x-y; history contains the reachable diagonals of each
+	// round.
 	most := min(n+m, maxEdits)
 	offset := most + 1
 	furthest := make([]int32, 2*most+3)

@@ -16,7 +16,8 @@ func call() Call {
 	return Call{Principal: "agent", Session: "s", ID: tool.ID{Server: "a", Tool: "b"}, Fingerprint: tool.Fingerprint{1}, Arguments: json.RawMessage(`{"x":1}`), Revision: "r", Variant: "call_tool_write"}
 }
 
-// TestKey: a call with any difference has another key; a call with the same meaning has the same key.
+// TestKey checks that a call with any difference has another key, and that a call with the same meaning has the same
+// key.
 func TestKey(t *testing.T) {
 	one := call()
 	seen := map[CallKey]string{one.Key(): "the call"}
@@ -31,20 +32,20 @@ func TestKey(t *testing.T) {
 		c := call()
 		change(&c)
 		if other := seen[c.Key()]; other != "" {
-			t.Errorf("%s: the key is that of %s", name, other)
+			t.Errorf("%s: same key as %s", name, other)
 		}
 		seen[c.Key()] = name
 	}
 	for _, same := range []string{`{ "x" : 1 }`, `{"x":1.0}`, `{"\u0078":1e0}`} {
 		c := call()
 		if c.Arguments = json.RawMessage(same); c.Key() != one.Key() {
-			t.Errorf("%s is another call", same)
+			t.Errorf("%s has another key", same)
 		}
 	}
 	zero, spelled := call(), call()
 	zero.Arguments, spelled.Arguments = json.RawMessage(`{"x":-0}`), json.RawMessage(`{"x":-0.0e5}`)
 	if zero.Key() != spelled.Key() {
-		t.Error("-0 and -0.0e5 are different calls")
+		t.Error("-0 and -0.0e5 have different keys")
 	}
 }
 
@@ -56,7 +57,7 @@ func TestStates(t *testing.T) {
 		}
 	}
 	if p := q.RecordAnswer(Answer{Approve: true, Why: "no reason", By: "admin", Via: "ui", At: start.Add(Life)}); p == nil || p.Code != problem.Conflict || p.Detail("state") != "expired" {
-		t.Errorf("an answer that is late: %v", p)
+		t.Errorf("a late answer: %v", p)
 	}
 	if p := q.RecordAnswer(Answer{Approve: true, Why: "no reason", By: "admin", Via: "ui", At: start.Add(time.Minute)}); p != nil || q.State != Approved || q.Why != "" || !q.Until.Equal(start.Add(time.Minute+Life)) {
 		t.Errorf("%v, %+v", p, q)
@@ -66,7 +67,7 @@ func TestStates(t *testing.T) {
 	}
 	q.State = Used
 	if p := q.RecordAnswer(Answer{By: "admin", At: start.Add(9 * Life)}); p == nil || p.Detail("state") != "used" {
-		t.Errorf("when it was used: %v", p)
+		t.Errorf("an answer after its use: %v", p)
 	}
 }
 
@@ -81,7 +82,7 @@ func TestLease(t *testing.T) {
 		}
 	}
 	if l.Until = start.Add(LongestLease + 2*Skew); l.EndReason(start, "r") != TimeIsOver {
-		t.Error("a lease lasts longer than it can")
+		t.Error("a lease lasts longer than the limit")
 	}
 	c := call()
 	for lane, want := range map[auth.OperationLane]bool{0: false, auth.Read: true, auth.Write: true, auth.Destructive: false, 9: false} {

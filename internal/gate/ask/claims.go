@@ -16,11 +16,11 @@ import (
 // maxSigned limits the arguments in a claim, in bytes; their digest is always included.
 const maxSigned = 4 << 10
 
-// CallClaim returns the claim that a user signs to approve a call: everything that is shown, and its key.
-// The use of an approval recomputes the claim from the actual call, so a question that shows something
-// else approves nothing.
+// CallClaim returns the claim that a user signs to approve a call: everything that the question shows, and the key of
+// the call. The claim is computed again from the actual call when the approval is used, so a question that shows
+// another call approves nothing.
 func CallClaim(id string, until time.Time, q *Question) presence.Claim {
-	shown, err := tool.CanonicalJSON(q.Shown) // equal for the same key
+	shown, err := tool.CanonicalJSON(q.Shown) // the same for calls with the same key
 	if err != nil {
 		shown = q.Shown
 	}

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestApprovalIsSigned: a call does not continue with an approval that only the store has, that was signed for other
-// content, or that was signed before the start.
+// TestApprovalIsSigned checks that a call does not continue with an approval that only the store has, that was signed
+// for other content, or that was signed before the start.
 func TestApprovalIsSigned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		person := presencetest.NewSigner(t)
@@ -22,7 +22,7 @@ func TestApprovalIsSigned(t *testing.T) {
 		approved := func(sign func(*Question)) (Approval, error) {
 			h := NewWaiter(m, person.Gate, time.Now, func() {})
 			if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.ApprovalPending {
-				t.Fatalf("no one is asked: %v", err)
+				t.Fatalf("no approval was requested: %v", err)
 			}
 			for _, q := range m.all {
 				if q.State == Waiting {
@@ -49,19 +49,20 @@ func TestApprovalIsSigned(t *testing.T) {
 		refused("for longer", func(q *Question) { signed(q); q.Until = q.Until.Add(time.Second) })
 		refused("before the start", func(q *Question) { signed(q); time.Sleep(time.Second); person.Restart() })
 		var used *Question
-		c.Shown = json.RawMessage(`{"a":2,"b":1}`) // the same, written otherwise
+		c.Shown = json.RawMessage(`{"a":2,"b":1}`) // the same arguments in another spelling
 		pass, err := approved(func(q *Question) { q.Shown = json.RawMessage(`{"b":1,"a":2}`); signed(q); used = q })
 		if err != nil || pass.ID != used.ID {
 			t.Fatalf("%+v, %v", pass, err)
 		}
 		used.State = Approved // like an attacker that writes to the store
 		if pass, err := NewWaiter(m, person.Gate, time.Now, func() {}).AwaitApproval(t.Context(), c); pass.ID != "" {
-			t.Errorf("it is used twice: %v", err)
+			t.Errorf("the approval was used twice: %v", err)
 		}
 	})
 }
 
-// TestLeaseIsSigned: the signature covers every field of a lease, and the lease allows no more calls than it says.
+// TestLeaseIsSigned checks that the signature covers every field of a lease, and that the lease allows no more calls
+// than it states.
 func TestLeaseIsSigned(t *testing.T) {
 	person := presencetest.NewSigner(t)
 	l := Lease{ID: "1", Server: "s", Lane: auth.Write, Calls: 2, Left: 2, Given: time.Now(), Until: time.Now().Add(time.Hour), Revision: "r"}
@@ -73,14 +74,14 @@ func TestLeaseIsSigned(t *testing.T) {
 	} {
 		other := l
 		if change(&other); person.HasUsesLeft(LeaseClaim(&other), 2) {
-			t.Errorf("another %s counts", what)
+			t.Errorf("the lease is valid with another %s", what)
 		}
 	}
-	l.Left = 0 // which is no part of it
+	l.Left = 0 // not covered by the signature
 	claim := LeaseClaim(&l)
 	for i := range 3 {
 		if person.SpendUse(claim, int(l.Calls)) != (i < 2) {
-			t.Error("it is not for two calls")
+			t.Error("the lease does not allow two calls")
 		}
 	}
 }

@@ -22,8 +22,8 @@ type Lease struct {
 	Lane     auth.OperationLane
 	Client   string // name of a token; "" for every client
 	Actor    string // principal of that token
-	Revision string // of the configuration when it was created
-	Calls    int64  // allowed number
+	Revision string // revision of the configuration when the lease was created
+	Calls    int64  // allowed number of calls
 	Left     int64
 	Given    time.Time
 	Until    time.Time
@@ -31,7 +31,7 @@ type Lease struct {
 	Revoked  time.Time // zero: not revoked
 }
 
-// EndReason is why a lease has ended.
+// EndReason is the reason why a lease has ended.
 type EndReason string
 
 // The reasons.
@@ -43,7 +43,7 @@ const (
 	OtherConfig EndReason = "configuration"
 )
 
-// EndReason returns why the lease has ended; Runs if it has not.
+// EndReason returns the reason why the lease has ended; Runs if it has not ended.
 func (l *Lease) EndReason(now time.Time, revision string) EndReason {
 	switch {
 	case !l.Revoked.IsZero():
@@ -58,7 +58,7 @@ func (l *Lease) EndReason(now time.Time, revision string) EndReason {
 	return Runs
 }
 
-// Covers reports whether a running lease covers a call in a lane: its own lane or a less dangerous one.
+// Covers reports whether a running lease covers a call in a lane: the lane of the lease or a less dangerous one.
 func (l *Lease) Covers(c *Call, lane auth.OperationLane) bool {
 	return l.Server == c.Server && (l.Tools == "" || auth.MatchesPattern(l.Tools, c.Tool)) && lane != 0 && lane <= l.Lane &&
 		(l.Client == "" || l.Actor == c.Principal) && l.Revision == c.Revision

@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Call is the call that an approval is for.
+// Call is a call that needs an approval.
 type Call struct {
 	Principal string // the caller
-	Session   string // of a legacy client; "" in the modern protocol
+	Session   string // session of a legacy client; "" in the modern protocol
 	tool.ID
-	Fingerprint tool.Fingerprint // of the checked definition
+	Fingerprint tool.Fingerprint // fingerprint of the checked definition
 	Arguments   json.RawMessage  // as sent
-	Revision    string           // of the configuration, without settings of one instance
+	Revision    string           // revision of the configuration, without settings of one instance
 	Variant     string
 }
 
@@ -28,7 +28,7 @@ type CallKey [sha256.Size]byte
 func (c *Call) Key() CallKey {
 	arguments, err := tool.CanonicalJSON(c.Arguments)
 	form := "canonical"
-	if err != nil { // then only identical bytes are equal
+	if err != nil { // in this case only identical bytes have the same key
 		arguments, form = c.Arguments, "bytes"
 	}
 	digest := sha256.Sum256(arguments)
@@ -59,12 +59,12 @@ func (QuestionState) Words() []string {
 
 // The limits of questions.
 const (
-	// Life is how long a question waits after it was last asked, and how long an answer is valid.
+	// Life is the time for which a question waits after it was last asked, and for which an answer is valid.
 	Life = 15 * time.Minute
-	// Skew is the largest clock difference between instances. An end further ahead than possible counts as
-	// expired.
+	// Skew is the largest clock difference between instances. A question or lease whose end is further in the future
+	// than possible counts as expired.
 	Skew = time.Minute
-	// MaxWaiting limits the open questions, MaxOfActor those of one actor, and maxHeld the waiting calls
+	// MaxWaiting limits the open questions, MaxOfActor the open questions of one actor, and maxHeld the waiting calls
 	// of one process.
 	MaxWaiting = 1_000
 	MaxOfActor = 100
@@ -81,24 +81,24 @@ type Question struct {
 	Key   CallKey
 	State QuestionState
 	Call  // without Arguments
-	// Shown are the masked arguments; if Cut, their beginning as a JSON string; null some time after the
-	// question has ended.
+	// Shown are the masked arguments. If Cut is set, it is their beginning as a JSON string. It becomes null some
+	// time after the question has ended.
 	Shown json.RawMessage
 	Cut   bool
 
-	Lane    string // of the call
+	Lane    string // lane of the call
 	Because string // reason for the lane
-	Rule    string // that requires the approval
+	Rule    string // rule that requires the approval
 	Reason  string // given by the caller
 	// The caller and its client.
 	Actor, Source, Client, ClientVersion string
 	Record                               string // ID of the record of the held call
 
-	Asked, Last time.Time // first and last
+	Asked, Last time.Time // first and last time
 	Until       time.Time // end of the wait, or of the answer's validity
 	Answered    time.Time // zero: open
-	By, Via     string    // who answered, and how
-	Why         string    // of a denial
+	By, Via     string    // user who answered, and the interface
+	Why         string    // reason for a denial
 }
 
 // StateAt returns the state at a time, considering expiry.
@@ -115,13 +115,13 @@ const ByForm = "client form"
 // Answer is the decision about a question.
 type Answer struct {
 	Approve bool
-	Why     string // of a denial
+	Why     string // reason for a denial
 	By, Via string
 	At      time.Time
 }
 
-// RecordAnswer answers a waiting question; the first answer counts. The problem is a CONFLICT with the earlier
-// decision.
+// RecordAnswer answers a waiting question; the first answer counts. If the question no longer waits, the problem is a
+// CONFLICT with its current state.
 func (q *Question) RecordAnswer(a Answer) *problem.Problem {
 	if state := q.StateAt(a.At); state != Waiting {
 		return q.alreadyDecidedProblem(state)
@@ -150,7 +150,7 @@ func (q *Question) alreadyDecidedProblem(state QuestionState) *problem.Problem {
 		WithHint("The first answer counts. A repeated call needs a new approval.").With("state", string(state))
 }
 
-// TooManyWaitingProblem is the problem at the limit of questions.
+// TooManyWaitingProblem returns the problem when the limit of questions is reached.
 func TooManyWaitingProblem() *problem.Problem {
 	return problem.Newf(problem.Overloaded, "Too many calls wait for approval: at most %d per client, and %d in all.", MaxOfActor, MaxWaiting).
 		WithHint("Ask the user to answer those that wait, in the UI or with `mcpproxy pending list`; then call again.")

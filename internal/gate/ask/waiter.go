@@ -13,15 +13,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Store stores questions and leases: see store.ApprovalQuestionStore.
+// Store stores questions and leases. See store.ApprovalQuestionStore.
 type Store interface {
 	FindQuestion(ctx context.Context, k CallKey, now time.Time) (q Question, found bool, err error)
 	AddQuestion(ctx context.Context, q Question) (stored Question, fresh bool, err error)
 	LoadQuestion(ctx context.Context, id string) (Question, error)
 	UseApproval(ctx context.Context, id string, k CallKey, now time.Time) (ok bool, err error)
-	// VoidApproval ends an approval that does not count.
+	// VoidApproval ends an approval that is not valid.
 	VoidApproval(ctx context.Context, id string) error
-	// UseLease uses a call of a lease that covers it and that counts accepts.
+	// UseLease consumes one call of a lease that covers c and that counts accepts.
 	UseLease(ctx context.Context, c *Call, k CallKey, lane auth.OperationLane, now time.Time, counts func(*Lease) bool) (id, record string, err error)
 }
 
@@ -30,32 +30,32 @@ type HeldCall struct {
 	Question                    // the new question, if none is open
 	CallLane auth.OperationLane // lane of the call
 	Wait     time.Duration      // limit for the answer
-	// BeginRecord and EndRecord record the held call: before the question is stored, and when it is, or with the
-	// reason why it is not.
+	// BeginRecord and EndRecord record the held call. BeginRecord is called before the question is stored. EndRecord
+	// is called when it is stored, or with the error if that failed.
 	BeginRecord func() (record string, err error)
 	EndRecord   func(err error)
 	// Recheck returns an error if the call no longer matches the question.
 	Recheck func() error
-	// NotifyWaiting is called every NotifyInterval while the call waits; may be nil.
+	// NotifyWaiting is called every NotifyInterval while the call waits. It may be nil.
 	NotifyWaiting func(waited time.Duration)
-	// AskClient asks the calling client itself while the call waits, until done; nil if that is impossible. If
-	// waits is false the call ends, so that the client can answer.
+	// AskClient asks the calling client itself while the call waits, until done is called. It is nil if the client
+	// cannot be asked. If waits is false, the call ends, so that the client can answer.
 	AskClient func(q *Question) (done func(), waits bool)
 }
 
 // NotifyInterval is the interval of progress notifications to the caller.
 const NotifyInterval = 10 * time.Second
 
-// storeTime limits a store operation.
+// storeTime is the time limit of a store operation.
 const storeTime = 10 * time.Second
 
 // Approval allows a call to continue.
 type Approval struct {
-	ID     string // of the question or the lease
-	Record string // of the held call; "" if it was not held
+	ID     string // ID of the question or the lease
+	Record string // record of the held call; "" if it was not held
 }
 
-// Waiter holds calls until they are approved.
+// Waiter makes calls wait until they are approved.
 type Waiter struct {
 	store   Store
 	gate    *presence.Gate
@@ -75,8 +75,8 @@ type waitersForKey struct {
 	wake chan struct{} // closed when there may be an answer
 }
 
-// NewWaiter returns a Waiter. The gate says which approvals and leases count, nil: all; changed is called
-// when the open questions change.
+// NewWaiter returns a Waiter. The gate determines which approvals and leases are valid; nil means all. changed is
+// called when the open questions change.
 func NewWaiter(k Store, gate *presence.Gate, now func() time.Time, changed func()) *Waiter {
 	return &Waiter{store: k, gate: gate, now: now, changed: changed, actors: map[string]int{}, waiting: map[CallKey]*waitersForKey{}}
 }
@@ -90,7 +90,7 @@ func (h *Waiter) WakeCalls(k CallKey) {
 	}
 }
 
-// WakeAll wakes all calls: there may be new answers or leases.
+// WakeAll wakes all calls, because there may be new answers or leases.
 func (h *Waiter) WakeAll() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -147,8 +147,8 @@ func (h *Waiter) wakeChannel(k CallKey) (wake <-chan struct{}, stopped bool) {
 	return h.waiting[k].wake, h.stopped
 }
 
-// AwaitApproval returns when the call may continue. Its errors are problems, that of Recheck, or that of ctx; after a
-// denial the pass has only the record.
+// AwaitApproval returns when the call may continue. Its errors are problems, the error of Recheck, or the error of
+// ctx. After a denial the Approval contains only the record.
 func (h *Waiter) AwaitApproval(ctx context.Context, c HeldCall) (Approval, error) {
 	leave, err := h.registerWaiter(c.Key, c.Principal)
 	if err != nil {
@@ -163,7 +163,7 @@ func (h *Waiter) AwaitApproval(ctx context.Context, c HeldCall) (Approval, error
 	done := func() {}
 	defer func() { done() }()
 	for asked, shown := "", ""; ; {
-		wake, stopped := h.wakeChannel(c.Key) // before the store is read
+		wake, stopped := h.wakeChannel(c.Key) // get it before reading the store, so that no change is missed
 		pass, q, err := h.useApprovalOrAsk(ctx, &c, asked)
 		switch asked = q.ID; {
 		case err != nil || pass.ID != "":
@@ -197,7 +197,7 @@ func (h *Waiter) AwaitApproval(ctx context.Context, c HeldCall) (Approval, error
 }
 
 // useApprovalOrAsk looks for an approval or lease, and stores a question if there is none. asked is the current
-// question of the call, "" for none. It returns neither a pass nor an error if the call has to wait.
+// question of the call, "" if there is none. If the call has to wait, it returns neither an approval nor an error.
 func (h *Waiter) useApprovalOrAsk(ctx context.Context, c *HeldCall, asked string) (Approval, Question, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
@@ -233,7 +233,7 @@ func (h *Waiter) useApprovalOrAsk(ctx context.Context, c *HeldCall, asked string
 				return Approval{ID: q.ID, Record: q.Record}, q, storeFailedProblem(ctx, err)
 			}
 		}
-		asked = "" // it is used or expired
+		asked = "" // the question is used or expired
 		if ctx.Err() != nil {
 			return Approval{}, q, storeFailedProblem(ctx, ctx.Err())
 		}

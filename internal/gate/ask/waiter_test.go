@@ -15,14 +15,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// memory keeps questions for tests of time; package gate has those with a database.
+// memory stores questions for tests that depend on time. Package gate tests with a database.
 type memory struct {
-	mu  sync.Mutex // guards what follows
+	mu  sync.Mutex // guards the following fields
 	all map[string]*Question
 	err error
 }
 
-// answer answers all questions that wait.
+// answer answers all waiting questions.
 func (m *memory) answer(a Answer) (keys []CallKey, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -97,8 +97,8 @@ func held(actor string, told *[]time.Duration) HeldCall {
 	return h
 }
 
-// TestWaiting: a waiting call reports progress every ten seconds until its time is over, and continues at once when there is
-// an answer.
+// TestWaiting checks that a waiting call reports progress every ten seconds until its time limit, and continues at
+// once when there is an answer.
 func TestWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*Question{}}
@@ -111,7 +111,7 @@ func TestWaiting(t *testing.T) {
 			t.Errorf("%v after %v, %d changes", err, time.Since(began), changes)
 		}
 		if want := []time.Duration{10 * time.Second, 20 * time.Second, 30 * time.Second, 40 * time.Second}; !slices.Equal(told, want) {
-			t.Errorf("told after %v", told)
+			t.Errorf("progress was reported after %v", told)
 		}
 		var pass Approval
 		go func() { pass, err = h.AwaitApproval(t.Context(), held("a", nil)) }()
@@ -125,12 +125,13 @@ func TestWaiting(t *testing.T) {
 		}
 		synctest.Wait()
 		if err != nil || pass.Record != "record" || m.all[pass.ID] == nil || h.CountWaitingCalls() != 0 || len(h.waiting)+len(h.actors) != 0 {
-			t.Errorf("%+v, %v, %d wait", pass, err, h.CountWaitingCalls())
+			t.Errorf("%+v, %v, %d calls wait", pass, err, h.CountWaitingCalls())
 		}
 	})
 }
 
-// TestAnswerBeforeTheWait: an answer that arrives when the question is stored, before the call waits for it, is not missed.
+// TestAnswerBeforeTheWait checks that an answer is not missed if it arrives when the question is stored, before the
+// call waits for it.
 func TestAnswerBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*Question{}}
@@ -151,8 +152,8 @@ func TestAnswerBeforeTheWait(t *testing.T) {
 	})
 }
 
-// TestClientIsAskedOnce: a client is asked once for each question, until the call continues or ends. An answer that ends the
-// call does so at once.
+// TestClientIsAskedOnce checks that a client is asked once for each question, until the call continues or ends. An
+// answer that ends the call does so at once.
 func TestClientIsAskedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{all: map[string]*Question{}}
@@ -170,12 +171,12 @@ func TestClientIsAskedOnce(t *testing.T) {
 			t.Errorf("%v: asked %q, %d done", err, shown, done)
 		}
 		if !h.KnowsQuestion(t.Context(), shown[0]) || h.KnowsQuestion(t.Context(), "another") {
-			t.Error("it does not know what was asked")
+			t.Error("KnowsQuestion does not know a question")
 		}
 		c.Wait = time.Hour
 		ended := make(chan error)
 		go func() { _, err := h.AwaitApproval(t.Context(), c); ended <- err }()
-		time.Sleep(Life + time.Minute) // the question is over
+		time.Sleep(Life + time.Minute) // the question has expired
 		h.WakeAll()
 		synctest.Wait()
 		if len(shown) != 3 || shown[1] != shown[0] || shown[2] == shown[0] || done != 2 {
@@ -193,7 +194,8 @@ func TestClientIsAskedOnce(t *testing.T) {
 	})
 }
 
-// TestBounds: the number of waiting calls is limited, in total and per actor. A call that stops waiting frees its slot.
+// TestBounds checks that the number of waiting calls is limited, in total and per actor, and that a call that stops
+// waiting frees its slot.
 func TestBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := NewWaiter(&memory{all: map[string]*Question{}}, nil, time.Now, func() {})
@@ -206,20 +208,21 @@ func TestBounds(t *testing.T) {
 		synctest.Wait()
 		for _, actor := range []string{"x", "another"} {
 			if _, err := h.AwaitApproval(t.Context(), held(actor, nil)); problem.From(err).Code != problem.Overloaded {
-				t.Errorf("one more of %s: %v", actor, err)
+				t.Errorf("one more call of %s: %v", actor, err)
 			}
 		}
 		leave()
 		synctest.Wait()
 		if _, err := h.AwaitApproval(t.Context(), held("x", nil)); problem.From(err).Code != problem.ApprovalPending {
-			t.Errorf("when there is room: %v", err)
+			t.Errorf("a call when there is room: %v", err)
 		}
 	})
 }
 
-// TestUnstoredQuestionRefuses: a call whose question cannot be stored is refused, and its record says so.
+// TestUnstoredQuestionRefuses checks that a call whose question cannot be stored is refused, and that its record
+// contains the reason.
 func TestUnstoredQuestionRefuses(t *testing.T) {
-	h := NewWaiter(&memory{err: errors.New("the disk is full")}, nil, time.Now, func() { t.Error("something has changed") })
+	h := NewWaiter(&memory{err: errors.New("the disk is full")}, nil, time.Now, func() { t.Error("changed was called") })
 	c := held("a", nil)
 	if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("%v", err)
@@ -230,7 +233,7 @@ func TestUnstoredQuestionRefuses(t *testing.T) {
 	c.BeginRecord = func() (string, error) { m.err = TooManyWaitingProblem(); return "record", nil }
 	c.EndRecord = func(err error) { ended = err }
 	if _, err := h.AwaitApproval(t.Context(), c); problem.From(err).Code != problem.Overloaded || ended == nil {
-		t.Errorf("%v, on record: %v", err, ended)
+		t.Errorf("%v, recorded: %v", err, ended)
 	}
 	c.BeginRecord = func() (string, error) { return "", problem.New(problem.AuditUnavailable, "no log", "") }
 	m.err = nil

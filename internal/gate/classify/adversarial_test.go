@@ -15,7 +15,7 @@ type disguise struct {
 	want policy.Operation
 }
 
-// disguised returns each text of the file with each of the hidden statements.
+// disguised returns each text of the file with each of the hidden statements inserted.
 func disguised(t *testing.T) (all []disguise) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/disguises.txt")
@@ -24,7 +24,7 @@ func disguised(t *testing.T) (all []disguise) {
 	}
 	for _, line := range sectionfile.Parse(string(text)).SectionByHead("sql").Lines {
 		whole := unescape.Replace(line)
-		// Only a separate $ is the placeholder of the statement.
+		// Only a separate $ is the placeholder for the statement.
 		i := strings.LastIndex(" "+whole+" ", " $ ")
 		if i < 0 {
 			i = strings.LastIndexByte(whole, '$')
@@ -39,7 +39,7 @@ func disguised(t *testing.T) (all []disguise) {
 	return all
 }
 
-// A disguised statement never gets a more harmless lane than it has.
+// TestDisguises checks that a disguised statement never gets a less dangerous lane than its effect.
 func TestDisguises(t *testing.T) {
 	all := disguised(t)
 	for _, d := range all {
@@ -53,7 +53,7 @@ func TestDisguises(t *testing.T) {
 	}
 }
 
-// notRead are texts that read in no dialect, each by itself.
+// notRead contains texts that are a read in no dialect.
 var notRead = map[string]policy.Operation{
 	"SELECT 1DROP TABLE x": policy.Destructive, "SELECT 1eDROP TABLE x": policy.Destructive, "SELECT 0xDROP TABLE x": policy.Destructive, "SELECT 1.DROP TABLE x": policy.Destructive,
 	"SELECT 1 EXEC sp_who": policy.Destructive, "SELECT 1 xp_cmdshell": policy.Destructive, "EXEC('drop table x')": policy.Destructive, "EXECUTE IMMEDIATE 'x'": policy.Destructive,
@@ -122,8 +122,8 @@ func TestShellNotRead(t *testing.T) {
 	}
 }
 
-// A text with more commands than the limit gets the lane of its worst command, like a text that is too long. Text in quotes,
-// comments and here-documents is no command.
+// TestManyCommands checks that a text with more commands than the limit is classified as destructive, like a text
+// that is too long. Commands in quotes, comments and here-documents are not counted.
 func TestManyCommands(t *testing.T) {
 	lines := func(n int, line string) string { return strings.Repeat(line+"\n", n) }
 	for text, want := range map[string]policy.Operation{
@@ -153,7 +153,7 @@ func FuzzSQL(f *testing.F) {
 			t.Fatalf("%q: %+v", text, v)
 		}
 		if with := classifySQL(text + "\n; DROP TABLE x"); v.Operation == policy.Read && with.Operation == policy.Read {
-			t.Fatalf("%q: still a read with another statement", text)
+			t.Fatalf("%q: still a read with a second statement", text)
 		}
 	})
 }
@@ -191,10 +191,11 @@ func BenchmarkSQL(b *testing.B) {
 	})
 }
 
-// TestGuideNamesTheLimit: the guide says how much of a shell text is parsed, in the words of the refusal.
+// TestGuideNamesTheLimit checks that the guide states how much of a shell text is parsed, in the words of the
+// refusal.
 func TestGuideNamesTheLimit(t *testing.T) {
 	guide, err := os.ReadFile("../../../docs/guide/lanes.md")
 	if err != nil || !strings.Contains(string(guide), tooMany.Word) {
-		t.Errorf("the guide does not say %q: %v", tooMany.Word, err)
+		t.Errorf("the guide does not contain %q: %v", tooMany.Word, err)
 	}
 }

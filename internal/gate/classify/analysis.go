@@ -9,7 +9,7 @@ import (
 // ToolAnalysis caches the results of analyzing the definition of a tool: its inferred hints, and the argument that
 // determines its effect. Each is computed on first use.
 type ToolAnalysis struct {
-	definition *tool.Definition // nil if all is known
+	definition *tool.Definition // nil if nothing has to be computed
 	inferOnce  sync.Once
 	inferred   Inference
 	ruleOnce   sync.Once
@@ -19,7 +19,7 @@ type ToolAnalysis struct {
 // NewToolAnalysis returns the analysis of a tool.
 func NewToolAnalysis(d *tool.Definition) *ToolAnalysis { return &ToolAnalysis{definition: d} }
 
-// NewKnownAnalysis returns an analysis with a known inference, without a definition.
+// NewKnownAnalysis returns an analysis with a given inference, without a definition.
 func NewKnownAnalysis(in Inference) *ToolAnalysis { return &ToolAnalysis{inferred: in} }
 
 // InferredHints returns the inferred hints of the tool.
@@ -32,7 +32,7 @@ func (n *ToolAnalysis) InferredHints() Inference {
 	return n.inferred
 }
 
-// ArgumentRule returns the rule for its arguments; nil if there is none.
+// ArgumentRule returns the rule for the tool's arguments; nil if there is none.
 func (n *ToolAnalysis) ArgumentRule() *ArgumentRule {
 	n.ruleOnce.Do(func() {
 		if n.definition != nil {

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestSharedCases classifies the texts of ../shared/cases/lanes.jsonl: each gets at least the wanted lane, and a text that
-// should be a read is one.
+// TestSharedCases classifies the texts of ../shared/cases/lanes.jsonl. Each must get at least the wanted lane, and a
+// text that should be a read must be classified as one.
 func TestSharedCases(t *testing.T) {
 	shared := os.Getenv("MCPPROXY_SHARED")
 	if shared == "" {
@@ -19,7 +19,7 @@ func TestSharedCases(t *testing.T) {
 	}
 	file, err := os.Open(filepath.Join(shared, "cases", "lanes.jsonl"))
 	if err != nil {
-		t.Skipf("the shared test data is not here: %v", err)
+		t.Skipf("the shared test data is missing: %v", err)
 	}
 	defer file.Close()
 	rules := map[string]ArgumentRule{
@@ -43,7 +43,7 @@ func TestSharedCases(t *testing.T) {
 			t.Fatalf("%s: an unknown by or want", lines.Bytes())
 		}
 		if c.Arguments == nil {
-			c.Arguments, _ = json.Marshal(map[string]string{"command": c.Text}) // strings always marshal
+			c.Arguments, _ = json.Marshal(map[string]string{"command": c.Text}) // cannot fail: strings can always be encoded
 		}
 		if got := rule.Classify(c.Arguments).Operation; got < want || want == policy.Read && got != want {
 			t.Errorf("%s %s: %s, want %s", c.By, c.Arguments, got, c.Want)

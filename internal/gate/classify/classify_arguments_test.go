@@ -88,7 +88,7 @@ func TestDetect(t *testing.T) {
 				got += " destructive " + strings.Join(r.Destructive, ",")
 			}
 			if r.Declared {
-				t.Errorf("%s: what is detected is not declared", definition)
+				t.Errorf("%s: a detected rule must not be declared", definition)
 			}
 		}
 		if got != want {

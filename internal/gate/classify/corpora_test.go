@@ -12,16 +12,17 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// corpora returns a part of the directory with public statements from outside this project, or skips.
+// corpora returns a subdirectory with public statements from outside this project. It skips the test if that is
+// missing.
 func corpora(t testing.TB, part string) string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_LANES")
 	if dir == "" {
-		t.Skip("MCPPROXY_LANES names no directory with statements and command lines that no one here wrote")
+		t.Skip("MCPPROXY_LANES is not set to a directory with third-party statements and command lines")
 	}
 	dir = filepath.Join(dir, part)
 	if _, err := os.Stat(dir); err != nil {
-		t.Skipf("there is no %s", dir)
+		t.Skipf("%s does not exist", dir)
 	}
 	return dir
 }
@@ -42,7 +43,7 @@ func files(t *testing.T, dir string, names ...string) (all []string) {
 
 var braces = strings.NewReplacer("{", "", "}", "")
 
-// At least 95 % of the queries in public text-to-SQL sets are classified as reads.
+// TestTextToSQL checks that at least 95 % of the queries in public text-to-SQL sets are classified as reads.
 func TestTextToSQL(t *testing.T) {
 	check := func(what string, statements []string) {
 		read, bad := 0, 0
@@ -54,7 +55,7 @@ func TestTextToSQL(t *testing.T) {
 			}
 		}
 		share := 100 * float64(read) / float64(max(1, len(statements)))
-		t.Logf("%s: %d of %d statements judged read (%.1f %%)", what, read, len(statements), share)
+		t.Logf("%s: %d of %d statements classified as reads (%.1f %%)", what, read, len(statements), share)
 		if share < 95 {
 			t.Errorf("%s: only %.1f %%", what, share)
 		}

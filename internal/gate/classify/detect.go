@@ -26,12 +26,12 @@ var detectWords = sync.OnceValue(func() map[string]map[string]bool {
 // schemaParameter is a property of a tool's schema.
 type schemaParameter struct {
 	name, lower, about, fallback string
-	values                       []string // of its enum
-	open                         bool     // a free text, or a list of them
+	values                       []string // values of its enum
+	open                         bool     // free text, or a list of free texts
 }
 
-// detectArgumentRule finds the argument that determines what a call of the tool does; nil if the schema shows none.
-// The rule is not declared, so it can only raise the lane.
+// detectArgumentRule finds the argument that determines what a call of the tool does; nil if the schema contains
+// none. The rule is not declared, so it can only raise the lane.
 func detectArgumentRule(d *tool.Definition) *ArgumentRule {
 	params := parseParameters(d.InputSchema)
 	if len(params) == 0 {
@@ -71,7 +71,7 @@ func detectArgumentRule(d *tool.Definition) *ArgumentRule {
 	return nil
 }
 
-// ProgramInToolName returns the known program with verbs that a tool is named after; "" for none.
+// ProgramInToolName returns the known program with verbs in the name of a tool; "" if there is none.
 func ProgramInToolName(tool string) string { return findProgram(splitWords(tool)) }
 
 // findProgram returns the program with verbs among the words of a name.
@@ -84,8 +84,8 @@ func findProgram(name []string) string {
 	return ""
 }
 
-// groupActionsByEffect sorts the values of an enum into r, and reports whether they differ in effect: at least one
-// clearly changes something.
+// groupActionsByEffect sorts the values of an enum into r. It reports whether their effects differ, so that at least
+// one clearly changes something.
 func (r *ArgumentRule) groupActionsByEffect(values []string) bool {
 	writes, changes := 0, false
 	for _, v := range values {
@@ -98,7 +98,7 @@ func (r *ArgumentRule) groupActionsByEffect(values []string) bool {
 		default:
 			writes++
 		}
-		if strings.ContainsAny(v, "*?") { // it would be a pattern
+		if strings.ContainsAny(v, "*?") { // would be interpreted as a pattern
 			return false
 		}
 	}

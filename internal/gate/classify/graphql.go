@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// classifyGraphQL classifies a GraphQL document, or a JSON request with one.
+// classifyGraphQL classifies a GraphQL document, or a JSON request that contains one.
 func classifyGraphQL(text string) verdict {
 	if len(text) > maxText {
 		return tooLong
@@ -69,8 +69,8 @@ func classifyGraphQLMember(name string, value []byte, depth int) verdict {
 	return unparseableVerdict(clipWord(name))
 }
 
-// classifyDocument classifies a document by all its operations. The names of its fields say what a
-// mutation does.
+// classifyDocument classifies a document by all its operations. The names of its fields determine the effect of a
+// mutation.
 func classifyDocument(document *ast.QueryDocument) verdict {
 	var fields []string
 	mutates := false

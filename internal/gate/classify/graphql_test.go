@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestGraphQL: a document is classified by its operation, also in JSON text.
+// TestGraphQL checks that a document is classified by its operation, also in JSON text.
 func TestGraphQL(t *testing.T) {
 	documents := map[string]string{
 		"{ a { b } }": "read", "query Q($a: Int = 1) { a(b: $a) { c } }": "read", "subscription { a }": "read", "{ mutation }": "read", "query mutation { a }": "read",

@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// maxHintText limits the analyzed part of a description, in bytes; real ones have up to 10 KB. A tool with
-// a longer one does not count as read-only.
+// maxHintText limits the analyzed part of a description, in bytes; real ones have up to 10 KB. A tool with a longer
+// description does not count as read-only.
 const maxHintText = 16 << 10
 
 // textAnalysis is the analysis of a description.
@@ -15,9 +15,9 @@ type textAnalysis struct {
 	verb string     // the verb
 	// deletes and changes are words that contradict a read-only tool.
 	deletes, changes string
-	final            bool   // it says that something is irreversible
-	readOnly         bool   // it says that it changes nothing
-	code             string // it mentions code of a query language: "SQL query"
+	final            bool   // the description states that something is irreversible
+	readOnly         bool   // the description states that the tool changes nothing
+	code             string // mentions code of a query language: "SQL query"
 	long             bool
 	words            int
 }
@@ -65,7 +65,7 @@ type descriptionAnalyzer struct {
 
 // analyzeWord analyzes one word.
 func (r *descriptionAnalyzer) analyzeWord(raw string) {
-	w := lowerInto(raw, r.scratch[r.words%2][:]) // the other buffer has the previous word
+	w := lowerInto(raw, r.scratch[r.words%2][:]) // the other buffer contains the previous word
 	v := r.known[string(w)]
 	if r.opening && r.lead == noRole {
 		r.checkLeadVerb(w, v)
@@ -115,7 +115,7 @@ func (r *descriptionAnalyzer) noteReadOnlyContradiction(w []byte, v lexiconEntry
 	}
 }
 
-// describesToolAction reports whether a verb is at a position where it says what the tool does.
+// describesToolAction reports whether a verb is at a position where it describes the action of the tool.
 func (r *descriptionAnalyzer) describesToolAction(v lexiconEntry) bool {
 	led := r.was.has(leader)
 	switch v.role {
@@ -128,7 +128,8 @@ func (r *descriptionAnalyzer) describesToolAction(v lexiconEntry) bool {
 	}
 }
 
-// findNonASCIIDeletionWord checks for deletion words in scripts without spaces, and others outside of the lexicon.
+// findNonASCIIDeletionWord checks for non-ASCII deletion words anywhere in the text, because some scripts have no
+// spaces between words.
 func (t *textAnalysis) findNonASCIIDeletionWord(s string) {
 	if t.deletes != "" || !hasNonASCII(s) {
 		return

@@ -5,18 +5,17 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Inference is the inferred effect of a tool, with the reason. The zero value says that nothing was
-// inferred.
+// Inference is the inferred effect of a tool, with the reason. The zero value means that nothing was inferred.
 type Inference struct {
 	Operation policy.Operation
 	Reason    string
-	// Unsure says that the operation is only the cautious default: there is no evidence, or it is
-	// contradictory.
+	// Unsure reports whether the operation is only the cautious default, because there is no evidence or the evidence
+	// is contradictory.
 	Unsure bool
 }
 
-// InferHints infers the effect of a tool from its name, title, description and schema. It ignores the
-// hints: callers use it for tools without them.
+// InferHints infers the effect of a tool from its name, title, description and schema. It ignores declared hints,
+// because callers use it for tools without hints.
 func InferHints(d tool.Definition) Inference {
 	name := analyzeName(d.ID.Tool)
 	if d.Title != "" {
@@ -53,7 +52,7 @@ func inferDestructive(n nameAnalysis, t textAnalysis, s schemaAnalysis) (Inferen
 	return Inference{Operation: policy.Destructive, Reason: why}, true
 }
 
-// inferRead reports whether a tool only reads: there is evidence for it and none against it.
+// inferRead reports whether a tool only reads. This requires evidence for a read and none against it.
 func inferRead(n nameAnalysis, t textAnalysis, s schemaAnalysis) (Inference, bool) {
 	sign := ""
 	switch {

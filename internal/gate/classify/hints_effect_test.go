@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/sectionfile"
 )
 
-// define makes a definition of a name, a description and property names.
+// define returns a definition with a name, a description and a schema.
 func define(t testing.TB, name, description string, schema string) tool.Definition {
 	t.Helper()
 	if schema == "" {
@@ -33,9 +33,9 @@ func TestInfer(t *testing.T) {
 	for _, c := range []struct {
 		name, description, schema string
 		want                      policy.Operation
-		reason                    string // a part of it
+		reason                    string // a part of the reason
 	}{
-		// Names, however they are spelt.
+		// Names in different spellings.
 		{"get_user", "", "", policy.Read, `its name says "get"`},
 		{"listUsers", "", "", policy.Read, "list"},
 		{"users.get", "", "", policy.Read, "get"},
@@ -55,7 +55,7 @@ func TestInfer(t *testing.T) {
 		{"deletes_user", "", "", policy.Destructive, "deletes"},
 		{"get_d\u0435lete", "Gets things", "", policy.Write, "beyond ASCII"},
 		{"get_de\u200blete", "Gets things", "", policy.Write, "beyond ASCII"},
-		// Read verbs do not hide others.
+		// A read verb does not hide other verbs.
 		{"get_or_create_user", "", "", policy.Write, "create"},
 		{"search_and_replace", "", "", policy.Write, "replace"},
 		{"fetch_and_update", "", "", policy.Write, "update"},
@@ -89,7 +89,7 @@ func TestInfer(t *testing.T) {
 		{"thing", "Deletes a thing", "", policy.Destructive, `its description begins with "deletes"`},
 		{"process", "Permanently removes all rows", "", policy.Destructive, ""},
 		{"initiate_login", "Get a token", "", policy.Write, ""},
-		// Effects of the description.
+		// Effects in the description.
 		{"get_user", "Gets a user and deletes the session", "", policy.Write, `its description says "deletes"`},
 		{"get_user", "Gets a user. The session is deleted afterwards.", "", policy.Write, "deleted"},
 		{"get_user", "Gets a user, also one that was deleted", "", policy.Read, ""},
@@ -98,7 +98,7 @@ func TestInfer(t *testing.T) {
 		{"get_user", "Creates a user", "", policy.Write, `its description begins with "creates"`},
 		{"get_user", "获取用户并删除会话", "", policy.Write, "删除"},
 		{"update_user", "Updates a user. This cannot be undone and removes the old data.", "", policy.Destructive, "final"},
-		// Effects of the parameters.
+		// Effects in the parameters.
 		{"query", "Run a read-only SQL query", `{"properties":{"sql":{"type":"string"}}}`, policy.Write, "runs what it is given|sql|run"},
 		{"get_rows", "Get rows", `{"properties":{"sql":{"type":"string"}}}`, policy.Write, `it takes "sql"`},
 		{"get_rows", "Get rows", `{"properties":{"force":{"type":"boolean"}}}`, policy.Write, `it takes "force"`},
@@ -108,7 +108,7 @@ func TestInfer(t *testing.T) {
 		{"execute_command", "Run a command", `{"properties":{"command":{"type":"string"}}}`, policy.Destructive, "it runs what it is given"},
 		{"browser_evaluate", "Evaluate JavaScript on the page", `{"properties":{"function":{"type":"string"}}}`, policy.Destructive, "runs what it is given"},
 		{"eval", "", `{"properties":{"expression":{"type":"string"}}}`, policy.Destructive, ""},
-		// A parameter that takes a program, or a query that can write, however it is called.
+		// A parameter that accepts a program, or a query that can write, whatever its name is.
 		{"get_data", "Get data", `{"properties":{"query":{"type":"string","description":"SQL query"}}}`, policy.Write, `it takes "query"`},
 		{"read_query", "Execute a SELECT query", `{"properties":{"query":{"type":"string","description":"The SELECT SQL query to execute"}}}`, policy.Write, `it takes "query"`},
 		{"search_graph", "Search the graph", `{"properties":{"q":{"type":["string","null"],"description":"Query, in Cypher."}}}`, policy.Write, `it takes "q"`},
@@ -121,7 +121,7 @@ func TestInfer(t *testing.T) {
 		{"get_rows", "Get the rows of a SQL query", `{"properties":{"query":{"type":"string"}}}`, policy.Write, `"query", which may be code`},
 		{"graphql_query", "", `{"properties":{"query":{"type":"string"}}}`, policy.Write, `"query", which may be code`},
 		{"run_query", "", `{"properties":{"query":{"type":"string","description":"Cypher query"}}}`, policy.Destructive, "it runs what it is given"},
-		// What only finds, and what only speaks of code.
+		// Languages that only search, and descriptions that only mention code.
 		{"search_issues", "Search issues with JQL", `{"properties":{"jql":{"type":"string","description":"JQL query"}}}`, policy.Read, ""},
 		{"search_logs", "", `{"properties":{"query":{"type":"string","description":"KQL query"}}}`, policy.Read, ""},
 		{"search_code", "Search code", `{"properties":{"query":{"type":"string","description":"Words to search for, as in python or sql"}}}`, policy.Read, ""},
@@ -143,7 +143,8 @@ func TestInfer(t *testing.T) {
 	}
 }
 
-// An inference that is only the cautious default differs from one with evidence.
+// TestUnsure checks that an inference that is only the cautious default is marked as unsure, unlike one with
+// evidence.
 func TestUnsure(t *testing.T) {
 	for name, want := range map[string]bool{
 		"get_user|Get a user": false, "create_user|": false, "weather|": true, "users|Creates a user": false, "delete_x|": false,
@@ -174,7 +175,8 @@ func TestTitleHelps(t *testing.T) {
 	}
 }
 
-// A name that contains a word for deletion, at any position, is never inferred to be a read.
+// TestNoDeletionIsRead checks that a name that contains a word for deletion, at any position, is never inferred as a
+// read.
 func TestNoDeletionIsRead(t *testing.T) {
 	names := []string{"get_user", "list", "users.search", "fetchAllPages", "read-file", "describe_table", "check_status", ""}
 	spellings := func(a, b string) []string {
@@ -184,17 +186,17 @@ func TestNoDeletionIsRead(t *testing.T) {
 		for _, n := range names {
 			for _, name := range spellings(n, verb) {
 				if in := InferHints(define(t, name, "Get all users", "")); in.Operation == policy.Read {
-					t.Errorf("%s is inferred to read: %s", name, in.Reason)
+					t.Errorf("%s is inferred as a read: %s", name, in.Reason)
 				}
 			}
 		}
 	}
-	// Glued to other words in lower case.
+	// Joined to other words in lower case.
 	for _, verb := range strings.Fields(`delete deletes deleted deleting deletion remove removal purge destroy destruct truncate erase
 		uninstall revoke revocation unlink terminate termination drop kill wipe overwrite evict deallocate eliminate unpublish`) {
 		for _, name := range []string{"get_bulk" + verb, "list" + verb + "_all", "force" + verb + "_get", "search_un" + verb} {
 			if in := InferHints(define(t, name, "Get all users", "")); in.Operation == policy.Read {
-				t.Errorf("%s is inferred to read: %s", name, in.Reason)
+				t.Errorf("%s is inferred as a read: %s", name, in.Reason)
 			}
 		}
 	}
@@ -215,7 +217,7 @@ func FuzzInfer(f *testing.F) {
 		}
 		for _, word := range splitIdentifier(name, nil) {
 			if lexicon().words[word].role == destroys && in.Operation == policy.Read {
-				t.Errorf("%q is inferred to read", name)
+				t.Errorf("%q is inferred as a read", name)
 			}
 		}
 	})

@@ -11,17 +11,17 @@ import (
 
 // nameAnalysis is the analysis of a name.
 type nameAnalysis struct {
-	head   wordEffect // effect of its verb, noRole without one
+	head   wordEffect // effect of its verb; noRole if there is none
 	verb   string     // the verb
 	unsure bool       // the verb may also be a noun
 	// deletes is a word about deletion, at any position.
 	deletes string
 	// changes is a word after a reading verb that implies a change.
 	changes string
-	code    bool // it names a language or a command
-	asks    bool // it queries in a language that can also write: sql_query
+	code    bool // contains a language or a command
+	asks    bool // queries in a language that can also write: sql_query
 	long    bool
-	foreign bool // it has characters that may hide other words
+	foreign bool // contains characters that may hide other words
 }
 
 // analyzeName analyzes a name.
@@ -75,7 +75,7 @@ func analyzeName(s string) nameAnalysis {
 	}
 	n.asks = n.verb == "query" && slices.ContainsFunc(words, func(w string) bool { return hasTrait(w, language) })
 	if n.head == reads && n.verb == "fetch" && len(words) > 1 && words[0] == "git" {
-		n.head = writes // it fetches into the repository
+		n.head = writes // git fetch writes to the repository
 	}
 	return n
 }

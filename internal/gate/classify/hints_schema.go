@@ -10,13 +10,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxSchema is the longest schema that is read, in bytes; the largest real ones have 53 KB. A tool with a
-// longer one does not count as read-only.
+// maxSchema is the size of the largest schema that is analyzed, in bytes; the largest real ones have 53 KB. A tool
+// with a larger schema does not count as read-only.
 const maxSchema = 128 << 10
 
 // schemaAnalysis is the analysis of the parameters of a tool.
 type schemaAnalysis struct {
-	code    string // a parameter with code
+	code    string // a parameter that contains code
 	changes string // a parameter that only makes sense for a change
 	deletes string // an enum of actions, one of which deletes
 	writes  string // an enum of actions, one of which writes
@@ -95,7 +95,7 @@ func (s *schemaAnalysis) analyzeProperty(name string, value []byte) {
 	}
 }
 
-// nameMeansCode reports whether the name of a parameter says that it is code.
+// nameMeansCode reports whether the name of a parameter indicates that its value is code.
 func nameMeansCode(lower, snake string) bool {
 	if hasTrait(lower, codeWord) || hasTrait(snake, codeWord) {
 		return true
@@ -116,8 +116,8 @@ func nameMeansCode(lower, snake string) bool {
 	return false
 }
 
-// describedAsCode reports whether the description of a parameter starts by saying that it is code: "The
-// SQL query to run", "Query in Cypher".
+// describedAsCode reports whether the description of a parameter starts with a text that indicates code: "The SQL
+// query to run", "Query in Cypher".
 func describedAsCode(value []byte) bool {
 	const most = 12
 	about, _ := wirejson.String(wirejson.Find(value, "description"))

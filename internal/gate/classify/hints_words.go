@@ -13,17 +13,17 @@ import (
 // wordEffect is the effect that a word implies.
 type wordEffect uint8
 
-// The roles, from the least to the most dangerous. A word has one role, in one form.
+// The effects, from the least to the most dangerous. A word has one effect, in one form.
 const (
 	noRole   wordEffect = iota
 	reads               // get, list: reads only
 	mayWrite            // post, update, order: changes something as a verb, not as a noun
 	writes              // create, send: changes something
-	runs                // execute, eval: does what it is told
+	runs                // execute, eval: runs its input
 	destroys            // delete, purge: deletes or is irreversible
 )
 
-// roleNames are the section heads of the verbs in hints.txt.
+// roleNames are the headings of the verb sections in hints.txt.
 var roleNames = [...]string{reads: "reads", mayWrite: "may write", writes: "writes", runs: "runs", destroys: "destroys"}
 
 // verbForm is the form of a verb. A participle describes a thing rather than the tool.
@@ -36,7 +36,7 @@ const (
 	participle                 // deleted
 )
 
-// wordTrait is another property of a word: each is a section of hints.txt.
+// wordTrait is another property of a word. Each trait is a section of hints.txt.
 type wordTrait uint8
 
 const (
@@ -68,7 +68,7 @@ const (
 	action
 )
 
-// traitNames are the heads of their sections.
+// traitNames are the headings of the trait sections.
 var traitNames = [...]string{
 	codeWord: "code", language: "language", scripting: "scripting", written: "written", vessel: "vessel", plain: "plain", harmlessWords: "harmless", joining: "joining", spoken: "spoken", namespace: "namespace", asking: "asking", listLike: "list-like",
 	changer: "changer", making: "making", filler: "filler", subject: "subject", leader: "leader", passive: "passive", negation: "negation",
@@ -109,7 +109,7 @@ var lexicon = sync.OnceValue(func() *vocabulary {
 		verb, participle, _ := strings.Cut(line, " ")
 		l.participles[verb] = participle
 	}
-	for r := reads; r <= destroys; r++ { // the last one wins
+	for r := reads; r <= destroys; r++ { // the last entry takes precedence
 		for _, v := range file.SectionByHead(roleNames[r]).Words() {
 			l.words[v] = lexiconEntry{role: r, form: base}
 			l.words[thirdPersonOf(v)] = lexiconEntry{role: r, form: third}
@@ -206,7 +206,8 @@ func splitIdentifier(s string, words []string) []string {
 	return words
 }
 
-// nextIsLower detects the new word in HTTPServer, but none in URLs.
+// nextIsLower reports whether a lower-case letter follows, so that a new word starts, as at the S of HTTPServer. A
+// final plural s, as in URLs, does not count.
 func nextIsLower(rest string) bool {
 	r, n := utf8.DecodeRuneInString(rest)
 	if !unicode.IsLower(r) {
@@ -216,8 +217,8 @@ func nextIsLower(rest string) bool {
 	return r != 's' || unicode.IsLetter(after)
 }
 
-// maxNameWords limits the analyzed words of a name; tool names rarely have more than 6. A longer one does
-// not count as read-only.
+// maxNameWords limits the analyzed words of a name; tool names rarely have more than 6. A tool with a longer name
+// does not count as read-only.
 const maxNameWords = 32
 
 func hasNonASCII(s string) bool {
@@ -229,7 +230,7 @@ func hasNonASCII(s string) bool {
 	return false
 }
 
-// lowerInto writes a word in lower case to scratch; a longer word is not in the lexicon.
+// lowerInto writes a word in lower case to scratch. A word that does not fit is not in the lexicon.
 func lowerInto(w string, scratch []byte) []byte {
 	if len(w) > len(scratch) {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/sectionfile"
 )
 
-// TestHostileLines: a line that only looks like a read is never classified more harmless than it is.
+// TestHostileLines checks that a line that only looks like a read never gets a less dangerous lane than its effect.
 func TestHostileLines(t *testing.T) {
 	text, err := os.ReadFile("testdata/hostile.txt")
 	if err != nil {
@@ -28,8 +28,8 @@ func TestHostileLines(t *testing.T) {
 	}
 }
 
-// TestArgumentsNextToACommand: arguments in other members count with the command, whatever the spelling and position of the
-// member.
+// TestArgumentsNextToACommand checks that arguments in other members are classified together with the command,
+// whatever the spelling and position of the member.
 func TestArgumentsNextToACommand(t *testing.T) {
 	shell := ArgumentRule{By: policy.ByShell, Argument: "$.command"}
 	kube := ArgumentRule{By: policy.ByCLI, Argument: "$.args", Program: "kubectl"}

@@ -19,8 +19,8 @@ func classifyHTTPMethod(method string) verdict {
 	return writeVerdict(method)
 }
 
-// mayOverrideMethod reports whether lower-case arguments may name another method than the classified one. An
-// escaped ASCII character may hide something.
+// mayOverrideMethod reports whether arguments, in lower case, may contain another method than the classified one. An
+// escaped ASCII character may hide a method.
 func mayOverrideMethod(args string) bool {
 	for _, sign := range []string{"method-override", "x-http-method", "_method", `\u002`, `\u003`, `\u004`, `\u005`, `\u006`, `\u007`} {
 		if strings.Contains(args, sign) {

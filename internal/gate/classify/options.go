@@ -2,11 +2,11 @@ package classify
 
 import "strings"
 
-// The kinds of options: whether they have a value, and whether one is required.
+// The kinds of options: whether they have a value, and whether the option is required.
 const (
 	isFlag   byte = 1 << iota
-	value         // in the same or the next argument
-	optional      // in the same argument or missing
+	value         // value in the same or the next argument
+	optional      // value in the same argument, or missing
 	needed
 )
 
@@ -15,7 +15,7 @@ type allowedOptions struct {
 	letters [128]byte         // -a, which may be in a group
 	names   map[string]byte   // --all, and -all for programs without groups
 	fixed   map[string]string // the only allowed value of an option
-	ungroup bool              // -all is a name, no group
+	ungroup bool              // -all is one option, not a group of letters
 }
 
 // addLetters adds options in getopt syntax: "an:c::".
@@ -60,8 +60,8 @@ func (o *allowedOptions) addOption(s string, must bool) {
 	o.names[name] = kind | o.names[name]&needed
 }
 
-// parseArgument parses an argument that starts with a dash. ok: it has only allowed options; next: the value of the
-// last one is in the next argument; must: a required one is present.
+// parseArgument parses an argument that starts with a dash. ok reports whether it contains only allowed options, next
+// whether the value of the last option is in the next argument, and must whether a required option is present.
 func (o *allowedOptions) parseArgument(text string) (next, must, ok bool) {
 	name, given, inOne := strings.Cut(text, "=")
 	kind := o.names[name]
@@ -69,7 +69,7 @@ func (o *allowedOptions) parseArgument(text string) (next, must, ok bool) {
 		kind = o.letters[text[1]]
 	}
 	switch {
-	case kind&isFlag != 0 && inOne: // as Go parses it
+	case kind&isFlag != 0 && inOne: // as package flag parses it
 		return false, kind&needed != 0, given == "true" || given == "false" && kind&needed == 0
 	case kind&value != 0 && inOne:
 		want, fixed := o.fixed[name]
@@ -82,7 +82,7 @@ func (o *allowedOptions) parseArgument(text string) (next, must, ok bool) {
 	return o.parseGroup(text)
 }
 
-// parseGroup parses grouped letters. Digits are numbers.
+// parseGroup parses grouped letters. It treats digits as a number.
 func (o *allowedOptions) parseGroup(text string) (next, must, ok bool) {
 	for i := 1; i < len(text); i++ {
 		c := text[i]

@@ -13,11 +13,11 @@ import (
 // helped is an option of a program, as its help text lists it.
 type helped struct {
 	name    string
-	valued  bool // it has a value, or may have one
-	effects bool // it writes, loads or runs something
+	valued  bool // has a value, or may have one
+	effects bool // writes, loads or runs something
 }
 
-// helpTexts reads the recorded options of programs, and of their verbs.
+// helpTexts returns the recorded options of programs, and of their verbs.
 func helpTexts(t testing.TB) (programs []string, options map[string][]helped) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/options.txt")
@@ -36,8 +36,7 @@ func helpTexts(t testing.TB) (programs []string, options map[string][]helped) {
 	return programs, options
 }
 
-// linesWith returns command lines of a program with an option in each form that programs
-// take it in.
+// linesWith returns command lines of a program with an option in each form that programs accept.
 func linesWith(program string, all []helped, o helped) []string {
 	first, verb, _ := strings.Cut(program, " ")
 	operand := operandOf(program)
@@ -66,7 +65,7 @@ func linesWith(program string, all []helped, o helped) []string {
 	return lines
 }
 
-// operandOf is what a program may be given to read.
+// operandOf returns an operand that the program can read.
 func operandOf(program string) string {
 	switch first, _, _ := strings.Cut(program, " "); first {
 	case "tar":
@@ -93,7 +92,7 @@ func operandOf(program string) string {
 // form of the option.
 func TestOptionsOfHelpTexts(t *testing.T) {
 	programs, options := helpTexts(t)
-	every := volume.FullOrQuick(1, 10) // of the lines without an effect
+	every := volume.FullOrQuick(1, 10) // share of the lines without an effect
 	lines, effects, reads, skipped, names := 0, 0, 0, 0, map[string]bool{}
 	for _, program := range programs {
 		first, _, _ := strings.Cut(program, " ")
@@ -110,18 +109,18 @@ func TestOptionsOfHelpTexts(t *testing.T) {
 				}
 				if o.effects {
 					if effects++; read {
-						t.Errorf("%s: judged to read", line)
+						t.Errorf("%s: classified as a read", line)
 					}
 				}
 			}
 		}
 		for _, form := range []string{"--no-such-option", "--no-such-option=1", "-\u00e9"} {
 			if line := program + " " + form + " " + operandOf(program); classifyShell(line).Operation == policy.Read {
-				t.Errorf("%s: an option that is not known is judged to read", line)
+				t.Errorf("%s: an unknown option is classified as a read", line)
 			}
 		}
 	}
-	t.Logf("%d lines of %d programs, %d of them with an option that has effects; %d are judged to read", lines, len(names), effects, reads)
+	t.Logf("%d lines of %d programs, %d of them with an option that has effects; %d are classified as reads", lines, len(names), effects, reads)
 	if lines < 5_000 || len(names) < 40 {
 		t.Errorf("only %d lines of %d programs", lines, len(names))
 	}

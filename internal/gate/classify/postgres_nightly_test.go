@@ -30,7 +30,8 @@ var volatile = sync.OnceValue(func() map[string]bool {
 	return sectionfile.Parse(string(text)).SectionByHead("volatile").WordSet()
 })
 
-// oracle is what PostgreSQL's own parser says of a text; ok is false where it takes none.
+// oracle returns the operation that PostgreSQL's own parser finds in a text. ok is false if the parser does not
+// accept the text.
 func oracle(text string) (o policy.Operation, statements int, ok bool) {
 	tree, err := pgquery.ParseToJSON(text)
 	if err != nil {
@@ -80,7 +81,7 @@ func effects(kind string, node any) (o policy.Operation) {
 		case "DropStmt", "TruncateStmt", "DeleteStmt", "DropRoleStmt", "DropdbStmt", "DropOwnedStmt", "DropTableSpaceStmt", "DropUserMappingStmt", "DropSubscriptionStmt":
 			return policy.Destructive
 		case "AlterTableCmd":
-			// Four take only a mark away, in which there is no data: NO INHERIT and the like.
+			// Four commands only remove a property without data, such as NO INHERIT.
 			marks := []string{"AT_DropInherit", "AT_DropOids", "AT_DropCluster", "AT_DropOf"}
 			if strings.HasPrefix(subtype, "AT_Drop") && !slices.Contains(marks, subtype) {
 				return policy.Destructive
@@ -110,7 +111,7 @@ func effects(kind string, node any) (o policy.Operation) {
 	return o
 }
 
-// TestOracle: the oracle detects the effects that it must detect.
+// TestOracle checks that the oracle detects the effects that it must detect.
 func TestOracle(t *testing.T) {
 	for text, want := range map[string]policy.Operation{
 		"select 1": policy.Read, "select * from t for update": policy.Write, "select 1 into t": policy.Write, "drop table t": policy.Destructive,
@@ -123,7 +124,7 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// TestRecordedVerdicts compares the recorded verdicts with those of the parser.
+// TestRecordedVerdicts compares the recorded verdicts with the verdicts of the parser.
 func TestRecordedVerdicts(t *testing.T) {
 	var want strings.Builder
 	for _, text := range slices.Sorted(slices.Values(recordedTexts(t))) {
@@ -139,11 +140,11 @@ func TestRecordedVerdicts(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(verdictsFile); err != nil || string(got) != want.String() {
-		t.Errorf("%s is not what the parser says (%v): run this test with -update", verdictsFile, err)
+		t.Errorf("%s differs from the verdicts of the parser (%v): run this test with -update", verdictsFile, err)
 	}
 }
 
-// chunks splits a script, roughly: at lines that end with a semicolon.
+// chunks splits a script approximately, at lines that end with a semicolon.
 func chunks(text string) (all []string) {
 	var chunk []string
 	for line := range strings.Lines(text) {
@@ -158,12 +159,12 @@ func chunks(text string) (all []string) {
 	return append(all, strings.Join(chunk, ""))
 }
 
-// TestPlainReadsOfPostgres: PostgreSQL's parser accepts the corpus of plain reads as reads.
+// TestPlainReadsOfPostgres checks that PostgreSQL's parser accepts the corpus of plain reads as reads.
 func TestPlainReadsOfPostgres(t *testing.T) {
 	for _, line := range corpus(t, "reads.txt").SectionByHead("postgresql").Lines {
 		text := strings.ReplaceAll(line, `\n`, "\n")
 		if want, _, ok := oracle(text); ok && want != policy.Read {
-			t.Errorf("%s: the oracle says %s", text, want)
+			t.Errorf("%s: the oracle returns %s", text, want)
 		}
 	}
 }
@@ -189,15 +190,15 @@ func (s *score) add(t *testing.T, from, text string) {
 	}
 	if got.Operation < want {
 		s.laxer++
-		t.Errorf("%s: %s, the oracle says %s: %.300s", from, got.Operation, want, text)
+		t.Errorf("%s: %s, the oracle returns %s: %.300s", from, got.Operation, want, text)
 	}
 }
 
 func (s *score) report(t *testing.T, what string) {
-	t.Logf("%s: %d texts judged beside the oracle (%d it takes none of), %d laxer; of %d that read, %d are judged read (%.1f %%)",
+	t.Logf("%s: %d texts compared with the oracle (%d not parsed), %d less dangerous; of %d reads, %d are classified as reads (%.1f %%)",
 		what, s.judged, s.unparsed, s.laxer, s.reads, s.agreed, 100*float64(s.agreed)/float64(max(1, s.reads)))
 	if s.judged == 0 {
-		t.Error("nothing was judged")
+		t.Error("no text was compared")
 	}
 }
 
@@ -211,7 +212,7 @@ func scripts(t *testing.T, dir string) {
 		rest := ""
 		for i, chunk := range chunks(string(text)) {
 			if _, _, ok := oracle(rest + chunk); !ok && len(rest) < 10_000 {
-				rest += chunk // it goes on, or is none
+				rest += chunk // incomplete, or not a statement
 				if _, _, ok := oracle(chunk); ok {
 					s.add(t, filepath.Base(path), chunk)
 					rest = ""
@@ -220,7 +221,7 @@ func scripts(t *testing.T, dir string) {
 			}
 			s.add(t, filepath.Base(path), rest+chunk)
 			rest = ""
-			if i%50 == 0 { // some of the statements that were written together
+			if i%50 == 0 { // some of the statements that are on one line
 				s.add(t, filepath.Base(path), strings.Join(chunks(string(text))[i:min(i+3, len(chunks(string(text))))], ""))
 			}
 		}
@@ -228,11 +229,12 @@ func scripts(t *testing.T, dir string) {
 	s.report(t, dir)
 }
 
-// The regression statements of PostgreSQL are never classified more harmless than its parser does.
+// TestRegressionOfPostgreSQL checks that the regression statements of PostgreSQL never get a less dangerous lane than
+// its parser finds.
 func TestRegressionOfPostgreSQL(t *testing.T) { scripts(t, corpora(t, "pganalyze+libpg_query")) }
 
-// Statements for several databases, from third-party collections, are never classified more harmless than PostgreSQL's
-// parser does, as far as it accepts them.
+// TestThirdPartyStatements checks that statements for several databases, from third-party collections, never get a
+// less dangerous lane than PostgreSQL's parser finds, as far as it accepts them.
 func TestThirdPartyStatements(t *testing.T) {
 	scripts(t, corpora(t, "antlr+grammars-v4"))
 	scripts(t, corpora(t, "bytebase+mysql-parser"))
@@ -240,7 +242,8 @@ func TestThirdPartyStatements(t *testing.T) {
 
 var tclBlock = regexp.MustCompile(`(?s)do_execsql_test[^{]*\{(.*?)\n\}`)
 
-// The statements of SQLite's tests are never classified more harmless than PostgreSQL's parser does.
+// TestRegressionOfSQLite checks that the statements of SQLite's tests never get a less dangerous lane than
+// PostgreSQL's parser finds.
 func TestRegressionOfSQLite(t *testing.T) {
 	var s score
 	for _, path := range files(t, corpora(t, "tursodatabase+limbo"), ".test") {

@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// TestReadOnlyPostgres runs statements that are classified as reads in a read-only transaction of a real PostgreSQL, which
-// refuses none of them because of an effect. The statements are the plain reads. To check the test itself, there are also texts
+// TestReadOnlyPostgres runs the plain reads, which are classified as reads, in a read-only transaction of a real
+// PostgreSQL. PostgreSQL must refuse none of them because of an effect. To check the test itself, it also runs texts
 // with effects, of which PostgreSQL must refuse some.
 func TestReadOnlyPostgres(t *testing.T) {
 	address := pgtest.StartServer(t).CreateDatabase(t)
@@ -50,7 +50,7 @@ func TestReadOnlyPostgres(t *testing.T) {
 		run("ROLLBACK")
 		switch readOnly := refused != nil && refused.Code == "25006"; {
 		case readOnly && read:
-			t.Errorf("%q is judged to read: %s", statement, refused.Message)
+			t.Errorf("%q is classified as a read: %s", statement, refused.Message)
 		case readOnly:
 			refusals++
 		case refused == nil && read:
@@ -71,11 +71,11 @@ func TestReadOnlyPostgres(t *testing.T) {
 		}
 	}
 	calls := effects.SectionByHead("calls").Lines
-	calls = calls[:slices.Index(calls, "sys_exec('rm -rf /')")] // those of PostgreSQL
+	calls = calls[:slices.Index(calls, "sys_exec('rm -rf /')")] // functions of PostgreSQL
 	places, rnd := []string{"SELECT $", "SELECT * FROM $ x", "WITH x AS (SELECT $) SELECT * FROM x", "SELECT a FROM t WHERE EXISTS (SELECT $)", "SELECT 'it''s', $", "SELECT E'\\'', $", "SELECT /* a /* b */ */ $"}, rand.New(rand.NewPCG(29, 2))
 	for _, call := range calls {
 		if strings.HasPrefix(call, "pg_") && !strings.HasPrefix(call, "pg_read") && !strings.HasPrefix(call, "pg_stat") {
-			continue // of the whole server
+			continue // affects the whole server
 		}
 		for _, name := range names(call) {
 			place := places[rnd.IntN(len(places))]
@@ -83,13 +83,13 @@ func TestReadOnlyPostgres(t *testing.T) {
 			try(place[:i] + name + place[i+1:])
 		}
 	}
-	t.Logf("%d statements that are judged to read were run, %d of the others were refused as writes", ran, refusals)
+	t.Logf("%d statements that are classified as reads were run, %d of the others were refused as writes", ran, refusals)
 	if ran < 30 || refusals < 50 {
-		t.Error("too few to mean anything")
+		t.Error("too few statements for a result")
 	}
 }
 
-// leavesTransaction reports whether a statement would end the transaction that is read-only.
+// leavesTransaction reports whether a statement would end the read-only transaction.
 func leavesTransaction(statement string) bool {
 	s := strings.ToUpper(statement)
 	for _, word := range []string{"COMMIT", "ROLLBACK", "BEGIN", "START", "COPY", "PREPARE TRANSACTION", "SHUTDOWN", "SET SESSION", "SET ROLE"} {

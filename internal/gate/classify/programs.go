@@ -20,7 +20,7 @@ var cliText string
 // commandArg is one argument of a command.
 type commandArg struct {
 	text string // the known part
-	// known says that text is complete. Otherwise the argument may be anything with this prefix.
+	// known reports whether text is complete. Otherwise the argument may be any text with this prefix.
 	known bool
 }
 
@@ -29,25 +29,25 @@ func (a commandArg) mayExpandToOption() bool { return !a.known && (a.text == "" 
 
 // commandRule is a line of shell.txt or cli.txt: verbs and conditions.
 type commandRule struct {
-	path        []string       // the verbs, which may start or end with *; none for a plain command
+	path        []string       // the verbs, which may start or end with *; empty for a plain command
 	first       byte           // first byte of the first verb; 0 for any
 	oneOf       []string       // options, one of which is required
 	options     allowedOptions // the allowed options
-	maxOperands int            // maximum number of operands; -1: any
-	ignorePlus  bool           // operands that start with + do not count
+	maxOperands int            // maximum number of operands; -1: no limit
+	ignorePlus  bool           // operands that start with + are not counted
 	wordOptions bool           // an unknown word may be an option, too
 	dashesEnd   bool           // -- ends the options
 	without     []string       // texts that no argument may contain
 }
 
-// knownProgram is what is known of a command.
+// knownProgram contains the rules for a command.
 type knownProgram struct {
 	name     string
-	verbs    bool // its effect depends on the first operands
+	verbs    bool // the effect depends on the first operands
 	reads    []commandRule
 	destroys []commandRule
-	runs     []commandRule  // verbs that run a command in their arguments
-	before   allowedOptions // the options that may precede its verb
+	runs     []commandRule  // verbs that run a command that is in their arguments
+	before   allowedOptions // the options that may precede the verb
 	sets     map[string][]string
 }
 
@@ -254,7 +254,7 @@ func (p *knownProgram) verdictLabel(verbs []string, n int, args []commandArg, op
 // maxVerbs limits the operands that count as verbs.
 const maxVerbs = 4
 
-// splitVerbs returns the leading operands, and the arguments from the first of them on. sure is false if an
+// splitVerbs returns the leading operands, and the arguments that start with the first of them. sure is false if an
 // unknown option or word precedes a complete verb.
 func (p *knownProgram) splitVerbs(args []commandArg, room []string) (verbs []string, rest []commandArg, sure bool) {
 	verbs = room
@@ -262,7 +262,7 @@ func (p *knownProgram) splitVerbs(args []commandArg, room []string) (verbs []str
 		return verbs, args, true
 	}
 	sure = true
-	complete := false // from here on it does not matter which arguments are operands
+	complete := false // once set, it does not matter which arguments are operands
 	for i := 0; i < len(args) && len(verbs) < maxVerbs; i++ {
 		a := args[i]
 		switch {
@@ -280,23 +280,23 @@ func (p *knownProgram) splitVerbs(args []commandArg, room []string) (verbs []str
 			next, _, ok := p.before.parseArgument(a.text)
 			switch {
 			case ok && next && i+1 < len(args) && !args[i+1].known:
-				return verbs, rest, false // it may be several words
+				return verbs, rest, false // may expand to several words
 			case ok && next:
 				i++
 			case !ok && !p.matchesReadVerbs(verbs):
-				sure = false // otherwise the rule has the allowed options
+				sure = false // otherwise the rule defines the allowed options
 			}
 		}
 	}
 	return verbs, rest, sure
 }
 
-// matchesReadVerbs reports whether these verbs identify a read.
+// matchesReadVerbs reports whether these verbs match a rule for reads.
 func (p *knownProgram) matchesReadVerbs(verbs []string) bool {
 	return slices.ContainsFunc(p.reads, func(r commandRule) bool { return len(r.path) == len(verbs) && r.matchesVerbs(verbs) })
 }
 
-// matchesLongestReadVerbs reports whether these verbs identify a read and no longer path exists.
+// matchesLongestReadVerbs reports whether these verbs match a rule for reads, and no rule has a longer path.
 func (p *knownProgram) matchesLongestReadVerbs(verbs []string) (found bool) {
 	for i := range p.reads {
 		r := &p.reads[i]
@@ -316,7 +316,7 @@ func (r *commandRule) matchesVerbs(verbs []string) bool {
 	return r.mayMatchFirstVerb(verbs) && verbsStartWith(verbs, r.path)
 }
 
-// mayMatchFirstVerb is a fast check of the first byte of the first verb.
+// mayMatchFirstVerb reports, by a fast check of its first byte, whether the first verb may match.
 func (r *commandRule) mayMatchFirstVerb(verbs []string) bool {
 	return r.first == 0 || len(verbs) > 0 && verbs[0] != "" && verbs[0][0] == r.first
 }
@@ -344,7 +344,7 @@ func (r *commandRule) hasRequiredOption(args []commandArg) bool {
 	})
 }
 
-// matchesArguments reports whether arguments meet the conditions, whatever the unknown ones are.
+// matchesArguments reports whether arguments meet the conditions, whatever the values of unknown arguments are.
 func (r *commandRule) matchesArguments(args []commandArg, verbs int) bool {
 	operands, one, ended := -verbs, len(r.oneOf) == 0, false
 	for i := 0; i < len(args); i++ {
@@ -385,7 +385,7 @@ func (r *commandRule) mayContainForbidden(a commandArg) bool {
 }
 
 // acceptsOptionValue reports whether the next argument may be the value of an option. An argument that looks like
-// another option does not count, whatever the program does.
+// another option is never accepted, even if the program would accept it.
 func (r *commandRule) acceptsOptionValue(option string, next commandArg) bool {
 	switch {
 	case r.mayContainForbidden(next), !next.known && !r.wordOptions:
@@ -394,7 +394,7 @@ func (r *commandRule) acceptsOptionValue(option string, next commandArg) bool {
 		return next.known && strings.Trim(next.text[1:2], "0123456789") == ""
 	}
 	if !strings.HasPrefix(option, "--") && !r.options.ungroup {
-		option = "-" + option[len(option)-1:] // the last of a group
+		option = "-" + option[len(option)-1:] // the last letter of a group
 	}
 	want, fixed := r.options.fixed[option]
 	return !fixed || next.known && next.text == want

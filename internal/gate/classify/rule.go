@@ -8,18 +8,18 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// ArgumentRule says which argument determines the effect of a tool, and how it is classified.
+// ArgumentRule defines which argument determines the effect of a tool, and how it is classified.
 type ArgumentRule struct {
 	By       policy.ArgumentKind
-	Argument string // its path: $.sql
+	Argument string // path of the argument: $.sql
 	// Read and Destructive are actions or patterns; every other action is a write.
 	Read, Destructive []string
-	Declared          bool   // by a user
+	Declared          bool   // configured by a user
 	Default           string // value if the argument is missing; "" if unknown
-	Program           string // program for a command line without one
+	Program           string // program for a command line that contains only arguments
 }
 
-// MayReach reports whether a value of the argument can have the effect.
+// MayReach reports whether some value of the argument can have this effect.
 func (r *ArgumentRule) MayReach(o policy.Operation) bool {
 	return r.By != policy.ByAction || o == policy.Write || o == policy.Read && len(r.Read) > 0 || o == policy.Destructive && len(r.Destructive) > 0
 }
@@ -29,7 +29,7 @@ func (r *ArgumentRule) argumentPath() []string {
 	return strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.Argument, "$"), "."), ".")
 }
 
-// forEachValueAtPath calls fn with the values at a path, and with each element of lists on the way.
+// forEachValueAtPath calls fn with each value at a path. It follows the path into every element of a list.
 func forEachValueAtPath(value []byte, path []string, fn func([]byte)) {
 	switch {
 	case len(path) == 0:
@@ -85,7 +85,7 @@ func (r *ArgumentRule) classifyText(text string) verdict {
 	return unparseableVerdict("no kind that is known")
 }
 
-// withProgram prepends the program to a command line without it.
+// withProgram prepends the program to a command line that does not start with it.
 func (r *ArgumentRule) withProgram(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), " ")
 	if r.Program == "" || strings.Trim(first, "'") == r.Program {

@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// sampled is how many of the lines judged to read are run.
+// sampled is the number of lines that are run, of those classified as reads.
 const sampled = 300
 
 // traced are the system calls that change files or start programs.
@@ -25,12 +25,11 @@ const traced = "trace=execve,open,openat,creat,unlink,unlinkat,rename,renameat,r
 var (
 	changes  = regexp.MustCompile(`^(?:\[pid +\d+\] |\d+ +)?(\w+)\((?:AT_FDCWD(?:<[^>]*>)?, |\d+(?:<[^>]*>)?, )?"?([^",]*)"?(.*)= \d+`)
 	harmless = regexp.MustCompile(`^/dev/(null|tty|console|stdout|stderr|fd/|pts/|shm/)|^/proc/self/|^$`)
-	// ownState is what programs keep for themselves: caches, logs, temporary files, git's index.
+	// ownState matches files that programs keep for themselves: caches, logs, temporary files, git's index.
 	ownState = regexp.MustCompile(`^(/tmp|HOME)/|^HERE/\.git/(index|index\.lock) |^/var/(cache|lib)/apt/`)
 )
 
-// interpreters are what programs that are scripts are run by, and what git, npm, and commands
-// that run ls are made of.
+// interpreters are the programs that run scripts, and those that git, npm and commands around ls start.
 var interpreters = []string{"sh", "bash", "dash", "env", "node", "python", "python3", "perl", "grep", "gzip", "xz", "ls", "git", "docker", "go", "cargo", "rustup", "pip"}
 
 // TestSampleOfReads runs some of the lines that are classified as reads, and checks that none changes a file or starts
@@ -38,9 +37,9 @@ var interpreters = []string{"sh", "bash", "dash", "env", "node", "python", "pyth
 func TestSampleOfReads(t *testing.T) {
 	strace, err := exec.LookPath("strace")
 	if err != nil || !volume.IsFull() {
-		t.Skip("this needs strace, and a full run")
+		t.Skip("requires strace and a full run")
 	}
-	t.Setenv("PATH", "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin") // no wrappers of version managers
+	t.Setenv("PATH", "/usr/local/go/bin:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin") // excludes wrappers of version managers
 	lines := installedReads(t)
 	random := rand.New(rand.NewPCG(volume.Seed(t, 1), 0))
 	random.Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
@@ -51,17 +50,17 @@ func TestSampleOfReads(t *testing.T) {
 		for _, done := range effectsOf(t, strace, dir, line) {
 			done = strings.ReplaceAll(strings.ReplaceAll(done, dir+"/home", "HOME"), dir, "HERE")
 			if ownState.MatchString(done) {
-				t.Logf("%s: its own %s", line, done)
+				t.Logf("%s: own state: %s", line, done)
 				own++
 				continue
 			}
 			t.Errorf("%s: %s", line, done)
 		}
 	}
-	t.Logf("%d lines of %d were run; %d changes were to caches, logs and an index of the programs' own", ran, len(lines), own)
+	t.Logf("%d of %d lines were run; %d changes were to the programs' own caches, logs and index", ran, len(lines), own)
 }
 
-// installedReads returns the lines judged to read of programs that are here.
+// installedReads returns the lines that are classified as reads and whose programs are installed.
 func installedReads(t *testing.T) (lines []string) {
 	programs, options := helpTexts(t)
 	for _, program := range programs {
@@ -81,7 +80,7 @@ func installedReads(t *testing.T) (lines []string) {
 	return slices.Compact(lines)
 }
 
-// scratch makes a directory with files to read, a repository, and a home.
+// scratch creates a directory with files to read, a repository, and a home directory.
 func scratch(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,7 +93,7 @@ func scratch(t *testing.T) string {
 	return dir
 }
 
-// effectsOf runs a line, and returns what it changed and started.
+// effectsOf runs a line, and returns the files that it changed and the programs that it started.
 func effectsOf(t *testing.T, strace, dir, line string) (effects []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -104,7 +103,7 @@ func effectsOf(t *testing.T, strace, dir, line string) (effects []string) {
 	cmd.Dir = dir
 	cmd.WaitDelay = time.Second
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir + "/home", "LANG=C"}
-	_ = cmd.Run() // many are refused by the program, which is no matter
+	_ = cmd.Run() // many lines fail, which does not matter
 	text, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// maxNested limits the nesting of commands in texts of commands, and maxTexts the number of such texts.
+// maxNested limits the nesting depth of command texts that contain other command texts, and maxTexts their number.
 const maxNested, maxTexts = 6, 20
 
 // shellLineClassifier classifies one shell line and the commands in it.
@@ -20,17 +20,17 @@ type shellLineClassifier struct {
 	*commandTable
 	depth   int
 	read    *int         // number of texts read
-	args    []commandArg // of the current command
+	args    []commandArg // arguments of the current command
 	verdict verdict
 }
 
-// parsers pools the parsers for their memory.
+// parsers is a pool of parsers, to reuse their memory.
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
 // classifyShell returns the worst verdict of all commands of a shell line.
 func classifyShell(text string) verdict { return classifyNestedShell(text, 0, new(int)) }
 
-// classifyNestedShell classifies a text at a nesting depth; read counts all texts of the line.
+// classifyNestedShell classifies a text at a nesting depth; read is the number of texts of the line that were read.
 func classifyNestedShell(text string, depth int, read *int) verdict {
 	*read++
 	switch {
@@ -62,7 +62,7 @@ func classifyNestedShell(text string, depth int, read *int) verdict {
 	return l.verdict
 }
 
-// findDestructiveWord finds destructive words in a text that is no valid shell line.
+// findDestructiveWord finds destructive words in a text that is not a valid shell line.
 func findDestructiveWord(text string) verdict {
 	known := knownCommands()
 	for word := range strings.FieldsFuncSeq(text, isWordEnd) {
@@ -86,7 +86,7 @@ func isWordEnd(c rune) bool {
 
 func (l *shellLineClassifier) addVerdict(v verdict) { l.verdict = l.verdict.worseOf(v) }
 
-// classifyNode classifies a syntax node without its children, which are visited separately.
+// classifyNode classifies a syntax node without its children. They are visited separately.
 func (l *shellLineClassifier) classifyNode(n syntax.Node) verdict {
 	switch n := n.(type) {
 	case *syntax.CallExpr:
@@ -137,13 +137,13 @@ func (l *shellLineClassifier) classifyNode(n syntax.Node) verdict {
 		return unparseableVerdict("a form that is not read")
 	case *syntax.SglQuoted:
 		if n.Dollar && strings.ContainsRune(n.Value, '\\') {
-			return verdict{} // unknown, as an argument
+			return verdict{} // treated as an unknown argument
 		}
 	}
 	return verdict{}
 }
 
-// classifyArithmetic accepts only numbers, because the values of variables are evaluated, too.
+// classifyArithmetic accepts only numbers, because a shell also evaluates the values of variables.
 func classifyArithmetic(x syntax.ArithmExpr) verdict {
 	safe := true
 	syntax.Walk(x, func(n syntax.Node) bool {
@@ -160,7 +160,7 @@ func classifyArithmetic(x syntax.ArithmExpr) verdict {
 	return verdict{}
 }
 
-// classifyExpansion classifies ${…}: some forms evaluate the value of a variable.
+// classifyExpansion classifies ${…}, because some forms evaluate the value of a variable.
 func classifyExpansion(p *syntax.ParamExp) verdict {
 	switch {
 	case p.Excl, p.Exp != nil && p.Exp.Op == syntax.OtherParamOps, p.Slice != nil, p.Flags != nil:
@@ -224,7 +224,7 @@ func isProcessSubstitution(w *syntax.Word) bool {
 	return ok && len(w.Parts) == 1
 }
 
-// toCommandArg returns what is known of a word without expansion.
+// toCommandArg returns the part of a word that is known without expansion.
 func toCommandArg(w *syntax.Word) commandArg {
 	var room [4]string
 	text, known := room[:0], true
@@ -255,8 +255,8 @@ func toCommandArg(w *syntax.Word) commandArg {
 	return commandArg{strings.Join(text, ""), known}
 }
 
-// decodeANSIQuote decodes a text in single quotes, and reports whether the result is certain. After a dollar, a
-// backslash escapes; only escapes that all shells decode in the same way are supported.
+// decodeANSIQuote decodes a text in single quotes, and reports whether the result is certain. If dollar is set,
+// backslash escapes are decoded; only escapes that all shells decode in the same way are supported.
 func decodeANSIQuote(text string, dollar bool) (string, bool) {
 	if !dollar || !strings.ContainsRune(text, '\\') {
 		return text, true
@@ -279,8 +279,8 @@ func decodeANSIQuote(text string, dollar bool) (string, bool) {
 	return string(value), true
 }
 
-// parseLiteral returns the literal prefix of text, and whether that is all of it. bare: it is unquoted; whole:
-// it is the whole word.
+// parseLiteral returns the literal prefix of text, and whether that is the whole text. bare means that text is
+// unquoted, and whole that it is the whole word.
 func parseLiteral(text string, bare, whole bool) (string, bool) {
 	special := "\\"
 	if bare {
@@ -307,12 +307,12 @@ func parseLiteral(text string, bare, whole bool) (string, bool) {
 	return string(value), true
 }
 
-// mayBraceExpand reports whether a text that starts with a brace may be several words.
+// mayBraceExpand reports whether a text that starts with a brace may expand to several words.
 func mayBraceExpand(text string, whole bool) bool {
 	return !whole && len(text) > 0 || strings.Contains(text, ",") || strings.Contains(text, "..")
 }
 
-// commandName returns the name of a command, without a known directory.
+// commandName returns the name of a command without its directory, and whether that directory is known.
 func (l *shellLineClassifier) commandName(a commandArg) (string, bool) {
 	if !a.known {
 		return a.text + "…", false
@@ -323,7 +323,7 @@ func (l *shellLineClassifier) commandName(a commandArg) (string, bool) {
 	return a.text, true
 }
 
-// classifyCommand classifies a command. given: another command adds arguments.
+// classifyCommand classifies a command. given means that another command adds arguments.
 func (l *shellLineClassifier) classifyCommand(args []commandArg, given bool) verdict {
 	name, placed := l.commandName(args[0])
 	if !args[0].known {
@@ -334,13 +334,13 @@ func (l *shellLineClassifier) classifyCommand(args []commandArg, given bool) ver
 		rest = append(slices.Clip(rest), commandArg{})
 	}
 	v := l.classifyNamed(name, rest, given)
-	if !placed && v.Operation < policy.Write { // another file with that name
+	if !placed && v.Operation < policy.Write { // may be another program of that name
 		return writeVerdict(args[0].text)
 	}
 	return v
 }
 
-// evaluates are the commands that evaluate the index of a variable.
+// evaluates contains the commands that evaluate the index of a variable.
 var evaluates = []string{"read", "printf", "test", "[", "unset"}
 
 // classifyNamed classifies a command by its name.
@@ -388,7 +388,7 @@ func (l *shellLineClassifier) classifyByName(name string, args []commandArg, giv
 	return p.classify(args)
 }
 
-// classifyReadBuiltin classifies the variables that read sets.
+// classifyReadBuiltin classifies the builtin read by the variables that it sets.
 func (l *shellLineClassifier) classifyReadBuiltin(args []commandArg) (worst verdict) {
 	for _, a := range args {
 		if a.known && a.text != "" && a.text[0] != '-' {
@@ -398,10 +398,10 @@ func (l *shellLineClassifier) classifyReadBuiltin(args []commandArg) (worst verd
 	return worst
 }
 
-// findDestructiveAmong searches the arguments of a command that runs another one, as words or as the text of a shell. It
-// returns the verdict of a destructive command.
+// findDestructiveAmong searches the arguments of a command that runs another one, as words or as the text of a shell.
+// It returns a verdict only for a destructive command.
 func (l *shellLineClassifier) findDestructiveAmong(args []commandArg) (worst verdict) {
-	var seen [4]*knownProgram // without verbs: the first one has all options
+	var seen [4]*knownProgram // programs without verbs that were checked: the first occurrence includes all later arguments
 	next := 0
 	for i, a := range args {
 		if a.known && strings.ContainsAny(a.text, " \t\n;|&(") {
@@ -425,7 +425,7 @@ func (l *shellLineClassifier) findDestructiveAmong(args []commandArg) (worst ver
 	return worst
 }
 
-// onlyIfDestructive returns a destructive verdict unchanged, and no verdict for all others.
+// onlyIfDestructive returns a destructive verdict unchanged, and the zero verdict for any other.
 func onlyIfDestructive(v verdict) verdict {
 	if v.Operation == policy.Destructive {
 		return v
@@ -433,8 +433,8 @@ func onlyIfDestructive(v verdict) verdict {
 	return verdict{}
 }
 
-// possibleShellTexts yields the parts of an argument that may be a shell text: all of it, and the
-// value of an option or a setting.
+// possibleShellTexts yields the parts of an argument that may be a shell text: the whole argument, and the value of
+// an option or a setting.
 func possibleShellTexts(arg string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if option := len(arg) > 2 && arg[0] == '-'; !yield(arg) || option && !yield(arg[2:]) {
@@ -446,7 +446,7 @@ func possibleShellTexts(arg string) iter.Seq[string] {
 	}
 }
 
-// classifyCurl classifies what the options of curl alone do not show: addresses, headers and methods.
+// classifyCurl classifies the addresses, headers and methods of curl, which the list of options does not cover.
 func classifyCurl(args []commandArg) (worst verdict) {
 	for i, a := range args {
 		lower := strings.ToLower(a.text)
@@ -486,7 +486,7 @@ func classifyCurlMethod(option string, rest []commandArg) verdict {
 	return classifyHTTPMethod(method)
 }
 
-// mayBeOtherScheme reports whether an argument of curl may be something else than an HTTP address.
+// mayBeOtherScheme reports whether an argument of curl may be an address with another scheme than HTTP.
 func mayBeOtherScheme(a commandArg) bool {
 	scheme, _, found := strings.Cut(a.text, "://")
 	return !a.known || found && !strings.EqualFold(scheme, "http") && !strings.EqualFold(scheme, "https")
@@ -561,7 +561,7 @@ func (l *shellLineClassifier) classifyWrapped(name string, w wrapperProgram, arg
 		break
 	}
 	switch {
-	case i >= len(args) && name == "xargs": // it runs echo
+	case i >= len(args) && name == "xargs": // xargs runs echo by default
 		return readVerdict.worseOf(least)
 	case i >= len(args):
 		return unparseableVerdict(name).worseOf(least)
@@ -573,7 +573,7 @@ func (l *shellLineClassifier) classifyWrapped(name string, w wrapperProgram, arg
 	return l.classifyCommand(args[i:], given || name == "xargs").worseOf(least)
 }
 
-// xargsReplacement returns the text that xargs replaces in its command; "" for none.
+// xargsReplacement returns the text that xargs replaces in its command; "" if there is none.
 func xargsReplacement(option string, rest []commandArg) string {
 	name, value, _ := strings.Cut(option, "=")
 	at := strings.IndexAny(name, "Ii")
@@ -592,7 +592,7 @@ func xargsReplacement(option string, rest []commandArg) string {
 	return value
 }
 
-// markReplacedAsUnknown returns the arguments; each is unknown from the replaced text on.
+// markReplacedAsUnknown returns the arguments. Each of them is known only up to the replaced text.
 func markReplacedAsUnknown(args []commandArg, text string) []commandArg {
 	args = slices.Clone(args)
 	for i, a := range args {
@@ -621,7 +621,7 @@ func (l *shellLineClassifier) classifyFind(p *knownProgram, args []commandArg) v
 		}
 		for at := range inner {
 			if inner[at].text == "{}" {
-				inner[at] = commandArg{"./", false} // results begin with the directory where the search began
+				inner[at] = commandArg{"./", false} // results start with the directory in which the search started
 			} else if strings.Contains(inner[at].text, "{}") {
 				inner[at] = commandArg{}
 			}
@@ -671,7 +671,7 @@ func classifySedOrAwk(name string, args []commandArg) verdict {
 	return readVerdict
 }
 
-// awkWrites reports whether an awk program may do more than print. A > before the first action is a
+// awkWrites reports whether an awk program may do more than print. A > before the first action is treated as a
 // comparison.
 func awkWrites(program string) bool {
 	action := strings.IndexByte(program, '{')

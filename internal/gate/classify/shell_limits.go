@@ -9,16 +9,17 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// maxCommands and maxWords limit the commands and words of one text. No reviewer reads more in an
-// approval, either.
+// maxCommands and maxWords limit the commands and words of one text. A reviewer would not read more in an approval,
+// either.
 const maxCommands, maxWords = 20, 120
 
 // tooMany is the verdict above that limit.
 var tooMany = verdict{Operation: policy.Destructive, Word: fmt.Sprintf("more than %d commands or %d words", maxCommands, maxWords), Unread: true}
 
-// hasTooManyCommands reports whether a text has too many separators of commands or words, outside of comments
-// and here-documents. A quoted text, a variable and a redirection count as a word each, because they take
-// as long to parse. It is a byte scan: text after a false quote is counted less but still parsed.
+// hasTooManyCommands reports whether a text has too many separators of commands or words, outside of comments and
+// here-documents. A quoted text, a variable and a redirection count as a word each, because parsing them takes as
+// long. It is a byte scan: after a character that only looks like a quote it may count too few words, but the text is
+// still parsed.
 func hasTooManyCommands(text string) bool {
 	commands, words, quoted := 0, 0, false
 	for i := 0; i < len(text) && commands < maxCommands && words < maxWords; i++ {
@@ -56,8 +57,8 @@ func hasTooManyCommands(text string) bool {
 	return commands >= maxCommands || words >= maxWords
 }
 
-// hasOddCharacter reports whether a text has a character that ends a line or a word only in some shells and terminals, such as
-// a single carriage return or a non-ASCII space.
+// hasOddCharacter reports whether a text contains a character that ends a line or a word only in some shells and
+// terminals, such as a lone carriage return or a non-ASCII space.
 func hasOddCharacter(text string) bool {
 	for i := 0; i < len(text); i++ {
 		if c := text[i]; ' ' <= c && c < 0x7f || c == '\t' || c == '\n' {
@@ -83,8 +84,8 @@ func lengthBefore(text string, c byte) int {
 	return len(text)
 }
 
-// hereDocumentLength returns the length of the here-document at the start of a text; all of the text if its end
-// is missing.
+// hereDocumentLength returns the length of the here-document at the start of a text, or the length of the text if the
+// end is missing.
 func hereDocumentLength(text string) int {
 	if strings.HasPrefix(text, "<<<") {
 		return 2

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// At least 95 % of everyday reading commands are classified as reads.
+// TestEverydayLines checks that at least 95 % of everyday reading commands are classified as reads.
 func TestEverydayLines(t *testing.T) {
 	text, err := os.ReadFile("testdata/everyday.txt")
 	if err != nil {
@@ -26,13 +26,13 @@ func TestEverydayLines(t *testing.T) {
 			t.Logf("%s: %s (%s)", line, v.Operation, v.Word)
 		}
 	}
-	t.Logf("%d of %d everyday lines are judged read (%.1f %%)", reads, all, 100*float64(reads)/float64(all))
+	t.Logf("%d of %d everyday lines are classified as reads (%.1f %%)", reads, all, 100*float64(reads)/float64(all))
 	if all < 600 || reads*100 < all*95 {
 		t.Errorf("%d of %d", reads, all)
 	}
 }
 
-// Of the command lines of GTFOBins, only those for reading a file are classified as reads.
+// TestGTFOBins checks that, of the command lines of GTFOBins, only those for reading a file are classified as reads.
 func TestGTFOBins(t *testing.T) {
 	type example struct{ Code string }
 	judged, read, ofFiles, filesRead := 0, 0, 0, 0
@@ -57,12 +57,12 @@ func TestGTFOBins(t *testing.T) {
 				}
 				if judged++; v.Operation == policy.Read {
 					read++
-					t.Errorf("%s %s: judged read: %s", path[strings.LastIndexByte(path, '/')+1:], function, e.Code)
+					t.Errorf("%s %s: classified as a read: %s", path[strings.LastIndexByte(path, '/')+1:], function, e.Code)
 				}
 			}
 		}
 	}
-	t.Logf("%d command lines, %d judged read; of %d that read a file, %d are", judged, read, ofFiles, filesRead)
+	t.Logf("%d command lines, %d classified as reads; %d read a file, %d of these are classified as reads", judged, read, ofFiles, filesRead)
 	if judged < 500 {
 		t.Errorf("only %d command lines were found", judged)
 	}

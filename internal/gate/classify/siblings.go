@@ -15,7 +15,7 @@ const maxNeighbours = 8
 // tooManyNeighbours is the verdict above that limit.
 var tooManyNeighbours = verdict{Operation: policy.Destructive, Word: "too many arguments next to a command", Unread: true}
 
-// siblingClassifier classifies the members next to a command, and those nested in them.
+// siblingClassifier classifies the members next to a command, including nested ones.
 type siblingClassifier struct {
 	rule   *ArgumentRule
 	args   json.RawMessage
@@ -48,7 +48,7 @@ func siblingRole(name []byte) string {
 	return roles()[string(letters)]
 }
 
-// walk classifies the members of a value. own is the path of the command from here, if it is there.
+// walk classifies the members of a value. own is the path of the command in this value, if the value contains it.
 func (n *siblingClassifier) walk(value []byte, own []string) {
 	switch wirejson.Kind(value) {
 	case '[':
@@ -95,7 +95,7 @@ func (n *siblingClassifier) classifyMember(name, value []byte) {
 	}
 }
 
-// classifySecondCommand classifies a text, or a list of them, that may be a separate command.
+// classifySecondCommand classifies a text, or a list of texts, that may be a separate command.
 func (n *siblingClassifier) classifySecondCommand(value []byte) verdict {
 	words, ok := textOrTexts(value)
 	if !ok {
@@ -108,8 +108,8 @@ func (n *siblingClassifier) classifySecondCommand(value []byte) verdict {
 	return worst
 }
 
-// classifyCommandWithArguments classifies a command whose arguments are in another member. It joins them as words and as text,
-// because the server may do either, and checks the arguments alone for destructive words.
+// classifyCommandWithArguments classifies a command whose arguments are in another member. It joins them both as
+// words and as text, because the server may do either, and also checks the arguments alone for destructive words.
 func (n *siblingClassifier) classifyCommandWithArguments(value []byte) (worst verdict) {
 	words, ok := textOrTexts(value)
 	if !ok {

@@ -12,12 +12,12 @@ import (
 	"mcpproxy/internal/testutil/cputime"
 )
 
-// BenchmarkTexts classifies texts of 4 KB, one at a time, and reports the processor time of the slowest of a hundred runs,
+// BenchmarkTexts classifies texts of 4 KB, one at a time. It reports the CPU time of the slowest of a hundred runs,
 // and the slowest of the best runs of each text.
 func BenchmarkTexts(b *testing.B) {
 	dir := os.Getenv("MCPPROXY_LANES")
 	if dir == "" {
-		b.Skip("MCPPROXY_LANES names no directory with statements and command lines that no one here wrote")
+		b.Skip("MCPPROXY_LANES is not set to a directory with third-party statements and command lines")
 	}
 	read := func(paths []string) (texts, statements []string) {
 		var all strings.Builder

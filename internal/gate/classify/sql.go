@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// lexers pools the lexers for their memory.
+// lexers is a pool of lexers, to reuse their memory.
 var lexers = sync.Pool{New: func() any { return &sqlLexer{} }}
 
 // classifySQL returns the worst verdict of all dialects for a text.
@@ -29,13 +29,13 @@ func classifySQL(text string) verdict {
 
 // dialectVerdicts are the verdicts of all dialects.
 type dialectVerdicts struct {
-	worst                         [len(dialects)]verdict             // of their statements
-	known                         [policy.Destructive + 1]dialectSet // dialects with a statement this bad
+	worst                         [len(dialects)]verdict             // worst verdict of the statements, by dialect
+	known                         [policy.Destructive + 1]dialectSet // dialects with a statement of this operation
 	unread, some, several, broken dialectSet
 }
 
-// classifyStatements classifies the text of a lexer. After a dialect with a destructive verdict it skips
-// the rest.
+// classifyStatements classifies the text of a lexer. If a statement is destructive in a dialect, it skips the
+// dialects after that one.
 func (r *dialectVerdicts) classifyStatements(l *sqlLexer) {
 	for l.nextStatement() {
 		if l.broken || l.refused {
@@ -72,7 +72,7 @@ func (r *dialectVerdicts) addStatement(s sqlStatement) {
 	r.some |= s.dialects
 }
 
-// worstOf returns the worst verdict of these dialects, the first of equals.
+// worstOf returns the worst verdict of these dialects, and the first one of equal verdicts.
 func (r *dialectVerdicts) worstOf(of dialectSet) (worst verdict) {
 	for rest := of; rest != 0; rest &= rest - 1 {
 		one, v := rest&-rest, r.worst[rest.first()]
@@ -91,7 +91,7 @@ func (r *dialectVerdicts) worstOf(of dialectSet) (worst verdict) {
 	return worst
 }
 
-// toVerdict adds the word of a finding.
+// toVerdict returns the verdict of a finding with its word.
 func (s sqlStatement) toVerdict(f sqlFinding) verdict {
 	switch {
 	case f.Operation <= policy.Read || f.Word != "":
@@ -107,8 +107,8 @@ func (s sqlStatement) toVerdict(f sqlFinding) verdict {
 // maxName limits the shown part of a function name.
 const maxName = 48
 
-// isComplete reports whether a statement is complete: brackets match, and its last token needs no
-// other.
+// isComplete reports whether a statement is complete: its brackets match, and its last token does not require another
+// one.
 func (s sqlStatement) isComplete() bool {
 	var open [3]int
 	for i := range s.tokens {
@@ -187,7 +187,7 @@ func (s sqlStatement) classify() sqlFinding {
 	return worst
 }
 
-// classifyLeadingWord classifies a first word that reads only in some contexts.
+// classifyLeadingWord classifies a first word that is a read only in some contexts.
 func (s sqlStatement) classifyLeadingWord() verdict {
 	ok := true
 	switch {
@@ -210,7 +210,7 @@ func (s sqlStatement) classifyLeadingWord() verdict {
 	return readVerdict
 }
 
-// hasMainQuery reports whether a query starts outside of all brackets.
+// hasMainQuery reports whether a query starts outside all brackets.
 func (s sqlStatement) hasMainQuery() bool {
 	deep := 0
 	for i := range s.tokens {
@@ -256,7 +256,7 @@ func (s sqlStatement) classifyExplain() verdict {
 	return readVerdict
 }
 
-// classifyPragma classifies a PRAGMA of SQLite: [schema.]name, with at most one argument that sets nothing.
+// classifyPragma classifies a PRAGMA of SQLite: [schema.]name, with no argument or one that sets nothing.
 func (s sqlStatement) classifyPragma() verdict {
 	name := 1
 	if s.tokenKind(2) == '.' {
@@ -275,11 +275,11 @@ func (s sqlStatement) classifyPragma() verdict {
 	return unparseableVerdict("PRAGMA")
 }
 
-// classifyVerb classifies a word that may change something at its position, in parentheses or not.
+// classifyVerb classifies a word that may change something at its position. deep means inside parentheses.
 func (s sqlStatement) classifyVerb(i int, deep bool) policy.Operation {
 	c := s.tokens[i].class
 	switch {
-	case s.tokenKind(i-1) == '.' && c&sqlWrites != 0 && s.isWordAt(i, "nextval"): // of a sequence
+	case s.tokenKind(i-1) == '.' && c&sqlWrites != 0 && s.isWordAt(i, "nextval"): // next value of a sequence
 	case s.tokenKind(i-1) == '.' && i > 1 && s.tokenKind(i-2) != aNumber && s.text[s.tokens[i-2].start] != '$': // a qualified name
 		return policy.Read
 	case c&sqlName != 0 && strings.IndexByte("=<>!,)+", s.tokenKind(i+1)) >= 0 && s.tokenKind(i+1) != 0, // no statement continues like this
@@ -328,7 +328,7 @@ func (s sqlStatement) classifyFunctionCall(i int) policy.Operation {
 	switch t.kind {
 	case aWord:
 	case aQuoted:
-		t.class = s.words.lookUpQuoted(s.tokenText(i)) & sqlFunction // a quoted name is no keyword
+		t.class = s.words.lookUpQuoted(s.tokenText(i)) & sqlFunction // a quoted name is not a keyword
 	case aString, ']': // a call whose name is a string or in brackets
 		return policy.Write
 	default:
@@ -352,7 +352,7 @@ func (s sqlStatement) classifyFunctionCall(i int) policy.Operation {
 	return policy.Write
 }
 
-// isAliasWithColumns reports whether a name after a parenthesis is its alias with columns, without AS: (VALUES (1, 2))
+// isAliasWithColumns reports whether a name after a parenthesis is an alias with columns, without AS: (VALUES (1, 2))
 // t (a, b).
 func (s sqlStatement) isAliasWithColumns(i int) bool {
 	if s.tokenKind(i-1) != ')' {
@@ -366,7 +366,7 @@ func (s sqlStatement) isAliasWithColumns(i int) bool {
 	return s.tokenKind(i) == ')'
 }
 
-// isWithQueryColumns reports whether a name is that of a WITH query with columns: name (a, b) AS (SELECT.
+// isWithQueryColumns reports whether a name is the name of a WITH query with columns: name (a, b) AS (SELECT.
 func (s sqlStatement) isWithQueryColumns(i int) bool {
 	if !s.isWordAt(i-1, "with") && !s.isWordAt(i-1, "recursive") && s.tokenKind(i-1) != ',' {
 		return false

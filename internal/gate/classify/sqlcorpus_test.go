@@ -37,17 +37,17 @@ func TestPlainReads(t *testing.T) {
 				t.Logf("%s: %s (%s): %s", database.Head, v.Operation, v.Word, text)
 			}
 		}
-		t.Logf("%s: %d of %d are judged to read", database.Head, its, len(database.Lines))
+		t.Logf("%s: %d of %d are classified as reads", database.Head, its, len(database.Lines))
 		all, read = all+len(database.Lines), read+its
 	}
 	t.Logf("%d of %d (%.1f %%)", read, all, 100*float64(read)/float64(all))
 	if all < 400 || read*100 < all*95 {
-		t.Errorf("only %d of %d are judged to read", read, all)
+		t.Errorf("only %d of %d are classified as reads", read, all)
 	}
 }
 
-// TestEffects classifies texts that write, destroy, run something or cannot be parsed: none gets a more harmless lane, in
-// any spelling.
+// TestEffects classifies texts that write, destroy, run something or cannot be parsed. None may get a less dangerous
+// lane, in any spelling.
 func TestEffects(t *testing.T) {
 	file, n := corpus(t, "effects.txt"), 0
 	for head, want := range map[string]policy.Operation{"write": policy.Write, "destructive": policy.Destructive} {
@@ -67,11 +67,11 @@ func TestEffects(t *testing.T) {
 	t.Logf("%d texts", n)
 }
 
-// spellings writes the words of a statement in other ways.
+// spellings returns a statement with its words in other spellings.
 func spellings(text string) []string {
 	all := []string{text, strings.ToLower(text)}
 	if strings.ContainsAny(text, "'\"`[$\\/-\n.") {
-		return all // blanks matter in it
+		return all // spaces are significant in this text
 	}
 	for _, blank := range []string{"/**/", "\t", "\r\n", " /* x */ ", "\f", "\v", " -- x\n"} {
 		all = append(all, strings.ReplaceAll(text, " ", blank))
@@ -91,7 +91,7 @@ func alternate(s string) string {
 	return out.String()
 }
 
-// placesOfCalls are where an expression or a table may stand.
+// placesOfCalls are statements with $ at a position where an expression or a table is allowed.
 var placesOfCalls = []string{
 	"SELECT $", "SELECT a, $ FROM t", "SELECT * FROM $", "SELECT * FROM $ AS x", "SELECT * FROM t, $ x", "SELECT * FROM t WHERE a = $", "SELECT * FROM t WHERE a IN (1, $)", "SELECT (SELECT $)",
 	"SELECT * FROM (SELECT $ AS a) x", "WITH x AS (SELECT $) SELECT * FROM x", "WITH RECURSIVE x(a) AS (SELECT 1 UNION ALL SELECT $ FROM x) SELECT * FROM x", "SELECT 1 UNION ALL SELECT $", "SELECT 1 WHERE EXISTS (SELECT $)",
@@ -102,7 +102,7 @@ var placesOfCalls = []string{
 	"SELECT {fn $}", "SELECT {'a': $}", "SELECT 1 WHERE 1 BETWEEN 0 AND $", "SHOW TABLES WHERE $", "DESCRIBE SELECT $", "SELECT * FROM t PIVOT ($ FOR a IN ('x'))", "SELECT x -> $ FROM t", "SELECT transform(a, x -> $) FROM t", "SELECT t.*, $ FROM t", "SELECT .5,$", "SELECT 1e5,$", "SELECT 0x1,$",
 }
 
-// names writes the name before a parenthesis in other ways.
+// names returns a call with the name before the parenthesis in other spellings.
 func names(call string) []string {
 	name, rest, _ := strings.Cut(call, "(")
 	rest = "(" + rest
@@ -118,11 +118,12 @@ func names(call string) []string {
 		`U&"`+escaped+`"`+rest, `U&"`+marked+`" UESCAPE '!' `+rest, `u&"`+marked+`"uescape'!'`+rest, `U&"`+name[:1]+escaped[5:]+`"`+rest, `pg_catalog . U&"`+marked+`"/**/UESCAPE/**/'!'`+rest)
 }
 
-// TestCallsWithEffects: no call of a function with effects is classified as a read, in any position and spelling.
+// TestCallsWithEffects checks that no call of a function with effects is classified as a read, in any position and
+// spelling.
 func TestCallsWithEffects(t *testing.T) {
 	calls := corpus(t, "effects.txt").SectionByHead("calls").Lines
 	n, rnd := 0, rand.New(rand.NewPCG(29, 1))
-	some := volume.FullOrQuick(1, 4) // of how many one is tried
+	some := volume.FullOrQuick(1, 4) // one of this many is tested
 	for _, call := range calls {
 		for _, name := range names(call) {
 			for _, place := range placesOfCalls {

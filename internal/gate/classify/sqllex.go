@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// dialectFlags is a bit set of how a database delimits quotes and comments.
+// dialectFlags is a bit set that describes how a database delimits quotes and comments.
 type dialectFlags uint16
 
 const (
@@ -46,13 +46,13 @@ var dialects = [...]dialectFlags{
 	oracleQuote,
 	backslash | backslashInID | hash | backtick | backslashInBT | triple, // BigQuery
 	backslash | dollar | slashes,                                         // Snowflake
-	backslash | backslashInID | backtick | backslashInBT | dollar,        // as far as shifts allows
+	backslash | backslashInID | backtick | backslashInBT | dollar,        // ClickHouse, Spark; shifts covers other differences
 	backslash | backslashInID | backtick | backslashInBT | dollar | hash,
 }
 
-// shifts are the bits by which dialects may get out of step: one skips text that another parses, and a quote inside hides the
-// end. Databases combine these bits in more ways than there are dialects here. So a text in which such a part is not
-// self-contained (see isSelfContained) is never a read.
+// shifts are the bits by which dialects may get out of step: one skips text that another parses, and a quote inside
+// hides the end. Databases combine these bits in more ways than the listed dialects. Therefore a text in which such a
+// part is not self-contained (see isSelfContained) is never a read.
 const shifts = backtick | brackets | dollar | oracleQuote | nested | executable | hash | slashes | dashesWithSpace
 
 // dialectSet is a bit set of dialects, in their order.
@@ -61,7 +61,7 @@ type dialectSet uint16
 // first returns the first dialect of a non-empty set.
 func (d dialectSet) first() int { return bits.TrailingZeros16(uint16(d)) }
 
-// agreeingWith returns the dialects that agree with a dialect in these bits.
+// agreeingWith returns the dialects that have the same values of these bits as a dialect.
 func (d dialectSet) agreeingWith(as, bits dialectFlags) (same dialectSet) {
 	for rest := d; rest != 0; rest &= rest - 1 {
 		if i := rest.first(); (dialects[i]^as)&bits == 0 {
@@ -74,7 +74,7 @@ func (d dialectSet) agreeingWith(as, bits dialectFlags) (same dialectSet) {
 // The kinds of tokens other than single characters, which are their own kind.
 const (
 	aWord   = 'a'
-	aQuoted = '"' // an identifier in quotes, or what may be one
+	aQuoted = '"' // a quoted identifier, or a token that may be one
 	aString = '\''
 	aNumber = '0'
 	aDoubt  = 1 // a character that is invalid outside of quotes
@@ -82,20 +82,20 @@ const (
 
 type sqlToken struct {
 	kind       byte
-	class      wordClass // of a word
-	start, end int32     // of a word, or of the content of quotes
+	class      wordClass // class of a word
+	start, end int32     // position of a word, or of the content of quotes
 }
 
-// sqlLexer splits a text into the tokens of one statement after the other. All dialects start together, split
-// where they differ, and join again at a common start of a statement. So text that they read in the same way is read
+// sqlLexer splits a text into the tokens of one statement after the other. All dialects start together, split where
+// they differ, and join again at a common start of a statement. Text that they read in the same way is therefore read
 // once.
 type sqlLexer struct {
 	text          string
 	words         *wordTable
 	wanted        dialectSet   // the dialects still needed
 	dialectBranch              // the current dialects
-	as            dialectFlags // the first of them
-	tokens        []sqlToken   // of the statement
+	as            dialectFlags // flags of the first current dialect
+	tokens        []sqlToken   // tokens of the statement
 	shifty        bool         // dialects may be out of step
 	// Positions still to read: where dialects split within the current statement, and where statements
 	// start.
@@ -177,7 +177,7 @@ func (l *sqlLexer) queueStatement(p dialectBranch) {
 	l.starts = slices.Insert(l.starts, i, p)
 }
 
-// asks is the set of first characters that dialects may read differently.
+// asks is the set of characters that may start a token that dialects read differently.
 var asks = func() (is [256]bool) {
 	for _, c := range []byte("0123456789eEqQnN-#/'\"`[$") {
 		is[c] = true
@@ -185,8 +185,8 @@ var asks = func() (is [256]bool) {
 	return is
 }()
 
-// relevantFlags returns the dialect bits that affect how the text from i to end was read: dialects that agree in
-// them read the same.
+// relevantFlags returns the dialect bits that affect how the text from i to end was read. Dialects with the same
+// values of these bits read it in the same way.
 func (l *sqlLexer) relevantFlags(i, end int) (d dialectFlags) {
 	s, read := l.text[i:], l.text[i:end]
 	second, third := byte(0), byte(0)
@@ -201,7 +201,7 @@ func (l *sqlLexer) relevantFlags(i, end int) (d dialectFlags) {
 			d |= bit
 		}
 	}
-	// A line comment: the character at end has ended it.
+	// A line comment, which ended at the character at end.
 	returns := func() bool { return strings.IndexByte(l.text[i:min(end+1, len(l.text))], '\r') >= 0 }
 	switch c := s[0]; {
 	case '0' <= c && c <= '9':
@@ -242,7 +242,7 @@ func (l *sqlLexer) relevantFlags(i, end int) (d dialectFlags) {
 	return d
 }
 
-// hasEscapedEnd reports whether a backslash escape may change the end of a quote: a backslash precedes its
+// hasEscapedEnd reports whether a backslash escape may change the end of a quote, because a backslash precedes a
 // delimiter.
 func hasEscapedEnd(quote string) bool {
 	for i := 1; i < len(quote); i++ {
@@ -313,7 +313,8 @@ func closingDelimiter(open rune) string {
 	return string(open)
 }
 
-// textUpTo returns the text up to end, or "" without an end: then no database with this syntax accepts it.
+// textUpTo returns the text up to end. It returns "" if end is missing, because no database with this syntax accepts
+// such a text.
 func textUpTo(s, end string) string {
 	i := strings.Index(s, end)
 	if i < 0 && end == "\n" {
@@ -390,7 +391,7 @@ func (l *sqlLexer) readToken(i int) int {
 	case c >= utf8.RuneSelf:
 		return l.readNonASCII(i)
 	case c == '\\' && after != 0 && strings.IndexByte("'\"`\\%_", after) >= 0:
-		l.broken = true // it is no client command of a database, either
+		l.broken = true // it is not a client command of a database, either
 	case c < ' ' || c == '\\' || c == 0x7f:
 		l.addToken(aDoubt, i, i+1)
 	default:
@@ -445,8 +446,8 @@ func (l *sqlLexer) readWord(i int) int {
 	return end
 }
 
-// isAmbiguousRawString reports whether the end of a raw string is ambiguous: a backslash before a quote, which ends it
-// in Spark but not in BigQuery.
+// isAmbiguousRawString reports whether the end of a raw string is ambiguous. A quote after a backslash ends it in
+// Spark but not in BigQuery.
 func isAmbiguousRawString(s string) bool {
 	quote := s[:1]
 	if strings.HasPrefix(s, strings.Repeat(quote, 3)) {
@@ -456,8 +457,8 @@ func isAmbiguousRawString(s string) bool {
 	return strings.HasSuffix(inner, `\`) || len(quote) == 3 && strings.Contains(inner, `\`+s[:1])
 }
 
-// readNonASCIIWord reads a non-ASCII word, which is unknown. But some databases accept ı, ſ and K as i, s and k
-// in keywords.
+// readNonASCIIWord reads a non-ASCII word. It is doubtful if it is a keyword in which ı, ſ or K replaces i, s or k,
+// because some databases accept these. Otherwise it is an unknown word.
 func (l *sqlLexer) readNonASCIIWord(i, end int) {
 	folded := strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf {
@@ -499,7 +500,7 @@ func (l *sqlLexer) readNumber(i int) int {
 	}
 	l.addToken(aNumber, start, i)
 	if i < len(s) && l.wordEnd(i) > i && s[i-1]|0x20 >= 'a' {
-		// 1execute, 0xdelete: including the last letters they are words, too.
+		// 1execute, 0xdelete: together with the last letters of the number, the text after it is also read as a word.
 		whole := i - 1
 		for whole > start && s[whole-1]|0x20 >= 'a' {
 			whole--
@@ -511,8 +512,8 @@ func (l *sqlLexer) readNumber(i int) int {
 	return i
 }
 
-// skipLineComment skips a comment to the end of its line. The end is ambiguous after a carriage return or a
-// backslash, after which Spark continues.
+// skipLineComment skips a comment to the end of its line. The end is ambiguous after a carriage return, or after a
+// backslash, because Spark then continues the comment on the next line.
 func (l *sqlLexer) skipLineComment(i int) int {
 	end := len(l.text)
 	if n := strings.IndexByte(l.text[i:], '\n'); n >= 0 {
@@ -532,7 +533,7 @@ func (l *sqlLexer) skipLineComment(i int) int {
 func (l *sqlLexer) skipComment(i int) int {
 	s := l.text
 	if rest := s[i+2:]; strings.HasPrefix(rest, "!") || len(rest) > 1 && rest[1] == '!' {
-		l.shifty = true // execution depends on the database and version
+		l.shifty = true // whether the comment is executed depends on the database and version
 	}
 	if l.as&executable != 0 {
 		if rest := s[i+2:]; strings.HasPrefix(rest, "!") || strings.HasPrefix(rest, "M!") || strings.HasPrefix(rest, "T!") {
@@ -570,7 +571,7 @@ func (l *sqlLexer) skipComment(i int) int {
 	return i
 }
 
-// readQuoted reads to the end of a quote, with doubled quotes in it.
+// readQuoted reads to the end of a quote, which may contain doubled quotes.
 func (l *sqlLexer) readQuoted(i int, kind byte, escapes bool) int {
 	s, quote := l.text, l.text[i]
 	if l.as&triple != 0 && quote != '`' && i+2 < len(s) && s[i+1] == quote && s[i+2] == quote {
@@ -708,7 +709,8 @@ func (l *sqlLexer) readDollar(i int) int {
 	return i + end + tag
 }
 
-// readNonASCII reads a non-ASCII character: a word, or a doubt, because some databases treat it as a blank.
+// readNonASCII reads a non-ASCII character: the start of a word, or a doubtful token, because some databases treat
+// the character as a space.
 func (l *sqlLexer) readNonASCII(i int) int {
 	if end := l.wordEnd(i); end > i {
 		l.readNonASCIIWord(i, end)

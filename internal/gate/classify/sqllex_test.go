@@ -9,7 +9,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// A dialect that reuses the tokens of another one would have read the same tokens itself.
+// TestSharedDialectTokens checks that a dialect that reuses the tokens of another one would have read the same tokens
+// itself.
 func TestSharedDialectTokens(t *testing.T) {
 	pieces := []string{
 		"select", " ", "\n", "\r", "'", "''", `"`, "`", "[", "]", "\\", "$$", "$a$", "--", "-- ", "#", "//", "/*", "*/", "/*!", "/*!50000 ", "/*M!", "e'", "E'x\\''",

@@ -10,8 +10,8 @@ import (
 type nestTracker struct {
 	sqlStatement
 	deep int
-	// A bit per innermost parenthesis, the last bit for the innermost: whether it is in a table list, and
-	// whether it has a query.
+	// One bit for each open parenthesis, the lowest bit for the innermost one. tables: it is in a table list. query:
+	// it contains a query.
 	tables, query uint64
 }
 
@@ -75,7 +75,7 @@ func (n *nestTracker) needsEffectCheck(i int) bool {
 	return false
 }
 
-// doesMoreThanRead reports whether a token that is no verb or parenthesis may do more than read.
+// doesMoreThanRead reports whether a token that is neither a verb nor a parenthesis may do more than read.
 func (n *nestTracker) doesMoreThanRead(i int) bool {
 	t := &n.tokens[i]
 	switch t.kind {
@@ -93,7 +93,7 @@ func (n *nestTracker) doesMoreThanRead(i int) bool {
 		return nameReadsFileOrRunsCode(n.tokenText(i), n.tokenKind(i+1) == '.') || n.isWordAt(i, "go") && n.isAloneOnLine(i)
 	case n.tokenKind(i-1) == '.':
 		return false
-	case n.isWordAt(i, "using"): // of a script in Hive and Spark
+	case n.isWordAt(i, "using"): // uses a script in Hive and Spark
 		k := n.tokenKind(i + 1)
 		return k == aString || k == aQuoted || k == aWord && n.tokenKind(i+2) == aString && n.tokens[i+1].end+1 == n.tokens[i+2].start
 	}
@@ -166,8 +166,8 @@ func nameReadsFileOrRunsCode(name string, parts bool) bool {
 	return false
 }
 
-// isFileName reports whether a quoted name is a file or an address, as in DuckDB, Drill and Spark. It has a slash or, as a
-// table name, an extension.
+// isFileName reports whether a quoted name is a file or an address, as in DuckDB, Drill and Spark. Such a name
+// contains a slash or, if it is a whole table name, an extension.
 func isFileName(name string, alone bool) bool {
 	if strings.ContainsAny(name, `/\\`) {
 		return true

@@ -35,8 +35,8 @@ func (s sqlStatement) wordWithObject(i int) string {
 	return said
 }
 
-// sqlFinding is the deciding token of a statement. Its word is built only when shown, unless it is not in the
-// text.
+// sqlFinding is the deciding token of a statement. Its word is built only when it is shown, unless the word is not in
+// the text.
 type sqlFinding struct {
 	verdict
 	at   int  // the deciding token

@@ -12,7 +12,7 @@ import (
 //go:embed sql.txt
 var sqlText string
 
-// wordClass is the bit set of the sections of sql.txt with a word.
+// wordClass is the bit set of the sections of sql.txt that contain a word.
 type wordClass uint32
 
 const (
@@ -45,7 +45,7 @@ var sqlSections = map[wordClass]string{
 type wordPairs map[string]wordPair
 
 type wordPair struct {
-	after bool // not before
+	after bool // after the other word, not before it
 	does  policy.Operation
 	words []string
 }
@@ -75,7 +75,7 @@ const slotBits = 13
 
 type wordSlot struct {
 	hash  uint32
-	word  uint16 // 0 for none
+	word  uint16 // 0 means empty
 	class wordClass
 }
 
@@ -102,7 +102,7 @@ var sqlWords = sync.OnceValue(func() *wordTable {
 	return t
 })
 
-// letters maps the characters of words to lower case; others to 0.
+// letters maps the characters of words to lower case, and all others to 0.
 var letters = func() (lower [256]byte) {
 	for _, c := range []byte("abcdefghijklmnopqrstuvwxyz0123456789_@$") {
 		lower[c] = c

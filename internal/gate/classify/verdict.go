@@ -6,16 +6,16 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// verdict is the effect of arguments and the deciding word. The zero value says that nothing was
-// classified.
+// verdict is the effect of arguments and the deciding word. The zero value means that nothing was classified.
 type verdict struct {
 	Operation policy.Operation
 	Word      string
-	// Unread says that the arguments could not be parsed completely: the operation is the minimum.
+	// Unread reports whether the arguments could not be parsed completely. In that case the operation is a minimum.
 	Unread bool
 }
 
-// unparseableVerdict is the verdict for a text that cannot be parsed: it may do anything, at least a write.
+// unparseableVerdict returns the verdict for a text that cannot be parsed. The text may do anything, so it is at
+// least a write.
 func unparseableVerdict(why string) verdict {
 	return verdict{Operation: policy.Write, Word: why, Unread: true}
 }
@@ -23,7 +23,7 @@ func unparseableVerdict(why string) verdict {
 // readVerdict is the verdict for a read.
 var readVerdict = verdict{Operation: policy.Read}
 
-// worseOf returns the worse of two verdicts, the first of equals.
+// worseOf returns the worse of two verdicts, and the first one if they are equal.
 func (v verdict) worseOf(other verdict) verdict {
 	unread := v.Unread || other.Unread
 	if other.Operation > v.Operation {

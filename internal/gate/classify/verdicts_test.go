@@ -10,9 +10,9 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// The recorded verdicts of PostgreSQL's own parser: a line for each text, with the operation
-// that the parser finds in it. The parser is C code that takes long to build, so it judges in
-// nightly runs only. After a change of the texts, record its verdicts again:
+// The recorded verdicts of PostgreSQL's own parser: a line for each text, with the operation that the parser finds in
+// it. The parser is C code that takes long to build, so it runs only in nightly tests. After a change of the texts,
+// record its verdicts again:
 //
 //	go test -tags nightly -run TestRecordedVerdicts ./internal/gate/classify -update
 const (
@@ -40,7 +40,7 @@ func recordedTexts(t *testing.T) []string {
 	return texts
 }
 
-// A text never gets a more harmless lane than from PostgreSQL's parser.
+// TestPostgreSQLVerdicts checks that a text never gets a less dangerous lane than PostgreSQL's parser finds.
 func TestPostgreSQLVerdicts(t *testing.T) {
 	data, err := os.ReadFile(verdictsFile)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestPostgreSQLVerdicts(t *testing.T) {
 		judged++
 		want, known := operations[verdict]
 		if v := classifySQL(text); !known || v.Operation < want {
-			t.Errorf("%q: %s (%s), PostgreSQL says %s", text, v.Operation, v.Word, verdict)
+			t.Errorf("%q: %s (%s), PostgreSQL's parser finds %s", text, v.Operation, v.Word, verdict)
 		}
 	}
 	if texts := slices.Sorted(slices.Values(recordedTexts(t))); !slices.Equal(recorded, texts) {

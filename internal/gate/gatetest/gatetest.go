@@ -1,5 +1,5 @@
-// Package gatetest makes the dependencies of a gate from the servers of catalogtest. Tests of packages
-// that use a gate share it. No server asks for a login, and no call asks a user. It is for tests only.
+// Package gatetest makes the dependencies of a gate from the servers of catalogtest. Tests of packages that use a
+// gate share it. No server requires a login, and no call waits for a user. It is for tests only.
 package gatetest
 
 import (
@@ -8,8 +8,7 @@ import (
 	"mcpproxy/internal/gate"
 )
 
-// NewDeps returns the dependencies of a gate, all from the world: no server asks for a login, and no
-// call asks a user.
+// NewDeps returns the dependencies of a gate, all from w. No server requires a login, and no call waits for a user.
 func NewDeps(w *catalogtest.Harness) gate.Deps {
 	return gate.Deps{
 		Config: w.Config, Catalog: w.Catalog, UpstreamSurface: w.Surface, Offers: catalog.NewPrimitiveGuard(w.Catalog, w, catalogtest.Logger),

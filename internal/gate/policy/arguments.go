@@ -1,6 +1,7 @@
 package policy
 
-// ArgumentEffectMode says how the effect of a call's arguments is used. Unknown values count as ArgumentsEnforce.
+// ArgumentEffectMode determines how the effect of a call's arguments is used. Unknown values count as
+// ArgumentsEnforce.
 type ArgumentEffectMode string
 
 // The modes.
@@ -28,16 +29,16 @@ func ArgumentKindNames() []string {
 	return []string{string(BySQL), string(ByShell), string(ByCLI), string(ByHTTP), string(ByGraphQL), string(ByAction)}
 }
 
-// ArgumentEffect is the effect of a call by its arguments. The zero value says that they were not classified.
+// ArgumentEffect is the effect of a call by its arguments. The zero value means that they were not classified.
 type ArgumentEffect struct {
 	Operation Operation
-	Word      string // the word that decided
+	Word      string // the word in the argument that determined the effect
 	By        ArgumentKind
-	Path      string // of the argument
-	// Declared says that a user has configured which argument decides: only then may the arguments relax
-	// the hints.
+	Path      string // path of the argument
+	// Declared reports whether a user has configured the argument that decides. Only then may the arguments relax the
+	// hints.
 	Declared bool
-	// Unread says that the argument could not be parsed completely: then it relaxes nothing.
+	// Unread reports whether the argument could not be parsed completely. If so, it relaxes nothing.
 	Unread bool
 }
 
@@ -46,8 +47,8 @@ func (a *ArgumentEffect) replacesHints() bool {
 	return a.Declared && !a.Unread && a.Operation != NoOperation
 }
 
-// LaneWithArguments returns the lane of a call for scopes: the worse of tool and arguments. If a user has configured that the
-// arguments decide, only they count.
+// LaneWithArguments returns the lane of a call for scopes: the more dangerous lane of the tool and the arguments. If
+// a user has configured that the arguments decide, only the arguments count.
 func LaneWithArguments(t Operation, a *ArgumentEffect) Operation {
 	if a.replacesHints() {
 		return a.Operation
@@ -55,8 +56,8 @@ func LaneWithArguments(t Operation, a *ArgumentEffect) Operation {
 	return max(t, a.Operation)
 }
 
-// overridesHintsFor reports whether the hints are ignored because a user has configured that the arguments decide. In mode
-// enforce they always are, otherwise if the arguments do not exceed the variant.
+// overridesHintsFor reports whether the hints are ignored because a user has configured that the arguments decide. In
+// mode enforce they are always ignored, otherwise only if the arguments do not exceed the variant.
 func (a *ArgumentEffect) overridesHintsFor(v CallToolVariant, mode ArgumentEffectMode) bool {
 	if !a.replacesHints() || mode == ArgumentsOff {
 		return false

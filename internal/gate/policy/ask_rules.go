@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// AskMode says whether a call needs an approval. Unknown values do.
+// AskMode determines whether a call needs an approval. Unknown values require one.
 type AskMode string
 
 // The modes.
@@ -16,15 +16,15 @@ const (
 	AskOn  AskMode = "ask"
 )
 
-// AskModeNames returns the modes as configuration files spell them.
+// AskModeNames returns the modes as they are written in configuration files.
 func AskModeNames() []string { return []string{string(AskOff), string(AskOn)} }
 
 // AskRules are the approval rules of one level of the configuration.
 type AskRules struct {
 	Write, Destructive AskMode // "": not set
-	// Tools maps names or patterns to modes: of server:tool, or of tools in the rules of one server.
+	// Tools maps names or patterns to modes. They match server:tool, or the tool name in the rules of one server.
 	Tools map[string]string
-	Wait  time.Duration // how long a call waits for the approval; 0: not set
+	Wait  time.Duration // maximum time to wait for an approval; 0: not set
 }
 
 // requiresApproval reports whether a mode requires an approval.
@@ -43,10 +43,10 @@ func (r *AskRules) RequiresAnyApproval() bool {
 	return false
 }
 
-// ApprovalRule is the rule that requires an approval of a call. The zero value is none.
+// ApprovalRule is the rule that requires an approval of a call. The zero value means that no rule requires one.
 type ApprovalRule struct {
 	Key     string // configuration key: ask.write, ask.destructive, ask.tools
-	Pattern string // in ask.tools
+	Pattern string // pattern in ask.tools
 	Of      string // owner of the rule: "server NAME", "profile NAME"; "" for the global rules
 }
 
@@ -65,9 +65,9 @@ func (c ApprovalRule) String() string {
 	return out
 }
 
-// FindApprovalRule returns the rule that requires an approval of a call in a lane. Patterns precede lanes, and of
-// several matching patterns one that asks wins. Lane rules of a server replace the global ones; nil: no
-// rules of its own.
+// FindApprovalRule returns the rule that requires an approval of a call in a lane. Patterns take precedence over
+// lanes. If several patterns match, one that asks takes precedence. Lane rules of a server replace the global ones; a
+// nil server has no rules of its own.
 func FindApprovalRule(general, server *AskRules, id tool.ID, lane Operation) ApprovalRule {
 	asked, off := general.matchingPattern(id, true)
 	of := ""
@@ -98,8 +98,8 @@ func FindApprovalRule(general, server *AskRules, id tool.ID, lane Operation) App
 	return ApprovalRule{Key: key, Of: of}
 }
 
-// FindProfileRule is FindApprovalRule for the rules of a profile, which only add to the other levels: "off" concerns only its own
-// rules.
+// FindProfileRule is FindApprovalRule for the rules of a profile, which only add to the other levels. "off" affects
+// only the rules of the same profile.
 func (r *AskRules) FindProfileRule(profile string, id tool.ID, lane Operation) ApprovalRule {
 	c := FindApprovalRule(r, nil, id, lane)
 	if c.IsSet() {
@@ -108,8 +108,8 @@ func (r *AskRules) FindProfileRule(profile string, id tool.ID, lane Operation) A
 	return c
 }
 
-// matchingPattern returns the first matching pattern that asks, in sorted order, and whether one matches that does
-// not. whole: the patterns match server:tool.
+// matchingPattern returns the first matching pattern that asks, in sorted order. off reports whether a pattern that
+// does not ask matches. If whole is set, patterns match server:tool.
 func (r *AskRules) matchingPattern(id tool.ID, whole bool) (asked string, off bool) {
 	for pattern, mode := range r.Tools {
 		if !patternMatchesTool(pattern, id, whole) {

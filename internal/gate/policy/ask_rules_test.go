@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// TestCatch: rules with patterns take precedence over lanes, and rules that ask over those that do not, in any order. The
-// lane of a server replaces the general one.
+// TestCatch checks that rules with patterns take precedence over lanes, and rules that ask over rules that do not, in
+// any order. The lane rule of a server replaces the general one.
 func TestCatch(t *testing.T) {
 	id := tool.ID{Server: "github", Tool: "create_issue"}
 	for name, c := range map[string]struct {
@@ -49,14 +49,14 @@ func TestCatch(t *testing.T) {
 	}
 	profile := AskRules{Write: "ask", Tools: map[string]string{"github:create_issue": "off"}}
 	if by := profile.FindProfileRule("p", id, Write); by.IsSet() {
-		t.Errorf("off in a profile asks: %v", by)
+		t.Errorf("off in a profile requires an approval: %v", by)
 	}
 	if by := profile.FindProfileRule("p", tool.ID{Server: "github", Tool: "x"}, Write); by.String() != "ask.write of profile p" {
 		t.Errorf("%q", by)
 	}
 }
 
-// TestAnyMissesNothing: if a rule asks about a call, Any reports that some rule asks.
+// TestAnyMissesNothing checks that RequiresAnyApproval reports true whenever a rule requires an approval of a call.
 func TestAnyMissesNothing(t *testing.T) {
 	mode := rapid.SampledFrom([]string{"", "off", "ask", "x"})
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,11 +2,11 @@ package policy
 
 import "slices"
 
-// Check is one of the checks of a call, in order. The zero value is none.
+// Check is one of the checks of a call, in order. The zero value is no check.
 type Check uint8
 
-// The checks. Those of results, schema, place and ask are in gate, because they need the store, the
-// definition, the queue and the answer.
+// The checks. The checks of results, schema, queue slot and approval are in package gate, because they need the
+// store, the definition, the queue and the answer.
 const (
 	NoCheck Check = iota
 	CheckName

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Verdict is the outcome. The zero value rejects.
+// Verdict is the outcome of a decision. The zero value rejects.
 type Verdict uint8
 
 // The verdicts.
@@ -31,15 +31,14 @@ type Decision struct {
 	Check   Check
 	Problem *problem.Problem
 	Intent  Intent
-	// Unsound reports whether the declaration is, or would be, refused: then Intent has only its valid
-	// parts.
+	// Unsound reports whether the declaration is, or would be, refused. If so, Intent contains only its valid parts.
 	Unsound  bool
 	Warnings []string
 }
 
-// Decide decides about a call. The order of the checks is that of the contract: name, intent, selection, arguments, scope,
-// existence, status, hints. The first failure is the problem. (Gate checks the argument schema afterwards, because it needs the
-// definition; then DecideByArguments follows.) The path to Allow does not allocate.
+// Decide decides about a call. The checks have the order of the contract: name, intent, selection, arguments, scope,
+// existence, status, hints. The first failure is the problem. Afterwards package gate checks the argument schema,
+// because that needs the definition, and calls DecideByArguments. The path to Allow does not allocate.
 func Decide(r CallRequest, f Facts, rules Rules) Decision {
 	intent, bad := checkIntent(&r, rules)
 	d := Decision{Intent: intent, Unsound: bad != nil}
@@ -75,8 +74,8 @@ func Decide(r CallRequest, f Facts, rules Rules) Decision {
 	return d
 }
 
-// hasRequiredLanes reports whether the caller has the lanes that a call needs: that of the tool, and that of the
-// variant if it is worse. An unknown tool of a known server is in no lane, so that a restricted caller
+// hasRequiredLanes reports whether the caller has the lanes that a call needs: the lane of the tool, and the lane of
+// the variant if it is more dangerous. An unknown tool of a known server is in no lane, so that a restricted caller
 // does not learn whether a tool exists.
 func hasRequiredLanes(v CallToolVariant, f *Facts) bool {
 	switch {
@@ -113,8 +112,8 @@ func checkHints(d *Decision, r CallRequest, f *Facts, rules Rules) {
 	}
 }
 
-// contradictedHint returns the hint that a variant contradicts. The result of CallToolForHints for the same hints
-// contradicts none.
+// contradictedHint returns the hint that a variant contradicts. The variant that CallToolForHints returns for the
+// same hints contradicts none.
 func contradictedHint(v CallToolVariant, h tool.Hints) contradictableHint {
 	switch {
 	case h.Destructive == tool.True && v != CallToolDestructive:
@@ -130,8 +129,8 @@ func (d *Decision) allowWithWarning(text string) {
 	d.Warnings = append(d.Warnings, text)
 }
 
-// checkIntent returns the valid parts of the intent, and its problem. Refusals are recorded with the
-// intent, too.
+// checkIntent returns the valid parts of the intent, and its problem. The records of refusals contain the intent,
+// too.
 func checkIntent(r *CallRequest, rules Rules) (Intent, *problem.Problem) {
 	v, d := r.CallTool, &r.Declared
 	in := Intent{Operation: v.Operation()}
@@ -166,7 +165,7 @@ func checkIntent(r *CallRequest, rules Rules) (Intent, *problem.Problem) {
 	return in, nil
 }
 
-// cutReason returns the first MaxReason characters of a reason, and whether that is all of it.
+// cutReason returns the first MaxReason characters of a reason, and whether these are the whole reason.
 func cutReason(s string) (string, bool) {
 	n := 0
 	for i := range s {

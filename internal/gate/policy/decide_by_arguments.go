@@ -2,8 +2,8 @@ package policy
 
 import "mcpproxy/internal/catalog/tool"
 
-// DecideByArguments checks a call that Decide allows against the effect of its arguments. It follows the
-// argument schema, and never allows a refused call.
+// DecideByArguments checks a call that Decide allows against the effect of its arguments. It runs after the check of
+// the argument schema, and never allows a refused call.
 func DecideByArguments(d *Decision, r *CallRequest, f *Facts, rules *Rules) {
 	a := &f.Arguments
 	if d.Verdict == Reject || rules.JudgeArguments == ArgumentsOff || a.Operation <= expectedOperation(r, f, rules) {
@@ -16,8 +16,8 @@ func DecideByArguments(d *Decision, r *CallRequest, f *Facts, rules *Rules) {
 	d.Verdict, d.Check, d.Problem = Reject, CheckLane, argumentMismatchProblem(r, a)
 }
 
-// expectedOperation returns the worst operation that the caller knows of or has declared. A caller that
-// chooses no lane sees the hints of the tool, where silence means the worst.
+// expectedOperation returns the most dangerous operation that the caller has declared or can expect. A caller that
+// does not choose a lane sees the hints of the tool. Unset hints mean the most dangerous operation.
 func expectedOperation(r *CallRequest, f *Facts, rules *Rules) Operation {
 	if r.ChoosesLane() {
 		return r.CallTool.Operation()

@@ -8,8 +8,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestLanesOfAScope compares all lanes, calling tools and tools with the written rule: the caller needs the lane of the
-// tool, and the most harmful one of it and the calling tool. Everything outside the scope gets the same answer.
+// TestLanesOfAScope compares all combinations of lanes, call tools and tools with the written rule: the caller needs
+// the lane of the tool, and the lane of the call tool if that is more dangerous. Everything outside the scope gets
+// the same answer.
 func TestLanesOfAScope(t *testing.T) {
 	outside := map[string]bool{}
 	for lanes := range auth.OperationLaneSet(auth.AllLanes + 1) {
@@ -43,11 +44,12 @@ func TestLanesOfAScope(t *testing.T) {
 		}
 	}
 	if len(outside) != 1 {
-		t.Errorf("what is outside is told apart: %v", outside)
+		t.Errorf("refusals outside the scope differ: %v", outside)
 	}
 }
 
-// TestMissingServersRevealNoTools: that a server does not exist, or has not listed its tools, reveals nothing about a tool.
+// TestMissingServersRevealNoTools checks that the refusal for a server that does not exist, or has not listed its
+// tools, reveals nothing about a tool.
 func TestMissingServersRevealNoTools(t *testing.T) {
 	for existence, want := range map[policy.ToolExistence]problem.Code{
 		policy.NoServer: problem.ServerNotFound, policy.Unlisted: problem.ServerUnavailable, policy.NoTool: problem.OutOfScope,

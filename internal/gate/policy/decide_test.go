@@ -234,7 +234,7 @@ func TestZeroValuesReject(t *testing.T) {
 	facts.Hints = hints(tool.True, tool.False)
 	rules := strict
 	if d := policy.Decide(full, facts, rules); d.Verdict != policy.Allow {
-		t.Fatalf("the sound call is refused: %+v", d)
+		t.Fatalf("the valid call is refused: %+v", d)
 	}
 	for name, change := range map[string]func(*policy.CallRequest, *policy.Facts){
 		"request":   func(r *policy.CallRequest, _ *policy.Facts) { *r = policy.CallRequest{} },
@@ -246,7 +246,7 @@ func TestZeroValuesReject(t *testing.T) {
 		"scope":     func(_ *policy.CallRequest, f *policy.Facts) { f.InScope = false },
 		"existence": func(_ *policy.CallRequest, f *policy.Facts) { f.Existence = 0 },
 		"status":    func(_ *policy.CallRequest, f *policy.Facts) { f.Status = 0 },
-		// Values that are none of the constants.
+		// Values that are not constants of their type.
 		"variant 9":   func(r *policy.CallRequest, _ *policy.Facts) { r.CallTool = 9 },
 		"existence 9": func(_ *policy.CallRequest, f *policy.Facts) { f.Existence = 9 },
 		"status 99":   func(_ *policy.CallRequest, f *policy.Facts) { f.Status = 99 },
@@ -318,7 +318,7 @@ func TestCallWith(t *testing.T) {
 			if v != want {
 				t.Errorf("CallWith(readOnly %d, destructive %d) = %s, want %s", ro, de, v, want)
 			}
-			// The recommended declaration passes without a warning.
+			// The recommended declaration causes no warning.
 			r, f := sound(v, operation(v.Operation().String()))
 			f.Hints = hints(ro, de)
 			if d := policy.Decide(r, f, policy.Rules{StrictServerValidation: true, RequireIntent: true}); d.Verdict != policy.Allow {
@@ -338,26 +338,26 @@ func TestSpellings(t *testing.T) {
 	}
 	for _, s := range []string{"", "READ", "Read", " read", "call_tool", "call_tool_", "call_tool_Read", "delete"} {
 		if o, ok := policy.ParseOperation(s); ok || o != policy.NoOperation {
-			t.Errorf("%q is taken for an operation", s)
+			t.Errorf("%q is accepted as an operation", s)
 		}
 		if v, ok := policy.ParseCallToolName(s); ok || v != policy.CallToolNone {
-			t.Errorf("%q is taken for a variant", s)
+			t.Errorf("%q is accepted as a variant", s)
 		}
 	}
 	for _, s := range []string{"public", "internal", "private", "unknown"} {
 		if !policy.IsSensitivity(s) {
-			t.Errorf("%q is refused", s)
+			t.Errorf("%q is rejected", s)
 		}
 	}
 	if policy.IsSensitivity("") || policy.IsSensitivity("Public") {
-		t.Error("a spelling that is not allowed is accepted")
+		t.Error("an invalid spelling is accepted")
 	}
 	if policy.Operation(9).String() != "" || policy.CallToolVariant(9).String() != "" || policy.CallToolVariant(9).Operation() != policy.NoOperation || policy.CallToolForOperation(9) != policy.CallToolNone {
-		t.Error("a value that is no constant has a spelling")
+		t.Error("a value that is not a constant has a name")
 	}
 }
 
-// TestDecideProperties generates inputs that the cross product leaves out: free strings.
+// TestDecideProperties generates inputs that the cross product does not contain: arbitrary strings.
 func TestDecideProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := policy.CallToolVariant(rapid.IntRange(0, 4).Draw(t, "variant"))
@@ -382,7 +382,7 @@ func TestDecideProperties(t *testing.T) {
 	})
 }
 
-// holds checks what must be true of any decision.
+// holds checks properties that every decision must have.
 func holds(t interface{ Fatalf(string, ...any) }, r policy.CallRequest, f policy.Facts, rules policy.Rules) {
 	d := policy.Decide(r, f, rules)
 	if strings.HasPrefix(outcome(d), "INCONSISTENT") {
@@ -403,10 +403,10 @@ func holds(t interface{ Fatalf(string, ...any) }, r policy.CallRequest, f policy
 		t.Fatalf("problem %s %q", d.Problem.Code, d.Problem.Message)
 	}
 	if _, err := json.Marshal(d.Problem); err != nil {
-		t.Fatalf("the problem cannot be shown: %v", err)
+		t.Fatalf("the problem cannot be encoded: %v", err)
 	}
 	if n := utf8.RuneCountInString(d.Intent.Reason); n > policy.MaxReason {
-		t.Fatalf("the record keeps a reason of %d characters", n)
+		t.Fatalf("the record contains a reason of %d characters", n)
 	}
 }
 

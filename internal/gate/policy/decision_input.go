@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ToolExistence says whether the catalog knows the name. The zero value is "no such server".
+// ToolExistence reports whether the catalog contains the tool. The zero value means "no such server".
 type ToolExistence uint8
 
 // The states of Existence.
@@ -14,17 +14,17 @@ const (
 	NoServer ToolExistence = iota
 	NoTool
 	Exists
-	// Unlisted is a server that has never listed its tools: it is still connecting, or cannot be reached.
+	// Unlisted means that the server has never listed its tools, because it is still connecting or cannot be reached.
 	Unlisted
 )
 
 // CallRequest is the call as the caller made it.
 type CallRequest struct {
 	CallTool CallToolVariant
-	// OwnNames says that the caller sees the tool list of a server instead of retrieve_tools.
+	// OwnNames reports whether the caller sees the tool list of a server instead of retrieve_tools.
 	OwnNames bool
-	// LaneAddress is set if the call came by the address of a lane, which is the call tool: /mcp/all or
-	// /mcp/p/PROFILE/all, to which the name of a lane is added.
+	// LaneAddress is set if the call came through the endpoint of a lane, which then acts as the call tool. It is
+	// /mcp/all or /mcp/p/PROFILE/all; the name of a lane is appended to it.
 	LaneAddress string
 	// Name is the name as given; ID is its parsed form.
 	Name string
@@ -36,37 +36,37 @@ type CallRequest struct {
 	Declared  DeclaredIntent
 }
 
-// ChoosesLane reports whether the caller has chosen the lane of the call: by a call tool, or by the address of a
-// lane. Otherwise it is that of the tool's hints.
+// ChoosesLane reports whether the caller has chosen the lane of the call: by a call tool, or by the endpoint of a
+// lane. Otherwise the tool's hints determine the lane.
 func (r *CallRequest) ChoosesLane() bool { return !r.OwnNames || r.LaneAddress != "" }
 
-// Facts is what the catalog knows at the time of the call.
+// Facts contains the facts about the tool and the caller at the time of the call.
 type Facts struct {
-	// InScope says that the caller's scope includes the name, whether the tool exists or not. Lanes are
-	// the caller's lanes.
+	// InScope reports whether the caller's scope includes the name, whether or not the tool exists. Lanes are the
+	// caller's lanes.
 	InScope bool
 	Lanes   auth.OperationLaneSet
-	// Lane is the lane of the tool for scopes: the worse of its hints and its inferred hints. NoOperation
-	// if unknown.
+	// Lane is the lane of the tool for scopes: the more dangerous lane of its hints and its inferred hints;
+	// NoOperation if unknown.
 	Lane      Operation
 	Existence ToolExistence
 	// Nearest are suggestions for an unknown server or tool.
 	Nearest []string
-	// Unlisted is why a server has not listed its tools yet.
+	// Unlisted is the reason why a server has not listed its tools yet.
 	Unlisted string
-	// LoginNeeded says that the reason is a missing login.
+	// LoginNeeded reports whether the reason is a missing login.
 	LoginNeeded bool
 	Status      ToolStatus
-	// Hints are the effective hints, ServerHints those of the server.
+	// Hints are the effective hints, ServerHints the hints that the server declares.
 	Hints, ServerHints tool.Hints
 	// Inferred is the inferred operation of a tool without hints, and InferredWhy the reason; NoOperation
 	// if the tool has hints or nothing was inferred.
 	Inferred    Operation
 	InferredWhy string
-	// InferredUnsure says that Inferred is only the cautious default. It counts in mode enforce and causes
-	// no warning.
+	// InferredUnsure reports whether Inferred is only the cautious default. It applies in mode enforce and causes no
+	// warning.
 	InferredUnsure bool
-	// Arguments is the effect of the call's arguments; ByArguments says that Lane is derived from it.
+	// Arguments is the effect of the call's arguments; ByArguments reports whether Lane is derived from it.
 	Arguments   ArgumentEffect
 	ByArguments bool
 }

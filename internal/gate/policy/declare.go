@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// RawParameters returns the declaration as given: an object of the parameters; nil if there is none.
+// RawParameters returns the declaration as given, as an object of the parameters; nil if there is none.
 func (d *DeclaredIntent) RawParameters() (letter json.RawMessage) {
 	for i, value := range d.given {
 		if value != nil {
@@ -17,12 +17,12 @@ func (d *DeclaredIntent) RawParameters() (letter json.RawMessage) {
 	return letter
 }
 
-// AddParameter adds one parameter of a call to the declaration, and reports whether it belongs to it: intent, and
-// the flat intent_operation_type, intent_data_sensitivity and intent_reason. The value must pass
-// wirejson.Check. All surfaces use it, so that they accept the same declarations.
+// AddParameter adds a parameter of a call to the declaration, and reports whether it is part of a declaration. These
+// parameters are intent and the flat intent_operation_type, intent_data_sensitivity and intent_reason. The value must
+// pass wirejson.Check. All endpoints use this function, so that they accept the same declarations.
 //
-// It tolerates frequent mistakes of models: an intent that is a string is its operation type, or the
-// object as JSON text. Null and empty strings count as missing. Values given twice must be equal.
+// It tolerates frequent mistakes of models: an intent that is a string is used as the operation type, or parsed as
+// the JSON text of the object. Null and empty strings count as missing. Values that are given twice must be equal.
 func (d *DeclaredIntent) AddParameter(name string, value []byte) bool {
 	switch name {
 	case "intent":

@@ -61,7 +61,7 @@ func TestAdd(t *testing.T) {
 			err := wirejson.EachMember([]byte(c.parameters), func(name, value []byte) error {
 				own := string(name) == "name" || string(name) == "args"
 				if got.AddParameter(string(name), value) == own {
-					t.Errorf("%s is taken wrongly", name)
+					t.Errorf("%s is handled incorrectly", name)
 				}
 				return nil
 			})
@@ -72,11 +72,11 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-// TestDeclarationIsKeptAsReceived: whatever its interpretation.
+// TestDeclarationIsKeptAsReceived checks that the declaration is kept unchanged, whatever its interpretation.
 func TestDeclarationIsKeptAsReceived(t *testing.T) {
 	var d policy.DeclaredIntent
 	if letter := d.RawParameters(); letter != nil {
-		t.Errorf("nothing was declared: %s", letter)
+		t.Errorf("a missing declaration returned: %s", letter)
 	}
 	d.AddParameter("intent_reason", []byte(`"why"`))
 	d.AddParameter("name", []byte(`"a:b"`))
@@ -86,8 +86,8 @@ func TestDeclarationIsKeptAsReceived(t *testing.T) {
 	}
 }
 
-// TestOperationMustBeAString: an operation_type of another type is refused with the code and the message for a bad operation
-// type.
+// TestOperationMustBeAString checks that an operation_type of another type is refused with the code and the message
+// for an invalid operation type.
 func TestOperationMustBeAString(t *testing.T) {
 	var d policy.DeclaredIntent
 	d.AddParameter("intent", []byte(`{"operation_type":42}`))

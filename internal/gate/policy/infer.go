@@ -2,7 +2,7 @@ package policy
 
 import "mcpproxy/internal/catalog/tool"
 
-// InferMode says how inferred hints are used. Unknown values count as InferEnforce.
+// InferMode determines how inferred hints are used. Unknown values count as InferEnforce.
 type InferMode string
 
 // The modes.
@@ -12,11 +12,11 @@ const (
 	InferEnforce InferMode = "enforce"
 )
 
-// HintsUnset reports whether the hints do not say what a tool does: only then hints are inferred.
+// HintsUnset reports whether the hints do not declare the effect of a tool. Only then are hints inferred.
 func HintsUnset(h tool.Hints) bool { return h.ReadOnly == tool.Unset && h.Destructive == tool.Unset }
 
-// EffectiveHints returns the effective hints of a tool. h is the override, else the hints of the server;
-// inferred counts only if these are silent and the mode is enforce.
+// EffectiveHints returns the effective hints of a tool. h is the override, else the hints of the server. inferred
+// applies only if these are unset and the mode is enforce.
 func EffectiveHints(h tool.Hints, inferred Operation, mode InferMode) tool.Hints {
 	if !HintsUnset(h) || mode == InferOff || mode == InferAdvise {
 		return h

@@ -1,25 +1,27 @@
 // Package policy decides whether a call is allowed.
 //
-// A lane is one of the three classes of calls, read, write and destructive, each with its own call tool: call_tool_read,
-// call_tool_write and call_tool_destructive. A caller chooses the lane by the call tool.
+// A lane is one of the three classes of calls, read, write and destructive, each with its own call tool:
+// call_tool_read, call_tool_write and call_tool_destructive. A caller chooses the lane by choosing the call tool.
 //
-// The input of a decision is the call tool, the declared intent, the facts about the tool and the rules. The output is allow,
-// warn or reject, with the exact message of the contract. Policy rejects a destructive tool in another lane, and a tool that is
-// not read-only in the read lane (without strict_server_validation it only warns). Other mismatches cause at most a warning.
+// The input of a decision consists of the call tool, the declared intent, the facts about the tool and the rules. The
+// output is allow, warn or reject, with the exact message of the contract. Policy rejects a call to a destructive
+// tool in another lane, and a call in the read lane to a tool that is not read-only. Without strict_server_validation
+// it only warns about these calls. Other mismatches cause at most a warning.
 //
 //   - decide.go: Decide; decide_by_arguments.go: DecideByArguments, after Decide
 //   - intent.go: call tools, operations, the declared intent; declare.go: parses it
 //   - decision_input.go: the input; infer.go: inferred hints; arguments.go: the effect of the arguments
 //   - ask_rules.go: which rule requires an approval
-//   - status.go: why a tool is locked; check.go: the names of the checks; scope.go: the reach of a caller
+//   - status.go: why a tool is locked; check.go: the names of the checks; scope.go: the scope of a caller
 //   - select_parameter.go: parses select; messages.go: all texts of refusals and warnings
 //
 // Guarantees:
 //
 //   - The decision is pure: no I/O, no clock, no state.
 //   - It is total: every combination has a result.
-//   - It fails closed: the zero values of Verdict, Status, CallToolVariant and Operation refuse.
-//   - It parses declarations, but does not look up tools or write records: gate provides the facts and executes the decision.
+//   - It fails closed: the zero values of Verdict, ToolStatus, CallToolVariant and Operation refuse.
+//   - It parses declarations, but does not look up tools or write records. Package gate provides the facts and
+//     executes the decision.
 package policy
 
 import (
@@ -40,7 +42,7 @@ const (
 	Destructive
 )
 
-// CallToolVariant is one of the three call tools. The zero value is none; every call with it is refused.
+// CallToolVariant is one of the three call tools. The zero value is no call tool, and every call with it is refused.
 type CallToolVariant uint8
 
 // The variants.
@@ -57,20 +59,20 @@ const MaxReason = 1000
 // DeclaredIntent is the intent that the caller declared, unchecked. The flat parameters (intent_operation_type,
 // intent_data_sensitivity, intent_reason) and the members of the intent object are combined here.
 //
-// An operation_type that is no string is an invalid operation type: it is stored as its JSON text. Other
-// parse errors are Malformed.
+// An operation_type that is not a string is an invalid operation type and is stored as its JSON text. Other parse
+// errors are stored in Malformed.
 type DeclaredIntent struct {
 	// Present is true if an intent object was given, even an empty one.
 	Present bool
 	// Malformed is the parse error as a complete message (see IntentNotObject, FieldNotStringText and
 	// FieldsDifferText), or empty. Such a call is refused with INVALID_ARGS in all modes.
 	Malformed string
-	// HasOperation says that an operation type was given. Otherwise it is derived from the variant, or
+	// HasOperation reports whether an operation type was given. Otherwise it is derived from the variant, or
 	// required.
 	HasOperation  bool
 	OperationType string
-	// HasSensitivity and HasReason say that the member was given. An empty string counts as missing,
-	// because models fill in optional parameters.
+	// HasSensitivity and HasReason report whether the member was given. An empty string counts as missing, because
+	// models fill in optional parameters.
 	HasSensitivity  bool
 	DataSensitivity string
 	HasReason       bool
@@ -82,9 +84,9 @@ type DeclaredIntent struct {
 // parameters are the tool parameters with which a caller declares its intent.
 var parameters = [...]string{"intent", "intent_operation_type", "intent_data_sensitivity", "intent_reason"}
 
-// Intent is a checked declaration, as it is recorded, also for refused calls.
+// Intent is a checked declaration in its recorded form. Refused calls have one, too.
 type Intent struct {
-	// Operation is the declared operation if valid, otherwise that of the variant.
+	// Operation is the declared operation if valid, otherwise the operation of the variant.
 	Operation   Operation
 	Sensitivity string // "" if missing, otherwise public, internal, private or unknown
 	Reason      string // "" if missing
@@ -126,7 +128,7 @@ func ParseCallToolName(toolName string) (CallToolVariant, bool) {
 	return CallToolVariant(i), i > 0
 }
 
-// Operation returns the operation of the variant: the constants have the same order.
+// Operation returns the operation of the variant. The constants of both types have the same order.
 func (v CallToolVariant) Operation() Operation {
 	if int(v) < len(operations) {
 		return Operation(v)
@@ -142,8 +144,8 @@ func CallToolForOperation(o Operation) CallToolVariant {
 	return CallToolNone
 }
 
-// CallToolForHints returns the variant for calling a tool with these hints. Destructive wins over read-only;
-// without hints it is write.
+// CallToolForHints returns the variant for calling a tool with these hints. Destructive takes precedence over
+// read-only. Without hints it is the write variant.
 func CallToolForHints(h tool.Hints) CallToolVariant {
 	switch {
 	case h.Destructive == tool.True:
@@ -158,7 +160,7 @@ func CallToolForHints(h tool.Hints) CallToolVariant {
 func Sensitivities() []string { return []string{"public", "internal", "private", "unknown"} }
 
 // StricterSensitivity returns the stricter of two data sensitivities, which may be empty. Unknown is stricter than
-// all but private.
+// all except private.
 func StricterSensitivity(a, b string) string {
 	order := []string{"", "public", "internal", "unknown", "private"}
 	return order[max(slices.Index(order, a), slices.Index(order, b), 0)]

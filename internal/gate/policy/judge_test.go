@@ -9,14 +9,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// judged decides about a call by everything that policy has.
+// judged decides about a call with all functions of the package.
 func judged(r policy.CallRequest, f policy.Facts, rules policy.Rules) policy.Decision {
 	d := policy.Decide(r, f, rules)
 	policy.DecideByArguments(&d, &r, &f, &rules)
 	return d
 }
 
-// TestArgumentMismatch compares the message with the contract, to the letter.
+// TestArgumentMismatch compares the message with the contract, character by character.
 func TestArgumentMismatch(t *testing.T) {
 	r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})
 	f.Arguments = policy.ArgumentEffect{Operation: policy.Destructive, Word: "DROP TABLE", By: policy.BySQL, Path: "$.sql"}
@@ -31,8 +31,8 @@ func TestArgumentMismatch(t *testing.T) {
 	}
 }
 
-// TestArgumentCrossProduct compares every combination of the inputs for arguments with a second version of the contract's
-// rules.
+// TestArgumentCrossProduct compares the results for every combination of the inputs for arguments with a second
+// implementation of the contract's rules.
 func TestArgumentCrossProduct(t *testing.T) {
 	operations := []policy.Operation{policy.NoOperation, policy.Read, policy.Write, policy.Destructive}
 	tris := []tool.TriBool{tool.Unset, tool.True, tool.False}
@@ -63,22 +63,22 @@ func TestArgumentCrossProduct(t *testing.T) {
 							loose := plain.Verdict == policy.Reject && got.Verdict != policy.Reject
 							switch {
 							case loose && (!declared || unread || mode == policy.ArgumentsOff || does == policy.NoOperation):
-								t.Fatalf("loosened by what no one declared: %v", where)
+								t.Fatalf("loosened by an argument that is not configured: %v", where)
 							case loose && does > r.CallTool.Operation():
-								t.Fatalf("loosened although it does more: %v", where)
+								t.Fatalf("loosened although the arguments do more: %v", where)
 							case (mode == policy.ArgumentsOff || does == policy.NoOperation) && got.Verdict != plain.Verdict:
-								t.Fatalf("something came of what does not count: %v", where)
+								t.Fatalf("arguments that must be ignored changed the decision: %v", where)
 							case enforced && !byName && does > r.CallTool.Operation() && got.Verdict != policy.Reject:
-								t.Fatalf("more than the variant says was let through: %v", where)
+								t.Fatalf("allowed more than the variant permits: %v", where)
 							case enforced && byName && readOnly == tool.True && destructive != tool.True && does > policy.Read && got.Verdict != policy.Reject:
-								t.Fatalf("more than the hints say was let through: %v", where)
+								t.Fatalf("allowed more than the hints permit: %v", where)
 							case mode == policy.ArgumentsAdvise && plain.Verdict != policy.Reject && got.Verdict == policy.Reject:
-								t.Fatalf("advice refuses: %v", where)
+								t.Fatalf("mode advise refuses: %v", where)
 							case (got.Verdict == policy.Reject) != (got.Problem != nil):
-								t.Fatalf("a refusal without a problem, or the other way round: %v", where)
+								t.Fatalf("a refusal without a problem, or a problem without a refusal: %v", where)
 							}
 							if declared && !unread && !byName && enforced && does != policy.NoOperation && (got.Verdict == policy.Reject) != (does > r.CallTool.Operation()) {
-								t.Fatalf("where a person has declared the argument it decides alone: %v: %+v", where, got)
+								t.Fatalf("a configured argument must decide alone: %v: %+v", where, got)
 							}
 						}
 					}
@@ -89,7 +89,7 @@ func TestArgumentCrossProduct(t *testing.T) {
 	t.Logf("%d combinations", n)
 }
 
-// TestArgumentsAndScope: a caller that may only read cannot write by arguments, in any mode.
+// TestArgumentsAndScope checks that a caller that may only read cannot write by arguments, in any mode.
 func TestArgumentsAndScope(t *testing.T) {
 	for _, mode := range []policy.ArgumentEffectMode{policy.ArgumentsOff, policy.ArgumentsAdvise, policy.ArgumentsEnforce} {
 		r, f := sound(policy.CallToolRead, policy.DeclaredIntent{})
@@ -102,10 +102,10 @@ func TestArgumentsAndScope(t *testing.T) {
 	}
 	declared := policy.ArgumentEffect{Operation: policy.Read, Declared: true}
 	if got := policy.LaneWithArguments(policy.Destructive, &declared); got != policy.Read {
-		t.Errorf("a declared read counts as %s", got)
+		t.Errorf("a read by a configured argument has the lane %s", got)
 	}
 	declared.Unread = true
 	if got := policy.LaneWithArguments(policy.Destructive, &declared); got != policy.Destructive {
-		t.Errorf("what could not be read counts as %s", got)
+		t.Errorf("an unparsed argument has the lane %s", got)
 	}
 }

@@ -20,7 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// The dimensions of the decision. Their cross product is the whole of it.
+// The dimensions of the decision. Their cross product covers every decision.
 var (
 	variants = []policy.CallToolVariant{policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive}
 
@@ -57,8 +57,7 @@ func hints(readOnly, destructive tool.TriBool) tool.Hints {
 	return tool.Hints{ReadOnly: readOnly, Destructive: destructive}
 }
 
-// sound is a request and facts with nothing wrong: each test breaks what it
-// is about.
+// sound returns a valid request and facts. Each test changes the part that it checks.
 func sound(v policy.CallToolVariant, d policy.DeclaredIntent) (policy.CallRequest, policy.Facts) {
 	id := tool.ID{Server: "github", Tool: "delete_repo"}
 	return policy.CallRequest{CallTool: v, Name: id.String(), ID: id, Declared: d},
@@ -87,10 +86,10 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil {
-		t.Fatalf("%v (run with -update to make it)", err)
+		t.Fatalf("%v (run with -update to create it)", err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; run with -update and look at the difference\n%s", path, firstDifference(got, want))
+		t.Errorf("%s differs; run with -update and review the difference\n%s", path, firstDifference(got, want))
 	}
 }
 
@@ -104,7 +103,7 @@ func firstDifference(got, want []byte) string {
 	return fmt.Sprintf("got %d lines, want %d", len(g), len(w))
 }
 
-// TestMatrix pins calling tool × declaration × hints × strict × require: the table of the contract, one page per calling
+// TestMatrix pins call tool × declaration × hints × strict × require: the table of the contract, one page per call
 // tool and setting.
 func TestMatrix(t *testing.T) {
 	var out bytes.Buffer
@@ -152,7 +151,7 @@ func matrixPage(out *bytes.Buffer, v policy.CallToolVariant, rules policy.Rules)
 	}
 }
 
-// TestInferredMatrix pins calling tool × inferred operation × mode × strict for a tool without hints.
+// TestInferredMatrix pins call tool × inferred operation × mode × strict for a tool without hints.
 func TestInferredMatrix(t *testing.T) {
 	var out bytes.Buffer
 	out.WriteString("The decision for a callable tool without hints, by infer_hints (rows) and what is inferred (columns).\n")
@@ -173,8 +172,8 @@ func TestInferredMatrix(t *testing.T) {
 	golden(t, "inferred.golden", out.Bytes())
 }
 
-// TestInferringNeverLoosens: for any hints and inferred hints, advise decides like off or warns, and enforce is never more
-// permissive than advise. If a tool has hints, only they decide.
+// TestInferringNeverLoosens checks that, for any hints and inferred hints, advise decides like off or warns, and
+// enforce is never more permissive than advise. If a tool has hints, only they decide.
 func TestInferringNeverLoosens(t *testing.T) {
 	strictness := func(d policy.Decision) int {
 		return map[policy.Verdict]int{policy.Allow: 0, policy.AllowWithWarning: 1, policy.Reject: 2}[d.Verdict]
@@ -187,7 +186,7 @@ func TestInferringNeverLoosens(t *testing.T) {
 			for _, rules.InferHints = range modes {
 				got := strictness(policy.Decide(r, f, rules))
 				if got < before {
-					t.Fatalf("%s is laxer than the mode before: %+v, %+v", rules.InferHints, r, f)
+					t.Fatalf("%s is more permissive than the previous mode: %+v, %+v", rules.InferHints, r, f)
 				}
 				before = got
 			}
@@ -197,20 +196,20 @@ func TestInferringNeverLoosens(t *testing.T) {
 				h := policy.EffectiveHints(f.Hints, inferred, mode)
 				if policy.HintsUnset(f.Hints) && (mode == policy.InferEnforce || mode == "") {
 					if inferred != policy.NoOperation && policy.CallToolForHints(h).Operation() != inferred {
-						t.Fatalf("%v inferred counts as %+v", inferred, h)
+						t.Fatalf("inferred %v results in the hints %+v", inferred, h)
 					}
 				} else if h != f.Hints {
 					t.Fatalf("%+v becomes %+v in mode %q, inferred %v", f.Hints, h, mode, inferred)
 				}
 				if again := policy.EffectiveHints(h, inferred, mode); again != h {
-					t.Fatalf("%+v becomes %+v when asked again", h, again)
+					t.Fatalf("%+v becomes %+v in a second evaluation", h, again)
 				}
 			}
 		}
 	})
 }
 
-// TestOrder pins which problem is reported if there are several: every subset of the faults.
+// TestOrder pins which problem is reported for every subset of the faults.
 func TestOrder(t *testing.T) {
 	faults := []struct {
 		name  string
@@ -251,7 +250,8 @@ func TestOrder(t *testing.T) {
 	golden(t, "order.golden", out.Bytes())
 }
 
-// TestCrossProduct compares every combination with a second version of the contract, as a list of rules.
+// TestCrossProduct compares the decision for every combination with a second implementation of the contract, a list
+// of rules.
 func TestCrossProduct(t *testing.T) {
 	count := map[string]int{}
 	each(func(r policy.CallRequest, f policy.Facts, rules policy.Rules) {
@@ -303,7 +303,7 @@ func eachFact(r policy.CallRequest, f policy.Facts, fn func(policy.CallRequest, 
 	}
 }
 
-// eachGuess varies what is inferred, where it can matter.
+// eachGuess varies the inferred operation where it may matter.
 func eachGuess(r policy.CallRequest, f policy.Facts, rules policy.Rules, fn func(policy.CallRequest, policy.Facts, policy.Rules)) {
 	if f.Existence != policy.Exists || f.Status != policy.Callable {
 		fn(r, f, rules)
@@ -318,8 +318,7 @@ func eachGuess(r policy.CallRequest, f policy.Facts, rules policy.Rules, fn func
 	}
 }
 
-// contract is section 4 of the contract, as rules: the first that applies
-// decides the outcome.
+// contract is section 4 of the contract, as a list of rules. The first rule that applies determines the outcome.
 func contract(r policy.CallRequest, f policy.Facts, rules policy.Rules) string {
 	lane := map[policy.CallToolVariant]string{policy.CallToolRead: "read", policy.CallToolWrite: "write", policy.CallToolDestructive: "destructive"}[r.CallTool]
 	op := r.Declared.OperationType

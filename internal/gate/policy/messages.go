@@ -30,7 +30,7 @@ const IntentNotObject = "intent must be an object with operation_type and, optio
 const CallToolNotFoundText = "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or call_tool_destructive with matching intent.operation_type. " +
 	"See retrieve_tools for annotations and recommendations."
 
-// FieldNotStringText is the message for a member of the intent, or a flat parameter, that is no string.
+// FieldNotStringText is the message for a member of the intent, or a flat parameter, that is not a string.
 func FieldNotStringText(field string) string { return field + " must be a string" }
 
 // FieldsDifferText is the message for two different values of one field, such as intent.reason and
@@ -62,8 +62,8 @@ func operationVerbText(o Operation) string {
 	return "be destructive"
 }
 
-// hintSourceText returns what a hint says and its source as text: the server, or the inference. It names the
-// server for an overridden hint, too; the detail "source" of the problem tells these apart.
+// hintSourceText returns the text of a hint and its source: the server, or the inference. For an overridden hint it
+// also names the server; the detail "source" of the problem distinguishes the two.
 func hintSourceText(what string, inferred Operation, f *Facts) string {
 	if inferred == NoOperation {
 		return " is " + what + " by server"
@@ -71,7 +71,8 @@ func hintSourceText(what string, inferred Operation, f *Facts) string {
 	return " carries no hints and seems to " + operationVerbText(inferred) + " (" + clipToLine(f.InferredWhy) + ")"
 }
 
-// callToolText names a call tool in a message to the caller: the address of a lane is its call tool.
+// callToolText returns the name of a call tool for a message to the caller. For the endpoint of a lane it returns the
+// address.
 func (r *CallRequest) callToolText(v CallToolVariant) string {
 	if r.LaneAddress != "" {
 		return r.laneAddressOf(v)
@@ -91,7 +92,7 @@ func (r *CallRequest) otherLaneHint(use CallToolVariant) string {
 	return "Call " + use.String() + ` with the same name and arguments; intent.operation_type, if you give it, must then be "` + use.Operation().String() + `".`
 }
 
-// withOtherLane adds the call tool to use to a refusal, or the address of its lane.
+// withOtherLane adds to a refusal the call tool that the caller should use, or the address of its lane.
 func (r *CallRequest) withOtherLane(p *problem.Problem, use CallToolVariant) *problem.Problem {
 	if r.LaneAddress != "" {
 		return p.With("address", r.laneAddressOf(use))
@@ -143,7 +144,7 @@ const (
 	saysNotReadOnly
 )
 
-// hintMismatch is a contradicted hint; inferred is the inferred operation, if that is the reason.
+// hintMismatch is a contradicted hint. inferred is the inferred operation if that is the reason.
 type hintMismatch struct {
 	of       contradictableHint
 	inferred Operation
@@ -309,7 +310,7 @@ func loginNeededProblem(id tool.ID) *problem.Problem {
 
 func notFoundProblem(r CallRequest, code problem.Code, what string, nearest []string) *problem.Problem {
 	if nearest == nil {
-		nearest = []string{} // an empty list, not null, in the details
+		nearest = []string{} // the details must contain an empty list, not null
 	}
 	if r.OwnNames { // the nearest names have another form for this caller
 		return problem.New(code, what+" not found.", "Use a name exactly as tools/list gives it.").With("nearest", nearest)
@@ -319,13 +320,13 @@ func notFoundProblem(r CallRequest, code problem.Code, what string, nearest []st
 		With("nearest", nearest)
 }
 
-// What refusals tell a model to do.
+// The instructions to a model in refusals.
 const (
 	findTools = " Use retrieve_tools to find the tools that exist."
 	seeLocked = " Run retrieve_tools with include_disabled: true to see which tools are locked and why."
 )
 
-// WithoutModelAdvice removes from a refusal what only a model can do.
+// WithoutModelAdvice removes from a refusal the advice that only a model can follow.
 func WithoutModelAdvice(message string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(message, findTools), seeLocked)
 }

@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Messages for users leave out advice that only models can follow, and keep the rest, even if a tool has the name of such
-// advice.
+// TestMessagesForUsers checks that messages for users omit advice that only models can follow, and keep the rest,
+// even if the name of a tool equals a part of such advice.
 func TestMessagesForUsers(t *testing.T) {
 	t.Parallel()
 	ask := policy.CallRequest{CallTool: policy.CallToolRead, ID: tool.ID{Server: "x", Tool: "retrieve_tools"}}

@@ -2,17 +2,17 @@ package policy
 
 import "mcpproxy/internal/config/auth"
 
-// Scopes are defined in package auth, below the package of the callers. For other packages they are part
-// of the policy.
+// Scopes are defined in package auth, which the packages of the callers import. Other packages use them as part of
+// the policy.
 type (
-	Scope       = auth.Scope       // the servers and tools a caller may reach; the zero value allows all
+	Scope       = auth.Scope       // the servers and tools that a caller may use; the zero value allows all
 	ScopeKey    = auth.ScopeKey    // comparable form of a Scope
 	ScopeRule   = auth.ScopeRule   // one restriction
 	ScopeLimits = auth.ScopeLimits // the settings of a rule
 	ScopeTools  = auth.ToolPatterns
 )
 
-// NewScope returns the intersection of rules; nil is no rule.
+// NewScope returns the intersection of rules; a nil rule is ignored.
 func NewScope(rules ...*ScopeRule) Scope { return auth.NewScope(rules...) }
 
 // NewScopeRule returns the rule for some limits.

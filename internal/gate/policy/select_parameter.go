@@ -9,7 +9,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ParseSelectParameter compiles the select parameter of a call, a JSON value; nil if missing.
+// ParseSelectParameter compiles the select parameter of a call, which is a JSON value. It returns nil if the
+// parameter is missing.
 func ParseSelectParameter(given json.RawMessage) (*result.Expression, *problem.Problem) {
 	if len(given) == 0 || wirejson.Kind(given) == 'n' {
 		return nil, nil
@@ -21,7 +22,7 @@ func ParseSelectParameter(given json.RawMessage) (*result.Expression, *problem.P
 	return ParseSelection(text)
 }
 
-// ParseSelection compiles a selection; nil if empty.
+// ParseSelection compiles a selection. It returns nil if the text is empty.
 func ParseSelection(text string) (*result.Expression, *problem.Problem) {
 	if text == "" {
 		return nil, nil

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// ToolStatus is why a tool cannot be called. The zero value is DisabledUnknown, so that an unset status
+// ToolStatus is the reason why a tool cannot be called. The zero value is DisabledUnknown, so that an unset status
 // refuses.
 type ToolStatus uint8
 
@@ -22,17 +22,17 @@ const (
 
 // StatusFacts are the inputs of a status. The zero value yields DisabledUnknown.
 type StatusFacts struct {
-	// Known is false if the state could not be read; then the other fields are meaningless.
+	// Known is false if the state could not be read. In that case the other fields have no meaning.
 	Known          bool
 	ServerEnabled  bool
 	Quarantined    bool // the server awaits review
-	DeniedByConfig bool // by enabled_tools or disabled_tools
-	SwitchedOff    bool // by a user
+	DeniedByConfig bool // locked by enabled_tools or disabled_tools
+	SwitchedOff    bool // switched off by a user
 	Approved       bool
 }
 
-// StatusOf returns why a tool cannot be called. The first reason wins, from the server down to the
-// definition.
+// StatusOf returns the reason why a tool cannot be called. The first reason that applies is returned, in order from
+// the server to the definition.
 func StatusOf(f StatusFacts) ToolStatus {
 	for s := DisabledUnknown; s < Callable; s++ {
 		if f.applies(s) {
@@ -42,7 +42,7 @@ func StatusOf(f StatusFacts) ToolStatus {
 	return Callable
 }
 
-// AllStatusesOf returns all applicable statuses, the winning one first.
+// AllStatusesOf returns all applicable statuses. The first one is the result of StatusOf.
 func AllStatusesOf(f StatusFacts) (all []ToolStatus) {
 	for s := DisabledUnknown; s < Callable; s++ {
 		if f.applies(s) {
@@ -55,7 +55,7 @@ func AllStatusesOf(f StatusFacts) (all []ToolStatus) {
 // applies reports whether a status applies, regardless of the others.
 func (f *StatusFacts) applies(s ToolStatus) bool {
 	switch {
-	case !f.Known: // then nothing else is known, either
+	case !f.Known: // nothing else is known in this case
 		return s == DisabledUnknown
 	case s == ServerDisabled:
 		return !f.ServerEnabled
@@ -73,10 +73,10 @@ func (f *StatusFacts) applies(s ToolStatus) bool {
 
 // statuses has one line per status, in the order of the constants.
 var statuses = [...]struct {
-	name   string // in the contract; empty for a callable tool
-	remedy string // what makes a tool callable, for a model to do or to pass on
+	name   string // name in the contract; empty for a callable tool
+	remedy string // the action that makes a tool callable, for a model to take or to tell the user
 	offer  string // the same for prompts, resources and instructions, if different
-	prompt string // what a user does in the CLI, with $server and $tool
+	prompt string // the action of a user in the CLI, with $server and $tool
 }{
 	DisabledUnknown: {"disabled_unknown", "The reason is undetermined: ask the user to check the server's logs.",
 		"The server's current list is unknown: try again in a moment, or ask the user to check the server's logs.",
@@ -121,8 +121,8 @@ func (s ToolStatus) String() string { return statuses[s.orUnknown()].name }
 // Word is String, but "callable" for Callable.
 func (s ToolStatus) Word() string { return cmp.Or(s.String(), "callable") }
 
-// Remedy returns what would make the tool callable, as a sentence for a model; empty for Callable. It is
-// never something that an agent can do.
+// Remedy returns the action that makes the tool callable, as a sentence for a model; empty for Callable. It is never
+// an action that an agent can take.
 func (s ToolStatus) Remedy() string { return statuses[s.orUnknown()].remedy }
 
 // PrimitiveRemedy is Remedy for prompts, resources and instructions.
@@ -130,7 +130,7 @@ func (s ToolStatus) PrimitiveRemedy() string {
 	return cmp.Or(statuses[s.orUnknown()].offer, s.Remedy())
 }
 
-// CommandRemedy returns what a user does about a tool in the CLI, with shell-quoted names.
+// CommandRemedy returns the action of a user in the CLI that makes the tool callable, with shell-quoted names.
 func (s ToolStatus) CommandRemedy(server, tool string) string {
 	return strings.NewReplacer("$server", server, "$tool", tool).Replace(statuses[s.orUnknown()].prompt)
 }

@@ -20,7 +20,7 @@ func TestStatusOf(t *testing.T) {
 		for _, row := range []struct {
 			applies bool
 			status  policy.ToolStatus
-		}{ // the last that applies wins: the table from its end
+		}{ // the last entry that applies decides: the table in reverse order
 			{!f.Approved, policy.PendingApproval},
 			{f.SwitchedOff, policy.DisabledByUser},
 			{f.DeniedByConfig, policy.DisabledByConfig},
@@ -42,12 +42,11 @@ func TestStatusOf(t *testing.T) {
 		t.Errorf("%d statuses are reachable, want all %d and Callable", len(seen), len(policy.Statuses()))
 	}
 	if policy.StatusOf(policy.StatusFacts{}) != policy.DisabledUnknown {
-		t.Error("facts that no one filled in do not give disabled_unknown")
+		t.Error("empty facts do not result in disabled_unknown")
 	}
 }
 
-// TestStatusesAreComplete: each status has its own spelling and remedy, and
-// only Callable has none.
+// TestStatusesAreComplete checks that each status has its own name and remedy, and that only Callable has none.
 func TestStatusesAreComplete(t *testing.T) {
 	want := map[string]string{ // the expected remedies
 		"server_disabled":    "enable the server first",
@@ -67,10 +66,10 @@ func TestStatusesAreComplete(t *testing.T) {
 			continue
 		}
 		if !slices.Contains(policy.Statuses(), s) && s.String() != "disabled_unknown" {
-			t.Errorf("status %d is spelled %q but is not in Statuses", i, s)
+			t.Errorf("status %d has the name %q but is not in Statuses", i, s)
 		}
 		if !strings.Contains(s.Remedy(), want[s.String()]) || want[s.String()] == "" {
-			t.Errorf("the remedy of %s says %q", s, s.Remedy())
+			t.Errorf("the remedy of %s is %q", s, s.Remedy())
 		}
 	}
 	for _, s := range policy.Statuses() {
@@ -84,22 +83,23 @@ func TestStatusesAreComplete(t *testing.T) {
 	}
 }
 
-// TestConfigLockBelongsToTheOperator: a lock of the operator is never described as something that the user can toggle.
+// TestConfigLockBelongsToTheOperator checks that a lock of the operator is never described as a setting that the user
+// can toggle.
 func TestConfigLockBelongsToTheOperator(t *testing.T) {
 	r := policy.DisabledByConfig.Remedy()
 	for _, want := range []string{"Operator policy", "mcp_config.json", "cannot override"} {
 		if !strings.Contains(r, want) {
-			t.Errorf("%q is not in %q", want, r)
+			t.Errorf("%q is missing in %q", want, r)
 		}
 	}
 	for _, never := range []string{"switch it on", "ask the user to", "enable it"} {
 		if strings.Contains(strings.ToLower(r), never) {
-			t.Errorf("%q is in %q", never, r)
+			t.Errorf("%q must not be in %q", never, r)
 		}
 	}
 }
 
-// TestReasons: the list has all reasons, and the first one is the status.
+// TestReasons checks that the list contains all reasons, and that the first one is the status.
 func TestReasons(t *testing.T) {
 	for bits := range 1 << 6 {
 		f := policy.StatusFacts{

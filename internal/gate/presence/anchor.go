@@ -16,21 +16,21 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Anchor is a key that verifies statements, or the absence of one.
+// Anchor is a key that verifies statements, or states that there is none.
 type Anchor struct {
 	Kind   ProofKind  `json:"kind"`
 	Since  time.Time  `json:"since"`
 	Before Digest     `json:"before"`           // fingerprint of the previous anchor; zero for the first
-	Key    []byte     `json:"key,omitempty"`    // of a passphrase: Ed25519 public key; of a passkey: X.509 public key
-	Sealed *SealedKey `json:"sealed,omitempty"` // of a passphrase: the private key; not in the fingerprint
-	Nonce  string     `json:"nonce,omitempty"`  // of the statement that set it; not in the fingerprint
+	Key    []byte     `json:"key,omitempty"`    // passphrase: Ed25519 public key; passkey: X.509 public key
+	Sealed *SealedKey `json:"sealed,omitempty"` // passphrase: the private key; not in the fingerprint
+	Nonce  string     `json:"nonce,omitempty"`  // nonce of the statement that set the anchor; not in the fingerprint
 
-	// Of a passkey: the credential ID, and the origin of the pages that use it.
+	// Passkey: the credential ID, and the origin of the pages that use it.
 	Credential []byte `json:"credential,omitempty"`
 	Origin     string `json:"origin,omitempty"`
 }
 
-// Fingerprint identifies the anchor and all before it.
+// Fingerprint identifies the anchor and all anchors before it.
 func (a *Anchor) Fingerprint() Digest {
 	return domainDigest("anchor", fmt.Appendf(nil, "%s\n%s\n%s\n%x\n%x\n%q\n", a.Kind, a.Since.UTC().Format(timeForm), a.Before, a.Key, a.Credential, a.Origin))
 }
@@ -78,7 +78,7 @@ type rejectingVerifier struct{}
 
 func (rejectingVerifier) Verify(Digest, []byte) error { return errSignature }
 
-// verifyEvidence returns what is wrong with evidence for the anchor.
+// verifyEvidence returns an error if the evidence is not valid for the anchor.
 func (a *Anchor) verifyEvidence(e *Evidence) error {
 	if err := e.checkClaims(); err != nil {
 		return err
@@ -92,14 +92,14 @@ func (a *Anchor) verifyEvidence(e *Evidence) error {
 // SealedKey is a private key that is encrypted with a passphrase.
 type SealedKey struct {
 	Salt   []byte `json:"salt"`
-	Time   uint32 `json:"time"` // of argon2id
+	Time   uint32 `json:"time"` // parameter of argon2id
 	Memory uint32 `json:"memory_kib"`
 	Lanes  uint8  `json:"lanes"`
-	Nonce  []byte `json:"nonce"` // of AES-256-GCM
+	Nonce  []byte `json:"nonce"` // nonce of AES-256-GCM
 	Box    []byte `json:"box"`
 }
 
-// cost are the parameters of argon2id: the second recommendation of RFC 9106.
+// cost contains the argon2id parameters of the second recommendation of RFC 9106.
 var cost = SealedKey{Time: 3, Memory: 64 << 10, Lanes: 4}
 
 // The limits of argon2id parameters in stored keys.
@@ -109,10 +109,10 @@ const (
 	maxLanes  = 16
 )
 
-// minPassphrase is the minimum length in bytes: an attacker that reads the database can guess offline.
+// minPassphrase is the minimum length in bytes. An attacker that can read the database can guess offline.
 const minPassphrase = 12
 
-// ErrPassphrase says that a passphrase is wrong.
+// ErrPassphrase means that a passphrase is wrong.
 var ErrPassphrase = errors.New("the passphrase is wrong")
 
 // NewPassphraseAnchor returns the anchor of a passphrase that follows another one.
@@ -177,7 +177,7 @@ func SignStatement(s Statement, k ed25519.PrivateKey) SignedStatement {
 	return SignedStatement{s, ed25519.Sign(k, d[:])}
 }
 
-// maxAnchor limits an anchor in bytes, maxChain the length of the chain.
+// maxAnchor limits the size of an anchor in bytes, maxChain the length of the chain.
 const (
 	maxAnchor = 64 << 10
 	maxChain  = 1_000

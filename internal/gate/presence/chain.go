@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// anchorChain is the list of anchors, each signed by the previous one. The statements of those since the last
-// root count.
+// anchorChain is the list of anchors, each signed by the previous one. Statements of the anchors since the last root
+// are valid.
 type anchorChain []Anchor
 
-// headFingerprint returns the fingerprint of the last anchor; zero for none.
+// headFingerprint returns the fingerprint of the last anchor; zero if there is none.
 func (c anchorChain) headFingerprint() Digest {
 	if len(c) == 0 {
 		return Digest{}
@@ -19,7 +19,7 @@ func (c anchorChain) headFingerprint() Digest {
 	return c[len(c)-1].Fingerprint()
 }
 
-// lastAnchor returns the current anchor; that of an empty chain proves nothing.
+// lastAnchor returns the current anchor. For an empty chain it returns an anchor that verifies nothing.
 func (c anchorChain) lastAnchor() *Anchor {
 	if len(c) == 0 {
 		return &Anchor{Kind: None}
@@ -30,7 +30,7 @@ func (c anchorChain) lastAnchor() *Anchor {
 // isRoot reports whether no earlier anchor could have signed anchor i.
 func (c anchorChain) isRoot(i int) bool { return i == 0 || !c[i-1].canVerifyStatements() }
 
-// sinceLastRoot returns the anchors since the last root, whose statements count.
+// sinceLastRoot returns the anchors since the last root, whose statements are valid.
 func (c anchorChain) sinceLastRoot() anchorChain {
 	for i := len(c) - 1; i >= 0; i-- {
 		if !c[i].canVerifyStatements() {
@@ -52,7 +52,8 @@ func (c anchorChain) findByFingerprint(fingerprint Digest) *Anchor {
 	return &c[i]
 }
 
-// signerOf returns the anchor that must sign anchor i: the previous one, or a root itself. Nil: none.
+// signerOf returns the anchor that must sign anchor i: the previous one, or, for a root, the anchor itself. It
+// returns nil if none has to sign.
 func (c anchorChain) signerOf(i int) *Anchor {
 	switch {
 	case c[i].Kind == reset:
@@ -66,7 +67,7 @@ func (c anchorChain) signerOf(i int) *Anchor {
 	return &c[i-1]
 }
 
-// verify verifies the chain. The evidence is by nonce.
+// verify verifies the chain. evidence is indexed by nonce.
 func (c anchorChain) verify(evidence map[string]*Evidence) error {
 	if len(c) > maxChain {
 		return fmt.Errorf("there are more than %d anchors", maxChain)
@@ -93,8 +94,8 @@ func (c anchorChain) verify(evidence map[string]*Evidence) error {
 	return nil
 }
 
-// signedEnd returns the end of the signed part of the chain that starts at the anchor with this fingerprint. known reports
-// whether the chain has this anchor. With a zero fingerprint every chain starts again.
+// signedEnd returns the end of the signed part of the chain that starts at the anchor with this fingerprint. known
+// reports whether the chain contains this anchor. For a zero fingerprint, end is 0 and known is true.
 func (c anchorChain) signedEnd(from Digest) (end int, known bool) {
 	if end = 1 + slices.IndexFunc(c, func(a Anchor) bool { return a.Fingerprint() == from }); end == 0 {
 		return 0, from == Digest{}
@@ -105,8 +106,8 @@ func (c anchorChain) signedEnd(from Digest) (end int, known bool) {
 	return end, true
 }
 
-// ResetTime is the delay after a reset. Until its end no decision that grants access counts, no anchor can be set, and the old
-// anchor can cancel the reset.
+// ResetTime is the delay after a reset. Until it ends, no decision that grants access is valid, no anchor can be set,
+// and the old anchor can cancel the reset.
 const ResetTime = 24 * time.Hour
 
 // beforeReset returns the chain from before the reset.

@@ -8,18 +8,18 @@ import (
 	"unicode/utf8"
 )
 
-// Claim is one line that states one grant of access, for users to read and for code to compare: fixed
-// words and quoted values.
+// Claim is one line that states one grant of access. It consists of fixed words and quoted values. Users read it, and
+// code compares it.
 type Claim string
 
-// maxClaim limits a claim in bytes, maxClaims the claims of a statement.
+// maxClaim limits the size of a claim in bytes, maxClaims the number of claims in a statement.
 const (
 	maxClaim  = 128 << 10
 	maxClaims = 200_000
 )
 
-// NewClaim returns the claim with these words, a constant of the caller, and values. Different words or
-// values make a different claim.
+// NewClaim returns the claim with these words, a constant of the caller, and values. Different words or values result
+// in a different claim.
 func NewClaim(words string, values ...string) Claim {
 	out := []byte(words)
 	for _, v := range values {

@@ -14,20 +14,21 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// StoredPresence is the stored state: anchors in order, and statements. Bad names the unreadable rows.
+// StoredPresence is the stored state: anchors in order, and statements. Bad contains the names of the unreadable
+// rows.
 type StoredPresence struct {
 	Anchors    []Anchor
 	Statements []Evidence
 	Bad        []string
 }
 
-// HeadFingerprint returns the fingerprint of the last anchor, zero for none.
+// HeadFingerprint returns the fingerprint of the last anchor, zero if there is none.
 func (s *StoredPresence) HeadFingerprint() Digest { return anchorChain(s.Anchors).headFingerprint() }
 
-// ErrUsed says that a statement with this nonce is already stored.
+// ErrUsed means that a statement with this nonce is already stored.
 var ErrUsed = errors.New("the statement was used before")
 
-// ErrMoved says that another instance has set another anchor.
+// ErrMoved means that another instance has set another anchor.
 var ErrMoved = errors.New("the anchor was replaced in the meantime")
 
 // Store stores anchors and statements.
@@ -35,8 +36,8 @@ type Store interface {
 	LoadPresence(ctx context.Context) (StoredPresence, error)
 	// SaveStatement stores a statement durably, or returns ErrUsed.
 	SaveStatement(ctx context.Context, e Evidence) error
-	// SaveAnchors replaces the stored anchors, or returns ErrMoved if the last stored one does not have
-	// the fingerprint head (zero for none).
+	// SaveAnchors replaces the stored anchors, or returns ErrMoved if the last stored one does not have the
+	// fingerprint head (zero: no anchor).
 	SaveAnchors(ctx context.Context, head Digest, all []Anchor) error
 }
 
@@ -44,7 +45,7 @@ type Store interface {
 // own.
 type FingerprintStore interface {
 	Name() string
-	// Mark returns the stored mark, zero for none.
+	// Mark returns the stored mark, zero if there is none.
 	Mark(ctx context.Context) (FingerprintMark, error)
 	SetMark(ctx context.Context, m FingerprintMark) error
 }
@@ -53,19 +54,19 @@ type FingerprintStore interface {
 type GateOptions struct {
 	Store  Store
 	Places []FingerprintStore
-	// Demanded returns the configured kind; nil is none.
+	// Demanded returns the configured kind; nil means None.
 	Demanded func() ProofKind
-	// ClaimsInForce returns the claims of all current grants or, for the first anchor, of all decisions: a
-	// root anchor signs them.
+	// ClaimsInForce returns the claims that a root anchor signs: the claims of all current grants or, for the first
+	// anchor, of all decisions.
 	ClaimsInForce func(ctx context.Context, first bool) ([]Claim, error)
-	// Changed is called when other claims count than before.
+	// Changed is called when the set of valid claims has changed.
 	Changed func(ctx context.Context)
 	Now     func() time.Time
 	Logger  *slog.Logger
 }
 
-// Gate requires statements, stores them, and says which claims are signed. It is safe for concurrent use.
-// A nil Gate is that of an instance without presence.
+// Gate requires statements, stores them, and reports which claims are signed. It is safe for concurrent use. A nil
+// Gate is the gate of an instance without presence.
 type Gate struct {
 	opt     GateOptions
 	started time.Time
@@ -73,7 +74,7 @@ type Gate struct {
 	deciding sync.Mutex // held while a statement is accepted or the anchor changes
 
 	mu    sync.RWMutex    // guards the following fields
-	known *loadedPresence // nil: not loaded, nothing counts
+	known *loadedPresence // nil: not loaded, no claim is valid
 	used  map[string]bool
 	spent map[claimHash]int
 }
@@ -94,15 +95,15 @@ type loadedPresence struct {
 	signed map[claimHash]time.Time // time of the last signature
 	all    []Evidence              // verified
 	bad    []string                // statements that do not verify
-	// counted is the highest signature counter of each anchor's passkey.
+	// counted contains the highest signature counter of each anchor's passkey.
 	counted map[Digest]uint32
-	// judged caches the verdict for the demanded kind; not during a reset, whose verdict changes with
-	// time.
+	// judged caches the verdict for the demanded kind. It is not used during a reset, because the verdict then
+	// changes with time.
 	judged   verdict
 	demanded ProofKind
 }
 
-// NewGate returns a Gate at which nothing counts before Load.
+// NewGate returns a Gate for which no claim is valid before Load.
 func NewGate(o GateOptions) *Gate {
 	if o.Demanded == nil {
 		o.Demanded = func() ProofKind { return None }
@@ -110,14 +111,14 @@ func NewGate(o GateOptions) *Gate {
 	return &Gate{opt: o, started: o.Now().Truncate(time.Microsecond), used: map[string]bool{}, spent: map[claimHash]int{}}
 }
 
-// Load reads the stored state and compares it with the places.
+// Load reads the stored state and compares it with the fingerprint stores.
 func (g *Gate) Load(ctx context.Context) error {
 	g.deciding.Lock()
 	defer g.deciding.Unlock()
 	return g.loadState(ctx)
 }
 
-// EnsureLoaded loads the state if that has not happened.
+// EnsureLoaded loads the state if it is not loaded.
 func (g *Gate) EnsureLoaded(ctx context.Context) error {
 	if g == nil {
 		return nil
@@ -166,7 +167,7 @@ func (g *Gate) loadState(ctx context.Context) error {
 	return nil
 }
 
-// syncPlaceMark reads the mark of a place and updates it if allowed.
+// syncPlaceMark reads the mark in a fingerprint store and updates it if that is allowed.
 func (g *Gate) syncPlaceMark(ctx context.Context, s *loadedPresence, p FingerprintStore) fingerprintPlace {
 	m, err := p.Mark(ctx)
 	if err != nil {
@@ -190,8 +191,8 @@ func (g *Gate) syncPlaceMark(ctx context.Context, s *loadedPresence, p Fingerpri
 	return fingerprintPlace{is, next}
 }
 
-// Reload is Load, and calls Changed if other claims count than before: another instance may have stored
-// statements, or a place has changed.
+// Reload is Load, and calls Changed if the set of valid claims has changed: another instance may have stored
+// statements, or a fingerprint store may have changed.
 func (g *Gate) Reload(ctx context.Context) error {
 	before, was := g.currentVerdict()
 	if err := g.Load(ctx); err != nil {
@@ -242,7 +243,8 @@ func (g *Gate) IsConfirmed(c Claim) bool {
 	return ok
 }
 
-// VoidReason returns why no signature counts, and the remedy; "" if they count or none is required.
+// VoidReason returns the reason why all signatures are invalid, and the remedy; "" if they are valid or none is
+// required.
 func (g *Gate) VoidReason() (why, remedy string) {
 	if g == nil {
 		return "", ""
@@ -260,7 +262,7 @@ func (g *Gate) IsOn() bool {
 	return v.on
 }
 
-// NeedsPasskey reports whether they need a passkey, which only pages of PageOrigin can use.
+// NeedsPasskey reports whether grants of access need a passkey, which only pages of PageOrigin can use.
 func (g *Gate) NeedsPasskey() bool {
 	if g == nil {
 		return false
@@ -269,8 +271,8 @@ func (g *Gate) NeedsPasskey() bool {
 	return s != nil && v.on && s.chain.beforeReset().lastAnchor().Kind == Passkey
 }
 
-// HasUsesLeft reports whether a claim with limited time and uses counts: it was signed since this process
-// started and has uses left. The count is only in memory, where no one can reset it; so it ends with the
+// HasUsesLeft reports whether a claim with limited time and uses is valid: it was signed since this process started
+// and has uses left. The count is kept only in memory, where no other program can reset it, so it ends with the
 // process.
 func (g *Gate) HasUsesLeft(c Claim, uses int) bool { return g.spendUses(c, uses, 0) }
 
@@ -321,9 +323,9 @@ func (g *Gate) now() time.Time {
 	return g.opt.Now()
 }
 
-// RequireSigned returns nil if a user has signed the claims, or no signature is required; a proof in the request
-// is stored first. Otherwise it returns the problem PRESENCE_REQUIRED with the statement to sign. A
-// request requires all its claims at once, before it does anything.
+// RequireSigned returns nil if a user has signed the claims, or no signature is required. It first stores a proof
+// that the request contains. Otherwise it returns the problem PRESENCE_REQUIRED with the statement to sign. A request
+// must require all its claims in one call, before it changes anything.
 func (g *Gate) RequireSigned(ctx context.Context, claims ...Claim) error {
 	if g == nil || len(claims) == 0 {
 		return nil
@@ -355,7 +357,7 @@ func (g *Gate) acceptProof(ctx context.Context, p *Proof, a *Anchor, claims []Cl
 	return g.storeEvidence(ctx, p, e)
 }
 
-// storeEvidence stores a proven statement and puts it into effect. g.deciding is held.
+// storeEvidence stores a proven statement and makes it effective. The caller holds g.deciding.
 func (g *Gate) storeEvidence(ctx context.Context, p *Proof, e *Evidence) error {
 	if g.used[e.Nonce] {
 		return invalidProofProblem(ErrUsed.Error())
@@ -397,7 +399,7 @@ func (g *Gate) verifiedEvidence(p *Proof, a *Anchor, claims []Claim) (*Evidence,
 	return e, nil
 }
 
-// verifyProof returns the evidence of a proof, or why it is invalid.
+// verifyProof returns the evidence of a proof, or the reason why the proof is invalid.
 func (g *Gate) verifyProof(p *Proof, a *Anchor, claims []Claim) (*Evidence, string) {
 	signed, err := parseSignedStatement(p.Text)
 	if err != nil {
@@ -447,10 +449,10 @@ func whereToSignText(k ProofKind) string {
 // PresenceStatus is the status of presence.
 type PresenceStatus struct {
 	On       bool
-	Kind     ProofKind // of the anchor
-	Void     string    // why nothing that grants access counts; "" if signatures count
+	Kind     ProofKind // kind of the anchor
+	Void     string    // why no grant of access is valid; "" if signatures are valid
 	Remedy   string
-	Anchor   *Anchor // the verifying anchor, nil for none
+	Anchor   *Anchor // the verifying anchor; nil if there is none
 	Reset    time.Time
 	Places   []FingerprintPlaceStatus
 	Signed   int      // number of verified statements
@@ -460,13 +462,13 @@ type PresenceStatus struct {
 	ResetOff bool // a reset can be cancelled
 }
 
-// FingerprintPlaceStatus is the status of one place.
+// FingerprintPlaceStatus is the status of one fingerprint store.
 type FingerprintPlaceStatus struct {
 	Name  string
 	State FingerprintPlaceState
 }
 
-// Status reads the places again and returns the status of presence.
+// Status reads the fingerprint stores again and returns the status of presence.
 func (g *Gate) Status(ctx context.Context) (PresenceStatus, error) {
 	if g == nil {
 		return PresenceStatus{Kind: None}, nil

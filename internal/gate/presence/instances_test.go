@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// secondInstance is another instance on the same database, which does not know of an anchor.
+// secondInstance returns another instance on the same database, which does not know any anchor.
 func (w *world) secondInstance() *world {
 	w.t.Helper()
 	b := &world{t: w.t, db: w.db, vault: &memory{}, log: &memory{}, demanded: None, now: w.now}
@@ -20,7 +20,7 @@ func (w *world) secondInstance() *world {
 	return b
 }
 
-// pair is two instances at which an anchor is known that has signed approve.
+// pair returns two instances that know an anchor, which has signed approve.
 func pair(t *testing.T) (here, there *world, k ed25519.PrivateKey) {
 	here = newWorld(t)
 	there = here.secondInstance()
@@ -35,8 +35,8 @@ func pair(t *testing.T) (here, there *world, k ed25519.PrivateKey) {
 	return here, there, k
 }
 
-// looks has the instance hear what others have stored, and checks why nothing counts then;
-// "" is that everything does that was signed.
+// looks makes the instance load what others have stored, and checks the reason why no signature is valid. "" means
+// that all signatures are valid.
 func (w *world) looks(void string) {
 	w.t.Helper()
 	if err := w.Reload(w.t.Context()); err != nil {
@@ -61,7 +61,7 @@ func (w *world) unrelatedAnchor() (Anchor, ed25519.PrivateKey) {
 	return a, k
 }
 
-// attempt is do by whoever is not asked perhaps.
+// attempt is do for a call that may succeed without a signature.
 func (w *world) attempt(k ed25519.PrivateKey, f func(context.Context) error) error {
 	err := f(WithProof(w.t.Context(), &Proof{For: request}))
 	if p := problem.From(err); p == nil || p.Detail("statement") == nil {
@@ -70,7 +70,8 @@ func (w *world) attempt(k ed25519.PrivateKey, f func(context.Context) error) err
 	return w.do(k, f)
 }
 
-// TestResetReachesOtherInstances: a reset, and its cancellation, at one instance are in force at all of them.
+// TestResetReachesOtherInstances checks that a reset at one instance, and its cancellation, take effect at all
+// instances.
 func TestResetReachesOtherInstances(t *testing.T) {
 	here, there, k := pair(t)
 	if err := here.Reset(t.Context()); err != nil {
@@ -85,15 +86,15 @@ func TestResetReachesOtherInstances(t *testing.T) {
 	here.looks("")
 	here.restart()
 	here.looks("")
-	// An instance that was away for a while has missed nothing.
+	// An instance that was offline for a while catches up.
 	if err := errors.Join(here.Reset(t.Context()), here.do(k, here.CancelReset)); err != nil {
 		t.Fatal(err)
 	}
 	there.looks("")
 }
 
-// TestInstancesTimeAResetThemselves: each instance counts the day itself, whatever time is in the database, which an
-// attacker may have written. A user proves the anchor after the reset.
+// TestInstancesTimeAResetThemselves checks that each instance measures the day itself, whatever time is in the
+// database, which an attacker may have written. A user proves the anchor after the reset.
 func TestInstancesTimeAResetThemselves(t *testing.T) {
 	for what, seen := range map[string]bool{"seen": true, "away": false} {
 		t.Run(what, func(t *testing.T) {
@@ -109,12 +110,12 @@ func TestInstancesTimeAResetThemselves(t *testing.T) {
 			if err := here.do(k2, require(here.Gate, other)); err != nil {
 				t.Fatal(err)
 			}
-			if !seen { // it learns of the reset and of the new anchor at once
+			if !seen { // the instance learns of the reset and of the new anchor at the same time
 				there.now = here.now
 				for range 2 {
 					there.looks("Presence was reset. Until 2026-11-28T10:00:00Z")
 					if err := there.AddFingerprintToPlaces(WithProof(t.Context(), &Proof{For: request})); err == nil || there.standing().MayJoin {
-						t.Error("it joins before the day is over")
+						t.Error("the instance joined before the day was over")
 					}
 					there.restart()
 				}
@@ -131,13 +132,13 @@ func TestInstancesTimeAResetThemselves(t *testing.T) {
 	}
 }
 
-// TestForeignAnchorChainIsIgnored: an attacker that writes the database leads no instance to another anchor, with a reset in
-// between or without one. Withdrawn decisions do not return.
+// TestForeignAnchorChainIsIgnored checks that an attacker that writes to the database cannot make an instance accept
+// another anchor, with or without a reset in between, and that withdrawn decisions do not return.
 func TestForeignAnchorChainIsIgnored(t *testing.T) {
 	here, there, k := pair(t)
 	theirs := here.db.anchors
 	var ownKey ed25519.PrivateKey
-	own := func(after Digest) Anchor { // which signs itself
+	own := func(after Digest) Anchor { // returns an anchor that signs itself
 		a, key, err := newPassphraseAnchor([]byte("my own passphrase"), after, here.now, cheap)
 		if err != nil {
 			t.Fatal(err)
@@ -181,12 +182,13 @@ func TestForeignAnchorChainIsIgnored(t *testing.T) {
 				"call off": w.attempt(ownKey, w.CancelReset),
 			} {
 				if err == nil {
-					t.Errorf("%s: %s is taken", what, name)
+					t.Errorf("%s: %s is accepted", what, name)
 				}
 			}
 		}
 	}
-	// Put back, nothing counts where a reset was seen, until the person calls that off.
+	// After the old state is restored, no signature is valid at an instance that saw a reset, until the user cancels
+	// the reset.
 	here.db.anchors = theirs
 	if err := errors.Join(here.Reload(t.Context()), there.Reload(t.Context())); err != nil {
 		t.Fatal(err)
@@ -200,7 +202,8 @@ func TestForeignAnchorChainIsIgnored(t *testing.T) {
 	there.looks("")
 }
 
-// TestAnchorsAreNotOverwritten: an instance that does not know yet that another anchor was set cannot set one.
+// TestAnchorsAreNotOverwritten checks that an instance cannot set an anchor if it does not know yet that another one
+// was set.
 func TestAnchorsAreNotOverwritten(t *testing.T) {
 	here, there, k := pair(t)
 	if err := here.Reset(t.Context()); err != nil {
@@ -215,8 +218,8 @@ func TestAnchorsAreNotOverwritten(t *testing.T) {
 	there.looks("Presence was reset")
 }
 
-// TestAnchorNoneIsFollowed: instances follow the anchor none. An anchor after it does not follow from an earlier one, and is
-// proven again.
+// TestAnchorNoneIsFollowed checks that instances follow the anchor none. An anchor after it does not follow from an
+// earlier one, and must be proven again.
 func TestAnchorNoneIsFollowed(t *testing.T) {
 	here, there, k := pair(t)
 	none := Anchor{Kind: None, Since: here.now.UTC().Truncate(time.Microsecond), Before: here.HeadFingerprint()}
@@ -233,7 +236,7 @@ func TestAnchorNoneIsFollowed(t *testing.T) {
 	}
 }
 
-// FuzzParseMark: a mark has exactly one encoding.
+// FuzzParseMark checks that a mark has exactly one encoding.
 func FuzzParseMark(f *testing.F) {
 	d := Digest{1}
 	for _, m := range []FingerprintMark{{}, {Anchor: d}, {Reset: d, At: time.Unix(1, 2000)}, {Anchor: d, Reset: d}} {
@@ -241,7 +244,7 @@ func FuzzParseMark(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if m, err := ParseFingerprintMark(text); err == nil && m.String() != text {
-			t.Errorf("%q is read as %q", text, m)
+			t.Errorf("%q is parsed as %q", text, m)
 		}
 	})
 }

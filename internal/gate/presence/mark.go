@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// FingerprintMark is what a place stores about the anchor.
+// FingerprintMark is the data about the anchor in a fingerprint store.
 type FingerprintMark struct {
-	Anchor Digest    // fingerprint of the last anchor that is no reset; zero: none
-	Reset  Digest    // of a later reset; zero: none
-	At     time.Time // when this place learned of the reset
+	Anchor Digest    // fingerprint of the last anchor that is not a reset; zero: none
+	Reset  Digest    // fingerprint of a later reset; zero: none
+	At     time.Time // when this store learned of the reset
 }
 
-// String returns the stored form: the fingerprint of the anchor and, after a reset, that of the reset and
-// its time.
+// String returns the stored form: the fingerprint of the anchor and, after a reset, the fingerprint and time of the
+// reset.
 func (m FingerprintMark) String() string {
 	text := m.Anchor.String()
 	if m.Reset != (Digest{}) {
@@ -23,7 +23,7 @@ func (m FingerprintMark) String() string {
 	return text
 }
 
-// ParseFingerprintMark parses the result of String, and nothing else.
+// ParseFingerprintMark parses the result of String, and rejects any other text.
 func ParseFingerprintMark(text string) (m FingerprintMark, err error) {
 	anchor, since, _ := strings.Cut(text, " reset ")
 	if err := m.Anchor.UnmarshalText([]byte(anchor)); err != nil {
@@ -42,11 +42,11 @@ func ParseFingerprintMark(text string) (m FingerprintMark, err error) {
 	return m, err
 }
 
-// FingerprintPlaceState is the state of a place.
+// FingerprintPlaceState is the state of a fingerprint store.
 type FingerprintPlaceState string
 
-// The states. Behind resolves itself; WasReset says that the place knows of an unfinished reset that the
-// database no longer has.
+// The states. Behind resolves itself. WasReset means that the store knows of an unfinished reset that the database no
+// longer contains.
 const (
 	Matches    FingerprintPlaceState = "matches"
 	Behind     FingerprintPlaceState = "behind"
@@ -69,10 +69,10 @@ func cancelResetClaim(reset Digest) Claim {
 // isResetOver reports whether ResetTime has passed since the reset.
 func (m FingerprintMark) isResetOver(now time.Time) bool { return !now.Before(m.At.Add(ResetTime)) }
 
-// nextMark returns the state of a place with this mark, and its new mark. Every place accepts a reset and
-// measures ResetTime from then, whatever time the reset has, because another program may have written it.
-// An installation accepts an anchor that its known anchor, or a successor of it, signed. calledOff reports
-// whether an anchor of the current chain has cancelled a reset.
+// nextMark returns the state of a fingerprint store with this mark, and its new mark. Every store accepts a reset and
+// measures ResetTime from that moment. It ignores the time in the reset, because another program may have written it.
+// A store accepts an anchor that its known anchor, or a successor of it, signed. calledOff reports whether an anchor
+// of the current chain has cancelled a reset.
 func (c anchorChain) nextMark(m FingerprintMark, now time.Time, calledOff func(reset Digest) bool) (FingerprintPlaceState, FingerprintMark) {
 	wasReset := m.Reset != Digest{}
 	if c.lastAnchor().Kind == reset {
@@ -96,5 +96,5 @@ func (c anchorChain) nextMark(m FingerprintMark, now time.Time, calledOff func(r
 	case wasReset && !m.isResetOver(now):
 		return WasReset, m
 	}
-	return Missing, m // a root anchor: a user must prove that it is theirs
+	return Missing, m // a root anchor: the user must prove that they own it
 }

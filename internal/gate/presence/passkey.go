@@ -26,13 +26,13 @@ const RelyingParty = "localhost"
 // PageOrigin returns the origin of the pages on a port.
 func PageOrigin(port string) string {
 	if port == "80" {
-		return "http://" + RelyingParty // browsers omit it
+		return "http://" + RelyingParty // browsers omit the default port
 	}
 	return "http://" + RelyingParty + ":" + port
 }
 
-// passkeyVerifier verifies WebAuthn assertions for one origin. There is no attestation of the authenticator: the
-// signed anchor says that it belongs to the user.
+// passkeyVerifier verifies WebAuthn assertions for one origin. It needs no attestation of the authenticator, because
+// the signed anchor proves that the passkey belongs to the user.
 type passkeyVerifier struct {
 	credential []byte
 	key        crypto.PublicKey
@@ -105,7 +105,7 @@ func (a assertion) toSignature() []byte {
 	return []byte(strings.Join(text, "."))
 }
 
-// parseAssertion parses the result of Text.
+// parseAssertion parses the result of toSignature.
 func parseAssertion(text []byte) (a assertion, err error) {
 	parts := strings.SplitN(string(text), ".", 5)
 	into := []*[]byte{&a.Credential, &a.AuthenticatorData, &a.ClientData, &a.Signature}
@@ -216,7 +216,8 @@ func checkAuthenticatorData(data []byte) error {
 	return nil
 }
 
-// signatureCounter returns the signature counter; 0 if not counted or no passkey.
+// signatureCounter returns the signature counter; 0 if the authenticator does not count or the signature is not from
+// a passkey.
 func signatureCounter(signature []byte) uint32 {
 	a, err := parseAssertion(signature)
 	if err != nil || len(a.AuthenticatorData) < leastData {

@@ -25,7 +25,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// authenticatorOf is an authenticator with one passkey, in software.
+// authenticatorOf is a software authenticator with one passkey.
 type authenticatorOf struct {
 	signer     crypto.Signer
 	credential []byte
@@ -53,7 +53,7 @@ func newAuthenticator(t *testing.T, algorithm string) *authenticatorOf {
 	return a
 }
 
-// anchor is that of the passkey, to stand after another one.
+// anchor returns the anchor of the passkey, which follows the current anchor.
 func (a *authenticatorOf) anchor(t *testing.T, w *world) Anchor {
 	t.Helper()
 	spki, err := x509.MarshalPKIXPublicKey(a.signer.Public())
@@ -63,19 +63,19 @@ func (a *authenticatorOf) anchor(t *testing.T, w *world) Anchor {
 	return Anchor{Kind: Passkey, Since: w.now.UTC().Truncate(1000), Before: w.HeadFingerprint(), Key: spki, Credential: a.credential, Origin: a.origin}
 }
 
-// parts are what an assertion is made of, before it is signed.
+// parts are the parts of an assertion before it is signed.
 type parts struct {
 	client  map[string]any
 	party   string
 	flags   byte
 	count   uint32
-	more    []byte // of the authenticator data
+	more    []byte // further bytes of the authenticator data
 	another crypto.Signer
-	made    assertion // after it is signed
+	made    assertion // the signed assertion
 }
 
-// assert signs a digest; with change something of it is made another first. It is changed
-// once more after the signature, with nothing but made to change.
+// assert signs a digest. change may modify the parts before the signature, and is called again after it to modify
+// made.
 func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) assertion {
 	t.Helper()
 	a.count++
@@ -112,7 +112,7 @@ func (a *authenticatorOf) assert(t *testing.T, d Digest, change func(*parts)) as
 	return p.made
 }
 
-// doPasskey does something as a web page that lets the passkey sign the requested statement.
+// doPasskey calls f as a web page that makes the passkey sign the requested statement.
 func (w *world) doPasskey(a *authenticatorOf, change func(*parts), f func(context.Context) error) error {
 	w.t.Helper()
 	s, _ := asked(w.t, f(WithProof(w.t.Context(), &Proof{For: request})))
@@ -139,30 +139,31 @@ func TestAPasskeySigns(t *testing.T) {
 			w.enrolPasskey(a)
 			c := NewClaim("approve tool", "a", "b")
 			if w.IsConfirmed(c) || !w.IsConfirmed(w.inForce[0]) {
-				t.Fatal("what was in force is not signed, or more is")
+				t.Fatal("not exactly the current decisions are signed")
 			}
 			if err := w.doPasskey(a, nil, require(w.Gate, c)); err != nil {
 				t.Fatal(err)
 			}
 			w.restart()
 			if s := w.standing(); s.Kind != Passkey || s.Void != "" || s.Signed != 2 || len(s.Bad) != 0 {
-				t.Fatalf("it stands so: %+v", s)
+				t.Fatalf("unexpected status: %+v", s)
 			}
 			if !w.IsConfirmed(c) || !w.IsConfirmed(w.inForce[0]) || w.IsConfirmed(NewClaim("approve tool", "a", "c")) {
-				t.Error("after a restart something else is signed")
+				t.Error("after a restart other claims are signed")
 			}
 			text, err := w.db.anchors[0].StoredJSON()
 			if err != nil {
 				t.Fatal(err)
 			}
 			if read, err := ParseAnchor(text); err != nil || read.Fingerprint() != w.db.anchors[0].Fingerprint() {
-				t.Errorf("the anchor does not read back: %v", err)
+				t.Errorf("the stored anchor cannot be parsed: %v", err)
 			}
 		})
 	}
 }
 
-// An assertion with any changed part is refused; another implementation agrees.
+// TestInvalidAssertions checks that an assertion with any changed part is rejected, and that another implementation
+// agrees.
 func TestInvalidAssertions(t *testing.T) {
 	flag := func(set, clear byte) func(*parts) { return func(p *parts) { p.flags = p.flags&^clear | set } }
 	member := func(name string, value any) func(*parts) { return func(p *parts) { p.client[name] = value } }
@@ -177,7 +178,7 @@ func TestInvalidAssertions(t *testing.T) {
 		own, stranger := newAuthenticator(t, algorithm), newAuthenticator(t, algorithm).signer
 		tests := map[string]struct {
 			change func(*parts)
-			laxer  bool // the other implementation lets it pass, or leaves it to its caller
+			laxer  bool // the other implementation accepts it, or leaves the check to its caller
 		}{
 			"as it is":                  {nil, false},
 			"type":                      {member("type", "webauthn.create"), false},
@@ -227,7 +228,7 @@ func TestInvalidAssertions(t *testing.T) {
 		for name, tt := range tests {
 			t.Run(algorithm+"/"+name, func(t *testing.T) {
 				w, a := newWorld(t), *own
-				anchor := w.enrolPasskey(&a) // counts to 2
+				anchor := w.enrolPasskey(&a) // its counter is 2 afterwards
 				var last assertion
 				var digest Digest
 				err := func() error {
@@ -238,10 +239,10 @@ func TestInvalidAssertions(t *testing.T) {
 				}()
 				want := slices.Contains(good, name)
 				if (err == nil) != want || w.IsConfirmed(NewClaim("approve tool", "a", "b")) != want {
-					t.Errorf("it is taken: %t, with %v", err == nil, err)
+					t.Errorf("accepted: %t, with %v", err == nil, err)
 				}
 				if err != nil && problem.From(err).Code != problem.PresenceRequired {
-					t.Errorf("refused with %v", err)
+					t.Errorf("rejected with %v", err)
 				}
 				if other := oracle(t, anchor, digest, last); (other == nil) != (want || tt.laxer) {
 					t.Errorf("the other implementation: %v", other)
@@ -251,7 +252,7 @@ func TestInvalidAssertions(t *testing.T) {
 	}
 }
 
-// oracle verifies an assertion with go-webauthn.
+// oracle verifies an assertion with go-webauthn, an independent implementation.
 func oracle(t *testing.T, anchor Anchor, d Digest, a assertion) error {
 	t.Helper()
 	public, err := x509.ParsePKIXPublicKey(anchor.Key)
@@ -290,7 +291,8 @@ func oracle(t *testing.T, anchor Anchor, d Digest, a assertion) error {
 		false, true, true, cose, protocol.SignaturePolicy{})
 }
 
-// An authenticator without a counter never goes backwards; one with a counter must always increase it.
+// TestAuthenticatorCounters covers signature counters: an authenticator without a counter is accepted, and one with a
+// counter must always increase it.
 func TestAuthenticatorCounters(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	still := func(p *parts) { p.count = 0 }
@@ -310,7 +312,7 @@ func TestAuthenticatorCounters(t *testing.T) {
 	refusedWith(t, w.doPasskey(a, func(p *parts) { p.count = 7 }, require(w.Gate, NewClaim("approve tool", "d"))), "went backwards")
 }
 
-// A passkey can follow a passphrase that signed it, and vice versa.
+// TestPasskeyAndPassphrase checks that a passkey can follow a passphrase that signed it, and vice versa.
 func TestPasskeyAndPassphrase(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "EdDSA")
 	_, key := w.enrol()
@@ -339,11 +341,11 @@ func TestPasskeyAndPassphrase(t *testing.T) {
 	}
 	w.restart()
 	if s := w.standing(); s.Void != "" || len(s.Bad) != 0 || !w.IsConfirmed(NewClaim("approve tool", "a")) || !w.IsConfirmed(NewClaim("approve tool", "b")) {
-		t.Errorf("it stands so: %+v", s)
+		t.Errorf("unexpected status: %+v", s)
 	}
 }
 
-// Another passkey has another fingerprint, and an invalid one is not parsed.
+// TestAnchorOfAPasskey checks that another passkey has another fingerprint, and that an invalid one is not parsed.
 func TestAnchorOfAPasskey(t *testing.T) {
 	w, a := newWorld(t), newAuthenticator(t, "ES256")
 	good := a.anchor(t, w)
@@ -392,17 +394,17 @@ func TestAnchorOfAPasskey(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := ParseAnchor(text); err == nil {
-			t.Errorf("%s: it is read", name)
+			t.Errorf("%s: the anchor is parsed", name)
 		}
 		if _, ok := bad.newVerifier().(rejectingVerifier); !ok {
-			t.Errorf("%s: it verifies", name)
+			t.Errorf("%s: the anchor verifies a statement", name)
 		}
 	}
 	good.Origin = PageOrigin("80")
 	if text, err := good.StoredJSON(); err != nil || good.Origin != "http://localhost" {
 		t.Fatal(err)
 	} else if _, err := ParseAnchor(text); err != nil {
-		t.Errorf("the usual port: %v", err)
+		t.Errorf("the default port: %v", err)
 	}
 }
 
@@ -414,7 +416,7 @@ func FuzzParseAssertion(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		a, err := parseAssertion([]byte(text))
 		if err == nil && (string(a.toSignature()) != text || strings.Count(text, ".") != 3) {
-			t.Errorf("%q reads as %q", text, a.toSignature())
+			t.Errorf("%q is parsed as %q", text, a.toSignature())
 		}
 		signatureCounter([]byte(text))
 		_ = checkAuthenticatorData(a.AuthenticatorData)

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// memory is a database, and a place, in memory.
+// memory is a database and a fingerprint store in memory.
 type memory struct {
 	anchors    []Anchor
 	statements []Evidence
@@ -59,7 +59,7 @@ func (p place) SetMark(_ context.Context, m FingerprintMark) error {
 	return p.failing
 }
 
-// world is a gate with everything that it is made of.
+// world is a gate with its dependencies.
 type world struct {
 	t          *testing.T
 	db         *memory
@@ -67,7 +67,7 @@ type world struct {
 	now        time.Time
 	demanded   ProofKind
 	inForce    []Claim
-	first      bool // the last time that it was asked for
+	first      bool // the last value of first in a call of ClaimsInForce
 	*Gate
 }
 
@@ -96,16 +96,16 @@ func (w *world) restart() {
 
 const request = "POST /api/v1/servers/github/tools/create_issue/approve"
 
-// asked is what a problem wants to be signed.
+// asked returns the statement and the claims that a problem requires to be signed.
 func asked(t *testing.T, err error) (s Statement, claims []Claim) {
 	t.Helper()
 	p := problem.From(err)
 	if p == nil || p.Code != problem.PresenceRequired {
-		t.Fatalf("it does not ask: %v", err)
+		t.Fatalf("no signature is requested: %v", err)
 	}
 	raw, ok := p.Detail("statement").(json.RawMessage)
 	if !ok {
-		t.Fatalf("nothing is to be signed: %v", err)
+		t.Fatalf("no statement to sign: %v", err)
 	}
 	s, err = ParseStatement(raw)
 	if err != nil {
@@ -114,14 +114,14 @@ func asked(t *testing.T, err error) (s Statement, claims []Claim) {
 	return s, p.Detail("claims").([]Claim)
 }
 
-// do does something as a request, which signs what it is asked to with the key.
+// do calls f as a request, and signs the requested statement with the key.
 func (w *world) do(k ed25519.PrivateKey, f func(context.Context) error) error {
 	w.t.Helper()
 	s, _ := asked(w.t, f(WithProof(w.t.Context(), &Proof{For: request})))
 	return f(WithProof(w.t.Context(), &Proof{For: request, Text: SignStatement(s, k).HeaderValue()}))
 }
 
-// enrol sets a first anchor.
+// enrol sets the first anchor.
 func (w *world) enrol() (Anchor, ed25519.PrivateKey) {
 	w.t.Helper()
 	a, k, err := newPassphraseAnchor([]byte(secret), w.HeadFingerprint(), w.now, cheap)
@@ -159,7 +159,7 @@ func refusedWith(t *testing.T, err error, why string) {
 	}
 }
 
-// TestNoAnchorNeedsNoSignature: without an anchor, decisions need no signature.
+// TestNoAnchorNeedsNoSignature checks that decisions need no signature if there is no anchor.
 func TestNoAnchorNeedsNoSignature(t *testing.T) {
 	w := newWorld(t)
 	if err := w.RequireSigned(t.Context(), approve); err != nil || !w.IsConfirmed(approve) || !w.SpendUse(approve, 1) || w.IsOn() {
@@ -171,7 +171,8 @@ func TestNoAnchorNeedsNoSignature(t *testing.T) {
 	}
 }
 
-// TestUnloadedSignaturesAreInvalid: no decision is valid before the stored statements are loaded, or if they cannot be.
+// TestUnloadedSignaturesAreInvalid checks that no decision is valid before the stored statements are loaded, or if
+// they cannot be loaded.
 func TestUnloadedSignaturesAreInvalid(t *testing.T) {
 	g := NewGate(GateOptions{Store: &memory{failing: errors.New("away")}, Demanded: func() ProofKind { return None }, Now: time.Now})
 	if err := g.Load(t.Context()); err == nil || g.IsConfirmed(approve) || g.HasUsesLeft(approve, 1) {
@@ -180,12 +181,12 @@ func TestUnloadedSignaturesAreInvalid(t *testing.T) {
 	refusedWith(t, g.RequireSigned(t.Context(), approve), "could not be read yet")
 }
 
-// TestSignedDecisionIsValid: a signature is valid for one decision, also after a restart.
+// TestSignedDecisionIsValid checks that a signature is valid for one decision, also after a restart.
 func TestSignedDecisionIsValid(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if w.IsConfirmed(approve) {
-		t.Fatal("no one has signed it")
+		t.Fatal("the claim is not signed")
 	}
 	s, claims := asked(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request}), other, approve, approve))
 	if !slices.Equal(claims, []Claim{approve, other}) || s.Count != 2 || s.For != request {
@@ -200,17 +201,17 @@ func TestSignedDecisionIsValid(t *testing.T) {
 		t.Error(err)
 	}
 	if w.RequireSigned(once, NewClaim("something else")) == nil {
-		t.Error("the proof permits what it does not say")
+		t.Error("the proof permits a claim that it does not contain")
 	}
 	refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: text}), approve, other), "used before")
 	w.restart()
 	refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: text}), approve, other), "used before")
 	if !w.IsConfirmed(approve) || w.IsConfirmed(NewClaim("approve tool", "github", "create_issue", "sha256:01")) {
-		t.Error("a restart forgets, or invents")
+		t.Error("a restart changed the signed claims")
 	}
 }
 
-// TestInvalidProofs: everything that differs from the signed statement is refused.
+// TestInvalidProofs checks that a proof that differs in any part from the signed statement is rejected.
 func TestInvalidProofs(t *testing.T) {
 	w := newWorld(t)
 	a, k := w.enrol()
@@ -243,18 +244,19 @@ func TestInvalidProofs(t *testing.T) {
 	} {
 		refusedWith(t, w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: c.text}), approve), c.why)
 		if w.IsConfirmed(approve) || len(w.db.statements) != 1 {
-			t.Errorf("%s counts", what)
+			t.Errorf("%s is accepted", what)
 		}
 	}
 	refusedWith(t, w.RequireSigned(t.Context(), approve), "not possible from here")
 	w.db.failing = errors.New("full")
 	if p := problem.From(w.RequireSigned(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(good, k).HeaderValue()}), approve)); p == nil || p.Code != problem.AuditUnavailable || w.IsConfirmed(approve) {
-		t.Errorf("what is not stored counts: %v", p)
+		t.Errorf("a statement that was not stored is valid: %v", p)
 	}
 	_ = a
 }
 
-// TestStoredStatementsAreVerified: rows that were inserted or changed in the database are invalid, and are named.
+// TestStoredStatementsAreVerified checks that rows that were inserted or changed in the database are invalid, and are
+// reported.
 func TestStoredStatementsAreVerified(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
@@ -279,7 +281,8 @@ func TestStoredStatementsAreVerified(t *testing.T) {
 	}
 }
 
-// TestFingerprintPlacesMustAgree: if one of the three places has another fingerprint, or none, no decision is valid.
+// TestFingerprintPlacesMustAgree checks that no decision is valid if one of the three places has another fingerprint,
+// or none.
 func TestFingerprintPlacesMustAgree(t *testing.T) {
 	for what, damage := range map[string]func(w *world, a Anchor){
 		"no vault":      func(w *world, _ Anchor) { w.vault.mark = FingerprintMark{} },
@@ -336,13 +339,13 @@ func TestFingerprintPlacesMustAgree(t *testing.T) {
 					"call off": w.CancelReset(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, stranger).HeaderValue()})),
 				} {
 					if err == nil {
-						t.Errorf("%s is taken", name)
+						t.Errorf("%s is accepted", name)
 					}
 				}
 				w.restart()
 			}
-			// A reset of a state that does not hold cannot be cancelled by its author: not without a signature, and not with
-			// the user's.
+			// An attacker that resets an invalid state cannot cancel the reset, neither without a signature nor with
+			// the user's signature.
 			if err := w.Reset(t.Context()); err != nil && !errors.Is(err, w.vault.failing) {
 				t.Fatal(err)
 			}
@@ -357,13 +360,13 @@ func oldReset(w *world) Anchor {
 	return Anchor{Kind: reset, Since: w.now.Add(-2 * ResetTime), Before: w.db.anchors[0].Fingerprint()}
 }
 
-// TestFirstAnchorSignsCurrentDecisions.
+// TestFirstAnchorSignsCurrentDecisions checks that the first anchor signs the current decisions.
 func TestFirstAnchorSignsCurrentDecisions(t *testing.T) {
 	w := newWorld(t)
 	w.inForce = []Claim{approve, other}
 	a, _ := w.enrol()
 	if !w.first || !w.IsConfirmed(approve) || !w.IsConfirmed(other) || !w.IsConfirmed(a.toClaim()) {
-		t.Error("what was in force is not any more")
+		t.Error("a current decision is no longer valid")
 	}
 	w.restart()
 	if s := w.standing(); !w.IsConfirmed(other) || !s.On || s.Void != "" || s.Kind != Passphrase || s.Signed != 1 {
@@ -371,8 +374,8 @@ func TestFirstAnchorSignsCurrentDecisions(t *testing.T) {
 	}
 }
 
-// TestAnchorSignsItsSuccessor: another passphrase, then none. Signatures of each anchor stay valid as long as each one
-// follows the previous one.
+// TestAnchorSignsItsSuccessor sets another passphrase, then none. Signatures of each anchor stay valid as long as
+// each anchor was signed by the previous one.
 func TestAnchorSignsItsSuccessor(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
@@ -392,9 +395,9 @@ func TestAnchorSignsItsSuccessor(t *testing.T) {
 	}
 	w.restart()
 	if !w.IsConfirmed(approve) || !w.IsConfirmed(other) {
-		t.Error("what an earlier anchor has signed counts no more")
+		t.Error("a signature of an earlier anchor is no longer valid")
 	}
-	// An instance that has not heard of the second follows, since the first has signed it.
+	// An instance that does not know the second anchor accepts it, because the first anchor signed it.
 	w.vault.mark, w.log.mark = FingerprintMark{Anchor: second.Before}, FingerprintMark{Anchor: second.Before}
 	w.restart()
 	if s := w.standing(); s.Void != "" || w.vault.mark.Anchor != second.Fingerprint() {
@@ -408,18 +411,19 @@ func TestAnchorSignsItsSuccessor(t *testing.T) {
 	if s := w.standing(); s.On || s.Void != "" || !w.IsConfirmed(NewClaim("anything")) {
 		t.Errorf("%+v", s)
 	}
-	// The one that stands alone after it does not let count what was signed before.
+	// A new first anchor after it does not make earlier signatures valid.
 	w.enrol()
 	if w.IsConfirmed(approve) {
-		t.Error("what was signed before presence was none counts")
+		t.Error("a signature from before presence was none is valid")
 	}
 }
 
-// TestReset: all signatures become invalid, no anchor can be set for a day, and the anchor can cancel the reset.
+// TestReset checks that all signatures become invalid, that no anchor can be set for a day, and that the anchor can
+// cancel the reset.
 func TestReset(t *testing.T) {
 	w := newWorld(t)
 	if problem.From(w.Reset(t.Context())).Code != problem.Conflict {
-		t.Error("there is nothing to reset")
+		t.Error("a reset without an anchor causes no error")
 	}
 	_, k := w.enrol()
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
@@ -442,13 +446,13 @@ func TestReset(t *testing.T) {
 	}
 	w.restart()
 	if !w.IsConfirmed(approve) {
-		t.Error("a reset that was called off")
+		t.Error("after a restart the cancelled reset is in effect")
 	}
 	if err := w.Reset(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(ResetTime / 2)
-	if err := w.Reset(t.Context()); err != nil { // once more: the day starts again
+	if err := w.Reset(t.Context()); err != nil { // a second reset: the day starts again
 		t.Fatal(err)
 	}
 	w.now = w.now.Add(ResetTime / 2)
@@ -456,7 +460,7 @@ func TestReset(t *testing.T) {
 	w.now = w.now.Add(ResetTime)
 	w.restart()
 	if w.IsConfirmed(approve) || w.IsConfirmed(other) {
-		t.Error("after the day something counts")
+		t.Error("a claim is valid after the day")
 	}
 	w.inForce = []Claim{other}
 	if err := enrol(); err != nil || w.IsConfirmed(approve) || !w.IsConfirmed(other) || w.first {
@@ -464,7 +468,7 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestInstanceJoins: an instance that shares the database, and does not know the anchor yet.
+// TestInstanceJoins covers an instance that shares the database and does not know the anchor yet.
 func TestInstanceJoins(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
@@ -481,34 +485,35 @@ func TestInstanceJoins(t *testing.T) {
 	}
 }
 
-// TestLimitedPermits: a permit ends with its uses, and with the process.
+// TestLimitedPermits checks that a permit ends with its uses, and with the process.
 func TestLimitedPermits(t *testing.T) {
 	w := newWorld(t)
 	_, k := w.enrol()
 	if w.HasUsesLeft(approve, 2) {
-		t.Fatal("no one has signed it")
+		t.Fatal("the claim is not signed")
 	}
 	if err := w.do(k, require(w.Gate, approve)); err != nil {
 		t.Fatal(err)
 	}
 	if !w.HasUsesLeft(approve, 2) || !w.SpendUse(approve, 2) || !w.SpendUse(approve, 2) || w.HasUsesLeft(approve, 2) || w.SpendUse(approve, 2) {
-		t.Error("it is not good for two uses")
+		t.Error("the permit is not valid for two uses")
 	}
 	if err := w.do(k, require(w.Gate, other)); err != nil || !w.HasUsesLeft(other, 1) {
 		t.Fatal(err)
 	}
 	w.SpendAllUses(other)
 	if w.HasUsesLeft(other, 1) {
-		t.Error("what was revoked holds")
+		t.Error("a revoked permit is valid")
 	}
 	w.now = w.now.Add(time.Second)
 	w.restart()
 	if w.HasUsesLeft(approve, 5) || w.SpendUse(approve, 5) || !w.IsConfirmed(approve) {
-		t.Error("it outlives the process")
+		t.Error("the permit is valid in another process")
 	}
 }
 
-// TestRequiredWithoutAnAnchor: if the configuration requires presence, no decision is valid until an anchor is set.
+// TestRequiredWithoutAnAnchor checks that no decision is valid until an anchor is set if the configuration requires
+// presence.
 func TestRequiredWithoutAnAnchor(t *testing.T) {
 	w := newWorld(t)
 	w.demanded = Passphrase
@@ -519,13 +524,13 @@ func TestRequiredWithoutAnAnchor(t *testing.T) {
 	if s := w.standing(); s.Void != "" {
 		t.Errorf("%+v", s)
 	}
-	w.demanded = None // as an attacker that edits the file may do
+	w.demanded = None // an attacker that edits the file may do this
 	if s := w.standing(); !s.On || w.IsConfirmed(approve) {
 		t.Errorf("%+v", s)
 	}
 }
 
-// TestPassphraseDecryptsItsKey, and no other passphrase does.
+// TestPassphraseDecryptsItsKey checks that only the right passphrase decrypts a key.
 func TestPassphraseDecryptsItsKey(t *testing.T) {
 	a, k, err := newPassphraseAnchor([]byte(secret), Digest{}, time.Now(), cheap)
 	if err != nil {
@@ -545,7 +550,7 @@ func TestPassphraseDecryptsItsKey(t *testing.T) {
 		}
 	}
 	if _, _, err := NewPassphraseAnchor([]byte("short"), Digest{}, time.Now()); err == nil {
-		t.Error("a short one is taken")
+		t.Error("a short passphrase is accepted")
 	}
 	for name, worse := range map[string]func(*SealedKey){"time": func(s *SealedKey) { s.Time = 11 }, "memory": func(s *SealedKey) { s.Memory = 1<<20 + 1 }, "no time": func(s *SealedKey) { s.Time = 0 }, "lanes": func(s *SealedKey) { s.Lanes = 17 }} {
 		s := *a.Sealed
@@ -556,7 +561,7 @@ func TestPassphraseDecryptsItsKey(t *testing.T) {
 	}
 }
 
-// TestClaimsAreUnambiguous: different values give a different claim.
+// TestClaimsAreUnambiguous checks that different values result in different claims.
 func TestClaimsAreUnambiguous(t *testing.T) {
 	values := []string{"", " ", `"`, `a" "b`, "a", "b", "a b", "\n", "\x00", "\u202e", `\`, `\"`, "é"}
 	seen := map[Claim]string{}
@@ -577,7 +582,7 @@ func FuzzParseSigned(f *testing.F) {
 	f.Add("e30.")
 	f.Fuzz(func(t *testing.T, text string) {
 		if s, err := parseSignedStatement(text); err == nil && s.HeaderValue() != text {
-			t.Errorf("%q reads as %q", text, s.HeaderValue())
+			t.Errorf("%q is parsed as %q", text, s.HeaderValue())
 		}
 	})
 }
@@ -594,7 +599,7 @@ func FuzzParseAnchor(f *testing.F) {
 		}
 		again, err := a.StoredJSON()
 		if err != nil {
-			return // a year that JSON has not
+			return // JSON cannot represent this year
 		}
 		if b, err := ParseAnchor(again); err != nil || b.Fingerprint() != a.Fingerprint() {
 			t.Errorf("%s: %v", again, err)
@@ -607,7 +612,7 @@ func FuzzParseEvidence(f *testing.F) {
 	f.Add(e.Statement.CanonicalJSON(), []byte("x"), e.ClaimLines())
 	f.Fuzz(func(t *testing.T, statement, signature []byte, lines string) {
 		if e, err := ParseStoredEvidence(statement, signature, lines); err == nil && (e.ClaimLines() != lines || e.checkClaims() != nil) {
-			t.Errorf("%q reads as %q", lines, e.ClaimLines())
+			t.Errorf("%q is parsed as %q", lines, e.ClaimLines())
 		}
 	})
 }

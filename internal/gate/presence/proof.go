@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// GoodFor is how long a statement can be used.
+// GoodFor is the time for which a statement can be used.
 const GoodFor = 5 * time.Minute
 
-// Proof is the proof that one request contains. It is accepted once, and covers everything that the
-// request does.
+// Proof is the proof that one request contains. It is accepted once, and covers all changes that the request makes.
 type Proof struct {
 	For  string // method and path of the request
-	Text string // of the header; "" for none
+	Text string // value of the header; "" if there is none
 
 	mu      sync.Mutex // guards the following fields
 	at      time.Time

@@ -61,7 +61,8 @@ func cannotSignNowProblem(v verdict) error {
 	return problem.New(problem.PresenceRequired, why, v.remedy)
 }
 
-// AddFingerprintToPlaces lets the anchor sign that its fingerprint is written to places that lack it: this instance is new.
+// AddFingerprintToPlaces writes the anchor's fingerprint to the places that lack it, because this instance is new.
+// The anchor must sign that.
 func (g *Gate) AddFingerprintToPlaces(ctx context.Context) error {
 	s, v := g.currentVerdict()
 	p := proofFromContext(ctx)
@@ -71,7 +72,7 @@ func (g *Gate) AddFingerprintToPlaces(ctx context.Context) error {
 	return g.replaceChainSigned(ctx, s, p, s.chain.lastAnchor(), []Claim{NewClaim("presence join", s.chain.headFingerprint().String())}, s.chain)
 }
 
-// Reset voids all signatures at once, and allows a new anchor after ResetTime. It needs no proof: the
+// Reset invalidates all signatures at once, and allows a new anchor after ResetTime. It needs no proof, because the
 // passphrase may be lost.
 func (g *Gate) Reset(ctx context.Context) error {
 	s, v := g.currentVerdict()
@@ -91,7 +92,7 @@ func (g *Gate) Reset(ctx context.Context) error {
 	})
 }
 
-// CancelReset cancels a reset; the previous anchor signs that.
+// CancelReset cancels a reset. The previous anchor must sign that.
 func (g *Gate) CancelReset(ctx context.Context) error {
 	s, v := g.currentVerdict()
 	p := proofFromContext(ctx)
@@ -120,8 +121,8 @@ func (g *Gate) replaceChainSigned(ctx context.Context, s *loadedPresence, p *Pro
 	return g.replaceChain(ctx, s, func() (anchorChain, error) { return next, g.storeEvidence(ctx, p, e) })
 }
 
-// replaceChain stores the result of next in every place if the state is still the one seen. It writes the database first, from
-// which the anchor can update the other places.
+// replaceChain stores the result of next in every place if the state has not changed since seen. It writes the
+// database first, because the other places can be updated from it.
 func (g *Gate) replaceChain(ctx context.Context, seen *loadedPresence, next func() (anchorChain, error)) error {
 	err := func() error {
 		g.deciding.Lock()

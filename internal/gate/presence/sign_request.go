@@ -9,7 +9,7 @@ import (
 type SignRequest struct {
 	Statement
 	Claims []Claim
-	Anchor Anchor // that must sign
+	Anchor Anchor // anchor that must sign
 }
 
 // ParseSignRequest parses the details of the problem PRESENCE_REQUIRED. It rejects claims or an anchor

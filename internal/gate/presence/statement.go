@@ -12,11 +12,11 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Statement is what is signed: that a user, at a time and for one request, makes the decisions of the
+// Statement is the signed text. It states that a user, at a time and for one request, makes the decisions in the
 // claims. It contains the digest of the claims.
 type Statement struct {
 	Claims Digest
-	Count  int // of the claims
+	Count  int // number of claims
 	At     time.Time
 	For    string // method and path of the request
 	Nonce  string
@@ -28,7 +28,7 @@ const (
 	maxStatement = 8 << 10 // bytes
 	maxSignature = 8 << 10
 	maxFor       = 4 << 10
-	// timeForm has a fixed number of digits, so that a time has exactly one text.
+	// timeForm has a fixed number of digits, so that each time has exactly one text.
 	timeForm = "2006-01-02T15:04:05.000000Z"
 )
 
@@ -42,11 +42,11 @@ type statementJSON struct {
 	Anchor Digest `json:"anchor"`
 }
 
-// CanonicalJSON returns the statement as JSON: one statement has exactly one text.
+// CanonicalJSON returns the statement as JSON. Each statement has exactly one text.
 func (s Statement) CanonicalJSON() []byte {
 	raw, err := wirejson.MarshalWithoutHTMLEscape(statementJSON{s.Claims, s.Count, s.At.UTC().Format(timeForm), s.For, s.Nonce, s.Anchor})
 	if err != nil {
-		panic("presence: " + err.Error()) // no field can fail
+		panic("presence: " + err.Error()) // every field can be encoded
 	}
 	return raw
 }
@@ -60,7 +60,7 @@ func NewDraftStatement(claims []Claim, at time.Time, nonce string) Statement {
 // Digest returns the signed digest of the statement, which is also the challenge of a passkey.
 func (s Statement) Digest() Digest { return domainDigest("statement", s.CanonicalJSON()) }
 
-// ParseStatement parses the result of Text, and nothing else.
+// ParseStatement parses the result of CanonicalJSON, and rejects any other text.
 func ParseStatement(text []byte) (Statement, error) {
 	var p statementJSON
 	if len(text) > maxStatement {
@@ -80,7 +80,7 @@ func ParseStatement(text []byte) (Statement, error) {
 	return s, nil
 }
 
-// isNonce reports whether a nonce is valid: it is used in names.
+// isNonce reports whether a nonce is valid. Nonces are used in names.
 func isNonce(nonce string) bool {
 	return len(nonce) >= 20 && len(nonce) <= 64 && strings.Trim(nonce, "abcdefghijklmnopqrstuvwxyz0123456789") == ""
 }
@@ -102,7 +102,7 @@ func (s SignedStatement) HeaderValue() string {
 	return to.EncodeToString(s.Statement.CanonicalJSON()) + "." + to.EncodeToString(s.Signature)
 }
 
-// parseSignedStatement parses the result of Text.
+// parseSignedStatement parses the result of HeaderValue.
 func parseSignedStatement(text string) (SignedStatement, error) {
 	statement, signature, ok := strings.Cut(text, ".")
 	if !ok || len(text) > 2*(maxStatement+maxSignature) {
@@ -152,7 +152,7 @@ func (e *Evidence) ClaimLines() string {
 	return strings.Join(lines, "\n")
 }
 
-// ParseStoredEvidence parses stored evidence: the result of Statement.Text, the signature, and the result of
+// ParseStoredEvidence parses stored evidence: the result of Statement.CanonicalJSON, the signature, and the result of
 // ClaimLines.
 func ParseStoredEvidence(statement, signature []byte, lines string) (Evidence, error) {
 	s, err := ParseStatement(statement)

@@ -14,15 +14,15 @@ type fingerprintPlace struct {
 // verdict is the conclusion from the anchors, the places and the configuration.
 type verdict struct {
 	on             bool   // grants of access need a statement
-	void           string // why no statement counts; "" if they do
-	remedy         string // what to do about it
+	void           string // why no statement is valid; "" if they are valid
+	remedy         string // how to make statements valid
 	canSetRoot     bool   // a root anchor can be set
 	canSetNext     bool   // the current anchor can sign the next one
 	canJoin        bool   // the current anchor can write its fingerprint where it is missing
 	canCancelReset bool   // a reset can be cancelled by the previous anchor
 }
 
-// evaluateVerdict returns the verdict. It is pure.
+// evaluateVerdict returns the verdict. It has no side effects.
 func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintPlace, demanded ProofKind, now time.Time) (v verdict) {
 	bad := map[FingerprintPlaceState]string{} // the name of a place in each state
 	last, before := c.lastAnchor(), c.beforeReset()
@@ -35,7 +35,7 @@ func evaluateVerdict(c anchorChain, broken error, places map[string]fingerprintP
 		if p.mark.At.After(at) {
 			at = p.mark.At
 		}
-		// An attacker that replaced the anchor must not cancel the reset with the new one.
+		// An attacker that replaced the anchor must not be able to cancel the reset with the new one.
 		v.canCancelReset = v.canCancelReset && p.mark.Anchor == before.headFingerprint()
 	}
 	v.canCancelReset = v.canCancelReset && (last.Kind == reset || bad[WasReset] != "") && bad[Unreadable] == ""

@@ -1,6 +1,6 @@
 // Package approvaltest is a store of approvals in memory, for tests of packages that use approvals.
 //
-// It stores a change completely or, after SetError, not at all. A new book from the same MemoryStore has the
+// The store saves a change completely or, after SetError, not at all. A new book from the same MemoryStore has the
 // decisions of the earlier one. It is for tests only.
 package approvaltest
 
@@ -124,7 +124,7 @@ func (m *MemoryStore) SaveApprovals(_ context.Context, c approval.ChangeSet) err
 		if row.Definition != nil && row.Pin != nil {
 			m.definitions[definitionKey{id, row.Pin.Fingerprint}] = row.Definition
 		}
-		row.Definition, row.Was = nil, nil // as a database does, which has no place for it
+		row.Definition, row.Was = nil, nil // as in the database, which does not store them with the row
 		m.tools[id] = row
 	}
 	return nil

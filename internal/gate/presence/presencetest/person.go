@@ -1,5 +1,5 @@
-// Package presencetest is a presence gate in memory with a user who signs, for tests of packages that use
-// presence. Signatures take the same path as in the product. It is for tests only.
+// Package presencetest is a presence gate in memory with a user who signs, for tests of packages that use presence.
+// Signatures are made and verified as in the product. The package is for tests only.
 package presencetest
 
 import (
@@ -65,7 +65,7 @@ func NewSigner(t testing.TB) *Signer {
 	return p
 }
 
-// Restart makes a new gate with the same store, as a restart of the daemon does.
+// Restart creates a new gate with the same store, as a restart of the daemon does.
 func (p *Signer) Restart() {
 	p.t.Helper()
 	p.Gate = presence.NewGate(presence.GateOptions{Store: p.stored, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
