@@ -101,7 +101,7 @@ func validateOperations(d *Deps, all []Operation) error {
 func (s *Server) serveOperation(o Operation, plan *inputSpec, w http.ResponseWriter, r *http.Request) {
 	who, _ := r.Context().Value(actorKey{}).(authenticatedActor)
 	if right := o.base().right; !hasRight(who.Actor, right) {
-		writeProblem(w, problem.Newf(problem.Forbidden, "This needs the right to %s.", right))
+		writeProblem(w, problem.Newf(problem.Forbidden, "This request requires the right to %s.", right))
 		return
 	}
 	from := newCaller(r, who.Actor)

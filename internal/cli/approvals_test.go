@@ -14,7 +14,7 @@ func TestLostApprovals(t *testing.T) {
 		!strings.Contains(got.stdout, "mcpproxy upstream approve github\n") || !strings.Contains(got.stderr, "The approvals were lost.") {
 		t.Errorf("%+v", got)
 	}
-	if got = w.runCommand("status"); !strings.Contains(got.stdout, "3 servers for you: mcpproxy approvals") {
+	if got = w.runCommand("status"); !strings.Contains(got.stdout, "3 servers: mcpproxy approvals") {
 		t.Errorf("%+v", got)
 	}
 }

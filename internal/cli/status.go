@@ -38,7 +38,7 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	f.add("Tools", fmt.Sprintf("%d callable of %d", s.Tools.Callable, s.Tools.Total))
 	f.add("Waiting", p.colorize(colorWarning, waitingApprovalsText(countWaitingApprovals(waiting))))
 	if n := s.Held.Pending; n > 0 {
-		f.add("Held", p.colorize(colorWarning, countWithNoun(n, "call")+" for you: mcpproxy pending list"))
+		f.add("Held", p.colorize(colorWarning, countWithNoun(n, "call")+": mcpproxy pending list"))
 	}
 	f.add("Leases", p.colorize(colorWarning, formatCountUnlessZero(s.Held.Leases, "%d running: mcpproxy lease list")))
 	for _, surface := range s.Surfaces {
@@ -96,12 +96,12 @@ func waitingApprovalsText(servers, tools, others int) string {
 		what = append(what, countWithNoun(tools, "tool"))
 	}
 	if others > 0 {
-		what = append(what, fmt.Sprintf("%d other definitions", others))
+		what = append(what, countWithNoun(others, "other definition"))
 	}
 	if what == nil {
 		return ""
 	}
-	return joinNamesInSentence(what) + " for you: mcpproxy approvals"
+	return joinNamesInSentence(what) + ": mcpproxy approvals"
 }
 
 func formatSurfaceName(name string) string {

@@ -307,7 +307,7 @@ func TestApproveAHeldCall(t *testing.T) {
 	if code, out, _ := d.cli("pending", "show", id[:6]); code != 0 || !strings.Contains(out, "to be tidy") || !strings.Contains(out, "s:wipe") {
 		t.Errorf("pending show: %d %s", code, out)
 	}
-	if _, out, _ := d.cli("status"); !strings.Contains(out, "1 call for you: mcpproxy pending list") {
+	if _, out, _ := d.cli("status"); !strings.Contains(out, "1 call: mcpproxy pending list") {
 		t.Errorf("status: %s", out)
 	}
 	token := d.createToken("t")

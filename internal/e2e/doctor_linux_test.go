@@ -570,7 +570,7 @@ func sickTools() map[string]sick {
 			with(`, "trust": "manual"`, saysReads)(p)
 			p.found("D502", sick{})
 			p.stop()
-			if code, out, _ := p.cli("status"); code != 4 || !strings.Contains(out, "1 tool for you: mcpproxy approvals") {
+			if code, out, _ := p.cli("status"); code != 4 || !strings.Contains(out, "1 tool: mcpproxy approvals") {
 				p.t.Errorf("status says, with exit code %d:\n%s", code, out)
 			}
 		}, words: []string{"wait for your approval", ": 1."}, run: func(p *patient, serve string) {

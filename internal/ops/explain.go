@@ -320,7 +320,7 @@ func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallToolVarian
 		case t != nil && !policy.ScopeIncludes(within, t.OperationLane()):
 			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the tool counts as " + t.OperationLane().String() + "."
 		case !policy.ScopeIncludes(within, v.Operation()):
-			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the call would be one to " + v.Operation().String() + "."
+			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the lane of the call is " + v.Operation().String() + "."
 		}
 	}
 	return "It is outside what may be reached."

@@ -41,7 +41,7 @@ func TestResultsAreEncryptedInTheFile(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got.Body), err)
 	}
 	err = db.writeTx(t.Context(), func(c *sqliteWriteConn) error {
-		return c.exec("UPDATE result SET body = substr(body, 1, 1000) || x'00' || substr(body, 1002)")
+		return c.exec("UPDATE result SET body = substr(body, 1, 1000) || CASE substr(body, 1001, 1) WHEN x'00' THEN x'01' ELSE x'00' END || substr(body, 1002)")
 	})
 	if err != nil {
 		t.Fatal(err)

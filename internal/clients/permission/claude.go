@@ -102,7 +102,7 @@ type claudeModeSetting struct {
 
 func readClaudeMode(settings clientDocs) claudeModeSetting {
 	d, at := settings.strongestValue("permissions", "defaultMode")
-	mode := claudeModeSetting{"default", Rule{Text: "nothing says anything about the tool: Claude Code asks"}}
+	mode := claudeModeSetting{"default", Rule{Text: "no rule applies to the tool: Claude Code asks"}}
 	if at.Exists() {
 		mode = claudeModeSetting{at.Text(), d.newRule(at, "defaultMode "+at.Text())}
 	}

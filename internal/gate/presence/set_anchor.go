@@ -67,7 +67,7 @@ func (g *Gate) AddFingerprintToPlaces(ctx context.Context) error {
 	s, v := g.currentVerdict()
 	p := proofFromContext(ctx)
 	if s == nil || p == nil || !v.canJoin {
-		return problem.New(problem.Conflict, "A join needs a fingerprint that is missing in a place and differs in none.", v.remedy)
+		return problem.New(problem.Conflict, "An instance can join only if its fingerprint is missing and no other place has a different one.", v.remedy)
 	}
 	return g.replaceChainSigned(ctx, s, p, s.chain.lastAnchor(), []Claim{NewClaim("presence join", s.chain.headFingerprint().String())}, s.chain)
 }

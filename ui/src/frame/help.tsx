@@ -15,7 +15,7 @@ const list: [keys: string, does: string][] = [
   ["Escape", "Close"],
   ["a", "Approve"],
   ["x", "Block"],
-  ["k", "Approve, keep destructive"],
+  ["K", "Approve, keep destructive"],
   ["o", "Enable or disable"],
   ["n", "Add a server"],
   ["l", "Pause or resume live records"],
