@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Passwords after short flags whose meaning depends on the command: docker login -p.
+// This file finds passwords after short flags whose meaning depends on the command, as in docker login -p.
 
 // flagPasswordStart returns the offset of the password after the short flag at i, or 0. It does not check
 // the value.
