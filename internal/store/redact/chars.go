@@ -124,8 +124,7 @@ func isHostEnd(c byte) bool {
 }
 
 // escapeRestLength returns the length of the rest of an escape sequence that looks like part of the word at p: the
-// letter of
-// , the digits of \u003e and %3D, the parameters of \x1b[31m.
+// letter of \n, the digits of \u003e and %3D, the parameters of \x1b[31m.
 func escapeRestLength(b []byte, p int) int {
 	switch {
 	case p == 0 || p >= len(b):

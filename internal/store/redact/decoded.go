@@ -45,9 +45,8 @@ func (f *credentialFinder) findInHexBytes(t []byte, from, to, first, unit int) (
 	return to, false
 }
 
-// findAtBackslash examines the backslash at i. It may begin escapes that encode text, or an escape such as
-//
-//	before a token. findAtBackslash returns the offset at which scanning continues.
+// findAtBackslash examines the backslash at i. It may begin escapes that encode text, or an escape such as \n before a
+// token. findAtBackslash returns the offset at which scanning continues.
 func (f *credentialFinder) findAtBackslash(t []byte, i int) int {
 	if end := hexEscapesEnd(t, i); end-i >= 4*minToken && f.decodings < maxEncodings {
 		next, _ := f.findInHexBytes(t, i, end, i+4, 4)
