@@ -7,8 +7,9 @@
 //     interfaces of transactions and readers
 //   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the tables other than
 //     the activity log
-//   - columns and text search: column.go encodes one value for each record of a chunk, search_words.go splits text into words,
-//     activity_prefix.go and activity_text.go build and search the text index, bitmap.go and selection.go are sets of records
+//   - columns and text search: column.go encodes one value for each record of a chunk, search_words.go splits text into
+//     words, activity_prefix.go and activity_text.go build and search the text index, bitmap.go and selection.go are
+//     sets of records
 //   - queries: activity_list.go, activity_snapshot.go filter and page, activity_merge.go merges instances,
 //     activity_selection.go, activity_summary.go, activity_rollup.go and histogram.go count
 //   - the hash chain: activity_verify.go reads it in order, activity_gaps.go keeps hashes of pruned entries,
@@ -17,13 +18,13 @@
 //     the limit of pruning by age
 //
 // Files for SQLite (one file in the data directory):
-//   - store.go, sqlite.go, sqlite_engine.go, sqlite_conn.go, sqlite_errors.go: open, migrate, connections, transactions, error
-//     codes
+//   - store.go, sqlite.go, sqlite_engine.go, sqlite_conn.go, sqlite_errors.go: open, migrate, connections,
+//     transactions, error codes
 //   - recovery.go: checks a file after a failure, renames a damaged file, opens the database again
 //   - deleted_file.go: writes the database again after its file was deleted
 //   - peek.go: reads a database for the doctor, without changing it
-//   - activity_project.go: inserts records from the spool and seals them into chunks; activity_load.go reads the index into
-//     memory
+//   - activity_project.go: inserts records from the spool and seals them into chunks; activity_load.go reads the index
+//     into memory
 //   - activity_read.go, activity_get.go: read records and columns
 //   - activity_tidy.go, activity_refused.go: retention, and the quota of refusals; PostgreSQL uses the same decisions
 //   - activity_backfill.go: adds columns that chunks of older versions lack

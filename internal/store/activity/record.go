@@ -22,8 +22,8 @@
 //   - refusals.go: counts identical refusals in one record, and limits the records of one actor's refusals
 //   - eventreader.go: lets a caller follow the log from a position
 //   - redact.go, erase.go: erase fields of a record permanently
-//   - verify.go, signingkey.go, exportaudit.go, export.go: verify the chain, sign checkpoints, export entries and check an
-//     export
+//   - verify.go, signingkey.go, exportaudit.go, export.go: verify the chain, sign checkpoints, export entries and check
+//     an export
 //   - store.go: the interface of the database
 //
 // Guarantees:

@@ -31,8 +31,8 @@
 //   - Masking twice gives the same result as masking once.
 //   - The time is linear in the size of the text.
 //
-// Limits: it does no I/O. It changes what is stored and shown, never what is forwarded. It does not find a credential that
-// looks like an ordinary word under an ordinary name.
+// Limits: it does no I/O. It changes what is stored and shown, never what is forwarded. It does not find a credential
+// that looks like an ordinary word under an ordinary name.
 package redact
 
 import (
