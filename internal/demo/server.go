@@ -24,7 +24,7 @@ import (
 // maxMessage limits the messages that the demo servers read, in bytes.
 const maxMessage = 1 << 20
 
-// toolArguments are the arguments of all demo tools.
+// toolArguments contains the arguments of all demo tools.
 type toolArguments struct {
 	Title, Text, Words, City string
 	Days                     int

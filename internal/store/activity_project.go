@@ -15,7 +15,7 @@ import (
 // ResumePosition first.
 var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
 
-// ResumePosition returns the last position of the spool that the database has, and notes for the log.
+// ResumePosition returns the position in the spool up to which the database has all entries, and notes for the log.
 func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, []string, error) {
 	var pos activity.SpoolPosition
 	e, err := db.waitOpen(ctx)

@@ -83,7 +83,7 @@ func bucketMidpoint(bucket int64) int64 {
 	return (bucket%16+16)<<shift + 1<<shift/2
 }
 
-// toolUseCounts contains how often each tool was called, and when last.
+// toolUseCounts contains the number of calls of each tool, and the time of the last call.
 type toolUseCounts map[[2]string]activity.ToolUsage // by server and tool
 
 func (u toolUseCounts) addHour(k hourlyGroupKey, records, last int64) {

@@ -78,7 +78,7 @@ type chainEmitter struct {
 	heldBytes   int
 }
 
-// waitingChainEntry is an entry that waits for its turn.
+// waitingChainEntry is an entry that must be emitted later.
 type waitingChainEntry struct {
 	activity.ChainPart
 	key           int64

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 )
 
-// chunkSize is the number of records of a chunk.
+// chunkSize is the number of records in a chunk.
 const (
 	chunkSize  = 1024
 	chunkWords = chunkSize / 64

@@ -30,7 +30,7 @@ const (
 	fieldActor
 	fieldClient
 	fieldError
-	firstNumericField // this field and the following ones are numbers
+	firstNumericField // marks the first of the fields with numbers
 )
 
 const (

@@ -22,8 +22,8 @@ import (
 // killed.
 const crashDir = "MCPPROXY_CRASH_DIR"
 
-// crashClock is an environment variable that contains by how much the clock of that process jumps back and forth every
-// few milliseconds.
+// crashClock is an environment variable. It contains a duration, by which the clock of that process jumps back and
+// forth every few milliseconds.
 const crashClock = "MCPPROXY_CRASH_CLOCK"
 
 func runCrashing(dir string) error {

@@ -451,8 +451,8 @@ func (e *pgEngine) pingAndCountRecords(ctx context.Context) error {
 	return nil
 }
 
-// endEngineIfConnLost ends the engine if err has closed the connection. If the connection was only interrupted because
-// the engine has ended, it also returns an error for a lost connection.
+// endEngineIfConnLost checks whether err has closed the connection or the engine has ended. If so, it ends the engine
+// and returns an error that wraps activity.ErrAgain. Otherwise it returns err.
 func (e *pgEngine) endEngineIfConnLost(c *pgConn, err error) error {
 	if err == nil || !c.IsClosed() && e.live().Err() == nil {
 		return err

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ResumePosition returns the last position of the spool that the database has.
+// ResumePosition returns the position in the spool up to which the database has all entries.
 func (db *Postgres) ResumePosition(ctx context.Context) (pos activity.SpoolPosition, notes []string, err error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {

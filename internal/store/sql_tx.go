@@ -15,7 +15,7 @@ import (
 
 // sqlReader runs queries in either database.
 type sqlReader interface {
-	// eachRow scans each row and then calls fn. A sql.RawBytes is valid until fn returns.
+	// eachRow calls fn for each row, after it has scanned the row. A sql.RawBytes is valid until fn returns.
 	eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error
 	// firstRow scans the first row and reports whether there is one.
 	firstRow(ctx context.Context, to scanTargets, query string, values ...any) (found bool, err error)

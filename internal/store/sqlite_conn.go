@@ -137,7 +137,7 @@ type querier interface {
 // scanTargets contains pointers that receive the columns of a row.
 type scanTargets []any
 
-// eachRow runs a query, scans each row and then calls fn.
+// eachRow runs a query. It calls fn for each row, after it has scanned the row.
 func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, expandForSQLite(query), args...)
 	if err != nil {
@@ -146,7 +146,7 @@ func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, q
 	return scanRows(rows, to, fn)
 }
 
-// scanRows scans each row and then calls fn. It closes the rows at the end.
+// scanRows calls fn for each row, after it has scanned the row. It closes the rows at the end.
 func scanRows(rows *sql.Rows, to scanTargets, fn func() error) error {
 	defer rows.Close()
 	for rows.Next() {

@@ -63,7 +63,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 //go:embed dist.zip
 var distZip []byte
 
-// Handler serves everything under Path and redirects other requests to it.
+// Handler serves everything under Path and redirects other requests to Path.
 type Handler struct {
 	files        map[string]*uiFile
 	usesPasskeys func() bool
@@ -154,7 +154,7 @@ func hostNameOriginOfLoopback(host string) string {
 	return presence.PageOrigin(strconv.Itoa(int(at.Port())))
 }
 
-// uiFile is one file of the UI. It is compressed on first use, to keep the start fast.
+// uiFile is one file of the UI. It is compressed on first use, to keep startup fast.
 type uiFile struct {
 	name  string
 	forms func() (encodedFile, error)

@@ -18,8 +18,8 @@ type EntryKind uint8
 const (
 	KindBegin  EntryKind = iota + 1 // the beginning of a record; its outcome follows
 	KindEnd                         // the outcome of a record that began earlier
-	KindWhole                       // a record that was complete at once
-	KindRepeat                      // a whole record, with its outcome
+	KindWhole                       // a whole record, with its outcome
+	KindRepeat                      // the current count of a repeated refusal
 )
 
 // Hash identifies an entry and all entries before it. It is the SHA-256 of the entry's line in the spool, where the

@@ -87,8 +87,8 @@ func (s *spool) setFollower(told wakeSignal) ChainPosition {
 	return ChainPosition{s.durable.seq, s.durable.hash}
 }
 
-// EventReader reads the chain from a position, entry by entry. It reads an entry from memory if the entry is still
-// there, otherwise from the files. It is not safe for concurrent use.
+// EventReader reads the chain from a position, entry by entry. It reads from memory if the next entry is still
+// available there, otherwise from the files. It is not safe for concurrent use.
 type EventReader struct {
 	log      *Log
 	position ChainPosition

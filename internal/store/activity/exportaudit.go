@@ -37,10 +37,10 @@ type entryAwaitingPredecessor struct {
 	hash   Hash
 }
 
-// seqRange is a range of consecutive entry numbers.
+// seqRange is a range of consecutive sequence numbers.
 type seqRange struct{ first, last int64 }
 
-// NewExportAudit returns an audit of an export. key is the log's signing key, and end is the end of the log.
+// NewExportAudit returns an audit of an export. key is the log's public key, and end is the end of the log.
 func NewExportAudit(filtered bool, key []byte, end SpoolPosition) *ExportAudit {
 	return &ExportAudit{
 		Filtered: filtered, Key: key, End: end, hashBySeq: map[int64]Hash{0: {}}, waiting: map[int64]entryAwaitingPredecessor{}, checkpointBySeq: map[int64]*SignedCheckpoint{},

@@ -83,7 +83,7 @@ type Log struct {
 	verifier verificationRunner
 	key      *SigningKey
 
-	redacting sync.Mutex // serializes Redact
+	redacting sync.Mutex // serializes EraseFields
 
 	mu          sync.Mutex // guards openRecords
 	openRecords map[string]openRecord

@@ -53,7 +53,7 @@ type refusalCounter struct {
 	flooding sync.Map // actor → refusalFlood; can be read while mu is held during a slow write
 }
 
-// refusalFlood contains how many calls of an actor were refused, and when.
+// refusalFlood contains the number of refused calls of an actor, and their times.
 type refusalFlood struct {
 	until       time.Time
 	first, last time.Time

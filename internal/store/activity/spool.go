@@ -226,7 +226,7 @@ func (s *spool) listOpenFiles() []spoolFile {
 	return append(slices.Clip(s.retired), s.file)
 }
 
-// lastDurableSeq returns the number of the last durable entry.
+// lastDurableSeq returns the sequence number of the last durable entry.
 func (s *spool) lastDurableSeq() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -240,7 +240,7 @@ func (s *spool) unprojectedCount() int64 {
 	return s.durable.seq - s.projected
 }
 
-// isIdle reports whether nothing was appended in the last d.
+// isIdle reports whether nothing was appended for at least d.
 func (s *spool) isIdle(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,8 +40,9 @@ type SharedStore interface {
 // Store is the database that the projector writes to and that queries read. ResumePosition, ProjectEntries,
 // UnfinishedRecords, Sync and Tidy are never called at the same time. Reading methods are called concurrently.
 type Store interface {
-	// ResumePosition waits until the store is open. It returns the last entry that the store has, and notes about
-	// damage, such as a damaged database that was renamed. It is called at the start and after every failure.
+	// ResumePosition waits until the store is open. It returns the position in the spool up to which the store has all
+	// entries, and notes about damage, such as a damaged database that was renamed. It is called at the start and after
+	// every failure.
 	ResumePosition(ctx context.Context) (pos SpoolPosition, notes []string, err error)
 	// ProjectEntries stores up to MaxBatch entries in order, together with the new position, in one transaction. An end
 	// completes the record that it ends. ProjectEntries erases the fields that an entry redacts.
@@ -91,7 +92,7 @@ type Store interface {
 	Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 }
 
-// ToolUsage contains how often a tool was called, and the time of the last call.
+// ToolUsage contains the number of calls of a tool, and the time of the last call.
 type ToolUsage struct {
 	Calls int64
 	Last  time.Time // start of the last call; for older calls, start of the hour

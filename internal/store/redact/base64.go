@@ -13,7 +13,7 @@ const (
 
 const noSextet = 64
 
-// sextets are the values of the characters of both alphabets.
+// sextets maps the characters of both alphabets to their values.
 var sextets = func() (t [256]byte) {
 	for c := range t {
 		t[c] = noSextet

@@ -32,7 +32,7 @@ func commandLineBefore(t []byte, low, i int) []byte {
 	return t[from:i]
 }
 
-// containsCommand reports whether a line contains a command as a word of its own.
+// containsCommand reports whether a line contains a command as a separate word.
 func containsCommand(line []byte, command string) bool {
 	for {
 		n := bytes.LastIndex(line, []byte(command))

@@ -81,7 +81,7 @@ func (t *trigramSet) has(a, b, c byte) bool {
 
 func trigramHash(a, b, c byte) uint { return uint(a&31)<<10 | uint(b&31)<<5 | uint(c&31) }
 
-// parseNameRule parses a line of the section names.
+// parseNameRule parses a line in the section "names".
 func parseNameRule(columns []string) credentialNameRule {
 	tells := slices.Index([]string{harmless: "harmless", weak: "weak", strong: "strong"}, columns[2])
 	if tells < 0 {
@@ -94,12 +94,12 @@ func parseNameRule(columns []string) credentialNameRule {
 	return r
 }
 
-// parseFlagRule parses a line of the section password flags.
+// parseFlagRule parses a line in the section "password flags".
 func parseFlagRule(columns []string) passwordFlagRule {
 	return passwordFlagRule{command: columns[0], flag: columns[1][0], apart: slices.Contains(columns[2:], "apart"), attached: slices.Contains(columns[2:], "attached")}
 }
 
-// parseTokenRule parses a line of the section tokens.
+// parseTokenRule parses a line in the section "tokens".
 func parseTokenRule(columns []string) *tokenRule {
 	r := &tokenRule{prefix: columns[0], kind: columns[1], digits: slices.Contains(columns[4:], "digit")}
 	for name := range strings.SplitSeq(columns[2], "|") {

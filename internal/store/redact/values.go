@@ -184,7 +184,7 @@ func authSchemeLength(value []byte) int {
 	return 0
 }
 
-// maskValue returns the mask of a value. An empty value, a mask or a reference stays as it is.
+// maskValue returns the mask of a value. It returns an empty value, a mask or a reference unchanged.
 func maskValue(kind, value string) string {
 	b := []byte(value)
 	if value == "" || leadingMaskLength(b) == len(b) || isReference(b) {

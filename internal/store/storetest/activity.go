@@ -282,7 +282,7 @@ func testInterruptedCalls(t *testing.T, setup Setup) {
 	}
 }
 
-// testLostBeginnings stores an end whose beginning the store does not have.
+// testLostBeginnings stores the end of a record whose beginning was pruned.
 func testLostBeginnings(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	for range 100 {
@@ -445,7 +445,7 @@ func testSearch(t *testing.T, setup Setup) {
 	for range setup.severalChunks() {
 		e.appendRecord(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
 	}
-	look("behind others") // now the records are in the text index
+	look("after newer records") // now the records are in the text index
 	if p := e.listPage(activity.Filter{Search: "needle 7 start"}); p.Total != int64(setup.severalChunks()) {
 		t.Errorf("the search found %d of the later records, want all", p.Total)
 	}

@@ -62,7 +62,7 @@ func testApprovals(t *testing.T, setup Setup) {
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
 	b := approval.DecisionRow{Tool: "b", DefinitionDecisions: approval.DefinitionDecisions{Block: block, Off: &off}}
-	// A prompt with the name of a tool is a different item; instructions have no name.
+	// A prompt with the same name as a tool is a different item. Instructions have no name.
 	prompt := approval.DecisionRow{Kind: tool.KindPrompt, Tool: "a", DefinitionDecisions: approval.DefinitionDecisions{Pin: &approval.Pin{Fingerprint: fakeFingerprint(3), AuthorAndTime: newMark("trust:scan", 1)}}}
 	asked := prompt
 	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
