@@ -53,7 +53,8 @@ func (e *sqliteEngine) firstChunkLackingColumns(of []columnField) (chunk int64, 
 	return e.index.firstChunk + int64(i), i >= 0
 }
 
-// backfillNextChunk writes all missing columns of the fields in one chunk. It reports whether there was such a chunk.
+// backfillNextChunk writes all missing columns of one chunk that lacks a column of any of the fields. It reports whether
+// there was such a chunk.
 func (e *sqliteEngine) backfillNextChunk(ctx context.Context, of []columnField) (bool, error) {
 	if _, found := e.firstChunkLackingColumns(of); !found {
 		return false, nil

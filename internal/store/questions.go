@@ -302,8 +302,8 @@ func (a *ApprovalQuestionStore) VoidApproval(ctx context.Context, id string) err
 }
 
 // UseLease uses one call of a lease that covers the call and for which counts returns true. It returns the ID of the
-// lease, or "" if there is none. It also ends a waiting question with the key. Then record is the ID of the activity
-// record of the held call.
+// lease, or "" if there is none. If it uses a lease, it also ends a waiting question with the key, and record is the ID
+// of the activity record of the held call.
 func (a *ApprovalQuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask.CallKey, lane auth.OperationLane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
 	all, err := a.ActiveLeases(ctx, now)
 	for _, l := range all {

@@ -172,7 +172,7 @@ func (p *payload) recordOfLoneOutcome() Record {
 }
 
 // EachSearchableText calls fn with the JSON of each part of a record that the full text search covers. It does not
-// decode other parts. The text is valid until fn returns. For a damaged entry, fn is not called.
+// decode other parts. The text is valid until fn returns. Damaged parts are skipped.
 func EachSearchableText(entry, outcome []byte, fn func(text []byte)) {
 	for _, data := range [][]byte{entry, outcome} {
 		if len(data) == 0 {

@@ -43,8 +43,8 @@ func (e *outcomeWriter) write(d entryDraft, p *payload) error {
 	return newUnwritableError(err)
 }
 
-// encodeShortOutcome encodes an outcome so that it fits in outcomeRoom: without its response, and without its error
-// message unless that is short.
+// encodeShortOutcome encodes an outcome so that it fits in outcomeRoom: without its response, and with a shortened error
+// code and error message. If that is still too long, it leaves out both.
 func encodeShortOutcome(p *payload) encodedBody {
 	short := p.withoutResponse()
 	short.Metadata = Metadata{ErrorCode: clipText(p.Metadata.ErrorCode, 64)}
