@@ -1,4 +1,5 @@
-// Command mcpproxy is one local endpoint in front of many MCP servers. Package app wires its packages; docs/architecture.md lists them.
+// Command mcpproxy is one local endpoint in front of many MCP servers. Package app wires its packages, and
+// docs/architecture.md lists them.
 package main
 
 import (
@@ -13,7 +14,8 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// Build information. Releases set it with -ldflags "-X main.version=…"; otherwise the commit and its date come from the go command.
+// Build information. Releases set it with -ldflags "-X main.version=…". In other builds, the go command provides the
+// commit and its date.
 var (
 	version = "0.1.0-dev"
 	commit  = ""
@@ -23,7 +25,7 @@ var (
 func main() {
 	ctx, stop, again := newSignalContext()
 	defer stop()
-	// The sample servers of the demo run in this binary.
+	// The demo starts this binary again to run its sample servers.
 	if len(os.Args) == 3 && os.Args[1] == demo.UpstreamCommand {
 		if err := demo.ServeStdio(ctx, os.Args[2], os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, "Error:", err)
@@ -46,7 +48,8 @@ func main() {
 	os.Exit(code)
 }
 
-// newSignalContext returns a context that ends with the first signal, and a channel that is closed with the second. A third signal kills the program.
+// newSignalContext returns a context that the first signal cancels, and a channel that the second signal closes. A
+// third signal kills the program.
 func newSignalContext() (ctx context.Context, stop func(), again <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	twice := make(chan struct{})

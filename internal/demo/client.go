@@ -22,14 +22,14 @@ type demoClient struct {
 	id        int
 }
 
-// foundTool is a tool in an answer of retrieve_tools.
+// foundTool is a tool in a result of retrieve_tools.
 type foundTool struct {
 	Name     string  `json:"name"`
 	Score    float64 `json:"score"`
 	CallWith string  `json:"call_with"`
 }
 
-// lockedTool is a tool in such an answer that exists but cannot be called.
+// lockedTool is a tool in a result of retrieve_tools that exists but cannot be called.
 type lockedTool struct {
 	Server string `json:"server"`
 	Name   string `json:"name"`
@@ -121,7 +121,7 @@ func (a *demoClient) connect(ctx context.Context) error {
 // connectTimeout limits how long the sample servers have to connect.
 const connectTimeout = 20 * time.Second
 
-// pollUntil polls until a condition holds.
+// pollUntil calls there at intervals until it returns true or an error.
 func pollUntil(ctx context.Context, every time.Duration, there func() (bool, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -153,10 +153,11 @@ func (a *demoClient) awaitTools(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// addNumbersCall calls the tool that shifty changes.
+// addNumbersCall is a call of the tool that shifty changes.
 const addNumbersCall = `{"name":"shifty:add_numbers","args":{"a":1,"b":2}}`
 
-// watchShifty waits until the changed tool of shifty is held, and shows that a call of it is now rejected.
+// watchShifty waits until the changed tool of shifty is held for review, and shows that a call to the tool is now
+// rejected.
 func (a *demoClient) watchShifty(ctx context.Context, every time.Duration) error {
 	if err := pollUntil(ctx, every, func() (bool, error) {
 		r, err := a.callTool(ctx, "retrieve_tools", `{"query":"shifty:add_numbers","limit":1,"include_disabled":true}`)
@@ -210,7 +211,7 @@ func (a *demoClient) postMessage(ctx context.Context, message string) ([]byte, e
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	// Without event streams the answer is one JSON text; this client supports nothing else.
+	// Without event streams, the response is one JSON text. This client supports nothing else.
 	req.Header.Set("Accept", "application/json")
 	if a.sessionID != "" {
 		req.Header.Set(mcp.HeaderSession, a.sessionID)

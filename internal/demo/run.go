@@ -20,20 +20,20 @@ import (
 // UpstreamCommand is the hidden command that serves one of the sample servers over stdio.
 const UpstreamCommand = "demo-upstream"
 
-// defaultAddress is where the demo listens by default if the port is free.
+// defaultAddress is the address of the demo if none is configured and the port is free.
 const defaultAddress = "127.0.0.1:8080"
 
 // Options configures the demo.
 type Options struct {
-	Once    bool   // end after the session
-	Listen  string // empty: the default address, otherwise a free port
+	Once    bool   // exit after the session
+	Listen  string // the default is defaultAddress, or a free port if that is in use
 	Version string
 	Out     io.Writer
-	Abort   <-chan struct{} // closed: end without waiting for calls and servers
+	Abort   <-chan struct{} // when closed, the demo exits without waiting for calls and servers
 }
 
-// Run starts the sample servers and a daemon with a temporary data directory, shows an agent's session, and runs until ctx ends. It removes the data
-// directory at the end.
+// Run starts the sample servers and a daemon with a temporary data directory, shows an agent's session, and runs until
+// ctx ends. Before it returns, it removes the data directory.
 func Run(ctx context.Context, o Options) error {
 	dir, err := os.MkdirTemp("", "mcpproxy-demo-")
 	if err != nil {
@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 
-	asked := ctx // ends when the user stops the demo, not when the demo ends itself
+	asked := ctx // is canceled when the user stops the demo, not when the demo ends on its own
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	logFile, err := os.OpenFile(filepath.Join(dir, "daemon.log"), os.O_CREATE|os.O_WRONLY, 0o600)
@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options) error {
 	return errors.Join(err, <-ended)
 }
 
-// chooseListenAddress returns where to listen: as configured, otherwise the default if it is free.
+// chooseListenAddress returns the configured address, or the default if it is free, or a free port.
 func chooseListenAddress(asked string) string {
 	if asked != "" {
 		return asked
@@ -93,7 +93,7 @@ func chooseListenAddress(asked string) string {
 	if err != nil {
 		return "127.0.0.1:0"
 	}
-	_ = l.Close() // nothing came in
+	_ = l.Close() // no connection was accepted
 	return defaultAddress
 }
 
@@ -107,12 +107,13 @@ func startWeather() (url string, stop func(), err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Serve(l) // ends with Close
+		_ = s.Serve(l) // returns when the server is closed
 	}()
 	return "http://" + l.Addr().String() + "/mcp", func() { _ = s.Close(); <-done }, nil
 }
 
-// writeConfig writes a configuration as a user would. With hurry, shifty changes as soon as it was called.
+// writeConfig writes a configuration file like one that a user writes. If hurry is true, shifty changes its tool after
+// the first call.
 func writeConfig(dir, self, weatherURL string, hurry bool) (string, error) {
 	when, shifts := "", "after 20 seconds"
 	if hurry {
@@ -156,7 +157,7 @@ func showDemo(ctx context.Context, o Options, r app.DaemonLocation, self string)
 	return ignoreStopErrors(ctx, err)
 }
 
-// approveCommands are the commands with which a user decides.
+// approveCommands are the commands with which a user approves a tool.
 const approveCommands = `
 See the difference, and approve it if you want it, in the second terminal:
 
@@ -165,7 +166,7 @@ See the difference, and approve it if you want it, in the second terminal:
   mcpproxy tools approve shifty:add_numbers
 `
 
-// showHeldTool shows a held tool that has changed, and a user who reviews and approves it.
+// showHeldTool shows a changed tool that is held for review, and how a user reviews and approves it.
 func (a *demoClient) showHeldTool(ctx context.Context, self string, r app.DaemonLocation) error {
 	if err := a.watchShifty(ctx, 20*time.Millisecond); err != nil {
 		return err
@@ -190,7 +191,7 @@ func showLog(ctx context.Context, o Options, self string, r app.DaemonLocation) 
 	return runSelf(ctx, o.Out, self, r.DataDir, "activity", "list", "--type", "tool_call,policy_decision,approval")
 }
 
-// ignoreStopErrors drops errors that a stop causes.
+// ignoreStopErrors drops errors that occur because the demo is being stopped.
 func ignoreStopErrors(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil
@@ -198,7 +199,7 @@ func ignoreStopErrors(ctx context.Context, err error) error {
 	return err
 }
 
-// runSelf runs a command of MCPProxy as a user would, and shows it.
+// runSelf runs an mcpproxy command as a user would, and shows the command and its output.
 func runSelf(ctx context.Context, out io.Writer, self, dataDir string, args ...string) error {
 	printLine(out, "\n$ mcpproxy %s", strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, self, append(args, "--data-dir", dataDir)...)

@@ -15,8 +15,8 @@ func RunDaemonWithSamples(ctx context.Context, o app.Options) error {
 	return app.Run(ctx, o)
 }
 
-// sampleServers are the bundled upstreams as servers that this very binary runs, each over
-// stdio. There are none when the binary cannot find itself.
+// sampleServers returns the sample servers. Each is this binary, started as a stdio server. The list is empty if the
+// path of the binary is unknown.
 func sampleServers() []ops.AddServerRequest {
 	self, err := os.Executable()
 	if err != nil {

@@ -1,11 +1,11 @@
-// Package demo is `mcpproxy demo`, the first minute: three sample MCP servers (notes, weather, shifty) and the scripted session of an agent that uses
-// them through /mcp.
+// Package demo implements `mcpproxy demo`: three sample MCP servers (notes, weather, shifty) and the scripted session
+// of an agent that uses them through /mcp.
 //
 // Guarantees:
 //   - The demo needs only the binary.
-//   - The session is real: servers over stdio and HTTP, and an agent that is an HTTP client like any other.
+//   - The session is real: the servers use stdio and HTTP, and the agent is an ordinary HTTP client.
 //
-// The servers are no examples of good MCP servers: they implement only what the demo needs, and store nothing.
+// Do not copy the sample servers: they implement only the parts of MCP that the demo needs, and store nothing.
 package demo
 
 import (
@@ -21,17 +21,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxMessage limits what the demo servers read, in bytes.
+// maxMessage limits the messages that the demo servers read, in bytes.
 const maxMessage = 1 << 20
 
-// toolArguments are the arguments of all demo tools.
+// toolArguments contains the arguments of all demo tools.
 type toolArguments struct {
 	Title, Text, Words, City string
 	Days                     int
 	A, B                     float64
 }
 
-// errNoTool is the error of run for an unknown tool.
+// errNoTool is the error for an unknown tool.
 var errNoTool = errors.New("unknown tool")
 
 // demoServer is a minimal MCP server of protocol revision 2025-06-18.
@@ -43,7 +43,7 @@ type demoServer struct {
 	tools []json.RawMessage
 }
 
-// answerMessage handles one message and returns the response, or nil for none.
+// answerMessage handles one message and returns the response, or nil if the message needs none.
 func (s *demoServer) answerMessage(raw []byte) []byte {
 	m, err := wirejson.ParseServerMessage(raw)
 	if err != nil {
@@ -123,7 +123,8 @@ func (s *demoServer) runTool(tool string, raw json.RawMessage) (string, error) {
 	return s.run(tool, a)
 }
 
-// serveStdio serves lines until the input ends. Each value of changed sends a list-changed notification.
+// serveStdio handles one message per line until the input ends. For each value from changed it sends a list-changed
+// notification.
 func (s *demoServer) serveStdio(ctx context.Context, in io.Reader, out io.Writer, changed <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -168,7 +169,7 @@ func (s *demoServer) serveStdio(ctx context.Context, in io.Reader, out io.Writer
 	}
 }
 
-// ServeHTTP implements streamable HTTP without sessions and streams.
+// ServeHTTP implements Streamable HTTP without sessions and event streams.
 func (s *demoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		http.Error(w, "only POST", http.StatusMethodNotAllowed)
@@ -185,5 +186,5 @@ func (s *demoServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(reply) // the client is gone
+	_, _ = w.Write(reply) // fails only if the client has disconnected
 }

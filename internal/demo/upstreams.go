@@ -16,18 +16,17 @@ import (
 	"time"
 )
 
-// shiftAfter is when shifty changes its tool's definition.
+// shiftAfter is the time after which shifty changes the definition of its tool.
 const shiftAfter = 20 * time.Second
 
-// shiftVariable is the environment variable which, set to shiftOnCall, makes
-// shifty change its tool as soon as it has been called, for those who do not
-// want to wait.
+// shiftVariable is an environment variable. If it is set to shiftOnCall, shifty changes its tool after the first call
+// instead of after shiftAfter.
 const (
 	shiftVariable = "SHIFTY_CHANGES"
 	shiftOnCall   = "when-called"
 )
 
-// ServeStdio runs the named bundled upstream over in and out until in ends.
+// ServeStdio runs the named sample server over in and out until in ends.
 func ServeStdio(ctx context.Context, name string, in io.Reader, out io.Writer) error {
 	switch name {
 	case "notes":
@@ -40,7 +39,7 @@ func ServeStdio(ctx context.Context, name string, in io.Reader, out io.Writer) e
 	return fmt.Errorf("unknown bundled upstream %q: use notes, weather or shifty", name)
 }
 
-// NewWeatherHandler is the bundled upstream that the demo reaches over HTTP.
+// NewWeatherHandler returns the sample server that the demo connects to over HTTP.
 func NewWeatherHandler() http.Handler { return newWeatherServer() }
 
 func newWeatherServer() *demoServer {
@@ -50,7 +49,7 @@ func newWeatherServer() *demoServer {
 //go:embed tools.json
 var toolsText []byte
 
-// toolDefinitions are the tools of an upstream, each as it is listed.
+// toolDefinitions returns the tools of a sample server, each as it appears in tools/list.
 func toolDefinitions(upstream string) []json.RawMessage {
 	var all map[string][]json.RawMessage
 	if err := json.Unmarshal(toolsText, &all); err != nil {
@@ -59,7 +58,7 @@ func toolDefinitions(upstream string) []json.RawMessage {
 	return all[upstream]
 }
 
-// newNotesTools runs tools of all three kinds, on four notes to begin with.
+// newNotesTools returns read, write and destructive tools that share four initial notes.
 func newNotesTools() func(tool string, a toolArguments) (string, error) {
 	var mu sync.Mutex // guards texts
 	texts := map[string]string{
@@ -95,7 +94,7 @@ func newNotesTools() func(tool string, a toolArguments) (string, error) {
 	}
 }
 
-// searchNotes returns the titles of the notes that have all the words.
+// searchNotes returns the titles of the notes that contain all the words.
 func searchNotes(texts map[string]string, words []string) string {
 	var titles []string
 	for title, text := range texts {
@@ -108,8 +107,8 @@ func searchNotes(texts map[string]string, words []string) string {
 	return cmp.Or(strings.Join(titles, "\n"), "No note contains these words.")
 }
 
-// runWeatherTool only reads. Its forecasts are made up from the name of the city, so
-// that they are the same each time.
+// runWeatherTool runs a read-only tool. It derives a forecast from the name of the city, so the same city always gets
+// the same forecast.
 func runWeatherTool(tool string, a toolArguments) (string, error) {
 	if tool != "get_forecast" && tool != "current_weather" {
 		return "", errNoTool
@@ -126,10 +125,10 @@ func runWeatherTool(tool string, a toolArguments) (string, error) {
 	return strings.Join(lines, "\n"), nil
 }
 
-// serveShifty runs an upstream with one tool, whose definition it changes after
-// shiftAfter, or with its first call.
+// serveShifty runs a server with one tool. It changes the definition of the tool after shiftAfter, or after the first
+// call if onCall is true.
 func serveShifty(ctx context.Context, in io.Reader, out io.Writer, onCall bool) error {
-	definitions := toolDefinitions("shifty") // before and after
+	definitions := toolDefinitions("shifty") // the old and the new definition
 	s := &demoServer{name: "shifty", tools: definitions[:1]}
 	changed := make(chan struct{}, 1)
 	shift := sync.OnceFunc(func() {

@@ -6,11 +6,10 @@ import (
 	"syscall"
 )
 
-// sharingViolation is the error of opening a file that another process has open exclusively.
+// sharingViolation is the error for opening a file that another process has opened exclusively.
 const sharingViolation syscall.Errno = 32
 
-// LockFile opens the file at path, or creates it, and locks it. The error is ErrLocked if another process
-// holds it.
+// LockFile opens or creates the file at path and locks it. It returns ErrLocked if another process has locked the file.
 func LockFile(path string) (*LockedFile, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {

@@ -4,7 +4,7 @@ package ondisk
 
 import "os"
 
-// SyncDir does nothing: this system journals names.
+// SyncDir does nothing, because this system journals file names.
 func SyncDir(string) error { return nil }
 
 // IsFileStillAtPath returns true: on this system an open file can neither be deleted nor renamed.

@@ -20,10 +20,10 @@ func TestWriteNew(t *testing.T) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil || string(text) != "onetwo" {
-		t.Errorf("the file has %q, %v", text, err)
+		t.Errorf("content = %q, %v, want onetwo", text, err)
 	}
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("the file is %v, %v", info, err)
+		t.Errorf("stat = %v, %v, want mode 0600", info, err)
 	}
 	if err := ondisk.SyncDir(filepath.Dir(path)); err != nil {
 		t.Error(err)
@@ -38,21 +38,21 @@ func TestReplace(t *testing.T) {
 		}
 		text, err := os.ReadFile(path)
 		if err != nil || string(text) != want {
-			t.Errorf("the file has %q, %v, want %q", text, err, want)
+			t.Errorf("content = %q, %v, want %q", text, err, want)
 		}
 	}
 	if err := ondisk.ReplaceFile(filepath.Dir(path), nil); err == nil {
-		t.Error("a folder was replaced")
+		t.Error("ReplaceFile replaced a folder")
 	}
 	left, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(left) != 1 {
-		t.Errorf("there is %v, %v, want the file alone", left, err)
+		t.Errorf("the folder contains %v, %v, want only the file", left, err)
 	}
 }
 
 func TestNamed(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a file that is open keeps its name")
+		t.Skip("Windows does not rename or delete an open file")
 	}
 	path := filepath.Join(t.TempDir(), "file")
 	f, err := os.Create(path)
@@ -63,7 +63,7 @@ func TestNamed(t *testing.T) {
 	is := func(want bool) {
 		t.Helper()
 		if ok, err := ondisk.IsFileStillAtPath(path, f); err != nil || ok != want {
-			t.Errorf("it has its name: %v, %v, want %v", ok, err, want)
+			t.Errorf("IsFileStillAtPath = %v, %v, want %v", ok, err, want)
 		}
 	}
 	is(true)
@@ -84,7 +84,7 @@ func TestLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ondisk.LockFile(path); !errors.Is(err, ondisk.ErrLocked) {
-		t.Errorf("locked twice: %v", err)
+		t.Errorf("a second LockFile returned %v, want ErrLocked", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -94,6 +94,6 @@ func TestLock(t *testing.T) {
 	}
 	defer f.Close()
 	if _, err := ondisk.LockFile(filepath.Join(path, "x")); err == nil || errors.Is(err, ondisk.ErrLocked) {
-		t.Errorf("where no file can be: %v", err)
+		t.Errorf("LockFile with an impossible path returned %v, want another error than ErrLocked", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// SyncDir makes new names in dir durable.
+// SyncDir makes changes to the names in dir durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
@@ -18,7 +18,7 @@ func SyncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// IsFileStillAtPath reports whether path still names the open file f: it was neither deleted nor replaced.
+// IsFileStillAtPath reports whether path still refers to the open file f, that is, f was neither deleted nor replaced.
 func IsFileStillAtPath(path string, f *os.File) (bool, error) {
 	own, err := f.Stat()
 	if err != nil {
@@ -31,8 +31,7 @@ func IsFileStillAtPath(path string, f *os.File) (bool, error) {
 	return err == nil && os.SameFile(own, info), err
 }
 
-// LockFile opens the file at path, or creates it, and locks it. The error is ErrLocked if another process
-// holds it.
+// LockFile opens or creates the file at path and locks it. It returns ErrLocked if another process has locked the file.
 func LockFile(path string) (*LockedFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -45,7 +44,7 @@ func LockFile(path string) (*LockedFile, error) {
 	return locked, nil
 }
 
-// Lock locks an open file. The error is ErrLocked if another process holds it.
+// Lock locks an open file. It returns ErrLocked if another process has locked the file.
 func Lock(f *os.File) (*LockedFile, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		return nil, lockedError{err}
@@ -53,8 +52,8 @@ func Lock(f *os.File) (*LockedFile, error) {
 	return &LockedFile{f}, nil
 }
 
-// Close unlocks the file before it closes it: a child process that is being started has a copy of the
-// descriptor until it executes its program, and would keep the lock for that long.
+// Close unlocks the file, then closes it. Closing alone is not enough: a child process that is being started has a copy
+// of the descriptor until it executes its program, and the copy would keep the lock.
 func (f *LockedFile) Close() error {
 	return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.File.Close())
 }

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// TestUnlockedWhileAChildStarts: a copy of the descriptor, as a child process has until it executes its
-// program, does not keep the lock.
+// TestUnlockedWhileAChildStarts checks that a copy of the descriptor does not keep the lock. A child process has such a
+// copy until it executes its program.
 func TestUnlockedWhileAChildStarts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	f, err := ondisk.LockFile(path)

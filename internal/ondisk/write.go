@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 )
 
-// ReplaceFile replaces a file atomically: readers and crashes see the old or the new content. Only the owner
-// can read it.
+// ReplaceFile replaces a file atomically: readers see the old or the new content, also after a crash. Only the owner
+// can read the file.
 func ReplaceFile(path string, text []byte) error {
-	// A fixed name, so that the next call removes the rest of a crash, which may contain secrets.
+	// The temporary name is fixed, so that the next call removes a file left by a crash. It may contain secrets.
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 	err := WriteNewFile(next, text)
 	if err == nil {
@@ -24,7 +24,7 @@ func ReplaceFile(path string, text []byte) error {
 	return nil
 }
 
-// WriteNewFile creates a file that only the owner can read. It replaces a file that a crash has left.
+// WriteNewFile creates a file that only the owner can read. It replaces a file left by a crash.
 func WriteNewFile(path string, parts ...[]byte) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

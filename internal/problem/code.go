@@ -1,6 +1,6 @@
 package problem
 
-// Code is a kind of failure. Codes are part of the contract.
+// Code is a kind of failure. Codes are part of the public API.
 type Code string
 
 // Exit codes of the CLI.
@@ -16,7 +16,7 @@ const (
 	ExitInterrupted = 130
 )
 
-// codeMapping has the properties of a code. The meaning is one line of Markdown.
+// codeMapping contains the properties of a code. The meaning is one line of Markdown.
 type codeMapping struct {
 	http, exit, rpc int
 	meaning         string
@@ -28,7 +28,7 @@ const (
 	rpcInternal       = -32603
 )
 
-// codes has the mapping of every code.
+// codes maps every code to its properties.
 var codes = map[Code]codeMapping{}
 
 // declareCode registers a code with its HTTP status, exit code, JSON-RPC code and meaning.
@@ -40,7 +40,7 @@ func declareCode(c Code, http, exit, rpc int, meaning string) Code {
 	return c
 }
 
-// The codes of the intent declaration.
+// Error codes for the declared intent of a call.
 var (
 	IntentMismatch       = declareCode("INTENT_MISMATCH", 403, ExitRefused, rpcInvalidParams, "The declared `operation_type` differs from that of the calling tool.")
 	MissingIntent        = declareCode("MISSING_INTENT", 400, ExitRefused, rpcInvalidParams, "`require_intent` is on, but the call declares no intent.")
@@ -53,7 +53,7 @@ var (
 	ReasonTooLong        = declareCode("REASON_TOO_LONG", 400, ExitRefused, rpcInvalidParams, "The `reason` is too long. The message has the limit.")
 )
 
-// The codes of other refusals and failures of a call.
+// Error codes for other refusals and failures of a call.
 var (
 	InvalidName       = declareCode("INVALID_NAME", 400, ExitUsage, rpcInvalidParams, "The tool's name must have the form `server:tool`.")
 	InvalidArgs       = declareCode("INVALID_ARGS", 400, ExitUsage, rpcInvalidParams, "The arguments are not a JSON object, or the intent has the wrong form.")
@@ -73,7 +73,7 @@ var (
 	AuditUnavailable  = declareCode("AUDIT_UNAVAILABLE", 503, ExitTryAgain, rpcInternal, "The activity log cannot be written, so the call was not sent. Or the log cannot be read.")
 )
 
-// The codes of the other operations.
+// Error codes of the other operations.
 var (
 	PermissionsDiffer = declareCode("PERMISSIONS_DIFFER", 409, ExitRefused, rpcInvalidParams, "A client's permission rules differ from the rules that MCPProxy recommends.")
 	InvalidParameter  = declareCode("INVALID_PARAMETER", 400, ExitUsage, rpcInvalidParams, "A parameter is missing, unknown or has a value that is not allowed.") // details: parameter, value, allowed
@@ -101,7 +101,7 @@ func (c Code) HTTPStatus() int { return c.lookUpMapping().http }
 // ExitCode returns the exit code of the CLI.
 func (c Code) ExitCode() int { return c.lookUpMapping().exit }
 
-// JSONRPC returns the JSON-RPC error code. A refused tool call is a result with isError instead.
+// JSONRPC returns the JSON-RPC error code. A refused tool call does not use it: it is a result with isError set.
 func (c Code) JSONRPC() int { return c.lookUpMapping().rpc }
 
 func (c Code) lookUpMapping() codeMapping {

@@ -11,7 +11,7 @@ import (
 //go:embed reference.md
 var referenceText string
 
-// exits says what the exit codes mean.
+// exits lists the exit codes with their meaning.
 var exits = []struct {
 	code    int
 	meaning string
@@ -27,7 +27,7 @@ var exits = []struct {
 	{ExitInterrupted, "Interrupted."},
 }
 
-// Reference is the reference of the codes in Markdown.
+// Reference returns the Markdown reference of the error codes and exit codes.
 func Reference() []byte {
 	var rows, exitRows []string
 	for _, c := range slices.Sorted(maps.Keys(codes)) {
@@ -43,5 +43,5 @@ func Reference() []byte {
 	).Replace(referenceText))
 }
 
-// Known reports whether the code is in the vocabulary.
+// Known reports whether the code is declared in this package.
 func (c Code) Known() bool { _, ok := codes[c]; return ok }

@@ -1,8 +1,8 @@
 // Package problem defines the errors of the product: a code, a message, a hint (what to do) and details.
 //
-//   - A failure reads the same on every surface: the code alone determines the HTTP status, the JSON-RPC
-//     code and the exit code of the CLI.
-//   - It does no I/O, logs nothing and imports no other package of the product.
+//   - A failure has the same text on every surface. The code alone determines the HTTP status, the JSON-RPC code and
+//     the exit code of the CLI.
+//   - The package does no I/O, logs nothing and imports no other package of the product.
 package problem
 
 import (
@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Problem is one failure, as the user or the model reads it. Message says what failed; Hint, which may be
-// empty, says what to do. Both are sentences or phrases without a trailing newline.
+// Problem is one failure, as shown to the user or the model. Message states what failed. Hint, which may be empty,
+// states what to do. Both are sentences or phrases without a trailing newline.
 type Problem struct {
 	Code    Code
 	Message string
@@ -40,7 +40,7 @@ func New(code Code, message, hint string) *Problem {
 	return &Problem{Code: code, Message: message, Hint: hint}
 }
 
-// Newf is New without a hint and with a formatted message.
+// Newf returns a Problem with a formatted message and without a hint.
 func Newf(code Code, format string, args ...any) *Problem {
 	return &Problem{Code: code, Message: fmt.Sprintf(format, args...)}
 }
@@ -63,7 +63,7 @@ func (p *Problem) Because(err error) *Problem {
 	return p
 }
 
-// Error returns only the message: the texts of the contract are exact.
+// Error returns only the message, without the hint.
 func (p *Problem) Error() string { return p.Message }
 
 // Unwrap returns the cause.
@@ -79,8 +79,9 @@ func (p *Problem) Detail(key string) any {
 	return nil
 }
 
-// From returns err as a Problem: the one that it is or wraps, otherwise an INTERNAL problem with err as
-// its cause, whose text is not shown because it was not written for users. From(nil) is nil.
+// From returns err as a Problem. If err is or wraps a Problem, From returns that Problem. Otherwise it returns an
+// INTERNAL problem with err as its cause. The text of err is not shown, because it was not written for users. From(nil)
+// is nil.
 func From(err error) *Problem {
 	if err == nil {
 		return nil
@@ -113,7 +114,7 @@ func (d Details) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON parses an object and keeps the raw values.
+// UnmarshalJSON parses a JSON object and keeps the values undecoded.
 func (d *Details) UnmarshalJSON(raw []byte) error {
 	*d = nil
 	return wirejson.EachMember(bytes.Clone(raw), func(name, value []byte) error {
@@ -122,8 +123,8 @@ func (d *Details) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// MarshalJSON returns {"code","message","hint"?,"details"?}, as in refusals, REST replies and -o json of
-// the CLI.
+// MarshalJSON returns {"code","message","hint"?,"details"?}. Refusals, REST replies and the CLI with -o json use this
+// form.
 func (p *Problem) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Code    Code    `json:"code"`
@@ -133,14 +134,14 @@ func (p *Problem) MarshalJSON() ([]byte, error) {
 	}{p.Code, p.Message, p.Hint, p.Details})
 }
 
-// ClipName is ClipForDisplay with the limit for unchecked names.
+// ClipName returns a name that was not validated, cut to maxBrief bytes for display.
 func ClipName(name string) string { return ClipForDisplay(name, maxBrief) }
 
-// maxBrief limits such a name, in bytes.
+// maxBrief limits a name that was not validated, in bytes.
 const maxBrief = 200
 
-// ClipForDisplay returns external text for a message or record: at most so many bytes, invalid UTF-8 replaced by
-// U+FFFD, an ellipsis where it was cut.
+// ClipForDisplay returns external text for a message or a record, cut to at most most bytes. It replaces invalid UTF-8
+// by U+FFFD and appends an ellipsis if it cuts the text.
 func ClipForDisplay(s string, most int) string {
 	shown := strings.ToValidUTF8(wirejson.ClipText(s, most), "\uFFFD")
 	if len(s) > most {

@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// declared are the codes of the source, by name.
+// declared returns the codes that code.go declares, by name.
 func declared(t *testing.T) map[string]problem.Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "code.go", nil, 0)
@@ -41,13 +41,13 @@ func declared(t *testing.T) map[string]problem.Code {
 		return true
 	})
 	if len(found) < 30 {
-		t.Fatalf("only %d codes found in code.go", len(found))
+		t.Fatalf("found only %d codes in code.go", len(found))
 	}
 	return found
 }
 
-// TestEveryCodeIsMapped: a constant without a line in the table would come out
-// as an internal error.
+// TestEveryCodeIsMapped checks that every code is declared once and has a valid mapping. A code without a mapping would
+// be reported as an internal error.
 func TestEveryCodeIsMapped(t *testing.T) {
 	seen := map[problem.Code]string{}
 	for name, code := range declared(t) {
@@ -55,21 +55,20 @@ func TestEveryCodeIsMapped(t *testing.T) {
 			t.Errorf("%s (%s) is not in the table", name, code)
 		}
 		if other, twice := seen[code]; twice {
-			t.Errorf("%s and %s are both %s", name, other, code)
+			t.Errorf("%s and %s have the same code %s", name, other, code)
 		}
 		seen[code] = name
 		if code.HTTPStatus() != 499 && http.StatusText(code.HTTPStatus()) == "" || code.HTTPStatus() < 400 {
-			t.Errorf("%s has the HTTP status %d", code, code.HTTPStatus())
+			t.Errorf("%s: HTTP status = %d", code, code.HTTPStatus())
 		}
 		if rpc := code.JSONRPC(); rpc != -32600 && rpc != -32602 && rpc != -32603 {
-			t.Errorf("%s has the JSON-RPC code %d", code, rpc)
+			t.Errorf("%s: JSON-RPC code = %d", code, rpc)
 		}
 	}
 }
 
-// TestExitCodes holds the exit codes to those of the contract: 1 failed, 2
-// wrong usage, 3 refused by policy, 4 daemon not reachable, 5 not found, 6
-// login needed, 7 timed out or overloaded, 130 interrupted.
+// TestExitCodes compares the exit codes with the documented ones: 1 failed, 2 invalid usage, 3 rejected by policy, 4
+// daemon not reachable, 5 not found, 6 login required, 7 timed out or overloaded, 130 interrupted.
 func TestExitCodes(t *testing.T) {
 	groups := map[int][]problem.Code{
 		1:   {problem.UpstreamError, problem.InvalidConfig, problem.Internal, problem.Conflict, problem.Unhealthy, problem.Unproven},
@@ -86,12 +85,12 @@ func TestExitCodes(t *testing.T) {
 		total += len(codes)
 		for _, code := range codes {
 			if code.ExitCode() != exit {
-				t.Errorf("%s exits with %d, want %d", code, code.ExitCode(), exit)
+				t.Errorf("%s: exit code = %d, want %d", code, code.ExitCode(), exit)
 			}
 		}
 	}
 	if n := len(declared(t)); total != n {
-		t.Errorf("%d codes are in a group, want all %d", total, n)
+		t.Errorf("the test lists %d codes, want all %d", total, n)
 	}
 }
 
@@ -103,7 +102,7 @@ func TestHTTPStatus(t *testing.T) {
 		problem.Internal: 500, problem.UpstreamError: 502, problem.ServerUnavailable: 503, problem.Overloaded: 503, problem.AuditUnavailable: 503, problem.Timeout: 504,
 	} {
 		if code.HTTPStatus() != want {
-			t.Errorf("%s is %d, want %d", code, code.HTTPStatus(), want)
+			t.Errorf("%s: HTTP status = %d, want %d", code, code.HTTPStatus(), want)
 		}
 	}
 }
@@ -111,7 +110,7 @@ func TestHTTPStatus(t *testing.T) {
 func TestUnknownCodeIsInternal(t *testing.T) {
 	for _, code := range []problem.Code{"", "NO_SUCH_CODE", "intent_mismatch"} {
 		if code.Known() || code.HTTPStatus() != 500 || code.ExitCode() != 1 || code.JSONRPC() != -32603 {
-			t.Errorf("%q: known %v, %d, %d, %d", code, code.Known(), code.HTTPStatus(), code.ExitCode(), code.JSONRPC())
+			t.Errorf("%q: known = %v, HTTP status = %d, exit code = %d, JSON-RPC code = %d", code, code.Known(), code.HTTPStatus(), code.ExitCode(), code.JSONRPC())
 		}
 	}
 }
@@ -139,34 +138,34 @@ func TestJSON(t *testing.T) {
 	details := json.RawMessage(`{"z":1,"a\u002f":["b"],"n":null}`)
 	var read problem.Details
 	if err := json.Unmarshal(details, &read); err != nil || len(read) != 3 || read[1].Key != "a/" {
-		t.Errorf("details are read as %v, %v", read, err)
+		t.Errorf("Unmarshal gave %v, %v", read, err)
 	}
 	for i := range details {
-		details[i] = 'x' // whose they are may use the place again
+		details[i] = 'x' // the caller may reuse the buffer
 	}
 	if got, err := json.Marshal(read); err != nil || string(got) != `{"z":1,"a/":["b"],"n":null}` {
-		t.Errorf("details that were read are %s, %v", got, err)
+		t.Errorf("the details changed with the buffer they were read from: %s, %v", got, err)
 	}
 	for _, wrong := range []string{`7`, `["a"]`} {
 		if err := json.Unmarshal([]byte(wrong), &read); err == nil {
-			t.Errorf("%s are details", wrong)
+			t.Errorf("Unmarshal accepted %s as details", wrong)
 		}
 	}
 	if got, err := json.Marshal(problem.Details(nil)); err != nil || string(got) != "{}" {
-		t.Errorf("no details are %s, %v", got, err)
+		t.Errorf("Marshal of nil details = %s, %v, want {}", got, err)
 	}
 	if _, err := json.Marshal(problem.New(problem.Internal, "m", "").With("f", func() {})); err == nil {
-		t.Error("a detail that cannot be encoded is no error")
+		t.Error("a detail that cannot be encoded caused no error")
 	}
 }
 
 func TestFrom(t *testing.T) {
 	if problem.From(nil) != nil {
-		t.Error("no error became a problem")
+		t.Error("From(nil) is not nil")
 	}
 	p := problem.New(problem.Timeout, "m", "")
 	if problem.From(p) != p || problem.From(fmt.Errorf("call: %w", p)) != p {
-		t.Error("a problem is not found again")
+		t.Error("From did not return the Problem that the error is or wraps")
 	}
 	other := problem.From(io.ErrUnexpectedEOF)
 	if other.Code != problem.Internal || !errors.Is(other, io.ErrUnexpectedEOF) || other.Hint == "" {
@@ -176,7 +175,7 @@ func TestFrom(t *testing.T) {
 		t.Errorf("got %s", text)
 	}
 	if other.Error() == io.ErrUnexpectedEOF.Error() {
-		t.Error("a text that was not written for a user is shown")
+		t.Error("the message is the text of an internal error")
 	}
 }
 
@@ -196,7 +195,7 @@ func TestShown(t *testing.T) {
 		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc…"}, {"aé€", 3, "aé…"}, {"aé€", 4, "aé…"}, {"a\xff", 3, "a\uFFFD"}, {"a\xffbc", 3, "a\uFFFDb…"},
 	} {
 		if got := problem.ClipForDisplay(c.text, c.most); got != c.want {
-			t.Errorf("Shown(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
+			t.Errorf("ClipForDisplay(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
 		}
 	}
 }

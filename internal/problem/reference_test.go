@@ -23,20 +23,20 @@ func TestReferenceIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not current: go test ./internal/problem -update", path)
+		t.Errorf("%s is not current; run go test ./internal/problem -update", path)
 	}
 }
 
-// TestEveryCodeHasAMeaning: a sentence that fits into a table cell.
+// TestEveryCodeHasAMeaning checks that each meaning is a sentence that fits in a table cell.
 func TestEveryCodeHasAMeaning(t *testing.T) {
 	for code, m := range codes {
 		if !strings.HasSuffix(m.meaning, ".") || strings.ContainsAny(m.meaning, "|\n") {
-			t.Errorf("%s means %q", code, m.meaning)
+			t.Errorf("%s: the meaning %q is not a sentence that fits in a table cell", code, m.meaning)
 		}
 	}
 }
 
-// TestEveryExitCodeHasAMeaning: the exit codes of all error codes, and 0.
+// TestEveryExitCodeHasAMeaning checks that the list explains 0 and the exit codes of all error codes, and no others.
 func TestEveryExitCodeHasAMeaning(t *testing.T) {
 	said := map[int]bool{}
 	for _, e := range exits {
@@ -46,10 +46,10 @@ func TestEveryExitCodeHasAMeaning(t *testing.T) {
 	for code, m := range codes {
 		used[m.exit] = true
 		if !said[m.exit] {
-			t.Errorf("%s exits with %d, which is not explained", code, m.exit)
+			t.Errorf("%s has the exit code %d, which the list does not explain", code, m.exit)
 		}
 	}
 	if len(said) != len(used) || len(said) != len(exits) {
-		t.Errorf("%d exit codes are explained in %d lines, %d are used", len(said), len(exits), len(used))
+		t.Errorf("the list explains %d exit codes in %d lines, but %d exit codes are used", len(said), len(exits), len(used))
 	}
 }

@@ -1,11 +1,12 @@
-// Package sectionfile parses text files in sections, in which packages keep words and patterns, separate from
+// Package sectionfile parses text files with sections. Packages keep words and patterns in such files, separate from
 // the code that interprets them.
 //
-// A line without indentation is the head of a section, and the following lines with a tab are its content.
-// Lines that start with # are comments. The package with the file interprets the lines.
+// A line without indentation is the head of a section. The lines after it that start with a tab are its content. Lines
+// that start with # are comments. The caller interprets the content.
 //
-//   - A line without a section and a requested section that is missing are panics, because the files are
-//     part of the program.
+//   - Parse panics on content before the first head, and SectionByHead panics if the section is missing, because the
+//     files are part of the program.
+//   - The package caches nothing, so callers should parse each file once.
 //   - It caches nothing: each file is read once.
 package sectionfile
 
@@ -14,10 +15,10 @@ import (
 	"strings"
 )
 
-// Sections is the sections of a file, in order.
+// Sections is the list of sections of a file, in order.
 type Sections []Section
 
-// Section is a section with its head.
+// Section is one section: its head and its lines.
 type Section struct {
 	Head  string
 	Lines []string

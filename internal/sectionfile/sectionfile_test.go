@@ -16,11 +16,11 @@ func TestRead(t *testing.T) {
 		t.Error(diff)
 	}
 	if set := got.SectionByHead("second").WordSet(); len(set) != 1 || !set["e"] {
-		t.Errorf("%v", set)
+		t.Errorf("WordSet = %v", set)
 	}
 }
 
-// TestFaults: a fault in an embedded file is a bug, and panics.
+// TestFaults checks that a fault in an embedded file causes a panic, because it is a bug.
 func TestFaults(t *testing.T) {
 	for name, run := range map[string]func(){
 		"no head":    func() { Parse("\ta\n") },
@@ -29,7 +29,7 @@ func TestFaults(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
 				if recover() == nil {
-					t.Error("it did not panic")
+					t.Error("got no panic")
 				}
 			}()
 			run()

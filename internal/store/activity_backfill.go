@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Chunks of older versions lack columns that were added later. A query that needs such a column
-// writes it first, once.
+// Chunks that older versions wrote lack columns that were added later. The first query that needs such a column writes
+// it for all chunks.
 
-// firstBackfilledField is the first field whose column a chunk may lack.
+// firstBackfilledField is the first field whose column may be missing in a chunk.
 const firstBackfilledField = fieldClient
 
-// findMissingColumns reads which columns each chunk lacks.
+// findMissingColumns finds out which columns each chunk lacks.
 func (x *activityIndex) findMissingColumns(ctx context.Context, db *sql.DB) error {
 	for f := firstBackfilledField; f < fieldCount; f++ {
 		for i := range x.chunks {
@@ -31,7 +31,7 @@ func (x *activityIndex) findMissingColumns(ctx context.Context, db *sql.DB) erro
 	return nil
 }
 
-// lacksAnyColumn reports whether the chunk lacks the column of one of the fields.
+// lacksAnyColumn reports whether the chunk lacks the column of any of the fields.
 func (c *chunkInfo) lacksAnyColumn(of []columnField) bool {
 	return slices.ContainsFunc(of, func(f columnField) bool { return c.missingColumns[f] })
 }
@@ -45,8 +45,7 @@ func (e *sqliteEngine) backfillColumns(ctx context.Context, of ...columnField) e
 	}
 }
 
-// firstChunkLackingColumns returns the oldest chunk that lacks a column of the fields, and whether there
-// is one.
+// firstChunkLackingColumns returns the oldest chunk that lacks a column of any of the fields, and whether there is one.
 func (e *sqliteEngine) firstChunkLackingColumns(of []columnField) (chunk int64, found bool) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -54,14 +53,15 @@ func (e *sqliteEngine) firstChunkLackingColumns(of []columnField) (chunk int64, 
 	return e.index.firstChunk + int64(i), i >= 0
 }
 
-// backfillNextChunk writes all missing columns of one chunk and reports whether there was one.
+// backfillNextChunk writes all missing columns of one chunk that lacks a column of any of the fields. It reports whether
+// there was such a chunk.
 func (e *sqliteEngine) backfillNextChunk(ctx context.Context, of []columnField) (bool, error) {
 	if _, found := e.firstChunkLackingColumns(of); !found {
 		return false, nil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	chunk, found := e.firstChunkLackingColumns(of) // another goroutine may have been faster
+	chunk, found := e.firstChunkLackingColumns(of) // another goroutine may have written the columns
 	if !found {
 		return false, nil
 	}

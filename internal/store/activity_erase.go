@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// eraseFields removes fields from a record and its words from the text index.
+// eraseFields erases fields of a record, and removes their words from the text index.
 func (p *projectionTx) eraseFields(ctx context.Context, r activity.FieldErasure) error {
 	keys, err := findKeysInIDRange(ctx, p.e.writeConn, r.ID, r.ID, p.e.index.firstKey, p.nextKey)
 	if err == nil {
@@ -23,7 +23,7 @@ func (p *projectionTx) eraseFields(ctx context.Context, r activity.FieldErasure)
 	return err
 }
 
-// eraseFields removes fields from the rows of a record. It notes that the spool still has them.
+// eraseFields erases fields in the rows of a record. It also records that the spool still contains them.
 func eraseFields(ctx context.Context, t sqlTx, r activity.FieldErasure, keys []int64) error {
 	fields := make([]string, len(r.Fields))
 	for i, f := range r.Fields {
@@ -45,7 +45,7 @@ func eraseFields(ctx context.Context, t sqlTx, r activity.FieldErasure, keys []i
 	return nil
 }
 
-// reindexChunk writes the text index of a chunk again, if it has one.
+// reindexChunk rewrites the text index of a chunk, if it has one.
 func (p *projectionTx) reindexChunk(ctx context.Context, chunk int64) (err error) {
 	i := chunk - p.e.index.firstChunk
 	if i < 0 || i >= int64(len(p.e.index.chunks)) || p.e.index.chunks[i].segments == nil {
@@ -66,7 +66,7 @@ func saveSignedCheckpoint(t sqlTx, s *activity.SignedCheckpoint) {
 		s.Chain, s.Seq, s.Hash[:], s.Time.UnixMicro(), s.Key, s.Signature)
 }
 
-// PendingErasures returns the erasures that the spool still has to make.
+// PendingErasures returns the erasures that are not done in the spool yet.
 func (s *commonStore) PendingErasures(ctx context.Context) (out []activity.FieldErasure, err error) {
 	err = s.db.view(ctx, func(ctx context.Context, db sqlReader) error {
 		var id, fields string
@@ -83,15 +83,15 @@ func (s *commonStore) PendingErasures(ctx context.Context) (out []activity.Field
 	return out, err
 }
 
-// deletePendingErasures deletes the notes of erasures.
+// deletePendingErasures deletes the records of pending erasures.
 func deletePendingErasures(t sqlTx, done []activity.FieldErasure) {
 	for _, r := range done {
 		t.write("DELETE FROM activity_erasing WHERE {instance = @instance AND} id = ? AND at = ?", r.ID, r.At.Unix())
 	}
 }
 
-// FinishErasures truncates the WAL, which still has the erased values, and deletes the notes of the
-// erasures. If a reader needs the WAL, it returns done = false without an error.
+// FinishErasures truncates the WAL, which still contains the erased values, and deletes the records of the pending
+// erasures. If a reader uses the WAL, it returns done = false without an error.
 func (db *SQLite) FinishErasures(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
@@ -101,7 +101,7 @@ func (db *SQLite) FinishErasures(ctx context.Context, what []activity.FieldErasu
 	return done, db.blockWritesOnDamage(e, err)
 }
 
-// truncateWALAndFinishErasures does the work of FinishErasures; done is false if a reader keeps the WAL.
+// truncateWALAndFinishErasures does the work of FinishErasures. done is false if a reader uses the WAL.
 func (e *sqliteEngine) truncateWALAndFinishErasures(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -123,7 +123,7 @@ func (e *sqliteEngine) truncateWALAndFinishErasures(ctx context.Context, what []
 	return err == nil, err
 }
 
-// GetStoredRecord returns the record with an ID as it is stored.
+// GetStoredRecord returns the record with an ID in its stored form.
 func (db *SQLite) GetStoredRecord(ctx context.Context, id string) (activity.StoredRecord, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -142,8 +142,7 @@ func (db *SQLite) GetStoredRecord(ctx context.Context, id string) (activity.Stor
 	return scanStoredRecord(e.reads.QueryRowContext(ctx, selectStored, keys[0]))
 }
 
-// setTextSegments publishes new segments of the text index to queries. The caller holds the engine's
-// mu.
+// setTextSegments makes new segments of the text index visible to queries. The caller must hold the engine's mu.
 func (x *activityIndex) setTextSegments(indexed map[int64][]indexedKeyRange) {
 	for chunk, segments := range indexed {
 		x.chunks[chunk-x.firstChunk].segments = slices.Clone(segments)

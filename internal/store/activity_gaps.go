@@ -11,14 +11,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// chainLink is the number and hash of an entry of the chain.
+// chainLink is the sequence number and the hash of an entry of the chain.
 type chainLink struct {
 	seq  int64
 	hash []byte
 }
 
-// readChainLinks returns the links of the rows in [from, past) for which want returns true, and the
-// keys of these rows.
+// readChainLinks returns the links of the rows with keys in [from, past) for which want returns true, and the keys of
+// these rows.
 func readChainLinks(ctx context.Context, t sqlReader, from, past int64, want func(key int64) bool) (out []chainLink, keys []int64, err error) {
 	var key int64
 	var seq, endSeq sql.NullInt64
@@ -39,20 +39,21 @@ func readChainLinks(ctx context.Context, t sqlReader, from, past int64, want fun
 	return out, keys, err
 }
 
-// selectCheckpointPosition selects the position before the first entry of the records from a key on. In
-// PostgreSQL it belongs to one of the next activity.MaxBatch records; SQLite has an index of the
-// records without a beginning.
+// selectCheckpointPosition selects the position before the first entry of all records with a key of at least ?. In
+// PostgreSQL, that entry belongs to one of the next activity.MaxBatch records. SQLite has an index of the records
+// without a beginning.
 var selectCheckpointPosition = "SELECT coalesce(min(first) - 1, (SELECT seq FROM " + ownPosition + `)) FROM (
 	{SELECT CASE WHEN entry IS NULL THEN end_seq ELSE seq END AS first FROM activity WHERE instance = @instance AND key >= ? ORDER BY key LIMIT ` + strconv.Itoa(activity.MaxBatch) + `
 	|SELECT * FROM (SELECT seq AS first FROM activity WHERE key >= ?1 AND entry IS NOT NULL ORDER BY key LIMIT 1)
 	UNION ALL SELECT * FROM (SELECT end_seq FROM activity WHERE key >= ?1 AND entry IS NULL ORDER BY key LIMIT 1)}) AS next`
 
-// writePruneCheckpoint writes a signed checkpoint for the records that are about to be deleted. The checkpoint is at the last
-// entry before the first one that stays. Deleted entries after it, the ends of long calls, leave their hash in activity_gap.
+// writePruneCheckpoint writes a signed checkpoint for the records that are about to be deleted. The checkpoint is at
+// the last entry before the first remaining entry. For deleted entries after the checkpoint, which are the ends of long
+// calls, the hash is stored in activity_gap.
 //
-// Records with a beginning are in the order of their beginnings, and ends whose beginnings were pruned are in the order of
-// these ends. But such an end is stored after the records of its transaction that began later. So the first entry that stays
-// belongs to the first record of either kind.
+// Records with a beginning are in the order of their beginnings. Ends whose beginnings were pruned are in the order of
+// these ends. However, such an end is stored after records that began later in the same transaction. So the first
+// remaining entry belongs either to the first record with a beginning or to the first one without.
 func writePruneCheckpoint(ctx context.Context, t sqlTx, from, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	cut := chainLink{}
 	if _, err := t.firstRow(ctx, scanTargets{&cut.seq}, selectCheckpointPosition, to); err != nil {
@@ -67,7 +68,7 @@ func writePruneCheckpoint(ctx context.Context, t sqlTx, from, to int64, now time
 	}
 	found, err := t.firstRow(ctx, scanTargets{&cut.hash}, "SELECT hash FROM activity_gap WHERE {instance = @instance AND} seq = ?", cut.seq)
 	if err != nil || !found {
-		return err // the last checkpoint is here, or the chain is already broken here
+		return err // the last checkpoint is at this position, or the chain was already broken here
 	}
 	t.write("DELETE FROM activity_gap WHERE {instance = @instance AND} seq <= ?", cut.seq)
 	var before int64
@@ -87,8 +88,8 @@ func writePruneCheckpoint(ctx context.Context, t sqlTx, from, to int64, now time
 	return nil
 }
 
-// saveGapHashes stores the hashes of entries that are deleted. For several in a row it stores only
-// the last hash.
+// saveGapHashes stores the hashes of entries that are about to be deleted. For a run of consecutive entries it stores
+// only the last hash.
 func saveGapHashes(ctx context.Context, t sqlTx, gone []chainLink) error {
 	slices.SortFunc(gone, func(a, b chainLink) int { return cmp.Compare(a.seq, b.seq) })
 	for i := 0; i < len(gone); {
@@ -102,7 +103,8 @@ func saveGapHashes(ctx context.Context, t sqlTx, gone []chainLink) error {
 	return nil
 }
 
-// saveGapAndMergeNeighbors stores the hash of the last entry of a run and merges the run with its neighbors.
+// saveGapAndMergeNeighbors stores the hash of the last entry of a run of deleted entries, and merges the run with
+// adjacent runs.
 func saveGapAndMergeNeighbors(ctx context.Context, t sqlTx, from int64, last chainLink) error {
 	var before, after int64
 	found, err := t.firstRow(ctx, scanTargets{&before}, "DELETE FROM activity_gap WHERE {instance = @instance AND} seq = ? RETURNING first", from-1)

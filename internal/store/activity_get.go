@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// idBoundsOfPrefix returns the lowest and the highest ID with a prefix.
+// idBoundsOfPrefix returns the lowest and the highest possible ID with a prefix.
 func idBoundsOfPrefix(prefix string) (low, high string) {
 	const length = 26
 	pad := length - len(prefix)
@@ -41,7 +41,7 @@ func (db *SQLite) Get(ctx context.Context, prefix string) (activity.Record, erro
 	return recordWithChain(&s, func() ([]byte, error) { return previousEntryHash(ctx, e.reads, keys[0], s.Seq) })
 }
 
-// checkOneFound returns a problem unless one record was found.
+// checkOneFound returns a problem unless exactly one record was found.
 func checkOneFound(n int, prefix string) error {
 	switch n {
 	case 0:
@@ -57,8 +57,8 @@ func noActivityError(prefix string) error {
 		WithHint("See `mcpproxy activity list`. Records older than the retention were deleted.")
 }
 
-// recordWithChain returns a record with its position in the chain. previous returns the hash of the
-// entry before the one that began it.
+// recordWithChain returns a record with its position in the chain. The function previous must return the hash of the
+// entry before the beginning of the record.
 func recordWithChain(s *activity.StoredRecord, previous func() ([]byte, error)) (activity.Record, error) {
 	r := activity.DecodeForDisplay(s.Entry, s.Outcome)
 	r.Chain = &activity.Chain{Seq: s.Seq, Hash: hex.EncodeToString(s.Hash)}
@@ -85,9 +85,9 @@ func scanStoredRecord(row *sql.Row) (s activity.StoredRecord, err error) {
 	return s, err
 }
 
-// previousEntryHash returns the hash of the entry before the one that began a record; nil if it is
-// not there any more. The hash is that of a checkpoint or a gap, or of an entry of an earlier
-// record: its beginning, or its end if it ran at the same time.
+// previousEntryHash returns the hash of the entry before the beginning of a record, or nil if it no longer exists. The
+// hash may be stored in a checkpoint, in a gap, or in an earlier record, either for its beginning or for its end if the
+// calls overlapped.
 func previousEntryHash(ctx context.Context, db querier, key, seq int64) (hash []byte, err error) {
 	if seq == 1 {
 		return make([]byte, len(activity.Hash{})), nil
@@ -106,8 +106,8 @@ func previousEntryHash(ctx context.Context, db querier, key, seq int64) (hash []
 	return nil, nil
 }
 
-// findKeysInIDRange returns the keys of at most two records with IDs in [low, high]. IDs grow with the
-// keys in [first, past), so it is a binary search.
+// findKeysInIDRange returns the keys of at most two records with IDs in [low, high] and keys in [first, past). IDs
+// increase with the keys, so it uses a binary search.
 func findKeysInIDRange(ctx context.Context, db querier, low, high string, first, past int64) (keys []int64, err error) {
 	for first < past {
 		mid := first + (past-first)/2
@@ -135,8 +135,8 @@ func findKeysInIDRange(ctx context.Context, db querier, low, high string, first,
 	return keys, err
 }
 
-// firstRecordWithIDFrom returns the key and the ID of the first record from a key on that has an ID, which most
-// records have; key -1 and an ID after all others if there is none.
+// firstRecordWithIDFrom returns the key and the ID of the first record that has an ID, starting at the key from. Most
+// records have an ID. If there is none, it returns the key -1 and an ID that sorts after all others.
 func firstRecordWithIDFrom(ctx context.Context, db querier, from int64) (key int64, id string, err error) {
 	found, err := firstRow(ctx, db, scanTargets{&key, &id}, `SELECT key, CAST(substr(entry, 8, 26) AS TEXT) FROM activity
 		WHERE key >= ? AND entry IS NOT NULL ORDER BY key LIMIT 1`, from)

@@ -2,12 +2,12 @@ package store
 
 import "mcpproxy/internal/store/activity"
 
-// activityIndex is the index of the activity records in memory. It has the existing keys, facts about each chunk, and the
-// columns of the newest records, which are not in a chunk yet.
+// activityIndex is the in-memory index of the activity records. It contains the range of existing keys, facts about
+// each chunk, and the columns of the newest records, which are not in a chunk yet.
 type activityIndex struct {
-	firstKey int64 // records with lower keys are pruned
+	firstKey int64 // the lowest key; records with lower keys were pruned
 	nextKey  int64
-	// chunks are the chunks in the database, without gaps. The number of the first is firstChunk.
+	// chunks describes the chunks in the database, without gaps. firstChunk is the number of the first one.
 	firstChunk int64
 	chunks     []chunkInfo
 	tail       tailColumns
@@ -16,16 +16,16 @@ type activityIndex struct {
 type chunkInfo struct {
 	minTime, maxTime int64
 	segments         []indexedKeyRange // segments of the text index; nil until the chunk is indexed
-	refused, deleted *bitmap           // which records are refusals, and which refusals were pruned
+	refused, deleted *bitmap           // the refusals, and the refusals that were pruned
 	refusedBytes     int64
 	missingColumns   [fieldCount]bool // columns that the chunk lacks because an older version wrote it
 }
 
-// indexedKeyRange is a range of keys [first, past) in the text index.
+// indexedKeyRange is a range of keys [first, past) that the text index covers.
 type indexedKeyRange struct{ first, past int64 }
 
-// tailColumns holds the columns of the records from key first on, which is a multiple of chunkSize.
-// These records are not in a chunk yet.
+// tailColumns contains the columns of the newest records, which are not in a chunk yet. The first of them has the key
+// first, which is a multiple of chunkSize.
 type tailColumns struct {
 	first   int64
 	columns [fieldCount][]uint64
@@ -41,7 +41,7 @@ func (t *tailColumns) addRecord(values *[fieldCount]uint64, time int64) {
 	t.times = append(t.times, time)
 }
 
-// dropOldestChunk removes the first chunkSize records.
+// dropOldestChunk removes the oldest chunkSize records.
 func (t *tailColumns) dropOldestChunk() {
 	t.first += chunkSize
 	for f := range t.columns {
@@ -50,15 +50,15 @@ func (t *tailColumns) dropOldestChunk() {
 	t.times = append([]int64(nil), t.times[chunkSize:]...)
 }
 
-// keyAfterChunks returns the key after the last chunk.
+// keyAfterChunks returns the first key that is not in a chunk.
 func (x *activityIndex) keyAfterChunks() int64 {
 	return (x.firstChunk + int64(len(x.chunks))) * chunkSize
 }
 
-// refusalHash is the value of fieldType of refusals, which have a quota.
+// refusalHash is the value of fieldType for refusals, which have a separate quota.
 var refusalHash = hashText(string(activity.PolicyDecision))
 
-// refusalBits returns which records of a chunk are refusals, by their types, without pruned ones.
+// refusalBits returns which records of a chunk are refusals that were not pruned. types contains their types.
 func refusalBits(types []uint64, gone *bitmap) *bitmap {
 	var b bitmap
 	for i, v := range types {

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// fieldCondition lists the values of one field that a filter allows.
+// fieldCondition contains the values of one field that a filter allows.
 type fieldCondition struct {
 	field  columnField
 	hashes []uint64
@@ -29,7 +29,7 @@ func fieldConditions(f *activity.Filter) []fieldCondition {
 	return appendFieldCondition(out, fieldClient, f.Clients...)
 }
 
-// appendFieldCondition adds the condition that a column has one of the values. Empty values do not count.
+// appendFieldCondition appends the condition that a column has one of the values. It ignores empty values.
 func appendFieldCondition[T ~string](out []fieldCondition, fd columnField, values ...T) []fieldCondition {
 	w := fieldCondition{field: fd}
 	for _, v := range values {
@@ -75,7 +75,7 @@ func (s *commonStore) List(ctx context.Context, f activity.Filter) (page activit
 	return page, err
 }
 
-// timeBounds returns [since, until) in microseconds.
+// timeBounds returns the time range [since, until) in microseconds.
 func timeBounds(since, until time.Time) (int64, int64) {
 	from, to := int64(-1<<62), int64(1<<62)
 	if !since.IsZero() {
@@ -87,7 +87,8 @@ func timeBounds(since, until time.Time) (int64, int64) {
 	return from, to
 }
 
-// ceilMicroseconds rounds up: a record of microsecond n is before n and a half.
+// ceilMicroseconds converts t to microseconds and rounds up, so that a record in the microsecond of t is before t if t
+// has a fraction.
 func ceilMicroseconds(t time.Time) int64 {
 	n := t.UnixMicro()
 	if time.UnixMicro(n).Before(t) {

@@ -29,7 +29,7 @@ func (e *sqliteEngine) loadIndex(ctx context.Context) error {
 	return nil
 }
 
-// reloadIndexIfStale reads the index again if it may differ from the file.
+// reloadIndexIfStale reads the index again if it may differ from the database.
 func (e *sqliteEngine) reloadIndexIfStale(ctx context.Context) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -73,7 +73,7 @@ func (x *activityIndex) readSegments(ctx context.Context, db *sql.DB) error {
 	}, "SELECT segment, past FROM activity_segment ORDER BY segment")
 }
 
-// readTail reads the records that are not in a chunk.
+// readTail reads the newest records, which are not in a chunk.
 func (x *activityIndex) readTail(ctx context.Context, db *sql.DB, hashes hashCache) error {
 	x.tail.first = x.keyAfterChunks()
 	next := x.tail.first
@@ -112,7 +112,7 @@ func decodeRecordFacts(entry, outcome []byte) activity.RecordFacts {
 	return activity.NewRecordFacts(&r)
 }
 
-// readRefusalBits reads which records of the chunks are refusals.
+// readRefusalBits finds out which records of the chunks are refusals.
 func (x *activityIndex) readRefusalBits(ctx context.Context, db *sql.DB) error {
 	past := x.firstChunk + int64(len(x.chunks))
 	return eachColumn(ctx, db, fieldType, x.firstChunk, past, func(chunk int64, data []byte) error {

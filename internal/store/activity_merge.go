@@ -2,8 +2,8 @@ package store
 
 import "context"
 
-// recordKey identifies a record. Records of different instances are sorted by order (the SQL
-// column place). SQLite has one instance and no such column.
+// recordKey identifies a record. The field order, the SQL column place, determines the order of records of different
+// instances. SQLite has only one instance and no such column.
 type recordKey struct {
 	instance, key int64
 	order         string
@@ -12,24 +12,24 @@ type recordKey struct {
 // instanceReader returns a reader for statements about an instance.
 type instanceReader func(instance int64) sqlReader
 
-// instanceRecords are the selected records of one instance, the newest first.
+// instanceRecords contains the selected records of one instance, newest first.
 type instanceRecords struct {
 	instance int64
-	chunks   []chunkKeys // the newest first
-	before   int64       // only keys below this one are left
+	chunks   []chunkKeys // newest first
+	before   int64       // only keys below this one remain
 	ready    []recordKey
 }
 
 type chunkKeys struct {
-	first int64 // key
+	first int64 // first key of the chunk
 	words []uint64
 }
 
-// mergedRecords merges the selected records of all instances, the newest first.
+// mergedRecords merges the selected records of all instances, newest first.
 type mergedRecords struct{ sources []*instanceRecords }
 
-// mergeInstanceRecords returns the selected records as mergedRecords. If before is not nil, they begin
-// after that record.
+// mergeInstanceRecords returns the selected records as mergedRecords. If before is not nil, the result contains only
+// older records than before.
 func (v *recordSnapshot) mergeInstanceRecords(ctx context.Context, before *recordKey) (*mergedRecords, error) {
 	byInstance := map[int64]*instanceRecords{}
 	m := &mergedRecords{}
@@ -66,7 +66,7 @@ func (v *recordSnapshot) mergeInstanceRecords(ctx context.Context, before *recor
 	return m, nil
 }
 
-// takeKeys returns and removes up to n keys.
+// takeKeys removes up to n keys, newest first, and returns them.
 func (s *instanceRecords) takeKeys(n int) (keys []int64) {
 	for len(s.chunks) > 0 && len(keys) < n {
 		ch := s.chunks[0]
@@ -88,7 +88,7 @@ func (s *instanceRecords) takeKeys(n int) (keys []int64) {
 	return keys
 }
 
-// skipKeys removes n keys.
+// skipKeys removes the n newest keys.
 func (s *instanceRecords) skipKeys(n int64) {
 	for len(s.chunks) > 0 && n > 0 {
 		ch := s.chunks[0]
@@ -103,7 +103,8 @@ func (s *instanceRecords) skipKeys(n int64) {
 	}
 }
 
-// prefetchRecordKeys makes up to n records ready. A single instance needs no order, which saves a query.
+// prefetchRecordKeys adds up to n records to ready. If the instance is alone, the order is not needed, which saves a
+// query.
 func (s *instanceRecords) prefetchRecordKeys(ctx context.Context, db instanceReader, n int, alone bool) error {
 	for len(s.ready) == 0 && len(s.chunks) > 0 {
 		keys := s.takeKeys(n)
@@ -122,7 +123,7 @@ func (s *instanceRecords) prefetchRecordKeys(ctx context.Context, db instanceRea
 	return nil
 }
 
-// nextRecordKeys skips some records and returns up to n more.
+// nextRecordKeys skips some records and returns up to n of the following ones.
 func (m *mergedRecords) nextRecordKeys(ctx context.Context, db instanceReader, skip, n int) (out []recordKey, err error) {
 	if len(m.sources) == 1 {
 		m.sources[0].skipKeys(int64(skip))

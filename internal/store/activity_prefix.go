@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// The text index has entries for words and for prefixes. An entry for a prefix is the prefix, a
-// mark, and the records of all words with this prefix. A search for a prefix that thousands of
-// words share then reads one entry instead of all words. A prefix gets an entry if words branch
-// there and their entries are large enough. The empty prefix always has one, at the start of the
-// first page: it shows that a segment has such entries. Segments of older versions have none until
-// addPrefixesToNextSegment writes them; until then searches read their words.
+// The text index has entries for words and for prefixes. An entry for a prefix consists of the prefix, a mark, and the
+// records of all words with this prefix. With it, a search for a prefix that thousands of words share reads only one
+// entry. A prefix has an entry if several words continue after it and the entries of these words are large enough. The
+// empty prefix always has an entry, at the start of the first page. It marks a segment that has prefix entries.
+// Segments of older versions have none until addPrefixesToNextSegment writes them. Until then, searches read the
+// entries of all words with the prefix.
 
 const (
-	// prefixMark ends a prefix. No word contains it.
+	// prefixMark is the last character of a prefix entry. No word contains it.
 	prefixMark = "\x00"
-	// prefixBytes is the size of the entries of words from which their prefix gets an entry of its
-	// own. Smaller groups are on one or two pages.
+	// prefixBytes is the total size of the entries of words from which their prefix gets a separate entry. Smaller
+	// groups of words are on one or two pages anyway.
 	prefixBytes = pageSize / 2
 )
 
@@ -33,7 +33,7 @@ type textIndexEntry struct {
 	records postingList
 }
 
-// pendingPrefix is a prefix of the last words, whose entry is not complete yet.
+// pendingPrefix is a prefix of the previous words whose entry is not complete yet.
 type pendingPrefix struct {
 	size    int // length of the prefix
 	word    bool
@@ -48,7 +48,7 @@ func (b *pendingPrefix) mergeChild(c *pendingPrefix) {
 	}
 }
 
-// toPostingList returns the records as a list.
+// toPostingList converts the bitmap to a posting list.
 func (b *bitmap) toPostingList() (p postingList) {
 	for i, word := range b {
 		for ; word != 0; word &= word - 1 {
@@ -58,8 +58,7 @@ func (b *bitmap) toPostingList() (p postingList) {
 	return p
 }
 
-// addPrefixEntries returns the entries of sorted words together with the entries of their prefixes,
-// sorted.
+// addPrefixEntries returns the entries of sorted words and the entries of their prefixes, in sorted order.
 func addPrefixEntries(words []textIndexEntry) []textIndexEntry {
 	all := slices.Clone(words)
 	open := []pendingPrefix{{}}
@@ -78,7 +77,7 @@ func addPrefixEntries(words []textIndexEntry) []textIndexEntry {
 	}
 	for _, w := range words {
 		closeTo(commonPrefixLen(before, w.word))
-		const overhead = 2 // the two sizes
+		const overhead = 2 // the length and the size fields
 		one := pendingPrefix{size: len(w.word) + 1, word: true, bytes: len(w.word) + overhead + min(2*len(w.records), bitmapSize)}
 		for _, at := range w.records {
 			one.records[at/64] |= 1 << (at % 64)
@@ -99,18 +98,18 @@ func commonPrefixLen(a, b string) int {
 	return n
 }
 
-// pageSeparator returns the shortest prefix of word that sorts after before. As the first key of a
-// page it leads every search for a prefix that begins there to this page.
+// pageSeparator returns the shortest prefix of word that sorts after before. It is the first key of a page, so that a
+// search for any prefix in the page finds this page.
 func pageSeparator(before, word string) []byte {
 	return []byte(word[:min(commonPrefixLen(before, word)+1, len(word))])
 }
 
-// nextSegmentWithoutPrefixes selects the next segment that an older version has written.
+// nextSegmentWithoutPrefixes selects the next segment of an older version.
 const nextSegmentWithoutPrefixes = `SELECT segment FROM activity_segment s
 	WHERE segment > ? AND NOT EXISTS (SELECT 1 FROM activity_text t WHERE t.segment = s.segment AND t.first = x'00') ORDER BY segment LIMIT 1`
 
-// addPrefixesToNextSegment rewrites one segment of an older version with its prefixes, from its
-// pages alone, and reports whether there may be more. The caller holds tidying.
+// addPrefixesToNextSegment rewrites one segment of an older version with prefix entries. It needs only the pages of the
+// segment. more reports whether there may be more such segments. The caller must hold tidying.
 func (e *sqliteEngine) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {
 	if e.prefixedUpTo == maxKey {
 		return false, nil
@@ -127,7 +126,7 @@ func (e *sqliteEngine) addPrefixesToNextSegment(ctx context.Context) (more bool,
 			e.prefixedUpTo = maxKey
 			return nil
 		}
-		e.prefixedUpTo = segment // a segment that cannot be read stays as it is
+		e.prefixedUpTo = segment // an unreadable segment is left unchanged
 		index := segmentWords{words: map[string]postingList{}}
 		var data sql.RawBytes
 		if err := eachRow(ctx, e.writeConn, scanTargets{&data}, func() error { return index.addPageWords(data) }, "SELECT data FROM activity_text WHERE segment = ?", segment); err != nil {
@@ -142,7 +141,7 @@ func (e *sqliteEngine) addPrefixesToNextSegment(ctx context.Context) (more bool,
 	return more, err
 }
 
-// addPageWords adds the words of a page, without its prefixes.
+// addPageWords adds the words of a page, but not its prefix entries.
 func (x *segmentWords) addPageWords(data []byte) error {
 	damaged := false
 	err := eachPageEntry(data, func(word, records []byte, bitmap bool) bool {

@@ -11,12 +11,11 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// errNotResumed means that the database was opened again and may be another one: the projector must call
+// errNotResumed means that the database was opened again and may be a different one. The projector must call
 // ResumePosition first.
 var errNotResumed = fmt.Errorf("%w: how far it is has to be looked up", activity.ErrAgain)
 
-// ResumePosition returns the position of the spool up to which the database has all entries, and notes for
-// the log.
+// ResumePosition returns the position in the spool up to which the database has all entries, and notes for the log.
 func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, []string, error) {
 	var pos activity.SpoolPosition
 	e, err := db.waitOpen(ctx)
@@ -38,14 +37,13 @@ func (db *SQLite) ResumePosition(ctx context.Context) (activity.SpoolPosition, [
 	return pos, notes, nil
 }
 
-// recordToInsert is a record that is about to be inserted.
+// recordToInsert is a record that will be inserted.
 type recordToInsert struct {
-	begin *activity.Entry // nil if it is lost or already stored
+	begin *activity.Entry // nil if the entry is lost or already stored
 	end   *activity.Entry
 }
 
-// projectionBatch is the work of a projection: rows to insert, ends of stored records, and counts
-// of refusals.
+// projectionBatch contains the changes of a projection: rows to insert, ends of stored records, and counts of refusals.
 type projectionBatch struct {
 	rows     []recordToInsert
 	lateEnds []*activity.Entry
@@ -75,7 +73,7 @@ func newProjectionBatch(entries []activity.Entry) projectionBatch {
 	return b
 }
 
-// ProjectEntries stores entries and the position of the log after them.
+// ProjectEntries stores entries, and the position of the log after them.
 func (db *SQLite) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
@@ -89,7 +87,7 @@ func (db *SQLite) ProjectEntries(ctx context.Context, entries []activity.Entry, 
 	if err == nil {
 		err = e.sealFullChunks(ctx)
 	}
-	// If a commit fails, only reading the file shows whether the transaction is in it.
+	// After a failed commit, the file may or may not contain the transaction, so the index must be read again.
 	e.indexStale = err != nil
 	e.writing.Unlock()
 	return db.blockWritesOnDamage(e, err)
@@ -102,7 +100,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 		for i := range b.rows {
 			p.insertRecord(&b.rows[i])
 			if i%64 == 63 {
-				runtime.Gosched() // calls have priority
+				runtime.Gosched() // let calls run first
 			}
 		}
 		if err := p.endStoredRecords(ctx, b.lateEnds); err != nil {
@@ -137,7 +135,7 @@ func (e *sqliteEngine) projectEntries(ctx context.Context, entries []activity.En
 	return err
 }
 
-// publishProjection publishes the committed changes to queries.
+// publishProjection makes the committed changes visible to queries.
 func (e *sqliteEngine) publishProjection(p *projectionTx) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -158,17 +156,17 @@ func (e *sqliteEngine) publishProjection(p *projectionTx) {
 	}
 }
 
-// projectionTx is one transaction of the projector.
+// projectionTx is a transaction of the projector.
 type projectionTx struct {
 	e       *sqliteEngine
 	nextKey int64
 	rollUp  hourlyRollUp
-	// Changes to the index in memory after the commit.
+	// The following fields are changes to the in-memory index, made after the commit.
 	values       []*[fieldCount]uint64
 	times        []int64
 	changes      []valueChange // of records in the tail
-	refusedBytes int64         // the size of the new refusals
-	// columnChanges are new values of records in chunks: column → position → value.
+	refusedBytes int64         // total size of the new refusals
+	// columnChanges contains new values of records in chunks, by column and position.
 	columnChanges map[int64]map[int64]uint64
 	// newSegments are the segments of chunks that were indexed again.
 	newSegments map[int64][]indexedKeyRange
@@ -216,8 +214,8 @@ func (p *projectionTx) insertRecord(r *recordToInsert) {
 	}
 }
 
-// completeRecordFacts returns the facts of a row. An end that was read from the spool has no facts of its
-// beginning; they come from the beginning.
+// completeRecordFacts returns the facts of a row. If the end was read from the spool, it lacks the facts of the
+// beginning, and completeRecordFacts adds them.
 func completeRecordFacts(f *activity.RecordFacts, r *recordToInsert) *activity.RecordFacts {
 	if f.Type != "" {
 		return f
@@ -236,14 +234,14 @@ func (p *projectionTx) endStoredRecords(ctx context.Context, late []*activity.En
 	for _, end := range late {
 		var key int64
 		var entry []byte
-		// The beginning is read only if the end has no facts of it.
+		// The beginning is read only if the end lacks its facts.
 		found, err := firstRow(ctx, p.e.writeConn, scanTargets{&key, &entry}, `SELECT key, CASE WHEN ? THEN entry END FROM activity
 			WHERE end_seq IS NULL AND seq = ? AND CAST(substr(entry, 8, 26) AS TEXT) = ?
 			ORDER BY key DESC LIMIT 1`, end.Facts.Type == "", end.BeginSeq, end.ID)
 		if err != nil {
 			return err
 		}
-		if !found { // its beginning was pruned, or lost with a damaged file
+		if !found { // the beginning was pruned, or lost with a damaged file
 			p.insertRecord(&recordToInsert{end: end})
 			continue
 		}
@@ -262,11 +260,11 @@ func (p *projectionTx) endStoredRecords(ctx context.Context, late []*activity.En
 	return nil
 }
 
-// noteFieldChange notes a new value of a record: in the tail for the publication, in a chunk for this
-// transaction.
+// noteFieldChange records a new value of a field. A value in the tail is published after the commit. A value in a chunk
+// is written in this transaction.
 func (p *projectionTx) noteFieldChange(key int64, f columnField, value uint64) {
 	t := &p.e.index.tail
-	if key >= t.first+int64(len(t.times)) { // inserted by this transaction
+	if key >= t.first+int64(len(t.times)) { // a record that this transaction inserts
 		p.values[key-t.first-int64(len(t.times))][f] = value
 		return
 	}
@@ -281,8 +279,8 @@ func (p *projectionTx) noteFieldChange(key int64, f columnField, value uint64) {
 	p.columnChanges[id][key%chunkSize] = value
 }
 
-// rewriteChangedColumns writes the columns of chunks with the values that noteFieldChange has noted. A
-// missing column is written when a query needs it: see activity_backfill.go.
+// rewriteChangedColumns rewrites the columns of chunks with the values that noteFieldChange recorded. It skips missing
+// columns, which are written when a query needs them: see activity_backfill.go.
 func (p *projectionTx) rewriteChangedColumns(ctx context.Context) error {
 	for id, changes := range p.columnChanges {
 		values, err := readColumn(ctx, p.e.writeConn, id)
@@ -300,11 +298,11 @@ func (p *projectionTx) rewriteChangedColumns(ctx context.Context) error {
 	return nil
 }
 
-// maxTailChunks is how many chunks the tail may hold. Most calls that run when their record is
-// written have ended before it moves into a chunk, where an end costs more.
+// maxTailChunks limits the number of chunks in the tail. It allows most running calls to end before their records move
+// into a chunk, where an end is more expensive to store.
 const maxTailChunks = 2
 
-// sealFullChunks moves the oldest records of a tail that is too long into chunks.
+// sealFullChunks moves the oldest records of the tail into chunks while the tail is too long.
 func (e *sqliteEngine) sealFullChunks(ctx context.Context) error {
 	for len(e.index.tail.times) >= maxTailChunks*chunkSize {
 		if err := e.sealOldestChunk(ctx); err != nil {
@@ -356,7 +354,7 @@ func (s *commonStore) UnfinishedRecords(ctx context.Context) (out []activity.Unf
 		var u activity.UnfinishedRecord
 		var entry []byte
 		return db.eachRow(ctx, scanTargets{&u.Seq, &entry}, func() error {
-			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record stays as it is
+			if r, err := activity.DecodeRecord(entry, nil); err == nil { // a damaged record is left unchanged
 				u.ID, u.Facts = r.ID, activity.NewRecordFacts(&r)
 				out = append(out, u)
 			}
@@ -366,8 +364,8 @@ func (s *commonStore) UnfinishedRecords(ctx context.Context) (out []activity.Unf
 	return out, err
 }
 
-// Sync makes projected entries survive a loss of power: SQLite syncs its WAL before it moves pages
-// into the file.
+// Sync makes projected entries survive a loss of power. SQLite syncs its WAL before it copies pages into the database
+// file.
 func (db *SQLite) Sync(ctx context.Context) error {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
@@ -380,7 +378,7 @@ func (db *SQLite) Sync(ctx context.Context) error {
 	return db.blockWritesOnDamage(e, err)
 }
 
-// RecordCount returns the number of records, 0 while the database is not open. It does not block.
+// RecordCount returns the number of records, or 0 while the database is not open. It does not block.
 func (db *SQLite) RecordCount() int64 {
 	db.mu.Lock()
 	e := db.engine

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// query is a transactor's.
+// query implements transactor.
 func (db *SQLite) query(ctx context.Context, f *activity.Filter, columns []columnField, fn func(ctx context.Context, v *recordSnapshot) error) (incomplete bool, err error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -23,9 +23,9 @@ func (db *SQLite) query(ctx context.Context, f *activity.Filter, columns []colum
 	return incomplete, e.query(ctx, f, columns, fn)
 }
 
-// query runs fn with the records that f selects, whatever indexes exist.
+// query calls fn with a snapshot of the records that f selects. It does not create missing indexes.
 func (e *sqliteEngine) query(ctx context.Context, f *activity.Filter, columns []columnField, fn func(ctx context.Context, v *recordSnapshot) error) error {
-	// A chunk of the index in memory is in the database and does not change until it is pruned.
+	// The chunks in the in-memory index are in the database, and do not change until they are pruned.
 	v := e.newSnapshot(f, columns)
 	tx, err := e.reads.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
@@ -33,7 +33,7 @@ func (e *sqliteEngine) query(ctx context.Context, f *activity.Filter, columns []
 	}
 	defer tx.Rollback() //nolint:errcheck // read only
 	v.db = sqliteSnapshotReader{tx}
-	// The driver starts a goroutine for every statement whose context can end.
+	// For a context that can end, the driver would start a goroutine for each statement.
 	done, ctx := ctx, context.WithoutCancel(ctx)
 	if err := v.filter(ctx, f); err != nil {
 		return err
@@ -44,8 +44,8 @@ func (e *sqliteEngine) query(ctx context.Context, f *activity.Filter, columns []
 	return fn(ctx, v)
 }
 
-// prepareQuery writes the indexes that a query needs. incomplete reports whether the disk did not accept
-// one.
+// prepareQuery writes the indexes that a query needs. incomplete reports whether an index could not be written because
+// the disk failed.
 func (e *sqliteEngine) prepareQuery(ctx context.Context, f *activity.Filter, columns []columnField) (incomplete bool, err error) {
 	later := slices.DeleteFunc(slices.Clone(columns), func(f columnField) bool { return f < firstBackfilledField })
 	if len(f.Clients) > 0 {
@@ -59,13 +59,13 @@ func (e *sqliteEngine) prepareQuery(ctx context.Context, f *activity.Filter, col
 		err = e.backfillColumns(ctx, later...)
 		incomplete = incomplete || isDiskError(err)
 	}
-	if isDiskError(err) { // the query still finds the records that were prepared before
+	if isDiskError(err) { // the query can still find the records that are indexed
 		err = nil
 	}
 	return incomplete, err
 }
 
-// newSnapshot copies the parts of the index in memory that a query needs, and selects all records.
+// newSnapshot copies the parts of the in-memory index that a query needs, and selects all records.
 func (e *sqliteEngine) newSnapshot(f *activity.Filter, columns []columnField) *recordSnapshot {
 	const windowChunks = 128
 	v := &recordSnapshot{columns: columns, window: windowChunks}
@@ -97,7 +97,7 @@ func (e *sqliteEngine) newSnapshot(f *activity.Filter, columns []columnField) *r
 	return v
 }
 
-// newSnapshotChunk returns the chunk of the tail that begins at an index, with the needed columns.
+// newSnapshotChunk returns the chunk of the tail that begins at the index from, with the needed columns.
 func (t *tailColumns) newSnapshotChunk(from int64, needed []columnField) snapshotChunk {
 	past := min(from+chunkSize, int64(len(t.times)))
 	times := t.times[from:past]
@@ -114,7 +114,7 @@ func (t *tailColumns) newSnapshotChunk(from int64, needed []columnField) snapsho
 	return ch
 }
 
-// sqliteSnapshotReader is a snapshotReader.
+// sqliteSnapshotReader implements snapshotReader.
 type sqliteSnapshotReader struct{ tx *sql.Tx }
 
 func (r sqliteSnapshotReader) ofInstance(int64) sqlReader { return sqliteReader{r.tx} }
@@ -172,11 +172,11 @@ func (r sqliteSnapshotReader) eachRecord(ctx context.Context, keys []recordKey, 
 		return err
 	}
 	defer stmt.Close()
-	var one activity.Record // one for all: it would be allocated for each
+	var one activity.Record // reused for all records, to avoid an allocation for each
 	for i, k := range keys {
 		var entry, outcome []byte
 		err := stmt.QueryRowContext(ctx, k.key).Scan(&entry, &outcome)
-		if errors.Is(err, sql.ErrNoRows) { // pruned since then
+		if errors.Is(err, sql.ErrNoRows) { // pruned in the meantime
 			continue
 		}
 		if err != nil {
@@ -212,9 +212,8 @@ func (sqliteSnapshotReader) encodeCursor(_ context.Context, k recordKey) (string
 	return base64.RawURLEncoding.EncodeToString(binary.AppendUvarint([]byte{'a'}, uint64(k.key))), nil
 }
 
-// EachRecord calls fn for every record that f selects at the time of the call, the newest first. The
-// selection is bits in memory, and each record is read separately, so that a slow fn keeps no
-// snapshot of the database open.
+// EachRecord calls fn for every record that f selects at the time of the call, newest first. It keeps the selection in
+// memory and reads each record separately, so that a slow fn does not keep a snapshot of the database open.
 func (db *SQLite) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	var v *recordSnapshot
 	if _, err := db.query(ctx, &f, nil, func(_ context.Context, all *recordSnapshot) error { v = all; return nil }); err != nil {
@@ -235,7 +234,7 @@ func (db *SQLite) EachRecord(ctx context.Context, f activity.Filter, fn func(*ac
 		}
 		var r activity.StoredRecord
 		r, err = scanStoredRecord(stmt.QueryRowContext(context.WithoutCancel(ctx), v.keyAt(position).key))
-		if errors.Is(err, sql.ErrNoRows) { // pruned since then
+		if errors.Is(err, sql.ErrNoRows) { // pruned in the meantime
 			err = nil
 			return true
 		}

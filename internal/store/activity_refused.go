@@ -7,19 +7,20 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Refused calls have their own quota, a tenth of the limit for all other records. So a caller with many refused calls does not
-// displace other records. Refusals over the quota are pruned from between records that stay, which leaves gaps.
+// Refused calls have a separate quota, which is a tenth of the limit for all other records. So a caller with many
+// refused calls does not displace other records. Refusals above the quota are pruned from between records that remain,
+// which leaves gaps.
 
 const (
 	refusalShareDivisor = 10
-	// minRefusals is the smallest quota of refusals.
+	// minRefusals is the minimum quota of refusals.
 	minRefusals = 1000
-	// refusalSizeFactor estimates the size of a refusal in the file as a multiple of its text: it
-	// is also in the columns and in the text index.
+	// refusalSizeFactor is used to estimate the size of a refusal in the file from the size of its text, because the
+	// text is also in the columns and in the text index.
 	refusalSizeFactor = 2
 )
 
-// sizeOfMarkedRecords returns the size of the marked records of a chunk.
+// sizeOfMarkedRecords returns the total size of the marked records of a chunk.
 func (e *sqliteEngine) sizeOfMarkedRecords(ctx context.Context, first int64, marked *bitmap) (size int64, err error) {
 	if marked == nil {
 		return 0, nil
@@ -35,22 +36,22 @@ func (e *sqliteEngine) sizeOfMarkedRecords(ctx context.Context, first int64, mar
 	return size, err
 }
 
-// storedRecordCounts counts the stored records of an instance.
+// storedRecordCounts contains the number and size of the stored records of an instance.
 type storedRecordCounts struct {
 	first, next     int64 // their keys are in [first, next)
 	refused, others int64
 	refusedBytes    int64
-	firstRefused    int64 // the oldest chunk with a refusal; -1: none
+	firstRefused    int64 // the oldest chunk with a refusal; -1 if there is none
 	firstAlive      int64 // the key of the oldest record
-	// share is the instance's share of the records of all instances, and of the limits.
+	// share is the instance's share of the records of all instances. The instance may use the same share of the limits.
 	share float64
 }
 
-// shareOfLimit returns the part of a limit that belongs to the instance.
+// shareOfLimit returns the part of a limit that the instance may use.
 func (k *storedRecordCounts) shareOfLimit(all int64) int64 { return int64(float64(all) * k.share) }
 
-// findFirstAlive sets the key of the oldest record, unless an earlier chunk has it. deleted are the
-// deleted records of a chunk whose first key is chunk.
+// findFirstAlive sets firstAlive to the first record in a chunk that is not deleted, unless an earlier chunk had one.
+// The argument chunk is the first key of the chunk, and deleted contains its deleted records.
 func (k *storedRecordCounts) findFirstAlive(chunk int64, deleted *bitmap) {
 	for at := max(0, k.first-chunk); k.firstAlive < 0 && at < chunkSize; at++ {
 		if !deleted.has(int(at)) {
@@ -59,7 +60,7 @@ func (k *storedRecordCounts) findFirstAlive(chunk int64, deleted *bitmap) {
 	}
 }
 
-// countStoredRecords counts the stored records. The caller holds the engine's mu.
+// countStoredRecords counts the stored records. The caller must hold the engine's mu.
 func (x *activityIndex) countStoredRecords() storedRecordCounts {
 	k := storedRecordCounts{first: x.firstKey, next: x.nextKey, firstRefused: -1, firstAlive: -1, share: 1}
 	all := x.nextKey - x.firstKey
@@ -89,8 +90,8 @@ func (x *activityIndex) countStoredRecords() storedRecordCounts {
 	return k
 }
 
-// refusalsOverQuota returns how many of the oldest refusals exceed their quota. Those that are not
-// in a chunk yet stay.
+// refusalsOverQuota returns how many of the oldest refusals exceed their quota. Refusals that are not in a chunk yet
+// are not pruned.
 func (k *storedRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	if k.firstRefused < 0 {
 		return 0
@@ -105,8 +106,8 @@ func (k *storedRecordCounts) refusalsOverQuota(keep activity.Retention) int64 {
 	return max(0, over)
 }
 
-// pruneRefusals deletes the oldest refusals of a chunk, at most most, and keeps the hashes that
-// verify the rest of the chain.
+// pruneRefusals deletes up to most of the oldest refusals in a chunk. It keeps the hashes that are needed to verify the
+// rest of the chain.
 func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -132,7 +133,7 @@ func (e *sqliteEngine) pruneRefusals(ctx context.Context, chunk, most int64) err
 		if c.refusedBytes, err = e.sizeOfMarkedRecords(ctx, first, c.refused); err != nil {
 			return err
 		}
-		if c.segments != nil { // indexed again, without the deleted records
+		if c.segments != nil { // the chunk is indexed again without the deleted records
 			deleteTextIndexOfChunks(e.writeConn, chunk, chunk+1)
 			if c.segments, err = e.indexChunkText(ctx, chunk); err != nil {
 				return err
@@ -163,8 +164,8 @@ func deleteMarkedRecords(ctx context.Context, t sqlTx, first int64, marked *bitm
 	return saveGapHashes(ctx, t, links)
 }
 
-// deleteOldRefusalsFromRollUp deletes the refusals in the roll-up that are older than the stored ones:
-// refused callers choose the names in it.
+// deleteOldRefusalsFromRollUp deletes refusals from the hourly counts that are older than the stored refusals. Refused
+// callers choose the names in these counts, so they must not stay forever.
 func (e *sqliteEngine) deleteOldRefusalsFromRollUp(chunk int64) {
 	e.writeConn.write("DELETE FROM activity_hour WHERE type = ? AND hour < ?",
 		string(activity.PolicyDecision), hourOfMicros(e.index.chunks[chunk-e.index.firstChunk].minTime))
@@ -182,8 +183,8 @@ func (p *projectionTx) updateRefusalCount(ctx context.Context, n *activity.Entry
 	return err
 }
 
-// replaceRefusalCount stores the entry with a new count in the row of a refusal. The entry with the
-// previous count leaves its hash. So does a count whose record is pruned: its key is -1.
+// replaceRefusalCount stores the entry with a new count in the row of a refusal. The hash of the entry with the
+// previous count is kept. If the record was pruned, key is -1, and only the hash of the new entry is kept.
 func replaceRefusalCount(ctx context.Context, t sqlTx, key int64, n *activity.Entry) error {
 	if key < 0 {
 		return saveGapHashes(ctx, t, []chainLink{{n.Seq, n.Hash[:]}})
@@ -200,7 +201,7 @@ func replaceRefusalCount(ctx context.Context, t sqlTx, key int64, n *activity.En
 	return err
 }
 
-// findRefusalKey returns the key of a refusal, -1 if it is not stored. The key of most is cached.
+// findRefusalKey returns the key of a refusal, or -1 if it is not stored. The keys of recent refusals are cached.
 func (p *projectionTx) findRefusalKey(ctx context.Context, id string) (int64, error) {
 	if key, ok := p.e.refusalKeys[id]; ok {
 		if at, found, err := firstRecordWithIDFrom(ctx, p.e.writeConn, key); err != nil || at == key && found == id {
@@ -214,7 +215,7 @@ func (p *projectionTx) findRefusalKey(ctx context.Context, id string) (int64, er
 	return keys[0], nil
 }
 
-// rememberRefusalKey caches the key of a refusal, whose count may follow.
+// rememberRefusalKey caches the key of a refusal, because a count for it may follow.
 func (e *sqliteEngine) rememberRefusalKey(id string, key int64) {
 	const enough = 4096
 	if len(e.refusalKeys) >= enough {

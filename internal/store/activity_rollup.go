@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// hourlyRollUp collects the changes of a transaction to the hourly roll-up.
+// hourlyRollUp collects the changes that a transaction makes to the hourly counts.
 type hourlyRollUp struct {
 	hours     map[hourlyGroupKey]hourlyGroupCounts
 	durations map[durationBucketKey]int64
@@ -19,10 +19,11 @@ type hourlyGroupKey struct {
 	kind, server, tool, intent, status string
 }
 
-// hourlyGroupCounts has the number of these records, the sum and the maximum of their durations, and the last time.
+// hourlyGroupCounts contains the number of these records, the sum and the maximum of their durations, and the time of
+// the last one.
 type hourlyGroupCounts struct{ records, duration, longest, last int64 }
 
-// durationBucketKey is a bucket of durations of one server in one hour.
+// durationBucketKey identifies a bucket of durations of one server in one hour.
 type durationBucketKey struct {
 	hour   int64
 	server string
@@ -31,12 +32,12 @@ type durationBucketKey struct {
 
 const microsecondsPerHour = 3600 * 1e6
 
-// hourOfMicros returns the hour of a time in microseconds, both since 1970.
+// hourOfMicros converts a time in microseconds to hours, both since 1970.
 func hourOfMicros(t int64) int64 { return t / microsecondsPerHour }
 
 func (r *hourlyRollUp) addRecord(f *activity.RecordFacts) {
 	kind := string(f.Type)
-	if f.Status == activity.Held { // nothing was called yet: the call itself is another record
+	if f.Status == activity.Held { // a held call was not made yet; when it is made, it has a separate record
 		kind = string(activity.Held)
 	}
 	k := hourlyGroupKey{hourOfMicros(f.Time), kind, f.Server, f.Tool, f.Intent, string(f.Status)}
@@ -61,7 +62,7 @@ func (r *hourlyRollUp) save(c *sqliteWriteConn) {
 	}
 }
 
-// Durations below 32 ms have a bucket each; above, each doubling has 16.
+// Each duration below 32 ms has a separate bucket. Above, there are 16 buckets for each doubling.
 const fineBuckets = 32
 
 func bucketOfDuration(milliseconds int64) int64 {
@@ -82,14 +83,14 @@ func bucketMidpoint(bucket int64) int64 {
 	return (bucket%16+16)<<shift + 1<<shift/2
 }
 
-// toolUseCounts is how often each tool was called, and when last.
+// toolUseCounts contains the number of calls of each tool, and the time of the last call.
 type toolUseCounts map[[2]string]activity.ToolUsage // by server and tool
 
 func (u toolUseCounts) addHour(k hourlyGroupKey, records, last int64) {
 	if k.kind != string(activity.ToolCall) {
 		return
 	}
-	if last == 0 { // from a version that did not store the time
+	if last == 0 { // an older version did not store the time
 		last = k.hour * microsecondsPerHour
 	}
 	id := [2]string{k.server, k.tool}

@@ -2,14 +2,14 @@ package store
 
 import "math/bits"
 
-// selectedChunk is the selected records of a chunk, with the columns that a summary counts.
+// selectedChunk contains the selected records of a chunk, and the columns that a summary needs.
 type selectedChunk struct {
-	firstKey int64    // the position of its first record in the snapshot
+	firstKey int64    // position of the first record in the snapshot
 	words    []uint64 // one bit for each selected record
 	columns  [fieldCount + 1]decodedColumn
 }
 
-// eachSelected calls fn with the index of each selected record in the chunk, the newest first.
+// eachSelected calls fn with the index of each selected record in the chunk, newest first.
 func (b *selectedChunk) eachSelected(fn func(i int)) {
 	for j := len(b.words) - 1; j >= 0; j-- {
 		for w := b.words[j]; w != 0; {
@@ -20,8 +20,8 @@ func (b *selectedChunk) eachSelected(fn func(i int)) {
 	}
 }
 
-// keepNewest deselects all but the newest most records. It returns how many are selected, and
-// whether there were more.
+// keepNewest keeps only the most newest records selected. It returns how many are selected, and whether it deselected
+// any.
 func (b *selectedChunk) keepNewest(most int64) (n int64, cut bool) {
 	n = recordSelection{words: b.words}.count()
 	if n <= most {

@@ -10,14 +10,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A query makes a selection: one bit for every record. Each filter clears the bits of the records
-// that do not match, and reads one small row for each chunk of 1,024 records. The remaining bits
-// are counted, and the records of the page are read by their keys. So every combination of filters
-// costs about the same, and the total is exact.
+// A query computes a selection, which has one bit for every record. Each filter clears the bits of the records that do
+// not match, using one small row for each chunk of 1,024 records. The remaining bits are counted, and the records of
+// the page are read by their keys. So every combination of filters takes about the same time, and the total is exact.
 
-// recordSnapshot is the records of all instances at one time; SQLite has the instance 0 only. Their
-// chunks are in one list: those of an instance in their order, those of different instances by time.
-// The position of a record is 1,024 times the index of its chunk in the list plus its index in the
+// recordSnapshot describes the records of all instances at one time. SQLite has only instance 0. The chunks of all
+// instances are in one list. Chunks of the same instance keep their order, and chunks of different instances are
+// ordered by time. The position of a record is 1,024 times the index of its chunk in the list, plus its index in the
 // chunk. A query selects positions.
 type recordSnapshot struct {
 	db      snapshotReader
@@ -25,26 +24,25 @@ type recordSnapshot struct {
 	at      map[int64]*instanceChunks
 	sel     recordSelection
 	columns []columnField // columns that eachSelectedChunk reads, in addition to the time
-	window  int           // how many chunks eachSelectedChunk counts at a time
+	window  int           // number of chunks that eachSelectedChunk counts together
 }
 
 // snapshotReader reads the rows of a snapshot.
 type snapshotReader interface {
-	// ofInstance returns a reader for statements about an instance.
+	// ofInstance returns a reader for statements about one instance.
 	ofInstance(instance int64) sqlReader
-	// eachColumn calls fn for the columns of fields in ranges: range by range, with the index of the
-	// range.
+	// eachColumn calls fn for the columns of the fields in ranges, range by range. n is the index of the range.
 	eachColumn(ctx context.Context, ranges []chunkRange, of []columnField, fn func(n int, f columnField, id chunkID, data []byte) error) error
-	// eachPage calls fn for the page of each segment in ranges that can have a term.
+	// eachPage calls fn for the page of each segment in ranges that can contain a term.
 	eachPage(ctx context.Context, ranges []chunkRange, t searchTerm, fn func(s segmentID, data []byte) error) error
-	// eachFurtherPage calls fn for the later pages of segments that can have more words with a prefix.
+	// eachFurtherPage calls fn for the following pages of segments that can contain more words with a prefix.
 	eachFurtherPage(ctx context.Context, segments []segmentID, t searchTerm, fn func(s segmentID, data []byte) error) error
-	// eachRecord reads records in the order of keys and calls fn for each that exists, with its index in
-	// keys. The record is valid until fn returns.
+	// eachRecord reads the records with these keys, in order. It calls fn for each record that exists, with its index
+	// in keys. The record is valid until fn returns.
 	eachRecord(ctx context.Context, keys []recordKey, fn func(at int64, r *activity.Record)) error
-	// eachKeyOfID calls fn for the records with the IDs.
+	// eachKeyOfID calls fn for each record with one of the IDs.
 	eachKeyOfID(ctx context.Context, ids map[string]int64, fn func(id string, instance, key int64)) error
-	// encodeCursor encodes the last record of a page.
+	// encodeCursor encodes the key of the last record of a page as a cursor.
 	encodeCursor(ctx context.Context, k recordKey) (string, error)
 }
 
@@ -54,7 +52,7 @@ type (
 	chunkRange struct{ instance, from, past int64 }
 )
 
-// snapshotChunk is a chunk of a snapshot. A chunk that has no columns in the database has them in tail.
+// snapshotChunk is a chunk of a snapshot. If the chunk is not in the database yet, tail contains its columns.
 type snapshotChunk struct {
 	chunkID
 	minTime, maxTime int64
@@ -62,8 +60,8 @@ type snapshotChunk struct {
 	tail             *[fieldCount + 1][]uint64
 }
 
-// instanceChunks has the indexes of the chunks of an instance in the list, from a chunk on; -1: the
-// snapshot does not have it.
+// instanceChunks contains the positions of an instance's chunks in the list, starting with the chunk first. A position
+// of -1 means that the snapshot does not contain the chunk.
 type instanceChunks struct {
 	first   int64
 	indexes []int
@@ -88,7 +86,7 @@ func (v *recordSnapshot) setChunks(chunks []snapshotChunk) {
 	}
 }
 
-// indexOf returns the index of a chunk; ok is false if the snapshot does not have it.
+// indexOf returns the index of a chunk in the list. ok is false if the snapshot does not contain it.
 func (v *recordSnapshot) indexOf(id chunkID) (i int, ok bool) {
 	a := v.at[id.instance]
 	if a == nil || id.chunk < a.first || id.chunk-a.first >= int64(len(a.indexes)) {
@@ -98,7 +96,7 @@ func (v *recordSnapshot) indexOf(id chunkID) (i int, ok bool) {
 	return i, i >= 0
 }
 
-// chunkBits returns the bits of a chunk, nil if the snapshot does not have it.
+// chunkBits returns the selection bits of a chunk, or nil if the snapshot does not contain it.
 func (v *recordSnapshot) chunkBits(id chunkID) []uint64 {
 	i, ok := v.indexOf(id)
 	if !ok {
@@ -107,13 +105,13 @@ func (v *recordSnapshot) chunkBits(id chunkID) []uint64 {
 	return v.sel.chunkBits(int64(i))
 }
 
-// keyAt returns the instance and key of the record at a position.
+// keyAt returns the instance and the key of the record at a position.
 func (v *recordSnapshot) keyAt(position int64) recordKey {
 	ch := &v.chunks[position/chunkSize]
 	return recordKey{instance: ch.instance, key: ch.chunk*chunkSize + position%chunkSize}
 }
 
-// eachRecordAt reads the records at positions and calls fn for each that exists, with its index in
+// eachRecordAt reads the records at these positions. It calls fn for each record that exists, with its index in
 // positions.
 func (v *recordSnapshot) eachRecordAt(ctx context.Context, positions []int64, fn func(at int64, r *activity.Record)) error {
 	keys := make([]recordKey, len(positions))
@@ -123,8 +121,7 @@ func (v *recordSnapshot) eachRecordAt(ctx context.Context, positions []int64, fn
 	return v.db.eachRecord(ctx, keys, fn)
 }
 
-// repeatsByPosition returns how often each refused call was refused, by the position of its record; byID
-// has the same by ID.
+// repeatsByPosition converts the number of repetitions of refusals from record IDs to positions.
 func (v *recordSnapshot) repeatsByPosition(ctx context.Context, byID map[string]int64) (map[int64]int64, error) {
 	repeats := map[int64]int64{}
 	return repeats, v.db.eachKeyOfID(ctx, byID, func(id string, instance, key int64) {
@@ -134,7 +131,7 @@ func (v *recordSnapshot) repeatsByPosition(ctx context.Context, byID map[string]
 	})
 }
 
-// filter deselects the records that f does not select.
+// filter deselects the records that f does not match.
 func (v *recordSnapshot) filter(ctx context.Context, f *activity.Filter) error {
 	since, until := timeBounds(f.Since, f.Until)
 	in := func(t int64) bool { return since <= t && t < until }
@@ -156,7 +153,7 @@ func (v *recordSnapshot) filter(ctx context.Context, f *activity.Filter) error {
 		return err
 	}
 	terms := parseSearchTerms(f.Search)
-	if len(terms) == 0 && strings.TrimSpace(f.Search) != "" { // a search without a word finds nothing
+	if len(terms) == 0 && strings.TrimSpace(f.Search) != "" { // a search without any word matches nothing
 		clear(v.sel.words)
 	}
 	return v.filterText(ctx, terms)
@@ -175,7 +172,7 @@ func (v *recordSnapshot) filterField(ctx context.Context, w fieldCondition) erro
 	})
 }
 
-// filterTime deselects the records outside a time range, in the chunks that are only partly inside it.
+// filterTime deselects the records outside of a time range. It examines only chunks that are partly inside the range.
 func (v *recordSnapshot) filterTime(ctx context.Context, in func(t int64) bool) error {
 	var ranges []chunkRange
 	for i := range v.chunks {
@@ -192,9 +189,9 @@ func (v *recordSnapshot) filterTime(ctx context.Context, in func(t int64) bool) 
 	})
 }
 
-// filterColumns calls deselect with the column of a field of each chunk in ranges. It deselects all
-// records of a chunk without the column: it was pruned since then, or the disk did not accept the
-// column.
+// filterColumns calls deselect with the column of a field for each chunk in ranges. If a column is missing, it
+// deselects all records of the chunk. This happens if the chunk was pruned in the meantime or the disk could not write
+// the column.
 func (v *recordSnapshot) filterColumns(ctx context.Context, ranges []chunkRange, f columnField, deselect func(c encodedColumn, words []uint64) error) error {
 	if len(ranges) == 0 {
 		return nil
@@ -226,8 +223,8 @@ func (v *recordSnapshot) filterColumns(ctx context.Context, ranges []chunkRange,
 	return err
 }
 
-// selectedRanges returns the ranges of stored chunks, one for each instance, that have selected records
-// and for which want returns true, of the chunks in a part of the list.
+// selectedRanges returns ranges of stored chunks that have selected records and for which want returns true. It
+// examines the part [from, to) of the list.
 func (v *recordSnapshot) selectedRanges(from, to int, want func(*snapshotChunk) bool) (ranges []chunkRange) {
 	for i := from; i < to; i++ {
 		ch := &v.chunks[i]
@@ -246,7 +243,7 @@ func (v *recordSnapshot) selectedRanges(from, to int, want func(*snapshotChunk) 
 
 func acceptAnyChunk(*snapshotChunk) bool { return true }
 
-// filterText deselects the records that do not have all terms.
+// filterText deselects the records that do not contain all terms.
 func (v *recordSnapshot) filterText(ctx context.Context, terms []searchTerm) error {
 	if len(terms) == 0 {
 		return nil
@@ -268,14 +265,14 @@ func (v *recordSnapshot) filterText(ctx context.Context, terms []searchTerm) err
 	return nil
 }
 
-// filterTerm deselects the records of indexed chunks that do not have a term.
+// filterTerm deselects the records of indexed chunks that do not contain a term.
 func (v *recordSnapshot) filterTerm(ctx context.Context, t searchTerm) error {
 	ranges := v.selectedRanges(0, len(v.chunks), func(ch *snapshotChunk) bool { return ch.indexed })
 	if len(ranges) == 0 {
 		return nil
 	}
 	have := recordSelection{words: make([]uint64, len(v.sel.words))}
-	var further []segmentID // whose later pages can have more
+	var further []segmentID // segments whose following pages can contain more words
 	mark := func(s segmentID, data []byte) error {
 		i, ok := v.indexOf(chunkID{s.instance, s.segment / chunkSize})
 		if !ok {
@@ -302,8 +299,7 @@ func (v *recordSnapshot) filterTerm(ctx context.Context, t searchTerm) error {
 	return err
 }
 
-// scanUnindexed reads the records of a chunk without a text index and deselects those that do not
-// match.
+// scanUnindexed reads the records of a chunk without a text index, and deselects those that do not match.
 func (v *recordSnapshot) scanUnindexed(ctx context.Context, m *recordMatcher, ch *snapshotChunk) error {
 	var key int64
 	var entry, outcome sql.RawBytes
@@ -316,9 +312,9 @@ func (v *recordSnapshot) scanUnindexed(ctx context.Context, m *recordMatcher, ch
 	}, "SELECT key, entry, outcome FROM activity WHERE {instance = @instance AND} key >= ? AND key < ?", ch.chunk*chunkSize, (ch.chunk+1)*chunkSize)
 }
 
-// eachSelectedChunk calls fn for the chunks that have selected records, the newest first, until they had
-// most records, and reports whether there are more. It reads columns only, no records. PostgreSQL
-// reads the next ones while fn counts.
+// eachSelectedChunk calls fn for the chunks that have selected records, newest first, until they contain most records.
+// cut reports whether there are more. It reads only columns, not records. PostgreSQL reads the next columns while fn is
+// running.
 func (v *recordSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn func(*selectedChunk)) (cut bool, err error) {
 	b := chunkWindow{v: v, blocks: make([]windowBlock, v.window), most: most, fn: fn, past: len(v.chunks)}
 	var ranges []chunkRange
@@ -349,20 +345,20 @@ func (v *recordSnapshot) eachSelectedChunk(ctx context.Context, most int64, fn f
 	return b.cut, err
 }
 
-// chunkWindow holds the blocks of consecutive chunks of a snapshot; past is the first chunk after them. Blocks are
-// counted when all their columns were read.
+// chunkWindow contains the blocks of consecutive chunks of a snapshot. past is the first chunk after them. A block is
+// counted after all its columns were read.
 type chunkWindow struct {
 	v      *recordSnapshot
 	blocks []windowBlock
 	past   int
-	most   int64 // how many records may still be counted
-	cut    bool  // there were more records
+	most   int64 // number of records that may still be counted
+	cut    bool  // whether there were more records
 	fn     func(*selectedChunk)
 }
 
 type windowBlock struct {
 	selectedChunk
-	present bool // false: not read, or pruned since then
+	present bool // false if the columns were not read, or the chunk was pruned in the meantime
 }
 
 // windowChunks returns the chunks in the window.
@@ -370,8 +366,8 @@ func (b *chunkWindow) windowChunks() []snapshotChunk {
 	return b.v.chunks[max(0, b.past-b.v.window):b.past]
 }
 
-// startWindow prepares the blocks of the chunks before past. A missing column has the value 0: the
-// disk did not accept it.
+// startWindow prepares the blocks of the chunks before past. If a column is missing because the disk could not write
+// it, its values are 0.
 func (b *chunkWindow) startWindow() {
 	chunks := b.windowChunks()
 	for i := range chunks {
@@ -389,7 +385,7 @@ func (b *chunkWindow) startWindow() {
 	}
 }
 
-// addColumn decodes a column, if its chunk is in the window and has selected records.
+// addColumn decodes a column if its chunk is in the window and has selected records.
 func (b *chunkWindow) addColumn(f columnField, id chunkID, data []byte) error {
 	at, ok := b.v.indexOf(id)
 	i := at - (b.past - len(b.windowChunks()))
@@ -404,8 +400,8 @@ func (b *chunkWindow) addColumn(f columnField, id chunkID, data []byte) error {
 	return b.blocks[i].columns[f].decodeFrom(c)
 }
 
-// countWindowAndAdvance calls fn for the chunks in the window, the newest first, and moves the window to the
-// chunks before.
+// countWindowAndAdvance calls fn for the chunks in the window, newest first, and moves the window to the preceding
+// chunks.
 func (b *chunkWindow) countWindowAndAdvance() {
 	for i := len(b.windowChunks()) - 1; i >= 0 && !b.cut; i-- {
 		if !b.blocks[i].present || allZero(b.blocks[i].words) {

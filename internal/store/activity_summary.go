@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The values of columns that summaries compare.
+// Hashes of the column values that summaries compare.
 var (
 	toolCallHash        = hashText(string(activity.ToolCall))
 	readLaneHash        = hashText("read")
@@ -22,10 +22,10 @@ var (
 	heldHash            = hashText(string(activity.Held))
 )
 
-// outcomeFields are the columns that say whether a call was refused or failed.
+// outcomeFields contains the columns that tell whether a call was refused or failed.
 var outcomeFields = []columnField{fieldType, fieldStatus, fieldRepeats}
 
-// Summary counts the records that in selects. It reads columns only.
+// Summary counts the records that in selects. It reads only columns.
 func (s *commonStore) Summary(ctx context.Context, in activity.SummaryQuery) (activity.Summary, error) {
 	by := groupFields[in.Group]
 	b := newSummaryBuilder(&in, by)
@@ -52,7 +52,7 @@ func (s *commonStore) Summary(ctx context.Context, in activity.SummaryQuery) (ac
 	return b.Summary, err
 }
 
-// groupFields are the columns whose values identify a group.
+// groupFields contains the columns that identify a group, for each grouping.
 var groupFields = map[activity.GroupBy][]columnField{
 	activity.ByLane: {fieldIntent}, activity.ByServer: {fieldServer}, activity.ByTool: {fieldServer, fieldTool}, activity.ByClient: {fieldClient},
 }
@@ -60,11 +60,11 @@ var groupFields = map[activity.GroupBy][]columnField{
 // summaryBuilder counts records for a Summary.
 type summaryBuilder struct {
 	activity.Summary
-	since, step         int64 // microseconds
+	since, step         int64 // in microseconds
 	groupBy             []columnField
-	serverFailureHashes []uint64 // hashes of the codes of activity.ServerFailureCodes
+	serverFailureHashes []uint64 // hashes of the codes in activity.ServerFailureCodes
 	repeats             map[int64]int64
-	groups              map[groupKey]*groupCounts // a single group if the query asks for none
+	groups              map[groupKey]*groupCounts // a single group if the query requests none
 	recentGroups        [4096]struct {            // cache of recent groups, by the hash of their key
 		key groupKey
 		*groupCounts
@@ -75,7 +75,7 @@ type groupKey [2]uint64
 
 // groupCounts counts the records of one group.
 type groupCounts struct {
-	key                    int64 // key of its newest record
+	key                    int64 // key of the newest record
 	calls, refused, failed int64
 	last                   int64
 	duration, own          histogram
@@ -95,7 +95,7 @@ func newSummaryBuilder(in *activity.SummaryQuery, by []columnField) *summaryBuil
 	return s
 }
 
-// addChunk counts the records of a chunk. Call it for the newest chunk first.
+// addChunk counts the records of a chunk. Chunks must be added from the newest to the oldest.
 func (s *summaryBuilder) addChunk(b *selectedChunk) {
 	var bucket *activity.Bucket
 	var from, until int64 // bounds of the bucket
@@ -105,7 +105,7 @@ func (s *summaryBuilder) addChunk(b *selectedChunk) {
 		if t < from || t >= until {
 			at := (t - s.since) / s.step
 			if t < s.since || at >= int64(len(s.Buckets)) {
-				return // not a selected time
+				return // outside of the requested period
 			}
 			bucket, from, until = &s.Buckets[at], s.since+at*s.step, s.since+(at+1)*s.step
 		}
@@ -116,14 +116,14 @@ func (s *summaryBuilder) addChunk(b *selectedChunk) {
 			bucket.Refused += n
 			s.groupOfRecord(b, i, t).refused += n
 		case toolCallHash:
-			if b.columns[fieldStatus].value(i) != heldHash { // a held call that is made later is another record
+			if b.columns[fieldStatus].value(i) != heldHash { // if a held call is made later, it has a separate record
 				s.addCall(b, i, bucket, s.groupOfRecord(b, i, t))
 			}
 		}
 	})
 }
 
-// refusalCount returns how often a call was refused.
+// refusalCount returns the number of times that a call was refused.
 func refusalCount(b *selectedChunk, i int, now map[int64]int64) int64 {
 	return max(1, int64(b.columns[fieldRepeats].value(i)), now[b.firstKey+int64(i)])
 }
@@ -158,7 +158,7 @@ func (s *summaryBuilder) addCall(b *selectedChunk, i int, bucket *activity.Bucke
 		return
 	}
 	g.duration.add(int64(b.columns[fieldDuration].value(i)))
-	if own := int64(b.columns[fieldOwnTime].value(i)); own > 0 { // 0: an older version did not measure it
+	if own := int64(b.columns[fieldOwnTime].value(i)); own > 0 { // 0 means that an older version did not measure it
 		g.own.add(own)
 	}
 }
@@ -169,7 +169,7 @@ func (s *summaryBuilder) groupOfRecord(b *selectedChunk, i int, t int64) *groupC
 	for n, f := range s.groupBy {
 		key[n] = b.columns[f].value(i)
 	}
-	// Values are hashes already. Most groups were used a moment ago.
+	// The values are already hashes. Most records belong to a group that was used recently.
 	known := &s.recentGroups[(key[0]^key[1])%uint64(len(s.recentGroups))]
 	if known.groupCounts == nil || known.key != key {
 		known.key, known.groupCounts = key, s.groups[key]
@@ -182,8 +182,7 @@ func (s *summaryBuilder) groupOfRecord(b *selectedChunk, i int, t int64) *groupC
 	return known.groupCounts
 }
 
-// computePercentiles computes the percentiles of all records, and drops the groups if none are
-// asked for.
+// computePercentiles computes the percentiles of all records. It drops the groups if the query requests none.
 func (s *summaryBuilder) computePercentiles() {
 	var duration, own histogram
 	for _, g := range s.groups {
@@ -209,7 +208,7 @@ func (s *summaryBuilder) topGroups() []*groupCounts {
 	return all[:min(len(all), activity.MaxGroups)]
 }
 
-// toTally converts the counts of a group. r is one of its records and names it.
+// toTally converts the counts of a group. r is a record of the group, from which it takes the name.
 func (g *groupCounts) toTally(by activity.GroupBy, r *activity.Record) activity.Tally {
 	return activity.Tally{
 		Key: groupName(by, r), Calls: g.calls, Refused: g.refused, Failed: g.failed, Last: time.UnixMicro(g.last).UTC(),
@@ -217,7 +216,7 @@ func (g *groupCounts) toTally(by activity.GroupBy, r *activity.Record) activity.
 	}
 }
 
-// groupName returns the name of a record's group.
+// groupName returns the name of the group of a record.
 func groupName(by activity.GroupBy, r *activity.Record) string {
 	f := activity.NewRecordFacts(r)
 	switch {
@@ -233,7 +232,7 @@ func groupName(by activity.GroupBy, r *activity.Record) string {
 	return tool.ID{Server: f.Server, Tool: f.Tool}.String()
 }
 
-// Sessions returns the sessions that have records in a time range.
+// Sessions returns the sessions that have records in a period.
 func (s *commonStore) Sessions(ctx context.Context, in activity.SessionQuery) (page activity.SessionPage, err error) {
 	columns := append([]columnField{fieldSession}, outcomeFields...)
 	incomplete, err := s.db.query(ctx, &activity.Filter{Since: in.Since, Until: in.Until}, columns, func(ctx context.Context, v *recordSnapshot) error {
@@ -272,7 +271,7 @@ type sessionCounts struct {
 	first int64
 }
 
-// addChunk counts the records of a chunk. Call it for the newest chunk first.
+// addChunk counts the records of a chunk. Chunks must be added from the newest to the oldest.
 func (t *sessionCounter) addChunk(b *selectedChunk) {
 	sessions := &b.columns[fieldSession]
 	known := make([]*sessionCounts, len(sessions.distinct))
@@ -305,14 +304,14 @@ func (t *sessionCounter) addChunk(b *selectedChunk) {
 	})
 }
 
-// requestedPage returns the requested page of the sessions, the newest first.
+// requestedPage returns the requested page of sessions, newest first.
 func (t *sessionCounter) requestedPage(in *activity.SessionQuery) []*sessionCounts {
 	slices.SortStableFunc(t.all, func(a, b *sessionCounts) int { return cmp.Compare(b.last, a.last) })
 	from := min(max(0, in.Offset), len(t.all))
 	return t.all[from:min(from+max(0, in.Limit), len(t.all))]
 }
 
-// toSession converts the counts of a session. r is one of its records and names it.
+// toSession converts the counts of a session. r is a record of the session, from which it takes the names.
 func (s *sessionCounts) toSession(r *activity.Record) activity.Session {
 	return activity.Session{
 		ID: r.SessionID, ClientName: r.ClientName, ClientVersion: r.ClientVersion, Actor: r.Actor, Source: r.Source,

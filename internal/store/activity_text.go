@@ -14,18 +14,19 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The text index is built chunk by chunk, when the log is idle and before a search needs it. It costs more than all other work
-// for a record, and most records are never searched. A search reads the records that are not in a chunk yet.
+// The text index is built chunk by chunk, when the log is idle or when a search needs it. Building it takes longer than
+// all other work for a record, and most records are never searched. A search reads records directly if they are not in
+// a chunk yet.
 
 const (
-	// pageSize is the approximate size of a page of words. A page that also has the largest word
-	// and its records still fits into an index page of SQLite and is found with one read.
+	// pageSize is the approximate size of a page of words. Even with the largest possible word and its records, a page
+	// fits into an index page of SQLite, so one read finds it.
 	pageSize = 768
 	// segmentBytes limits the memory for the words of a segment.
 	segmentBytes = 8 << 20
 )
 
-// postingList is the records that contain a word, by their index in the chunk.
+// postingList contains the records with a word, as indexes in the chunk.
 type postingList []uint16
 
 // segmentWords collects the words of a segment and their records.
@@ -47,15 +48,15 @@ func (x *segmentWords) addPosting(word []byte, at uint16) {
 	x.words[string(word)] = append(p, at)
 }
 
-// textIndexPage holds consecutive words and prefixes of a segment. All sort at or after first; those of
-// the page before sort before it.
+// textIndexPage contains consecutive words and prefixes of a segment. All of them sort at or after first. The words of
+// the previous page sort before it.
 type textIndexPage struct {
 	first []byte
 	data  []byte
 }
 
-// encodePages encodes the words and prefixes: for each its length, its bytes, the size of its
-// records, and the records.
+// encodePages encodes the words and prefixes. For each of them, a page contains its length, its bytes, the size of its
+// posting list, and the posting list.
 func (x *segmentWords) encodePages() []textIndexPage {
 	var words []textIndexEntry
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
@@ -65,7 +66,7 @@ func (x *segmentWords) encodePages() []textIndexPage {
 	before := ""
 	for _, entry := range addPrefixEntries(words) {
 		w := entry.word
-		// A prefix stays on the page of the word that equals it.
+		// A prefix entry stays on the page of the word that is equal to the prefix.
 		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize && w != before+prefixMark {
 			out = append(out, textIndexPage{first: pageSeparator(before, w)})
 		}
@@ -78,11 +79,11 @@ func (x *segmentWords) encodePages() []textIndexPage {
 	return out
 }
 
-// bitmapSize is the size of a posting list as one bit for each record of the chunk.
+// bitmapSize is the size of a posting list that is encoded as a bitmap of the chunk.
 const bitmapSize = chunkSize / 8
 
-// appendTo encodes the records: as the distance of each from the one before, or as a bitmap if that
-// is smaller. The size of a bitmap is marked as odd.
+// appendTo appends the encoded posting list: the distances between consecutive records, or a bitmap if that is smaller.
+// An odd size marks a bitmap.
 func (p postingList) appendTo(dst []byte) []byte {
 	var list []byte
 	before := uint16(0)
@@ -101,7 +102,7 @@ func (p postingList) appendTo(dst []byte) []byte {
 	return append(binary.AppendUvarint(dst, bitmapSize<<1|1), b.encode()...)
 }
 
-// eachPageEntry calls fn for each word of a page with its records, until fn returns false.
+// eachPageEntry calls fn for each word of a page, with its posting list, until fn returns false.
 func eachPageEntry(data []byte, fn func(word, records []byte, bitmap bool) (more bool)) error {
 	for len(data) > 0 {
 		n, k := binary.Uvarint(data)
@@ -123,7 +124,7 @@ func eachPageEntry(data []byte, fn func(word, records []byte, bitmap bool) (more
 	return nil
 }
 
-// setRecordBits sets the bits of the records of an encoded posting list.
+// setRecordBits sets the bits of the records in an encoded posting list.
 func setRecordBits(records []byte, bitmap bool, words []uint64) {
 	if bitmap {
 		for i := range words {
@@ -141,7 +142,7 @@ func setRecordBits(records []byte, bitmap bool, words []uint64) {
 	}
 }
 
-// indexTextOfAllChunks writes the text index of all chunks that lack it.
+// indexTextOfAllChunks writes the text index of all chunks that have none.
 func (e *sqliteEngine) indexTextOfAllChunks(ctx context.Context) error {
 	for {
 		if more, err := e.indexTextOfNextChunk(ctx); err != nil || !more {
@@ -150,7 +151,7 @@ func (e *sqliteEngine) indexTextOfAllChunks(ctx context.Context) error {
 	}
 }
 
-// oldestUnindexedChunk returns the oldest chunk without a text index, and how many chunks lack one.
+// oldestUnindexedChunk returns the oldest chunk without a text index, and the number of such chunks.
 func (e *sqliteEngine) oldestUnindexedChunk() (chunk int64, n int) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
@@ -161,14 +162,14 @@ func (e *sqliteEngine) oldestUnindexedChunk() (chunk int64, n int) {
 	return chunk, n
 }
 
-// indexTextOfNextChunk indexes one chunk and reports whether there are more.
+// indexTextOfNextChunk indexes the next chunk, and reports whether there are more.
 func (e *sqliteEngine) indexTextOfNextChunk(ctx context.Context) (more bool, err error) {
 	if _, n := e.oldestUnindexedChunk(); n == 0 {
 		return false, nil
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	chunk, n := e.oldestUnindexedChunk() // another goroutine may have been faster
+	chunk, n := e.oldestUnindexedChunk() // another goroutine may have indexed the chunk
 	if n == 0 {
 		return false, nil
 	}
@@ -186,7 +187,7 @@ func (e *sqliteEngine) indexTextOfNextChunk(ctx context.Context) (more bool, err
 	return n > 1, nil
 }
 
-// indexChunkText indexes the records of a chunk. It runs in a transaction.
+// indexChunkText indexes the records of a chunk. It must run in a transaction.
 func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) (done []indexedKeyRange, err error) {
 	c := e.writeConn
 	err = eachTextSegment(ctx, c, max(chunk*chunkSize, e.index.firstKey), (chunk+1)*chunkSize, func(first, past int64, pages []textIndexPage) {
@@ -199,8 +200,8 @@ func (e *sqliteEngine) indexChunkText(ctx context.Context, chunk int64) (done []
 	return done, err
 }
 
-// eachTextSegment splits the texts of the records in [first, past) into words and calls save with the
-// pages of each segment. There are several if the texts are large.
+// eachTextSegment splits the texts of the records in [first, past) into words. It calls save with the pages of each
+// segment. Large texts need several segments.
 func eachTextSegment(ctx context.Context, r sqlReader, first, past int64, save func(first, past int64, pages []textIndexPage)) error {
 	index, at := segmentWords{words: map[string]postingList{}}, uint16(0)
 	s := wordSplitter{emit: func(word []byte, _ bool) { index.addPosting(word, at) }}
@@ -222,7 +223,7 @@ func eachTextSegment(ctx context.Context, r sqlReader, first, past int64, save f
 	return err
 }
 
-// splitRecord splits the texts of a record that a search covers.
+// splitRecord splits those texts of a record that a search covers.
 func (s *wordSplitter) splitRecord(entry, outcome []byte) {
 	activity.EachSearchableText(entry, outcome, s.splitJSON)
 }
@@ -236,8 +237,8 @@ func deleteTextIndexOfChunks(t sqlTx, first, past int64) {
 // prefixEnd returns a key that sorts after every word with the prefix.
 func (t searchTerm) prefixEnd() []byte { return append([]byte(t.word), 0xff) }
 
-// markRecordsOfPage marks the records of a page that have the term, and reports whether the next page can
-// have more.
+// markRecordsOfPage marks the records of a page that contain the term. It reports whether the next page can contain
+// more of them.
 func (t searchTerm) markRecordsOfPage(data []byte, words []uint64) (more bool, err error) {
 	more = t.prefix
 	err = eachPageEntry(data, func(word, records []byte, bitmap bool) bool {
@@ -247,7 +248,7 @@ func (t searchTerm) markRecordsOfPage(data []byte, words []uint64) (more bool, e
 			return before
 		}
 		setRecordBits(records, bitmap, words)
-		if isPrefixEntry(word) { // it has the records of all following words
+		if isPrefixEntry(word) { // a prefix entry contains the records of all following words
 			more = false
 		}
 		return more
@@ -255,7 +256,7 @@ func (t searchTerm) markRecordsOfPage(data []byte, words []uint64) (more bool, e
 	return more, err
 }
 
-// recordMatcher searches terms in records that are not indexed.
+// recordMatcher searches for terms in records that are not indexed.
 type recordMatcher struct {
 	terms  []searchTerm
 	probes [][]byte
@@ -290,8 +291,7 @@ func (m *recordMatcher) matches(entry, outcome []byte) bool {
 	return bits.OnesCount64(m.found) == len(m.terms)
 }
 
-// mayMatch is a fast check: false means that the record does not contain the bytes that a match
-// needs.
+// mayMatch is a quick test. It returns false only if the record lacks bytes that every match contains.
 func (m *recordMatcher) mayMatch(entry, outcome []byte) bool {
 	m.lower = m.lower[:0]
 	high := byte(0)
@@ -304,8 +304,7 @@ func (m *recordMatcher) mayMatch(entry, outcome []byte) bool {
 			m.lower = append(m.lower, c)
 		}
 	}
-	// Letters can be escaped, and some letters of other scripts have an ASCII letter as their lower
-	// case.
+	// Letters can be escaped, and the lower case of some letters in other scripts is an ASCII letter.
 	if high >= utf8.RuneSelf || bytes.Contains(m.lower, []byte(`\u`)) {
 		return true
 	}

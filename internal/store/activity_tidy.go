@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// maxUnindexed is how many chunks may lack a text index even if the log is never idle: a search
-	// has to index all of them first.
+	// maxUnindexed limits the number of chunks without a text index if the log is never idle, because a search must
+	// index all of them first.
 	maxUnindexed = 256
 )
 
-// Tidy does one short step of maintenance that can wait.
+// Tidy does one short step of deferred maintenance.
 func (db *SQLite) Tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
 	e, err := db.waitWritable(ctx)
 	if err != nil {
@@ -73,9 +73,8 @@ func (e *sqliteEngine) expireResults(ctx context.Context, now time.Time) error {
 	})
 }
 
-// nextPruneKey returns the key before which the next step prunes; 0 if there is nothing to prune. old
-// is the key of the first record that is not too old. The limits of number and size do not count
-// refusals.
+// nextPruneKey returns the key up to which the next step must prune, or 0 if there is nothing to prune. old is the key
+// of the first record within the age limit. The limits of number and size do not count refusals.
 func (k *storedRecordCounts) nextPruneKey(keep activity.Retention, old int64, byAge *agePruneLimiter, larger func(limit int64) (bool, error)) (int64, error) {
 	if k.first == k.next {
 		return 0, nil
@@ -102,8 +101,8 @@ func (k *storedRecordCounts) nextPruneKey(keep activity.Retention, old int64, by
 	return min(to, k.first+pruneStep, k.next), nil
 }
 
-// firstKeySince returns the key of the first record that is not older than limit, within what one
-// step can prune.
+// firstKeySince returns the key of the first record that is not older than limit, but examines only as many records as
+// one step can prune.
 func (e *sqliteEngine) firstKeySince(ctx context.Context, limit int64) (int64, error) {
 	e.mu.RLock()
 	x := &e.index
@@ -137,12 +136,13 @@ func (e *sqliteEngine) firstKeySince(ctx context.Context, limit int64) (int64, e
 	return min(first+int64(len(times)), next), nil
 }
 
-// usedBytesExpr is an SQL expression for the used bytes of the file.
+// usedBytesExpr is an SQL expression for the number of used bytes in the file.
 const usedBytesExpr = "(page_count - freelist_count) * page_size FROM pragma_page_count, pragma_freelist_count, pragma_page_size"
 
-// recordBytesQuery selects how many bytes of the file the records take. It subtracts the tables for which no record must be
-// pruned: results expire, the roll-up is deleted by the hour, and the tools belong to the servers. SQLite reads only the named
-// tables, not the whole file. The pages of large results are not counted one by one; all but the last of each are full.
+// recordBytesQuery selects the number of bytes in the file that the records use. It subtracts the tables that must not
+// cause pruning: results expire, hourly counts are deleted by the hour, and tools belong to the servers. SQLite reads
+// only these tables, not the whole file. The size of large results is estimated, because all their pages except for the
+// last one are full.
 const recordBytesQuery = `SELECT
 	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_hour')
 	- (SELECT coalesce(sum(pgsize), 0) FROM dbstat WHERE aggregate = 1 AND name = 'activity_took')
@@ -150,8 +150,8 @@ const recordBytesQuery = `SELECT
 	- (SELECT coalesce(sum(length(body) + 4096), 0) FROM result)
 	+ ` + usedBytesExpr
 
-// recordsExceedSizeLimit reports whether the records take more than limit bytes. It counts exactly only if
-// the whole file is larger than limit.
+// recordsExceedSizeLimit reports whether the records use more than limit bytes. It computes the exact size only if the
+// whole file is larger than limit.
 func recordsExceedSizeLimit(ctx context.Context, db *sql.DB, limit int64) (bool, error) {
 	var size int64
 	err := db.QueryRowContext(ctx, "SELECT "+usedBytesExpr).Scan(&size)
@@ -161,7 +161,8 @@ func recordsExceedSizeLimit(ctx context.Context, db *sql.DB, limit int64) (bool,
 	return size > limit, err
 }
 
-// pruneRecords deletes the records below key to, and keeps the data that verifies the rest of the chain.
+// pruneRecords deletes the records with keys below to. It keeps the data that is needed to verify the rest of the
+// chain.
 func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time, signer activity.CheckpointSigner) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -192,8 +193,8 @@ func (e *sqliteEngine) pruneRecords(ctx context.Context, to int64, now time.Time
 	return nil
 }
 
-// hourRange returns the first and the last hour of the records from key on, whose chunks begin with
-// firstChunk; an empty range if there are no records.
+// hourRange returns the first and the last hour of the records from key on. firstChunk is the first chunk of these
+// records. If there are no records, the range is empty.
 func (x *activityIndex) hourRange(key, firstChunk int64) (oldest, newest int64) {
 	first, last := int64(math.MaxInt64), int64(math.MinInt64)
 	for _, c := range x.chunks[firstChunk-x.firstChunk:] {

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ToolUse returns how often each tool was called, as far back as the log goes.
+// ToolUse returns how often each tool was called, for all records in the log.
 func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -20,7 +20,7 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage
 	if used != nil {
 		return used, nil
 	}
-	// From now on e.toolUse is kept up to date.
+	// Count while no transaction is running. After that, the projector keeps e.toolUse current.
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	if used, err = readToolUse(ctx, sqliteReader{e.reads}); err != nil {
@@ -32,7 +32,7 @@ func (db *SQLite) ToolUse(ctx context.Context) (map[[2]string]activity.ToolUsage
 	return used, nil
 }
 
-// ToolUse returns how often each tool was called, as far back as the log goes.
+// ToolUse returns how often each tool was called, for all records in the log.
 func (db *Postgres) ToolUse(ctx context.Context) (used map[[2]string]activity.ToolUsage, err error) {
 	err = db.view(ctx, func(ctx context.Context, r sqlReader) error {
 		used, err = readToolUse(ctx, r)
@@ -52,7 +52,7 @@ func readToolUse(ctx context.Context, r sqlReader) (toolUseCounts, error) {
 	}, "SELECT max(hour), server, tool, sum(records){::bigint}, max(last) FROM activity_hour WHERE type = ? GROUP BY server, tool", string(activity.ToolCall))
 }
 
-// CallsByServer returns how many calls of each server have ended since the hour of a time.
+// CallsByServer returns the number of calls of each server that ended since a time, rounded down to the hour.
 func (s *commonStore) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	calls := map[string]int64{}
 	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
@@ -64,7 +64,7 @@ func (s *commonStore) CallsByServer(ctx context.Context, since time.Time) (map[s
 	return calls, err
 }
 
-// ServerUse returns how each server was called in the latest hours, including the current one.
+// ServerUse returns the usage of each server in the latest hours, including the current hour.
 func (s *commonStore) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]activity.ServerUsage, error) {
 	u := newServerUseCounter(now, latest)
 	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {
@@ -81,11 +81,11 @@ func (s *commonStore) ServerUse(ctx context.Context, now time.Time, latest int) 
 	return u.all, err
 }
 
-// serverUseCounter counts how servers were called.
+// serverUseCounter counts the calls of servers by hour and duration.
 type serverUseCounter struct {
 	first, latest int64 // the first hour, and the number of hours
 	all           map[string]activity.ServerUsage
-	slower        map[string]int64 // calls of each server in this bucket of durations and in longer ones
+	slower        map[string]int64 // calls of each server in the current duration bucket and in longer ones
 }
 
 func newServerUseCounter(now time.Time, latest int) *serverUseCounter {
@@ -94,7 +94,7 @@ func newServerUseCounter(now time.Time, latest int) *serverUseCounter {
 
 // addCalls counts calls of one hour.
 func (s *serverUseCounter) addCalls(server string, at int64, status string, n int64) {
-	if at -= s.first; at >= s.latest { // the clock was set back
+	if at -= s.first; at >= s.latest { // possible if the clock was set back
 		return
 	}
 	u := s.all[server]
@@ -108,7 +108,7 @@ func (s *serverUseCounter) addCalls(server string, at int64, status string, n in
 	s.all[server] = u
 }
 
-// addDurationBucket counts the calls in a bucket of durations. Call it for the longest durations first.
+// addDurationBucket counts the calls in a bucket of durations. Buckets must be added from the longest to the shortest.
 func (s *serverUseCounter) addDurationBucket(server string, bucket, n int64) {
 	u, there := s.all[server]
 	if s.slower[server] += n; !there || u.P95 != 0 {
@@ -118,7 +118,7 @@ func (s *serverUseCounter) addDurationBucket(server string, bucket, n int64) {
 	for _, h := range u.Hours {
 		total += h.Calls
 	}
-	if s.slower[server]*20 > total { // more than one in twenty took at least this long
+	if s.slower[server]*20 > total { // more than one in twenty calls took at least this long
 		u.P95 = time.Duration(bucketMidpoint(bucket)) * time.Millisecond
 		s.all[server] = u
 	}

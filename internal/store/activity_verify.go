@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// chainRowsPerRead is how many rows are read at a time.
+	// chainRowsPerRead is the number of rows that are read at a time.
 	chainRowsPerRead = 256
-	// maxChainAhead is how many entries are read past a missing one. It may come with a later row,
-	// like an end whose beginning is pruned.
+	// maxChainAhead is the number of entries that are read after a missing entry. The missing entry may be in a later
+	// row, for example an end whose beginning was pruned.
 	maxChainAhead = 4096
-	// maxChainHeldBytes is how many bytes of early entries, the ends of long calls, are kept in
-	// memory. Beyond that they are read again.
+	// maxChainHeldBytes limits the memory for entries that were read early, which are the ends of long calls. Above it,
+	// such entries are read again later.
 	maxChainHeldBytes = 16 << 20
 )
 
-// EachChainPart calls fn for every entry of this instance in order, in one snapshot of the database. It
-// blocks no writer.
+// EachChainPart calls fn for every entry of this instance in order, in one snapshot of the database. It does not block
+// writers.
 func (s *commonStore) EachChainPart(ctx context.Context, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	stopped := ctx.Err
 	err = s.db.snapshot(ctx, func(ctx context.Context, r sqlReader) error {
@@ -31,7 +31,8 @@ func (s *commonStore) EachChainPart(ctx context.Context, fn func(activity.ChainP
 	return records, end, err
 }
 
-// readChain calls fn for every entry of an instance, in order. It stops with the error of stopped.
+// readChain calls fn for every entry of an instance, in order. If stopped returns an error, readChain stops and returns
+// it.
 func readChain(ctx context.Context, r sqlReader, stopped func() error, fn func(activity.ChainPart) error) (records int64, end activity.SpoolPosition, err error) {
 	if end, err = readPosition(ctx, r); err != nil {
 		return 0, end, err
@@ -44,7 +45,7 @@ func readChain(ctx context.Context, r sqlReader, stopped func() error, fn func(a
 	return w.records, end, err
 }
 
-// readPosition returns the end of the chain, and how far the spool is in the database.
+// readPosition returns the end of the chain in the database, and the position in the spool.
 func readPosition(ctx context.Context, r sqlReader) (pos activity.SpoolPosition, err error) {
 	var hash []byte
 	_, err = r.firstRow(ctx, scanTargets{&pos.Chain, &pos.Seq, &hash, &pos.Segment, &pos.Offset, &pos.Signer, &pos.Erasing},
@@ -53,10 +54,10 @@ func readPosition(ctx context.Context, r sqlReader) (pos activity.SpoolPosition,
 	return pos, err
 }
 
-// ownPosition is the row that says how far the spool is in the database.
+// ownPosition selects the row with the position in the spool.
 const ownPosition = "{instance WHERE id = @instance|activity_position}"
 
-// chainRow is a record as chainEmitter reads it. The hashes are valid until the next row is read.
+// chainRow is a row of a record. The hashes are valid until the next row is read.
 type chainRow struct {
 	key, seq, endSeq int64
 	ended            bool
@@ -64,27 +65,27 @@ type chainRow struct {
 	entry, outcome   []byte
 }
 
-// chainEmitter emits the entries of a chain in order. Rows come in the order of their beginnings
-// and have their ends with them, so it holds entries back.
+// chainEmitter emits the entries of a chain in order. Rows are in the order of their beginnings and also contain the
+// ends, so chainEmitter must delay some entries.
 type chainEmitter struct {
 	db          sqlReader
 	fn          func(activity.ChainPart) error
-	next        int64 // the key of the next row to read
+	next        int64 // key of the next row to read
 	records     int64
-	lastEmitted int64 // the number of the last emitted entry
-	ahead       int64 // the highest number of the beginning of a record
+	lastEmitted int64 // sequence number of the last emitted entry
+	ahead       int64 // highest sequence number of a beginning that was read
 	waiting     waitingEntryHeap
 	heldBytes   int
 }
 
-// waitingChainEntry is an entry that waits for its turn.
+// waitingChainEntry is an entry that must be emitted later.
 type waitingChainEntry struct {
 	activity.ChainPart
 	key           int64
-	rereadPayload bool // its payload must be read again
+	rereadPayload bool // whether the payload must be read again
 }
 
-// waitingEntryHeap is a heap with the lowest number on top.
+// waitingEntryHeap is a heap with the lowest sequence number at the top.
 type waitingEntryHeap []waitingChainEntry
 
 func (h waitingEntryHeap) Len() int { return len(h) }
@@ -114,8 +115,8 @@ func (s *commonStore) EachGapAndCheckpoint(ctx context.Context, fn func(activity
 	})
 }
 
-// eachGapAndCheckpoint calls fn for the deleted runs of entries of a chain and for its signed checkpoints,
-// in the order of their numbers.
+// eachGapAndCheckpoint calls fn for the deleted runs of entries in a chain and for its signed checkpoints, ordered by
+// sequence number.
 func eachGapAndCheckpoint(ctx context.Context, r sqlReader, chain string, fn func(activity.ChainPart) error) error {
 	var from, seq, at int64
 	var hash, key, signature []byte
@@ -145,7 +146,7 @@ func (w *chainEmitter) addGapOrCheckpoint(p activity.ChainPart) error {
 	return nil
 }
 
-// emitAll emits all entries. It stops with the error of failed.
+// emitAll emits all entries. If failed returns an error, emitAll stops and returns it.
 func (w *chainEmitter) emitAll(ctx context.Context, failed func() error) error {
 	for more := true; more; {
 		err := failed()
@@ -159,8 +160,8 @@ func (w *chainEmitter) emitAll(ctx context.Context, failed func() error) error {
 	return w.emitReady(ctx, true)
 }
 
-// emitNextRows reads some rows and emits the entries whose turn it is. It reports whether there may
-// be more rows.
+// emitNextRows reads some rows, and emits all entries that are next in the chain. It reports whether there may be more
+// rows.
 func (w *chainEmitter) emitNextRows(ctx context.Context) (more bool, err error) {
 	rows := 0
 	err = w.readRows(ctx, func(r *chainRow) error {
@@ -199,7 +200,7 @@ func (w *chainEmitter) readOutcome(ctx context.Context, key int64) (outcome []by
 }
 
 func (w *chainEmitter) addEntry(p waitingChainEntry, hash []byte) {
-	if len(hash) == len(p.Hash) { // another size cannot match
+	if len(hash) == len(p.Hash) { // a hash of another size cannot match
 		copy(p.Hash[:], hash)
 	}
 	if w.heldBytes+len(p.Payload) > maxChainHeldBytes && p.Record == 0 {
@@ -209,11 +210,11 @@ func (w *chainEmitter) addEntry(p waitingChainEntry, hash []byte) {
 	heap.Push(&w.waiting, p)
 }
 
-// emitReady emits the entries whose turn it is, or all.
+// emitReady emits the waiting entries that are next in the chain, or all waiting entries.
 func (w *chainEmitter) emitReady(ctx context.Context, all bool) error {
 	for len(w.waiting) > 0 {
 		next := w.lastEmitted + 1
-		if w.waiting[0].Checkpoint != nil { // its entry comes first
+		if w.waiting[0].Checkpoint != nil { // the entry of the checkpoint comes first
 			next = w.lastEmitted
 		}
 		if w.waiting[0].First > next && w.ahead <= w.lastEmitted+1+maxChainAhead && !all {

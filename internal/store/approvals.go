@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// SaveApprovals stores a change of the decisions, completely or not at all.
+// SaveApprovals stores a change of the decisions in one transaction.
 func (s *commonStore) SaveApprovals(ctx context.Context, c approval.ChangeSet) error {
 	return s.db.decide(ctx, false, newServerNotification(c.Server, c.Launch != nil), func(_ context.Context, t sqlTx) error {
 		if c.Settle != "" {
@@ -26,8 +26,8 @@ func (s *commonStore) SaveApprovals(ctx context.Context, c approval.ChangeSet) e
 	})
 }
 
-// applyServerChange writes the decisions of a change about one server: forgotten decisions, the approved launch, and its tools
-// and primitives.
+// applyServerChange writes the decisions about one server: forgotten decisions, the approved launch, and decisions
+// about tools and primitives.
 func applyServerChange(t sqlTx, c *approval.ChangeSet) {
 	if c.Forget {
 		t.write("DELETE FROM approval WHERE server = ?", c.Server)
@@ -46,8 +46,7 @@ func applyServerChange(t sqlTx, c *approval.ChangeSet) {
 	}
 }
 
-// ReplaceApprovals replaces all decisions. It keeps stored definitions that all approves
-// without giving them.
+// ReplaceApprovals replaces all decisions. If an approval in all has no definition, the stored definition is kept.
 func (s *commonStore) ReplaceApprovals(ctx context.Context, all approval.StoredDecisions) error {
 	return s.db.decide(ctx, true, "", func(ctx context.Context, t sqlTx) error {
 		if err := deleteDecisionsNotIn(ctx, t, all); err != nil {
@@ -81,8 +80,8 @@ func (s *commonStore) ReplaceApprovals(ctx context.Context, all approval.StoredD
 	})
 }
 
-// SaveHeld stores since when definitions of a server wait for review: for each tool or primitive
-// the last one.
+// SaveHeld stores the times since which the last definition of each tool or primitive of a server has been waiting for
+// review.
 func (s *commonStore) SaveHeld(ctx context.Context, server string, all []approval.HeldDefinition) error {
 	return s.db.update(ctx, func(_ context.Context, t sqlTx) error {
 		upsertHeld(t, server, all)
@@ -98,7 +97,7 @@ func upsertHeld(t sqlTx, server string, all []approval.HeldDefinition) {
 	}
 }
 
-// decisionKey identifies the tool or primitive that a decision is about.
+// decisionKey identifies the tool or primitive of a decision.
 type decisionKey struct {
 	kind tool.DefinitionKind
 	tool.ID
@@ -133,8 +132,7 @@ func insertProposal(t sqlTx, p *approval.ServerProposal) {
 		p.Name, []byte(p.Server), p.By, p.At.UnixMicro())
 }
 
-// upsertDecision stores the decision about a tool or primitive. If no definition is given, the
-// stored one stays.
+// upsertDecision stores the decision about a tool or primitive. If row has no definition, the stored one is kept.
 func upsertDecision(t sqlTx, server string, row approval.DecisionRow) {
 	values := make([]any, 20)
 	values[0], values[1], values[12] = server, row.Tool, string(row.Kind)
@@ -181,8 +179,8 @@ func upsertDecision(t sqlTx, server string, row approval.DecisionRow) {
 			off_by = excluded.off_by, off_at = excluded.off_at`, values...)
 }
 
-// LoadApprovals returns all decisions, without the definitions. An SQLite file with impossible
-// decisions is put aside.
+// LoadApprovals returns all decisions, without the definitions. If an SQLite file contains invalid decisions, the file
+// is renamed and replaced.
 func (s *commonStore) LoadApprovals(ctx context.Context) (saved approval.StoredDecisions, err error) {
 	err = s.db.loadDecisions(ctx, func(ctx context.Context, r sqlReader) error {
 		saved, err = readApprovals(ctx, r)
@@ -265,7 +263,7 @@ func readApprovals(ctx context.Context, r sqlReader) (approval.StoredDecisions, 
 	return saved, err
 }
 
-// newReplacedDecision returns the decision that an approval replaced; nil if there was none.
+// newReplacedDecision returns the decision that an approval replaced, or nil if there was none.
 func newReplacedDecision(approved []byte, hints string, by approval.AuthorAndTime, blocked []byte, blockedBy approval.AuthorAndTime) (was *approval.ReplacedDecision, err error) {
 	if approved == nil && blocked == nil {
 		return nil, nil
@@ -289,7 +287,7 @@ func parseFingerprint(to *tool.Fingerprint, stored []byte) error {
 	return nil
 }
 
-// ApprovedDefinition returns the approved definition of a tool or primitive, nil if there is none.
+// ApprovedDefinition returns the approved definition of a tool or primitive, or nil if there is none.
 func (s *commonStore) ApprovedDefinition(ctx context.Context, kind tool.DefinitionKind, id tool.ID) (json.RawMessage, error) {
 	var raw []byte
 	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestALostDatabaseIsNotForgotten: a database that replaces a lost one with approvals says so. Its
-// tools must not count as new.
+// TestALostDatabaseIsNotForgotten checks that a database that replaces a lost one with approvals reports the loss, so
+// that its tools do not count as new.
 func TestALostDatabaseIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	pinned := approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{{Tool: "t", DefinitionDecisions: approval.DefinitionDecisions{
@@ -44,7 +44,7 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 			db := store.OpenSQLite(path, nil)
 			saved, err := db.LoadApprovals(t.Context())
 			if err != nil || saved.Lost {
-				t.Fatalf("a first database: %+v, %v", saved, err)
+				t.Fatalf("the first database: %+v, %v", saved, err)
 			}
 			if err := db.SaveApprovals(t.Context(), pinned); err != nil {
 				t.Fatal(err)
@@ -65,14 +65,14 @@ func TestALostDatabaseIsNotForgotten(t *testing.T) {
 				}
 			}
 			if err != nil || saved.Lost != c.lost || (len(saved.Tools) == 0) != c.lost {
-				t.Errorf("afterwards: %+v, %v", saved, err)
+				t.Errorf("after opening it again: %+v, %v", saved, err)
 			}
 		})
 	}
 }
 
-// TestAnOlderDatabaseHasLostNothing: a database of a version without approvals gets their tables
-// and does not count as a replacement.
+// TestAnOlderDatabaseHasLostNothing checks that a database of a version without approvals is migrated and does not
+// count as a replacement.
 func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -107,11 +107,11 @@ func TestAnOlderDatabaseHasLostNothing(t *testing.T) {
 	db = store.OpenSQLite(path, nil)
 	defer func() { _ = db.Close() }()
 	if saved, err := db.LoadApprovals(t.Context()); err != nil || saved.Lost {
-		t.Errorf("%+v, %v", saved, err)
+		t.Errorf("LoadApprovals gave %+v, %v", saved, err)
 	}
 }
 
-// TestApprovalsGetTheirKind: decisions about tools of a version without kinds stay valid.
+// TestApprovalsGetTheirKind checks that decisions about tools from a version without kinds stay valid.
 func TestApprovalsGetTheirKind(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -150,9 +150,9 @@ func TestApprovalsGetTheirKind(t *testing.T) {
 	defer func() { _ = db.Close() }()
 	saved, err := db.LoadApprovals(t.Context())
 	if rows := saved.Tools["s"]; err != nil || len(rows) != 1 || rows[0].Kind != tool.KindTool || !rows[0].Approves(f) || rows[0].Off == nil {
-		t.Errorf("%+v, %v", saved, err)
+		t.Errorf("LoadApprovals gave %+v, %v", saved, err)
 	}
 	if raw, err := db.ApprovedDefinition(t.Context(), tool.KindTool, id); err != nil || string(raw) != `{"name":"t"}` {
-		t.Errorf("%s, %v", raw, err)
+		t.Errorf("ApprovedDefinition gave %s, %v", raw, err)
 	}
 }

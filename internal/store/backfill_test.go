@@ -11,8 +11,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestClientsOfAnOlderDatabase: a database of a version without the client column gets it when a
-// query needs it.
+// TestClientsOfAnOlderDatabase checks that a query adds the client column to a database of a version without it.
 func TestClientsOfAnOlderDatabase(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -24,26 +23,26 @@ func TestClientsOfAnOlderDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	if chunks, err := gone.RowsAffected(); err != nil || chunks < 2 {
-		t.Fatalf("%d chunks had clients, %v", chunks, err)
+		t.Fatalf("got %d chunks with clients, %v, want none", chunks, err)
 	}
 	if err := raw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second query finds the new columns
+	for range 2 { // the second query uses the new columns
 		l, db := openLogAndDB(t, dir)
 		page, err := l.List(t.Context(), activity.Filter{Clients: []string{"client 3"}})
 		if err != nil || page.Total != n/5 || page.Incomplete {
-			t.Errorf("%d records, incomplete %v, %v", page.Total, page.Incomplete, err)
+			t.Errorf("got %d records, incomplete = %v, %v", page.Total, page.Incomplete, err)
 		}
 		if page, err := l.List(t.Context(), activity.Filter{Since: page.Records[0].Timestamp}); err != nil || page.Total == 0 || page.Total > 10 {
-			t.Errorf("since the newest: %d, %v", page.Total, err)
+			t.Errorf("got %d records since the newest, %v", page.Total, err)
 		}
 		closeLogAndDB(t, l, db)
 	}
 }
 
-// TestTimesOfAnOlderDatabase: durations are columns, also of calls that end when their record is in
-// a chunk, and in a database of an older version.
+// TestTimesOfAnOlderDatabase checks the columns of durations, also for calls that end when their record is in a chunk,
+// and in a database of an older version.
 func TestTimesOfAnOlderDatabase(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -55,7 +54,7 @@ func TestTimesOfAnOlderDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		addCalls(t, l, 3000)
-		if i == 2 { // as an older version has left it
+		if i == 2 { // as an older version stored it
 			closeLogAndDB(t, l, db)
 			raw := openSQL(t, filepath.Join(dir, "mcpproxy.db"))
 			if _, err := raw.Exec("DELETE FROM activity_column WHERE id >= 11 << 40"); err != nil {
@@ -64,7 +63,7 @@ func TestTimesOfAnOlderDatabase(t *testing.T) {
 			if err := raw.Close(); err != nil {
 				t.Fatal(err)
 			}
-			l, db = openLogAndDB(t, dir) // which ends the call
+			l, db = openLogAndDB(t, dir) // opening the log ends the call
 			checkTimes(t, l, db)
 			break
 		}

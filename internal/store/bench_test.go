@@ -13,7 +13,7 @@ import (
 
 func openBench(b *testing.B) (*activity.Log, *SQLite) { return openBenchAt(b, nil) }
 
-// openBenchAt opens a log with the clock now.
+// openBenchAt opens a log that uses now as its clock.
 func openBenchAt(b *testing.B, now func() time.Time) (*activity.Log, *SQLite) {
 	dir := b.TempDir()
 	db := OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -56,8 +56,8 @@ func recordCall(l *activity.Log, i int) error {
 
 var benchTools = []string{"create_issue", "list_repos", "get_file", "search_code", "update_issue", "add_comment"}
 
-// BenchmarkPaced is BenchmarkRecord at a rate that the projector can follow: it reads the entries
-// of the last second from memory.
+// BenchmarkPaced does the same as BenchmarkRecord, but at a rate at which the projector can read the entries from
+// memory.
 func BenchmarkPaced(b *testing.B) {
 	l, _ := openBench(b)
 	b.ReportAllocs()
@@ -76,8 +76,8 @@ func BenchmarkPaced(b *testing.B) {
 	b.ReportMetric(float64((processTime()-began).Nanoseconds())/1e3/float64(b.N), "cpu-µs/call")
 }
 
-// BenchmarkRecord measures the whole cost of recording a call: begin, end, and the projection into
-// the database.
+// BenchmarkRecord measures the whole cost of recording a call: the beginning, the end, and the projection into the
+// database.
 func BenchmarkRecord(b *testing.B) {
 	for _, writers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {

@@ -6,18 +6,18 @@ import (
 	"math/bits"
 )
 
-// chunkSize is the number of records of a chunk.
+// chunkSize is the number of records in a chunk.
 const (
 	chunkSize  = 1024
 	chunkWords = chunkSize / 64
 )
 
-// bitmap has one bit for each record of a chunk. It is immutable; nil means no bits.
+// bitmap has one bit for each record of a chunk. It is immutable. A nil bitmap has no bits set.
 type bitmap [chunkWords]uint64
 
 func (b *bitmap) has(i int) bool { return b != nil && b[i/64]&(1<<(i%64)) != 0 }
 
-// countFrom counts the bits from i on.
+// countFrom counts the bits that are set, starting at index i.
 func (b *bitmap) countFrom(i int64) (n int64) {
 	if b == nil {
 		return 0

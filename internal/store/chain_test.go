@@ -13,8 +13,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestTheDatabaseHasTheWholeChain verifies the chain from the database alone, before and after
-// pruning.
+// TestTheDatabaseHasTheWholeChain verifies the chain using only the database, before and after pruning.
 func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -22,7 +21,7 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	l, db := openLogAndDB(t, dir)
 	var running []string
 	rounds := volume.FullOrQuick(60, 15)
-	for i := range rounds { // long calls, whose ends are far from their beginnings
+	for i := range rounds { // long calls, whose ends are much later than their beginnings
 		r := activity.Record{Type: activity.ToolCall}
 		if err := l.Begin(&r); err != nil {
 			t.Fatal(err)
@@ -40,7 +39,7 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 	}
 	path := filepath.Join(dir, "mcpproxy.db")
 	if n := checkChainInFile(t, path); n != int64(rounds*102-10) {
-		t.Errorf("%d entries", n)
+		t.Errorf("the chain has %d entries", n)
 	}
 	checkPreviousHashes(t, l)
 	for _, keep := range []int64{int64(rounds) * 125 / 3, int64(rounds) * 50 / 3, 3} {
@@ -51,17 +50,16 @@ func TestTheDatabaseHasTheWholeChain(t *testing.T) {
 			}
 		}
 		if n := checkChainInFile(t, path); n < keep {
-			t.Errorf("%d entries of %d records", n, keep)
+			t.Errorf("the chain has %d entries for %d records", n, keep)
 		}
 		if there := checkPreviousHashes(t, l); there != keep || db.RecordCount() != keep {
-			t.Errorf("%d records, %d counted, want %d", there, db.RecordCount(), keep)
+			t.Errorf("got %d records, RecordCount = %d, want %d", there, db.RecordCount(), keep)
 		}
 	}
 	closeLogAndDB(t, l, db)
 }
 
-// TestTheChainIsWholeAroundRefusals prunes refusals between calls, with counts that were written
-// several times.
+// TestTheChainIsWholeAroundRefusals prunes refusals between calls. Their counts were written several times.
 func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -83,7 +81,7 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	var entries int64
 	each := int64(volume.FullOrQuick(100, 60))
 	for round := range 4 {
-		for i := range each { // the same calls, so that their counts are written again
+		for i := range each { // the same calls again, so that their counts are written again
 			addCalls(t, l, 2)
 			for range 10 {
 				if err := l.Append(&activity.Record{Type: activity.PolicyDecision, Status: activity.Blocked}); err != nil {
@@ -99,18 +97,18 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 		closeLogAndDB(t, l, db)
 		entries += each * (10 + 1 + 1 + 4)
 		if n := checkChainInFile(t, path); n != entries {
-			t.Errorf("%d entries, want %d", n, entries)
+			t.Errorf("the chain has %d entries, want %d", n, entries)
 		}
 		l, db = openLogAndDB(t, dir)
 		tidy(activity.Retention{MaxRecords: 10 * each})
 		if n := checkChainInFile(t, path); n != entries {
-			t.Errorf("round %d: %d of %d entries are accounted for", round, n, entries)
+			t.Errorf("round %d: the chain has %d of %d entries", round, n, entries)
 		}
 	}
 	gaps := queryCount(t, path, "SELECT count(*) FROM activity_gap")
 	calls := queryCount(t, path, "SELECT count(*) FROM activity WHERE outcome IS NOT NULL AND CAST(entry AS TEXT) LIKE '%\"tool_call\"%'")
 	if gone := entries/16*13 - queryCount(t, path, "SELECT count(*) FROM activity") + calls; calls != 8*each || gone < 10*each || gaps > gone/5 {
-		t.Errorf("%d calls, %d others are gone and leave %d gaps", calls, gone, gaps)
+		t.Errorf("%d calls remain; %d other records were pruned and left %d gaps", calls, gone, gaps)
 	}
 	checkPreviousHashes(t, l)
 	tidy(activity.Retention{MaxRecords: 10})
@@ -119,9 +117,9 @@ func TestTheChainIsWholeAroundRefusals(t *testing.T) {
 	closeLogAndDB(t, l, db)
 }
 
-// checkPreviousHashes gets every third record by itself, returns how many there are, and fails
-// unless each has the hash of the entry before it, whatever was pruned. Get verifies the hash, so
-// it is enough that there is one.
+// checkPreviousHashes reads every third record with Get. It fails unless each record has the hash of the previous
+// entry, even if entries were pruned. Get verifies the hash, so the test checks only that it exists. It returns the
+// number of records.
 func checkPreviousHashes(t *testing.T, l *activity.Log) (there int64) {
 	t.Helper()
 	f := activity.Filter{Limit: 1000}
@@ -133,7 +131,7 @@ func checkPreviousHashes(t *testing.T, l *activity.Log) (there int64) {
 		for _, r := range page.Records {
 			there++
 			if r.Chain != nil {
-				t.Fatal("a record of a list has its place in the chain")
+				t.Fatal("a listed record has its position in the chain")
 			}
 			if there%3 != 0 {
 				continue
@@ -144,7 +142,7 @@ func checkPreviousHashes(t *testing.T, l *activity.Log) (there int64) {
 			}
 			c := r.Chain
 			if len(c.Hash) != 64 || len(c.Previous) != 64 || (c.EndSeq != 0) != (r.Type == activity.ToolCall && r.Status != activity.Pending || r.Repeated > 1) || (c.EndSeq != 0) != (len(c.EndHash) == 64) {
-				t.Fatalf("record %s, %s of %d: %+v", r.ID, r.Status, r.Repeated, c)
+				t.Fatalf("record %s with status %s and %d repetitions: %+v", r.ID, r.Status, r.Repeated, c)
 			}
 		}
 		if f.Cursor = page.NextCursor; f.Cursor == "" {
@@ -161,7 +159,7 @@ func queryCount(t *testing.T, path, query string) (n int64) {
 	return n
 }
 
-// checkChainInFile verifies every entry in the database and returns their number.
+// checkChainInFile verifies every entry in the database and returns the number of entries.
 func checkChainInFile(t *testing.T, path string) int64 {
 	t.Helper()
 	db := openSQL(t, path)
@@ -187,11 +185,11 @@ func checkChainInFile(t *testing.T, path string) int64 {
 			t.Fatal(err)
 		}
 		if first != at+1 {
-			t.Fatalf("entry %d follows %d", first, at)
+			t.Fatalf("entry %d follows entry %d", first, at)
 		}
 		want := activity.Hash(hash)
 		if payload != nil && !bytes.Equal(store.NextChainHash(prev[:], payload), hash) {
-			t.Fatalf("entry %d does not fit", seq)
+			t.Fatalf("the hash of entry %d does not match", seq)
 		}
 		n += seq - at
 		at, prev = seq, want
@@ -201,12 +199,12 @@ func checkChainInFile(t *testing.T, path string) int64 {
 	}
 	var last int64
 	if err := db.QueryRow("SELECT seq FROM activity_position").Scan(&last); err != nil || last != at {
-		t.Fatalf("the chain ends at %d, the position is %d, %v", at, last, err)
+		t.Fatalf("the chain ends at %d, but the position is %d, %v", at, last, err)
 	}
 	return n
 }
 
-// TestRollUpCountsEndedCalls compares the hourly roll-up with the records.
+// TestRollUpCountsEndedCalls compares the hourly counts with the records.
 func TestRollUpCountsEndedCalls(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestChecksOfAStoppedLog: the checks of the doctor find damaged pages and changed records, in the
-// database and in the spool, and change nothing. Files that a killed process left are not a fault.
+// TestChecksOfAStoppedLog checks that the doctor finds damaged pages and changed records in the database and in the
+// spool, without changing anything. Files of a killed process are not a fault.
 func TestChecksOfAStoppedLog(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -60,16 +60,16 @@ func TestChecksOfAStoppedLog(t *testing.T) {
 			}
 			first, err := store.CheckActivityLog(t.Context(), path, spool)
 			if err != nil || (first == nil) != (c.says == "") || first != nil && !strings.Contains(first.Reason, c.says) {
-				t.Errorf("%+v, %v", first, err)
+				t.Errorf("CheckActivityLog gave %+v, %v", first, err)
 			}
 			if damage, err := store.CheckPages(t.Context(), path); damage != "" || err != nil {
-				t.Errorf("%s, %v", damage, err)
+				t.Errorf("CheckPages gave %s, %v", damage, err)
 			}
 		})
 	}
 }
 
-// TestChecksOfADamagedPage overwrites each page of a database except the first.
+// TestChecksOfADamagedPage overwrites each page of a database except for the first.
 func TestChecksOfADamagedPage(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -105,11 +105,11 @@ func TestChecksOfADamagedPage(t *testing.T) {
 		}
 	}
 	if all == 0 || found < all-freePages(t, good) {
-		t.Errorf("%d of %d damaged pages are found, %d are free", found, all, freePages(t, good))
+		t.Errorf("found %d of %d damaged pages, %d pages are free", found, all, freePages(t, good))
 	}
 }
 
-// freePages returns how many pages of a database are free: nothing reads them.
+// freePages returns the number of free pages in a database. Nothing reads these pages.
 func freePages(t *testing.T, file []byte) (n int) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
@@ -122,7 +122,7 @@ func freePages(t *testing.T, file []byte) (n int) {
 	return n
 }
 
-// TestChecksEndInTime: a check whose context ended returns its error.
+// TestChecksEndInTime checks that a check whose context is canceled returns the error of the context.
 func TestChecksEndInTime(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()

@@ -2,13 +2,14 @@ package store
 
 import "time"
 
-// steadyClock returns the time and detects that the system clock was set.
+// steadyClock returns the time, and detects changes of the system clock.
 type steadyClock struct {
 	now   func() time.Time
-	began time.Time // has a monotonic reading
+	began time.Time // start time, with a monotonic reading
 }
 
-// wallClockShift returns by how much the wall clock was set since the start; 0 below one second.
+// wallClockShift returns by how much the wall clock was changed since the start. A change of less than one second
+// counts as 0.
 func (c *steadyClock) wallClockShift() time.Duration {
 	d := c.now().Round(0).Sub(c.began.Round(0)) - time.Since(c.began)
 	if d.Abs() < time.Second {
@@ -17,6 +18,6 @@ func (c *steadyClock) wallClockShift() time.Duration {
 	return d
 }
 
-// steadyNow returns the wall clock as if it had not been set since the start. Results expire by it,
-// so that a handle lives as long as promised.
+// steadyNow returns the time as if the wall clock had not been changed since the start. Results expire by this time, so
+// that a handle is valid as long as promised.
 func (c *steadyClock) steadyNow() time.Time { return c.now().Add(-c.wallClockShift()) }

@@ -14,9 +14,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestRecordsUnderAClockThatIsSet writes records while the clock is set by up to a year, back and
-// ahead, over restarts. IDs only grow, nothing is lost or stored twice or gets another outcome, the
-// chain verifies, and little is pruned by age.
+// TestRecordsUnderAClockThatIsSet writes records while the clock is set back and forward by up to a year, also between
+// restarts. It checks that IDs only increase, that no record is lost, repeated or changed, that the chain verifies, and
+// that little is pruned by age.
 func TestRecordsUnderAClockThatIsSet(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestRecordsUnderAClockThatIsSet(t *testing.T) {
 func checkRecords(t *testing.T, l *activity.Log, ids []string) {
 	t.Helper()
 	if !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != len(ids) {
-		t.Error("the ids do not grow")
+		t.Error("the IDs do not increase")
 	}
 	var got []activity.Record
 	for f := (activity.Filter{Limit: 1000}); ; {
@@ -82,7 +82,7 @@ func checkRecords(t *testing.T, l *activity.Log, ids []string) {
 	}
 	slices.Reverse(got)
 	if len(got) != len(ids) {
-		t.Fatalf("%d records of %d calls", len(got), len(ids))
+		t.Fatalf("got %d records of %d calls", len(got), len(ids))
 	}
 	for i, r := range got {
 		if r.ID != ids[i] || r.ToolName != fmt.Sprint(i) || r.Status != activity.Success || r.ErrorMessage != "outcome "+r.ToolName || r.DurationMS < 0 {
@@ -91,7 +91,7 @@ func checkRecords(t *testing.T, l *activity.Log, ids []string) {
 	}
 }
 
-// checkPruning runs Tidy at a time at which everything is old.
+// checkPruning runs Tidy at a time at which all records are old.
 func checkPruning(t *testing.T, db *SQLite, l *activity.Log, keep activity.Retention, now time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -107,6 +107,6 @@ func checkPruning(t *testing.T, db *SQLite, l *activity.Log, keep activity.Reten
 	}
 	after, err := l.List(ctx, activity.Filter{Limit: 1})
 	if err != nil || after.Total < before.Total-before.Total/8-pruneStep {
-		t.Errorf("%d of %d records are left at once, %v", after.Total, before.Total, err)
+		t.Errorf("one Tidy left %d of %d records, %v", after.Total, before.Total, err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A column holds one value for each record of a chunk. The value is a number, or the first 64 bits of the SHA-256 of a text (0
-// for an empty text). So there is no dictionary to store, to load or to grow. A collision of two values is less likely than a
-// disk that returns wrong data.
+// A column contains one value for each record of a chunk. The value is a number, or the first 64 bits of the SHA-256 of
+// a text (0 for an empty text). So no dictionary has to be stored, loaded or extended. A collision of two values is
+// less likely than a disk that returns wrong data.
 
 // columnField is a property of records that filters and summaries use.
 type columnField int
@@ -30,20 +30,19 @@ const (
 	fieldActor
 	fieldClient
 	fieldError
-	firstNumericField // the fields below are numbers
+	firstNumericField // marks the first of the fields with numbers
 )
 
 const (
-	fieldDuration = firstNumericField + iota // milliseconds
-	fieldOwnTime                             // microseconds
-	fieldRepeats                             // how often a refusal was repeated; 0 = once
+	fieldDuration = firstNumericField + iota // in milliseconds
+	fieldOwnTime                             // in microseconds
+	fieldRepeats                             // number of identical refusals; 0 means one
 	fieldCount
 	fieldTime = fieldCount
 )
 
-// columnRowID returns the row ID of a column of a chunk. Columns of one field are adjacent. The
-// numbers of fields in the database are older than fieldClient, so the fields from fieldClient on
-// are shifted by one.
+// columnRowID returns the row ID of a column of a chunk. The columns of a field are adjacent. The field numbers in the
+// database are older than fieldClient, so the numbers of the fields from fieldClient on differ by one.
 func columnRowID(f columnField, chunk int64) int64 {
 	switch {
 	case f == fieldTime:
@@ -54,7 +53,7 @@ func columnRowID(f columnField, chunk int64) int64 {
 	return int64(f)<<40 | chunk
 }
 
-// hashText returns the first 64 bits of the SHA-256 of a text, 0 for an empty text.
+// hashText returns the first 64 bits of the SHA-256 of a text, or 0 for an empty text.
 func hashText(s string) uint64 {
 	if s == "" {
 		return 0
@@ -63,7 +62,7 @@ func hashText(s string) uint64 {
 	return binary.LittleEndian.Uint64(sum[:])
 }
 
-// hashCache caches hashText for values that repeat.
+// hashCache caches the results of hashText for values that repeat.
 type hashCache map[string]uint64
 
 func (h hashCache) hashField(f columnField, s string) uint64 {
@@ -82,7 +81,7 @@ func (h hashCache) hashField(f columnField, s string) uint64 {
 	return v
 }
 
-// columnValues returns the value of each column for a record: hashes of texts, and numbers.
+// columnValues returns the values of a record for all columns: hashes of texts, and numbers.
 func (h hashCache) columnValues(f *activity.RecordFacts) *[fieldCount]uint64 {
 	out := [fieldCount]uint64{fieldDuration: uint64(max(0, f.Duration)), fieldOwnTime: uint64(max(0, f.OwnTime)), fieldRepeats: uint64(max(0, f.Repeats))}
 	for i, v := range textFieldValues(f) {
@@ -101,14 +100,14 @@ func textFieldValues(f *activity.RecordFacts) [firstNumericField]string {
 	}
 }
 
-// The encoding of a column is one byte for the width of an index: 0 (all values are equal), 1 or 2
-// bytes into a list of the distinct values, or 8 for the values themselves. The number of distinct
-// values, these values and the indexes follow.
+// An encoded column begins with one byte for the width: 0 if all values are equal, 1 or 2 for the size of an index into
+// a list of the distinct values, or 8 for the values themselves. The number of distinct values, these values, and the
+// indexes follow.
 const (
 	columnHead = 3
 	widthRaw   = 8
 	maxByte    = 1 << 8
-	// maxListed is the number of distinct values from which a list is no longer smaller.
+	// maxListed is the number of distinct values above which a list is no longer smaller.
 	maxListed = chunkSize * 3 / 4
 )
 
@@ -156,7 +155,7 @@ func encodeRawColumn(values []uint64) []byte {
 type encodedColumn struct {
 	width int
 	list  []byte // the distinct values
-	body  []byte // the indexes, or the values
+	body  []byte // the indexes or the values
 }
 
 func parseColumn(data []byte) (encodedColumn, error) {
@@ -173,12 +172,12 @@ func parseColumn(data []byte) (encodedColumn, error) {
 	return c, nil
 }
 
-// decodedColumn is a decoded column: the distinct values, and for each record the index of its value. Results that depend on a
-// value are computed once for all records that have it.
+// decodedColumn is a decoded column: the distinct values, and the index of the value of each record. With it, a result
+// that depends on a value is computed only once for all records with that value.
 type decodedColumn struct {
 	distinct []uint64
 	indexes  []uint16
-	buffers  struct { // memory that decodeFrom uses again
+	buffers  struct { // memory that decodeFrom reuses
 		list []uint64
 		at   [chunkSize]uint16
 	}
@@ -186,7 +185,7 @@ type decodedColumn struct {
 
 func (c *decodedColumn) value(i int) uint64 { return c.distinct[c.indexes[i]] }
 
-// The indexes of a column whose values are all equal, and of one whose values are not listed.
+// Indexes of a column with equal values, and of a column without a list of values.
 var (
 	allFirstIndex [chunkSize]uint16
 	ownIndexes    = func() (all [chunkSize]uint16) {
@@ -197,10 +196,10 @@ var (
 	}()
 )
 
-// fillZero sets the value of all records to 0: it is unknown.
+// fillZero sets the value of all records to 0, which means that it is unknown.
 func (c *decodedColumn) fillZero() { c.distinct, c.indexes = []uint64{0}, allFirstIndex[:] }
 
-// setValues uses one value for each record, without a list.
+// setValues sets a separate value for each record, without a list of distinct values.
 func (c *decodedColumn) setValues(values []uint64) {
 	c.distinct, c.indexes = values, ownIndexes[:len(values)]
 }
@@ -264,7 +263,7 @@ func decodeColumn(data []byte) ([]uint64, error) {
 	return c.decodeValues()
 }
 
-// readColumn reads a column from the database and returns the value of each record.
+// readColumn reads a column from the database, and returns the value of each record.
 func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 	var data []byte
 	if err := db.QueryRowContext(ctx, "SELECT data FROM activity_column WHERE id = ?", id).Scan(&data); err != nil {
@@ -273,8 +272,8 @@ func readColumn(ctx context.Context, db querier, id int64) ([]uint64, error) {
 	return decodeColumn(data)
 }
 
-// eachColumn calls fn for the columns of a field in the chunks [from, past), in order. data is
-// valid during the call.
+// eachColumn calls fn for the columns of a field in the chunks [from, past), in order. data is valid only during the
+// call of fn.
 func eachColumn(ctx context.Context, db querier, f columnField, from, past int64, fn func(chunk int64, data []byte) error) error {
 	var id int64
 	var data sql.RawBytes
@@ -282,7 +281,7 @@ func eachColumn(ctx context.Context, db querier, f columnField, from, past int64
 		"SELECT id, data FROM activity_column WHERE id >= ? AND id < ?", columnRowID(f, from), columnRowID(f, past))
 }
 
-// deselectUnwantedRecords clears the bits of sel whose records have none of the wanted values.
+// deselectUnwantedRecords clears the bits in sel of all records that have none of the wanted values.
 func (c encodedColumn) deselectUnwantedRecords(wanted []uint64, sel []uint64) {
 	if c.width == widthRaw {
 		retainBits(sel, func(i int) bool { return slices.Contains(wanted, binary.LittleEndian.Uint64(c.body[8*i:])) })

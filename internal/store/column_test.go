@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// drawColumn draws the values of a chunk with a random number of distinct values.
+// drawColumn draws the values of a chunk. The number of distinct values is random.
 func drawColumn(t *rapid.T) []uint64 {
 	distinct := rapid.SampledFrom([]int{1, 2, 255, 256, 257, maxListed, maxListed + 1, chunkSize}).Draw(t, "distinct")
 	values := make([]uint64, chunkSize)
@@ -33,7 +33,7 @@ func TestColumnsComeBackAndFilter(t *testing.T) {
 		}
 		got, err := c.decodeValues()
 		if err != nil || !slices.Equal(got, values) {
-			t.Fatalf("came back different: %v", err)
+			t.Fatalf("decoding gave different values: %v", err)
 		}
 		wanted := rapid.SliceOfN(rapid.OneOf(rapid.SampledFrom(values), rapid.Uint64()), 1, 3).Draw(t, "wanted")
 		sel := make([]uint64, chunkWords)
@@ -65,7 +65,7 @@ func TestColumnsAreSmall(t *testing.T) {
 		max    int
 	}{{same, 11}, {few, chunkSize + 83}, {many, 8*chunkSize + 3}} {
 		if n := len(encodeColumn(tt.values)); n > tt.max {
-			t.Errorf("%d bytes, want at most %d", n, tt.max)
+			t.Errorf("got %d bytes, want at most %d", n, tt.max)
 		}
 	}
 }

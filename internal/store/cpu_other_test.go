@@ -4,5 +4,5 @@ package store
 
 import "time"
 
-// processTime is not available on this system.
+// processTime returns 0, because the CPU time is not available on this system.
 func processTime() time.Duration { return 0 }

@@ -18,11 +18,12 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// crashDir is an environment variable. If set, the test binary writes records until it is killed.
+// crashDir is an environment variable. If it is set, the test binary writes records into this directory until it is
+// killed.
 const crashDir = "MCPPROXY_CRASH_DIR"
 
-// crashClock is an environment variable: how far the clock of that process jumps, back and forth,
-// every few milliseconds.
+// crashClock is an environment variable. It contains a duration, by which the clock of that process jumps back and
+// forth every few milliseconds.
 const crashClock = "MCPPROXY_CRASH_CLOCK"
 
 func runCrashing(dir string) error {
@@ -56,7 +57,7 @@ func runCrashing(dir string) error {
 				}
 				say("begun", r.ID)
 				if i%5 == 4 {
-					continue // its answer never comes
+					continue // the process was killed before it ended
 				}
 				if err := l.End(r.ID, activity.Outcome{Status: activity.Success}); err != nil {
 					say("failed", err.Error())
@@ -69,16 +70,16 @@ func runCrashing(dir string) error {
 	select {}
 }
 
-// TestKill kills a process of 64 writers again and again. Every record that it had confirmed must
-// be there, finished or interrupted.
+// TestKill repeatedly kills a process with 64 writers. Every record that the process confirmed must exist, finished or
+// interrupted.
 func TestKill(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	killWriters(t)
 }
 
-// TestKillWhileTheClockJumps is TestKill while the clock is set by up to a year, back and forth:
-// nothing is lost, and nothing is pruned by age.
+// TestKillWhileTheClockJumps does the same while the clock jumps back and forth by up to a year. No record may be lost
+// or pruned by age.
 func TestKillWhileTheClockJumps(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -89,7 +90,7 @@ func killWriters(t *testing.T, environ ...string) {
 	dir := t.TempDir()
 	begun, ended := map[string]bool{}, map[string]bool{}
 	for round := range 4 {
-		readUntilKilled(t, dir, 800*round, begun, ended, environ...) // the first time while it sets up the database
+		readUntilKilled(t, dir, 800*round, begun, ended, environ...) // the first kill happens while the process creates the database
 	}
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
 	opened := time.Now()
@@ -98,13 +99,13 @@ func killWriters(t *testing.T, environ ...string) {
 		t.Fatal(err)
 	}
 	statuses := allStatuses(t, l)
-	t.Logf("%d begun, %d ended; %d on record, readable after %v", len(begun), len(ended), len(statuses), time.Since(opened))
+	t.Logf("%d calls begun, %d ended; %d recorded, readable after %v", len(begun), len(ended), len(statuses), time.Since(opened))
 	for id := range begun {
 		switch s := statuses[id]; {
 		case ended[id] && s != activity.Success:
-			t.Errorf("%s had ended and reads %q", id, s)
+			t.Errorf("record %s had ended, but its status is %q", id, s)
 		case s != activity.Success && s != activity.Interrupted:
-			t.Errorf("%s had begun and reads %q", id, s)
+			t.Errorf("record %s had begun, but its status is %q", id, s)
 		}
 	}
 	store.CheckSpool(t, filepath.Join(dir, "spool"))
@@ -142,11 +143,11 @@ func readUntilKilled(t *testing.T, dir string, lines int, begun, ended map[strin
 		case "ended":
 			ended[id] = true
 		default:
-			t.Fatalf("the process says %q", scanner.Text())
+			t.Fatalf("the process wrote %q", scanner.Text())
 		}
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Fatal("the process ended by itself")
+		t.Fatal("the process ended without a kill")
 	}
 }
 
@@ -162,13 +163,13 @@ func allStatuses(t *testing.T, l *activity.Log) map[string]activity.Status {
 		}
 		for _, r := range p.Records {
 			if statuses[r.ID] != "" {
-				t.Errorf("%s is there twice", r.ID)
+				t.Errorf("record %s exists twice", r.ID)
 			}
 			statuses[r.ID] = r.Status
 		}
 		if f.Cursor = p.NextCursor; f.Cursor == "" {
 			if int64(len(statuses)) != p.Total {
-				t.Errorf("%d records, total %d", len(statuses), p.Total)
+				t.Errorf("got %d records, total = %d", len(statuses), p.Total)
 			}
 			return statuses
 		}

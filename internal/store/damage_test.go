@@ -19,7 +19,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// openSQL opens the database file without package store.
+// openSQL opens the database file without using package store.
 func openSQL(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -83,8 +83,8 @@ func newClosedDatabase(t *testing.T, n int) (dir string) {
 	return dir
 }
 
-// TestDamagedFiles opens copies of a database that are damaged in every way. Either it works, with
-// the old file put aside, or it returns a clear error; and the records of the spool must be there.
+// TestDamagedFiles opens copies of a database that are damaged in many ways. The database must either work, after the
+// damaged file was renamed, or return a clear error. The records in the spool must exist.
 func TestDamagedFiles(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// listAfterChecks lists records when the file was checked often enough.
+// listAfterChecks lists records after the file was checked often enough.
 func listAfterChecks(t *testing.T, l *activity.Log, f activity.Filter) (activity.RecordPage, error) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -162,19 +162,19 @@ func useDamaged(t *testing.T, file []byte) {
 			t.Errorf("%+v: %v", f, err)
 		}
 		if err == nil && page.Total < 6 {
-			t.Errorf("%+v: %d records", f, page.Total)
+			t.Errorf("%+v: got %d records", f, page.Total)
 		}
 	}
 	_, err := db.LoadTools(t.Context())
 	aside, _ := filepath.Glob(path + ".corrupt-*")
-	t.Logf("tools: %v; %d files aside; health: %s", err, len(aside), l.Health().Message)
+	t.Logf("tools: %v; renamed files: %d; health: %s", err, len(aside), l.Health().Message)
 	closeLogAndDB(t, l, db)
 	if len(aside) == 0 {
 		return
 	}
 	kept, err := os.ReadFile(aside[0])
 	if err != nil || len(kept) < len(file)/2 {
-		t.Errorf("%d bytes of %d were kept, %v", len(kept), len(file), err)
+		t.Errorf("%d of %d bytes were kept, %v", len(kept), len(file), err)
 	}
 }
 
@@ -192,11 +192,11 @@ func TestDamagedFileIsReportedAndReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.Total != 51 || p.Records[0].Type != activity.System || !strings.Contains(p.Records[0].ErrorMessage, "corrupt-") {
-		t.Errorf("%d records, the first is %+v", p.Total, p.Records[0])
+		t.Errorf("got %d records, the first is %+v", p.Total, p.Records[0])
 	}
 }
 
-// TestDamageWhileRunning damages the file under an open database.
+// TestDamageWhileRunning damages the file while the database is open.
 func TestDamageWhileRunning(t *testing.T) {
 	t.Parallel()
 	dir := newClosedDatabase(t, volume.FullOrQuick(3000, 500))
@@ -234,7 +234,7 @@ func TestDamageWhileRunning(t *testing.T) {
 		}
 	}
 	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) == 0 || total < 5 {
-		t.Errorf("%d records, aside: %v", total, aside)
+		t.Errorf("got %d records, renamed files: %v", total, aside)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
 	addCalls(t, l, 1)
 	p, err := l.List(t.Context(), activity.Filter{})
 	if err != nil || p.Total != 11 || len(p.Records) != 11 {
-		t.Fatalf("%d records of %d, %v", len(p.Records), p.Total, err)
+		t.Fatalf("got %d of %d records, %v", len(p.Records), p.Total, err)
 	}
 	for i, r := range p.Records {
 		if damaged := i == 1 || i == 2; damaged != strings.Contains(r.ErrorMessage, "damaged") {
@@ -263,7 +263,7 @@ func TestADamagedRecordDoesNotHideTheOthers(t *testing.T) {
 		}
 	}
 	if p, err := l.List(t.Context(), activity.Filter{Search: "hello", Statuses: []activity.Status{activity.Success}}); err != nil || p.Total != 9 {
-		t.Errorf("found %d, %v", p.Total, err)
+		t.Errorf("the search found %d records, %v", p.Total, err)
 	}
 }
 
@@ -280,20 +280,20 @@ func TestANewerDatabaseIsLeftAlone(t *testing.T) {
 	}
 	l, db := openLogAndDB(t, dir)
 	if err := db.Ready(t.Context()); err == nil || !strings.Contains(err.Error(), "version 99") {
-		t.Errorf("got %v", err)
+		t.Errorf("Ready gave %v", err)
 	}
 	addCalls(t, l, 3) // calls still work
 	_, err := l.List(t.Context(), activity.Filter{})
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Code != problem.AuditUnavailable {
-		t.Errorf("got %v", err)
+		t.Errorf("List gave %v", err)
 	}
 	if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "version 99") {
-		t.Errorf("health: %+v", h)
+		t.Errorf("health = %+v", h)
 	}
 	closeLogAndDB(t, l, db)
 	if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) != 0 {
-		t.Error("the newer database was put aside")
+		t.Error("the newer database was renamed")
 	}
 }
 
@@ -319,7 +319,7 @@ func TestForeignDatabaseIsMovedAway(t *testing.T) {
 	}
 	var n int
 	if err := openSQL(t, aside[0]).QueryRow("SELECT count(*) FROM theirs").Scan(&n); err != nil || n != 1 {
-		t.Errorf("%d rows, %v", n, err)
+		t.Errorf("got %d rows, %v", n, err)
 	}
 }
 
@@ -350,7 +350,7 @@ func TestADamagedSchema(t *testing.T) {
 		tick.Stop()
 		addCalls(t, l, 1)
 		if p, listErr := listAfterChecks(t, l, activity.Filter{Types: []activity.Type{activity.ToolCall}}); err != nil || listErr != nil || p.Total != 11 {
-			t.Errorf("%s: %d records, %v, %v", name, p.Total, err, listErr)
+			t.Errorf("%s: got %d records, %v, %v", name, p.Total, err, listErr)
 		}
 		if aside, _ := filepath.Glob(path + ".corrupt-*"); len(aside) == 0 {
 			t.Errorf("%s: the damaged file was not kept", name)
@@ -359,7 +359,8 @@ func TestADamagedSchema(t *testing.T) {
 	}
 }
 
-// TestADamagedTableOfVersions: goose takes an unreadable table of versions for a missing one.
+// TestADamagedTableOfVersions checks that an unreadable table of versions counts as damage. goose treats such a table
+// as missing.
 func TestADamagedTableOfVersions(t *testing.T) {
 	t.Parallel()
 	dir := newClosedDatabase(t, 5)
@@ -386,11 +387,11 @@ func TestADamagedTableOfVersions(t *testing.T) {
 		}
 	}
 	if aside, _ := filepath.Glob(path + ".corrupt*"); len(aside) == 0 {
-		t.Error("it was not put aside")
+		t.Error("the damaged file was not renamed")
 	}
 }
 
-// TestUnopenableDatabaseRecovers starts without a folder for the database.
+// TestUnopenableDatabaseRecovers starts without the directory of the database.
 func TestUnopenableDatabaseRecovers(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -406,10 +407,10 @@ func TestUnopenableDatabaseRecovers(t *testing.T) {
 	defer closeLogAndDB(t, l, db)
 	addCalls(t, l, 3)
 	if err := db.Ready(t.Context()); err == nil {
-		t.Fatal("it opened")
+		t.Fatal("the database opened")
 	}
 	if _, err := l.List(t.Context(), activity.Filter{}); err == nil {
-		t.Fatal("it answered")
+		t.Fatal("the query succeeded")
 	}
 	if err := os.Remove(blocked); err != nil {
 		t.Fatal(err)
@@ -418,7 +419,7 @@ func TestUnopenableDatabaseRecovers(t *testing.T) {
 		p, err := l.List(t.Context(), activity.Filter{})
 		if err == nil {
 			if p.Total != 3 {
-				t.Errorf("%d records", p.Total)
+				t.Errorf("got %d records", p.Total)
 			}
 			return
 		}

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Database is everything that one SQLite or PostgreSQL database stores.
+// Database is the interface to everything that one SQLite or PostgreSQL database stores.
 type Database interface {
 	activity.Store
 	approval.Store
@@ -24,16 +24,15 @@ type Database interface {
 	GetResult(ctx context.Context, handle string) (StoredResult, error)
 	// ApprovalQuestions returns the store of questions about calls, and of leases.
 	ApprovalQuestions() *ApprovalQuestionStore
-	// ReopenSignal receives a value when the database may be another one. The receiver stores its
-	// data again.
+	// ReopenSignal receives a value when the database may have been replaced. The receiver must store its data again.
 	ReopenSignal() <-chan struct{}
-	// RewriteFilesIfDeleted writes deleted database files again. The caller runs it once a second.
+	// RewriteFilesIfDeleted writes database files again if they were deleted. The caller must call it once a second.
 	RewriteFilesIfDeleted()
 	Close() error
 }
 
-// OpenDatabase opens the database of an instance: a file in its data directory, or a shared
-// PostgreSQL database, which it also returns as its second result.
+// OpenDatabase opens the database of an instance: a file in its data directory, or a shared PostgreSQL database. The
+// second result is the shared database, or nil.
 func OpenDatabase(address, dir string, logger *slog.Logger) (Database, *Postgres, error) {
 	if !IsPostgres(address) {
 		return OpenSQLite(filepath.Join(dir, "mcpproxy.db"), logger), nil, nil

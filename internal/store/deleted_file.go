@@ -7,12 +7,12 @@ import (
 	"os"
 )
 
-// A process can still read and write a database whose file was deleted or replaced, and loses all of it when it ends. So the
-// database is written again from the open file: first as path.copy and, when it is complete, as path.again. That file replaces
-// the database after the connections are closed.
+// If the file of an open database is deleted or replaced, the process can still read and write the database, but loses
+// everything when it ends. So it copies the open database to a new file: first to path.copy, which is renamed to
+// path.again when it is complete. After the connections are closed, path.again replaces the database.
 
-// RewriteFilesIfDeleted checks that the database files still have their names. If they do not, it makes the
-// database write them again. Call it from time to time.
+// RewriteFilesIfDeleted checks that the names of the database files still refer to the open files. If they do not, it
+// starts to write the database again. Call it regularly.
 func (db *SQLite) RewriteFilesIfDeleted() {
 	db.mu.Lock()
 	e := db.engine
@@ -26,7 +26,7 @@ func (db *SQLite) RewriteFilesIfDeleted() {
 		db.logger.Error("the database was deleted; it is written again", "path", db.path)
 		db.writeErr = wrapDiskError(errDeleted)
 		db.engine, db.err = nil, db.writeErr
-		e.suspected <- errDeleted // sent once for each engine
+		e.suspected <- errDeleted // sent at most once for each engine
 	}
 }
 
@@ -34,7 +34,7 @@ func (db *SQLite) RewriteFilesIfDeleted() {
 func (e *sqliteEngine) filesDeletedOrReplaced() bool {
 	now, err := statDatabaseFiles(e.path)
 	if err != nil {
-		return false // other calls report errors of the disk
+		return false // other functions report errors of the disk
 	}
 	for i, was := range e.openedFiles {
 		if was != nil && (now[i] == nil || !os.SameFile(was, now[i])) {
@@ -44,7 +44,7 @@ func (e *sqliteEngine) filesDeletedOrReplaced() bool {
 	return false
 }
 
-// writeReplacementFile writes the open database next to its lost file.
+// writeReplacementFile writes a copy of the open database next to its lost file.
 func (e *sqliteEngine) writeReplacementFile() error {
 	e.writing.Lock()
 	defer e.writing.Unlock()

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/testutil/faultfs"
 )
 
-// TestADeletedDatabaseIsWrittenAgain deletes the files, or their folder, while the database is in
-// use. All decisions and records are there afterwards, also for the next process.
+// TestADeletedDatabaseIsWrittenAgain deletes the files or their directory while the database is in use. All decisions
+// and records must still exist afterwards, also for the next process.
 func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	for name, remove := range map[string]func(dir string) error{
@@ -42,7 +42,7 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 					break
 				}
 				if time.Now().After(deadline) {
-					t.Fatalf("it is not there again: %v, %+v", err, l.Health())
+					t.Fatalf("the database was not written again: %v, %+v", err, l.Health())
 				}
 				<-tick.C
 			}
@@ -56,12 +56,12 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 					}
 				}
 				if err != nil || calls != 25 {
-					t.Fatalf("%d calls, %v", calls, err)
+					t.Fatalf("got %d calls, %v", calls, err)
 				}
 				closeLogAndDB(t, l, db)
 				checkIntegrity(t, path)
 				if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-					t.Errorf("%v, %v", info, err)
+					t.Errorf("stat = %v, %v", info, err)
 				}
 				l, db = openLogAndDB(t, dir)
 			}
@@ -70,7 +70,7 @@ func TestADeletedDatabaseIsWrittenAgain(t *testing.T) {
 	}
 }
 
-// replaceFile replaces a file by another one, as an editor does.
+// replaceFile replaces a file by another file, as an editor does.
 func replaceFile(path string) error {
 	if err := os.WriteFile(path+".theirs", fmt.Append(nil, "theirs"), 0o600); err != nil {
 		return err

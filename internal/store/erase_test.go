@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// openSigningLog opens a log that signs its chain, and its database.
+// openSigningLog opens a database and a log that signs its chain.
 func openSigningLog(t *testing.T, dir string) (*activity.Log, *store.SQLite) {
 	t.Helper()
 	db := store.OpenWithShortPauses(filepath.Join(dir, "mcpproxy.db"))
@@ -28,7 +28,7 @@ func openSigningLog(t *testing.T, dir string) (*activity.Log, *store.SQLite) {
 	return l, db
 }
 
-// checkVerified fails unless the whole log verifies.
+// checkVerified fails unless the verification of the whole log succeeds.
 func checkVerified(t *testing.T, l *activity.Log) activity.Verification {
 	t.Helper()
 	v, err := l.Verify(t.Context())
@@ -56,7 +56,7 @@ func secretCall(t *testing.T, l *activity.Log, word string) activity.Record {
 	return r
 }
 
-// filesContaining returns the files below a folder that contain a text.
+// filesContaining returns the files in a directory tree that contain a text.
 func filesContaining(t *testing.T, dir, text string) (in []string) {
 	t.Helper()
 	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
@@ -75,8 +75,8 @@ func filesContaining(t *testing.T, dir, text string) (in []string) {
 	return in
 }
 
-// TestErasedFieldsAreGone erases every field of records in indexed chunks and of new records. No file contains the fields,
-// no search finds them, the chain verifies, and other records are unchanged.
+// TestErasedFieldsAreGone erases every field of records in indexed chunks and of new records. It checks that no file
+// contains the fields, that no search finds them, that the chain verifies, and that other records are unchanged.
 func TestErasedFieldsAreGone(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -108,17 +108,17 @@ func TestErasedFieldsAreGone(t *testing.T) {
 	}
 	for _, word := range []string{"inhunterarguments", "inhunterresponse", "inhunterreason", "inhuntermessage", "inhunterx"} {
 		if p, err := l.List(t.Context(), activity.Filter{Search: word}); err != nil || p.Total != 0 {
-			t.Errorf("%s finds %d, %v", word, p.Total, err)
+			t.Errorf("a search for %s found %d records, %v", word, p.Total, err)
 		}
 	}
 	if p, err := l.List(t.Context(), activity.Filter{Search: "ingathererreason"}); err != nil || p.Total != 1 {
-		t.Errorf("found %d, %v", p.Total, err)
+		t.Errorf("the search found %d records, %v", p.Total, err)
 	}
 	if in := filesContaining(t, dir, "inhunter"); in != nil {
-		t.Errorf("it is in %v", in)
+		t.Errorf("the erased text is still in %v", in)
 	}
 	if in := filesContaining(t, dir, "ingatherer"); len(in) < 3 {
-		t.Errorf("the test looks into the wrong files: %v", in)
+		t.Errorf("the test searches the wrong files: %v", in)
 	}
 	checkVerified(t, l)
 	p, err := l.List(t.Context(), activity.Filter{Types: []activity.Type{activity.System}, Limit: 2})
@@ -136,11 +136,11 @@ func TestErasedFieldsAreGone(t *testing.T) {
 	defer closeLogAndDB(t, l, db)
 	checkVerified(t, l)
 	if in := filesContaining(t, dir, "inhunter"); in != nil {
-		t.Errorf("it is in %v", in)
+		t.Errorf("the erased text is still in %v", in)
 	}
 }
 
-// TestUnerasableFields: a running call, a field that does not exist, a record of an earlier version.
+// TestUnerasableFields tests a running call, a field that does not exist, and a record of an earlier version.
 func TestUnerasableFields(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -158,12 +158,12 @@ func TestUnerasableFields(t *testing.T) {
 	}{{open.ID, "arguments", problem.Conflict}, {secretCall(t, l, "x").ID, "nothing", problem.InvalidParameter}, {"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", "arguments", problem.NotFound}} {
 		_, err := l.EraseFields(t.Context(), activity.Record{}, tt.id, []activity.ErasableField{tt.field})
 		if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != tt.code {
-			t.Errorf("%s: %v, want %s", tt.field, err, tt.code)
+			t.Errorf("%s: got %v, want %s", tt.field, err, tt.code)
 		}
 	}
 }
 
-// unpackKilledLog unpacks the files of an earlier version that was killed.
+// unpackKilledLog unpacks the files of an earlier version whose process was killed.
 func unpackKilledLog(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -199,8 +199,8 @@ func unpackKilledLog(t *testing.T) string {
 	return dir
 }
 
-// TestLogOfAnOldVersion opens a log of a version whose entries had no open part. Its process was killed, and five records
-// are only in the spool.
+// TestLogOfAnOldVersion opens a log of a version whose entries had no erasable part. Its process was killed, and five
+// records are only in the spool.
 func TestLogOfAnOldVersion(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -209,8 +209,8 @@ func TestLogOfAnOldVersion(t *testing.T) {
 	addCalls(t, l, 10)
 	v := checkVerified(t, l)
 	p, err := l.List(t.Context(), activity.Filter{Limit: 100})
-	if err != nil || v.Records != p.Total || p.Total != 40+1+5+10+1 { // the last is the key
-		t.Fatalf("%d records, %d verified, %v", p.Total, v.Records, err)
+	if err != nil || v.Records != p.Total || p.Total != 40+1+5+10+1 { // the last one is the key
+		t.Fatalf("got %d records, %d verified, %v", p.Total, v.Records, err)
 	}
 	interrupted := 0
 	for _, r := range p.Records {
@@ -221,10 +221,10 @@ func TestLogOfAnOldVersion(t *testing.T) {
 	first := p.Records[len(p.Records)-1]
 	if string(first.Arguments) != "{\"n\":\t0,\"text\":\"old arguments\"}" || first.Metadata.Intent.Reason != "an old reason" || string(first.Metadata.Intent.Declared) != `{"intent":"write"}` ||
 		first.Metadata.Search.Query != "words" || first.Metadata.Warnings[0] != "one" || !strings.Contains(string(first.Response), "old response") || interrupted != 1 {
-		t.Errorf("%+v, %d interrupted", first, interrupted)
+		t.Errorf("first record = %+v, %d interrupted", first, interrupted)
 	}
 	if p, err := l.List(t.Context(), activity.Filter{Search: "failed old"}); err != nil || p.Total != 9 {
-		t.Errorf("%d, %v", p.Total, err)
+		t.Errorf("got %d records, %v", p.Total, err)
 	}
 	_, err = l.EraseFields(t.Context(), activity.Record{}, first.ID, []activity.ErasableField{"arguments"})
 	if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.Conflict {

@@ -16,24 +16,24 @@ import (
 	"time"
 )
 
-// Patience limits every wait of the tests; a longer wait means a bug.
+// Patience limits every wait in the tests. If it is exceeded, there is a bug.
 const Patience = 2 * time.Minute
 
-// OpenPatient is OpenPostgres with a longer wait for connections than any busy machine needs.
+// OpenPatient opens a PostgreSQL database with a wait for connections that is long enough for a busy machine.
 func OpenPatient(address, dir string) (*Postgres, error) {
 	return openPostgres(address, dir, nil, Patience)
 }
 
-// OpenWithShortPauses is OpenSQLite with short pauses between the checks of a damaged file.
+// OpenWithShortPauses opens an SQLite database with short pauses between the checks of a damaged file.
 func OpenWithShortPauses(path string) *SQLite { return openSQLite(path, nil, time.Millisecond) }
 
-// Ready waits until the database is open, or has failed to open.
+// Ready waits until the database is open or has failed to open.
 func (db *SQLite) Ready(ctx context.Context) error {
 	_, err := db.waitOpen(ctx)
 	return err
 }
 
-// DurationColumns returns the columns of durations and of own times.
+// DurationColumns returns the columns of durations and of MCPProxy's own times.
 func (db *SQLite) DurationColumns(ctx context.Context) (durations, own []uint64, err error) {
 	for _, c := range []struct {
 		field columnField
@@ -56,8 +56,8 @@ func (db *SQLite) DurationColumns(ctx context.Context) (durations, own []uint64,
 	return durations, own, nil
 }
 
-// NextChainHash returns the hash of an entry after the entry with the hash prev. It parses the
-// format independently: commitments follow a tab.
+// NextChainHash returns the hash of an entry with this payload that follows the entry with the hash prev. It is an
+// independent implementation of the format.
 func NextChainHash(prev, payload []byte) []byte {
 	sealed, open, found := bytes.Cut(payload, []byte{'\t'})
 	if found {
@@ -70,7 +70,7 @@ func NextChainHash(prev, payload []byte) []byte {
 				return nil
 			}
 			commit := sha256.Sum256(after[:n])
-			if after[21] == ' ' { // a time means that it was erased
+			if after[21] == ' ' { // a time means that the field was erased
 				if _, err := base64.RawURLEncoding.Decode(commit[:], after[22:22+43]); err != nil {
 					return nil
 				}
@@ -87,7 +87,7 @@ func NextChainHash(prev, payload []byte) []byte {
 	return h[:]
 }
 
-// MigrateTo creates a database with the schema of a version.
+// MigrateTo creates a database with a certain version of the schema.
 func MigrateTo(ctx context.Context, path string, version int64) error {
 	if err := createPrivateFile(path); err != nil {
 		return err
@@ -125,7 +125,7 @@ func CheckSpool(t *testing.T, dir string) {
 	t.Helper()
 	segments, err := filepath.Glob(filepath.Join(dir, "*.spool")) // in the order of their entries
 	if err != nil || len(segments) == 0 {
-		t.Fatalf("%d segments, %v", len(segments), err)
+		t.Fatalf("got %d segments, %v", len(segments), err)
 	}
 	var last []byte
 	for _, path := range segments {

@@ -2,14 +2,14 @@ package store
 
 import "math/bits"
 
-// histogram counts numbers. Below 256 each number has its own counter; above, a counter covers less
-// than one percent of its value, so that the histogram stays small.
+// histogram counts numbers. Each number below 256 has a separate counter. Above, numbers share counters, each for a
+// range of less than one percent, so that the histogram stays small.
 type histogram struct {
-	counts []uint32 // a summary never counts more records
+	counts []uint32 // large enough, because of the maximum number of records in a summary
 	total  int64
 }
 
-const exactCounts = 256 // from here on numbers share a counter, 128 counters for each power of two
+const exactCounts = 256 // from this number on, numbers share counters, 128 for each power of two
 
 func (h *histogram) add(n int64) {
 	n = max(0, n)
@@ -20,7 +20,7 @@ func (h *histogram) add(n int64) {
 	h.total++
 }
 
-// growTo makes room for the counter with index at.
+// growTo makes room for a counter at index at.
 func (h *histogram) growTo(at int) {
 	if more := at + 1 - len(h.counts); more > 0 {
 		h.counts = append(h.counts, make([]uint32, max(more, len(h.counts)))...)
@@ -38,8 +38,8 @@ func (h *histogram) merge(other *histogram) {
 	h.total += other.total
 }
 
-// percentile returns the smallest number that at least p percent of the numbers do not exceed, 0 if
-// there are none. For numbers that share a counter it returns the middle of their range.
+// percentile returns the smallest number that is at least as large as p percent of the numbers, or 0 if there are none.
+// For numbers that share a counter, it returns the middle of their range.
 func (h *histogram) percentile(p int64) int64 {
 	left := (h.total*p + 99) / 100
 	for at, n := range h.counts {

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// BenchmarkFirstPage reads the first page of every filter over a million records, with its exact
-// total. Run it by itself: filling the database takes a minute.
+// BenchmarkFirstPage reads the first page of every filter over a million records, with its exact total. Run it alone,
+// because filling the database takes a minute.
 func BenchmarkFirstPage(b *testing.B) {
 	const records = 1_000_000
 	l, db := openBench(b)
@@ -22,7 +22,7 @@ func BenchmarkFirstPage(b *testing.B) {
 	if _, err := l.List(b.Context(), activity.Filter{Limit: 1}); err != nil {
 		b.Fatal(err)
 	}
-	b.Logf("%d records in %v, %v of processor time", records, time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond))
+	b.Logf("%d records in %v, %v of CPU time", records, time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond))
 	e, err := db.waitOpen(b.Context())
 	if err != nil {
 		b.Fatal(err)
@@ -33,7 +33,7 @@ func BenchmarkFirstPage(b *testing.B) {
 	}
 	var size int64
 	err = e.reads.QueryRowContext(b.Context(), recordBytesQuery).Scan(&size)
-	b.Logf("text index in %v, %v of processor time; %d MB in the database (%v)",
+	b.Logf("text index in %v, %v of CPU time; %d MB in the database (%v)",
 		time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond), size>>20, err)
 	first, err := l.List(b.Context(), activity.Filter{Limit: 1})
 	if err != nil {
@@ -60,13 +60,13 @@ func BenchmarkFirstPage(b *testing.B) {
 	})
 }
 
-// namedFilter is a filter of the benchmarks.
+// namedFilter is a filter in the benchmarks, with its name.
 type namedFilter struct {
 	name   string
 	filter activity.Filter
 }
 
-// millionFilters returns filters of all kinds; last is the time of the newest record.
+// millionFilters returns filters of all kinds. last is the time of the newest record.
 func millionFilters(last time.Time) []namedFilter {
 	return []namedFilter{
 		{"none", activity.Filter{}},
@@ -94,8 +94,8 @@ func millionFilters(last time.Time) []namedFilter {
 	}
 }
 
-// BenchmarkWholeMillion runs the queries that read a million records of 90 days as a whole. Run it
-// by itself: filling the database takes a minute.
+// BenchmarkWholeMillion runs the queries that read all of a million records from 90 days. Run it alone, because filling
+// the database takes a minute.
 func BenchmarkWholeMillion(b *testing.B) {
 	const records = 1_000_000
 	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -117,7 +117,7 @@ func BenchmarkWholeMillion(b *testing.B) {
 	if _, err := l.List(b.Context(), activity.Filter{Limit: 1}); err != nil {
 		b.Fatal(err)
 	}
-	if err := db.engine.indexTextOfAllChunks(b.Context()); err != nil { // otherwise it runs during the benchmark
+	if err := db.engine.indexTextOfAllChunks(b.Context()); err != nil { // otherwise it would run during the benchmark
 		b.Fatal(err)
 	}
 	one := activity.Filter{Servers: []string{"server-7"}, IntentTypes: []string{"write"}}

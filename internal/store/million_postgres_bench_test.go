@@ -14,9 +14,9 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// BenchmarkPostgresMillion measures a million records of 90 days in PostgreSQL: how fast they are
-// written, the first page of every filter with its exact total, and summaries. Run it by itself,
-// with -benchtime 50x: p95 is over the runs.
+// BenchmarkPostgresMillion measures a million records from 90 days in PostgreSQL: the write rate, the first page of
+// every filter with its exact total, and summaries. Run it alone, with -benchtime 50x, because p95 is computed over the
+// runs.
 func BenchmarkPostgresMillion(b *testing.B) {
 	const records = 1_000_000
 	dir := b.TempDir()
@@ -55,7 +55,7 @@ func BenchmarkPostgresMillion(b *testing.B) {
 	}
 	first := list(activity.Filter{Limit: 1})
 	took := time.Since(began)
-	b.Logf("%d records in %v: %.0f/s, %v of our processor time", records, took.Round(time.Millisecond), records/took.Seconds(), (processTime() - used).Round(time.Millisecond))
+	b.Logf("%d records in %v: %.0f/s, %v of MCPProxy's CPU time", records, took.Round(time.Millisecond), records/took.Seconds(), (processTime() - used).Round(time.Millisecond))
 	began = time.Now()
 	if err := db.indexTextOfAllChunks(b.Context()); err != nil {
 		b.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// The columns of the rows of a record and of a signed checkpoint.
+// Columns of the rows of a record and of a signed checkpoint.
 const (
 	columnsOfRecord = "key, seq, end_seq, hash, end_hash, entry, outcome"
 	columnsOfPlace  = "chain, seq, hash, time, key, signature"
@@ -62,7 +62,7 @@ func insertRawRow(t *testing.T, db *sql.DB, table, columns string, row rawRow) {
 	execSQL(t, db, fmt.Sprintf("INSERT OR REPLACE INTO %s (%s) VALUES (?%s)", table, columns, strings.Repeat(", ?", len(row)-1)), row...)
 }
 
-// mutator changes a database at random and undoes each change.
+// mutator changes a database at random and can undo each change.
 type mutator struct {
 	t       *testing.T
 	random  *rand.Rand
@@ -71,7 +71,7 @@ type mutator struct {
 	theirs  []rawRow // rows of another instance
 }
 
-// mutate changes something. It returns the kind of change, and a function that undoes it.
+// mutate makes a random change. It returns the kind of the change, and a function that undoes it.
 func (m *mutator) mutate() (kind string, back func()) {
 	key := func() int { return m.random.IntN(m.records) }
 	record := func(key int) rawRow {
@@ -142,8 +142,8 @@ func (m *mutator) mutate() (kind string, back func()) {
 	return "flip in a signature", back
 }
 
-// TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the
-// spool. Verify must name every change. MCPPROXY_MUTATIONS sets the number of changes.
+// TestMutationsOfTheLog changes a log of 10,000 records at random, in the database and in the spool. Verify must detect
+// every change. MCPPROXY_MUTATIONS sets the number of changes.
 func TestMutationsOfTheLog(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -161,16 +161,16 @@ func TestMutationsOfTheLog(t *testing.T) {
 			}
 		}
 	}
-	addCalls(t, l, records-25) // including the record of the key
+	addCalls(t, l, records-25) // the record of the key is included
 	l2, db2 := openSigningLog(t, theirs)
 	addCalls(t, l2, 500)
 	closeLogAndDB(t, l2, db2)
 	checkVerified(t, l)
 	m := &mutator{t: t, db: openSQL(t, filepath.Join(dir, "mcpproxy.db"))}
 	m.db.SetMaxOpenConns(1)
-	execSQL(t, m.db, "PRAGMA busy_timeout = 20000") // at the same time the log writes its text index
+	execSQL(t, m.db, "PRAGMA busy_timeout = 20000") // the log writes its text index at the same time
 	if err := m.db.QueryRow("SELECT count(*) FROM activity").Scan(&m.records); err != nil || m.records != records {
-		t.Fatalf("%d records, %v", m.records, err)
+		t.Fatalf("got %d records, %v", m.records, err)
 	}
 	m.theirs = readRawRows(t, openSQL(t, filepath.Join(theirs, "mcpproxy.db")), "SELECT "+columnsOfRecord+" FROM activity")
 	seed := volume.Seed(t, 1)
@@ -189,7 +189,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 	for i := range n {
 		var kind string
 		var back func()
-		if i%8 == 7 { // changes a byte of the spool
+		if i%8 == 7 { // change a byte of the spool
 			at := m.random.IntN(size)
 			if _, err := spool.WriteAt([]byte{data[at] ^ 1<<m.random.IntN(8)}, int64(at)); err != nil {
 				t.Fatal(err)
@@ -205,7 +205,7 @@ func TestMutationsOfTheLog(t *testing.T) {
 		kinds[kind]++
 		v, err := l.Verify(t.Context())
 		if err != nil || v.OK || v.FirstBreak == nil || v.FirstBreak.Seq == 0 || v.FirstBreak.Reason == "" {
-			t.Fatalf("seed %d, mutation %d (%s) is not named: %+v, %v", seed, i, kind, v, err)
+			t.Fatalf("seed %d, mutation %d (%s) was not detected: %+v, %v", seed, i, kind, v, err)
 		}
 		if back(); i%50 == 0 {
 			checkVerified(t, l)

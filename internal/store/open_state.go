@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// openState holds the engine of an open database, or the reason why it is not open.
+// openState contains the engine of an open database, or the reason why the database is not open.
 type openState[E any] struct {
 	mu       sync.Mutex // guards the fields below
-	engine   *E         // nil while the database is closed
-	err      error      // why it is closed; nil before the first attempt ended
-	closedAt time.Time  // when the database was last open
+	engine   *E         // nil while the database is not open
+	err      error      // why the database is not open; nil before the first attempt has ended
+	closedAt time.Time  // the last time at which the database was open
 	changed  chan struct{}
 }
 
 func newOpenState[E any]() openState[E] { return openState[E]{changed: make(chan struct{})} }
 
-// setStateLocked publishes a new state. The caller holds mu.
+// setStateLocked publishes a new state. The caller must hold mu.
 func (o *openState[E]) setStateLocked(e *E, err error) {
 	if o.engine != nil && e == nil {
 		o.closedAt = time.Now()
@@ -41,7 +41,7 @@ func (o *openState[E]) current() (e *E, changed <-chan struct{}, err error) {
 	return o.engine, o.changed, o.err
 }
 
-// timeSinceClosed returns how long ago the database was open, a very long time if it never was.
+// timeSinceClosed returns how long ago the database was open, or a very long time if it never was.
 func (o *openState[E]) timeSinceClosed() time.Duration {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -15,25 +15,25 @@ import (
 
 // PeekResult is the result of Peek, which reads a database that a daemon may have open.
 type PeekResult struct {
-	Version int64 // version of the schema
-	Newest  int64 // newest version that this program knows
-	// The fields below are set if the version is the newest.
+	Version int64 // version of the schema in the file
+	Newest  int64 // newest version that this program supports
+	// The fields below are set only if the version is the newest one.
 	Waiting  map[string]WaitingDefinitionCounts // by server
 	Proposed []string                           // names of servers that agents proposed
 }
 
-// WaitingDefinitionCounts counts the definitions of a server that wait for review.
+// WaitingDefinitionCounts contains the number of definitions of a server that wait for review.
 type WaitingDefinitionCounts struct{ Tools, Primitives int }
 
-// Peek reads the database at path. It does not create, migrate or repair anything. The error is
-// fs.ErrNotExist if there is no database.
+// Peek reads the database at path. It does not create, migrate or repair anything. It returns fs.ErrNotExist if there
+// is no database.
 func Peek(ctx context.Context, path string) (PeekResult, error) {
 	if info, err := os.Stat(path); err != nil {
 		return PeekResult{}, err
 	} else if !info.Mode().IsRegular() {
 		return PeekResult{}, fmt.Errorf("%s is not a file", path)
 	} else if info.Size() == 0 {
-		return PeekResult{}, fs.ErrNotExist // another process is creating it
+		return PeekResult{}, fs.ErrNotExist // another process is just creating the database
 	}
 	db, err := openPool(path, 1, "query_only(1)")
 	if err != nil {
@@ -43,7 +43,7 @@ func Peek(ctx context.Context, path string) (PeekResult, error) {
 	return s, errors.Join(err, db.Close())
 }
 
-// CheckPages reads all pages of the database at path and returns the first damage, "" if there is
+// CheckPages reads all pages of the database at path. It returns a description of the first damage, or "" if there is
 // none. It changes nothing.
 func CheckPages(ctx context.Context, path string) (damage string, err error) {
 	db, err := openPool(path, 1, "query_only(1)")
@@ -64,9 +64,8 @@ func CheckPages(ctx context.Context, path string) (damage string, err error) {
 	return said, errors.Join(err, db.Close())
 }
 
-// CheckActivityLog verifies the hashes of the activity log in the database at path, which no
-// process has open, and of the spool in a directory. It returns the first break, nil if there is
-// none, and changes nothing.
+// CheckActivityLog verifies the hashes of the activity log in the database at path and of the spool in a directory. No
+// process may have the database open. It returns the first break, or nil if there is none, and changes nothing.
 func CheckActivityLog(ctx context.Context, path, spool string) (*activity.Break, error) {
 	db, err := openPool(path, 1, "query_only(1)")
 	if err != nil {

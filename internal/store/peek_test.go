@@ -15,12 +15,13 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// TestPeek: Peek returns what waits for review, whether the database is open or not, and changes nothing.
+// TestPeek checks that Peek returns the items that wait for review, whether the database is open or closed, and changes
+// nothing.
 func TestPeek(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
 	if _, err := store.Peek(t.Context(), path); !errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("no file: %v", err)
+		t.Fatalf("Peek without a file gave %v", err)
 	}
 	db := store.OpenSQLite(path, nil)
 	now := time.Now()
@@ -58,11 +59,11 @@ func TestPeek(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s, err := store.Peek(t.Context(), path); err != nil || s.Version != 99 {
-		t.Errorf("a newer one: %+v, %v", s, err)
+		t.Errorf("Peek at a newer database gave %+v, %v", s, err)
 	}
 }
 
-// TestPeekAtAForeignFile: a file that is no database of MCPProxy is an error.
+// TestPeekAtAForeignFile checks that Peek returns an error for a file that is not a database of MCPProxy.
 func TestPeekAtAForeignFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,12 +73,12 @@ func TestPeekAtAForeignFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := store.Peek(t.Context(), path); err == nil {
-		t.Error("no error")
+		t.Error("Peek returned no error")
 	}
 	if after, _ := os.ReadFile(path); string(after) != text {
-		t.Error("it was changed")
+		t.Error("the file was changed")
 	}
 	if _, err := store.Peek(t.Context(), dir); err == nil {
-		t.Error("a directory: no error")
+		t.Error("Peek at a directory returned no error")
 	}
 }

@@ -18,10 +18,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Postgres is a PostgreSQL database that several processes share; each process is an instance. The instances notify each other
-// of changes, and every query reads the records of all. An instance writes only its own records, so that each hash chain has
-// one writer. ProjectEntries locks the row of its instance and continues only from its own last position. It keeps no records
-// in memory. It is safe for concurrent use.
+// Postgres is a PostgreSQL database that several processes share. Each process is an instance. The instances notify
+// each other of changes, and every query reads the records of all instances. An instance writes only its own records,
+// so that each hash chain has one writer. ProjectEntries locks the row of its instance and continues only if the stored
+// position is its own last position. Postgres keeps no records in memory. It is safe for concurrent use.
 type Postgres struct {
 	commonStore
 	config *pgconn.Config
@@ -29,35 +29,35 @@ type Postgres struct {
 	logger *slog.Logger
 	stop   context.CancelFunc
 	done   chan struct{}
-	// reconnectWait is pgReconnectWait except in tests.
+	// reconnectWait is pgReconnectWait, except in tests.
 	reconnectWait time.Duration
 	recordCount   atomic.Int64
-	pingSentAt    atomic.Int64 // when the last ping was sent; 0: it was answered
+	pingSentAt    atomic.Int64 // time of the last ping; 0 if it was answered
 	remoteChanges remoteChangeInbox
 	openState[pgEngine]
 
 	deciding      sync.Mutex // guards the field below
-	loadedVersion int64      // the version of the decisions at the last load or change
+	loadedVersion int64      // version of the decisions at the last load or change
 }
 
-var _ activity.SharedStore = (*Postgres)(nil) // activity asks for it with a type assertion
+var _ activity.SharedStore = (*Postgres)(nil) // package activity checks for it with a type assertion
 
 const (
-	// pgPingInterval is the time between pings of the server. After pgSlowAfter without an answer
-	// the database counts as unhealthy.
+	// pgPingInterval is the time between pings of the server. After pgSlowAfter without a response, the database counts
+	// as unhealthy.
 	pgPingInterval = 400 * time.Millisecond
 	pgSlowAfter    = 500 * time.Millisecond
-	// pgReconnectWait is how long calls wait for new connections after the old ones have ended.
+	// pgReconnectWait is how long calls wait for new connections after the old ones were lost.
 	pgReconnectWait = 10 * time.Second
-	// pgMaxRetryDelay is the longest delay before the next attempt to connect.
+	// pgMaxRetryDelay is the maximum delay between attempts to connect.
 	pgMaxRetryDelay = time.Second
-	// pgMaxReaders is how many connections read at a time. One more connection writes, and one
-	// listens.
+	// pgMaxReaders is the number of connections for reading. In addition, one connection writes and one listens for
+	// notifications.
 	pgMaxReaders = 4
 )
 
-// OpenPostgres opens the database at an address in the background. The data directory has the name
-// of the instance.
+// OpenPostgres opens the database at an address in the background. The data directory contains the name of the
+// instance.
 func OpenPostgres(address, dir string, logger *slog.Logger) (*Postgres, error) {
 	return openPostgres(address, dir, logger, pgReconnectWait)
 }
@@ -87,7 +87,7 @@ func openPostgres(address, dir string, logger *slog.Logger, patience time.Durati
 // InstanceName returns the name of this instance.
 func (db *Postgres) InstanceName() string { return db.name }
 
-// keepOpen opens the database, and opens it again after each loss, until ctx ends.
+// keepOpen opens the database, and reopens it after each loss, until ctx ends.
 func (db *Postgres) keepOpen(ctx context.Context) {
 	defer close(db.done)
 	for wait, before := minOpenDelay, false; ; {
@@ -117,7 +117,7 @@ func (db *Postgres) keepOpen(ctx context.Context) {
 	}
 }
 
-// setState publishes the connections, or why there are none.
+// setState publishes the connections, or the reason why there are none.
 func (db *Postgres) setState(e *pgEngine, err error) {
 	if err != nil {
 		err = fmt.Errorf("the database is away: %w", oneLineError{err})
@@ -125,7 +125,7 @@ func (db *Postgres) setState(e *pgEngine, err error) {
 	db.openState.setState(e, err)
 }
 
-// oneLineError is an error whose text is on one line, without repeated lines.
+// oneLineError is an error whose text is on one line and has no repeated lines.
 type oneLineError struct{ error }
 
 func (e oneLineError) Error() string {
@@ -140,8 +140,8 @@ func (e oneLineError) Error() string {
 
 func (e oneLineError) Unwrap() error { return e.error }
 
-// waitOpen returns the connections to the database. It waits some time for new ones after the old
-// ones have ended: a slow or restarting server must not fail calls that it can answer soon.
+// waitOpen returns the connections to the database. If they were lost, it waits some time for new ones, so that calls
+// do not fail because a server is slow or restarting.
 func (db *Postgres) waitOpen(ctx context.Context) (*pgEngine, error) {
 	for {
 		e, changed, err := db.current()
@@ -165,8 +165,8 @@ func (db *Postgres) waitOpen(ctx context.Context) (*pgEngine, error) {
 	}
 }
 
-// HealthError returns why the database is unhealthy; nil if it is healthy or the state is not known
-// yet. It does not block.
+// HealthError returns the error that makes the database unhealthy. It returns nil if the database is healthy or its
+// state is not known yet. It does not block.
 func (db *Postgres) HealthError() error {
 	_, _, err := db.current()
 	if at := db.pingSentAt.Load(); err == nil && at != 0 {
@@ -177,14 +177,14 @@ func (db *Postgres) HealthError() error {
 	return err
 }
 
-// RewriteFilesIfDeleted does nothing: the server owns its files.
+// RewriteFilesIfDeleted does nothing, because the server owns the files.
 func (db *Postgres) RewriteFilesIfDeleted() {}
 
-// ReopenSignal returns nil, a channel that never receives: the database is the truth for all
-// instances, and no instance stores its data again.
+// ReopenSignal returns nil, which is a channel that never receives. The shared database is authoritative, so no
+// instance has to store its data again.
 func (db *Postgres) ReopenSignal() <-chan struct{} { return nil }
 
-// RecordCount returns the number of records, as of less than a second ago.
+// RecordCount returns the number of records, which may be up to one second old.
 func (db *Postgres) RecordCount() int64 { return db.recordCount.Load() }
 
 // Close closes the database.
@@ -194,7 +194,7 @@ func (db *Postgres) Close() error {
 	return nil
 }
 
-// withReadConn runs fn with a connection that reads.
+// withReadConn runs fn with a connection for reading.
 func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -206,14 +206,14 @@ func (db *Postgres) withReadConn(ctx context.Context, fn func(ctx context.Contex
 	return e.withReadConn(ctx, func(ctx context.Context, c *pgConn) error { return fn(ctx, e, c) })
 }
 
-// withSnapshotTx runs fn in a transaction with one consistent snapshot.
+// withSnapshotTx runs fn in a transaction that reads one consistent snapshot.
 func (db *Postgres) withSnapshotTx(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
 	return db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		return c.runTx(ctx, beginRead, func() error { return fn(ctx, e, c) })
 	})
 }
 
-// writeTx runs fn in a transaction of the connection that writes.
+// writeTx runs fn in a transaction of the writing connection.
 func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e *pgEngine, c *pgConn) error) error {
 	for {
 		e, err := db.waitOpen(ctx)
@@ -232,13 +232,13 @@ func (db *Postgres) writeTx(ctx context.Context, fn func(ctx context.Context, e 
 	}
 }
 
-// update is a transactor's.
+// update implements transactor.
 func (db *Postgres) update(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
 	return db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error { return fn(ctx, c) })
 }
 
 func (db *Postgres) updateDurably(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
-	return db.update(ctx, fn) // the server syncs each commit
+	return db.update(ctx, fn) // update is durable, because the server syncs each commit
 }
 
 func (db *Postgres) decide(ctx context.Context, always bool, payload string, fn func(ctx context.Context, t sqlTx) error) error {
@@ -295,7 +295,7 @@ func (db *Postgres) loadDecisions(ctx context.Context, fn func(ctx context.Conte
 // RemoteChangeSignal receives a value when TakeRemoteChanges has something to return.
 func (db *Postgres) RemoteChangeSignal() <-chan struct{} { return db.remoteChanges.signal }
 
-// TakeRemoteChanges returns the changes by other instances since its last call.
+// TakeRemoteChanges returns the changes that other instances made since its last call.
 func (db *Postgres) TakeRemoteChanges() RemoteChanges {
 	db.remoteChanges.mu.Lock()
 	defer db.remoteChanges.mu.Unlock()
@@ -304,12 +304,12 @@ func (db *Postgres) TakeRemoteChanges() RemoteChanges {
 	return all
 }
 
-// pgEngine is the connections to a reachable database. If one of them shows that the database is
-// lost, all are closed and a new pgEngine is opened.
+// pgEngine is the set of connections to a reachable database. If one of them detects that the database is unavailable,
+// all are closed and a new pgEngine is opened.
 type pgEngine struct {
 	db       *Postgres
 	instance int64
-	live     func() context.Context // ends with the engine
+	live     func() context.Context // returns a context that ends when the engine ends
 	cancel   context.CancelCauseFunc
 
 	writing  sync.Mutex // one transaction at a time; guards the fields below
@@ -317,19 +317,19 @@ type pgEngine struct {
 	hashes   hashCache
 	resumed  bool
 	position pgSpoolPosition // position after the last projection
-	// prefixedUpTo is the last segment that certainly has prefixes, while some may lack them.
+	// prefixedUpTo is the last segment that is known to have prefix entries. Later segments may lack them.
 	prefixedUpTo segmentID
 
 	listener    *pgConn
-	agePruning  agePruneLimiter // used by Tidy only
-	allPrefixed atomic.Bool     // every segment has prefixes, or another instance is about to write them
+	agePruning  agePruneLimiter // only for Tidy
+	allPrefixed atomic.Bool     // every segment has prefix entries, or another instance is about to write them
 
-	readSlots   chan struct{} // one token for each reader at work
-	idleReaders chan *pgConn  // reading connections that are free
-	openReaders atomic.Int64  // open reading connections, free or in use
+	readSlots   chan struct{} // contains one token for each reader in use
+	idleReaders chan *pgConn  // reading connections that are not in use
+	openReaders atomic.Int64  // number of open reading connections, including those in use
 }
 
-// errTxNotStarted means that the connections had ended before the transaction began.
+// errTxNotStarted means that the connections were lost before the transaction began.
 var errTxNotStarted = fmt.Errorf("%w, nothing was written", activity.ErrAgain)
 
 // pgSpoolPosition is a position in the spool.
@@ -395,7 +395,7 @@ func (e *pgEngine) dial(ctx context.Context) (*pgConn, error) {
 	return &pgConn{PgConn: c, instance: e.instance, prepared: map[string]pgStatement{}}, nil
 }
 
-// close ends the engine and closes its connections after their current use.
+// close ends the engine, and closes each connection when it is no longer in use.
 func (e *pgEngine) close() {
 	e.cancel(errClosed)
 	e.writing.Lock()
@@ -404,16 +404,16 @@ func (e *pgEngine) close() {
 	defer cancel()
 	for _, c := range []*pgConn{e.writer, e.listener} {
 		if c != nil {
-			_ = c.Close(ctx) // it is closed already or closes now
+			_ = c.Close(ctx) // the connection is already closed, or closes now
 		}
 	}
 	e.closeIdleReaders(ctx)
-	for range pgMaxReaders { // readers end soon, because the engine has ended
+	for range pgMaxReaders { // readers finish soon, because the engine has ended
 		e.readSlots <- struct{}{}
 	}
 }
 
-// listenUntilLost listens for notifications until the database is lost or ctx ends. It returns why.
+// listenUntilLost listens for notifications until the database is unavailable or ctx ends. It returns the reason.
 func (e *pgEngine) listenUntilLost(ctx context.Context) error {
 	for {
 		wait, cancel := context.WithTimeout(e.live(), pgPingInterval)
@@ -435,7 +435,7 @@ func (e *pgEngine) listenUntilLost(ctx context.Context) error {
 	}
 }
 
-// pingAndCountRecords checks that the server answers, and counts the records.
+// pingAndCountRecords checks that the server responds, and counts the records.
 func (e *pgEngine) pingAndCountRecords(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, pgPingTimeout)
 	defer cancel()
@@ -451,8 +451,8 @@ func (e *pgEngine) pingAndCountRecords(ctx context.Context) error {
 	return nil
 }
 
-// endEngineIfConnLost ends the engine if err has closed the connection. An error of a connection that
-// was only interrupted because the engine has ended is such an error, too.
+// endEngineIfConnLost checks whether err has closed the connection or the engine has ended. If so, it ends the engine
+// and returns an error that wraps activity.ErrAgain. Otherwise it returns err.
 func (e *pgEngine) endEngineIfConnLost(c *pgConn, err error) error {
 	if err == nil || !c.IsClosed() && e.live().Err() == nil {
 		return err
@@ -461,8 +461,8 @@ func (e *pgEngine) endEngineIfConnLost(c *pgConn, err error) error {
 	return fmt.Errorf("%w: %w", activity.ErrAgain, err)
 }
 
-// withWriteConn runs fn with the connection that writes. It does not stop when the caller's context
-// ends: a transaction is short, and aborting one costs the connection.
+// withWriteConn runs fn with the writing connection. It ignores the end of the caller's context, because a transaction
+// is short and canceling it would close the connection.
 func (e *pgEngine) withWriteConn(fn func(ctx context.Context, c *pgConn) error) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -472,7 +472,7 @@ func (e *pgEngine) withWriteConn(fn func(ctx context.Context, c *pgConn) error) 
 	return e.endEngineIfConnLost(e.writer, fn(e.live(), e.writer))
 }
 
-// withReadConn waits for a reading connection and runs fn with it.
+// withReadConn waits for a reading connection, and runs fn with it.
 func (e *pgEngine) withReadConn(ctx context.Context, fn func(ctx context.Context, c *pgConn) error) error {
 	select {
 	case e.readSlots <- struct{}{}:
@@ -493,19 +493,19 @@ func (e *pgEngine) withReadConn(ctx context.Context, fn func(ctx context.Context
 	}
 	_ = c.Close(e.live())
 	e.openReaders.Add(-1)
-	e.closeIdleReaders(e.live()) // the server may have ended those, too
+	e.closeIdleReaders(e.live()) // the server may have closed these connections, too
 	if err != nil {
 		err = fmt.Errorf("%w: %w", activity.ErrAgain, err)
 	}
 	return err
 }
 
-// endedError returns why the connections have ended.
+// endedError returns the reason why the connections were lost.
 func (e *pgEngine) endedError() error {
 	return fmt.Errorf("%w: %w", activity.ErrAgain, context.Cause(e.live()))
 }
 
-// closeIdleReaders closes the free reading connections.
+// closeIdleReaders closes the reading connections that are not in use.
 func (e *pgEngine) closeIdleReaders(ctx context.Context) {
 	for {
 		select {
@@ -518,8 +518,8 @@ func (e *pgEngine) closeIdleReaders(ctx context.Context) {
 	}
 }
 
-// takeReader returns a free reading connection, or a new one. If the server accepts no more
-// connections, it waits for one of the open ones.
+// takeReader returns an idle reading connection or a new one. If the server accepts no more connections, takeReader
+// waits until one is idle.
 func (e *pgEngine) takeReader(ctx context.Context) (*pgConn, error) {
 	select {
 	case c := <-e.idleReaders:

@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	// pgPingTimeout is the time without an answer after which the server counts as lost.
+	// pgPingTimeout is the time without a response after which the server counts as unavailable.
 	pgPingTimeout = 5 * time.Second
-	// pgStatementTimeout limits one statement.
+	// pgStatementTimeout limits the duration of one statement.
 	pgStatementTimeout = 2 * time.Minute
 	pgConnectTimeout   = 3 * time.Second
-	// instanceFile is the file in the data directory with the name of the instance.
+	// instanceFile is the file in the data directory that contains the name of the instance.
 	instanceFile = "instance"
 )
 
-// IsPostgres reports whether the address of a database is one of PostgreSQL.
+// IsPostgres reports whether a database address is for PostgreSQL.
 func IsPostgres(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// newPgConfig parses the address of a database and adds defaults. A setting in the address wins.
+// newPgConfig parses a database address and adds default settings. Settings in the address take precedence.
 func newPgConfig(address string) (*pgconn.Config, error) {
 	if !IsPostgres(address) {
 		return nil, errors.New("the address of a database begins with postgres://; such as postgres://mcpproxy@db.example.com/mcpproxy")
@@ -41,10 +41,10 @@ func newPgConfig(address string) (*pgconn.Config, error) {
 	}
 	for param, value := range map[string]string{
 		"application_name": "mcpproxy",
-		// Every statement has an index. The server must use it, regardless of its statistics.
+		// Every statement has an index. These settings make the server use it, regardless of its statistics.
 		"enable_seqscan": "off", "enable_hashjoin": "off", "enable_mergejoin": "off", "jit": "off",
 		"search_path": pgSchema, "statement_timeout": fmt.Sprint(pgStatementTimeout.Milliseconds()),
-		// Locks of a broken connection must not block the next one.
+		// With this setting, locks of a broken connection do not block the next one.
 		"idle_in_transaction_session_timeout": fmt.Sprint(pgPingTimeout.Milliseconds()),
 	} {
 		if config.RuntimeParams[param] == "" {
@@ -57,7 +57,7 @@ func newPgConfig(address string) (*pgconn.Config, error) {
 	return config, nil
 }
 
-// loadOrCreateInstanceName reads the instance name of a data directory, or creates one.
+// loadOrCreateInstanceName reads the instance name from a data directory, or creates one.
 func loadOrCreateInstanceName(dir string) (string, error) {
 	path := filepath.Join(dir, instanceFile)
 	text, err := os.ReadFile(path)

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// breakableLog is a log in a database whose server a test breaks.
+// breakableLog is a log with a database server that the test can break.
 type breakableLog struct {
 	t      *testing.T
 	server *pgtest.Server
@@ -56,20 +56,20 @@ func (b *breakableLog) addRecord() {
 	b.added++
 }
 
-// checkAllListed fails unless everything that was added is listed.
+// checkAllListed fails unless all added records are listed.
 func (b *breakableLog) checkAllListed(when string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), store.Patience)
 	defer cancel()
 	p, err := b.log.List(ctx, activity.Filter{Limit: 1})
 	if err != nil || p.Total != b.added {
-		b.t.Errorf("%s: %d of %d records, %v", when, p.Total, b.added, err)
+		b.t.Errorf("%s: got %d of %d records, %v", when, p.Total, b.added, err)
 	}
 }
 
 const endConnections = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'd1'"
 
-// TestAQueryWaitsForConnections: the server ends all connections and accepts new ones at once.
+// TestAQueryWaitsForConnections closes all connections on the server, which accepts new ones immediately.
 func TestAQueryWaitsForConnections(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
@@ -82,7 +82,7 @@ func TestAQueryWaitsForConnections(t *testing.T) {
 	}
 }
 
-// TestAQueryWaitsForTheServer: the server restarts while a query waits for it.
+// TestAQueryWaitsForTheServer restarts the server while a query waits for it.
 func TestAQueryWaitsForTheServer(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
@@ -99,11 +99,11 @@ func TestAQueryWaitsForTheServer(t *testing.T) {
 	<-listed
 }
 
-// TestQueriesShareConnections: the server accepts no more connections than the open ones.
+// TestQueriesShareConnections limits the server to the connections that are open.
 func TestQueriesShareConnections(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
-	b.runSQL("ALTER ROLE d1 CONNECTION LIMIT 3") // one writes, one listens, one reads
+	b.runSQL("ALTER ROLE d1 CONNECTION LIMIT 3") // one writes, one listens, and one reads
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {
@@ -115,18 +115,18 @@ func TestQueriesShareConnections(t *testing.T) {
 	all.Wait()
 }
 
-// TestHealthOfAStoppedServer: a server that goes away is reported though nothing has to be written. The projector
-// would report it, too, but only after store.Patience.
+// TestHealthOfAStoppedServer checks that a stopped server is reported even if nothing is written. The projector would
+// report it too, but only after store.Patience.
 func TestHealthOfAStoppedServer(t *testing.T) {
 	t.Parallel()
 	b := startBreakable(t)
 	if h := b.log.Health(); h.Degraded {
-		t.Fatalf("before: %s", h.Message)
+		t.Fatalf("the log is degraded before the server stops: %s", h.Message)
 	}
 	b.server.Kill()
 	for until := time.Now().Add(store.Patience / 2); !strings.Contains(b.log.Health().Message, "the database is not available"); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatalf("the health of the log is still %+v", b.log.Health())
+			t.Fatalf("the log does not report the stopped server: %+v", b.log.Health())
 		}
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// EachOtherInstance calls fn for each other instance, with a function that reads its chain as EachChainPart does.
+// EachOtherInstance calls fn for each other instance, with a function that reads the chain of that instance like
+// EachChainPart.
 func (db *Postgres) EachOtherInstance(ctx context.Context, fn func(name string, chain activity.ChainReader) error) error {
 	stopped := ctx.Err
 	return db.withSnapshotTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
@@ -32,9 +33,9 @@ func (db *Postgres) EachOtherInstance(ctx context.Context, fn func(name string, 
 	})
 }
 
-// FinishErasures makes the server remove the erased values from its tables (VACUUM), if no transaction
-// needs them, and deletes the notes of the erasures. The operator of the server is responsible for
-// its own log and backups.
+// FinishErasures makes the server remove the erased values from its tables (VACUUM) if no transaction needs them. It
+// also deletes the records of the pending erasures. The operator of the server is responsible for the server's own log
+// and backups.
 func (db *Postgres) FinishErasures(ctx context.Context, what []activity.FieldErasure) (done bool, err error) {
 	if len(what) == 0 {
 		return true, nil

@@ -13,16 +13,16 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// pgConn is one connection to PostgreSQL. It prepares each statement once. Values are int64,
-// string, []byte, bool, pgArray or nil; rows are scanned into *int64, *string, *[]byte, *bool,
-// *sql.NullInt64, *sql.NullString and *sql.RawBytes.
+// pgConn is one connection to PostgreSQL. It prepares each statement only once. Values are int64, string, []byte, bool,
+// pgArray or nil. Rows are scanned into *int64, *string, *[]byte, *bool, *sql.NullInt64, *sql.NullString and
+// *sql.RawBytes.
 type pgConn struct {
 	*pgconn.PgConn
-	instance int64 // @instance in statements
+	instance int64 // the value of @instance in statements
 	prepared map[string]pgStatement
 	values   [][]byte
 	formats  []int16
-	pending  []pgWrite // statements that write has not sent yet
+	pending  []pgWrite // queued statements that were not sent yet
 	// txErr is the first error of a sent statement of the current transaction.
 	txErr error
 }
@@ -30,7 +30,7 @@ type pgConn struct {
 // pgStatement is a prepared statement.
 type pgStatement struct {
 	name       string
-	ofInstance bool // its first value is the instance
+	ofInstance bool // whether its first value is the instance
 }
 
 type pgWrite struct {
@@ -38,7 +38,7 @@ type pgWrite struct {
 	values []any
 }
 
-// The formats of values in the protocol.
+// Formats of values in the protocol.
 const (
 	formatText   = int16(0)
 	formatBinary = int16(1)
@@ -50,12 +50,12 @@ var allBinary = []int16{formatBinary}
 type pgArray []byte
 
 func pgIntArray(all []int64) pgArray {
-	const oid = 20 // int8
+	const oid = 20 // the type int8
 	return encodePgArray(oid, all, func(dst []byte, n int64) []byte { return binary.BigEndian.AppendUint64(dst, uint64(n)) })
 }
 
 func pgTextArray(all []string) pgArray {
-	const oid = 25 // text
+	const oid = 25 // the type text
 	return encodePgArray(oid, all, func(dst []byte, s string) []byte { return append(dst, s...) })
 }
 
@@ -124,7 +124,7 @@ func encodePgValue(arg any) (value []byte, format int16) {
 	panic(fmt.Sprintf("a value of type %T", arg))
 }
 
-// start sends a statement, after those that wait.
+// start sends the queued statements and then this statement.
 func (c *pgConn) start(ctx context.Context, query string, args []any) (*pgconn.ResultReader, error) {
 	if err := c.flush(ctx); err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (c *pgConn) write(query string, values ...any) {
 	c.pending = append(c.pending, pgWrite{query, values})
 }
 
-// flush sends the queued statements together.
+// flush sends all queued statements together.
 func (c *pgConn) flush(ctx context.Context) error {
 	if len(c.pending) == 0 || c.txErr != nil {
 		return c.txErr
@@ -172,21 +172,21 @@ func (c *pgConn) flush(ctx context.Context) error {
 	return c.txErr
 }
 
-// ofInstance returns the connection for queries about an instance.
+// ofInstance returns the connection for queries about another instance.
 func (c *pgConn) ofInstance(instance int64) sqlReader {
 	one := *c
 	one.instance, one.pending = instance, nil
 	return &one
 }
 
-// pgQuestionLock is the advisory lock of lockExclusive.
+// pgQuestionLock is the advisory lock that lockExclusive takes.
 const pgQuestionLock = pgMigrationLock + 1
 
 func (c *pgConn) lockExclusive() { c.write("SELECT pg_advisory_xact_lock($1)", pgQuestionLock) }
 
 func (c *pgConn) notify(payload string) { c.write("SELECT pg_notify($1, $2)", pgChannel, payload) }
 
-// execScript runs statements without values.
+// execScript runs several statements without values.
 func (c *pgConn) execScript(ctx context.Context, statements string) error {
 	return c.Exec(ctx, statements).Close()
 }
@@ -263,7 +263,7 @@ func decodePgInt(v []byte) (int64, bool) {
 
 // pgCopyRows collects rows for COPY in its binary format.
 type pgCopyRows struct {
-	table string // the table with its columns
+	table string // name of the table and its columns
 	data  []byte
 	rows  int
 }
@@ -306,7 +306,7 @@ func (c *pgCopyRows) addRow(values ...any) {
 	}
 }
 
-// send writes the rows.
+// send writes the collected rows.
 func (c *pgCopyRows) send(ctx context.Context, conn *pgConn) error {
 	if c.rows == 0 {
 		return nil
@@ -329,7 +329,7 @@ func (c *pgConn) runTx(ctx context.Context, begin string, fn func() error) error
 		err = c.flush(ctx)
 	}
 	if c.txErr != nil {
-		err = c.txErr // later errors follow from it
+		err = c.txErr // later errors are consequences of this one
 	}
 	c.pending, c.txErr = nil, nil
 	if err == nil {
@@ -347,11 +347,11 @@ func (c *pgConn) runTx(ctx context.Context, begin string, fn func() error) error
 
 const (
 	beginWrite = "BEGIN"
-	// beginRead begins a transaction with one consistent snapshot.
+	// beginRead begins a transaction that reads one consistent snapshot.
 	beginRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 )
 
-// cleanPgText replaces invalid UTF-8 and NUL, which PostgreSQL cannot store in a text.
+// cleanPgText replaces invalid UTF-8 and NUL characters, because PostgreSQL cannot store them.
 func cleanPgText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }

@@ -11,8 +11,9 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// TestPostgresWriteOfAnEndedEngine: during a transaction, another connection finds that the database is unavailable. The
-// transaction fails, so that it can be repeated, although its own connection works.
+// TestPostgresWriteOfAnEndedEngine simulates that another connection detects an unavailable database during a
+// transaction. The transaction must fail with an error that allows repeating it, although its own connection still
+// works.
 func TestPostgresWriteOfAnEndedEngine(t *testing.T) {
 	t.Parallel()
 	db, err := openPostgres(pgtest.SharedServer(t).CreateDatabase(t), t.TempDir(), nil, Patience)
@@ -27,12 +28,12 @@ func TestPostgresWriteOfAnEndedEngine(t *testing.T) {
 		return err
 	})
 	if !errors.Is(err, activity.ErrAgain) {
-		t.Errorf("the error does not say that the transaction can be made again: %v", err)
+		t.Errorf("the error does not allow repeating the transaction: %v", err)
 	}
 	if err := write(func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		_, err := c.exec(ctx, "SELECT 1")
 		return err
 	}); err != nil {
-		t.Errorf("the transaction that is made again: %v", err)
+		t.Errorf("repeating the transaction failed: %v", err)
 	}
 }

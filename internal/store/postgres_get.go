@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgFoundRecord is a stored record with its key.
+// pgFoundRecord is a stored record with its instance and key.
 type pgFoundRecord struct {
 	recordKey
 	activity.StoredRecord
@@ -42,12 +42,11 @@ func (db *Postgres) Get(ctx context.Context, prefix string) (r activity.Record, 
 	return r, err
 }
 
-// selectNearbyHash selects the hash of an entry among the $4 records before a record.
+// selectNearbyHash selects the hash of an entry, searching only the $4 records before a record.
 const selectNearbyHash = `SELECT CASE seq WHEN $2 THEN hash ELSE end_hash END FROM activity
 	WHERE instance = $1 AND key < $3 AND key >= $3 - $4::bigint AND (seq = $2 AND hash IS NOT NULL OR end_seq = $2) ORDER BY key DESC LIMIT 1`
 
-// previousEntryHash returns the hash of the entry before the one that began the record; nil if it
-// is not there any more.
+// previousEntryHash returns the hash of the entry before the beginning of the record, or nil if it no longer exists.
 func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash []byte, err error) {
 	before := f.Seq - 1
 	if before == 0 {
@@ -57,8 +56,8 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 		query string
 		args  []any
 	}{
-		// Mostly it is one of the nearest records, and so few are fast however the server plans the
-		// query.
+		// The entry is usually in one of the nearest records. For so few records, the query is fast with any query
+		// plan.
 		{selectNearbyHash, []any{f.instance, before, f.key, int64(64)}},
 		{"SELECT hash FROM activity_checkpoint WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
 		{"SELECT hash FROM activity_gap WHERE instance = $1 AND seq = $2", []any{f.instance, before}},
@@ -71,8 +70,8 @@ func (f *pgFoundRecord) previousEntryHash(ctx context.Context, c *pgConn) (hash 
 	return nil, nil
 }
 
-// GetStoredRecord returns the record with an ID as it is stored. The record must be one of this instance,
-// whose spool has it, too.
+// GetStoredRecord returns the record with an ID in its stored form. The record must belong to this instance, because
+// the fields must also be erased from its spool.
 func (db *Postgres) GetStoredRecord(ctx context.Context, id string) (s activity.StoredRecord, err error) {
 	err = db.withReadConn(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		found, err := c.findRecordsInIDRange(ctx, id, id)

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// query is a transactor's.
+// query implements transactor.
 func (db *Postgres) query(ctx context.Context, f *activity.Filter, columns []columnField, fn func(ctx context.Context, v *recordSnapshot) error) (incomplete bool, err error) {
 	if f.Search != "" {
 		if err := db.indexTextOfAllChunks(ctx); err != nil {
@@ -34,7 +34,7 @@ func (r pgSnapshotReader) eachRecord(ctx context.Context, keys []recordKey, fn f
 	})
 }
 
-// eachStoredRecord is eachRecord for records as they are stored.
+// eachStoredRecord does the same as eachRecord, but for records in their stored form.
 func (r pgSnapshotReader) eachStoredRecord(ctx context.Context, keys []recordKey, fn func(at int64, s *activity.StoredRecord) error) error {
 	instances, numbers := make([]int64, len(keys)), make([]int64, len(keys))
 	for i, k := range keys {
@@ -52,16 +52,16 @@ func (r pgSnapshotReader) eachStoredRecord(ctx context.Context, keys []recordKey
 		JOIN activity a ON a.instance = k.instance AND a.key = k.key ORDER BY k.n`, pgIntArray(instances), pgIntArray(numbers))
 }
 
-// pgEachBatch is how many records EachRecord reads at a time.
+// pgEachBatch is the number of records that EachRecord reads at a time.
 const pgEachBatch = 256
 
-// EachRecord calls fn for every record that f selects at the time of the call, the newest first. The
-// selection is bits in memory, and records are read in batches, so that a slow fn blocks nothing.
+// EachRecord calls fn for every record that f selects at the time of the call, newest first. It keeps the selection in
+// memory and reads records in batches, so that a slow fn does not block other operations.
 func (db *Postgres) EachRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	return db.eachRecord(ctx, f, false, fn)
 }
 
-// EachOwnRecord is EachRecord for the records of this instance only.
+// EachOwnRecord does the same as EachRecord, but only for the records of this instance.
 func (db *Postgres) EachOwnRecord(ctx context.Context, f activity.Filter, fn func(*activity.StoredRecord) error) error {
 	return db.eachRecord(ctx, f, true, fn)
 }

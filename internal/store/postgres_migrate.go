@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// pgSchema is the schema of the tables, unless the address names another one.
+// pgSchema is the schema of the tables, unless the address specifies another one.
 const pgSchema = "mcpproxy"
 
-// pgMigrationLock is the advisory lock that allows one instance to migrate at a time.
+// pgMigrationLock is the advisory lock that prevents several instances from migrating at the same time.
 const pgMigrationLock = int64(0x4d435058)
 
-// migratePostgres brings the tables up to date, all steps in one transaction.
+// migratePostgres updates the tables to the newest version, in a single transaction.
 func migratePostgres(ctx context.Context, c *pgConn, schema string) error {
 	return c.runTx(ctx, beginWrite, func() error {
 		if _, err := c.exec(ctx, "SELECT pg_advisory_xact_lock($1)", pgMigrationLock); err != nil {

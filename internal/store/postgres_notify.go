@@ -6,24 +6,24 @@ import (
 	"sync"
 )
 
-// pgChannel is the notification channel of the instances.
+// pgChannel is the notification channel that the instances share.
 const pgChannel = "mcpproxy"
 
 // RemoteChanges are changes by other instances.
 type RemoteChanges struct {
-	All        bool            // the connection was lost for a while: anything may have changed
-	Servers    map[string]bool // servers with changed decisions; true: a launch was approved
+	All        bool            // the connection was lost for a while, so anything may have changed
+	Servers    map[string]bool // servers with changed decisions; true if a launch was approved
 	Tokens     bool
-	Presence   bool     // a new statement or another anchor
+	Presence   bool     // a new statement or a changed anchor
 	Questions  bool     // a changed question or lease
 	LogNotices []string // notifications for ReadRemoteCallEvents; nil if there are none
-	LogMissed  bool     // the logs had more records than LogNotices says
+	LogMissed  bool     // there are more new records than LogNotices describes
 }
 
-// maxLogNotices is the largest length of LogNotices.
+// maxLogNotices is the maximum length of LogNotices.
 const maxLogNotices = 256
 
-// remoteChangeInbox collects remote changes until TakeRemoteChanges takes them.
+// remoteChangeInbox collects remote changes until TakeRemoteChanges returns them.
 type remoteChangeInbox struct {
 	signal  chan struct{}
 	mu      sync.Mutex // guards the field below
@@ -50,17 +50,17 @@ func (n *remoteChangeInbox) merge(s RemoteChanges) {
 	}
 }
 
-// The payloads of notifications.
+// Payloads of notifications.
 const (
-	notifyLog       = "log " // instance, first key, key after the last, keys that have ended
+	notifyLog       = "log " // instance, first key, key after the last, keys of ended records
 	notifyTokens    = "tokens"
 	notifyQuestions = "asks"
 	notifyPresence  = "presence"
-	notifyServer    = "server " // true or false, a blank, its name
+	notifyServer    = "server " // true or false, a space, the name of the server
 )
 
-// addNotification adds the change of a notification. An unknown one, from a later version, may be
-// about anything.
+// addNotification adds the change that a notification describes. If a later version sent an unknown notification, it
+// assumes that anything may have changed.
 func (n *remoteChangeInbox) addNotification(payload string) {
 	switch rest, isServer := strings.CutPrefix(payload, notifyServer); {
 	case strings.HasPrefix(payload, notifyLog):
@@ -79,10 +79,10 @@ func (n *remoteChangeInbox) addNotification(payload string) {
 	}
 }
 
-// maxNotificationBytes limits the size of a notification; the server's limit is 8,000 bytes.
+// maxNotificationBytes limits the size of a notification. The limit of the server is 8,000 bytes.
 const maxNotificationBytes = 7000
 
-// newLogNotification returns the payload for new records and for stored records that have ended.
+// newLogNotification returns the payload for new records, and for stored records that have ended.
 func newLogNotification(instance, from, next int64, ended []int64) string {
 	payload := notifyLog
 	for _, n := range append([]int64{instance, from, next}, ended...) {
@@ -93,8 +93,8 @@ func newLogNotification(instance, from, next int64, ended []int64) string {
 	return payload
 }
 
-// newServerNotification returns the payload for changed decisions about a server. The second field reports whether its launch
-// was approved.
+// newServerNotification returns the payload for changed decisions about a server. anew states whether its launch was
+// approved.
 func newServerNotification(server string, anew bool) string {
 	return notifyServer + strconv.FormatBool(anew) + " " + server
 }

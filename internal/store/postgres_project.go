@@ -6,14 +6,15 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ResumePosition returns the position of the spool up to which the database has all entries.
+// ResumePosition returns the position in the spool up to which the database has all entries.
 func (db *Postgres) ResumePosition(ctx context.Context) (pos activity.SpoolPosition, notes []string, err error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
 		return pos, nil, err
 	}
 	err = e.withWriteConn(func(ctx context.Context, c *pgConn) error {
-		// An earlier transaction of this instance may be about to end: it locks the row.
+		// An earlier transaction of this instance may still be running. It locks the row, so this transaction waits for
+		// it.
 		err := c.runTx(ctx, beginWrite, func() (err error) {
 			c.write("SELECT FROM instance WHERE id = @instance FOR UPDATE")
 			pos, err = readPosition(ctx, c)
@@ -25,8 +26,8 @@ func (db *Postgres) ResumePosition(ctx context.Context) (pos activity.SpoolPosit
 	return pos, nil, err
 }
 
-// ProjectEntries stores entries and the position of the log after them. If a commit fails, only ResumePosition shows
-// whether the transaction is in the database.
+// ProjectEntries stores entries, and the position of the log after them. After a failed commit, only ResumePosition
+// tells whether the database contains the transaction.
 func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -47,24 +48,24 @@ func (db *Postgres) ProjectEntries(ctx context.Context, entries []activity.Entry
 	})
 }
 
-// pgProjectionTx is one transaction of the projector.
+// pgProjectionTx is a transaction of the projector.
 type pgProjectionTx struct {
 	e             *pgEngine
 	c             *pgConn
 	rows          pgCopyRows
 	rollUp        hourlyRollUp
 	nextKey       int64          // key of the next record
-	firstUnsealed int64          // the number of the first chunk without columns
-	order         string         // order of the previous record
+	firstUnsealed int64          // number of the first chunk without columns
+	order         string         // value of the order (place) of the previous record
 	endedKeys     []int64        // keys of stored records that ended
-	changedChunks map[int64]bool // chunks whose columns differ from their records
+	changedChunks map[int64]bool // chunks whose columns must be rewritten
 }
 
 const pgActivityColumns = `activity (instance, key, id, place, seq, end_seq, hash, end_hash, entry, outcome, time, type, status, server, tool,
 	session, request, intent, sensitivity, actor, client, error_code, duration, own, times)`
 
 func (p *pgProjectionTx) projectEntries(ctx context.Context, entries []activity.Entry, pos activity.SpoolPosition) error {
-	// A transaction of an earlier, broken connection may have been committed.
+	// A transaction of an earlier, broken connection may have been committed in the meantime.
 	var at pgSpoolPosition
 	if _, err := p.c.firstRow(ctx, scanTargets{&at.chain, &at.seq, &p.nextKey, &p.firstUnsealed, &p.order},
 		"SELECT chain, seq, next_key, sealed, place FROM instance WHERE id = $1 FOR UPDATE", p.e.instance); err != nil {
@@ -151,7 +152,7 @@ func (p *pgProjectionTx) addRecord(r *recordToInsert) {
 	}
 }
 
-// cleanPgRecordFacts returns facts that PostgreSQL can store.
+// cleanPgRecordFacts returns the facts in a form that PostgreSQL can store.
 func cleanPgRecordFacts(facts *activity.RecordFacts) *activity.RecordFacts {
 	f := *facts
 	for _, s := range []*string{(*string)(&f.Type), (*string)(&f.Status), &f.Server, &f.Tool, &f.Session, &f.Request, &f.Intent, &f.Sensitivity, &f.Actor, &f.Client, &f.ErrorCode} {
@@ -188,7 +189,7 @@ func (p *pgProjectionTx) endStoredRecords(ctx context.Context, late []*activity.
 	}
 	for _, end := range late {
 		b, there := open[end.ID]
-		if !there || bySeq[end.ID] != end.BeginSeq { // its beginning was pruned or lost
+		if !there || bySeq[end.ID] != end.BeginSeq { // the beginning was pruned or lost
 			p.addRecord(&recordToInsert{end: end})
 			continue
 		}
@@ -208,7 +209,7 @@ func (p *pgProjectionTx) endStoredRecords(ctx context.Context, late []*activity.
 	return nil
 }
 
-// markChunkChanged notes that the columns of a record's chunk must be written again.
+// markChunkChanged records that the columns of a record's chunk must be rewritten.
 func (p *pgProjectionTx) markChunkChanged(key int64) {
 	if chunk := key / chunkSize; chunk < p.firstUnsealed {
 		p.changedChunks[chunk] = true
@@ -234,7 +235,7 @@ func (p *pgProjectionTx) updateRefusalCounts(ctx context.Context, repeats []*act
 	return nil
 }
 
-// saveRollUp adds the changes of the transaction to the hourly roll-up, in two statements.
+// saveRollUp adds the changes of the transaction to the hourly counts, using two statements.
 func (p *pgProjectionTx) saveRollUp() {
 	var texts [5][]string
 	var numbers [5][]int64
@@ -264,13 +265,13 @@ func (p *pgProjectionTx) saveRollUp() {
 		p.e.instance, pgTextArray(servers), pgIntArray(hours), pgIntArray(buckets), pgIntArray(records))
 }
 
-// Sync waits for the database only: a committed transaction is on the disk of the server.
+// Sync only waits until the database is open, because a committed transaction is already on the disk of the server.
 func (db *Postgres) Sync(ctx context.Context) error {
 	_, err := db.waitOpen(ctx)
 	return err
 }
 
-// eraseFields removes fields from a record and its words from the text index.
+// eraseFields erases fields of a record, and removes their words from the text index.
 func (p *pgProjectionTx) eraseFields(ctx context.Context, r activity.FieldErasure) error {
 	var key int64
 	var keys []int64

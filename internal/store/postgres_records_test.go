@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// TestPostgresRecordsView reads the records as an operator does who may read the view alone.
+// TestPostgresRecordsView reads the records as an operator who has permission to read only the view.
 func TestPostgresRecordsView(t *testing.T) {
 	t.Parallel()
 	server := pgtest.SharedServer(t)
@@ -33,7 +33,7 @@ func TestPostgresRecordsView(t *testing.T) {
 	}
 	page, err := l.List(t.Context(), activity.Filter{})
 	if err != nil || page.Total != 2 {
-		t.Fatalf("%d records, %v", page.Total, err)
+		t.Fatalf("got %d records, %v", page.Total, err)
 	}
 	query := func(statements string) string {
 		t.Helper()
@@ -54,6 +54,6 @@ func TestPostgresRecordsView(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 	if out, err := server.QueryIn(pgtest.DatabaseName(address), "SET ROLE grafana; SELECT * FROM mcpproxy.activity"); err == nil {
-		t.Errorf("the table can be read, too: %s", out)
+		t.Errorf("the table can also be read: %s", out)
 	}
 }

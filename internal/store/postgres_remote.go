@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ReadRemoteCallEvents reads the beginnings and ends of calls in other instances that notifications announce, without
-// their positions in the chain. missed reports whether there were more.
+// ReadRemoteCallEvents reads the beginnings and ends of calls in other instances that the notifications announce. The
+// events have no positions in the chain. missed reports whether there were more.
 func (db *Postgres) ReadRemoteCallEvents(ctx context.Context, told []string) (steps []activity.EntryEvent, missed bool, err error) {
 	err = db.withReadConn(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		for _, payload := range told {
@@ -35,8 +35,8 @@ func (db *Postgres) ReadRemoteCallEvents(ctx context.Context, told []string) (st
 	return steps, missed, err
 }
 
-// eachCallEvent calls fn for the beginnings and ends of the records in [from, next), and for the ends of
-// the records with the keys ended.
+// eachCallEvent calls fn for the beginnings and ends of the records with keys in [from, next), and for the ends of the
+// records with the keys in ended.
 func (c *pgConn) eachCallEvent(ctx context.Context, instance, from, next int64, ended []int64, fn func(activity.EntryEvent)) error {
 	var s activity.EntryEvent
 	f := &s.Facts

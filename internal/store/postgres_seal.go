@@ -7,21 +7,21 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// pgFieldColumns are the table columns of the fields, in the order of the fields.
+// pgFieldColumns contains the names of the table columns, in the order of the fields.
 var pgFieldColumns = [fieldCount + 1]string{
 	fieldType: "type", fieldStatus: "status", fieldServer: "server", fieldTool: "tool", fieldSession: "session", fieldRequest: "request",
 	fieldIntent: "intent", fieldSensitivity: "sensitivity", fieldActor: "actor", fieldClient: "client", fieldError: "error_code",
 	fieldDuration: "duration", fieldOwnTime: "own", fieldRepeats: "times", fieldTime: "time",
 }
 
-// pgFieldReader reads the values of some fields of a row.
+// pgFieldReader reads the values of some fields from a row.
 type pgFieldReader struct {
 	fields  []columnField
 	texts   [firstNumericField]string
 	numbers [fieldCount + 1]int64
 }
 
-// selectList returns the columns for a SELECT and the targets to scan them into.
+// selectList returns the columns for a SELECT statement, and the targets into which they are scanned.
 func (v *pgFieldReader) selectList() (list string, to scanTargets) {
 	for _, f := range v.fields {
 		list += ", " + pgFieldColumns[f]
@@ -34,7 +34,7 @@ func (v *pgFieldReader) selectList() (list string, to scanTargets) {
 	return list, to
 }
 
-// value returns the value of a field as it is stored in a column.
+// value returns the value of a field in the form in which a column stores it.
 func (v *pgFieldReader) value(h hashCache, f columnField) uint64 {
 	if f < firstNumericField {
 		return h.hashField(f, v.texts[f])
@@ -49,7 +49,7 @@ func allColumnFields() (all []columnField) {
 	return all
 }
 
-// pgChunkColumns are the columns of a chunk and facts about it.
+// pgChunkColumns contains the columns of a chunk and facts about the chunk.
 type pgChunkColumns struct {
 	columns                                       [fieldCount + 1][]uint64
 	minTime, maxTime, bytes, refused, refusedSize int64
@@ -102,8 +102,8 @@ func (p *pgProjectionTx) sealChunk(ctx context.Context, chunk int64) error {
 	return err
 }
 
-// resealChunk writes the columns of a chunk again after a record changed. The chunk has to be
-// indexed again.
+// resealChunk rewrites the columns of a chunk after one of its records changed. After that, the chunk must be indexed
+// again.
 func (p *pgProjectionTx) resealChunk(ctx context.Context, chunk int64) error {
 	n, err := p.c.exec(ctx, "UPDATE activity_chunk SET indexed = false WHERE instance = $1 AND chunk = $2", p.e.instance, chunk)
 	if err != nil || n == 0 {
@@ -122,7 +122,7 @@ func (p *pgProjectionTx) resealChunk(ctx context.Context, chunk int64) error {
 	return nil
 }
 
-// indexTextOfAllChunks writes the text index of all chunks of all instances that lack it.
+// indexTextOfAllChunks writes the text index of all chunks, of all instances, that have none.
 func (db *Postgres) indexTextOfAllChunks(ctx context.Context) error {
 	for {
 		if more, err := db.indexTextOfNextChunk(ctx); err != nil || !more {
@@ -131,8 +131,8 @@ func (db *Postgres) indexTextOfAllChunks(ctx context.Context) error {
 	}
 }
 
-// indexTextOfNextChunk indexes one chunk and reports whether there may be more. A second instance waits
-// for the lock and finds the chunk indexed.
+// indexTextOfNextChunk indexes one chunk, and reports whether there may be more. If another instance is doing the same,
+// indexTextOfNextChunk waits for its lock and finds the chunk indexed.
 func (db *Postgres) indexTextOfNextChunk(ctx context.Context) (found bool, err error) {
 	var instance, chunk int64
 	look := func(ctx context.Context, c *pgConn, lock string) error {
@@ -145,7 +145,7 @@ func (db *Postgres) indexTextOfNextChunk(ctx context.Context) (found bool, err e
 	}
 	err = db.writeTx(ctx, func(ctx context.Context, _ *pgEngine, c *pgConn) error {
 		if err := look(ctx, c, " FOR UPDATE"); err != nil || !found {
-			found = true // another instance was faster
+			found = true // another instance has indexed the chunk
 			return err
 		}
 		return pgIndexChunkText(ctx, c, instance, chunk)
@@ -173,8 +173,8 @@ func pgIndexChunkText(ctx context.Context, c *pgConn, instance, chunk int64) err
 	return err
 }
 
-// addPrefixesToNextSegment rewrites one segment of an older version with its prefixes, from its
-// pages alone, and reports whether there may be more.
+// addPrefixesToNextSegment rewrites one segment of an older version with prefix entries. It needs only the pages of the
+// segment. It reports whether there may be more such segments.
 func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, err error) {
 	err = db.writeTx(ctx, func(ctx context.Context, e *pgEngine, c *pgConn) error {
 		at := e.prefixedUpTo
@@ -185,7 +185,7 @@ func (db *Postgres) addPrefixesToNextSegment(ctx context.Context) (more bool, er
 			e.allPrefixed.Store(err == nil)
 			return err
 		}
-		e.prefixedUpTo = at // a segment that cannot be read stays as it is
+		e.prefixedUpTo = at // an unreadable segment is left unchanged
 		index := segmentWords{words: map[string]postingList{}}
 		var data sql.RawBytes
 		if err := c.eachRow(ctx, scanTargets{&data}, func() error { return index.addPageWords(data) },

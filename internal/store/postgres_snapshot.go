@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// newPgSnapshot reads which records exist, and selects those that f selects, without its page.
+// newPgSnapshot finds out which records exist, and selects those that f selects. It ignores the paging fields of f.
 func newPgSnapshot(ctx context.Context, c *pgConn, f *activity.Filter, columns []columnField) (*recordSnapshot, error) {
 	const windowChunks = 32
 	v := &recordSnapshot{db: pgSnapshotReader{c}, columns: columns, window: windowChunks}
@@ -35,7 +35,7 @@ func newPgSnapshot(ctx context.Context, c *pgConn, f *activity.Filter, columns [
 	return v, v.filter(ctx, f)
 }
 
-// cleanPgFilter returns a filter with the texts as PostgreSQL stores them.
+// cleanPgFilter returns the filter with its texts in the form in which PostgreSQL stores them.
 func cleanPgFilter(f *activity.Filter) *activity.Filter {
 	out := *f
 	out.SessionID, out.RequestID = cleanPgText(f.SessionID), cleanPgText(f.RequestID)
@@ -57,8 +57,8 @@ func readPgChunks(ctx context.Context, c *pgConn) (chunks []snapshotChunk, err e
 	return chunks, err
 }
 
-// readPgTails appends chunks of the records that are in no chunk of the database. It returns which keys
-// of them exist.
+// readPgTails appends chunks with the records that are not in a chunk of the database yet. It also returns which of
+// their keys exist.
 func readPgTails(ctx context.Context, c *pgConn, chunks []snapshotChunk, needed []columnField) ([]snapshotChunk, map[chunkID]*bitmap, error) {
 	slices.Sort(needed)
 	values := pgFieldReader{fields: slices.Compact(needed)}
@@ -113,7 +113,7 @@ func orderChunks(chunks []snapshotChunk) []snapshotChunk {
 	}
 }
 
-// selectAllPgRecords selects all existing records; keys are those of the tails.
+// selectAllPgRecords selects all existing records. keys contains the existing keys of the tails.
 func selectAllPgRecords(ctx context.Context, c *pgConn, v *recordSnapshot, keys map[chunkID]*bitmap) error {
 	v.sel = recordSelection{words: make([]uint64, len(v.chunks)*chunkWords)}
 	for i, ch := range v.chunks {
@@ -148,12 +148,13 @@ func selectAllPgRecords(ctx context.Context, c *pgConn, v *recordSnapshot, keys 
 	}, "SELECT instance, chunk, gone FROM activity_chunk WHERE gone IS NOT NULL")
 }
 
-// pgSnapshotReader is a snapshotReader.
+// pgSnapshotReader implements snapshotReader.
 type pgSnapshotReader struct{ c *pgConn }
 
 func (r pgSnapshotReader) ofInstance(instance int64) sqlReader { return r.c.ofInstance(instance) }
 
-// pgInRanges reads ranges of chunks, which are the first three values of a statement.
+// pgInRanges is the part of a statement that reads ranges of chunks. The ranges are the first three values of the
+// statement.
 const pgInRanges = " unnest($1::bigint[], $2::bigint[], $3::bigint[]) WITH ORDINALITY AS r(instance, low, high, n) "
 
 func pgRangeArgs(ranges []chunkRange) []any {
@@ -173,8 +174,8 @@ func (r pgSnapshotReader) eachColumn(ctx context.Context, ranges []chunkRange, o
 	var id chunkID
 	var data sql.RawBytes
 	return r.c.eachRow(ctx, scanTargets{&n, &f, &id.instance, &id.chunk, &data}, func() error { return fn(int(n)-1, columnField(f), id, data) },
-		// OFFSET 0 makes the server read range by range and look up the columns of each field by
-		// field, in their order on the disk.
+		// OFFSET 0 makes the server read range by range, and look up the columns field by field, in their order on the
+		// disk.
 		"SELECT r.n, c.field, r.instance, c.chunk, c.data FROM"+pgInRanges+`CROSS JOIN LATERAL (
 		SELECT f.field, d.chunk, d.data FROM unnest($4::bigint[]) AS f(field) CROSS JOIN LATERAL (
 			SELECT chunk, data FROM activity_column WHERE field = f.field AND instance = r.instance AND chunk >= r.low AND chunk < r.high OFFSET 0

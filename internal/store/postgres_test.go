@@ -25,8 +25,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// openPostgres opens a database and waits until it is open. A log waits only two seconds for it, which is
-// too short on a busy machine.
+// openPostgres opens a database and waits until it is open. A log waits only two seconds for its database, which is too
+// short on a busy machine.
 func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 	t.Helper()
 	db, err := store.OpenPostgres(address, dir, nil)
@@ -40,7 +40,7 @@ func openPostgres(t *testing.T, address, dir string) *store.Postgres {
 	return db
 }
 
-// TestPostgres runs the suite on a real server.
+// TestPostgres runs the test suite of storetest with a real server.
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	server := pgtest.SharedServer(t)
@@ -58,8 +58,8 @@ func TestPostgres(t *testing.T) {
 	storetest.Run(t, storetest.Setup{Open: open, Volume: volume.FullOrQuick, Serial: serial})
 }
 
-// TestPostgresShared: an instance must load the decisions of another one before it decides, and is
-// notified of them. An instance can erase its own records only.
+// TestPostgresShared checks that an instance must load the decisions of another instance before it can make a decision,
+// and that it is notified of them. It also checks that an instance can erase only its own records.
 func TestPostgresShared(t *testing.T) {
 	t.Parallel()
 	address := pgtest.SharedServer(t).CreateDatabase(t)
@@ -76,18 +76,18 @@ func TestPostgresShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := other.SaveApprovals(t.Context(), approval.ChangeSet{Server: "a server", Tools: []approval.DecisionRow{{Tool: "t"}}}); !errors.Is(err, approval.ErrStale) {
-		t.Errorf("who did not know of the switch decided: %v", err)
+		t.Errorf("an instance with outdated decisions could decide: %v", err)
 	}
 	<-other.RemoteChangeSignal()
 	if news := other.TakeRemoteChanges(); len(news.Servers) != 1 || news.Servers["a server"] {
-		t.Errorf("it was told %+v", news)
+		t.Errorf("TakeRemoteChanges gave %+v", news)
 	}
 	saved, err := other.LoadApprovals(t.Context())
 	if err != nil || saved.Tools["a server"][0].Off == nil {
-		t.Errorf("%+v, %v", saved, err)
+		t.Errorf("LoadApprovals gave %+v, %v", saved, err)
 	}
 	if err := other.SaveApprovals(t.Context(), change); err != nil {
-		t.Errorf("who knows of it cannot decide: %v", err)
+		t.Errorf("an instance with current decisions cannot decide: %v", err)
 	}
 
 	logs := map[*store.Postgres]*activity.Log{}
@@ -115,7 +115,7 @@ func TestPostgresShared(t *testing.T) {
 	}
 	slices.Sort(want)
 	slices.Reverse(want)
-	for _, db := range []*store.Postgres{one, other} { // waits until everything of both is stored
+	for _, db := range []*store.Postgres{one, other} { // waits until all entries of both logs are stored
 		if _, err := logs[db].List(t.Context(), activity.Filter{Limit: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestPostgresShared(t *testing.T) {
 		for f := (activity.Filter{Servers: []string{"s"}, Search: "words", Limit: 7, Offset: offset}); ; {
 			p, err := logs[one].List(t.Context(), f)
 			if err != nil || p.Total != 60 {
-				t.Fatalf("%d, %v", p.Total, err)
+				t.Fatalf("total = %d, %v", p.Total, err)
 			}
 			for _, r := range p.Records {
 				got = append(got, r.ID)
@@ -135,7 +135,7 @@ func TestPostgresShared(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, want[offset:]) {
-			t.Errorf("from %d on the pages have\n%v, want\n%v", offset, got, want[offset:])
+			t.Errorf("from offset %d, the pages contain\n%v, want\n%v", offset, got, want[offset:])
 		}
 	}
 	refused := 0
@@ -148,15 +148,14 @@ func TestPostgresShared(t *testing.T) {
 		}
 	}
 	if refused == 0 || refused == len(want) {
-		t.Errorf("%d of %d records are another's", refused, len(want))
+		t.Errorf("%d of %d records belong to another instance", refused, len(want))
 	}
 	if v, err := logs[one].Verify(t.Context()); err != nil || !v.OK || v.Records < 60 {
 		t.Errorf("%+v, %v, %v", v, v.FirstBreak, err)
 	}
 }
 
-// TestPostgresMigrates migrates the tables of an earlier version, after the server was killed in
-// the middle of it.
+// TestPostgresMigrates migrates the tables of an earlier version, after the server was killed during the migration.
 func TestPostgresMigrates(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -195,8 +194,7 @@ func TestPostgresMigrates(t *testing.T) {
 		ALTER TABLE approval DROP COLUMN before, DROP COLUMN before_hints, DROP COLUMN before_definition, DROP COLUMN before_by, DROP COLUMN before_at,
 			DROP COLUMN before_blocked, DROP COLUMN before_blocked_by, DROP COLUMN before_blocked_at`)
 
-	// Another session locks the table, so that the migration waits in the middle of its
-	// transaction.
+	// Another session locks the table, so that the migration has to wait in the middle of its transaction.
 	held := make(chan struct{})
 	go func() {
 		defer close(held)
@@ -206,7 +204,7 @@ func TestPostgresMigrates(t *testing.T) {
 		t.Helper()
 		for until := time.Now().Add(store.Patience); query("SELECT count(*) FROM pg_locks WHERE "+where) == "0"; time.Sleep(10 * time.Millisecond) {
 			if time.Now().After(until) {
-				t.Fatal("not in time: " + where)
+				t.Fatal("timed out: " + where)
 			}
 		}
 	}
@@ -223,14 +221,14 @@ func TestPostgresMigrates(t *testing.T) {
 		t.Fatal(err)
 	}
 	if version := query("SELECT max(version) FROM migration"); version != "2" {
-		t.Errorf("it was killed, and the tables have version %s", version)
+		t.Errorf("after the kill, the tables have version %s", version)
 	}
 
 	if page := add(3000); page.Total != 2000 {
-		t.Errorf("%d records of 2,000 are there", page.Total)
+		t.Errorf("got %d of 2,000 records", page.Total)
 	}
 	if now := query("SELECT max(version), (SELECT reloptions FROM pg_class WHERE oid = 'activity_column'::regclass) FROM migration"); now != "6|{toast_tuple_target=8160}" {
-		t.Errorf("the tables are %s", now)
+		t.Errorf("after the migration, the tables are %s", now)
 	}
 	query("INSERT INTO migration (version) VALUES (99)")
 	newer, err := store.OpenPostgres(address, dir, nil)
@@ -239,13 +237,12 @@ func TestPostgresMigrates(t *testing.T) {
 	}
 	defer newer.Close()
 	if _, _, err := newer.ResumePosition(t.Context()); err == nil || !strings.Contains(err.Error(), "this program knows up to 6") {
-		t.Errorf("tables of a later program: %v", err)
+		t.Errorf("opening the tables of a later version gave %v", err)
 	}
 }
 
-// TestPostgresMutations changes the logs of two instances at random, and swaps parts of them.
-// Verify must name every change, from either instance. MCPPROXY_MUTATIONS sets the number of
-// changes.
+// TestPostgresMutations changes the logs of two instances at random, and swaps parts of them. Verify must detect every
+// change, from either instance. MCPPROXY_MUTATIONS sets the number of changes.
 func TestPostgresMutations(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -265,7 +262,7 @@ func TestPostgresMutations(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = l.Close(context.Background()) })
-		addCalls(t, l, records-1) // including the record of the key
+		addCalls(t, l, records-1) // the record of the key is included
 		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil {
 			t.Fatal(err)
 		}
@@ -319,13 +316,13 @@ func TestPostgresMutations(t *testing.T) {
 		for j, l := range logs {
 			v, err := l.Verify(t.Context())
 			if err != nil || v.OK || v.FirstBreak == nil || v.FirstBreak.Seq == 0 || v.FirstBreak.Reason == "" {
-				t.Fatalf("seed %d, mutation %d (%s) is not named by instance %d: %+v, %v", seed, i, kind, j, v, err)
+				t.Fatalf("seed %d, mutation %d (%s) was not detected by instance %d: %+v, %v", seed, i, kind, j, v, err)
 			}
 		}
 		if query("%s", undo); i%25 == 0 || i == n-1 {
 			for _, l := range logs {
 				if v, err := l.Verify(t.Context()); err != nil || !v.OK || v.Records != 2*records {
-					t.Fatalf("seed %d, after mutation %d (%s) was taken back: %+v, %v, %v", seed, i, kind, v, v.FirstBreak, err)
+					t.Fatalf("seed %d, after mutation %d (%s) was undone: %+v, %v, %v", seed, i, kind, v, v.FirstBreak, err)
 				}
 			}
 		}
@@ -333,8 +330,8 @@ func TestPostgresMutations(t *testing.T) {
 	t.Logf("seed %d: %v", seed, kinds)
 }
 
-// TestPostgresSpoolIsFull stops the server until the spool is full. Then calls are refused with
-// their code and nothing is accepted. When the server is back, everything is there once.
+// TestPostgresSpoolIsFull stops the server until the spool is full. Calls must then be refused with the right error
+// code, and none may be recorded. When the server is running again, every record must exist exactly once.
 func TestPostgresSpoolIsFull(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -366,13 +363,13 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 	for refused < 20 && len(taken) < 5000 {
 		if err := call(); err != nil {
 			if p, ok := errors.AsType[*problem.Problem](err); !ok || p.Code != problem.AuditUnavailable {
-				t.Fatalf("it was refused with %v", err)
+				t.Fatalf("the call was refused with %v", err)
 			}
 			refused++
 		}
 	}
 	if health := l.Health(); refused < 20 || !health.Degraded || len(taken) < 100 {
-		t.Errorf("%d were taken and %d refused: %+v", len(taken), refused, health)
+		t.Errorf("%d calls were accepted and %d refused: %+v", len(taken), refused, health)
 	}
 	if err := server.StartProcess(); err != nil {
 		t.Fatal(err)
@@ -391,24 +388,24 @@ func TestPostgresSpoolIsFull(t *testing.T) {
 			}
 		}
 		if time.Now().After(until) && len(found) < len(taken) {
-			t.Fatalf("%d of %d are there", len(found), len(taken))
+			t.Fatalf("got %d of %d records", len(found), len(taken))
 		}
 	}
 	for _, r := range found {
 		if !taken[r.ID] || r.Status != activity.Success {
-			t.Errorf("%s, %s: it was not taken, or is there twice", r.ID, r.Status)
+			t.Errorf("record %s with status %s was not accepted, or exists twice", r.ID, r.Status)
 		}
 		delete(taken, r.ID)
 	}
 	for until := time.Now().Add(store.Patience); call() != nil; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(until) {
-			t.Fatal("calls are refused for ever")
+			t.Fatal("calls are still refused")
 		}
 	}
 }
 
-// TestPostgresRetention: the limit of records is for all instances together. Their logs verify
-// afterwards. The records of an instance that no longer exists are deleted together.
+// TestPostgresRetention checks that the limit of records applies to all instances together, that their logs verify
+// after pruning, and that the records of a removed instance are deleted.
 func TestPostgresRetention(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -455,7 +452,7 @@ func TestPostgresRetention(t *testing.T) {
 		t.Fatal(err)
 	}
 	if all := left[0] + left[1]; all > 2000 || all < 1900 || min(left[0], left[1]) < 500 {
-		t.Errorf("%v records are left of 3,000 and 1,000", left)
+		t.Errorf("%v records remain of 3,000 and 1,000", left)
 	}
 	for _, l := range logs {
 		if v, err := l.Verify(t.Context()); err != nil || !v.OK || v.Records != int64(left[0]+left[1]) {
@@ -467,6 +464,6 @@ func TestPostgresRetention(t *testing.T) {
 	}
 	tidy(stores[0], activity.Retention{Days: 90})
 	if counts() != fmt.Sprint(left[0]) {
-		t.Errorf("of an instance that has gone, and of another: %s", counts())
+		t.Errorf("record counts after removing an instance: %s", counts())
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Tidy does one short step of maintenance that can wait. Each instance prunes its own records; its
-// part of the limits is its share of all records. The records of an instance that no longer exists
-// are deleted together when they are too old.
+// Tidy does one short step of deferred maintenance. Each instance prunes its own records. Its part of the limits is its
+// share of all records. The records of an instance that no longer exists are deleted together when they exceed the age
+// limit.
 func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Retention, idle bool) (more bool, err error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (db *Postgres) Tidy(ctx context.Context, now time.Time, keep activity.Reten
 	return false, e.deleteOldResultsAndInstances(now.Add(-db.clock.wallClockShift()), keep)
 }
 
-// pgCountStoredRecords counts the stored records of an instance, and their bytes.
+// pgCountStoredRecords returns the counts of the stored records of an instance, and their size in bytes.
 func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k storedRecordCounts, bytes int64, err error) {
 	var sealed int64
 	if _, err := c.firstRow(ctx, scanTargets{&k.first, &k.next, &sealed}, "SELECT first_key, next_key, sealed FROM instance WHERE id = $1", instance); err != nil {
@@ -99,8 +99,8 @@ func pgCountStoredRecords(ctx context.Context, c *pgConn, instance int64) (k sto
 	return k, bytes, nil
 }
 
-// pgFirstKeySince returns the key of the first record that is not older than limit, within what one
-// step can prune.
+// pgFirstKeySince returns the key of the first record that is not older than limit, but examines only as many records
+// as one step can prune.
 func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int64) (key int64, err error) {
 	past := first + pruneStep
 	found, err := c.firstRow(ctx, scanTargets{&key}, "SELECT key FROM activity WHERE instance = $1 AND key >= $2 AND key < $3 AND time >= $4 ORDER BY key LIMIT 1",
@@ -111,7 +111,8 @@ func pgFirstKeySince(ctx context.Context, c *pgConn, instance, first, limit int6
 	return key, err
 }
 
-// pruneRecords deletes the records below key to, and keeps the data that verifies the rest of the chain.
+// pruneRecords deletes the records with keys below to. It keeps the data that is needed to verify the rest of the
+// chain.
 func (e *pgEngine) pruneRecords(to int64, now time.Time, signer activity.CheckpointSigner) error {
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		return c.runTx(ctx, beginWrite, func() error {
@@ -144,8 +145,8 @@ func allFieldNumbers() (all []int64) {
 	return all
 }
 
-// pruneRefusals deletes the oldest refusals of a chunk, at most most, and keeps the hashes that
-// verify the rest of the chain.
+// pruneRefusals deletes up to most of the oldest refusals in a chunk. It keeps the hashes that are needed to verify the
+// rest of the chain.
 func (e *pgEngine) pruneRefusals(chunk, most int64) error {
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {
 		return c.runTx(ctx, beginWrite, func() error {
@@ -182,7 +183,7 @@ func (e *pgEngine) pruneRefusals(chunk, most int64) error {
 	})
 }
 
-// deleteOldResultsAndInstances deletes expired results, and instances that were not seen for longer
+// deleteOldResultsAndInstances deletes expired results. It also deletes instances that have not been running for longer
 // than records are kept.
 func (e *pgEngine) deleteOldResultsAndInstances(now time.Time, keep activity.Retention) error {
 	return e.withWriteConn(func(ctx context.Context, c *pgConn) error {

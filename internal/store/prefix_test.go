@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// newManyWords returns an index of words that share prefixes in every way: numbers, words that
-// begin with other words, letters of more than one byte.
+// newManyWords returns an index of words that share prefixes in many ways: numbers, words that begin with other words,
+// and letters of several bytes.
 func newManyWords() *segmentWords {
 	rng := rand.New(rand.NewPCG(1, 2))
 	x := &segmentWords{words: map[string]postingList{}}
@@ -30,8 +30,8 @@ func newManyWords() *segmentWords {
 	return x
 }
 
-// TestPrefixesAgreeWithAScan compares prefix searches with a scan of all words, for every prefix of
-// many words and for some without a word.
+// TestPrefixesAgreeWithAScan compares prefix searches with a scan of all words, for every prefix of many words and for
+// some prefixes that no word has.
 func TestPrefixesAgreeWithAScan(t *testing.T) {
 	t.Parallel()
 	x := newManyWords()
@@ -55,7 +55,7 @@ func TestPrefixesAgreeWithAScan(t *testing.T) {
 				}
 				got, read := lookUpTerm(t, pages, want)
 				if got != scan {
-					t.Errorf("%s: %+v is in %d records, want %d", name, want, got.countFrom(0), scan.countFrom(0))
+					t.Errorf("%s: the search for %+v found %d records, want %d", name, want, got.countFrom(0), scan.countFrom(0))
 				}
 				most = max(most, read)
 			}
@@ -66,8 +66,7 @@ func TestPrefixesAgreeWithAScan(t *testing.T) {
 	}
 }
 
-// TestPagesAreReadBack reads the words of a segment back from its pages, and encodes the same pages
-// again.
+// TestPagesAreReadBack reads the words of a segment from its pages, and checks that encoding them gives the same pages.
 func TestPagesAreReadBack(t *testing.T) {
 	t.Parallel()
 	x := newManyWords()
@@ -81,12 +80,12 @@ func TestPagesAreReadBack(t *testing.T) {
 		}
 		got := back.encodePages()
 		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: %d pages, want the %d that were written", name, len(got), len(want))
+			t.Errorf("%s: got %d different pages, want the %d written ones", name, len(got), len(want))
 		}
 	}
 }
 
-// pagesWithoutPrefixes returns pages as versions without prefixes have written them.
+// pagesWithoutPrefixes returns pages in the form in which older versions wrote them, without prefix entries.
 func pagesWithoutPrefixes(x *segmentWords) (out []textIndexPage) {
 	for _, w := range slices.Sorted(maps.Keys(x.words)) {
 		if n := len(out); n == 0 || len(out[n-1].data) >= pageSize {

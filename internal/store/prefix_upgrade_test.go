@@ -15,10 +15,10 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// upgradeRecords is the number of records: three chunks and some more.
+// upgradeRecords is the number of records in these tests, a little more than three chunks.
 const upgradeRecords = 3*chunkSize + 100
 
-// fillLog fills a log over a database.
+// fillLog opens a log on top of a database and fills it with records.
 func fillLog(t *testing.T, dir string, db activity.Store) *activity.Log {
 	t.Helper()
 	l, err := activity.Open(activity.Options{Dir: filepath.Join(dir, "spool")}, db)
@@ -57,12 +57,12 @@ func checkSearchesAgreeWithScan(t *testing.T, when string, l *activity.Log) {
 	for i, search := range searches {
 		page, err := l.List(ctx, activity.Filter{Search: search})
 		if err != nil || page.Total != want[i] {
-			t.Errorf("%s: %q is in %d records, want %d; %v", when, search, page.Total, want[i], err)
+			t.Errorf("%s: the search for %q found %d records, want %d; %v", when, search, page.Total, want[i], err)
 		}
 	}
 }
 
-// tidyStore calls Tidy until nothing is left to do.
+// tidyStore calls Tidy until there is nothing left to do.
 func tidyStore(t *testing.T, db activity.Store) {
 	t.Helper()
 	for more := true; more; {
@@ -73,7 +73,7 @@ func tidyStore(t *testing.T, db activity.Store) {
 	}
 }
 
-// decodeOldPages returns the pages of segments as an older version has written them.
+// decodeOldPages decodes the pages of segments that an older version wrote.
 func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textIndexPage {
 	t.Helper()
 	out := map[int64][]textIndexPage{}
@@ -89,8 +89,8 @@ func decodeOldPages(t *testing.T, pages map[int64][][]byte) map[int64][]textInde
 	return out
 }
 
-// TestTextIndexOfAnOlderVersion: a text index without prefixes finds the same, and gets prefixes
-// one segment at a time.
+// TestTextIndexOfAnOlderVersion checks that searches in a text index without prefix entries return the same results,
+// and that Tidy adds the entries, one segment at a time.
 func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -130,7 +130,7 @@ func TestTextIndexOfAnOlderVersion(t *testing.T) {
 	tidyStore(t, db)
 	var lacking int64
 	if err := e.reads.QueryRowContext(t.Context(), nextSegmentWithoutPrefixes, -1).Scan(&lacking); err != sql.ErrNoRows {
-		t.Errorf("segment %d has no prefixes, %v", lacking, err)
+		t.Errorf("segment %d has no prefix entries, %v", lacking, err)
 	}
 	checkSearchesAgreeWithScan(t, "upgraded", l)
 }
@@ -186,12 +186,12 @@ func TestPostgresTextIndexOfAnOlderVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := lacking(); n < 2 {
-		t.Fatalf("%d segments have no prefixes, want some", n)
+		t.Fatalf("%d segments have no prefix entries, want some", n)
 	}
 	checkSearchesAgreeWithScan(t, "older", l)
 	tidyStore(t, db)
 	if n := lacking(); n != 0 {
-		t.Errorf("%d segments have no prefixes", n)
+		t.Errorf("%d segments have no prefix entries, want none", n)
 	}
 	checkSearchesAgreeWithScan(t, "upgraded", l)
 }

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// PresenceProofStore stores the presence anchors and the signed statements, in SQLite or PostgreSQL.
-// Writes survive a loss of power.
+// PresenceProofStore stores presence anchors and signed statements in SQLite or PostgreSQL. Writes survive a loss of
+// power.
 type PresenceProofStore struct{ db transactor }
 
 // PresenceProofs returns the store of anchors and signed statements in the same database.
@@ -17,8 +17,8 @@ func (a *ApprovalQuestionStore) PresenceProofs() *PresenceProofStore {
 	return &PresenceProofStore{a.db}
 }
 
-// LoadPresence returns the anchors and the statements, in the order of their times. Bad names those
-// that cannot be read: another program has changed them.
+// LoadPresence returns the anchors and the statements, ordered by time. Bad lists those that cannot be parsed, because
+// another program changed them.
 func (p *PresenceProofStore) LoadPresence(ctx context.Context) (all presence.StoredPresence, err error) {
 	err = p.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		all = presence.StoredPresence{}
@@ -49,12 +49,12 @@ func loadPresenceAnchors(ctx context.Context, t sqlReader, all *presence.StoredP
 		if err != nil {
 			all.Bad = append(all.Bad, fmt.Sprintf("anchor %d", place))
 		}
-		all.Anchors = append(all.Anchors, a) // an unreadable anchor stays empty in its position
+		all.Anchors = append(all.Anchors, a) // an unreadable anchor is empty, but keeps its position
 		return nil
 	}, "SELECT place, anchor FROM presence_anchor ORDER BY place")
 }
 
-// SaveStatement stores a statement, or returns presence.ErrUsed.
+// SaveStatement stores a statement. It returns presence.ErrUsed if the statement is already stored.
 func (p *PresenceProofStore) SaveStatement(ctx context.Context, e presence.Evidence) error {
 	return p.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		stored := false
@@ -72,8 +72,7 @@ func (p *PresenceProofStore) SaveStatement(ctx context.Context, e presence.Evide
 	})
 }
 
-// SaveAnchors replaces all anchors. It returns presence.ErrMoved if the last stored anchor is not
-// head.
+// SaveAnchors replaces all anchors. It returns presence.ErrMoved if head is not the last stored anchor.
 func (p *PresenceProofStore) SaveAnchors(ctx context.Context, head presence.Digest, all []presence.Anchor) error {
 	return p.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		t.lockExclusive()

@@ -2,20 +2,20 @@ package store
 
 import "time"
 
-// pruneStep is how many records one step of pruning removes. It delays the projector for a few
-// milliseconds, and no call.
+// pruneStep is the maximum number of records that one step of pruning removes. Such a step delays the projector by a
+// few milliseconds, but no call.
 const pruneStep = 512
 
-// agePruneLimiter limits pruning by age to an eighth of the records in an hour. In the long run
-// that is three times what can become old. If the clock is wrong, it leaves days to notice. Other
-// limits of the retention are not slowed down.
+// agePruneLimiter limits pruning by age to an eighth of the records per hour. In the long run, that is three times the
+// number of records that can become too old. If the clock is wrong, users have days to notice it. Other retention
+// limits are not delayed.
 type agePruneLimiter struct {
 	began time.Time
-	upTo  int64 // until an hour after began, records below this key may be pruned by age
+	upTo  int64 // records below this key may be pruned by age until an hour after began
 }
 
-// limit returns the key below which records may be pruned by age now: at most old, the key of the first record that
-// is not too old.
+// limit returns the key below which records may be pruned by age now. It is not greater than old, the key of the first
+// record within the age limit.
 func (p *agePruneLimiter) limit(old, first, next int64) int64 {
 	if old <= first {
 		return first

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ApprovalQuestionStore stores the questions about calls that wait for approval, and the leases, in SQLite
-// or PostgreSQL. Writes survive a loss of power: an approval that was used is never valid again.
+// ApprovalQuestionStore stores questions about calls that wait for approval, and leases, in SQLite or PostgreSQL.
+// Writes survive a loss of power, so that an approval cannot be used again.
 type ApprovalQuestionStore struct{ db transactor }
 
 // ApprovalQuestions returns the store of questions and leases.
@@ -55,15 +55,15 @@ func timeToMicros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
-// validEndRange returns the range of end times that are neither over nor the result of a wrong
-// clock.
+// validEndRange returns the range of valid end times. Earlier times have passed, and later times are the result of a
+// wrong clock.
 func validEndRange(now time.Time, longest time.Duration) (after, latest int64) {
 	return now.UnixMicro(), now.Add(longest + ask.Skew).UnixMicro()
 }
 
-// FindQuestion returns the question of a call that has a valid answer at a time, or that still waits; a
-// waiting question gets a new end. found reports whether there is one. If a clock was set back
-// there may be a waiting and an answered question, or two answers: then the denial counts.
+// FindQuestion returns the question about a call if it has a valid answer or still waits. It extends the time of a
+// waiting question. found reports whether there is such a question. If the clock was set back, there may be several.
+// Then FindQuestion prefers an answered question to a waiting one, and a denial to an approval.
 func (a *ApprovalQuestionStore) FindQuestion(ctx context.Context, k ask.CallKey, now time.Time) (q ask.Question, found bool, err error) {
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		q, found, err = renewOrFindQuestion(ctx, t, k, now)
@@ -76,7 +76,7 @@ func renewOrFindQuestion(ctx context.Context, t sqlReader, k ask.CallKey, now ti
 	after, latest := validEndRange(now, ask.Life)
 	all, err := queryQuestions(ctx, t, "UPDATE question SET last_asked = ?, ends = ? WHERE key = ? AND state = 'waiting' AND ends > ? AND ends <= ? RETURNING "+questionColumns,
 		after, now.Add(ask.Life).UnixMicro(), k[:], after, latest)
-	if err == nil { // read the answers last: in the meantime a waiting question may have been answered
+	if err == nil { // read the answers last, because a waiting question may have been answered in the meantime
 		var answered []ask.Question
 		answered, err = queryQuestions(ctx, t, "SELECT "+questionColumns+" FROM question WHERE key = ? AND state IN ('approved', 'denied') AND ends > ? AND ends <= ? ORDER BY state DESC LIMIT 1", k[:], after, latest)
 		all = append(answered, all...)
@@ -87,8 +87,8 @@ func renewOrFindQuestion(ctx context.Context, t sqlReader, k ask.CallKey, now ti
 	return all[0], true, nil
 }
 
-// AddQuestion stores a question unless there is one with the same key; fresh reports whether it was added.
-// The problem is OVERLOADED if too many questions wait.
+// AddQuestion stores a question unless a valid one with the same key exists. It returns the stored question. fresh
+// reports whether it was added. If too many questions wait, the error is an OVERLOADED problem.
 func (a *ApprovalQuestionStore) AddQuestion(ctx context.Context, q ask.Question) (stored ask.Question, fresh bool, err error) {
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		t.lockExclusive()
@@ -108,7 +108,7 @@ func (a *ApprovalQuestionStore) AddQuestion(ctx context.Context, q ask.Question)
 	return stored, fresh && err == nil, err
 }
 
-// checkQuestionLimits returns a problem if too many questions wait.
+// checkQuestionLimits returns an OVERLOADED problem if too many questions wait.
 func checkQuestionLimits(ctx context.Context, t sqlReader, q *ask.Question) error {
 	var all, own int64
 	after, latest := validEndRange(q.Asked, ask.Life)
@@ -130,14 +130,14 @@ func insertQuestion(t sqlTx, q *ask.Question) {
 		q.Actor, q.Source, q.Client, q.ClientVersion, q.Record, timeToMicros(q.Asked), timeToMicros(q.Last), timeToMicros(q.Until), timeToMicros(q.Answered), q.By, q.Via, q.Why)
 }
 
-// A question that is over stays for some time, without its arguments.
+// An ended question is kept for some time, without its arguments.
 const (
 	questionRetention  = 30 * 24 * time.Hour
 	maxQuestions       = 10_000
 	deleteOldQuestions = "DELETE FROM question WHERE id IN (SELECT id FROM question ORDER BY asked DESC LIMIT 1000 OFFSET ?)"
 )
 
-// erasedArguments replaces arguments that are no longer kept; the activity log has them.
+// erasedArguments replaces the arguments of ended questions. The activity log still has the arguments.
 var erasedArguments = []byte("null")
 
 func expireAndDeleteQuestions(t sqlTx, now time.Time) {
@@ -148,7 +148,7 @@ func expireAndDeleteQuestions(t sqlTx, now time.Time) {
 	t.write("DELETE FROM lease WHERE ends < ?", before)
 }
 
-// LoadQuestion returns a question by its ID, or NOT_FOUND.
+// LoadQuestion returns a question by its ID, or a NOT_FOUND problem.
 func (a *ApprovalQuestionStore) LoadQuestion(ctx context.Context, id string) (q ask.Question, err error) {
 	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		q, err = readQuestion(ctx, t, id)
@@ -168,7 +168,7 @@ func readQuestion(ctx context.Context, t sqlReader, id string) (ask.Question, er
 	return all[0], nil
 }
 
-// WaitingQuestions returns the questions that wait at a time, the oldest first.
+// WaitingQuestions returns the questions that are waiting at a time, oldest first.
 func (a *ApprovalQuestionStore) WaitingQuestions(ctx context.Context, now time.Time) (all []ask.Question, err error) {
 	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		after, latest := validEndRange(now, ask.Life)
@@ -178,7 +178,7 @@ func (a *ApprovalQuestionStore) WaitingQuestions(ctx context.Context, now time.T
 	return all, err
 }
 
-// CountWaitingQuestions returns how many questions wait at a time.
+// CountWaitingQuestions returns the number of questions that are waiting at a time.
 func (a *ApprovalQuestionStore) CountWaitingQuestions(ctx context.Context, now time.Time) (n int, err error) {
 	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
 		var all int64
@@ -190,8 +190,8 @@ func (a *ApprovalQuestionStore) CountWaitingQuestions(ctx context.Context, now t
 	return n, err
 }
 
-// AnswerQuestion stores the answer of a reviewer. The first answer counts. The problems are NOT_FOUND and
-// CONFLICT.
+// AnswerQuestion stores the answer of a reviewer. A question can be answered only once. It may return the problems
+// NOT_FOUND and CONFLICT.
 func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, given ask.Answer) (q ask.Question, err error) {
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		if q, err = readQuestion(ctx, t, id); err != nil {
@@ -205,7 +205,7 @@ func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, g
 		err := t.eachRow(ctx, scanTargets{new(string)}, func() error { found = true; return nil },
 			"UPDATE question SET state = ?, ends = ?, answered = ?, answered_by = ?, answered_via = ?, answer = ? WHERE id = ? AND state = 'waiting' RETURNING id",
 			string(answered.State), timeToMicros(answered.Until), timeToMicros(answered.Answered), answered.By, answered.Via, answered.Why, id)
-		if err == nil && !found { // another instance was first
+		if err == nil && !found { // another instance has answered the question
 			if q, err = readQuestion(ctx, t, id); err == nil {
 				err = problem.From(q.RecordAnswer(given))
 			}
@@ -219,8 +219,8 @@ func (a *ApprovalQuestionStore) AnswerQuestion(ctx context.Context, id string, g
 	return q, err
 }
 
-// UseApproval spends the approval of a question for the call with the key, once; ok reports whether the
-// approval is valid.
+// UseApproval uses the approval of a question for the call with the key, which is possible only once. ok reports
+// whether the approval is valid.
 func (a *ApprovalQuestionStore) UseApproval(ctx context.Context, id string, k ask.CallKey, now time.Time) (ok bool, err error) {
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		after, latest := validEndRange(now, ask.Life)
@@ -246,7 +246,7 @@ func queryLeases(ctx context.Context, t sqlReader, query string, values ...any) 
 
 const selectRunningLeases = "SELECT " + leaseColumns + " FROM lease WHERE revoked = 0 AND calls_left > 0 AND ends > ? AND ends <= ? ORDER BY ends, id"
 
-// ActiveLeases returns the leases that are neither revoked, used up nor over at a time.
+// ActiveLeases returns the leases that are not revoked, used up or expired at a time.
 func (a *ApprovalQuestionStore) ActiveLeases(ctx context.Context, now time.Time) (all []ask.Lease, err error) {
 	after, latest := validEndRange(now, ask.LongestLease)
 	err = a.db.view(ctx, func(ctx context.Context, t sqlReader) error {
@@ -256,7 +256,7 @@ func (a *ApprovalQuestionStore) ActiveLeases(ctx context.Context, now time.Time)
 	return all, err
 }
 
-// AddLease stores a lease. The problem is OVERLOADED if there are too many.
+// AddLease stores a lease. If there are too many, the error is an OVERLOADED problem.
 func (a *ApprovalQuestionStore) AddLease(ctx context.Context, l ask.Lease) error {
 	return a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		t.lockExclusive()
@@ -275,7 +275,7 @@ func (a *ApprovalQuestionStore) AddLease(ctx context.Context, l ask.Lease) error
 	})
 }
 
-// RevokeLease ends a lease and returns it. The problem is NOT_FOUND.
+// RevokeLease ends a lease and returns it. If there is no such lease, the error is a NOT_FOUND problem.
 func (a *ApprovalQuestionStore) RevokeLease(ctx context.Context, id string, now time.Time) (l ask.Lease, err error) {
 	err = a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		all, err := queryLeases(ctx, t, "UPDATE lease SET revoked = ? WHERE id = ? AND revoked = 0 RETURNING "+leaseColumns, now.UnixMicro(), id)
@@ -292,7 +292,7 @@ func (a *ApprovalQuestionStore) RevokeLease(ctx context.Context, id string, now 
 	return l, err
 }
 
-// VoidApproval ends an approval that must not be used.
+// VoidApproval invalidates an approval that must not be used.
 func (a *ApprovalQuestionStore) VoidApproval(ctx context.Context, id string) error {
 	return a.db.updateDurably(ctx, func(ctx context.Context, t sqlTx) error {
 		t.write("UPDATE question SET state = 'expired', arguments = ?, cut = 0 WHERE id = ? AND state = 'approved'", erasedArguments, id)
@@ -301,9 +301,9 @@ func (a *ApprovalQuestionStore) VoidApproval(ctx context.Context, id string) err
 	})
 }
 
-// UseLease takes one call from a lease that covers it and for which counts returns true; id is "" if
-// there is none. It ends a question that waits with the key: record is the activity record of the
-// held call.
+// UseLease uses one call of a lease that covers the call and for which counts returns true. It returns the ID of the
+// lease, or "" if there is none. If it uses a lease, it also ends a waiting question with the key, and record is the ID
+// of the activity record of the held call.
 func (a *ApprovalQuestionStore) UseLease(ctx context.Context, c *ask.Call, k ask.CallKey, lane auth.OperationLane, now time.Time, counts func(*ask.Lease) bool) (id, record string, err error) {
 	all, err := a.ActiveLeases(ctx, now)
 	for _, l := range all {

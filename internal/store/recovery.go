@@ -11,22 +11,22 @@ import (
 	"time"
 )
 
-// SQLite reports damage for a damaged file, and also when a healthy disk fails for a moment. So one
-// report decides nothing: the database is closed, opened again, read completely and checked, with
-// growing pauses. A file that passes one check stays in use. A file is put aside only if every
-// check finds it damaged, without a disk error in between.
+// SQLite reports damage not only for a damaged file, but also when a healthy disk fails for a moment. So a single
+// report is not enough: the database is closed, opened again, read completely and checked, with growing pauses. A file
+// that passes one check stays in use. A file is renamed and replaced only if all checks in a row find it damaged,
+// without a disk error between them.
 
 const (
-	// maxDamagedChecks is how many checks in a row must find a file damaged before it is put aside.
-	// With their pauses this takes about four seconds.
+	// maxDamagedChecks is the number of consecutive checks that must find a file damaged before it is replaced. With
+	// their pauses, they take about four seconds.
 	maxDamagedChecks = 5
-	// maxDamagedRowErrors is how many errors about impossible rows count as damage, though the
+	// maxDamagedRowErrors is the number of errors about invalid rows after which a file counts as damaged, even if the
 	// integrity check passes.
 	maxDamagedRowErrors = 3
 )
 
-// blockWritesOnDamage returns err. If err shows damage or an I/O error, it blocks writes until the
-// file was checked. Queries continue after an I/O error: a disk that cannot write may still read.
+// blockWritesOnDamage returns err. If err means damage or an I/O error, it blocks writes until the file was checked.
+// After an I/O error, queries continue, because a disk that cannot write may still be readable.
 func (db *SQLite) blockWritesOnDamage(e *sqliteEngine, err error) error {
 	corrupt := isCorruptionError(err)
 	err = wrapDiskError(err)
@@ -46,12 +46,12 @@ func (db *SQLite) blockWritesOnDamage(e *sqliteEngine, err error) error {
 	if errors.Is(err, errDamaged) {
 		db.damagedRowErrors++
 	}
-	e.suspected <- err // sent once for each engine
+	e.suspected <- err // sent at most once for each engine
 	return err
 }
 
-// waitUntilDamageSuspected waits until the file is suspected and returns why; nil when ctx ends. While
-// only writes fail it waits for the disk, so that queries continue.
+// waitUntilDamageSuspected waits until the file is suspected to be damaged. It returns the reason, or nil if ctx ends.
+// If only writes fail, it waits until the disk works again, so that queries continue in the meantime.
 func (db *SQLite) waitUntilDamageSuspected(ctx context.Context, e *sqliteEngine) error {
 	var why error
 	select {
@@ -61,7 +61,7 @@ func (db *SQLite) waitUntilDamageSuspected(ctx context.Context, e *sqliteEngine)
 	case why = <-e.suspected:
 	}
 	for wait := db.firstRetryDelay; errors.Is(why, errDeleted); wait = min(2*wait, maxOpenDelay) {
-		db.setState(nil, why) // until the file exists again, nothing may depend on the database
+		db.setState(nil, why) // nothing may rely on the database until the file exists again
 		err := e.writeReplacementFile()
 		if err == nil {
 			break
@@ -77,12 +77,12 @@ func (db *SQLite) waitUntilDamageSuspected(ctx context.Context, e *sqliteEngine)
 			wait = min(2*wait, maxOpenDelay)
 		}
 	}
-	db.setState(nil, fmt.Errorf("the database is being checked: %v", why)) // the disk works by now
+	db.setState(nil, fmt.Errorf("the database is being checked: %v", why)) // the disk works again
 	return why
 }
 
-// ensureWritable reports whether the file can be written again. If the file is missing, it first replaces it with a copy of the
-// open database: a new database would look like a first start.
+// ensureWritable reports whether the file can be written again. If the file is missing, it first writes a copy of the
+// open database. Otherwise a new, empty database would look like a first start.
 func (db *SQLite) ensureWritable(e *sqliteEngine) bool {
 	err := checkWritable(db.path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -100,7 +100,7 @@ func checkWritable(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// sleepContext waits and reports whether ctx is still active.
+// sleepContext waits for d. It returns false if ctx ends first.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -110,14 +110,14 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// damageExamination is the state of the checks of one file.
+// damageExamination is the state of the checks of a file.
 type damageExamination struct {
-	suspicion     error // why the file is suspected; nil if it is not
-	damagedInARow int   // checks in a row that found damage
+	suspicion     error // why the file may be damaged; nil if there is no suspicion
+	damagedInARow int   // number of consecutive checks that found damage
 	retryDelay    time.Duration
 }
 
-// countDamage counts the result of a check and reports whether the file counts as damaged now.
+// countDamage counts the result of a check. It reports whether the file now counts as damaged.
 func (x *damageExamination) countDamage(err error) (damaged bool) {
 	if !isCorruptionError(err) {
 		x.damagedInARow = 0
@@ -127,8 +127,8 @@ func (x *damageExamination) countDamage(err error) (damaged bool) {
 	return x.damagedInARow >= maxDamagedChecks
 }
 
-// openWithRetries opens the database and retries until it succeeds; nil when ctx ends. It puts a
-// damaged file aside and creates a new one.
+// openWithRetries opens the database, and retries until it succeeds. It returns nil if ctx ends. It renames a damaged
+// file and creates a new one.
 func (db *SQLite) openWithRetries(ctx context.Context, x *damageExamination) *sqliteEngine {
 	for {
 		e, err := db.openAndCheck(ctx, x)
@@ -153,7 +153,7 @@ func (db *SQLite) openWithRetries(ctx context.Context, x *damageExamination) *sq
 	}
 }
 
-// openAndCheck opens the database. It checks a suspected file first.
+// openAndCheck opens the database. If the file is suspected to be damaged, it checks the file first.
 func (db *SQLite) openAndCheck(ctx context.Context, x *damageExamination) (*sqliteEngine, error) {
 	if x.suspicion == nil {
 		return openSQLiteEngine(ctx, db.path, db.clock.steadyNow)
@@ -169,7 +169,7 @@ func (db *SQLite) openAndCheck(ctx context.Context, x *damageExamination) (*sqli
 	}
 	err = e.checkIntegrity(ctx)
 	db.mu.Lock()
-	if err == nil && db.damagedRowErrors >= maxDamagedRowErrors { // though the check finds no damage
+	if err == nil && db.damagedRowErrors >= maxDamagedRowErrors { // the check finds no damage, but the errors recur
 		err = x.suspicion
 	}
 	db.mu.Unlock()
@@ -179,15 +179,15 @@ func (db *SQLite) openAndCheck(ctx context.Context, x *damageExamination) (*sqli
 	return e, nil
 }
 
-// addDamageIfSchemaDiffers adds errDamaged to a statement error if the tables differ from those that the
-// migrations create.
+// addDamageIfSchemaDiffers adds errDamaged to a statement error if the tables differ from those that the migrations
+// create.
 func (e *sqliteEngine) addDamageIfSchemaDiffers(ctx context.Context, err error) error {
 	if sqliteErrorCode(err) != codeStatementError {
 		return err
 	}
 	db := e.writes
 	if e.reads != nil {
-		db = e.reads // the pool for writes has one connection, which is taken
+		db = e.reads // the pool for writes has only one connection, which is in use
 	}
 	is, isErr := readSchema(ctx, db)
 	should, shouldErr := expectedSchema(ctx)
@@ -197,7 +197,7 @@ func (e *sqliteEngine) addDamageIfSchemaDiffers(ctx context.Context, err error) 
 	return err
 }
 
-// expectedSchema returns the schema of a new database.
+// expectedSchema returns the schema that a new database has.
 func expectedSchema(ctx context.Context) (text string, err error) {
 	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
@@ -217,7 +217,7 @@ func readSchema(ctx context.Context, db *sql.DB) (text string, err error) {
 	return text, err
 }
 
-// checkReadable reads a file to its end. A missing file is not an error.
+// checkReadable reads a whole file. A missing file is not an error.
 func checkReadable(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -230,7 +230,7 @@ func checkReadable(path string) error {
 	return errors.Join(err, f.Close())
 }
 
-// checkIntegrity reads the whole database and checks its pages and approvals.
+// checkIntegrity reads the whole database, and checks its pages and approvals.
 func (e *sqliteEngine) checkIntegrity(ctx context.Context) error {
 	var said string
 	if err := e.reads.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&said); err != nil {
@@ -243,7 +243,7 @@ func (e *sqliteEngine) checkIntegrity(ctx context.Context) error {
 	return e.addDamageIfSchemaDiffers(ctx, err)
 }
 
-// putDamagedFileAside renames a damaged file and keeps it.
+// putDamagedFileAside renames a damaged file, so that it is kept.
 func (db *SQLite) putDamagedFileAside(why error) error {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -263,7 +263,7 @@ func (db *SQLite) putDamagedFileAside(why error) error {
 	return nil
 }
 
-// keepOpen opens the database, and opens it again after each failure, until ctx ends.
+// keepOpen opens the database, and reopens it after each failure, until ctx ends.
 func (db *SQLite) keepOpen(ctx context.Context) {
 	defer close(db.done)
 	x := damageExamination{retryDelay: db.firstRetryDelay}

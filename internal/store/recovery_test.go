@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// damageError returns the error of SQLite for a file that is no database.
+// damageError returns the error that SQLite reports for a file that is not a database.
 func damageError(t *testing.T) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "junk")
@@ -25,7 +25,7 @@ func damageError(t *testing.T) error {
 	}
 	defer db.Close()
 	if _, err = db.Exec("CREATE TABLE x (y)"); !isCorruptionError(err) {
-		t.Fatalf("SQLite says %v of junk", err)
+		t.Fatalf("SQLite reported %v for a file of junk", err)
 	}
 	return err
 }
@@ -39,7 +39,7 @@ func filesPutAside(t *testing.T, db *SQLite) []string {
 	return all
 }
 
-// waitForApprovals waits until the approvals can be read, and returns them.
+// waitForApprovals waits until the approvals are readable, and returns them.
 func waitForApprovals(t *testing.T, db *SQLite) approval.StoredDecisions {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -58,8 +58,8 @@ func waitForApprovals(t *testing.T, db *SQLite) approval.StoredDecisions {
 var aPin = approval.ChangeSet{Server: "s", Tools: []approval.DecisionRow{{Tool: "t", DefinitionDecisions: approval.DefinitionDecisions{
 	Pin: &approval.Pin{Fingerprint: tool.Fingerprint{1}, AuthorAndTime: approval.AuthorAndTime{By: "admin"}}}}}}
 
-// TestHealthyFileStaysInUse: SQLite reports damage of a healthy file, as it does when the disk fails for a moment. However
-// often that happens, the file stays in use.
+// TestHealthyFileStaysInUse simulates repeated damage reports of SQLite for a healthy file, as they occur when the disk
+// fails for a moment. The file must stay in use.
 func TestHealthyFileStaysInUse(t *testing.T) {
 	t.Parallel()
 	db := OpenWithShortPauses(filepath.Join(t.TempDir(), "mcpproxy.db"))
@@ -77,24 +77,24 @@ func TestHealthyFileStaysInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := db.SaveApprovals(t.Context(), aPin); err == nil {
-			t.Error("something is stored in a file under suspicion")
+			t.Error("SaveApprovals succeeded while the file is suspected to be damaged")
 		}
 		if s := waitForApprovals(t, db); s.Lost || len(s.Tools["s"]) != 1 {
-			t.Fatalf("afterwards: %+v", s)
+			t.Fatalf("approvals after the check: %+v", s)
 		}
 		select {
-		case <-db.ReopenSignal(): // it comes after the new state
+		case <-db.ReopenSignal(): // sent after the new state is set
 		case <-time.After(time.Minute):
-			t.Fatal("it was not told that the database was opened again")
+			t.Fatal("ReopenSignal did not report that the database was opened again")
 		}
 	}
 	if all := filesPutAside(t, db); len(all) > 0 {
-		t.Errorf("put aside: %q", all)
+		t.Errorf("renamed files: %q", all)
 	}
 }
 
-// TestImpossibleRowsAreDamage: a readable file whose rows are always impossible is moved away in the end. Otherwise it would
-// be checked forever.
+// TestImpossibleRowsAreDamage checks that a readable file that always has invalid rows is finally renamed. Otherwise it
+// would be checked forever.
 func TestImpossibleRowsAreDamage(t *testing.T) {
 	t.Parallel()
 	db := OpenWithShortPauses(filepath.Join(t.TempDir(), "mcpproxy.db"))
@@ -106,16 +106,16 @@ func TestImpossibleRowsAreDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(filesPutAside(t, db)) > 0 {
-			t.Fatal("it was put aside too early")
+			t.Fatal("the file was renamed too early")
 		}
 		_ = db.blockWritesOnDamage(e, errDamaged) // returns errDamaged
 	}
 	if s := waitForApprovals(t, db); !s.Lost || len(filesPutAside(t, db)) == 0 {
-		t.Errorf("it is gone on with: %+v", s)
+		t.Errorf("the file is still in use: %+v", s)
 	}
 }
 
-// TestOnlyConsecutiveChecksCount: a disk that fails between the checks proves nothing about the file.
+// TestOnlyConsecutiveChecksCount checks that the count of failed checks restarts if the disk fails between the checks.
 func TestOnlyConsecutiveChecksCount(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "mcpproxy.db")
@@ -124,14 +124,14 @@ func TestOnlyConsecutiveChecksCount(t *testing.T) {
 	}
 	db := &SQLite{path: path, commonStore: commonStore{clock: steadyClock{now: time.Now}}, openState: newOpenState[sqliteEngine](), reopened: make(chan struct{}, 1)}
 	var x damageExamination
-	const last = 2*maxDamagedChecks - 2 // the disk fails at the last but one of the first five checks
+	const last = 2*maxDamagedChecks - 2 // the disk fails at the second to last of the first five checks
 	for i := range last + 1 {
 		_, err := db.openAndCheck(t.Context(), &x)
 		if i == maxDamagedChecks-2 {
 			err = errors.New("the disk fails")
 		}
 		if damaged := x.countDamage(err); damaged != (i == last) {
-			t.Errorf("look %d: %v, damaged: %v", i, err, damaged)
+			t.Errorf("check %d: %v, damaged = %v", i, err, damaged)
 		}
 	}
 }

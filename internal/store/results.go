@@ -14,33 +14,32 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxResultBytes limits the size of all stored results. Beyond it the oldest are deleted.
+// maxResultBytes limits the size of all stored results. If it is exceeded, the oldest results are deleted.
 const maxResultBytes = 256 << 20
 
 // StoredResult is a large result that read_result returns in parts.
 type StoredResult struct {
 	Handle string
 	Actor  string
-	Server string // the server that returned it
-	Tool   string // the tool that returned it; "" if unknown
-	// Sensitivity is the data sensitivity that the call declared; "" if it declared none.
+	Server string // server that returned the result
+	Tool   string // tool that returned the result; "" if unknown
+	// Sensitivity is the data sensitivity that the call declared, or "" if there is none.
 	Sensitivity string
 	Body        json.RawMessage
 	Expires     time.Time
 }
 
-// ResultLife is how long a result may be kept.
+// ResultLife is the maximum time for which a result is kept.
 const ResultLife = 2 * time.Hour
 
-// capResultExpiry limits the expiry of results that were stored while the clock was ahead.
+// capResultExpiry shortens the expiry of results that were stored while the clock was ahead.
 func (e *sqliteEngine) capResultExpiry() error {
 	latest := e.now().Add(ResultLife).UnixMicro()
 	return e.writeConn.exec("UPDATE result SET expires = ? WHERE expires > ?", latest, latest)
 }
 
-// PutResult stores a result until it expires or newer results need its space. A result may contain
-// secrets, so the file has it encrypted, and neither the handle nor the key, which derives from the
-// handle.
+// PutResult stores a result until it expires or newer results need the space. A result may contain secrets, so it is
+// encrypted. The database contains neither the handle nor the key, which is derived from the handle.
 func (s *commonStore) PutResult(ctx context.Context, r StoredResult) error {
 	id, body, err := r.encryptBody()
 	if err != nil {
@@ -58,11 +57,11 @@ func (s *commonStore) PutResult(ctx context.Context, r StoredResult) error {
 
 const deleteExpiredResults = "DELETE FROM result WHERE expires <= ?"
 
-// sensitivities are the levels whose index may be the first byte of a plaintext body. No JSON
+// sensitivities lists the levels. The first byte of a plaintext body may be an index into this list, because no JSON
 // begins with such a byte.
 var sensitivities = []string{"", "public", "internal", "private", "unknown"}
 
-// encryptBody encrypts the body and returns the ID of the result in the database.
+// encryptBody encrypts the body. It returns the ID of the result in the database, and the encrypted body.
 func (r *StoredResult) encryptBody() (id string, body []byte, err error) {
 	id = resultIDOfHandle(r.Handle)
 	c, err := newResultCipher(r.Handle)
@@ -80,7 +79,7 @@ func (r *StoredResult) encryptBody() (id string, body []byte, err error) {
 	return id, body, nil
 }
 
-// decryptBody decrypts the body and sets Sensitivity.
+// decryptBody decrypts body, and sets Body and Sensitivity.
 func (r *StoredResult) decryptBody(body []byte) error {
 	c, err := newResultCipher(r.Handle)
 	if err == nil {
@@ -99,8 +98,8 @@ func noResultError() error {
 	return problem.New(problem.NotFound, "No stored result has this handle.", "Handles live two hours; call the tool again.")
 }
 
-// evictResults deletes the result id, which is about to be replaced, and the oldest results until
-// the rest takes at most room bytes.
+// evictResults deletes the result id, which is about to be replaced. It also deletes the oldest results until the
+// others need at most room bytes.
 func evictResults(t sqlTx, id string, room int64) {
 	t.write("DELETE FROM result WHERE handle = ?", id)
 	t.write(`DELETE FROM result WHERE {number|rowid} IN (SELECT n FROM (
@@ -126,13 +125,13 @@ func (s *commonStore) GetResult(ctx context.Context, handle string) (StoredResul
 	return r, r.decryptBody(body)
 }
 
-// resultIDOfHandle returns the ID of a handle in the database.
+// resultIDOfHandle returns the ID in the database for a handle.
 func resultIDOfHandle(handle string) string {
 	id := sha256.Sum256([]byte("mcpproxy result handle " + handle))
 	return hex.EncodeToString(id[:])
 }
 
-// newResultCipher returns a cipher that puts a random nonce first. A handle may be used again with
+// newResultCipher returns a cipher that puts a random nonce before the ciphertext. A handle may be used again with
 // another body, so the key alone must not determine the ciphertext.
 func newResultCipher(handle string) (cipher.AEAD, error) {
 	key := sha256.Sum256([]byte("mcpproxy result key " + handle))

@@ -15,8 +15,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestResultsAreEncryptedInTheFile searches for the body and the handle in everything that SQLite
-// writes.
+// TestResultsAreEncryptedInTheFile searches for the body and the handle in all files that SQLite writes.
 func TestResultsAreEncryptedInTheFile(t *testing.T) {
 	t.Parallel()
 	_, db, e := openLogWithRecords(t, 1)
@@ -33,12 +32,12 @@ func TestResultsAreEncryptedInTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		if bytes.Contains(data, []byte("hunter2")) || bytes.Contains(data, []byte(r.Handle)) {
-			t.Errorf("the file%s tells the result or its handle", suffix)
+			t.Errorf("the file%s contains the result or its handle", suffix)
 		}
 	}
 	got, err := db.GetResult(t.Context(), r.Handle)
 	if err != nil || !bytes.Equal(got.Body, r.Body) {
-		t.Errorf("%d bytes, %v", len(got.Body), err)
+		t.Errorf("got %d bytes, %v", len(got.Body), err)
 	}
 	err = db.writeTx(t.Context(), func(c *sqliteWriteConn) error {
 		return c.exec("UPDATE result SET body = substr(body, 1, 1000) || CASE substr(body, 1001, 1) WHEN x'00' THEN x'01' ELSE x'00' END || substr(body, 1002)")
@@ -51,7 +50,7 @@ func TestResultsAreEncryptedInTheFile(t *testing.T) {
 	}
 }
 
-// TestTheOldestResultsMakeRoom stores results until there is no space for more.
+// TestTheOldestResultsMakeRoom stores results until the space is used up.
 func TestTheOldestResultsMakeRoom(t *testing.T) {
 	t.Parallel()
 	_, db, e := openLogWithRecords(t, 1)
@@ -75,7 +74,7 @@ func TestTheOldestResultsMakeRoom(t *testing.T) {
 	}
 	put(6)
 	if n := e.countRows(t, "SELECT sum(length(body)) FROM result"); n > room {
-		t.Errorf("%d bytes", n)
+		t.Errorf("the results use %d bytes", n)
 	}
 	for i := range 8 {
 		_, err := db.GetResult(t.Context(), fmt.Sprint(i))
@@ -87,7 +86,7 @@ func TestTheOldestResultsMakeRoom(t *testing.T) {
 	}
 }
 
-// TestResultsInTheClearAreOverwritten opens a database of the first version.
+// TestResultsInTheClearAreOverwritten opens a database of the first version, which stored results unencrypted.
 func TestResultsInTheClearAreOverwritten(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -125,16 +124,16 @@ func TestResultsInTheClearAreOverwritten(t *testing.T) {
 		"DROP TABLE lease", "DROP TABLE question", "DROP TABLE presence_statement", "DROP TABLE presence_anchor",
 		"DELETE FROM goose_db_version WHERE version_id >= 2")
 	if !inTheClear() {
-		t.Fatal("the test has no result in the clear")
+		t.Fatal("the test database has no unencrypted result")
 	}
 	use()
 	if inTheClear() {
-		t.Error("the file still has it")
+		t.Error("the file still contains the unencrypted result")
 	}
 }
 
-// TestResultsExpireByElapsedTime sets the clock while results are stored. They expire neither early nor late, and after a
-// restart not later than allowed.
+// TestResultsExpireByElapsedTime sets the clock while results are stored. They must not expire early or late. After a
+// restart, they must not expire later than allowed.
 func TestResultsExpireByElapsedTime(t *testing.T) {
 	t.Parallel()
 	const year = 365 * 24 * time.Hour
@@ -161,7 +160,7 @@ func TestResultsExpireByElapsedTime(t *testing.T) {
 			}
 		}
 		if _, err := db.GetResult(t.Context(), "short of "+handle); err == nil {
-			t.Errorf("the clock was set by %v: a result outlives its time", set)
+			t.Errorf("the clock was set by %v: an expired result is still returned", set)
 		}
 	}
 	put("an hour", time.Hour)
@@ -174,6 +173,6 @@ func TestResultsExpireByElapsedTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r, err := db.GetResult(t.Context(), "an hour"); err != nil || time.Until(r.Expires) > ResultLife+time.Minute {
-		t.Errorf("until %v, %v", r.Expires, err)
+		t.Errorf("the result expires at %v, %v", r.Expires, err)
 	}
 }

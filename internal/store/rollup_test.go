@@ -31,7 +31,8 @@ func tidyAll(t *testing.T, db *SQLite, now time.Time, keep activity.Retention) {
 	}
 }
 
-// TestRollUpIsPrunedWithItsRecords writes records with many names, hour after hour.
+// TestRollUpIsPrunedWithItsRecords writes records with many names, hour after hour, and checks the hourly counts after
+// pruning.
 func TestRollUpIsPrunedWithItsRecords(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -69,19 +70,19 @@ func TestRollUpIsPrunedWithItsRecords(t *testing.T) {
 	}
 	for _, keep := range []int64{2500, 1000, each, 1} {
 		tidyAll(t, db, clock.Now(), activity.Retention{MaxRecords: keep})
-		want := (keep + each - 1) / each * each // whole hours; for a chunk, the hour of its first record
+		want := (keep + each - 1) / each * each // whole hours; in a chunk, the hour of its first record
 		if n := e.countRows(t, "SELECT coalesce(sum(records), 0) FROM activity_hour"); keep < 2000 && n != want {
-			t.Errorf("the roll-up of %d records counts %d, want %d", keep, n, want)
+			t.Errorf("the hourly counts for %d records have %d records, want %d", keep, n, want)
 		}
 	}
 	tidyAll(t, db, clock.Now(), activity.Retention{MaxBytes: 1})
 	if n := e.countRows(t, "SELECT count(*) FROM activity_hour"); n != 0 {
-		t.Errorf("%d rows are left of no records", n)
+		t.Errorf("%d rows remain after all records were pruned", n)
 	}
 }
 
-// TestRollUpPrunesNoRecords writes a roll-up that is larger than the limit of the whole log, as
-// huge names once made it.
+// TestRollUpPrunesNoRecords writes hourly counts that exceed the size limit of the whole log, as huge names did in the
+// past.
 func TestRollUpPrunesNoRecords(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -103,11 +104,11 @@ func TestRollUpPrunesNoRecords(t *testing.T) {
 	}
 	tidyAll(t, db, time.Now(), activity.Retention{MaxBytes: limit})
 	if n := e.countRows(t, "SELECT count(*) FROM activity"); n != 500 {
-		t.Errorf("%d of 500 records are left", n)
+		t.Errorf("%d of 500 records remain", n)
 	}
 }
 
-// TestCallsOfServers: Calls counts by server, from an hour on, without refused calls.
+// TestCallsOfServers checks that CallsByServer counts calls by server, from a given hour on, without refused calls.
 func TestCallsOfServers(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -146,7 +147,7 @@ func TestCallsOfServers(t *testing.T) {
 	}
 	for since, want := range map[time.Duration]string{5 * time.Hour: "map[a:3 b:4 c:1]", 3 * time.Hour: "map[a:1 b:3 c:1]", 0: "map[]"} {
 		if calls, err := l.CallsByServer(t.Context(), clock.Now().Add(-since)); err != nil || fmt.Sprint(calls) != want {
-			t.Errorf("the last %s: %v, %v, want %s", since, calls, err, want)
+			t.Errorf("CallsByServer of the last %s gave %v, %v, want %s", since, calls, err, want)
 		}
 	}
 }

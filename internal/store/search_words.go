@@ -7,32 +7,32 @@ import (
 	"unicode/utf8"
 )
 
-// The text search finds words: runs of letters and digits, in lower case. Words that one of -_./:@ joins, as in create_issue,
-// needle-7 or src/main.go, are also indexed as pairs (create_issue; src/main, main.go). So a search for a joined word does not
-// find its parts in different places. Each Chinese or Japanese character is a word, joined to the next one.
+// The text search finds words, which are runs of letters and digits in lower case. Words that one of -_./:@ joins, as
+// in create_issue, needle-7 or src/main.go, are also indexed as pairs (create_issue; src/main, main.go). So a search
+// for a joined word does not match records that contain its parts in different places. Each Chinese or Japanese
+// character is a word that is joined to the next one.
 
 const (
 	maxWord = 64 // bytes; longer words are cut, in texts and in searches
 	joiners = "-_./:@"
 )
 
-// wordSplitter splits texts into words. It passes every word and every pair to emit; the slice is
-// valid until emit returns.
+// wordSplitter splits texts into words. It passes every word and every pair to emit. The slice is valid until emit
+// returns.
 type wordSplitter struct {
 	emit func(word []byte, pair bool)
 
 	word  []byte // the current word
-	pair  []byte // the previous word and its joiner; empty if nothing joins it to the current word
-	whole []byte // scratch
+	pair  []byte // the previous word and its joiner; empty if the current word is not joined to it
+	whole []byte // reused memory
 }
 
 // splitText splits plain text.
 func (s *wordSplitter) splitText(t []byte) { s.split(t, false) }
 
-// splitJSON splits JSON, names and values, and decodes the escapes of strings. Text inside of text
-// is escaped twice, so a letter that may belong to an escape (the n of
-//
-// ) is both left out of the word and included in it.
+// splitJSON splits the names and values of JSON, and decodes the escapes of strings. JSON inside a string is escaped
+// twice, so a letter after a backslash may belong to an escape such as \n or to a word. Words with and without this
+// letter are indexed.
 func (s *wordSplitter) splitJSON(t []byte) { s.split(t, true) }
 
 func (s *wordSplitter) split(t []byte, escapes bool) {
@@ -78,7 +78,7 @@ func (s *wordSplitter) readEscape(t []byte) int {
 	return 2
 }
 
-// readInnerEscape reads what follows an escaped backslash. It may be an escape of the inner text.
+// readInnerEscape reads the text after an escaped backslash. It may be an escape of JSON inside the string.
 func (s *wordSplitter) readInnerEscape(t []byte) int {
 	s.endWord()
 	if len(t) == 0 || !strings.ContainsRune("nrtbf", rune(t[0])) {
@@ -123,7 +123,7 @@ func (s *wordSplitter) addRune(r rune) {
 	case r < utf8.RuneSelf:
 		s.addASCII(byte(r))
 	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana):
-		s.startPair() // joined to the previous word without a joiner
+		s.startPair() // joined to the previous word without a joining character
 		s.word = utf8.AppendRune(s.word, r)
 		s.startPair()
 	case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
@@ -137,7 +137,7 @@ func (s *wordSplitter) addRune(r rune) {
 
 // endWordAtJoiner ends a word that the joiner c connects to the next word.
 func (s *wordSplitter) endWordAtJoiner(c byte) {
-	if len(s.word) == 0 { // a leading joiner, or two in a row
+	if len(s.word) == 0 { // a leading joiner, or two joiners in a row
 		s.pair = s.pair[:0]
 		return
 	}
@@ -145,7 +145,7 @@ func (s *wordSplitter) endWordAtJoiner(c byte) {
 	s.pair = append(s.pair, c)
 }
 
-// startPair ends a word and makes it the first half of a pair.
+// startPair ends a word, and uses it as the first half of a pair.
 func (s *wordSplitter) startPair() {
 	if len(s.word) == 0 {
 		return
@@ -155,7 +155,7 @@ func (s *wordSplitter) startPair() {
 	s.word = s.word[:0]
 }
 
-// endWord ends a word that nothing is joined to.
+// endWord ends a word that is not joined to the next word.
 func (s *wordSplitter) endWord() {
 	if len(s.word) > 0 {
 		s.emitWord()
@@ -185,9 +185,9 @@ func (t searchTerm) matches(word []byte) bool {
 	return string(word) == t.word
 }
 
-// requiredBytes returns bytes that a matching text must contain in lower case; nil if there are
-// none. It is only one part of the term: joiners can be escaped, other scripts have more than one
-// lower case form, and long words are cut.
+// requiredBytes returns bytes that the lower case form of each matching text contains, or nil if there are none. They
+// are only a part of the term, because joiners can be escaped, other scripts can have several lower case forms, and
+// long words are cut.
 func (t searchTerm) requiredBytes() []byte {
 	longest := ""
 	for _, part := range strings.FieldsFunc(t.word, func(r rune) bool { return r < utf8.RuneSelf && !isWordByte(byte(r)) }) {
@@ -204,8 +204,7 @@ func (t searchTerm) requiredBytes() []byte {
 // maxTerms limits the work of one search.
 const maxTerms = 32
 
-// parseSearchTerms parses a search. A record must have all its words. A word that ends in * is a
-// prefix.
+// parseSearchTerms parses a search. A record must contain all of its words. A word that ends with * is a prefix.
 func parseSearchTerms(search string) []searchTerm {
 	var terms []searchTerm
 	for _, w := range strings.Fields(search) {
@@ -215,8 +214,8 @@ func parseSearchTerms(search string) []searchTerm {
 	return terms[:min(len(terms), maxTerms)]
 }
 
-// termsOfWord returns the terms of one word of a search: the word itself, or the pairs of a joined
-// word, which are more exact than its parts.
+// termsOfWord returns the terms for one word of a search. For a joined word, the terms are its pairs, which are more
+// specific than its parts. Otherwise the term is the word itself.
 func termsOfWord(word string, prefix bool) []searchTerm {
 	var parts, pairs []searchTerm
 	s := wordSplitter{emit: func(w []byte, pair bool) {

@@ -102,8 +102,8 @@ func TestSearchTerms(t *testing.T) {
 	}
 }
 
-// TestIndexAndReadingAgree compares the two ways in which a search finds a record, the index and a
-// scan, for texts and searches made of the same odd pieces.
+// TestIndexAndReadingAgree compares the two ways in which a search finds a record, the index and a scan. Texts and
+// searches consist of the same unusual pieces.
 func TestIndexAndReadingAgree(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -137,13 +137,13 @@ func TestIndexAndReadingAgree(t *testing.T) {
 		}
 		for i, e := range entries {
 			if got := m.matches(e, nil); got != (want>>i&1 == 1) {
-				t.Fatalf("%q in %s: reading says %v, the index %v", search, e, got, !got)
+				t.Fatalf("%q in %s: the scan gave %v, the index gave %v", search, e, got, !got)
 			}
 		}
 	})
 }
 
-// lookUpTerm finds a term in pages as a query does.
+// lookUpTerm searches for a term in pages as a query does.
 func lookUpTerm(t interface{ Fatal(...any) }, pages []textIndexPage, want searchTerm) (words bitmap, read int) {
 	at := -1
 	for i, p := range pages {
@@ -171,7 +171,7 @@ func lookUpTerm(t interface{ Fatal(...any) }, pages []textIndexPage, want search
 	return words, read
 }
 
-// encodeEntry returns the payload of a record as package activity writes it.
+// encodeEntry returns the payload of a record in the form in which package activity writes it.
 func encodeEntry(t *rapid.T, args []byte, message string) []byte {
 	text, err := json.Marshal(message)
 	if err != nil {
@@ -213,7 +213,7 @@ func TestPostingsRoundTrip(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, want) || fmt.Sprint(seen) != "[a word z]" {
-			t.Fatalf("%v came back as %x in %v", p, got, seen)
+			t.Fatalf("%v was decoded as %x in %v", p, got, seen)
 		}
 	})
 }

@@ -2,10 +2,10 @@ package store
 
 import "math/bits"
 
-// recordSelection has one bit for every position of a record.
+// recordSelection has one bit for each position. The bit states whether the record at the position is selected.
 type recordSelection struct{ words []uint64 }
 
-// newFullSelection selects the positions [from, to) in a number of chunks.
+// newFullSelection returns a selection for chunks chunks, in which the positions [from, to) are selected.
 func newFullSelection(chunks int, from, to int64) recordSelection {
 	s := recordSelection{make([]uint64, chunks*chunkWords)}
 	for i := from / chunkSize; i*chunkSize < to; i++ {
@@ -20,7 +20,7 @@ func newFullSelection(chunks int, from, to int64) recordSelection {
 	return s
 }
 
-// retainBits clears the set bits for which keeps returns false.
+// retainBits clears all set bits for which keeps returns false.
 func retainBits(words []uint64, keeps func(i int) bool) {
 	for w := range words {
 		for rest := words[w]; rest != 0; rest &= rest - 1 {
@@ -47,8 +47,7 @@ func (s recordSelection) count() (n int64) {
 	return n
 }
 
-// eachNewestFirst calls fn for the selected positions below before, the highest first, until fn returns
-// false.
+// eachNewestFirst calls fn for the selected positions below before, in descending order, until fn returns false.
 func (s recordSelection) eachNewestFirst(before int64, fn func(position int64) bool) {
 	top := min(before, 64*int64(len(s.words)))
 	if top <= 0 {

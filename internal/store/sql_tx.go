@@ -8,64 +8,63 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A statement that both databases run has a ? for each value: int64, string, bool, []byte or nil.
-// Text in braces is for PostgreSQL only; text for SQLite can follow a | in it. The tables of the
-// activity log in PostgreSQL have the rows of several instances: @instance is the instance of the
-// connection.
+// Statements are written once for both databases. A statement has a ? for each value: int64, string, bool, []byte or
+// nil. Text in braces is only for PostgreSQL. A | in braces separates it from the alternative text for SQLite. In
+// PostgreSQL, the tables of the activity log contain the rows of several instances, and @instance is the instance of
+// the connection.
 
-// sqlReader runs queries on either database.
+// sqlReader runs queries in either database.
 type sqlReader interface {
-	// eachRow calls fn after it has scanned each row. A sql.RawBytes is valid until fn returns.
+	// eachRow calls fn for each row, after it has scanned the row. A sql.RawBytes is valid until fn returns.
 	eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error
 	// firstRow scans the first row and reports whether there is one.
 	firstRow(ctx context.Context, to scanTargets, query string, values ...any) (found bool, err error)
 }
 
-// sqlTx is a transaction of either database.
+// sqlTx is a transaction in either database.
 type sqlTx interface {
 	sqlReader
-	// write runs a statement, at the latest before the next query and the commit. If it fails, the
-	// transaction fails and runs no further statement.
+	// write runs a statement, at the latest before the next query or the commit. If it fails, the transaction fails and
+	// runs no further statement.
 	write(query string, values ...any)
-	// lockExclusive waits until no other transaction holds this lock.
+	// lockExclusive waits until no other transaction has this lock, and takes it.
 	lockExclusive()
 	// notify sends a notification to the other instances when the transaction commits.
 	notify(payload string)
 }
 
-// transactor runs functions with a connection of either database.
+// transactor runs functions with a connection to either database.
 type transactor interface {
 	// update runs fn in a transaction.
 	update(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error
-	// updateDurably is update, and what fn writes survives a loss of power.
+	// updateDurably does the same as update, and the changes of fn survive a loss of power.
 	updateDurably(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error
-	// decide is update for a change of the decisions. If another instance has changed them since the
-	// last loadDecisions, the error is approval.ErrStale, unless always is true. payload notifies the
-	// other instances.
+	// decide does the same as update, for a change of the decisions. If another instance has changed the decisions
+	// since the last loadDecisions, it returns approval.ErrStale, unless always is true. It notifies the other
+	// instances with payload.
 	decide(ctx context.Context, always bool, payload string, fn func(ctx context.Context, t sqlTx) error) error
-	// view runs fn with a connection that reads.
+	// view runs fn with a connection for reading.
 	view(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
-	// snapshot is view in one consistent snapshot.
+	// snapshot does the same as view, but in one consistent snapshot.
 	snapshot(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
-	// query is snapshot with the records that f selects; eachSelectedChunk reads the given columns.
-	// incomplete reports whether the disk did not accept an index that the query needs.
+	// query runs fn in one consistent snapshot, with the records that f selects. eachSelectedChunk reads the given
+	// columns. incomplete reports whether an index that the query needs could not be written because the disk failed.
 	query(ctx context.Context, f *activity.Filter, columns []columnField, fn func(ctx context.Context, v *recordSnapshot) error) (incomplete bool, err error)
-	// decodeCursor returns the last record of the page before, nil for the first page.
+	// decodeCursor returns the last record of the previous page, or nil for the first page.
 	decodeCursor(cursor string) (*recordKey, error)
-	// load is view for data that must be readable: an error about impossible rows is a reason to
-	// check an SQLite file.
+	// load does the same as view, for data that must be readable. If rows are invalid, an SQLite file is checked.
 	load(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
-	// loadDecisions is load for the decisions, in one snapshot.
+	// loadDecisions does the same as load, for the decisions, in one consistent snapshot.
 	loadDecisions(ctx context.Context, fn func(ctx context.Context, r sqlReader) error) error
 }
 
-// commonStore stores what both databases store with the same statements.
+// commonStore implements the methods that use the same statements in both databases.
 type commonStore struct {
 	db    transactor
 	clock steadyClock
 }
 
-// expandDialect returns the text of a statement for one of the databases.
+// expandDialect returns the text of a statement for PostgreSQL or SQLite.
 func expandDialect(query string, postgres bool) string {
 	var out strings.Builder
 	for {
@@ -84,11 +83,11 @@ func expandDialect(query string, postgres bool) string {
 	}
 }
 
-// instanceMark is replaced by the first value of a statement.
+// instanceMark is a placeholder for the instance, which is passed as the first value of a statement.
 const instanceMark = "@instance"
 
-// expandForPostgres returns a statement with $1, $2, … for its values, and reports whether the first of
-// them is the instance.
+// expandForPostgres returns a statement with $1, $2, … for its values. It reports whether the first value is the
+// instance.
 func expandForPostgres(query string) (text string, ofInstance bool) {
 	query = expandDialect(query, true)
 	n := 1

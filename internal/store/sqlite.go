@@ -21,12 +21,12 @@ import (
 //go:embed migrations
 var migrationFiles embed.FS
 
-// applicationID marks the file as one of MCPProxy ("MCPX").
+// applicationID marks a database file as one of MCPProxy ("MCPX").
 const applicationID = 0x4d435058
 
 const sqliteReaders = 3
 
-// openPool opens a pool of connections. The file must exist.
+// openPool opens a pool of connections. The database file must exist.
 func openPool(path string, size int, pragmas ...string) (*sql.DB, error) {
 	if path = filepath.ToSlash(path); filepath.VolumeName(path) != "" {
 		path = "/" + path
@@ -45,8 +45,8 @@ func openPool(path string, size int, pragmas ...string) (*sql.DB, error) {
 	return db, nil
 }
 
-// createPrivateFile creates the file, readable by its owner only. SQLite gives the files next to it
-// the same mode.
+// createPrivateFile creates the file so that only its owner can read it. SQLite creates the files next to it with the
+// same mode.
 func createPrivateFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -58,7 +58,7 @@ func createPrivateFile(path string) error {
 	return f.Close()
 }
 
-// migrateSQLite brings the schema up to date, each step in its own transaction.
+// migrateSQLite updates the schema to the newest version, each step in a separate transaction.
 func migrateSQLite(ctx context.Context, db *sql.DB) error {
 	if err := claimApplicationID(ctx, db); err != nil {
 		return err
@@ -93,8 +93,8 @@ func newMigrationProvider(db *sql.DB) (*goose.Provider, error) {
 	return goose.NewProvider(goose.DialectSQLite3, db, dir, goose.WithDisableGlobalRegistry(true))
 }
 
-// checkVersionTable returns the error of reading the table of versions. goose would take an
-// unreadable table for a missing one and try for seconds to create it.
+// checkVersionTable returns an error if the table of versions is unreadable. goose would treat such a table as missing
+// and try for seconds to create it.
 func checkVersionTable(ctx context.Context, db *sql.DB) error {
 	var tables, rows int64
 	err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master WHERE name = 'goose_db_version'").Scan(&tables)
@@ -104,7 +104,7 @@ func checkVersionTable(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// claimApplicationID marks a new file as one of MCPProxy and refuses a database of another program.
+// claimApplicationID marks a new file as one of MCPProxy, and rejects a database of another program.
 func claimApplicationID(ctx context.Context, db *sql.DB) error {
 	var id, tables int64
 	if err := db.QueryRowContext(ctx, "PRAGMA application_id").Scan(&id); err != nil {
@@ -123,8 +123,8 @@ func claimApplicationID(ctx context.Context, db *sql.DB) error {
 	return err
 }
 
-// installRewrittenFile moves a rewritten database (path.again) to path. It keeps the file that is
-// there under another name. No process has the files open.
+// installRewrittenFile moves a rewritten database (path.again) to path. It renames the existing file at path. No
+// process may have the files open.
 func installRewrittenFile(path string, now time.Time) error {
 	again := path + ".again"
 	if _, err := os.Stat(again); err != nil {
@@ -139,12 +139,12 @@ func installRewrittenFile(path string, now time.Time) error {
 	if err := os.Rename(again, path); err != nil {
 		return err
 	}
-	_ = ondisk.SyncDir(filepath.Dir(path)) // some systems cannot sync a folder
+	_ = ondisk.SyncDir(filepath.Dir(path)) // some systems cannot sync a directory
 	return nil
 }
 
-// renameAside renames the files of a database that no process has open. It renames the main file
-// last: a WAL that stayed next to a new database would count as its own.
+// renameAside renames the files of a database that no process has open. It renames the main file last, because a WAL
+// next to a new database would be used as part of that database.
 func renameAside(path, why string, now time.Time) (aside string, err error) {
 	aside = fmt.Sprintf("%s.%s-%s", path, why, now.UTC().Format("20060102T150405.000"))
 	for _, suffix := range []string{"-shm", "-wal", ""} {
@@ -155,8 +155,8 @@ func renameAside(path, why string, now time.Time) (aside string, err error) {
 	return aside, nil
 }
 
-// recordEarlierDatabase stores, once in the life of a database, whether there was an earlier one in this
-// folder. A marker file tells, whether the earlier database was put aside, truncated or removed.
+// recordEarlierDatabase stores, once for each database, whether this directory contained an earlier one. A marker file
+// shows this, even if the earlier database was renamed, truncated or removed.
 func recordEarlierDatabase(ctx context.Context, db *sql.DB, path string) error {
 	mark := filepath.Join(filepath.Dir(path), earlierDatabaseMarker)
 	_, err := os.Stat(mark)
@@ -173,6 +173,6 @@ func recordEarlierDatabase(ctx context.Context, db *sql.DB, path string) error {
 	return createPrivateFile(mark)
 }
 
-// earlierDatabaseMarker is a file next to the database that says that one was created here. Its
-// name does not begin with the name of the database, so that removing mcpproxy.db* keeps it.
+// earlierDatabaseMarker is a file next to the database. It means that a database was created in this directory. Its
+// name does not begin with the name of the database, so that removing mcpproxy.db* does not delete it.
 const earlierDatabaseMarker = "approvals.begun"

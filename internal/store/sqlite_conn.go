@@ -8,8 +8,8 @@ import (
 	"fmt"
 )
 
-// sqliteWriteConn is the only connection that writes. It passes prepared statements to the driver
-// directly: database/sql would double their cost.
+// sqliteWriteConn is the only connection that writes. It passes prepared statements directly to the driver, because
+// database/sql would double their cost.
 type sqliteWriteConn struct {
 	conn  *sql.Conn
 	stmts map[string]driver.Stmt
@@ -44,8 +44,8 @@ func (c *sqliteWriteConn) exec(query string, values ...any) error {
 	for i, v := range values {
 		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
 	}
-	// The background context is intended: the driver starts a goroutine for each statement whose
-	// context can end. Transactions are short.
+	// The background context is intended: for a context that can end, the driver would start a goroutine for each
+	// statement. Transactions are short.
 	_, err = s.(driver.StmtExecContext).ExecContext(context.Background(), c.args)
 	return err
 }
@@ -66,8 +66,7 @@ func (c *sqliteWriteConn) prepare(query string) (driver.Stmt, error) {
 	return s, nil
 }
 
-// write runs a statement of the transaction. After an error the transaction fails and runs no
-// further statement.
+// write runs a statement of the transaction. After an error, the transaction fails and runs no further statement.
 func (c *sqliteWriteConn) write(query string, values ...any) {
 	if c.txErr == nil {
 		c.txErr = c.exec(query, values...)
@@ -85,13 +84,13 @@ func (c *sqliteWriteConn) runTx(ctx context.Context, fn func() error) error {
 	c.txErr = nil
 	err := fn()
 	if c.txErr != nil {
-		err = c.txErr // later errors follow from it
+		err = c.txErr // later errors are consequences of this one
 	}
 	if err == nil {
 		err = c.exec("COMMIT")
 	}
 	if err != nil {
-		// SQLite may have ended the transaction already.
+		// SQLite may already have ended the transaction.
 		_ = c.exec("ROLLBACK")
 	}
 	return err
@@ -115,10 +114,10 @@ func (c *sqliteWriteConn) firstRow(ctx context.Context, to scanTargets, query st
 	return firstRow(ctx, c, to, query, values...)
 }
 
-func (*sqliteWriteConn) lockExclusive() {} // there is one writer
-func (*sqliteWriteConn) notify(string)  {} // there is one instance
+func (*sqliteWriteConn) lockExclusive() {} // not needed, because there is only one writer
+func (*sqliteWriteConn) notify(string)  {} // not needed, because there is only one instance
 
-// sqliteReader is a sqlReader.
+// sqliteReader implements sqlReader.
 type sqliteReader struct{ db querier }
 
 func (r sqliteReader) eachRow(ctx context.Context, to scanTargets, fn func() error, query string, values ...any) error {
@@ -135,10 +134,10 @@ type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// scanTargets are pointers that receive the columns of a row.
+// scanTargets contains pointers that receive the columns of a row.
 type scanTargets []any
 
-// eachRow runs a query and calls fn after it has scanned each row.
+// eachRow runs a query. It calls fn for each row, after it has scanned the row.
 func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, expandForSQLite(query), args...)
 	if err != nil {
@@ -147,7 +146,7 @@ func eachRow(ctx context.Context, db querier, to scanTargets, fn func() error, q
 	return scanRows(rows, to, fn)
 }
 
-// scanRows calls fn after it has scanned each row, and closes the rows.
+// scanRows calls fn for each row, after it has scanned the row. It closes the rows at the end.
 func scanRows(rows *sql.Rows, to scanTargets, fn func() error) error {
 	defer rows.Close()
 	for rows.Next() {

@@ -11,34 +11,34 @@ import (
 	"time"
 )
 
-// sqliteEngine is one open SQLite file: its connections and the index in memory. A new one is made
-// when the file is opened again.
+// sqliteEngine is one open SQLite file: its connections and the in-memory index. When the file is opened again, a new
+// sqliteEngine is created.
 type sqliteEngine struct {
 	path   string
 	now    func() time.Time
 	writes *sql.DB
 	reads  *sql.DB
-	// suspected receives the first failure that makes a check of the file necessary.
+	// suspected receives the first failure after which the file must be checked.
 	suspected   chan error
 	openedFiles fileIdentity // identities of the files when they were opened
-	resumed     atomic.Bool  // ResumePosition has read the position
+	resumed     atomic.Bool  // whether ResumePosition has read the position
 
-	tidying      sync.Mutex // held from the decision of Tidy to the removal; guards the fields below
+	tidying      sync.Mutex // held by Tidy while it decides and removes; guards the fields below
 	agePruning   agePruneLimiter
-	prefixedUpTo int64 // segments up to this one have prefixes; maxKey: all have
+	prefixedUpTo int64 // segments up to this one have prefix entries; maxKey if all have
 
 	writing     sync.Mutex // one transaction at a time; guards the fields below
 	writeConn   *sqliteWriteConn
 	hashes      hashCache
-	indexStale  bool             // index may differ from the file
-	refusalKeys map[string]int64 // record ID → key of recent refusals, to find them fast
+	indexStale  bool             // the index may differ from the database
+	refusalKeys map[string]int64 // keys of recent refusals by record ID
 
-	mu      sync.RWMutex // guards the fields below, which change only with writing held
+	mu      sync.RWMutex // guards the fields below, which change only while writing is held
 	index   activityIndex
 	toolUse toolUseCounts // nil until ToolUse is called
 }
 
-// openSQLiteEngine opens the file and reads the index.
+// openSQLiteEngine opens the file and loads the index.
 func openSQLiteEngine(ctx context.Context, path string, now func() time.Time) (*sqliteEngine, error) {
 	if err := installRewrittenFile(path, now()); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (e *sqliteEngine) migrateAndLoad(ctx context.Context) error {
 	if e.writeConn, err = openWriteConn(ctx, e.writes); err != nil {
 		return err
 	}
-	// Erased values must not stay in free pages.
+	// With this setting, erased values do not remain in free pages.
 	if err := e.writeConn.exec("PRAGMA secure_delete = ON"); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (e *sqliteEngine) close() error {
 	return errors.Join(append(errs, e.writes.Close())...)
 }
 
-// fileIdentity identifies the database file and its WAL, to detect that they were replaced.
+// fileIdentity identifies the database file and its WAL. It is used to detect that they were replaced.
 type fileIdentity []os.FileInfo
 
 func statDatabaseFiles(path string) (fileIdentity, error) {

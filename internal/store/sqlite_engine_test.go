@@ -51,8 +51,8 @@ func addWords(t *testing.T, l *activity.Log, n int) {
 	}
 }
 
-// TestSearchIncludesUnindexedRecords searches with every part of the text index missing: the result must not depend on the
-// progress of the index.
+// TestSearchIncludesUnindexedRecords searches while parts of the text index are missing, and checks that this does not
+// affect the result.
 func TestSearchIncludesUnindexedRecords(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -66,7 +66,7 @@ func TestSearchIncludesUnindexedRecords(t *testing.T) {
 		}
 		if total != records/10 {
 			_, left := e.oldestUnindexedChunk()
-			t.Errorf("%d found with %d chunks unindexed, want %d", total, left, records/10)
+			t.Errorf("found %d records with %d chunks unindexed, want %d", total, left, records/10)
 		}
 		if _, left := e.oldestUnindexedChunk(); left == 0 {
 			return
@@ -77,13 +77,14 @@ func TestSearchIncludesUnindexedRecords(t *testing.T) {
 	}
 }
 
-// TestIndexIsReloadedAfterAFailure: a transaction whose commit failed can still be in the file.
+// TestIndexIsReloadedAfterAFailure checks that the index is read again after a failed commit, because the file may
+// contain the transaction.
 func TestIndexIsReloadedAfterAFailure(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
 	l, db, e := openLogWithRecords(t, 1500)
 	e.writing.Lock()
-	e.index.nextKey -= 10 // as after such a failure
+	e.index.nextKey -= 10 // the state after such a failure
 	for f := range e.index.tail.columns {
 		e.index.tail.columns[f] = e.index.tail.columns[f][:len(e.index.tail.columns[f])-10]
 	}
@@ -92,14 +93,14 @@ func TestIndexIsReloadedAfterAFailure(t *testing.T) {
 	failing, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := db.ProjectEntries(failing, nil, activity.SpoolPosition{}); err == nil {
-		t.Fatal("it did not fail")
+		t.Fatal("the projection succeeded, want an error")
 	}
 	if _, _, err := db.ResumePosition(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	addWords(t, l, 10)
 	if p, err := l.List(t.Context(), activity.Filter{}); err != nil || p.Total != 1510 {
-		t.Errorf("%d records, %v", p.Total, err)
+		t.Errorf("got %d records, %v", p.Total, err)
 	}
 }
 
@@ -118,6 +119,6 @@ func TestExpiredResultsAreRemoved(t *testing.T) {
 	}
 	var left int
 	if err := e.reads.QueryRow("SELECT count(*) FROM result").Scan(&left); err != nil || left != 1 {
-		t.Errorf("%d are left, %v", left, err)
+		t.Errorf("%d results remain, %v", left, err)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The primary result codes of SQLite after which a file is checked. codeStatementError is the code
-// of a statement that does not fit the tables.
+// Primary result codes of SQLite after which the file is checked. codeStatementError is the code for a statement that
+// does not match the tables.
 const (
 	codeStatementError = 1
 	codeIOErr          = 10
@@ -21,19 +21,19 @@ const (
 )
 
 var (
-	// errForeign is the error for a database of another program.
+	// errForeign is the error for a database that belongs to another program.
 	errForeign = errors.New("the file is a database of another program")
-	// errDamaged is the error for damage that SQLite does not detect: impossible rows.
+	// errDamaged is the error for damage that SQLite does not detect, such as invalid rows.
 	errDamaged = errors.New("the database is damaged")
 )
 
-// The primary result codes of SQLite for errors of the disk, in addition to codeIOErr.
+// Primary result codes of SQLite for disk errors, in addition to codeIOErr.
 const (
 	codeReadOnly = 8
 	codeFull     = 13
 )
 
-// wrapDiskError wraps an error of the disk in activity.ErrIO, which the activity log understands.
+// wrapDiskError wraps a disk error in activity.ErrIO, so that the activity log recognizes it.
 func wrapDiskError(err error) error {
 	if err == nil || !isDiskError(err) {
 		return err

@@ -1,47 +1,49 @@
-// Package store stores persistent data in SQLite or PostgreSQL: the activity records, the approvals, the questions about calls
-// and the leases, the agent tokens, the last known tools of each server, and large results. It is the only package with SQL.
+// Package store stores persistent data in SQLite or PostgreSQL: the activity records, the approvals, the questions
+// about calls and the leases, the agent tokens, the last known tools of each server, and large results. No other
+// package contains SQL.
 //
 // Files that serve both databases:
-//   - database.go, sql_tx.go: the Database interface; how statements are written once for both databases; the interfaces of
-//     transactions and readers
-//   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the tables besides the
-//     activity log
-//   - columns and text search: column.go encodes one value for each record of a chunk, search_words.go splits text into words,
-//     activity_prefix.go and activity_text.go build and search the text index, bitmap.go and selection.go are sets of records
+//   - database.go, sql_tx.go: the Database interface, the notation for statements that both databases run, and the
+//     interfaces of transactions and readers
+//   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the tables other than
+//     the activity log
+//   - columns and text search: column.go encodes one value for each record of a chunk, search_words.go splits text into
+//     words, activity_prefix.go and activity_text.go build and search the text index, bitmap.go and selection.go are
+//     sets of records
 //   - queries: activity_list.go, activity_snapshot.go filter and page, activity_merge.go merges instances,
 //     activity_selection.go, activity_summary.go, activity_rollup.go and histogram.go count
-//   - the hash chain: activity_verify.go reads it in order, activity_gaps.go keeps hashes of pruned entries, activity_erase.go
-//     erases
-//   - open_state.go, clock.go, prune_limit.go: whether the database is open, time that ignores a set clock, the limit of
-//     pruning by age
+//   - the hash chain: activity_verify.go reads it in order, activity_gaps.go keeps hashes of pruned entries,
+//     activity_erase.go erases fields
+//   - open_state.go, clock.go, prune_limit.go: whether the database is open, a time that ignores changes of the clock,
+//     the limit of pruning by age
 //
 // Files for SQLite (one file in the data directory):
-//   - store.go, sqlite.go, sqlite_engine.go, sqlite_conn.go, sqlite_errors.go: open, migrate, connections, transactions, error
-//     codes
-//   - recovery.go: checks a file that failed, puts a damaged one aside, opens the database again
+//   - store.go, sqlite.go, sqlite_engine.go, sqlite_conn.go, sqlite_errors.go: open, migrate, connections,
+//     transactions, error codes
+//   - recovery.go: checks a file after a failure, renames a damaged file, opens the database again
 //   - deleted_file.go: writes the database again after its file was deleted
 //   - peek.go: reads a database for the doctor, without changing it
-//   - activity_project.go: inserts records from the spool and seals them into chunks; activity_load.go reads the index into
-//     memory
+//   - activity_project.go: inserts records from the spool and seals them into chunks; activity_load.go reads the index
+//     into memory
 //   - activity_read.go, activity_get.go: read records and columns
-//   - activity_tidy.go, activity_refused.go: retention, the quota of refusals; both decide for PostgreSQL, too
-//   - activity_backfill.go: columns that chunks of older versions lack
+//   - activity_tidy.go, activity_refused.go: retention, and the quota of refusals; PostgreSQL uses the same decisions
+//   - activity_backfill.go: adds columns that chunks of older versions lack
 //
 // Files for PostgreSQL (one database for several instances):
 //   - postgres.go, postgres_conn.go, postgres_address.go, postgres_migrate.go: connections, values, address, migrations
 //   - postgres_notify.go, postgres_remote.go: changes by other instances
-//   - postgres_project.go, postgres_seal.go, postgres_tidy.go, postgres_chain.go: records in, chunks and text index, retention,
-//     the chains of other instances
+//   - postgres_project.go, postgres_seal.go, postgres_tidy.go, postgres_chain.go: insert records, write chunks and the
+//     text index, retention, the chains of other instances
 //   - postgres_snapshot.go, postgres_list.go, postgres_get.go: read records and columns of all instances
 //
 // Guarantees and limits:
-//   - One call stores everything or nothing.
-//   - A file is put aside only if every repeated check finds it damaged.
-//   - Opening never blocks: OpenSQLite returns at once, and calls that need the database wait for it.
-//   - Any filter over a million records answers in milliseconds, with the exact number of matches (activity_snapshot.go says
-//     how).
+//   - A call stores everything or nothing.
+//   - A database file is renamed and replaced only if every repeated check finds it damaged.
+//   - Opening never blocks. OpenSQLite returns immediately, and calls that need the database wait for it.
+//   - A query with any filter over a million records returns in milliseconds, with the exact number of matches (see
+//     activity_snapshot.go).
 //   - The package does not decide what is recorded, and masks nothing.
-//   - The migrations are one folder for each database. storetest is the suite that both must pass.
+//   - Each database has one folder of migrations. Both databases must pass the test suite storetest.
 package store
 
 import (
@@ -60,26 +62,26 @@ type SQLite struct {
 	stop            context.CancelFunc
 	done            chan struct{}
 	reopened        chan struct{} // returned by ReopenSignal
-	firstRetryDelay time.Duration // before the second attempt to open; doubles with each attempt
+	firstRetryDelay time.Duration // delay before the second attempt to open; it doubles with each attempt
 
 	openState[sqliteEngine]          // its mu also guards the fields below
 	pendingNotes            []string // notes about the file for the log, until ResumePosition returns them
-	filesPutAside           int      // damaged files that were put aside
-	writeErr                error    // why writes are refused while the engine still exists
-	damagedRowErrors        int      // errors about impossible rows in a file that passes the integrity check
+	filesPutAside           int      // number of damaged files that were renamed
+	writeErr                error    // why writes are rejected although the engine exists
+	damagedRowErrors        int      // number of errors about invalid rows in a file that passes the integrity check
 }
 
 const (
 	minOpenDelay = 250 * time.Millisecond
 	maxOpenDelay = 2 * time.Second
-	// maxFilesPutAside bounds how many files are put aside. After that the disk is broken, not the
-	// file.
+	// maxFilesPutAside limits the number of damaged files that are renamed. If there are more, the disk is broken
+	// rather than the file.
 	maxFilesPutAside = 3
 )
 
 var errClosed = errors.New("the database is closed")
 
-// OpenSQLite opens the database at path in the background and creates it if it does not exist.
+// OpenSQLite opens the database at path in the background. It creates the database if it does not exist.
 func OpenSQLite(path string, logger *slog.Logger) *SQLite {
 	return openSQLite(path, logger, minOpenDelay)
 }
@@ -98,11 +100,11 @@ func openSQLite(path string, logger *slog.Logger, pause time.Duration) *SQLite {
 	return db
 }
 
-// ReopenSignal receives a value when the database was opened again while the program runs. It is the same file after a failure,
-// or a new one that replaces a lost one. The receiver stores its data again.
+// ReopenSignal receives a value when the database was opened again while the program is running. The database is either
+// the same file after a failure, or a new file that replaces a lost one. The receiver must store its data again.
 func (db *SQLite) ReopenSignal() <-chan struct{} { return db.reopened }
 
-// setState publishes the engine, or why the database is not open.
+// setState publishes the engine, or the reason why the database is not open.
 func (db *SQLite) setState(e *sqliteEngine, err error) {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -110,7 +112,7 @@ func (db *SQLite) setState(e *sqliteEngine, err error) {
 	db.setStateLocked(e, wrapDiskError(err))
 }
 
-// waitWritable waits until the database is open and returns an error if writes are refused.
+// waitWritable waits until the database is open. It returns an error if writes are rejected.
 func (db *SQLite) waitWritable(ctx context.Context) (*sqliteEngine, error) {
 	e, err := db.waitOpen(ctx)
 	if err != nil {
@@ -125,7 +127,7 @@ func (db *SQLite) waitWritable(ctx context.Context) (*sqliteEngine, error) {
 	return e, nil
 }
 
-// Close closes the database and waits for its goroutine.
+// Close closes the database, and waits until its goroutine has ended.
 func (db *SQLite) Close() error {
 	db.stop()
 	<-db.done
@@ -144,7 +146,7 @@ func (db *SQLite) writeTx(ctx context.Context, fn func(c *sqliteWriteConn) error
 	return db.blockWritesOnDamage(e, err)
 }
 
-// update is a transactor's.
+// update implements transactor.
 func (db *SQLite) update(ctx context.Context, fn func(ctx context.Context, t sqlTx) error) error {
 	return db.writeTx(ctx, func(c *sqliteWriteConn) error { return fn(ctx, c) })
 }
@@ -155,8 +157,8 @@ func (db *SQLite) updateDurably(ctx context.Context, fn func(ctx context.Context
 		return err
 	}
 	e.writing.Lock()
-	// Do not use exec: SQLite applies this pragma when it prepares the statement, and exec prepares
-	// once.
+	// Do not use exec here. SQLite applies this pragma when it prepares the statement, but exec prepares each statement
+	// only once.
 	if _, err = e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = FULL"); err == nil {
 		err = e.writeConn.runTx(ctx, func() error { return fn(ctx, e.writeConn) })
 		_, also := e.writeConn.conn.ExecContext(context.WithoutCancel(ctx), "PRAGMA synchronous = NORMAL")
@@ -188,14 +190,14 @@ func (db *SQLite) snapshot(ctx context.Context, fn func(ctx context.Context, r s
 	return sqliteSnapshot(ctx, e.reads, fn)
 }
 
-// sqliteSnapshot runs fn in a transaction that reads.
+// sqliteSnapshot runs fn in a transaction for reading.
 func sqliteSnapshot(ctx context.Context, db *sql.DB, fn func(ctx context.Context, r sqlReader) error) error {
 	tx, err := db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() //nolint:errcheck // read only
-	// The driver starts a goroutine for every statement whose context can end.
+	// For a context that can end, the driver would start a goroutine for each statement.
 	return fn(context.WithoutCancel(ctx), sqliteReader{tx})
 }
 

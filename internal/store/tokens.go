@@ -35,7 +35,7 @@ func insertToken(t sqlTx, one *auth.Token) error {
 	return nil
 }
 
-// listToJSON encodes a list as JSON, NULL for nil.
+// listToJSON encodes a list as JSON, or returns nil (SQL NULL) for a nil list.
 func listToJSON(list []string) (any, error) {
 	if list == nil {
 		return nil, nil
@@ -59,7 +59,7 @@ func (s *commonStore) DropToken(ctx context.Context, id string) error {
 	})
 }
 
-// SetTokenUsed stores when a token was last used.
+// SetTokenUsed stores the time at which a token was last used.
 func (s *commonStore) SetTokenUsed(ctx context.Context, id string, at time.Time) error {
 	return s.db.update(ctx, func(_ context.Context, t sqlTx) error {
 		t.write("UPDATE token SET used = {greatest(used, }?{)} WHERE id = ?", at.UnixMicro(), id)
@@ -80,8 +80,8 @@ func (s *commonStore) ReplaceTokens(ctx context.Context, all []auth.Token) error
 	})
 }
 
-// LoadTokens returns the tokens in the order of their names. An SQLite file with impossible tokens is put
-// aside.
+// LoadTokens returns the tokens, sorted by name. If an SQLite file contains invalid tokens, the file is renamed and
+// replaced.
 func (s *commonStore) LoadTokens(ctx context.Context) (all []auth.Token, err error) {
 	err = s.db.load(ctx, func(ctx context.Context, r sqlReader) error {
 		all, err = readTokens(ctx, r)

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 )
 
-// SaveTools stores the definitions that a server listed last and replaces earlier ones.
+// SaveTools stores the definitions that a server returned most recently. They replace earlier definitions.
 func (s *commonStore) SaveTools(ctx context.Context, server string, raws []json.RawMessage) error {
 	return s.db.update(ctx, func(_ context.Context, t sqlTx) error {
 		t.write("DELETE FROM tool WHERE server = ?", server)
-		for i, raw := range raws { // another instance may do the same now
+		for i, raw := range raws { // another instance may be doing the same
 			t.write(`INSERT INTO tool (server, position, definition) VALUES (?, ?, ?)
 				ON CONFLICT (server, position) DO UPDATE SET definition = excluded.definition`, server, int64(i), []byte(raw))
 		}
@@ -17,7 +17,7 @@ func (s *commonStore) SaveTools(ctx context.Context, server string, raws []json.
 	})
 }
 
-// LoadTools returns the last known definitions of every server.
+// LoadTools returns the last known definitions of all servers.
 func (s *commonStore) LoadTools(ctx context.Context) (map[string][]json.RawMessage, error) {
 	tools := map[string][]json.RawMessage{}
 	err := s.db.view(ctx, func(ctx context.Context, r sqlReader) error {

@@ -15,9 +15,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestKilledWhileItUpgrades kills the process at each write of the migrations, from the first to
-// the last. Then the schema is that of one version, the next start continues, and everything is
-// there. MCPPROXY_KILLS sets the number of kills.
+// TestKilledWhileItUpgrades kills the process at different writes of the migrations, from the first to the last. After
+// each kill, the schema must be that of one version, the next start must continue, and all data must exist.
+// MCPPROXY_KILLS sets the number of kills.
 func TestKilledWhileItUpgrades(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	}
 	trace := filepath.Join(t.TempDir(), "trace")
 	if err := migrateUnder(filepath.Join(dir, "mcpproxy.db"), "-e", "trace=pwrite64", "-o", trace); err != nil {
-		t.Fatalf("no one has killed it: %v", err)
+		t.Fatalf("the migration without a kill failed: %v", err)
 	}
 	said, err := os.ReadFile(trace)
 	if err != nil {
@@ -41,7 +41,7 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 	}
 	writes := bytes.Count(said, []byte("pwrite64("))
 	if writes < 50 {
-		t.Fatalf("%d writes", writes)
+		t.Fatalf("the migration made only %d writes", writes)
 	}
 	var left []int64
 	for i := range kills {
@@ -51,23 +51,22 @@ func TestKilledWhileItUpgrades(t *testing.T) {
 		if err := os.WriteFile(path, image, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		// strace counts the writes of each thread, so a kill may come later, and the last ones may
-		// not come at all.
+		// strace counts the writes of each thread, so a kill may be later than requested, or not happen at all.
 		killed := migrateUnder(path, "-e", "trace=pwrite64", "-o", os.DevNull, "-e", fmt.Sprintf("inject=pwrite64:signal=SIGKILL:when=%d", at))
 		version := checkOneVersion(t, path)
 		if killed == nil && version != store.NewestSchema(t) {
-			t.Errorf("write %d: it ended by itself with version %d", at, version)
+			t.Errorf("write %d: the process ended without a kill at version %d", at, version)
 		}
 		left = append(left, version)
 		checkUpgraded(t, dir, approvalsSince)
 	}
 	t.Logf("%d writes; after %d kills the versions were %v", writes, kills, left)
 	if slices.Sort(left); len(slices.Compact(left)) < 3 {
-		t.Errorf("the kills do not lie in the migrations: %v", left)
+		t.Errorf("the kills did not interrupt the migrations, the versions are %v", left)
 	}
 }
 
-// migrateUnder opens a database in its own process, under strace.
+// migrateUnder opens a database in a separate process under strace.
 func migrateUnder(path string, args ...string) error {
 	cmd := exec.Command("strace", append(append([]string{"-f", "-qq"}, args...), os.Args[0])...)
 	cmd.Env = append(os.Environ(), migrateFile+"="+path, "GOMAXPROCS=1")

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// migrateFile is an environment variable. If set, the test binary opens this database and ends.
+// migrateFile is an environment variable. If it is set, the test binary opens this database and exits.
 const migrateFile = "MCPPROXY_MIGRATE_FILE"
 
 func runMigrating(path string) error {
@@ -26,17 +26,17 @@ func runMigrating(path string) error {
 	return db.Close()
 }
 
-// recordsBefore is the number of records in the log of testdata/before-proof: 46, and the record of
-// the key when it is opened.
+// recordsBefore is the number of records in the log of testdata/before-proof: 46, and one about the key when the log is
+// opened.
 const recordsBefore = 40 + 1 + 5 + 1
 
-// The versions of the schema that first had approvals, and approvals of primitives.
+// Versions of the schema that introduced approvals, and approvals of primitives.
 const (
 	approvalsSince = 3
 	kindsSince     = 6
 )
 
-// unpackVersion unpacks a log and its database with the schema of a version.
+// unpackVersion unpacks a log, and its database with a certain version of the schema.
 func unpackVersion(t *testing.T, version int64) (dir string) {
 	t.Helper()
 	dir = unpackKilledLog(t)
@@ -76,21 +76,21 @@ func unpackVersion(t *testing.T, version int64) (dir string) {
 	return dir
 }
 
-// checkUpgraded opens what unpackVersion has unpacked, and checks that everything is there.
+// checkUpgraded opens the files that unpackVersion has unpacked, and checks that all data exists.
 func checkUpgraded(t *testing.T, dir string, version int64) {
 	t.Helper()
 	l, db := openSigningLog(t, dir)
 	defer closeLogAndDB(t, l, db)
 	if p, err := l.List(t.Context(), activity.Filter{Limit: 100}); err != nil || p.Total != recordsBefore {
-		t.Fatalf("%d records, %v", p.Total, err)
+		t.Fatalf("got %d records, %v", p.Total, err)
 	}
 	if p, err := l.List(t.Context(), activity.Filter{Search: "failed old"}); err != nil || p.Total != 9 {
-		t.Errorf("%d found, %v", p.Total, err)
+		t.Errorf("the search found %d records, %v", p.Total, err)
 	}
 	checkVerified(t, l)
 	saved, err := db.LoadApprovals(t.Context())
 	if err != nil || saved.Lost {
-		t.Fatalf("%+v, %v", saved, err)
+		t.Fatalf("LoadApprovals gave %+v, %v", saved, err)
 	}
 	if version >= approvalsSince && (len(saved.Launches) != 1 || saved.Launches[0].Server != "s" || !isBlocked(saved, "kill")) {
 		t.Errorf("the approvals are %+v", saved)
@@ -101,8 +101,8 @@ func isBlocked(s approval.StoredDecisions, tool string) bool {
 	return slices.ContainsFunc(s.Tools["s"], func(r approval.DecisionRow) bool { return r.Tool == tool && r.Block != nil })
 }
 
-// TestEveryVersionOpens opens a database with the schema of each earlier version and the rows that
-// it could have, of a log that was killed.
+// TestEveryVersionOpens opens a database of each earlier schema version, with typical rows and a log whose process was
+// killed.
 func TestEveryVersionOpens(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -111,7 +111,7 @@ func TestEveryVersionOpens(t *testing.T) {
 	}
 }
 
-// schemaOf returns the version and the SQL of all tables and indexes of a database.
+// schemaOf returns the version of a database, and the SQL of all its tables and indexes.
 func schemaOf(t *testing.T, path string) (version int64, schema map[string]string) {
 	t.Helper()
 	db := openSQL(t, path)
@@ -126,7 +126,7 @@ func schemaOf(t *testing.T, path string) (version int64, schema map[string]strin
 	return version, schema
 }
 
-// checkOneVersion fails unless the database has exactly the schema of one version.
+// checkOneVersion fails unless the schema of the database is exactly that of one version.
 func checkOneVersion(t *testing.T, path string) int64 {
 	t.Helper()
 	version, schema := schemaOf(t, path)
@@ -135,7 +135,7 @@ func checkOneVersion(t *testing.T, path string) int64 {
 		t.Fatal(err)
 	}
 	if _, want := schemaOf(t, whole); !maps.Equal(schema, want) {
-		t.Errorf("it says version %d, and has\n%v, not\n%v", version, schema, want)
+		t.Errorf("the database has version %d and the schema\n%v, want\n%v", version, schema, want)
 	}
 	return version
 }

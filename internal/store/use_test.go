@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestUseAgreesWithTheRecords: the use of servers and tools agrees with their records, whether it was read before they were
-// written or after, and after a restart.
+// TestUseAgreesWithTheRecords checks that the usage of servers and tools matches their records, whether it was read
+// before or after they were written, and after a restart.
 func TestUseAgreesWithTheRecords(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -76,12 +76,12 @@ func TestUseAgreesWithTheRecords(t *testing.T) {
 			down()
 			open()
 		}
-		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil { // waits until everything is stored
+		if _, err := l.List(t.Context(), activity.Filter{Limit: 1}); err != nil { // waits until all entries are stored
 			t.Fatal(err)
 		}
 		use, err := l.ToolUse(t.Context())
 		if err != nil || len(use) != len(tools) {
-			t.Fatalf("%v, %v, want %v", use, err, tools)
+			t.Fatalf("ToolUse gave %v, %v, want %v", use, err, tools)
 		}
 		for id, want := range tools {
 			if got := use[id]; got.Calls != want.Calls || got.Last.Sub(want.Last).Abs() > time.Millisecond {
@@ -109,7 +109,7 @@ func TestUseAgreesWithTheRecords(t *testing.T) {
 			got := servers[server]
 			if len(durations) == 0 {
 				if got.Hours != nil {
-					t.Fatalf("%s: %v of no calls", server, got)
+					t.Fatalf("%s: got %v without any calls", server, got)
 				}
 				continue
 			}
@@ -131,18 +131,18 @@ func TestUseAgreesWithTheRecords(t *testing.T) {
 	use, err := l.ToolUse(t.Context())
 	e, _ := db.waitOpen(t.Context())
 	if took := e.countRows(t, "SELECT count(DISTINCT hour) FROM activity_took"); err != nil || len(use) > 15 || took > 1 {
-		t.Errorf("of the records that are left: %v, %v, %d hours", use, err, took)
+		t.Errorf("for the remaining records: %v, %v, %d hours", use, err, took)
 	}
 	total := int64(0)
 	for _, u := range use {
 		total += u.Calls
 	}
 	if total >= int64(len(calls)) {
-		t.Errorf("%d calls of %d are counted, though their records are gone", total, len(calls))
+		t.Errorf("%d of %d calls are counted although their records were pruned", total, len(calls))
 	}
 }
 
-// TestBucketsOfDurations: a bucket contains its midpoint, and the buckets are in order.
+// TestBucketsOfDurations checks that each bucket contains its midpoint, and that the buckets are in order.
 func TestBucketsOfDurations(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -150,13 +150,13 @@ func TestBucketsOfDurations(t *testing.T) {
 	for d := int64(0); d < 1<<22; d += 1 + d/1000 {
 		b := bucketOfDuration(d)
 		if b < last || b > last+1 || (d >= fineBuckets && (bucketMidpoint(b) > d+d/20 || bucketMidpoint(b) < d-d/20)) || d < fineBuckets && bucketMidpoint(b) != d {
-			t.Fatalf("%d ms are in bucket %d after %d, of about %d", d, b, last, bucketMidpoint(b))
+			t.Fatalf("%d ms is in bucket %d after bucket %d, with the midpoint %d", d, b, last, bucketMidpoint(b))
 		}
 		last = b
 	}
 }
 
-// BenchmarkToolUse measures what each page of the tools asks for.
+// BenchmarkToolUse measures the query for each page of the tools list.
 func BenchmarkToolUse(b *testing.B) {
 	l, _ := openBench(b)
 	for i := range 10_000 {

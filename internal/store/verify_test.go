@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// verifyTampered returns what Verify finds in a log of 700 calls after changes to its database.
-// Call n, from 0 on, is entry 2n+1, and its end is entry 2n+2.
+// verifyTampered changes the database of a log of 700 calls, and returns the result of Verify. Call n, starting at 0,
+// is entry 2n+1, and its end is entry 2n+2.
 func verifyTampered(t *testing.T, changes ...string) activity.Verification {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,12 +34,12 @@ func verifyTampered(t *testing.T, changes ...string) activity.Verification {
 		t.Fatal(err)
 	}
 	if last := l.Health().Verified; last == nil || last.OK != v.OK {
-		t.Errorf("remembered is %+v", last)
+		t.Errorf("last verification = %+v", last)
 	}
 	return v
 }
 
-// TestVerifyNamesTheFirstBreak changes the database in every way that is possible with a shell.
+// TestVerifyNamesTheFirstBreak changes the database in many ways that are possible with an SQL shell.
 func TestVerifyNamesTheFirstBreak(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -84,13 +84,13 @@ func TestVerifyNamesTheFirstBreak(t *testing.T) {
 				t.Fatalf("%+v, %+v", v, v.FirstBreak)
 			}
 			if changed := strings.Contains(tt.says, "was changed") && name != "a removed text" && name != "an emptied end"; changed != (len(v.FirstBreak.ID) == 26) && changed {
-				t.Errorf("the record is not named: %+v", v.FirstBreak)
+				t.Errorf("the break does not name the record: %+v", v.FirstBreak)
 			}
 		})
 	}
 }
 
-// TestVerifyReadsTheSpool changes the spool of an open log and of a closed one.
+// TestVerifyReadsTheSpool changes the spool of an open log and of a closed log.
 func TestVerifyReadsTheSpool(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -102,7 +102,7 @@ func TestVerifyReadsTheSpool(t *testing.T) {
 	}
 	segments, err := filepath.Glob(filepath.Join(dir, "spool", "*.spool"))
 	if err != nil || len(segments) != 1 {
-		t.Fatalf("%d segments, %v", len(segments), err)
+		t.Fatalf("got %d segments, %v", len(segments), err)
 	}
 	data, err := os.ReadFile(segments[0])
 	if err != nil {
@@ -131,7 +131,7 @@ func TestVerifyReadsTheSpool(t *testing.T) {
 	}
 	closeLogAndDB(t, l, db)
 
-	// The end of the spool is truncated, so that the numbers are used again.
+	// The end of the spool is truncated, so that sequence numbers are used again.
 	data = data[:strings.Index(string(data), `"seq":181,`)]
 	if err := os.WriteFile(segments[0], data[:strings.LastIndexByte(string(data), '\n')+1], 0o600); err != nil {
 		t.Fatal(err)

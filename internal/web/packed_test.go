@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "pack dist into dist.zip")
 
-// The embedded archive contains the built files of dist, byte for byte.
+// TestPackedIsBuilt checks that the embedded archive contains the built files of dist, byte for byte.
 func TestPackedIsBuilt(t *testing.T) {
 	built := os.DirFS("dist")
 	if *update {
@@ -29,11 +29,11 @@ func TestPackedIsBuilt(t *testing.T) {
 	one, other := contents(t, built), contents(t, packed)
 	for name := range one {
 		if one[name] != other[name] {
-			t.Errorf("%s is not as it is in dist: go test ./internal/web -update", name)
+			t.Errorf("%s differs from the file in dist; run go test ./internal/web -update", name)
 		}
 	}
 	if len(one) != len(other) || len(one) == 0 {
-		t.Errorf("%d files are packed, of %d in dist: go test ./internal/web -update", len(other), len(one))
+		t.Errorf("the archive has %d files and dist has %d; run go test ./internal/web -update", len(other), len(one))
 	}
 }
 
@@ -54,7 +54,7 @@ func contents(t *testing.T, files fs.FS) map[string]string {
 	return all
 }
 
-// pack makes a zip file of files, in their order and without times.
+// pack returns a zip archive of files, in order and without modification times.
 func pack(t *testing.T, files fs.FS) []byte {
 	t.Helper()
 	var out bytes.Buffer

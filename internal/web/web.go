@@ -2,10 +2,12 @@
 //
 // Guarantees:
 //   - It serves only these files.
-//   - The Content-Security-Policy restricts a page to its own origin: only its own scripts, no frames, no forms, no other requests, no referrer.
-//   - A browser caches a file permanently only if its name contains its hash.
+//   - The Content-Security-Policy restricts a page to its own origin and its own scripts, without frames and forms. No
+//     referrer is sent.
+//   - Browsers cache a file permanently only if its name contains its hash.
 //
-// It does not authenticate: the files are public, and the page requests its data from the REST API. The daemon checks Host and Origin before it.
+// It does not authenticate: the files are public, and the page requests its data from the REST API. The daemon checks
+// Host and Origin before this handler runs.
 package web
 
 import (
@@ -34,9 +36,10 @@ import (
 // Path is the path of the web UI.
 const Path = "/ui/"
 
-// UIAddress returns the URL of the UI for a browser on this machine. With passkeys it has a host name, because passkeys do not work with an IP address.
+// UIAddress returns the URL of the UI for a browser on this machine. If byName is true, the URL has a host name,
+// because passkeys do not work with an IP address.
 func UIAddress(listener net.Addr, byName bool) string {
-	host, port, _ := net.SplitHostPort(listener.String()) // a listener has both
+	host, port, _ := net.SplitHostPort(listener.String()) // the address of a listener has both
 	if byName {
 		return presence.PageOrigin(port) + Path
 	}
@@ -48,25 +51,26 @@ func UIAddress(listener net.Addr, byName bool) string {
 
 const (
 	index  = "index.html"
-	assets = "assets/" // file names contain hashes
+	assets = "assets/" // the names of files in this folder contain their hashes
 )
 
 // policy is the Content-Security-Policy of the UI.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// distZip is dist as a zip file, which is a third of it: go test ./internal/web -update.
+// distZip is dist as a zip file, which is a third of its size. To update it, run go test ./internal/web -update.
 //
 //go:embed dist.zip
 var distZip []byte
 
-// Handler serves everything under Path and redirects other requests to it.
+// Handler serves everything under Path and redirects other requests to Path.
 type Handler struct {
 	files        map[string]*uiFile
 	usesPasskeys func() bool
 }
 
-// New returns a handler of the embedded files. While usesPasskeys returns true, a page at a loopback address is redirected to the host name.
+// New returns a handler of the embedded files. While byName returns true, it redirects a page at a loopback address to
+// the host name.
 func New(byName func() bool) (*Handler, error) {
 	dist, err := zip.NewReader(bytes.NewReader(distZip), int64(len(distZip)))
 	if err != nil {
@@ -75,7 +79,7 @@ func New(byName func() bool) (*Handler, error) {
 	return newHandler(dist, byName)
 }
 
-// newHandler returns a handler of these files.
+// newHandler returns a handler of the files in dist.
 func newHandler(dist fs.FS, byName func() bool) (*Handler, error) {
 	h := &Handler{files: map[string]*uiFile{}, usesPasskeys: byName}
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -93,7 +97,8 @@ func newHandler(dist fs.FS, byName func() bool) (*Handler, error) {
 	return h, nil
 }
 
-// ServeHTTP answers one request. A path without a file is a route of the page.
+// ServeHTTP responds to one request. It returns the index page for a path without a file, because the page handles its
+// own routes.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	for name, value := range map[string]string{
@@ -133,7 +138,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	found.serveFile(w, r)
 }
 
-// hostNameOriginOfLoopback returns the origin with a host name for a Host that is a loopback address, "" for others.
+// hostNameOriginOfLoopback returns the origin with a host name if host is a loopback address, otherwise "".
 func hostNameOriginOfLoopback(host string) string {
 	at, err := netip.ParseAddrPort(host)
 	if err != nil {
@@ -149,16 +154,16 @@ func hostNameOriginOfLoopback(host string) string {
 	return presence.PageOrigin(strconv.Itoa(int(at.Port())))
 }
 
-// uiFile is one file of the UI. It is compressed on first use, to keep the start fast.
+// uiFile is one file of the UI. It is compressed on first use, to keep startup fast.
 type uiFile struct {
 	name  string
 	forms func() (encodedFile, error)
 }
 
-// encodedFile are the bytes of a file as they are sent.
+// encodedFile contains the bytes of a file, uncompressed and compressed.
 type encodedFile struct {
-	tag           string // of the plain bytes, without quotes
-	plain, zipped []byte // zipped is nil when compression saves little
+	tag           string // ETag of the uncompressed bytes, without quotes
+	plain, zipped []byte // zipped is nil if compression saves little
 }
 
 func encodeFile(dist fs.FS, name string) (f encodedFile, err error) {
@@ -168,7 +173,7 @@ func encodeFile(dist fs.FS, name string) (f encodedFile, err error) {
 	hash := sha256.Sum256(f.plain)
 	f.tag = hex.EncodeToString(hash[:16])
 	var out bytes.Buffer
-	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid
+	z, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid, so there is no error
 	if _, err := io.Copy(z, bytes.NewReader(f.plain)); err != nil {
 		return f, err
 	}
@@ -200,7 +205,7 @@ func (f *uiFile) serveFile(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
 }
 
-// acceptsGzip reports whether a client accepts gzip.
+// acceptsGzip reports whether the Accept-Encoding headers of a client accept gzip.
 func acceptsGzip(values []string) bool {
 	for coding := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		name, weight, _ := strings.Cut(strings.ReplaceAll(coding, " ", ""), ";")
@@ -211,7 +216,7 @@ func acceptsGzip(values []string) bool {
 	return false
 }
 
-// mediaType returns the media type of a file, the same on every system.
+// mediaType returns the media type of a file. It does not depend on the system.
 func mediaType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

@@ -17,7 +17,7 @@ import (
 
 func never() bool { return false }
 
-// built is what a build makes.
+// built is an example of the files that a build creates.
 var built = fstest.MapFS{
 	"index.html":          {Data: []byte("<!doctype html><title>index</title>" + strings.Repeat("<p>text</p>", 200))},
 	"favicon.svg":         {Data: []byte("<svg/>")},
@@ -42,7 +42,7 @@ func serveBy(t *testing.T, files fs.FS, byName bool) *httptest.Server {
 	return s
 }
 
-// ask makes a request as it is: nothing is unpacked, no redirect followed.
+// ask sends a request. It decompresses nothing and follows no redirect.
 func ask(t *testing.T, s *httptest.Server, method, target string, header ...string) (*http.Response, string) {
 	t.Helper()
 	r, err := http.NewRequest(method, s.URL+target, nil)
@@ -102,7 +102,7 @@ func TestServedFiles(t *testing.T) {
 			t.Errorf("%s %s: %d %v %.60q", c.method, c.target, resp.StatusCode, resp.Header, body)
 		}
 		if c.status == 302 && resp.Header.Get("Location") != "/ui/" {
-			t.Errorf("%s leads to %q", c.target, resp.Header.Get("Location"))
+			t.Errorf("%s redirects to %q", c.target, resp.Header.Get("Location"))
 		}
 		for name, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
@@ -112,13 +112,13 @@ func TestServedFiles(t *testing.T) {
 			"Access-Control-Allow-Origin": "", "Set-Cookie": "",
 		} {
 			if got := resp.Header.Get(name); got != want {
-				t.Errorf("%s %s: %s is %q", c.method, c.target, name, got)
+				t.Errorf("%s %s: header %s = %q", c.method, c.target, name, got)
 			}
 		}
 	}
 }
 
-// Each encoding of a file has its own ETag, and a client that has the file does not get it again.
+// TestForms checks that each encoding of a file has its own ETag, and that a client that has the current file gets 304.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	s := serve(t, built)
@@ -145,30 +145,31 @@ func TestForms(t *testing.T) {
 			body = string(raw)
 		}
 		if body != string(built["assets/app-1a2b.js"].Data) {
-			t.Errorf("Accept-Encoding %q: another text", accept)
+			t.Errorf("Accept-Encoding %q: the content differs from the file", accept)
 		}
 		if resp, body = ask(t, s, "GET", script, "Accept-Encoding", accept, "If-None-Match", `"x", `+tag); resp.StatusCode != 304 || body != "" {
-			t.Errorf("Accept-Encoding %q: who has it gets %d", accept, resp.StatusCode)
+			t.Errorf("Accept-Encoding %q: the status for a client that has the file is %d, want 304", accept, resp.StatusCode)
 		}
 	}
 	if len(tags) != 2 {
-		t.Errorf("tags %v", tags)
+		t.Errorf("got the ETags %v, want 2", tags)
 	}
 	if resp, _ := ask(t, s, "GET", "/ui/favicon.svg", "Accept-Encoding", "gzip"); resp.Header.Get("Content-Encoding") != "" {
-		t.Error("what is small is packed")
+		t.Error("a small file is compressed")
 	}
 }
 
 func TestNoIndexIsNoUI(t *testing.T) {
 	t.Parallel()
 	if _, err := newHandler(fstest.MapFS{"assets/a.js": {}}, never); err == nil {
-		t.Error("a UI without an index is taken")
+		t.Error("newHandler accepted files without index.html")
 	}
 }
 
 var withSource = regexp.MustCompile(`<script[^>]* src=`)
 
-// The build can be served unchanged: one page, files of known types, and nothing that the policy forbids.
+// TestBuiltFiles checks that the built files can be served unchanged: one page, files of known types, and nothing that
+// the Content-Security-Policy forbids.
 func TestBuiltFiles(t *testing.T) {
 	t.Parallel()
 	h, err := New(never)
@@ -177,7 +178,7 @@ func TestBuiltFiles(t *testing.T) {
 	}
 	for name, f := range h.files {
 		if mediaType(name) == "application/octet-stream" {
-			t.Errorf("%s has no type", name)
+			t.Errorf("%s has an unknown media type", name)
 		}
 		if path.Ext(name) != ".html" {
 			continue
@@ -187,11 +188,11 @@ func TestBuiltFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := strings.Count(string(made.plain), "<script"); n != len(withSource.FindAll(made.plain, -1)) {
-			t.Errorf("%s holds a script", name)
+			t.Errorf("%s contains an inline script", name)
 		}
 		for _, bad := range []string{" style=", "<style", " onload=", " onclick=", "javascript:", `src="http`, `href="http`, "<base", "<iframe", "<form"} {
 			if strings.Contains(string(made.plain), bad) {
-				t.Errorf("%s holds %q", name, bad)
+				t.Errorf("%s contains %q", name, bad)
 			}
 		}
 	}
@@ -208,19 +209,20 @@ func TestAddress(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := UIAddress(at, false); got != want {
-			t.Errorf("%s: %s", listens, got)
+			t.Errorf("UIAddress for %s = %s", listens, got)
 		}
 		name := "http://localhost:8080/ui/"
 		if at.Port == 80 {
 			name = "http://localhost/ui/"
 		}
 		if got := UIAddress(at, true); got != name {
-			t.Errorf("%s by name: %s", listens, got)
+			t.Errorf("UIAddress by name for %s = %s", listens, got)
 		}
 	}
 }
 
-// Passkeys work only with a host name: a page at a loopback address is redirected to the name, other pages are not.
+// TestRedirectToLocalhost checks that a page at a loopback address is redirected to the host name, because passkeys
+// require one. Other pages are not redirected.
 func TestRedirectToLocalhost(t *testing.T) {
 	t.Parallel()
 	s := serveBy(t, built, true)
@@ -232,16 +234,16 @@ func TestRedirectToLocalhost(t *testing.T) {
 	} {
 		resp, _ := ask(t, s, "GET", "/ui/settings?part=presence", "Host", host)
 		if want := name + "/ui/settings?part=presence"; name != "" && (resp.StatusCode != http.StatusTemporaryRedirect || resp.Header.Get("Location") != want) {
-			t.Errorf("%s: %s to %q, not %q", host, resp.Status, resp.Header.Get("Location"), want)
+			t.Errorf("%s: got status %s and Location %q, want a redirect to %q", host, resp.Status, resp.Header.Get("Location"), want)
 		}
 		if name == "" && resp.StatusCode != http.StatusOK {
-			t.Errorf("%s: %s", host, resp.Status)
+			t.Errorf("%s: status = %s", host, resp.Status)
 		}
 		if resp, _ := ask(t, s, "GET", "/ui/assets/app-1a2b.js", "Host", host); resp.StatusCode != http.StatusOK {
-			t.Errorf("a file at %s: %s", host, resp.Status)
+			t.Errorf("%s: status of an asset = %s", host, resp.Status)
 		}
 	}
 	if resp, _ := ask(t, serve(t, built), "GET", "/ui/", "Host", "127.0.0.1:8080"); resp.StatusCode != http.StatusOK {
-		t.Errorf("without passkeys: %s", resp.Status)
+		t.Errorf("without passkeys: status = %s", resp.Status)
 	}
 }

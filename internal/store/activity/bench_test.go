@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// discardStore is a store that keeps only the position.
+// discardStore is a store that stores only the position.
 type discardStore struct {
 	Store // the other methods are not called
 	mu    sync.Mutex
@@ -53,8 +53,8 @@ func (*unavailableStore) ResumePosition(ctx context.Context) (SpoolPosition, []s
 	return SpoolPosition{}, nil, ctx.Err()
 }
 
-// BenchmarkBeginEnd measures the cost of recording during a call. BenchmarkPaced of package store also
-// measures the rest.
+// BenchmarkBeginEnd measures the cost of recording during a call. BenchmarkPaced of package store also measures the
+// work after the call.
 func BenchmarkBeginEnd(b *testing.B) {
 	for _, bb := range []struct {
 		durability string

@@ -2,7 +2,7 @@ package activity
 
 import "crypto/sha256"
 
-// hashChained returns the hash of a chained text that follows the entry with the hash prev.
+// hashChained returns the hash of an entry with this chained text, if it follows the entry with the hash prev.
 func hashChained(prev Hash, text []byte) Hash {
 	d := sha256.New()
 	var head [hexLen + 1]byte
@@ -13,8 +13,8 @@ func hashChained(prev Hash, text []byte) Hash {
 	return Hash(d.Sum(nil))
 }
 
-// hashPayload returns the hash of a payload that follows the entry with the hash prev. ok is false if the
-// erasable part of the payload was changed.
+// hashPayload returns the hash of an entry with this payload, if it follows the entry with the hash prev. ok is false
+// if the erasable part of the payload was changed.
 func hashPayload(prev Hash, payload []byte) (h Hash, ok bool) {
 	sealed, open, old := splitPayload(payload)
 	if old || open == nil {
@@ -24,15 +24,15 @@ func hashPayload(prev Hash, payload []byte) (h Hash, ok bool) {
 	return hashChained(prev, chained), ok
 }
 
-// isNextInChain reports whether an entry with this payload and hash follows prev, with an erasable part
-// that is unchanged or erased.
+// isNextInChain reports whether an entry with this payload and hash follows prev, and its erasable part is unchanged or
+// erased.
 func isNextInChain(prev Hash, payload []byte, h Hash) bool {
 	is, ok := hashPayload(prev, payload)
 	return ok && is == h
 }
 
-// HashPayloadAfter returns the hash of the entry with this payload that follows the entry with the hash before. It is nil if
-// before is not a hash or the payload was changed.
+// HashPayloadAfter returns the hash of an entry with this payload, if it follows the entry with the hash before. It
+// returns nil if before is not a hash or the payload was changed.
 func HashPayloadAfter(before, payload []byte) []byte {
 	if len(before) != len(Hash{}) {
 		return nil

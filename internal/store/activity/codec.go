@@ -12,15 +12,15 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// jsonMemberCodec either writes the members of a JSON object or reads one of them. So each readOrWriteMembers method
-// lists the members of its object once, in the order of writing. A member is named by its head: a comma,
-// the quoted name and a colon.
+// jsonMemberCodec either writes all members of a JSON object or reads one of them. So each readOrWriteMembers method
+// lists the members of its object only once, in the order in which they are written. The head identifies a member: a
+// comma, the quoted name and a colon.
 type jsonMemberCodec struct {
 	out []byte // the written JSON
 
 	reading     bool
-	name, value []byte // of the member that is being read
-	err         error  // the first error of reading
+	name, value []byte // of the current member, when reading
+	err         error  // the first error while reading
 
 	objects [2]jsonObjectInProgress // objects that are being written or read
 	depth   int
@@ -29,7 +29,7 @@ type jsonMemberCodec struct {
 type jsonObjectInProgress struct {
 	head   string
 	start  int          // offset of the object in out
-	unread []jsonMember // members that are still to be read
+	unread []jsonMember // members that have not been read yet
 }
 
 type jsonMember struct{ name, value []byte }
@@ -41,7 +41,7 @@ func (c *jsonMemberCodec) isReadingMember(head string) bool {
 	return c.reading && string(c.name) == head[len(`,"`):len(head)-len(`":`)]
 }
 
-// readOrWriteText writes or reads a text. An empty text is not written.
+// readOrWriteText writes or reads a text. It does not write an empty text.
 func (c *jsonMemberCodec) readOrWriteText(head string, v *string) {
 	if c.reading || *v != "" {
 		c.readOrWriteRequiredText(head, v)
@@ -56,7 +56,7 @@ func (c *jsonMemberCodec) readOrWriteRequiredText(head string, v *string) {
 	}
 }
 
-// readOrWriteNumber writes or reads a number. A zero is not written.
+// readOrWriteNumber writes or reads a number. It does not write a zero.
 func (c *jsonMemberCodec) readOrWriteNumber(head string, v *int64) {
 	if c.reading || *v != 0 {
 		c.readOrWriteRequiredNumber(head, v)
@@ -73,7 +73,7 @@ func (c *jsonMemberCodec) readOrWriteRequiredNumber(head string, v *int64) {
 	}
 }
 
-// readOrWriteFlag writes or reads a flag. False is not written.
+// readOrWriteFlag writes or reads a flag. It does not write false.
 func (c *jsonMemberCodec) readOrWriteFlag(head string, v *bool) {
 	if c.isReadingMember(head) {
 		*v = string(c.value) == "true"
@@ -82,14 +82,14 @@ func (c *jsonMemberCodec) readOrWriteFlag(head string, v *bool) {
 	}
 }
 
-// readTextOfOldFormat reads a text that an earlier version wrote as a member. It is part of the erasable part now.
+// readTextOfOldFormat reads a text that earlier versions wrote as a member. Now the text is in the erasable part.
 func (c *jsonMemberCodec) readTextOfOldFormat(head string, v *string) {
 	if c.isReadingMember(head) {
 		*v = c.parseText(c.value)
 	}
 }
 
-// readTextsOfOldFormat reads a list of texts that an earlier version wrote as a member.
+// readTextsOfOldFormat reads a list of texts that earlier versions wrote as a member.
 func (c *jsonMemberCodec) readTextsOfOldFormat(head string, v *[]string) {
 	if c.isReadingMember(head) {
 		*v = c.parseTexts(c.value)
@@ -104,7 +104,7 @@ func (c *jsonMemberCodec) parseTexts(value []byte) (texts []string) {
 	return texts
 }
 
-// readOrWriteTexts writes or reads a list of texts. An empty list is not written.
+// readOrWriteTexts writes or reads a list of texts. It does not write an empty list.
 func (c *jsonMemberCodec) readOrWriteTexts(head string, v *[]string) {
 	if !c.reading && len(*v) > 0 {
 		c.out = appendTextArray(append(c.out, head...), *v)
@@ -135,8 +135,8 @@ func (c *jsonMemberCodec) readOrWriteTime(head string, v *time.Time) {
 	}
 }
 
-// nextObjectMember is the condition of a loop whose body codes the members of an object. Writing runs the
-// body once; reading runs it for each member that exists. An object without members is not written.
+// nextObjectMember is the condition of a loop whose body writes or reads the members of an object. When writing, the
+// body runs once. When reading, it runs once for each member of the object. An object without members is not written.
 func (c *jsonMemberCodec) nextObjectMember(head string) bool {
 	if c.depth == 0 || c.objects[c.depth-1].head != head {
 		return c.enterObject(head)
@@ -152,7 +152,7 @@ func (c *jsonMemberCodec) nextObjectMember(head string) bool {
 	} else if len(c.out) == from {
 		c.out = c.out[:l.start]
 	} else {
-		c.out = append(slices.Delete(c.out, from, from+1), '}') // without the comma of the first member
+		c.out = append(slices.Delete(c.out, from, from+1), '}') // removes the comma before the first member
 	}
 	return false
 }
@@ -194,8 +194,8 @@ func (c *jsonMemberCodec) setFirstError(err error) {
 	}
 }
 
-// toValidJSON copies raw so that a record can always be encoded. It turns invalid JSON into a JSON string,
-// and replaces invalid UTF-8 by U+FFFD.
+// toValidJSON returns a copy of raw that can be part of a record: it turns invalid JSON into a JSON string, and
+// replaces invalid UTF-8 by U+FFFD.
 func toValidJSON(raw []byte) json.RawMessage {
 	if len(raw) == 0 {
 		return nil

@@ -26,7 +26,7 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 	switch rapid.IntRange(0, 3).Draw(t, name+" kind") {
 	case 0:
 		return nil
-	case 1: // no JSON at all, and text that the format itself uses
+	case 1: // invalid JSON, and text that is part of the format
 		return rapid.SampledFrom([]json.RawMessage{
 			[]byte(`{"a":tru}`), []byte(`}`), []byte(`,"response":`), []byte(`"raw":[1,2]`), []byte("\x00\xff"),
 		}).Draw(t, name)
@@ -40,7 +40,7 @@ func drawJSON(t *rapid.T, name string) json.RawMessage {
 	return b
 }
 
-// toStoredJSON returns the stored form of raw JSON: without line ends, and as a string if it is invalid.
+// toStoredJSON returns raw JSON as it is stored: without line ends, and as a string if it is invalid.
 func toStoredJSON(raw json.RawMessage) json.RawMessage {
 	return toValidJSON(wirejson.AppendAsOneLine(nil, raw))
 }
@@ -74,7 +74,7 @@ func drawRecord(t *rapid.T) Record {
 	return r
 }
 
-// drawDeclared draws a declaration as maskAndLimitRecord returns it: JSON.
+// drawDeclared draws a declared intent in the form that maskAndLimitRecord returns, which is JSON.
 func drawDeclared(t *rapid.T) json.RawMessage {
 	return rapid.SampledFrom([]json.RawMessage{nil, []byte(`{"intent":{"operation_type":"none"}}`), []byte(`"{\"intent\":"`)}).Draw(t, "declared")
 }
@@ -93,7 +93,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 		DecisionFacts: tool.DecisionFacts{CallWith: text.Draw(t, "call with"), Fingerprint: text.Draw(t, "fingerprint"), ApprovedBy: text.Draw(t, "approved by"),
 			Inferred: text.Draw(t, "inferred"), Unsure: rapid.Bool().Draw(t, "unsure")},
 	}
-	if rapid.Bool().Draw(t, "how") { // otherwise written by an earlier version
+	if rapid.Bool().Draw(t, "how") { // otherwise an earlier version wrote the record
 		d.Called, d.Declared = rapid.SampledFrom([]CallStyle{CalledInLane, CalledByName}).Draw(t, "called"), rapid.Bool().Draw(t, "declared")
 		d.Arguments = rapid.SampledFrom([]SchemaFit{"", ArgumentsFit, ArgumentsUnfit}).Draw(t, "fit")
 	}
@@ -113,7 +113,7 @@ func drawDecision(t *rapid.T, text *rapid.Generator[string]) *Decision {
 	return d
 }
 
-// toUTF8Record returns r as JSON can hold it.
+// toUTF8Record returns r with the changes that JSON encoding makes, such as replaced invalid UTF-8.
 func toUTF8Record(t *rapid.T, r Record) Record {
 	plain := r
 	plain.Arguments, plain.Response = nil, nil
@@ -136,7 +136,7 @@ var sameRecord = cmp.Options{
 	}),
 }
 
-// toStoredPayload returns a payload with a prefix as it is stored.
+// toStoredPayload returns a payload, with a prefix, in its stored form.
 func toStoredPayload(prefix []byte, b encodedBody) []byte {
 	return b.toStoredLine(append(prefix, b.data[:b.chainedLen]...))
 }
@@ -147,7 +147,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 		data := appendPayloadPrefix(nil, KindWhole, r.ID, 7, r.Timestamp, 0)
 		data = toStoredPayload(data, encodeBodyInNewBuffer(&payload{Record: r, kind: KindWhole}))
 		if bytes.ContainsAny(data, "\n\r") {
-			t.Fatalf("an entry of more than one line: %q", data)
+			t.Fatalf("the entry has more than one line: %q", data)
 		}
 		got, err := DecodeRecord(data, nil)
 		if err != nil {
@@ -157,7 +157,7 @@ func TestRecordsComeBackAsTheyWere(t *testing.T) {
 			t.Fatalf("%s\n%s", d, data)
 		}
 		if _, err := json.Marshal(got); err != nil {
-			t.Fatalf("cannot be shown: %v", err)
+			t.Fatalf("DecodeForDisplay failed: %v", err)
 		}
 	})
 }
@@ -191,7 +191,7 @@ func TestOutcomesComeBackAsTheyWere(t *testing.T) {
 			t.Fatalf("%s\n%s\n%s", d, entry, outcome)
 		}
 		if _, err := DecodeRecord(nil, outcome); err != nil {
-			t.Fatalf("an outcome alone: %v", err)
+			t.Fatalf("decoding an outcome without its first entry: %v", err)
 		}
 	})
 }
@@ -215,8 +215,8 @@ func withOutcome(r Record, o Outcome, kept []byte, cut bool) Record {
 	return r
 }
 
-// TestEntriesAreTwoObjects pins the format: an entry is two objects, and the chained text commits to the
-// erasable values.
+// TestEntriesAreTwoObjects checks the format: an entry consists of two objects, and the chained text contains
+// commitments to the erasable values.
 func TestEntriesAreTwoObjects(t *testing.T) {
 	r := Record{Type: ToolCall, ServerName: "a\tb", Arguments: []byte("{\"x\":\t[1]}"), Response: []byte(`{"not JSON`), ErrorMessage: "é\n",
 		Metadata: Metadata{Intent: &Intent{OperationType: "read", Reason: "why", Declared: []byte(`{}`)}, Search: &Search{Query: "q", Rank: 2}, Warnings: []string{"one", "two"}, Detail: "seen"}}
@@ -247,7 +247,7 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 		commits = append(commits, fmt.Sprintf(`"%s":"%x"`, m[1], sum))
 		fields = append(fields, string(m[1])+string(m[4]))
 		if string(m[2]) != strconv.Itoa(len(m[3])) || len(m[3]) < minContentLen {
-			t.Errorf("%s has %d bytes", m[0], len(m[3]))
+			t.Errorf("%s: got %d bytes", m[0], len(m[3]))
 		}
 	}
 	if got := strings.Join(fields, " "); got != "arguments{\"x\":\t[1]} response{\"not JSON error_message\"é\\n\" reason\"why\" declared{} query\"q\" warnings[\"one\",\"two\"]" {
@@ -263,8 +263,8 @@ func TestEntriesAreTwoObjects(t *testing.T) {
 	}
 }
 
-// TestEveryByteIsChained changes each byte of a payload, also of one with erased fields, in the form of the
-// files and of the database. The chain does not cover the time of an erasure; a record proves it.
+// TestEveryByteIsChained checks that a change of any byte of a payload is detected, in the file and in the database,
+// also in a payload with erased fields. The time of an erasure is an exception: a separate record proves it.
 func TestEveryByteIsChained(t *testing.T) {
 	r := Record{Type: ToolCall, Arguments: []byte(`{}`), Response: []byte(`"` + strings.Repeat("long ", 20) + `"`), ErrorMessage: "no", Metadata: Metadata{Warnings: []string{"one"}}}
 	whole := toStoredPayload(appendPayloadPrefix(nil, KindWhole, "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", 7, time.UnixMilli(5).UTC(), 0), encodeBodyInNewBuffer(&payload{Record: r, kind: KindWhole}))
@@ -281,7 +281,7 @@ func TestEveryByteIsChained(t *testing.T) {
 	}
 	for _, data := range [][]byte{whole, inFile, inStore} {
 		if !isNextInChain(prev, data, h) {
-			t.Fatalf("%s does not follow", data)
+			t.Fatalf("the hash does not match for %s", data)
 		}
 		for i := range data {
 			for bit := range 8 {
@@ -292,19 +292,19 @@ func TestEveryByteIsChained(t *testing.T) {
 					c.recorded[erasureKey{"01JG2K4WZ3N8Q5R7T9V1X2Y3Z4", f, at.Unix()}] = true
 				}
 				if isNextInChain(prev, changed, h) && c.collectErasures(7, changed) && c.firstUnrecordedErasure() == nil {
-					t.Fatalf("%s is taken for %s", changed, data)
+					t.Fatalf("the change to %s was not detected; original: %s", changed, data)
 				}
 			}
 		}
 	}
 	for _, data := range []string{string(whole) + "\t", string(whole) + " ", strings.Replace(string(whole), "\t{", "\t{{", 1), string(whole[:bytes.IndexByte(whole, '\t')+1])} {
 		if isNextInChain(prev, []byte(data), h) {
-			t.Errorf("%s is taken for %s", data, whole)
+			t.Errorf("%s has the same hash as %s", data, whole)
 		}
 	}
 }
 
-// TestTheChainCanBeCheckedWithAShell runs the check that the documentation describes.
+// TestTheChainCanBeCheckedWithAShell runs the shell commands that the documentation describes.
 func TestTheChainCanBeCheckedWithAShell(t *testing.T) {
 	prev := Hash{1, 2, 3}
 	payload := `{"id":1}`
@@ -324,11 +324,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`"kind":"end","raw":[1,0]"arguments":}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, err := json.Marshal(DecodeForDisplay(data, data)); err != nil {
-			t.Fatalf("cannot be shown: %v", err)
+			t.Fatalf("DecodeForDisplay failed: %v", err)
 		}
 		if r, err := DecodeRecord(data, nil); err == nil {
 			if _, err := json.Marshal(r); err != nil {
-				t.Fatalf("cannot be shown: %v", err)
+				t.Fatalf("DecodeForDisplay failed: %v", err)
 			}
 		}
 		for _, trusted := range []bool{false, true} {
@@ -342,7 +342,7 @@ func FuzzDecode(f *testing.F) {
 			sealed, _, _ := splitPayload(data)
 			erased, had := erasePayloadFields(data, []ErasableField{FieldArguments, FieldResponse}, time.Unix(0, 0), in)
 			if again, _, _ := splitPayload(erased); string(again) != string(sealed) || had && in && len(erased) != len(data) {
-				t.Fatalf("%q became %q", data, erased)
+				t.Fatalf("erasing the fields of %q gave %q", data, erased)
 			}
 		}
 		parseSegmentHeader(data)
@@ -400,7 +400,7 @@ func TestKeptResponse(t *testing.T) {
 				}
 			}
 			if bytes.Contains(kept, []byte(secret[:20])) || strings.Contains(string(kept), "hunter2") {
-				t.Fatalf("kept a secret: %s", kept)
+				t.Fatalf("the kept text contains a secret: %s", kept)
 			}
 		})
 	}

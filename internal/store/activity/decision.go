@@ -21,18 +21,18 @@ func (Verdict) Words() []string {
 	return []string{string(Allowed), string(Warned), string(Refused), string(Asked)}
 }
 
-// CallStyle is how a tool was called: through a calling tool or by its own name.
+// CallStyle tells how a tool was called: with a calling tool or by its own name.
 type CallStyle string
 
 const (
-	CalledInLane CallStyle = "lane" // by a calling tool, the address of a lane, REST or the command line
-	CalledByName CallStyle = "name" // as a tool of its own, at the address of all servers or of one; its hints give the lane
+	CalledInLane CallStyle = "lane" // with a calling tool, a lane's address, REST or the CLI
+	CalledByName CallStyle = "name" // by its own name; the hints determine the lane
 )
 
-// Words returns all styles.
+// Words returns all call styles.
 func (CallStyle) Words() []string { return []string{string(CalledInLane), string(CalledByName)} }
 
-// SchemaFit says whether arguments match the schema of their tool.
+// SchemaFit tells whether arguments match the schema of their tool.
 type SchemaFit string
 
 const (
@@ -40,10 +40,10 @@ const (
 	ArgumentsUnfit SchemaFit = "unfit"
 )
 
-// Words returns both results.
+// Words returns both values.
 func (SchemaFit) Words() []string { return []string{string(ArgumentsFit), string(ArgumentsUnfit)} }
 
-// ArgumentLane is the operation that the arguments of a call ask for, and the deciding rule.
+// ArgumentLane is the operation type that the arguments of a call require, and the rule that determined it.
 type ArgumentLane struct {
 	Operation string `json:"operation" words:"operation" doc:"The operation type that the arguments of the call ask for."`
 	Word      string `json:"word,omitempty" doc:"The word in the argument that decided, or why the argument could not be parsed."`
@@ -53,8 +53,8 @@ type ArgumentLane struct {
 	Unread    bool   `json:"unread,omitempty" doc:"Whether the argument could not be parsed completely."`
 }
 
-// Decision holds the facts that decided about a call, as they were at that time. If the tool was unknown,
-// it has no facts of the tool.
+// Decision contains the facts that determined the decision about a call, as they were at that time. If the tool was
+// unknown, its facts are missing.
 type Decision struct {
 	Outcome  Verdict   `json:"outcome"`
 	Check    string    `json:"check,omitempty" words:"check" doc:"The check that rejected the call. The checks before it passed."`
@@ -71,7 +71,7 @@ type Decision struct {
 }
 
 func (d *Decision) readOrWriteMembers(c *jsonMemberCodec) {
-	if c.reading || d.Outcome != Allowed { // most calls are allowed
+	if c.reading || d.Outcome != Allowed { // "allowed" is omitted, because most calls are allowed
 		c.readOrWriteText(`,"outcome":`, (*string)(&d.Outcome))
 	}
 	c.readOrWriteText(`,"check":`, &d.Check)
@@ -89,8 +89,8 @@ func (d *Decision) readOrWriteMembers(c *jsonMemberCodec) {
 	}
 }
 
-// readOrWriteLane writes or reads the lane as a list of texts: operation, word, by, argument, and one letter each
-// for declared and unread.
+// readOrWriteLane writes or reads the lane as a list of texts: operation, word, by, argument, and a text of flags with
+// d for declared and u for unread.
 func (d *Decision) readOrWriteLane(c *jsonMemberCodec) {
 	var parts []string
 	if l := d.Lane; l != nil && !c.reading {
@@ -109,8 +109,9 @@ func (d *Decision) readOrWriteLane(c *jsonMemberCodec) {
 	}
 }
 
-// readOrWriteCallFlags writes or reads three letters, because every call has them. They are the first letter of the call style,
-// d if an operation was declared, and the first letter of the schema fit. A hyphen means none.
+// readOrWriteCallFlags writes or reads three values as one letter each, to save space, because every call has them. The
+// letters are the first letter of the call style, d if an operation was declared, and the first letter of the schema
+// fit. A hyphen represents a missing value.
 func (d *Decision) readOrWriteCallFlags(c *jsonMemberCodec) {
 	switch {
 	case c.isReadingMember(`,"how":`):
@@ -136,7 +137,7 @@ func (d *Decision) readOrWriteCallFlags(c *jsonMemberCodec) {
 	}
 }
 
-// wordByFirstLetter returns the word that begins with a letter; "" for none.
+// wordByFirstLetter returns the word that begins with letter, or "" if there is none.
 func wordByFirstLetter[T ~string](letter byte, words ...T) (none T) {
 	for _, word := range words {
 		if word[0] == letter {

@@ -11,14 +11,14 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// splitOldPayload separates the unchecked raw arguments and response from an entry of an earlier version.
+// splitOldPayload separates the unvalidated arguments and response from an entry of an earlier version. The returned
 // head is a copy.
 func splitOldPayload(data []byte) (head, args, response []byte, err error) {
 	a, r, err := parseRawLengths(data)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	end := len(data) - 1 // before the last brace
+	end := len(data) - 1 // offset of the last brace
 	response, end, err = cutTrailingMember(data, end, responseName, r)
 	if err == nil {
 		args, end, err = cutTrailingMember(data, end, argumentsName, a)
@@ -35,8 +35,8 @@ const (
 	responseName  = `,"response":`
 )
 
-// parsePayload reads an entry and returns its raw arguments and response unparsed. trusted reports whether
-// the hash of the entry was checked. p holds no reference to data.
+// parsePayload reads an entry and returns its arguments and response unparsed. trusted states whether the hash of the
+// entry was checked. p does not refer to the memory of data.
 func parsePayload(data []byte, trusted bool) (p payload, args, response []byte, err error) {
 	head, open, old := splitPayload(data)
 	if old {
@@ -54,15 +54,15 @@ func parsePayload(data []byte, trusted bool) (p payload, args, response []byte, 
 	return p, args, response, err
 }
 
-// decodePayload reads one entry completely. The result holds no reference to data.
+// decodePayload reads one entry completely. The result does not refer to the memory of data.
 func decodePayload(data []byte) (payload, error) {
 	p, args, response, err := parsePayload(data, false)
 	p.Arguments, p.Response = toValidJSON(args), toValidJSON(response)
 	return p, err
 }
 
-// parseRawLengths reads the lengths of the raw parts. They precede everything that a caller or a server
-// wrote, so the first "raw" is the right one.
+// parseRawLengths reads the lengths of the raw parts. They precede all text from callers and servers, so the first
+// "raw" is the right one.
 func parseRawLengths(data []byte) (args, response int, err error) {
 	_, rest, ok := bytes.Cut(data, []byte(`"raw":[`))
 	list, _, closed := bytes.Cut(rest, []byte{']'})
@@ -78,7 +78,8 @@ func parseRawLengths(data []byte) (args, response int, err error) {
 	return args, response, nil
 }
 
-// cutTrailingMember cuts the member with this name and length off the data before end.
+// cutTrailingMember removes the member with this name and value length that ends at end. It returns the value, and the
+// length of the remaining data.
 func cutTrailingMember(data []byte, end int, name string, length int) (raw []byte, rest int, err error) {
 	if length == 0 {
 		return nil, end, nil
@@ -91,8 +92,9 @@ func cutTrailingMember(data []byte, end int, name string, length int) (raw []byt
 	return data[at:end], start, nil
 }
 
-// DecodeRecord reads a record from the payload of its first entry and that of its outcome. One of them may be empty. Without an
-// outcome, the record is pending. Without a first entry, which was lost, the record has only the fields of the outcome.
+// DecodeRecord decodes a record from the payload of its first entry and the payload of its outcome. One of them may be
+// empty. Without an outcome, the record is pending. If the first entry was lost, the record has only the fields of the
+// outcome.
 func DecodeRecord(entry, outcome []byte) (Record, error) {
 	if len(entry) == 0 {
 		return decodeLoneOutcome(outcome)
@@ -108,7 +110,7 @@ func DecodeRecord(entry, outcome []byte) (Record, error) {
 	return p.recordWithOutcome(&o), nil
 }
 
-// recordWithOutcome returns the record with the values of its outcome o.
+// recordWithOutcome returns the record with the values of the outcome o.
 func (p *payload) recordWithOutcome(o *payload) Record {
 	r := p.Record
 	if o.kind == KindRepeat && o.LastTime != nil {
@@ -132,8 +134,8 @@ func (p *payload) recordWithOutcome(o *payload) Record {
 	return r
 }
 
-// DecodeForDisplay is DecodeRecord for a record that must be shown in any case. A damaged record says so
-// and has the values that are still readable.
+// DecodeForDisplay does the same as DecodeRecord, but always returns a record. A damaged record has a message about the
+// damage, and the values that are still readable.
 func DecodeForDisplay(entry, outcome []byte) Record {
 	r, err := DecodeRecord(entry, outcome)
 	if err == nil {
@@ -156,7 +158,7 @@ func decodeLoneOutcome(outcome []byte) (Record, error) {
 	return p.recordOfLoneOutcome(), nil
 }
 
-// recordOfLoneOutcome returns the record of an outcome whose first entry was lost.
+// recordOfLoneOutcome returns the record for an outcome whose first entry was lost.
 func (p *payload) recordOfLoneOutcome() Record {
 	r := p.Record
 	if r.Type == "" {
@@ -169,8 +171,8 @@ func (p *payload) recordOfLoneOutcome() Record {
 	return r
 }
 
-// EachSearchableText calls fn with the JSON of each part of a record that the full text search covers. It does
-// not read the rest. The text is valid until fn returns. A damaged entry has nothing to search.
+// EachSearchableText calls fn with the JSON of each part of a record that the full text search covers. It does not
+// decode other parts. The text is valid until fn returns. Damaged parts are skipped.
 func EachSearchableText(entry, outcome []byte, fn func(text []byte)) {
 	for _, data := range [][]byte{entry, outcome} {
 		if len(data) == 0 {
@@ -181,7 +183,7 @@ func EachSearchableText(entry, outcome []byte, fn func(text []byte)) {
 			eachSearchableTextOfOldPayload(data, fn)
 			continue
 		}
-		// The fields after a damaged field are skipped.
+		// If a field is damaged, the fields after it are skipped.
 		_ = eachStoredField(open, func(f storedField) {
 			switch {
 			case f.erasedTimeText() != nil:
@@ -206,8 +208,8 @@ func eachSearchableTextOfOldPayload(data []byte, fn func(text []byte)) {
 	fn(wirejson.Find(wirejson.Find(metadata, "intent"), "reason"))
 }
 
-// decodeSpoolEntry reads an entry of the spool into the form that the Store gets. trusted says that its
-// hash was checked.
+// decodeSpoolEntry decodes a line of the spool into the Entry that the Store receives. trusted states whether the hash
+// of the line was checked.
 func decodeSpoolEntry(h Hash, data []byte, trusted bool) (Entry, error) {
 	p, _, _, err := parsePayload(data, trusted)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ParseDuration reads a duration that may also be given in days or weeks: 90s, 2h, 7d, 2w. ok is false if
-// s is not a duration.
+// ParseDuration parses a duration, which may also be in days or weeks: 90s, 2h, 7d, 2w. ok is false if s is not a
+// duration.
 func ParseDuration(s string) (time.Duration, bool) {
 	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
 		return d, true

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The sealed part of a payload is one JSON object. It begins with the fields of the spool (id, seq, time), and continues with
-// those of the record. The chained text also has the commitments at its end (see erasable.go).
+// The sealed part of a payload is one JSON object. It begins with the fields of the spool (id, seq, time), followed by
+// the fields of the record. The chained text also has the commitments at its end (see erasable.go).
 
 // encodeBuffer is reusable memory for encoding entries, with a pool of salts.
 type encodeBuffer struct {
@@ -21,12 +21,12 @@ type encodeBuffer struct {
 	salts saltPool
 }
 
-// encodeBufferPool lends encode buffers.
+// encodeBufferPool is a pool of encode buffers.
 type encodeBufferPool struct{ pool sync.Pool }
 
 const (
 	bufferSize    = 2 << 10
-	bufferSizeMax = 256 << 10 // one huge record must not keep its memory
+	bufferSizeMax = 256 << 10 // larger buffers are not reused, so that one huge record does not keep its memory
 )
 
 func (p *encodeBufferPool) get() *encodeBuffer {
@@ -49,8 +49,7 @@ func (b *encodeBuffer) encodeBody(p *payload) encodedBody {
 	return out
 }
 
-// encodedBody is a payload without its prefix, as it is chained: with its commitments, then the erasable
-// part.
+// encodedBody is a payload without its prefix: the chained text with its commitments, then the erasable part.
 type encodedBody struct {
 	data           []byte
 	chainedLen     int // length of the chained part of data
@@ -60,7 +59,7 @@ type encodedBody struct {
 // encodeBodyInNewBuffer encodes a payload without its prefix into new memory.
 func encodeBodyInNewBuffer(p *payload) encodedBody { return new(encodeBuffer).encodeBody(p) }
 
-// parseEncodedBody returns the encodedBody for data that was written earlier.
+// parseEncodedBody returns the encodedBody for data that was encoded earlier.
 func parseEncodedBody(data []byte) encodedBody {
 	chained, open, _ := splitPayload(data)
 	b := encodedBody{data: data, chainedLen: len(chained)}
@@ -70,8 +69,8 @@ func parseEncodedBody(data []byte) encodedBody {
 	return b
 }
 
-// toStoredLine turns a line that ends with the chained text into the line as it is stored: without
-// commitments, with the erasable part.
+// toStoredLine converts a line that ends with the chained text into its stored form: without the commitments and with
+// the erasable part.
 func (b *encodedBody) toStoredLine(line []byte) []byte {
 	if b.commitmentsLen == 0 {
 		return line
@@ -80,8 +79,8 @@ func (b *encodedBody) toStoredLine(line []byte) []byte {
 	return append(line, b.data[b.chainedLen:]...)
 }
 
-// appendPayloadPrefix writes the first part of the payload. Its values are known only when the entry gets
-// its number.
+// appendPayloadPrefix appends the first part of the payload. Its values are known only when the entry receives its
+// sequence number.
 func appendPayloadPrefix(dst []byte, k EntryKind, id string, seq int64, now time.Time, ms int64) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = append(dst, id...)
@@ -105,7 +104,7 @@ type erasableFieldValue struct {
 	texts []string
 }
 
-// erasableFieldValues returns the erasable fields that the payload has, in the array all.
+// erasableFieldValues returns the values of the erasable fields of the payload. It stores them in the array all.
 func (p *payload) erasableFieldValues(all *[len(erasableFields)]erasableFieldValue) []erasableFieldValue {
 	n := 0
 	if len(p.Arguments) > 0 {
@@ -141,7 +140,7 @@ func (p *payload) erasableFieldValues(all *[len(erasableFields)]erasableFieldVal
 	return all[:n]
 }
 
-// appendJSON writes the value as JSON.
+// appendJSON appends the value as JSON.
 func (v *erasableFieldValue) appendJSON(dst []byte) []byte {
 	switch {
 	case v.raw != nil:
@@ -152,7 +151,7 @@ func (v *erasableFieldValue) appendJSON(dst []byte) []byte {
 	return wirejson.AppendString(dst, v.text)
 }
 
-// appendEncodedBody writes everything of an entry except the prefix.
+// appendEncodedBody appends a whole entry except for its prefix.
 func appendEncodedBody(dst []byte, p *payload, salts *saltPool) encodedBody {
 	start := len(dst)
 	c := jsonMemberCodec{out: append(append(dst, `"kind":`...), kindNames[p.kind]...)}
@@ -189,11 +188,11 @@ func appendEncodedBody(dst []byte, p *payload, salts *saltPool) encodedBody {
 	return encodedBody{dst[start:], chained - start, chained - from}
 }
 
-// hashPlaceholder holds the place of a hash that is written later.
+// hashPlaceholder reserves space for a hash that is written later.
 const hashPlaceholder = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// appendSaltedValue writes the length of a salt with a value, the salt and the value. It also returns the
-// part that is committed to.
+// appendSaltedValue appends the length of a salt and a value, then the salt and the value. It also returns the part
+// that the commitment covers.
 func appendSaltedValue(dst []byte, v *erasableFieldValue, salts *saltPool) (_, inner []byte) {
 	if v.raw != nil {
 		if !utf8.Valid(v.raw) {
@@ -211,8 +210,8 @@ func appendSaltedValue(dst []byte, v *erasableFieldValue, salts *saltPool) (_, i
 	return dst, dst[len(dst)-n:]
 }
 
-// appendLengthAndSalt writes the length and the salt before a value of a length. It returns n, the length
-// of the salt with the value.
+// appendLengthAndSalt appends the length and the salt that precede a value. length is the length of the value. n is the
+// length of the salt with the value.
 func appendLengthAndSalt(dst []byte, length int, salts *saltPool) (_ []byte, n int) {
 	bare := saltText + len(`"",`) + length
 	n = max(bare, minContentLen)

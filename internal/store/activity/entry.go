@@ -12,22 +12,22 @@ import (
 	"unicode"
 )
 
-// EntryKind is the kind of an entry: the beginning of a record, its outcome, a whole record, or a count.
+// EntryKind is the kind of an entry: the beginning of a record, its outcome, a whole record, or a count of refusals.
 type EntryKind uint8
 
 const (
-	KindBegin  EntryKind = iota + 1 // the record began; its outcome will follow
+	KindBegin  EntryKind = iota + 1 // the beginning of a record; its outcome follows
 	KindEnd                         // the outcome of a record that began earlier
-	KindWhole                       // a record that was complete at once
+	KindWhole                       // a whole record, with its outcome
 	KindRepeat                      // the current count of a repeated refusal
 )
 
-// Hash identifies an entry and all entries before it. It is the SHA-256 of its line in the spool, with the hash of the previous
-// entry in place of its own.
+// Hash identifies an entry and all entries before it. It is the SHA-256 of the entry's line in the spool, where the
+// hash of the previous entry replaces the entry's own hash.
 type Hash [sha256.Size]byte
 
-// writeHex writes h in hexadecimal to the beginning of dst, as hex.Encode does. A call writes seven
-// hashes, so it converts eight digits at a time.
+// writeHex writes h in hexadecimal to the beginning of dst, as hex.Encode does. It converts eight digits at a time,
+// because a call writes seven hashes.
 func (h *Hash) writeHex(dst []byte) {
 	const each = 0x0101010101010101
 	dst = dst[:hexLen]
@@ -35,40 +35,40 @@ func (h *Hash) writeHex(dst []byte) {
 		x := uint64(binary.BigEndian.Uint32(h[i:]))
 		x = (x | x<<16) & 0x0000ffff0000ffff
 		x = (x | x<<8) & 0x00ff00ff00ff00ff
-		x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f // one digit in each byte
+		x = (x | x<<4) & 0x0f0f0f0f0f0f0f0f // each byte contains one digit
 		letters := (x + 6*each) >> 4 & each
 		binary.BigEndian.PutUint64(dst[2*i:], x+'0'*each+letters*('a'-'0'-10))
 	}
 }
 
-// chainLink is the number and the hash of an entry of the chain.
+// chainLink is the sequence number and the hash of an entry of the chain.
 type chainLink struct {
 	seq  int64
 	hash Hash
 }
 
-// Entry is one link of the chain, as the Store gets it. It is valid until the call that got it returns.
+// Entry is an entry of the chain in the form that the Store receives. It is valid until the receiving call returns.
 type Entry struct {
-	Seq      int64 // numbers the entries, from 1
+	Seq      int64 // sequence number, starting at 1
 	Kind     EntryKind
 	ID       string // of the record
-	BeginSeq int64  // KindEnd and KindRepeat: the Seq of the entry that began the record
+	BeginSeq int64  // KindEnd and KindRepeat: Seq of the entry that began the record
 	Hash     Hash
 	Payload  []byte // JSON, as in the spool
-	// Facts are the values that the record can be found by. After a restart the facts of an end may lack
-	// those of its beginning (Facts.Type is empty). The store then takes the facts of the beginning, with
+	// Facts are the values by which the record can be found. After a restart, the facts of an end may lack the values
+	// of the beginning (Facts.Type is empty). The store must then combine them with the facts of the beginning, using
 	// WithOutcome. A KindRepeat changes only Repeats.
 	Facts RecordFacts
-	// Redacts says which fields of another record the entry erases; nil for most entries.
+	// Redacts lists the fields of another record that the entry erases. It is nil for most entries.
 	Redacts *FieldErasure
 	// Signature is the checkpoint that signs the chain up to this entry, if there is one.
 	Signature *SignedCheckpoint
 
-	segment int64 // where the entry ends in the spool
+	segment int64 // position in the spool at which the entry ends
 	offset  int64
 }
 
-// RecordFacts are the values that a record is filtered and counted by. Followers of the log get them too.
+// RecordFacts contains the values by which a record is filtered and counted. Followers of the log receive them too.
 type RecordFacts struct {
 	Type        Type
 	Status      Status
@@ -84,11 +84,11 @@ type RecordFacts struct {
 	ErrorCode   string // of the refusal or failure
 	Time        int64  // microseconds since 1970
 	Duration    int64  // milliseconds
-	OwnTime     int64  // microseconds of Duration that MCPProxy itself took; 0: unknown
-	Repeats     int64  // how often the refusal happened; 0 means once
+	OwnTime     int64  // microseconds of Duration that MCPProxy itself needed; 0 if unknown
+	Repeats     int64  // number of identical refusals; 0 means one
 }
 
-// WithOutcome returns the facts of a record that began with f and ended with the facts end.
+// WithOutcome returns the facts of a record with the beginning f and the outcome end.
 func (f RecordFacts) WithOutcome(end *RecordFacts) RecordFacts {
 	f.Status, f.Duration, f.OwnTime, f.ErrorCode = end.Status, end.Duration, end.OwnTime, cmp.Or(end.ErrorCode, f.ErrorCode)
 	return f
@@ -107,20 +107,19 @@ func NewRecordFacts(r *Record) RecordFacts {
 	return f
 }
 
-// ChainPart is one of three things, as a store has it: an entry, a run of removed entries, or a
-// checkpoint.
+// ChainPart is a part of the chain in a store: an entry, a range of removed entries, or a checkpoint.
 type ChainPart struct {
-	First, Seq int64 // numbers of the first and the last entry
+	First, Seq int64 // sequence numbers of the first and the last entry
 	Hash       Hash  // of the last entry
 	Gone       bool
-	Payload    []byte // of an entry that exists; valid until the call that got it returns
-	// Record is the position among all records of the record that the entry begins, from 1; 0 if the entry
-	// begins none.
+	Payload    []byte // of an existing entry; valid until the receiving call returns
+	// If the entry begins a record, Record is the position of that record among all records, starting at 1. Otherwise
+	// it is 0.
 	Record int64
-	// Pruned reports whether the removed entries were the beginning of the log, which the retention
-	// removed.
+	// Pruned reports whether the removed entries were the beginning of the log, which was pruned according to the
+	// retention settings.
 	Pruned bool
-	// Checkpoint is set for a checkpoint, which is no entry.
+	// Checkpoint is set if this part is a checkpoint. A checkpoint is not an entry.
 	Checkpoint *SignedCheckpoint
 }
 
@@ -140,15 +139,15 @@ func parseRecordID(payload []byte) string {
 //
 //	<hash in hex> <payload>\n
 //
-// so that a shell can check the chain: the hash of a line is the sha256sum of "<hash of the line
-// before> <chained text of the payload>".
+// so that a shell can check the chain. The hash of a line is the SHA-256 of the text "<hash of the previous line>
+// <chained text of the payload>".
 const (
 	hexLen       = 2 * sha256.Size
-	lineOverhead = hexLen + 2 // the space and the newline
+	lineOverhead = hexLen + 2 // for the space and the newline
 )
 
-// sealLine computes the hash of the line in buf and writes it to the beginning of buf. buf has room for
-// the hash, then a space and the chained text of the payload.
+// sealLine computes the hash of the line in buf and writes it to the beginning of buf. buf must contain space for the
+// hash, then a space character and the chained text of the payload.
 func sealLine(buf []byte, prev Hash) Hash {
 	prev.writeHex(buf)
 	h := Hash(sha256.Sum256(buf))
@@ -168,14 +167,14 @@ func splitSpoolLine(line []byte) (h Hash, payload []byte, ok bool) {
 	return h, line[hexLen+1:], canonical && bytes.IndexByte(line, '\n') < 0
 }
 
-// SignedCheckpoint is a signature over the chain up to an entry. It proves that the log had this entry, and all
-// entries before it, at that time.
+// SignedCheckpoint is a signature over the chain up to an entry. It proves that the log contained this entry and all
+// entries before it at that time.
 type SignedCheckpoint struct {
 	Chain     string
 	Seq       int64
 	Hash      Hash
 	Time      time.Time
-	Pruned    bool // the retention removed the entries up to here
+	Pruned    bool // the entries up to this one were pruned according to the retention settings
 	Key       []byte
 	Signature []byte
 }
@@ -189,19 +188,19 @@ func (c *SignedCheckpoint) signedText() []byte {
 	return fmt.Appendf(nil, "mcpproxy %s %s %d %x %d", what, c.Chain, c.Seq, c.Hash, c.Time.UnixMicro())
 }
 
-// HasValidSignature reports whether the signature is valid for the key and the other fields.
+// HasValidSignature reports whether the signature is valid for the key and the other fields of the checkpoint.
 func (c *SignedCheckpoint) HasValidSignature() bool {
 	return len(c.Key) == ed25519.PublicKeySize && ed25519.Verify(c.Key, c.signedText(), c.Signature)
 }
 
-// FieldErasure says which fields of a record an entry erases.
+// FieldErasure describes which fields of a record an entry erases.
 type FieldErasure struct {
 	ID     string
 	Fields []ErasableField
 	At     time.Time // whole seconds
 }
 
-// RequestedErasure returns the redaction that the entry makes; ok is false for most entries.
+// RequestedErasure returns the erasure that the entry requests. ok is false for most entries.
 func (e *Entry) RequestedErasure() (r FieldErasure, ok bool) {
 	if e.Redacts == nil {
 		return r, false

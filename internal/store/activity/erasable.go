@@ -11,40 +11,40 @@ import (
 	"time"
 )
 
-// The payload of an entry has two parts. The sealed part is one JSON object, which is chained. After a
-// tab, which no JSON of this package contains, comes the erasable part: an object of values that may have
-// to be erased later, each as
+// The payload of an entry has two parts, separated by a tab, which no JSON of this package contains. The sealed part is
+// one JSON object, which is chained. The erasable part is an object of values that a user may erase later. Each value
+// is stored as
 //
 //	"<field>":[<length>,"<salt>",<value>]
 //
-// The commitment to a value is the SHA-256 of the <length> bytes from the opening quote of the salt to
-// the end of the value. Values are stored as they came and may be invalid JSON, so only the length says
-// where they end. The chained text is the sealed part with the commitments as its last member, "commit".
-// They are not stored, because they follow from the values. For an erased field the text
+// The commitment to a value is the SHA-256 of the <length> bytes from the opening quote of the salt to the end of the
+// value. Values are stored unchanged and may be invalid JSON, so only the length determines where they end. The chained
+// text is the sealed part with the commitments as its last member, "commit". The commitments are not stored, because
+// they can be computed from the values. When a field is erased, the text
 //
 //	"<time> <commitment>"
 //
-// replaces salt and value, followed by spaces if these were longer. The salt of a short value ends in
-// spaces, so that a field is never shorter than this text.
+// replaces its salt and value, followed by spaces if these were longer. The salt of a short value ends with spaces, so
+// that a field is never shorter than this text.
 //
-// Entries of earlier versions have one part with everything in it, and have "raw":[…] after their kind.
+// The payload of an earlier version has only one part, which contains "raw":[…] after the kind.
 
 const (
 	commitName = `,"commit":{`
 	saltText   = 22
 	erasedText = "2006-01-02T15:04:05Z"
-	commitText = 43 // in base64
-	// minContentLen is the minimum length of a salt with its value. It is also the length of the text that
-	// replaces them.
+	commitText = 43 // length in base64
+	// minContentLen is the minimum length of a salt and its value. It is also the length of the text that replaces them
+	// when the field is erased.
 	minContentLen = len(erasedText) + commitText + len(`" "`)
 	// commitsMax is the maximum length of all commitments.
 	commitsMax = len(commitName) + len(erasableFields)*(16+hexLen+len(`"":"",`)) + len("}}")
 )
 
-// prefixMax is the maximum length of the prefix that appendPayloadPrefix writes.
+// prefixMax is the maximum length of the prefix that appendPayloadPrefix appends.
 const prefixMax = 160
 
-// saltPool holds random texts of 132 bits that were made in advance.
+// saltPool contains random texts of 132 bits that were generated in advance.
 type saltPool struct {
 	texts [64 * saltText]byte
 	left  int
@@ -70,8 +70,8 @@ func (s *saltPool) appendSalt(dst []byte, blanks int) []byte {
 
 const spaces = "                                                                  " // minContentLen spaces
 
-// splitPayload splits a payload into its sealed and its erasable part. open is nil if there is no erasable
-// part. old reports whether an earlier version wrote the payload: then all of it is sealed.
+// splitPayload splits a payload into its sealed and its erasable part. open is nil if there is no erasable part. old
+// reports whether an earlier version wrote the payload. In that case, the whole payload is sealed.
 func splitPayload(payload []byte) (sealed, open []byte, old bool) {
 	_, rest, _ := bytes.Cut(payload[:min(len(payload), prefixMax+32)], []byte(`"kind":"`))
 	_, rest, _ = bytes.Cut(rest, []byte{'"'})
@@ -82,23 +82,23 @@ func splitPayload(payload []byte) (sealed, open []byte, old bool) {
 	return sealed, open, false
 }
 
-// storedField is a field as the erasable part stores it.
+// storedField is a field of the erasable part.
 type storedField struct {
 	name    ErasableField
 	at      int    // offset of content
-	content []byte // salt and value, or the text that replaced them when they were erased
+	content []byte // salt and value, or the text that replaced them when the field was erased
 }
 
-// erasedTimeText returns the time at which the field was erased, as a text, or nil if it was not erased.
+// erasedTimeText returns the text of the time at which the field was erased, or nil if the field was not erased.
 func (f *storedField) erasedTimeText() []byte {
-	if f.content[1+len(erasedText)] != ' ' { // a salt is longer
+	if f.content[1+len(erasedText)] != ' ' { // a salt is longer, so the field was not erased
 		return nil
 	}
 	return f.content[1 : 1+len(erasedText)]
 }
 
-// parseErasedTime returns the time at which the field was erased. ok is false if the time is invalid or
-// more than spaces follows it.
+// parseErasedTime returns the time at which the field was erased. ok is false if the time is invalid or is followed by
+// anything other than spaces.
 func (f *storedField) parseErasedTime() (at time.Time, ok bool) {
 	at, err := time.Parse(erasedText, string(f.erasedTimeText()))
 	return at, err == nil && len(bytes.TrimLeft(f.content[minContentLen:], " ")) == 0
@@ -110,7 +110,7 @@ func newErasedContent(at time.Time, commit Hash) []byte {
 	return append(base64.RawURLEncoding.AppendEncode(inner, commit[:]), '"')
 }
 
-// commitmentHash returns the commitment to the value. ok is false if the field was changed.
+// commitmentHash returns the commitment to the value of the field. ok is false if the field was changed.
 func (f *storedField) commitmentHash() (h Hash, ok bool) {
 	if f.erasedTimeText() == nil {
 		return sha256.Sum256(f.content), true
@@ -137,8 +137,8 @@ func (f *storedField) saltEnd() int {
 	return n
 }
 
-// parseStoredField reads the field at offset at of an erasable part, and returns where it ends. ok is
-// false if the field was changed.
+// parseStoredField parses the field at offset at of an erasable part. It returns the field and the offset after it. ok
+// is false if the field was changed.
 func parseStoredField(open []byte, at int) (f storedField, next int, ok bool) {
 	rest, ok := bytes.CutPrefix(open[at:], []byte{'"'})
 	name, rest, found := bytes.Cut(rest, []byte(`":[`))
@@ -159,8 +159,8 @@ func parseStoredField(open []byte, at int) (f storedField, next int, ok bool) {
 	return f, f.at + n + 1, ok
 }
 
-// parseFieldName returns the field with a name, or "" for an unknown name. Unknown names are rejected
-// because they could match several commitments.
+// parseFieldName returns the field with a name, or "" if the name is unknown. Unknown names are rejected because they
+// could match several commitments.
 func parseFieldName(name []byte) ErasableField {
 	for _, f := range erasableFields {
 		if string(name) == string(f) {
@@ -193,8 +193,8 @@ func eachStoredField(open []byte, fn func(f storedField)) (ok bool) {
 	}
 }
 
-// appendSealedWithCommitments appends the chained text of a payload: the sealed part with its commitments. ok is
-// false if the payload was changed.
+// appendSealedWithCommitments appends the chained text of a payload, which is the sealed part with its commitments. ok
+// is false if the payload was changed.
 func appendSealedWithCommitments(dst, sealed, open []byte) (_ []byte, ok bool) {
 	if open == nil {
 		return append(dst, sealed...), true
@@ -223,7 +223,7 @@ type fieldCommitment struct {
 	hash Hash
 }
 
-// parseCommitments reads the commitments of a chained text. ok is false if they were changed.
+// parseCommitments parses the commitments of a chained text. ok is false if they were changed.
 func parseCommitments(chained []byte) (all []fieldCommitment, ok bool) {
 	at := bytes.LastIndex(chained, []byte(commitName))
 	if at < 0 {
@@ -250,8 +250,8 @@ func parseCommitments(chained []byte) (all []fieldCommitment, ok bool) {
 	}
 }
 
-// erasePayloadFields returns the payload without the values of fields, and whether it had one of them. in
-// keeps the length of erased values by padding with spaces.
+// erasePayloadFields returns the payload without the values of fields, and whether it contained any of them. If in is
+// true, it replaces the erased values by spaces, so that the payload keeps its length.
 func erasePayloadFields(payload []byte, fields []ErasableField, at time.Time, in bool) (erased []byte, had bool) {
 	sealed, open, old := splitPayload(payload)
 	if old || open == nil {
@@ -282,7 +282,7 @@ func erasePayloadFields(payload []byte, fields []ErasableField, at time.Time, in
 	return append(out, '}'), true
 }
 
-// EraseFromPayload returns the payload of an entry of the record without the values that the redaction erases.
+// EraseFromPayload returns the payload of an entry of the record, without the values that must be erased.
 func (r *FieldErasure) EraseFromPayload(payload []byte) []byte {
 	erased, _ := erasePayloadFields(payload, r.Fields, r.At, false)
 	return erased

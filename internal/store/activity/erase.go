@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// eachLineOfRecord calls fn with the offset and the payload of each line of a record. data begins at the
+// eachLineOfRecord calls fn with the offset and the payload of each line that belongs to a record. data begins at the
 // start of a line.
 func eachLineOfRecord(data []byte, id string, fn func(at int, payload []byte) error) error {
 	start := []byte(`{"id":"` + id + `"`)
@@ -50,12 +50,12 @@ func (s *spool) eraseFields(r FieldErasure) error {
 	return s.recent.eraseFields(r)
 }
 
-// eraseFields overwrites fields of a record in the file of the segment. It writes the erased mark of a
-// field first, so that a process that is killed does not leave a field that looks damaged.
+// eraseFields overwrites fields of a record in the file of the segment. It writes the mark of the erasure before it
+// overwrites the value, so that killing the process does not leave a field that looks damaged.
 func (s *segment) eraseFields(r FieldErasure) (err error) {
 	f, err := os.OpenFile(s.path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // pruned in the meantime
+		return nil // the segment was pruned in the meantime
 	}
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (r *recentCopy) eraseFields(what FieldErasure) (err error) {
 	defer r.recoverFault(debug.SetPanicOnFault(true), &err)
 	for _, half := range r.halves {
 		if s, ok := parseChainLines(half); ok {
-			clear(s.rest) // left from earlier use of the half
+			clear(s.rest) // bytes from an earlier use of the half
 		}
 		_ = eachLineOfRecord(half, what.ID, func(at int, payload []byte) error {
 			if erased, had := erasePayloadFields(payload, what.Fields, what.At, true); had {

@@ -12,15 +12,15 @@ import (
 	"strings"
 )
 
-// ChainPosition is the number and the hash of an entry of the chain. The zero value is the position before
-// the first entry.
+// ChainPosition is the sequence number and the hash of an entry of the chain. The zero value is the position before the
+// first entry.
 type ChainPosition struct {
 	Seq  int64
 	Hash Hash
 }
 
-// positionHashLen is the number of bytes of the hash that distinguish entries of different chains with the
-// same number.
+// positionHashLen is the number of bytes of the hash in a position. They distinguish entries of different chains with
+// the same sequence number.
 const positionHashLen = 8
 
 func (p ChainPosition) isSame(other ChainPosition) bool {
@@ -33,8 +33,8 @@ func (p ChainPosition) AppendText(dst []byte) []byte {
 	return hex.AppendEncode(append(dst, '-'), p.Hash[:positionHashLen])
 }
 
-// ParseChainPosition reads the text that AppendText writes. The hash of the result is only as long as it
-// takes to find the entry.
+// ParseChainPosition parses the text that AppendText produces. The hash of the result is shortened, but long enough to
+// find the entry.
 func ParseChainPosition(text string) (p ChainPosition, ok bool) {
 	number, hash, _ := strings.Cut(text, "-")
 	seq, err := strconv.ParseInt(number, 10, 64)
@@ -46,16 +46,16 @@ func ParseChainPosition(text string) (p ChainPosition, ok bool) {
 	return p, err == nil
 }
 
-// EntryEvent tells followers of the log about an entry of the chain, without arguments and responses.
+// EntryEvent describes an entry of the chain for followers of the log. It does not contain arguments and responses.
 type EntryEvent struct {
 	ChainPosition
 	Kind  EntryKind
 	ID    string      // of the record
-	Facts RecordFacts // of the record after this entry; empty for a KindRepeat
+	Facts RecordFacts // of the record after this entry; unset for KindRepeat
 }
 
-// errGap says that the entries after a position are unavailable: the position is too old or of another
-// chain, or the following entries are damaged.
+// errGap means that the entries after a position are unavailable: the position is too old or belongs to another chain,
+// or the following entries are damaged.
 var errGap = errors.New("the log does not have what follows")
 
 // maxEventsPerRead is the maximum number of events that one read returns.
@@ -68,10 +68,9 @@ func (l *Log) LastPosition() ChainPosition {
 	return ChainPosition{l.spool.durable.seq, l.spool.durable.hash}
 }
 
-// Follow returns a reader of the entries that are appended from now on. The spool keeps in memory the
-// entries that the reader has not read yet, as far as there is room. The channel receives a value when
-// entries were appended. There is one follower at a time, until it is closed. Appending never waits for
-// it.
+// Follow returns a reader of the entries that are appended after this call. The spool keeps entries that the reader has
+// not read in memory, within a limit. The channel receives a value when entries are appended. Only one follower can
+// exist at a time, and the caller must close it. Appending never waits for the follower.
 func (l *Log) Follow() (r *EventReader, appended <-chan struct{}) {
 	told := newWakeSignal()
 	r = l.NewEventReader(l.spool.setFollower(told))
@@ -79,8 +78,8 @@ func (l *Log) Follow() (r *EventReader, appended <-chan struct{}) {
 	return r, told
 }
 
-// setFollower raises a signal at each write; nil ends that. It returns the position of the last durable
-// entry.
+// setFollower sets the signal that is raised at each write, or removes it if told is nil. It returns the position of
+// the last durable entry.
 func (s *spool) setFollower(told wakeSignal) ChainPosition {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,21 +87,21 @@ func (s *spool) setFollower(told wakeSignal) ChainPosition {
 	return ChainPosition{s.durable.seq, s.durable.hash}
 }
 
-// EventReader reads the chain from a position, entry by entry. It reads from memory if the entry is still
-// there, otherwise from the files. It is not safe for concurrent use.
+// EventReader reads the chain from a position, entry by entry. It reads from memory if the next entry is still
+// available there, otherwise from the files. It is not safe for concurrent use.
 type EventReader struct {
 	log      *Log
 	position ChainPosition
-	verified bool                   // position is known to be in the chain
-	follows  bool                   // made by Follow
-	entries  []Entry                // reused memory
-	begun    map[string]RecordFacts // records that began in the files and have not ended there
+	verified bool                   // whether position is known to be in the chain
+	follows  bool                   // whether Follow created the reader
+	entries  []Entry                // a reusable buffer
+	begun    map[string]RecordFacts // records that began in the files and have not ended in them
 
-	snapshot spoolSnapshot // of the files, while it reads from them
-	segment  int           // index in snapshot.segments of the file that is being read
+	snapshot spoolSnapshot // the snapshot of the files, while the reader reads from them
+	segment  int           // index of the current file in snapshot.segments
 	file     *os.File
 	lines    *bufio.Scanner
-	first    bool // the next line is the first of the segment
+	first    bool // whether the next line is the first line of the segment
 }
 
 // NewEventReader returns a reader of the entries after a position. The caller must close it.
@@ -113,7 +112,7 @@ func (l *Log) NewEventReader(p ChainPosition) *EventReader {
 // Position returns the position of the last event that was read.
 func (r *EventReader) Position() ChainPosition { return r.position }
 
-// Close ends the reading.
+// Close closes the reader.
 func (r *EventReader) Close() {
 	if r.follows {
 		r.log.spool.setFollower(nil)
@@ -123,13 +122,13 @@ func (r *EventReader) Close() {
 
 func (r *EventReader) closeFile() {
 	if r.file != nil {
-		_ = r.file.Close() // it was only read
+		_ = r.file.Close() // the file was opened only for reading
 		r.file = nil
 	}
 }
 
-// ReadEvents appends some of the following events to dst and moves on to the last of them. No events means
-// the end, until more is appended. After an error, which is errGap, the reader is unusable.
+// ReadEvents appends the next events to dst and advances the reader. If it appends none, there are no more events until
+// entries are appended. Every error wraps errGap. After an error, the reader is unusable.
 func (r *EventReader) ReadEvents(ctx context.Context, dst []EntryEvent) ([]EntryEvent, error) {
 	if r.file == nil {
 		steps, done, err := r.readFromMemory(dst)
@@ -143,8 +142,8 @@ func (r *EventReader) ReadEvents(ctx context.Context, dst []EntryEvent) ([]Entry
 	return r.readFromFiles(ctx, dst)
 }
 
-// readFromMemory reads the events that the spool has in memory. done is false if the next event is not
-// there, or if it is unknown whether it is the next.
+// readFromMemory reads the next events from the memory of the spool. done is false if memory does not contain the next
+// event, or if the position is not verified yet.
 func (r *EventReader) readFromMemory(dst []EntryEvent) (steps []EntryEvent, done bool, err error) {
 	s := r.log.spool
 	s.mu.Lock()
@@ -177,7 +176,7 @@ func (r *EventReader) readFromMemory(dst []EntryEvent) (steps []EntryEvent, done
 	return dst, true, nil
 }
 
-// openSegmentAtPosition opens the segment that holds the next entry, or the entry of the position itself.
+// openSegmentAtPosition opens the segment that contains the next entry, or the entry at the position itself.
 func (r *EventReader) openSegmentAtPosition() error {
 	r.snapshot = r.log.spool.snapshot()
 	r.segment = r.snapshot.countSegmentsUpTo(r.position.Seq+1) - 2
@@ -187,7 +186,7 @@ func (r *EventReader) openSegmentAtPosition() error {
 func (r *EventReader) openNextSegment() error {
 	r.closeFile()
 	if r.segment++; r.segment < 0 || r.segment >= len(r.snapshot.segments) {
-		return errGap // no segment has the next entry
+		return errGap // no segment contains the next entry
 	}
 	seg := r.snapshot.segments[r.segment]
 	f, err := os.Open(seg.path)
@@ -219,7 +218,7 @@ func (r *EventReader) readFromFiles(ctx context.Context, dst []EntryEvent) ([]En
 	return dst, nil
 }
 
-// toGapError wraps an error as errGap.
+// toGapError returns an error that wraps errGap and err.
 func toGapError(err error) error {
 	if errors.Is(err, errGap) {
 		return err
@@ -227,8 +226,8 @@ func toGapError(err error) error {
 	return fmt.Errorf("%w: %w", errGap, err)
 }
 
-// readLine reads one line: the header of a segment, an entry that was read before, the next entry, or an
-// entry that was never acknowledged.
+// readLine processes one line. The line is the header of a segment, an entry that was already read, the next entry, or
+// an entry that was never acknowledged.
 func (r *EventReader) readLine(ctx context.Context, dst []EntryEvent, line []byte) ([]EntryEvent, error) {
 	if r.first {
 		r.first = false
@@ -238,7 +237,7 @@ func (r *EventReader) readLine(ctx context.Context, dst []EntryEvent, line []byt
 	}
 	seq := parseLineSeq(line)
 	if seq == 0 || seq < r.position.Seq {
-		return dst, nil // often most of a segment
+		return dst, nil // often applies to most lines of a segment
 	}
 	hash, data, ok := splitSpoolLine(line)
 	switch {
@@ -257,7 +256,7 @@ func (r *EventReader) readLine(ctx context.Context, dst []EntryEvent, line []byt
 	return append(dst, EntryEvent{r.position, e.Kind, e.ID, r.recordFacts(ctx, &e)}), nil
 }
 
-// checkLink checks that the position of the reader is in the chain when the reader reaches it.
+// checkLink checks that the position of the reader is in the chain. It does so when p reaches that position.
 func (r *EventReader) checkLink(p ChainPosition) error {
 	switch {
 	case p.Seq < r.position.Seq:
@@ -269,8 +268,8 @@ func (r *EventReader) checkLink(p ChainPosition) error {
 	return nil
 }
 
-// parseLineSeq reads the number of an entry at the offset where appendPayloadPrefix writes it; 0 if there
-// is none.
+// parseLineSeq parses the sequence number of an entry at the offset at which appendPayloadPrefix writes it. It returns
+// 0 if the line has none.
 func parseLineSeq(line []byte) (seq int64) {
 	const before = hexLen + len(` {"id":"`) + ulidLen + len(`","seq":`)
 	for _, c := range line[min(before, len(line)):] {
@@ -282,8 +281,9 @@ func parseLineSeq(line []byte) (seq int64) {
 	return seq
 }
 
-// recordFacts returns the facts of the record after an entry. An end in the files lacks most of them. They
-// come from the beginning, which is in the store if it was not read here.
+// recordFacts returns the facts of the record after an entry. The outcome of a record in the files lacks most facts.
+// recordFacts takes them from the beginning of the record. If the reader has not read the beginning, it comes from the
+// store.
 func (r *EventReader) recordFacts(ctx context.Context, e *Entry) RecordFacts {
 	switch e.Kind {
 	case KindBegin:
@@ -298,7 +298,7 @@ func (r *EventReader) recordFacts(ctx context.Context, e *Entry) RecordFacts {
 	facts, ok := r.begun[e.ID]
 	delete(r.begun, e.ID)
 	if !ok {
-		facts = RecordFacts{Type: ToolCall} // known even if the beginning is lost
+		facts = RecordFacts{Type: ToolCall} // known even if the beginning of the record is lost
 		if record, err := r.log.Get(ctx, e.ID); err == nil {
 			facts = NewRecordFacts(&record)
 		}

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// readEventsFrom reads from a position to the end.
+// readEventsFrom reads all events after a position.
 func readEventsFrom(t *testing.T, l *Log, from ChainPosition) ([]EntryEvent, error) {
 	t.Helper()
 	r := l.NewEventReader(from)
@@ -27,12 +27,12 @@ func readEventsFrom(t *testing.T, l *Log, from ChainPosition) ([]EntryEvent, err
 	}
 }
 
-// named returns a position as its text form has it.
+// named returns a position after conversion to text and back, which shortens the hash.
 func (p ChainPosition) named(t *testing.T) ChainPosition {
 	t.Helper()
 	short, ok := ParseChainPosition(string(p.AppendText(nil)))
 	if !ok {
-		t.Fatalf("%s is no place", p.AppendText(nil))
+		t.Fatalf("ParseChainPosition rejected %s", p.AppendText(nil))
 	}
 	return short
 }
@@ -40,17 +40,17 @@ func (p ChainPosition) named(t *testing.T) ChainPosition {
 func wantEvents(t *testing.T, what string, got, want []EntryEvent) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%s: %d steps, want %d", what, len(got), len(want))
+		t.Fatalf("%s: got %d events, want %d", what, len(got), len(want))
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Fatalf("%s: step %d is %+v, want %+v", what, i, got[i], want[i])
+			t.Fatalf("%s: event %d = %+v, want %+v", what, i, got[i], want[i])
 		}
 	}
 }
 
-// In any sequence of events (full segments, a store that accepts entries or not, restarts), a reader from any position gets
-// exactly the entries after it, like a reader from the start.
+// TestReadFromAnyPosition checks that a reader from any position returns exactly the entries after it, like a reader
+// from the start. It uses random sequences of events: full segments, a store that fails, restarts.
 func TestReadFromAnyPosition(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -65,7 +65,7 @@ func TestReadFromAnyPosition(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { closeLog(t, l) }()
-			var all []EntryEvent // all events, as a permanent follower gets them
+			var all []EntryEvent // all events, as a permanent follower receives them
 			always, _ := l.Follow()
 			read := func() {
 				for n := -1; n < len(all); {
@@ -116,17 +116,17 @@ func TestReadFromAnyPosition(t *testing.T) {
 			always.Close()
 			for i, s := range all {
 				if s.Seq != int64(i+1) {
-					t.Fatalf("step %d has number %d", i, s.Seq)
+					t.Fatalf("event %d has the sequence number %d", i, s.Seq)
 				}
 			}
 			segments, _ := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
 			if len(segments) < 2 {
-				t.Fatalf("%d segments: the test tests little", len(segments))
+				t.Fatalf("got only %d segments, too few for this test", len(segments))
 			}
 			readable := slices.IndexFunc(all, func(e EntryEvent) bool { return e.Seq+1 >= l.spool.snapshot().segments[0].first })
 			for n := range 40 {
 				i := random.IntN(len(all))
-				if n%2 == 0 { // how many segments have gone depends on the machine
+				if n%2 == 0 { // the number of removed segments depends on the machine
 					i = readable + random.IntN(len(all)-readable)
 				}
 				got, err := readEventsFrom(t, l, all[i].named(t))
@@ -134,15 +134,16 @@ func TestReadFromAnyPosition(t *testing.T) {
 					continue
 				}
 				if err != nil {
-					t.Fatalf("from %d: %v", i, err)
+					t.Fatalf("reading from event %d: %v", i, err)
 				}
-				wantEvents(t, fmt.Sprint("from ", i), got[:min(len(got), len(all)-i-1)], all[i+1:]) // a count of refusals may have been added since
+				wantEvents(t, fmt.Sprint("from ", i), got[:min(len(got), len(all)-i-1)], all[i+1:]) // a count may have been added
 			}
 		})
 	}
 }
 
-// A position that is not in the chain, or whose next entry is gone, is a gap.
+// TestUnreadablePositions checks that reading returns errGap if the position is not in the chain or its next entry was
+// removed.
 func TestUnreadablePositions(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, Options{Dir: dir, maxSegment: 4 << 10}, &memoryStore{})
@@ -154,32 +155,32 @@ func TestUnreadablePositions(t *testing.T) {
 	later.Seq += 1000
 	for what, p := range map[string]ChainPosition{"another chain": other, "what is to come": later, "another beginning": {Hash: Hash{1}}} {
 		if got, err := readEventsFrom(t, l, p); !errors.Is(err, errGap) {
-			t.Errorf("%s: %d steps, %v", what, len(got), err)
+			t.Errorf("%s: got %d events, %v", what, len(got), err)
 		}
 	}
 	for range 200 {
 		recordCall(t, l, "b")
 	}
-	for range 2 { // the first round gives the projector something to remove in the second
+	for range 2 { // the first round creates entries that the projector can remove in the second
 		recordCall(t, l, "c")
 		if err := l.progress.waitProjected(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got, err := readEventsFrom(t, l, first); !errors.Is(err, errGap) {
-		t.Errorf("pruned: %d steps, %v", len(got), err)
+		t.Errorf("before the pruned entries: got %d events, %v", len(got), err)
 	}
 	if got, err := readEventsFrom(t, l, l.LastPosition().named(t)); len(got) > 0 || err != nil {
-		t.Errorf("at the end: %d steps, %v", len(got), err)
+		t.Errorf("at the end: got %d events, %v", len(got), err)
 	}
 	for _, text := range []string{"", "1", "1-", "-1-0011223344556677", "1-zz11223344556677", "1-00112233445566770", "01x-0011223344556677"} {
 		if p, ok := ParseChainPosition(text); ok {
-			t.Errorf("%q is a place: %v", text, p)
+			t.Errorf("ParseChainPosition accepted %q: %v", text, p)
 		}
 	}
 }
 
-// The follower is notified of appended entries, and unread entries stay in memory.
+// TestFollowing checks that the follower is notified of appended entries, and that unread entries stay in memory.
 func TestFollowing(t *testing.T) {
 	l := openLog(t, Options{Dir: t.TempDir()}, &memoryStore{})
 	r, appended := l.Follow()
@@ -194,18 +195,18 @@ func TestFollowing(t *testing.T) {
 	if steps, err := r.ReadEvents(t.Context(), nil); err != nil || len(steps) == 0 {
 		t.Fatal(len(steps), err)
 	} else if steps, err = r.ReadEvents(t.Context(), steps); err != nil || r.file != nil || steps[0].Seq != 1 || len(steps) != 2*maxEventsPerRead {
-		t.Fatalf("%d steps, %v; from the files: %v", len(steps), err, r.file != nil)
+		t.Fatalf("got %d events, %v; read from the files: %v", len(steps), err, r.file != nil)
 	}
 	r.Close()
 	recordCall(t, l, "b")
 	select {
-	case <-appended: // an earlier value
+	case <-appended: // the value for an earlier entry
 	default:
 	}
 	recordCall(t, l, "c")
 	select {
 	case <-appended:
-		t.Error("told after the end")
+		t.Error("the closed follower was notified")
 	default:
 	}
 }

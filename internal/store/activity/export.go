@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// ExportedEntry is an entry as an export has it: with everything that proves it outside of the log.
+// ExportedEntry is an entry in an export. It contains everything that is needed to verify it without the log.
 type ExportedEntry struct {
 	Seq    int64
 	Hash   Hash
@@ -21,15 +21,15 @@ type ExportedEntry struct {
 	whole []byte // cached by rebuildPayload
 }
 
-// ExportedField is the salted text that a commitment covers, or the text that replaced it when it was
+// ExportedField contains the salted text that a commitment covers, or the text that replaced it when the field was
 // erased.
 type ExportedField struct {
 	Field ErasableField
 	Text  []byte
 }
 
-// ExportEntries returns the entries of a record for an export. Without bodies, arguments and responses are
-// withheld.
+// ExportEntries returns the entries of a record for an export. If bodies is false, it withholds arguments and
+// responses.
 func (s *StoredRecord) ExportEntries(bodies bool) (entries []ExportedEntry) {
 	for _, e := range []struct {
 		payload, hash []byte
@@ -40,7 +40,7 @@ func (s *StoredRecord) ExportEntries(bodies bool) (entries []ExportedEntry) {
 		}
 		sealed, open, old := splitPayload(e.payload)
 		out := ExportedEntry{Seq: e.seq, Hash: Hash(e.hash)}
-		if !old || bodies { // a damaged entry is exported as it is, and the audit reports it
+		if !old || bodies { // a damaged entry is exported unchanged, and the audit reports it
 			chained, ok := appendSealedWithCommitments([]byte{}, sealed, open)
 			if out.Sealed = chained; !ok || !utf8.Valid(chained) {
 				out.Sealed = bytes.ToValidUTF8(append([]byte{}, sealed...), []byte("\uFFFD"))
@@ -78,8 +78,8 @@ func (e *ExportedEntry) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// ParseExportedEntry reads what AppendJSON writes. ok is false if data is something else. It does not
-// check that AppendJSON would write the same bytes; callers that need this compare them.
+// ParseExportedEntry parses the output of AppendJSON. ok is false for other data. It does not check that AppendJSON
+// would produce exactly the same bytes. Callers that require this must compare them.
 func ParseExportedEntry(data []byte) (e ExportedEntry, ok bool) {
 	ok = true
 	err := wirejson.EachMember(data, func(name, value []byte) error {
@@ -131,8 +131,8 @@ func (e *ExportedEntry) rebuildPayload() []byte {
 	return e.whole
 }
 
-// checkCommitments reports whether each exported field matches its commitment or was erased. left is the
-// number of withheld values.
+// checkCommitments checks that each exported field matches its commitment or was erased. left is the number of withheld
+// values.
 func (e *ExportedEntry) checkCommitments() (left int, ok bool) {
 	sealed, open, old := splitPayload(e.rebuildPayload())
 	if old {
@@ -150,8 +150,8 @@ func (e *ExportedEntry) checkCommitments() (left int, ok bool) {
 	}) && ok
 }
 
-// DecodeExportedRecord returns the record that exported entries describe. ok is false if the entries do
-// not prove it, or withhold a part of it.
+// DecodeExportedRecord returns the record that exported entries describe. ok is false if the entries do not prove the
+// record, or withhold a part of it.
 func DecodeExportedRecord(entries []ExportedEntry) (r Record, ok bool) {
 	var begun, ended *payload
 	for i := range entries {
@@ -159,7 +159,7 @@ func DecodeExportedRecord(entries []ExportedEntry) (r Record, ok bool) {
 		if e.Sealed == nil {
 			return r, false
 		}
-		p, args, response, err := parsePayload(e.rebuildPayload(), true) // the audit checks its hash
+		p, args, response, err := parsePayload(e.rebuildPayload(), true) // the audit checks the hash
 		if err != nil || p.seq != e.Seq {
 			return r, false
 		}
@@ -184,11 +184,11 @@ func DecodeExportedRecord(entries []ExportedEntry) (r Record, ok bool) {
 	return r, false
 }
 
-// EachStoredRecord calls fn for every record that f selects, with its entries. It returns the end of the
-// log at the start of the call. If instances share a store, it covers only the records of this one,
-// because a proof covers one chain.
+// EachStoredRecord calls fn with every record that f selects, and its entries. It returns the end of the log at the
+// start of the call. If several instances share a store, it covers only the records of this instance, because a proof
+// covers one chain.
 func (l *Log) EachStoredRecord(ctx context.Context, f Filter, fn func(*StoredRecord) error) (end SpoolPosition, err error) {
-	l.refusals.writeCounts(time.Now(), true) // an export contains the log, but no counts in memory
+	l.refusals.writeCounts(time.Now(), true) // an export covers the log, but not the counts in memory
 	end = l.spool.snapshot().end
 	if err := l.progress.waitProjected(ctx); err != nil {
 		return end, err

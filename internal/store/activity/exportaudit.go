@@ -6,41 +6,41 @@ import (
 	"slices"
 )
 
-// ExportAudit checks the entries of an export, which come in any order, without access to the log. Removed
-// entries and checkpoints must be added first.
+// ExportAudit checks the entries of an export without access to the log. Entries can be added in any order. Removed
+// entries and checkpoints must be added before them.
 type ExportAudit struct {
-	Filtered bool   // the export does not have all entries
-	Key      []byte // public key that the log signs with; nil if it is not signed
+	Filtered bool   // the export does not contain all entries
+	Key      []byte // the public key of the log; nil if the log is not signed
 	End      SpoolPosition
 
-	Entries  int64 // checked entries
-	Linked   int64 // entries that were checked against the entry before
-	Withheld int64 // values that the export leaves out and only commits to
-	Erased   int64 // values that a user erased
+	Entries  int64 // number of checked entries
+	Linked   int64 // number of entries that were checked against the previous entry
+	Withheld int64 // number of values that the export withholds; it has only their commitments
+	Erased   int64 // number of values that a user erased
 
-	hashBySeq           map[int64]Hash                     // of entries whose next entry is still to come
-	waiting             map[int64]entryAwaitingPredecessor // entries whose preceding entry is still to come
+	hashBySeq           map[int64]Hash                     // hashes of entries whose next entry was not added yet
+	waiting             map[int64]entryAwaitingPredecessor // entries whose previous entry was not added yet
 	coveredRanges       []seqRange
 	checkpointBySeq     map[int64]*SignedCheckpoint
-	otherKeyCheckpoints []*SignedCheckpoint // signed by another key than Key
+	otherKeyCheckpoints []*SignedCheckpoint // checkpoints that were signed with another key than Key
 	erasureCheck
 	signatureCheck
 }
 
-// maxWaiting limits the entries of a filtered export that wait for the entry before them.
+// maxWaiting limits the entries of a filtered export that wait for their previous entry.
 const maxWaiting = 1 << 16
 
-// entryAwaitingPredecessor is the chained text and the hash of an entry that is not checked against the entry before
-// yet.
+// entryAwaitingPredecessor contains the chained text and the hash of an entry that was not checked against the previous
+// entry yet.
 type entryAwaitingPredecessor struct {
 	sealed []byte
 	hash   Hash
 }
 
-// seqRange is a range of consecutive entry numbers.
+// seqRange is a range of consecutive sequence numbers.
 type seqRange struct{ first, last int64 }
 
-// NewExportAudit returns an audit of an export. key and end are the log's own signing key and end.
+// NewExportAudit returns an audit of an export. key is the log's public key, and end is the end of the log.
 func NewExportAudit(filtered bool, key []byte, end SpoolPosition) *ExportAudit {
 	return &ExportAudit{
 		Filtered: filtered, Key: key, End: end, hashBySeq: map[int64]Hash{0: {}}, waiting: map[int64]entryAwaitingPredecessor{}, checkpointBySeq: map[int64]*SignedCheckpoint{},
@@ -52,7 +52,7 @@ func newChainBreak(seq int64, id, reason string, args ...any) *Break {
 	return &Break{ID: id, Seq: seq, Reason: fmt.Sprintf(reason, args...)}
 }
 
-// AddGapOrCheckpoint adds a run of removed entries or a checkpoint.
+// AddGapOrCheckpoint adds a range of removed entries or a checkpoint.
 func (a *ExportAudit) AddGapOrCheckpoint(p ChainPart) *Break {
 	if c := p.Checkpoint; c != nil {
 		switch {
@@ -89,7 +89,7 @@ func (a *ExportAudit) addCoveredRange(first, last int64) {
 	a.coveredRanges = append(a.coveredRanges, seqRange{first, last})
 }
 
-// AddEntry adds an entry of the record with an ID.
+// AddEntry adds an entry of the record with this ID.
 func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 	a.addCoveredRange(e.Seq, e.Seq)
 	if c := a.checkpointBySeq[e.Seq]; c != nil && c.Hash != e.Hash {
@@ -103,7 +103,7 @@ func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 			return b
 		}
 		if a.Filtered && len(a.waiting) > maxWaiting {
-			clear(a.waiting) // in a filtered export, most entries never get the entry before them
+			clear(a.waiting) // in a filtered export, the previous entry of most entries is missing
 		}
 		a.waiting[e.Seq] = entryAwaitingPredecessor{e.Sealed, e.Hash}
 	}
@@ -114,7 +114,7 @@ func (a *ExportAudit) AddEntry(id string, e *ExportedEntry) *Break {
 	return a.checkLink(e.Seq + 1)
 }
 
-// checkEntry checks an entry without its neighbors.
+// checkEntry checks an entry without comparing it with its neighbors.
 func (a *ExportAudit) checkEntry(id string, e *ExportedEntry) *Break {
 	a.Entries++
 	left, ok := e.checkCommitments()
@@ -134,7 +134,7 @@ func (a *ExportAudit) checkEntry(id string, e *ExportedEntry) *Break {
 	return nil
 }
 
-// checkLink checks an entry against the entry before it, once both were added.
+// checkLink checks an entry against the previous entry, as soon as both were added.
 func (a *ExportAudit) checkLink(seq int64) *Break {
 	before, ok := a.hashBySeq[seq-1]
 	e, waits := a.waiting[seq]
@@ -150,7 +150,7 @@ func (a *ExportAudit) checkLink(seq int64) *Break {
 	return nil
 }
 
-// FinishAudit returns the first break of the whole export, after everything was added.
+// FinishAudit returns the first break of the whole export. Call it after everything was added.
 func (a *ExportAudit) FinishAudit() *Break {
 	if h, ok := a.hashBySeq[a.End.Seq]; ok && h != a.End.Hash {
 		return newChainBreak(a.End.Seq, "", "Entry %d is not the one that the export ends with.", a.End.Seq)

@@ -29,7 +29,7 @@ func requireMount(t *testing.T, m *faultfs.Mount, err error) *faultfs.Mount {
 	return m
 }
 
-// killLog ends a log like kill -9 ends its process: it closes the open files and does nothing else.
+// killLog simulates kill -9: it closes the open files of the log and does nothing else.
 func killLog(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
@@ -49,11 +49,11 @@ func killLog(t *testing.T, l *Log) {
 		if err := m.unmap(); err != nil {
 			t.Error(err)
 		}
-		m.f.Close() // the file system may be dead
+		m.f.Close() // fails if the file system does
 	}
 }
 
-// retryUntilDone retries until try succeeds.
+// retryUntilDone calls try until it succeeds.
 func retryUntilDone(t *testing.T, what string, try func() error) {
 	t.Helper()
 	deadline, tick := time.Now().Add(patience), time.NewTicker(5*time.Millisecond)
@@ -64,13 +64,13 @@ func retryUntilDone(t *testing.T, what string, try func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %s: %v", what, patience, err)
+			t.Fatalf("%s did not succeed within %s: %v", what, patience, err)
 		}
 		<-tick.C
 	}
 }
 
-// callUntilRefused makes calls until one is refused, and returns the recorded ones.
+// callUntilRefused makes calls until one is refused, and returns the IDs of the recorded calls.
 func callUntilRefused(t *testing.T, l *Log) (made []string) {
 	t.Helper()
 	retryUntilDone(t, "calls are refused", func() error {
@@ -97,7 +97,7 @@ func tryCall(t *testing.T, l *Log) (made []string) {
 		return nil
 	}
 	if err := l.End(r.ID, Outcome{Status: Success}); err != nil {
-		t.Logf("the outcome waits: %v", err)
+		t.Logf("the outcome is not written yet: %v", err)
 	}
 	return []string{r.ID}
 }
@@ -115,18 +115,18 @@ func waitUntilCallsAccepted(t *testing.T, l *Log) (id string) {
 	return id
 }
 
-// wantEachOnce checks that each of these records exists once, as a success, and that the chain is intact and no
-// damage is recorded.
+// wantEachOnce checks that each of these records exists exactly once, as a success, that the chain is verified, and
+// that no damage is recorded.
 func wantEachOnce(t *testing.T, l *Log, ids []string) {
 	t.Helper()
 	seen := map[string]Status{}
 	for _, r := range listRecords(t, l) {
 		if _, twice := seen[r.ID]; twice {
-			t.Errorf("%s is there twice", r.ID)
+			t.Errorf("record %s exists twice", r.ID)
 		}
 		seen[r.ID] = r.Status
 		if strings.Contains(r.Metadata.Action, "damaged") {
-			t.Errorf("told: %s", r.ErrorMessage)
+			t.Errorf("damage is recorded: %s", r.ErrorMessage)
 		}
 	}
 	missing := 0
@@ -136,16 +136,16 @@ func wantEachOnce(t *testing.T, l *Log, ids []string) {
 		}
 	}
 	if missing > 0 {
-		t.Errorf("%d of %d calls are not there as successes", missing, len(ids))
+		t.Errorf("%d of %d calls are not recorded as successes", missing, len(ids))
 	}
 	if v := readAndVerify(t, l.spool); v.Break != "" {
 		t.Errorf("%+v", v)
 	}
 }
 
-// TestADyingFileSystemIsNoticed: a mapping can still be written to when its disk is dead. The next check
-// refuses calls. The calls that were acknowledged before exist after the process was killed and the disk
-// was repaired.
+// TestADyingFileSystemIsNoticed checks a disk that fails while a mapping of it can still be written to. The next check
+// of the spool must refuse calls. After the process was killed and the disk was repaired, the acknowledged calls must
+// exist.
 func TestADyingFileSystemIsNoticed(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
@@ -171,10 +171,10 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 				}
 				made = append(made, callUntilRefused(t, l)...)
 				if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "refused") {
-					t.Errorf("round %d: health: %+v", round, h)
+					t.Errorf("round %d: health = %+v", round, h)
 				}
 				if err := l.End(running.ID, Outcome{Status: Success}); err != nil {
-					t.Logf("the outcome waits: %v", err)
+					t.Logf("the outcome is not written yet: %v", err)
 				}
 				made = append(made, running.ID)
 				killLog(t, l)
@@ -187,7 +187,7 @@ func TestADyingFileSystemIsNoticed(t *testing.T) {
 	}
 }
 
-// openUnmanagedLog opens a log that the test itself closes.
+// openUnmanagedLog opens a log that the test must close itself.
 func openUnmanagedLog(t *testing.T, opt Options, st Store) *Log {
 	t.Helper()
 	l, err := Open(opt, st)
@@ -197,7 +197,8 @@ func openUnmanagedLog(t *testing.T, opt Options, st Store) *Log {
 	return l
 }
 
-// TestFileSystemRecovers: no restart is needed, and acknowledged entries are written again.
+// TestFileSystemRecovers checks that the log works again after the file system was repaired, without a restart, and
+// that acknowledged entries are written again.
 func TestFileSystemRecovers(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
@@ -215,9 +216,9 @@ func TestFileSystemRecovers(t *testing.T) {
 	}
 	made = append(made, waitUntilCallsAccepted(t, l))
 	if h := l.Health(); h.Degraded {
-		t.Errorf("health: %+v", h)
+		t.Errorf("health = %+v", h)
 	}
-	listRecords(t, l) // the store is reading what was written twice
+	listRecords(t, l) // the store reads the entries that were written again
 	killLog(t, l)
 	l = openLog(t, opt, st)
 	wantEachOnce(t, l, made)
@@ -225,8 +226,8 @@ func TestFileSystemRecovers(t *testing.T) {
 	wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// TestDeletedSpoolIsRecreated deletes the file or the directory while it is in use, with a kill at once
-// or later.
+// TestDeletedSpoolIsRecreated deletes the file or the directory of the spool while it is in use. It kills the log
+// immediately or later.
 func TestDeletedSpoolIsRecreated(t *testing.T) {
 	for _, what := range []string{"file", "folder"} {
 		for _, kill := range []string{"at once", "later"} {
@@ -263,8 +264,8 @@ func TestDeletedSpoolIsRecreated(t *testing.T) {
 	}
 }
 
-// TestRoomForTheEndIsReserved: on a full disk no call begins whose outcome might have no room. A call that
-// has begun ends, with its response cut.
+// TestRoomForTheEndIsReserved checks that on a full disk, a call does not begin if there might be no room for its
+// outcome. A call that has begun can end, but its response is not stored.
 func TestRoomForTheEndIsReserved(t *testing.T) {
 	volume.SkipUnderRace(t)
 	faultfs.SkipUnlessAvailable(t)
@@ -296,7 +297,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 			response := []byte(`"` + strings.Repeat("y", 3000) + `"`)
 			for _, id := range open {
 				if err := l.End(id, Outcome{Status: Success, Response: response, ResponseBytes: 3002}); err != nil {
-					t.Fatalf("an outcome was not written: %v", err)
+					t.Fatalf("an outcome could not be written: %v", err)
 				}
 			}
 			killLog(t, l)
@@ -312,7 +313,7 @@ func TestRoomForTheEndIsReserved(t *testing.T) {
 				got++
 			}
 			if got != len(open) {
-				t.Errorf("%d of %d calls are there", got, len(open))
+				t.Errorf("%d of %d calls exist", got, len(open))
 			}
 		})
 	}
@@ -327,7 +328,7 @@ func listAll(t *testing.T, l *Log) []Record {
 	return page.Records
 }
 
-// TestFullDiskRecovers: no restart is needed.
+// TestFullDiskRecovers checks that the log works again after the disk has free space, without a restart.
 func TestFullDiskRecovers(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
@@ -340,7 +341,7 @@ func TestFullDiskRecovers(t *testing.T) {
 	}
 	callUntilRefused(t, l)
 	if h := l.Health(); !h.Degraded {
-		t.Errorf("health: %+v", h)
+		t.Errorf("health = %+v", h)
 	}
 	if err := disk.RemoveFiller(); err != nil {
 		t.Fatal(err)
@@ -354,11 +355,11 @@ func TestFullDiskRecovers(t *testing.T) {
 	recordCall(t, l, "after")
 }
 
-// TestAHoleThatADiskLeft: a failed disk may have the newest bytes but not all older ones.
+// TestAHoleThatADiskLeft simulates a failed disk that has stored the newest bytes but not all older ones.
 func TestAHoleThatADiskLeft(t *testing.T) {
 	opt := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: FindTmpfsDir(), checkEvery: time.Hour}
 	if opt.RecentDir == "" {
-		t.Skip("there is no folder in memory here")
+		t.Skip("this system has no directory in memory")
 	}
 	l := openUnmanagedLog(t, opt, &memoryStore{})
 	made := []string{recordCall(t, l, "first").ID}
@@ -378,13 +379,13 @@ func TestAHoleThatADiskLeft(t *testing.T) {
 	wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// TestAHoleBetweenSegments: entries that one segment lost come from the second copy, and the entries of
-// later segments still count, also after new calls and another kill.
+// TestAHoleBetweenSegments checks that the entries that one segment lost are restored from the second copy, and that
+// the entries of later segments still exist, also after new calls and another kill.
 func TestAHoleBetweenSegments(t *testing.T) {
 	if FindTmpfsDir() == "" {
-		t.Skip("there is no folder in memory here")
+		t.Skip("this system has no directory in memory")
 	}
-	const lost = 20 // in the damaged segment
+	const lost = 20 // number of lost entries in the damaged segment
 	for name, damage := range map[string]func(path string, lines [][]byte) error{
 		"the end is lost": func(path string, lines [][]byte) error {
 			return os.WriteFile(path, bytes.Join(lines[:len(lines)-lost], nil), 0o600)
@@ -404,7 +405,7 @@ func TestAHoleBetweenSegments(t *testing.T) {
 				Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: FindTmpfsDir(), checkEvery: time.Hour,
 				maxSegment: 32 << 10,
 			}
-			away := &memoryStore{fail: errors.New("away")} // so nothing is removed
+			away := &memoryStore{fail: errors.New("away")} // the store fails, so no segment is removed
 			l := openUnmanagedLog(t, opt, away)
 			var made []string
 			for range 500 {
@@ -412,7 +413,7 @@ func TestAHoleBetweenSegments(t *testing.T) {
 			}
 			segments := l.spool.snapshot().segments
 			if len(segments) < 4 {
-				t.Fatalf("there are %d segments only", len(segments))
+				t.Fatalf("got only %d segments", len(segments))
 			}
 			killLog(t, l)
 			seg := segments[len(segments)/2]
@@ -435,8 +436,9 @@ func TestAHoleBetweenSegments(t *testing.T) {
 	}
 }
 
-// TestTemporarilyMissingDisk: the spool continues in the empty directory below the mount point, and in its old place when
-// the disk is back. A database that came back with the disk lacks the newest records, and gets them.
+// TestTemporarilyMissingDisk checks that the spool continues in the empty directory below the mount point while the
+// disk is missing, and on the disk when it is back. The database on that disk then lacks the newest records, and must
+// receive them.
 func TestTemporarilyMissingDisk(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
@@ -445,7 +447,7 @@ func TestTemporarilyMissingDisk(t *testing.T) {
 	opt, st := Options{Dir: filepath.Join(disk.Dir, "spool"), RecentDir: FindTmpfsDir()}, &memoryStore{}
 	l := openUnmanagedLog(t, opt, st)
 	var made []string
-	for range 500 { // more than memory keeps
+	for range 500 { // more records than fit in memory
 		made = append(made, recordCall(t, l, "before").ID)
 	}
 	listRecords(t, l)
@@ -471,7 +473,7 @@ func TestTemporarilyMissingDisk(t *testing.T) {
 	if _, err := l.List(t.Context(), Filter{}); err == nil && !l.Health().Degraded {
 		t.Error("the store did not fail")
 	}
-	st.forget() // the disk comes back with an empty database
+	st.forget() // the disk returns with an empty database
 	if err := disk.CheckAndRemount(); err != nil {
 		t.Fatal(err)
 	}
@@ -491,18 +493,18 @@ func TestTemporarilyMissingDisk(t *testing.T) {
 	wantEachOnce(t, openLog(t, opt, &memoryStore{}), made)
 }
 
-// forget empties the store.
+// forget deletes all data of the store.
 func (m *memoryStore) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rows, m.pos = nil, SpoolPosition{}
 }
 
-// TestDeletedSecondCopyIsRecreated: the end of a user's login session clears the directory of the second copy.
+// TestDeletedSecondCopyIsRecreated deletes the second copy, as the end of a user's login session does.
 func TestDeletedSecondCopyIsRecreated(t *testing.T) {
 	opt, st := Options{Dir: filepath.Join(t.TempDir(), "spool"), RecentDir: FindTmpfsDir()}, &memoryStore{}
 	if opt.RecentDir == "" {
-		t.Skip("there is no folder in memory here")
+		t.Skip("this system has no directory in memory")
 	}
 	l := openUnmanagedLog(t, opt, st)
 	path := l.spool.recent.file.Name()
@@ -523,8 +525,8 @@ func TestDeletedSecondCopyIsRecreated(t *testing.T) {
 	wantEachOnce(t, openLog(t, opt, st), made)
 }
 
-// With durability power, the directory is synced before a new segment counts. Otherwise a loss of power
-// could remove the segment, even if its contents were synced.
+// TestANewSegmentNeedsItsFolder checks that with durability "power", the directory is synced before entries in a new
+// segment are acknowledged. Otherwise a loss of power could remove the segment, even if its content was synced.
 func TestANewSegmentNeedsItsFolder(t *testing.T) {
 	faultfs.SkipUnlessAvailable(t)
 	s := newSpool(t, t.TempDir())
@@ -542,6 +544,6 @@ func TestANewSegmentNeedsItsFolder(t *testing.T) {
 		t.Fatal(stopped)
 	}
 	if err == nil {
-		t.Error("an entry is taken whose segment is in no folder on the disk")
+		t.Error("an entry was acknowledged before the directory of its segment was synced")
 	}
 }

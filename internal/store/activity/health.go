@@ -5,21 +5,21 @@ import (
 	"fmt"
 )
 
-// Health is the state of the log. Degraded means that records cannot be written, or that the database is
-// unavailable and records wait in the spool.
+// Health is the state of the log. Degraded means that records cannot be written, or that the database is unavailable
+// and records wait in the spool.
 type Health struct {
 	Degraded bool   `json:"degraded"`
 	Message  string `json:"message,omitempty"`
-	Backlog  int64  `json:"backlog"`     // entries that are not in the database yet
+	Backlog  int64  `json:"backlog"`     // number of entries that are not in the database yet
 	Spool    int64  `json:"spool_bytes"` // size of the spool on disk
-	Records  int64  `json:"records"`     // in the database
+	Records  int64  `json:"records"`     // number of records in the database
 	// Verified is the last result of Verify since the start.
 	Verified *Verified `json:"verified,omitempty"`
-	// Refused has a message for each actor that is refused very many calls.
+	// Refused contains a message for each actor with very many refused calls.
 	Refused []string `json:"-"`
 }
 
-// Health returns the state of the log without waiting.
+// Health returns the state of the log. It does not wait.
 func (l *Log) Health() Health {
 	refused, records := l.refusals.floodMessages(), l.store.RecordCount()
 	l.spool.mu.Lock()
@@ -29,7 +29,7 @@ func (l *Log) Health() Health {
 	l.spool.mu.Unlock()
 	storeErr, waiting := l.progress.storeError(), l.outcomes.waitingCount()
 	if s, ok := l.store.(SharedStore); ok && storeErr == nil {
-		storeErr = s.HealthError() // nothing had to be written since the store failed
+		storeErr = s.HealthError() // a failure that occurred while nothing had to be written
 	}
 	switch {
 	case failure != nil:

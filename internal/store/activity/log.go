@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// Options configure a Log. Zero values mean defaults.
+// Options configures a Log. Zero values mean defaults.
 type Options struct {
-	Dir         string // of the spool; it must hold nothing else
+	Dir         string // directory of the spool; it must not contain anything else
 	MaxResponse int    // maximum bytes of the arguments and of the response in a record; default 65,536
 	Durability  string // "process" (the default) or "power"
 	MaxSpool    int64  // maximum bytes of the spool while the store is unavailable; default 1 GiB
 	// Retention returns the current limits of the store; nil means no limits.
 	Retention func() Retention
-	// RecentDir is the directory for a second copy of the newest entries, in case the disk of Dir fails:
-	// see FindTmpfsDir. If it is empty, the copy ends with the process.
+	// RecentDir is the directory for a second copy of the newest entries, in case the disk of Dir fails (see
+	// FindTmpfsDir). If it is empty, the second copy is in the memory of the process.
 	RecentDir string
-	// KeyFile is the file of the key that signs checkpoints. Open creates it if it does not exist. If it
-	// is empty, nothing is signed.
+	// KeyFile is the file of the key that signs checkpoints. Open creates it if it does not exist. If KeyFile is empty,
+	// nothing is signed.
 	KeyFile string
-	// AfterCheck, if set, is called after each check of the spool, once a second.
+	// AfterCheck, if not nil, is called after each check of the spool, once a second.
 	AfterCheck func()
 	Logger     *slog.Logger
 	Now        func() time.Time
@@ -34,7 +34,7 @@ type Options struct {
 	openFile   func(path string) (spoolFile, error)
 }
 
-// The defaults of Options.
+// Defaults of Options.
 const (
 	defaultMaxResponse = 65_536
 	defaultMaxSpool    = 1 << 30
@@ -62,7 +62,7 @@ func (o Options) withDefaults() Options {
 	if o.openFile == nil {
 		o.openFile = openMappedFile
 		if o.Durability == DurabilityPower {
-			o.openFile = openPlainFile // a sync costs far more than a write
+			o.openFile = openPlainFile // a sync takes far longer than a write, so mapping the file would save nothing
 		}
 	}
 	return o
@@ -83,14 +83,14 @@ type Log struct {
 	verifier verificationRunner
 	key      *SigningKey
 
-	redacting sync.Mutex // serializes Redact
+	redacting sync.Mutex // serializes EraseFields
 
 	mu          sync.Mutex // guards openRecords
 	openRecords map[string]openRecord
 }
 
-// Open opens the spool in opt.Dir and starts to project its entries into st in the background. Its
-// duration does not depend on the size of the spool. The store may become ready later.
+// Open opens the spool in opt.Dir, and starts to project its entries into st in the background. The time that Open
+// takes does not depend on the size of the spool. The store may become ready later.
 func Open(opt Options, st Store) (*Log, error) {
 	opt = opt.withDefaults()
 	s := &spool{
@@ -136,9 +136,9 @@ func Open(opt Options, st Store) (*Log, error) {
 	return l, nil
 }
 
-// Begin writes the beginning of a record. When it returns, the record is durable. It sets the ID, the
-// Timestamp and the Status of r. Its error is an AUDIT_UNAVAILABLE problem: then there is no record, and
-// the call must not be made.
+// Begin writes the beginning of a record and sets the ID, the Timestamp and the Status of r. When Begin returns without
+// an error, the beginning is durable. Any error is an AUDIT_UNAVAILABLE problem. In that case, no record exists and the
+// call must not be made.
 func (l *Log) Begin(r *Record) error {
 	r.Status = Pending
 	run, err := l.recorder.writeRecord(KindBegin, r)
@@ -151,23 +151,22 @@ func (l *Log) Begin(r *Record) error {
 	return nil
 }
 
-// Append writes a record that is already complete. It sets the ID and the Timestamp of r. Its error is an
-// AUDIT_UNAVAILABLE problem.
+// Append writes a complete record. It sets the ID and the Timestamp of r. Any error is an AUDIT_UNAVAILABLE problem.
 func (l *Log) Append(r *Record) error {
 	_, err := l.recorder.writeRecord(KindWhole, r)
 	return err
 }
 
-// AppendRefusal records a refused call. The first of identical refusals of an actor gets a record. Each
-// repetition only increases the count of that record, which stays in memory for some time. It sets the ID
-// and the Timestamp of r. Its error is an AUDIT_UNAVAILABLE problem.
+// AppendRefusal records a refused call and sets the ID and the Timestamp of r. Among identical refusals of an actor,
+// only the first is written as a record. Each repetition increases the count of that record, and the count stays in
+// memory for some time. Any error is an AUDIT_UNAVAILABLE problem.
 func (l *Log) AppendRefusal(r *Record) error {
 	r.Type, r.Status = PolicyDecision, Blocked
 	return l.refusals.addRefusal(r)
 }
 
-// End writes the outcome of a record that Begin wrote. If it cannot be written, the error is an
-// AUDIT_UNAVAILABLE problem. The outcome is then kept in memory and written as soon as possible.
+// End writes the outcome of a record that Begin wrote. If it cannot be written, End keeps it in memory, retries as soon
+// as possible, and returns an AUDIT_UNAVAILABLE problem.
 func (l *Log) End(id string, o Outcome) error {
 	l.mu.Lock()
 	run, ok := l.openRecords[id]
@@ -184,8 +183,8 @@ func (l *Log) End(id string, o Outcome) error {
 	return l.outcomes.write(entryDraft{kind: KindEnd, id: id, of: run.seq, roomReserved: true, body: buf.encodeBody(&p), facts: run.facts.WithOutcome(&facts)}, &p)
 }
 
-// Close projects the remaining entries and closes the spool. Open records become interrupted at the next
-// start. If ctx ends first, the next start projects the rest.
+// Close projects the remaining entries and closes the spool. Records without an outcome become interrupted at the next
+// start. If ctx ends first, the remaining entries are projected at the next start.
 func (l *Log) Close(ctx context.Context) error {
 	l.verifier.close()
 	l.refusals.writeCounts(time.Now(), true)

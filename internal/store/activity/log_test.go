@@ -26,10 +26,10 @@ func TestACallIsOnRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Status != Pending || len(r.ID) != ulidLen || r.Timestamp.Before(before) {
-		t.Fatalf("begun as %+v", r)
+		t.Fatalf("record after Begin: %+v", r)
 	}
 	if got := listRecords(t, l); len(got) != 1 || got[0].Status != Pending || got[0].ID != r.ID {
-		t.Fatalf("while it runs: %+v", got)
+		t.Fatalf("record before End: %+v", got)
 	}
 	err := l.End(r.ID, Outcome{
 		Status: Failed, Response: []byte(`{"isError":true}`), ResponseBytes: 16, ErrorMessage: "no", ErrorCode: "TIMEOUT",
@@ -42,7 +42,7 @@ func TestACallIsOnRecord(t *testing.T) {
 	if got.Status != Failed || got.DurationMS != 1500 || string(got.Response) != `{"isError":true}` || got.ErrorMessage != "no" ||
 		got.Metadata.ErrorCode != "TIMEOUT" || !slices.Equal(got.Metadata.Warnings, []string{"one", "two"}) ||
 		!got.Timestamp.Equal(r.Timestamp) || got.Metadata.Intent.OperationType != "write" {
-		t.Fatalf("ended as %+v", got)
+		t.Fatalf("record after End: %+v", got)
 	}
 }
 
@@ -51,7 +51,7 @@ func TestARecordEndsOnce(t *testing.T) {
 	r := recordCall(t, l, "a")
 	for _, id := range []string{r.ID, "", "01JG2K4WZ3N8Q5R7T9V1X2Y3Z4"} {
 		if err := l.End(id, Outcome{Status: Success}); err == nil {
-			t.Errorf("ending %q worked", id)
+			t.Errorf("End(%q) succeeded", id)
 		}
 	}
 	if got := listRecords(t, l); len(got) != 1 || got[0].Status != Success {
@@ -85,12 +85,12 @@ func TestSecretsAreMaskedBeforeTheyAreWritten(t *testing.T) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*"))
 	for _, f := range files {
 		if b, err := os.ReadFile(f); err == nil && strings.Contains(string(b), secret) {
-			t.Errorf("%s holds the secret", filepath.Base(f))
+			t.Errorf("%s contains the secret", filepath.Base(f))
 		}
 	}
 	for _, r := range listRecords(t, l) {
 		if strings.Contains(fmt.Sprintf("%s %s %+v %+v", r.Arguments, r.Response, r, r.Metadata.Intent), secret) {
-			t.Errorf("shown: %+v", r)
+			t.Errorf("the record contains the secret: %+v", r)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestTheSpoolHoldsWhileTheStoreIsAway(t *testing.T) {
 	_, err := l.List(t.Context(), Filter{})
 	wantCode(t, err, problem.AuditUnavailable)
 	if h := l.Health(); !h.Degraded || h.Backlog != 1 || !strings.Contains(h.Message, "no database") {
-		t.Errorf("health: %+v", h)
+		t.Errorf("health = %+v", h)
 	}
 	for err == nil || l.Health().Spool < 4000 {
 		if err = l.Append(&Record{Type: System}); err != nil {
@@ -130,9 +130,9 @@ func TestTheSpoolHoldsWhileTheStoreIsAway(t *testing.T) {
 	}
 	wantCode(t, err, problem.AuditUnavailable)
 	if h := l.Health(); !strings.Contains(h.Message, "limit") {
-		t.Errorf("health: %+v", h)
+		t.Errorf("health = %+v", h)
 	}
-	// A record that has begun can end, also beyond the limit.
+	// A record that has begun can end even if the spool has reached its maximum size.
 	if err := l.End(r.ID, Outcome{Status: Success}); err != nil {
 		t.Error(err)
 	}
@@ -157,9 +157,9 @@ func TestAFullDiskRefusesCallsAndRecovers(t *testing.T) {
 	wantCode(t, l.Begin(&Record{Type: ToolCall}), problem.AuditUnavailable)
 	wantCode(t, l.Append(&Record{Type: System}), problem.AuditUnavailable)
 	wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
-	// While the outcome is retried, the failure is that of the last attempt or that the outcome waits.
+	// While the outcome is retried, the message is about the last failed write or about outcomes that wait.
 	if h := l.Health(); !h.Degraded || !strings.Contains(h.Message, "cannot be written") && !strings.Contains(h.Message, "wait to be written") {
-		t.Errorf("health: %+v", h)
+		t.Errorf("health = %+v", h)
 	}
 	d.set(func(d *faultyDisk) { d.room = -1 })
 	l.outcomes.retryWaiting()
@@ -171,7 +171,7 @@ func TestAFullDiskRefusesCallsAndRecovers(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	if h := l.Health(); h.Degraded {
-		t.Errorf("health: %+v", h)
+		t.Errorf("health = %+v", h)
 	}
 }
 
@@ -228,7 +228,7 @@ func TestAQueryEndsWithItsContext(t *testing.T) {
 	listRecords(t, l)
 }
 
-// blockedStore is a store that opens late.
+// blockedStore is a store that takes long to open.
 type blockedStore struct {
 	*memoryStore
 	open chan struct{}

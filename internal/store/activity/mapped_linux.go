@@ -8,23 +8,22 @@ import (
 	"syscall"
 )
 
-// pieceSize is the maximum number of bytes that one copy writes. A copy stores its bytes in any order, so
-// a process that is killed during it may leave the end without the beginning. A piece is no longer than
-// the hash at the beginning of a line. So it cannot hold a whole line, and the last whole line of the file
-// never follows an incomplete one.
+// pieceSize is the maximum number of bytes in one copy operation. A copy may store its bytes in any order, so killing
+// the process during a copy may leave the end of a piece without its beginning. A piece is not longer than the hash at
+// the beginning of a line, so it cannot contain a whole line. Therefore, an incomplete line never precedes the last
+// whole line of the file.
 const pieceSize = hexLen
 
-// mappedFile is a spoolFile that is written through a memory mapping. Bytes that are copied into the
-// mapping are in the page cache, where they survive the process as written bytes do, and an entry costs no
-// system call. The file is extended by one window at a time. The zeros after its last entry are not
-// counted by sizeWithoutZeros, and Close cuts them off.
+// mappedFile is a spoolFile that is written through a memory mapping. Bytes copied into the mapping are in the page
+// cache. There they survive the process like written bytes, but an entry needs no system call. The file grows by one
+// window at a time. sizeWithoutZeros does not count the zeros after the last entry, and Close removes them.
 type mappedFile struct {
 	f        *os.File
 	off      int64 // offset of the next byte
 	base     int64 // offset of the window in the file
-	reserved int64 // offset up to which blocks are reserved
+	reserved int64 // offset up to which disk blocks are reserved
 	window   []byte
-	fault    error // why the file is unusable; nothing more is written to it
+	fault    error // error that makes the file unusable; nothing more is written to it
 }
 
 // openMappedFile opens a segment for appending. If blocks cannot be reserved or the file cannot be mapped,
@@ -51,14 +50,14 @@ func openMappedFile(path string) (spoolFile, error) {
 	return openPlainFile(path)
 }
 
-// Reserve reserves blocks. A hole would need blocks when it is written to, and the disk may have none.
+// Reserve reserves disk blocks. Without reserved blocks, a write to a hole could fail because the disk is full.
 func (m *mappedFile) Reserve(size int64) (int64, error) {
 	page := int64(os.Getpagesize())
 	m.reserved = max(m.reserved, m.off/page*page)
 	for m.reserved < size {
 		n := max(windowSize, (size-m.reserved+page-1)/page*page)
 		err := syscall.Fallocate(int(m.f.Fd()), 0, m.reserved, n)
-		if errors.Is(err, syscall.ENOSPC) { // try the minimum
+		if errors.Is(err, syscall.ENOSPC) { // retry with the minimum
 			n = (size - m.reserved + page - 1) / page * page
 			err = syscall.Fallocate(int(m.f.Fd()), 0, m.reserved, n)
 		}
@@ -97,10 +96,10 @@ func (m *mappedFile) unmap() error {
 	return err
 }
 
-// Write appends p. If it fails, some of p may be in the file.
+// Write appends p. If it fails, a part of p may be in the file.
 func (m *mappedFile) Write(p []byte) (n int, err error) {
-	// Some file systems run out of space despite a reservation, and another process may truncate the file.
-	// That must be an error and not the end of the process.
+	// Some file systems run out of space despite a reservation, and another process may truncate the file. Such a fault
+	// must return an error instead of ending the process.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -131,10 +130,10 @@ func (m *mappedFile) Truncate(size int64) error {
 // Sync makes the written bytes survive a loss of power.
 func (m *mappedFile) Sync() error { return m.f.Sync() }
 
-// Stat describes the file.
+// Stat returns the file information.
 func (m *mappedFile) Stat() (os.FileInfo, error) { return m.f.Stat() }
 
-// Close cuts off the reserved bytes that were not used.
+// Close removes the reserved bytes that were not used, and closes the file.
 func (m *mappedFile) Close() error {
 	return errors.Join(m.unmap(), m.f.Truncate(m.off), m.f.Close())
 }

@@ -8,19 +8,19 @@ import (
 	"testing"
 )
 
-// TestAKilledProcessLeavesNoDamage: reserved but unused bytes are not taken for a torn entry.
+// TestAKilledProcessLeavesNoDamage checks that reserved but unused bytes are not mistaken for a torn entry.
 func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 	dir, left := t.TempDir(), t.TempDir()
 	s := openedSpool(t, dir)
 	defer s.close(true)
 	appendN(t, s, 10)
-	// Another process sees the file as a kill would leave it.
+	// Another process sees the file in the state after a kill.
 	asLeft, err := os.ReadFile(s.lastSegment.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(asLeft) < windowSize {
-		t.Fatalf("the segment has %d bytes: nothing is reserved", len(asLeft))
+		t.Fatalf("the segment has %d bytes, so nothing is reserved", len(asLeft))
 	}
 	if err := os.WriteFile(filepath.Join(left, filepath.Base(s.lastSegment.path)), asLeft, 0o600); err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 	}
 	defer again.close(true)
 	if len(notes) > 0 || again.lastDurableSeq() != 10 {
-		t.Fatalf("opened at entry %d with %q, want 10 and nothing to tell", again.lastDurableSeq(), notes)
+		t.Fatalf("opened at entry %d with %q, want 10 and no notes", again.lastDurableSeq(), notes)
 	}
 	appendN(t, again, 5)
 	if v := readAndVerify(t, again); v.Break != "" || v.Entries != 15 {
@@ -40,8 +40,8 @@ func TestAKilledProcessLeavesNoDamage(t *testing.T) {
 	}
 }
 
-// TestAKillInTheMiddleOfACopy: everything up to the current piece exists, some of the piece, and nothing
-// after it.
+// TestAKillInTheMiddleOfACopy simulates a kill during a copy: everything before the current piece exists, a part of the
+// piece exists, and nothing after it.
 func TestAKillInTheMiddleOfACopy(t *testing.T) {
 	t.Parallel()
 	s := openedSpool(t, t.TempDir())
@@ -69,9 +69,9 @@ func TestAKillInTheMiddleOfACopy(t *testing.T) {
 		if _, err := again.openSpool(); err != nil {
 			t.Fatal(err)
 		}
-		before := int64(max(0, bytes.Count(whole[:from], []byte{'\n'})-1)) // without the header
+		before := int64(max(0, bytes.Count(whole[:from], []byte{'\n'})-1)) // the header is not counted
 		if again.lastDurableSeq() < before {
-			t.Errorf("killed at byte %d: opened at entry %d, want %d at least", from, again.lastDurableSeq(), before)
+			t.Errorf("killed at byte %d: opened at entry %d, want at least %d", from, again.lastDurableSeq(), before)
 		}
 		appendN(t, again, 2)
 		if v := readAndVerify(t, again); v.Break != "" || v.Entries != again.lastDurableSeq() {
@@ -96,7 +96,7 @@ func TestMappedFileHasTheWrittenBytes(t *testing.T) {
 			t.Fatalf("wrote %d of %d: %v", k, n, err)
 		}
 		want = append(want, part...)
-		if i == 3 { // remove the last one
+		if i == 3 { // remove the last entry
 			want = want[:len(want)-n]
 			if err := f.Truncate(int64(len(want))); err != nil {
 				t.Fatal(err)
@@ -118,8 +118,8 @@ func TestMappedFileHasTheWrittenBytes(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsCutShortIsAnError: a fault in the mapping refuses the entry, and the log continues in a
-// new segment.
+// TestAFileThatIsCutShortIsAnError checks that a fault in the mapping makes the log refuse the entry, and that the log
+// continues in a new segment.
 func TestAFileThatIsCutShortIsAnError(t *testing.T) {
 	s := openedSpool(t, t.TempDir())
 	defer s.close(true)
@@ -129,12 +129,12 @@ func TestAFileThatIsCutShortIsAnError(t *testing.T) {
 	}
 	d := entryDraft{kind: KindWhole, body: parseEncodedBody([]byte(`"kind":"record","raw":[0,0]}`))}
 	if _, err := s.appendEntry(&d); err == nil {
-		t.Fatal("an entry was written to a file that is gone")
+		t.Fatal("an entry was accepted although its file was truncated")
 	}
 	if _, err := s.appendEntry(&d); err != nil {
-		t.Fatalf("the log does not go on: %v", err)
+		t.Fatalf("the log does not continue: %v", err)
 	}
 	if len(s.segments) != 2 {
-		t.Errorf("%d segments, want a new one", len(s.segments))
+		t.Errorf("got %d segments, want a new one", len(s.segments))
 	}
 }

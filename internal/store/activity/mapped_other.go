@@ -2,6 +2,6 @@
 
 package activity
 
-// openMappedFile opens a segment for appending, as a plain file. A mapping needs reserved blocks, and how
-// these are reserved depends on the system.
+// openMappedFile opens a segment for appending as a plain file. A mapping requires reserved disk blocks, and each
+// system reserves them differently.
 func openMappedFile(path string) (spoolFile, error) { return openPlainFile(path) }

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Limits of the texts in a record that callers and servers choose. Names are also keys of the store's
-// roll-up: without a limit, a few refused calls with huge names would fill the whole log.
+// Limits of the texts in a record that callers and servers choose. Names also have limits because they are keys of the
+// store's hourly counts. Without limits, a few refused calls with huge names could fill the whole log.
 const (
 	maxServerName = 64
 	maxName       = 256
@@ -18,9 +18,9 @@ const (
 	maxQuery      = 512
 )
 
-// maskAndLimitRecord masks the secrets in the texts of r that callers and servers choose, and cuts these texts
-// to their limits. r is a copy of the caller's record. Names are masked too: a model can put a token
-// anywhere.
+// maskAndLimitRecord masks the secrets in all texts of r that callers and servers choose, and cuts these texts to their
+// limits. r must be a copy of the caller's record. Names are masked too, because a model may write a token in any
+// field.
 func maskAndLimitRecord(r *Record, maxResponse int) {
 	r.ServerName = maskAndClip(r.ServerName, maxServerName)
 	for _, s := range []*string{
@@ -67,7 +67,7 @@ func maskAndLimitRecord(r *Record, maxResponse int) {
 	}
 }
 
-// withMaskedNames returns the filter with its names masked as records store them.
+// withMaskedNames returns the filter with masked names, because records store names masked.
 func (f Filter) withMaskedNames() Filter {
 	names := func(list []string) (out []string) {
 		for _, s := range list {
@@ -80,8 +80,8 @@ func (f Filter) withMaskedNames() Filter {
 	return f
 }
 
-// maskAndClip returns the beginning of s with its secrets masked. It also masks a secret that the cut
-// would split.
+// maskAndClip returns at most the first most bytes of s, with masked secrets. It also masks a secret that the cut would
+// split.
 func maskAndClip(s string, most int) string {
 	if s == "" {
 		return s
@@ -95,8 +95,8 @@ func maskAndClip(s string, most int) string {
 	return s
 }
 
-// clipText returns at most the first most bytes of s. A text that was cut is a copy, so that it does not
-// keep the rest in memory.
+// clipText returns at most the first most bytes of s. If it cuts the text, it returns a copy, so that the rest does not
+// stay in memory.
 func clipText(s string, most int) string {
 	if len(s) <= most {
 		return s

@@ -44,11 +44,11 @@ func TestNamesAndMessagesAreBounded(t *testing.T) {
 			"message": {r.ErrorMessage, 4096},
 		} {
 			if len(limited.text) > limited.most || !utf8.ValidString(limited.text) {
-				t.Errorf("%s has %d bytes, valid: %v", what, len(limited.text), utf8.ValidString(limited.text))
+				t.Errorf("%s: got %d bytes, valid UTF-8 = %v", what, len(limited.text), utf8.ValidString(limited.text))
 			}
 		}
 		if data, err := json.Marshal(r); err != nil || len(data) > 20<<10 {
-			t.Errorf("a record of %d bytes, %v", len(data), err)
+			t.Errorf("the record has %d bytes, error: %v", len(data), err)
 		}
 	}
 }
@@ -70,10 +70,10 @@ func TestLongArgumentsAreCut(t *testing.T) {
 	got := listRecords(t, l)
 	if cut := got[1]; !cut.ArgumentsTruncated || cut.RequestBytes != 20_000 || len(cut.Arguments) > 120 ||
 		!strings.HasPrefix(string(cut.Arguments), `"{\"text\":\"éé`) {
-		t.Errorf("%+v", cut)
+		t.Errorf("cut record = %+v", cut)
 	}
 	if kept := got[0]; kept.ArgumentsTruncated || string(kept.Arguments) != `{"a":1}` {
-		t.Errorf("%+v", kept)
+		t.Errorf("kept record = %+v", kept)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestCutMessagesHoldNoHalfOfASecret(t *testing.T) {
 	}
 }
 
-// Search queries are masked and cut like all texts that callers choose.
+// TestQueriesAreMasked checks that search queries are masked and cut like all texts that callers choose.
 func TestQueriesAreMasked(t *testing.T) {
 	l := openLog(t, Options{Dir: t.TempDir(), MaxResponse: 1000}, &memoryStore{})
 	secret := "ghp_" + strings.Repeat("aB3", 12)
@@ -97,7 +97,7 @@ func TestQueriesAreMasked(t *testing.T) {
 	}
 	got := listRecords(t, l)[0].Metadata.Search
 	if got == nil || got.Rank != 2 || !strings.HasPrefix(got.Query, "list repositories with ") || strings.Contains(got.Query, secret) {
-		t.Errorf("the log keeps %+v", got)
+		t.Errorf("the recorded search is %+v", got)
 	}
 }
 
@@ -126,7 +126,8 @@ func newSecretToken(seed uint64) string {
 	return string(token)
 }
 
-// A secret in a name is masked in every field, and the record can be found by the unmasked name.
+// TestNamesThatAreSecretsAreMasked checks that a secret in a name is masked in every field, and that a filter with the
+// unmasked name still finds the record.
 func TestNamesThatAreSecretsAreMasked(t *testing.T) {
 	st := &memoryStore{}
 	l := openLog(t, Options{Dir: t.TempDir()}, st)
@@ -162,8 +163,8 @@ func TestNamesThatAreSecretsAreMasked(t *testing.T) {
 	}
 }
 
-// TestDeclarationsAreBounded: an invalid declaration is kept as masked JSON, up to a limit. It gives a
-// refused client no extra room.
+// TestDeclarationsAreBounded checks that an invalid declared intent is stored as masked JSON, up to a limit, and that
+// the declarations of refused calls count against the same limit as their other texts.
 func TestDeclarationsAreBounded(t *testing.T) {
 	secret := "ghp_" + strings.Repeat("aB3dE6", 6)
 	for _, declared := range []string{
@@ -176,11 +177,11 @@ func TestDeclarationsAreBounded(t *testing.T) {
 		maskAndLimitRecord(&r, defaultMaxResponse)
 		kept := r.Metadata.Intent.Declared
 		if !json.Valid(kept) || len(kept) > 2*maxMessage || strings.Contains(string(kept), secret[:12]) || string(theirs.Declared) != declared {
-			t.Errorf("kept %d bytes: %.200s", len(kept), kept)
+			t.Errorf("the declaration has %d bytes: %.200s", len(kept), kept)
 		}
 	}
 	w := actorRefusalWindow{text: maxRefusedText}
 	if m := w.toBoundedRecord(&Record{Metadata: Metadata{Intent: &Intent{Declared: json.RawMessage(`{}`)}}}, 100); m.Metadata.Intent.Declared != nil {
-		t.Error("beyond its room a refused client still has its letter kept")
+		t.Error("a declaration was stored although the refused client has reached its limit")
 	}
 }

@@ -9,12 +9,12 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// cutMargin is the number of bytes beyond the limit that are masked before the cut, so that a secret that
-// the cut would split is recognized.
+// cutMargin is the number of bytes beyond the limit that are also masked before the cut. It allows recognizing a secret
+// that the cut would split.
 const cutMargin = 4 << 10
 
-// MaskAndCutJSON returns JSON as records keep it: masked, and if it is longer than max bytes, its
-// beginning as a JSON string.
+// MaskAndCutJSON returns JSON as records store it: with masked secrets. If it is longer than max bytes, the result is a
+// JSON string with its beginning.
 func MaskAndCutJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncated bool) {
 	if len(raw) <= max {
 		masked := redact.JSON(raw)
@@ -28,7 +28,7 @@ func MaskAndCutJSON(raw json.RawMessage, max int) (kept json.RawMessage, truncat
 		whole = completeTruncatedJSON(raw[:max+cutMargin])
 	}
 	masked := redact.JSON(whole)
-	if !json.Valid(masked) { // the server did not write valid JSON
+	if !json.Valid(masked) { // the server sent invalid JSON
 		masked = []byte(redact.Text(string(whole)))
 	}
 	return clipToJSONString(masked, max), true
@@ -40,10 +40,9 @@ func clipToJSONString(text []byte, max int) json.RawMessage {
 	return wirejson.AppendString(make([]byte, 0, len(text)+len(text)/8+2), text)
 }
 
-// completeTruncatedJSON turns the beginning of a JSON text into valid JSON. A string value ends where the text was
-// cut, other incomplete parts are removed, and open brackets are closed. Masking needs this structure,
-// because the meaning of a value depends on its name. For a text that is not JSON the result is arbitrary,
-// but never a panic.
+// completeTruncatedJSON converts the beginning of a JSON text into valid JSON. It closes an unfinished string value and
+// open brackets, and removes other incomplete parts. Masking needs this structure, because the name of a value
+// determines its meaning. For a text that is not JSON, the result is arbitrary, but the function does not panic.
 func completeTruncatedJSON(cut []byte) []byte {
 	s := truncatedJSONScanner{}
 	for i, c := range cut {
@@ -65,15 +64,15 @@ func completeTruncatedJSON(cut []byte) []byte {
 	return append(out, s.open...)
 }
 
-// truncatedJSONScanner scans JSON byte by byte, just closely enough to know how to complete it.
+// truncatedJSONScanner scans JSON byte by byte. It keeps only the state that is needed to complete the JSON.
 type truncatedJSONScanner struct {
 	open     []byte // the missing closing brackets
-	names    []bool // for each open bracket: whether a member name comes next
-	whole    int    // offset up to which the text lacks nothing but the brackets
+	names    []bool // for each open bracket: whether the next string is a member name
+	whole    int    // offset up to which the text needs only closing brackets to be complete
 	inString bool
 	literal  bool // inside a number or a word
-	escape   int  // offset of the last escape
-	missing  int  // missing characters of that escape
+	escape   int  // offset of the last escape sequence
+	missing  int  // number of missing characters in that escape sequence
 }
 
 func (s *truncatedJSONScanner) expectsName() bool { return len(s.names) > 0 && s.names[len(s.names)-1] }
@@ -94,7 +93,7 @@ func (s *truncatedJSONScanner) scanByte(c byte, i int) {
 	case '"':
 		s.inString = true
 	case '{', '[':
-		s.open = append(s.open, c+2) // '}' and ']' are two after the opening bracket
+		s.open = append(s.open, c+2) // in ASCII, '}' and ']' are two after their opening brackets
 		s.names = append(s.names, c == '{')
 		s.whole = i + 1
 	case '}', ']':
@@ -130,7 +129,7 @@ func (s *truncatedJSONScanner) scanStringByte(c byte, i int) {
 	}
 }
 
-// trimPartialRune removes an incomplete character from the end.
+// trimPartialRune removes an incomplete character from the end of b.
 func trimPartialRune(b []byte) []byte {
 	for i := len(b) - 1; i >= max(0, len(b)-utf8.UTFMax); i-- {
 		if utf8.RuneStart(b[i]) {

@@ -17,17 +17,17 @@ import (
 
 func TestMain(m *testing.M) {
 	volume.ConfigureRapid()
-	memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-activity-") // processes that are killed leave their newest records there
-	if err == nil {                                               // not every system has it
+	memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-activity-") // killed tests leave files here
+	if err == nil {                                               // some systems do not have it
 		_ = os.Setenv("XDG_RUNTIME_DIR", memory)
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(memory) // "" removes nothing
+		_ = os.RemoveAll(memory) // does nothing if memory is ""
 		os.Exit(code)
 	}))
 }
 
-// memoryStore is a Store in memory that can be made to fail.
+// memoryStore is a Store in memory that can simulate failures.
 type memoryStore struct {
 	Store   // the other methods are not called
 	mu      sync.Mutex
@@ -154,7 +154,7 @@ func (m *memoryStore) Get(_ context.Context, id string) (Record, error) {
 	return Record{}, problem.New(problem.NotFound, "not here", "")
 }
 
-// openLog opens a log in dir that is closed with the test.
+// openLog opens a log in dir, and closes it at the end of the test.
 func openLog(t *testing.T, opt Options, st Store) *Log {
 	t.Helper()
 	l, err := Open(opt, st)
@@ -165,7 +165,7 @@ func openLog(t *testing.T, opt Options, st Store) *Log {
 	return l
 }
 
-// patience limits the wait for something that ends soon, however busy the machine is.
+// patience limits the wait for something that normally ends soon, even on a busy machine.
 const patience = time.Minute
 
 func closeLog(t *testing.T, l *Log) {
@@ -173,7 +173,7 @@ func closeLog(t *testing.T, l *Log) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if err := l.Close(ctx); err != nil {
-		t.Errorf("close: %v", err)
+		t.Errorf("closing the log: %v", err)
 	}
 }
 
@@ -203,6 +203,6 @@ func wantCode(t *testing.T, err error, code problem.Code) {
 	t.Helper()
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Code != code {
-		t.Fatalf("got error %v, want a problem %s", err, code)
+		t.Fatalf("got error %v, want a problem with the code %s", err, code)
 	}
 }

@@ -7,23 +7,25 @@ import (
 	"sync"
 )
 
-// maxWaitingBytes limits the memory of outcomes that wait for the disk. Further outcomes are kept without
+// maxWaitingBytes limits the memory for outcomes that could not be written yet. Above it, outcomes are kept without
 // their response.
 const maxWaitingBytes = 4 << 20
 
-// outcomeWriter writes the outcomes of records. It keeps an outcome that cannot be written until it can.
+// outcomeWriter writes the outcomes of records. It keeps an outcome that cannot be written, and retries until it
+// succeeds.
 type outcomeWriter struct {
 	spool  *spool
 	logger *slog.Logger
 
-	retrying sync.Mutex // held by retryWaiting; only it removes from waiting
+	retrying sync.Mutex // held by retryWaiting, the only function that removes from waiting
 
 	mu           sync.Mutex // guards the fields below
 	waiting      []entryDraft
-	earlierTaken bool // the outcomes that the previous process kept were taken over
+	earlierTaken bool // whether this process has read the outcomes that the previous process kept
 }
 
-// write writes an outcome, shortened if there is not enough room. If that fails too, it keeps the outcome.
+// write writes an outcome. It shortens the outcome if there is not enough room. If that fails too, it keeps the outcome
+// for a retry.
 func (e *outcomeWriter) write(d entryDraft, p *payload) error {
 	_, err := e.spool.appendEntry(&d)
 	if err == nil {
@@ -41,8 +43,8 @@ func (e *outcomeWriter) write(d entryDraft, p *payload) error {
 	return newUnwritableError(err)
 }
 
-// encodeShortOutcome encodes an outcome within outcomeRoom: without its response and, unless it is short,
-// its message.
+// encodeShortOutcome encodes an outcome so that it fits in outcomeRoom: without its response, and with a shortened error
+// code and error message. If that is still too long, it leaves out both.
 func encodeShortOutcome(p *payload) encodedBody {
 	short := p.withoutResponse()
 	short.Metadata = Metadata{ErrorCode: clipText(p.Metadata.ErrorCode, 64)}
@@ -55,8 +57,8 @@ func encodeShortOutcome(p *payload) encodedBody {
 	return d.body
 }
 
-// keepUntilWritable keeps an outcome that could not be written. The call was made, so its record must not
-// stay open because the disk was full for a moment.
+// keepUntilWritable keeps an outcome that could not be written. The call was made, so its record must not stay without
+// an outcome because the disk was full for a moment.
 func (e *outcomeWriter) keepUntilWritable(d entryDraft, p *payload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,14 +84,14 @@ func (e *outcomeWriter) waitingCount() int {
 	return len(e.waiting)
 }
 
-// isDrained reports whether no outcome of this process or the previous one waits.
+// isDrained reports whether all outcomes of this process and the previous one were written.
 func (e *outcomeWriter) isDrained() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.earlierTaken && len(e.waiting) == 0
 }
 
-// retryWaiting tries to write the waiting outcomes. They count as waiting until they are written.
+// retryWaiting tries to write the waiting outcomes. An outcome counts as waiting until it is written.
 func (e *outcomeWriter) retryWaiting() {
 	e.retrying.Lock()
 	defer e.retrying.Unlock()
@@ -109,8 +111,8 @@ func (e *outcomeWriter) retryWaiting() {
 	e.clearBackupIfDrained()
 }
 
-// clearBackupIfDrained deletes the outcomes that are kept outside of the process, if none waits and those of
-// the previous process were taken over.
+// clearBackupIfDrained deletes the outcomes that are stored outside of the process, if no outcome waits and those of
+// the previous process were read.
 func (e *outcomeWriter) clearBackupIfDrained() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,8 +123,8 @@ func (e *outcomeWriter) clearBackupIfDrained() {
 	}
 }
 
-// endInterruptedRecords ends the records that earlier processes left open, up to the ID past. Some have an
-// outcome that the earlier process could not write.
+// endInterruptedRecords ends the records that earlier processes left without an outcome, up to the ID past. For some of
+// them, it writes the outcome that the earlier process could not write.
 func (e *outcomeWriter) endInterruptedRecords(pending []UnfinishedRecord, past string) {
 	for _, u := range pending {
 		if u.ID > past {
@@ -148,7 +150,7 @@ func (e *outcomeWriter) endInterruptedRecords(pending []UnfinishedRecord, past s
 	e.clearBackupIfDrained()
 }
 
-// backUpOutcome keeps an outcome in the second copy.
+// backUpOutcome stores an outcome in the second copy.
 func (s *spool) backUpOutcome(d *entryDraft) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// payload is the decoded JSON of an entry. For an outcome, Record holds only the fields of the outcome: of Metadata the error
-// code and the warnings.
+// payload is the decoded JSON of an entry. For an outcome, Record contains only the fields of the outcome. Its Metadata
+// then contains only the error code and the warnings.
 type payload struct {
 	Record
 	kind EntryKind
-	seq  int64 // only read, like ID and Timestamp: the spool writes them
+	seq  int64 // only read, like ID and Timestamp, because the spool writes them
 	of   int64
-	// check is the check that refused the call after all; only in an outcome.
+	// check is the check that refused the call after it had waited. It is set only in an outcome.
 	check string
 }
 
@@ -34,7 +34,7 @@ func (p payload) withoutResponse() *payload {
 
 var kindNames = [...]string{KindBegin: `"begin"`, KindEnd: `"end"`, KindWhole: `"record"`, KindRepeat: `"repeat"`}
 
-// readOrWriteMembers writes or reads the members after the prefix.
+// readOrWriteMembers writes all members after the prefix, or reads one of them.
 func (p *payload) readOrWriteMembers(c *jsonMemberCodec) {
 	switch p.kind {
 	case KindEnd:
@@ -57,7 +57,7 @@ func (p *payload) readOrWriteMembers(c *jsonMemberCodec) {
 		if p.LastTime != nil {
 			c.readOrWriteTime(`,"last_time":`, p.LastTime)
 		}
-		c.readTextOfOldFormat(`,"error_message":`, &p.ErrorMessage) // replaces that of the record
+		c.readTextOfOldFormat(`,"error_message":`, &p.ErrorMessage) // replaces the message of the record
 	default:
 		c.readOrWriteText(`,"type":`, (*string)(&p.Type))
 		c.readOrWriteText(`,"status":`, (*string)(&p.Status))
@@ -124,12 +124,12 @@ func (m *Metadata) readOrWriteMembers(c *jsonMemberCodec) {
 	}
 }
 
-// readErasableFields reads the values of an erasable part. It returns arguments and response unparsed.
+// readErasableFields decodes the values of an erasable part. It returns arguments and response unparsed.
 func (p *payload) readErasableFields(open []byte) (args, response []byte, err error) {
 	c := jsonMemberCodec{reading: true}
 	ok := eachStoredField(open, func(f storedField) {
 		if f.erasedTimeText() != nil {
-			at, _ := f.parseErasedTime() // of an invalid time nothing can be shown
+			at, _ := f.parseErasedTime() // an invalid time is shown as the zero time
 			p.Erased = append(p.Erased, Erased{f.name, at})
 			return
 		}
@@ -164,7 +164,7 @@ func (p *payload) ensureIntent() *Intent {
 	return p.Metadata.Intent
 }
 
-// readSealedPart reads the members of a well-formed payload without its raw parts.
+// readSealedPart decodes the members of a well-formed payload, except for its raw parts.
 func (p *payload) readSealedPart(head []byte) error {
 	c := jsonMemberCodec{reading: true}
 	err := wirejson.EachMember(head, func(name, value []byte) error {
@@ -193,7 +193,7 @@ func (p *payload) requestedErasure() *FieldErasure {
 	return &FieldErasure{ID: said.ID, Fields: said.Fields}
 }
 
-// readOrWriteErasableFields writes or reads a list of field names. An empty list is not written.
+// readOrWriteErasableFields writes or reads a list of field names. It does not write an empty list.
 func readOrWriteErasableFields(c *jsonMemberCodec, head string, v []ErasableField) []ErasableField {
 	if c.isReadingMember(head) {
 		for _, text := range c.parseTexts(c.value) {

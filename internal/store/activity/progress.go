@@ -9,16 +9,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// projectionProgress tracks how far the store is with the entries of the spool, and lets callers wait for
-// it.
+// projectionProgress tracks how many entries of the spool the store has, and lets callers wait for entries.
 type projectionProgress struct {
 	spool  *spool
 	logger *slog.Logger
-	asked  wakeSignal    // a caller waits for the projector
+	asked  wakeSignal    // raised when a caller waits for the projector
 	ended  chan struct{} // closed when the projector has ended
 
 	mu        sync.Mutex // guards the fields below
-	started   bool       // the entries of earlier processes are in the store
+	started   bool       // whether the entries of earlier processes are in the store
 	projected int64
 	err       error
 	changed   chan struct{} // closed when one of the three fields above changes; nil if no caller waits
@@ -53,7 +52,7 @@ func (p *projectionProgress) waitProjected(ctx context.Context) error {
 	}
 }
 
-// updateAndNotify changes the progress and wakes the waiting callers.
+// updateAndNotify calls change, which changes the progress, and wakes the waiting callers.
 func (p *projectionProgress) updateAndNotify(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,10 +63,10 @@ func (p *projectionProgress) updateAndNotify(change func()) {
 	}
 }
 
-// setProjected sets the last entry that the store has.
+// setProjected sets the sequence number of the last entry that the store has.
 func (p *projectionProgress) setProjected(seq int64) { p.updateAndNotify(func() { p.projected = seq }) }
 
-// markStoreWorking notes that the store accepts entries.
+// markStoreWorking records that the store accepts entries.
 func (p *projectionProgress) markStoreWorking() {
 	p.updateAndNotify(func() {
 		if p.err != nil {
@@ -85,10 +84,10 @@ func (p *projectionProgress) storeError() error {
 	return p.err
 }
 
-// markCaughtUp notes that the store has everything that earlier processes left.
+// markCaughtUp records that the store has all entries of earlier processes.
 func (p *projectionProgress) markCaughtUp() { p.updateAndNotify(func() { p.started = true }) }
 
-// markStoreFailed notes that the store does not accept entries.
+// markStoreFailed records that the store does not accept entries.
 func (p *projectionProgress) markStoreFailed(err error) {
 	p.updateAndNotify(func() {
 		if p.err == nil || p.err.Error() != err.Error() {

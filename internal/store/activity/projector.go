@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	batchBytes = 4 << 20 // about, in one transaction of the store
+	batchBytes = 4 << 20 // approximate maximum in one transaction of the store
 	maxAge     = time.Second
 	retryFirst = 100 * time.Millisecond
 	retryLast  = 2 * time.Second
-	mostLost   = 3 // lost connections in a row that do not count as a failure
+	mostLost   = 3 // number of consecutive lost connections that do not count as a failure
 	retryEnds  = time.Second
 	idleAfter  = 5 * time.Second
 	tidyEvery  = time.Minute
 
-	// removeSegments is the number of projected segments, besides the spare ones, from which they are
-	// removed while there is work to do.
+	// removeSegments is the minimum number of projected segments, in addition to the spare ones, before they are
+	// removed while other work is pending.
 	removeSegments = 4
 )
 
-// projector moves entries in order from the spool into the store, in one goroutine. It wakes up if there
-// are many entries, if one is a second old, or if a caller waits.
+// projector moves entries in order from the spool into the store, in one goroutine. It wakes up if many entries wait,
+// if an entry is one second old, or if a caller waits.
 type projector struct {
 	recorder *recordWriter
 	outcomes *outcomeWriter
@@ -37,29 +37,29 @@ type projector struct {
 	retain   func() Retention
 
 	checkpoints checkpointScheduler
-	signedBy    string // the public key on record
-	erasing     bool   // fields must be erased from the files
+	signedBy    string // the public key that was last recorded
+	erasing     bool   // whether fields must be erased from the files
 
 	pos    SpoolPosition
-	batch  []Entry      // entries that were last taken from memory
-	reader *spoolReader // set while it reads from the files
-	// openedAtSeq is the last entry of earlier processes, and openedAtID is the last ID that they can have
-	// given. Unfinished records up to there are interrupted.
+	batch  []Entry      // entries that were last read from memory
+	reader *spoolReader // set while the projector reads from the files
+	// openedAtSeq is the last entry of earlier processes, and openedAtID is the greatest ID that they can have
+	// assigned. Unfinished records up to these were interrupted.
 	openedAtSeq int64
 	openedAtID  string
 	resumed     bool
-	caughtUp    bool // since the last resume
+	caughtUp    bool // since the last call of resumeFromStore
 	interrupted bool
 	clock       clockMonitor
-	// entriesLost reports whether the database has entries that the spool lost, so that their numbers are
-	// used again.
+	// entriesLost reports whether the database has entries that the spool lost. In that case, their sequence numbers
+	// are used again.
 	entriesLost bool
 }
 
-// run is the main loop of the projector: it resumes at the position of the store, works until something
-// fails, and tries again. A store that only lost its connections has not failed: callers keep waiting.
+// run is the main loop of the projector. It resumes at the position of the store, works until an error occurs, and
+// tries again. If the store only lost its connections, this does not count as a failure, and callers keep waiting.
 func (p *projector) run(ctx context.Context) {
-	lost := 0 // times in a row that the connections were lost
+	lost := 0 // number of consecutive times that the connections were lost
 	for wait := retryFirst; ; wait = min(2*wait, retryLast) {
 		began := time.Now()
 		err := p.catchUpAndProject(ctx)
@@ -85,7 +85,7 @@ func (p *projector) run(ctx context.Context) {
 	}
 }
 
-// sleepContext waits for d; false if ctx ends first.
+// sleepContext waits for d. It returns false if ctx ends first.
 func sleepContext(ctx context.Context, d time.Duration) bool {
 	select {
 	case <-ctx.Done():
@@ -95,7 +95,7 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// catchUpAndProject moves the entries that earlier processes left into the store, and ends their interrupted records. Then it
+// catchUpAndProject moves the entries of earlier processes into the store, and ends their interrupted records. Then it
 // projects until an error occurs.
 func (p *projector) catchUpAndProject(ctx context.Context) error {
 	p.caughtUp = false
@@ -141,7 +141,7 @@ func (p *projector) resumeFromStore(ctx context.Context) error {
 	return p.applyErasuresToSpool(ctx)
 }
 
-// recordSigningKey records the key that signs from now on.
+// recordSigningKey records which key signs the log from now on.
 func (p *projector) recordSigningKey() {
 	key := p.checkpoints.publicKey()
 	if text := hex.EncodeToString(key); key != nil && text != p.signedBy {
@@ -154,7 +154,7 @@ func (p *projector) recordSigningKey() {
 	}
 }
 
-// applyErasuresToSpool repeats in the files the erasures of the store. It retries failures later.
+// applyErasuresToSpool applies the erasures in the store to the files of the spool. It retries failures later.
 func (p *projector) applyErasuresToSpool(ctx context.Context) error {
 	if !p.erasing {
 		return nil
@@ -173,7 +173,7 @@ func (p *projector) applyErasuresToSpool(ctx context.Context) error {
 	return err
 }
 
-// projectUntilError works until something fails or ctx ends.
+// projectUntilError projects entries until an error occurs or ctx ends.
 func (p *projector) projectUntilError(ctx context.Context) error {
 	age, retry, tidy := newStoppedTimer(), newStoppedTimer(), time.NewTimer(idleAfter)
 	defer age.Stop()
@@ -219,8 +219,8 @@ func (p *projector) projectUntilError(ctx context.Context) error {
 	}
 }
 
-// projectDurableEntries moves the entries that are durable now into the store. It leaves later entries for the
-// next time: many small transactions cost more than a few large ones.
+// projectDurableEntries moves the entries that are durable now into the store. It leaves entries that are appended
+// later for the next call, because many small transactions cost more than a few large ones.
 func (p *projector) projectDurableEntries(ctx context.Context) error {
 	for target := p.spool.lastDurableSeq(); p.pos.Seq < target; {
 		entries, err := p.nextBatch()
@@ -256,8 +256,7 @@ func (p *projector) setPosition(pos SpoolPosition) {
 	p.progress.setProjected(pos.Seq)
 }
 
-// nextBatch returns the entries after the last projected one: from memory if they are there, otherwise
-// from the files.
+// nextBatch returns the entries after the last projected one, from memory or, if they are not there, from the files.
 func (p *projector) nextBatch() ([]Entry, error) {
 	for {
 		if p.reader == nil {
@@ -282,7 +281,7 @@ func (p *projector) nextBatch() ([]Entry, error) {
 	}
 }
 
-// readBatch returns a batch from the files. At their end it returns none and closes the reader.
+// readBatch returns a batch from the files. At the end of the files it returns an empty batch and closes the reader.
 func (p *projector) readBatch() ([]Entry, error) {
 	var entries []Entry
 	for size := 0; len(entries) < MaxBatch && size < batchBytes; {
@@ -332,7 +331,7 @@ func (p *projector) endInterruptedRecords(ctx context.Context) error {
 	return p.projectDurableEntries(ctx)
 }
 
-// tidyStore does a short piece of deferred work, and returns when to call it again.
+// tidyStore does a short piece of deferred work. It returns when it must be called again.
 func (p *projector) tidyStore(ctx context.Context) (again time.Duration, err error) {
 	if err := p.spool.pruneSegments(ctx, p.pos.Seq, 1, p.store.Sync); err != nil {
 		return 0, err
@@ -354,7 +353,7 @@ func (p *projector) tidyStore(ctx context.Context) (again time.Duration, err err
 	return idleAfter, nil
 }
 
-// currentRetention returns the limits of the store. It ignores the age limit while the clock may be wrong.
+// currentRetention returns the retention limits. It leaves out the age limit while the clock may be wrong.
 func (p *projector) currentRetention(now time.Time) Retention {
 	keep := p.retain()
 	if !p.clock.isSteady(now, time.Now()) {

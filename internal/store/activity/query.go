@@ -11,8 +11,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// List returns the records that f selects, newest first, including everything that was appended before. If the disk of the
-// store accepts no entries, it returns the records of the store, marked as incomplete: a full disk must not hide them.
+// List returns the records that f selects, newest first. They include everything that was appended before the call. If
+// the store cannot write because of its disk, List returns the records of the store and marks the page as incomplete,
+// so that a full disk does not hide them.
 func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
 	behind := l.progress.waitProjected(ctx)
 	if behind != nil && !errors.Is(behind, ErrIO) {
@@ -30,7 +31,8 @@ func (l *Log) List(ctx context.Context, f Filter) (RecordPage, error) {
 	return page, l.toQueryError(ctx, err)
 }
 
-// Get returns one record by its ID or a unique prefix of it. Its problems are NOT_FOUND and AMBIGUOUS.
+// Get returns the record with an ID, or with a unique prefix of an ID. It may return the problems NOT_FOUND and
+// AMBIGUOUS.
 func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 	prefix := strings.ToUpper(idOrPrefix)
 	if !IsIDPrefix(prefix) {
@@ -53,8 +55,8 @@ func (l *Log) Get(ctx context.Context, idOrPrefix string) (Record, error) {
 	return r, l.toQueryError(ctx, err)
 }
 
-// CallsByServer returns the number of calls of each server that ended since a time, by whole hours and as
-// far as the database knows.
+// CallsByServer returns the number of calls of each server that ended since a time, rounded to whole hours. It does not
+// wait for entries that are not in the database yet.
 func (l *Log) CallsByServer(ctx context.Context, since time.Time) (map[string]int64, error) {
 	var calls map[string]int64
 	err := retryQuery(func() (err error) {
@@ -64,7 +66,7 @@ func (l *Log) CallsByServer(ctx context.Context, since time.Time) (map[string]in
 	return calls, l.toQueryError(ctx, err)
 }
 
-// ServerUse returns the use of each server in the latest hours: see Store.ServerUse.
+// ServerUse returns the usage of each server in the latest hours (see Store.ServerUse).
 func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[string]ServerUsage, error) {
 	var use map[string]ServerUsage
 	err := retryQuery(func() (err error) {
@@ -74,7 +76,7 @@ func (l *Log) ServerUse(ctx context.Context, now time.Time, latest int) (map[str
 	return use, l.toQueryError(ctx, err)
 }
 
-// ToolUse returns the use of each tool: see Store.ToolUse.
+// ToolUse returns the usage of each tool (see Store.ToolUse).
 func (l *Log) ToolUse(ctx context.Context) (map[[2]string]ToolUsage, error) {
 	var use map[[2]string]ToolUsage
 	err := retryQuery(func() (err error) {
@@ -84,7 +86,7 @@ func (l *Log) ToolUse(ctx context.Context) (map[[2]string]ToolUsage, error) {
 	return use, l.toQueryError(ctx, err)
 }
 
-// Summary counts the calls that q selects, including everything that was appended before.
+// Summary counts the calls that q selects. They include everything that was appended before the call.
 func (l *Log) Summary(ctx context.Context, q SummaryQuery) (Summary, error) {
 	q.Filter, q.Times = q.withMaskedNames(), l.refusals.unwrittenCounts()
 	behind := l.progress.waitProjected(ctx)
@@ -116,14 +118,14 @@ func (l *Log) Sessions(ctx context.Context, q SessionQuery) (SessionPage, error)
 	return p, l.toQueryError(ctx, err)
 }
 
-// SelectsAll reports whether the filter selects all records, apart from its page.
+// SelectsAll reports whether the filter selects all records. It ignores the paging fields.
 func (f Filter) SelectsAll() bool {
 	f.Limit, f.Offset, f.Cursor = 0, 0, ""
 	return reflect.ValueOf(f).IsZero()
 }
 
-// EachRecord calls fn for every record that f selects, newest first and without paging, including
-// everything that was appended before. It skips records that are pruned in the meantime. fn may keep the record.
+// EachRecord calls fn for every record that f selects, newest first and without paging. The records include everything
+// that was appended before the call. Records that are pruned in the meantime are skipped. fn may keep the record.
 func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) error {
 	if err := l.progress.waitProjected(ctx); err != nil {
 		return err
@@ -137,7 +139,7 @@ func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) 
 			given, failed = true, fn(&r)
 			return failed
 		})
-		if err != nil && given { // fn must not get a record twice
+		if err != nil && given { // fn must not receive a record twice
 			return fmt.Errorf("the records after those that were read: %v", err)
 		}
 		return err
@@ -148,9 +150,9 @@ func (l *Log) EachRecord(ctx context.Context, f Filter, fn func(*Record) error) 
 	return l.toQueryError(ctx, err)
 }
 
-// Verify checks each entry of the whole log against the hash of the entry before, including everything
-// that was appended before. It blocks nothing. Concurrent callers share one run, which continues if they
-// leave.
+// Verify checks each entry of the whole log against the hash of the previous entry, including everything that was
+// appended before the call. It does not block other operations. Concurrent callers share one verification, which
+// continues if a caller stops waiting.
 func (l *Log) Verify(ctx context.Context) (Verification, error) {
 	v := l.startOrJoinVerification()
 	select {
@@ -161,7 +163,7 @@ func (l *Log) Verify(ctx context.Context) (Verification, error) {
 	}
 }
 
-// startOrJoinVerification returns the running verification, or starts one.
+// startOrJoinVerification returns the running verification, or starts a new one.
 func (l *Log) startOrJoinVerification() *runningVerification {
 	l.verifier.mu.Lock()
 	defer l.verifier.mu.Unlock()
@@ -237,8 +239,8 @@ func (l *Log) verifyChain(ctx context.Context) (Verification, error) {
 	return Verification{OK: c.first == nil, Records: records, Entries: entries, At: began.UTC(), TookMS: time.Since(began).Milliseconds(), Signer: l.key.String(), FirstBreak: c.first}, nil
 }
 
-// toQueryError logs an error of the store and turns it into an AUDIT_UNAVAILABLE problem. Problems, nil and errors of
-// an ended ctx stay as they are.
+// toQueryError logs an error of the store and converts it into an AUDIT_UNAVAILABLE problem. It does not change nil,
+// problems, and errors of a ctx that has ended.
 func (l *Log) toQueryError(ctx context.Context, err error) error {
 	var p *problem.Problem
 	if err == nil || errors.As(err, &p) || ctx.Err() != nil {

@@ -1,11 +1,11 @@
 package activity
 
-// blockSize is the size of the memory blocks that entries are encoded into. The same block is written to
-// the file and read by the projector, so an entry is never copied.
+// blockSize is the size of the memory blocks into which entries are encoded. The same block is written to the file and
+// read by the projector, so entries are never copied.
 const blockSize = 128 << 10
 
-// entryBlock holds lines of the spool in memory. The bytes up to written and the entries up to durable
-// never change again.
+// entryBlock contains lines of the spool in memory. The bytes up to written and the entries up to durable never change
+// again.
 type entryBlock struct {
 	data    []byte
 	entries []Entry
@@ -13,14 +13,14 @@ type entryBlock struct {
 	durable int
 }
 
-// blockRange is the part of a block that one write takes.
+// blockRange is the part of a block that one write includes.
 type blockRange struct {
 	block   *entryBlock
 	data    []byte
-	entries int // number of durable entries of the block after the write
+	entries int // number of durable entries in the block after the write
 }
 
-// markWritten notes that a range was written to a segment, and where its entries end.
+// markWritten records that a range was written to a segment, and at which offsets its entries end.
 func (b *entryBlock) markWritten(r blockRange, seg *segment) {
 	for i := b.durable; i < r.entries; i++ {
 		e := &b.entries[i]
@@ -31,7 +31,7 @@ func (b *entryBlock) markWritten(r blockRange, seg *segment) {
 	b.written += len(r.data)
 }
 
-// entryQueue holds the newest entries in memory, oldest first. The mu of the spool guards it.
+// entryQueue contains the newest entries in memory, oldest first. The mutex mu of the spool guards it.
 type entryQueue struct {
 	blocks []*entryBlock
 	free   []*entryBlock
@@ -40,7 +40,7 @@ type entryQueue struct {
 	ranges []blockRange
 }
 
-// blockWithRoom returns the block to encode n more bytes into.
+// blockWithRoom returns the block into which n more bytes can be encoded.
 func (q *entryQueue) blockWithRoom(n int) *entryBlock {
 	if k := len(q.blocks); k > 0 {
 		if b := q.blocks[k-1]; cap(b.data)-len(b.data) >= n {
@@ -54,7 +54,7 @@ func (q *entryQueue) blockWithRoom(n int) *entryBlock {
 	return b
 }
 
-// newBlock returns an empty block with room for n bytes, a recycled one if possible.
+// newBlock returns an empty block with room for n bytes. It reuses an old block if possible.
 func (q *entryQueue) newBlock(n int) *entryBlock {
 	if k := len(q.free); k > 0 && n <= blockSize {
 		b := q.free[k-1]
@@ -64,7 +64,7 @@ func (q *entryQueue) newBlock(n int) *entryBlock {
 	return &entryBlock{data: make([]byte, 0, max(n, blockSize))}
 }
 
-// dropOldest drops the oldest entries if the queue is too large. The files have them.
+// dropOldest drops the oldest entries from memory if the queue is too large. They are still in the files.
 func (q *entryQueue) dropOldest() {
 	for q.bytes > q.max && len(q.blocks) > 1 && q.blocks[0].isDurable() {
 		q.bytes -= cap(q.blocks[0].data)
@@ -75,8 +75,7 @@ func (q *entryQueue) dropOldest() {
 
 func (b *entryBlock) isDurable() bool { return b.durable == len(b.entries) }
 
-// unwrittenRanges returns the ranges that the next write must take. The result is valid until the next
-// call.
+// unwrittenRanges returns the ranges that the next write must include. The result is valid until the next call.
 func (q *entryQueue) unwrittenRanges() []blockRange {
 	q.ranges = q.ranges[:0]
 	first := len(q.blocks)
@@ -89,7 +88,7 @@ func (q *entryQueue) unwrittenRanges() []blockRange {
 	return q.ranges
 }
 
-// discardUnwritten drops everything that was not written.
+// discardUnwritten drops all entries that were not written.
 func (q *entryQueue) discardUnwritten() {
 	for _, b := range q.blocks {
 		if !b.isDurable() {
@@ -100,7 +99,7 @@ func (q *entryQueue) discardUnwritten() {
 	}
 }
 
-// copyEntriesAfter appends up to limit durable entries after the number seq to dst.
+// copyEntriesAfter appends up to limit durable entries after the sequence number seq to dst.
 func (q *entryQueue) copyEntriesAfter(dst []Entry, seq int64, limit int) []Entry {
 	for _, b := range q.blocks {
 		if b.durable == 0 || b.entries[b.durable-1].Seq <= seq {
@@ -116,7 +115,7 @@ func (q *entryQueue) copyEntriesAfter(dst []Entry, seq int64, limit int) []Entry
 	return dst
 }
 
-// releaseUpTo drops the blocks whose entries the store has.
+// releaseUpTo drops the blocks whose entries are all in the store.
 func (q *entryQueue) releaseUpTo(seq int64) {
 	for len(q.blocks) > 1 {
 		b := q.blocks[0]

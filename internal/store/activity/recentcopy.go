@@ -15,32 +15,32 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// recentCopy is a second copy of the newest entries, at least of those that are not known to be on the disk of the spool. It is
-// written after the spool. If that disk fails, the entries are written again from this copy. If the process ends before that,
-// the next process does it. Where the system allows it, the copy is a file in memory that survives the process.
+// recentCopy is a second copy of the newest entries. It contains at least those that are not known to be on the disk of
+// the spool. It is written after the spool. If that disk fails, the entries are written again from this copy, by this
+// process or by the next one. On systems that support it, the copy is a file in memory that survives the process.
 //
-// It has two halves that are used alternately, each with a header and lines like a segment. Apart from markSafe, only the
-// writer of the spool uses it.
+// The copy has two halves that are used alternately, each with a header and lines like a segment. Only the writer of
+// the spool uses the copy, except for markSafe.
 type recentCopy struct {
 	halves       [2][]byte
-	at           int                // index of the half that is written to
-	off          int                // offset of its next byte; 0 if the half is empty
-	last         [2]int64           // number of the last entry in each half
-	safeMark     []byte             // number of the entry up to which all entries are safe elsewhere
+	at           int                // index of the current half
+	off          int                // offset of the next byte in the current half; 0 if it is empty
+	last         [2]int64           // sequence number of the last entry in each half
+	safeMark     []byte             // sequence number up to which all entries are stored safely elsewhere
 	lastMarked   atomic.Int64       // the value that was last written to safeMark
-	file         *ondisk.LockedFile // nil if the copy is in the memory of the process
+	file         *ondisk.LockedFile // nil if the copy is only in the memory of the process
 	outcomesFile *ondisk.LockedFile // outcomes that could not be written; see backUpOutcome
-	fault        error              // why nothing more is written to the copy
+	fault        error              // the error after which nothing more is written to the copy
 	unmap        func() error
 }
 
 const (
 	copyHalfSize  = 4 << 20
-	copyHeadSize  = 4096 // the head before the halves holds safeMark
+	copyHeadSize  = 4096 // size of the head before the halves; the head contains safeMark
 	maxHeaderSize = 512
 )
 
-// newInProcessCopy returns a copy that ends with the process.
+// newInProcessCopy returns a copy in the memory of the process, which does not survive the process.
 func newInProcessCopy() *recentCopy { return &recentCopy{safeMark: make([]byte, 8)} }
 
 // newMappedCopy returns a copy in mapped memory that survives the process.
@@ -53,7 +53,8 @@ func newMappedCopy(memory []byte, file, ends *ondisk.LockedFile) *recentCopy {
 	return r
 }
 
-// makeRoom makes room for n bytes and reports whether it could. It does not give up entries after good.
+// makeRoom makes room for n bytes and reports whether it succeeded. It never overwrites entries after the sequence
+// number good.
 func (r *recentCopy) makeRoom(n int, good int64) bool {
 	if r.fault != nil {
 		return false
@@ -69,8 +70,8 @@ func (r *recentCopy) makeRoom(n int, good int64) bool {
 	return true
 }
 
-// appendRanges copies the ranges that were written. There must be room. from is the entry before them,
-// target their last entry.
+// appendRanges appends ranges of lines to the copy. The caller must have made room for them. from is the entry before
+// the ranges, and target is their last entry.
 func (r *recentCopy) appendRanges(chain string, from, target chainLink, at int64, waiting []blockRange) (err error) {
 	if r.fault != nil {
 		return nil
@@ -90,14 +91,14 @@ func (r *recentCopy) appendRanges(chain string, from, target chainLink, at int64
 	return nil
 }
 
-// skipEntriesUpTo notes that the copy lacks entries up to seq, and starts the other half.
+// skipEntriesUpTo records that the copy lacks entries up to seq, and switches to the other half.
 func (r *recentCopy) skipEntriesUpTo(seq int64) {
 	r.at, r.off = 1-r.at, 0
 	r.last[r.at] = seq
 }
 
-// markSafe notes that entries up to seq are both on the disk and in the store, so that the copy need not
-// have them.
+// markSafe records that the entries up to seq are both on the disk and in the store, so that the copy does not need
+// them.
 func (r *recentCopy) markSafe(seq int64) {
 	if r.fault == nil && r.lastMarked.Swap(seq) != seq {
 		defer r.recoverFault(debug.SetPanicOnFault(true), new(error))
@@ -105,8 +106,8 @@ func (r *recentCopy) markSafe(seq int64) {
 	}
 }
 
-// recoverFault turns a memory fault into an error: another process may truncate the file, and that must
-// not end this one.
+// recoverFault converts a memory fault into an error. Such a fault occurs if another process truncates the file. It
+// must not end this process.
 func (r *recentCopy) recoverFault(before bool, err *error) {
 	debug.SetPanicOnFault(before)
 	if fault := recover(); fault != nil {
@@ -115,18 +116,18 @@ func (r *recentCopy) recoverFault(before bool, err *error) {
 	}
 }
 
-// chainLines is a part of the chain: the lines after an entry.
+// chainLines is a part of the chain: the lines after the entry prev.
 type chainLines struct {
 	chain string
-	at    int64 // latest time of an ID, in milliseconds
+	at    int64 // the latest time of an ID, in milliseconds
 	prev  chainLink
 	last  chainLink
 	lines []byte
-	rest  []byte // bytes after the lines that do not continue the chain
+	rest  []byte // the bytes after the lines, which do not continue the chain
 }
 
-// parseChainLines reads the lines in a half of the copy, or in a segment. Bytes that earlier use left at
-// the end do not continue the chain.
+// parseChainLines parses the lines in a half of the copy, or in a segment. It stops at bytes that remain from an
+// earlier use, because they do not continue the chain.
 func parseChainLines(half []byte) (s chainLines, ok bool) {
 	line, rest, _ := bytes.Cut(half, []byte{'\n'})
 	h, prev, ok := parseSegmentHeader(line)
@@ -148,19 +149,18 @@ func parseChainLines(half []byte) (s chainLines, ok bool) {
 	}
 }
 
-// dropUpTo returns the lines after the entry seq, or all lines if that entry is older.
+// dropUpTo returns the lines after the entry seq. If prev is already after seq, it returns all lines.
 func (s chainLines) dropUpTo(seq int64) chainLines {
 	for s.prev.seq < seq && len(s.lines) > 0 {
 		line, rest, _ := bytes.Cut(s.lines, []byte{'\n'})
 		s.prev.seq++
-		hex.Decode(s.prev.hash[:], line[:hexLen]) // cannot fail, it was read before
+		hex.Decode(s.prev.hash[:], line[:hexLen]) // cannot fail, because the line was parsed before
 		s.lines = rest
 	}
 	return s
 }
 
-// newestLines returns the end of the chain that the copy has, after the entry seq. ok is false if it is
-// unreadable.
+// newestLines returns the lines of the copy after the entry seq. ok is false if the copy is unreadable.
 func (r *recentCopy) newestLines(seq int64) (s chainLines, ok bool) {
 	var err error
 	func() {
@@ -171,7 +171,7 @@ func (r *recentCopy) newestLines(seq int64) (s chainLines, ok bool) {
 	return s, ok && err == nil
 }
 
-// joinCopyHalves returns the end of the chain that the two halves have, without the entries up to seq.
+// joinCopyHalves returns the newest lines of the two halves, without the entries up to seq.
 func joinCopyHalves(halves [2][]byte, seq int64) (s chainLines, ok bool) {
 	s, ok = parseChainLines(halves[0])
 	other, okOther := parseChainLines(halves[1])
@@ -190,7 +190,7 @@ func joinCopyHalves(halves [2][]byte, seq int64) (s chainLines, ok bool) {
 	return other.dropUpTo(seq), true
 }
 
-// backedUpOutcome is an outcome that could not be written.
+// backedUpOutcome is an outcome that could not be written to the spool.
 type backedUpOutcome struct {
 	ID       string
 	Of       int64
@@ -201,7 +201,7 @@ type backedUpOutcome struct {
 	Error    string `json:",omitempty"`
 }
 
-// backUpOutcome stores an outcome where it survives the process.
+// backUpOutcome stores an outcome outside of the spool, in a file that survives the process.
 func (r *recentCopy) backUpOutcome(d *entryDraft) error {
 	if r.outcomesFile == nil {
 		return nil
@@ -226,14 +226,14 @@ func readOutcomeBackup(f io.Reader) map[string]backedUpOutcome {
 	kept := map[string]backedUpOutcome{}
 	for in := json.NewDecoder(f); ; {
 		var e backedUpOutcome
-		if in.Decode(&e) != nil { // the end, or a torn line
+		if in.Decode(&e) != nil { // the end of the file, or an incomplete line
 			return kept
 		}
 		kept[e.ID] = e
 	}
 }
 
-// clear empties the copy after everything is on the disk.
+// clear empties the copy. Call it only when everything is on the disk.
 func (r *recentCopy) clear() (err error) {
 	defer r.recoverFault(debug.SetPanicOnFault(true), &err)
 	r.at, r.off, r.last = 0, 0, [2]int64{}
@@ -243,10 +243,11 @@ func (r *recentCopy) clear() (err error) {
 	return nil
 }
 
-// close closes the copy. forget also deletes its files, because everything is on the disk of the spool.
+// close closes the copy. If forget is true, it also deletes the files of the copy, because everything is on the disk of
+// the spool.
 func (r *recentCopy) close(forget bool) error {
 	var errs []error
-	if r.unmap != nil { // before the file is unlocked for the next process
+	if r.unmap != nil { // before another process can lock the file
 		r.fault = errClosed
 		errs = append(errs, r.unmap())
 	}

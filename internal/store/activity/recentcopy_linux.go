@@ -40,7 +40,7 @@ func recentCopyPath(in, dir string) (string, error) {
 	return filepath.Join(in, fmt.Sprintf("mcpproxy-%d-%s", os.Geteuid(), hex.EncodeToString(sum[:8]))), nil
 }
 
-// openRecentCopy opens the second copy at path. It also returns the entries that an earlier process left in it.
+// openRecentCopy opens the second copy at path. It also returns the content that an earlier process left in it.
 func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err error) {
 	file, err := openPrivateFile(path)
 	if err != nil {
@@ -59,7 +59,7 @@ func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err
 		safe = int64(binary.LittleEndian.Uint64(before))
 		left = [2][]byte{before[copyHeadSize : copyHeadSize+copyHalfSize], before[copyHeadSize+copyHalfSize:]}
 	}
-	// Writing to a missing page would cause a fault.
+	// Allocate all pages. Without this, writing to a missing page could cause a memory fault.
 	if err := syscall.Fallocate(int(file.Fd()), 0, 0, size); err != nil {
 		return fail(fmt.Errorf("reserve room for the newest entries in %s: %w", path, err))
 	}
@@ -76,8 +76,7 @@ func openRecentCopy(path string) (r *recentCopy, left [2][]byte, safe int64, err
 	return r, left, safe, nil
 }
 
-// openPrivateFile opens and locks a file that belongs to this user only. The directory may be shared with
-// other users.
+// openPrivateFile opens and locks a file that only this user owns. The directory may be shared with other users.
 func openPrivateFile(path string) (*ondisk.LockedFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {

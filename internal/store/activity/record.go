@@ -1,13 +1,14 @@
-// Package activity is the activity log: every call, refusal, decision and change is a record in it. A record is written as one
-// or two entries to the spool: append-only files in which each entry holds the hash of the previous one. A projector moves
-// entries from the spool into the Store, the database that answers queries.
+// Package activity is the activity log: every call, refusal, decision and change is a record in it. A record is written
+// as one or two entries to the spool. The spool consists of append-only files in which each entry contains the hash of
+// the previous entry. A projector moves entries from the spool into the Store, the database that answers queries.
 //
 // Main files:
 //   - log.go: opens and closes the log; begins, appends and ends records
 //   - query.go: lists, counts, exports and verifies records through the Store
 //   - record.go, decision.go, summary.go: the types of records, filters and counts
-//   - mask_record.go, mask_result.go: mask the secrets of a record and of a stored result, and cut them, before they are
-//     written; recorder.go: the Recorder, which other packages write records with
+//   - mask_record.go, mask_result.go: mask the secrets of a record and of a stored result, and cut them, before they
+//     are written
+//   - recorder.go: the recordWriter, which masks records and writes them into the spool
 //   - codec.go, payload.go, encode.go, decode.go, erasable.go: the JSON of an entry, with its erasable fields and their
 //     commitments
 //   - entry.go, chain.go: an entry, its facts and its hash
@@ -20,17 +21,17 @@
 //   - outcomes.go: writes the outcomes of records, and retries those that could not be written
 //   - refusals.go: counts identical refusals in one record, and limits the records of one actor's refusals
 //   - eventreader.go: lets a caller follow the log from a position
-//   - redact.go, erase.go: erase fields of a record for good
-//   - verify.go, signingkey.go, exportaudit.go, export.go: verify the chain, sign checkpoints, export entries and check an
-//     export
+//   - redact.go, erase.go: erase fields of a record permanently
+//   - verify.go, signingkey.go, exportaudit.go, export.go: verify the chain, sign checkpoints, export entries and check
+//     an export
 //   - store.go: the interface of the database
 //
 // Guarantees:
-//   - When Begin, Append or End returns without an error, the entry is in the spool, where it survives the process. With
-//     activity_durability: power it also survives a loss of power.
-//   - No entry is dropped. The projector replays the entries that a crash left.
+//   - When Begin, Append or End returns without an error, the entry is in the spool, where it survives the process.
+//     With activity_durability "power", it also survives a loss of power.
+//   - No entry is dropped. The projector processes the entries that a crash left behind.
 //   - Secrets are masked before anything is stored.
-//   - A query sees everything that was appended before it.
+//   - A query includes everything that was appended before it.
 //
 // Limits: the package makes no decision about calls, and SQL is in package store.
 package activity
@@ -53,7 +54,7 @@ const (
 	ServerChange   Type = "server_change"
 	ConfigChange   Type = "config_change"
 	System         Type = "system"
-	Presence       Type = "presence" // of the anchor that verifies the decisions of users
+	Presence       Type = "presence" // a change of the trust anchor that verifies the decisions of users
 )
 
 // Words returns all types.
@@ -70,7 +71,7 @@ const (
 	Blocked     Status = "blocked"
 	Pending     Status = "pending"
 	Interrupted Status = "interrupted"
-	Held        Status = "held" // waits for an approval; the approved call gets its own record
+	Held        Status = "held" // waits for an approval; the approved call has a separate record
 )
 
 // Words returns all statuses.
@@ -78,7 +79,7 @@ func (Status) Words() []string {
 	return []string{string(Success), string(Failed), string(Blocked), string(Pending), string(Interrupted), string(Held)}
 }
 
-// Source is the interface through which a call came in.
+// Source is the interface through which a call arrived.
 type Source = auth.RequestSource
 
 const (
@@ -88,11 +89,10 @@ const (
 	SourceUI   = auth.UI
 )
 
-// Record is one record of the log, as stored and as REST and the CLI show it. ID is a ULID in time order
-// that the Log assigns. Arguments and Response are masked JSON; Response is the result of the server. At
-// most activity_max_response_size bytes of each are kept: a longer one becomes a JSON string of its
-// beginning, with ArgumentsTruncated or ResponseTruncated set. Names and messages are cut to the limits of
-// this package.
+// Record is one record of the log, as it is stored and as REST and the CLI show it. ID is a ULID in time order that the
+// Log assigns. Arguments and Response are masked JSON. Response is the result of the server. If one of them is longer
+// than activity_max_response_size bytes, the record contains a JSON string with its beginning, and ArgumentsTruncated
+// or ResponseTruncated is set. Names and messages are cut to the limits in this package.
 type Record struct {
 	ID         string          `json:"id"`
 	Type       Type            `json:"type"`
@@ -100,7 +100,7 @@ type Record struct {
 	ServerName string          `json:"server_name,omitempty"`
 	ToolName   string          `json:"tool_name,omitempty"`
 	Arguments  json.RawMessage `json:"arguments,omitempty"`
-	// ArgumentsTruncated reports whether Arguments is only the beginning.
+	// ArgumentsTruncated reports whether Arguments contains only the beginning.
 	ArgumentsTruncated bool            `json:"arguments_truncated,omitempty"`
 	Response           json.RawMessage `json:"response,omitempty"`
 	ResponseTruncated  bool            `json:"response_truncated,omitempty"`
@@ -118,16 +118,17 @@ type Record struct {
 	ClientName         string          `json:"client_name,omitempty"`
 	ClientVersion      string          `json:"client_version,omitempty"`
 	Metadata           Metadata        `json:"metadata"`
-	// Repeated is the number of identical refusals that the record counts, if more than one. FirstTime
-	// (equal to Timestamp) and LastTime are then the times of the first and the last one.
+	// Repeated is the number of identical refusals that the record counts, if more than one. In that case, FirstTime
+	// (equal to Timestamp) and LastTime are the times of the first and the last refusal.
 	Repeated  int64      `json:"repeated,omitempty"`
 	FirstTime *time.Time `json:"first_time,omitempty"`
 	LastTime  *time.Time `json:"last_time,omitempty"`
 	// Erased lists the fields that a user erased.
 	Erased []Erased `json:"erased,omitempty" doc:"The fields that a user erased. Absent if there are none."`
-	// Chain is the record's position in the chain. It is set when a single record is read.
+	// Chain is the record's position in the chain. It is set only by functions that read a single record.
 	Chain *Chain `json:"chain,omitempty"`
-	// Origin is the connection of the call. It is not stored. It limits the records of one connection's refusals.
+	// Origin identifies the connection of the call. It is not stored. It is used to limit the number of records about
+	// refusals of one connection.
 	Origin string `json:"-"`
 }
 
@@ -136,14 +137,14 @@ func (r *Record) HasErased(f ErasableField) bool {
 	return slices.ContainsFunc(r.Erased, func(e Erased) bool { return e.Field == f })
 }
 
-// SetCaller sets the caller and its origin.
+// SetCaller sets the fields that describe the caller and its origin.
 func (r *Record) SetCaller(c *auth.Caller) {
 	r.Source, r.Actor, r.Origin = c.Source, c.Actor.String(), c.Origin
 	r.SessionID, r.RequestID = c.SessionID, c.RequestID
 	r.ClientName, r.ClientVersion = c.ClientName, c.ClientVersion
 }
 
-// Metadata holds the values of a record that only some types have.
+// Metadata contains the values that only some types of records have.
 type Metadata struct {
 	Intent      *Intent  `json:"intent,omitempty" doc:"The operation type of the call's lane, and the declared intent. On /mcp/all and /mcp/servers the hints of the tool decide the lane. Absent in records that are not calls, and if the call was rejected before its lane was known: an unreadable request, an unknown or missing calling tool, or wrong credentials."`
 	ToolVariant string   `json:"tool_variant,omitempty" words:"variant" doc:"The calling tool of the call's lane. Absent if the call was rejected before the policy was evaluated, even if intent is set."`
@@ -153,14 +154,14 @@ type Metadata struct {
 	Decision *Decision `json:"decision,omitempty"`
 	// Search is the search that the caller made before the call, if any.
 	Search *Search `json:"search,omitempty"`
-	// Action and Detail describe the other types: "restart", "tools_listed", …
+	// Action and Detail describe records of other types: "restart", "tools_listed", …
 	Action string `json:"action,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// Redacted says which fields of another record this record erased.
+	// Redacted describes which fields of another record this record erased.
 	Redacted *Redacted `json:"redacted,omitempty" doc:"The fields of another record that this action erased. Absent in records of other actions."`
 }
 
-// Redacted names fields of a record that were erased.
+// Redacted lists fields of a record that were erased.
 type Redacted struct {
 	ID     string          `json:"id" doc:"The id of the record whose fields were erased."`
 	Fields []ErasableField `json:"fields"`
@@ -171,20 +172,20 @@ type Intent struct {
 	OperationType   string `json:"operation_type" words:"operation"`
 	DataSensitivity string `json:"data_sensitivity,omitempty" words:"sensitivity"`
 	Reason          string `json:"reason,omitempty"`
-	// Declared is the exact declaration of the caller, masked. It is set only if it was refused or would
-	// have been.
+	// Declared is the exact declaration of the caller, masked. It is set only if the declaration was refused or would
+	// have been refused.
 	Declared json.RawMessage `json:"declared,omitempty" doc:"The exact declaration of the caller. Absent if it is equal to the effective intent."`
 }
 
-// Search says how the caller found a tool. It has the query of the last search in the same session that returned the tool, and
-// the tool's rank there. Rank is 0 if no recent result had it.
+// Search describes how the caller found a tool. It contains the query of the last search in the same session that
+// returned the tool, and the tool's rank in the result. Rank is 0 if no recent result contained the tool.
 type Search struct {
 	Query string `json:"query"`
 	Rank  int    `json:"rank,omitempty"`
 }
 
-// Chain is the position of a record in the chain: the entry that began the record and the one that ended
-// it. Hashes are in hexadecimal.
+// Chain is the position of a record in the chain: the entry that began the record, and the entry that ended it. Hashes
+// are in hexadecimal.
 type Chain struct {
 	Seq      int64  `json:"seq" doc:"The number of the first entry of the record in the hash chain."`
 	Hash     string `json:"hash" doc:"The hash of that entry, in hexadecimal. Empty if it is lost."`
@@ -193,7 +194,7 @@ type Chain struct {
 	EndHash  string `json:"end_hash,omitempty"`
 }
 
-// Outcome ends a record that Begin wrote.
+// Outcome is the outcome of a record that Begin wrote.
 type Outcome struct {
 	Status        Status
 	Response      json.RawMessage // complete and unmasked; the Log masks and cuts it
@@ -201,13 +202,13 @@ type Outcome struct {
 	ErrorMessage  string
 	ErrorCode     string
 	Duration      time.Duration
-	Own           time.Duration // part of Duration without waiting; 0: unknown
+	Own           time.Duration // part of Duration without waiting; 0 if unknown
 	Check         string        // the check that refused the call after it had waited
-	Warnings      []string      // in addition to those of Begin
+	Warnings      []string      // added to the warnings of Begin
 }
 
-// Filter selects records. Empty fields select everything. Several values of one field mean any of them.
-// The tags are for package api.
+// Filter selects records. Empty fields select all records. A field with several values selects records that have any of
+// them. The struct tags are for package api.
 type Filter struct {
 	Types         []Type    `query:"type" split:"," doc:"Only records of these types."`
 	Servers       []string  `query:"server" split:"," doc:"Only records of these servers."`
@@ -230,14 +231,13 @@ type Filter struct {
 // RecordPage is a page of the records that a Filter selects, newest first.
 type RecordPage struct {
 	Records    []Record
-	Total      int64  // all records that the filter selects
+	Total      int64  // number of records that the filter selects
 	NextCursor string // empty on the last page
-	// Incomplete reports whether the newest records are missing because the database cannot accept them at
-	// this time.
+	// Incomplete reports whether the newest records are missing, because the database cannot store them now.
 	Incomplete bool
 }
 
-// ErasableField names a field of a record that can be erased.
+// ErasableField is the name of a field of a record that can be erased.
 type ErasableField string
 
 const (
@@ -250,7 +250,7 @@ const (
 	FieldWarnings  ErasableField = "warnings"
 )
 
-// erasableFields lists all fields, in the order of writing.
+// erasableFields lists all erasable fields, in the order in which they are written.
 var erasableFields = [...]ErasableField{FieldArguments, FieldResponse, FieldError, FieldReason, FieldDeclared, FieldQuery, FieldWarnings}
 
 // Words returns all fields.
@@ -262,7 +262,7 @@ func (ErasableField) Words() []string {
 	return words
 }
 
-// Erased says when a field of a record was erased.
+// Erased states when a field of a record was erased.
 type Erased struct {
 	Field ErasableField `json:"field"`
 	At    time.Time     `json:"at"`

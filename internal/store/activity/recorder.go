@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// recordWriter writes records into the spool, masked and within their limits.
+// recordWriter masks records, cuts them to their limits, and writes them into the spool.
 type recordWriter struct {
 	spool       *spool
 	logger      *slog.Logger
@@ -14,14 +14,14 @@ type recordWriter struct {
 	buffers     encodeBufferPool
 }
 
-// openRecord is a record between Begin and End.
+// openRecord is a record that Begin wrote and that has no outcome yet.
 type openRecord struct {
 	seq   int64
 	facts RecordFacts
 }
 
-// writeRecord writes a record, or the beginning of one. It sets the ID and the Timestamp of r. Its error
-// is an AUDIT_UNAVAILABLE problem.
+// writeRecord writes a record, or the beginning of one. It sets the ID and the Timestamp of r. Any error is an
+// AUDIT_UNAVAILABLE problem.
 func (c *recordWriter) writeRecord(k EntryKind, r *Record) (openRecord, error) {
 	p := payload{Record: *r, kind: k}
 	maskAndLimitRecord(&p.Record, c.maxResponse)
@@ -37,7 +37,7 @@ func (c *recordWriter) writeRecord(k EntryKind, r *Record) (openRecord, error) {
 	return openRecord{seq: st.seq, facts: facts}, nil
 }
 
-// recordDamage logs and records notes about damage to the log itself.
+// recordDamage logs notes about damage to the log itself, and writes each as a record.
 func (c *recordWriter) recordDamage(notes []string) {
 	for _, note := range notes {
 		c.logger.Error("the activity log was damaged", "what", note)

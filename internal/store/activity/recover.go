@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// openSpool locks and opens the spool and finds the end of its chain. It puts a torn end aside. It returns
-// notes about damage for the log.
+// openSpool locks and opens the spool and finds the end of its chain. It moves a torn end to a separate file. The
+// returned notes describe damage, for the log.
 func (s *spool) openSpool() (notes []string, err error) {
 	if s.lock, err = s.lockDir(); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (s *spool) recoverSegments() (notes []string, err error) {
 	return notes, nil
 }
 
-// continueChain makes the spool append after the end t of the chain.
+// continueChain makes the spool append new entries after the end t of the chain.
 func (s *spool) continueChain(t chainTail) {
 	s.chain = t.chain
 	s.lastEncoded = chainLink{t.seq, t.hash}
@@ -62,10 +62,10 @@ func (s *spool) continueChain(t chainTail) {
 	s.ids = newULIDGeneratorAfter(max(t.at, s.now().UnixMilli()))
 }
 
-// maxTornFiles is the number of torn ends that are kept.
+// maxTornFiles is the maximum number of files with torn ends that are kept.
 const maxTornFiles = 4
 
-// removeOldTornFiles removes the oldest torn ends that were put aside.
+// removeOldTornFiles removes the oldest files with torn ends.
 func removeOldTornFiles(dir string) error {
 	torn, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix+tornInfix+"*"))
 	if err != nil || len(torn) <= maxTornFiles {
@@ -79,8 +79,8 @@ func removeOldTornFiles(dir string) error {
 	return err
 }
 
-// openSecondCopy opens the second copy, and returns the entries that an earlier process left in it. If a copy that survives the
-// process is impossible, the spool uses one that does not.
+// openSecondCopy opens the second copy, and returns the entries that an earlier process left in it. If a copy that
+// survives the process cannot be created, the spool uses a copy in the memory of the process.
 func (s *spool) openSecondCopy() (left [2][]byte, safe int64) {
 	s.recent = newInProcessCopy()
 	if s.recentDir == "" {
@@ -99,8 +99,8 @@ func (s *spool) openSecondCopy() (left [2][]byte, safe int64) {
 	return left, safe
 }
 
-// restoreFromCopy writes entries again that an earlier process wrote and the disk lost. If the spool
-// itself is gone, it writes the entries after safe.
+// restoreFromCopy writes the entries again that an earlier process wrote and the disk lost. If the whole spool was
+// lost, it writes the entries after safe.
 func (s *spool) restoreFromCopy(left [2][]byte, safe int64) (note string, err error) {
 	st, ok := joinCopyHalves(left, 0)
 	if !ok || st.last.seq < s.durable.seq {
@@ -121,9 +121,9 @@ func (s *spool) restoreFromCopy(left [2][]byte, safe int64) (note string, err er
 			return "", err
 		}
 		switch {
-		case whole.seq < st.prev.seq && st.chain == s.chain: // was already damaged
+		case whole.seq < st.prev.seq && st.chain == s.chain: // the spool was already damaged
 		case st.dropUpTo(whole.seq).prev != whole:
-			return "", s.recent.clear() // belongs to an earlier chain
+			return "", s.recent.clear() // the copy belongs to an earlier chain
 		default:
 			st = st.dropUpTo(whole.seq)
 		}
@@ -151,9 +151,9 @@ func lostEntriesNote(from, to int64) string {
 	return fmt.Sprintf("The spool has lost the entries from %d to %d.", from, to)
 }
 
-// lastWholeEntry returns the last entry up to which the segments are complete from entry first, and
-// whether they hold nothing after it. A failed disk may have the newest bytes but not all older ones. If
-// not even the first segment is readable, the number of the entry is -1.
+// lastWholeEntry returns the last entry up to which the segments are complete, starting at the entry first. all reports
+// whether the segments contain nothing after that entry. A failed disk may have stored the newest bytes but not all
+// older ones. If even the first segment is unreadable, the sequence number of the returned entry is -1.
 func (m *spoolSnapshot) lastWholeEntry(first int64) (last chainLink, all bool, err error) {
 	last.seq = -1
 	for _, seg := range m.segments {
@@ -163,7 +163,7 @@ func (m *spoolSnapshot) lastWholeEntry(first int64) (last chainLink, all bool, e
 		}
 		data, err := os.ReadFile(seg.path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // pruned in the meantime
+			continue // the segment was pruned in the meantime
 		}
 		if err != nil {
 			return last, false, fmt.Errorf("verify the spool: %w", err)
@@ -174,7 +174,7 @@ func (m *spoolSnapshot) lastWholeEntry(first int64) (last chainLink, all bool, e
 		}
 		last = s.last
 		if own := s.dropUpTo(next - 1).prev; own.seq+1 == next {
-			last = own // the rest was left by a failed write
+			last = own // a failed write left the rest
 		} else if len(s.rest) > 0 {
 			return last, false, nil
 		}

@@ -7,9 +7,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// EraseFields erases fields of a record for good: the values, the index entries that find them, and the copies in the files of
-// the log. by is the actor. The erasure itself becomes a record first. Its problems are NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER
-// and CONFLICT.
+// EraseFields permanently erases fields of a record: the values, their entries in the search index, and their copies in
+// the files of the log. by describes the actor. The erasure is recorded first. EraseFields may return the problems
+// NOT_FOUND, AMBIGUOUS, INVALID_PARAMETER and CONFLICT.
 func (l *Log) EraseFields(ctx context.Context, by Record, idOrPrefix string, fields []ErasableField) (Record, error) {
 	l.redacting.Lock()
 	defer l.redacting.Unlock()
@@ -43,5 +43,5 @@ func (l *Log) EraseFields(ctx context.Context, by Record, idOrPrefix string, fie
 	if err := l.Append(&by); err != nil {
 		return r, err
 	}
-	return l.Get(ctx, r.ID) // waits for the erasure
+	return l.Get(ctx, r.ID) // waits until the fields are erased
 }

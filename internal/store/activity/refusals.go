@@ -13,35 +13,34 @@ import (
 	"time"
 )
 
-// Limits of the records of refused calls. Any client can cause refusals, so one actor's records in an hour are limited, however
-// its calls differ.
+// Limits of the records of refused calls. Any client can cause refusals, so the number of records about one actor's
+// refusals in an hour is limited, even if all its calls differ.
 const (
 	refusalWindow = time.Hour
-	// Maximum records of refusals of one actor in a window, and of one connection. Further refusals are
-	// counted in one more record.
+	// Maximum number of records about refusals of one actor in a window, and of one connection. Further refusals share
+	// one additional record.
 	maxRefusals         = 1000
 	maxRefusalsOfOrigin = 250
-	// Maximum bytes of the caller's texts in these records. Beyond it, a record has no arguments, and
-	// short texts.
+	// Maximum bytes of the caller's texts in these records. Above it, records have no arguments and only short texts.
 	maxRefusedText = 1 << 20
 	briefText      = 256
 
-	// The count of a repeated refusal is written after countFirst, and then after twice the time before,
-	// up to countLast.
+	// The count of a repeated refusal is first written after countFirst. The interval doubles each time, up to
+	// countLast.
 	countFirst = 10 * time.Second
 	countLast  = 10 * time.Minute
 
-	floodAfter   = 1000 // refusals of one actor in a window that are reported as a flood
-	maxNames     = 4096 // maximum distinct names that the further refusals are counted by
-	endedWindows = 4    // maximum ended windows whose counts wait to be written
+	floodAfter   = 1000 // refusals of one actor in a window after which a flood is reported
+	maxNames     = 4096 // maximum number of distinct names counted among the further refusals
+	endedWindows = 4    // maximum number of ended windows whose counts wait to be written
 )
 
-// refusalCounter combines identical refusals in one record. It writes the first at once, counts the others
+// refusalCounter combines identical refusals in one record. It writes the first refusal immediately, counts the others
 // in memory, and writes the counts at intervals.
 type refusalCounter struct {
 	log      *recordWriter
 	seed     maphash.Seed
-	countDue wakeSignal // there is a count to write
+	countDue wakeSignal // raised when there is a count to write
 	done     chan struct{}
 
 	writing sync.Mutex // serializes writing the counts
@@ -51,41 +50,41 @@ type refusalCounter struct {
 	ended  []*actorRefusalWindow
 	byID   map[string]*countedRefusal
 
-	flooding sync.Map // actor → refusalFlood; readable while mu is held and a disk does not answer
+	flooding sync.Map // actor → refusalFlood; can be read while mu is held during a slow write
 }
 
-// refusalFlood says how many calls of an actor were refused.
+// refusalFlood contains the number of refused calls of an actor, and their times.
 type refusalFlood struct {
 	until       time.Time
 	first, last time.Time
 	times       int64
 }
 
-// actorRefusalWindow counts the refusals of one actor since a time.
+// actorRefusalWindow counts the refusals of one actor in a period.
 type actorRefusalWindow struct {
 	actor         string
 	began         time.Time
-	first         time.Time // began, as wall clock time
+	first         time.Time // wall clock time of began
 	kinds         map[[sha256.Size]byte]*countedRefusal
-	origins       map[string]int // records by connection
+	origins       map[string]int // number of records by connection
 	text          int            // bytes of the caller's texts in the records
 	times         int64
 	last          time.Time
 	floodRecorded bool
-	further       *countedRefusal   // counts the refusals without a record of their own
-	all           []*countedRefusal // kinds and further
+	further       *countedRefusal   // the shared record of refusals without a separate record
+	all           []*countedRefusal // all of kinds, and further
 }
 
-// countedRefusal is the record of a refusal, and how often that refusal happened.
+// countedRefusal is the record of a refusal, and the number of times that the refusal was repeated.
 type countedRefusal struct {
 	id            string
 	seq           int64
 	times         int64
 	last          time.Time
-	written       int64 // the value of times in the spool
+	written       int64 // the value of times that was last written to the spool
 	countInterval time.Duration
 	due           time.Time
-	names         map[uint64]struct{} // of further: hashes of the requested names
+	names         map[uint64]struct{} // only for further: hashes of the requested names
 }
 
 func newRefusalCounter(l *recordWriter) *refusalCounter {
@@ -95,7 +94,7 @@ func newRefusalCounter(l *recordWriter) *refusalCounter {
 	}
 }
 
-// addRefusal writes the record of a refusal of a new kind, or counts the refusal in an existing record.
+// addRefusal writes a record for a refusal of a new kind. It counts other refusals in an existing record.
 func (f *refusalCounter) addRefusal(r *Record) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -125,8 +124,7 @@ func (f *refusalCounter) addRefusal(r *Record) error {
 	return nil
 }
 
-// currentWindow returns the current window of an actor. A window that is over is kept until its counts are
-// written.
+// currentWindow returns the current window of an actor. A window that has ended is kept until its counts are written.
 func (f *refusalCounter) currentWindow(actor string, now time.Time) *actorRefusalWindow {
 	w := f.actors[actor]
 	if w != nil && now.Sub(w.began) < refusalWindow {
@@ -144,7 +142,7 @@ func (f *refusalCounter) currentWindow(actor string, now time.Time) *actorRefusa
 	return w
 }
 
-// endWindow ends the window of an actor; its counts are still to be written.
+// endWindow ends the window of an actor. Its counts still have to be written.
 func (f *refusalCounter) endWindow(w *actorRefusalWindow) {
 	delete(f.actors, w.actor)
 	f.ended = append(f.ended, w)
@@ -157,8 +155,8 @@ func (f *refusalCounter) forgetWindow(w *actorRefusalWindow) {
 	}
 }
 
-// refusalKindKey returns a key that is equal for refusals that share a record. Arguments, reasons and
-// request IDs may differ.
+// refusalKindKey returns a key that is equal for all refusals that share a record. Arguments, reasons and request IDs
+// do not affect the key.
 func refusalKindKey(r *Record) [sha256.Size]byte {
 	texts := []string{
 		string(r.Source), r.SessionID, r.ClientName, r.ClientVersion, r.ServerName, r.ToolName,
@@ -175,8 +173,8 @@ func refusalKindKey(r *Record) [sha256.Size]byte {
 	return sha256.Sum256(buf)
 }
 
-// toBoundedRecord returns the record that is written for r: complete as long as the window has room for the
-// caller's texts, otherwise shortened.
+// toBoundedRecord returns the record that is written for r. It is complete as long as the caller's texts fit in the
+// limit of the window, and shortened after that.
 func (w *actorRefusalWindow) toBoundedRecord(r *Record, most int) *Record {
 	m := *r
 	size := min(len(m.Arguments), most) + min(len(m.Metadata.Detail), most) + min(len(m.ErrorMessage), maxMessage)
@@ -200,7 +198,7 @@ func (w *actorRefusalWindow) toBoundedRecord(r *Record, most int) *Record {
 	return &m
 }
 
-// writeFirstRefusal writes m, the record of the first refusal of its kind, and sets ID and Timestamp of r.
+// writeFirstRefusal writes m, the record of the first refusal of its kind. It sets the ID and the Timestamp of r.
 func (f *refusalCounter) writeFirstRefusal(w *actorRefusalWindow, k *countedRefusal, m, r *Record) error {
 	run, err := f.log.writeRecord(KindWhole, m)
 	if err != nil {
@@ -226,7 +224,7 @@ func (f *refusalCounter) countRepeat(k *countedRefusal, r *Record, at, now time.
 
 const othersMessage = "refused calls of more kinds than are recorded one by one (1,000 an hour for one actor, 250 for one connection)"
 
-// countWithoutOwnRecord counts a refusal that gets no record of its own.
+// countWithoutOwnRecord counts a refusal in the shared record, without writing a separate record.
 func (f *refusalCounter) countWithoutOwnRecord(w *actorRefusalWindow, r *Record, now time.Time) error {
 	f.recordFlood(w)
 	if w.further == nil {
@@ -246,7 +244,7 @@ func (f *refusalCounter) countWithoutOwnRecord(w *actorRefusalWindow, r *Record,
 	return nil
 }
 
-// recordFlood records, once per window, that very many calls are refused.
+// recordFlood records that very many calls are refused, once per window.
 func (f *refusalCounter) recordFlood(w *actorRefusalWindow) {
 	if w.floodRecorded {
 		return
@@ -261,7 +259,7 @@ func (f *refusalCounter) recordFlood(w *actorRefusalWindow) {
 	}
 }
 
-// floodMessages returns a message for each actor that is refused very many calls.
+// floodMessages returns a message for each actor with very many refused calls.
 func (f *refusalCounter) floodMessages() []string {
 	var out []string
 	for actor, told := range f.flooding.Range {
@@ -283,7 +281,7 @@ func (f *refusalCounter) updateFlood(w *actorRefusalWindow) {
 	}
 }
 
-// setCurrentCount sets the current count in a record.
+// setCurrentCount sets the count of a record to its current value.
 func (f *refusalCounter) setCurrentCount(r *Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -292,11 +290,11 @@ func (f *refusalCounter) setCurrentCount(r *Record) {
 	}
 }
 
-// maxCounts limits the counts that unwrittenCounts returns.
+// maxCounts limits the number of counts that unwrittenCounts returns.
 const maxCounts = 1000
 
-// unwrittenCounts returns the counts that are not in the spool yet, by record ID. If there are too many,
-// it returns the newest.
+// unwrittenCounts returns the counts that are not in the spool yet, by record ID. If there are more than maxCounts, it
+// returns the newest.
 func (f *refusalCounter) unwrittenCounts() map[string]int64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -317,7 +315,7 @@ func (f *refusalCounter) unwrittenCounts() map[string]int64 {
 	return counts
 }
 
-// setRepeats sets how often and until when the refusal of r happened.
+// setRepeats sets the number of repetitions of the refusal in r, and the time of the last one.
 func (r *Record) setRepeats(times int64, last time.Time, message string) {
 	first := r.Timestamp
 	r.Repeated, r.FirstTime, r.LastTime = times, &first, &last
@@ -326,8 +324,8 @@ func (r *Record) setRepeats(times int64, last time.Time, message string) {
 	}
 }
 
-// furtherRefusalsMessage returns the message that replaces the message of the record for further refusals; "" for
-// other records.
+// furtherRefusalsMessage returns the message of the record for further refusals, which replaces its stored message. For
+// other records it returns "".
 func (k *countedRefusal) furtherRefusalsMessage() string {
 	if k.names == nil {
 		return ""
@@ -358,7 +356,7 @@ func (f *refusalCounter) run(ctx context.Context) {
 	}
 }
 
-// writeCounts writes the counts that are due, or all, and returns when it must be called again.
+// writeCounts writes the counts that are due, or all counts. It returns when it must be called again.
 func (f *refusalCounter) writeCounts(now time.Time, all bool) (next time.Time) {
 	f.writing.Lock()
 	defer f.writing.Unlock()
@@ -385,7 +383,7 @@ type dueCount struct {
 	message        string
 }
 
-// collectDueCounts returns the counts that must be written now, and when the next are due.
+// collectDueCounts returns the counts that must be written now, and the time at which the next count is due.
 func (f *refusalCounter) collectDueCounts(now time.Time, all bool) (due []dueCount, next time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -420,7 +418,7 @@ func (f *refusalCounter) collectDueCounts(now time.Time, all bool) (due []dueCou
 	return due, next
 }
 
-// markCountWritten schedules the next write of a count, and notes whether this one succeeded.
+// markCountWritten schedules the next write of a count. well states whether this write succeeded.
 func (f *refusalCounter) markCountWritten(d *dueCount, well bool, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -431,7 +429,8 @@ func (f *refusalCounter) markCountWritten(d *dueCount, well bool, now time.Time)
 	d.of.due = now.Add(d.of.countInterval)
 }
 
-// dropWrittenWindows drops the windows that are over and written, and the oldest ones if too many wait.
+// dropWrittenWindows drops the ended windows whose counts are written. If too many windows wait, it also drops the
+// oldest ones.
 func (f *refusalCounter) dropWrittenWindows() {
 	f.ended = slices.DeleteFunc(f.ended, func(w *actorRefusalWindow) bool {
 		if slices.ContainsFunc(w.all, func(k *countedRefusal) bool { return k.times != k.written }) {

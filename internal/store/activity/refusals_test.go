@@ -38,7 +38,7 @@ func TestIdenticalRefusalsAreOneRecord(t *testing.T) {
 				r.Metadata.Intent.Reason = fmt.Sprint("because ", i)
 			})
 			if again.ID != first.ID {
-				t.Fatalf("refusal %d has the id %s, the first %s", i, again.ID, first.ID)
+				t.Fatalf("refusal %d has the ID %s, want the ID of the first, %s", i, again.ID, first.ID)
 			}
 		}
 		for what, change := range map[string]func(*Record){
@@ -49,12 +49,12 @@ func TestIdenticalRefusalsAreOneRecord(t *testing.T) {
 			"message": func(r *Record) { r.ErrorMessage += "!" }, "client": func(r *Record) { r.ClientName = "other" },
 		} {
 			if r := appendRefusal(t, l, change); r.ID == first.ID {
-				t.Errorf("another %s is the same record", what)
+				t.Errorf("a refusal with another %s has the same record", what)
 			}
 		}
 		records := listRecords(t, l)
 		if len(records) != 9 {
-			t.Fatalf("%d records", len(records))
+			t.Fatalf("got %d records, want 9", len(records))
 		}
 		got := records[8]
 		if got.Repeated != 100 || got.FirstTime == nil || !got.FirstTime.Equal(got.Timestamp) ||
@@ -62,13 +62,13 @@ func TestIdenticalRefusalsAreOneRecord(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 		if records[0].Repeated != 0 || records[0].LastTime != nil {
-			t.Errorf("a refusal that came once: %+v", records[0])
+			t.Errorf("record of a refusal without repetitions: %+v", records[0])
 		}
 	})
 }
 
-// TestVariedRefusalsDoNotFillTheLog repeats an attack that once pushed calls out of the log: a client varies everything that
-// it can choose.
+// TestVariedRefusalsDoNotFillTheLog repeats an attack that displaced calls from the log in the past: a client varies
+// everything that it can choose.
 func TestVariedRefusalsDoNotFillTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l := openLog(t, Options{Dir: dir}, &memoryStore{})
@@ -91,7 +91,7 @@ func TestVariedRefusalsDoNotFillTheLog(t *testing.T) {
 	wg.Wait()
 	records := listRecords(t, l)
 	if len(records) > maxRefusals+2 {
-		t.Errorf("%d records", len(records))
+		t.Errorf("got %d records", len(records))
 	}
 	if size := l.Health().Spool; size > 4<<20 {
 		t.Errorf("the spool has %d bytes", size)
@@ -108,15 +108,15 @@ func TestVariedRefusalsDoNotFillTheLog(t *testing.T) {
 		}
 	}
 	if times != calls {
-		t.Errorf("%d refusals are counted", times)
+		t.Errorf("the records count %d refusals", times)
 	}
 	want := fmt.Sprintf("%d further refusals of more than %d names", calls-maxRefusals, maxNames)
 	if !strings.HasPrefix(others, want) || !flood || len(l.Health().Refused) != 1 || l.Health().Degraded {
-		t.Errorf("others %q, want %s; flood on record: %t; health %+v", others, want, flood, l.Health())
+		t.Errorf("further refusals = %q, want %s; flood recorded = %t; health = %+v", others, want, flood, l.Health())
 	}
 	admin := appendRefusal(t, l, func(r *Record) { r.Actor = "admin" })
 	if got := listRecords(t, l)[0]; got.ID != admin.ID || got.Repeated != 0 {
-		t.Errorf("another actor's refusal is not on record by itself: %+v", got)
+		t.Errorf("the refusal of another actor has no separate record: %+v", got)
 	}
 }
 
@@ -128,11 +128,12 @@ func TestOneConnectionLeavesRoomForOthers(t *testing.T) {
 	other := appendRefusal(t, l, func(r *Record) { r.ToolName, r.Origin = "mine", "127.0.0.1:2000" })
 	records := listRecords(t, l)
 	if records[0].ID != other.ID || records[0].ToolName != "mine" || len(records) != maxRefusalsOfOrigin+3 {
-		t.Errorf("%d records, the last %+v", len(records), records[0])
+		t.Errorf("got %d records, the last is %+v", len(records), records[0])
 	}
 }
 
-// TestCountsOutliveTheProcess kills a log after its counts were due, and another one before.
+// TestCountsOutliveTheProcess copies a log before and after its counts are due, which simulates a kill, and opens the
+// copies.
 func TestCountsOutliveTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
@@ -153,24 +154,24 @@ func TestCountsOutliveTheProcess(t *testing.T) {
 			return listRecords(t, l)
 		}
 		if got := copyAt("early"); len(got) != 1 || got[0].Repeated != 0 || got[0].Status != Blocked {
-			t.Errorf("before the first count is written: %+v", got)
+			t.Errorf("before the first count was written: %+v", got)
 		}
 		time.Sleep(countFirst + time.Second)
 		if got := copyAt("late"); len(got) != 1 || got[0].Repeated != 10 {
-			t.Errorf("after it is written: %+v", got)
+			t.Errorf("after the first count was written: %+v", got)
 		}
 		appendRefusal(t, l, nil)
 		time.Sleep(2*countFirst + time.Second)
 		if got := copyAt("later"); len(got) != 1 || got[0].Repeated != 11 {
-			t.Errorf("after the next one: %+v", got)
+			t.Errorf("after the second count was written: %+v", got)
 		}
 		before := l.spool.lastDurableSeq()
 		time.Sleep(24 * time.Hour)
 		if after := l.spool.lastDurableSeq(); after != before {
-			t.Errorf("%d entries were written while nothing happened", after-before)
+			t.Errorf("%d entries were written while there were no calls", after-before)
 		}
 		if got := appendRefusal(t, l, nil); listRecords(t, l)[0].ID != got.ID || len(listRecords(t, l)) != 2 {
-			t.Error("what comes a day later is no record of its own")
+			t.Error("a refusal one day later has no separate record")
 		}
 	})
 }
@@ -191,7 +192,7 @@ func TestCountsAreWrittenAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestARefusalLoopWritesLittle repeats the same refusal for a day.
+// TestARefusalLoopWritesLittle repeats the same refusal for a day, and checks that few entries are written.
 func TestARefusalLoopWritesLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := openLog(t, Options{Dir: t.TempDir(), checkEvery: time.Hour}, &memoryStore{})
@@ -200,7 +201,7 @@ func TestARefusalLoopWritesLittle(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		if n := l.spool.lastDurableSeq(); n > 24*15 {
-			t.Errorf("%d entries", n)
+			t.Errorf("got %d entries", n)
 		}
 	})
 }

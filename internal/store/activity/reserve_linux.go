@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// reserveDiskBlocks reserves blocks for a file after its end. known is false if the file system cannot do it.
+// reserveDiskBlocks reserves disk blocks for a file after its end. known is false if the file system does not support
+// this.
 func reserveDiskBlocks(f *os.File, size int64) (known bool, err error) {
 	const keepSize = 1
 	err = syscall.Fallocate(int(f.Fd()), keepSize, 0, size)

@@ -52,7 +52,7 @@ func TestRunningCallsBecomeInterrupted(t *testing.T) {
 	}
 }
 
-// stopWithoutClosing stops a log like the death of its process: nothing is finished.
+// stopWithoutClosing stops a log as the death of its process would: pending work is not finished.
 func stopWithoutClosing(t *testing.T, l *Log) {
 	t.Helper()
 	l.stop()
@@ -63,8 +63,8 @@ func stopWithoutClosing(t *testing.T, l *Log) {
 	}
 }
 
-// TestTheStoreGetsEverythingOnce restarts again and again, with a store that sometimes fails and little
-// memory.
+// TestTheStoreGetsEverythingOnce restarts the log several times, with a store that fails sometimes and a small memory
+// limit.
 func TestTheStoreGetsEverythingOnce(t *testing.T) {
 	dir, st := t.TempDir(), &memoryStore{}
 	var want []string
@@ -111,10 +111,10 @@ func TestTheStoreGetsEverythingOnce(t *testing.T) {
 	slices.Sort(want)
 	slices.Reverse(got)
 	if !slices.Equal(got, want) {
-		t.Fatalf("%d records are in the store, %d were made", len(got), len(want))
+		t.Fatalf("the store has %d records, want %d", len(got), len(want))
 	}
 	if n := len(l.spool.snapshot().segments); n > 1+spareSegments+removeSegments {
-		t.Errorf("%d segments are left", n)
+		t.Errorf("%d segments remain", n)
 	}
 }
 
@@ -139,7 +139,7 @@ func waitForStore(t *testing.T, l *Log) {
 		select {
 		case <-progress:
 		case <-t.Context().Done():
-			t.Fatal("the store did not come back")
+			t.Fatal("the store did not become available again")
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestTruncatedSpoolIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = openLog(t, Options{Dir: dir}, st)
-	for range 10 { // reuses numbers that the store has seen
+	for range 10 { // reuses sequence numbers that the store has received before
 		recordCall(t, l, "b")
 	}
 	got := listRecords(t, l)
@@ -209,7 +209,7 @@ func TestNewDatabaseGetsTheSpooledRecords(t *testing.T) {
 	l = openLog(t, Options{Dir: dir, maxSegment: 5000}, fresh)
 	got := listRecords(t, l)
 	if len(got) != 21 || got[0].Type != System || got[0].ErrorMessage != "The database was damaged." {
-		t.Fatalf("%d records, first %+v", len(got), got[0])
+		t.Fatalf("got %d records, the first is %+v", len(got), got[0])
 	}
 }
 
@@ -223,7 +223,7 @@ func TestProjectedSegmentsAreRemoved(t *testing.T) {
 	closeLog(t, l)
 	files, err := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix))
 	if err != nil || len(files) > 1+spareSegments+removeSegments || st.synced == 0 {
-		t.Fatalf("%d segments are left, synced %d times, %v", len(files), st.synced, err)
+		t.Fatalf("%d segments remain, synced %d times, %v", len(files), st.synced, err)
 	}
 	l = openLog(t, opt, st)
 	recordCall(t, l, "b")
@@ -231,7 +231,7 @@ func TestProjectedSegmentsAreRemoved(t *testing.T) {
 		t.Fatal(v)
 	}
 	if got := listRecords(t, l); len(got) != 51 {
-		t.Fatalf("%d records", len(got))
+		t.Fatalf("got %d records, want 51", len(got))
 	}
 }
 
@@ -245,10 +245,10 @@ func TestIDsGrowAcrossRestartsAndClockJumps(t *testing.T) {
 		for range 3 {
 			r := recordCall(t, l, "a")
 			if r.ID <= last {
-				t.Fatalf("%s came after %s", r.ID, last)
+				t.Fatalf("ID %s was assigned after %s", r.ID, last)
 			}
 			if !r.Timestamp.Equal(clock.Now().Truncate(time.Microsecond)) {
-				t.Fatalf("the time is %v, not that of the clock", r.Timestamp)
+				t.Fatalf("the time is %v, which is not the time of the clock", r.Timestamp)
 			}
 			last = r.ID
 		}

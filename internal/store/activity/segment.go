@@ -26,18 +26,18 @@ const (
 
 // segment is one file of the spool.
 type segment struct {
-	first int64 // number of its first entry; also its file name
+	first int64 // sequence number of the first entry, which is also the file name
 	size  int64
 	path  string
 }
 
-// segmentHeader is the first line of a segment. It says where the segment continues the chain. Its hash is
-// that of the last entry before the segment, so that the segment can be read and checked by itself. Sum is
-// a checksum of the line.
+// segmentHeader is the first line of a segment. It states where the segment continues the chain. The line begins with
+// the hash of the last entry before the segment, so that the segment can be read and checked without other segments.
+// Sum is a checksum of the line.
 type segmentHeader struct {
-	Chain string `json:"chain"` // name of the chain; new if the spool was lost
+	Chain string `json:"chain"` // name of the chain; a new name if the spool was lost
 	First int64  `json:"first"`
-	At    int64  `json:"at"` // latest time of an ID, in milliseconds
+	At    int64  `json:"at"` // the latest time of an ID, in milliseconds
 	Sum   string `json:"sum"`
 }
 
@@ -94,8 +94,8 @@ func listSegments(dir string) ([]*segment, error) {
 	return out, nil
 }
 
-// sizeWithoutZeros returns the size of a segment without the zeros at its end. A process that was killed
-// leaves the reserved bytes as zeros.
+// sizeWithoutZeros returns the size of a segment without the zeros at its end. They are the reserved bytes that a
+// killed process leaves behind.
 func sizeWithoutZeros(path string) (int64, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -121,18 +121,18 @@ func sizeWithoutZeros(path string) (int64, error) {
 	return 0, nil
 }
 
-// chainTail is the last valid link of the chain, and where it ends.
+// chainTail is the last valid entry of the chain, and where it ends.
 type chainTail struct {
 	chain           string
 	seq             int64
 	hash            Hash
-	at              int64 // latest time of an ID, in milliseconds
-	size            int64 // of the segment up to the link
-	needsNewSegment bool  // nothing more may be written to this segment
+	at              int64 // the latest time of an ID, in milliseconds
+	size            int64 // of the segment, up to this entry
+	needsNewSegment bool  // whether nothing more may be written to this segment
 }
 
-// findChainTail finds the last valid link of a segment from its end, so that opening does not depend on
-// the size of the spool. ok is false if there is none. The chain is empty if the header is unreadable.
+// findChainTail searches a segment backward for the last valid entry, so that the time does not depend on the size of
+// the spool. ok is false if there is none. If the header is unreadable, the chain in the result is empty.
 func findChainTail(f io.ReaderAt, size int64) (t chainTail, ok bool, err error) {
 	for window := int64(64 << 10); ; window *= 4 {
 		from := max(0, size-window)
@@ -161,8 +161,8 @@ func readRange(f io.ReaderAt, from, past int64) ([]byte, error) {
 	return b, nil
 }
 
-// findLastLink finds the last line in buf whose hash follows from the line before. buf begins at offset
-// from of the segment; its first line is known to be whole only at the beginning of the file.
+// findLastLink finds the last line in buf whose hash follows from the line before. buf begins at the offset from of the
+// segment. Its first line may be incomplete, unless buf begins at the start of the file.
 func findLastLink(buf []byte, from int64) (chainTail, bool) {
 	end := bytes.LastIndexByte(buf, '\n')
 	for end >= 0 {
@@ -173,7 +173,7 @@ func findLastLink(buf []byte, from int64) (chainTail, bool) {
 		}
 		before := bytes.LastIndexByte(buf[:start-1], '\n') + 1
 		if before == 0 && from > 0 {
-			return chainTail{}, false // the line before may begin before buf
+			return chainTail{}, false // the line before it may begin before buf
 		}
 		prev, _, ok := splitSpoolLine(buf[before : start-1])
 		h, data, ok2 := splitSpoolLine(buf[start:end])
@@ -187,7 +187,7 @@ func findLastLink(buf []byte, from int64) (chainTail, bool) {
 	return chainTail{}, false
 }
 
-// parseSeqAndTime reads the number of an entry and the time of its ID.
+// parseSeqAndTime parses the sequence number of an entry and the time of its ID.
 func parseSeqAndTime(data []byte) (seq, at int64, ok bool) {
 	var p struct {
 		ID  string `json:"id"`
@@ -204,7 +204,7 @@ func parseSeqAndTime(data []byte) (seq, at int64, ok bool) {
 
 func readSegmentHeader(f io.ReaderAt) (segmentHeader, bool) {
 	buf := make([]byte, 512)
-	n, _ := f.ReadAt(buf, 0) // a short file has no header, or a short one
+	n, _ := f.ReadAt(buf, 0) // if the file is short, the header is missing or incomplete
 	line, _, found := bytes.Cut(buf[:n], []byte{'\n'})
 	if !found {
 		return segmentHeader{}, false

@@ -1,6 +1,6 @@
 package activity
 
-// wakeSignal wakes a waiting goroutine. Raising it again before it was received has no effect.
+// wakeSignal wakes a waiting goroutine. Raising it again before it is received has no effect.
 type wakeSignal chan struct{}
 
 func newWakeSignal() wakeSignal { return make(wakeSignal, 1) }

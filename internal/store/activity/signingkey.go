@@ -16,14 +16,14 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// checkpointEvery is the distance of mandatory checkpoints: every entry whose number is a multiple of it
+// checkpointEvery is the distance between required checkpoints: every entry whose sequence number is a multiple of it
 // is signed. It is part of the format.
 const checkpointEvery = 4096
 
-// checkpointInterval is the maximum time without a checkpoint while entries are appended.
+// checkpointInterval is the maximum time between checkpoints while entries are appended.
 const checkpointInterval = time.Hour
 
-// signingKeyAction is the action of the record that says which key signs from then on.
+// signingKeyAction is the action of the record that announces the key for later signatures.
 const signingKeyAction = "signing_key"
 
 // SigningKey is the key that signs a log. A nil key signs nothing.
@@ -32,7 +32,7 @@ type SigningKey struct {
 	key  ed25519.PrivateKey
 }
 
-// loadOrCreateSigningKey reads the key from a file, or creates it.
+// loadOrCreateSigningKey reads the key from a file. If there is none, it creates the key and the file.
 func loadOrCreateSigningKey(path string) (*SigningKey, error) {
 	if path == "" {
 		return nil, nil
@@ -80,7 +80,7 @@ func (k *SigningKey) writeFile() error {
 	return nil
 }
 
-// restoreDeletedFile writes the file of the key again if it was deleted.
+// restoreDeletedFile writes the key file again if it was deleted.
 func (k *SigningKey) restoreDeletedFile() error {
 	if k == nil {
 		return nil
@@ -89,7 +89,7 @@ func (k *SigningKey) restoreDeletedFile() error {
 		return err
 	}
 	if _, err := os.Lstat(filepath.Dir(k.path)); err != nil {
-		return nil // the directory must exist first
+		return nil // the directory must be created first
 	}
 	return k.writeFile()
 }
@@ -102,7 +102,7 @@ func (k *SigningKey) publicKey() []byte {
 	return k.key.Public().(ed25519.PublicKey)
 }
 
-// SignCheckpoint returns c with key, time and signature.
+// SignCheckpoint returns c with the key, the current time and the signature.
 func (k *SigningKey) SignCheckpoint(c SignedCheckpoint) SignedCheckpoint {
 	c.Key, c.Time = k.publicKey(), c.Time.UTC().Truncate(time.Microsecond)
 	c.Signature = ed25519.Sign(k.key, c.signedText())
@@ -115,7 +115,7 @@ type checkpointScheduler struct {
 	last time.Time // time of the last signature
 }
 
-// signDueEntries signs those of the entries that need a checkpoint, before they are stored.
+// signDueEntries adds a signature to those entries that require a checkpoint, before they are stored.
 func (c *checkpointScheduler) signDueEntries(chain string, entries []Entry, now time.Time) {
 	if c.SigningKey == nil {
 		return
@@ -130,7 +130,7 @@ func (c *checkpointScheduler) signDueEntries(chain string, entries []Entry, now 
 	}
 }
 
-// newSigningKeyRecord returns the record that says which key signs from now on.
+// newSigningKeyRecord returns a record that announces the key for later signatures.
 func newSigningKeyRecord(public []byte) Record {
 	return Record{Type: System, Status: Success, Actor: "system", Metadata: Metadata{Action: signingKeyAction, Detail: hex.EncodeToString(public)}}
 }
@@ -138,7 +138,7 @@ func newSigningKeyRecord(public []byte) Record {
 // String returns the public key in hexadecimal, or "" if nothing is signed.
 func (k *SigningKey) String() string { return hex.EncodeToString(k.publicKey()) }
 
-// SignText signs the statement of an export about itself. It returns nil if nothing is signed.
+// SignText signs the description that an export contains of itself. It returns nil if nothing is signed.
 func (k *SigningKey) SignText(text []byte) []byte {
 	if k == nil {
 		return nil
@@ -146,7 +146,7 @@ func (k *SigningKey) SignText(text []byte) []byte {
 	return ed25519.Sign(k.key, text)
 }
 
-// parseSigningKeyRecord returns the key that a payload records, or nil if it records none.
+// parseSigningKeyRecord returns the key that a payload announces, or nil if there is none.
 func parseSigningKeyRecord(payload []byte) []byte {
 	if !strings.Contains(string(payload[max(0, len(payload)-256):]), `"action":"`+signingKeyAction+`","detail":"`) {
 		return nil

@@ -12,27 +12,27 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// spool is the append-only log file of entries, in segments. An entry is durable when appendEntry returns.
-// Entries that are appended during a write are written together by the next write, so a slow disk causes
-// larger writes, not more waiting.
+// spool is the append-only log of entries, in files called segments. An entry is durable when appendEntry returns.
+// Entries that are appended during a write are written together by the next write, so a slow disk causes larger writes
+// instead of longer waits.
 //
-// It also keeps the newest entries in memory for the projector. If the projector falls behind, memory
-// stays bounded, and the files have everything.
+// The spool also keeps the newest entries in memory for the projector. If the projector falls behind, memory stays
+// limited, and the projector reads from the files.
 type spool struct {
 	spoolDir
 	syncEachWrite bool // fsync every write
 	maxBytes      int64
 	maxSegment    int64
-	projectorWake wakeSignal // there are entries for the projector
-	checkWake     wakeSignal // the watcher should check the spool
+	projectorWake wakeSignal // raised when there are entries for the projector
+	checkWake     wakeSignal // raised when the watcher should check the spool
 	lock          *ondisk.LockedFile
 
-	recentDir string // directory of the second copy of the newest entries; "": memory of the process
+	recentDir string // directory of the second copy of the newest entries; "" to keep it in the memory of the process
 
 	mu             sync.Mutex // guards the fields below
-	writeDone      sync.Cond  // a write has ended
+	writeDone      sync.Cond  // signals the end of a write
 	syncing        sync.Mutex // serializes syncFiles; locked before mu
-	writing        bool       // a goroutine is writing, without mu
+	writing        bool       // whether a goroutine is writing, without holding mu
 	closed         bool
 	ids            ulidGenerator
 	chain          string
@@ -41,25 +41,24 @@ type spool struct {
 	synced         chainLink // the last entry that is known to be on the disk
 	projected      int64     // the last entry that the store has
 	run            *writeRun
-	writeError     error     // of the last write; nil if it succeeded
-	blockedBy      error     // why new records are refused; nil if they are accepted
-	storeError     error     // the same, because of the store
+	writeError     error     // error of the last write; nil if it succeeded
+	blockedBy      error     // error that makes the spool refuse new records; nil if it accepts them
+	storeError     error     // like blockedBy, but because of the store
 	deletedAt      time.Time // when the spool was last found deleted
 	queue          entryQueue
 	lastAppendTime time.Time   // time of the last entry
 	segments       []*segment  // oldest first
 	pendingBytes   int64       // encoded bytes that are not written yet
-	reservedUpTo   int64       // the last segment has room up to this offset
-	followerWake   wakeSignal  // raised at each write; nil without a follower
+	reservedUpTo   int64       // offset in the last segment up to which room is reserved
+	followerWake   wakeSignal  // raised at each write; nil if there is no follower
 	followed       int64       // the last entry that the follower read
-	owedOutcomes   int         // number of outcomes still to come, for which room is reserved
+	owedOutcomes   int         // number of expected outcomes, for which room is reserved
 	retired        []spoolFile // files of full segments that must be synced and closed
 
-	// Only the writer (see writing) changes the next three fields, with mu held. lastSegment is also in
-	// segments.
+	// Only the writer (see writing) changes the next three fields, while it holds mu. lastSegment is also in segments.
 	lastSegment     *segment
-	file            spoolFile // of lastSegment; nil until something is written
-	needsNewSegment bool      // the next write begins a new segment
+	file            spoolFile // open file of lastSegment; nil until something is written
+	needsNewSegment bool      // whether the next write must begin a new segment
 
 	// Only the writer uses the next two fields.
 	recent       *recentCopy
@@ -69,16 +68,16 @@ type spool struct {
 // MaxBatch is the maximum number of entries in one call of Store.ProjectEntries.
 const MaxBatch = 2048
 
-const spareSegments = 1 // projected segments that are kept, in case the database is lost
+const spareSegments = 1 // number of projected segments that are kept, in case the database is lost
 
-// writeRun is a series of successful writes. A failed write ends it: all its entries that are not durable
-// fail, because their hashes depend on a lost one.
+// writeRun is a series of successful writes. A failed write ends it. Then all its entries that are not durable fail,
+// because their hashes depend on an entry that was lost.
 type writeRun struct {
 	durable int64
 	err     error
 }
 
-// appendEntry gives the entry its number and hash, and returns when it is written.
+// appendEntry assigns a sequence number and a hash to the entry, and returns after it is written.
 func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +102,7 @@ func (s *spool) appendEntry(d *entryDraft) (entryIdentity, error) {
 	return st, nil
 }
 
-// ensureRoomFor returns when there is room for the entry and for the outcomes still to come.
+// ensureRoomFor waits until there is room for the entry and for the expected outcomes.
 func (s *spool) ensureRoomFor(d *entryDraft) error {
 	owed := s.countOwedOutcomesAfter(d)
 	for turned := false; ; {
@@ -123,12 +122,12 @@ func (s *spool) ensureRoomFor(d *entryDraft) error {
 	}
 }
 
-// entryRejectionReason returns why the entry is not accepted at this time.
+// entryRejectionReason returns why the spool cannot accept the entry now, or nil if it can.
 func (s *spool) entryRejectionReason(d *entryDraft) error {
 	switch {
 	case s.closed:
 		return errClosed
-	case d.kind == KindEnd: // the call was made
+	case d.kind == KindEnd: // must be recorded, because the call was made
 		return nil
 	case s.blockedBy != nil:
 		return s.blockedBy
@@ -140,14 +139,14 @@ func (s *spool) entryRejectionReason(d *entryDraft) error {
 	return nil
 }
 
-// setStoreError refuses new records while the disk of the store fails; nil accepts them again.
+// setStoreError sets the error of the store's disk. While err is not nil, the spool refuses new records.
 func (s *spool) setStoreError(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.storeError = err
 }
 
-// countOwedOutcomesAfter returns the number of outcomes still to come after the entry is written.
+// countOwedOutcomesAfter returns the number of expected outcomes after the entry is written.
 func (s *spool) countOwedOutcomesAfter(d *entryDraft) int {
 	switch {
 	case d.kind == KindBegin:
@@ -158,7 +157,7 @@ func (s *spool) countOwedOutcomesAfter(d *entryDraft) int {
 	return s.owedOutcomes
 }
 
-// hasRoomFor reports whether room is reserved for the entry and for that many outcomes still to come.
+// hasRoomFor reports whether room is reserved for the entry and for owed expected outcomes.
 func (s *spool) hasRoomFor(d *entryDraft, owed int) bool {
 	if s.file == nil || s.needsNewSegment {
 		return false
@@ -166,7 +165,7 @@ func (s *spool) hasRoomFor(d *entryDraft, owed int) bool {
 	return s.reservedUpTo-s.lastSegment.size-s.pendingBytes >= d.maxSize()+int64(owed)*outcomeRoom
 }
 
-// encodeEntry encodes the entry into memory, after the others that wait.
+// encodeEntry encodes the entry into memory, after the other waiting entries.
 func (s *spool) encodeEntry(d *entryDraft) entryIdentity {
 	st := entryIdentity{seq: s.lastEncoded.seq + 1, id: d.id, time: s.now().UTC().Truncate(time.Microsecond)}
 	s.lastAppendTime = st.time
@@ -200,7 +199,7 @@ func (s *spool) diskSize() int64 {
 	return n
 }
 
-// close closes the spool after a running write. ended reports whether no outcome waits outside of it.
+// close waits for a running write and closes the spool. ended states whether all outcomes are written.
 func (s *spool) close(ended bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +226,7 @@ func (s *spool) listOpenFiles() []spoolFile {
 	return append(slices.Clip(s.retired), s.file)
 }
 
-// lastDurableSeq returns the number of the last durable entry.
+// lastDurableSeq returns the sequence number of the last durable entry.
 func (s *spool) lastDurableSeq() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,15 +240,15 @@ func (s *spool) unprojectedCount() int64 {
 	return s.durable.seq - s.projected
 }
 
-// isIdle reports whether nothing was appended for d.
+// isIdle reports whether nothing was appended for at least d.
 func (s *spool) isIdle(d time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now().Sub(s.lastAppendTime) >= d
 }
 
-// takeBatch appends a batch of entries after seq from memory to dst. They are valid until they are
-// released. ok is false if memory does not have the next entry.
+// takeBatch appends a batch of entries after seq from memory to dst. The entries are valid until they are released. ok
+// is false if memory does not contain the next entry.
 func (s *spool) takeBatch(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -260,7 +259,7 @@ func (s *spool) takeBatch(dst []Entry, seq int64) (entries []Entry, ok bool) {
 	return entries, len(entries) > 0 && entries[0].Seq == seq+1
 }
 
-// releaseProjected notes that the store has the entries up to seq.
+// releaseProjected records that the store has the entries up to seq.
 func (s *spool) releaseProjected(seq int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -271,8 +270,8 @@ func (s *spool) releaseProjected(seq int64) {
 	s.queue.releaseUpTo(seq)
 }
 
-// pruneSegments removes segments whose entries are safely in the store, except for the spare ones, if
-// there are at least that many.
+// pruneSegments removes segments whose entries are safely in the store, except for the spare segments. It does nothing
+// if there are fewer than least of them.
 func (s *spool) pruneSegments(ctx context.Context, seq int64, least int, sync func(context.Context) error) error {
 	s.mu.Lock()
 	n := -spareSegments

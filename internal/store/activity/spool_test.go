@@ -47,7 +47,7 @@ func appendN(t *testing.T, s *spool, n int) {
 	}
 }
 
-// readAll reads the entries of a spool from the files.
+// readAll reads the entries of a spool from its files.
 func readAll(t *testing.T, s *spool, pos SpoolPosition) (entries []Entry, notes []string) {
 	t.Helper()
 	r := s.newSpoolReader(pos, 1<<62)
@@ -87,7 +87,7 @@ func TestSpoolContinuesAtItsEnd(t *testing.T) {
 		}
 	}
 	if files, _ := filepath.Glob(filepath.Join(dir, "*"+segmentSuffix)); len(files) < 4 {
-		t.Fatalf("only %d segments", len(files))
+		t.Fatalf("got only %d segments", len(files))
 	}
 }
 
@@ -95,7 +95,7 @@ func TestSpoolIsForOneProcess(t *testing.T) {
 	dir := t.TempDir()
 	openedSpool(t, dir)
 	if _, err := newSpool(t, dir).openSpool(); err == nil {
-		t.Fatal("a second spool was opened on the same folder")
+		t.Fatal("a second spool opened the same directory")
 	}
 }
 
@@ -141,14 +141,14 @@ func TestConcurrentAppendsMakeOneChain(t *testing.T) {
 	}
 }
 
-// TestTornTails damages the end of a spool in every way that a crash can, and in some more.
+// TestTornTails damages the end of a spool in every way that a crash can, and in some other ways.
 func TestTornTails(t *testing.T) {
 	const entries = 10
 	tests := []struct {
 		name   string
 		damage func(b []byte) []byte
-		kept   int64 // entries that must still exist
-		told   bool  // it is damage that is recorded, and not the trace of an ordinary kill
+		kept   int64 // number of entries that must still exist
+		told   bool  // whether the damage is recorded, because an ordinary kill does not explain it
 	}{
 		{"nothing", func(b []byte) []byte { return b }, 10, false},
 		{"without its newline", func(b []byte) []byte { return b[:len(b)-1] }, 9, false},
@@ -195,7 +195,7 @@ func TestTornTails(t *testing.T) {
 			}
 			wantDamagedBytesKept(t, dir, damaged)
 			if (len(notes) > 0) != tt.told {
-				t.Errorf("told %q", notes)
+				t.Errorf("got the notes %q", notes)
 			}
 			appendN(t, s, 5)
 			got, _ := readAll(t, s, SpoolPosition{})
@@ -222,11 +222,11 @@ func wantDamagedBytesKept(t *testing.T, dir string, damaged []byte) {
 		all = append(all, b...)
 	}
 	if used := bytes.TrimRight(damaged, "\x00"); len(all) < len(used) {
-		t.Errorf("%d of %d bytes are left", len(all), len(used))
+		t.Errorf("%d of %d bytes remain", len(all), len(used))
 	}
 }
 
-// faultyDisk is a file system that fails as configured.
+// faultyDisk is a file system with configurable failures.
 type faultyDisk struct {
 	mu       sync.Mutex
 	room     int   // free bytes; -1 means no limit
@@ -267,7 +267,7 @@ func (f *faultyFile) Write(p []byte) (int, error) {
 	return f.File.Write(p)
 }
 
-// Reserve reserves nothing and reports an unknown size.
+// Reserve reserves nothing. It reports an unknown size.
 func (f *faultyFile) Reserve(int64) (int64, error) { return math.MaxInt64, nil }
 
 func (f *faultyFile) Sync() error {
@@ -285,8 +285,8 @@ func (f *faultyFile) Truncate(n int64) error {
 	return f.File.Truncate(n)
 }
 
-// TestFailingDisk fills the disk at random places under load, in every mode, and checks that exactly the
-// acknowledged entries exist.
+// TestFailingDisk fills the disk at random times under load, in every mode. It checks that exactly the acknowledged
+// entries exist.
 func TestFailingDisk(t *testing.T) {
 	for _, power := range []bool{false, true} {
 		for _, truncate := range []error{nil, syscall.EIO} {
@@ -323,9 +323,9 @@ func failDisk(t *testing.T, power bool, truncate error, rnd *rand.Rand) {
 		}
 	}
 	d.set(func(d *faultyDisk) { d.sync = nil })
-	appendN(t, s, 1) // it recovers by itself
+	appendN(t, s, 1) // the spool recovers without help
 	if s.writeError != nil {
-		t.Errorf("still failing: %v", s.writeError)
+		t.Errorf("the write error remains: %v", s.writeError)
 	}
 	if err := s.close(true); err != nil {
 		t.Fatal(err)
@@ -333,11 +333,11 @@ func failDisk(t *testing.T, power bool, truncate error, rnd *rand.Rand) {
 	s = openedSpool(t, dir)
 	entries, _ := readAll(t, s, SpoolPosition{})
 	if len(entries) != len(acknowledged)+1 || refused == 0 {
-		t.Fatalf("%d entries are there, %d were acknowledged, %d refused", len(entries), len(acknowledged)+1, refused)
+		t.Fatalf("%d entries exist, %d were acknowledged and %d refused", len(entries), len(acknowledged)+1, refused)
 	}
 	for i, e := range entries {
 		if e.Seq != int64(i+1) || i < len(entries)-1 && !acknowledged[e.ID] {
-			t.Fatalf("entry %d is number %d (%s)", i, e.Seq, e.ID)
+			t.Fatalf("entry %d has the sequence number %d (%s)", i, e.Seq, e.ID)
 		}
 	}
 }
@@ -365,8 +365,8 @@ func appendConcurrently(s *spool) (ok []string, failed int) {
 	return ok, failed
 }
 
-// TestReadingWaitsForUnsyncedEntries removes entries from the files that are not known to be on the disk, in several ways,
-// like the loss of a disk.
+// TestReadingWaitsForUnsyncedEntries removes entries that are not known to be on the disk from the files, in several
+// ways, as a failing disk could.
 func TestReadingWaitsForUnsyncedEntries(t *testing.T) {
 	for name, lose := range map[string]func(lines [][]byte){
 		"the end":              func(lines [][]byte) { clearAll(lines[6:]) },
@@ -397,10 +397,10 @@ func TestReadingWaitsForUnsyncedEntries(t *testing.T) {
 				_, err = r.readEntry()
 			}
 			if !errors.Is(err, errNotOnDisk) || len(r.notes) > 0 {
-				t.Errorf("%v, told %q", err, r.notes)
+				t.Errorf("error = %v, notes = %q", err, r.notes)
 			}
 			if kept, _ := filepath.Glob(filepath.Join(dir, "*.damaged-*")); len(kept) > 0 {
-				t.Errorf("%v", kept)
+				t.Errorf("saved damaged bytes in %v, want none", kept)
 			}
 		})
 	}
@@ -422,7 +422,7 @@ func TestReadingSkipsDamagedEntries(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := bytes.SplitAfter(b, []byte{'\n'})
-	clear(lines[4][10:30]) // the hash of entry 4 (the header is line 0)
+	clear(lines[4][10:30]) // the hash of entry 4; the header is line 0
 	lines[7][hexLen+60] ^= 1
 	if err := os.WriteFile(s.lastSegment.path, bytes.Join(lines, nil), 0o600); err != nil {
 		t.Fatal(err)
@@ -433,17 +433,17 @@ func TestReadingSkipsDamagedEntries(t *testing.T) {
 		t.Errorf("read %d entries, want all but one", len(entries))
 	}
 	if text := strings.Join(notes, "\n"); !strings.Contains(text, "not an entry") || !strings.Contains(text, "broken before entry 7") {
-		t.Errorf("told %q", text)
+		t.Errorf("got the notes %q", text)
 	}
 	if v := readAndVerify(t, s); v.Break == "" {
-		t.Error("verification found nothing")
+		t.Error("the verification found no break")
 	}
 	if kept, _ := filepath.Glob(filepath.Join(dir, "*.damaged-*")); len(kept) != 1 {
 		t.Errorf("%d damaged parts were kept", len(kept))
 	}
 }
 
-// TestVerifyFindsEveryChange checks that verification finds any change of the chain.
+// TestVerifyFindsEveryChange checks that the verification finds every change of the chain.
 func TestVerifyFindsEveryChange(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -456,7 +456,7 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 	defer s.close(true)
 	appendN(t, s, 200)
 	if v := readAndVerify(t, s); v.Break != "" || v.Entries != 200 || v.First != 1 || v.Last != 200 {
-		t.Fatalf("untouched: %+v", v)
+		t.Fatalf("unchanged spool: %+v", v)
 	}
 	rnd := rand.New(rand.NewPCG(1, 2))
 	segs := s.snapshot().segments
@@ -468,14 +468,14 @@ func TestVerifyFindsEveryChange(t *testing.T) {
 		}
 		good = good[:seg.size] // only reserved bytes follow
 		bad, what := mutateBytes(rnd, bytes.Clone(good))
-		if bytes.HasPrefix(bad, good) { // no change, or bytes after the end
+		if bytes.HasPrefix(bad, good) { // no change, or only bytes after the end
 			continue
 		}
 		if err := os.WriteFile(seg.path, bad, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if v := readAndVerify(t, s); v.Break == "" {
-			t.Fatalf("%d: %s in %s was not found", i, what, filepath.Base(seg.path))
+			t.Fatalf("%d: the verification missed %s in %s", i, what, filepath.Base(seg.path))
 		}
 		if err := os.WriteFile(seg.path, good, 0o600); err != nil {
 			t.Fatal(err)
@@ -509,25 +509,25 @@ func TestMemoryOfTheSpoolIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.close(true)
-	appendN(t, s, 5000) // nothing projects them
+	appendN(t, s, 5000) // none of them is projected
 	if s.queue.bytes > 4*blockSize {
-		t.Errorf("%d bytes are held", s.queue.bytes)
+		t.Errorf("the queue has %d bytes", s.queue.bytes)
 	}
 	if _, ok := s.takeBatch(nil, 0); ok {
-		t.Error("memory says that it has the first entry still")
+		t.Error("takeBatch found the first entry in memory")
 	}
 	first := s.queue.blocks[0].entries[0].Seq
 	entries, ok := s.takeBatch(nil, first+10)
 	if !ok || len(entries) == 0 || entries[0].Seq != first+11 {
-		t.Errorf("memory does not give entry %d", first+11)
+		t.Errorf("takeBatch did not return entry %d", first+11)
 	}
 	s.releaseProjected(s.lastDurableSeq())
 	if len(s.queue.blocks) != 1 {
-		t.Errorf("%d blocks are left", len(s.queue.blocks))
+		t.Errorf("%d blocks remain", len(s.queue.blocks))
 	}
 }
 
-// syncedFile is a file of the spool that notes whether everything in it is on the disk.
+// syncedFile is a file of the spool that tracks whether all its bytes were synced.
 type syncedFile struct {
 	spoolFile
 	path     string
@@ -544,7 +544,7 @@ func (f *syncedFile) Sync() error {
 	return f.spoolFile.Sync()
 }
 
-// TestFullSegmentsAreSynced: a sync includes the segments that have become full since the last one.
+// TestFullSegmentsAreSynced checks that a sync includes the segments that became full since the last sync.
 func TestFullSegmentsAreSynced(t *testing.T) {
 	var unsynced sync.Map
 	s := newSpool(t, t.TempDir())
@@ -559,12 +559,12 @@ func TestFullSegmentsAreSynced(t *testing.T) {
 	defer s.close(true)
 	appendN(t, s, 100)
 	if len(s.segments) < 3 || len(s.retired) == 0 {
-		t.Fatalf("%d segments, %d of them full and not synced", len(s.segments), len(s.retired))
+		t.Fatalf("got %d segments, %d of them full and not synced", len(s.segments), len(s.retired))
 	}
 	if last, err := s.syncFiles(); err != nil || last != s.durable {
-		t.Errorf("%v, %v", last, err)
+		t.Errorf("syncFiles gave %v, %v", last, err)
 	}
 	for path := range unsynced.Range {
-		t.Errorf("%s is not on the disk", path)
+		t.Errorf("%s was not synced", path)
 	}
 }

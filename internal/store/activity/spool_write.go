@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// writePending writes everything that waits. The caller holds mu, which is unlocked during the write.
+// writePending writes all waiting entries. The caller must hold mu. writePending unlocks mu during the write.
 func (s *spool) writePending() {
 	s.writing = true
 	w := spoolWrite{waiting: s.queue.unwrittenRanges(), size: s.pendingBytes, from: s.durable, target: s.lastEncoded, at: s.ids.ms, syncedSeq: s.synced.seq}
@@ -26,18 +26,18 @@ func (s *spool) writePending() {
 	s.writeDone.Broadcast()
 }
 
-// spoolWrite is one write: the entries after from up to target.
+// spoolWrite is one write of the entries after from, up to target.
 type spoolWrite struct {
 	waiting      []blockRange
-	size         int64 // of the waiting bytes
+	size         int64 // total size of the waiting bytes
 	from, target chainLink
 	at           int64
-	syncedSeq    int64 // the last entry that was known to be on the disk before
-	synced       bool  // this write is on the disk too
-	fileUnusable bool  // nothing more may be written to the file
+	syncedSeq    int64 // the last entry that was known to be on the disk before this write
+	synced       bool  // whether this write was synced too
+	fileUnusable bool  // whether nothing more may be written to the file
 }
 
-// finishWrite notes that a write succeeded, and wakes the projector and the follower.
+// finishWrite records that a write succeeded, and wakes the projector and the follower.
 func (s *spool) finishWrite(w *spoolWrite) {
 	if s.writeError != nil {
 		s.logger.Info("the activity log can be written again")
@@ -60,7 +60,7 @@ func (s *spool) finishWrite(w *spoolWrite) {
 	}
 }
 
-// failWrite discards everything that is not durable.
+// failWrite discards all entries that are not durable.
 func (s *spool) failWrite(err error) {
 	s.markWriteFailed(err)
 	s.run.durable, s.run.err = s.durable.seq, err
@@ -70,7 +70,7 @@ func (s *spool) failWrite(err error) {
 	s.queue.discardUnwritten()
 }
 
-// markWriteFailed notes that nothing can be written, and wakes the watcher.
+// markWriteFailed records that writing failed, and wakes the watcher.
 func (s *spool) markWriteFailed(err error) {
 	if s.writeError == nil {
 		s.logger.Error("the activity log cannot be written", "error", err)
@@ -79,13 +79,13 @@ func (s *spool) markWriteFailed(err error) {
 	s.checkWake.wake()
 }
 
-// writeToFiles writes to the last segment, which no other goroutine uses in the meantime, and then to the second
-// copy. After a failure the segment is as before, or is replaced by a new one.
+// writeToFiles writes to the last segment and then to the second copy. No other goroutine uses the segment in the
+// meantime. If writing fails, the segment is restored or replaced by a new one.
 func (s *spool) writeToFiles(w *spoolWrite) error {
 	n := int(w.size)
 	copied := s.recent.makeRoom(n, w.syncedSeq)
 	if !copied && w.syncedSeq < w.from.seq {
-		// The entries in the copy are not known to be on the disk, so sync them first.
+		// The oldest entries in the copy are not known to be on the disk, so sync them before they are overwritten.
 		if _, err := s.syncFiles(); err != nil {
 			w.fileUnusable = true
 			return err
@@ -93,7 +93,7 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 		copied = s.recent.makeRoom(n, w.from.seq)
 	}
 	if s.recent.off == 0 {
-		s.checkWake.wake() // the other half must be on the disk before this one is full
+		s.checkWake.wake() // a check syncs the entries in the other half before this half is full
 	}
 	var err error
 	for _, r := range w.waiting {
@@ -102,10 +102,10 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 		}
 	}
 	if err == nil && (s.syncEachWrite || !copied) {
-		if err = s.file.Sync(); err != nil && !s.syncEachWrite { // earlier entries may be lost too
+		if err = s.file.Sync(); err != nil && !s.syncEachWrite { // earlier entries may also be lost
 			s.blockNewRecords(err)
 		} else if !s.syncEachWrite {
-			_, err = s.syncFiles() // includes the segments before
+			_, err = s.syncFiles() // also syncs the segments before
 		}
 		w.fileUnusable = err != nil // the kernel may have lost data of this file
 		w.synced = err == nil
@@ -124,9 +124,9 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 	return nil
 }
 
-// prepareRoom reserves room for size more bytes, in a new segment if the last one is full. It reports
-// whether it did; otherwise another goroutine was writing, and the caller must check again. The caller
-// holds mu, which is unlocked in the meantime.
+// prepareRoom reserves room for size more bytes, in a new segment if full is true. done is false if another goroutine
+// was writing. In that case, the caller must check again whether it needs room. The caller must hold mu. prepareRoom
+// unlocks it in the meantime.
 func (s *spool) prepareRoom(size int64, full bool) (done bool, err error) {
 	switch {
 	case s.writing:
@@ -151,7 +151,7 @@ func (s *spool) prepareRoom(size int64, full bool) (done bool, err error) {
 	return true, nil
 }
 
-// switchWriteTarget continues writing at another target.
+// switchWriteTarget makes the spool continue writing to p.
 func (s *spool) switchWriteTarget(p writeTarget) {
 	if s.file != nil && s.file != p.file {
 		s.retired = append(s.retired, s.file)
@@ -163,7 +163,7 @@ func (s *spool) switchWriteTarget(p writeTarget) {
 	}
 }
 
-// reserveRoom reserves room in the last segment, or in a new one.
+// reserveRoom reserves room in the last segment or in a new one.
 func (s *spool) reserveRoom(size int64, full bool, from chainLink, at int64) (writeTarget, error) {
 	if full || s.lastSegment == nil || s.needsNewSegment {
 		return s.startSegment(from, at, size)
@@ -182,11 +182,11 @@ func (s *spool) reserveRoom(size int64, full bool, from chainLink, at int64) (wr
 	return p, err
 }
 
-// startSegment creates the segment that continues after the entry from, and reserves room in it.
+// startSegment creates a segment that continues the chain after the entry from, and reserves room in it.
 func (s *spool) startSegment(from chainLink, at, room int64) (writeTarget, error) {
 	path := segmentPath(s.dir, from.seq+1)
 	if s.lastSegment != nil && s.lastSegment.path == path {
-		// It holds no entry, but a torn end that could not be cut off.
+		// The file contains no entry, only a torn end that could not be cut off.
 		if err := os.Rename(path, tornFilePath(path, s.now())); err != nil {
 			return writeTarget{}, err
 		}
@@ -213,7 +213,7 @@ func (s *spool) detachLastSegment() {
 	s.lastSegment, s.file = nil, nil
 }
 
-// blockNewRecords refuses new records because of err.
+// blockNewRecords makes the spool refuse new records because of err.
 func (s *spool) blockNewRecords(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,8 +226,8 @@ func (s *spool) blockNewRecords(err error) {
 	s.blockedBy = err
 }
 
-// syncFiles syncs everything that was appended, and returns the last entry of that. After a failure it
-// blocks new records: the kernel reports lost data of a file only once, and a second sync would succeed.
+// syncFiles syncs everything that was appended, and returns the last entry of it. If a sync fails, syncFiles blocks new
+// records, because the kernel reports lost data of a file only once and a second sync would succeed.
 func (s *spool) syncFiles() (target chainLink, err error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()

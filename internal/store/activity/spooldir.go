@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// spoolDir is the directory of the spool. It knows the files but not the state of the spool.
+// spoolDir is the directory of the spool. It handles the files, but does not have the state of the spool.
 type spoolDir struct {
 	dir      string
 	now      func() time.Time
@@ -20,7 +20,7 @@ type spoolDir struct {
 	logger   *slog.Logger
 }
 
-// minFreeBytes is the free space that the disk must have; a database needs at least that much.
+// minFreeBytes is the minimum free space on the disk. A database needs at least that much.
 const minFreeBytes = 128 << 10
 
 // lockDir creates the directory if needed, and locks it.
@@ -36,7 +36,7 @@ func (d *spoolDir) lockDir() (lock *ondisk.LockedFile, err error) {
 
 func (d *spoolDir) lockPath() string { return filepath.Join(d.dir, "lock") }
 
-// probeDisk writes a byte and waits until it is on the disk.
+// probeDisk writes a byte and syncs it, to check that the disk works.
 func (d *spoolDir) probeDisk(lock *ondisk.LockedFile) error {
 	if _, err := lock.WriteAt([]byte{1}, 0); err != nil {
 		return err
@@ -57,7 +57,7 @@ type writeTarget struct {
 	reserved int64
 }
 
-// createSegment creates the file of a segment with its header and first lines, and reserves room for more.
+// createSegment creates a segment file with its header and first lines, and reserves room for more lines.
 func (d *spoolDir) createSegment(path, chain string, from chainLink, at int64, lines []byte, room int64) (writeTarget, error) {
 	f, err := d.openFile(path)
 	if err != nil {
@@ -77,8 +77,8 @@ func (d *spoolDir) createSegment(path, chain string, from chainLink, at int64, l
 	return p, nil
 }
 
-// createReplacementSegment creates the segment that replaces everything after an entry. It gets its name
-// when it is on the disk.
+// createReplacementSegment creates a segment that replaces everything after an entry. The file is renamed to its final
+// name after it is synced.
 func (d *spoolDir) createReplacementSegment(chain string, again chainLines, room int64) (writeTarget, error) {
 	path := segmentPath(d.dir, again.prev.seq+1)
 	next := path + ".new"
@@ -104,8 +104,8 @@ func (d *spoolDir) createReplacementSegment(chain string, again chainLines, room
 	return p, err
 }
 
-// listChainSegments lists the existing segments of the chain. They may differ from a moment ago, because a
-// disk can be removed and come back. The returned base is at most the last entry that they have.
+// listChainSegments returns the existing segments of the chain. They may have changed a moment ago, because a disk can
+// be removed and attached again. The second result is base, or the last entry in these segments if that is lower.
 func (d *spoolDir) listChainSegments(chain string, base int64) (there []*segment, _ int64, err error) {
 	all, err := listSegments(d.dir)
 	if err != nil {
@@ -127,8 +127,8 @@ func (d *spoolDir) listChainSegments(chain string, base int64) (there []*segment
 	return there, base, nil
 }
 
-// keepSegmentsUpTo returns the segments that begin at or before the entry seq. Later ones are removed,
-// because their entries are written again.
+// keepSegmentsUpTo returns the segments that begin at or before the entry seq. It removes later segments, because their
+// entries are written again.
 func (d *spoolDir) keepSegmentsUpTo(seq int64, there []*segment) (kept []*segment) {
 	for _, seg := range there {
 		switch {
@@ -143,8 +143,8 @@ func (d *spoolDir) keepSegmentsUpTo(seq int64, there []*segment) (kept []*segmen
 	return kept
 }
 
-// recoverSegmentTail finds the end of the chain in the last segment. It puts a segment without a valid
-// line aside and returns a nil tail.
+// recoverSegmentTail finds the end of the chain in the last segment. If the segment has no valid line,
+// recoverSegmentTail renames the file and returns a nil tail.
 func (d *spoolDir) recoverSegmentTail(last *segment) (*chainTail, string, error) {
 	f, err := os.Open(last.path)
 	if err != nil {
@@ -172,20 +172,20 @@ func (d *spoolDir) recoverSegmentTail(last *segment) (*chainTail, string, error)
 	note := ""
 	if len(rest) > 0 {
 		note = d.cutTornEnd(last, &t, rest)
-	} else if os.Truncate(last.path, t.size) != nil { // cuts off the reserved bytes
+	} else if os.Truncate(last.path, t.size) != nil { // removes the reserved bytes
 		t.needsNewSegment = true
 	}
 	last.size = t.size
 	return &t, note, nil
 }
 
-// cutTornEnd cuts a torn end off. If the disk is too full to keep a copy of it, it stays, and the spool
-// continues in a new segment. Bytes that a killed process leaves are always cut, because none of them was
+// cutTornEnd cuts off a torn end after it has saved a copy. If the disk is too full for the copy, the torn end stays,
+// and the spool continues in a new segment. Bytes of a killed process are always cut off, because none of them was
 // acknowledged.
 func (d *spoolDir) cutTornEnd(last *segment, t *chainTail, rest []byte) (note string) {
 	size, ordinary := len(rest), isTornByKill(rest)
 	aside := tornFilePath(last.path, d.now())
-	err := os.WriteFile(aside, rest, 0o600) // may hold the beginning of a record
+	err := os.WriteFile(aside, rest, 0o600) // the bytes may contain the beginning of a record
 	if err == nil || ordinary {
 		err = os.Truncate(last.path, t.size)
 	}
@@ -200,8 +200,8 @@ func (d *spoolDir) cutTornEnd(last *segment, t *chainTail, rest []byte) (note st
 	return fmt.Sprintf("The spool ended with %d bytes that are not an entry; they were moved to %s.", size, filepath.Base(aside))
 }
 
-// isTornByKill reports whether the bytes after the last valid line come from a killed process: the beginning of one entry. If
-// the process was killed while it copied a piece, the piece has a hole.
+// isTornByKill reports whether the bytes after the last valid line come from a killed process. Such bytes are the
+// beginning of one entry. If the process was killed while it copied a piece, that piece may have a gap.
 func isTornByKill(b []byte) bool {
 	line := bytes.IndexByte(b, '\n')
 	return line < 0 || len(b)-line <= hexLen && bytes.IndexByte(b[max(0, line-hexLen):], 0) >= 0

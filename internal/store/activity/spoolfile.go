@@ -17,8 +17,8 @@ type spoolFile interface {
 	Sync() error
 	Close() error
 	Stat() (os.FileInfo, error)
-	// Reserve guarantees that the file can grow to size, whatever happens to the free space, and returns
-	// the guaranteed size; math.MaxInt64 if that is unknown.
+	// Reserve guarantees that the file can grow to size, even if the disk becomes full. It returns the guaranteed size,
+	// or math.MaxInt64 if that is unknown.
 	Reserve(size int64) (upTo int64, err error)
 }
 
@@ -37,7 +37,7 @@ type plainFile struct {
 	reserved int64
 }
 
-// Reserve reserves blocks if the system can.
+// Reserve reserves disk blocks if the system supports it.
 func (f *plainFile) Reserve(size int64) (int64, error) {
 	if f.reserved >= size {
 		return f.reserved, nil

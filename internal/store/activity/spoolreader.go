@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// spoolSnapshot is the end of the durable entries and the files that hold them, at one time.
+// spoolSnapshot describes the durable entries at one time: their end, and the files that contain them.
 type spoolSnapshot struct {
 	end      SpoolPosition
 	synced   int64 // the last entry that is known to be on the disk
 	segments []segment
-	file     spoolFile // of the last segment; nil until something is written
+	file     spoolFile // open file of the last segment; nil until something is written
 }
 
-// snapshot returns the durable end of the spool and its segments at this time.
+// snapshot returns the current end of the durable entries, and the segments.
 func (s *spool) snapshot() spoolSnapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -39,9 +39,9 @@ func (s *spool) snapshot() spoolSnapshot {
 	return m
 }
 
-// firstSeqOfNextSegment returns the number of the first entry in the segment after the one that begins with
-// first. Entries from that number in the segment itself do not count: a failed write left them, or they
-// were written again in the next segment.
+// firstSeqOfNextSegment returns the sequence number of the first entry in the segment after the segment that begins
+// with first. Entries with this number or a higher one in the earlier segment must be ignored: a failed write left
+// them, or they were written again in the next segment.
 func (m *spoolSnapshot) firstSeqOfNextSegment(first int64) int64 {
 	if i := m.countSegmentsUpTo(first); i < len(m.segments) {
 		return m.segments[i].first
@@ -54,23 +54,23 @@ func (m *spoolSnapshot) countSegmentsUpTo(seq int64) int {
 	return sort.Search(len(m.segments), func(i int) bool { return m.segments[i].first > seq })
 }
 
-// spoolReader reads entries from the files, from a position up to a snapshot. It skips unreadable bytes,
-// keeps a copy of them and adds a note: one bad sector must not hide the entries after it. Newer entries
-// that are not known to be on the disk are different. If they are missing, reading fails until the spool
-// is repaired from the second copy.
+// spoolReader reads entries from the files, from a position up to the end of a snapshot. It skips unreadable bytes,
+// saves a copy of them and adds a note, because one bad sector must not hide the entries after it. Newer entries that
+// are not known to be on the disk are an exception. If they are missing, reading fails until the spool is repaired from
+// the second copy.
 type spoolReader struct {
 	dir       string
 	snapshot  spoolSnapshot
 	position  SpoolPosition
-	hashKnown bool // position.Hash is that of the entry before
+	hashKnown bool // whether position.Hash is the hash of the previous entry
 	notes     []string
 
 	file           *os.File
 	buf            *bufio.Reader
-	storedUpTo     int64 // entries up to this number are in the store
-	neverSkipAfter int64 // entries after this number are read in any case
+	storedUpTo     int64 // the store has the entries up to this number
+	neverSkipAfter int64 // entries after this number are always read
 
-	missing int64 // number of entries that no segment has although they come first
+	missing int64 // number of entries before the first segment that no segment contains
 }
 
 const (
@@ -78,8 +78,8 @@ const (
 	maxNotes   = 16
 )
 
-// newSpoolReader returns a reader that continues after pos. It leaves out entries up to pos.Seq, unless they
-// come after keep.
+// newSpoolReader returns a reader that continues after pos. The reader skips entries up to pos.Seq, except for those
+// after keep.
 func (s *spool) newSpoolReader(pos SpoolPosition, keep int64) *spoolReader {
 	r := &spoolReader{dir: s.dir, snapshot: s.snapshot(), position: pos, storedUpTo: pos.Seq, neverSkipAfter: keep}
 	if r.hashKnown = r.canResume(); !r.hashKnown {
@@ -88,7 +88,7 @@ func (s *spool) newSpoolReader(pos SpoolPosition, keep int64) *spoolReader {
 	return r
 }
 
-// canResume reports whether the position is a link of the spool.
+// canResume reports whether the entry at the position exists in the spool.
 func (r *spoolReader) canResume() bool {
 	seg, ok := r.findSegment(r.position.Segment)
 	if !ok || r.position.Offset > seg.size || r.position.Seq >= r.snapshot.firstSeqOfNextSegment(r.position.Segment) {
@@ -99,7 +99,7 @@ func (r *spoolReader) canResume() bool {
 	return err == nil && ok && t.size == r.position.Offset && t.hash == r.position.Hash
 }
 
-// rewindToSegmentOfFirstEntry goes back to the beginning of the segment that must hold the first entry to read, or of
+// rewindToSegmentOfFirstEntry moves to the beginning of the segment that must contain the first entry to read, or of
 // the oldest segment.
 func (r *spoolReader) rewindToSegmentOfFirstEntry() {
 	segs := r.snapshot.segments
@@ -128,7 +128,7 @@ func (r *spoolReader) readEntry() (Entry, error) {
 			}
 		}
 		var line []byte
-		err := io.EOF // the rest of the segment was left by a failed write, or is repeated in the next segment
+		err := io.EOF // a failed write left the rest of the segment, or the next segment repeats it
 		if !r.hashKnown || r.position.Seq+1 < r.snapshot.firstSeqOfNextSegment(r.position.Segment) {
 			line, err = r.readLine()
 		}
@@ -150,12 +150,10 @@ func (r *spoolReader) readEntry() (Entry, error) {
 	}
 }
 
-// errNotOnDisk says that a part of the spool was written and is missing, before it was known to be on the
-// disk.
+// errNotOnDisk means that a part of the spool was written, but is missing and was never known to be on the disk.
 var errNotOnDisk = errors.New("the newest entries of the spool are not on the disk")
 
-// checkOnDisk returns an error if an entry up to that number is missing and was not known to be on the
-// disk.
+// checkOnDisk returns an error if an entry up to upTo is missing and was not known to be on the disk.
 func (r *spoolReader) checkOnDisk(upTo int64) error {
 	if upTo > r.position.Seq && upTo > r.snapshot.synced {
 		return errNotOnDisk
@@ -166,7 +164,7 @@ func (r *spoolReader) checkOnDisk(upTo int64) error {
 func (r *spoolReader) openSegment() error {
 	seg, ok := r.findSegment(r.position.Segment)
 	if !ok {
-		return io.EOF // nothing was ever written
+		return io.EOF // nothing was written yet
 	}
 	f, err := os.Open(seg.path)
 	if err != nil {
@@ -213,7 +211,7 @@ func (r *spoolReader) readLine() ([]byte, error) {
 	return line, err
 }
 
-// parseLine parses one line. ok is false for headers, damaged lines and entries that the store has.
+// parseLine parses one line. ok is false for headers, damaged lines and entries that the store already has.
 func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 	body := bytes.TrimSuffix(line, []byte{'\n'})
 	if r.position.Offset == int64(len(line)) {
@@ -232,7 +230,7 @@ func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 		return e, false, r.saveDamagedBytes(line)
 	}
 	if e.Seq >= r.snapshot.firstSeqOfNextSegment(r.position.Segment) {
-		return e, false, nil // in the next segment, or never acknowledged
+		return e, false, nil // the entry is in the next segment, or was never acknowledged
 	}
 	if err := r.checkOnDisk(e.Seq - 1); err != nil {
 		return e, false, err
@@ -246,7 +244,7 @@ func (r *spoolReader) parseLine(line []byte) (e Entry, ok bool, err error) {
 	return e, !inStore, nil
 }
 
-// checkHeader checks that the header of a segment continues the segment before.
+// checkHeader checks that the header of a segment continues the previous segment.
 func (r *spoolReader) checkHeader(prev Hash, first int64) {
 	if r.hashKnown && r.position.Hash != prev {
 		r.noteBrokenChain(first)
@@ -263,7 +261,7 @@ func (r *spoolReader) addNote(text string) {
 	}
 }
 
-// saveDamagedBytes writes damaged bytes into a file of their own.
+// saveDamagedBytes writes damaged bytes into a separate file.
 func (r *spoolReader) saveDamagedBytes(line []byte) error {
 	if err := r.checkOnDisk(r.position.Seq + 1); err != nil {
 		return err
@@ -277,8 +275,8 @@ func (r *spoolReader) saveDamagedBytes(line []byte) error {
 	return nil
 }
 
-// checkMissingEntries returns an error while entries that the store lacks may come back with a removed
-// disk. After missingGrace it notes that they are lost.
+// checkMissingEntries returns an error while entries that the store lacks may return with a removed disk. After
+// missingGrace, it adds a note that they are lost.
 func (s *spool) checkMissingEntries(r *spoolReader) error {
 	s.mu.Lock()
 	gone := s.deletedAt
@@ -293,5 +291,5 @@ func (s *spool) checkMissingEntries(r *spoolReader) error {
 	return nil
 }
 
-// missingGrace is how long missing entries are waited for.
+// missingGrace is how long the spool waits for missing entries.
 const missingGrace = 30 * time.Second

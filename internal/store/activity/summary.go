@@ -6,17 +6,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// SummaryQuery selects the records of a Summary: those of the Filter, without its page. Since and Until are required.
+// SummaryQuery selects the records for a Summary. It ignores the paging fields of the Filter. Since and Until are
+// required.
 type SummaryQuery struct {
 	Filter
-	Step  time.Duration // of a bucket; whole seconds
+	Step  time.Duration // duration of a bucket, in whole seconds
 	Group GroupBy       // empty for no groups
-	Most  int64         // maximum number of records that are examined, newest first
-	// Times has the current counts of repeated refusals by record ID, if the store may have older counts.
+	Most  int64         // maximum number of records to examine, newest first
+	// Times contains the current counts of repeated refusals by record ID, because the store may have older counts.
 	Times map[string]int64
 }
 
-// GroupBy is the property that calls are grouped by.
+// GroupBy is the property by which calls are grouped.
 type GroupBy string
 
 const (
@@ -26,7 +27,7 @@ const (
 	ByClient GroupBy = "client"
 )
 
-// Words returns all groups.
+// Words returns all properties.
 func (GroupBy) Words() []string {
 	return []string{string(ByLane), string(ByServer), string(ByTool), string(ByClient)}
 }
@@ -34,8 +35,8 @@ func (GroupBy) Words() []string {
 // MaxGroups is the maximum number of groups in a Summary.
 const MaxGroups = 100
 
-// Summary is the result of counting calls. Percentiles cover calls that have ended. They are exact below
-// 256 and within 0.4 % above; 0 if there is none.
+// Summary is the result of counting calls. Percentiles cover calls that have ended. They are exact below 256 and within
+// 0.4 % above. They are 0 if there are no such calls.
 type Summary struct {
 	Cut          bool     `json:"cut,omitempty" doc:"Whether older records of the period were left out."`
 	Incomplete   bool     `json:"incomplete,omitempty" doc:"Whether the newest records are missing because MCPProxy cannot write to the database now. GET /status has details."`
@@ -53,7 +54,7 @@ type Summary struct {
 	Groups       []Tally  `json:"groups" doc:"The counts by the field in the parameter group, most calls first, at most 100."`
 }
 
-// Bucket counts the calls of one step of a Summary, from Start.
+// Bucket contains the counts of one step of a Summary, which begins at Start.
 type Bucket struct {
 	Start       time.Time `json:"start"`
 	Read        int64     `json:"read"`
@@ -63,7 +64,7 @@ type Bucket struct {
 	Failed      int64     `json:"failed"`
 }
 
-// Tally counts the calls of one lane, server, tool (server:tool) or client.
+// Tally contains the counts of one lane, server, tool (server:tool) or client.
 type Tally struct {
 	Key     string    `json:"key" doc:"The value of the field by which calls are grouped; for a tool server:tool. Empty if the record has no value."`
 	Calls   int64     `json:"calls"`
@@ -75,29 +76,29 @@ type Tally struct {
 	Last    time.Time `json:"last" doc:"The time of the last call, including rejected calls."`
 }
 
-// ServerFailureCodes returns the codes of calls that failed because the server was unreachable or gave no
-// valid answer in time. A failure that the tool itself reports has no code.
+// ServerFailureCodes returns the error codes of calls that failed because the server was unreachable or did not return
+// a valid response in time. A failure that the tool itself reports has no code.
 func ServerFailureCodes() []problem.Code {
 	return []problem.Code{problem.ServerUnavailable, problem.Timeout, problem.UpstreamError, problem.LoginNeeded}
 }
 
-// SessionQuery selects sessions that have records from Since and before Until.
+// SessionQuery selects sessions that have records in the period from Since to before Until.
 type SessionQuery struct {
 	Since, Until  time.Time
 	Limit, Offset int
-	Most          int64            // maximum number of records that are examined, newest first
+	Most          int64            // maximum number of records to examine, newest first
 	Times         map[string]int64 // see SummaryQuery
 }
 
-// SessionPage is a page of sessions, the one with the newest record first.
+// SessionPage is a page of sessions. The session with the newest record is the first.
 type SessionPage struct {
 	Sessions   []Session
 	Total      int64
-	Cut        bool // older records were not examined
-	Incomplete bool // the newest records are missing: see RecordPage
+	Cut        bool // whether older records were not examined
+	Incomplete bool // whether the newest records are missing: see RecordPage
 }
 
-// Session summarizes the records of one session in the requested period.
+// Session summarizes the records of a session in the requested period.
 type Session struct {
 	ID            string    `json:"id"`
 	ClientName    string    `json:"client_name,omitempty"`

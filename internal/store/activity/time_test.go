@@ -11,12 +11,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// runInBubble runs a test in fake time, with a log that is closed within it.
+// runInBubble runs a test with fake time in a synctest bubble. It closes the log inside the bubble.
 func runInBubble(t *testing.T, opt Options, st Store, fn func(t *testing.T, l *Log)) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		opt.Dir = dir
-		opt.checkEvery = time.Hour // its hours pass quickly, but the disk is real
+		opt.checkEvery = time.Hour // fake hours pass quickly, but the disk is real
 		l, err := Open(opt, st)
 		if err != nil {
 			t.Fatal(err)
@@ -35,7 +35,7 @@ func (m *memoryStore) state() (rows, batches int) {
 func TestARecordIsInTheStoreAfterASecond(t *testing.T) {
 	st := &memoryStore{}
 	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
-		listRecords(t, l) // it has started
+		listRecords(t, l) // wait until the log has started
 		_, started := st.state()
 		for burst := range 3 {
 			for range 10 {
@@ -43,16 +43,16 @@ func TestARecordIsInTheStoreAfterASecond(t *testing.T) {
 				time.Sleep(20 * time.Millisecond)
 			}
 			if rows, _ := st.state(); rows != 10*burst {
-				t.Errorf("burst %d: %d records at once", burst, rows)
+				t.Errorf("burst %d: %d records were stored immediately", burst, rows)
 			}
 			time.Sleep(maxAge)
 			synctest.Wait()
 			if rows, _ := st.state(); rows != 10*(burst+1) {
-				t.Errorf("burst %d: %d records after a second", burst, rows)
+				t.Errorf("burst %d: %d records were stored after a second", burst, rows)
 			}
 		}
 		if _, batches := st.state(); batches != started+3 {
-			t.Errorf("%d transactions for three bursts", batches-started)
+			t.Errorf("got %d transactions for three bursts", batches-started)
 		}
 	})
 }
@@ -60,12 +60,12 @@ func TestARecordIsInTheStoreAfterASecond(t *testing.T) {
 func TestManyRecordsDoNotWaitForTheSecond(t *testing.T) {
 	st := &memoryStore{}
 	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
-		for range MaxBatch { // two entries each
+		for range MaxBatch { // each record has two entries
 			recordCall(t, l, "a")
 		}
 		synctest.Wait()
 		if rows, _ := st.state(); rows < MaxBatch/2 {
-			t.Errorf("%d records", rows)
+			t.Errorf("got %d records", rows)
 		}
 	})
 }
@@ -82,13 +82,13 @@ func TestOutcomesAreWrittenWhenTheDiskHasRoomAgain(t *testing.T) {
 		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
 		time.Sleep(time.Minute)
 		if !l.Health().Degraded {
-			t.Error("a full disk is no problem")
+			t.Error("Health does not report the full disk")
 		}
 		d.set(func(d *faultyDisk) { d.room = -1 })
 		time.Sleep(2 * retryEnds)
 		synctest.Wait()
 		if h := l.Health(); h.Degraded {
-			t.Errorf("health: %+v", h)
+			t.Errorf("health = %+v", h)
 		}
 		if got := listRecords(t, l); len(got) != 1 || got[0].Status != Success {
 			t.Errorf("%+v", got)
@@ -96,7 +96,7 @@ func TestOutcomesAreWrittenWhenTheDiskHasRoomAgain(t *testing.T) {
 	})
 }
 
-// Further calls must not delay the next attempt.
+// TestOutcomesAreWrittenThoughCallsGoOn checks that further calls do not delay the next attempt to write an outcome.
 func TestOutcomesAreWrittenThoughCallsGoOn(t *testing.T) {
 	d := &faultyDisk{room: -1}
 	runInBubble(t, Options{openFile: d.open}, &memoryStore{}, func(t *testing.T, l *Log) {
@@ -128,7 +128,7 @@ func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
 		}
 		listRecords(t, l)
 		st.setFail(errors.New("away"))
-		recordCall(t, l, "a") // the store refuses it
+		recordCall(t, l, "a") // the store rejects it
 		time.Sleep(time.Minute)
 		d.set(func(d *faultyDisk) { d.room = 0 })
 		wantCode(t, l.End(r.ID, Outcome{Status: Success}), problem.AuditUnavailable)
@@ -147,7 +147,7 @@ func TestOutcomesAreWrittenWhileTheStoreIsAway(t *testing.T) {
 	})
 }
 
-// The database and the spool are usually on the same disk.
+// TestADiskThatIsFullForEverything simulates a full disk that contains both the database and the spool, which is usual.
 func TestADiskThatIsFullForEverything(t *testing.T) {
 	d := &faultyDisk{room: -1}
 	st := &memoryStore{}
@@ -166,7 +166,7 @@ func TestADiskThatIsFullForEverything(t *testing.T) {
 		time.Sleep(retryLast + retryEnds + maxAge)
 		synctest.Wait()
 		if h := l.Health(); h.Degraded || h.Backlog != 0 {
-			t.Errorf("health: %+v", h)
+			t.Errorf("health = %+v", h)
 		}
 		if got := listRecords(t, l); len(got) != 1 || got[0].Status != Success {
 			t.Errorf("%+v", got)
@@ -185,7 +185,7 @@ func TestRecoveredStoreGetsPendingRecords(t *testing.T) {
 			time.Sleep(10 * time.Second)
 		}
 		if h := l.Health(); !h.Degraded || h.Backlog != 10 {
-			t.Errorf("health: %+v", h)
+			t.Errorf("health = %+v", h)
 		}
 		_, err := l.List(t.Context(), Filter{})
 		wantCode(t, err, problem.AuditUnavailable)
@@ -193,12 +193,12 @@ func TestRecoveredStoreGetsPendingRecords(t *testing.T) {
 		time.Sleep(retryLast + time.Millisecond)
 		synctest.Wait()
 		if got := listRecords(t, l); len(got) != 6 {
-			t.Errorf("%d records", len(got))
+			t.Errorf("got %d records, want 6", len(got))
 		}
 	})
 }
 
-// TestAnIdleLogSleeps counts how often the store is used in an hour without calls.
+// TestAnIdleLogSleeps checks that the store is rarely used in an hour without calls.
 func TestAnIdleLogSleeps(t *testing.T) {
 	st := &tidyCountingStore{memoryStore: &memoryStore{}}
 	runInBubble(t, Options{}, st, func(t *testing.T, l *Log) {
@@ -208,15 +208,15 @@ func TestAnIdleLogSleeps(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if st.tidies > 65 || st.tidies < 50 {
-			t.Errorf("tidied %d times in an hour", st.tidies)
+			t.Errorf("Tidy was called %d times in an hour", st.tidies)
 		}
 		if _, batches := st.state(); before == 0 || batches != before {
-			t.Errorf("%d transactions before the hour, %d after it", before, batches)
+			t.Errorf("got %d transactions before the hour and %d after it", before, batches)
 		}
 	})
 }
 
-// TestRetentionIsAskedEveryTime changes the limits while the log is open.
+// TestRetentionIsAskedEveryTime checks that a change of the limits takes effect while the log is open.
 func TestRetentionIsAskedEveryTime(t *testing.T) {
 	st := &tidyCountingStore{memoryStore: &memoryStore{}}
 	var keep atomic.Pointer[Retention]
@@ -233,8 +233,8 @@ func TestRetentionIsAskedEveryTime(t *testing.T) {
 	})
 }
 
-// TestNoAgeRetentionAfterClockChange sets the clock forward and back. Each time, the age limit does not apply until the
-// clock has been steady for an hour; the other limits do.
+// TestNoAgeRetentionAfterClockChange sets the clock forward and back. After each change, the age limit must not apply
+// until the clock has been steady for an hour. The other limits must always apply.
 func TestNoAgeRetentionAfterClockChange(t *testing.T) {
 	st := &tidyCountingStore{memoryStore: &memoryStore{}}
 	var ahead atomic.Int64
@@ -247,11 +247,11 @@ func TestNoAgeRetentionAfterClockChange(t *testing.T) {
 			t.Helper()
 			synctest.Wait()
 			if got := st.asked(); got != (Retention{Days: days, MaxRecords: 5}) {
-				t.Errorf("%+v, want %d days", got, days)
+				t.Errorf("retention = %+v, want %d days", got, days)
 			}
 		}
 		time.Sleep(clockSteady / 2)
-		want(0) // it has just started
+		want(0) // the log has just started
 		time.Sleep(clockSteady)
 		want(90)
 		time.Sleep(100 * time.Hour)

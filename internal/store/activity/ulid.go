@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// ulidAlphabet is the alphabet of ULIDs in the order of its values, so that ULIDs sort as text like
-// numbers.
+// ulidAlphabet contains the characters of ULIDs in the order of their values, so that sorting ULIDs as text sorts them
+// by value.
 const ulidAlphabet = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
 const ulidLen = 26
 
-// ulidGenerator makes increasing ULIDs with any clock: if the clock stops or goes back, it increments the random part of the
-// last one. It is not safe for concurrent use.
+// ulidGenerator generates increasing ULIDs with any clock. If the clock stops or goes back, the generator increments
+// the random part of the last ULID. It is not safe for concurrent use.
 type ulidGenerator struct {
 	ms int64 // 48 bits of time
 	hi uint16
 	lo uint64
 }
 
-// newULIDGeneratorAfter returns a generator whose ULIDs are greater than all of millisecond ms.
+// newULIDGeneratorAfter returns a generator whose ULIDs are greater than all ULIDs of millisecond ms.
 func newULIDGeneratorAfter(ms int64) ulidGenerator {
 	return ulidGenerator{ms: ms, hi: math.MaxUint16, lo: math.MaxUint64}
 }
@@ -29,7 +29,7 @@ func newULIDGeneratorAfter(ms int64) ulidGenerator {
 func (s *ulidGenerator) nextULID(now time.Time) string {
 	if ms := now.UnixMilli(); ms > s.ms {
 		s.ms = ms
-		s.hi = uint16(rand.Uint32()) >> 1 // room to increment within the millisecond
+		s.hi = uint16(rand.Uint32()) >> 1 // leaves room to increment within the millisecond
 		s.lo = rand.Uint64()
 	} else {
 		s.increment()
@@ -37,8 +37,8 @@ func (s *ulidGenerator) nextULID(now time.Time) string {
 	return s.formatULID()
 }
 
-// increment adds a random amount. So neighboring IDs are hard to guess, and two instances in the same
-// millisecond differ.
+// increment adds a random amount to the random part, so that neighboring IDs are hard to guess and two instances
+// generate different IDs in the same millisecond.
 func (s *ulidGenerator) increment() {
 	before := s.lo
 	s.lo += 1 + uint64(rand.Uint32())
@@ -57,7 +57,7 @@ func (s *ulidGenerator) formatULID() string {
 		b[i] = ulidAlphabet[ms&31]
 		ms >>= 5
 	}
-	// 80 bits: 16 in hi, 64 in lo, five at a time from the right.
+	// 80 bits, 16 in hi and 64 in lo, are written from the right, five bits per character.
 	hi, lo := uint64(s.hi), s.lo
 	for i := ulidLen - 1; i >= 10; i-- {
 		b[i] = ulidAlphabet[lo&31]
@@ -67,7 +67,7 @@ func (s *ulidGenerator) formatULID() string {
 	return string(b[:])
 }
 
-// parseULIDMillis returns the time of a ULID; ok is false if id is not a ULID.
+// parseULIDMillis returns the time of a ULID. ok is false if id is not a ULID.
 func parseULIDMillis(id string) (ms int64, ok bool) {
 	if len(id) != ulidLen || !IsIDPrefix(id) {
 		return 0, false

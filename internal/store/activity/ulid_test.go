@@ -17,7 +17,7 @@ func TestULIDsGrowWithAnyClock(t *testing.T) {
 			now = now.Add(time.Duration(step))
 			id := s.nextULID(now)
 			if id <= last {
-				t.Fatalf("%s came after %s", id, last)
+				t.Fatalf("ID %s was generated after %s", id, last)
 			}
 			last = id
 		}
@@ -30,11 +30,11 @@ func TestULIDGivesItsTimeBack(t *testing.T) {
 	id := s.nextULID(now)
 	ms, ok := parseULIDMillis(id)
 	if len(id) != ulidLen || !ok || ms != now.UnixMilli() {
-		t.Fatalf("%s gives %d, %v, want %d", id, ms, ok, now.UnixMilli())
+		t.Fatalf("parseULIDMillis(%s) = %d, %v, want %d", id, ms, ok, now.UnixMilli())
 	}
 	for _, bad := range []string{"", id[1:], id + "0", "I" + id[1:], "l" + id[1:]} {
 		if _, ok := parseULIDMillis(bad); ok {
-			t.Errorf("%q was taken for a ULID", bad)
+			t.Errorf("parseULIDMillis accepted %q", bad)
 		}
 	}
 }
@@ -43,10 +43,10 @@ func TestULIDCountsUpOverTheEndOfItsRandomPart(t *testing.T) {
 	s := newULIDGeneratorAfter(1000)
 	ids := []string{s.formatULID(), s.nextULID(time.UnixMilli(5)), s.nextULID(time.UnixMilli(5))}
 	if !slices.IsSorted(ids) {
-		t.Fatalf("not in order: %v", ids)
+		t.Fatalf("the IDs are not in order: %v", ids)
 	}
 	if ms, _ := parseULIDMillis(ids[1]); ms != 1001 {
-		t.Fatalf("the next is of millisecond %d, want 1001", ms)
+		t.Fatalf("the next ID has the millisecond %d, want 1001", ms)
 	}
 }
 

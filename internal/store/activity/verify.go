@@ -21,7 +21,7 @@ type Verification struct {
 	FirstBreak *Break    `json:"first_break,omitempty" doc:"The first entry that is missing or was changed. Absent if there is none."`
 }
 
-// Break is the first entry at which the chain is broken, and why.
+// Break is the first entry at which the chain is broken, and the reason.
 type Break struct {
 	ID     string `json:"id,omitempty" doc:"The id of the record. Absent if unknown."`
 	Seq    int64  `json:"seq" doc:"The number of the entry in the hash chain."`
@@ -37,20 +37,20 @@ type Verified struct {
 // verificationRunner runs one verification at a time.
 type verificationRunner struct {
 	mu      sync.Mutex           // guards the fields below
-	running *runningVerification // nil if none runs
+	running *runningVerification // nil if no verification is running
 	stop    context.CancelFunc
 	closed  bool
 	last    *Verified
 }
 
-// runningVerification is a verification that runs. Its result is set when done is closed.
+// runningVerification is a verification that is running. Its result is set when done is closed.
 type runningVerification struct {
 	done  chan struct{}
 	found Verification
 	err   error
 }
 
-// close stops a running verification and starts no more.
+// close stops a running verification and prevents new ones.
 func (v *verificationRunner) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -60,7 +60,7 @@ func (v *verificationRunner) close() {
 	}
 }
 
-// lastResult returns the last result, or nil if there is none yet.
+// lastResult returns the result of the last verification, or nil if there is none yet.
 func (v *verificationRunner) lastResult() *Verified {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -81,9 +81,9 @@ func (m *spoolSnapshot) firstBreak() (*Break, error) {
 	return nil, nil
 }
 
-// VerifyClosedLog checks a log that no process has open: the spool in dir and the chain of the store. It
-// returns the first break, or nil. The store may be behind the spool, and the last line of the spool may
-// be torn: a start repairs both.
+// VerifyClosedLog checks a log that no process has open: the spool in dir and the chain of the store. It returns the
+// first break, or nil. The store may lack the newest entries, and the last line of the spool may be torn. These are not
+// breaks, because the next start repairs both.
 func VerifyClosedLog(dir string, chain ChainReader) (*Break, error) {
 	m, inSpool, err := findSpoolBreak(dir)
 	if err != nil {
@@ -95,7 +95,7 @@ func VerifyClosedLog(dir string, chain ChainReader) (*Break, error) {
 		return nil, err
 	}
 	if c.spoolEnd.seq > end.Seq {
-		c.spoolEnd = chainLink{} // the store is behind
+		c.spoolEnd = chainLink{} // the store lacks the newest entries
 	}
 	if err == nil {
 		c.checkEnd(end, end.Chain)
@@ -111,8 +111,8 @@ func VerifyClosedLog(dir string, chain ChainReader) (*Break, error) {
 	return c.first, nil
 }
 
-// findSpoolBreak returns the first break in a spool that no process has open. The snapshot ends with the
-// last valid entry.
+// findSpoolBreak returns the first break in a spool that no process has open. The returned snapshot ends with the last
+// valid entry.
 func findSpoolBreak(dir string) (m spoolSnapshot, first *Break, err error) {
 	segments, err := listSegments(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -135,8 +135,8 @@ func findSpoolBreak(dir string) (m spoolSnapshot, first *Break, err error) {
 	return m, &Break{Seq: m.end.Seq + 1, Reason: fmt.Sprintf("In the spool, what follows entry %d was changed, removed or inserted.", m.end.Seq)}, nil
 }
 
-// endsInTornLine reports whether only one line without an end follows the last valid entry, as a killed
-// process leaves it.
+// endsInTornLine reports whether only an unfinished line follows the last valid entry. A killed process leaves such a
+// line.
 func (m *spoolSnapshot) endsInTornLine(last chainLink) (bool, error) {
 	seg := m.segments[len(m.segments)-1]
 	data, err := os.ReadFile(seg.path)
@@ -146,21 +146,21 @@ func (m *spoolSnapshot) endsInTornLine(last chainLink) (bool, error) {
 	data = data[:min(int64(len(data)), seg.size)]
 	s, ok := parseChainLines(data)
 	if !ok {
-		return !bytes.Contains(data, []byte{'\n'}), nil // not even the header was written
+		return !bytes.Contains(data, []byte{'\n'}), nil // not even the header was written completely
 	}
 	return s.last == last && !bytes.Contains(s.rest, []byte{'\n'}), nil
 }
 
-// errChainBroken ends the reading of a chain at the first break.
+// errChainBroken stops reading a chain at the first break.
 var errChainBroken = errors.New("the chain is broken")
 
-// findUnrecordedErasure returns the first field in the spool that claims to be erased without a record of the
-// erasure.
+// findUnrecordedErasure returns the first field in the spool that is marked as erased although no record of the erasure
+// exists.
 func (m *spoolSnapshot) findUnrecordedErasure(c *erasureCheck) (first *Break, err error) {
 	for _, seg := range m.segments {
 		data, err := os.ReadFile(seg.path)
 		if errors.Is(err, os.ErrNotExist) {
-			continue // pruned in the meantime
+			continue // the segment was pruned in the meantime
 		}
 		if err != nil {
 			return nil, fmt.Errorf("verify the spool: %w", err)
@@ -179,9 +179,9 @@ func (m *spoolSnapshot) findUnrecordedErasure(c *erasureCheck) (first *Break, er
 	return c.firstUnrecordedErasure(), nil
 }
 
-// erasureCheck compares when fields claim to be erased with the recorded erasures.
+// erasureCheck compares the fields that are marked as erased with the recorded erasures.
 type erasureCheck struct {
-	claimed  map[erasureKey]int64 // by claim: the number of an entry whose field makes it
+	claimed  map[erasureKey]int64 // fields marked as erased, with the sequence number of their entry
 	recorded map[erasureKey]bool  // recorded erasures
 	first    *Break
 }
@@ -190,10 +190,11 @@ type erasureCheck struct {
 type erasureKey struct {
 	id    string
 	field ErasableField
-	at    int64 // in seconds
+	at    int64 // time in seconds
 }
 
-// collectErasures collects the claims and erasures of an entry. It reports whether its fields are valid.
+// collectErasures collects the marked fields and the recorded erasures of an entry. It reports whether the fields are
+// valid.
 func (c *erasureCheck) collectErasures(seq int64, payload []byte) bool {
 	if c.claimed == nil {
 		c.claimed, c.recorded = map[erasureKey]int64{}, map[erasureKey]bool{}
@@ -220,7 +221,7 @@ func (c *erasureCheck) collectErasures(seq int64, payload []byte) bool {
 	return c.first == nil
 }
 
-// firstUnrecordedErasure returns the first field that was erased without a record of it.
+// firstUnrecordedErasure returns the first field that is marked as erased although no record of the erasure exists.
 func (c *erasureCheck) firstUnrecordedErasure() *Break {
 	for e, seq := range c.claimed {
 		if !c.recorded[e] && (c.first == nil || seq < c.first.Seq) {
@@ -230,17 +231,17 @@ func (c *erasureCheck) firstUnrecordedErasure() *Break {
 	return c.first
 }
 
-// signatureCheck compares checkpoints with the keys that signed them.
+// signatureCheck checks that the required checkpoints exist and that their keys were recorded.
 type signatureCheck struct {
 	key        []byte          // current key; nil if the log is not signed
-	known      map[string]bool // keys on record
-	signedFrom int64           // checkpoints are required from this entry; 0: unknown
+	known      map[string]bool // recorded keys
+	signedFrom int64           // checkpoints are required from this entry on; 0 if unknown
 	seen       map[int64]bool  // required checkpoints that exist
 	prunedUpTo int64           // the log is pruned up to here
-	cutSigned  bool            // the end of the pruned part is signed
+	cutSigned  bool            // whether the end of the pruned part is signed
 }
 
-// noteSigningKey notes a key on record.
+// noteSigningKey adds a recorded key.
 func (s *signatureCheck) noteSigningKey(seq int64, key []byte) {
 	if s.known == nil {
 		s.known = map[string]bool{}
@@ -253,7 +254,7 @@ func (s *signatureCheck) noteSigningKey(seq int64, key []byte) {
 	}
 }
 
-// noteCheckpoint notes a checkpoint with a valid signature.
+// noteCheckpoint adds a checkpoint with a valid signature.
 func (s *signatureCheck) noteCheckpoint(c *SignedCheckpoint) {
 	if s.seen == nil {
 		s.seen = map[int64]bool{}
@@ -267,7 +268,7 @@ func (s *signatureCheck) noteCheckpoint(c *SignedCheckpoint) {
 	}
 }
 
-// firstUnsigned returns the number of the first entry that lacks its required checkpoint, or 0.
+// firstUnsigned returns the sequence number of the first entry without its required checkpoint, or 0.
 func (s *signatureCheck) firstUnsigned(end int64) int64 {
 	if s.signedFrom == 0 {
 		return 0
@@ -289,7 +290,7 @@ type chainChecker struct {
 	spoolEnd chainLink // the last entry of the spool
 	erasureCheck
 	signatureCheck
-	otherKeyCheckpoints []*SignedCheckpoint // signed by keys that must still appear on record
+	otherKeyCheckpoints []*SignedCheckpoint // signed with keys that must be recorded later
 }
 
 // checkPart checks the next part of the chain.
@@ -333,7 +334,7 @@ func (c *chainChecker) checkPart(p ChainPart) error {
 	return nil
 }
 
-// checkCheckpoint checks a checkpoint, which comes after its entry.
+// checkCheckpoint checks a checkpoint. It is called after the entry of the checkpoint was checked.
 func (c *chainChecker) checkCheckpoint(p *SignedCheckpoint) error {
 	switch {
 	case p.Seq > c.lastLink.seq:
@@ -355,7 +356,7 @@ func (c *chainChecker) setBreak(seq int64, id, reason string, args ...any) error
 	return errChainBroken
 }
 
-// checkEnd checks that the chain ends where the store says and has everything that the spool has.
+// checkEnd checks that the chain ends at the position that the store reports, and contains all entries of the spool.
 func (c *chainChecker) checkEnd(at SpoolPosition, chain string) {
 	switch {
 	case c.lastLink.seq != at.Seq || c.lastLink.hash != at.Hash:
@@ -371,7 +372,7 @@ func (c *chainChecker) checkEnd(at SpoolPosition, chain string) {
 	}
 }
 
-// checkSignatures checks that all required checkpoints exist, signed with known keys.
+// checkSignatures checks that all required checkpoints exist and are signed with recorded keys.
 func (c *chainChecker) checkSignatures(end int64) {
 	for _, p := range c.otherKeyCheckpoints {
 		if !c.known[string(p.Key)] {
@@ -386,11 +387,11 @@ func (c *chainChecker) checkSignatures(end int64) {
 	}
 }
 
-// ChainReader reads the chain of one of the instances that share a store, like Store.EachChainPart.
+// ChainReader reads the chain of one of the instances that share a store, as Store.EachChainPart does.
 type ChainReader func(fn func(ChainPart) error) (records int64, end SpoolPosition, err error)
 
-// verifyOtherInstances checks the chains of the other instances that share a store. It checks only the
-// store, because their spools are elsewhere. It returns the first break and names its instance.
+// verifyOtherInstances checks the chains of the other instances that share a store. It checks only the store, because
+// their spools are on other machines. It returns the first break, with the name of the instance.
 func verifyOtherInstances(ctx context.Context, others func(context.Context, func(name string, chain ChainReader) error) error) (records, entries int64, first *Break, err error) {
 	err = others(ctx, func(name string, chain ChainReader) error {
 		c := chainChecker{}

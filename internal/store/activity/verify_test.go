@@ -9,7 +9,7 @@ import (
 type spoolCheck struct {
 	Entries     int64
 	First, Last int64  // the numbers of the first and the last entry
-	Break       string // where the chain breaks first; empty if it does not
+	Break       string // the first break of the chain; empty if there is none
 }
 
 // readAndVerify reads the spool and checks its chain.
@@ -30,7 +30,7 @@ func readAndVerify(t *testing.T, s *spool) spoolCheck {
 	return found
 }
 
-// slowChainStore is a store with an empty chain, whose reading the test delays.
+// slowChainStore is a store with an empty chain. The test controls when a read of the chain completes.
 type slowChainStore struct {
 	memoryStore
 	begun, goOn chan struct{}
@@ -46,8 +46,8 @@ func (s *slowChainStore) EachChainPart(ctx context.Context, _ func(ChainPart) er
 	}
 }
 
-// TestVerifyRunsOnce: concurrent callers get the same result, even if the first one leaves. Closing a log
-// does not wait for it.
+// TestVerifyRunsOnce checks that concurrent callers share one verification, which continues if the first caller stops
+// waiting, and that closing a log stops the verification.
 func TestVerifyRunsOnce(t *testing.T) {
 	slow := &slowChainStore{begun: make(chan struct{}), goOn: make(chan struct{})}
 	l, err := Open(Options{Dir: t.TempDir()}, slow)
@@ -60,20 +60,20 @@ func TestVerifyRunsOnce(t *testing.T) {
 	<-slow.begun
 	leave()
 	if err := <-left; err != context.Canceled {
-		t.Errorf("who left got %v", err)
+		t.Errorf("the caller that stopped waiting got %v", err)
 	}
 	first := l.startOrJoinVerification()
 	for range 5 {
 		if l.startOrJoinVerification() != first {
-			t.Error("a second one began")
+			t.Error("a second verification started")
 		}
 	}
 	if l.Health().Verified != nil {
-		t.Error("what has no result is remembered")
+		t.Error("Health reports an unfinished verification")
 	}
 	slow.goOn <- struct{}{}
 	if <-first.done; first.err != nil || first.found.Records != 7 || !first.found.OK || *l.Health().Verified != (Verified{first.found.At, true}) {
-		t.Errorf("%+v, %v", first.found, first.err)
+		t.Errorf("verification = %+v, %v", first.found, first.err)
 	}
 	go func() { _, err := l.Verify(t.Context()); left <- err }()
 	<-slow.begun
@@ -81,9 +81,9 @@ func TestVerifyRunsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-left; err == nil {
-		t.Error("what was stopped has an answer")
+		t.Error("the stopped verification returned no error")
 	}
 	if _, err := l.Verify(t.Context()); err == nil {
-		t.Error("a closed log was verified")
+		t.Error("verifying a closed log succeeded")
 	}
 }

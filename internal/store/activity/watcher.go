@@ -12,12 +12,12 @@ import (
 
 const (
 	defaultCheckEvery = time.Second
-	// stalledAfter is how long the disk may take for one check.
+	// stalledAfter is the maximum duration of one check before the disk counts as stalled.
 	stalledAfter = 10 * time.Second
 )
 
-// spoolWatcher checks the spool and repairs it. Writing through a mapping reports no error when the disk
-// fails, and a deleted file can still be written to.
+// spoolWatcher checks the spool and repairs it. It is needed because writing through a mapping reports no error when
+// the disk fails, and because a deleted file can still be written to.
 type spoolWatcher struct{ *spool }
 
 // watch checks the spool until ctx ends. It calls afterCheck after each check.
@@ -36,8 +36,8 @@ func (w *spoolWatcher) watch(ctx context.Context, every time.Duration, afterChec
 	}
 }
 
-// checkAndRepair checks that the files of the spool exist and can be written, and that appended entries
-// are on the disk. If not, it blocks new records until the spool is repaired.
+// checkAndRepair checks that the files of the spool exist and can be written, and that appended entries are on the
+// disk. If a check fails, it blocks new records until the spool is repaired.
 func (w *spoolWatcher) checkAndRepair() {
 	w.mu.Lock()
 	closed := w.closed
@@ -50,8 +50,8 @@ func (w *spoolWatcher) checkAndRepair() {
 	})
 	defer stalled.Stop()
 	target, syncErr := w.syncFiles()
-	err := w.probeDisk(w.lock)      // after the sync, which may seem to succeed on a failing disk
-	gone, lostErr := w.checkFiles() // after the sync: synced entries count if they still exist
+	err := w.probeDisk(w.lock)      // after the sync, because a sync may seem to succeed on a failing disk
+	gone, lostErr := w.checkFiles() // after the sync, because synced entries count only if their files exist
 	if err = errors.Join(err, syncErr, lostErr); err == nil {
 		w.markSynced(target)
 	}
@@ -62,7 +62,7 @@ func (w *spoolWatcher) checkAndRepair() {
 	ill, failing := w.blockedBy != nil, w.writeError != nil
 	w.mu.Unlock()
 	switch {
-	case ill && (err == nil || gone): // the disk may accept it
+	case ill && (err == nil || gone): // a repair may succeed
 		if err = w.repairSpool(gone); err != nil {
 			w.blockNewRecords(err)
 		}
@@ -73,8 +73,8 @@ func (w *spoolWatcher) checkAndRepair() {
 	w.markSafeInCopy()
 }
 
-// replaceDeletedCopy starts a new second copy if the file of the old one was deleted. The end of a user's
-// login session clears its directory.
+// replaceDeletedCopy creates a new second copy if the file of the old one was deleted. This happens at the end of a
+// user's login session, which clears the directory.
 func (w *spoolWatcher) replaceDeletedCopy() {
 	if w.recent.file == nil {
 		return
@@ -117,7 +117,8 @@ func (w *spoolWatcher) replaceDeletedCopy() {
 	}
 }
 
-// checkFiles checks that the names of the files exist and refer to the open files.
+// checkFiles checks that the files exist and that their names still refer to the open files. gone reports whether a
+// file was deleted or replaced.
 func (w *spoolWatcher) checkFiles() (gone bool, err error) {
 	m := w.snapshot()
 	if ok, err := ondisk.IsFileStillAtPath(w.lockPath(), w.lock.File); err != nil || !ok {
@@ -145,14 +146,14 @@ func (w *spoolWatcher) checkFiles() (gone bool, err error) {
 	return false, nil
 }
 
-// isPruned reports whether a segment was removed from the list.
+// isPruned reports whether a segment is no longer in the list.
 func (w *spoolWatcher) isPruned(first int64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.segments) == 0 || first < w.segments[0].first
 }
 
-// markSynced notes that a check found the entries up to target on the disk.
+// markSynced records that a check found the entries up to target on the disk.
 func (w *spoolWatcher) markSynced(target chainLink) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,7 +162,7 @@ func (w *spoolWatcher) markSynced(target chainLink) {
 	}
 }
 
-// checkIfWritableAgain tries whether writing works again, so that this is known without a call.
+// checkIfWritableAgain tries to write, so that the log becomes healthy again even if there are no calls.
 func (w *spoolWatcher) checkIfWritableAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,7 +178,7 @@ func (w *spoolWatcher) checkIfWritableAgain() {
 	w.writeError = nil
 }
 
-// markSafeInCopy tells the second copy which entries are safe without it.
+// markSafeInCopy records in the second copy which entries are stored safely elsewhere.
 func (w *spoolWatcher) markSafeInCopy() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -186,8 +187,7 @@ func (w *spoolWatcher) markSafeInCopy() {
 	}
 }
 
-// repairSpool repairs the spool: it writes the entries that may be lost from the second copy into a new
-// segment.
+// repairSpool repairs the spool. It writes the entries that may be lost from the second copy into a new segment.
 func (w *spoolWatcher) repairSpool(gone bool) error {
 	if err := w.relockDir(); err != nil {
 		return err
@@ -235,8 +235,8 @@ func (w *spoolWatcher) repairSpool(gone bool) error {
 	return nil
 }
 
-// closeAbandonedFiles closes files whose state on the disk is unknown. Everything that counts was written
-// elsewhere.
+// closeAbandonedFiles closes files whose state on the disk is unknown. All entries that count were written to other
+// files.
 func (w *spoolWatcher) closeAbandonedFiles() {
 	for _, f := range w.listOpenFiles() {
 		if err := f.Close(); err != nil {

@@ -2,9 +2,9 @@ package redact
 
 import "bytes"
 
-// findAssignedValue looks at a character that may join a name and a value: name=value, "name": "value", name :=
-// `value`, <name>value, set("name", "value"). It adds the value if it is a secret, and returns the offset
-// at which scanning continues.
+// findAssignedValue examines the character at i, which may join a name and a value: name=value, "name": "value", name
+// := `value`, <name>value, set("name", "value"). It adds the value if it is a secret, and returns the offset at which
+// scanning continues.
 func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 	next := i + 1
 	if name, kind := credentialNameAfterComparison(t, i); kind != "" {
@@ -29,10 +29,10 @@ func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 		return f.addNamedValue(t, v.from, to, kind)
 	}
 	if v.to < len(t) && (t[i] == '>' && t[v.to] != '<' && !inCharSet(t[v.to], space) || !v.quoted && (t[v.to] == '(' || t[v.to] == '[')) {
-		return next // the text of the tag goes on; or a call or an index
+		return next // the text of the tag continues, or this is a call or an index
 	}
 	if v.quoted && isMemberName(t, v.to) || t[i] == ',' && !(v.quoted && len(value) >= 8 && looksRandom(value, 1)) {
-		return next // the name of the next element of a list
+		return next // this is the name of the next element of a list
 	}
 	if kind == "cookie" && !v.quoted && t[i] == ':' {
 		if bytes.IndexByte(t[v.from:min(len(t), v.from+maxName)], '=') < 0 {
@@ -61,8 +61,8 @@ func (f *credentialFinder) findAssignedValue(t []byte, i int) int {
 	return next
 }
 
-// credentialNameAfterComparison returns the credential name after the operator of a comparison, "value" == name, whose
-// last character is at i.
+// credentialNameAfterComparison returns the credential name after a comparison operator, as in "value" == name. The
+// last character of the operator is at i.
 func credentialNameAfterComparison(t []byte, i int) (name []byte, kind string) {
 	if i < 3 || t[i] != '=' || t[i-1] != '=' && t[i-1] != '!' {
 		return nil, ""
@@ -79,7 +79,7 @@ func credentialNameAfterComparison(t []byte, i int) (name []byte, kind string) {
 	return t[from:to], kind
 }
 
-// findTextComparedWithName adds the quoted text that a credential name is compared with.
+// findTextComparedWithName adds the quoted text that is compared with a credential name.
 func (f *credentialFinder) findTextComparedWithName(t []byte, i int, name []byte, kind string) {
 	low := max(0, i-maxProbe)
 	if n := len(f.spans); n > 0 {
@@ -101,8 +101,8 @@ func (f *credentialFinder) findTextComparedWithName(t []byte, i int, name []byte
 	}
 }
 
-// unbalancedValueEnd returns the end of an unquoted value that continues to the end of its line with
-// brackets that do not match, which no program has; or 0.
+// unbalancedValueEnd returns the end of an unquoted value that contains mismatched brackets and continues to the end of
+// its line, or 0. Source code has no such value.
 func unbalancedValueEnd(t []byte, v valueRange, how credentialNameStrength) int {
 	const longest = 128
 	if v.quoted || how != strong || v.to == len(t) || bytes.IndexByte([]byte("([{)]}"), t[v.to]) < 0 {
@@ -124,7 +124,7 @@ func unbalancedValueEnd(t []byte, v valueRange, how credentialNameStrength) int 
 	return 0
 }
 
-// hasMatchingBrackets reports whether no bracket is closed by one of another kind.
+// hasMatchingBrackets reports whether no closing bracket follows an open bracket of another kind.
 func hasMatchingBrackets(text []byte) bool {
 	var open []byte
 	for _, c := range text {
@@ -143,8 +143,8 @@ func hasMatchingBrackets(text []byte) bool {
 	return true
 }
 
-// looksSecret reports whether the value after the operator at i looks like a secret, for a name of that
-// strength. Text has many names without a secret: examples, types, calls, words.
+// looksSecret reports whether the value after the operator at i looks like a secret. how is the strength of its name.
+// In text, such names often precede examples, types, calls and words instead of secrets.
 func (f *credentialFinder) looksSecret(t []byte, i int, name, value []byte, how credentialNameStrength, kind string, nameQuoted, valueQuoted bool) bool {
 	if len(value) == 0 || isPlaceholder(value) || bytes.EqualFold(value, name) {
 		return false
@@ -186,8 +186,8 @@ func isMemberName(t []byte, i int) bool {
 	return i < len(t) && t[i] == ':'
 }
 
-// nameBeforeOperator returns the name before the operator at i, and whether it is quoted. It skips the parts that languages
-// allow between a name and its value: a type, brackets, a longer operator.
+// nameBeforeOperator returns the name before the operator at i, and whether it is quoted. It skips syntax between a
+// name and its value: a type, brackets, a longer operator.
 func nameBeforeOperator(t []byte, i int) (name []byte, inQuotes bool) {
 	low := max(0, i-2*maxName)
 	end := i
@@ -219,8 +219,8 @@ func nameBeforeOperator(t []byte, i int) (name []byte, inQuotes bool) {
 	return name, inQuotes
 }
 
-// siblingNameEnd returns the end of the name in the member or attribute before one that is named value and
-// ends at i: name="api_key" value=, "name": "api_key", "value":.
+// siblingNameEnd is for a member or attribute called value whose name ends at i. It returns the end of the name in the
+// member or attribute before it: name="api_key" value=, "name": "api_key", "value":.
 func siblingNameEnd(t []byte, i int) int {
 	low := max(0, i-2*maxName)
 	skip := func() {

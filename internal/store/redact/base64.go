@@ -1,19 +1,19 @@
 package redact
 
-// Base64 hides a credential from the table of tokens. Tokens consist of letters, digits and a few signs;
-// the base64 of these has only letters and digits, in both alphabets. So only runs of letters and digits
-// are examined, and decoded only if they encode text at one of the four possible offsets.
+// In base64, a credential does not match the table of tokens. Tokens consist of letters, digits and a few symbols.
+// Their base64 consists only of letters and digits, in both alphabets. So only runs of letters and digits are examined.
+// They are decoded only if they encode text at one of the four possible offsets.
 
 const (
 	minBase64      = 20 // characters of the shortest token
-	textGroups     = 4  // whole groups of four characters in it
+	textGroups     = 4  // whole groups of four characters in the shortest token
 	maxEncodings   = 2  // base64 within base64
 	minWrappedLine = 60 // minimum length of a line that is continued on the next line
 )
 
 const noSextet = 64
 
-// sextets are the values of the characters of both alphabets.
+// sextets maps the characters of both alphabets to their values.
 var sextets = func() (t [256]byte) {
 	for c := range t {
 		t[c] = noSextet
@@ -26,14 +26,14 @@ var sextets = func() (t [256]byte) {
 	return t
 }()
 
-// holdsBase64Text reports whether a run of letters and digits holds the base64 of printable text as long
-// as the shortest token, at any offset.
+// holdsBase64Text reports whether a run of letters and digits contains the base64 of printable text that is at least as
+// long as the shortest token, at any offset.
 func holdsBase64Text(run []byte) bool {
 	return holdsBase64TextFrom(run, 0) || holdsBase64TextFrom(run, 1) || holdsBase64TextFrom(run, 2) || holdsBase64TextFrom(run, 3)
 }
 
-// holdsBase64TextFrom is holdsBase64Text for groups of four that begin at first. It checks the last of the
-// required consecutive groups first.
+// holdsBase64TextFrom does the same for groups of four that begin at first. It checks the last of the required
+// consecutive groups first.
 func holdsBase64TextFrom(run []byte, first int) bool {
 	for i := first; i+4*textGroups <= len(run); {
 		last := textGroups - 1
@@ -60,7 +60,7 @@ func isPrintableGroup(group []byte) bool {
 
 func isPrintable(c byte) bool { return c >= ' ' && c <= '~' }
 
-// base64Run is the base64 that is being examined.
+// base64Run is the base64 text that is being examined.
 type base64Run struct {
 	at, to       int
 	count        int   // characters before at, without line ends

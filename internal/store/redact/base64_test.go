@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// A token is found in base64: in both alphabets, padded or not, at any offset in the decoded text, and in
-// wrapped lines.
+// TestBase64 checks that a token is found in base64: in both alphabets, with and without padding, at any offset in the
+// decoded text, and in wrapped lines.
 func TestBase64(t *testing.T) {
 	encodings := map[string]*base64.Encoding{
 		"standard": base64.StdEncoding, "standard without padding": base64.RawStdEncoding,
@@ -29,7 +29,7 @@ func TestBase64(t *testing.T) {
 					for form, got := range map[string]string{"text": redact.Text(in), "JSON": string(redact.JSON(json.RawMessage(quoteJSON(in)))),
 						"escaped JSON": string(redact.JSON(json.RawMessage(strings.ReplaceAll(quoteJSON(in), "/", `\/`))))} {
 						if base64HoldsToken(got, token) {
-							t.Errorf("%s, %s, %s in %q as %s: left in %s", name, alphabet, kind, around, form, got)
+							t.Errorf("%s, %s, %s in %q as %s: not masked in %s", name, alphabet, kind, around, form, got)
 						}
 					}
 				}
@@ -65,7 +65,7 @@ func TestBase64InLinesAndTwice(t *testing.T) {
 			}
 			for _, got := range []string{redact.Text(lines), string(redact.JSON(json.RawMessage(quoteJSON(lines))))} {
 				if !mask.MatchString(got) || base64HoldsToken(strings.ReplaceAll(got, `\r`, ""), github) {
-					t.Errorf("%d characters in a line: left in %q", width, got)
+					t.Errorf("%d characters in a line: not masked in %q", width, got)
 				}
 			}
 		}
@@ -76,7 +76,7 @@ func TestBase64InLinesAndTwice(t *testing.T) {
 	}
 }
 
-// Base64 without a credential stays too.
+// TestBase64ThatIsClean checks that base64 without a credential does not change.
 func TestBase64ThatIsClean(t *testing.T) {
 	for _, clean := range []string{
 		"A README without anything in it, but long enough to be looked at.", `{"page":2,"items":["a","b"],"token":null,"max_tokens":100}`,

@@ -61,20 +61,20 @@ func resultOf(text string) []byte {
 	return []byte(`{"content":[{"type":"text","text":` + quoteJSON(text) + `}]}`)
 }
 
-// TestCleanCostsNothing: a text without credentials comes back as the same slice, without allocations.
+// TestCleanCostsNothing checks that a text without credentials is returned as the same slice, without allocations.
 func TestCleanCostsNothing(t *testing.T) {
 	for name, in := range map[string][]byte{"arguments": cleanArguments, "result": resultOf(string(cleanArguments))} {
 		if n := testing.AllocsPerRun(100, func() { redact.JSON(in) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 		if got := redact.JSON(in); &got[0] != &in[0] {
-			t.Errorf("%s: a copy: %s", name, got)
+			t.Errorf("%s: got a copy: %s", name, got)
 		}
 	}
 }
 
-// TestLinear: the worst inputs take eight times as long if they are eight times as large, not sixty-four
-// times.
+// TestLinear checks that the worst inputs take about eight times as long when they are eight times as large, not
+// sixty-four times.
 func TestLinear(t *testing.T) {
 	const size, factor = 4 << 10, 8
 	took := func(text string) time.Duration {
@@ -98,7 +98,7 @@ func TestLinear(t *testing.T) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			var small, large time.Duration
-			for range 5 { // a shared CPU is slow sometimes; code that is not linear is slow each time
+			for range 5 { // a shared CPU is slow occasionally; code that is not linear is slow every time
 				small = took(strings.Repeat(piece, size/len(piece)))
 				large = took(strings.Repeat(piece, factor*size/len(piece)))
 				if large <= 4*factor*small+5*time.Millisecond {
@@ -110,7 +110,7 @@ func TestLinear(t *testing.T) {
 	}
 }
 
-// TestRealTools: the tool definitions of real servers contain no credentials, and come back unchanged.
+// TestRealTools checks that the tool definitions of real servers do not change, because they contain no credentials.
 func TestRealTools(t *testing.T) {
 	shared := os.Getenv("MCPPROXY_SHARED")
 	if shared == "" {

@@ -17,8 +17,8 @@ const (
 	slash          // + and /
 	equals         // =
 	space          // space, tab, newline, return
-	quoted         // the three quotes
-	closer         // ends an unquoted value
+	quoted         // the three kinds of quotes
+	closer         // characters that end an unquoted value
 	atSign         // @
 
 	lower    = af | gz
@@ -31,7 +31,7 @@ const (
 	ident    = alnum | under | dash | dot
 )
 
-// charSets has the classes of each byte.
+// charSets contains the classes of each byte.
 var charSets = func() (t [256]charSet) {
 	for c := range 256 {
 		switch {
@@ -123,8 +123,8 @@ func isHostEnd(c byte) bool {
 	return c == '/' || c == '?' || c == '#' || c == '<' || c == '>' || c == '\\' || c < ' '
 }
 
-// escapeRestLength returns the length of the rest of an escape that looks like a part of the word at p:
-// the letter of \n, the digits of \u003e and %3D, the parameters of \x1b[31m.
+// escapeRestLength returns the length of the rest of an escape sequence that looks like part of the word at p: the
+// letter of \n, the digits of \u003e and %3D, the parameters of \x1b[31m.
 func escapeRestLength(b []byte, p int) int {
 	switch {
 	case p == 0 || p >= len(b):
@@ -141,7 +141,7 @@ func escapeRestLength(b []byte, p int) int {
 	return 0
 }
 
-// skipEscapeRest returns the offset after the rest of an escape, if the word at from begins with one.
+// skipEscapeRest returns from, or the offset after the rest of an escape sequence if the word at from begins with one.
 func skipEscapeRest(b []byte, from, end int) int {
 	if n := escapeRestLength(b[:end], from); n > 0 && from+n <= end {
 		return from + n

@@ -18,8 +18,8 @@ func (f *credentialFinder) findInDecoded(text []byte) []credentialSpan {
 	return inner.spans
 }
 
-// findInHex decodes the letters and digits from i to end if they are hexadecimal, and adds them if a
-// credential is in the result.
+// findInHex decodes the letters and digits from i to end if they are hexadecimal. It adds them if the decoded text
+// contains a credential.
 func (f *credentialFinder) findInHex(t []byte, i, end int) (next int, found bool) {
 	if f.decodings == maxEncodings {
 		return end, false
@@ -31,8 +31,8 @@ func (f *credentialFinder) findInHex(t []byte, i, end int) (next int, found bool
 	return f.findInHexBytes(t, i+from, i+to, i+from+2, 2)
 }
 
-// findInHexBytes adds the range if a credential is in the bytes that it encodes. The range holds pairs of hexadecimal digits:
-// the first ends at first, and each following one unit later.
+// findInHexBytes adds the range if the bytes that it encodes contain a credential. The range consists of pairs of
+// hexadecimal digits. The first pair ends at first, and each following pair ends one unit later.
 func (f *credentialFinder) findInHexBytes(t []byte, from, to, first, unit int) (next int, found bool) {
 	text := make([]byte, 0, (to-from)/unit+1)
 	for i := first; i <= to; i += unit {
@@ -45,8 +45,8 @@ func (f *credentialFinder) findInHexBytes(t []byte, from, to, first, unit int) (
 	return to, false
 }
 
-// findAtBackslash looks at the backslash at i: at escapes that encode text, and at a token after an escape
-// such as \n. It returns the offset at which scanning continues.
+// findAtBackslash examines the backslash at i. It may begin escapes that encode text, or an escape such as \n before a
+// token. findAtBackslash returns the offset at which scanning continues.
 func (f *credentialFinder) findAtBackslash(t []byte, i int) int {
 	if end := hexEscapesEnd(t, i); end-i >= 4*minToken && f.decodings < maxEncodings {
 		next, _ := f.findInHexBytes(t, i, end, i+4, 4)

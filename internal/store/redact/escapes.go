@@ -1,11 +1,11 @@
 package redact
 
-// Hexadecimal bytes, and the escapes of programs and URLs.
+// This file decodes hexadecimal bytes, and the escape sequences of source code and URLs.
 
-const minHex = 2 * minToken // digits of the shortest token
+const minHex = 2 * minToken // the number of digits that encode the shortest token
 
-// findHexText returns the range of hexadecimal digits in a run of letters and digits that encode text as
-// long as the shortest token, or 0, 0.
+// findHexText returns the range of hexadecimal digits, in a run of letters and digits, that encode text as long as the
+// shortest token. It returns 0, 0 if there is none.
 func findHexText(run []byte) (from, to int) {
 	for i := 0; i+minHex <= len(run); {
 		if before := runStart(run, i, i+minHex, hexAny); before > i {
@@ -23,8 +23,8 @@ func findHexText(run []byte) (from, to int) {
 	return 0, 0
 }
 
-// hexEncodesText reports whether enough consecutive pairs of hexadecimal digits encode text. It checks the
-// last of them first.
+// hexEncodesText reports whether enough consecutive pairs of hexadecimal digits encode text. It checks the last pair
+// first.
 func hexEncodesText(digits []byte) bool {
 	for i := 0; i+minHex <= len(digits); {
 		last := minToken - 1
@@ -51,8 +51,8 @@ func hexDigitValue(c byte) byte {
 	return c & 15
 }
 
-// hexDumpEnd returns the end of the pairs of hexadecimal digits, separated by spaces, that begin at i and
-// encode text; or 0 if there are fewer than least.
+// hexDumpEnd returns the end of the pairs of hexadecimal digits that begin at i, are separated by spaces and encode
+// text. It returns 0 if there are fewer pairs than least.
 func hexDumpEnd(t []byte, i, least int) int {
 	n := 0
 	for i+2 <= len(t) && inCharSet(t[i], hexAny) && inCharSet(t[i+1], hexAny) && (i+2 == len(t) || !inCharSet(t[i+2], alnum)) {
@@ -70,7 +70,7 @@ func hexDumpEnd(t []byte, i, least int) int {
 	return i - 1
 }
 
-// hexEscapesEnd returns the end of the escapes like \x41 that begin at i.
+// hexEscapesEnd returns the end of the escapes such as \x41 that begin at i.
 func hexEscapesEnd(t []byte, i int) int {
 	for i+4 <= len(t) && t[i] == '\\' && t[i+1] == 'x' && inCharSet(t[i+2], hexAny) && inCharSet(t[i+3], hexAny) {
 		i += 4
@@ -81,7 +81,7 @@ func hexEscapesEnd(t []byte, i int) int {
 	return i
 }
 
-// Escapes of URLs, as %3D.
+// The following functions decode the escapes of URLs, such as %3D.
 
 const queryChars = alnum | under | dash | dot // and % + ~
 
@@ -95,8 +95,8 @@ func parsePercentEscape(t []byte, i int) (byte, bool) {
 	return parseHexByte(t[i+1:]), true
 }
 
-// decodeQueryAround returns the range of the URL part around i, not before low, and appends the decoded
-// part to dst.
+// decodeQueryAround appends the decoded part of the URL around i to dst, and returns it with its range. The range does
+// not begin before low.
 func decodeQueryAround(dst, t []byte, low, i int) (text []byte, from, to int) {
 	from = i
 	for from > low && isQueryChar(t[from-1]) {
@@ -116,8 +116,8 @@ func decodeQueryAround(dst, t []byte, low, i int) (text []byte, from, to int) {
 	return dst, from, to
 }
 
-// needsQueryDecoding reports whether a part of a URL has several escapes in a row, or a long word after
-// one. The quick test does not see through these.
+// needsQueryDecoding reports whether a part of a URL has several escapes in a row, or a long word after an escape. The
+// quick test cannot handle these without decoding.
 func needsQueryDecoding(t []byte) bool {
 	const aside = 5
 	n, word := 0, 0

@@ -1,6 +1,6 @@
 package redact
 
-// maxNesting limits the depth of JSON within strings of JSON that is scanned.
+// maxNesting limits how many levels of JSON within JSON strings are scanned.
 const maxNesting = 4
 
 // A credentialFinder collects the spans of credentials, in text order and without overlap.
@@ -9,9 +9,9 @@ type credentialFinder struct {
 	// curl is true while it examines a text that contains a curl command.
 	curl bool
 
-	decodings   int // how often the text was decoded
+	decodings   int // how many times text was decoded
 	base64Run   base64Run
-	queryDoneTo int // escapes of URLs before this offset were examined
+	queryDoneTo int // the escapes of URLs before this offset were examined
 }
 
 func (f *credentialFinder) addSpan(text []byte, from, to int, kind string) {
@@ -32,9 +32,9 @@ func (f *credentialFinder) replaceSpans(text []byte) []byte {
 	return append(out, text[done:]...)
 }
 
-// addNamedValue adds the span of the value of a credential name or position. Its kind is that of the token if the
-// whole value is one, otherwise kind. An authorization scheme before the credential, such as Bearer, stays readable.
-// It returns the end of the value.
+// addNamedValue adds the span of a value that a credential name or its position identifies. If the whole value is a
+// token, the kind of the token replaces kind. An authorization scheme before the credential, such as Bearer, is not
+// masked. addNamedValue returns the end of the value.
 func (f *credentialFinder) addNamedValue(t []byte, from, to int, kind string) int {
 	if n := authSchemeLength(t[from:to]); n > 0 {
 		from += n

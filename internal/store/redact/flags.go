@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Passwords after short flags whose meaning depends on the command: docker login -p.
+// This file finds passwords after short flags whose meaning depends on the command, as in docker login -p.
 
 // flagPasswordStart returns the offset of the password after the short flag at i, or 0. It does not check
 // the value.
@@ -32,7 +32,7 @@ func commandLineBefore(t []byte, low, i int) []byte {
 	return t[from:i]
 }
 
-// containsCommand reports whether a line contains a command as a word of its own.
+// containsCommand reports whether a line contains a command as a separate word.
 func containsCommand(line []byte, command string) bool {
 	for {
 		n := bytes.LastIndex(line, []byte(command))

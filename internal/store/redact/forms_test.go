@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// TestForms: values in sentences, command flags, comparisons and concatenations, encoded values, and texts
-// that only look like these.
+// TestForms tests values in sentences, command flags, comparisons and concatenations, encoded values, and texts that
+// only look like these.
 func TestForms(t *testing.T) {
 	hexed := hex.EncodeToString([]byte("A=1\nGITHUB_TOKEN=" + github + "\n"))
 	escaped := ""
@@ -34,7 +34,7 @@ func TestForms(t *testing.T) {
 		{"mysql -u root -phunter22 shop", "mysql -u root -p{password} shop"},
 		{"redis-cli -a hunter22 ping", "redis-cli -a {password} ping"},
 		{"docker login ghcr.io\ndocker run -p 8080:80 x", ""}, {"mysql -p shop", ""}, {"docker login -p $PASSWORD", ""}, {"mkdir -p some/dir", ""},
-		// Compared, concatenated, or to the end of the line.
+		// In comparisons, concatenations, or up to the end of the line.
 		{`if ("hunter22" == password) {`, `if ("{password}" == password) {`},
 		{"api_key = ab]cd(ef}gh1#", "api_key = {api-key}"},
 		{`password = "hunter22" + "more4you"`, `password = "{password}" + "{password}"`},
@@ -48,7 +48,7 @@ func TestForms(t *testing.T) {
 		{strings.TrimSpace(strings.ReplaceAll(escaped, "%", " ")), "{github-token}"},
 		{"q=" + url.QueryEscape(`{"password":"hunter22hunter22"}`), "q=%7B%22password%22%3A%22{password}%22%7D"},
 		{hex.EncodeToString([]byte("The quick brown fox jumps over the lazy dog")), ""}, {"q=The%20quick%20brown%20fox%3A%20jumps", ""},
-		// Forms of services.
+		// Token formats of services.
 		{"see " + airtable, "see {airtable-token}"}, {mailchimp, "{mailchimp-key}"}, {hex40[:32] + "-user", ""}, {"A3-" + "ABCDEF-ABC123-AB1CD-AB1CD-AB1CD-AB1CD", "{1password-key}"},
 		{"Authorization: Api-Token q7R2m9X4w8Z1k5T3", "Authorization: Api-Token {authorization}"},
 	} {

@@ -19,7 +19,8 @@ var seeds = []string{
 	"key\\n" + github, base64.StdEncoding.EncodeToString([]byte(github)), "a" + base64.URLEncoding.EncodeToString([]byte("x: "+github+"?>")) + "\n", "-----BEGIN PRIVATE KEY-----\nabc",
 }
 
-// FuzzJSON: valid JSON keeps its structure, only strings change, and masking again changes nothing.
+// FuzzJSON checks that valid JSON keeps its structure, that only strings change, and that masking again changes
+// nothing.
 func FuzzJSON(f *testing.F) {
 	for _, s := range seeds {
 		f.Add([]byte(s))
@@ -29,16 +30,16 @@ func FuzzJSON(f *testing.F) {
 		before := bytes.Clone(in)
 		got := redact.JSON(in)
 		if !bytes.Equal(in, before) {
-			t.Fatal("the input was written to")
+			t.Fatal("the input was modified")
 		}
 		if again := redact.JSON(got); !bytes.Equal(again, got) && json.Valid(in) {
-			t.Fatalf("not the same again\n   in %q\n once %q\ntwice %q", in, got, again)
+			t.Fatalf("masking again changed the text\n   in %q\n once %q\ntwice %q", in, got, again)
 		}
 		if !json.Valid(in) {
 			return
 		}
 		if !json.Valid(got) {
-			t.Fatalf("%q became %q, which is no JSON", in, got)
+			t.Fatalf("%q became %q, which is not valid JSON", in, got)
 		}
 		if a, b := withoutStrings(in), withoutStrings(got); a != b {
 			t.Fatalf("the structure changed from %s to %s\nin %q\ngot %q", a, b, in, got)
@@ -46,7 +47,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// withoutStrings returns a JSON text without its strings, which must not change.
+// withoutStrings returns a JSON text without its strings. Masking must not change this part.
 func withoutStrings(raw []byte) string {
 	var b strings.Builder
 	inString, escaped := false, false
@@ -66,7 +67,7 @@ func withoutStrings(raw []byte) string {
 	return b.String()
 }
 
-// FuzzText: masking again changes nothing.
+// FuzzText checks that masking again changes nothing.
 func FuzzText(f *testing.F) {
 	for _, s := range seeds {
 		f.Add(s)
@@ -74,7 +75,7 @@ func FuzzText(f *testing.F) {
 	f.Fuzz(func(t *testing.T, in string) {
 		got := redact.Text(in)
 		if again := redact.Text(got); again != got {
-			t.Fatalf("not the same again\n   in %q\n once %q\ntwice %q", in, got, again)
+			t.Fatalf("masking again changed the text\n   in %q\n once %q\ntwice %q", in, got, again)
 		}
 		redact.URL(in)
 	})

@@ -13,15 +13,15 @@ type jsonCredentialFinder struct {
 	*credentialFinder
 	raw   []byte
 	depth int
-	// expectedKind is the kind of the next string, if the previous string named it: a flag in a list of
-	// arguments, or the name next to a value.
+	// expectedKind is the kind of credential in the next string, if the previous string was its name: a flag in a list
+	// of arguments, or the name in the member before the value.
 	expectedKind string
-	expectAt     int // offset at which that string must begin
-	piecesEnd    int // strings that begin before this offset are pieces of a masked token
+	expectAt     int // the offset at which that string must begin
+	piecesEnd    int // strings that begin before this offset are pieces of a token that was already masked
 }
 
-// findInJSON finds credentials in the strings of a JSON text. It leaves everything else alone. In a text
-// that is not JSON it examines everything between quotes.
+// findInJSON finds credentials in the strings of a JSON text, and ignores all other parts. If the text is not valid
+// JSON, it examines everything between quotes.
 func (f *credentialFinder) findInJSON(raw []byte, depth int) {
 	j := jsonCredentialFinder{credentialFinder: f, raw: raw, depth: depth}
 	for i := 0; ; {
@@ -69,7 +69,7 @@ func (j *jsonCredentialFinder) findInValue(from, to, next int) {
 	}
 }
 
-// expectValueAfter notes that name may name the string after the comma at next.
+// expectValueAfter records that name may be the name of the string after the comma at next.
 func (j *jsonCredentialFinder) expectValueAfter(name []byte, next int) {
 	if next >= len(j.raw) || j.raw[next] != ',' {
 		return
@@ -81,9 +81,9 @@ func (j *jsonCredentialFinder) expectValueAfter(name []byte, next int) {
 	}
 }
 
-// findInMember examines the member whose name is from from to to and whose value begins at v.
+// findInMember examines the member whose name is at from to to and whose value begins at v.
 func (j *jsonCredentialFinder) findInMember(from, to, v int) int {
-	j.findInString(from, to) // a map can have secrets as keys
+	j.findInString(from, to) // keys of a map can be secrets
 	var scratch [maxName * 2]byte
 	name := unescapeJSON(scratch[:0], j.raw[from:to])
 	if v >= len(j.raw) {
@@ -114,8 +114,8 @@ func (j *jsonCredentialFinder) findInMember(from, to, v int) int {
 	return next
 }
 
-// maskList adds the spans of the strings of a list under a credential name, up to the first object in it, and returns
-// where it stopped.
+// maskList adds the spans of the strings in a list under a credential name, up to the first object in the list. It
+// returns the offset at which it stopped.
 func (j *jsonCredentialFinder) maskList(v int, kind string) int {
 	depth := 0
 	for i := v; i < len(j.raw); i++ {
@@ -137,7 +137,7 @@ func (j *jsonCredentialFinder) maskList(v int, kind string) int {
 	return len(j.raw)
 }
 
-// isRandomString reports whether the string looks like a secret, for a weak name.
+// isRandomString reports whether a string under a weak name looks like a secret.
 func (j *jsonCredentialFinder) isRandomString(from, to int) bool {
 	content := j.raw[from:to]
 	return len(content) >= minToken && !bytes.ContainsAny(content, " (${") && looksRandom(content, 3)
@@ -170,8 +170,8 @@ func (j *jsonCredentialFinder) findInString(from, to int) {
 	})
 }
 
-// withDecodedString calls find with the decoded string, and moves the spans that find adds to their place
-// in the raw text.
+// withDecodedString calls find with the decoded string. It converts the spans that find adds to offsets in the raw
+// text.
 func (j *jsonCredentialFinder) withDecodedString(from, to int, find func(content []byte)) {
 	if from < j.piecesEnd {
 		return
@@ -218,8 +218,8 @@ func unescapeJSON(dst, content []byte) []byte {
 	return dst
 }
 
-// appendUnescaped appends the first decoded character of content to dst, and returns its encoded length.
-// An invalid escape stays as it is.
+// appendUnescaped appends the first decoded character of content to dst, and returns its encoded length. It does not
+// change an invalid escape.
 func appendUnescaped(dst, content []byte) (int, []byte) {
 	if content[0] != '\\' || len(content) < 2 {
 		return 1, append(dst, content[0])

@@ -21,8 +21,8 @@ func shortHash(secret []byte) (sum [4]byte) {
 
 const maskOpen = "[masked "
 
-// appendMask appends the mask. It contains nothing that JSON escapes, at any depth of nesting, and nothing
-// that looks like a credential.
+// appendMask appends a mask. The mask contains no character that JSON escapes, so it is the same at any depth of
+// nesting. It contains nothing that looks like a credential.
 func appendMask(dst []byte, kind string, sum [4]byte) []byte {
 	dst = append(append(append(dst, maskOpen...), kind...), ' ')
 	return append(hex.AppendEncode(dst, sum[:]), ']')

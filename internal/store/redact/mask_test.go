@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// TestHasMask: masks are recognized, and nothing else is.
+// TestHasMask checks that HasMask recognizes masks and nothing else.
 func TestHasMask(t *testing.T) {
 	for text, want := range map[string]bool{
 		redact.Text("password=hunter2-Zq81xK3"): true,
@@ -18,7 +18,7 @@ func TestHasMask(t *testing.T) {
 		"[masked ":                              false,
 	} {
 		if got := redact.HasMask([]byte(text)); got != want {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("HasMask(%q) = %v", text, got)
 		}
 	}
 }

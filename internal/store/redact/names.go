@@ -1,13 +1,13 @@
 package redact
 
-// maxName is how many characters at the end of a name are examined.
+// maxName limits how many characters at the end of a name are examined.
 const maxName = 64
 
 // A normalizedName is a name in lower case without separators.
 type normalizedName struct {
 	buf  [maxName]byte
 	n    int
-	last int // offset of its last word
+	last int // offset of the last word
 }
 
 func (s *normalizedName) bytes() []byte { return s.buf[:s.n] }
@@ -36,8 +36,8 @@ func (s *normalizedName) normalize(name []byte) {
 	}
 }
 
-// classifyName returns the kind of credential that a name suggests, and the strength of the name. The kind
-// is "" for a harmless name.
+// classifyName returns the kind of credential that a name suggests, and the strength of the name. The kind of a
+// harmless name is "".
 func classifyName(name []byte) (string, credentialNameStrength) {
 	if !mayEndCredentialName(name, len(name)) {
 		return "", harmless
@@ -45,7 +45,7 @@ func classifyName(name []byte) (string, credentialNameStrength) {
 	var s normalizedName
 	s.normalize(name)
 	spelled := s.bytes()
-	candidates := rules.names[spelled[len(spelled)-1]] // which is a letter
+	candidates := rules.names[spelled[len(spelled)-1]] // the last character of spelled is a letter
 	for i := range candidates {
 		r := &candidates[i]
 		begin := len(spelled) - len(r.end)
@@ -60,13 +60,13 @@ func classifyName(name []byte) (string, credentialNameStrength) {
 	return "", harmless
 }
 
-// isHarmlessTokenName reports whether the words before "token" say that it is not a credential.
+// isHarmlessTokenName reports whether the words before "token" show that the name is not that of a credential.
 func (k *credentialRules) isHarmlessTokenName(before []byte) bool {
 	for length := 3; length <= 13 && length <= len(before); length++ {
 		if !k.harmlessBeforeToken[string(before[len(before)-length:])] {
 			continue
 		}
-		// "end" counts for end_token, not for backend_token.
+		// "end" matches end_token, but not backend_token.
 		if length == len(before) || length >= 4 {
 			return true
 		}
@@ -74,7 +74,7 @@ func (k *credentialRules) isHarmlessTokenName(before []byte) bool {
 	return false
 }
 
-// mayEndCredentialName is the quick test for a name that ends at end.
+// mayEndCredentialName is the quick test for a credential name that ends at end.
 func mayEndCredentialName(text []byte, end int) bool {
 	if end == 0 || !inCharSet(text[end-1], lower|upper) {
 		return false

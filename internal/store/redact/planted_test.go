@@ -9,8 +9,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// TestPlanted puts secrets where they occur in real calls and results, and checks that nothing of them
-// remains.
+// TestPlanted puts secrets where they occur in real calls and results, and checks that no part of them remains.
 func TestPlanted(t *testing.T) {
 	places := []struct{ name, text string }{
 		{"an env file", "NODE_ENV=production\nDATABASE_URL=postgres://app:%[1]s@db:5432/app\nJWT_SECRET=%[2]s\nSTRIPE_API_KEY=\"%[3]s\"\nPORT=3000\n"},
@@ -34,14 +33,14 @@ func TestPlanted(t *testing.T) {
 			got := string(redact.JSON(json.RawMessage(result)))
 			for _, secret := range secrets {
 				if strings.Contains(got, secret) {
-					t.Errorf("%s is left\nin %s\ngot %s", secret, text, maskKinds(got))
+					t.Errorf("%s is not masked\nin %s\ngot %s", secret, text, maskKinds(got))
 				}
 				if strings.Contains(redact.Text(text), secret) {
-					t.Errorf("%s is left in the text", secret)
+					t.Errorf("%s is not masked in the text", secret)
 				}
 			}
 			if !json.Valid([]byte(got)) || !strings.Contains(got, `"isError":false`) {
-				t.Errorf("no such result any more: %s", got)
+				t.Errorf("the masked result is not valid: %s", got)
 			}
 		})
 	}

@@ -8,36 +8,35 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// minCredential is a lower bound of the length of a string that can contain a credential without a name
-// before it.
+// minCredential is the minimum length of a string that can contain a credential without a name before it.
 const minCredential = 8
 
-// mayHoldCredential is the quick test before all others: whether a text, JSON or plain, could contain a credential. It reads
-// the raw bytes, with escapes, eight at a time. At a character that joins a name and a value, it checks the name. At a word
-// long enough for a token, it checks the places where a token could begin.
+// mayHoldCredential is the first quick test. It reports whether a text, JSON or plain, could contain a credential. It
+// reads the raw bytes, with escapes, eight at a time. At a character that joins a name and a value, it checks the name.
+// In a word that is long enough for a token, it checks the offsets at which a token could begin.
 func mayHoldCredential(b []byte) bool { return mayHoldCredentialAtDepth(b, 0) }
 
-// mayHoldCredentialAtDepth is mayHoldCredential for text in a URL that was decoded depth times.
+// mayHoldCredentialAtDepth does the same for text in a URL that was decoded depth times.
 func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 	const (
 		ones  = 0x0101010101010101
 		highs = 0x8080808080808080
 		third = 0x80000080000080 // every third byte
 	)
-	decoded := 0      // escapes of URLs that end before this offset were examined
-	covered := 0      // long words that end before this offset were examined
+	decoded := 0      // the escapes of URLs that end before this offset were examined
+	covered := 0      // the long words that end before this offset were examined
 	last := uint64(0) // the byte before x
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
 		x := binary.LittleEndian.Uint64(b[i:])
 		below := (x - ones*'+') &^ x & highs
-		if below == 0 && i >= covered { // no byte below '+': all in one word
+		if below == 0 && i >= covered { // no byte below '+': all are in one word
 			var found bool
 			if covered, found = checkLongWord(b, i, depth); found {
 				return true
 			}
 		}
-		if below == third || below == third<<8 || below == third>>8 { // pairs with something between them
+		if below == third || below == third<<8 || below == third>>8 { // pairs with a separator between them
 			pair, found := i+bits.TrailingZeros64(below)/8+1, false
 			if b[pair-1] == '%' && pair > decoded {
 				decoded, found = checkPercentEscape(b, pair-1, depth)
@@ -46,8 +45,8 @@ func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 				return true
 			}
 		}
-		// The high bit of each byte that is one of , - = : > \ (and of a few others, which
-		// isSuspiciousChar rejects), and of the w in password.
+		// m contains the high bit of each byte that is one of , - = : > \ or the w in password, and of a few others
+		// that isSuspiciousChar rejects.
 		x &^= highs
 		commas, colons := (x|ones*0x11)^ones*'=', (x|ones*4)^ones*'>'
 		slashes, sw := x^ones*'\\', (x^ones*'w')|((x<<8|last)^ones*'s')
@@ -67,7 +66,8 @@ func mayHoldCredentialAtDepth(b []byte, depth int) bool {
 	return false
 }
 
-// isCandidateChar is a quick test before isSuspiciousChar. It rejects common JSON by the character and its neighbors.
+// isCandidateChar is a quick test before isSuspiciousChar. It uses only the character and its neighbors, and rejects
+// most characters of ordinary JSON.
 func isCandidateChar(b []byte, i int) bool {
 	if i < 2 || i+1 >= len(b) {
 		return true
@@ -87,7 +87,7 @@ func isCandidateChar(b []byte, i int) bool {
 	return true
 }
 
-// isSuspiciousChar reports whether the character at i is a reason to examine the text closely.
+// isSuspiciousChar reports whether the full scan must examine the text because of the character at i.
 func isSuspiciousChar(b []byte, i int) bool {
 	switch b[i] {
 	case ':', '=', '>', ',':
@@ -170,8 +170,8 @@ func endsWithAuthScheme(text []byte) bool {
 	return n >= 6 && hasFoldPrefix(text[n-6:], "bearer") || n >= 5 && hasFoldPrefix(text[n-5:], "basic")
 }
 
-// isSecretJoiner reports whether the character at i joins a credential name and a value that may be
-// secret, or begins a URL with a password.
+// isSecretJoiner reports whether the character at i joins a credential name and a value that may be secret, or begins a
+// URL with a password.
 func isSecretJoiner(b []byte, i int) bool {
 	if b[i] == ':' && i+2 < len(b) && (b[i+1] == '/' || b[i+1] == '\\') && hasUserinfo(b, i+1) {
 		return true
@@ -186,7 +186,7 @@ func isSecretJoiner(b []byte, i int) bool {
 	}
 	switch before := b[i-1]; {
 	case b[i] == ',' && before != '\'' && before != '`' && (before != '"' || i >= 2 && b[i-2] != '\\' && looksLikeJSON(b)):
-		return false // in plain text a comma counts after a quote, which JSON escapes
+		return false // in plain text, a comma matters only after a quote, and JSON escapes quotes
 	case b[i] == '>' && !inCharSet(before, ident):
 		return false
 	}
@@ -199,8 +199,8 @@ func isSecretJoiner(b []byte, i int) bool {
 
 func looksLikeJSON(b []byte) bool { return b[0] == '{' || b[0] == '[' || b[0] == '"' }
 
-// nameEndBefore goes back from i over everything that may be between a name and the character that joins
-// it to its value.
+// nameEndBefore returns the end of the name before i. It skips everything that may be between a name and the character
+// that joins it to its value.
 func nameEndBefore(b []byte, i int) int {
 	low := max(0, i-maxName)
 	brackets := false
@@ -224,8 +224,7 @@ func nameEndBefore(b []byte, i int) int {
 	return low
 }
 
-// isSecretName reports whether the name that ends at end may make the value after the character at i a
-// secret.
+// isSecretName reports whether the name that ends at end may be that of a secret value after the character at i.
 func isSecretName(b []byte, i, end int) bool {
 	name, kind, how := classifyNameBefore(b, end)
 	switch {
@@ -245,7 +244,7 @@ func isSecretName(b []byte, i, end int) bool {
 			kind, how = k, h
 		}
 		if kind != "" && bytes.IndexByte(whole, '\\') >= 0 {
-			how = strong // the decoded name may be a strong one
+			how = strong // the decoded name may be strong
 		}
 	}
 	if kind == "" || !member {
@@ -261,8 +260,8 @@ func isSecretName(b []byte, i, end int) bool {
 	return b[v+1] != '"'
 }
 
-// classifyNameBefore classifies the name that ends at end, without the rest of an escape that looks like a
-// part of it.
+// classifyNameBefore classifies the name that ends at end. It ignores the rest of an escape sequence that looks like
+// part of the name.
 func classifyNameBefore(b []byte, end int) (name []byte, kind string, how credentialNameStrength) {
 	name = identifierBefore(b, 0, end)
 	kind, how = classifyName(name)
@@ -273,7 +272,7 @@ func classifyNameBefore(b []byte, end int) (name []byte, kind string, how creden
 	return name, kind, how
 }
 
-// memberNameBefore returns the member name before the quote at i, or the last part of a long one.
+// memberNameBefore returns the member name before the quote at i, or the last part of a long name.
 func memberNameBefore(b []byte, i int) []byte {
 	low := max(0, i-maxName)
 	quote := low + bytes.LastIndexByte(b[low:i], '"')
@@ -283,7 +282,8 @@ func memberNameBefore(b []byte, i int) []byte {
 	return b[quote+1 : i]
 }
 
-// hasUserinfo reports whether the URL host at i has something before an @.
+// hasUserinfo reports whether the URL has userinfo, the part before an @, in front of the host. The authority begins at
+// i.
 func hasUserinfo(b []byte, i int) bool {
 	const longest = 1024
 	slashes := 0
@@ -324,9 +324,9 @@ func isCredentialDash(b []byte, i int) bool {
 	return false
 }
 
-// isHidingEscape reports whether the escape \u00XX at i encodes a character that needs no escape. Such an
-// escape may hide a name, a token, or the character that joins a name and a value. An escaped > is common,
-// so the name before it is checked too.
+// isHidingEscape reports whether the escape \u00XX at i encodes a character that needs no escape. Such an escape may
+// hide a name, a token, or the character that joins a name and a value. An escaped > is common, so it counts only if
+// the name before it matters.
 func isHidingEscape(b []byte, i int) bool {
 	r, n := wirejson.DecodeEscape(b[i:])
 	switch {
@@ -339,8 +339,8 @@ func isHidingEscape(b []byte, i int) bool {
 	return r < 0x80 && (r == ':' || r == ',' || r == '%' || inCharSet(byte(r), ident|slash|equals))
 }
 
-// checkPercentEscape reports whether the part of a URL around the escape at i may hide a credential, and
-// where that part ends.
+// checkPercentEscape reports whether the part of a URL around the escape at i may hide a credential, and returns the
+// end of that part.
 func checkPercentEscape(b []byte, i, depth int) (end int, found bool) {
 	const deepest = 4
 	if _, ok := parsePercentEscape(b, i); !ok {

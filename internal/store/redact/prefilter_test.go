@@ -27,7 +27,7 @@ func missedByQuickTest(raw []byte) string {
 	return string(raw[f.spans[0].from:f.spans[0].to])
 }
 
-// FuzzScan: the quick test errs only on the safe side.
+// FuzzScan checks that the quick test never rejects a text in which the full scan finds a credential.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		`{"password":"x"}`, `"a=b, token: c"`, `{"name":"api_key","value":"x"}`, `"\tpassword\t=\tabc123def"`, `"x .= 'y'"`, "token[3] = 'abc123def'",
@@ -40,12 +40,12 @@ func FuzzScan(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if found := missedByQuickTest(raw); found != "" {
-			t.Fatalf("the quick test does not see %q in %q", found, raw)
+			t.Fatalf("the quick test missed %q in %q", found, raw)
 		}
 	})
 }
 
-// pieces are parts of credentials, and of texts that look like them.
+// pieces contains parts of credentials, and of texts that look like them.
 var pieces = []string{
 	"password", "token", "api_key", "key", "Cookie", "Authorization", "value", "name", "string", "secret", "max_tokens", "nextPageToken", "x", "PASS", "jwt",
 	"=", ":", ": ", " = ", ":=", "=>", " .= ", ">", "<", ",", ", ", "?=", "==", "://", "@", "/", "?", "&", "#",
@@ -57,9 +57,9 @@ var pieces = []string{
 	encoding.StdEncoding.EncodeToString([]byte("gh" + "p_aB3dE5gH7jK9mN1pQ3sT5vW7"))[:36], "+/", "==", "7c9e6679-7425-40de-944b-e07fc1f90ae7",
 }
 
-// TestPieces combines pieces of text, as plain text, in a JSON string, as a member and as JSON in a JSON
-// string. The quick test accepts whatever the full scan finds, masking again changes nothing, and JSON
-// stays JSON.
+// TestPieces combines pieces of text, as plain text, in a JSON string, as a member and as JSON in a JSON string. It
+// checks that the quick test accepts every text in which the full scan finds a credential, that masking again changes
+// nothing, and that JSON stays valid.
 func TestPieces(t *testing.T) {
 	n := 30_000
 	if testing.Short() {
@@ -86,10 +86,10 @@ func checkText(t *testing.T, text string) {
 	t.Helper()
 	once := Text(text)
 	if twice := Text(once); twice != once {
-		t.Errorf("not the same again\n   in %q\n once %q\ntwice %q", text, once, twice)
+		t.Errorf("masking again changed the text\n   in %q\n once %q\ntwice %q", text, once, twice)
 	}
 	if found := missedByQuickTest([]byte(text)); found != "" {
-		t.Errorf("the quick test does not see %q in %q", found, text)
+		t.Errorf("the quick test missed %q in %q", found, text)
 	}
 	inString, _ := json.Marshal(text)
 	member, _ := json.Marshal(map[string]string{"text": text, "token": text, "number": "1"})
@@ -97,14 +97,14 @@ func checkText(t *testing.T, text string) {
 	key, _ := json.Marshal(map[string]string{text: "abc123def"})
 	for _, raw := range [][]byte{inString, member, nested, key} {
 		if found := missedByQuickTest(raw); found != "" {
-			t.Errorf("the quick test does not see %q in %s", found, raw)
+			t.Errorf("the quick test missed %q in %s", found, raw)
 		}
 		got := JSON(raw)
 		if !json.Valid(got) {
-			t.Errorf("%s became %s, which is no JSON", raw, got)
+			t.Errorf("%s became %s, which is not valid JSON", raw, got)
 		}
 		if again := JSON(got); string(again) != string(got) {
-			t.Errorf("not the same again\n   in %s\n once %s\ntwice %s", raw, got, again)
+			t.Errorf("masking again changed the text\n   in %s\n once %s\ntwice %s", raw, got, again)
 		}
 	}
 }

@@ -1,11 +1,15 @@
-// Package redact finds values that look like credentials in JSON and in text. It replaces each by a mask with its kind and a
-// short hash. So two places with the same secret can be recognized, and the secret cannot be read.
+// Package redact masks values that look like credentials in JSON and in text. Each mask contains the kind of the
+// credential and a short hash. Equal secrets have equal masks, but the secret cannot be read.
 //
-// It masks tokens with a known form, also if a program, a list or line ends split them. It masks private key blocks, the
-// credentials after Bearer and Basic, and passwords in URLs. It masks the values of members, variables, headers, parameters,
-// comparisons and flags with a name like password or api_key, also in sentences ("my password is …"). It finds all of them also
-// inside base64, hexadecimal digits and the escapes of programs and URLs. A JSON member with such a name is always masked. In
-// plain text the value must look like a secret too, because text mentions passwords more often than it contains one.
+// It masks:
+//   - tokens with a known form, also if source code, a list or line ends split them
+//   - private key blocks, the credentials after Bearer and Basic, and passwords in URLs
+//   - the values of members, variables, headers, parameters, comparisons and flags with a name like password or
+//     api_key, also in sentences ("my password is …")
+//   - all of these inside base64, hexadecimal digits, and the escapes of source code and URLs
+//
+// A JSON member with such a name is always masked. In plain text, the value must also look like a secret, because text
+// mentions passwords more often than it contains one.
 //
 // Main files:
 //   - redact.go, url.go: the functions for JSON, text, command arguments, log attributes and URLs
@@ -23,12 +27,12 @@
 //
 // Guarantees:
 //   - Valid JSON stays valid JSON, and only strings change.
-//   - A text without credentials comes back as the same bytes: the same slice, without a copy.
+//   - A text without credentials is returned as the same slice, without a copy.
 //   - Masking twice gives the same result as masking once.
-//   - The time is linear in the size.
+//   - The time is linear in the size of the text.
 //
-// Limits: it does no I/O. It changes what is stored and shown, never what is forwarded. It does not find a credential that
-// looks like an ordinary word under an ordinary name.
+// Limits: it does no I/O. It changes what is stored and shown, never what is forwarded. It does not find a credential
+// that looks like an ordinary word under an ordinary name.
 package redact
 
 import (
@@ -38,13 +42,12 @@ import (
 	"unsafe"
 )
 
-// JSON masks the credentials in a JSON text. It returns the given slice if it finds none, and never writes
-// to it.
+// JSON masks the credentials in a JSON text. If it finds none, it returns raw itself. It never modifies raw.
 func JSON(raw json.RawMessage) json.RawMessage {
 	return maskUntilStable(raw, func(f *credentialFinder, raw []byte) { f.findInJSON(raw, 0) })
 }
 
-// Text masks the credentials in plain text. It allocates nothing if nothing looks like one.
+// Text masks the credentials in plain text. It does not allocate if nothing looks like a credential.
 func Text(s string) string {
 	if len(s) < minCredential || !mayHoldCredential(unsafe.Slice(unsafe.StringData(s), len(s))) {
 		return s
@@ -56,8 +59,9 @@ func Text(s string) string {
 	return s
 }
 
-// maskUntilStable masks the finds of find until there are none, which is nearly always the second time. After a credential is
-// replaced, the text next to it may look like one, and masking twice must equal masking once.
+// maskUntilStable masks the credentials that find reports, and repeats this until find reports none, which is nearly
+// always the second time. After a credential is replaced, the text next to it may look like one, and masking twice must
+// equal masking once.
 func maskUntilStable(text []byte, find func(f *credentialFinder, text []byte)) []byte {
 	const most = 8
 	for range most {
@@ -74,8 +78,8 @@ func maskUntilStable(text []byte, find func(f *credentialFinder, text []byte)) [
 	return text
 }
 
-// Attr masks an attribute of the program's log, because its value may be a name that others chose. It is
-// for slog.HandlerOptions.
+// Attr masks an attribute in the program's log, because its value may contain external text. It is for
+// slog.HandlerOptions.
 func Attr(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindString, slog.KindAny:
@@ -87,8 +91,8 @@ func Attr(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Args returns a copy of a command's arguments with masked credentials: also any value after a credential
-// flag, or after its =.
+// Args returns a copy of a command's arguments with masked credentials. It also masks any value after a credential
+// flag, or after the = of such a flag.
 func Args(args []string) []string {
 	shown := make([]string, len(args))
 	expect := ""
@@ -115,17 +119,17 @@ func Args(args []string) []string {
 	return shown
 }
 
-// IsCredentialName reports whether a name is that of a credential, including weak names such as key. It
-// matches more than is masked, because it is used to ask a user. Limits (MAX_TOKENS) and public values
-// (PUBLIC_KEY) do not count.
+// IsCredentialName reports whether a name is that of a credential, including weak names such as key. It matches more
+// names than masking does, because its result only leads to a question to the user. Names of limits (MAX_TOKENS) and of
+// public values (PUBLIC_KEY) do not match.
 func IsCredentialName(name string) bool {
 	first, _, _ := strings.Cut(strings.ToLower(name), "_")
 	kind, _ := classifyName([]byte(name))
 	return kind != "" && first != "max" && first != "public"
 }
 
-// MaskedRanges returns the ranges of raw that are masked in shown, as pairs of offsets. shown is the
-// result of masking raw. If the ranges are ambiguous, it returns all of raw.
+// MaskedRanges returns the ranges of raw that are masked in shown, as pairs of offsets. shown must be the result of
+// masking raw. If the ranges are ambiguous, it returns all of raw.
 func MaskedRanges(raw, shown string) (parts [][2]int) {
 	if raw == shown {
 		return nil

@@ -25,7 +25,7 @@ var (
 	quoteJSON = func(s string) string { b, _ := json.Marshal(s); return string(b) }
 )
 
-// maskKinds replaces masks by their kinds in braces, which reads better.
+// maskKinds replaces each mask by its kind in braces, for readable tests.
 func maskKinds(s string) string { return mask.ReplaceAllString(s, "{$1}") }
 
 func TestTextTokens(t *testing.T) {
@@ -72,12 +72,13 @@ func TestTextTokens(t *testing.T) {
 	}
 }
 
-// checkMaskedTwiceAndAsJSON checks that masking again changes nothing, and that the JSON form of a text loses the same.
+// checkMaskedTwiceAndAsJSON checks that masking again changes nothing, and that the same credentials are masked when
+// the text is a JSON string.
 func checkMaskedTwiceAndAsJSON(t *testing.T, text string) {
 	t.Helper()
 	once := redact.Text(text)
 	if twice := redact.Text(once); twice != once {
-		t.Errorf("%q becomes %q, then %q", text, once, twice)
+		t.Errorf("masking %q gave %q, masking again gave %q", text, once, twice)
 	}
 	var inJSON string
 	if err := json.Unmarshal(redact.JSON(json.RawMessage(quoteJSON(text))), &inJSON); err != nil {
@@ -90,7 +91,7 @@ func checkMaskedTwiceAndAsJSON(t *testing.T, text string) {
 
 func TestText(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		// Names and values, as languages and files write them.
+		// Names and values in programming languages and files.
 		{"DB_PASSWORD=hunter22", "DB_PASSWORD={password}"},
 		{"export API_KEY=s3cr3tvalue && run", "export API_KEY={api-key} && run"},
 		{`password: "correct-horse-1"`, `password: "{password}"`},
@@ -105,7 +106,7 @@ func TestText(t *testing.T) {
 		{`{\"password\":\"opensesame\"}`, `{\"password\":\"{password}\"}`},
 		{`run --api-key abc123def456 --verbose`, `run --api-key {api-key} --verbose`},
 		{`curl -u ann:hunter22 https://h`, `curl -u ann:{password} https://h`},
-		// Headers and schemes.
+		// Headers and authorization schemes.
 		{"Authorization: Bearer abc123def456ghi789", "Authorization: Bearer {authorization}"},
 		{"Authorization: Basic YW5uOmh1bnRlcjIy", "Authorization: Basic {authorization}"},
 		{"X-API-Key: abc123def456", "X-API-Key: {api-key}"},
@@ -196,22 +197,22 @@ func TestJSON(t *testing.T) {
 				t.Errorf("\n in  %s\n got %s\nwant %s", c.in, got, want)
 			}
 			if string(in) != c.in {
-				t.Error("the input was written to")
+				t.Error("the input was modified")
 			}
 			if c.want == "" && len(in) > 0 && &got[0] != &in[0] {
-				t.Error("nothing was found and yet it is a copy")
+				t.Error("no credential was found, but the result is a copy")
 			}
 			if json.Valid(in) && !json.Valid(got) {
-				t.Errorf("no JSON any more: %s", got)
+				t.Errorf("the result is not valid JSON: %s", got)
 			}
 			if again := redact.JSON(got); !bytes.Equal(again, got) {
-				t.Errorf("again: %s", again)
+				t.Errorf("masking again gave %s", again)
 			}
 		})
 	}
 }
 
-// TestTellingNames: names that decide alone, in every spelling.
+// TestTellingNames checks that a value under a strong name is masked, in every spelling of the name.
 func TestTellingNames(t *testing.T) {
 	for kind, names := range map[string]string{
 		"password":      "password PASSWORD Password passwd pwd user_password db-password passphrase dbPassword DB_PWD",
@@ -240,7 +241,7 @@ func TestTellingNames(t *testing.T) {
 	}
 }
 
-// TestSameSecretSameHash: two places with the same secret get the same mask.
+// TestSameSecretSameHash checks that a secret has the same mask in every place.
 func TestSameSecretSameHash(t *testing.T) {
 	hashes := map[string]bool{}
 	for _, s := range []string{
@@ -257,7 +258,7 @@ func TestSameSecretSameHash(t *testing.T) {
 		t.Errorf("%v", hashes)
 	}
 	if redact.Text(github) == redact.Text(github[:30]+"XYZ123abc9") {
-		t.Error("two secrets have one mask")
+		t.Error("two different secrets have the same mask")
 	}
 }
 
@@ -271,7 +272,7 @@ func TestArgs(t *testing.T) {
 		}
 	}
 	if in[3] != "abc" {
-		t.Error("the input was written to")
+		t.Error("the input was modified")
 	}
 }
 
@@ -300,7 +301,7 @@ func TestURL(t *testing.T) {
 			t.Errorf("%q became %q, want %q", c[0], got, want)
 		}
 		if again := redact.URL(got); again != got {
-			t.Errorf("%q becomes %q, then %q", c[0], got, again)
+			t.Errorf("masking %q gave %q, masking again gave %q", c[0], got, again)
 		}
 	}
 }

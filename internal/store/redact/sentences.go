@@ -6,10 +6,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Values in sentences: my password is …
+// This file finds values in sentences, such as "my password is …".
 
-// findValueInSentence returns the value that a sentence gives after a credential name that ends at end: "the
-// password for the database is …", password "…".
+// findValueInSentence returns the value that a sentence states for a credential name that ends at end: "the password
+// for the database is …", password "…".
 func findValueInSentence(t []byte, end int) (v valueRange, kind string, ok bool) {
 	if end+2 >= len(t) || t[end] != ' ' || !mayEndCredentialName(t, end) {
 		return v, "", false
@@ -46,14 +46,15 @@ func findValueInSentence(t []byte, end int) (v valueRange, kind string, ok bool)
 	return v, kind, ok
 }
 
-// holdsPasswordWord reports whether a name contains password or passwd. The quick test finds such a name with any suffix.
+// holdsPasswordWord reports whether a name contains password or passwd. The quick test finds such a name with any
+// suffix.
 func holdsPasswordWord(name []byte) bool {
 	last := name[runStart(name, 0, len(name), alnum):]
 	return bytes.Contains(last, []byte("swo")) || bytes.Contains(last, []byte("swd"))
 }
 
-// skipStatementWords skips the words from i that may be between a name and its value. It returns where
-// they end and whether they say that the value follows.
+// skipStatementWords skips the words from i that may be between a name and its value. It returns their end, and whether
+// the value must follow them, as it does after "is".
 func skipStatementWords(t []byte, i int) (at int, said bool) {
 	const most = 8
 	about := false
@@ -91,7 +92,7 @@ func (f *credentialFinder) addSentenceValueAfter(t []byte, end int) int {
 	return end
 }
 
-// isSecretInSentence reports whether the long word at begin follows a name such as "password" as its value.
+// isSecretInSentence reports whether the long word at begin is the value of a name such as "password" before it.
 func isSecretInSentence(b []byte, begin, end int) bool {
 	i := begin - 1
 	for i > 0 && (inCharSet(b[i], quoted) || b[i] == '\\') {
@@ -116,7 +117,7 @@ func isSecretInSentence(b []byte, begin, end int) bool {
 	return false
 }
 
-// isStatementWord reports whether a word may come right before a value in a sentence.
+// isStatementWord reports whether a word may directly precede a value in a sentence.
 func isStatementWord(w []byte) bool {
 	switch string(w) {
 	case "is", "was", "are", "be", "set", "to", "now", "currently", "still":
@@ -125,8 +126,8 @@ func isStatementWord(w []byte) bool {
 	return false
 }
 
-// isSecretInJSONSentence reports whether a value follows the name that ends at end, in raw JSON, where an escape
-// may continue the value.
+// isSecretInJSONSentence reports whether a value follows the name that ends at end. The text is raw JSON, in which an
+// escape may continue the value.
 func isSecretInJSONSentence(b []byte, end int) bool {
 	v, _, ok := findValueInSentence(b, end)
 	if ok {

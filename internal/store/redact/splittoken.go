@@ -1,13 +1,13 @@
 package redact
 
-// Tokens that are split into pieces, as in "abc" + "def".
+// This file finds tokens that are split into pieces, as in "abc" + "def".
 
-// pieceChars are the characters of the pieces of a token.
+// pieceChars contains the characters of the pieces of a token.
 const pieceChars = base64 | dot
 
-// nextPieceStart returns the offset of the next piece of a text, after the separator that begins at i, or
-// 0: quotes with an operator, a comma in a list, a line end. added reports whether a program concatenates
-// the pieces.
+// nextPieceStart returns the offset of the next piece of a text, after the separator that begins at i, or 0. Separators
+// are quotes with an operator, a comma in a list, and line ends. added reports whether the text is source code that
+// concatenates the pieces.
 func nextPieceStart(t []byte, i int) (next int, added bool) {
 	j, lines := skipSpaceAndEscapes(t, i)
 	if j >= len(t) || !inCharSet(t[j], quoted) {
@@ -35,8 +35,8 @@ func nextPieceStart(t []byte, i int) (next int, added bool) {
 	return j + 1, added
 }
 
-// memberValueStart returns the offset of the value of the member whose name begins with the quote at i, or
-// i if there is none: "part1": "abc", "part2": "def".
+// memberValueStart returns the offset of the value of the member whose name begins with the quote at i, as in "part1":
+// "abc", "part2": "def". It returns i if there is no such member.
 func memberValueStart(t []byte, i int, quote byte) int {
 	if i >= len(t) || t[i] != quote {
 		return i
@@ -52,8 +52,8 @@ func memberValueStart(t []byte, i int, quote byte) int {
 	return v
 }
 
-// skipSpaceAndEscapes returns the offset after the space at i, including backslashes and escaped space,
-// and the number of line ends in it.
+// skipSpaceAndEscapes returns the offset after the white space at i, including backslashes and escaped white space. It
+// also returns the number of line ends in it.
 func skipSpaceAndEscapes(t []byte, i int) (end, lines int) {
 	const longest = 32
 	for end = i; end < len(t) && end < i+longest; end++ {
@@ -74,7 +74,7 @@ func skipSpaceAndEscapes(t []byte, i int) (end, lines int) {
 	return end, lines
 }
 
-// tokenPieces are the ranges of the pieces of a token.
+// tokenPieces contains the ranges of the pieces of a token.
 type tokenPieces struct {
 	kind string
 	n    int
@@ -83,7 +83,7 @@ type tokenPieces struct {
 
 func (p *tokenPieces) addPiece(from, to int) { p.at[p.n], p.n = [2]int{from, to}, p.n+1 }
 
-// hasLongPiece reports whether one of the pieces is long enough for the quick test to stop at.
+// hasLongPiece reports whether one of the pieces is long enough for the quick test to check it.
 func (p *tokenPieces) hasLongPiece() bool {
 	for _, at := range p.at[:p.n] {
 		if at[1]-at[0] >= minToken {
@@ -93,8 +93,8 @@ func (p *tokenPieces) hasLongPiece() bool {
 	return false
 }
 
-// findSplitToken finds a split token that begins at i. If no program concatenates the pieces, they must form exactly one token
-// that looks random. They could also be separate elements of a list or separate lines.
+// findSplitToken finds a split token that begins at i. Without an operator that concatenates the pieces, they could be
+// separate elements of a list or separate lines. So they must then form exactly one token that looks random.
 func findSplitToken(t []byte, i int) (p tokenPieces, ok bool) {
 	const longest = 1024
 	if i+3 > len(t) || !rules.tokenStarts.has(t[i], t[i+1], t[i+2]) {
@@ -131,7 +131,7 @@ func findSplitToken(t []byte, i int) (p tokenPieces, ok bool) {
 	return p, false
 }
 
-// addSplitToken adds the pieces of a token that begins at i, and returns the offset after them, or 0.
+// addSplitToken adds the pieces of a token that begins at i. It returns the offset after them, or 0.
 func (f *credentialFinder) addSplitToken(t []byte, i int) int {
 	p, ok := findSplitToken(t, i)
 	if !ok {
@@ -143,8 +143,8 @@ func (f *credentialFinder) addSplitToken(t []byte, i int) int {
 	return p.at[p.n-1][1]
 }
 
-// addConcatenatedTexts adds the texts that a program concatenates to the value that ends at to: the texts
-// "b" and "c" in password = "a" + "b" + "c".
+// addConcatenatedTexts adds the texts that source code concatenates to the value that ends at to: the texts "b" and "c"
+// in password = "a" + "b" + "c".
 func (f *credentialFinder) addConcatenatedTexts(t []byte, to int, kind string) int {
 	for {
 		next, added := nextPieceStart(t, to)
@@ -177,7 +177,7 @@ func isSplitTokenPiece(b []byte, begin int) bool {
 		if from == end {
 			return false
 		}
-		for at := from; at < min(end, from+2); at++ { // may follow a letter of an escape
+		for at := from; at < min(end, from+2); at++ { // the word may begin with the last letter of an escape
 			if _, ok := findSplitToken(b, at); ok {
 				return true
 			}

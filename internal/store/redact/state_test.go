@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestEachStringIsScannedSeparately: the base64 in one string of a document says nothing about the next string.
+// TestEachStringIsScannedSeparately checks that base64 in one string of a document does not affect the scan of the next
+// string.
 func TestEachStringIsScannedSeparately(t *testing.T) {
 	text := b64.StdEncoding.EncodeToString([]byte(strings.Repeat("plain words and more of them, ", 20)))
 	for before := range 5 {
@@ -19,11 +20,11 @@ func TestEachStringIsScannedSeparately(t *testing.T) {
 				raw := fmt.Sprintf(`{"a":"%s%s%s","b":"%s%s"}`, strings.Repeat("x", before), text, end, strings.Repeat("y", inFront), hidden)
 				masked := JSON([]byte(raw))
 				if strings.Contains(string(masked), hidden) {
-					t.Errorf("left in clear behind %d, %d, %q", before, inFront, end)
+					t.Errorf("not masked after %d, %d, %q", before, inFront, end)
 				}
 				short := fmt.Sprintf(`{"a":"%s%s%s","b":"%s%s"}`, strings.Repeat("x", before), text, end, strings.Repeat("y", inFront), text[:32])
 				if masked = JSON([]byte(short)); !json.Valid(masked) {
-					t.Errorf("%d, %d, %q: no JSON", before, inFront, end)
+					t.Errorf("%d, %d, %q: not valid JSON", before, inFront, end)
 				}
 			}
 		}

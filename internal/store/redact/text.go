@@ -2,8 +2,8 @@ package redact
 
 import "bytes"
 
-// findInText finds credentials in plain text. It scans from left to right and never goes back before the
-// end of a span. It examines a bounded range around a character.
+// findInText finds credentials in plain text. It scans from left to right and never goes back before the end of a span.
+// For each character, it examines a bounded range.
 func (f *credentialFinder) findInText(t []byte) {
 	f.curl, f.base64Run, f.queryDoneTo = bytes.Contains(t, []byte("curl")), base64Run{}, 0
 	for i := 0; i < len(t); {
@@ -30,7 +30,8 @@ func (f *credentialFinder) findInText(t []byte) {
 	}
 }
 
-// findAtWord examines the word that begins at i: a token, or an authorization scheme with its credential.
+// findAtWord examines the word that begins at i. The word may be a token, or an authorization scheme before a
+// credential.
 func (f *credentialFinder) findAtWord(t []byte, i int) int {
 	if i+3 <= len(t) && rules.tokenStarts.has(t[i], t[i+1], t[i+2]) {
 		if end := f.addSplitToken(t, i); end > 0 {
@@ -71,7 +72,7 @@ func (f *credentialFinder) findAtWord(t []byte, i int) int {
 	return f.findInBase64(t, i, end)
 }
 
-// findAtDash examines the dash at i: a PEM block, or a flag with a value.
+// findAtDash examines the dash at i, which may begin a PEM block or a flag with a value.
 func (f *credentialFinder) findAtDash(t []byte, i int) int {
 	if i+1 < len(t) && t[i+1] == '-' {
 		if end := privateKeyEnd(t, i); end > 0 {
@@ -114,8 +115,8 @@ func (f *credentialFinder) findAtDash(t []byte, i int) int {
 	return end
 }
 
-// privateKeyEnd returns the end of the PEM private key that begins at i, or 0. A block that was cut off
-// ends with the text.
+// privateKeyEnd returns the end of the PEM private key that begins at i, or 0. If the block is cut off, its end is the
+// end of the text.
 func privateKeyEnd(t []byte, i int) int {
 	const begin, private, end, longestHeader = "-----BEGIN ", "PRIVATE KEY", "-----END ", 80
 	if !bytes.HasPrefix(t[i:], []byte(begin)) {
@@ -127,7 +128,7 @@ func privateKeyEnd(t []byte, i int) int {
 		return 0
 	}
 	body := i + len(begin) + n + len("-----")
-	if body < len(t) && inCharSet(t[body], quoted) { // only the header, in a program
+	if body < len(t) && inCharSet(t[body], quoted) { // source code that contains only the header
 		return 0
 	}
 	footer := bytes.Index(t[i:], []byte(end))
@@ -141,7 +142,7 @@ func privateKeyEnd(t []byte, i int) int {
 	return footer
 }
 
-// findURLPassword looks for a password before the host, after the "://" at i.
+// findURLPassword finds a password before the host of a URL. The "://" is at i.
 func (f *credentialFinder) findURLPassword(t []byte, i int) int {
 	const longest = 1024
 	from := i + 3
@@ -161,7 +162,7 @@ func (f *credentialFinder) findURLPassword(t []byte, i int) int {
 		}
 		return at
 	}
-	if colon < 0 && at-from >= minToken && looksRandom(t[from:at], 3) { // a token instead of a user
+	if colon < 0 && at-from >= minToken && looksRandom(t[from:at], 3) { // a token as the user
 		f.addNamedValue(t, from, at, "url-password")
 	}
 	return at
@@ -183,8 +184,8 @@ func skipColorEscape(t []byte, i int) int {
 	return end
 }
 
-// findInBase64 decodes the letters and digits from i to end if they may be base64, and adds the whole base64
-// text if it contains a credential. It returns the offset at which scanning continues.
+// findInBase64 decodes the letters and digits from i to end if they may be base64. If the decoded text contains a
+// credential, it adds the whole base64 text. It returns the offset at which scanning continues.
 func (f *credentialFinder) findInBase64(t []byte, i, end int) int {
 	if end-i < minBase64 || f.decodings == maxEncodings {
 		return end

@@ -2,7 +2,7 @@ package redact
 
 import "bytes"
 
-// minToken is a lower bound of the length of tokens with a known form.
+// minToken is the minimum length of tokens with a known form.
 const minToken = 15
 
 // mayBeTokenAt is the quick test for a token that begins at i.
@@ -14,17 +14,17 @@ func mayBeTokenAt(text []byte, i int) bool {
 		return true
 	}
 	switch c := text[i]; {
-	case '0' <= c && c <= '9': // telegramTokenLength, facebookTokenLength
+	case '0' <= c && c <= '9': // for telegramTokenLength and facebookTokenLength
 		n := runEnd(text[:min(len(text), i+17)], i+5, digit)
 		return n < len(text) && (text[n] == ':' || text[n] == '|')
-	case 'M' <= c && c <= 'O': // discordTokenLength
+	case 'M' <= c && c <= 'O': // for discordTokenLength
 		return i+26 < len(text) && (text[i+24] == '.' || text[i+25] == '.' || text[i+26] == '.')
 	}
 	return false
 }
 
-// matchToken returns the end and the kind of the token that begins at i, or 0. If it fails, it
-// examined a bounded range. If it succeeds, scanning continues after the token.
+// matchToken returns the end and the kind of the token that begins at i, or 0. If there is no token, it has examined
+// only a bounded range. If there is one, scanning continues after it.
 func matchToken(text []byte, i int) (end int, kind string) {
 	if !mayBeTokenAt(text, i) {
 		return 0, ""
@@ -64,7 +64,7 @@ func matchToken(text []byte, i int) (end int, kind string) {
 
 // matchAfterPrefix returns the length of the characters after the prefix, or 0.
 func (r *tokenRule) matchAfterPrefix(rest []byte) int {
-	const enough = 64 // a random text has a digit within this length
+	const enough = 64 // a random text of this length contains a digit
 	bound := r.max
 	if bound == 0 {
 		bound = max(r.min, enough)
@@ -76,7 +76,7 @@ func (r *tokenRule) matchAfterPrefix(rest []byte) int {
 	if r.max == 0 {
 		n = runEnd(rest, n, r.set)
 	}
-	for n > r.min && r.set&dot != 0 && rest[n-1] == '.' { // the end of a sentence
+	for n > r.min && r.set&dot != 0 && rest[n-1] == '.' { // dots that end a sentence
 		n--
 	}
 	if n < len(rest) && inCharSet(rest[n], alnum) {

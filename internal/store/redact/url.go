@@ -2,8 +2,8 @@ package redact
 
 import "strings"
 
-// URL masks the userinfo and the credentials in the query of a URL, and long random parts of its path,
-// which some services use as a key. It is for showing a URL, so it masks more than Text.
+// URL masks the userinfo of a URL, the credentials in its query, and long random parts of its path, which some services
+// use as a key. It masks more than Text, because the result is only for display.
 func URL(u string) string {
 	scheme, rest, ok := strings.Cut(u, "://")
 	if !ok {
@@ -28,8 +28,8 @@ func URL(u string) string {
 	return Text(b.String())
 }
 
-// maskUserinfo masks the password before the host, or the user if there is no password, because it may be
-// a token.
+// maskUserinfo masks the password before the host. If there is no password, it masks the user, because it may be a
+// token.
 func maskUserinfo(authority string) string {
 	at := strings.LastIndexByte(authority, '@')
 	if at < 0 {
@@ -53,7 +53,7 @@ func maskPathSegments(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// maskParameters masks the values of credential names in name=value&name=value.
+// maskParameters masks the values of parameters with credential names in name=value&name=value.
 func maskParameters(query string) string {
 	parameters := strings.Split(query, "&")
 	for i, p := range parameters {

@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// A valueRange is the range of a value without its quotes. For a long value, to is not its end; fullEnd
-// returns that.
+// A valueRange is the range of a value without its quotes. For a long value, to is before its end, and fullEnd returns
+// the end.
 type valueRange struct {
 	from, to int
 	quoted   bool
-	// cut reports whether the value continues after to: up to the quote or, without quotes, to a character
-	// that ends a value.
+	// cut reports whether the value continues after to: up to the closing quote, or up to a character that ends an
+	// unquoted value.
 	cut   bool
 	quote byte
 }
@@ -19,7 +19,7 @@ type valueRange struct {
 // parseValue returns the range of the value that begins at i.
 func parseValue(t []byte, i int) valueRange {
 	open := i
-	for open < len(t) && open < i+8 && t[open] == '\\' { // quotes within quotes
+	for open < len(t) && open < i+8 && t[open] == '\\' { // nested quotes
 		open++
 	}
 	if open < len(t) && inCharSet(t[open], quoted) {
@@ -29,7 +29,7 @@ func parseValue(t []byte, i int) valueRange {
 		return valueRange{from: i, to: i + n}
 	}
 	to := i
-	if n := authSchemeLength(t[i:min(len(t), i+32)]); n > 0 { // Bearer and what follows
+	if n := authSchemeLength(t[i:min(len(t), i+32)]); n > 0 { // Bearer and the credential after it
 		to += n
 	}
 	for to < len(t) && to < i+maxProbe && isBareValueChar(t[to]) {
@@ -44,8 +44,8 @@ func parseValue(t []byte, i int) valueRange {
 
 func isBareValueChar(c byte) bool { return !inCharSet(c, closer) && c != '\\' }
 
-// parseQuotedValue returns the value that begins at from, after a quote. inner reports whether the quote
-// itself is escaped. A value ends on its line.
+// parseQuotedValue returns the range of the value that begins at from, after a quote. inner reports whether the quote
+// itself is escaped. A value does not continue on the next line.
 func parseQuotedValue(t []byte, from int, quote byte, inner bool) valueRange {
 	v := valueRange{from: from, to: from, quoted: true, quote: quote}
 	if n := leadingMaskLength(t[from:]); n > 0 {
@@ -67,12 +67,12 @@ func parseQuotedValue(t []byte, from int, quote byte, inner bool) valueRange {
 	}
 	v.to = min(v.to, len(t))
 	if v.cut = v.to < len(t); !v.cut && bytes.IndexByte(t[from:v.to], ' ') >= 0 {
-		return valueRange{from: from, to: from} // unterminated, and not a single word that was cut off
+		return valueRange{from: from, to: from} // unterminated, and not a single word that is cut off
 	}
 	return v
 }
 
-// fullEnd returns the end of the whole value, also of a long one.
+// fullEnd returns the end of the whole value, even if the value is long.
 func (v valueRange) fullEnd(t []byte) int {
 	to := v.to
 	for v.cut && to < len(t) && (v.quoted && t[to] != v.quote && t[to] != '\n' || !v.quoted && isBareValueChar(t[to])) {
@@ -81,8 +81,8 @@ func (v valueRange) fullEnd(t []byte) int {
 	return to
 }
 
-// lineOrQuoteEnd returns the end of a value that may contain spaces: a quote, a control character such as a line end,
-// or 4,096 characters.
+// lineOrQuoteEnd returns the end of a value that may contain spaces. The value ends at a quote, at a control character
+// such as a line end, or after 4,096 characters.
 func lineOrQuoteEnd(t []byte, i int) int {
 	const longest = 4096
 	for end := min(len(t), i+longest); i < end && t[i] >= ' ' && !inCharSet(t[i], quoted); i++ {
@@ -90,11 +90,11 @@ func lineOrQuoteEnd(t []byte, i int) int {
 	return i
 }
 
-// maxProbe is how many characters of a value are examined.
+// maxProbe limits how many characters of a value are examined.
 const maxProbe = 256
 
-// looksRandom reports whether a value contains letters and digits, and changes at least so many times
-// between them or from lower to upper case.
+// looksRandom reports whether a value contains letters and digits, and changes between letters and digits or from lower
+// to upper case at least changes times.
 func looksRandom(value []byte, changes int) bool {
 	const enough = 128
 	var seen charSet
@@ -121,7 +121,7 @@ func isReference(value []byte) bool {
 		n > 4 && value[0] == '{' && value[1] == '{' && value[n-1] == '}'
 }
 
-// isPlaceholder reports whether a value is an example, a reference, or a word for the secret.
+// isPlaceholder reports whether a value is an example, a reference, or a generic word such as "secret".
 func isPlaceholder(value []byte) bool {
 	if isReference(value) || isOneRepeatedChar(value) {
 		return true
@@ -145,10 +145,12 @@ func isUpperCaseName(name []byte) bool { return runEnd(name, 0, upper|digit|unde
 // isPlainWord reports whether a value consists of letters and separators.
 func isPlainWord(value []byte) bool { return runEnd(value, 0, lower|upper|ident&^digit) == len(value) }
 
-// isCalledValue reports whether a member is called value, so that the name next to it describes the value.
+// isCalledValue reports whether a member is called value. In that case, the value of the member next to it may be its
+// real name.
 func isCalledValue(name []byte) bool { return string(name) == "value" || string(name) == "Value" }
 
-// namesSiblingValue reports whether a member with this name names the value in the member called value.
+// namesSiblingValue reports whether the value of a member with this name is the real name of a sibling member called
+// value.
 func namesSiblingValue(name []byte) bool {
 	switch string(name) {
 	case "name", "Name", "key", "Key", "header", "variable":
@@ -182,7 +184,7 @@ func authSchemeLength(value []byte) int {
 	return 0
 }
 
-// maskValue returns the mask of a value. An empty value, a mask or a reference stays as it is.
+// maskValue returns the mask of a value. It returns an empty value, a mask or a reference unchanged.
 func maskValue(kind, value string) string {
 	b := []byte(value)
 	if value == "" || leadingMaskLength(b) == len(b) || isReference(b) {
@@ -191,5 +193,5 @@ func maskValue(kind, value string) string {
 	return string(appendMask(nil, kind, shortHash(b)))
 }
 
-// symbols are characters that are more common in passwords than in words, paths and expressions.
+// symbols contains characters that are more common in passwords than in words, paths and expressions.
 const symbols = "!#$%^&*?~{}"

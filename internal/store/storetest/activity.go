@@ -42,7 +42,7 @@ func testFilters(t *testing.T, setup Setup) {
 	for _, f := range []activity.Filter{
 		{},
 		{Limit: 1000},
-		{Limit: 5000}, // more than is allowed
+		{Limit: 5000}, // more than the maximum
 		{Limit: -1},
 		{Types: []activity.Type{activity.PolicyDecision}},
 		{Types: []activity.Type{activity.PolicyDecision, activity.ToolCall}},
@@ -77,8 +77,8 @@ func testFilters(t *testing.T, setup Setup) {
 	}
 }
 
-// testClockJumps sets the clock forward and back. The order stays that of the log; the time filter
-// uses the recorded times.
+// testClockJumps sets the clock forward and back. Records stay in the order of the log. The time filter uses the
+// recorded times.
 func testClockJumps(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	begun := e.clock.Now()
@@ -123,7 +123,7 @@ func testPages(t *testing.T, setup Setup) {
 		for {
 			p := e.listPage(f)
 			if p.Total != int64(len(want)) {
-				t.Fatalf("total %d, want %d", p.Total, len(want))
+				t.Fatalf("total = %d, want %d", p.Total, len(want))
 			}
 			got = append(got, recordIDs(p.Records)...)
 			if f.Cursor = p.NextCursor; f.Cursor == "" {
@@ -138,7 +138,7 @@ func testPages(t *testing.T, setup Setup) {
 		p := e.listPage(activity.Filter{Servers: []string{"github"}, Limit: 10, Offset: offset})
 		from := min(offset, len(want))
 		if !slices.Equal(recordIDs(p.Records), want[from:min(from+10, len(want))]) {
-			t.Errorf("offset %d gave %v", offset, recordIDs(p.Records))
+			t.Errorf("offset %d gave the records %v", offset, recordIDs(p.Records))
 		}
 		if (p.NextCursor == "") != (from+10 >= len(want)) {
 			t.Errorf("offset %d gave the cursor %q", offset, p.NextCursor)
@@ -176,10 +176,10 @@ func testPagesUnderLoad(t *testing.T, setup Setup) {
 		}
 	}
 	if len(got) < len(before) || !slices.Equal(got[len(got)-len(before):], before) {
-		t.Errorf("%d records, want the %d that were there", len(got), len(before))
+		t.Errorf("got %d records, want the %d that were stored before", len(got), len(before))
 	}
 	if !slices.IsSortedFunc(got, func(a, b string) int { return strings.Compare(b, a) }) {
-		t.Error("not in order, or twice")
+		t.Error("records are out of order or repeated")
 	}
 }
 
@@ -243,7 +243,7 @@ func testRestart(t *testing.T, setup Setup) {
 	}
 }
 
-// testLateEnds ends records that were stored long before.
+// testLateEnds ends records long after their beginnings were stored.
 func testLateEnds(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var records []activity.Record
@@ -278,11 +278,11 @@ func testInterruptedCalls(t *testing.T, setup Setup) {
 	interrupted := e.listPage(activity.Filter{Statuses: []activity.Status{activity.Interrupted}, Limit: 1})
 	pending := e.listPage(activity.Filter{Statuses: []activity.Status{activity.Pending}})
 	if interrupted.Total != int64(len(running)) || pending.Total != 1 || pending.Records[0].ID != now.ID {
-		t.Errorf("%d are interrupted, %d pending", interrupted.Total, pending.Total)
+		t.Errorf("%d records are interrupted and %d are pending", interrupted.Total, pending.Total)
 	}
 }
 
-// testLostBeginnings stores an end whose beginning the store does not have.
+// testLostBeginnings stores the end of a record whose beginning was pruned.
 func testLostBeginnings(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	for range 100 {
@@ -299,7 +299,7 @@ func testLostBeginnings(t *testing.T, setup Setup) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if p := e.listPage(activity.Filter{Statuses: []activity.Status{activity.Success}}); p.Total != 11 {
-		t.Errorf("%d records", p.Total)
+		t.Errorf("got %d records, want 11", p.Total)
 	}
 	last := e.appendRecord(activity.Record{Type: activity.System})
 	if got, err := e.log.Get(t.Context(), last.ID); err != nil || got.ID != last.ID {
@@ -325,7 +325,7 @@ func testRetention(t *testing.T, setup Setup) {
 			checkList(e, f, records)
 		}
 		if p := e.listPage(activity.Filter{}); p.Total != int64(want) {
-			t.Errorf("%s: %d records are left, want %d", what, p.Total, want)
+			t.Errorf("%s: %d records remain, want %d", what, p.Total, want)
 		}
 	}
 	add(setup.severalChunks())
@@ -339,14 +339,14 @@ func testRetention(t *testing.T, setup Setup) {
 	add(setup.Volume(3000, 1200))
 	keep("records again", activity.Retention{MaxRecords: 1500}, 1500)
 	before := int64(len(records))
-	e.clock.Advance(10 * 365 * 24 * time.Hour) // a wrong clock
+	e.clock.Advance(10 * 365 * 24 * time.Hour) // the clock is wrong
 	e.tidyFully(activity.Retention{Days: 1})
 	if p := e.listPage(activity.Filter{}); p.Total < before/2 || p.Total == before {
-		t.Errorf("%d of %d records are left at once", p.Total, before)
+		t.Errorf("one Tidy left %d of %d records, want at least half of them, but not all", p.Total, before)
 	}
 	e.tidyFully(activity.Retention{MaxBytes: 1})
 	if p := e.listPage(activity.Filter{}); p.Total != 0 || len(p.Records) != 0 {
-		t.Errorf("%d records are left of no room", p.Total)
+		t.Errorf("%d records remain with a limit of one byte", p.Total)
 	}
 	records = nil
 	e.closeAll()
@@ -355,7 +355,7 @@ func testRetention(t *testing.T, setup Setup) {
 	checkList(e, activity.Filter{}, records)
 }
 
-// testRetentionWhileCallsRun prunes the records of running calls.
+// testRetentionWhileCallsRun prunes the beginnings of calls that are still running.
 func testRetentionWhileCallsRun(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var open2 []activity.Record
@@ -369,12 +369,11 @@ func testRetentionWhileCallsRun(t *testing.T, setup Setup) {
 	}
 	p := e.listPage(activity.Filter{Types: []activity.Type{activity.ToolCall}, Statuses: []activity.Status{activity.Success}, Limit: 1000})
 	if p.Total != int64(len(open2)) {
-		t.Errorf("%d of %d outcomes are there", p.Total, len(open2))
+		t.Errorf("%d of %d outcomes are stored", p.Total, len(open2))
 	}
 }
 
-// testRetentionOfSize has large records, which may be pruned, and large results, for which no
-// record may be pruned.
+// testRetentionOfSize stores large records, which count against the size limit, and a large result, which does not.
 func testRetentionOfSize(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	const limit = 8 << 20
@@ -390,14 +389,14 @@ func testRetentionOfSize(t *testing.T, setup Setup) {
 	}
 	e.tidyFully(activity.Retention{MaxBytes: limit})
 	if p := e.listPage(activity.Filter{}); p.Total != 400 {
-		t.Errorf("%d records are left of 400 that have room", p.Total)
+		t.Errorf("%d of 400 records remain, but all are within the limit", p.Total)
 	}
 	for range 2000 {
 		e.appendRecord(activity.Record{Type: activity.System, Status: activity.Success, Arguments: body})
 	}
 	e.tidyFully(activity.Retention{MaxBytes: limit})
 	if p := e.listPage(activity.Filter{}); p.Total < 200 || p.Total > 1000 {
-		t.Errorf("%d records are left of 10 KB each and %d MB", p.Total, limit>>20)
+		t.Errorf("%d records of 10 KB remain with a limit of %d MB", p.Total, limit>>20)
 	}
 }
 
@@ -446,9 +445,9 @@ func testSearch(t *testing.T, setup Setup) {
 	for range setup.severalChunks() {
 		e.appendRecord(activity.Record{Type: activity.ToolCall, Arguments: []byte(`{"needle":"7 start"}`)})
 	}
-	look("behind others") // now the records are in the text index
+	look("after newer records") // now the records are in the text index
 	if p := e.listPage(activity.Filter{Search: "needle 7 start"}); p.Total != int64(setup.severalChunks()) {
-		t.Errorf("%d of the others are found", p.Total)
+		t.Errorf("the search found %d of the later records, want all", p.Total)
 	}
 	e.closeAll()
 	e.openAll()

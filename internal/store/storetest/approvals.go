@@ -22,7 +22,7 @@ func newMark(by string, minute int) approval.AuthorAndTime {
 	return approval.AuthorAndTime{By: by, At: time.Date(2026, 1, 15, 10, minute, 0, 1000, time.UTC)}
 }
 
-// testApprovals checks that all decisions are loaded as they were saved, also after a restart.
+// testApprovals checks that all decisions are loaded as they were saved, before and after a restart.
 func testApprovals(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
@@ -62,7 +62,7 @@ func testApprovals(t *testing.T, setup Setup) {
 	given := a
 	given.Definition = json.RawMessage(`{ "name" : "a" }`)
 	b := approval.DecisionRow{Tool: "b", DefinitionDecisions: approval.DefinitionDecisions{Block: block, Off: &off}}
-	// A prompt with the name of a tool is a different item; instructions have no name.
+	// A prompt with the same name as a tool is a different item. Instructions have no name.
 	prompt := approval.DecisionRow{Kind: tool.KindPrompt, Tool: "a", DefinitionDecisions: approval.DefinitionDecisions{Pin: &approval.Pin{Fingerprint: fakeFingerprint(3), AuthorAndTime: newMark("trust:scan", 1)}}}
 	asked := prompt
 	asked.Definition = json.RawMessage(`{"name":"a","title":"p"}`)
@@ -89,13 +89,13 @@ func testApprovals(t *testing.T, setup Setup) {
 	definitionOf(tool.KindPrompt, "one", "a", `{"name":"a","title":"p"}`)
 	definitionOf(tool.KindResource, "one", "a", "")
 
-	// The same proposal again is refused, and nothing else of that change is stored.
+	// A second proposal with the same name is rejected, and the rest of its change set is not stored.
 	if err := s.SaveApprovals(ctx, approval.ChangeSet{Server: "two", Forget: true, Settle: "other", Propose: &proposal}); err == nil {
-		t.Error("two proposals have one name")
+		t.Error("SaveApprovals accepted two proposals with the same name")
 	}
 	want(all)
 
-	// A definition that is not given stays, and is deleted with its approval.
+	// A change without a definition keeps the stored definition. Deleting the approval deletes it.
 	a.Off = &off
 	save(approval.ChangeSet{Server: "one", Tools: []approval.DecisionRow{a}})
 	definition("one", "a", `{ "name" : "a" }`)
@@ -117,8 +117,8 @@ func testApprovals(t *testing.T, setup Setup) {
 	want(all)
 }
 
-// testReplacedApprovals checks that the decision that an approval replaces is stored with its
-// definition, and returns when the approval is undone, also after a restart.
+// testReplacedApprovals checks that an approval stores the decision that it replaces, with its definition. Undoing the
+// approval restores that decision, also after a restart.
 func testReplacedApprovals(t *testing.T, setup Setup) {
 	dir, ctx := t.TempDir(), t.Context()
 	first := &approval.Pin{Fingerprint: fakeFingerprint(1), Hints: tool.Hints{ReadOnly: tool.True}, AuthorAndTime: newMark("trust:scan", 1)}
@@ -128,7 +128,7 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 	alone := &approval.Pin{Fingerprint: fakeFingerprint(4), AuthorAndTime: newMark("admin", 5), Before: &approval.ReplacedDecision{Block: block}}
 	for _, step := range []struct {
 		pin        *approval.Pin
-		definition string // given to SaveApprovals
+		definition string // passed to SaveApprovals
 		want       string
 	}{
 		{first, `{"name":"1"}`, `{"name":"1"}`},
@@ -170,8 +170,8 @@ func testReplacedApprovals(t *testing.T, setup Setup) {
 	}
 }
 
-// testRestoredApprovals checks that ReplaceApprovals replaces all decisions and keeps definitions
-// that are not given.
+// testRestoredApprovals checks that ReplaceApprovals replaces all decisions, and keeps stored definitions for which it
+// receives no new one.
 func testRestoredApprovals(t *testing.T, setup Setup) {
 	s, ctx := setup.Open(t, t.TempDir()), t.Context()
 	defer func() { _ = s.Close() }()
@@ -192,7 +192,7 @@ func testRestoredApprovals(t *testing.T, setup Setup) {
 	all := approval.StoredDecisions{
 		Tools: map[string][]approval.DecisionRow{"one": {
 			row("a", approval.DefinitionDecisions{Pin: pin, Off: &off}, ""), row("c", approval.DefinitionDecisions{Pin: pin}, `{"name":"c"}`),
-			row("lost", approval.DefinitionDecisions{Was: &pin.Fingerprint}, ""), // no decision
+			row("lost", approval.DefinitionDecisions{Was: &pin.Fingerprint}, ""), // a row without a decision
 		}},
 		Launches:  []approval.ApprovedLaunch{{Server: "one", Fingerprint: fakeFingerprint(9), AuthorAndTime: newMark("admin", 4)}},
 		Proposals: []approval.ServerProposal{{Name: "new", Server: json.RawMessage(`{}`), AuthorAndTime: newMark("agent", 5)}},

@@ -21,18 +21,18 @@ func testChain(t *testing.T, setup Setup) {
 			t.Fatalf("%+v, %v, %v, want %d records", v, v.FirstBreak, err, records)
 		}
 		if last := e.log.Health().Verified; last == nil || !last.OK || !last.At.Equal(v.At) {
-			t.Errorf("the last verification is %+v", last)
+			t.Errorf("last verification = %+v", last)
 		}
 		var at int64
 		_, end, err := e.store.EachChainPart(t.Context(), func(p activity.ChainPart) error {
 			if p.First != at+1 || p.Seq < p.First || p.Gone != (p.Payload == nil) {
-				t.Fatalf("%+v follows %d", p, at)
+				t.Fatalf("checkpoint %+v follows sequence number %d", p, at)
 			}
 			at = p.Seq
 			return nil
 		})
 		if err != nil || end.Seq != at {
-			t.Fatalf("the chain ends with %d, %v, want %d", at, err, end.Seq)
+			t.Fatalf("the chain ends at %d, %v, want %d", at, err, end.Seq)
 		}
 	}
 	verify(0)
@@ -62,11 +62,11 @@ func testChain(t *testing.T, setup Setup) {
 	verify(e.listPage(activity.Filter{Limit: 1}).Total)
 	enough := errors.New("enough")
 	if _, _, err := e.store.EachChainPart(t.Context(), func(activity.ChainPart) error { return enough }); err != enough {
-		t.Errorf("got %v", err)
+		t.Errorf("EachChainPart gave %v, want the error of fn", err)
 	}
 }
 
-// testChainUnderLoad verifies while records are added, ended and pruned.
+// testChainUnderLoad verifies the chain while records are added, ended and pruned.
 func testChainUnderLoad(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	for range 4 {
@@ -99,7 +99,7 @@ func testChainUnderLoad(t *testing.T, setup Setup) {
 	}
 }
 
-// gatedStore is a store whose next projection a test can delay.
+// gatedStore is a store that can block one call of ProjectEntries until the test continues.
 type gatedStore struct {
 	Store
 	next atomic.Pointer[projectionHold]
@@ -115,19 +115,19 @@ func (g *gatedStore) ProjectEntries(ctx context.Context, entries []activity.Entr
 	return g.Store.ProjectEntries(ctx, entries, pos)
 }
 
-// projectTogether projects the entries that write appends in one transaction.
+// projectTogether makes the projector store all entries that write appends in one transaction.
 func (g *gatedStore) projectTogether(e *testEnv, write func()) {
 	h := &projectionHold{make(chan struct{}), make(chan struct{})}
 	g.next.Store(h)
-	e.appendRecord(activity.Record{Type: activity.System}) // projected in a transaction of its own
+	e.appendRecord(activity.Record{Type: activity.System}) // projected in a separate transaction
 	<-h.arrived
 	defer e.listPage(activity.Filter{Limit: 1})
 	defer close(h.release)
 	write()
 }
 
-// testChainOfPrunedCalls prunes calls before they end. Their ends are stored after the records that
-// began later and were projected in the same transaction. Then the test prunes these one by one.
+// testChainOfPrunedCalls prunes calls before they end. The end of such a call is stored after records that began later,
+// if they were projected in the same transaction. Then the test prunes these records one by one.
 func testChainOfPrunedCalls(t *testing.T, setup Setup) {
 	g := &gatedStore{}
 	e := startEnv(t, Setup{Volume: setup.Volume, Serial: setup.Serial, Open: func(t *testing.T, dir string) Store {
@@ -147,7 +147,7 @@ func testChainOfPrunedCalls(t *testing.T, setup Setup) {
 			t.Fatalf("%d records: %+v, %+v, %v", n, v, v.FirstBreak, err)
 		}
 	}
-	running := func() (calls []string) { // whose beginnings are pruned
+	running := func() (calls []string) { // the beginnings of these calls are pruned
 		for range 4 {
 			calls = append(calls, e.beginRecord(activity.Record{Type: activity.ToolCall}).ID)
 		}
@@ -172,7 +172,7 @@ func testChainOfPrunedCalls(t *testing.T, setup Setup) {
 	}
 
 	calls = running()
-	for range 2 { // only an end stays
+	for range 2 { // in each round, only an end remains
 		g.projectTogether(e, func() {
 			e.endRecord(calls[0], activity.Success)
 			put(3)
@@ -181,7 +181,7 @@ func testChainOfPrunedCalls(t *testing.T, setup Setup) {
 		calls = calls[1:]
 	}
 
-	g.projectTogether(e, func() { // as much as fits in one transaction
+	g.projectTogether(e, func() { // the largest number of entries that fits in one transaction
 		e.endRecord(calls[0], activity.Success)
 		put(activity.MaxBatch - 1)
 	})

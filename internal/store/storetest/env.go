@@ -15,17 +15,18 @@ import (
 	"mcpproxy/internal/store/activity/activitytest"
 )
 
-// Setup tells Run how to open a store, and how much to test.
+// Setup contains the functions with which Run opens a store and limits the work of a test.
 type Setup struct {
-	// Open opens the store in a folder of the test. The same folder has the same store again.
+	// Open opens the store in a test folder. Opening the same folder again opens the same store.
 	Open func(t *testing.T, dir string) Store
-	// Volume returns all or enough: how much of something a test does.
+	// Volume returns all or enough as the number of repetitions in a test.
 	Volume func(all, enough int) int
-	// Serial skips a subtest with a single goroutine in runs where it proves nothing.
+	// Serial skips a subtest that uses only one goroutine if this run does not need it, for example under the race
+	// detector.
 	Serial func(t *testing.T)
 }
 
-// severalChunks returns a number of records that fills more than one chunk.
+// severalChunks returns a number of records that fills several chunks.
 func (o Setup) severalChunks() int { return o.Volume(3500, 2100) }
 
 // Store is the interface that the suite tests.
@@ -43,7 +44,7 @@ type Store interface {
 	Close() error
 }
 
-// testEnv is an activity log over a store, both in one folder.
+// testEnv is an activity log on top of a store, both in one folder.
 type testEnv struct {
 	t     *testing.T
 	setup Setup
@@ -103,7 +104,7 @@ func (e *testEnv) endRecord(id string, s activity.Status) {
 	}
 }
 
-// appendRecord writes a complete record.
+// appendRecord writes a record of an event that has already ended.
 func (e *testEnv) appendRecord(r activity.Record) activity.Record {
 	e.t.Helper()
 	if err := e.log.Append(&r); err != nil {
@@ -121,7 +122,7 @@ func (e *testEnv) listPage(f activity.Filter) activity.RecordPage {
 	return p
 }
 
-// allRecords lists all records, the oldest first.
+// allRecords lists all records, oldest first.
 func (e *testEnv) allRecords() (out []activity.Record) {
 	e.t.Helper()
 	for f := (activity.Filter{Limit: 1000}); ; {
@@ -131,7 +132,7 @@ func (e *testEnv) allRecords() (out []activity.Record) {
 			continue
 		}
 		if p.Incomplete || p.Total != int64(len(out)) {
-			e.t.Fatalf("the pages have %d of %d records; incomplete: %v", len(out), p.Total, p.Incomplete)
+			e.t.Fatalf("the pages contain %d of %d records, incomplete = %v", len(out), p.Total, p.Incomplete)
 		}
 		slices.Reverse(out)
 		return out
@@ -141,7 +142,7 @@ func (e *testEnv) allRecords() (out []activity.Record) {
 // tidyFully calls Tidy until nothing is left to do.
 func (e *testEnv) tidyFully(keep activity.Retention) {
 	e.t.Helper()
-	e.listPage(activity.Filter{Limit: 1}) // waits until everything is projected
+	e.listPage(activity.Filter{Limit: 1}) // waits until all entries are projected
 	for {
 		more, err := e.store.Tidy(e.t.Context(), e.clock.Now(), keep, true)
 		if err != nil {

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// testPresence checks that anchors and statements are loaded as they were saved, in order, also
-// after a restart, and that a statement is stored once.
+// testPresence checks that anchors and statements are loaded in order and as they were saved, also after a restart. It
+// also checks that a statement can be stored only once.
 func testPresence(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
@@ -38,7 +38,7 @@ func testPresence(t *testing.T, setup Setup) {
 			t.Fatal(err)
 		}
 		if err := p.SaveStatement(ctx, e); !errors.Is(err, presence.ErrUsed) {
-			t.Errorf("stored twice: %v", err)
+			t.Errorf("storing a statement again gave %v, want ErrUsed", err)
 		}
 	}
 	for _, one := range []struct {

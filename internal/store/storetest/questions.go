@@ -29,7 +29,7 @@ func newQuestion(id, args string, at time.Time) ask.Question {
 	return q
 }
 
-// acceptAnyLease accepts every lease.
+// acceptAnyLease accepts all leases.
 func acceptAnyLease(*ask.Lease) bool { return true }
 
 func problemCode(err error) problem.Code {
@@ -39,9 +39,9 @@ func problemCode(err error) problem.Code {
 	return ""
 }
 
-// testQuestions checks that a question is loaded as it was stored, is shared by all calls with its
-// key, is answered once, and that its approval is used once, in time and with its key; also after a
-// restart.
+// testQuestions checks that all calls with the same key share one question, which is loaded as it was stored and can be
+// answered once. The approval can be used once, before it expires and only with its key. All of this must also hold
+// after a restart.
 func testQuestions(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
@@ -50,7 +50,7 @@ func testQuestions(t *testing.T, setup Setup) {
 	at := func(d time.Duration) time.Time { return begin.Add(d) }
 	q := newQuestion("q1", `{"a":1}`, begin)
 	if got, found, err := a.FindQuestion(ctx, q.Key, begin); found || err != nil {
-		t.Errorf("before it is asked: %+v, %v", got, err)
+		t.Errorf("FindQuestion before the question was added gave %+v, %v", got, err)
 	}
 	if got, fresh, err := a.AddQuestion(ctx, q); !fresh || err != nil || cmp.Diff(q, got) != "" {
 		t.Errorf("%v, %v: %s", fresh, err, cmp.Diff(q, got))
@@ -58,7 +58,7 @@ func testQuestions(t *testing.T, setup Setup) {
 	again := q
 	again.ID, again.Asked = "q2", at(time.Minute)
 	if got, fresh, err := a.AddQuestion(ctx, again); fresh || err != nil || got.ID != "q1" || !got.Until.Equal(at(ask.Life+time.Minute)) {
-		t.Errorf("asked twice: %+v, %v, %v", got, fresh, err)
+		t.Errorf("adding the question again gave %+v, %v, %v", got, fresh, err)
 	}
 	want := q
 	want.Last, want.Until = at(2*time.Minute), at(ask.Life+2*time.Minute)
@@ -66,7 +66,7 @@ func testQuestions(t *testing.T, setup Setup) {
 		t.Errorf("%v, %v: %s", found, err, cmp.Diff(want, got))
 	}
 	if ok, err := a.UseApproval(ctx, "q1", q.Key, at(2*time.Minute)); ok || err != nil {
-		t.Errorf("used before it is approved: %v", err)
+		t.Errorf("UseApproval before the approval succeeded or failed: %v", err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -78,17 +78,17 @@ func testQuestions(t *testing.T, setup Setup) {
 		t.Errorf("%v: %s", err, cmp.Diff([]ask.Question{want}, all))
 	}
 	if n, err := a.CountWaitingQuestions(ctx, at(3*time.Minute)); n != 1 || err != nil {
-		t.Errorf("%d wait, %v", n, err)
+		t.Errorf("%d questions wait, want 1; error: %v", n, err)
 	}
 	if _, err := a.AnswerQuestion(ctx, "none", ask.Answer{At: begin}); problemCode(err) != problem.NotFound {
-		t.Errorf("an answer to nothing: %v", err)
+		t.Errorf("answering an unknown question gave %v", err)
 	}
 	yes := ask.Answer{Approve: true, By: "admin", Via: "cli", At: at(4 * time.Minute)}
 	if got, err := a.AnswerQuestion(ctx, "q1", yes); err != nil || got.State != ask.Approved || got.By != "admin" || got.Via != "cli" || !got.Until.Equal(at(4*time.Minute+ask.Life)) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := a.AnswerQuestion(ctx, "q1", ask.Answer{Why: "no", By: "admin", At: at(5 * time.Minute)}); problemCode(err) != problem.Conflict {
-		t.Errorf("a second answer: %v", err)
+		t.Errorf("a second answer gave %v", err)
 	}
 	if got, found, err := a.FindQuestion(ctx, q.Key, at(5*time.Minute)); !found || err != nil || got.State != ask.Approved || got.Why != "" {
 		t.Errorf("%+v, %v, %v", got, found, err)
@@ -99,7 +99,7 @@ func testQuestions(t *testing.T, setup Setup) {
 		at  time.Time
 	}{"another call": {other.Key(), at(5 * time.Minute)}, "too late": {q.Key, at(4*time.Minute + ask.Life)}, "by a clock that was set back": {q.Key, at(-time.Hour)}} {
 		if ok, err := a.UseApproval(ctx, "q1", use.key, use.at); ok || err != nil {
-			t.Errorf("%s uses the approval: %v", name, err)
+			t.Errorf("UseApproval for %s succeeded or failed: %v", name, err)
 		}
 	}
 	var used atomic.Int64
@@ -114,17 +114,17 @@ func testQuestions(t *testing.T, setup Setup) {
 		})
 	}
 	if all.Wait(); used.Load() != 1 {
-		t.Errorf("the approval was used %d times", used.Load())
+		t.Errorf("the approval was used %d times, want once", used.Load())
 	}
 	if q, err := a.LoadQuestion(ctx, "q1"); err != nil || q.State != ask.Used || string(q.Shown) != "null" {
 		t.Errorf("%+v, %v", q, err)
 	}
 	if _, found, err := a.FindQuestion(ctx, q.Key, at(5*time.Minute)); found || err != nil {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("FindQuestion still finds the used approval: %v", err)
 	}
 	denied := newQuestion("q3", `{"a":1}`, at(6*time.Minute))
 	if _, fresh, err := a.AddQuestion(ctx, denied); !fresh || err != nil {
-		t.Errorf("the same call again: %v, %v", fresh, err)
+		t.Errorf("adding a question for the same call again gave %v, %v", fresh, err)
 	}
 	if _, err := a.AnswerQuestion(ctx, "q3", ask.Answer{Why: "not now", By: "admin", At: at(7 * time.Minute)}); err != nil {
 		t.Error(err)
@@ -133,15 +133,15 @@ func testQuestions(t *testing.T, setup Setup) {
 		t.Errorf("%+v, %v, %v", got, found, err)
 	}
 	if ok, err := a.UseApproval(ctx, "q3", q.Key, at(8*time.Minute)); ok || err != nil {
-		t.Errorf("a denial lets the call through: %v", err)
+		t.Errorf("UseApproval accepted a denial or failed: %v", err)
 	}
 	if _, found, err := a.FindQuestion(ctx, q.Key, at(7*time.Minute+ask.Life)); found || err != nil {
-		t.Errorf("the denial outlives its time: %v", err)
+		t.Errorf("FindQuestion found an expired denial or failed: %v", err)
 	}
 }
 
-// testCallAskedTwice stores two questions about one call, because the clock was set back. An answer
-// is found, and of two answers the denial.
+// testCallAskedTwice stores two questions about one call, which happens if the clock was set back. FindQuestion must
+// prefer an answered question, and a denial to an approval.
 func testCallAskedTwice(t *testing.T, setup Setup) {
 	s := setup.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
@@ -165,12 +165,12 @@ func testCallAskedTwice(t *testing.T, setup Setup) {
 		t.Error(err)
 	}
 	if got, found, err := a.FindQuestion(ctx, key, now); !found || err != nil || got.ID != "after" || got.State != ask.Denied {
-		t.Errorf("denied as well: %+v, %v, %v", got, found, err)
+		t.Errorf("after the denial: %+v, %v, %v", got, found, err)
 	}
 }
 
-// testQuestionLimits checks the limits of waiting questions, in all and for an actor, and that old
-// questions are deleted.
+// testQuestionLimits checks the limits of waiting questions, in total and per actor, and that old questions are
+// deleted.
 func testQuestionLimits(t *testing.T, setup Setup) {
 	s := setup.Open(t, t.TempDir())
 	defer func() { _ = s.Close() }()
@@ -192,32 +192,31 @@ func testQuestionLimits(t *testing.T, setup Setup) {
 			}
 		}
 		if err := add(actor, ask.MaxOfActor, begin); problemCode(err) != problem.Overloaded {
-			t.Fatalf("one more of an actor: %v", err)
+			t.Fatalf("one question too many of an actor gave %v", err)
 		}
 	}
 	if err := add(99, 0, begin); problemCode(err) != problem.Overloaded {
-		t.Errorf("one more in all: %v", err)
+		t.Errorf("one question too many in total gave %v", err)
 	}
 	later := begin.Add(ask.Life)
 	if err := add(99, 0, later); err != nil {
-		t.Errorf("when the others are over: %v", err)
+		t.Errorf("adding a question after the others expired: %v", err)
 	}
 	if all, err := a.WaitingQuestions(ctx, later); err != nil || len(all) != 1 {
-		t.Errorf("%d wait, %v", len(all), err)
+		t.Errorf("%d questions wait, want 1; error: %v", len(all), err)
 	}
 	if old, err := a.LoadQuestion(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); err != nil || old.State != ask.Expired || string(old.Shown) != "null" {
-		t.Errorf("what is over keeps its arguments: %+v, %v", old, err)
+		t.Errorf("an expired question still has its arguments: %+v, %v", old, err)
 	}
 	if err := add(99, 1, begin.AddDate(0, 0, 40)); err != nil {
 		t.Error(err)
 	}
 	if _, err := a.LoadQuestion(ctx, fmt.Sprintf("q0-0-%d", begin.Unix())); problemCode(err) != problem.NotFound {
-		t.Errorf("what is old is still there: %v", err)
+		t.Errorf("loading a deleted question gave %v", err)
 	}
 }
 
-// testLeases checks that a lease covers its calls, as often as allowed, until it ends or is
-// revoked.
+// testLeases checks that a lease allows its calls, as often as permitted, until it expires or is revoked.
 func testLeases(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
@@ -254,7 +253,7 @@ func testLeases(t *testing.T, setup Setup) {
 		call := newCall("{}")
 		c.call(&call)
 		if id, _, err := a.UseLease(ctx, &call, call.Key(), c.lane, c.at, acceptAnyLease); id != "" || err != nil {
-			t.Errorf("%s: %q, %v", name, id, err)
+			t.Errorf("%s: UseLease gave %q, %v", name, id, err)
 		}
 	}
 	call := newCall("{}")
@@ -278,10 +277,10 @@ func testLeases(t *testing.T, setup Setup) {
 		})
 	}
 	if all.Wait(); taken.Load() != 3 {
-		t.Errorf("%d calls were taken of 3", taken.Load())
+		t.Errorf("the lease allowed %d calls, want 3", taken.Load())
 	}
 	if n, err := a.CountWaitingQuestions(ctx, begin); closed.Load() != 1 || n != 0 || err != nil {
-		t.Errorf("the question of a call that goes on by a lease: over %d times, %d wait, %v", closed.Load(), n, err)
+		t.Errorf("the question about a call that a lease allows was closed %d times, want once; %d questions wait, want 0; error: %v", closed.Load(), n, err)
 	}
 	for i := range ask.MaxLeases + 1 {
 		more := lease
@@ -294,9 +293,9 @@ func testLeases(t *testing.T, setup Setup) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if _, err := a.RevokeLease(ctx, "m0", begin); problemCode(err) != problem.NotFound {
-		t.Errorf("revoked twice: %v", err)
+		t.Errorf("revoking a lease again gave %v", err)
 	}
 	if left, err := a.ActiveLeases(ctx, begin); err != nil || len(left) != ask.MaxLeases-1 {
-		t.Errorf("%d run, %v", len(left), err)
+		t.Errorf("%d leases are active, error: %v", len(left), err)
 	}
 }

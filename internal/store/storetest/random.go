@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// matchesFilter reports whether a filter selects a record. It is the reference for filters, as
-// simple as possible. A search has one plain word here.
+// matchesFilter reports whether a filter selects a record. It is a simple reference implementation. It supports only
+// searches for one plain word.
 func matchesFilter(f activity.Filter, r activity.Record) bool {
 	intent := activity.Intent{}
 	if r.Metadata.Intent != nil {
@@ -36,8 +36,7 @@ func isAnyOf[T comparable](want []T, have T) bool {
 	return len(want) == 0 || slices.Contains(want, have)
 }
 
-// expectedRecords returns the records that a filter selects, the newest first. records are in the
-// order of the log.
+// expectedRecords returns the records that a filter selects, newest first. records must be in the order of the log.
 func expectedRecords(f activity.Filter, records []activity.Record) []activity.Record {
 	var out []activity.Record
 	for _, r := range slices.Backward(records) {
@@ -58,7 +57,7 @@ func checkList(e *testEnv, f activity.Filter, records []activity.Record) {
 		want = want[:limit]
 	}
 	if got.Total != total {
-		e.t.Errorf("%s: total %d, want %d", filterString(f), got.Total, total)
+		e.t.Errorf("%s: total = %d, want %d", filterString(f), got.Total, total)
 	}
 	if d := cmp.Diff(want, got.Records, sameRecord); d != "" {
 		e.t.Errorf("%s: (-want +got)\n%s", filterString(f), d)
@@ -80,7 +79,7 @@ var sameRecord = cmp.Options{
 
 func filterString(f activity.Filter) string { return fmt.Sprintf("%+v", f) }
 
-// The values of random records and filters: few, so that they match often.
+// Random records and filters use few values, so that filters often match.
 var (
 	types         = []activity.Type{activity.ToolCall, activity.PolicyDecision, activity.System}
 	statuses      = []activity.Status{activity.Success, activity.Failed, activity.Blocked, activity.Pending, activity.Held}
@@ -114,7 +113,7 @@ func (d randomSource) randomRecord() activity.Record {
 	return r
 }
 
-// pickUpToTwo returns up to two values, mostly none.
+// pickUpToTwo returns up to two values, and most often none.
 func pickUpToTwo[T any](d randomSource, from []T) []T {
 	n := pickOne(d, []int{0, 0, 0, 1, 1, 2})
 	out := []T{}
@@ -147,8 +146,8 @@ func (d randomSource) randomFilter(from, to time.Time) activity.Filter {
 	return f
 }
 
-// testRandomFilters compares the store with matchesFilter, over records in all places of a store:
-// tail, chunks, text index.
+// testRandomFilters compares the store with matchesFilter for records in each part of a store: tail, chunks, text
+// index.
 func testRandomFilters(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var records []activity.Record
@@ -173,15 +172,14 @@ func testRandomFilters(t *testing.T, setup Setup) {
 			checkList(e, d.randomFilter(from, e.clock.Now()), records)
 		}
 	}
-	// Examples of one seed: each adds to the store.
+	// All examples of a seed use the same store, and each adds records to it.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
 	for i := 0; i < setup.Volume(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
 	}
 }
 
-// addRandomRecords writes n random records, some of them unfinished, and returns them as they must
-// be listed.
+// addRandomRecords writes n random records, some of them unfinished. It returns them as the store must list them.
 func (e *testEnv) addRandomRecords(d randomSource, n int) []activity.Record {
 	var out []activity.Record
 	for range n {

@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// testRefusals writes many more refusals than calls. Refusals are pruned by their own quota, from
-// between the calls, and displace no calls.
+// testRefusals writes many more refusals than calls. It checks that refusals are pruned by their own quota, even if
+// calls were recorded between them, and that they displace no calls.
 func testRefusals(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var calls, refusals []activity.Record
@@ -41,11 +41,11 @@ func testRefusals(t *testing.T, setup Setup) {
 	}
 	keep := activity.Retention{MaxRecords: 600, MaxBytes: 1 << 30, Days: 90}
 	add(100, setup.Volume(60, 45))
-	e.listPage(activity.Filter{Search: "banana"}) // it is in the text index
+	e.listPage(activity.Filter{Search: "banana"}) // moves the records to the text index
 	e.tidyFully(keep)
 	look("a first flood")
 	if len(refusals) < 1000 || len(refusals) > 3100 {
-		t.Errorf("%d refusals are left", len(refusals))
+		t.Errorf("%d refusals remain", len(refusals))
 	}
 	e.closeAll()
 	e.openAll()
@@ -55,21 +55,21 @@ func testRefusals(t *testing.T, setup Setup) {
 	e.tidyFully(keep)
 	look("a second flood")
 	if len(calls) != 500 {
-		t.Fatalf("%d calls", len(calls))
+		t.Fatalf("%d calls remain, want 500", len(calls))
 	}
-	add(2000, 0) // more than the chunks that are not sealed
+	add(2000, 0) // more records than the unsealed chunks contain
 	e.tidyFully(keep)
 	calls = calls[len(calls)-600:]
 	look("calls go for calls")
 	if p := e.listPage(activity.Filter{Types: []activity.Type{activity.System}, Limit: 1}); p.Total != 600 {
-		t.Errorf("%d of 600 calls", p.Total)
+		t.Errorf("%d of 600 calls remain", p.Total)
 	}
 	e.closeAll()
 	e.openAll()
 	look("at the end")
 }
 
-// testSizeOfRefusals writes large refusals.
+// testSizeOfRefusals checks that large refusals are pruned and displace no call.
 func testSizeOfRefusals(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	const limit = 8 << 20
@@ -80,14 +80,14 @@ func testSizeOfRefusals(t *testing.T, setup Setup) {
 	}
 	e.tidyFully(activity.Retention{MaxBytes: limit})
 	if got, err := e.log.Get(t.Context(), call.ID); err != nil || got.ID != call.ID {
-		t.Errorf("the call is gone: %v", err)
+		t.Errorf("the call was pruned: %v", err)
 	}
 	if p := e.listPage(activity.Filter{Limit: 1}); p.Total > 3*1024+1 {
-		t.Errorf("%d records are left", p.Total)
+		t.Errorf("%d records remain", p.Total)
 	}
 }
 
-// testRefusalCounts repeats refusals, with restarts and pruning.
+// testRefusalCounts checks the counts of repeated refusals after restarts and pruning.
 func testRefusalCounts(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	refuse := func(tool string, times int) (r activity.Record) {
@@ -103,7 +103,7 @@ func testRefusalCounts(t *testing.T, setup Setup) {
 		t.Helper()
 		r, err := e.log.Get(t.Context(), id)
 		if err != nil || r.Repeated != times || r.Status != activity.Blocked || r.Type != activity.PolicyDecision {
-			t.Errorf("%+v, %v, want %d times", r, err, times)
+			t.Errorf("got %+v, %v, want %d repetitions", r, err, times)
 		}
 	}
 	first := refuse("a", 7)
@@ -121,7 +121,7 @@ func testRefusalCounts(t *testing.T, setup Setup) {
 		later = append(later, refuse(fmt.Sprint(i%400), 1))
 	}
 	e.appendRecord(activity.Record{Type: activity.System})
-	e.tidyFully(activity.Retention{MaxRecords: 2}) // keeps the record about the flood, and the one above
+	e.tidyFully(activity.Retention{MaxRecords: 2}) // keeps the record above and the record about the flood of refusals
 	e.closeAll()
 	e.openAll()
 	want(later[399].ID, int64(setup.severalChunks()/400))

@@ -1,7 +1,7 @@
 // Package storetest is the test suite that every database of package store must pass.
 //
-// It uses a store through a real activity.Log with a real spool, so that it checks what users get:
-// the records that were made, by every filter, in order, once. Only tests use it.
+// It tests a store through a real activity.Log with a real spool, as users use it: every filter must return the
+// matching records in order, without duplicates. Only tests use this package.
 //
 // Files:
 //   - storetest.go: Run and the list of subtests
@@ -16,13 +16,13 @@ package storetest
 
 import "testing"
 
-// concurrent names the subtests that use the store from several goroutines, or that restart and
-// prune while the projector of the log works. The race detector runs these.
+// concurrent names the subtests that use the store from several goroutines, or that restart or prune while the
+// projector of the log is running. Runs with the race detector include them.
 var concurrent = map[string]bool{
 	"asks": true, "chain under load": true, "leases": true, "pages under load": true, "restart": true, "retention of calls": true,
 }
 
-// Run runs the suite. The subtests are independent and run in parallel.
+// Run runs all tests of the suite. The subtests are independent and run in parallel.
 func Run(t *testing.T, setup Setup) {
 	for name, test := range map[string]func(*testing.T, Setup){
 		"filters":            testFilters,

@@ -15,14 +15,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// expectedSummary is the reference for summaries, as simple as possible. records are the selected
-// records, the newest first.
+// expectedSummary is a simple reference implementation of summaries. records are the selected records, newest first.
 func expectedSummary(q activity.SummaryQuery, records []activity.Record) activity.Summary {
 	s := activity.Summary{Records: int64(len(records)), Buckets: []activity.Bucket{}, Groups: []activity.Tally{}}
 	if s.Records > q.Most {
 		records, s.Records, s.Cut = records[:q.Most], q.Most, true
 	}
-	first := q.Since.Truncate(q.Step) // all steps divide the time since year 1, too
+	first := q.Since.Truncate(q.Step) // every step also divides the time since year 1
 	for at := first; at.Before(q.Until); at = at.Add(q.Step) {
 		s.Buckets = append(s.Buckets, activity.Bucket{Start: at})
 	}
@@ -97,7 +96,7 @@ func expectedGroupKey(by activity.GroupBy, r activity.Record) string {
 	return map[activity.GroupBy]string{activity.ByLane: lane, activity.ByClient: r.ClientName, activity.ByServer: r.ServerName, activity.ByTool: name}[by]
 }
 
-// exactPercentile returns the smallest value that at least p percent of the values do not exceed.
+// exactPercentile returns the smallest of the values that is greater than or equal to at least p percent of them.
 func exactPercentile(values []int64, p int) int64 {
 	if len(values) == 0 {
 		return 0
@@ -106,7 +105,7 @@ func exactPercentile(values []int64, p int) int64 {
 	return values[(len(values)*p+99)/100-1]
 }
 
-// sameSummary accepts percentiles that differ by at most 0.4 %.
+// sameSummary compares summaries, and accepts percentiles that differ by at most 0.4 %.
 var sameSummary = gocmp.Options{
 	gocmp.Comparer(func(a, b time.Time) bool { return a.Equal(b) }),
 	gocmp.Transformer("list", func(in []activity.Bucket) []activity.Bucket { return append([]activity.Bucket{}, in...) }),
@@ -117,7 +116,7 @@ var sameSummary = gocmp.Options{
 		gocmp.Comparer(func(a, b int64) bool { return max(a, b) < 256 && a == b || 250*max(a, b) <= 251*min(a, b) })),
 }
 
-// expectedSessions is the reference for sessions, the newest first.
+// expectedSessions is the reference implementation of sessions, newest first.
 func expectedSessions(q activity.SessionQuery, records []activity.Record) (out []activity.Session) {
 	byID := map[string]*activity.Session{}
 	for _, r := range records {
@@ -178,9 +177,8 @@ func (e *testEnv) refuseRandomCall(d randomSource) activity.Record {
 	return first
 }
 
-// testSummaries compares summaries and sessions with the references, over records in all places of
-// a store; then over the records that are left after some fields were erased and records were
-// pruned.
+// testSummaries compares summaries and sessions with the reference implementations, for records in each part of a
+// store. Then it compares them again for the records that remain after erasing fields and pruning records.
 func testSummaries(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var records []activity.Record
@@ -201,7 +199,7 @@ func testSummaries(t *testing.T, setup Setup) {
 				}
 			}
 		}
-		if rounds == 25 { // from here on only with the remaining records
+		if rounds == 25 { // later rounds use only the remaining records
 			there, erased := len(records), 0
 			for _, r := range records[there-300:] {
 				if r.Type != activity.ToolCall || r.Arguments == nil || r.Status == activity.Pending {
@@ -214,7 +212,7 @@ func testSummaries(t *testing.T, setup Setup) {
 			}
 			e.tidyFully(activity.Retention{MaxRecords: int64(there / 3)})
 			if records = e.allRecords(); erased == 0 || len(records) > there*3/4 {
-				t.Errorf("%d are erased; %d of %d are left", erased, len(records), there)
+				t.Errorf("%d records were erased, %d of %d remain", erased, len(records), there)
 			}
 		}
 		for range 4 {
@@ -233,7 +231,7 @@ func testSummaries(t *testing.T, setup Setup) {
 			checkSessions(e, activity.SessionQuery{Since: f.Since, Until: f.Until, Limit: pickOne(d, []int{1, 2, 50}), Offset: pickOne(d, []int{0, 0, 1, 5}), Most: 1 << 40}, records)
 		}
 	}
-	// Examples of one seed: each adds to the store.
+	// All examples of a seed use the same store, and each adds records to it.
 	gen := rapid.Custom(func(rt *rapid.T) bool { run(rt); return true })
 	for i := 0; i < setup.Volume(40, 20) && !t.Failed(); i++ {
 		gen.Example(i)
@@ -249,7 +247,7 @@ func checkSummary(e *testEnv, q activity.SummaryQuery, records []activity.Record
 	byCalls := slices.IsSortedFunc(got.Groups, func(a, b activity.Tally) int { return cmp.Compare(b.Calls, a.Calls) })
 	slices.SortFunc(got.Groups, func(a, b activity.Tally) int { return cmp.Compare(a.Key, b.Key) })
 	if d := gocmp.Diff(expectedSummary(q, expectedRecords(q.Filter, records)), got, sameSummary); d != "" || !byCalls {
-		e.t.Errorf("%+v: by calls: %v, (-want +got)\n%s", q, byCalls, d)
+		e.t.Errorf("%+v: by calls = %v (-want +got)\n%s", q, byCalls, d)
 	}
 }
 
@@ -270,7 +268,7 @@ func checkSessions(e *testEnv, q activity.SessionQuery, records []activity.Recor
 	}
 }
 
-// testEach reads all records while new ones are written.
+// testEach checks that EachRecord reads all records while new ones are written.
 func testEach(t *testing.T, setup Setup) {
 	e := startEnv(t, setup)
 	var records []activity.Record
@@ -296,6 +294,6 @@ func testEach(t *testing.T, setup Setup) {
 	enough := errors.New("enough")
 	n := 0
 	if err := e.log.EachRecord(t.Context(), activity.Filter{}, func(*activity.Record) error { n++; return enough }); err != enough || n != 1 {
-		t.Errorf("%d records, %v", n, err)
+		t.Errorf("got %d records, %v", n, err)
 	}
 }

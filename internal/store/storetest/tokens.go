@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// testTokens checks that tokens are loaded as they were saved, also after a restart, that nil and
-// empty lists stay different, and that names and hashes are unique.
+// testTokens checks that tokens are loaded as they were saved, also after a restart. It also checks that nil and empty
+// lists stay different, and that names and hashes are unique.
 func testTokens(t *testing.T, setup Setup) {
 	dir := t.TempDir()
 	s := setup.Open(t, dir)
@@ -40,13 +40,13 @@ func testTokens(t *testing.T, setup Setup) {
 		"name": {ID: "i4", Name: "two", Hash: [32]byte{0: 4}}, "hash": {ID: "i4", Name: "four", Hash: two.Hash}, "id": {ID: "i2", Name: "four", Hash: [32]byte{0: 4}},
 	} {
 		if err := s.SaveToken(ctx, again); err == nil {
-			t.Errorf("two tokens have one %s", what)
+			t.Errorf("two tokens have the same %s", what)
 		}
 	}
 	if err := s.SetTokenUsed(ctx, "i2", at(7)); err != nil {
 		t.Error(err)
 	}
-	for range 2 { // a missing token is no error
+	for range 2 { // dropping a missing token is not an error
 		if err := s.DropToken(ctx, "i3"); err != nil {
 			t.Error(err)
 		}
@@ -59,7 +59,7 @@ func testTokens(t *testing.T, setup Setup) {
 	two.Used = at(7)
 	want(one, two)
 	if err := s.ReplaceTokens(ctx, []auth.Token{none, one, one}); err == nil {
-		t.Error("what cannot be stored was restored")
+		t.Error("ReplaceTokens accepted tokens that cannot be stored")
 	}
 	want(one, two)
 	if err := s.ReplaceTokens(ctx, []auth.Token{none, one}); err != nil {

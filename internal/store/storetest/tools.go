@@ -72,12 +72,12 @@ func testResults(t *testing.T, setup Setup) {
 	defer s.Close()
 	got, err := s.GetResult(ctx, "h1")
 	if err != nil || string(got.Body) != string(long.Body) || got.Actor != "agent" || got.Server != "s" || !got.Expires.Equal(long.Expires) {
-		t.Errorf("got %s for %s until %v, %v", got.Handle, got.Actor, got.Expires, err)
+		t.Errorf("got result %s of %s until %v, %v", got.Handle, got.Actor, got.Expires, err)
 	}
 	for _, handle := range []string{"h2", "h3", "", "h%", "H1"} {
 		var p *problem.Problem
 		if _, err := s.GetResult(ctx, handle); !errors.As(err, &p) || p.Code != problem.NotFound {
-			t.Errorf("%q gave %v", handle, err)
+			t.Errorf("GetResult(%q) gave %v", handle, err)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package activitytest provides a settable clock for tests and benchmarks of the activity log.
 //
-//   - clock.go: Clock, which stands still until a test sets it
+//   - clock.go: Clock, which does not advance until a test sets it
 //
 // A test may set the clock while the goroutines of the log read it. The package does not create records.
 package activitytest
