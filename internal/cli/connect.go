@@ -260,8 +260,10 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 		plan, err := permission.PreparePlan(c.account.Env, id, c.account.Tools())
 		switch {
 		case err == nil && !plan.Changed, c.flags.options.Surface == string(clients.SurfaceAll) && err != nil: // they are there, or nothing helps
-		case err != nil || c.flags.consent.yes: // the command says why
-			c.printMessage("Next: `mcpproxy permissions %s`, to let reads run without asking.", id)
+		case err != nil: // the command says why
+			c.printMessage("Next: `mcpproxy permissions %s` says how reads run without asking and everything else asks.", id)
+		case c.flags.consent.yes:
+			c.printMessage("Next: `mcpproxy permissions %s --write`. Then reads run without asking, and everything else asks.", id)
 		default:
 			writePermissionPlan(p, plan)
 			plans = append(plans, plan)

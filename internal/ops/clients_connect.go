@@ -225,7 +225,7 @@ func (a *LocalClients) PlanDisconnect(word string) (ConnectPlan, error) {
 		p.Command = p.client.CommandToRemoveServer(a.Env, p.Server)
 	}
 	if rules, err := a.permissionRuleChanges(p.Client); err == nil && len(rules) > 0 {
-		p.Warnings = append(p.Warnings, "The permission rules that MCPProxy wrote into "+rules[0].Path+" are taken out, too.")
+		p.Warnings = append(p.Warnings, "The permission rules that MCPProxy wrote into "+rules[0].Path+" are removed, too.")
 	}
 	return p, nil
 }
@@ -348,8 +348,8 @@ func checkFilePrivate(f clients.UserFile) error {
 	if runtime.GOOS == "windows" || f.Mode&0o077 == 0 {
 		return nil
 	}
-	return problem.Newf(problem.Conflict, "Others can read %s (its mode is %04o), and a token in it would be theirs too.", f.Path, f.Mode).
-		WithHint("Take it from them with chmod 600, then try again.")
+	return problem.Newf(problem.Conflict, "Other users can read %s (its mode is %04o), so a token in it would not be secret.", f.Path, f.Mode).
+		WithHint("Run chmod 600 on the file, then try again.")
 }
 
 // addConnectWarnings adds warnings about the change.
@@ -357,22 +357,22 @@ func (a *LocalClients) addConnectWarnings(p *ConnectPlan) {
 	for _, name := range p.Servers {
 		there := p.before.ServerEntry(name)
 		if there.IsObject() && !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
-			p.Warnings = append(p.Warnings, "The entry "+name+" leads to "+clients.DescribeEntry(there)+" so far; credentials for that are taken out.")
+			p.Warnings = append(p.Warnings, "The entry "+name+" leads to "+clients.DescribeEntry(there)+" now. Its credentials are removed.")
 		}
 	}
 	for _, name := range p.removed {
 		if there := p.before.ServerEntry(name); !clients.PointsToMCPProxy(there, p.endpoint.isOwnURL) {
-			p.Warnings = append(p.Warnings, "The entry "+name+" leads to "+clients.DescribeEntry(there)+" so far; it is taken out.")
+			p.Warnings = append(p.Warnings, "The entry "+name+" leads to "+clients.DescribeEntry(there)+" now. It is removed.")
 		}
 	}
 	for _, f := range p.client.Files(a.Env) {
-		if f.Path == p.Path && f.Scope == p.before.Scope {
+		if f.Path == p.Path && slices.Equal(f.Key, p.before.Key) { // of a project in the home directory, too
 			continue
 		}
 		d, ok := f.Read()
 		for _, name := range p.Servers {
 			if ok && d.ServerEntry(name).Exists() && f.Scope != clients.System {
-				p.Warnings = append(p.Warnings, "Another entry "+name+" in "+f.Path+" counts instead where that file is read.")
+				p.Warnings = append(p.Warnings, f.Path+" has an entry "+name+", too. It takes precedence where the client reads that file.")
 			}
 		}
 	}

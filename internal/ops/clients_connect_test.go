@@ -59,7 +59,7 @@ func TestAnEntryIsMended(t *testing.T) {
 		"it was switched off": {"cursor", ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "disabled": true}}}`,
 			`{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}}}`, ""},
 		"another port, and its key": {"kiro", ".kiro/settings/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp", "headers": {"X-API-Key": "k"}, "autoApprove": ["read_result"]}}}`,
-			`{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "autoApprove": ["read_result"]}}}`, "leads to http://127.0.0.1:9/mcp so far"},
+			`{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "autoApprove": ["read_result"]}}}`, "leads to http://127.0.0.1:9/mcp now"},
 		"a command becomes an address": {"cursor", ".cursor/mcp.json", `{"mcpServers": {"all": {"command": "/old/mcpproxy", "args": ["stdio"], "env": {"A": "b"}}}}`,
 			`{"mcpServers": {"all": {"env": {"A": "b"}, "url": "http://127.0.0.1:8080/mcp"}}}`, ""},
 		"permissions of Codex": {"codex", ".codex/config.toml", "[mcp_servers.mcpproxy]\nurl = \"http://127.0.0.1:9/mcp\"\ndefault_tools_approval_mode = \"writes\"\n\n[mcp_servers.mcpproxy.tools.read_result]\napproval_mode = \"approve\"\n",
@@ -314,7 +314,7 @@ func TestBase(t *testing.T) {
 	}
 }
 
-// An entry that counts instead of the one that is written is said.
+// TestEntriesOfProjects checks the warnings of entries that take precedence over the written one.
 func TestEntriesOfProjects(t *testing.T) {
 	a := account(t)
 	a.Env.Dir = a.Env.HomePath("project")
@@ -323,6 +323,12 @@ func TestEntriesOfProjects(t *testing.T) {
 	plan, err := a.PlanConnect("claude", ops.ConnectOptions{Surface: "search"})
 	if err != nil || len(plan.Warnings) != 2 || !strings.Contains(plan.Warnings[0], ".mcp.json") || !strings.Contains(plan.Warnings[1], ".claude.json") {
 		t.Errorf("%q, %v", plan.Warnings, err)
+	}
+	a = account(t)
+	a.Env.Dir = a.Env.HomePath() // its .cursor/mcp.json is the user's
+	connected(t, a, "cursor", ops.ConnectOptions{})
+	if plan, err := a.PlanConnect("cursor", ops.ConnectOptions{Surface: "search"}); err != nil || len(plan.Warnings) > 0 {
+		t.Errorf("in the home directory: %q, %v", plan.Warnings, err)
 	}
 }
 

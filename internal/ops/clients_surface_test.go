@@ -187,7 +187,7 @@ func TestForeignEntryIsRemoved(t *testing.T) {
 	a := surfaceAccount(t)
 	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, 0o600)
 	done, text := connected(t, a, "cursor", ops.ConnectOptions{Surface: "lanes"})
-	if !strings.Contains(strings.Join(done.Warnings, " "), "leads to http://127.0.0.1:9/mcp so far") || strings.Contains(text, "127.0.0.1:9") {
+	if !strings.Contains(strings.Join(done.Warnings, " "), "leads to http://127.0.0.1:9/mcp now") || strings.Contains(text, "127.0.0.1:9") {
 		t.Errorf("%q\n%s", done.Warnings, text)
 	}
 }

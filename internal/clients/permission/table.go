@@ -41,7 +41,7 @@ var clientsByID = map[string]clientPermissions{
 		manual: "Settings → Connectors → {servers} → Tool permissions: choose \"Always allow\" for {runs}, and \"Needs approval\" for {asks}. This setting is not in a file: the block \"permissions\" for claude_desktop_config.json on some web pages is not documented. The hints only group the tools; they do not skip a question."},
 	"cursor": {basis: "documented", rules: cursorRuleFiles, decide: cursorDecision, edits: cursorEdits, wholeEdits: cursorWholeEdits,
 		manual: "Cursor Settings → Agents → Run Mode must be Allowlist or Auto-review. This setting is not in a file.",
-		notes:  []string{"A list in permissions.json, even an empty one, replaces the list in Cursor's settings: add the entries for your other servers to the file.", "An administrator's list takes precedence over the file. The Cursor CLI has its own list: Mcp(mcpproxy:call_tool_read) in .cursor/cli.json."}},
+		notes:  []string{"A list in permissions.json, even an empty one, replaces the list in Cursor's settings: add the entries for your other servers to the file.", "An administrator's list takes precedence over the file. The Cursor CLI has its own list in .cursor/cli.json, with items such as Mcp(ENTRY:TOOL)."}},
 	"vscode": {basis: "unverified", rules: vscodeRuleFiles, decide: vscodeDecision,
 		manual: "No setup is necessary for {runs}: VS Code runs tools marked read-only without confirmation. If it still asks, run \"Chat: Manage Tool Approval\" and tick them under {servers}; leave {asks} unticked there. \"Chat: Reset Tool Confirmations\" resets these approvals.",
 		notes:  []string{"No setting approves a single MCP tool. An administrator's policy can forbid these approvals."}},
