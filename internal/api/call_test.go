@@ -41,7 +41,7 @@ func TestCallReachesTheGatewayUnchanged(t *testing.T) {
 		t.Errorf("args = %s", got.Args)
 	}
 	if got.Caller.Origin == "" {
-		t.Error("the connection is not told")
+		t.Error("the caller has no Origin")
 	}
 	got.Args, got.Caller.Origin = nil, ""
 	if diff := cmp.Diff(gate.LaneCall{
@@ -130,7 +130,7 @@ func TestBadBodies(t *testing.T) {
 		}
 	}
 	if len(f.calls) != 0 {
-		t.Errorf("%d of them reached the gateway", len(f.calls))
+		t.Errorf("%d of these calls reached the gateway", len(f.calls))
 	}
 }
 
@@ -143,7 +143,7 @@ func TestLongestReason(t *testing.T) {
 	}
 }
 
-// TestLateBody: a body that does not arrive in time is refused, and the error names the limit.
+// TestLateBody checks that a body that does not arrive in time is rejected, and that the error names the limit.
 func TestLateBody(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest("POST", callPath, iotest.ErrReader(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)))
