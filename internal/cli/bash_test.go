@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The script for bash works where the package bash-completion is not installed.
+// The bash script works if the package bash-completion is not installed.
 func TestBashWithoutItsPackage(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
