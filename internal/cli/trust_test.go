@@ -233,7 +233,7 @@ func TestUpstreamAdd(t *testing.T) {
 		}
 	}
 	if len(f.added) != 2 {
-		t.Errorf("%d invalid servers were added", len(f.added))
+		t.Errorf("got %d added servers, want 2", len(f.added))
 	}
 }
 
