@@ -7,7 +7,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// normalizeAndCheckActivityFilter splits a tool id into server and tool, and rejects parameters that exclude each other.
+// normalizeAndCheckActivityFilter splits a tool id into server and tool, and rejects parameters that exclude each
+// other.
 func normalizeAndCheckActivityFilter(f *activity.Filter, given url.Values) error {
 	// If the filter names a server, the tool is a bare name, which may contain a colon.
 	if len(f.Tools) == 1 && len(f.Servers) == 0 {

@@ -1,6 +1,6 @@
-// Package api is the REST API under /api/v1, its OpenAPI document, and the typed client that the CLI uses. Each operation is
-// declared once (operations.go). The route, the required right, the document and the client's request follow from the
-// declaration and the tags of its input (op.go).
+// Package api is the REST API under /api/v1, its OpenAPI document, and the typed client that the CLI uses. Each
+// operation is declared once (operations.go). The route, the required right, the document and the client's request
+// follow from the declaration and the tags of its input (op.go).
 //
 // Files:
 //   - operations.go, access.go, approvals.go, settings.go, …: declare the operations on one kind of object

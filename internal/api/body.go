@@ -20,7 +20,8 @@ import (
 // maxBody limits the body of a request, in bytes. The gate's limit on arguments is lower.
 const maxBody = 5 << 20
 
-// BodyTime limits how long the body of a request may take to arrive. The HTTP server enforces it: a later read returns os.ErrDeadlineExceeded.
+// BodyTime limits how long the body of a request may take to arrive. The HTTP server enforces it: a later read returns
+// os.ErrDeadlineExceeded.
 const BodyTime = 10 * time.Second
 
 // customBody is implemented by an input that parses the body itself.
@@ -171,7 +172,8 @@ func (f *inputField) wrongTypeError() error {
 		With("parameter", f.name).With("allowed", f.schema.typeName())
 }
 
-// readJSONBody reads a JSON body. It requires application/json, because a page of another site can send other types without a CORS preflight.
+// readJSONBody reads a JSON body. It requires application/json, because a page of another site can send other types
+// without a CORS preflight.
 func readJSONBody(r *http.Request) ([]byte, error) {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		return nil, problem.New(problem.InvalidRequest, "The Content-Type of the request must be application/json.",

@@ -139,7 +139,7 @@ func TestLongestReason(t *testing.T) {
 	t.Parallel()
 	f, _ := reflect.TypeFor[CallIntent]().FieldByName("Reason")
 	if got := f.Tag.Get("maxLength"); got != strconv.Itoa(policy.MaxReason) {
-		t.Errorf("the document says %s, the policy %d", got, policy.MaxReason)
+		t.Errorf("maxLength is %s in the document, %d in the policy", got, policy.MaxReason)
 	}
 }
 

@@ -31,9 +31,9 @@ const SourceHeader = "X-MCPProxy-Source"
 
 // Endpoint is the address of the daemon and the credentials of the client.
 type Endpoint struct {
-	Socket  string          // path of the unix socket; or
-	URL     string          // http://host:port, with
-	Key     string          // the API key
+	Socket  string          // path of the unix socket; if empty, URL and Key are used
+	URL     string          // http://host:port
+	Key     string          // API key for URL
 	Source  activity.Source // cli or ui; empty means rest
 	Version string          // of the client program
 	// Permit shows a statement to the user and returns it signed. If it is nil, nothing is signed.

@@ -68,7 +68,8 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 }
 
-// A repeated request with the same key calls again if the first call reached no server, but not if it may have reached it.
+// A repeated request with the same key calls again if the first call reached no server, but not if it may have reached
+// it.
 func TestRepeatedFailures(t *testing.T) {
 	t.Parallel()
 	for code, again := range map[problem.Code]bool{

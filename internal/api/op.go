@@ -22,8 +22,8 @@ import (
 // Op is one operation. Its declaration determines the route, the required right, the OpenAPI document and the client's
 // request.
 //
-// The tags of In declare its input: path, query, header and json name the source of a field, and doc is its description. The
-// tags enum, words, min, max, default, required and split restrict its values.
+// The tags of In declare its input: path, query, header and json name the source of a field, and doc is its
+// description. The tags enum, words, min, max, default, required and split restrict its values.
 type Op[In, Out any] struct{ operation }
 
 // operation is an Op without its type parameters, to keep most code free of generics.

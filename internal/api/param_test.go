@@ -188,7 +188,7 @@ func TestBodiesHaveAnExample(t *testing.T) {
 		o := op.base()
 		in := o.deriveInputSpec()
 		if len(in.fieldsIn(inBody)) > 0 && !strings.Contains(in.exampleBody(), ": ") {
-			t.Errorf("%s says %q", o.id, in.exampleBody())
+			t.Errorf("%s has the example %q", o.id, in.exampleBody())
 		}
 	}
 }

@@ -2,7 +2,8 @@ package api
 
 import "mcpproxy/internal/config/auth"
 
-// Right is the permission that an operation requires. The zero value is invalid: New rejects an operation without a right.
+// Right is the permission that an operation requires. The zero value is invalid: New rejects an operation without a
+// right.
 type Right uint8
 
 // The rights that operations require.

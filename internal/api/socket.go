@@ -18,14 +18,16 @@ import (
 // socketName is the name of the socket in the data directory.
 const socketName = "mcpproxy.sock"
 
-// maxSocketPath is the longest path on every system: sun_path has 104 bytes on macOS and 108 on Linux, including a final zero.
+// maxSocketPath is the longest path on every system: sun_path has 104 bytes on macOS and 108 on Linux, including a
+// final zero.
 const maxSocketPath = 103
 
 // dialTimeout is long for a local socket, so that it expires only if the daemon is suspended.
 const dialTimeout = 2 * time.Second
 
-// SocketPath returns the path of the socket on which the daemon of a data directory listens for the CLI. It is mcpproxy.sock in
-// the directory or, when that path is too long, a short path in a private directory. Daemon and CLI compute the same path.
+// SocketPath returns the path of the socket on which the daemon of a data directory listens for the CLI. It is
+// mcpproxy.sock in the directory or, when that path is too long, a short path in a private directory. Daemon and CLI
+// compute the same path.
 func SocketPath(dataDir string) string {
 	if absolute, err := filepath.Abs(dataDir); err == nil {
 		dataDir = absolute

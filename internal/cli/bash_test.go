@@ -11,7 +11,7 @@ func TestBashWithoutItsPackage(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		t.Skip("bash is not installed")
 	}
 	script := newTestEnv(t).runCommand("completion", "bash").stdout
 	for line, want := range map[string]string{

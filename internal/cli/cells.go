@@ -16,7 +16,7 @@ func formatToolStatus(p *printer, status string) string {
 	return p.colorize(colorWarning, toOneLine(status))
 }
 
-// formatServerState returns the state of a server in one word. A reason that disables the server comes first.
+// formatServerState returns the state of a server in one word. Disabled and quarantined take precedence.
 func formatServerState(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled:

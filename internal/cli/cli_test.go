@@ -140,7 +140,7 @@ func TestFlagsOutOfBounds(t *testing.T) {
 		}
 	}
 	if len(f.calls)+len(f.filters) != 0 {
-		t.Errorf("%v %v came through", f.calls, f.filters)
+		t.Errorf("%v %v reached the daemon", f.calls, f.filters)
 	}
 }
 

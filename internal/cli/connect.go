@@ -249,7 +249,8 @@ func writeConnectResult(p *printer, out connectResult, verb string) {
 	}
 }
 
-// offerPermissionRules shows the recommended permission rules and writes them if the user agrees. With --yes it only prints the command that writes them.
+// offerPermissionRules shows the recommended permission rules and writes them if the user agrees. With --yes it only
+// prints the command that writes them.
 func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) error {
 	if c.output != formatTable {
 		return nil
@@ -312,7 +313,7 @@ func (c *connectRun) printUndoneChanges(all []ops.PastChange) error {
 	})
 }
 
-// notRunningMessage says how to start MCPProxy.
+// notRunningMessage tells the user how to start MCPProxy.
 const notRunningMessage = "MCPProxy is not running. `mcpproxy service install` runs it as a service, `mcpproxy serve` until you stop it."
 
 // statusTimeout limits how long a daemon may take to return its address.

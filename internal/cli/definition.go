@@ -35,7 +35,8 @@ func (k kindFlag) parseDefinitionRef(arg string) (definitionRef, error) {
 	return parseDefinitionRef(kind, arg)
 }
 
-// definitionRef refers to the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
+// definitionRef refers to the definition of a tool, prompt, resource, template or instructions. Instructions have no
+// name.
 type definitionRef ops.PrimitiveRef
 
 // parseDefinitionRef parses an argument of the form server:name, or server for instructions.

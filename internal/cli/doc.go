@@ -14,8 +14,8 @@
 // Guarantees:
 //   - Data goes to stdout, messages to stderr. -o json and -o yaml write the full data.
 //   - The problem code determines the exit code.
-//   - Text of servers cannot control the terminal. A browser is opened only for https and loopback addresses and for files, as
-//     one argument to one program, never through a shell.
+//   - Text of servers cannot control the terminal. A browser is opened only for https and loopback addresses and for
+//     files, as one argument to one program, never through a shell.
 //
 // Package cli makes no decisions: it shows the daemon's answers.
 package cli

@@ -366,8 +366,8 @@ func (p *printer) writeWrapped(indent, s string) {
 	fmt.Fprintln(p, p.wrapAndIndent(indent, strings.TrimRight(s, "\n")))
 }
 
-// wrapAndIndent indents s and breaks its lines at spaces to fit the width. Words without spaces, such as addresses, and commands in backticks stay whole, so
-// that they can be copied.
+// wrapAndIndent indents s and breaks its lines at spaces to fit the width. Words without spaces, such as addresses, and
+// commands in backticks stay whole, so that they can be copied.
 func (p *printer) wrapAndIndent(indent, s string) string {
 	if p.width == 0 {
 		return indentLines(indent, s)

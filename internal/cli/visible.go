@@ -37,8 +37,8 @@ func escapeInvisibleLine(s string) string {
 	return strings.NewReplacer("\n", "<U+000A>", "\t", "<U+0009>").Replace(escapeInvisible(s))
 }
 
-// isInvisibleOrMisleading reports whether r is invisible, looks like a plain space, or changes how others are shown. Unlike isHiddenRune it includes joiners, because a
-// user who decides must see them.
+// isInvisibleOrMisleading reports whether r is invisible, looks like a plain space, or changes how others are shown.
+// Unlike isHiddenRune it includes joiners, because a user who decides must see them.
 func isInvisibleOrMisleading(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||

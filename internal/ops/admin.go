@@ -7,7 +7,8 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// ConfigEditor changes the configuration file and applies each change before it returns. config.LiveConfig implements it.
+// ConfigEditor changes the configuration file and applies each change before it returns. config.LiveConfig implements
+// it.
 type ConfigEditor interface {
 	AddServers(permit config.ConfirmFunc, all ...config.NamedEdit) error
 	CheckNewServers(all ...config.NamedEdit) error

@@ -74,10 +74,10 @@ func TestApproveAndKeepDestructive(t *testing.T) {
 	}
 	want := []string{"keep_destructive error", "keep_destructive success"}
 	if got := w.actions(activity.ConfigChange); cmp.Diff(want, got) != "" {
-		t.Errorf("on record: %q", got)
+		t.Errorf("recorded: %q", got)
 	}
 	if got := w.actions(activity.Approval); len(got) == 0 || got[len(got)-1] != "approve_tool success" {
-		t.Errorf("on record: %q", got)
+		t.Errorf("recorded: %q", got)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestWithdraw(t *testing.T) {
 		}
 		waits := w.waiting(PendingApprovalsQuery{}).Tools
 		if len(waits) != 1 || waits[0].Reason != approval.New || waits[0].Since == nil || waits[0].Lane != "read" || waits[0].Guessed || waits[0].What != nil {
-			t.Errorf("what waits: %+v", waits)
+			t.Errorf("pending approvals: %+v", waits)
 		}
 		w.SetToolsOn("s", raw)
 	}
@@ -130,7 +130,7 @@ func TestWithdraw(t *testing.T) {
 		t.Errorf("approved again: %v", err)
 	}
 	if got := strings.Join(w.actions(activity.Approval), ", "); !strings.Contains(got, "withdraw_tool error, withdraw_tool success, withdraw_tool error, approve_tool success") {
-		t.Errorf("on record: %s", got)
+		t.Errorf("recorded: %s", got)
 	}
 }
 
@@ -149,7 +149,7 @@ func TestWithdrawAndUnblockRestore(t *testing.T) {
 	}
 	before := w.waiting(PendingApprovalsQuery{}).Tools
 	if len(before) != 1 || before[0].Reason != approval.Changed || before[0].What == nil {
-		t.Fatalf("what waits: %+v", before)
+		t.Fatalf("pending approvals: %+v", before)
 	}
 	if _, err := w.gateway.ApproveTool(t.Context(), adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ref, SeenFingerprint: seen}}); err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestWithdrawAndUnblockRestore(t *testing.T) {
 		t.Errorf("by an agent: %v", err)
 	}
 	if got := strings.Join(w.actions(activity.Approval), ", "); !strings.Contains(got, "approve_tool success, withdraw_tool success, block_tool success, unblock_tool success") {
-		t.Errorf("on record: %s", got)
+		t.Errorf("recorded: %s", got)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestLaunchChangesAreRecordedWithoutValues(t *testing.T) {
 		key, value, _ := strings.Cut(change, " ")
 		_, _ = w.gateway.ChangeServer(t.Context(), adminPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(value)})
 		if len(w.Begun) != 1 || w.Begun[0].Metadata.Action+" "+w.Begun[0].Metadata.Detail != want {
-			t.Errorf("%s: on record is %+v", change, w.Begun)
+			t.Errorf("%s: recorded %+v", change, w.Begun)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestChangesRunTheirOperations(t *testing.T) {
 			t.Errorf("%s: %+v %v", change, v, err)
 		}
 		if r := w.Begun[0]; r.Type != activity.ServerChange || r.Metadata.Action != want || r.ServerName != "s" {
-			t.Errorf("%s: on record is %+v", change, r)
+			t.Errorf("%s: recorded %+v", change, r)
 		}
 	}
 }

@@ -239,7 +239,8 @@ func (a *Admin) DisableTool(ctx context.Context, c Caller, in ToolRef) (ToolView
 	return a.applyToolDecision(ctx, c, in, "switch_tool_off", nil, setEnabledDecision(false))
 }
 
-// ApproveTool approves the definition that the user saw, if the server still lists it. With Keep, the configuration first marks the tool as destructive.
+// ApproveTool approves the definition that the user saw, if the server still lists it. With Keep, the configuration
+// first marks the tool as destructive.
 func (a *Admin) ApproveTool(ctx context.Context, c Caller, in ToolApproval) (ToolView, error) {
 	if in.Keep == "" {
 		return a.applyToolDecision(ctx, c, in.ToolRef, "approve_tool", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
@@ -307,7 +308,8 @@ func (a *Admin) DiffTool(ctx context.Context, _ Caller, in ToolRef) (ToolDiff, e
 	}, err
 }
 
-// ApprovePrimitive approves the definition of a prompt, resource, template or instructions that the user saw, if the server still lists it.
+// ApprovePrimitive approves the definition of a prompt, resource, template or instructions that the user saw, if the
+// server still lists it.
 func (a *Admin) ApprovePrimitive(ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
 	return a.applyPrimitiveDecision(ctx, c, in, "approve_", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
 }
@@ -322,7 +324,8 @@ func UnblockPrimitive(a *Admin, ctx context.Context, c Caller, in PrimitiveDecis
 	return a.applyPrimitiveDecision(ctx, c, in, "unblock_", &in.SeenFingerprint, unblockDecision(configuredTrust(a.Config(), in.Server)))
 }
 
-// applyPrimitiveDecision applies and records a decision about a prompt, resource, template or instructions. action is a prefix of the recorded action.
+// applyPrimitiveDecision applies and records a decision about a prompt, resource, template or instructions. action is a
+// prefix of the recorded action.
 func (a *Admin) applyPrimitiveDecision(ctx context.Context, c Caller, in PrimitiveDecision, action string, seen *SeenFingerprint, decide decisionFunc) (OfferDiff, error) {
 	detail := problem.ClipName(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
@@ -347,7 +350,7 @@ func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview,
 	if err != nil {
 		return definitionUnderReview{}, err
 	}
-	a.Offers.StoreChangedInstructions(context.Background(), s) // loads the instructions that the server reported
+	a.Offers.StoreChangedInstructions(context.Background(), s) // loads the instructions
 	if o := a.Catalog.Primitives(in.Server).FindReviewable(in.Kind, in.Name); o != nil {
 		return a.newPrimitiveUnderReview(in.Server, o, a.Book.ServerView(in.Server)), nil
 	}

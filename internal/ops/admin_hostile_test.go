@@ -133,7 +133,7 @@ func TestProposedNames(t *testing.T) {
 		actions = append(actions, r.Metadata.Action+" "+r.ServerName+" "+r.Actor)
 	}
 	if want := []string{"add_server bank admin", "drop_proposal bank admin"}; !slices.Equal(actions, want) {
-		t.Errorf("on record: %q", actions)
+		t.Errorf("recorded: %q", actions)
 	}
 	// Proposals with similar names are withdrawn, too. If another server has a similar name, the user only gets a
 	// warning.

@@ -30,7 +30,7 @@ func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 			return s, nil
 		}
 		s.primitivesLoaded = a.Offers.AreListsUpToDate(snapshot, s.listed)
-		a.Offers.StoreChangedInstructions(context.Background(), s.listed) // loads what the server reported about itself
+		a.Offers.StoreChangedInstructions(context.Background(), s.listed) // loads the instructions
 		s.decided = a.Book.ServerView(name)
 		for _, t := range s.listed.Tools {
 			s.tools = append(s.tools, newToolUnderReview(t, s.decided))
@@ -52,7 +52,7 @@ func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 	return newProposalUnderReview(proposal), nil
 }
 
-// PendingApprovals returns everything that waits for a user's approval. Proposed servers come last.
+// PendingApprovals returns all servers and definitions that wait for a user's approval. Proposed servers are last.
 func (a *Admin) PendingApprovals(ctx context.Context, _ Caller, q PendingApprovalsQuery) (Waiting, error) {
 	last := q.Offset + cmp.Or(q.Limit, defaultWaiting)
 	page := func(n int) bool { return n > q.Offset && n <= last }
@@ -233,7 +233,8 @@ func endQuarantine(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderRevi
 	return e.SetServer(permit, s.name, "quarantined", nil)
 }
 
-// approveLaunch quarantines the server in the file before it approves the launch, so that no error can start a server that was not reviewed.
+// approveLaunch quarantines the server in the file before it approves the launch, so that no error can start a server
+// that was not reviewed.
 func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Caller) error {
 	if err := quarantineForReview(a.editor, a.configConfirmFunc(ctx), s); err != nil {
 		return err

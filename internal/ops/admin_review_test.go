@@ -273,7 +273,7 @@ func TestProposalsAreChecked(t *testing.T) {
 	}
 }
 
-// Environment variables can change what a command does, so the approval covers their values.
+// Environment variables can change the behavior of a command, so the approval covers their values.
 func TestProposedEnvironmentsArePinned(t *testing.T) {
 	w, _ := reviewing(t)
 	ctx := context.Background()
@@ -309,7 +309,7 @@ func TestReviewFailsClosed(t *testing.T) {
 		t.Errorf("without the file: %v, running %v", err, running())
 	}
 	if w.Ended[len(w.Ended)-1].Status != activity.Failed {
-		t.Errorf("on record: %+v", w.Ended)
+		t.Errorf("recorded: %+v", w.Ended)
 	}
 	w.EditErr = nil
 	w.Approvals.SetError(errors.New("the disk is full"))
@@ -352,7 +352,7 @@ func TestQuarantineEndsLast(t *testing.T) {
 	w.EditErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
 	held("without the file", approve())
 	if w.Ended[len(w.Ended)-1].Status != activity.Failed {
-		t.Errorf("on record: %+v", w.Ended)
+		t.Errorf("recorded: %+v", w.Ended)
 	}
 	w.EditErr = nil
 	if err := approve(); err != nil || w.status("new:reads") != "callable" || !slices.Equal(running(), []string{"new"}) {
@@ -390,6 +390,6 @@ func TestRemovingForgets(t *testing.T) {
 	}
 	w.SetToolsOn("mine", adminReadsTool)
 	if s := w.status("mine:reads"); s != "pending_approval" {
-		t.Errorf("added anew: %s", s)
+		t.Errorf("added again: %s", s)
 	}
 }

@@ -87,7 +87,7 @@ func TestOnlyUsersAnswer(t *testing.T) {
 	}
 	refused := len(w.Appended)
 	if refused != 12 || w.Appended[0].Status != activity.Blocked || w.Appended[0].Metadata.Action != "approve_call" {
-		t.Errorf("%d on record: %+v", refused, w.Appended[0])
+		t.Errorf("%d recorded: %+v", refused, w.Appended[0])
 	}
 	done, err := w.ApproveCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"})
 	if err != nil || done.State != ask.Approved || done.AnsweredBy != "admin" || done.Answered != "cli" || w.changes != 1 || done.WaitsUntil != nil {
@@ -95,7 +95,7 @@ func TestOnlyUsersAnswer(t *testing.T) {
 	}
 	r := w.Begun[0]
 	if r.Type != activity.Approval || r.ParentID != "held" || r.ServerName != "s" || r.ToolName != "a" || !strings.HasPrefix(r.Metadata.Detail, "q1, 1m") || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked") || w.Ended[0].Status != activity.Success {
-		t.Errorf("on record: %+v, %+v", r, w.Ended[0])
+		t.Errorf("recorded: %+v, %+v", r, w.Ended[0])
 	}
 	if _, err := w.DenyCall(t.Context(), catalogtest.AdminCaller, DenyCallRequest{PendingCallRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
 		t.Errorf("a second answer: %v, %+v", err, w.Ended[1])
@@ -129,7 +129,7 @@ func TestClientFormRights(t *testing.T) {
 		}
 	}
 	if len(w.Appended) != 5 || w.Appended[1].Status != activity.Blocked || w.Appended[1].Actor != "agent:another" || w.Appended[1].Metadata.Action != "approve_call" || w.Appended[1].ParentID != "held" {
-		t.Errorf("%d on record: %+v", len(w.Appended), w.Appended)
+		t.Errorf("%d recorded: %+v", len(w.Appended), w.Appended)
 	}
 	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Conflict {
 		t.Errorf("with the key of another call: %v", err)
@@ -144,19 +144,19 @@ func TestClientFormRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := w.Begun[0]; r.Actor != "agent:cursor" || r.Source != auth.MCP || r.Metadata.Action != "approve_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form") || r.ParentID != "held" {
-		t.Errorf("on record: %+v", r)
+		t.Errorf("recorded: %+v", r)
 	}
 	if q, _ := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
 		t.Errorf("%+v", q)
 	}
 	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{}); problem.From(err).Code != problem.Conflict {
-		t.Errorf("twice: %v", err)
+		t.Errorf("a second time: %v", err)
 	}
 	if err := w.AnswerByClient(t.Context(), named(""), "q2", key(`{"n":2}`), ask.Answer{Why: "No."}); err != nil {
 		t.Error(err)
 	}
 	if r := w.Begun[2]; r.Actor != "agent" || r.Metadata.Action != "deny_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form: No.") {
-		t.Errorf("on record: %+v", r)
+		t.Errorf("recorded: %+v", r)
 	}
 }
 
@@ -215,6 +215,6 @@ func TestInvalidLeases(t *testing.T) {
 		t.Errorf("%+v, %v", ended, err)
 	}
 	if _, err := w.RevokeLease(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); problem.From(err).Code != problem.NotFound {
-		t.Errorf("twice: %v", err)
+		t.Errorf("a second time: %v", err)
 	}
 }

@@ -315,7 +315,7 @@ func BenchmarkBeginEnd(b *testing.B) {
 	}
 }
 
-// held counts the resources of the process.
+// held contains the resource counts of the process.
 type held struct {
 	goroutines, descriptors int
 	heap                    uint64

@@ -79,7 +79,7 @@ func TestOnlyUsersLogIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(w.Appended) != 1 || w.Appended[0].Metadata.Action != "login" || w.Appended[0].Actor != "admin" || w.Appended[0].ServerName != "s" {
-		t.Errorf("on record: %+v", w.Appended)
+		t.Errorf("recorded: %+v", w.Appended)
 	}
 	if got := strings.Join(w.Events, " "); !strings.Contains(got, "restart") {
 		t.Errorf("the server was not reconnected: %s", got)

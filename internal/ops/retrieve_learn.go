@@ -17,7 +17,8 @@ const (
 	usePeriod          = 30 * 24 * time.Hour // calls in this period are counted
 )
 
-// RunLearning counts the calls of servers periodically and, if the configuration enables it, learns search habits from use. It returns when ctx ends.
+// RunLearning counts the calls of servers periodically and, if the configuration enables it, learns search habits from
+// use. It returns when ctx ends.
 func (g *Gateway) RunLearning(ctx context.Context) {
 	look := time.NewTicker(learnCheckInterval)
 	defer look.Stop()

@@ -110,7 +110,7 @@ func TestBestMatchesKeepTheirSchemas(t *testing.T) {
 	}
 	last := a.Tools[10].Name
 	if a, _ := w.answer(RetrieveRequest{Query: last, Limit: 1}); len(a.Tools) != 1 || a.Tools[0].Name != last || a.Tools[0].InputSchema == nil || a.Notice != "" {
-		t.Errorf("%s alone: %+v", last, a)
+		t.Errorf("search for %s: %+v", last, a)
 	}
 	if a, _ := w.answer(RetrieveRequest{Query: "s:thing", Limit: 1}); a.Notice != oversizedNotice || a.Tools[0].Signature == "" {
 		t.Errorf("a tool that never fits: %+v", a)
@@ -344,6 +344,6 @@ func TestNotConnected(t *testing.T) {
 	}
 	raw, err := w.gateway.RetrieveTools(context.Background(), RetrieveRequest{Query: "zzzz", Caller: Caller{Actor: auth.Actor{}}})
 	if a := w.ParseRetrieveResult(raw, err); len(a.Away) != 0 || strings.Contains(a.Notice, "wiki") {
-		t.Errorf("no one is told of %+v, %q", a.Away, a.Notice)
+		t.Errorf("a caller without access sees %+v, %q", a.Away, a.Notice)
 	}
 }

@@ -121,7 +121,7 @@ type ReviewStage string
 
 // The stages of a review.
 const (
-	StageLaunch      ReviewStage = "launch"      // the launch waits for approval; the server is neither started nor contacted
+	StageLaunch      ReviewStage = "launch"      // the launch waits for approval; the server is not started
 	StageDefinitions ReviewStage = "definitions" // the definitions wait for approval; the server runs only for the review
 	StageApproved    ReviewStage = "approved"    // not quarantined, but single definitions may wait
 )
@@ -152,7 +152,7 @@ type ServerReview struct {
 	Launch      LaunchView  `json:"launch"`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
-	// ProposedEnv includes values, because they can change what the command does.
+	// ProposedEnv includes values, because they can change the behavior of the command.
 	ProposedEnv map[string]string `json:"proposed_env,omitempty" doc:"The proposed environment variables with their values. Absent once the launch is approved."`
 	// LaunchApprovedBy and LaunchApprovedAt are set if the launch is approved.
 	LaunchApprovedBy string         `json:"launch_approved_by,omitempty"`

@@ -58,7 +58,7 @@ func (t *TrialOperations) SimulateConfig(ctx context.Context, _ auth.Caller, in 
 	out := trialTotals{Trial: Trial{Since: began.Add(-period).UTC(), Revision: next.Revision(), InForce: court.live.Revision()}}
 	calls := activity.Filter{Types: []activity.Type{activity.ToolCall, activity.PolicyDecision}, Since: out.Since}
 	err = t.Each(ctx, calls, func(r *activity.Record) error {
-		if _, call := policy.ParseCallToolName(r.Metadata.ToolVariant); call { // otherwise, it was rejected before the variant was known
+		if _, call := policy.ParseCallToolName(r.Metadata.ToolVariant); call { // else it was rejected early
 			out.addCall(r, court.evaluateCall(r))
 		}
 		return nil

@@ -314,7 +314,7 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 	}
 	rule := t.ArgumentRule()
 	if rule == nil {
-		if !t.HasDefinition() && d.Lane != nil && !d.Lane.Declared { // the recorded effect was derived from the tool's schema
+		if !t.HasDefinition() && d.Lane != nil && !d.Lane.Declared { // the effect was derived from the schema
 			return recordedEffect(d.Lane), ""
 		}
 		return does, ""

@@ -43,9 +43,9 @@ func TestTally(t *testing.T) {
 		session, tool, query string
 		rank                 int
 	}{
-		{"a", "x", "one", 1}, {"a", "x", "one", 1}, {"a", "y", "one", 4}, // two tools after one search: one at rank 1, both within rank 5
+		{"a", "x", "one", 1}, {"a", "x", "one", 1}, {"a", "y", "one", 4}, // one search: ranks 1 and 4
 		{"b", "x", "one", 2},                           // another session
-		{"b", "z", "two", 0},                           // missed
+		{"b", "z", "two", 0},                           // not found
 		{"b", "z", "three", 0}, {"b", "z", "three", 7}, // not found, then found
 		{"c", "w", "", 0}, // no search before the call
 	} {

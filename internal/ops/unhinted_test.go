@@ -73,7 +73,7 @@ func TestToolsForClientsAreNotCallable(t *testing.T) {
 	if err != nil || view.Status != ForClients {
 		t.Errorf("%+v, %v", view, err)
 	}
-	w.Reload(func(c *config.Config) { c.Servers[0].DisabledTools = []string{"destroys"} }) // the lock takes precedence over ForClients
+	w.Reload(func(c *config.Config) { c.Servers[0].DisabledTools = []string{"destroys"} }) // a lock takes precedence
 	if view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "destroys"}); err != nil || view.Status != "disabled_by_config" {
 		t.Errorf("%+v, %v", view, err)
 	}

@@ -23,7 +23,7 @@ type checkRow struct {
 	Group CheckGroup
 	Wrong string // description of the fault, for the reference
 	Well  string // text if there are no findings
-	Why   string // why it matters
+	Why   string // consequences of the fault
 	Fix   string // what ApplyFixes does; "" if only the user can fix it
 	run   func(*Facts) []Finding
 }

@@ -16,7 +16,8 @@
 //   - Facts about a running daemon come from the daemon. Without a daemon, the doctor reads only files and processes.
 //     It starts and contacts nothing.
 //   - The order of findings is deterministic. A run takes at most TotalTime and names the parts that took too long.
-//   - Only ApplyFixes changes anything, and only what is safe: modes of the user's own files, a missing directory, an unused socket.
+//   - Only ApplyFixes changes anything. It changes the modes of the user's own files, creates a missing directory and
+//     removes an unused socket.
 //
 // Package doctor prints nothing and makes no decisions about servers or tools.
 package doctor

@@ -40,7 +40,7 @@ type Facts struct {
 	Shared     bool   // the database is PostgreSQL
 
 	Daemon   *DaemonFacts // nil if no daemon answers
-	NoAnswer string       // why a running daemon does not answer
+	NoAnswer string       // reason why a running daemon does not answer
 
 	Holder     Holder // process that locks the data directory
 	PortHolder Holder // process that listens on the port of Listen
@@ -58,21 +58,21 @@ type Facts struct {
 	SocketFile FileFacts
 	MovedAside []FileFacts // databases that were moved aside
 	FutureFile FileFacts   // a file whose time is in the future
-	KeyError   string      // why the key file is unusable
+	KeyError   string      // reason why the key file is unusable
 
 	FreeBytes      int64 // free bytes on the disk of the data directory
 	FreeKnown      bool
 	DatabaseFacts  store.PeekResult
-	DatabaseErr    string     // why the database cannot be read
+	DatabaseErr    string     // reason why the database cannot be read
 	PagesExtent    readExtent // how much of the database was checked, without a daemon
-	Damage         string     // what is damaged in the database
+	Damage         string     // description of the damage in the database
 	LogExtent      readExtent // how much of the activity log was checked, without a daemon
 	FirstAltered   *activity.Break
 	DatabaseHolder Holder // another process that has the database open
 
 	Clients      []ClientFacts
 	ClientsKnown bool   // whether the clients were examined
-	ClientsErr   string // why the examination failed
+	ClientsErr   string // reason why the examination failed
 
 	TimedOut []string // parts that took too long
 }

@@ -1,5 +1,5 @@
-// Package telemetry exports metrics for Prometheus on /metrics. If the configuration names an endpoint, it also sends these
-// metrics and a trace of each call over OTLP.
+// Package telemetry exports metrics for Prometheus on /metrics. If the configuration names an endpoint, it also sends
+// these metrics and a trace of each call over OTLP.
 //
 // Files:
 //   - telemetry.go: starts and stops the export, and serves /metrics
