@@ -134,7 +134,7 @@ func TestBadBodies(t *testing.T) {
 	}
 }
 
-// The OpenAPI document and the policy have the same limit for a reason.
+// The OpenAPI document and the policy have the same limit for the length of a reason.
 func TestLongestReason(t *testing.T) {
 	t.Parallel()
 	f, _ := reflect.TypeFor[CallIntent]().FieldByName("Reason")

@@ -68,7 +68,7 @@ func (d definitionRef) shellArguments() string {
 	return "--kind " + d.Kind.Label() + " " + shellQuoteWord(d.qualifiedName())
 }
 
-// nameInSentence returns the name for the middle of a sentence.
+// nameInSentence returns the definition's name for use inside a sentence, in lower case.
 func (d definitionRef) nameInSentence() string {
 	switch d.Kind {
 	case tool.KindTool:

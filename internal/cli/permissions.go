@@ -92,7 +92,7 @@ func checkPermissions(r *invocation, env clients.Env, client string) error {
 	return problem.New(problem.PermissionsDiffer, "The permissions of "+report.Name+" "+says, permissionFixHint(env, tools, report))
 }
 
-// permissionFixHint returns a hint how to fix a deviation from the recommendation.
+// permissionFixHint returns a hint that explains how to fix a deviation from the recommendation.
 func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report permission.Report) string {
 	plan, err := permission.PreparePlan(env, report.Client, tools)
 	switch {

@@ -108,7 +108,7 @@ type inProcessDaemon struct {
 	err    error         // result of serve
 }
 
-// The timeout and the poll interval of waiting for a daemon, because another one may be starting or stopping.
+// The timeout and the poll interval while waiting for a daemon. Another daemon may be starting or stopping.
 const (
 	startTimeout      = 20 * time.Second
 	startPollInterval = 20 * time.Millisecond

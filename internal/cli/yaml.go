@@ -109,7 +109,7 @@ func (w *yamlWriter) writeBlockScalar(s, indent string) {
 	}
 }
 
-// needsNoQuotes reports whether s needs no quotes in any version of YAML.
+// needsNoQuotes reports whether s can be written without quotes in all versions of YAML.
 func needsNoQuotes(s string) bool {
 	for i, c := range []byte(s) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '/'

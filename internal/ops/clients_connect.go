@@ -83,7 +83,7 @@ type ConnectPlan struct {
 	rules    permission.SurfaceChange
 }
 
-// tokenPlaceholder represents a token that does not exist yet in the displayed diff.
+// tokenPlaceholder appears in the displayed diff instead of a token that does not exist yet.
 const tokenPlaceholder = "mcpp_t_made-when-this-is-written"
 
 // PlanConnect plans to add MCPProxy to a client's file. The error is a *problem.Problem. Its code is NOT_FOUND for an

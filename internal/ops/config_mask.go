@@ -97,7 +97,7 @@ func (m secretMasker) replaceSecrets(text []byte, places []config.Span) maskedCo
 	return out
 }
 
-// placeholderFor returns a placeholder for a secret that no other secret has.
+// placeholderFor returns a placeholder for a secret that is not used for another secret.
 func (m secretMasker) placeholderFor(secret string, taken map[string]string) string {
 	for try := byte(0); ; try++ {
 		mac := hmac.New(sha256.New, m.key)

@@ -160,7 +160,7 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 	}
 }
 
-// refusalRemedy returns a hint for the user how to resolve a refusal.
+// refusalRemedy returns a hint that tells the user how to resolve a refusal.
 func (p *Explainer) refusalRemedy(id tool.ID, d *activity.Decision) string {
 	switch policy.ParseCheck(d.Check) {
 	case policy.CheckCallable:

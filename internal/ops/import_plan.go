@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// FoundServers contains the servers found by one scan and the plan how to import them.
+// FoundServers contains the servers found by one scan and the plan for importing them.
 type FoundServers struct {
 	Findings
 
@@ -169,7 +169,7 @@ func (c *importCandidate) markDuplicateOf(all []importCandidate, first int) {
 // maxSecretNames limits the number of names tried for a secret. The last name is used without a check.
 const maxSecretNames = 50
 
-// assignSecretName assigns a name to a secret that is not used for another value.
+// assignSecretName assigns a secret a name under which no other value is stored.
 func (p *importPlanner) assignSecretName(ctx context.Context, server string, c *launchSecret) {
 	longer := ToSecretName(server + "_" + c.Name)
 	for n := range maxSecretNames {

@@ -12,7 +12,7 @@ import (
 // toolListCache caches the tool lists that clients read page by page. The lists keep old catalog snapshots in memory,
 // so the cache is small and short-lived.
 type toolListCache struct {
-	mu  sync.Mutex       // guards all
+	mu  sync.Mutex       // guards the field all
 	all []*filteredTools // oldest first
 }
 

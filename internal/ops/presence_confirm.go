@@ -22,7 +22,7 @@ func ToPresenceClaims(all []config.Claim) (claims []presence.Claim) {
 	return claims
 }
 
-// errDryRun aborts a change that is only tried.
+// errDryRun aborts a change after its claims are known.
 var errDryRun = errors.New("this was only tried")
 
 // requiredClaims returns the claims that a configuration change requires, without making it.
