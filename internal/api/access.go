@@ -2,7 +2,7 @@ package api
 
 import "mcpproxy/internal/ops"
 
-// Agent tokens and profiles.
+// The operations on agent tokens and profiles.
 var (
 	ListTokens    = declareOperation("GET /tokens", "listTokens", Look, "List agent tokens: scope and time of last use", (*ops.AccessOperations).Tokens)
 	CreateToken   = declareOperation("POST /tokens", "createToken", Decide, "Create an agent token; only this response contains its text", (*ops.AccessOperations).CreateToken)

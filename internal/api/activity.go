@@ -7,9 +7,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// normalizeAndCheckActivityFilter splits a tool id into server and tool, and rejects parameters that exclude each other.
+// normalizeAndCheckActivityFilter splits a tool id into server and tool, and rejects parameters that exclude each
+// other.
 func normalizeAndCheckActivityFilter(f *activity.Filter, given url.Values) error {
-	// With a server given, the tool is its own name, which may contain a colon.
+	// If the filter names a server, the tool is a bare name, which may contain a colon.
 	if len(f.Tools) == 1 && len(f.Servers) == 0 {
 		if id, err := tool.ParseID(f.Tools[0]); err == nil {
 			f.Servers, f.Tools = []string{id.Server}, []string{id.Tool}

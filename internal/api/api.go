@@ -1,13 +1,13 @@
-// Package api is the REST API under /api/v1, its OpenAPI document, and the typed client that the CLI uses. Each operation is
-// declared once (operations.go). The route, the required right, the document and the client's request follow from the
-// declaration and the tags of its input (op.go).
+// Package api is the REST API under /api/v1, its OpenAPI document, and the typed client that the CLI uses. Each
+// operation is declared once (operations.go). The route, the required right, the document and the client's request
+// follow from the declaration and the tags of its input (op.go).
 //
 // Files:
-//   - operations.go, access.go, approvals.go, settings.go, …: declare the operations of a noun
-//   - op.go, right.go: an operation, its declaration, and the right that it requires
-//   - api.go, caller.go: serve a request: credentials, right, answer
+//   - operations.go, access.go, approvals.go, settings.go, …: declare the operations on one kind of object
+//   - op.go, right.go: an operation, its declaration and the right it requires
+//   - api.go, caller.go: serve a request: check the credentials and the right, write the response
 //   - input.go, field.go, query.go, body.go: parse and validate the input
-//   - call.go, idempotency.go: tool calls, and repeated calls with an Idempotency-Key
+//   - call.go, idempotency.go: tool calls, and retries with an Idempotency-Key
 //   - client.go: the typed client
 //   - document.go, schema.go, vocabulary.go: the OpenAPI document
 //   - signin.go: sessions of the web UI
@@ -18,9 +18,9 @@
 //   - Every operation names the right that it requires.
 //   - Every failure is an RFC 9457 problem document with a code of package problem.
 //   - An invalid value is rejected with its parameter and the allowed values.
-//   - The arguments of a call reach the gate as the bytes that came, once they have passed the strict parser.
+//   - The gate receives the arguments of a call unchanged, after the strict parser has accepted them.
 //
-// It makes no decisions: gate decides about calls, ops has the operations.
+// Package api makes no decisions: package gate decides about calls, and package ops implements the operations.
 package api
 
 import (
@@ -39,7 +39,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Server serves everything under Prefix.
+// Server serves all paths under Prefix.
 type Server struct {
 	deps  Deps
 	mux   *http.ServeMux
@@ -63,7 +63,7 @@ func New(d Deps) (*Server, error) {
 	return s, nil
 }
 
-// validateOperations finds operations that are unsafe or incomplete.
+// validateOperations returns an error for operations that are unsafe or incomplete.
 func validateOperations(d *Deps, all []Operation) error {
 	var problems []error
 	seen := map[string]bool{}
@@ -152,7 +152,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	ctx, done := r.Context(), func() {}
-	if auth.IsFromWebUIPage(r) && actor.Kind != auth.Nobody && token == nil && !open { // a page that signs in may have an ended session
+	if auth.IsFromWebUIPage(r) && actor.Kind != auth.Nobody && token == nil && !open { // a sign-in may still send the cookie of an expired session
 		if why := auth.ForeignPageRefusal(r); why != "" {
 			writeProblem(w, foreignPageError(why))
 			return
@@ -172,7 +172,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r.WithContext(context.WithValue(ctx, actorKey{}, authenticatedActor{actor, token})))
 }
 
-// recoverPanic answers a request whose handler panicked, unless it has answered already.
+// recoverPanic answers a request whose handler panicked, unless a response has begun.
 func (s *Server) recoverPanic(w http.ResponseWriter, r *http.Request) {
 	cause := recover()
 	if cause == nil {
@@ -208,7 +208,7 @@ func (s *Server) serveNotFound(w http.ResponseWriter, r *http.Request) {
 		WithHint("The routes are described at "+Prefix+"/docs."+escapedSlashHint(r)))
 }
 
-// escapedSlashHint helps a client that did not escape the name of a tool in a path.
+// escapedSlashHint returns a hint for a client that did not escape the slash in a tool name.
 func escapedSlashHint(r *http.Request) string {
 	if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, Prefix+"/servers/") && strings.Contains(r.URL.Path, "/tools/") {
 		return " The name of a tool is one segment of the path: a slash in it is written %2F."

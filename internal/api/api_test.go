@@ -23,7 +23,7 @@ import (
 
 func copyAll(w io.Writer, r io.Reader) (int64, error) { return io.Copy(w, r) }
 
-// concrete is a path of an operation with values for its wildcards.
+// concrete returns the path of an operation with values for its wildcards.
 func concrete(o *operation) string {
 	path := Prefix + o.path
 	for _, w := range [][2]string{{"{name}", "github"}, {"{tool...}", "a/b.c:d"}, {"{tool}", "a%2Fb.c:d"}, {"{id}", "01JG2K4"}} {
@@ -79,14 +79,14 @@ func TestBadOperationsAreRefused(t *testing.T) {
 		o := fine
 		change(&o.operation)
 		if err := validateOperations(&nobody, []Operation{&o}); err == nil {
-			t.Errorf("an operation with %s was taken", name)
+			t.Errorf("an operation with %s was accepted", name)
 		}
 	}
 	if err := validateOperations(&nobody, []Operation{&fine, &fine}); err == nil {
-		t.Error("the same operation twice was taken")
+		t.Error("a duplicate operation was accepted")
 	}
 	if err := validateOperations(&nobody, []Operation{&fine}); err != nil {
-		t.Errorf("a sound operation was refused: %v", err)
+		t.Errorf("a valid operation was rejected: %v", err)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestDocumentIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s is not what the code says: run go test ./internal/api -update", path)
+		t.Errorf("%s is out of date: run go test ./internal/api -update", path)
 	}
 }
 
@@ -239,24 +239,24 @@ func TestCrossSiteRequestsChangeNothing(t *testing.T) {
 		t.Errorf("preflight: %d %v", r.status, r.header)
 	}
 	if len(f.calls) != 0 || len(f.callers) != 0 {
-		t.Errorf("%d calls came through", len(f.calls))
+		t.Errorf("%d calls reached the gateway, want 0", len(f.calls))
 	}
 }
 
 func TestDocsPageAsksForNothingElse(t *testing.T) {
 	t.Parallel()
-	r := ask(t, serve(t, &fake{}), "GET", Prefix+"/docs", "", "X-API-Key", "") // it says nothing of this installation
+	r := ask(t, serve(t, &fake{}), "GET", Prefix+"/docs", "", "X-API-Key", "") // no key: the page is the same for all installations
 	if r.status != 200 || strings.Contains(r.body, "1.2.3") || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") {
 		t.Fatalf("%d %v", r.status, r.header)
 	}
 	for _, bad := range []string{"<script", "src=", "http://", "https://", "<link", "@import", "url("} {
 		if strings.Contains(r.body, bad) {
-			t.Errorf("the page holds %q", bad)
+			t.Errorf("the page contains %q", bad)
 		}
 	}
 	for _, one := range declared {
 		if o := one.base(); !strings.Contains(r.body, html.EscapeString(o.summary)) {
-			t.Errorf("the page does not tell of %s %s", o.method, o.path)
+			t.Errorf("the page does not list %s %s", o.method, o.path)
 		}
 	}
 }
@@ -306,7 +306,7 @@ func TestOnlyAdminsHaveRights(t *testing.T) {
 	t.Parallel()
 	words := []string{Look.String(), Call.String(), Operate.String(), Decide.String(), Invite.String(), Open.String()}
 	if slices.Contains(words, noRight.String()) {
-		t.Error("a right has no name")
+		t.Error("a right has the name of noRight")
 	}
 }
 
@@ -347,7 +347,7 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
-// TestSchemaNamesAreUnique: two types with one name would share one schema.
+// TestSchemaNamesAreUnique checks that no two types share a name, because they would share a schema.
 func TestSchemaNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	named := map[string]reflect.Type{}
@@ -359,7 +359,7 @@ func TestSchemaNamesAreUnique(t *testing.T) {
 		case reflect.Struct:
 			if other, there := named[schemaName(of)]; there {
 				if other != of {
-					t.Errorf("%v and %v have one name", of, other)
+					t.Errorf("%v and %v have the same schema name", of, other)
 				}
 				return
 			}

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// Approve several definitions, and withdraw an approval.
+// The operations that approve several definitions or withdraw an approval.
 var (
 	ApproveTools = declareOperation("POST /approvals/approve", "approveTools", Decide, "Approve several definitions, each with its own result; definitions with findings or loosened hints must be approved one by one", approveTools).withTimeout(restartTimeout)
 	WithdrawTool = declareOperation("POST "+oneTool+"/withdraw", "withdrawTool", Decide, "Withdraw the approval of the definition with this fingerprint: the definition waits again, and the previous approval applies again", (*ops.Admin).WithdrawToolApproval)
@@ -24,7 +24,7 @@ type ApprovedTool struct {
 	Problem *problemDocument `json:"problem,omitempty" doc:"Why the definition was not approved. Absent if it was."`
 }
 
-// RefusalError returns why the definition is not approved; nil when it is.
+// RefusalError returns the reason why the definition was not approved, or nil if it was approved.
 func (t ApprovedTool) RefusalError() error { return t.Problem.toProblem() }
 
 func approveTools(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.ToolsApproval) (ApprovedTools, error) {

@@ -20,16 +20,17 @@ import (
 // maxBody limits the body of a request, in bytes. The gate's limit on arguments is lower.
 const maxBody = 5 << 20
 
-// BodyTime limits how long the body of a request may take to arrive. The HTTP server enforces it: a later read returns os.ErrDeadlineExceeded.
+// BodyTime limits how long the body of a request may take to arrive. The HTTP server enforces it: a later read returns
+// os.ErrDeadlineExceeded.
 const BodyTime = 10 * time.Second
 
-// customBody is an input with its own body parser.
+// customBody is implemented by an input that parses the body itself.
 type customBody interface {
 	bodyType() any // a struct whose tags describe the body
 	parseBody(in *inputSpec, body []byte) error
 }
 
-// eachMember parses a body strictly and calls set for each member. set returns the problem with a value.
+// eachMember parses a body strictly and calls set for each member. set returns an error if the value is invalid.
 func (in *inputSpec) eachMember(body []byte, set func(name string, value []byte) error) error {
 	if err := wirejson.Check(body, wirejson.Limits{Bytes: maxBody}); err != nil {
 		return problem.New(problem.InvalidRequest, "The body of the request: "+err.Error(),
@@ -41,7 +42,8 @@ func (in *inputSpec) eachMember(body []byte, set func(name string, value []byte)
 	return wirejson.EachMember(body, func(name, value []byte) error { return set(string(name), value) })
 }
 
-// readBody parses the body of a request into an input. Errors do not repeat a value of a wrong type, because it may be a secret.
+// readBody parses the body of a request into an input. An error about a wrong type does not contain the value, because
+// the value may be a secret.
 func (in *inputSpec) readBody(r *http.Request, into reflect.Value) error {
 	body, err := readJSONBody(r)
 	if err != nil {
@@ -53,7 +55,7 @@ func (in *inputSpec) readBody(r *http.Request, into reflect.Value) error {
 	return in.decodeObject(body, into)
 }
 
-// decodeObject parses an object into an input, or into an element of a list.
+// decodeObject parses an object into an input or into an element of a list.
 func (in *inputSpec) decodeObject(body []byte, into reflect.Value) error {
 	given := map[string]bool{}
 	if err := in.eachMember(body, func(name string, value []byte) error {
@@ -79,7 +81,7 @@ func (in *inputSpec) decodeObject(body []byte, into reflect.Value) error {
 	return nil
 }
 
-// keepsNulls reports whether null has a meaning among the members of an object: it removes what the member names.
+// keepsNulls reports whether the members of an object may be null. A null member removes the named entry.
 func (f *inputField) keepsNulls() bool { return f.typ == reflect.TypeFor[map[string]json.RawMessage]() }
 
 // decodeValue decodes a value of a body. Objects in lists are parsed as strictly as the body.
@@ -130,7 +132,7 @@ func (in *inputSpec) missingMemberError(name string) error {
 	return problem.Newf(problem.InvalidParameter, "The member '%s' is required.", name).WithHint("Send "+in.exampleBody()+".").With("parameter", name)
 }
 
-// hasNullElement reports whether a list or object contains null, which would decode as an empty text.
+// hasNullElement reports whether a list or object contains null, which would decode as an empty string.
 func hasNullElement(value []byte) bool {
 	isNull := func(member []byte) error {
 		if wirejson.Kind(member) == 'n' {
@@ -170,7 +172,8 @@ func (f *inputField) wrongTypeError() error {
 		With("parameter", f.name).With("allowed", f.schema.typeName())
 }
 
-// readJSONBody reads a JSON body. It requires application/json, because a page of another site can send other types without a CORS preflight.
+// readJSONBody reads a JSON body. It requires application/json, because a page of another site can send other types
+// without a CORS preflight.
 func readJSONBody(r *http.Request) ([]byte, error) {
 	if mediaType, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || mediaType != "application/json" {
 		return nil, problem.New(problem.InvalidRequest, "The Content-Type of the request must be application/json.",

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// CallInput is the input of a tool call. It parses its own body: arguments stay raw bytes, and the gate reports and records mistakes in name, intent and
-// arguments.
+// CallInput is the input of a tool call. It parses its own body: arguments stay raw bytes, and the gate reports and
+// records errors in the name, the intent and the arguments.
 type CallInput struct {
 	Variant  string          `json:"tool_variant" required:"true" words:"variant" doc:"The calling tool, which selects the lane of the call."`
 	Name     string          `json:"name" required:"true" doc:"The tool id: server:tool."`
@@ -27,8 +27,8 @@ type CallInput struct {
 	Key string `json:"-" header:"Idempotency-Key" doc:"Up to 255 printable characters. A repeated request with the same key and body returns the first response and does not call the tool again. MCPProxy keeps responses for 24 hours, or until it restarts. The same key with another body is rejected."`
 
 	declared policy.DeclaredIntent // the raw intent
-	size     int                   // of the body
-	sum      [sha256.Size]byte     // of the body
+	size     int                   // size of the body in bytes
+	sum      [sha256.Size]byte     // hash of the body
 }
 
 // CallIntent is the declared intent of a call.

@@ -41,7 +41,7 @@ func TestCallReachesTheGatewayUnchanged(t *testing.T) {
 		t.Errorf("args = %s", got.Args)
 	}
 	if got.Caller.Origin == "" {
-		t.Error("the connection is not told")
+		t.Error("the caller has no Origin")
 	}
 	got.Args, got.Caller.Origin = nil, ""
 	if diff := cmp.Diff(gate.LaneCall{
@@ -130,20 +130,20 @@ func TestBadBodies(t *testing.T) {
 		}
 	}
 	if len(f.calls) != 0 {
-		t.Errorf("%d of them reached the gateway", len(f.calls))
+		t.Errorf("%d of these calls reached the gateway", len(f.calls))
 	}
 }
 
-// The OpenAPI document and the policy have the same limit for a reason.
+// The OpenAPI document and the policy have the same limit for the length of a reason.
 func TestLongestReason(t *testing.T) {
 	t.Parallel()
 	f, _ := reflect.TypeFor[CallIntent]().FieldByName("Reason")
 	if got := f.Tag.Get("maxLength"); got != strconv.Itoa(policy.MaxReason) {
-		t.Errorf("the document says %s, the policy %d", got, policy.MaxReason)
+		t.Errorf("maxLength is %s in the document, %d in the policy", got, policy.MaxReason)
 	}
 }
 
-// TestLateBody: a body that does not arrive in time is refused, and the error names the limit.
+// TestLateBody checks that a body that does not arrive in time is rejected, and that the error names the limit.
 func TestLateBody(t *testing.T) {
 	t.Parallel()
 	r := httptest.NewRequest("POST", callPath, iotest.ErrReader(fmt.Errorf("read: %w", os.ErrDeadlineExceeded)))

@@ -12,13 +12,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// requestIDHeader is copied into the record, so that a client can find it.
+// requestIDHeader is copied into the record, so that a client can find the record of its request.
 const requestIDHeader = "X-Request-Id"
 
-// maxRequestID limits the id of a request from a client.
+// maxRequestID is the maximum length of a request ID that a client sends.
 const maxRequestID = 128
 
-// newCaller returns the caller of a request for its record. Only an admin can set the source.
+// newCaller returns the caller of a request, as recorded in the activity log. Only an admin can set the source.
 func newCaller(r *http.Request, a auth.Actor) ops.Caller {
 	c := ops.Caller{Actor: a, Source: activity.SourceREST, RequestID: r.Header.Get(requestIDHeader)}
 	c.Origin = auth.ConnectionAddress(r)
@@ -32,7 +32,7 @@ func newCaller(r *http.Request, a auth.Actor) ops.Caller {
 		c.RequestID = rand.Text()
 	}
 	if a.FromWebUI {
-		c.Source = activity.SourceUI // and no client name: every browser calls itself Mozilla
+		c.Source = activity.SourceUI // no client name, because the user agent of every browser begins with Mozilla
 		return c
 	}
 	product, _, _ := strings.Cut(r.UserAgent(), " ")

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Change changes one key of a server: the body has one member. Each change is applied or rejected separately.
+// Change changes one setting of a server. The body has exactly one member.
 type Change struct{ ops.ServerChange }
 
 // Example returns an example for the OpenAPI document.

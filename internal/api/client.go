@@ -23,7 +23,7 @@ import (
 // Prefix is the path of the API.
 const Prefix = "/api/v1"
 
-// UI is the name of the web UI in the surfaces of a status.
+// UI is the name of the web UI in the surfaces of ops.Status.
 const UI = "ui"
 
 // SourceHeader names the MCPProxy program that sends the request: cli or ui.
@@ -31,19 +31,19 @@ const SourceHeader = "X-MCPProxy-Source"
 
 // Endpoint is the address of the daemon and the credentials of the client.
 type Endpoint struct {
-	Socket  string          // path of the unix socket; or
-	URL     string          // http://host:port, with
-	Key     string          // the API key
-	Source  activity.Source // cli or ui; empty = rest
+	Socket  string          // path of the unix socket; if empty, URL and Key are used
+	URL     string          // http://host:port
+	Key     string          // API key for URL
+	Source  activity.Source // cli or ui; empty means rest
 	Version string          // of the client program
-	// Permit shows a statement to the user and returns it signed; nil rejects.
+	// Permit shows a statement to the user and returns it signed. If it is nil, nothing is signed.
 	Permit func(ctx context.Context, a presence.SignRequest) (presence.SignedStatement, error)
 }
 
-// Timeouts for the response header. A tool call has none: the daemon limits it.
+// Timeouts for the response header. A tool call has no such timeout, because the daemon limits its duration.
 const (
 	responseTimeout = 10 * time.Second
-	loginTimeout    = 45 * time.Second // it asks several other servers
+	loginTimeout    = 45 * time.Second // the daemon contacts several other servers
 	restartTimeout  = 20 * time.Second // the daemon itself waits for the server up to 10 s
 )
 
@@ -71,8 +71,8 @@ func NewClient(e Endpoint) *Client {
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// sendSignedIfRequired sends one request with a JSON body. The response header must arrive within wait; 0 is no limit. If the daemon requires proof of presence, the user
-// signs and the request is sent again.
+// sendSignedIfRequired sends one request with a JSON body. The response header must arrive within wait; 0 means no
+// limit. If the daemon requires proof of presence, the user signs and the request is sent again.
 func (c *Client) sendSignedIfRequired(ctx context.Context, wait time.Duration, method string, asks clientRequest, out any) error {
 	err := c.sendAndDecode(ctx, wait, method, asks, out)
 	p, ok := errors.AsType[*problem.Problem](err)
@@ -97,7 +97,7 @@ func (c *Client) sendSignedIfRequired(ctx context.Context, wait time.Duration, m
 	return c.sendAndDecode(ctx, wait, method, again, out)
 }
 
-// methodAndURI returns the method and URI that a statement must name.
+// methodAndURI returns the method and URI that the statement for this request must contain.
 func (c *Client) methodAndURI(method string, asks clientRequest) string {
 	u, err := url.Parse(c.base + Prefix + asks.path)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *Client) methodAndURI(method string, asks clientRequest) string {
 func (c *Client) sendAndDecode(ctx context.Context, wait time.Duration, method string, asks clientRequest, out any) error {
 	var reader io.Reader
 	if asks.body != nil {
-		raw, err := wirejson.MarshalWithoutHTMLEscape(asks.body) // arguments go out as the bytes they are
+		raw, err := wirejson.MarshalWithoutHTMLEscape(asks.body) // sends the arguments unchanged
 		if err != nil {
 			return problem.From(fmt.Errorf("encode the request: %w", err))
 		}
@@ -179,7 +179,7 @@ func (c *Client) streamTo(ctx context.Context, method string, asks clientRequest
 	return c.toUnreachableError(ctx, err)
 }
 
-// errorRecordingWriter distinguishes an error of the writer from one of the reader.
+// errorRecordingWriter records write errors, to distinguish them from read errors in io.Copy.
 type errorRecordingWriter struct {
 	to  io.Writer
 	err error
@@ -204,7 +204,7 @@ func (c *Client) setHeaders(req *http.Request, body bool) {
 	}
 }
 
-// toUnreachableError converts a transport error.
+// toUnreachableError converts a transport error to a problem that says why the daemon cannot be reached.
 func (c *Client) toUnreachableError(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(context.Cause(ctx), errNoResponse):
@@ -224,7 +224,7 @@ func (c *Client) toUnreachableError(ctx context.Context, err error) error {
 		"Check that it still runs with `mcpproxy status`.").Because(err)
 }
 
-// IsDaemonAbsentError reports whether an error says that no daemon runs. The request was not sent then.
+// IsDaemonAbsentError reports whether err means that no daemon is running. In this case, the request was not sent.
 func IsDaemonAbsentError(err error) bool {
 	var op *net.OpError
 	return err != nil && problem.From(err).Code == problem.DaemonNotRunning && errors.As(err, &op) && op.Op == "dial" &&

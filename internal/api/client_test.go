@@ -24,7 +24,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// both runs f against a client over the socket and one over TCP with a key.
+// both runs test with a client over the socket, then with a client over TCP with a key.
 func both(t *testing.T, f *fake, test func(t *testing.T, c *Client)) {
 	t.Helper()
 	for name, e := range map[string]Endpoint{
@@ -64,7 +64,7 @@ func TestClientRoundTrips(t *testing.T) {
 		found, err := SearchTools.Call(ctx, c, ops.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true})
 		same(t, "search", found, ops.SearchAnswer{Query: "a & b", Tools: []ops.FoundTool{}, Locked: []ops.FoundTool{}}, err)
 		if got, want := f.searches[len(f.searches)-1], (ops.SearchQuery{Query: "a & b", Limit: 3, Operation: "write", Explain: true}); got != want {
-			t.Errorf("the gateway was asked for %+v, want %+v", got, want)
+			t.Errorf("the gateway received %+v, want %+v", got, want)
 		}
 		since := time.Date(2026, 1, 15, 10, 30, 0, 5000, time.UTC)
 		stats, err := GetToolStats.Call(ctx, c, ops.StatsQuery{Since: since})
@@ -123,7 +123,7 @@ func TestClientGetsProblems(t *testing.T) {
 	})
 }
 
-// The problem of one item of a batch is read completely, like a problem of a whole request.
+// The client decodes the complete problem of each item of a batch, like the problem of a single request.
 func TestClientGetsProblemOfEachItem(t *testing.T) {
 	raw, err := json.Marshal(NewApprovedTools([]ops.BatchDecision{{Name: "s:a"}, {Name: "s:b", Problem: conflict()}}))
 	if err != nil {
@@ -163,7 +163,8 @@ func TestClientWithoutDaemon(t *testing.T) {
 	}
 }
 
-// closedPort returns an address without a listener, which no other program can take: it is the near end of a connection.
+// closedPort returns an address without a listener. No other program can listen on it, because it is the local end of
+// an open connection.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -213,7 +214,7 @@ func TestClientTimesOutOnSilentDaemon(t *testing.T) {
 				start := time.Now()
 				err := test.ask(t.Context(), c)
 				if took := time.Since(start); took != test.wait {
-					t.Errorf("gave up after %s, want %s", took, test.wait)
+					t.Errorf("the client gave up after %s, want %s", took, test.wait)
 				}
 				want := problem.DaemonNotRunning
 				if name == "call" {
@@ -259,7 +260,7 @@ func TestClientThatLeavesCancelsTheCall(t *testing.T) {
 	select {
 	case <-f.left:
 	case <-time.After(time.Minute):
-		t.Error("the gateway was not told")
+		t.Error("the canceled call did not end in the gateway")
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 0)
 	defer cancel()
@@ -296,7 +297,7 @@ func TestLongDataDirectory(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the socket stays: %v", err)
+		t.Errorf("the socket still exists: %v", err)
 	}
 }
 
@@ -309,13 +310,13 @@ func TestListenSocket(t *testing.T) {
 	}
 	path := SocketPath(dir)
 	if first.Addr().String() != path {
-		t.Errorf("the socket is said to be at %s", first.Addr())
+		t.Errorf("Addr returned %s", first.Addr())
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the socket is %v, %v", info, err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("the directory holds %v, %v", entries, err)
+		t.Errorf("the directory contains %v, %v", entries, err)
 	}
 	if _, err := ListenSocket(dir); err == nil || !strings.Contains(err.Error(), "Another MCPProxy") {
 		t.Errorf("a second daemon: %v", err)
@@ -351,9 +352,9 @@ func TestSocketInADirectoryOfOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := checkPrivateDir(dir); err == nil {
-		t.Error("a directory that others can write to was taken")
+		t.Error("a directory that others can write to was accepted")
 	}
 	if err := checkPrivateDir(filepath.Join(dir, "none")); err == nil {
-		t.Error("no directory was taken")
+		t.Error("a missing directory was accepted")
 	}
 }

@@ -2,7 +2,7 @@ package api
 
 import "mcpproxy/internal/ops"
 
-// Operations on the MCP clients of the account that runs MCPProxy.
+// The operations on the MCP clients of the user account that runs MCPProxy.
 var (
 	ListClients = declareOperation("GET /clients", "listClients", Look,
 		"List the MCP clients: installed, connected, and their permission rules for MCPProxy's tools", (*ops.ClientOperations).ListClients)

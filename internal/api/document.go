@@ -45,7 +45,7 @@ func openAPIDocument(d *Deps) ([]byte, error) {
 // pathInOpenAPISyntax returns the path in OpenAPI syntax, which has no "rest of the path" parameter.
 func pathInOpenAPISyntax(o *operation) string { return strings.ReplaceAll(o.path, "...}", "}") }
 
-// operationObject returns the operation's part of the document.
+// operationObject returns the OpenAPI Operation Object for the operation.
 func (o *operation) operationObject(all schemaSet, failure map[string]any) map[string]any {
 	d := map[string]any{
 		"operationId": o.id, "summary": o.summary, "description": o.right.requirementText(), "x-right": o.right.String(),
@@ -98,8 +98,8 @@ func contentObject(contentType string, of schema) map[string]any {
 	return map[string]any{contentType: media}
 }
 
-// docsHead is the page down to the operations, and docsFoot ends it. It does not use html/template, whose calls by name would
-// keep unused methods in the program, a tenth of its size.
+// docsHead is the part of the page before the operations, and docsFoot is the part after them. The page does not use
+// html/template, because its calls by name would keep unused methods in the binary and make it 10% larger.
 //
 //go:embed docs.html
 var docsHead string
@@ -130,7 +130,7 @@ func docsPage(d *Deps) ([]byte, error) {
 	return []byte(out + docsFoot), nil
 }
 
-// docsParamTable returns a table of parameters; "" without any.
+// docsParamTable returns an HTML table of parameters, or "" if there are none.
 func docsParamTable(caption, name string, params []docsParam) string {
 	if len(params) == 0 {
 		return ""

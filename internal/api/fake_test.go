@@ -24,14 +24,14 @@ import (
 
 var update = flag.Bool("update", false, "write goldens and generated documents")
 
-// homes are the implementations of all operations, as nil pointers: no test calls them.
+// homes are the types that implement the operations. They are nil pointers, because no test calls their methods.
 var homes = []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}
 
 var nobody = Deps{Implementations: homes}
 
 const testKey = "key-for-tests-0123456789"
 
-// fake is a gateway with two servers that remembers what it was asked.
+// fake is a gateway with two servers that records the requests it receives.
 type fake struct {
 	mu       sync.Mutex
 	calls    []gate.LaneCall
@@ -47,9 +47,9 @@ type fake struct {
 
 	answer  gate.CallResult
 	failure error
-	block   chan struct{} // when set, a call waits for it or for its caller to leave
-	entered chan struct{} // closed when such a call came
-	left    chan struct{} // closed when its caller left
+	block   chan struct{} // if set, a call waits until it is closed or the caller disconnects
+	entered chan struct{} // closed when such a call arrives
+	left    chan struct{} // closed when the caller of such a call disconnects
 }
 
 func (f *fake) Events(context.Context, ops.Caller, ops.EventQuery) (ops.StreamFunc, error) {
@@ -245,7 +245,7 @@ func (f *fake) Activity(_ context.Context, _ ops.Caller, in ops.RecordRef) (acti
 	return testRecord(), nil
 }
 
-// Export writes two lines, or fails before the first.
+// Export writes two lines, or fails before it writes the first line.
 func (f *fake) Export(_ context.Context, _ ops.Caller, in ops.ExportQuery) (ops.Download, error) {
 	f.filters = append(f.filters, in.Filter)
 	return ops.Download{Type: "text/csv; charset=utf-8", Name: "log.csv", Stream: func(_ context.Context, w io.Writer) error {
@@ -261,13 +261,12 @@ func (f *fake) Status(context.Context, ops.Caller, ops.Nothing) (ops.Status, err
 	return ops.Status{Version: "1.2.3", PID: 42, Surfaces: []ops.Surface{{Name: "mcp", Address: "http://127.0.0.1:8080/mcp"}}}, nil
 }
 
-// zero is an operation that does nothing.
+// zero returns the operation with an implementation that does nothing.
 func (o *Op[In, Out]) zero() Operation {
 	return o.WithHandler(func(context.Context, ops.Caller, In) (out Out, _ error) { return out, nil })
 }
 
-// instead are the operations, done by the fake; those that it has nothing for do
-// nothing.
+// instead returns all operations, implemented by the fake. Operations that the fake does not implement do nothing.
 func (f *fake) instead() []Operation {
 	var all []Operation
 	for _, o := range declared {
@@ -290,7 +289,7 @@ func (f *fake) instead() []Operation {
 	return all
 }
 
-// serve returns a server over TCP, where a key is needed.
+// serve starts a server over TCP, which requires a key.
 func serve(t *testing.T, f *fake) *httptest.Server {
 	t.Helper()
 	s := httptest.NewServer(serverOf(t, f))
@@ -307,7 +306,7 @@ func serverOf(t *testing.T, f *fake) *Server {
 	return s
 }
 
-// serveSocket returns the endpoint of a server on a unix socket.
+// serveSocket starts a server on a unix socket and returns its endpoint.
 func serveSocket(t *testing.T, f *fake) Endpoint {
 	t.Helper()
 	dir := t.TempDir()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// fieldLocation is where a field of an input comes from: the name of its tag.
+// fieldLocation is the part of the request that contains a field. Its value is the name of the struct tag.
 type fieldLocation string
 
 const (
@@ -17,20 +17,20 @@ const (
 	inBody   fieldLocation = "json"
 )
 
-// inputField is one parameter or body member of an input. Document and validation are derived from it.
+// inputField is one parameter or body member of an input. The OpenAPI document and the validation are derived from it.
 type inputField struct {
 	name, doc string
 	location  fieldLocation
 	typ       reflect.Type
-	index     []int // in the input
+	index     []int // path of the struct field, for reflect.Value.FieldByIndex
 	schema    schema
 	required  bool
-	split     bool // commas also separate values
+	split     bool // commas separate values
 
-	min, max, defaultValue int // of a number in the query
+	min, max, defaultValue int // for a number in the query
 }
 
-// fieldsOf returns the fields of a struct that are tagged with a location; path parameters only when the path has them.
+// fieldsOf returns the tagged fields of a struct. It leaves out path parameters that path does not contain.
 func fieldsOf(t reflect.Type, path string) []inputField {
 	var all []inputField
 	for _, one := range reflect.VisibleFields(t) {
@@ -53,7 +53,7 @@ func fieldsOf(t reflect.Type, path string) []inputField {
 	return all
 }
 
-// pathParamReplacer returns a replacer that fills in, or removes, a path parameter.
+// pathParamReplacer returns a replacer that replaces a path parameter with value, or removes it if value is missing.
 func pathParamReplacer(name string, value ...string) *strings.Replacer {
 	v := strings.Join(value, "")
 	return strings.NewReplacer("{"+name+"}", v, "{"+name+"...}", v)
@@ -81,7 +81,7 @@ func (f *inputField) parameterSchema(tag reflect.StructTag) schema {
 	return s
 }
 
-// allowedValues returns the allowed values; nil is any.
+// allowedValues returns the allowed values, or nil if any value is allowed.
 func (f *inputField) allowedValues() []string {
 	if items, ok := f.schema["items"].(schema); ok && f.location != inBody {
 		return items.enumWords()
@@ -89,7 +89,7 @@ func (f *inputField) allowedValues() []string {
 	return f.schema.enumWords()
 }
 
-// parameterObject returns a parameter's part of the document.
+// parameterObject returns the OpenAPI Parameter Object for the field.
 func (f *inputField) parameterObject() map[string]any {
 	d := map[string]any{"name": f.name, "in": f.location, "description": f.doc, "schema": f.schema}
 	if f.required {

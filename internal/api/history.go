@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// The operations on the log as a whole. Their paths take precedence over /activity/{id}.
+// The operations on the whole activity log. Their paths take precedence over /activity/{id}.
 var (
 	GetSummary     = declareOperation("GET /activity/summary", "getActivitySummary", Look, "Summarize calls by time, and by lane, server, tool or client", (*ops.ActivityHistory).Summary).omitParams("limit", "offset", "cursor").withValidation(checkSummaryQuery)
 	ExportActivity = declareOperation("GET /activity/export", "exportActivity", Look, "Export activity records as a file, newest first; records that are added during the export are not included", (*ops.ActivityHistory).Export).omitParams("limit", "offset", "cursor").withContentType("application/x-ndjson").withValidation(checkExportQuery)

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestDownloadsHaveNameAndType: a browser can save an export. An export that fails before its first byte returns a problem
-// document.
+// TestDownloadsHaveNameAndType checks that an export has a file name and a content type. An export that fails before
+// its first byte returns a problem document.
 func TestDownloadsHaveNameAndType(t *testing.T) {
 	t.Parallel()
 	f := &fake{}

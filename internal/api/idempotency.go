@@ -13,22 +13,23 @@ import (
 
 // Limits of the stored answers.
 const (
-	maxRepeatKey   = 255      // characters of a key
-	maxRepeatKeys  = 1_000    // calls
-	maxRepeatBytes = 16 << 20 // of their answers
+	maxRepeatKey   = 255      // length of a key in bytes
+	maxRepeatKeys  = 1_000    // number of stored calls
+	maxRepeatBytes = 16 << 20 // total size of the stored answers
 	repeatLifetime = 24 * time.Hour
 )
 
-// idempotentCalls stores the answers of calls with an Idempotency-Key, so that a repeated call is not sent twice. It is in memory only: a restart loses
-// it. The zero value is empty.
+// idempotentCalls stores the answers of calls with an Idempotency-Key, so that a repeated call is not sent twice. The
+// answers are stored in memory only, so a restart loses them. The zero value is empty.
 type idempotentCalls struct {
 	mu    sync.Mutex // guards the fields below
 	kept  map[idempotencyKey]*idempotentCall
-	order []idempotencyKey // oldest first
-	bytes int              // of the answers
+	order []idempotencyKey // in order of arrival, oldest first
+	bytes int              // total size of the stored answers
 }
 
-// idempotencyKey includes the scope of the caller: a caller whose scope has changed does not get the answer.
+// idempotencyKey includes the scope of the caller, so that a caller whose scope has changed does not get the stored
+// answer.
 type idempotencyKey struct {
 	caller string
 	within auth.ScopeKey
@@ -39,7 +40,7 @@ type idempotencyKey struct {
 type idempotentCall struct {
 	body  [sha256.Size]byte
 	begun time.Time
-	done  chan struct{} // closed when the call has ended; the fields below are set then
+	done  chan struct{} // closed when the call has ended and the fields below are set
 
 	answer  any
 	err     error
@@ -61,8 +62,8 @@ func checkIdempotencyKey(key string) error {
 	return nil
 }
 
-// callOnce returns the answer of the first call with this key and body, and runs do if there is none. It waits for a running one. The call continues when
-// the client disconnects, because a retry wants its answer.
+// callOnce returns the answer of the first call with this key and body. It waits if that call is still running, and
+// runs do if there was no such call. The call continues when the client disconnects, because a retry needs its answer.
 func (r *idempotentCalls) callOnce(ctx context.Context, key idempotencyKey, body [sha256.Size]byte, do func(context.Context) (any, error)) (any, error) {
 	one, first, err := r.findOrAddCall(key, body, time.Now())
 	switch {
@@ -91,7 +92,8 @@ func (r *idempotentCalls) callOnce(ctx context.Context, key idempotencyKey, body
 	return one.answer, one.err
 }
 
-// detachFromClient returns a context that outlives the client's connection. It ends when the program stops, which has its own cause.
+// detachFromClient returns a context that is not canceled when the client disconnects. It is canceled when the program
+// stops, which sets another cause.
 func detachFromClient(ctx context.Context) (context.Context, context.CancelFunc) {
 	detached, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -102,7 +104,7 @@ func detachFromClient(ctx context.Context) (context.Context, context.CancelFunc)
 	return detached, func() { stop(); cancel(nil) }
 }
 
-// findOrAddCall returns the call with this key, and whether it is new.
+// findOrAddCall returns the call with this key. It adds one if there is none, and then first is true.
 func (r *idempotentCalls) findOrAddCall(key idempotencyKey, body [sha256.Size]byte, now time.Time) (one *idempotentCall, first bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +124,7 @@ func (r *idempotentCalls) findOrAddCall(key idempotencyKey, body [sha256.Size]by
 	return one, true, nil
 }
 
-// checkRepeat returns why a call is not a repetition of this one, or why it has no answer.
+// checkRepeat returns an error if a call with the same key has another body, or if the answer of this call was dropped.
 func (one *idempotentCall) checkRepeat(body [sha256.Size]byte) error {
 	switch {
 	case one.body != body:
@@ -135,7 +137,8 @@ func (one *idempotentCall) checkRepeat(body [sha256.Size]byte) error {
 	return nil
 }
 
-// storeAnswer stores the answer of a call. It forgets a call that reached no server, so that it can be retried with the same key.
+// storeAnswer stores the answer of a call. It removes a call that reached no server, so that the client can retry it
+// with the same key.
 func (r *idempotentCalls) storeAnswer(key idempotencyKey, one *idempotentCall) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -171,7 +174,7 @@ func mayHaveReachedServer(err error) bool {
 	return false
 }
 
-// dropExpired removes old calls.
+// dropExpired removes calls that are older than repeatLifetime.
 func (r *idempotentCalls) dropExpired(now time.Time) {
 	for len(r.order) > 0 && now.Sub(r.kept[r.order[0]].begun) > repeatLifetime && r.dropOldest() {
 	}

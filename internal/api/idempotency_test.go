@@ -29,7 +29,7 @@ func (f *fake) count() int {
 	return len(f.calls)
 }
 
-// Two requests with the same key make one call.
+// Two requests with the same key cause one call.
 func TestRepeatedCalls(t *testing.T) {
 	t.Parallel()
 	f := &fake{answer: gate.CallResult{Result: json.RawMessage(`{"content":[],"n":9007199254740993}`), ActivityID: "01A"}}
@@ -68,7 +68,8 @@ func TestRepeatedCalls(t *testing.T) {
 	}
 }
 
-// A repeated request with the same key calls again if the first call reached no server, but not if it may have reached it.
+// A repeated request with the same key calls again if the first call reached no server, but not if it may have reached
+// it.
 func TestRepeatedFailures(t *testing.T) {
 	t.Parallel()
 	for code, again := range map[problem.Code]bool{
@@ -103,7 +104,7 @@ func TestRepeatedWhileItRuns(t *testing.T) {
 		defer close(gone)
 		if resp, err := http.DefaultTransport.RoundTrip(req); err == nil {
 			resp.Body.Close()
-			t.Error("it was answered")
+			t.Error("the abandoned request got a response")
 		}
 	}()
 	<-f.entered
@@ -143,7 +144,7 @@ func TestRepeatsAreBounded(t *testing.T) {
 			}
 		}
 		if len(r.kept) != maxRepeatKeys || len(r.order) != maxRepeatKeys || r.bytes != 100*maxRepeatKeys {
-			t.Errorf("%d calls with %d bytes are kept", len(r.kept), r.bytes)
+			t.Errorf("%d calls with %d bytes are stored", len(r.kept), r.bytes)
 		}
 		for i := range 5 {
 			_, _ = call(-1-i, maxRepeatBytes/4)
@@ -152,16 +153,16 @@ func TestRepeatsAreBounded(t *testing.T) {
 		_, err := call(-1, 0)
 		var kept *recordedError
 		if problem.From(err) == nil || problem.From(err).Code != problem.Conflict || !errors.As(err, &kept) || kept.activityID == "" || made != before || r.bytes > maxRepeatBytes {
-			t.Errorf("an answer that is kept no more: %v, %d bytes", err, r.bytes)
+			t.Errorf("a dropped answer: %v, %d bytes", err, r.bytes)
 		}
 		if id, err := call(-5, 0); err != nil || id == "" || made != before {
-			t.Errorf("the last one: %s, %v", id, err)
+			t.Errorf("the newest answer: %s, %v", id, err)
 		}
 		time.Sleep(repeatLifetime + time.Second)
 		if _, err := call(-5, 0); err != nil || made != before+1 || len(r.kept) != 1 || r.bytes != 0 {
-			t.Errorf("a day later: %v, %d calls, %d kept", err, made-before, len(r.kept))
+			t.Errorf("after repeatLifetime: %v, %d calls, %d stored", err, made-before, len(r.kept))
 		}
-		// Calls that run are never forgotten: one more is refused.
+		// Running calls are never dropped, so a call over the limit is rejected.
 		release := make(chan struct{})
 		for i := range maxRepeatKeys {
 			go func() {
@@ -173,13 +174,13 @@ func TestRepeatsAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		if _, err := call(9, 0); problem.From(err) == nil || problem.From(err).Code != problem.Overloaded {
-			t.Errorf("one more than may run: %v", err)
+			t.Errorf("a call over the limit: %v", err)
 		}
 		close(release)
 	})
 }
 
-// A panic of a call ends the wait of its caller, and so does the end of the program.
+// A caller stops waiting when its call panics or when the program stops.
 func TestRepeatsEnd(t *testing.T) {
 	t.Parallel()
 	r := &idempotentCalls{}

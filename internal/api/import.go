@@ -2,7 +2,7 @@ package api
 
 import "mcpproxy/internal/ops"
 
-// The operations on the servers of MCP clients.
+// The operations that import servers from the configuration files of MCP clients.
 var (
 	FindServers = declareOperation("GET /clients/servers", "findServers", Look,
 		"List the servers in the files of this account's MCP clients, with secrets masked", (*ops.ImportOperations).FindServers).withTimeout(restartTimeout)

@@ -12,10 +12,10 @@ import (
 // inputSpec describes how the server reads the input of an operation and how a client writes it.
 type inputSpec struct {
 	fields  []inputField
-	example string // of the body, if its type has one
+	example string // example of the body, if its type declares one
 }
 
-// newInputSpec derives the input from the tags of a struct; path is that of the operation.
+// newInputSpec derives the input of an operation from the tags of a struct and from the path of the operation.
 func newInputSpec(t reflect.Type, path string) *inputSpec {
 	in := &inputSpec{fields: fieldsOf(t, path)}
 	if says, ok := reflect.New(t).Interface().(interface{ Example() string }); ok {
@@ -43,7 +43,8 @@ func (in *inputSpec) fieldNames(p fieldLocation) []string {
 	return names
 }
 
-// exampleBody returns an example body: the declared one, otherwise an object with the required members, or with all.
+// exampleBody returns the declared example body. If there is none, it returns an object with the required members, or
+// with all members if none is required.
 func (in *inputSpec) exampleBody() string {
 	if in.example != "" {
 		return in.example
@@ -86,17 +87,17 @@ func (in *inputSpec) readRequest(r *http.Request, into reflect.Value) (url.Value
 	return given, in.readBody(r, into)
 }
 
-// clientRequest is a client's request.
+// clientRequest is a request that a client sends.
 type clientRequest struct {
 	path   string
 	header http.Header
-	body   any // nil for none
+	body   any // nil if the request has no body
 }
 
-// toClientRequest encodes an input: nonzero and required values.
+// toClientRequest encodes the nonzero and required values of an input.
 func (in *inputSpec) toClientRequest(path string, from any) clientRequest {
 	out, v, q, body := clientRequest{path: path, header: http.Header{}}, reflect.ValueOf(from), url.Values{}, map[string]any{}
-	_, own := from.(json.Marshaler) // encodes its own body
+	_, own := from.(json.Marshaler) // the input encodes its own body
 	for _, f := range in.fields {
 		if f.location == inBody && own {
 			continue
@@ -124,7 +125,8 @@ func (in *inputSpec) toClientRequest(path string, from any) clientRequest {
 	return out
 }
 
-// escapePathSegment escapes s as one path segment. Dots alone would be resolved as a relative path.
+// escapePathSegment escapes s as one path segment. It also escapes "." and "..", which would be resolved as a relative
+// path.
 func escapePathSegment(s string) string {
 	if strings.Trim(s, ".") == "" {
 		return strings.ReplaceAll(s, ".", "%2E")

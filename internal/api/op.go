@@ -19,32 +19,32 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Op is one operation. The route, the required right, its part of the document and the client's request follow from the
-// declaration.
+// Op is one operation. Its declaration determines the route, the required right, the OpenAPI document and the client's
+// request.
 //
-// The tags of In declare its input: path, query, header and json name the source of a field, and doc is its description. The
-// tags enum, words, min, max, default, required and split restrict its values.
+// The tags of In declare its input: path, query, header and json name the source of a field, and doc is its
+// description. The tags enum, words, min, max, default, required and split restrict its values.
 type Op[In, Out any] struct{ operation }
 
-// operation is an Op without its types, to avoid generic code.
+// operation is an Op without its type parameters, to keep most code free of generics.
 type operation struct {
-	method, path      string // {name} is a segment, {name...} the rest
+	method, path      string // {name} is one segment, {name...} is the rest of the path
 	id, summary       string
 	right             Right
-	wait              time.Duration // how long a client waits for the response header; 0 is no limit
+	wait              time.Duration // timeout of a client for the response header; 0 means no limit
 	in, out           reflect.Type
-	contentType       string            // of a page
+	contentType       string            // of the response
 	docs              map[string]string // overrides descriptions of parameters
-	leftOut           []string          // parameters of In to leave out
+	leftOut           []string          // parameters of In that this operation does not have
 	hasImplementation func(*Deps) bool
 	handler           handlerFunc
-	check             func(in any, given url.Values) error // nil: nothing more to check
+	check             func(in any, given url.Values) error // nil if there is nothing more to check
 }
 
-// handlerFunc runs an operation. in is a pointer to its In; out is its Out.
+// handlerFunc runs an operation. in is a pointer to the In of the operation, and out is its Out.
 type handlerFunc func(d *Deps, ctx context.Context, c ops.Caller, in any) (out any, err error)
 
-// Operation is an Op of any types.
+// Operation is an Op with any type parameters.
 type Operation interface {
 	base() *operation
 }
@@ -55,17 +55,17 @@ type Deps struct {
 	Implementations []any
 	Refuse          func(ctx context.Context, r gate.SurfaceRefusal) string // records a rejected call and returns the record's id
 	Auth            *auth.Authenticator
-	// Profiles has the configured profiles, which tokens may be bound to.
+	// Profiles returns the configured profiles. A token may be bound to a profile.
 	Profiles auth.ProfileRuleFunc
 	Logger   *slog.Logger
 	Version  string
-	// Replacements replaces declared operations with the same id.
+	// Replacements replace the declared operations that have the same ID.
 	Replacements []Operation
 
 	repeats *idempotentCalls
 }
 
-// declared has all operations in the order of declaration.
+// declared lists all operations in the order of declaration.
 var declared []Operation
 
 // operations returns all operations of the API.
@@ -81,7 +81,7 @@ func (d *Deps) operations() []Operation {
 	return all
 }
 
-// deriveInputSpec derives the input from the tags of In.
+// deriveInputSpec derives the input specification from the tags of In.
 func (o *operation) deriveInputSpec() *inputSpec {
 	in := newInputSpec(o.in, o.path)
 	in.fields = slices.DeleteFunc(in.fields, func(f inputField) bool { return slices.Contains(o.leftOut, f.name) })
@@ -98,7 +98,8 @@ func (o *operation) deriveInputSpec() *inputSpec {
 	return in
 }
 
-// declareOperation declares an operation. A method of one of the homes, or a function of a home, implements it.
+// declareOperation declares an operation. It is implemented by a method of Home, or by a function whose first parameter
+// is a Home.
 func declareOperation[Home, In, Out any](route, id string, right Right, summary string,
 	do func(Home, context.Context, ops.Caller, In) (Out, error)) *Op[In, Out] {
 	o := &Op[In, Out]{newOperation(route, id, right, summary, reflect.TypeFor[In](), reflect.TypeFor[Out]())}
@@ -121,7 +122,7 @@ func newOperation(route, id string, right Right, summary string, in, out reflect
 	}
 }
 
-// declarePage declares an operation whose answer is a document instead of JSON.
+// declarePage declares an operation that returns a document, not a JSON value.
 func declarePage(route, id string, right Right, summary, contentType string, do func(*Deps) ([]byte, error)) *Op[ops.Nothing, rawBody] {
 	return declareBuiltin(route, id, right, summary,
 		func(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (rawBody, error) { return do(d) }).withContentType(contentType)
@@ -138,7 +139,7 @@ func declareBuiltin[In, Out any](route, id string, right Right, summary string,
 	return o
 }
 
-// rawBody is an answer that is not encoded as JSON.
+// rawBody is a response body that is written as is.
 type rawBody []byte
 
 // AllowedValues returns the allowed values of a parameter.
@@ -151,13 +152,13 @@ func (o *Op[In, Out]) AllowedValues(parameter string) []string {
 	return nil
 }
 
-// withTimeout sets how long a client waits for the answer.
+// withTimeout sets how long a client waits for the response header.
 func (o *Op[In, Out]) withTimeout(wait time.Duration) *Op[In, Out] {
 	o.wait = wait
 	return o
 }
 
-// withContentType sets the content type of an answer that is not JSON, such as an ops.StreamFunc.
+// withContentType sets the content type of a response that is not JSON, such as an ops.StreamFunc.
 func (o *Op[In, Out]) withContentType(contentType string) *Op[In, Out] {
 	o.contentType = contentType
 	return o
@@ -172,13 +173,13 @@ func (o *Op[In, Out]) describeParam(name, doc string) *Op[In, Out] {
 	return o
 }
 
-// omitParams leaves out parameters of In.
+// omitParams removes parameters of In from this operation.
 func (o *Op[In, Out]) omitParams(names ...string) *Op[In, Out] {
 	o.leftOut = names
 	return o
 }
 
-// withValidation adds a function that completes or rejects the input. given has the query values.
+// withValidation adds a function that completes or rejects the input. Its second argument contains the query values.
 func (o *Op[In, Out]) withValidation(check func(*In, url.Values) error) *Op[In, Out] {
 	o.check = func(in any, given url.Values) error { return check(in.(*In), given) }
 	return o
@@ -194,12 +195,12 @@ func (o *Op[In, Out]) WithHandler(do func(context.Context, ops.Caller, In) (Out,
 	return &other
 }
 
-// Call sends the operation to the daemon of a client.
+// Call sends the operation to the daemon.
 func (o *Op[In, Out]) Call(ctx context.Context, c *Client, in In) (out Out, err error) {
 	return out, c.sendSignedIfRequired(ctx, o.wait, o.method, o.deriveInputSpec().toClientRequest(o.path, in), &out)
 }
 
-// Stream sends the operation to the daemon of a client and copies its answer to w.
+// Stream sends the operation to the daemon and copies the response to w.
 func (o *Op[In, Out]) Stream(ctx context.Context, c *Client, in In, w io.Writer) error {
 	return c.streamTo(ctx, o.method, o.deriveInputSpec().toClientRequest(o.path, in), w)
 }
@@ -246,7 +247,7 @@ func (o *operation) answerRequest(d *Deps, plan *inputSpec, r *http.Request, c o
 	if call, ok := done.(interface{ recordID() string }); ok && err != nil {
 		err = &recordedError{err, call.recordID()}
 	}
-	out := reflect.New(o.out).Elem() // a copy, because a repeated call returns the same answer
+	out := reflect.New(o.out).Elem() // a copy, because repeated calls share the stored answer
 	if done != nil {
 		out.Set(reflect.ValueOf(done))
 	}

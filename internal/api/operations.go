@@ -62,6 +62,6 @@ var (
 	}
 )
 
-// oneTool is the path of a tool in operations on it. The tool's name is one segment, so that no name can be mistaken for an action: a slash in it is
-// %2F.
+// oneTool is the path of operations on one tool. The tool's name is one segment, with %2F for a slash, so that no name
+// can be mistaken for an action.
 const oneTool = "/servers/{name}/tools/{tool}"

@@ -105,7 +105,7 @@ func TestActivityFilters(t *testing.T) {
 	}
 }
 
-// A tool id selects by server and tool, unless the request names a server.
+// A tool ID in a filter selects a server and a tool, unless the request also names a server.
 func TestActivityOfAToolID(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -151,7 +151,7 @@ func TestMomentForms(t *testing.T) {
 	}
 	for _, s := range []string{"", "now", "2026-13-01", "10:30", "1768473000"} {
 		if _, err := parseTime(s); err == nil {
-			t.Errorf("%q was taken", s)
+			t.Errorf("%q was accepted", s)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestBodiesHaveAnExample(t *testing.T) {
 		o := op.base()
 		in := o.deriveInputSpec()
 		if len(in.fieldsIn(inBody)) > 0 && !strings.Contains(in.exampleBody(), ": ") {
-			t.Errorf("%s says %q", o.id, in.exampleBody())
+			t.Errorf("%s has the example %q", o.id, in.exampleBody())
 		}
 	}
 }

@@ -2,7 +2,7 @@ package api
 
 import "mcpproxy/internal/ops"
 
-// Pending calls and leases.
+// The operations on pending calls and leases.
 var (
 	ListPending = declareOperation("GET /pending", "listPending", Look, "List held calls, oldest first", (*ops.CallApprovals).PendingCalls)
 	GetPending  = declareOperation("GET /pending/{id}", "getPending", Look, "Get a held call, pending or answered, with its arguments", (*ops.CallApprovals).PendingCall)

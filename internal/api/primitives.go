@@ -7,13 +7,13 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// PrimitiveOps are the operations on the definitions of one kind of prompts, resources, templates or instructions.
+// PrimitiveOps are the operations on definitions of one kind: prompts, resources, resource templates or instructions.
 type PrimitiveOps struct {
 	Approve, Block, Unblock, Withdraw *Op[ops.PrimitiveDecision, ops.OfferDiff]
 	Diff                              *Op[ops.PrimitiveRef, ops.OfferDiff]
 }
 
-// declarePrimitiveOps declares the operations for one kind. As with tools, a name is one path segment.
+// declarePrimitiveOps declares the operations for one kind. A name is one path segment, as for tools.
 func declarePrimitiveOps(kind tool.DefinitionKind, path, id, doc string) PrimitiveOps {
 	path, doc = "/servers/{name}/"+path, doc+", percent-encoded as one segment, with %2F for a slash."
 	what := "the definition of the " + kind.Label()

@@ -13,7 +13,7 @@ import (
 // problemType is the media type of RFC 9457.
 const problemType = "application/problem+json"
 
-// problemDocument is a Problem in a response.
+// problemDocument is the JSON form of a problem.Problem in a response.
 type problemDocument struct {
 	Type       string          `json:"type" format:"uri" doc:"The URN of the error: urn:mcpproxy:problem: followed by the code in lower case, with dashes."`
 	Title      string          `json:"title" doc:"The name of the error in words. It depends only on the code."`
@@ -25,7 +25,7 @@ type problemDocument struct {
 	ActivityID string          `json:"activity_id,omitempty" doc:"The id of the activity record of the rejected or failed call. Absent if there is no record."`
 }
 
-// newProblemDocument converts an error. It keeps the record id of a recorded failure.
+// newProblemDocument converts an error. It includes the record ID if the failure was recorded.
 func newProblemDocument(err error) problemDocument {
 	p := problem.From(err)
 	d := problemDocument{
@@ -41,7 +41,7 @@ func newProblemDocument(err error) problemDocument {
 	return d
 }
 
-// toProblem converts the document to a problem; nil for nil.
+// toProblem converts the document to a problem. It returns nil if d is nil.
 func (d *problemDocument) toProblem() error {
 	if d == nil {
 		return nil
@@ -54,7 +54,7 @@ func (d *problemDocument) toProblem() error {
 	return p
 }
 
-// recordedError is the error of a call that has a record.
+// recordedError is an error of a call, with the ID of the call's record.
 type recordedError struct {
 	error
 	activityID string
@@ -63,7 +63,7 @@ type recordedError struct {
 // Unwrap returns the problem.
 func (r *recordedError) Unwrap() error { return r.error }
 
-// codeTitle returns the code in words.
+// codeTitle returns the title of a code, such as "Server mismatch".
 func codeTitle(c problem.Code) string {
 	words := strings.ToLower(strings.ReplaceAll(string(c), "_", " "))
 	return strings.ToUpper(words[:1]) + words[1:]
@@ -74,7 +74,7 @@ func writeProblem(w http.ResponseWriter, err error) { newProblemDocument(err).wr
 func (d problemDocument) writeTo(w http.ResponseWriter) {
 	body, err := wirejson.MarshalWithoutHTMLEscape(d)
 	if err != nil {
-		// Details that cannot be encoded are a bug; the rest is still useful.
+		// Details that cannot be encoded are a bug, but the other members are still useful.
 		d.Details = nil
 		body, _ = wirejson.MarshalWithoutHTMLEscape(d)
 	}
@@ -94,7 +94,8 @@ func WriteForbidden(w http.ResponseWriter, why string) {
 		WithHint("Use 127.0.0.1 or localhost, from a program or from MCPProxy's own pages. Other hosts must be in trusted_hosts of the configuration."))
 }
 
-// newMethodNotAllowed answers a method that the path does not have. No problem code has this HTTP status.
+// newMethodNotAllowed returns the document for a method that the path does not support. No problem code has this HTTP
+// status.
 func newMethodNotAllowed(method, path string, allowed []string) problemDocument {
 	d := newProblemDocument(problem.Newf(problem.InvalidRequest, "%s is not possible at %s.", method, path).
 		WithHint(fmt.Sprintf("Use %s.", joinOr(allowed))).With("allowed", allowed))

@@ -13,8 +13,9 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// readQuery validates the query against the fields. It rejects unknown parameters, because a misspelt filter would select everything. A missing or empty
-// parameter has no values; a number has its default. The error is an INVALID_PARAMETER problem.
+// readQuery validates the query against the fields. It rejects unknown parameters, because a misspelt filter would
+// select everything. A missing or empty parameter has no values, or its default if it is a number. The error is an
+// INVALID_PARAMETER problem.
 func (in *inputSpec) readQuery(raw string) (url.Values, error) {
 	values, err := url.ParseQuery(raw)
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// schema is a JSON Schema in the form of OpenAPI 3.1.
+// schema is a JSON Schema, as used in OpenAPI 3.1.
 type schema map[string]any
 
-// schemaSet has the schemas of the structs in answers, by type name.
+// schemaSet maps type names to the schemas of the structs in responses.
 type schemaSet map[string]schema
 
-// schemaOf returns the schema of a type. A struct becomes a reference to a component; in a nil map it is inlined, as in bodies.
+// schemaOf returns the schema of a type. A struct becomes a reference to a component. If all is nil, as for request
+// bodies, the struct is inlined.
 func (all schemaSet) schemaOf(t reflect.Type) schema {
 	switch {
 	case t.Kind() == reflect.Pointer:
@@ -43,7 +44,7 @@ func (all schemaSet) schemaOf(t reflect.Type) schema {
 		return schema{"type": "array", "items": all.schemaOf(t.Elem())}
 	case reflect.Map:
 		return schema{"type": "object", "additionalProperties": all.schemaOf(t.Elem())}
-	case reflect.Array: // an object with a number for each word; the first is required
+	case reflect.Array: // an object with one number per word, of which only the first is required
 		members := schema{}
 		for _, word := range typed.Words() {
 			members[word] = all.schemaOf(t.Elem())
@@ -56,7 +57,7 @@ func (all schemaSet) schemaOf(t reflect.Type) schema {
 		}
 		name := schemaName(t)
 		if all[name] == nil {
-			all[name] = schema{} // a type may be recursive
+			all[name] = schema{} // ends the recursion for a recursive type
 			all[name] = all.objectSchema(t)
 		}
 		return all.newReference(name)
@@ -68,7 +69,7 @@ func (schemaSet) newReference(name string) schema {
 	return schema{"$ref": "#/components/schemas/" + name}
 }
 
-// schemaName returns the name of a struct in the document.
+// schemaName returns the name of a struct in the OpenAPI document.
 func schemaName(t reflect.Type) string {
 	if t == reflect.TypeFor[problemDocument]() {
 		return "Problem"
@@ -76,7 +77,8 @@ func schemaName(t reflect.Type) string {
 	return t.Name()
 }
 
-// objectSchema returns the schema of a struct as encoding/json writes it. Later versions may add members.
+// objectSchema returns the schema of a struct as encoding/json writes it. It allows additional properties, because
+// later versions may add members.
 func (all schemaSet) objectSchema(t reflect.Type) schema {
 	s := schema{"type": "object", "properties": all.propertiesOf(t), "additionalProperties": true}
 	var required []string
@@ -101,7 +103,8 @@ func (all schemaSet) propertiesOf(t reflect.Type) schema {
 	return properties
 }
 
-// jsonName returns the JSON name of a field, and whether it is optional; "" for a field that is not encoded.
+// jsonName returns the JSON name of a field and whether the field is optional. The name is "" if the field is not
+// encoded.
 func jsonName(f reflect.StructField) (name string, optional bool) {
 	name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return strings.TrimPrefix(name, "-"), options == "omitempty"
@@ -112,7 +115,7 @@ func (s schema) withTags(tag reflect.StructTag) schema {
 	if format := tag.Get("format"); format != "" {
 		s["format"] = format
 	}
-	if kind := tag.Get("type"); kind != "" { // of JSON that is decoded later
+	if kind := tag.Get("type"); kind != "" { // the field is raw JSON that is decoded later
 		s["type"] = kind
 	}
 	if s["type"] == "object" && s["properties"] == nil && s["additionalProperties"] == nil {
@@ -156,7 +159,7 @@ func (s schema) stringAt(key string) string {
 	return text
 }
 
-// enumWords returns the allowed strings; nil is any.
+// enumWords returns the allowed strings, or nil if any string is allowed.
 func (s schema) enumWords() []string {
 	words, _ := s["enum"].([]string)
 	return words

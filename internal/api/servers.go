@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// AddServers adds several servers with one permission of the user.
+// AddServers adds several servers with one confirmation by the user.
 var AddServers = declareOperation("POST /servers/add", "addServers", Decide, "Add several servers to the configuration file with one confirmation; each has its own result", addServers).withTimeout(restartTimeout)
 
 // AddedServers lists the result of each server, in order.
@@ -40,7 +40,7 @@ func addServers(a *ops.Admin, ctx context.Context, c ops.Caller, in ops.AddServe
 	return out, nil
 }
 
-// ViewsAndErrors returns the view of each server, or why it was not added.
+// ViewsAndErrors returns for each server its view, or the reason why it was not added.
 func (a AddedServers) ViewsAndErrors() (views []ops.ServerView, refused []error) {
 	views, refused = make([]ops.ServerView, len(a.Results)), make([]error, len(a.Results))
 	for i, r := range a.Results {

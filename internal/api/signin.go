@@ -11,19 +11,19 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// httpRequestInput gives an input the HTTP request of a web UI page.
+// httpRequestInput is embedded in inputs that need the HTTP request of a web UI page.
 type httpRequestInput struct{ r *http.Request }
 
 func (p *httpRequestInput) setHTTPRequest(r *http.Request) { p.r = r }
 
-// SignInInput is the code or the key of a sign-in.
+// SignInInput contains the sign-in code or the API key.
 type SignInInput struct {
 	Code string `json:"code" maxLength:"64" doc:"A sign-in code from POST /session/codes. It can be used once."`
 	Key  string `json:"key" maxLength:"512" doc:"The API key."`
 	httpRequestInput
 }
 
-// UISession is the session of a page. The response also sets its cookie.
+// UISession is the session of a web UI page. The response also sets the session cookie.
 type UISession struct {
 	Value     string    `json:"value,omitempty" doc:"The value that the page must send as X-MCPProxy-Session with each request. Only the response to the sign-in contains it."`
 	ExpiresAt time.Time `json:"expires_at" doc:"The time at which the session ends. Each use extends it."`
@@ -37,13 +37,13 @@ func (s UISession) cookies() []*http.Cookie {
 	return []*http.Cookie{sessionCookie(s.cookie, 0)}
 }
 
-// sessionCookie returns the session cookie. Browsers send it to all servers of the host: see auth.SessionCookie. It is not Secure because there is no
-// TLS on the loopback address.
+// sessionCookie returns the session cookie. Browsers send it to all servers on the host: see auth.SessionCookie. It
+// lacks the Secure attribute, because the loopback address has no TLS.
 func sessionCookie(value string, maxAge int) *http.Cookie {
 	return &http.Cookie{Name: auth.SessionCookie, Value: value, Path: Prefix, MaxAge: maxAge, HttpOnly: true, SameSite: http.SameSiteStrictMode}
 }
 
-// foreignPageError rejects a request that no page of this address has sent.
+// foreignPageError returns the error for a request that does not come from a page of this server.
 func foreignPageError(why string) error {
 	return problem.New(problem.Forbidden, "The request does not come from a page of this very address: "+why+".",
 		"A session of the web UI is valid only for its own page, on the loopback address or over https. A program sends the key.")
@@ -67,7 +67,7 @@ func signIn(d *Deps, ctx context.Context, c ops.Caller, in SignInInput) (UISessi
 	return UISession{Value: opened.Value, ExpiresAt: opened.Expires.UTC(), cookie: opened.Cookie}, nil
 }
 
-// checkSignIn returns why the code or key does not sign in; nil when it does.
+// checkSignIn returns nil if the code or key is valid, otherwise the reason.
 func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 	signIns := &d.Auth.SignIns
 	tooMany := signIns.HasTooManyWrongAttempts()
@@ -84,7 +84,7 @@ func checkSignIn(d *Deps, in SignInInput) *problem.Problem {
 	return problem.New(problem.Unauthorized, "The key is wrong.", "It is in the file api_key of the data directory, if the configuration has no api_key. `mcpproxy ui` needs none.")
 }
 
-// PageInput is the request of a page.
+// PageInput is the input of an operation that only needs the HTTP request of a page.
 type PageInput struct{ httpRequestInput }
 
 func getSession(d *Deps, _ context.Context, _ ops.Caller, in PageInput) (UISession, error) {
@@ -106,7 +106,7 @@ type SignedOut struct {
 	Sessions int `json:"sessions" doc:"The number of ended sessions."`
 }
 
-// cookies deletes the cookie.
+// cookies returns a cookie that deletes the session cookie.
 func (SignedOut) cookies() []*http.Cookie { return []*http.Cookie{sessionCookie("", -1)} }
 
 func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedOut, error) {
@@ -116,7 +116,7 @@ func signOut(d *Deps, _ context.Context, _ ops.Caller, in SignOutInput) (SignedO
 	return SignedOut{d.Auth.SignIns.SignOutBrowser(auth.SessionCredentials(in.r))}, nil
 }
 
-// SignInCode is a code that signs a page in.
+// SignInCode is a one-time code that signs in a web UI page.
 type SignInCode struct {
 	Code      string    `json:"code" doc:"The sign-in code for POST /session. It can be used once."`
 	ID        string    `json:"id" doc:"The id of the code for GET /session/codes/{id}, which reports whether the code was used."`
@@ -128,12 +128,12 @@ func newCode(d *Deps, _ context.Context, _ ops.Caller, _ ops.Nothing) (SignInCod
 	return SignInCode{c.Text, c.ID, c.Expires.UTC()}, nil
 }
 
-// CodeRef names a code.
+// CodeRef identifies a sign-in code.
 type CodeRef struct {
 	ID string `path:"id" doc:"The id of the code, not the code itself."`
 }
 
-// CodeState says whether a code was used.
+// CodeState reports whether a sign-in code was used.
 type CodeState struct {
 	Used bool `json:"used"`
 }

@@ -18,8 +18,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// serveSignIn returns a server that signs in as the daemon does; what else it does
-// is the fake's.
+// serveSignIn returns a server with the real sign-in operations. The fake implements all other operations.
 func serveSignIn(t *testing.T, f *fake, more ...Operation) *httptest.Server {
 	t.Helper()
 	own := []Operation{SignIn, Session, SignOut, NewCode, GetCode}
@@ -36,14 +35,14 @@ func serveSignIn(t *testing.T, f *fake, more ...Operation) *httptest.Server {
 	return s
 }
 
-// tab is a page that has signed in.
+// tab is a signed-in web UI page.
 type tab struct {
 	t             *testing.T
 	s             *httptest.Server
 	cookie, value string
 }
 
-// own are the headers that a browser sends for a page of s, and no key.
+// own returns the headers that a browser sends for a page of s. They contain no key.
 func own(s *httptest.Server, more ...string) []string {
 	return append([]string{"X-API-Key", "", "Origin", s.URL, "Sec-Fetch-Site", "same-origin"}, more...)
 }
@@ -58,7 +57,7 @@ func newCodeOf(t *testing.T, s *httptest.Server) SignInCode {
 	return c
 }
 
-// signInAt signs a page in, in a browser that has these cookies.
+// signInAt signs in a page of a browser that has these cookies.
 func signInAt(t *testing.T, s *httptest.Server, cookies string) *tab {
 	t.Helper()
 	r := ask(t, s, "POST", Prefix+"/session", `{"code":"`+newCodeOf(t, s).Code+`"}`, own(s, "Cookie", cookies)...)
@@ -86,8 +85,8 @@ func (p *tab) ask(method, path, body string, more ...string) reply {
 	return ask(p.t, p.s, method, Prefix+path, body, p.headers(more...)...)
 }
 
-// For every declared operation: a signed-in page may call it. A request without one of the page's credentials, or from another
-// origin, may not.
+// A signed-in page may call every declared operation. A request that lacks one of the page's credentials, or that comes
+// from another origin, is rejected.
 func TestSessionOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := serveSignIn(t, &fake{})
@@ -122,7 +121,7 @@ func TestSessionOnEveryRoute(t *testing.T) {
 	for _, one := range declared {
 		o := one.base()
 		if o.right == Open || o.id == SignOut.id {
-			continue // see TestSignIn
+			continue // tested by TestSignIn
 		}
 		path := strings.TrimPrefix(concrete(o), Prefix)
 		for name, header := range refused {
@@ -134,12 +133,12 @@ func TestSessionOnEveryRoute(t *testing.T) {
 		want := 200
 		switch {
 		case o.right == Invite:
-			want = 403 // a page lets no other page in
+			want = 403 // a page cannot create a sign-in code for another page
 		case o.id == GetCode.id:
 			want = 404
 		}
 		if r := page.ask(o.method, path, validBody(o), "If-Match", "none"); r.status != want {
-			t.Errorf("%s %s from a page that has signed in: %d %s", o.method, path, r.status, r.body)
+			t.Errorf("%s %s from a signed-in page: %d %s", o.method, path, r.status, r.body)
 		}
 		if r := page.ask(o.method, path, validBody(o), "Origin", "", "If-Match", "none"); (r.status != 403) != (o.method == "GET") {
 			t.Errorf("%s %s without an origin: %d %s", o.method, path, r.status, r.body)
@@ -183,13 +182,13 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 	if len(f.refused) != 3 || f.refused[0].Caller.Actor.Kind != auth.Nobody || f.refused[0].Problem.Code != problem.Unauthorized {
-		t.Errorf("on record: %+v", f.refused)
+		t.Errorf("recorded refusals: %+v", f.refused)
 	}
 
 	code := newCodeOf(t, s)
 	state := func() string { return ask(t, s, "GET", session+"/codes/"+code.ID, "").body }
 	if got := state(); !strings.Contains(got, "false") {
-		t.Errorf("before its use: %s", got)
+		t.Errorf("the code before its use: %s", got)
 	}
 	for i, want := range []int{200, 401, 401} {
 		if r := ask(t, s, "POST", session, `{"code":"`+code.Code+`"}`, own(s)...); r.status != want {
@@ -197,11 +196,11 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 	if got := state(); !strings.Contains(got, "true") {
-		t.Errorf("after its use: %s", got)
+		t.Errorf("the code after its use: %s", got)
 	}
 }
 
-// The actions of a page are recorded as the UI's, whatever the page claims to be.
+// The actions of a page are recorded with the source ui, even if the page sends another source.
 func TestSessionIsTheUI(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -212,8 +211,8 @@ func TestSessionIsTheUI(t *testing.T) {
 	}
 }
 
-// The pages of a browser share one cookie and have their own values. A cookie that another server on this machine sets is
-// harmless and ignored.
+// The pages of a browser share one cookie, but each page has its own session value. A cookie that another server on
+// this machine set is ignored.
 func TestPagesOfABrowser(t *testing.T) {
 	t.Parallel()
 	s := serveSignIn(t, &fake{})
@@ -239,7 +238,7 @@ func TestPagesOfABrowser(t *testing.T) {
 	}
 	code := newCodeOf(t, s)
 	if r := ask(t, s, "DELETE", Prefix+"/session?everywhere=true", "", elsewhere.headers("Origin", "http://127.0.0.1:1")...); r.status != 403 {
-		t.Errorf("a page of another port signs out: %d", r.status)
+		t.Errorf("a sign-out from a page of another port: %d", r.status)
 	}
 	if r := elsewhere.ask("DELETE", "/session?everywhere=true", ""); r.status != 200 {
 		t.Errorf("%d %s", r.status, r.body)
@@ -252,7 +251,7 @@ func TestPagesOfABrowser(t *testing.T) {
 	}
 }
 
-// The rate of wrong keys is limited; a valid code always works.
+// The number of wrong keys is limited, but a valid code is always accepted.
 func TestWrongKeysAreLimited(t *testing.T) {
 	t.Parallel()
 	s := serveSignIn(t, &fake{})
@@ -264,12 +263,12 @@ func TestWrongKeysAreLimited(t *testing.T) {
 		t.Errorf("%d %s", last.status, last.body)
 	}
 	if r := ask(t, s, "POST", Prefix+"/session", `{"key":"`+testKey+`"}`, own(s)...); r.status != 503 {
-		t.Errorf("the key is looked at: %d", r.status)
+		t.Errorf("the valid key after too many wrong keys: %d", r.status)
 	}
 	signInAt(t, s, "")
 }
 
-// A stream of a page ends with its session, and does not look complete then.
+// A stream to a page is aborted when the session of the page ends.
 func TestStreamsEndWithTheSession(t *testing.T) {
 	t.Parallel()
 	stream := &Op[ops.Nothing, ops.StreamFunc]{operation: GetStatus.operation}
@@ -306,6 +305,6 @@ func TestStreamsEndWithTheSession(t *testing.T) {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	if rest, err := io.ReadAll(resp.Body); err == nil {
-		t.Errorf("it ends as if it were whole, with %q", rest)
+		t.Errorf("the stream ends without an error, after %q", rest)
 	}
 }

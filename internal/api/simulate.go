@@ -4,7 +4,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// Simulations: they call, record and change nothing.
+// The operations that simulate a decision. They call, record and change nothing.
 var (
 	TryPolicy = declareOperation("POST /policy/try", "tryPolicy", Look,
 		"Evaluate recorded calls under a changed configuration", (*ops.TrialOperations).SimulateConfig).withTimeout(0)

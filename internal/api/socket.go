@@ -18,14 +18,16 @@ import (
 // socketName is the name of the socket in the data directory.
 const socketName = "mcpproxy.sock"
 
-// maxSocketPath is the longest path on every system: sun_path has 104 bytes on macOS and 108 on Linux, including a final zero.
+// maxSocketPath is the longest path on every system: sun_path has 104 bytes on macOS and 108 on Linux, including a
+// final zero.
 const maxSocketPath = 103
 
-// dialTimeout is long for a local socket: it expires only when the daemon is suspended.
+// dialTimeout is long for a local socket, so that it expires only if the daemon is suspended.
 const dialTimeout = 2 * time.Second
 
-// SocketPath returns the path of the socket on which the daemon of a data directory listens for the CLI. It is mcpproxy.sock in
-// the directory or, when that path is too long, a short path in a private directory. Daemon and CLI compute the same path.
+// SocketPath returns the path of the socket on which the daemon of a data directory listens for the CLI. It is
+// mcpproxy.sock in the directory or, when that path is too long, a short path in a private directory. Daemon and CLI
+// compute the same path.
 func SocketPath(dataDir string) string {
 	if absolute, err := filepath.Abs(dataDir); err == nil {
 		dataDir = absolute
@@ -38,7 +40,8 @@ func SocketPath(dataDir string) string {
 	return filepath.Join(shortSocketDir(), hex.EncodeToString(hash[:10])+".sock")
 }
 
-// ListenSocket listens on the socket, for this user only. It replaces the socket of a dead daemon; a running daemon is an error.
+// ListenSocket listens on the socket, for this user only. It replaces the socket of a dead daemon, and returns an error
+// if a daemon is running.
 func ListenSocket(dataDir string) (net.Listener, error) {
 	path := SocketPath(dataDir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -67,7 +70,7 @@ func DialSocket(ctx context.Context, path string) (net.Conn, error) {
 	return d.DialContext(ctx, "unix", path)
 }
 
-// removeSocket removes a socket, but no other file.
+// removeSocket removes path if it is a socket. It never removes another file.
 func removeSocket(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -84,7 +87,8 @@ func removeSocket(path string) error {
 	return nil
 }
 
-// checkSocketDir rejects the short directory when another user could have created a socket there. The data directory is the user's choice.
+// checkSocketDir rejects the short directory if another user could create a socket in it. It does not check the data
+// directory, which the user chose.
 func checkSocketDir(path string) error {
 	if dir := filepath.Dir(path); dir == shortSocketDir() {
 		return checkPrivateDir(dir)

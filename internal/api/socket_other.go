@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 )
 
-// shortSocketDir is in the user's own directory of temporary files.
+// shortSocketDir returns a directory inside the user's own temporary directory.
 func shortSocketDir() string { return filepath.Join(os.TempDir(), "mcpproxy") }
 
-// checkPrivateDir has nothing to check: the directory is inside the user's own.
+// checkPrivateDir does nothing, because the directory is inside the user's own temporary directory.
 func checkPrivateDir(string) error { return nil }
 
 func listenPrivately(path string) (net.Listener, error) {

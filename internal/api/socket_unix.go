@@ -11,7 +11,8 @@ import (
 	"syscall"
 )
 
-// shortSocketDir does not depend on the environment, so it is the same for all processes of the user.
+// shortSocketDir returns the same directory for all processes of the user, because it does not depend on the
+// environment.
 func shortSocketDir() string { return filepath.Join("/tmp", "mcpproxy-"+strconv.Itoa(os.Geteuid())) }
 
 // checkPrivateDir checks that only the user can access the directory.
@@ -27,7 +28,8 @@ func checkPrivateDir(dir string) error {
 	return nil
 }
 
-// listenPrivately listens on a socket that was never open to others: it sets the mode under an unknown name, then renames.
+// listenPrivately listens on a socket that other users can never open. It sets the mode under a random name, then
+// renames the socket.
 func listenPrivately(path string) (net.Listener, error) {
 	hidden := filepath.Join(filepath.Dir(path), ".s"+strconv.Itoa(os.Getpid()))
 	_ = os.Remove(hidden)

@@ -11,10 +11,10 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// stallTimeout is how long a client may read nothing from a stream.
+// stallTimeout limits how long a client may stop reading from a stream.
 const stallTimeout = 30 * time.Second
 
-// serveStream sends an answer while it is produced. An error after the first byte can only truncate it.
+// serveStream sends a response while it is produced. After the first byte, an error can only abort the response.
 func serveStream(w http.ResponseWriter, r *http.Request, f ops.Download) {
 	w.Header().Set("Content-Type", f.Type)
 	if f.Name != "" {
@@ -31,7 +31,7 @@ func serveStream(w http.ResponseWriter, r *http.Request, f ops.Download) {
 	panic(http.ErrAbortHandler)
 }
 
-// flushingWriter flushes each write, and fails when the client does not read.
+// flushingWriter flushes each write, and returns an error if the client does not read.
 type flushingWriter struct {
 	http.ResponseWriter
 	control *http.ResponseController
@@ -40,7 +40,7 @@ type flushingWriter struct {
 
 func (s *flushingWriter) Write(p []byte) (int, error) {
 	s.begun = true
-	_ = s.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // ignored without support: then it is our own socket
+	_ = s.control.SetWriteDeadline(time.Now().Add(stallTimeout)) // an error means that our own socket has no deadlines
 	n, err := s.ResponseWriter.Write(p)
 	if err == nil {
 		err = s.control.Flush()

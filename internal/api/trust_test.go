@@ -25,7 +25,7 @@ const (
 	pinned     = `{"fingerprint":"` + seenPrint + `"}`
 )
 
-// decided remembers one decision.
+// decided records one decision.
 func (f *fake) decided(c ops.Caller, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -175,7 +175,7 @@ func (f *fake) Approvals(context.Context, ops.Caller, ops.PendingApprovalsQuery)
 	return ops.Waiting{Tools: []ops.WaitingTool{{Name: "github:x", Server: "github", Tool: "x", PendingInfo: ops.PendingInfo{Reason: "new", Fingerprint: seenPrint}}}}, nil
 }
 
-// An action affects exactly the named tool, whatever its name is.
+// An action affects exactly the named tool, whatever characters its name contains.
 func TestActionsOnToolsWithAnyName(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -203,7 +203,7 @@ func TestActionsOnToolsWithAnyName(t *testing.T) {
 	})
 }
 
-// An action affects exactly the named prompt, resource or template, whatever its name is.
+// An action affects exactly the named prompt, resource or template, whatever characters its name contains.
 func TestActionsOnPrimitivesWithAnyName(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -233,7 +233,7 @@ func TestActionsOnPrimitivesWithAnyName(t *testing.T) {
 	})
 }
 
-// An ambiguous path is refused.
+// An ambiguous path is rejected.
 func TestAmbiguousPathsAreRefused(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
@@ -273,10 +273,10 @@ func TestDecisionsNeedTheSeenFingerprint(t *testing.T) {
 				t.Errorf("%s %s: %d %s", path, body, r.status, r.body)
 			}
 			if code == problem.Conflict && d.Details["fingerprint"] != seenPrint {
-				t.Errorf("%s: the conflict does not say what is there now: %s", path, r.body)
+				t.Errorf("%s: the conflict does not contain the current state: %s", path, r.body)
 			}
 			if code != problem.Conflict && len(f.decisions) != before {
-				t.Errorf("%s %s came through", path, body)
+				t.Errorf("%s %s reached the gateway", path, body)
 			}
 		}
 	}
@@ -313,7 +313,7 @@ func TestServersAreAddedAsSent(t *testing.T) {
 	if r := ask(t, s, "POST", Prefix+"/servers", `{"name":"a","comand":"x"}`); problemOf(t, r).Hint != "Did you mean command?" {
 		t.Errorf("%s", r.body)
 	}
-	// The servers of a list are read as strictly.
+	// The servers in a list are parsed as strictly as a single server.
 	for body, want := range map[string]string{
 		`{"servers":[{"name":"a","comand":"x"}]}`:                   "Did you mean command?",
 		`{"servers":[{"name":"a","command":"x"},{"command":"x"}]}`:  `"index":1`,
@@ -328,7 +328,7 @@ func TestServersAreAddedAsSent(t *testing.T) {
 		}
 	}
 	if len(f.added) != 1 {
-		t.Errorf("%d servers came through", len(f.added))
+		t.Errorf("%d servers reached the gateway", len(f.added))
 	}
 }
 
@@ -368,7 +368,7 @@ func TestPatchOfAServer(t *testing.T) {
 	}
 }
 
-// Every decision reaches the implementation with its caller, for the record.
+// The implementation receives the caller of every decision, to record it.
 func TestDecisionsNameTheirCaller(t *testing.T) {
 	f := &fake{}
 	both(t, f, func(t *testing.T, c *Client) {
@@ -411,7 +411,7 @@ func TestDecisionsNameTheirCaller(t *testing.T) {
 	})
 }
 
-// listed is an answer as it arrives: its lists are lists.
+// listed returns v with empty lists instead of nil lists, as the API returns it.
 func listed[T any](v T) T {
 	replaceNilLists(reflect.ValueOf(&v).Elem())
 	return v

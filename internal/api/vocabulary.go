@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// vocabularyWords returns the allowed words that the tag words of a field names.
+// vocabularyWords returns the allowed values for a name in the struct tag "words".
 func vocabularyWords(name string) []string {
 	switch name {
 	case "status":

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// activityFilterFlags has the values of the activity filter flags as typed.
+// activityFilterFlags holds the values of the activity filter flags as the user typed them.
 type activityFilterFlags struct {
 	types, statuses []string
 	since, until    string
@@ -49,7 +49,7 @@ func newActivityListCommand(r *invocation) commandSpec {
 	}
 }
 
-// everyType is the value of --type that selects every record.
+// everyType is the value of --type that selects all records.
 const everyType = "all"
 
 // toActivityFilter converts the typed filter flags to a filter for the daemon.

@@ -13,7 +13,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// minShortIDLength is the minimum length of an id in a table: the ten characters of a ULID that encode its time, which usually identify one record.
+// minShortIDLength is the minimum length of an ID in a table. The first ten characters of a ULID encode its time and
+// usually identify one record.
 const minShortIDLength = 10
 
 func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
@@ -51,10 +52,11 @@ func writeActivityTable(p *printer, page ops.ActivityList, noIcons bool) {
 	}
 }
 
-// maxIDLength is the length of an id.
+// maxIDLength is the length of a complete ID.
 const maxIDLength = 26
 
-// uniqueIDLength returns the length at which the ids of all records differ, so that each can be given as an argument.
+// uniqueIDLength returns the length at which the shortened IDs of all records differ, so that each can be used as an
+// argument.
 func uniqueIDLength(records []activity.Record) int {
 	for n := minShortIDLength; n < maxIDLength; n++ {
 		seen := map[string]bool{}
@@ -68,7 +70,7 @@ func uniqueIDLength(records []activity.Record) int {
 	return maxIDLength
 }
 
-// intentCell returns the operation type with its icon; "" for a record that is no call.
+// intentCell returns the operation type with its icon, or "" if the record is not a call.
 func intentCell(a activity.Record, noIcons bool) string {
 	if a.Metadata.Intent == nil {
 		return ""
@@ -104,7 +106,7 @@ func formatActivityStatus(p *printer, s activity.Status) string {
 	return word
 }
 
-// repeatCountText returns how many refusals a record represents, such as " ×3"; "" for one.
+// repeatCountText returns the number of refusals that a record represents, such as " ×3", or "" if it represents one.
 func repeatCountText(a activity.Record) string {
 	if a.Repeated < 2 {
 		return ""
@@ -112,7 +114,7 @@ func repeatCountText(a activity.Record) string {
 	return fmt.Sprintf(" ×%d", a.Repeated)
 }
 
-// formatCallDuration formats how long a call took.
+// formatCallDuration formats the duration of a call.
 func formatCallDuration(a activity.Record) string {
 	switch {
 	case a.Type != activity.ToolCall && a.DurationMS == 0, a.Status == activity.Pending, a.Status == activity.Interrupted, a.Status == activity.Held:
@@ -123,7 +125,7 @@ func formatCallDuration(a activity.Record) string {
 	return (time.Duration(a.DurationMS) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
-// formatProxyOverhead formats MCPProxy's own part of the duration, if known.
+// formatProxyOverhead formats the time that MCPProxy added to the duration, if it is known.
 func formatProxyOverhead(a activity.Record) string {
 	if a.OwnUS == 0 {
 		return ""

@@ -58,7 +58,7 @@ func formatMilliseconds(ms int64) string { return strconv.FormatInt(ms, 10) + "m
 
 func formatMicroseconds(us int64) string { return (time.Duration(us) * time.Microsecond).String() }
 
-// formatShareAsPercent formats a part of a total in percent.
+// formatShareAsPercent formats part as a percentage of all.
 func formatShareAsPercent(part, all int64) string {
 	if all == 0 {
 		return "-"

@@ -36,9 +36,10 @@ func newActivityExportCommand(r *invocation) commandSpec {
 	})}
 }
 
-// exportActivityToFile writes an export to a file, completely or not at all: it renames the file at the end.
+// exportActivityToFile writes an export to a temporary file and renames it at the end, so that path never contains a
+// partial export.
 func exportActivityToFile(ctx context.Context, c *api.Client, q ops.ExportQuery, path string) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // accessible only to its owner
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part") // mode 0600: accessible only to its owner
 	if err != nil {
 		return newExportWriteError(err)
 	}
@@ -59,7 +60,7 @@ func newExportWriteError(err error) error {
 	return problem.Newf(problem.Usage, "The export cannot be written: %v.", err)
 }
 
-// newActivityVerifyCommand returns `activity verify`, which verifies the log of the daemon, or an export.
+// newActivityVerifyCommand returns `activity verify`, which verifies the daemon's activity log or an export.
 func newActivityVerifyCommand(r *invocation) commandSpec {
 	key := ""
 	return commandSpec{flags: map[string]any{"key": &key}, run: func(cmd *cobra.Command, args []string) error {

@@ -53,7 +53,7 @@ type activityWatcher struct {
 	limit   int
 	noIcons bool
 
-	lastEventID   string // id of the last event that was shown
+	lastEventID   string // ID of the last shown event
 	showPastFirst bool   // show earlier records first
 	shown         int
 	alreadyShown  map[string]bool // records that were shown before their event
@@ -63,9 +63,9 @@ type activityWatcher struct {
 var errLimitReached = errors.New("enough was shown")
 
 const (
-	// watchRetryInterval is the time between attempts to reach a daemon that has ended.
+	// watchRetryInterval is the time between attempts to reconnect to a daemon that has stopped.
 	watchRetryInterval = time.Second
-	// maxPastRecords limits the earlier records that are shown first.
+	// maxPastRecords limits the number of earlier records that are shown first.
 	maxPastRecords = 10_000
 )
 
@@ -77,7 +77,7 @@ func (w *activityWatcher) watch(ctx context.Context, c *api.Client) error {
 	}
 	defer stop()
 	err := w.followEventStream(until, c)
-	if until.Err() != nil && ctx.Err() == nil { // the time is over
+	if until.Err() != nil && ctx.Err() == nil { // the end time is reached
 		if err = nil; w.showPastFirst {
 			err = w.showPastRecords(ctx, c)
 		}
@@ -91,7 +91,7 @@ func (w *activityWatcher) watch(ctx context.Context, c *api.Client) error {
 	return err
 }
 
-// followEventStream reads events, and resumes when the daemon comes back.
+// followEventStream reads events and resumes the stream after the daemon restarts.
 func (w *activityWatcher) followEventStream(ctx context.Context, c *api.Client) error {
 	for gone := false; ; {
 		w.partialEvent = nil
@@ -118,7 +118,7 @@ type writerFunc func(p []byte) error
 
 func (f writerFunc) Write(p []byte) (int, error) { return len(p), f(p) }
 
-// handleStreamData receives a piece of the stream and shows each complete event.
+// handleStreamData parses a part of the stream and shows each complete event.
 func (w *activityWatcher) handleStreamData(ctx context.Context, c *api.Client, p []byte) error {
 	w.partialEvent = append(w.partialEvent, p...)
 	for {
@@ -133,7 +133,8 @@ func (w *activityWatcher) handleStreamData(ctx context.Context, c *api.Client, p
 	}
 }
 
-// parseAndShowEvent parses an event, shows it if the filter selects it, and then advances the cursor.
+// parseAndShowEvent parses an event and shows it if the filter selects it. It also stores the event's ID as the
+// position to resume from.
 func (w *activityWatcher) parseAndShowEvent(ctx context.Context, c *api.Client, text []byte) error {
 	id, kind, data := w.lastEventID, "", ""
 	for line := range strings.SplitSeq(string(text), "\n") {
@@ -210,7 +211,8 @@ func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) er
 	return nil
 }
 
-// shouldShow reports whether the filter selects a record that was not shown yet. For a text search it asks the daemon.
+// shouldShow reports whether a record has not been shown yet and matches the filter. It asks the daemon about a text
+// search.
 func (w *activityWatcher) shouldShow(ctx context.Context, c *api.Client, e *ops.EventRecord) (bool, error) {
 	f := &w.filter
 	if w.alreadyShown[e.ID] {
@@ -263,7 +265,7 @@ func (w *activityWatcher) writeEventLine(e *ops.EventRecord, data string) error 
 	return err
 }
 
-// padRight pads a text with spaces to a number of cells.
+// padRight pads s with spaces to a width of cells terminal cells.
 func padRight(s string, cells int) string {
 	return s + strings.Repeat(" ", max(0, cells-len([]rune(s))))
 }

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// howToDecideHint replaces the column of commands in a narrow terminal.
+// howToDecideHint replaces the column of commands if the terminal is too narrow for it.
 const howToDecideHint = "Review and approve: `mcpproxy upstream approve NAME` for a server, `mcpproxy tools approve NAME` for a tool, with --kind KIND for the rest."
 
 // newApprovalsCommand returns `approvals` and `approvals list`.
@@ -30,10 +30,11 @@ type waitingRow struct {
 	name, waits string
 	findings    int
 	proposed    *time.Time
-	command     string // reviews and approves it
+	command     string // the command that reviews and approves it
 }
 
-// toWaitingRows lists servers first. Definitions of a server whose approvals were lost are approved with it, and have no row.
+// toWaitingRows lists servers first. If the approvals of a server were lost, its definitions have no rows, because they
+// are approved with the server.
 func toWaitingRows(waiting ops.Waiting) (rows []waitingRow) {
 	for _, s := range waiting.Servers {
 		rows = append(rows, waitingRow{s.Name, "server: " + string(s.Stage), s.Findings, s.ProposedAt, "mcpproxy upstream approve " + shellQuoteWord(s.Name)})
@@ -73,7 +74,8 @@ func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
 	noteUnlistedDefinitions(p, tool.KindPrompt, waiting)
 }
 
-// waitingServerNames returns the names of servers that wait for approval, or of all servers when none does, for completion.
+// waitingServerNames returns the names of servers that wait for approval, for completion. If there are none, it returns
+// the names of all servers.
 func waitingServerNames(ctx context.Context, c *api.Client, typed string) []string {
 	waiting, _ := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
 	if len(waiting.Servers) == 0 {

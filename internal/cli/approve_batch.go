@@ -22,7 +22,7 @@ type approveFlags struct {
 	withFindings bool
 }
 
-// parseApprovalTarget returns the server of a batch approval, or one definition.
+// parseApprovalTarget returns the server of a batch approval, or the definition of a single approval.
 func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []string) (server string, one definitionRef, err error) {
 	ofTools, word := kind == tool.KindTool, kind.Label()
 	both, either := f.all && f.server != "", f.all || f.server != ""
@@ -39,7 +39,7 @@ func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []strin
 		err = newUsageError("Missing argument: server:"+word+".", "See the pending approvals with `mcpproxy approvals`.")
 	default:
 		one, err = parseDefinitionRef(kind, args[0])
-		if one.Name == "*" && f.fingerprint == "" { // with a fingerprint, * is a name
+		if one.Name == "*" && f.fingerprint == "" { // with a fingerprint, * is the name of a definition
 			server = one.Server
 		}
 	}
@@ -64,7 +64,7 @@ type batchApprovalResult struct {
 	Failed   []itemWithError `json:"failed"`
 }
 
-// itemWithError is a definition or client whose change failed, and why.
+// itemWithError is the name of a definition or client that could not be changed, with the error.
 type itemWithError struct {
 	Name  string           `json:"name"`
 	Error *problem.Problem `json:"error"`
@@ -74,13 +74,13 @@ type itemWithError struct {
 type waitingDefinition struct {
 	definition      definitionRef
 	ops.WaitingTool     // common fields of tools and other definitions
-	listed          any // as the daemon sent it
+	listed          any // the daemon's answer, for -o json
 }
 
 // isSuspicious reports whether the definition needs a separate review.
 func (w waitingDefinition) isSuspicious() bool { return w.Verdict != scan.Clean || len(w.Findings) > 0 }
 
-// toWaitingDefinitions returns the definitions that wait, tools first.
+// toWaitingDefinitions returns the definitions that wait for approval, tools first.
 func toWaitingDefinitions(all ops.Waiting) []waitingDefinition {
 	var out []waitingDefinition
 	for _, t := range all.Tools {
@@ -92,7 +92,8 @@ func toWaitingDefinitions(all ops.Waiting) []waitingDefinition {
 	return out
 }
 
-// approveDefinitions approves definitions. Those that may be approved in a batch are sent in one request, which the user permits once.
+// approveDefinitions approves definitions. It sends the definitions that may be approved together in one request, so
+// that the user confirms them once.
 func (b *batchApprovalResult) approveDefinitions(ctx context.Context, c *api.Client, all []waitingDefinition) {
 	done := func(w waitingDefinition, err error) {
 		if err != nil {
@@ -129,7 +130,8 @@ func (b *batchApprovalResult) approveDefinitions(ctx context.Context, c *api.Cli
 	}
 }
 
-// approveCleanDefinitions approves the clean waiting definitions of a server, each as listed. A failure does not stop the others.
+// approveCleanDefinitions approves the clean waiting definitions of a server in the version that was listed. After a
+// failure, it continues with the others.
 func approveCleanDefinitions(r *invocation, ctx context.Context, c *api.Client, kind tool.DefinitionKind, server string, f approveFlags) error {
 	if _, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: server}); err != nil {
 		return err
@@ -207,7 +209,8 @@ func writeDefinitionTable(p *printer, kind tool.DefinitionKind, title string, al
 	fmt.Fprintln(p)
 }
 
-// noteUnlistedDefinitions notes how many waiting definitions the daemon did not list: of tools, or of the other kinds.
+// noteUnlistedDefinitions adds a note with the number of waiting definitions that the daemon did not list. It counts
+// either tools or all other kinds.
 func noteUnlistedDefinitions(p *printer, kind tool.DefinitionKind, waiting ops.Waiting) {
 	more, what := waiting.TotalTools-len(waiting.Tools), "%s more"
 	noun := "tool"

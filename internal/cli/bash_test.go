@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-// The script for bash works where the package bash-completion is not installed.
+// The bash script works if the package bash-completion is not installed.
 func TestBashWithoutItsPackage(t *testing.T) {
 	t.Parallel()
 	bash, err := exec.LookPath("bash")
 	if err != nil {
-		t.Skip("there is no bash")
+		t.Skip("bash is not installed")
 	}
 	script := newTestEnv(t).runCommand("completion", "bash").stdout
 	for line, want := range map[string]string{

@@ -23,7 +23,8 @@ func openURLInBrowser(address string) error {
 	return startSystemOpener(address)
 }
 
-// openFileInBrowser opens an HTML file with the system's opener. Its link is not in an argument, which other users could read.
+// openFileInBrowser opens an HTML file with the system's opener. The file contains the link, because other users can
+// read command-line arguments.
 func openFileInBrowser(path string) error {
 	if !filepath.IsAbs(path) || filepath.Ext(path) != ".html" {
 		return errBrowserFile
@@ -37,7 +38,7 @@ func startSystemOpener(what string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	go func() { _ = cmd.Wait() }() // the user sees the outcome
+	go func() { _ = cmd.Wait() }() // the result is not needed, because the user sees whether the browser opened
 	return nil
 }
 

@@ -42,11 +42,11 @@ func TestDesktop(t *testing.T) {
 	env := map[string]string{"DISPLAY": ":0", "SSH_CONNECTION": "a b"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	if hasDesktop(lookup) {
-		t.Error("a browser would open on another machine")
+		t.Error("a browser is opened in an SSH session")
 	}
 	delete(env, "SSH_CONNECTION")
 	if !hasDesktop(lookup) {
-		t.Error("a display is there")
+		t.Error("no desktop is found, although DISPLAY is set")
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxInputBytes limits arguments from a file or stdin, in bytes. The daemon's limit is lower and its error names it.
+// maxInputBytes limits arguments from a file or stdin, in bytes. The daemon has a lower limit and names it in its
+// error.
 const maxInputBytes = 64 << 20
 
 // callFlags are the flags of `call tool-read`, `call tool-write` and `call tool-destructive`.
@@ -73,7 +74,8 @@ func newCallInput(r *invocation, v policy.CallToolVariant, f callFlags, args []s
 	return in, err
 }
 
-// withCLIHint replaces the hint of a rejected call, which is meant for an agent, by one for a shell.
+// withCLIHint replaces the hint of a rejected call. The daemon's hint is for an agent; the new hint names a shell
+// command.
 func withCLIHint(err error, name string) error {
 	p := *problem.From(err)
 	p.Message = policy.WithoutModelAdvice(p.Message)
@@ -83,7 +85,7 @@ func withCLIHint(err error, name string) error {
 		said, _ := wirejson.String(raw)
 		variant, known := policy.ParseCallToolName(said)
 		if !known {
-			variant = policy.CallToolDestructive // this variant always passes
+			variant = policy.CallToolDestructive // every tool can be called with this variant
 		}
 		p.Hint = "Use `mcpproxy call tool-" + variant.Operation().String() + " " + name + "` with the same arguments."
 	case problem.ArgsMismatch:
@@ -105,7 +107,7 @@ func withCLIHint(err error, name string) error {
 	return &p
 }
 
-// unlockToolHint returns how a user unlocks a tool.
+// unlockToolHint returns a hint that names the command to unlock a tool.
 func unlockToolHint(status any, name string) string {
 	raw, _ := status.(json.RawMessage)
 	said, _ := wirejson.String(raw)
@@ -122,7 +124,7 @@ func unlockToolHint(status any, name string) string {
 	return policy.DisabledUnknown.CommandRemedy(server, of)
 }
 
-// atMostOneValue returns the only value given, "" if none is; two values are an error.
+// atMostOneValue returns the value that is not empty, or "" if all are empty. It returns an error if there are several.
 func atMostOneValue(what string, values ...string) (string, error) {
 	var found string
 	for _, v := range values {
@@ -136,7 +138,8 @@ func atMostOneValue(what string, values ...string) (string, error) {
 	return found, nil
 }
 
-// readToolArguments reads the arguments of a tool from a flag, a file or stdin. They must be JSON; the daemon validates the rest.
+// readToolArguments reads the arguments of a tool from a flag, a file or stdin. It only checks that they are valid
+// JSON. The daemon validates the rest.
 func (r *invocation) readToolArguments(given string) (json.RawMessage, error) {
 	raw := []byte(given)
 	var err error
@@ -166,7 +169,7 @@ func readLimitedFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxInputBytes))
 }
 
-// printCallAnswer prints a tool's answer. A tool error makes the command fail, with the content on stdout.
+// printCallAnswer prints a tool's result to stdout. If the result is a tool error, it also returns an error.
 func printCallAnswer(r *invocation, name string, a api.CallAnswer) error {
 	if err := r.printOutput(a.Result, func(p *printer) { writeToolResult(p, a.Result) }); err != nil {
 		return err

@@ -64,7 +64,7 @@ func TestDuplicateArgumentsAreNotSent(t *testing.T) {
 	}
 }
 
-// TestOldCallTool: the answer for the old command call_tool is the one that a model gets.
+// TestOldCallTool checks that the error for the removed command call_tool is the same that a model gets.
 func TestOldCallTool(t *testing.T) {
 	t.Parallel()
 	f := &fakeOperations{}
@@ -148,7 +148,7 @@ func TestExactMessageOfARefusal(t *testing.T) {
 	}
 }
 
-// The error of a call that the read lane refuses suggests the write lane, if that is enough.
+// If the read lane rejects a call that the write lane allows, the error suggests the write lane.
 func TestLaneAtThePrompt(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{failure: problem.New(problem.ServerMismatch, "no", "for agents").With("call_with", "call_tool_write")})
@@ -157,7 +157,8 @@ func TestLaneAtThePrompt(t *testing.T) {
 	}
 }
 
-// The error of a refused call names the command that helps. For a lock in the configuration it says that no command does.
+// The error of a call to a locked tool names the command that unlocks it. If the configuration locks the tool, the
+// error says that no command unlocks it.
 func TestLockedAtThePrompt(t *testing.T) {
 	t.Parallel()
 	for status, hint := range map[string]string{
@@ -174,7 +175,7 @@ func TestLockedAtThePrompt(t *testing.T) {
 	}
 }
 
-// A failure of the tool is reported in every output format.
+// A tool error is reported in every output format.
 func TestFailureOfTheToolInEveryFormat(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{answer: api.CallAnswer{Result: json.RawMessage(`{"content":[{"type":"text","text":"no such note"}],"isError":true}`), IsError: true, ActivityID: "01A"}})

@@ -16,7 +16,7 @@ func formatToolStatus(p *printer, status string) string {
 	return p.colorize(colorWarning, toOneLine(status))
 }
 
-// formatServerState returns the state of a server in one word. A reason that disables the server comes first.
+// formatServerState returns the state of a server in one word. Disabled and quarantined take precedence.
 func formatServerState(p *printer, s ops.ServerView) string {
 	switch {
 	case !s.Enabled:
@@ -34,7 +34,7 @@ func formatServerState(p *printer, s ops.ServerView) string {
 	case s.State == "idle":
 		return "idle"
 	case s.State == "stopped":
-		return "connecting" // it is enabled, so it is about to connect
+		return "connecting" // an enabled server that is stopped is about to connect
 	case s.State == "failed":
 		return p.colorize(colorBad, "failed")
 	}
@@ -66,7 +66,7 @@ func reviewStageText(s ops.ReviewStage) string {
 	})
 }
 
-// waitReasonText explains why a definition waits.
+// waitReasonText explains why a definition waits for approval.
 func waitReasonText(why approval.WaitReason) string {
 	return textForValue(why, map[approval.WaitReason]string{
 		approval.New:     "new: not approved yet",
@@ -75,7 +75,7 @@ func waitReasonText(why approval.WaitReason) string {
 	})
 }
 
-// textForValue returns the text for a value, or the value itself if there is none.
+// textForValue returns the text for a value, or the value itself if it has no text.
 func textForValue[T ~string](value T, words map[T]string) string {
 	if said, ok := words[value]; ok {
 		return said

@@ -37,7 +37,8 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	return p.Code.ExitCode()
 }
 
-// toProblem converts an error. An error that is not a problem comes from this program and is readable.
+// toProblem converts an error to a problem. An error that is not yet a problem comes from this program, so its text can
+// be shown to the user.
 func toProblem(err error) *problem.Problem {
 	var p *problem.Problem
 	switch {
@@ -65,7 +66,7 @@ func hasJSONFlag(args []string) bool {
 	return false
 }
 
-// NewRootCommand returns the command tree, for the manual pages of a release.
+// NewRootCommand returns the command tree. A release generates its manual pages from it.
 func NewRootCommand() *cobra.Command { return newInvocation(Deps{}).newRootCommand() }
 
 // newRootCommand builds the command tree.

@@ -51,12 +51,12 @@ func TestTables(t *testing.T) {
 		}
 		compareWithGolden(t, name, got.stdout+stderrSection(got.stderr))
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
-			t.Errorf("%s: the output steers the terminal", line)
+			t.Errorf("%s: the output contains terminal control sequences", line)
 		}
 	}
 }
 
-// Without a UI to open, or a place to show the link, no sign-in code is created.
+// No sign-in code is created if there is no UI to open or no terminal to show the link on.
 func TestUICannotBeOpened(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -68,7 +68,7 @@ func TestUICannotBeOpened(t *testing.T) {
 	}
 }
 
-// The login command shows the address, waits, and reports the outcome.
+// The login command shows the address, waits and reports the outcome.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -92,7 +92,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// The restart command reports a failure, also in its exit code.
+// The restart command reports a failure in its output and in its exit code.
 func TestFailedRestart(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -140,7 +140,7 @@ func TestFlagsOutOfBounds(t *testing.T) {
 		}
 	}
 	if len(f.calls)+len(f.filters) != 0 {
-		t.Errorf("%v %v came through", f.calls, f.filters)
+		t.Errorf("%v %v reached the daemon", f.calls, f.filters)
 	}
 }
 

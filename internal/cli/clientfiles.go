@@ -27,7 +27,7 @@ func newClientFileEnv(r *invocation) (clients.Env, error) {
 	return env, nil
 }
 
-// configuredBuiltinTools returns MCPProxy's built-in tools as configured.
+// configuredBuiltinTools returns the built-in tools that the configuration enables.
 func configuredBuiltinTools(r *invocation) ([]permission.ProxyTool, error) {
 	live, err := r.openConfig()
 	if err != nil {
@@ -45,7 +45,7 @@ func openClientJournal(r *invocation) (*clients.Journal, error) {
 	return clients.OpenJournal(filepath.Join(dir, "client_changes"))
 }
 
-// writeColoredDiff writes a line diff in colour.
+// writeColoredDiff writes a line-by-line diff in color.
 func writeColoredDiff(p *printer, difference string) {
 	for line := range strings.SplitSeq(difference, "\n") {
 		h := colorNone

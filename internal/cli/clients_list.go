@@ -51,7 +51,7 @@ func writeClientTable(p *printer, all ops.ClientList) {
 	}.write(p, all.Clients)
 }
 
-// clientState returns how a client is connected.
+// clientState describes whether and how a client is connected.
 func clientState(v ops.ClientView) string {
 	switch {
 	case len(v.Broken) > 0 && !v.Connected:

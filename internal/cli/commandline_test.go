@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The help of the program lists every command in a group.
+// The program's help lists every command in a group.
 func TestHelpGroups(t *testing.T) {
 	t.Parallel()
 	root := newInvocation(Deps{}).newRootCommand()
@@ -33,7 +33,7 @@ func TestHelpGroups(t *testing.T) {
 	for _, title := range titles {
 		i := strings.Index(help[at:], "\n"+title+"\n")
 		if i < 0 {
-			t.Fatalf("no %q after %d in:\n%s", title, at, help)
+			t.Fatalf("the group %q is missing after byte %d of:\n%s", title, at, help)
 		}
 		at += i
 	}
@@ -55,7 +55,8 @@ func TestSummariesBeginWithVerb(t *testing.T) {
 	}
 }
 
-// Every list has ls, -q and -o wide; show and get are the same; remove has rm.
+// Every list command has the alias ls and the flags -q and -o wide. show has the alias get, and remove has the alias
+// rm.
 func TestStandardAliases(t *testing.T) {
 	t.Parallel()
 	for _, c := range allCommands(newInvocation(Deps{}).newRootCommand()) {
@@ -103,11 +104,11 @@ func TestQuietPrintsNames(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := w.runCommand("upstream", "get", "github", "-q"); got.code != problem.ExitUsage {
-		t.Errorf("a command that prints no list: %+v", got)
+		t.Errorf("-q for a command that prints no list: %+v", got)
 	}
 }
 
-// -o wide has all columns, and cuts none, also on a narrow terminal.
+// With -o wide, a table has all columns and cuts none, even on a narrow terminal.
 func TestWideTables(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -131,7 +132,7 @@ func TestWideTables(t *testing.T) {
 	}
 }
 
-// The ids of a table have one length, and each is an argument.
+// All IDs in a table have the same length, and each can be used as an argument.
 func TestIDsOfTablesAreArguments(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -145,7 +146,7 @@ func TestIDsOfTablesAreArguments(t *testing.T) {
 			length = len(id)
 		}
 		if len(id) != length {
-			t.Errorf("the id %q has not %d characters", id, length)
+			t.Errorf("the ID %q does not have %d characters", id, length)
 		}
 		if got := w.runCommand("activity", "show", id); got.code != 0 {
 			t.Errorf("show %s: %+v", id, got)
@@ -156,7 +157,7 @@ func TestIDsOfTablesAreArguments(t *testing.T) {
 	}
 }
 
-// activity list asks for calls and refusals, and says so, unless --type says otherwise.
+// Without --type, activity list requests calls and refusals and says so.
 func TestActivityListShowsCalls(t *testing.T) {
 	t.Parallel()
 	f := &fakeOperations{}
@@ -201,7 +202,7 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// Long output goes through the pager, on a terminal only.
+// Long output is shown in the pager, but only on a terminal.
 func TestPager(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -238,7 +239,7 @@ func TestPager(t *testing.T) {
 	}
 }
 
-// One form sets every key, and sets and removes members of env and headers.
+// The same form of the command sets every key, and sets or removes members of env and headers.
 func TestUpstreamSetForm(t *testing.T) {
 	t.Parallel()
 	for line, want := range map[string]string{
@@ -274,7 +275,7 @@ func TestUpstreamSetForm(t *testing.T) {
 	}
 }
 
-// config show shows what the daemon uses, and the file without a daemon.
+// config show shows the daemon's configuration, or the file if no daemon is running.
 func TestConfigShow(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})

@@ -12,13 +12,14 @@ import (
 
 // commandSpec is the implementation of a command: its flags, arguments and run function. Its texts are in commands.md.
 type commandSpec struct {
-	// flags are pointers to the flag variables, which hold their defaults.
+	// flags maps flag names to pointers to variables. The variables contain the default values.
 	flags map[string]any
-	args  cobra.PositionalArgs // nil: as in the synopsis
-	// complete completes the arguments; nil completes the first one by its name.
+	args  cobra.PositionalArgs // nil means the arguments of the synopsis
+	// complete completes the arguments. If it is nil, the first argument is completed according to its name in the
+	// synopsis.
 	complete cobra.CompletionFunc
-	run      func(*cobra.Command, []string) error // nil: a group of commands
-	list     bool                                 // it prints a list, so that -q applies; true for each command named list
+	run      func(*cobra.Command, []string) error // nil for a group of commands
+	list     bool                                 // accepts -q; always set for a command named list
 }
 
 // commaListFlag is a flag with comma-separated values.
@@ -29,9 +30,9 @@ var commandsMarkdown string
 
 // commandText is a section of commands.md.
 type commandText struct {
-	path      string   // as typed: "mcpproxy tools list"
-	arguments string   // "<server:tool>"
-	groups    []string // of the program: all groups in order; of a command: its group
+	path      string   // such as "mcpproxy tools list"
+	arguments string   // such as "<server:tool>"
+	groups    []string // for the program all groups in order, for a command its group
 	short     string
 	long      string
 	example   string
@@ -68,7 +69,7 @@ func parseCommandTexts() []commandText {
 	return all
 }
 
-// parseFlagLine parses the line of a flag: name -letter {values}  usage.
+// parseFlagLine parses the line of a flag in the form "name -letter {values}  usage".
 func (t *commandText) parseFlagLine(line string) {
 	head, usage, _ := strings.Cut(line, "  ")
 	head, values, _ := strings.Cut(head, " {")
@@ -76,7 +77,8 @@ func (t *commandText) parseFlagLine(line string) {
 	t.flags[name] = flagText{letter, strings.TrimSuffix(values, "}"), usage}
 }
 
-// newCommandTree builds the command tree from commands by path, and the groups that contain them.
+// newCommandTree builds the command tree. The keys of all are command paths. It adds the groups that contain the
+// commands.
 func (r *invocation) newCommandTree(all map[string]commandSpec) *cobra.Command {
 	made, texts := map[string]*cobra.Command{}, map[string]commandText{}
 	for _, t := range parseCommandTexts() {
@@ -105,7 +107,7 @@ func (r *invocation) newCommandTree(all map[string]commandSpec) *cobra.Command {
 	return made["mcpproxy"]
 }
 
-// aliasesOfName returns the aliases of a command by its last word.
+// aliasesOfName returns the aliases of a command with the last word name.
 func aliasesOfName(name string) []string {
 	return map[string][]string{"list": {"ls"}, "show": {"get"}, "get": {"show"}, "remove": {"rm", "delete"}, "delete": {"rm", "remove"}}[name]
 }
@@ -153,7 +155,7 @@ func (r *invocation) newCobraCommand(t commandText, c commandSpec) *cobra.Comman
 	return cmd
 }
 
-// registerFlag adds the flag of a variable, by the type of the variable.
+// registerFlag registers a flag. The type of the variable determines the type of the flag.
 func registerFlag(flags *pflag.FlagSet, name string, text flagText, variable any) {
 	switch v := variable.(type) {
 	case *string:

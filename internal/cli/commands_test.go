@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// All commands and flags that the reference describes exist, and the commands run something.
+// All commands and flags in commands.md exist, and each command has a run function.
 func TestCommandsMatchTheirDocs(t *testing.T) {
 	t.Parallel()
 	root := newInvocation(Deps{}).newRootCommand()
@@ -24,7 +24,7 @@ func TestCommandsMatchTheirDocs(t *testing.T) {
 				known = known || below.Flags().Lookup(flag) != nil
 			}
 			if !known {
-				t.Errorf("%s: commands.md describes the flag --%s, which nothing has", text.path, flag)
+				t.Errorf("%s: commands.md describes the flag --%s, which does not exist", text.path, flag)
 			}
 		}
 	}

@@ -19,7 +19,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// completionForValueKind returns the completion for a named kind of value: from the daemon, or fixed words; nil for none.
+// completionForValueKind returns the completion for an argument type: values from the daemon or fixed values. It
+// returns nil if the type has no completion.
 func (r *invocation) completionForValueKind(name string) cobra.CompletionFunc {
 	switch name {
 	case "server":
@@ -41,7 +42,7 @@ func (r *invocation) completionForValueKind(name string) cobra.CompletionFunc {
 	return nil
 }
 
-// fixedValuesOfKind returns the fixed words of a kind of value.
+// fixedValuesOfKind returns the allowed values of an enumerated argument, for shell completion.
 func fixedValuesOfKind(name string) []string {
 	switch name {
 	case "operation":
@@ -75,7 +76,7 @@ func fixedValuesOfKind(name string) []string {
 	return nil
 }
 
-// definitionKindNames returns the kinds of definitions, tools first.
+// definitionKindNames returns the names of the definition kinds, tools first.
 func definitionKindNames() []string {
 	all := []string{tool.KindTool.Label()}
 	for _, kind := range tool.PrimitiveKinds() {
@@ -84,7 +85,7 @@ func definitionKindNames() []string {
 	return all
 }
 
-// newFixedCompletion returns a completion with fixed words.
+// newFixedCompletion returns a completion that offers fixed words.
 func newFixedCompletion(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(slices.Clone(words), cobra.ShellCompDirectiveNoFileComp)
 }
@@ -99,10 +100,11 @@ func completeFirstArgument(complete cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// completionTimeout limits how long a shell waits for values of the daemon, unless Deps override it.
+// completionTimeout limits how long a shell waits for values from the daemon. Deps.CompletionTimeout overrides it.
 const completionTimeout = 200 * time.Millisecond
 
-// completeFromDaemon returns a completion with values of the daemon. Without an answer there are none, and no error.
+// completeFromDaemon returns a completion that offers values from the daemon. If the daemon does not answer, it offers
+// none and reports no error.
 func (r *invocation) completeFromDaemon(values completionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, typed string) (fitting []string, _ cobra.ShellCompDirective) {
 		parent := cmd.Context()
@@ -123,7 +125,7 @@ func (r *invocation) completeFromDaemon(values completionFunc) cobra.CompletionF
 	}
 }
 
-// mapToStrings maps a list to strings.
+// mapToStrings applies f to each element.
 func mapToStrings[T any](all []T, f func(T) string) []string {
 	var out []string
 	for _, one := range all {
@@ -132,7 +134,7 @@ func mapToStrings[T any](all []T, f func(T) string) []string {
 	return out
 }
 
-// completeCallerThenTool returns a completion of a caller as the first argument and a tool as the second.
+// completeCallerThenTool returns a completion that offers callers for the first argument and tools for the second.
 func (r *invocation) completeCallerThenTool() cobra.CompletionFunc {
 	who, what := r.completeFromDaemon(callerNames), r.completeFromDaemon(toolNames)
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -154,10 +156,10 @@ func callerNames(ctx context.Context, c *api.Client, typed string) []string {
 	return names
 }
 
-// completionFunc returns the values that a completion offers; errors give none.
+// completionFunc returns the values that a completion offers. It returns none after an error.
 type completionFunc = func(ctx context.Context, c *api.Client, typed string) []string
 
-// namesFrom returns a completion with the names that an operation lists.
+// namesFrom returns a completionFunc that returns the names in the result of an operation.
 func namesFrom[In, Out, Row any](op *api.Op[In, Out], rows func(Out) []Row, name func(Row) string) completionFunc {
 	return func(ctx context.Context, c *api.Client, _ string) []string {
 		var all In

@@ -54,12 +54,12 @@ func newConfigValidateCommand(r *invocation) commandSpec {
 	})}
 }
 
-// deletedConfigFileError returns the error of a running daemon whose file was deleted: it keeps the old configuration, while without a daemon the defaults
-// would apply.
+// deletedConfigFileError returns an error if a daemon is running and its configuration file was deleted. The daemon
+// keeps the previous configuration, while a new daemon would use the defaults.
 func deletedConfigFileError(ctx context.Context, c *api.Client, path string) error {
 	s, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	if err != nil || s.ConfigPath != path || s.ConfigError == "" {
-		return nil // only the file matters
+		return nil // without a daemon, only the file matters
 	}
 	return problem.New(problem.InvalidConfig, s.ConfigError, "Restore the file, or restart MCPProxy to use the defaults.")
 }
@@ -103,7 +103,7 @@ func newConfigShowCommand(r *invocation) commandSpec {
 	})}
 }
 
-// encodeConfigFile returns the configuration that the file gives, without secrets.
+// encodeConfigFile returns the configuration of the file, without secrets.
 func (r *invocation) encodeConfigFile() (json.RawMessage, error) {
 	live, err := r.openConfig()
 	if err != nil {
@@ -125,7 +125,7 @@ func newConfigPathCommand(r *invocation) commandSpec {
 	}}
 }
 
-// confirmedConfigChanges is the output of `config confirm`: the changes that it has confirmed.
+// confirmedConfigChanges is the output of `config confirm`. It lists the confirmed changes.
 type confirmedConfigChanges struct {
 	Confirmed []ops.KeyDifference `json:"confirmed"`
 }
@@ -156,7 +156,7 @@ func newConfigConfirmCommand(r *invocation) commandSpec {
 	})}
 }
 
-// writeUnconfirmedChanges shows the unconfirmed changes: the value in force and the value of the file.
+// writeUnconfirmedChanges shows the unconfirmed changes, each with the current value and the value in the file.
 func writeUnconfirmedChanges(p *printer, c ops.Config) {
 	if c.UnconfirmedWhy != "" {
 		p.writeWrapped("", "The confirmed changes are not valid: "+toPrintable(c.UnconfirmedWhy)+".")

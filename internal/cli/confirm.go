@@ -12,13 +12,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// confirmationFlags has the flags that confirm a command without a question.
+// confirmationFlags holds the flags that confirm a command without a question.
 type confirmationFlags struct {
 	yes         bool
 	fingerprint string
 }
 
-// requireConfirmation returns an error unless the user answers yes or has confirmed by a flag. Without a terminal, hint says what to do instead.
+// requireConfirmation returns an error unless the user confirms with a flag or answers yes. hint is the hint of the
+// error if there is no terminal.
 func (r *invocation) requireConfirmation(ctx context.Context, c confirmationFlags, question, hint string) error {
 	if c.yes || c.fingerprint != "" {
 		return nil
@@ -50,7 +51,7 @@ func askYesNo(r *invocation, ctx context.Context, question string) (bool, error)
 	return err == nil, err
 }
 
-// newTerminalPrompt returns a function that asks on the terminal; nil without a terminal.
+// newTerminalPrompt returns a function that asks a question on the terminal, or nil if there is no terminal.
 func (r *invocation) newTerminalPrompt() func(ctx context.Context, question string) (string, error) {
 	in, ok := r.Stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
@@ -61,7 +62,7 @@ func (r *invocation) newTerminalPrompt() func(ctx context.Context, question stri
 	}
 	return func(ctx context.Context, question string) (string, error) {
 		fmt.Fprint(r.Stderr, question)
-		line, _ := readUntilDone(ctx, func() (string, error) { return bufio.NewReader(in).ReadString('\n') }) // no line means no
+		line, _ := readUntilDone(ctx, func() (string, error) { return bufio.NewReader(in).ReadString('\n') }) // a read error counts as no
 		if ctx.Err() != nil {
 			fmt.Fprintln(r.Stderr)
 		}
@@ -69,7 +70,8 @@ func (r *invocation) newTerminalPrompt() func(ctx context.Context, question stri
 	}
 }
 
-// readUntilDone reads from a terminal until ctx ends. A terminal read cannot be interrupted: when ctx ends, so does the process.
+// readUntilDone reads from a terminal until ctx is done. A read from a terminal cannot be interrupted, so it continues
+// until the process exits.
 func readUntilDone[T any](ctx context.Context, read func() (T, error)) (value T, err error) {
 	done := make(chan func() (T, error), 1)
 	go func() {

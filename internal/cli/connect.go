@@ -32,7 +32,7 @@ func newConnectCommand(r *invocation) commandSpec {
 			return newUsageError("A token is for one client.", "Connect one client at a time, each with its own token.")
 		}
 		if f.all {
-			chosen := f.options.Surface != "" // then connected clients change their surface, too
+			chosen := f.options.Surface != "" // the surface of connected clients changes, too
 			if args, err = c.findClientIDs(func(v ops.ClientView) bool {
 				return v.Found && (chosen || !v.Connected || v.Foreign || v.Missing != "")
 			}, "No MCP client was found that is not connected."); err != nil {
@@ -63,7 +63,7 @@ func newDisconnectCommand(r *invocation) commandSpec {
 	})
 }
 
-// newClientFilesCommand returns a command that changes the files of the named clients, or undoes what it did.
+// newClientFilesCommand returns a command that changes the files of the named clients or undoes its last change.
 func newClientFilesCommand(r *invocation, f *connectFlags, change func(ctx context.Context, c *connectRun, clients []string) error) commandSpec {
 	return commandSpec{
 		flags:    map[string]any{"all": &f.all, "dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
@@ -102,7 +102,7 @@ func newConnectRun(r *invocation, cmd *cobra.Command, args []string, f connectFl
 	return &connectRun{r, f, account}, err
 }
 
-// findClientIDs returns the ids of the clients that match; none is an error.
+// findClientIDs returns the IDs of the clients that match. It returns an error with the text none if no client matches.
 func (c *connectRun) findClientIDs(wanted func(ops.ClientView) bool, none string) ([]string, error) {
 	all, err := c.account.ListClients()
 	if err != nil {
@@ -120,14 +120,14 @@ func (c *connectRun) findClientIDs(wanted func(ops.ClientView) bool, none string
 	return ids, nil
 }
 
-// connectResult has the results of all clients.
+// connectResult holds the results for all clients.
 type connectResult struct {
 	Clients []ops.FileChange `json:"clients"`
 	Failed  []itemWithError  `json:"failed"`
 }
 
-// confirmAndApply shows the planned changes, asks once, and makes them. A failure of one client does not stop the others. It returns the clients whose files it
-// has written.
+// confirmAndApply shows the planned changes, asks once and applies them. After a failure of one client, it continues
+// with the others. It returns the clients whose files were written.
 func (c *connectRun) confirmAndApply(ctx context.Context, ids []string, prepare func(string) (ops.ConnectPlan, error), verb string) (written []string, err error) {
 	out := connectResult{[]ops.FileChange{}, []itemWithError{}}
 	var plans []ops.ConnectPlan
@@ -160,7 +160,7 @@ func (c *connectRun) confirmAndApply(ctx context.Context, ids []string, prepare 
 		}
 	}
 	for _, plan := range plans {
-		if plan.Command != nil { // some take ten seconds
+		if plan.Command != nil { // some commands take ten seconds
 			c.printMessage("Running `%s`.", toPrintable(strings.Join(plan.Command, " ")))
 		}
 		done, err := c.account.ApplyPlan(ctx, ops.Caller{}, plan)
@@ -179,7 +179,7 @@ func (c *connectRun) confirmAndApply(ctx context.Context, ids []string, prepare 
 	return written, problem.Newf(out.Failed[0].Error.Code, "%s could not be changed.", countWithNoun(len(out.Failed), "client")).WithHint("The errors are above. The other clients were changed.")
 }
 
-// joinNamesInSentence formats names in a sentence.
+// joinNamesInSentence joins names as in "a, b and c".
 func joinNamesInSentence(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -212,7 +212,7 @@ func writePlannedFileChange(p *printer, o ops.FileChange) {
 	}
 }
 
-// surfaceNote returns what a client sees, as an addition to a line; "" if that is not known.
+// surfaceNote returns a note about the client's surface for the end of a line, or "" if the surface is not known.
 func surfaceNote(surface string) string {
 	if surface == "" {
 		return ""
@@ -249,7 +249,8 @@ func writeConnectResult(p *printer, out connectResult, verb string) {
 	}
 }
 
-// offerPermissionRules shows the recommended permission rules and writes them if the user agrees. With --yes it only prints the command that writes them.
+// offerPermissionRules shows the recommended permission rules and writes them if the user agrees. With --yes it only
+// prints the command that writes them.
 func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) error {
 	if c.output != formatTable {
 		return nil
@@ -293,7 +294,7 @@ func (c *connectRun) offerPermissionRules(ctx context.Context, ids []string) err
 	return nil
 }
 
-// undoLastChanges undoes the last change of each client.
+// undoLastChanges undoes the last change to each client's files.
 func (c *connectRun) undoLastChanges(args []string) error {
 	all := []ops.PastChange{}
 	for _, client := range args {
@@ -305,7 +306,7 @@ func (c *connectRun) undoLastChanges(args []string) error {
 	return c.printUndoneChanges(all)
 }
 
-// printUndoneChanges prints the undone changes.
+// printUndoneChanges prints the changes that were undone.
 func (c *connectRun) printUndoneChanges(all []ops.PastChange) error {
 	return c.printOutput(all, func(p *printer) {
 		for _, change := range all {
@@ -314,13 +315,14 @@ func (c *connectRun) printUndoneChanges(all []ops.PastChange) error {
 	})
 }
 
-// notRunningMessage says how to start MCPProxy.
+// notRunningMessage tells the user how to start MCPProxy.
 const notRunningMessage = "MCPProxy is not running. `mcpproxy service install` runs it as a service, `mcpproxy serve` until you stop it."
 
 // statusTimeout limits how long a daemon may take to return its address.
 const statusTimeout = 2 * time.Second
 
-// newLocalClients returns access to the user's MCP clients. The address of MCPProxy is that of a running daemon, otherwise that of the configuration.
+// newLocalClients returns access to the user's MCP clients. It uses the address of the running daemon, or the address
+// in the configuration if none is running.
 func newLocalClients(ctx context.Context, r *invocation) (*ops.LocalClients, error) {
 	env, err := newClientFileEnv(r)
 	if err != nil {
@@ -340,7 +342,7 @@ func newLocalClients(ctx context.Context, r *invocation) (*ops.LocalClients, err
 	return newLocalClientsForEndpoint(r, env, place), nil
 }
 
-// newLocalClientsForEndpoint returns access to the user's MCP clients for an MCPProxy at an endpoint.
+// newLocalClientsForEndpoint returns access to the user's MCP clients, for an MCPProxy at the given endpoint.
 func newLocalClientsForEndpoint(r *invocation, env clients.Env, place ops.ProxyEndpoint) *ops.LocalClients {
 	var err error
 	if place.Command, place.Args, err = r.ownProgramAndFlags(); err != nil {
@@ -358,7 +360,7 @@ func newLocalClientsForEndpoint(r *invocation, env clients.Env, place ops.ProxyE
 	}
 }
 
-// runningDaemonURL returns the URL of the running daemon, "" without one.
+// runningDaemonURL returns the URL of the running daemon, or "" if none is running.
 func runningDaemonURL(ctx context.Context, r *invocation) string {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// A client is connected, connected again without a change, and disconnected. Each undo restores the file.
+// A client is connected and disconnected. Connecting it again changes nothing. Each undo restores the file.
 func TestConnectAndUndo(t *testing.T) {
 	t.Parallel()
 	const mine = "{\r\n  // mine\r\n  \"mcpServers\": {}\r\n}\r\n"
@@ -48,11 +48,11 @@ func TestConnectAndUndo(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(w.env["HOME"], ".cursor/mcp.json")); err != nil || string(text) != mine {
-		t.Errorf("undone, the file is %q, %v", text, err)
+		t.Errorf("after the undo, the file is %q, %v", text, err)
 	}
 }
 
-// A client that fails does not prevent the others from being connected. After a "no" nothing is written.
+// If one client fails, the others are still connected. If the user answers no, nothing is written.
 func TestConnectMany(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": "{", ".kiro/settings/mcp.json": "{}"})
@@ -71,7 +71,7 @@ func TestConnectMany(t *testing.T) {
 	}
 }
 
-// The command also offers permission rules; the user can decline only the rules.
+// The command also offers permission rules. The user can decline the rules and still connect.
 func TestConnectOffersRules(t *testing.T) {
 	t.Parallel()
 	const mine = "# mine\n"
@@ -102,14 +102,14 @@ func TestConnectOffersRules(t *testing.T) {
 		}
 		for i, want := range []string{mine, "{}"} {
 			if text, err := os.ReadFile(filepath.Join(w.env["HOME"], files[i])); err != nil || string(text) != want {
-				t.Errorf("undone, %s is %q, %v", files[i], text, err)
+				t.Errorf("after the undo, %s is %q, %v", files[i], text, err)
 			}
 		}
 	}
 }
 
-// TestConnectSurfaces: auto gives each client the surface of the table, another surface replaces it, and the list, the check and
-// the doctor report it.
+// TestConnectSurfaces checks that auto selects the default surface of each client and that another surface replaces it.
+// The list, the check and the doctor report the surface.
 func TestConnectSurfaces(t *testing.T) {
 	t.Parallel()
 	const old = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}, "notes": {"command": "notes-mcp"}}}`
@@ -154,12 +154,12 @@ func TestConnectSurfaces(t *testing.T) {
 	}
 	for file, want := range map[string]string{".claude.json": `{"mcpServers": {"notes": {"command": "notes-mcp"}}}`, ".codex/config.toml": "# mine\n", ".gemini/settings.json": "{}"} {
 		if text, err := os.ReadFile(filepath.Join(w.env["HOME"], file)); err != nil || string(text) != want {
-			t.Errorf("disconnected, %s is %q, %v", file, text, err)
+			t.Errorf("after disconnect, %s is %q, %v", file, text, err)
 		}
 	}
 }
 
-// The doctor's report on clients follows from their files.
+// The doctor reports on clients from their files.
 func TestDoctorReportsClients(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, ".lmstudio/mcp.json": `{"mcpServers": {"mcpproxy": {"command": "/gone/mcpproxy"}}}`})
@@ -178,7 +178,7 @@ func TestDoctorReportsClients(t *testing.T) {
 	if got := w.runCommand("doctor", "--only", "D601,D602,D603,D604"); got.code != problem.ExitDone || !strings.Contains(got.stdout, "0 problems, 0 warnings") {
 		t.Errorf("%+v", got)
 	}
-	// A broken file, and servers that a connected client reaches without MCPProxy.
+	// One client has a broken file. Another is connected but also reaches servers without MCPProxy.
 	w = newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}, "github": {"command": "gh-mcp"}, "off": {"command": "x", "disabled": true}}}`, ".kiro/settings/mcp.json": "{\n"})
 	got = w.runCommand("doctor", "--only", "D605,D606")
 	for _, says := range []string{"D605", ".kiro/settings/mcp.json: line 2", "not through MCPProxy: github.", "upstream import cursor --remove"} {
@@ -186,7 +186,7 @@ func TestDoctorReportsClients(t *testing.T) {
 			t.Errorf("%q is not in\n%s%s", says, got.stdout, got.stderr)
 		}
 	}
-	// The rules are written, but a mode takes precedence: to write them once more fixes nothing.
+	// The rules are written, but a mode takes precedence over them. Writing them again fixes nothing.
 	w = newEnvWithHomeFiles(t, map[string]string{".config/goose/config.yaml": "GOOSE_MODE: auto\nextensions:\n  mcpproxy:\n    type: streamable_http\n    uri: http://127.0.0.1:8080/mcp\n"})
 	for _, command := range []string{"permissions goose --write", "permissions goose --check"} {
 		got = w.runCommand("doctor", "--only", "D604")

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// contentBlock is the displayed part of a content block.
+// contentBlock holds the displayed fields of an MCP content block.
 type contentBlock struct {
 	Type     string `json:"type"`
 	Text     string `json:"text"`
@@ -28,7 +28,8 @@ type contentBlock struct {
 	} `json:"resource"`
 }
 
-// writeToolResult prints a result for a user: text as text, JSON indented, links as URLs, and a note for other content.
+// writeToolResult prints a tool result for a user: text unchanged, JSON indented, links as URLs and a note for other
+// content.
 func writeToolResult(w io.Writer, result json.RawMessage) {
 	var r struct {
 		Content    []contentBlock  `json:"content"`
@@ -82,7 +83,7 @@ func formatLink(label, uri string) string {
 	return toOneLine(uri)
 }
 
-// formatTextOrJSON indents a text that is a JSON object or array.
+// formatTextOrJSON indents s if it is a JSON object or array.
 func formatTextOrJSON(s string) string {
 	raw := []byte(strings.TrimSpace(s))
 	if kind := wirejson.Kind(raw); (kind == '{' || kind == '[') && json.Valid(raw) {
@@ -95,7 +96,7 @@ func typeOrUnknown(s string) string {
 	return cmp.Or(toOneLine(s), "unknown type")
 }
 
-// formatBase64Size returns the size of base64 data.
+// formatBase64Size formats the decoded size of base64 data.
 func formatBase64Size(data string) string {
 	return formatByteSize(int64(base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(data, "=")))))
 }

@@ -27,7 +27,7 @@ func (r *invocation) resolveDataDir() (string, error) {
 	return config.ResolveDataDir(r.dataDir, path, r.lookupEnv)
 }
 
-// newDaemonClient returns a client of the daemon of the data directory.
+// newDaemonClient returns a client for the daemon of the data directory.
 func (r *invocation) newDaemonClient() (*api.Client, error) {
 	dir, err := r.resolveDataDir()
 	if err != nil {
@@ -48,7 +48,8 @@ func (r *invocation) withDaemonClient(f func(ctx context.Context, c *api.Client,
 	}
 }
 
-// prepareFunc returns the input of a command's operation from the arguments. It may ask the daemon and the user before.
+// prepareFunc converts the arguments of a command to the input of its operation. It may ask the daemon and the user
+// first.
 type prepareFunc[In any] func(ctx context.Context, c *api.Client, args []string) (In, error)
 
 // operationRunFunc returns the run function of a command that runs one operation and shows the answer.
@@ -79,7 +80,8 @@ func showResultRunFunc[Out any](r *invocation, get func(ctx context.Context, c *
 	})
 }
 
-// callDaemonOrOffline runs an operation in the daemon or, without one, in this process on the configuration file with the same checks.
+// callDaemonOrOffline runs an operation in the daemon. If no daemon is running, it runs the operation on the
+// configuration file in this process, with the same checks.
 func callDaemonOrOffline[In, Out any](r *invocation, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, offline func(ops.OfflineAdmin, In) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.IsDaemonAbsentError(err) {
@@ -92,7 +94,8 @@ func callDaemonOrOffline[In, Out any](r *invocation, ctx context.Context, c *api
 	return offline(ops.NewOfflineAdmin(live), in)
 }
 
-// configChangeRunFunc returns the run function of a command that changes the configuration file, with or without a daemon, and shows the answer.
+// configChangeRunFunc returns the run function of a command that changes the configuration file and shows the result.
+// It works with or without a daemon.
 func configChangeRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], offline func(ops.OfflineAdmin, In) (Out, error), in prepareFunc[In], show func(p *printer, out Out)) func(*cobra.Command, []string) error {
 	return showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (out Out, err error) {
 		asked, err := in(ctx, c, args)
@@ -103,7 +106,7 @@ func configChangeRunFunc[In, Out any](r *invocation, op *api.Op[In, Out], offlin
 	}, show)
 }
 
-// zeroInput returns the zero value: the input of an operation without parameters.
+// zeroInput returns the zero value, as the input of an operation without parameters.
 func zeroInput[In any](context.Context, *api.Client, []string) (in In, err error) { return in, nil }
 
 func parseServerRef(_ context.Context, _ *api.Client, args []string) (ops.ServerRef, error) {
@@ -115,7 +118,7 @@ func parseToolRef(_ context.Context, _ *api.Client, args []string) (ops.ToolRef,
 	return ops.ToolRef(id), err
 }
 
-// parseToolID parses an argument server:tool.
+// parseToolID parses an argument of the form server:tool.
 func parseToolID(name string) (tool.ID, error) {
 	id, err := tool.ParseID(name)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// kindFlag is the --kind flag: the commands for tools with it decide about prompts, resources, templates and instructions.
+// kindFlag is the --kind flag. It applies a command for tools to prompts, resources, resource templates or
+// instructions.
 type kindFlag string
 
 // parseKind parses the value of the flag.
@@ -25,7 +26,7 @@ func (k kindFlag) parseKind() (tool.DefinitionKind, error) {
 	return "", newUsageError("Invalid value '"+string(k)+"' for --kind: must be one of "+strings.Join(definitionKindNames(), ", ")+".", "")
 }
 
-// parseDefinitionRef parses an argument that names a definition of the kind of the flag.
+// parseDefinitionRef parses an argument that names a definition of the flag's kind.
 func (k kindFlag) parseDefinitionRef(arg string) (definitionRef, error) {
 	kind, err := k.parseKind()
 	if err != nil {
@@ -34,10 +35,11 @@ func (k kindFlag) parseDefinitionRef(arg string) (definitionRef, error) {
 	return parseDefinitionRef(kind, arg)
 }
 
-// definitionRef refers to the definition of a tool, prompt, resource, template or instructions. Instructions have no name.
+// definitionRef refers to the definition of a tool, prompt, resource, template or instructions. Instructions have no
+// name.
 type definitionRef ops.PrimitiveRef
 
-// parseDefinitionRef parses server:name; for instructions only the server.
+// parseDefinitionRef parses an argument of the form server:name, or server for instructions.
 func parseDefinitionRef(kind tool.DefinitionKind, arg string) (definitionRef, error) {
 	if kind == tool.KindTool {
 		id, err := parseToolID(arg)
@@ -50,7 +52,7 @@ func parseDefinitionRef(kind tool.DefinitionKind, arg string) (definitionRef, er
 	return definitionRef(ref), nil
 }
 
-// qualifiedName returns server:name, as lists show it.
+// qualifiedName returns server:name, as shown in lists.
 func (d definitionRef) qualifiedName() string {
 	if d.Kind == tool.KindInstructions {
 		return d.Server
@@ -58,7 +60,7 @@ func (d definitionRef) qualifiedName() string {
 	return d.Server + ":" + d.Name
 }
 
-// shellArguments returns the arguments of a command that refer to the definition, quoted for a shell.
+// shellArguments returns the command-line arguments that refer to the definition, quoted for a shell.
 func (d definitionRef) shellArguments() string {
 	if d.Kind == tool.KindTool {
 		return shellQuoteWord(d.qualifiedName())
@@ -66,7 +68,7 @@ func (d definitionRef) shellArguments() string {
 	return "--kind " + d.Kind.Label() + " " + shellQuoteWord(d.qualifiedName())
 }
 
-// nameInSentence returns the name for the middle of a sentence.
+// nameInSentence returns the definition's name for use inside a sentence, in lower case.
 func (d definitionRef) nameInSentence() string {
 	switch d.Kind {
 	case tool.KindTool:
@@ -114,7 +116,7 @@ func (d definitionRef) fetchDiff(ctx context.Context, c *api.Client) (definition
 	}, o}, err
 }
 
-// approve returns the daemon's answer, and the status of a tool that is still locked.
+// approve approves the definition. It returns the daemon's answer and, for a tool, the new status.
 func (d definitionRef) approve(ctx context.Context, c *api.Client, s ops.SeenFingerprint) (answer any, status string, err error) {
 	if d.Kind == tool.KindTool {
 		v, err := api.ApproveTool.Call(ctx, c, ops.ToolApproval{ToolDecision: ops.ToolDecision{ToolRef: d.toToolRef(), SeenFingerprint: s}})
@@ -126,7 +128,7 @@ func (d definitionRef) approve(ctx context.Context, c *api.Client, s ops.SeenFin
 
 // definitionDecision is a decision about one definition, other than an approval.
 type definitionDecision struct {
-	done      string // for a sentence: "blocked"
+	done      string // past participle for a sentence, such as "blocked"
 	ofTool    *api.Op[ops.ToolDecision, ops.ToolView]
 	ofOther   func(api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff]
 	printDone func(p *printer, of definitionRef)
@@ -140,7 +142,7 @@ var unblockDefinition = definitionDecision{"unblocked", api.UnblockTool, func(o 
 	p.writeLine("Unblocked %s. It awaits your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
 }}
 
-// send sends the decision about the definition with the fingerprint, and returns the daemon's answer.
+// send sends the decision about the definition with this fingerprint, and returns the daemon's answer.
 func (decision definitionDecision) send(ctx context.Context, c *api.Client, of definitionRef, s ops.SeenFingerprint) (answer any, err error) {
 	if of.Kind == tool.KindTool {
 		return decision.ofTool.Call(ctx, c, ops.ToolDecision{ToolRef: of.toToolRef(), SeenFingerprint: s})
@@ -148,7 +150,8 @@ func (decision definitionDecision) send(ctx context.Context, c *api.Client, of d
 	return decision.ofOther(api.Primitives[of.Kind]).Call(ctx, c, ops.PrimitiveDecision{PrimitiveRef: ops.PrimitiveRef(of), SeenFingerprint: s})
 }
 
-// run decides about a definition: the listed one, unless a fingerprint is given.
+// run sends the decision about the definition with the given fingerprint, or about the current definition if there is
+// none.
 func (decision definitionDecision) run(r *invocation, ctx context.Context, c *api.Client, of definitionRef, seen ops.SeenFingerprint) error {
 	if seen.Fingerprint == "" {
 		d, err := of.fetchDiff(ctx, c)
@@ -164,7 +167,7 @@ func (decision definitionDecision) run(r *invocation, ctx context.Context, c *ap
 	return r.printOutput(answer, func(p *printer) { decision.printDone(p, of) })
 }
 
-// confirmAndApproveDefinition shows a definition, asks, and approves the shown definition.
+// confirmAndApproveDefinition shows a definition, asks, and approves exactly that definition.
 func confirmAndApproveDefinition(r *invocation, ctx context.Context, c *api.Client, of definitionRef, given confirmationFlags) error {
 	seen := ops.SeenFingerprint{Fingerprint: given.fingerprint}
 	if seen.Fingerprint == "" {
@@ -200,7 +203,7 @@ func approveWithoutTerminalHint(look, approve, name, fingerprint string) string 
 		look, name, approve, name, escapeInvisibleLine(fingerprint))
 }
 
-// withConflictHint adds the next step to the error that the definition has changed since.
+// withConflictHint adds a hint to the error for a definition that has changed since it was shown.
 func withConflictHint(err error, done, command string) error {
 	if p := problem.From(err); p.Code == problem.Conflict {
 		return p.WithHint("Nothing was " + done + ". See the current definition with `" + command + "`.")

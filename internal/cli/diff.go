@@ -13,15 +13,15 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// definitionDiff is a definition compared with the approved one.
+// definitionDiff is a comparison of a definition with the approved one.
 type definitionDiff struct {
 	what, name   string
 	ops.ToolDiff     // common fields of tools and other definitions
 	response     any // as the daemon sent it
 }
 
-// writeDefinitionDiff shows the changes to approve, or the whole definition if none was approved before. Hidden characters are
-// made visible.
+// writeDefinitionDiff shows the changes to approve, or the whole definition if no version was approved before. It makes
+// hidden characters visible.
 func writeDefinitionDiff(p *printer, d definitionDiff) {
 	var f fieldList
 	f.add(d.what, escapeInvisibleLine(d.name))
@@ -47,7 +47,7 @@ func writeChangesOrDefinition(p *printer, d definitionDiff) {
 	case d.Approved == nil:
 		p.writeWrapped("", "\nNo earlier definition was approved. The definition:")
 		writeWholeDefinition(p, d.Definition)
-	case len(d.Changes) == 0 && d.Reason != "": // its approval ended with a block
+	case len(d.Changes) == 0 && d.Reason != "": // the definition was blocked after its approval
 		p.writeWrapped("", "\nThe definition is the same as the one approved before.")
 	case len(d.Changes) == 0:
 		p.writeWrapped("", "\nThe definition is the same as the approved one.")
@@ -72,7 +72,8 @@ func writeScanFindings(p *printer, indent string, findings []scan.Finding) {
 	}
 }
 
-// writeDefinitionChanges writes the hints first, because they decide the lane of a tool, then the rest in order.
+// writeDefinitionChanges writes the changed hints first, because they determine the lane of a tool. Then it writes the
+// other changes in order.
 func writeDefinitionChanges(p *printer, changes []approval.Difference) {
 	var hints fieldList
 	hints.indent = "  "
@@ -97,7 +98,7 @@ func writeDefinitionChanges(p *printer, changes []approval.Difference) {
 	}
 }
 
-// formatHintValue formats a hint, which may be missing.
+// formatHintValue formats the value of a hint, or a text for a missing hint.
 func formatHintValue(raw []byte) string {
 	if raw == nil {
 		return "not declared"
@@ -109,7 +110,7 @@ func formatReplacement(p *printer, old, now string) string {
 	return markRemovedOrAdded(p, approval.Removed, old) + markRemovedOrAdded(p, approval.Added, now)
 }
 
-// markRemovedOrAdded marks a part of a text as removed or added, with and without colour.
+// markRemovedOrAdded marks a part of a text as removed or added, with symbols and color.
 func markRemovedOrAdded(p *printer, kind, text string) string {
 	h, before, after := colorNone, "", ""
 	switch kind {
@@ -153,7 +154,8 @@ func writeRemovedOrAddedValue(p *printer, sign string, h colorMeaning, raw json.
 	}
 }
 
-// formatVisibleJSON returns a text as it is and other values as indented JSON, with hidden characters made visible.
+// formatVisibleJSON returns a string without quotes and any other value as indented JSON. It makes hidden characters
+// visible.
 func formatVisibleJSON(raw json.RawMessage) string {
 	if text, ok := wirejson.String(raw); ok {
 		return escapeInvisible(text)
@@ -161,7 +163,7 @@ func formatVisibleJSON(raw json.RawMessage) string {
 	return escapeInvisible(unescapeJSONStrings(indentJSON(raw)))
 }
 
-// unescapeJSONStrings decodes unneeded escapes in JSON strings, so that they hide nothing: \u0049 becomes I.
+// unescapeJSONStrings decodes unneeded escapes in JSON strings, such as \u0049 for I, so that they hide no text.
 func unescapeJSONStrings(text string) string {
 	var out []byte
 	rest := []byte(text)
@@ -181,10 +183,11 @@ func unescapeJSONStrings(text string) string {
 	return string(append(out, rest...))
 }
 
-// unchangedContextBytes is how much unchanged text is shown next to a change, in bytes.
+// unchangedContextBytes is the number of bytes of unchanged text shown next to a change.
 const unchangedContextBytes = 200
 
-// elideMiddle cuts the middle of a long unchanged text. before and after say on which sides there is a change.
+// elideMiddle cuts the middle of a long unchanged text. before and after report whether a change precedes or follows
+// it.
 func elideMiddle(text string, before, after bool) string {
 	head, tail := 0, 0
 	if before {
@@ -200,7 +203,7 @@ func elideMiddle(text string, before, after bool) string {
 	return strings.ToValidUTF8(text[:head], "") + gap + strings.ToValidUTF8(text[len(text)-tail:], "")
 }
 
-// writeWholeDefinition writes a whole definition, member by member in order.
+// writeWholeDefinition writes all members of a definition in order.
 func writeWholeDefinition(p *printer, definition json.RawMessage) {
 	switch {
 	case wirejson.Check(definition, wirejson.Limits{}) != nil:

@@ -59,7 +59,7 @@ func doctorFixHint(r doctor.Report) string {
 	return "Run the command of each problem."
 }
 
-// newDoctorOptions returns the options of the doctor: where it gathers facts.
+// newDoctorOptions returns the sources from which the doctor gathers facts.
 func (r *invocation) newDoctorOptions() (doctor.GatherOptions, error) {
 	path, err := r.resolveConfigPath()
 	if err != nil {
@@ -81,10 +81,11 @@ func (r *invocation) newDoctorOptions() (doctor.GatherOptions, error) {
 	}, nil
 }
 
-// daemonFactsTimeout limits all requests of the doctor to the daemon.
+// daemonFactsTimeout is the total time limit for the doctor's requests to the daemon.
 const daemonFactsTimeout = doctor.PartTime - 500*time.Millisecond
 
-// fetchPresence requests the state of presence. Without the database no signature can be read, so nothing counts.
+// fetchPresence requests the state of presence. If the daemon cannot read the signatures from its database, it returns
+// the reason in Void.
 func fetchPresence(ctx context.Context, c *api.Client) (ops.PresenceView, error) {
 	v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
 	if why := problem.From(err); why != nil && why.Code == problem.ServerUnavailable {
@@ -137,14 +138,14 @@ func (r *invocation) fetchDaemonFacts(ctx context.Context) (*doctor.DaemonFacts,
 	return d, addUnmatchedPatterns(r, ctx, c, d.Servers)
 }
 
-// maxToolsToMatch limits the tools of a server that its patterns are compared with.
+// maxToolsToMatch limits the number of tools per server that are compared with its patterns.
 const maxToolsToMatch = 1000
 
-// addUnmatchedPatterns adds to each server its configured patterns that match none of its tools.
+// addUnmatchedPatterns adds the configured tool patterns that match no tool to the facts of their server.
 func addUnmatchedPatterns(r *invocation, ctx context.Context, c *api.Client, all []doctor.ServerFacts) error {
 	live, err := r.openConfig()
 	if err != nil {
-		return nil // another check reports the mistake
+		return nil // another check reports the invalid configuration
 	}
 	for _, s := range live.Current().Servers {
 		patterns := slices.Concat(s.EnabledTools, s.DisabledTools)
@@ -168,7 +169,7 @@ func addUnmatchedPatterns(r *invocation, ctx context.Context, c *api.Client, all
 	return nil
 }
 
-// Limits on requests about servers that are not ready.
+// Limits for the details about servers that are not ready.
 const (
 	maxServersAsked = 50
 	maxLogLines     = 5
@@ -193,7 +194,7 @@ func fetchServersFacts(ctx context.Context, c *api.Client) ([]doctor.ServerFacts
 	return servers, nil
 }
 
-// fetchLaunchAndLog requests a server's launch and the end of its log.
+// fetchLaunchAndLog requests a server's launch command and the last lines of its log.
 func fetchLaunchAndLog(ctx context.Context, c *api.Client, s *doctor.ServerFacts) error {
 	d, err := api.GetServer.Call(ctx, c, ops.ServerRef{Name: s.Name})
 	if err != nil {
@@ -219,7 +220,7 @@ func fetchLaunchAndLog(ctx context.Context, c *api.Client, s *doctor.ServerFacts
 	return nil
 }
 
-// checkStateStyles are the sign, word and colour of each state.
+// checkStateStyles contains the sign, word and color of each state.
 var checkStateStyles = map[doctor.CheckState]struct {
 	sign, word string
 	hue        colorMeaning
@@ -273,7 +274,7 @@ func writeCheckGroup(p *printer, all []doctor.CheckResult) {
 	fmt.Fprintln(p)
 }
 
-// skipReasons returns the reasons of skipped checks, each once.
+// skipReasons returns the distinct reasons of skipped checks.
 func skipReasons(all []doctor.CheckResult) string {
 	var why []string
 	for _, c := range all {

@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// examineClients returns how the MCP clients of this account are connected to the MCPProxy at an address.
+// examineClients describes how the MCP clients of this user account are connected to the MCPProxy at an address.
 func (r *invocation) examineClients(address string) ([]doctor.ClientFacts, error) {
 	env, err := newClientFileEnv(r)
 	if err != nil {
@@ -40,7 +40,8 @@ func (r *invocation) examineClients(address string) ([]doctor.ClientFacts, error
 	return found, nil
 }
 
-// findDirectServers returns, by client, the servers that the client reaches without MCPProxy. Unreadable files are reported elsewhere.
+// findDirectServers returns the servers that each client reaches without MCPProxy. It ignores unreadable files, because
+// examineClients reports them.
 func (r *invocation) findDirectServers(env clients.Env) map[string][]string {
 	out := map[string][]string{}
 	live, err := r.openConfig()

@@ -21,7 +21,7 @@ const offlineConfig = `{
   }
 }`
 
-// newEnvWithoutDaemon is a world with a configuration and no daemon.
+// newEnvWithoutDaemon returns a test environment with a configuration and no daemon.
 func newEnvWithoutDaemon(t *testing.T, config string) *testEnv {
 	t.Helper()
 	w := newTestEnv(t)
@@ -35,7 +35,7 @@ func newEnvWithoutDaemon(t *testing.T, config string) *testEnv {
 	return w
 }
 
-// Without a daemon the status is read from the files, and the exit code says that no daemon was reached.
+// Without a daemon, the status is read from the files, and the exit code reports that no daemon is running.
 func TestStatusWithoutADaemon(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithoutDaemon(t, offlineConfig)
@@ -62,7 +62,7 @@ func TestStatusWithoutADaemon(t *testing.T) {
 	}
 	w = newEnvWithoutDaemon(t, "{\n\"tools_limits\": 1}")
 	if got := w.runCommand("status"); !strings.Contains(got.stdout, `mcp_config.json:2:1: unknown key "tools_limits"`) {
-		t.Errorf("a file with a mistake: %+v", got)
+		t.Errorf("an invalid file: %+v", got)
 	}
 }
 
@@ -75,10 +75,10 @@ func TestDoctorText(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if got := w.runCommand("doctor", "--only", "D205"); got.code != problem.ExitDone || got.stderr != "" {
-		t.Errorf("nothing is wrong: %+v", got)
+		t.Errorf("a passing check: %+v", got)
 	}
 	if got := w.runCommand("doctor", "--only", "deamon-silent"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "daemon-silent") {
-		t.Errorf("a check that is not there: %+v", got)
+		t.Errorf("an unknown check: %+v", got)
 	}
 	if err := os.Chmod(w.env["MCPPROXY_CONFIG"], 0o644); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestDoctorText(t *testing.T) {
 	}
 }
 
-// The doctor's output contains no secret of the file.
+// The doctor's output contains no secret from the configuration file.
 func TestDoctorShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ456789"

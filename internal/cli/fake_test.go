@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "write goldens")
 
-// fakeOperations is a gateway with a small world, behind a real API on a real socket.
+// fakeOperations implements the operations on a few servers and tools. The real API serves them on a real socket.
 type fakeOperations struct {
 	mu      sync.Mutex
 	calls   []recordedCall
@@ -36,15 +36,15 @@ type fakeOperations struct {
 	answer  api.CallAnswer
 	failure error
 	empty   bool
-	pages   int // of tools that were asked for
-	// forgotten has it that the approvals of a server were lost.
+	pages   int // number of requested pages of tools
+	// forgotten simulates a server whose approvals were lost.
 	forgotten bool
 
-	reviews   int // of the server soon, which is listed in the third
+	reviews   int // number of reviews of the server "soon", which lists its tools from the third review on
 	decisions []string
 	added     []ops.AddServerRequest
-	looks     int      // at servers that were added
-	warnings  []string // of the server that is added
+	looks     int      // number of requests about added servers
+	warnings  []string // warnings in the answer to an added server
 }
 
 func parseRFC3339(s string) time.Time {
@@ -55,7 +55,7 @@ func parseRFC3339(s string) time.Time {
 	return t
 }
 
-// recordedCall is a call that the fake got.
+// recordedCall is a call that the fake received.
 type recordedCall struct {
 	api.CallInput
 	variant  policy.CallToolVariant
@@ -115,7 +115,7 @@ func (f *fakeOperations) Server(_ context.Context, _ ops.Caller, in ops.ServerRe
 	return ops.ServerView{}, problem.Newf(problem.ServerNotFound, "There is no server '%s'.", name).WithHint("Did you mean github?")
 }
 
-// finishStart is how a server is that was added, the second time that it is looked at.
+// finishStart returns the view of an added server. From the second request on, the start of the server has ended.
 func (f *fakeOperations) finishStart(s ops.AddServerRequest) ops.ServerView {
 	v := ops.ServerView{Name: s.Name, Protocol: "stdio", Enabled: true, Quarantined: s.Quarantined, State: "connecting", Detail: "starting"}
 	f.looks++
@@ -179,7 +179,7 @@ func exampleTools() []ops.ToolView {
 	}
 }
 
-// Tools has two tools on a page at most, and keeps no list longer than for three.
+// Tools returns at most two tools per page and starts a new snapshot every fourth page.
 func (f *fakeOperations) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQuery) (ops.ToolList, error) {
 	out := ops.ToolList{Tools: []ops.ToolRow{}, Snapshot: filter.Snapshot}
 	if f.pages++; filter.Snapshot == "" || f.pages%4 == 0 {
@@ -313,7 +313,7 @@ func newSecretView(name, state string) ops.SecretView {
 	return ops.SecretView{Name: name, State: state, Kept: "keyring", UsedBy: []string{"github", "notes"}}
 }
 
-// replacedOperations are the operations, done by the fake.
+// replacedOperations returns the operations that the fake implements.
 func (f *fakeOperations) replacedOperations() []api.Operation {
 	all := []api.Operation{
 		api.TryPolicy.WithHandler(f.tryPolicy), api.Can.WithHandler(f.explainCall),
@@ -385,7 +385,7 @@ func (f *fakeOperations) Status(context.Context, ops.Caller, ops.Nothing) (ops.S
 		ConfigError: "mcp_config.json:3:5: unknown key \"tool_limit\"", Warnings: []string{"others can read the configuration file"}}, nil
 }
 
-// testEnv is a data directory with or without a daemon.
+// testEnv is a test environment: a data directory with or without a daemon, and the input of commands.
 type testEnv struct {
 	t     *testing.T
 	dir   string
@@ -405,7 +405,7 @@ func newEnvWithDaemon(t *testing.T, f *fakeOperations) *testEnv {
 	return newEnvWithWrappedDaemon(t, f, func(h http.Handler) http.Handler { return h })
 }
 
-// newEnvWithWrappedDaemon is daemon, with something before the API.
+// newEnvWithWrappedDaemon is newEnvWithDaemon with a wrapper around the API handler.
 func newEnvWithWrappedDaemon(t *testing.T, f *fakeOperations, before func(http.Handler) http.Handler) *testEnv {
 	t.Helper()
 	w := newTestEnv(t)
@@ -431,7 +431,7 @@ type commandOutput struct {
 	stdout, stderr string
 }
 
-// runCommand runs a command in the world.
+// runCommand runs a command in the test environment.
 func (w *testEnv) runCommand(args ...string) commandOutput {
 	w.t.Helper()
 	return w.runCommandWithContext(w.t.Context(), args...)

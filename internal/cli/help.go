@@ -17,11 +17,12 @@ func (r *invocation) wrapHelpOutput(root *cobra.Command) {
 		cmd.SetOut(&text)
 		write(cmd, args)
 		cmd.SetOut(to)
-		_ = r.writePaged([]byte(wrapHelpText(text.String(), r.width))) // there is no one to report an error to
+		_ = r.writePaged([]byte(wrapHelpText(text.String(), r.width))) // a help function cannot return an error
 	})
 }
 
-// wrapHelpText wraps a help text to a width; descriptions continue in their column. Examples stay whole, so that they can be copied.
+// wrapHelpText wraps a help text to a width and keeps descriptions in their column. It does not wrap examples, so that
+// users can copy them.
 func wrapHelpText(text string, width int) string {
 	if width == 0 {
 		return text
@@ -43,7 +44,7 @@ func wrapHelpText(text string, width int) string {
 			continue
 		}
 		head, rest := splitLastColumn(line)
-		if width-lipgloss.Width(head) < width/3 { // it goes on the next line
+		if width-lipgloss.Width(head) < width/3 { // the description starts on the next line
 			out.WriteString(strings.TrimRight(head, " ") + "\n")
 			head = "        "
 		}
@@ -63,7 +64,7 @@ func hasLineWiderThan(text string, width int) bool {
 	return false
 }
 
-// splitLastColumn splits a line before its last column, or before its text if it has no columns.
+// splitLastColumn splits a line before its last column. If the line has no columns, head is the indentation.
 func splitLastColumn(line string) (head, rest string) {
 	rest = strings.TrimLeft(line, " ")
 	if i := strings.LastIndex(strings.TrimRight(rest, " "), "  "); i >= 0 {

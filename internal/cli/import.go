@@ -33,7 +33,7 @@ func newUpstreamImportCommand(r *invocation) commandSpec {
 		flags: map[string]any{"keyring": &f.keyring, "no-keyring": &f.noKeyring, "remove": &f.remove, "quarantined": &f.quarantined,
 			"dry-run": &f.dryRun, "undo": &f.undo, "yes": &f.consent.yes},
 		complete: completeFirstArgument(func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return clients.ImportSourceIDs(), cobra.ShellCompDirectiveDefault // or a file
+			return clients.ImportSourceIDs(), cobra.ShellCompDirectiveDefault // also completes file names
 		}),
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			from := ""
@@ -53,13 +53,13 @@ func newUpstreamImportCommand(r *invocation) commandSpec {
 	}
 }
 
-// importOutput has the servers found and the results of their import.
+// importOutput holds the found servers and the results of their import.
 type importOutput struct {
 	ops.Findings
 	ops.Results
 }
 
-// importServers shows the servers found, asks, and imports them.
+// importServers shows the found servers, asks and imports them.
 func importServers(r *invocation, ctx context.Context, c *api.Client, from string, f importFlags) error {
 	h, err := findImportableServers(r, ctx, c, from, f)
 	if err != nil {
@@ -90,7 +90,7 @@ func importServers(r *invocation, ctx context.Context, c *api.Client, from strin
 	return cmp.Or(failedImportError(out.Results), unreadFilesError(h.Broken))
 }
 
-// unreadFilesError returns the error for unreadable files, nil if there are none.
+// unreadFilesError returns an error for unreadable files, or nil if there are none.
 func unreadFilesError(all []ops.BrokenFile) error {
 	var files []string
 	first := ""
@@ -108,7 +108,8 @@ func unreadFilesError(all []ops.BrokenFile) error {
 	return problem.Newf(problem.InvalidConfig, "%s cannot be read.", countWithNoun(len(files), "file")).WithHint("The reasons are above. Correct the files, then run the import again.")
 }
 
-// serverIDsToImport returns the ids of the servers that are not configured yet; with remove also of the others, to remove them from the clients.
+// serverIDsToImport returns the IDs of the servers that are not configured yet. With remove it also returns the IDs of
+// the others, to remove them from the clients.
 func serverIDsToImport(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
 		if !s.Ours && (!s.Have || remove) {
@@ -118,10 +119,11 @@ func serverIDsToImport(found []ops.Found, remove bool) (ids []string) {
 	return ids
 }
 
-// importCounts has the numbers of servers and secrets that are not configured yet.
+// importCounts holds the number of servers that are not configured yet and of their secrets.
 type importCounts struct{ servers, secrets int }
 
-// countServersToImport counts the servers that are not configured yet, each name once and without MCPProxy itself, and their secrets in clear text.
+// countServersToImport counts the servers that are not configured yet and their plain-text secrets. It counts each name
+// once and skips MCPProxy itself.
 func countServersToImport(found []ops.Found) (n importCounts) {
 	counted := map[string]bool{}
 	for _, s := range found {
@@ -134,7 +136,8 @@ func countServersToImport(found []ops.Found) (n importCounts) {
 	return n
 }
 
-// confirmImport asks the user for the import and its options. Without a question the user has not seen the launches, so they need a review.
+// confirmImport asks the user to confirm the import and its options. Without a question, the user has not seen the
+// launch commands, so the servers need a review.
 func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.FoundServers, n importCounts, o *ops.ImportOptions) (err error) {
 	const hint = "Review with --dry-run, then pass --yes. Servers that are imported with --yes wait for review."
 	question := "Import " + countWithNoun(n.servers, "server") + " and start " + map[bool]string{true: "it", false: "them"}[n.servers == 1] + "?"
@@ -167,12 +170,12 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 	return err
 }
 
-// isInUserFile reports whether a server is in a user's own client file, not in that of a project.
+// isInUserFile reports whether a server is in a client file of the user, not of a project.
 func isInUserFile(s ops.Found) bool {
 	return s.Client != "" && s.Scope != clients.Project && !s.Ours
 }
 
-// findImportableServers finds the servers of all clients, of one client, of a file or of stdin.
+// findImportableServers finds servers in the files of all clients or one client, in a given file or in stdin.
 func findImportableServers(r *invocation, ctx context.Context, c *api.Client, from string, f importFlags) (*ops.FoundServers, error) {
 	env, err := newClientFileEnv(r)
 	if err != nil {
@@ -202,7 +205,7 @@ func findImportableServers(r *invocation, ctx context.Context, c *api.Client, fr
 	return account.FindServersInText(ctx, here, from, text)
 }
 
-// readFileOrStdin reads a file, or stdin for "-", up to the size limit of clients' files.
+// readFileOrStdin reads a file, or stdin if path is "-". The size limit of clients' files applies.
 func readFileOrStdin(r *invocation, path string) ([]byte, error) {
 	if path == "-" {
 		return io.ReadAll(io.LimitReader(r.Stdin, textedit.MaxSize+1))
@@ -215,7 +218,8 @@ func readFileOrStdin(r *invocation, path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, textedit.MaxSize+1))
 }
 
-// newImportTarget returns the target of an import: the daemon or, without one, the configuration file and the keyring.
+// newImportTarget returns the target of an import. It is the daemon or, if none is running, the configuration file and
+// the keyring.
 func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err error) {
 	live, err := r.openConfig()
 	if err != nil {
@@ -267,7 +271,7 @@ func newImportTarget(r *invocation, c *api.Client) (here ops.ImportTarget, err e
 	}, nil
 }
 
-// writeImportableServers writes the servers found, each once with all clients that have it.
+// writeImportableServers writes each found server once, with all clients that have it.
 func writeImportableServers(p *printer, all ops.Findings) {
 	var order []string
 	by := map[string][]ops.Found{}
@@ -299,7 +303,7 @@ func writeImportableServers(p *printer, all ops.Findings) {
 // clientNameOrPath returns the name of the client that has a server, or the path of its file.
 func clientNameOrPath(s ops.Found) string { return escapeInvisibleLine(cmp.Or(s.ClientName, s.Path)) }
 
-// writeImportableServer writes how one server would be launched, with hidden characters made visible.
+// writeImportableServer writes the launch command of one server, with hidden characters made visible.
 func writeImportableServer(p *printer, all []ops.Found) {
 	s := all[0]
 	f := fieldList{indent: "  "}
@@ -317,7 +321,7 @@ func writeImportableServer(p *printer, all []ops.Found) {
 		}
 		from = append(from, place)
 		for _, note := range one.Notes {
-			if !slices.Contains(notes, escapeInvisibleLine(note)) && !strings.HasPrefix(note, "it is the same server as ") { // From says so
+			if !slices.Contains(notes, escapeInvisibleLine(note)) && !strings.HasPrefix(note, "it is the same server as ") { // shown in From
 				notes = append(notes, escapeInvisibleLine(note))
 			}
 		}
@@ -349,7 +353,7 @@ func formatPairs(values map[string]string, between string) string {
 	return strings.Join(lines, "\n")
 }
 
-// plaintextSecretsText lists the secrets in clear text and their names in the keyring.
+// plaintextSecretsText lists the plain-text secrets and their names in the keyring.
 func plaintextSecretsText(s ops.Found) string {
 	var lines []string
 	for _, c := range s.Secrets {
@@ -418,7 +422,7 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 	}
 }
 
-// noteClientNextSteps notes the next steps for clients whose files were changed.
+// noteClientNextSteps adds notes about the next steps for clients whose files were changed.
 func noteClientNextSteps(p *printer, found []ops.Found, all []ops.Result) {
 	for _, c := range clients.AllClients() {
 		left := slices.ContainsFunc(found, func(s ops.Found) bool {
@@ -436,7 +440,7 @@ func noteClientNextSteps(p *printer, found []ops.Found, all []ops.Result) {
 	}
 }
 
-// failedImportError returns the error for failed servers, nil if there are none.
+// failedImportError returns an error for servers that failed, or nil if there are none.
 func failedImportError(all []ops.Result) error {
 	failed := slices.DeleteFunc(slices.Clone(all), func(r ops.Result) bool { return r.Problem == nil })
 	if len(failed) == 0 {
@@ -446,7 +450,7 @@ func failedImportError(all []ops.Result) error {
 		WithHint("The reasons are above. The others were imported.")
 }
 
-// undoImportInClientFiles restores what the last import removed from clients' files.
+// undoImportInClientFiles restores the servers that the last import removed from clients' files.
 func undoImportInClientFiles(r *invocation, client string) error {
 	env, err := newClientFileEnv(r)
 	if err != nil {

@@ -27,7 +27,8 @@ func (w *testEnv) readConfigFile() string {
 	return string(text)
 }
 
-// Imported servers are shown once for all clients, added, removed from the clients' files and restored.
+// The import shows each server once for all clients, adds it and removes it from the clients' files. An undo restores
+// the files.
 func TestImported(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: cursorServer, windsurfFile: windsurfText})
@@ -64,7 +65,7 @@ func TestImported(t *testing.T) {
 	}
 	for name, want := range map[string]string{cursorFile: cursorServer, windsurfFile: windsurfText} {
 		if text, err := os.ReadFile(filepath.Join(w.env["HOME"], name)); err != nil || string(text) != want {
-			t.Errorf("undone, %s is %q, %v", name, text, err)
+			t.Errorf("after the undo, %s is %q, %v", name, text, err)
 		}
 	}
 	if text := w.readConfigFile(); !strings.Contains(text, `"${keyring:GITHUB_TOKEN}"`) || !strings.Contains(text, `"quarantined": true`) || strings.Count(text, "github-mcp") != 1 {
@@ -72,8 +73,8 @@ func TestImported(t *testing.T) {
 	}
 }
 
-// The user sees the launches before the question. A yes confirms them. A no to the keyring or to the removal affects only
-// that step.
+// The user sees the launch commands before the question, and a yes confirms them. A no to the keyring or to the removal
+// affects only that step.
 func TestImportAsksFirst(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	for name, c := range map[string]struct {
@@ -106,7 +107,7 @@ func TestImportAsksFirst(t *testing.T) {
 			}
 		}
 		if says := strings.Contains(got.stderr, "MCPProxy is not running. `mcpproxy service install`"); says != (c.code == problem.ExitDone && !c.waits) {
-			t.Errorf("%s: what is to be done next: %s", name, got.stderr)
+			t.Errorf("%s: the next step is wrong or missing: %s", name, got.stderr)
 		}
 		text := w.readConfigFile()
 		if strings.Contains(text, `"quarantined": true`) != c.waits || strings.Contains(text, "${keyring:GITHUB_TOKEN}") != c.keyring || strings.Contains(text, "ghp_") == (c.keyring || c.code != problem.ExitDone) {
@@ -119,7 +120,7 @@ func TestImportAsksFirst(t *testing.T) {
 	}
 }
 
-// A text on stdin or in a file, in every supported format, is imported.
+// The command imports a text from stdin or from a file, in every supported format.
 func TestImportOfAText(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newTestEnv(t)
@@ -145,7 +146,7 @@ func TestImportOfAText(t *testing.T) {
 	}
 }
 
-// An unreadable client file is an error with the reason, even if other servers were imported.
+// The command reports an unreadable client file as an error with the reason, even if it imported other servers.
 func TestImportOfABrokenFile(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	w := newEnvWithHomeFiles(t, map[string]string{cursorFile: `{"mcpServers": {"a": {"command": "x"`, windsurfFile: windsurfText})

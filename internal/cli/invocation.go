@@ -15,11 +15,11 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// Deps are the dependencies of the commands. A nil value selects that of the process.
+// Deps are the dependencies of the commands. A nil field means the value of the process, such as os.Stdout.
 type Deps struct {
 	Version string
-	Commit  string // of the sources; "" is what the go command has recorded
-	Date    string // of the commit, RFC 3339; the same
+	Commit  string // commit of the sources; "" means the one that the go command recorded
+	Date    string // date of the commit in RFC 3339; "" means the same
 	Serve   func(ctx context.Context, o app.Options) error
 	Demo    func(ctx context.Context, o demo.Options) error
 	Stdin   io.Reader
@@ -28,13 +28,14 @@ type Deps struct {
 	Now     func() time.Time
 	Local   *time.Location
 	Getenv  func(name string) string
-	// CompletionTimeout limits how long a shell waits for completions; 0 is the default.
+	// CompletionTimeout limits how long a shell waits for completions; 0 means completionTimeout.
 	CompletionTimeout time.Duration
-	// Manager manages the user's services; nil is that of the system.
+	// Manager manages the user's services; nil means the service manager of the system.
 	Manager autostart.Manager
-	// Program is the path that a service runs; "" is this program.
+	// Program is the path of the program that a service runs; "" means this program.
 	Program string
-	// Ask asks the user a question and returns the answer. Without it, the command asks on the terminal of the process, if there is one.
+	// Ask asks the user a question and returns the answer. If it is nil, the command asks on the terminal of the
+	// process, if there is one.
 	Ask func(ctx context.Context, question string) (string, error)
 }
 
@@ -48,7 +49,7 @@ func newInvocation(d Deps) *invocation {
 	}
 	r := &invocation{Deps: d}
 	r.terminal, r.width, r.height = detectTerminal(d.Stdout)
-	// COLUMNS applies to all outputs.
+	// COLUMNS applies even if stdout is not a terminal.
 	if set, _ := r.lookupEnv("COLUMNS"); set != "" {
 		if n, err := strconv.Atoi(set); err == nil && n > 0 {
 			r.width = n
@@ -66,12 +67,12 @@ type invocation struct {
 	asJSON     bool
 	noColor    bool
 	noPager    bool
-	wide       bool     // tables have all columns, uncut
-	quiet      bool     // lists have only names or ids
+	wide       bool     // tables show all columns in full width
+	quiet      bool     // lists show only names or IDs
 	terminal   bool     // stdout is a terminal
-	width      int      // maximum width of a line; 0 is no limit, for programs
-	height     int      // lines of the terminal; 0 when unknown
-	notes      []string // to print after the data
+	width      int      // maximum width of a line; 0 means no limit, for programs
+	height     int      // height of the terminal in lines; 0 if unknown
+	notes      []string // messages to print after the data
 	signer     presenceSigner
 }
 
@@ -84,7 +85,7 @@ func (r *invocation) lookupEnv(name string) (string, bool) {
 	return v, v != ""
 }
 
-// detectTerminal reports whether w is a terminal, and its size.
+// detectTerminal reports whether w is a terminal, and returns its size.
 func detectTerminal(w io.Writer) (is bool, width, height int) {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -97,7 +98,7 @@ func detectTerminal(w io.Writer) (is bool, width, height int) {
 	return true, width, height
 }
 
-// allowsColor reports whether stdout may have colours.
+// allowsColor reports whether output to stdout may contain colors.
 func (r *invocation) allowsColor() bool {
 	off, _ := r.lookupEnv("NO_COLOR")
 	kind, _ := r.lookupEnv("TERM")

@@ -4,14 +4,14 @@ import "fmt"
 
 // list describes the table of a list command.
 type list[T any] struct {
-	none    string             // note if there are no rows
-	name    func(row T) string // the output of -q; nil: the text of the first column
+	none    string             // note that is printed if there are no rows
+	name    func(row T) string // output of -q; nil means the text of the first column
 	columns []column[T]
 	narrow  []narrowingStep
-	exact   bool // texts show invisible characters as code points
+	exact   bool // show invisible characters as code points
 }
 
-// column is a column of a list. Its cells are text, which is made printable, or cell.
+// column is a column of a list. Either text or cell returns its cells. The result of text is made printable.
 type column[T any] struct {
 	title string
 	text  func(row T) string
@@ -20,7 +20,7 @@ type column[T any] struct {
 	wide  bool // only with -o wide
 }
 
-// write writes the rows as a table, or with -q their names.
+// write writes the rows as a table, or only their names with -q.
 func (l list[T]) write(p *printer, rows []T) {
 	if len(rows) == 0 {
 		p.addNote("%s", l.none)

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// loginPollInterval is how often the progress of a login is requested.
+// loginPollInterval is the time between requests for the progress of a login.
 const loginPollInterval = 250 * time.Millisecond
 
 func newUpstreamLoginCommand(r *invocation) commandSpec {
@@ -27,8 +27,8 @@ func newUpstreamLoginCommand(r *invocation) commandSpec {
 	}, func(p *printer, l ops.LoginView) { p.writeLine("Logged in to %s.", toOneLine(l.Server)) })}
 }
 
-// showAndOpenLoginURL prints the login address on a line of its own: to stdout, or to stderr when stdout has data for programs. At a terminal with a desktop it also
-// opens the address in the browser, unless noBrowser is set.
+// showAndOpenLoginURL prints the login address on its own line to stdout, or to stderr if stdout is for programs. On a
+// terminal with a desktop, it also opens the address in the browser, unless noBrowser is set.
 func showAndOpenLoginURL(r *invocation, l ops.LoginView, noBrowser bool) error {
 	if err := checkBrowserURL(l.URL); err != nil {
 		return problem.New(problem.LoginNeeded, "The address of the login to '"+l.Server+"' cannot be used: "+err.Error()+".", "")

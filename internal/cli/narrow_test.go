@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// Columns shrink in the declared order, only as far as needed. A line that is still too wide is cut. Wide characters count
-// as two.
+// Columns shrink in the declared order, and only as far as needed. A line that is still too wide is cut. Wide
+// characters count as two cells.
 func TestTableColumnsShrinkInOrder(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -48,7 +48,7 @@ func TestTableColumnsShrinkInOrder(t *testing.T) {
 	}
 }
 
-// Fields wrap at words. Texts to copy stay whole.
+// Fields wrap between words. Texts that users copy are not wrapped.
 func TestFieldsFoldAtWords(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -64,7 +64,7 @@ func TestFieldsFoldAtWords(t *testing.T) {
 	}
 }
 
-// COLUMNS sets the maximum width of lines, even without a terminal. Without both nothing is cut.
+// COLUMNS sets the maximum width of lines, even without a terminal. Without COLUMNS and a terminal, nothing is cut.
 func TestWidth(t *testing.T) {
 	t.Parallel()
 	for set, want := range map[string]int{"": 0, "60": 60, "x": 0, "-3": 0, "0": 0} {
@@ -74,8 +74,8 @@ func TestWidth(t *testing.T) {
 	}
 }
 
-// commandLines are the commands that print tables or lines, and whether it is a table
-// that they print: in others a word may be wider than the line.
+// commandLines contains a command line for each command whose output is wrapped. table reports whether the output is a
+// table. In other output, a word may be wider than the line.
 var commandLines = map[string]struct {
 	line  string
 	table bool
@@ -101,8 +101,8 @@ var commandLines = map[string]struct {
 	"policy try": {"policy try commands.md", true}, "can": {"can claude-code github:delete_repo", false},
 }
 
-// notWrappedCommands are the commands whose output must not be wrapped (texts of servers and files, addresses, scripts), or
-// that keep running.
+// notWrappedCommands are the commands that do not end, and those whose output must not be wrapped, such as texts of
+// servers and files, addresses and scripts.
 var notWrappedCommands = []string{
 	"activity export", "activity watch", "call tool-destructive", "call tool-read", "call tool-write", "completion", "config confirm", "config path", "config show", "connect", "demo", "disconnect", "doctor", "help", "permissions", "presence set", "presence test", "profile show", "secrets set", "serve", "stdio",
 	"token create", "ui",
@@ -119,7 +119,7 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 		c, ok := commandLines[path]
 		if !ok {
 			if !slices.Contains(notWrappedCommands, path) {
-				t.Errorf("mcpproxy %s: does it print tables or lines?", path)
+				t.Errorf("mcpproxy %s: add the command to commandLines or to notWrappedCommands", path)
 			}
 			continue
 		}
@@ -141,7 +141,7 @@ func TestNoLineIsWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
-// leafCommandPaths are the commands that do something, without the name of the program.
+// leafCommandPaths returns the paths of the commands without subcommands, without the name of the program.
 func leafCommandPaths(parent *cobra.Command) (paths []string) {
 	for _, c := range parent.Commands() {
 		if c.HasSubCommands() {
@@ -154,7 +154,7 @@ func leafCommandPaths(parent *cobra.Command) (paths []string) {
 	return paths
 }
 
-// withLongTexts answers as h does, with long names and texts.
+// withLongTexts wraps h and makes the names and texts in its responses long.
 func withLongTexts(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		answer := &responseRecorder{header: http.Header{}}
@@ -192,8 +192,8 @@ func (k *responseRecorder) Write(p []byte) (int, error) {
 	return k.body.Write(p)
 }
 
-// lengthenTexts makes the texts of an answer long, but for definitions, which are
-// shown to the letter, and for words of the protocol.
+// lengthenTexts makes the texts of a response long. It does not change definitions, which commands show literally, and
+// enumerated values.
 func lengthenTexts(name string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -217,11 +217,11 @@ func lengthenTexts(name string, v any) any {
 	return v
 }
 
-// The help of every command fits the width, except for examples, which can be copied.
+// The help of every command fits the width. Examples are not wrapped, so that users can copy them.
 func TestHelpFitsTheTerminal(t *testing.T) {
 	volume.SkipUnderRace(t)
 	if testing.Short() {
-		t.Skip("the help of all commands, in many widths")
+		t.Skip("it renders the help of all commands in several widths")
 	}
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -234,7 +234,7 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			w.env["COLUMNS"] = strconv.Itoa(width)
 			got := w.runCommand(asked...).stdout
 			if plain(got) != plain(whole) {
-				t.Errorf("%s at %d: other words:\n%s", path, width, got)
+				t.Errorf("%s at width %d: the words differ:\n%s", path, width, got)
 			}
 			examples := false
 			for line := range strings.Lines(got) {

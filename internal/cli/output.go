@@ -16,10 +16,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// The output formats.
+// The formats of -o.
 const (
 	formatTable = "table"
-	formatWide  = "wide" // a table with all columns, uncut
+	formatWide  = "wide" // a table with all columns in full width
 	formatJSON  = "json"
 	formatYAML  = "yaml"
 )
@@ -29,11 +29,11 @@ type printer struct {
 	io.Writer
 	now          func() time.Time
 	timeZone     *time.Location
-	width        int // maximum width of a line; 0 is no limit
+	width        int // maximum width of a line; 0 means no limit
 	colorEnabled func() bool
-	wide         bool      // tables have all columns, uncut
-	quiet        bool      // lists have only names or ids
-	notes        *[]string // to print after the data
+	wide         bool      // tables show all columns in full width
+	quiet        bool      // lists show only names or IDs
+	notes        *[]string // messages to print after the data
 }
 
 // newPrinter returns a printer for w.
@@ -41,7 +41,7 @@ func (r *invocation) newPrinter(w io.Writer) *printer {
 	return &printer{w, r.Now, r.Local, r.width, r.allowsColor, r.wide, r.quiet, &r.notes}
 }
 
-// printOutput writes v to stdout in the selected format; show writes it for a user.
+// printOutput writes v to stdout in the selected format. show writes the table or text for a user.
 func (r *invocation) printOutput(v any, show func(p *printer)) error {
 	if r.output == formatTable {
 		var out bytes.Buffer
@@ -65,7 +65,7 @@ func (r *invocation) printOutput(v any, show func(p *printer)) error {
 	return r.writePaged(raw)
 }
 
-// encodeIndentedJSON returns v as indented JSON. Numbers and strings of raw parts stay as they are.
+// encodeIndentedJSON returns v as indented JSON. It does not change numbers and strings in a json.RawMessage.
 func encodeIndentedJSON(v any) ([]byte, error) {
 	compact, err := wirejson.MarshalWithoutHTMLEscape(v)
 	if err != nil {
@@ -74,7 +74,7 @@ func encodeIndentedJSON(v any) ([]byte, error) {
 	return escapeHiddenInJSON([]byte(indentJSON(compact) + "\n")), nil
 }
 
-// printError writes p to stderr: for a user, or with -o json for a program.
+// printError writes p to stderr, as text or, with -o json, as JSON.
 func (r *invocation) printError(p *problem.Problem) {
 	if r.asJSON || r.output == formatJSON {
 		raw, err := encodeIndentedJSON(struct {
@@ -92,7 +92,7 @@ func (r *invocation) printError(p *problem.Problem) {
 	}
 }
 
-// printMessage writes a message for a user to stderr. It writes nothing in the formats for programs.
+// printMessage writes a message for a user to stderr. It writes nothing if the output is JSON or YAML.
 func (r *invocation) printMessage(format string, args ...any) {
 	if r.output == formatTable {
 		r.newPrinter(r.Stderr).writeWrapped("", fmt.Sprintf(format, args...))
@@ -104,7 +104,7 @@ func (p *printer) addNote(format string, args ...any) {
 	*p.notes = append(*p.notes, fmt.Sprintf(format, args...))
 }
 
-// colorMeaning is a meaning that a colour emphasizes. No meaning is in the colour alone.
+// colorMeaning is a meaning that a color emphasizes. Color is never the only sign of a meaning.
 type colorMeaning uint8
 
 const (
@@ -133,7 +133,7 @@ func (p *printer) colorize(h colorMeaning, s string) string {
 	return style.Render(s)
 }
 
-// formatTime formats a time for tables; "" for nil.
+// formatTime formats a time for tables. It returns "" for nil.
 func (p *printer) formatTime(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -141,7 +141,7 @@ func (p *printer) formatTime(t *time.Time) string {
 	return t.In(p.timeZone).Format(time.DateTime)
 }
 
-// shortenTime shortens a formatted time: today to the time of day, otherwise without year and seconds.
+// shortenTime shortens a formatted time. It omits the date if it is today, otherwise the year and the seconds.
 func (p *printer) shortenTime(moment string) string {
 	day, clock, ok := strings.Cut(moment, " ")
 	switch {
@@ -153,7 +153,7 @@ func (p *printer) shortenTime(moment string) string {
 	return moment[len("2006-"):len("2006-01-02 15:04")]
 }
 
-// formatAge formats how long ago something was, in its largest unit.
+// formatAge formats the time since t in the largest unit, such as 3h.
 func (p *printer) formatAge(t *time.Time) string {
 	if t == nil || t.IsZero() {
 		return ""
@@ -170,26 +170,26 @@ func (p *printer) formatAge(t *time.Time) string {
 	return strconv.Itoa(int(d/time.Second)) + "s"
 }
 
-// table is rows of cells in aligned columns. Empty columns are left out.
+// table is a table with aligned columns. Empty columns are left out.
 type table struct {
 	p      *printer
 	header []string
 	rows   [][]string
-	// rightAligned has the indexes of the right-aligned columns.
+	// rightAligned contains the indexes of the right-aligned columns.
 	rightAligned map[int]bool
-	// narrowingSteps make the table narrower, in order, when it is wider than the terminal.
+	// narrowingSteps are applied in order if the table is wider than the terminal.
 	narrowingSteps []narrowingStep
 }
 
 // narrowingStep is one step that makes a column narrower.
 type narrowingStep struct {
 	column     string
-	minWidth   int                      // minimum width of the column; 0 leaves it out
-	abbreviate func(cell string) string // shortens each cell instead
-	note       string                   // printed when the step was used
+	minWidth   int                      // minimum width of the column; 0 means to leave it out
+	abbreviate func(cell string) string // if set, shortens each cell
+	note       string                   // printed if the step is applied
 }
 
-// columnHidingSteps returns steps that leave out columns, one after the other.
+// columnHidingSteps returns steps that leave out one column each.
 func columnHidingSteps(columns ...string) (out []narrowingStep) {
 	for _, column := range columns {
 		out = append(out, narrowingStep{column: column})
@@ -197,7 +197,7 @@ func columnHidingSteps(columns ...string) (out []narrowingStep) {
 	return out
 }
 
-// addNoteToSteps sets the note that is printed when a step was used.
+// addNoteToSteps sets the note that is printed if a step is applied.
 func addNoteToSteps(note string, steps []narrowingStep) []narrowingStep {
 	for i := range steps {
 		steps[i].note = note
@@ -205,7 +205,7 @@ func addNoteToSteps(note string, steps []narrowingStep) []narrowingStep {
 	return steps
 }
 
-// columnTruncationStep returns a step that cuts the cells of a column, down to a minimum width.
+// columnTruncationStep returns a step that cuts the cells of a column, but leaves a minimum width.
 func columnTruncationStep(column string, least int) []narrowingStep {
 	return []narrowingStep{{column: column, minWidth: least}}
 }
@@ -220,7 +220,7 @@ const columnGap = "  "
 // addRow adds a row.
 func (t *table) addRow(cells ...string) { t.rows = append(t.rows, cells) }
 
-// write writes the table, no wider than the terminal: columns are left out or cut in the declared order.
+// write writes the table. If it is wider than the terminal, columns are left out or cut in the declared order.
 func (t *table) write() {
 	widths := make([]int, len(t.header))
 	for i := range t.header {
@@ -235,7 +235,8 @@ func (t *table) write() {
 	}
 }
 
-// fitToWidth shortens columns until the lines fit. Then it returns free width to the cut columns, last one first.
+// fitToWidth shortens columns until the lines fit. Then it gives unused width back to the cut columns, starting with
+// the last one.
 func (t *table) fitToWidth(widths []int) {
 	whole := slices.Clone(widths)
 	for _, step := range t.narrowingSteps {
@@ -255,7 +256,7 @@ func (t *table) fitToWidth(widths []int) {
 	}
 }
 
-// measureColumn computes the width of a column with its gap; 0 when it is empty.
+// measureColumn computes the width of column i, including the gap. The width is 0 if the column is empty.
 func (t *table) measureColumn(widths []int, i int) {
 	widths[i] = 0
 	for _, row := range t.rows {
@@ -266,7 +267,7 @@ func (t *table) measureColumn(widths []int, i int) {
 	}
 }
 
-// totalLineWidth returns the width of a line.
+// totalLineWidth returns the width of a table line.
 func totalLineWidth(widths []int) int {
 	all := -len(columnGap)
 	for _, w := range widths {
@@ -323,7 +324,7 @@ func truncateToWidth(s string, width int) string {
 	return lipgloss.NewStyle().Inline(true).MaxWidth(width-1).Render(s) + "…"
 }
 
-// fieldList is a list of names and values that describe one thing.
+// fieldList is a list of named values that describe one object.
 type fieldList struct {
 	indent string
 	rows   [][2]string
@@ -347,7 +348,7 @@ func (f *fieldList) write(p *printer) {
 	hanging := f.indent + strings.Repeat(" ", width) + columnGap
 	for _, row := range f.rows {
 		value, room := p.wrapAndIndent(hanging, row[1]), width-lipgloss.Width(row[0])
-		if room < 0 { // a long name has its own line
+		if room < 0 { // a long name is on its own line
 			fmt.Fprintln(p, f.indent+row[0]+"\n"+value)
 			continue
 		}
@@ -365,8 +366,8 @@ func (p *printer) writeWrapped(indent, s string) {
 	fmt.Fprintln(p, p.wrapAndIndent(indent, strings.TrimRight(s, "\n")))
 }
 
-// wrapAndIndent indents s and breaks its lines at spaces to fit the width. Words without spaces, such as addresses, and commands in backticks stay whole, so
-// that they can be copied.
+// wrapAndIndent indents s and breaks its lines at spaces to fit the width. Words without spaces, such as addresses, and
+// commands in backticks stay whole, so that they can be copied.
 func (p *printer) wrapAndIndent(indent, s string) string {
 	if p.width == 0 {
 		return indentLines(indent, s)

@@ -52,11 +52,11 @@ func FuzzPrintable(f *testing.F) {
 		}
 		for _, r := range out {
 			if r != '\n' && r != '\t' && (unicode.IsControl(r) || isHiddenRune(r)) {
-				t.Fatalf("%q lets %U through", s, r)
+				t.Fatalf("%q still contains %U", s, r)
 			}
 		}
 		if toPrintable(out) != out {
-			t.Fatalf("%q is not stable", out)
+			t.Fatalf("%q changes if it is made printable again", out)
 		}
 	})
 }
@@ -113,11 +113,11 @@ func TestConfigCommands(t *testing.T) {
 	}
 }
 
-// For a file that was deleted after the daemon read it, the command shows the daemon's result.
+// If the file was deleted after the daemon read it, the command shows the daemon's result.
 func TestValidateDeletedFile(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
-	w.env["HOME"] = "/home/me" // where the fake has its file
+	w.env["HOME"] = "/home/me" // the fake reports a file in this directory
 	got := w.runCommand("config", "validate")
 	if got.code != problem.ExitFailed || got.stdout != "" || !strings.Contains(got.stderr, "Error: mcp_config.json:3:5: unknown key") || !strings.Contains(got.stderr, "Restore the file") {
 		t.Errorf("%+v", got)

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// writePaged writes output to stdout; on a terminal, output that is longer than the screen goes through the pager.
+// writePaged writes output to stdout. If stdout is a terminal and the output is longer than the screen, it uses the
+// pager.
 func (r *invocation) writePaged(out []byte) error {
 	if r.terminal && !r.noPager && r.height > 0 && bytes.Count(out, []byte("\n")) >= r.height {
 		if pager := r.findPager(); pager != nil {
@@ -19,7 +20,7 @@ func (r *invocation) writePaged(out []byte) error {
 	return err
 }
 
-// findPager returns the command of the pager: that of PAGER, or less; nil for none.
+// findPager returns the pager command: the value of PAGER, or less. It returns nil if there is no pager.
 func (r *invocation) findPager() []string {
 	pager := []string{"less", "-FRX"}
 	if set, ok := r.lookupEnv("PAGER"); ok {
@@ -35,7 +36,8 @@ func (r *invocation) findPager() []string {
 	return append([]string{path}, pager[1:]...)
 }
 
-// runPager shows output with a pager. A pager that the user quits early is not an error; one that does not start is replaced by plain output.
+// runPager shows output with a pager. It is not an error if the user quits the pager early. If the pager does not
+// start, runPager writes the output to stdout.
 func (r *invocation) runPager(pager []string, out []byte) error {
 	cmd := exec.Command(pager[0], pager[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Env = bytes.NewReader(out), r.Stdout, r.Stderr, os.Environ()

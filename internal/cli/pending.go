@@ -35,7 +35,7 @@ func writePendingCalls(p *printer, all ops.PendingList) {
 	p.addNote("Decide with `mcpproxy pending approve ID`, or `mcpproxy pending deny ID --reason TEXT`.")
 }
 
-// writePendingCall shows a pending call as the question about it.
+// writePendingCall shows a pending call above the question whether to approve it.
 func writePendingCall(p *printer, q ops.PendingCall) {
 	var f fieldList
 	f.add("Call", escapeInvisibleLine(q.Name))
@@ -63,7 +63,8 @@ func writePendingCall(p *printer, q ops.PendingCall) {
 	p.writeWrapped("  ", toPrintable(string(q.Arguments)))
 }
 
-// completeIDPrefix returns the id that begins so; the prefix itself if there is none, which the daemon then rejects.
+// completeIDPrefix returns the only ID with the given prefix. If there is none, it returns the prefix, which the daemon
+// then rejects.
 func completeIDPrefix(begins string, ids []string, noun, listCommand string) (string, error) {
 	var found []string
 	for _, id := range ids {
@@ -102,7 +103,7 @@ func newPendingShowCommand(r *invocation) commandSpec {
 	}, writePendingCall)}
 }
 
-// decidePendingCall shows a pending call, asks, and answers. With --yes the id must be complete, as in the list.
+// decidePendingCall shows a pending call, asks the user and sends the answer. With --yes, the ID must be complete.
 func (r *invocation) decidePendingCall(ctx context.Context, c *api.Client, id, question string, said confirmationFlags, answer func(id string) (ops.PendingCall, error), done string) error {
 	q, err := findPendingCall(ctx, c, id)
 	if err != nil {
@@ -134,7 +135,7 @@ func newPendingDenyCommand(r *invocation) commandSpec {
 	var said confirmationFlags
 	in := ops.DenyCallRequest{}
 	return commandSpec{flags: map[string]any{"yes": &said.yes, "reason": &in.Reason}, complete: r.completeFromDaemon(pendingCallIDs), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
-		said.yes = said.yes || in.Reason != "" // a reason implies that the user has looked
+		said.yes = said.yes || in.Reason != "" // a user who states a reason has seen the call
 		return r.decidePendingCall(ctx, c, args[0], "Deny this call?", said, func(id string) (ops.PendingCall, error) {
 			in.ID = id
 			return api.DenyCall.Call(ctx, c, in)

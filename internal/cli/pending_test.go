@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// pendingAndLeaseOperations are the operations on calls that wait and on leases, done by the fake.
+// pendingAndLeaseOperations returns the fake's operations on pending calls and leases.
 func (f *fakeOperations) pendingAndLeaseOperations() []api.Operation {
 	one := ops.PendingCall{ID: "k7q2abcdefghijkl", State: ask.Waiting, Name: "github:delete_repo", Server: "github", Tool: "delete_repo", Lane: "destructive",
 		LaneReason: "its hints say so", Variant: "call_tool_destructive", Rule: "ask.destructive", Arguments: json.RawMessage(`{"repo":"old\u001b[31m"}`), Reason: "The user wants it\x1b[31m gone.",
@@ -87,7 +87,7 @@ func TestPendingTables(t *testing.T) {
 		}
 		compareWithGolden(t, name, got.stdout+stderrSection(got.stderr))
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
-			t.Errorf("%s: the output steers the terminal", line)
+			t.Errorf("%s: the output contains terminal control sequences", line)
 		}
 	}
 	for line, code := range map[string]int{
@@ -100,7 +100,7 @@ func TestPendingTables(t *testing.T) {
 	}
 }
 
-// TestAnsweringConfirms: the command shows the call before the decision, and does nothing without a yes.
+// TestAnsweringConfirms checks that the command shows the call before the decision, and does nothing without a yes.
 func TestAnsweringConfirms(t *testing.T) {
 	t.Parallel()
 	for _, line := range []string{"pending approve k7", "pending deny k7", "lease grant github"} {
@@ -115,10 +115,10 @@ func TestAnsweringConfirms(t *testing.T) {
 		}
 		got := w.runCommand(strings.Fields(line)...)
 		if got.code != problem.ExitInterrupted || asked == "" {
-			t.Errorf("%s and no: %+v, asked %q", line, got, asked)
+			t.Errorf("%s, answered no: %+v, asked %q", line, got, asked)
 		}
 		if strings.HasPrefix(line, "pending") && (!strings.Contains(got.stderr, `"repo":"old`) || !strings.Contains(got.stderr, "its hints say so")) {
-			t.Errorf("%s: what is asked about is not shown: %s", line, got.stderr)
+			t.Errorf("%s: the call is not shown before the question: %s", line, got.stderr)
 		}
 	}
 }

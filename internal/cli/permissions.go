@@ -43,7 +43,7 @@ func newPermissionsCommand(r *invocation) commandSpec {
 	}
 }
 
-// printRecommendedRules prints the recommended permission rules, ready to paste: only they go to stdout.
+// printRecommendedRules prints the recommended permission rules, ready to paste. It writes nothing else to stdout.
 func printRecommendedRules(r *invocation, env clients.Env, client string) error {
 	tools, err := configuredBuiltinTools(r)
 	if err != nil {
@@ -71,7 +71,8 @@ func printRecommendedRules(r *invocation, env clients.Env, client string) error 
 	})
 }
 
-// checkPermissions shows the effect of the client's permission rules. A deviation from the recommendation is an error.
+// checkPermissions shows the effect of the client's permission rules. It returns an error if the effect differs from
+// the recommendation.
 func checkPermissions(r *invocation, env clients.Env, client string) error {
 	tools, err := configuredBuiltinTools(r)
 	if err != nil {
@@ -91,7 +92,7 @@ func checkPermissions(r *invocation, env clients.Env, client string) error {
 	return problem.New(problem.PermissionsDiffer, "The permissions of "+report.Name+" "+says, permissionFixHint(env, tools, report))
 }
 
-// permissionFixHint returns how to fix a deviation from the recommendation.
+// permissionFixHint returns a hint that explains how to fix a deviation from the recommendation.
 func permissionFixHint(env clients.Env, tools []permission.ProxyTool, report permission.Report) string {
 	plan, err := permission.PreparePlan(env, report.Client, tools)
 	switch {
@@ -132,7 +133,7 @@ func writePermissionReport(p *printer, report permission.Report) {
 	p.addNote("Source: %s.", report.Basis)
 }
 
-// decidingRuleText returns the rule that decides about a lane.
+// decidingRuleText describes the rule that decides about a lane.
 func decidingRuleText(lane permission.Lane) string {
 	text := formatRuleWithPosition(lane.Rule)
 	if lane.Why != "" {

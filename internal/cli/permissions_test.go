@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// newEnvWithHomeFiles is a world with files of clients in its account.
+// newEnvWithHomeFiles returns a test environment with clients' files in the home directory.
 func newEnvWithHomeFiles(t *testing.T, files map[string]string) *testEnv {
 	t.Helper()
 	w := newTestEnv(t)
@@ -34,7 +34,7 @@ const (
 	connected      = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp"}}}`
 )
 
-// The check exits with 3 until the rules are written, and again after an undo, which restores the file.
+// The check exits with 3 until the rules are written. An undo restores the file, so that the check exits with 3 again.
 func TestPermissionsWrittenAndUndone(t *testing.T) {
 	t.Parallel()
 	const mine = "{\r\n  // mine\r\n  \"model\": \"opus\"\r\n}\r\n"
@@ -65,11 +65,11 @@ func TestPermissionsWrittenAndUndone(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != mine {
-		t.Errorf("undone, the file is %q, %v", text, err)
+		t.Errorf("after the undo, the file is %q, %v", text, err)
 	}
 }
 
-// The user sees the changes before the question, and a no changes nothing.
+// The user sees the changes before the question. If the answer is no, nothing is changed.
 func TestPermissionsAskFirst(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithHomeFiles(t, map[string]string{".cursor/mcp.json": connected})
@@ -85,12 +85,12 @@ func TestPermissionsAskFirst(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(w.env["HOME"], ".cursor/permissions.json")); err == nil {
-		t.Error("it was written all the same")
+		t.Error("the file was written after the answer no")
 	}
 }
 
-// The advice of --check works: writing rules where that changes the result, otherwise an action of the user. Unknown results
-// are not called wrong.
+// The hint of --check is correct: it suggests to write rules if this changes the result, otherwise an action of the
+// user. Unknown results are not reported as wrong.
 func TestCheckAdvises(t *testing.T) {
 	t.Parallel()
 	for client, c := range map[string]struct {

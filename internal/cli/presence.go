@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// newPresenceSetCommand returns `presence set`, which sets the anchor that proves a user's decisions.
+// newPresenceSetCommand returns `presence set`, which sets the passphrase or passkey that proves a user's decisions.
 func newPresenceSetCommand(r *invocation) commandSpec {
 	var made string
 	return commandSpec{complete: newFixedCompletion("passphrase", "passkey", "none"), flags: map[string]any{"all": &r.signer.showAllClaims, "anchor": &made}, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
@@ -62,7 +62,8 @@ func newPresenceSetCommand(r *invocation) commandSpec {
 	})}
 }
 
-// openPasskeyPage opens the page that creates a passkey. A browser creates one only at a host name.
+// openPasskeyPage opens the page that creates a passkey. Its address has a host name, because browsers create no
+// passkeys for IP addresses.
 func openPasskeyPage(ctx context.Context, r *invocation, c *api.Client) error {
 	address, err := fetchUIAddress(ctx, c)
 	if err != nil {
@@ -75,7 +76,7 @@ func openPasskeyPage(ctx context.Context, r *invocation, c *api.Client) error {
 	return openOrPrintUI(ctx, r, c, presence.PageOrigin(u.Port())+u.Path+"settings?part=passkey", false)
 }
 
-// parsePasskeyAnchor parses the anchor that the page has created.
+// parsePasskeyAnchor parses the anchor that the page created.
 func parsePasskeyAnchor(text string) (presence.Anchor, error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
@@ -115,7 +116,7 @@ func (s *presenceSigner) promptNewPassphrase(ctx context.Context, after presence
 	return a, nil
 }
 
-// newPresenceTestCommand returns `presence test`, which reports whether decisions count, and checks the passphrase.
+// newPresenceTestCommand returns `presence test`, which reports whether decisions are valid, and checks the passphrase.
 func newPresenceTestCommand(r *invocation) commandSpec {
 	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.GetPresence.Call(ctx, c, ops.Nothing{})
@@ -151,7 +152,7 @@ func newPresenceTestCommand(r *invocation) commandSpec {
 	})}
 }
 
-// newPresenceJoinCommand returns `presence join`, which proves that the anchor of a shared database is the user's.
+// newPresenceJoinCommand returns `presence join`, with which the user confirms the anchor of a shared database.
 func newPresenceJoinCommand(r *invocation) commandSpec {
 	return commandSpec{run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) error {
 		v, err := api.JoinPresence.Call(ctx, c, ops.Nothing{})
@@ -162,7 +163,8 @@ func newPresenceJoinCommand(r *invocation) commandSpec {
 	})}
 }
 
-// printPresence prints the state of presence, and whether configuration changes wait: after a join or a reset none is confirmed.
+// printPresence prints the state of presence. It adds a note if configuration changes await confirmation, because none
+// is confirmed after a join or a reset.
 func printPresence(ctx context.Context, r *invocation, c *api.Client, v ops.PresenceView) error {
 	status, err := api.GetStatus.Call(ctx, c, ops.Nothing{})
 	return r.printOutput(v, func(p *printer) {
@@ -172,7 +174,7 @@ func printPresence(ctx context.Context, r *invocation, c *api.Client, v ops.Pres
 	})
 }
 
-// newPresenceResetCommand returns `presence reset`, which makes all signatures void, or cancels that.
+// newPresenceResetCommand returns `presence reset`, which invalidates all signatures or cancels a reset.
 func newPresenceResetCommand(r *invocation) commandSpec {
 	cancel := false
 	agreed := confirmationFlags{}

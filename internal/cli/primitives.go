@@ -19,7 +19,7 @@ func toReviewedDefinitions(v ops.ServerReview) []ops.ReviewedOffer {
 	return append(all, v.Offers...)
 }
 
-// writeReviewedDefinitions shows the definitions of a server as they would be approved.
+// writeReviewedDefinitions shows the definitions of a server that an approval would cover.
 func writeReviewedDefinitions(p *printer, v ops.ServerReview, full bool) {
 	all := toReviewedDefinitions(v)
 	tools, offers := all[:len(v.Tools)], all[len(v.Tools):]
@@ -76,13 +76,14 @@ func writeReviewedDefinition(p *printer, v ops.ServerReview, o ops.ReviewedOffer
 	}
 }
 
-// isInstructionsShownAtTop reports whether a definition is the instructions at the top of the review.
+// isInstructionsShownAtTop reports whether a definition is the server's instructions, which are shown at the top of the
+// review.
 func isInstructionsShownAtTop(v ops.ServerReview, o ops.ReviewedOffer) bool {
 	said, _ := wirejson.String(o.Definition)
 	return o.Kind == tool.KindInstructions && said == v.Instructions
 }
 
-// instructionsWaitText returns why the instructions of a server wait; "" if they do not.
+// instructionsWaitText explains why the instructions of a server wait for approval. It returns "" if they do not wait.
 func instructionsWaitText(v ops.ServerReview) string {
 	for _, o := range v.Offers {
 		if o.Reason != "" && isInstructionsShownAtTop(v, o) {
@@ -92,7 +93,7 @@ func instructionsWaitText(v ops.ServerReview) string {
 	return ""
 }
 
-// countWaitingDefinitions counts the definitions that wait.
+// countWaitingDefinitions counts the definitions that wait for approval.
 func countWaitingDefinitions(all []ops.ReviewedOffer) int {
 	n := 0
 	for _, o := range all {

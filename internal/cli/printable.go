@@ -9,8 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// toPrintable makes external text safe for a terminal. It removes escape sequences, control characters (except line ends and
-// tabs), and invisible characters that reorder or hide text. All text of servers and clients passes through it or toOneLine.
+// toPrintable makes external text safe for a terminal. It removes escape sequences, control characters (except line
+// ends and tabs), and invisible characters that reorder or hide text. All text from servers and clients is passed to it
+// or to toOneLine.
 func toPrintable(s string) string {
 	if isPlainASCII(s) {
 		return s
@@ -40,7 +41,7 @@ func toPrintable(s string) string {
 	return out.String()
 }
 
-// toOneLine is toPrintable on one line, for table cells.
+// toOneLine is like toPrintable, but returns one line, for table cells.
 func toOneLine(s string) string {
 	return strings.Join(strings.Fields(toPrintable(s)), " ")
 }
@@ -55,7 +56,8 @@ func isPlainASCII(s string) bool {
 	return true
 }
 
-// isHiddenRune reports whether r is invisible or changes how other characters are shown. Joiners are allowed, because scripts and emoji need them.
+// isHiddenRune reports whether r is invisible or changes how other characters are shown. It allows joiners, because
+// some scripts and emoji need them.
 func isHiddenRune(r rune) bool {
 	if r == '\u200c' || r == '\u200d' {
 		return false
@@ -68,10 +70,11 @@ const (
 	csi = '\u009b'
 )
 
-// maxEscapeSequence limits a sequence, so that an endless one hides nothing: then only its start is removed.
+// maxEscapeSequence limits the length of an escape sequence. Only the start of a longer sequence is removed, so that it
+// cannot hide the text after it.
 const maxEscapeSequence = 4096
 
-// escapeSequenceLength returns the length of an escape sequence at the start of s.
+// escapeSequenceLength returns the length of the escape sequence at the start of s.
 func escapeSequenceLength(s string) int {
 	r, size := utf8.DecodeRuneInString(s)
 	switch r {
@@ -102,7 +105,8 @@ func escapeSequenceLength(s string) int {
 	return n
 }
 
-// controlSequenceLength returns the length of the rest of a control sequence: parameters and one final byte; 0 if it is none.
+// controlSequenceLength returns the length of the rest of a control sequence: the parameters and one final byte. It
+// returns 0 if s does not start with one.
 func controlSequenceLength(s string) int {
 	for i := 0; i < len(s) && i < maxEscapeSequence; i++ {
 		switch c := s[i]; {
@@ -132,7 +136,8 @@ func controlStringLength(s string) int {
 	return 0
 }
 
-// escapeHiddenInJSON escapes the characters of a JSON text that could control a terminal. They can only be inside strings.
+// escapeHiddenInJSON escapes the characters of a JSON text that could control a terminal. In valid JSON, they occur
+// only in strings.
 func escapeHiddenInJSON(raw []byte) []byte {
 	if isPlainASCII(string(raw)) {
 		return raw

@@ -19,7 +19,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s is not current: go test ./internal/cli -update", path)
+		t.Errorf("%s is out of date: run go test ./internal/cli -update", path)
 	}
 }
 
@@ -30,7 +30,7 @@ func TestReferenceHoldsEveryCommand(t *testing.T) {
 	root.InitDefaultHelpCmd()
 	for _, c := range allCommands(root)[1:] {
 		if shown := strings.Contains(text, "\n## "+c.CommandPath()+"\n"); shown == c.Hidden {
-			t.Errorf("%s: hidden is %v, in the reference %v", c.CommandPath(), c.Hidden, shown)
+			t.Errorf("%s: hidden is %v, but in the reference is %v", c.CommandPath(), c.Hidden, shown)
 		}
 	}
 }

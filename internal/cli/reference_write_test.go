@@ -21,7 +21,7 @@ Data goes to stdout; talk and errors go to stderr. The exit codes are listed in 
 
 `
 
-// generateReference is the reference of the commands in Markdown.
+// generateReference returns the reference of the commands in Markdown.
 func generateReference() []byte {
 	root := newInvocation(Deps{}).newRootCommand()
 	root.InitDefaultHelpCmd()
@@ -57,13 +57,13 @@ func writeCommandSection(out *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// sectionLink is a link to the section of a command.
+// sectionLink returns a link to the section of a command.
 func sectionLink(c *cobra.Command) string {
 	path := c.CommandPath()
 	return fmt.Sprintf("[`%s`](#%s)", path, strings.ReplaceAll(path, " ", "-"))
 }
 
-// fencedBlock is a block of text as it is, without the indent of its lines.
+// fencedBlock returns text as a fenced code block without its indentation.
 func fencedBlock(text string) string {
 	lines := strings.Split(strings.TrimRight(text, "\n "), "\n")
 	indent := len(text)
@@ -76,7 +76,7 @@ func fencedBlock(text string) string {
 	return "```\n" + strings.Join(lines, "\n") + "\n```\n"
 }
 
-// visibleSubcommands are the visible commands below c, parents first.
+// visibleSubcommands returns the visible commands below c, parents first.
 func visibleSubcommands(c *cobra.Command) []*cobra.Command {
 	return slices.DeleteFunc(allCommands(c)[1:], func(c *cobra.Command) bool { return c.Hidden })
 }

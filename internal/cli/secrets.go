@@ -19,7 +19,8 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// checkSecretNameArgument validates the arguments of a command that names a secret. Errors repeat no argument, which may be a value.
+// checkSecretNameArgument validates the arguments of a command that takes the name of a secret. Its errors contain no
+// argument, because an argument may be a secret value.
 func checkSecretNameArgument(_ *cobra.Command, args []string) error {
 	switch {
 	case len(args) == 0:
@@ -31,7 +32,7 @@ func checkSecretNameArgument(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// openLocalSecrets opens the secrets of the data directory without a daemon.
+// openLocalSecrets opens the secrets of the data directory in this process, without a daemon.
 func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 	dir, err := r.resolveDataDir()
 	if err != nil {
@@ -44,13 +45,13 @@ func (r *invocation) openLocalSecrets() (ops.SecretManager, error) {
 	return ops.SecretManager{Store: secret.OpenStore(dir, nil), Servers: func() []config.Server {
 		live, err := r.openConfig()
 		if err != nil {
-			return nil // a file with mistakes does not keep secrets from being set
+			return nil // secrets can be set even if the configuration file is invalid
 		}
 		return live.Current().Servers
 	}}, nil
 }
 
-// callDaemonOrLocalSecrets runs an operation on secrets in the daemon or, without one, in this process.
+// callDaemonOrLocalSecrets runs an operation on secrets in the daemon, or in this process if no daemon is running.
 func callDaemonOrLocalSecrets[In, Out any](r *invocation, ctx context.Context, c *api.Client, op *api.Op[In, Out], in In, here func(ops.SecretManager) (Out, error)) (Out, error) {
 	out, err := op.Call(ctx, c, in)
 	if !api.IsDaemonAbsentError(err) {
@@ -88,7 +89,7 @@ func writeSecretStored(p *printer, v ops.SecretView) {
 	p.addNote("Used by %s.", toOneLine(strings.Join(v.UsedBy, ", ")))
 }
 
-// secretStoreName returns the name of the store that has a secret.
+// secretStoreName returns the name of the store that contains a secret.
 func secretStoreName(v ops.SecretView) string {
 	if v.Kept == string(secret.Keyring) {
 		return "the keyring of the system"
@@ -96,7 +97,7 @@ func secretStoreName(v ops.SecretView) string {
 	return "the sealed file of the data directory"
 }
 
-// readSecret reads a value from the terminal without echo, or from stdin without its final line end.
+// readSecret reads a value from the terminal without echo, or from stdin. It removes one final line end.
 func (r *invocation) readSecret(ctx context.Context, name string) (string, error) {
 	if in, ok := r.Stdin.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		return r.promptSecret(ctx, in, "Value of "+name+" (not shown): ")

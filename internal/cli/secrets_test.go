@@ -50,7 +50,7 @@ func TestSecretsWithoutDaemon(t *testing.T) {
 		}
 		if c.name == "set" {
 			if got, err := secret.OpenStore(dir, nil).Get(context.Background(), "TICKETS"); got != "a value\n" || err != nil {
-				t.Errorf("kept %q (%v): one line end is cut", got, err)
+				t.Errorf("stored %q (%v), want exactly one line end removed", got, err)
 			}
 		}
 	}

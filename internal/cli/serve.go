@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/demo"
 )
 
-// errNotBuiltIn reports that the program was built without the implementation of the command.
+// errNotBuiltIn means that the program was built without the implementation of the command.
 var errNotBuiltIn = errors.New("this program was built without the command")
 
 func newServeCommand(r *invocation) commandSpec {
@@ -35,8 +35,8 @@ func newDemoCommand(r *invocation) commandSpec {
 	}}
 }
 
-// bashCompletionFallback makes the bash script work without the package bash-completion, which some systems lack. It splits
-// words at white space and completes file names with bash itself.
+// bashCompletionFallback changes the bash script so that it works without the package bash-completion, which some
+// systems lack. The script then splits words at white space and completes file names with bash itself.
 var bashCompletionFallback = strings.NewReplacer(
 	`    _get_comp_words_by_ref "$@" cur prev words cword
 `, `    if declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
@@ -64,7 +64,7 @@ var bashCompletionFallback = strings.NewReplacer(
 __start_mcpproxy()
 `)
 
-// shells are the shells with a completion script.
+// shells lists the shells that have a completion script.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 func newCompletionCommand(r *invocation) commandSpec {
@@ -81,7 +81,7 @@ func newCompletionCommand(r *invocation) commandSpec {
 	}
 }
 
-// generateCompletionScript returns the script of a shell.
+// generateCompletionScript returns the completion script for a shell.
 func generateCompletionScript(root *cobra.Command, shell string) (script []byte, err error) {
 	var out bytes.Buffer
 	switch shell {

@@ -56,7 +56,8 @@ func (r *invocation) newServiceManager() (autostart.Manager, error) {
 	return autostart.New(autostart.UserAccount{GOOS: runtime.GOOS, Home: cmp.Or(home, me.HomeDir), Config: xdg, User: me.Username, UID: os.Getuid()})
 }
 
-// newServiceProgram returns the program that the service runs: this one, with the configuration and data of this command unless they are the defaults.
+// newServiceProgram returns the program that the service runs. It is this program, with flags for the configuration
+// file and the data directory unless they are the defaults.
 func (r *invocation) newServiceProgram() (autostart.Program, error) {
 	self, flags, err := r.ownProgramAndFlags()
 	if err != nil {
@@ -72,13 +73,14 @@ func (r *invocation) newServiceProgram() (autostart.Program, error) {
 	if found := autostart.ServiceSearchPath(path, os.TempDir(), runtimeDir); found != "" {
 		p.Env = []string{"PATH=" + found}
 	}
-	if runtime.GOOS != "linux" { // systemd's own is the home directory
+	if runtime.GOOS != "linux" { // systemd starts services in the home directory by default
 		p.Dir, err = os.UserHomeDir()
 	}
 	return p, err
 }
 
-// ownProgramAndFlags returns the path of this program, and the flags with which a service or a client starts it for the same configuration and data.
+// ownProgramAndFlags returns the path of this program and the flags that select the same configuration file and data
+// directory.
 func (r *invocation) ownProgramAndFlags() (path string, flags []string, err error) {
 	if path = r.Program; path == "" {
 		if path, err = autostart.ExecutablePath(); err != nil {
@@ -166,7 +168,7 @@ func (r *invocation) fetchServiceView(ctx context.Context, m autostart.Manager) 
 	return view, nil
 }
 
-// How long to wait for the daemon of a service, and the poll interval.
+// The timeout and the poll interval of waiting for the daemon of a service.
 const (
 	serviceTimeout      = 15 * time.Second
 	servicePollInterval = 100 * time.Millisecond
@@ -221,7 +223,7 @@ func writeServiceView(p *printer, version string, v serviceView) {
 	}
 }
 
-// serviceDaemonText describes whether a daemon answers, and whether it is the service's.
+// serviceDaemonText describes whether a daemon answers and whether the service runs it.
 func serviceDaemonText(v serviceView) string {
 	switch {
 	case !v.Answers:

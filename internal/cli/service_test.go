@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// fakeManager is a manager of services that remembers what it was given.
+// fakeManager is a service manager that records the programs it receives.
 type fakeManager struct {
 	state     autostart.ServiceState
 	installed []autostart.Program
@@ -31,7 +31,7 @@ func (m *fakeManager) State(context.Context) (autostart.ServiceState, error) { r
 func TestServiceRunsTheFoundProgram(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("paths of Linux")
+		t.Skip("the test uses Linux paths")
 	}
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	bin := t.TempDir()
@@ -115,7 +115,7 @@ func TestServiceUninstall(t *testing.T) {
 	}
 }
 
-// The program of go run, or of a test, cannot become a service: it is deleted when it ends.
+// A program that go run or a test has built cannot be installed as a service, because it is deleted when it ends.
 func TestServiceOfATemporaryProgram(t *testing.T) {
 	t.Parallel()
 	if _, err := autostart.ExecutablePath(); toProblem(err).Code != problem.Usage {
@@ -136,7 +136,7 @@ func TestVersionShowsTheCommit(t *testing.T) {
 	}
 }
 
-// A service does not inherit the variables of this shell: their values are passed as flags.
+// A service does not inherit the environment of this shell, so the values of the variables are passed as flags.
 func TestServiceGetsItsDirectoryFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"HOME": "/home/me", "MCPPROXY_DATA_DIR": "/srv/data"}

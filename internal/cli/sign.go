@@ -43,7 +43,8 @@ func (d *userTerminal) writeLine(format string, args ...any) {
 	fmt.Fprintf(d.out, format+"\n", args...)
 }
 
-// readSecretLine reads a line without echo and ignores input typed before. An interrupt is io.EOF; the terminal mode is restored.
+// readSecretLine reads a line without echo. It discards input that was typed before, returns io.EOF after an interrupt,
+// and restores the terminal mode.
 func (d *userTerminal) readSecretLine(ctx context.Context, question string) ([]byte, error) {
 	before, err := term.MakeRaw(int(d.in.Fd()))
 	if err != nil {
@@ -67,13 +68,13 @@ const (
 
 // presenceSigner signs presence statements with the user's passphrase.
 type presenceSigner struct {
-	showAllClaims bool // show every claim, however many there are
-	// Of an anchor that this command sets: its passphrase was just given.
+	showAllClaims bool // show all claims, even above maxShownClaims
+	// The anchor that this command sets, and its key. The user has just entered the passphrase.
 	anchor presence.Digest
 	key    ed25519.PrivateKey
 }
 
-// confirmAndSign shows the statement to the user and signs it with the passphrase, which never leaves this process.
+// confirmAndSign shows the statement to the user and signs it. The passphrase never leaves this process.
 func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequest) (none presence.SignedStatement, err error) {
 	if a.Anchor.Kind != presence.Passphrase {
 		return none, problem.New(problem.PresenceRequired, "Confirm this in the web UI.", "Open it with `mcpproxy ui`.")
@@ -108,7 +109,7 @@ func (s *presenceSigner) confirmAndSign(ctx context.Context, a presence.SignRequ
 	return none, problem.New(problem.PresenceRequired, "The passphrase was wrong: nothing was changed.", "If it is lost: `mcpproxy presence reset`.")
 }
 
-// showClaims shows the claims to sign: above maxShownClaims only their counts.
+// showClaims shows the claims to sign. If there are more than maxShownClaims, it shows only their counts.
 func (s *presenceSigner) showClaims(d *userTerminal, claims []presence.Claim) {
 	if len(claims) <= maxShownClaims || s.showAllClaims {
 		for _, c := range claims {

@@ -28,7 +28,7 @@ func newPolicyTryCommand(r *invocation) commandSpec {
 	return commandSpec{
 		flags: map[string]any{"since": &since},
 		complete: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return nil, cobra.ShellCompDirectiveDefault // a file
+			return nil, cobra.ShellCompDirectiveDefault // completes file names
 		},
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			from, err := r.parseTimeFlag("--since", since)
@@ -55,7 +55,7 @@ func newPolicyTryCommand(r *invocation) commandSpec {
 	}
 }
 
-// addFileNameToMistakes adds the name of the file to the mistakes of its text.
+// addFileNameToMistakes adds the name of the file to the errors in its text.
 func addFileNameToMistakes(err error, path string) error {
 	p := problem.From(err)
 	raw, _ := p.Detail("mistakes").(json.RawMessage)
@@ -111,7 +111,7 @@ func writePolicyTrial(p *printer, out ops.Trial) {
 	}
 }
 
-// trialReasonCell returns the reason of a group of calls in a word or two.
+// trialReasonCell returns a short reason for the result of a group of calls.
 func trialReasonCell(g ops.TrialGroup) string {
 	switch {
 	case g.Status != "":
@@ -122,7 +122,7 @@ func trialReasonCell(g ops.TrialGroup) string {
 	return "unknown"
 }
 
-// distinctTrialReasons returns the first few distinct reasons of the groups.
+// distinctTrialReasons returns the first distinct reasons of the groups.
 func distinctTrialReasons(groups []ops.TrialGroup) (all []string) {
 	const most = 10
 	for _, g := range groups {
@@ -162,7 +162,8 @@ func newCanCommand(r *invocation) commandSpec {
 	}
 }
 
-// cannotCallError returns the error of a call that is rejected in every lane: that of the tool's own lane.
+// cannotCallError returns the error for a call that is rejected in every lane. It uses the reason from the tool's own
+// lane.
 func cannotCallError(out ops.Prospect) error {
 	of := out.Lanes[len(out.Lanes)-1]
 	for _, lane := range out.Lanes {
@@ -219,7 +220,7 @@ func clientVerdictText(c *ops.ProspectClient) string {
 	return text
 }
 
-// callerText describes the caller of a prospect and its limits.
+// callerText describes the caller of a simulated call and its limits.
 func callerText(w ops.ProspectWho) string {
 	out := w.Name
 	if w.Kind != "client" {

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// tryPolicy answers with differences of each kind; a text that says so is refused.
+// tryPolicy returns differences of each kind. It rejects a text that contains "tols_limit".
 func (f *fakeOperations) tryPolicy(_ context.Context, _ ops.Caller, in ops.TrialRequest) (ops.Trial, error) {
 	if strings.Contains(in.Text, "tols_limit") {
 		return ops.Trial{}, problem.New(problem.InvalidConfig, "mcp_config.json:2:3: unknown", "").
@@ -36,7 +36,7 @@ func (f *fakeOperations) tryPolicy(_ context.Context, _ ops.Caller, in ops.Trial
 		}}, nil
 }
 
-// explainCall answers for a client whose call passes in one lane, or in none.
+// explainCall returns a result for a client whose call is allowed in one lane or in none.
 func (f *fakeOperations) explainCall(_ context.Context, _ ops.Caller, in ops.ExplainRequest) (ops.Prospect, error) {
 	lane := func(name string, outcome activity.Verdict) ops.ProspectLane {
 		one := ops.ProspectLane{Tool: name, Outcome: outcome, Why: "call_tool_destructive is allowed with all hints."}

@@ -23,7 +23,7 @@ func newStatusCommand(r *invocation) commandSpec {
 		}
 		var waiting ops.Waiting
 		if r.output == formatTable {
-			waiting, _ = api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{}) // the status is worth telling without it
+			waiting, _ = api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{}) // the status is still useful without it
 		}
 		return r.printOutput(s, func(p *printer) { writeDaemonStatus(p, s, waiting) })
 	})}
@@ -63,7 +63,7 @@ func writeDaemonStatus(p *printer, s ops.Status, waiting ops.Waiting) {
 	}
 }
 
-// writeNotReadyServers lists the servers that cannot be used now, with reasons.
+// writeNotReadyServers lists the servers that cannot be used, with reasons.
 func writeNotReadyServers[T any](p *printer, servers []T, nameAndDetail func(T) (name, detail string)) {
 	if len(servers) == 0 {
 		return
@@ -77,7 +77,8 @@ func writeNotReadyServers[T any](p *printer, servers []T, nameAndDetail func(T) 
 	f.write(p)
 }
 
-// countWaitingApprovals counts what waits for approval. Definitions of a server whose approvals were lost are approved with it.
+// countWaitingApprovals counts servers, tools and other definitions that wait for approval. It skips the definitions of
+// a server whose approvals were lost, because they are approved with the server.
 func countWaitingApprovals(waiting ops.Waiting) (servers, tools, others int) {
 	tools, others = max(waiting.TotalTools, len(waiting.Tools)), max(waiting.TotalOffers, len(waiting.Offers))
 	for _, s := range waiting.Forgotten {
@@ -86,7 +87,7 @@ func countWaitingApprovals(waiting ops.Waiting) (servers, tools, others int) {
 	return len(waiting.Servers) + len(waiting.Forgotten), tools, others
 }
 
-// waitingApprovalsText summarizes the pending approvals; "" for none.
+// waitingApprovalsText summarizes the pending approvals. It returns "" if there are none.
 func waitingApprovalsText(servers, tools, others int) string {
 	var what []string
 	if servers > 0 {
@@ -112,7 +113,7 @@ func formatSurfaceName(name string) string {
 	return capitalizeFirst(name)
 }
 
-// formatCountUnlessZero formats n with a format; "" for 0.
+// formatCountUnlessZero formats n with the format note. It returns "" if n is 0.
 func formatCountUnlessZero(n int, note string) string {
 	if n > 0 {
 		return fmt.Sprintf(note, n)

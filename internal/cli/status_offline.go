@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// offlineStatus is the output of `status` without a daemon: the contents of the files.
+// offlineStatus is the output of `status` without a daemon. It is read from the files.
 type offlineStatus struct {
 	Running     bool                  `json:"running"`
 	ConfigPath  string                `json:"config_path"`
@@ -30,7 +30,7 @@ func (r *invocation) printOfflineStatus(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	options.Ask = func(context.Context) (*doctor.DaemonFacts, error) { return nil, doctor.ErrAbsent } // it was asked already
+	options.Ask = func(context.Context) (*doctor.DaemonFacts, error) { return nil, doctor.ErrAbsent } // known: no daemon is running
 	f := doctor.GatherFacts(ctx, options)
 	s := offlineStatus{ConfigPath: f.ConfigPath, DataDir: f.DataDir, ConfigError: f.ConfigErrorText(), Waiting: f.PendingReviews(), Warnings: f.Warnings}
 	s.Servers.NotReady = f.UnavailableServers()

@@ -55,7 +55,7 @@ func newStdioCommand(r *invocation) commandSpec {
 	}}
 }
 
-// runStdioBridge relays stdin and stdout to the daemon until the client ends.
+// runStdioBridge relays messages between stdin and stdout and the daemon until the client closes stdin.
 func (r *invocation) runStdioBridge(ctx context.Context, path string) error {
 	file, err := r.resolveConfigPath()
 	if err != nil {
@@ -72,7 +72,7 @@ func (r *invocation) runStdioBridge(ctx context.Context, path string) error {
 	if r.Serve == nil {
 		return errNotBuiltIn
 	}
-	signal.Ignore(syscall.SIGPIPE) // a client that is gone must not end a daemon that others use
+	signal.Ignore(syscall.SIGPIPE) // the exit of this client must not stop a daemon that others use
 	logger := slog.New(slog.NewTextHandler(r.Stderr, &slog.HandlerOptions{ReplaceAttr: redact.Attr}))
 	own := &inProcessDaemon{
 		dial: func(ctx context.Context) (net.Conn, error) { return api.DialSocket(ctx, api.SocketPath(dir)) },
@@ -87,7 +87,8 @@ func (r *invocation) runStdioBridge(ctx context.Context, path string) error {
 	return errors.Join(err, own.stop())
 }
 
-// agentTokenFromEnv returns the agent token of the environment, "" without one. No message repeats it.
+// agentTokenFromEnv returns the agent token from the environment, or "" if there is none. Its errors do not contain the
+// token.
 func (r *invocation) agentTokenFromEnv() (string, error) {
 	token, _ := r.lookupEnv(tokenVariable)
 	if strings.ContainsFunc(token, func(c rune) bool { return c <= ' ' || c > '~' }) {
@@ -96,24 +97,24 @@ func (r *invocation) agentTokenFromEnv() (string, error) {
 	return token, nil
 }
 
-// inProcessDaemon is the daemon that this process runs when no other runs.
+// inProcessDaemon is the daemon that this process runs if no other daemon is running.
 type inProcessDaemon struct {
 	dial  func(ctx context.Context) (net.Conn, error)
 	serve func(ctx context.Context) error
 
 	mu     sync.Mutex // guards the fields below
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when serve has returned; nil when it does not run
+	ended  chan struct{} // closed when serve has returned; nil if it is not running
 	err    error         // result of serve
 }
 
-// How long and how often to wait for a daemon. Another one may be starting or stopping.
+// The timeout and the poll interval while waiting for a daemon. Another daemon may be starting or stopping.
 const (
 	startTimeout      = 20 * time.Second
 	startPollInterval = 20 * time.Millisecond
 )
 
-// ensureDaemon makes sure that a daemon answers: another one, or this process.
+// ensureDaemon waits until a daemon answers. It starts one in this process if no other is running.
 func (o *inProcessDaemon) ensureDaemon(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -135,7 +136,8 @@ func (o *inProcessDaemon) ensureDaemon(ctx context.Context) error {
 	}
 }
 
-// launchUnlessRunning starts the daemon in this process unless it runs. It returns the error of the previous run.
+// launchUnlessRunning starts the daemon in this process unless it is already running. It returns the error if the
+// previous run failed.
 func (o *inProcessDaemon) launchUnlessRunning(ctx context.Context) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,7 +150,7 @@ func (o *inProcessDaemon) launchUnlessRunning(ctx context.Context) error {
 			return nil
 		}
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // it outlives the request that started it
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the daemon outlives the request that started it
 	ended := make(chan struct{})
 	o.cancel, o.ended = cancel, ended
 	go func() {
@@ -158,7 +160,7 @@ func (o *inProcessDaemon) launchUnlessRunning(ctx context.Context) error {
 	return nil
 }
 
-// stop ends the daemon, if it is this process.
+// stop stops the daemon if it runs in this process.
 func (o *inProcessDaemon) stop() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -168,7 +170,7 @@ func (o *inProcessDaemon) stop() error {
 	o.cancel()
 	<-o.ended
 	if errors.Is(o.err, app.ErrInUse) {
-		return nil // another one serves
+		return nil // another daemon is running
 	}
 	return o.err
 }

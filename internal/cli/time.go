@@ -6,7 +6,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// parseTimeFlag parses a time as typed: a span back from now, a time or a date, in local time by default. An empty text is the zero time.
+// parseTimeFlag parses a duration before now, a time or a date, in local time by default. It returns the zero time for
+// "".
 func (r *invocation) parseTimeFlag(flag, s string) (time.Time, error) {
 	if s == "" {
 		return time.Time{}, nil

@@ -12,13 +12,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// tokenVariable is the environment variable with the token of a client that starts `mcpproxy stdio`.
+// tokenVariable is the environment variable that contains the agent token for `mcpproxy stdio`.
 const tokenVariable = "MCPPROXY_TOKEN"
 
 func newTokenCreateCommand(r *invocation) commandSpec {
 	in := ops.CreateTokenRequest{}
 	return commandSpec{
-		complete: newFixedCompletion(), // a new name
+		complete: newFixedCompletion(), // no completion for a new name
 		flags:    map[string]any{"profile": &in.Profile, "servers": (*commaListFlag)(&in.Servers), "lanes": (*commaListFlag)(&in.Lanes), "expires": &in.ExpiresIn},
 		run: operationRunFunc(r, api.CreateToken, func(_ context.Context, _ *api.Client, args []string) (ops.CreateTokenRequest, error) {
 			in.Name = args[0]
@@ -37,7 +37,7 @@ func writeCreatedToken(p *printer, made ops.CreatedToken) {
 	p.addNote("HTTP clients send it as Authorization: Bearer TOKEN. For a client that starts `mcpproxy stdio`, set it in %s.", tokenVariable)
 }
 
-// tokenScopeText describes what a token may reach.
+// tokenScopeText describes the scope of a token.
 func tokenScopeText(t ops.TokenView) string {
 	out := "all servers"
 	if len(t.Servers) > 0 {
@@ -105,7 +105,7 @@ func writeProfileTable(p *printer, all ops.ProfileList) {
 	}.write(p, all.Profiles)
 }
 
-// countProfileTools returns the number of callable tools in a profile.
+// countProfileTools formats the number of callable tools in a profile.
 func countProfileTools(v ops.ProfileView) string {
 	n := 0
 	for _, s := range v.Reaches {

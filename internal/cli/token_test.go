@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// tokenAndProfileOperations are the operations on tokens and profiles, done by the fake.
+// tokenAndProfileOperations returns the fake's operations on tokens and profiles.
 func (f *fakeOperations) tokenAndProfileOperations() []api.Operation {
 	expires, used := parseRFC3339("2026-02-14T10:30:00Z"), parseRFC3339("2026-01-15T09:00:00Z")
 	ci := ops.TokenView{Name: "ci", Profile: "research", Servers: []string{"github", "web-*"}, Lanes: []string{"read"}, CreatedBy: "admin",
@@ -66,11 +66,11 @@ func TestTokenTables(t *testing.T) {
 		}
 		compareWithGolden(t, name, got.stdout+stderrSection(got.stderr))
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\a") {
-			t.Errorf("%s: the output steers the terminal", line)
+			t.Errorf("%s: the output contains terminal control sequences", line)
 		}
 	}
 	if got := w.runCommand("token", "create", "ci"); got.stdout != "mcpp_t_secret\n" || strings.Contains(got.stderr, "secret") {
-		t.Errorf("the token is to stand alone on stdout: %q, %q", got.stdout, got.stderr)
+		t.Errorf("stdout contains more than the token: %q, %q", got.stdout, got.stderr)
 	}
 	for line, code := range map[string]int{
 		"token create ci --expires soon": problem.ExitUsage, "token create": problem.ExitUsage, "token create a b": problem.ExitUsage,
@@ -82,7 +82,7 @@ func TestTokenTables(t *testing.T) {
 	}
 }
 
-// TestClientTokenFlag: an invalid token is refused, and the error does not repeat it.
+// TestClientTokenFlag checks that an invalid token is rejected and that the error does not contain it.
 func TestClientTokenFlag(t *testing.T) {
 	t.Parallel()
 	for value, ok := range map[string]bool{"": true, "mcpp_t_0123": true, "a b": false, "a\r\nX-API-Key: b": false, "tökén": false} {
@@ -97,7 +97,7 @@ func TestClientTokenFlag(t *testing.T) {
 			t.Errorf("%q gives %q, %v", value, token, err)
 		}
 		if err != nil && strings.Contains(err.Error(), value) {
-			t.Errorf("%q is repeated: %v", value, err)
+			t.Errorf("the error contains %q: %v", value, err)
 		}
 	}
 }

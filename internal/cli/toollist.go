@@ -8,20 +8,20 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// toolList is the tools that a filter selects.
+// toolList contains the tools that a filter selects.
 type toolList struct {
 	Tools    []ops.ToolView `json:"tools"`
 	Total    int            `json:"total"`
 	Unhinted []ops.Unhinted `json:"unhinted,omitempty"`
 }
 
-// The page size, and how often the list is started again when the daemon has dropped it.
+// The page size, and the number of times that the list is restarted after the daemon has dropped it.
 const (
 	toolsPageSize  = 1000
 	maxListRetries = 3
 )
 
-// fetchAllTools requests all pages of one list of tools.
+// fetchAllTools requests all pages of a tool list from one snapshot.
 func fetchAllTools(ctx context.Context, c *api.Client, q ops.ToolQuery) (toolList, error) {
 	q.Limit = toolsPageSize
 	for range maxListRetries {

@@ -49,7 +49,7 @@ func checkOperationType(word string) error {
 	return nil
 }
 
-// maxNamedServers limits the server names in an error.
+// maxNamedServers limits the number of server names in an error.
 const maxNamedServers = 10
 
 // checkServerExists returns an error for an unknown server name, with the existing names.
@@ -98,7 +98,7 @@ func writeToolTable(p *printer, tools []ops.ToolView) {
 // toolStatusCell returns the status of a tool for a table or a list of fields.
 func toolStatusCell(p *printer, v ops.ToolView) string { return formatToolStatus(p, v.Status) }
 
-// laneOfVariant returns the operation of a variant.
+// laneOfVariant returns the lane of a call_tool variant, such as read for call_tool_read.
 func laneOfVariant(variant string) string { return strings.TrimPrefix(variant, "call_tool_") }
 
 // descriptionSummary returns the first line of a description.
@@ -161,7 +161,7 @@ func writeFoundTools(p *printer, found searchOutput) {
 	}
 }
 
-// writeMatchReasons writes for each tool why it was found, if requested.
+// writeMatchReasons writes the reasons why each tool was found, if they were requested.
 func writeMatchReasons(p *printer, tools []ops.ToolView) {
 	for _, v := range tools {
 		if len(v.Why) == 0 {

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// The maximum rows of a list in a table; -o json has all.
+// maxStatsRows is the maximum number of rows of a table; -o json has no such limit.
 const maxStatsRows = 20
 
 func newToolsStatsCommand(r *invocation) commandSpec {

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// addApprovalFields adds the fields about the approval of a tool, and about switching it off.
+// addApprovalFields adds the fields about the approval of a tool and about disabling it.
 func addApprovalFields(p *printer, f *fieldList, t *ops.Trust) {
 	if t == nil {
 		return
@@ -75,7 +75,8 @@ func newToolsApproveCommand(r *invocation) commandSpec {
 	}
 }
 
-// newBlockOrUnblockCommand returns a command that blocks or unblocks one definition: the listed one, unless a fingerprint is given.
+// newBlockOrUnblockCommand returns a command that blocks or unblocks one definition. Without a fingerprint, it is the
+// current definition.
 func newBlockOrUnblockCommand(r *invocation, decision definitionDecision) commandSpec {
 	var seen ops.SeenFingerprint
 	kind := kindFlag("tool")

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Fingerprints of the fake.
+// The fingerprints that the fake returns.
 const (
 	printOfChange = "c4a9000000000000000000000000000000000000000000000000000000000000"
 	printOfNew    = "4e30000000000000000000000000000000000000000000000000000000000000"
@@ -123,7 +123,8 @@ func (f *fakeOperations) ReviewServer(ctx context.Context, c ops.Caller, in ops.
 	return ops.ServerReview{}, err
 }
 
-// grownServer is an approved server of many long definitions, of which one tool and the instructions have changed.
+// grownServer returns the review of an approved server with many long definitions. One tool and the instructions have
+// changed.
 func grownServer(v ops.ServerReview) ops.ServerReview {
 	v.Stage, v.Fingerprint, v.State, v.Listed = ops.StageApproved, printOfTools, "ready", true
 	long := strings.Repeat("A line of a long text that has not changed.\n", 100)

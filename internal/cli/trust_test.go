@@ -45,16 +45,16 @@ func TestTrustTables(t *testing.T) {
 		}
 		compareWithGolden(t, name, got.stdout+stderrSection(got.stderr))
 		if strings.ContainsAny(got.stdout+got.stderr, "\x1b\u202e\u200b\a") {
-			t.Errorf("%s: the output steers the terminal, or hides something", line)
+			t.Errorf("%s: the output contains terminal control sequences or hides text", line)
 		}
 	}
 }
 
-// The command sends exactly what the user has confirmed, and nothing without a yes.
+// The command sends exactly the fingerprints that the user confirmed, and nothing without a yes.
 func TestConsent(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		line, answer string // "" = no terminal
+		line, answer string // answer "" means no terminal
 		code         int
 		decided      string
 		says         string
@@ -166,7 +166,7 @@ func TestConsent(t *testing.T) {
 	}
 }
 
-// The command shows complete definitions before it asks for an approval.
+// The command shows the complete definitions before it asks for an approval.
 func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -176,7 +176,7 @@ func TestApprovingShowsTheWholeDefinitions(t *testing.T) {
 	}
 }
 
-// For a changed tool of an approved server, the command shows the difference: a page, not all of the server's definitions.
+// For a changed tool of an approved server, the command shows only the difference, not all definitions of the server.
 func TestApprovingShowsTheDifference(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
@@ -233,7 +233,7 @@ func TestUpstreamAdd(t *testing.T) {
 		}
 	}
 	if len(f.added) != 2 {
-		t.Errorf("%d servers came through", len(f.added))
+		t.Errorf("got %d added servers, want 2", len(f.added))
 	}
 }
 
@@ -258,11 +258,11 @@ func TestAddWithoutDash(t *testing.T) {
 		}
 	}
 	if len(f.added) > 0 {
-		t.Errorf("%d servers came through", len(f.added))
+		t.Errorf("%d invalid servers were added", len(f.added))
 	}
 }
 
-// The command waits for the added server, and reports the outcome of its first start.
+// The command waits for the first start of the added server and reports its outcome.
 func TestAddReportsTheStart(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]struct {
@@ -296,7 +296,7 @@ func TestAddReportsTheStart(t *testing.T) {
 	w := newEnvWithWrappedDaemon(t, &fakeOperations{}, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/servers/slow") {
-				leave() // while it is waited for
+				leave() // interrupts the command while it waits
 			}
 			h.ServeHTTP(w, r)
 		})
@@ -306,7 +306,8 @@ func TestAddReportsTheStart(t *testing.T) {
 	}
 }
 
-// Commands that only edit the file work without the daemon, with the same checks. Commands that decide do not.
+// Commands that only edit the file work without the daemon, with the same checks. Commands that approve or block do
+// not.
 func TestServersWithoutTheDaemon(t *testing.T) {
 	t.Parallel()
 	w := newTestEnv(t)
@@ -330,7 +331,7 @@ func TestServersWithoutTheDaemon(t *testing.T) {
 	do(problem.ExitUsage, "The url must begin", "add", "x", "--url", "ftp://x")
 	do(problem.ExitUsage, "cannot be its own server", "add", "me", "--url", "http://localhost:8080/mcp")
 	do(problem.ExitUsage, "cannot be its own server", "set", "files", "command", "--", "/usr/bin/mcpproxy", "stdio")
-	do(0, later, "set", "files", "--env", "C=${env:NOT_SET}") // it keeps that server alone from starting
+	do(0, later, "set", "files", "--env", "C=${env:NOT_SET}") // this prevents only this server from starting
 	do(problem.ExitFailed, "call_timeout must be", "set", "files", "call_timeout", "soon")
 	do(0, later, "set", "files", "--env", "A=2", "--unset-env", "B", "--unset-env", "C")
 	do(0, later, "set", "files", "call_timeout", "30s")
@@ -403,11 +404,11 @@ func TestAge(t *testing.T) {
 		}
 	}
 	if got := p.formatAge(nil); got != "" {
-		t.Errorf("no time is %q old", got)
+		t.Errorf("a missing time is %q old", got)
 	}
 }
 
-// Marks are shown without color, and color does not change the text.
+// Marks are visible without color, and color does not change the text.
 func TestMarks(t *testing.T) {
 	t.Parallel()
 	plain, coloured := newInvocation(Deps{}), newInvocation(Deps{Getenv: func(string) string { return "" }})
@@ -440,7 +441,7 @@ func TestShortened(t *testing.T) {
 	}
 }
 
-// Escape sequences hide nothing from the user who decides.
+// Escape sequences hide nothing from a user who decides about a definition.
 func TestEscapesAreShown(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
@@ -456,7 +457,7 @@ func TestEscapesAreShown(t *testing.T) {
 	}
 }
 
-// A definition is shown in full before it is approved. Already approved definitions are only counted.
+// A definition is shown in full before its approval. Definitions that are already approved are only counted.
 func TestApprovalShowsPendingDefinitions(t *testing.T) {
 	t.Parallel()
 	v := ops.ServerReview{Name: "s", Stage: ops.StageApproved, Instructions: "These are approved.", TotalOffers: 2}

@@ -18,7 +18,7 @@ import (
 // signInPollInterval is the time between checks whether the sign-in code was used.
 const signInPollInterval = 250 * time.Millisecond
 
-// pageLifetime is how long a sign-in page may exist: as long as its code is valid.
+// pageLifetime is the maximum age of a sign-in page. It equals the lifetime of the sign-in code.
 const pageLifetime = time.Minute
 
 // openedUIResult is the result of opening the web UI.
@@ -51,7 +51,7 @@ func fetchUIAddress(ctx context.Context, c *api.Client) (string, error) {
 	return s.Surfaces[at].Address, nil
 }
 
-// openOrPrintUI opens a page of the web UI, signed in, or prints a link to it.
+// openOrPrintUI opens a signed-in page of the web UI, or prints a link to it.
 func openOrPrintUI(ctx context.Context, r *invocation, c *api.Client, address string, printLink bool) error {
 	if !printLink && hasDesktop(r.lookupEnv) {
 		err := openUIAndAwaitSignIn(ctx, r, c, address)
@@ -62,7 +62,7 @@ func openOrPrintUI(ctx context.Context, r *invocation, c *api.Client, address st
 	return printUILink(ctx, r, c, address)
 }
 
-// printUILink prints a sign-in link, but only on a terminal: elsewhere it would be stored.
+// printUILink prints a sign-in link. It requires a terminal, because other output may be stored.
 func printUILink(ctx context.Context, r *invocation, c *api.Client, address string) error {
 	if !r.terminal || r.output != formatTable {
 		return problem.New(problem.Usage, "No browser was opened. The sign-in link is shown only on a terminal.",
@@ -79,7 +79,8 @@ func printUILink(ctx context.Context, r *invocation, c *api.Client, address stri
 
 var errNoBrowser = errors.New("no browser can be opened")
 
-// openUIAndAwaitSignIn opens an HTML file that redirects to the UI, because other users can see a browser's arguments, and waits until the code was used.
+// openUIAndAwaitSignIn opens an HTML file that redirects to the UI, and waits until the sign-in code was used. It does
+// not pass the link to the browser as an argument, because other users can see arguments.
 func openUIAndAwaitSignIn(ctx context.Context, r *invocation, c *api.Client, address string) error {
 	code, err := api.NewCode.Call(ctx, c, ops.Nothing{})
 	if err != nil {
@@ -115,7 +116,8 @@ func openUIAndAwaitSignIn(ctx context.Context, r *invocation, c *api.Client, add
 	}
 }
 
-// writeSignInPage writes a page that redirects to the link, readable only by this user, and returns its path. It removes old pages.
+// writeSignInPage writes a page that redirects to the link and returns its path. Only this user can read the page. It
+// also removes old pages.
 func (r *invocation) writeSignInPage(link string) (path string, err error) {
 	dir, err := r.resolveDataDir()
 	if err == nil {

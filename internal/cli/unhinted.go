@@ -6,10 +6,10 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// maxUnhinted limits the servers in the notes of tools list.
+// maxUnhinted limits the number of servers in the notes of `tools list`.
 const maxUnhinted = 3
 
-// inferHintsAdvice describes the gain of enforcing inferred hints; "" for none.
+// inferHintsAdvice describes the benefit of enforcing inferred hints. It returns "" if there is none.
 func inferHintsAdvice(u *ops.Unhinted) string {
 	if u == nil {
 		return ""

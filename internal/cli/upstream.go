@@ -48,7 +48,7 @@ func writeServerTable(p *printer, all ops.ServerViews) {
 	}.write(p, all.Servers)
 }
 
-// serverNote returns the note of a server in the list: what to do about it, or what it is doing.
+// serverNote returns the note about a server in the list: the next step for the user, or the server's current activity.
 func serverNote(s ops.ServerView) string {
 	switch {
 	case s.NeedsLogin:
@@ -71,7 +71,7 @@ func approveCommandText(s ops.ServerView) string {
 	return "mcpproxy upstream approve " + shellQuoteWord(s.Name)
 }
 
-// formatToolCount formats the number of tools, and of callable tools if they differ.
+// formatToolCount formats the number of tools, with the number of callable tools if it differs.
 func formatToolCount(s ops.ServerView) string {
 	if s.Tools == nil {
 		return strconv.Itoa(s.ToolCount)
@@ -167,7 +167,7 @@ func newUpstreamRestartCommand(r *invocation) commandSpec {
 	})}
 }
 
-// notReadyError returns the error of a server that did not start; nil when it is ready or still starting.
+// notReadyError returns an error if a server did not start. It returns nil if the server is ready or still starting.
 func notReadyError(s ops.ServerView, how, hint string) error {
 	switch {
 	case s.State == "ready" || s.State == "connecting" && s.Trouble == "" || s.State == "idle":
@@ -182,7 +182,7 @@ func notReadyError(s ops.ServerView, how, hint string) error {
 	return problem.New(problem.ServerUnavailable, message, hint)
 }
 
-// serverLogTail is the displayed part of a log.
+// serverLogTail is the displayed part of a server's log.
 type serverLogTail struct {
 	Server string   `json:"server"`
 	Lines  []string `json:"lines"`
@@ -215,10 +215,10 @@ func newUpstreamLogsCommand(r *invocation) commandSpec {
 	}
 }
 
-// maxLogEvent limits one line of a followed log, in bytes.
+// maxLogEvent limits the size of one line of a followed log, in bytes.
 const maxLogEvent = 1 << 20
 
-// followServerLog writes the lines of a log as they come; with -o json each as an object on one line.
+// followServerLog writes the lines of a log as they arrive. With -o json, it writes each line as a JSON object.
 func (r *invocation) followServerLog(ctx context.Context, c *api.Client, q ops.LogQuery) error {
 	stream, w := io.Pipe()
 	ended := make(chan error, 1)

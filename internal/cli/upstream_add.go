@@ -31,9 +31,9 @@ func newUpstreamAddCommand(r *invocation) commandSpec {
 		args: checkAddServerArguments,
 		complete: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) == 0 {
-				return nil, cobra.ShellCompDirectiveNoFileComp // a new name
+				return nil, cobra.ShellCompDirectiveNoFileComp // no completion for a new name
 			}
-			return nil, cobra.ShellCompDirectiveDefault // files, behind the command
+			return nil, cobra.ShellCompDirectiveDefault // completes file names after the command
 		},
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) (err error) {
 			s.Name = args[0]
@@ -80,14 +80,15 @@ const (
 	startWaitTimeout   = time.Minute
 )
 
-// awaitFirstStart returns a server when its first start has ended: it is ready, has failed, or does not start automatically.
+// awaitFirstStart waits until the first start of a server has ended and returns the server. The server is then ready,
+// has failed or does not start automatically.
 func awaitFirstStart(r *invocation, ctx context.Context, c *api.Client, v ops.ServerView) (ops.ServerView, error) {
 	look, limit := time.NewTicker(startCheckInterval), time.NewTimer(startWaitTimeout)
 	defer look.Stop()
 	defer limit.Stop()
 	for told := false; isStarting(v); {
 		if v.Trouble != "" {
-			return v, nil // that may last for minutes
+			return v, nil // the start may take minutes
 		}
 		if v.State == "connecting" && !told {
 			told = true
@@ -112,12 +113,12 @@ func awaitFirstStart(r *invocation, ctx context.Context, c *api.Client, v ops.Se
 	return v, nil
 }
 
-// isStarting reports whether the first start of a server has not ended.
+// isStarting reports whether the first start of a server is still in progress.
 func isStarting(v ops.ServerView) bool {
 	return v.Enabled && !v.Quarantined && (v.State == "stopped" || v.State == "connecting")
 }
 
-// checkAddServerArguments validates the arguments: a name and, after --, a command; or a name and --url.
+// checkAddServerArguments validates the arguments: a name, and either a command after -- or --url.
 func checkAddServerArguments(cmd *cobra.Command, args []string) error {
 	url, dash := cmd.Flags().Changed("url"), cmd.ArgsLenAtDash()
 	switch {
@@ -135,7 +136,8 @@ func checkAddServerArguments(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// suggestMissingDash returns the command line of `upstream add` with a missing -- added, "" where none is missing. It repeats no value that may be a secret.
+// suggestMissingDash returns the command line of `upstream add` with a missing -- added, or "" if none is missing. The
+// result contains no value that may be a secret.
 func suggestMissingDash(cmd *cobra.Command, args []string) string {
 	at := slices.Index(args, "add")
 	if cmd.CommandPath() != "mcpproxy upstream add" || at < 0 || slices.Contains(args, "--") || slices.ContainsFunc(args, isURL) {
@@ -171,7 +173,7 @@ func suggestMissingDash(cmd *cobra.Command, args []string) string {
 
 func isURL(word string) bool { return strings.Contains(word, "://") }
 
-// lookupFlag returns the flag of the command that a word names; nil if there is none.
+// lookupFlag returns the flag that a word names, or nil if the command has no such flag.
 func lookupFlag(cmd *cobra.Command, word string) *pflag.Flag {
 	name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
 	switch {
@@ -184,7 +186,8 @@ func lookupFlag(cmd *cobra.Command, word string) *pflag.Flag {
 	return nil
 }
 
-// parsePairs parses names with values, such as NAME=VALUE. Errors repeat no value, because it may be a secret.
+// parsePairs parses names with values, such as NAME=VALUE. Its errors contain no value, because a value may be a
+// secret.
 func parsePairs(flag string, given []string, between string) (map[string]string, error) {
 	if len(given) == 0 {
 		return nil, nil
@@ -224,7 +227,7 @@ func writeServerAdded(p *printer, v ops.ServerView, offline bool) {
 	}
 }
 
-// readyToolsText describes how many tools a ready server has, and how many wait for approval.
+// readyToolsText describes how many tools a ready server has and how many of them wait for approval.
 func readyToolsText(v ops.ServerView) string {
 	s := countWithNoun(v.ToolCount, "tool")
 	if v.Tools == nil || v.Tools[policy.PendingApproval] == 0 {
@@ -318,7 +321,7 @@ func confirmAndApproveServer(r *invocation, ctx context.Context, c *api.Client, 
 			return err
 		}
 		if r.output == formatTable {
-			writeWaitingPartOfReview(r.newPrinter(r.Stdout), v) // the user approves what is shown
+			writeWaitingPartOfReview(r.newPrinter(r.Stdout), v) // show the definitions that the user approves
 			fmt.Fprintln(r.Stdout)
 		}
 		switch {
@@ -361,7 +364,8 @@ const (
 	reviewWaitTimeout  = time.Minute
 )
 
-// awaitServerReview returns the review of a server. It waits for a server that is just starting, because without its tools there is nothing to approve.
+// awaitServerReview returns the review of a server. It waits for a server that is starting, because there is nothing to
+// approve before the server lists its tools.
 func awaitServerReview(r *invocation, ctx context.Context, c *api.Client, name string) (ops.ServerReview, error) {
 	v, err := api.ReviewServer.Call(ctx, c, ops.ServerRef{Name: name})
 	if err != nil || !mayStillReportTools(v) {
@@ -392,7 +396,7 @@ func mayStillReportTools(v ops.ServerReview) bool {
 	return v.Stage == ops.StageDefinitions && !v.Listed && v.LastError == "" && slices.Contains([]string{"stopped", "connecting", "ready"}, v.State)
 }
 
-// isServerDisabled reports whether an approved server is disabled.
+// isServerDisabled reports whether a server is approved but disabled.
 func isServerDisabled(v ops.ServerReview) bool {
 	return slices.ContainsFunc(v.Tools, func(t ops.ReviewedTool) bool { return t.Status == policy.ServerDisabled.String() })
 }
@@ -419,7 +423,8 @@ func serverApprovalQuestion(v ops.ServerReview) string {
 	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
 }
 
-// countReviewFindings counts the scanner's findings in the definitions that wait, including incomplete scans.
+// countReviewFindings counts the scanner's findings in the definitions that wait for approval. An incomplete scan
+// counts as a finding.
 func countReviewFindings(v ops.ServerReview) int {
 	n := 0
 	for _, o := range toReviewedDefinitions(v) {
@@ -434,7 +439,8 @@ func countReviewFindings(v ops.ServerReview) int {
 	return n
 }
 
-// writeServerReview shows a server as it would be approved, with hidden characters made visible.
+// writeServerReview shows the server and the definitions that an approval would cover. It makes hidden characters
+// visible.
 func writeServerReview(p *printer, v ops.ServerReview, full bool) {
 	var f fieldList
 	f.add("Server", escapeInvisibleLine(v.Name))
@@ -470,8 +476,8 @@ func writeServerReview(p *printer, v ops.ServerReview, full bool) {
 	writeReviewedDefinitions(p, v, full)
 }
 
-// writeWaitingPartOfReview writes what is new of a review in full, and how changed definitions differ; the approved ones
-// are only counted.
+// writeWaitingPartOfReview writes new definitions in full and the changes of changed definitions. It only counts
+// approved definitions.
 func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
 	all := toReviewedDefinitions(v)
 	n := countWaitingDefinitions(all)
@@ -492,7 +498,7 @@ func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
 	}
 }
 
-// formatEnvironment returns the names of the variables; for a proposal also the values, one per line.
+// formatEnvironment returns the names of the variables, one per line. For a proposal, it also returns the values.
 func formatEnvironment(v ops.ServerReview) string {
 	if len(v.ProposedEnv) == 0 {
 		return escapeInvisibleLine(strings.Join(v.Launch.Env, ", "))

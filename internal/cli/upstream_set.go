@@ -96,7 +96,8 @@ type envOrHeaderChangeFlags struct {
 
 func (m *envOrHeaderChangeFlags) anyGiven() bool { return len(m.given)+len(m.unset) > 0 }
 
-// setFromArguments takes the members from arguments after the key. It leaves a JSON object, and the removal of the whole key.
+// setFromArguments sets or removes members named in the arguments after the key. It ignores a JSON object, which
+// replaces the whole key, and an unset without members, which removes it.
 func (m *envOrHeaderChangeFlags) setFromArguments(key string, values []string, unset bool) {
 	m.flag = key
 	switch {
@@ -107,7 +108,7 @@ func (m *envOrHeaderChangeFlags) setFromArguments(key string, values []string, u
 	}
 }
 
-// toJSON returns the changes as a JSON object: null removes a member.
+// toJSON returns the changes as a JSON object, in which null removes a member.
 func (m *envOrHeaderChangeFlags) toJSON() (json.RawMessage, error) {
 	set, err := parsePairs(m.flag, m.given, m.between)
 	if err != nil {
@@ -126,7 +127,7 @@ func (m *envOrHeaderChangeFlags) toJSON() (json.RawMessage, error) {
 	return wirejson.MarshalWithoutHTMLEscape(all)
 }
 
-// encodeSettingValue returns the JSON value of a configuration key; nil removes the key.
+// encodeSettingValue returns the JSON value of a configuration key, or nil to remove the key.
 func encodeSettingValue(key string, values []string, unset bool) (json.RawMessage, error) {
 	keys := ops.ChangeableServerKeys()
 	switch {

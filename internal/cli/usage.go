@@ -18,7 +18,8 @@ func newUsageError(message, hint string) *problem.Problem {
 	return problem.New(problem.Usage, message, hint)
 }
 
-// toFlagUsageError converts an error about flags; its hint names the command whose help lists them. An unknown subcommand is reported first.
+// toFlagUsageError converts an error about flags to a usage error with a hint to the command's help. If there is an
+// unknown subcommand, it reports that instead.
 func toFlagUsageError(cmd *cobra.Command, err error) error {
 	if words := cmd.Flags().Args(); cmd.HasSubCommands() && len(words) > 0 {
 		return unknownCommandError(cmd, words[0])
@@ -46,7 +47,7 @@ func runCommandGroup(cmd *cobra.Command, args []string) error {
 	return unknownCommandError(cmd, args[0])
 }
 
-// removedCallToolForms are the command lines with which users call the removed call_tool.
+// removedCallToolForms are command lines for the removed call_tool.
 var removedCallToolForms = []string{"mcpproxy call tool", "mcpproxy call call_tool", "mcpproxy call_tool", "mcpproxy call-tool"}
 
 func unknownCommandError(parent *cobra.Command, name string) error {
@@ -68,7 +69,7 @@ func unknownCommandError(parent *cobra.Command, name string) error {
 	return newUsageError(fmt.Sprintf("Unknown command '%s' for `%s`.", name, parent.CommandPath()), hint)
 }
 
-// suggestName adds to the error of an unknown name the completion that was probably meant.
+// suggestName adds the most similar completion to the error for an unknown name.
 func suggestName(cmd *cobra.Command, args []string, complete cobra.CompletionFunc, err error) error {
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Code.ExitCode() != problem.ExitNotFound || strings.Contains(p.Hint, "Did you mean") {
@@ -83,7 +84,7 @@ func suggestName(cmd *cobra.Command, args []string, complete cobra.CompletionFun
 	return err
 }
 
-// exactArguments requires exactly the arguments with these names.
+// exactArguments requires exactly one argument for each name.
 func exactArguments(names ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) < len(names) {

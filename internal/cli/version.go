@@ -29,7 +29,8 @@ func newVersionCommand(r *invocation) commandSpec {
 	}}
 }
 
-// readBuildSettings returns the build settings that the go command has recorded. It drops those of modified sources.
+// readBuildSettings returns the build settings that the go command recorded. It returns none if the sources were
+// modified.
 func readBuildSettings() map[string]string {
 	noted := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {

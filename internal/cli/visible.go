@@ -9,8 +9,8 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// escapeInvisible shows all of an external text to a user who decides about it. Invisible characters, and those that could move
-// others, become code points such as <U+202E>.
+// escapeInvisible makes an external text fully visible for a user who decides about it. It writes invisible characters,
+// and characters that reorder others, as code points such as <U+202E>.
 func escapeInvisible(s string) string {
 	if isPlainASCII(s) {
 		return s
@@ -32,20 +32,20 @@ func escapeInvisible(s string) string {
 	return out.String()
 }
 
-// escapeInvisibleLine is escapeInvisible on one line.
+// escapeInvisibleLine is like escapeInvisible, but returns one line.
 func escapeInvisibleLine(s string) string {
 	return strings.NewReplacer("\n", "<U+000A>", "\t", "<U+0009>").Replace(escapeInvisible(s))
 }
 
-// isInvisibleOrMisleading reports whether r is invisible, looks like a plain space, or changes how others are shown. Unlike isHiddenRune it includes joiners, because a
-// user who decides must see them.
+// isInvisibleOrMisleading reports whether r is invisible, looks like a plain space, or changes how others are shown.
+// Unlike isHiddenRune it includes joiners, because a user who decides must see them.
 func isInvisibleOrMisleading(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp,
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) ||
 		r != ' ' && unicode.Is(unicode.Zs, r) || r == '\u2800'
 }
 
-// shellQuoteWords quotes words for a shell, for commands to copy and for command lines that must be read exactly.
+// shellQuoteWords quotes words for a shell, for commands that users copy and for command lines that users review.
 func shellQuoteWords(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// jsonToYAML converts JSON to YAML with the same order and numbers. Strings are unquoted only where no YAML reader could misread them; a JSON string is
-// valid YAML.
+// jsonToYAML converts JSON to YAML with the same order and numbers. A string is unquoted only if no YAML parser can
+// misread it. Otherwise it is a JSON string, which is valid YAML.
 func jsonToYAML(raw []byte) []byte {
 	var w yamlWriter
 	w.writeValue(raw, "", true)
@@ -17,7 +17,8 @@ func jsonToYAML(raw []byte) []byte {
 
 type yamlWriter struct{ out bytes.Buffer }
 
-// writeValue writes a value. The text was encoded by this program, so it is valid. A container starts on a new line unless first is set.
+// writeValue writes a value. raw is valid JSON, because this program encoded it. An object or array starts on a new
+// line unless first is set.
 func (w *yamlWriter) writeValue(raw []byte, indent string, first bool) {
 	empty := ""
 	begin := func() {
@@ -79,7 +80,7 @@ func (w *yamlWriter) writeScalar(raw []byte, indent string) {
 	}
 }
 
-// fitsBlockScalar reports whether s is best written as a block of lines, and can be.
+// fitsBlockScalar reports whether s can and should be written as a block scalar.
 func fitsBlockScalar(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n") || strings.TrimSpace(s) == "" {
 		return false
@@ -108,7 +109,7 @@ func (w *yamlWriter) writeBlockScalar(s, indent string) {
 	}
 }
 
-// needsNoQuotes reports whether s needs no quotes in any version of YAML.
+// needsNoQuotes reports whether s can be written without quotes in all versions of YAML.
 func needsNoQuotes(s string) bool {
 	for i, c := range []byte(s) {
 		letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '_' || c == '/'
@@ -124,7 +125,7 @@ func needsNoQuotes(s string) bool {
 	return !strings.HasSuffix(s, " ")
 }
 
-// normalizeExponent writes a number so that YAML 1.1 readers accept it: 1e5 becomes 1.0e+5.
+// normalizeExponent formats a number so that YAML 1.1 parsers accept it: 1e5 becomes 1.0e+5.
 func normalizeExponent(number string) string {
 	mantissa, power, ok := strings.Cut(strings.ToLower(number), "e")
 	if !ok {

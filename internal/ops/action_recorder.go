@@ -12,19 +12,20 @@ import (
 // claimToSign is a statement that a user signs.
 type claimToSign = presence.Claim
 
-// newActionRecord returns the begin record of a caller's action.
+// newActionRecord returns the activity record for an action of the caller.
 func newActionRecord(c Caller, kind activity.Type, id tool.ID, action, detail string) activity.Record {
 	r := activity.Record{Type: kind, ServerName: id.Server, ToolName: id.Tool, Metadata: activity.Metadata{Action: action, Detail: detail}}
 	r.SetCaller(&c)
 	return r
 }
 
-// runConfigChange is runUserAction for a change of the configuration or of other files.
+// runConfigChange is like runUserAction, for a change to the configuration or other files.
 func (g *Gateway) runConfigChange(c Caller, action, detail string, do func() error) error {
 	return g.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{}, action, detail), do)
 }
 
-// runUserAction runs an action that only a user may do. The record with its author is durable before anything changes; the outcome is recorded after.
+// runUserAction runs an action that only a user may do. The record with its author is durable before anything changes.
+// The outcome is recorded afterwards.
 func (g *Gateway) runUserAction(c Caller, r activity.Record, do func() error) error {
 	if c.IsUser() {
 		return g.runAndRecord(r, do)
@@ -38,7 +39,7 @@ func (g *Gateway) runUserAction(c Caller, r activity.Record, do func() error) er
 	return p
 }
 
-// runAndRecord writes the begin record, runs do, and writes the outcome, also when do panics.
+// runAndRecord writes the begin record, runs do and writes the outcome, even if do panics.
 func (g *Gateway) runAndRecord(r activity.Record, do func() error) error {
 	started := time.Now()
 	if err := g.Log.Begin(&r); err != nil {

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ActivityList is a page of the log.
+// ActivityList is a page of the activity log.
 type ActivityList struct {
 	Activities []activity.Record `json:"activities"`
 	Total      int64             `json:"total" doc:"The number of records that match the filters."`
@@ -18,7 +18,7 @@ type ActivityList struct {
 	Incomplete bool              `json:"incomplete,omitempty" doc:"Whether the newest records are missing because MCPProxy cannot write to the database now. GET /status has details."`
 }
 
-// Activities returns the records that a filter selects, newest first.
+// Activities returns the records that match a filter, newest first.
 func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (ActivityList, error) {
 	found, err := g.Log.List(ctx, f)
 	if err != nil {
@@ -34,14 +34,14 @@ func (g *Gateway) Activities(ctx context.Context, _ Caller, f activity.Filter) (
 	return ActivityList{found.Records, found.Total, relation, f.Limit, f.Offset, found.NextCursor, found.Incomplete}, nil
 }
 
-// Activity returns one record by its id or a unique prefix of it.
+// Activity returns the record with the given ID or unique prefix of an ID.
 func (g *Gateway) Activity(ctx context.Context, _ Caller, in RecordRef) (activity.Record, error) {
 	r, err := g.Log.Get(ctx, in.ID)
 	fillMissingIntentOperation(&r)
 	return r, err
 }
 
-// fillMissingIntentOperation sets the operation type of a record without an intent from its variant.
+// fillMissingIntentOperation derives the operation type of a record without an intent from its call_tool variant.
 func fillMissingIntentOperation(r *activity.Record) {
 	variant, ok := policy.ParseCallToolName(r.Metadata.ToolVariant)
 	if !ok || r.Metadata.Intent != nil && r.Metadata.Intent.OperationType != "" {

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// A call shows its operation type, also when its record kept no intent.
+// A call has an operation type, even if its record contains no intent.
 func TestCallsShowTheirOperation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -27,7 +27,7 @@ func TestCallsShowTheirOperation(t *testing.T) {
 		case (got == nil) != (c.want == ""), got != nil && got.OperationType != c.want:
 			t.Errorf("%+v: %+v", c, got)
 		case kept != nil && (got.Reason != kept.Reason || kept.Reason != "" && kept.OperationType != ""):
-			t.Errorf("%+v: %+v, and the record's own is %+v", c, got, kept)
+			t.Errorf("%+v: %+v, but the stored intent is %+v", c, got, kept)
 		}
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// ConfigEditor changes the configuration file and applies each change before it returns. config.LiveConfig implements it.
+// ConfigEditor changes the configuration file and applies each change before it returns. config.LiveConfig implements
+// it.
 type ConfigEditor interface {
 	AddServers(permit config.ConfirmFunc, all ...config.NamedEdit) error
 	CheckNewServers(all ...config.NamedEdit) error
@@ -18,7 +19,7 @@ type ConfigEditor interface {
 	CheckNotSelfReference(config.Launch) error
 }
 
-// Admin has all operations: the read operations of Gateway, and those that change servers and approvals.
+// Admin implements the read operations of Gateway and the operations that change servers and approvals.
 type Admin struct {
 	*Gateway
 	editor    ConfigEditor
@@ -28,7 +29,7 @@ type Admin struct {
 // NewAdmin returns an Admin that edits the configuration through e.
 func NewAdmin(g *Gateway, e ConfigEditor) *Admin { return &Admin{Gateway: g, editor: e} }
 
-// serverViewAfter returns the server's view after an operation on it, or the error of that operation.
+// serverViewAfter returns the view of the server after an operation, or err if the operation failed.
 func (a *Admin) serverViewAfter(ctx context.Context, c Caller, in ServerRef, err error) (ServerView, error) {
 	if err != nil {
 		return ServerView{}, err

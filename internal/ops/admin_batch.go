@@ -10,11 +10,11 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// destructiveHints is the hint override of a tool that a user marks as destructive.
+// destructiveHints is the hint override for a tool that a user marks as destructive.
 const destructiveHints = `{"destructiveHint":true,"readOnlyHint":false}`
 
-// markToolDestructive writes into the configuration that a tool counts as destructive regardless of its hints, if its definition is the one that the user
-// saw.
+// markToolDestructive writes a hint override to the configuration, so that the tool counts as destructive. It requires
+// that the tool's definition is the one that the user saw.
 func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApproval) error {
 	id := tool.ID(in.ToolRef)
 	if in.Keep != "destructive" {
@@ -41,7 +41,7 @@ func (a *Admin) markToolDestructive(ctx context.Context, c Caller, in ToolApprov
 	})
 }
 
-// checkBatchSize rejects an empty batch and one above MaxBatch.
+// checkBatchSize rejects an empty batch and a batch with more than MaxBatch items.
 func checkBatchSize(n int, what, done, parameter string) error {
 	if n > 0 && n <= MaxBatch {
 		return nil
@@ -50,8 +50,8 @@ func checkBatchSize(n int, what, done, parameter string) error {
 		WithHint("Name them in parts.").With("parameter", parameter).With("limit", MaxBatch)
 }
 
-// ApproveTools approves several definitions that the user saw. Each is decided and recorded separately. Definitions with scanner findings, relaxed hints
-// or a block are rejected: they need a separate review.
+// ApproveTools approves several definitions that the user saw. Each is decided and recorded separately. It rejects
+// blocked definitions and definitions with scanner findings or relaxed hints, because they need a separate review.
 func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([]BatchDecision, error) {
 	if err := checkBatchSize(len(in.Tools), "definitions", "approved", "tools"); err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([
 		}
 		all[i].Problem = err
 		if err := ctx.Err(); err != nil {
-			return nil, err // the client is gone
+			return nil, err // the client disconnected
 		}
 	}
 	return all, nil
@@ -81,7 +81,7 @@ func (a *Admin) ApproveTools(ctx context.Context, c Caller, in ToolsApproval) ([
 // requirePresenceForBatch requires proof of presence once for all definitions of the batch that can be approved.
 func (a *Admin) requirePresenceForBatch(ctx context.Context, c Caller, in ToolsApproval) error {
 	if !c.IsUser() || !a.Presence.IsOn() {
-		return nil // for another actor, the decision about each definition returns the error
+		return nil // for other actors, each decision returns an error
 	}
 	var claims []claimToSign
 	for _, one := range in.Tools {
@@ -105,7 +105,7 @@ func (a *Admin) requirePresenceForBatch(ctx context.Context, c Caller, in ToolsA
 // approveUnlessReviewNeeded approves a definition that needs no separate review.
 func approveUnlessReviewNeeded(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 	if d.evaluation.Why == "" {
-		return nil // already approved
+		return nil // it is already approved
 	}
 	if why := d.separateReviewReason(); why != "" {
 		look := "tools diff " + d.toolID().String()

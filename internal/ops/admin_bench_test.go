@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// manyTools is a world of 100 servers with 100 tools each, all approved.
+// manyTools returns a test environment with 100 servers of 100 approved tools each.
 func manyTools(b *testing.B) *adminWorld {
 	w := newAdminWorld(b, func(c *config.Config) {
 		c.Servers = nil
@@ -64,7 +64,7 @@ func BenchmarkRetrieveWithDisabled10000(b *testing.B) {
 	}
 }
 
-// BenchmarkCall10000 measures a call among 10,000 tools, without its server and its record.
+// BenchmarkCall10000 measures the overhead of a call with 10,000 tools, without the server and the activity log.
 func BenchmarkCall10000(b *testing.B) {
 	w := manyTools(b)
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -80,7 +80,7 @@ func BenchmarkCall10000(b *testing.B) {
 	}
 }
 
-// BenchmarkForwarded10000 measures a client's own tools/call among 10,000 tools.
+// BenchmarkForwarded10000 measures a tools/call request on a server's own address with 10,000 tools.
 func BenchmarkForwarded10000(b *testing.B) {
 	w := manyTools(b)
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -97,7 +97,7 @@ func BenchmarkForwarded10000(b *testing.B) {
 	}
 }
 
-// BenchmarkApprovalCheck10000 measures the cost of 10,000 approvals for one call.
+// BenchmarkApprovalCheck10000 measures the approval check of one call with 10,000 approvals.
 func BenchmarkApprovalCheck10000(b *testing.B) {
 	w := manyTools(b)
 	t := w.Catalog.Current().Tool(tool.ID{Server: "server42", Tool: "list_issue"})
@@ -109,7 +109,7 @@ func BenchmarkApprovalCheck10000(b *testing.B) {
 	}
 }
 
-// BenchmarkDecision10000 disables and enables one of 10,000 tools, without the time of the store.
+// BenchmarkDecision10000 measures disabling and enabling one of 10,000 tools, without the database.
 func BenchmarkDecision10000(b *testing.B) {
 	w := manyTools(b)
 	on := false
@@ -122,7 +122,7 @@ func BenchmarkDecision10000(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstStart10000 measures a first start: every definition is scanned, accepted and indexed.
+// BenchmarkFirstStart10000 measures a first start, which scans, accepts and indexes every definition.
 func BenchmarkFirstStart10000(b *testing.B) {
 	for b.Loop() {
 		manyTools(b)

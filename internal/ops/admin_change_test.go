@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// The quarantine of a server, and keys without an operation of their own, cannot be changed key by key.
+// ChangeServer does not change the quarantine of a server or keys that are not changeable.
 func TestChangeableKeys(t *testing.T) {
 	w := newAdminWorld(t, nil, full)
 	ctx := context.Background()
@@ -28,9 +28,9 @@ func TestChangeableKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := w.Begun[0]; r.Type != activity.ConfigChange || r.Metadata.Action != "set_disabled_tools" || r.Metadata.Detail != `["a*"]` || r.Actor != "admin" || w.Ended[0].Status != activity.Success {
-		t.Errorf("on record are %+v, %+v", w.Begun, w.Ended)
+		t.Errorf("recorded: %+v, %+v", w.Begun, w.Ended)
 	}
-	withKey := Caller{Actor: adminPerson.Actor, Source: activity.SourceMCP} // no person all the same
+	withKey := Caller{Actor: adminPerson.Actor, Source: activity.SourceMCP} // an MCP client, so not a user
 	if v, err := w.gateway.AddServer(ctx, withKey, AddServerRequest{Name: "new", Launch: config.Launch{Command: "c"}}); err != nil || !v.Quarantined || v.Stage != StageLaunch {
 		t.Fatalf("%+v %v", v, err)
 	}
@@ -45,7 +45,7 @@ func TestChangeableKeys(t *testing.T) {
 	}
 }
 
-// A changed launch is recorded without the parts that may be secret.
+// A change of a launch is recorded without the values that may be secret.
 func TestLaunchChangesAreRecordedWithoutValues(t *testing.T) {
 	w := newAdminWorld(t, nil, full)
 	const secret = "hunter2-hunter2"
@@ -60,12 +60,12 @@ func TestLaunchChangesAreRecordedWithoutValues(t *testing.T) {
 		key, value, _ := strings.Cut(change, " ")
 		_, _ = w.gateway.ChangeServer(t.Context(), adminPerson, ServerChange{ServerRef: ServerRef{Name: "s"}, Key: key, Value: json.RawMessage(value)})
 		if len(w.Begun) != 1 || w.Begun[0].Metadata.Action+" "+w.Begun[0].Metadata.Detail != want {
-			t.Errorf("%s: on record is %+v", change, w.Begun)
+			t.Errorf("%s: recorded %+v", change, w.Begun)
 		}
 	}
 }
 
-// A proposal of MCPProxy itself is refused.
+// A proposal of MCPProxy itself is rejected.
 func TestProxyIsNotProposed(t *testing.T) {
 	w := newAdminWorld(t, nil, full)
 	_, err := w.gateway.AddServer(t.Context(), adminAgent, AddServerRequest{Name: "again", Launch: config.Launch{Command: "mcpproxy", Args: []string{"stdio"}}})
@@ -74,7 +74,7 @@ func TestProxyIsNotProposed(t *testing.T) {
 	}
 }
 
-// A change of a key that has its own operation runs that operation.
+// A change of a key that has its own operation has the same effect as that operation.
 func TestChangesRunTheirOperations(t *testing.T) {
 	ctx := context.Background()
 	for change, want := range map[string]string{"enabled true": "enable", "enabled false": "disable", "quarantined true": "quarantine"} {
@@ -85,7 +85,7 @@ func TestChangesRunTheirOperations(t *testing.T) {
 			t.Errorf("%s: %+v %v", change, v, err)
 		}
 		if r := w.Begun[0]; r.Type != activity.ServerChange || r.Metadata.Action != want || r.ServerName != "s" {
-			t.Errorf("%s: on record is %+v", change, r)
+			t.Errorf("%s: recorded %+v", change, r)
 		}
 	}
 }

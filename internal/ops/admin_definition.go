@@ -12,18 +12,18 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// definitionUnderReview is a definition of a tool, prompt, resource, template or instructions under review: the
-// listed definition, and the decisions about it.
+// definitionUnderReview is the listed definition of a tool, prompt, resource, template or instructions, with the
+// decisions about it.
 type definitionUnderReview struct {
 	approval.CandidateDefinition
 	server     string
-	status     string              // "" when it can be used
-	evaluation approval.Evaluation // why it waits for review, if it does
-	pin        *approval.Pin       // what it is compared with
+	status     string              // "" if it can be used
+	evaluation approval.Evaluation // the reason why it waits for review, if it does
+	pin        *approval.Pin       // the approved definition that it is compared with
 	forClients bool
 }
 
-// newDefinitionUnderReview evaluates a listed definition against the decision about it.
+// newDefinitionUnderReview evaluates a listed definition with the decisions about it.
 func newDefinitionUnderReview(c approval.CandidateDefinition, server, status string, e approval.DefinitionDecisions) definitionUnderReview {
 	return definitionUnderReview{CandidateDefinition: c, server: server, status: status, evaluation: approval.Evaluate(approval.EvaluationRules{}, e, c), pin: e.ComparisonBase()}
 }
@@ -43,12 +43,14 @@ func (a *Admin) newPrimitiveUnderReview(server string, o *catalog.Primitive, dec
 
 func (d *definitionUnderReview) toolID() tool.ID { return tool.ID{Server: d.server, Tool: d.Tool} }
 
-// isNewOrChanged reports whether an approval of the whole server covers the definition. A blocked definition stays blocked.
+// isNewOrChanged reports whether an approval of the whole server covers the definition. It returns false for a blocked
+// definition, which stays blocked.
 func (d *definitionUnderReview) isNewOrChanged() bool {
 	return d.evaluation.Why == approval.New || d.evaluation.Why == approval.Changed
 }
 
-// separateReviewReason returns why a user must review the definition by itself; "" when it may be approved in a batch.
+// separateReviewReason returns the reason why the definition needs a separate review, or "" if it may be approved in a
+// batch.
 func (d *definitionUnderReview) separateReviewReason() string {
 	switch {
 	case d.evaluation.Why == approval.Blocked:
@@ -63,7 +65,7 @@ func (d *definitionUnderReview) separateReviewReason() string {
 	return ""
 }
 
-// approvedFingerprint returns the approved fingerprint, "" when there is none.
+// approvedFingerprint returns the approved fingerprint, or "" if there is none.
 func (d *definitionUnderReview) approvedFingerprint() string {
 	if d.pin == nil {
 		return ""
@@ -74,12 +76,12 @@ func (d *definitionUnderReview) approvedFingerprint() string {
 // scanResult returns the scanner's result for the definition.
 func (d *definitionUnderReview) scanResult() ScanResult { return toScanResult(d.Report()) }
 
-// toScanResult converts a report. Its findings are never null in JSON.
+// toScanResult converts a scan report. The findings are never null in JSON.
 func toScanResult(r scan.Report) ScanResult {
 	return ScanResult{Verdict: r.Verdict, Findings: append([]scan.Finding{}, r.Findings...)}
 }
 
-// pendingInfo returns why and since when a definition waits for review.
+// pendingInfo returns the reason why a definition waits for review and the time since when it waits.
 func (a *Admin) pendingInfo(d *definitionUnderReview) PendingInfo {
 	p := PendingInfo{Reason: d.evaluation.Why, Fingerprint: d.Fingerprint.String(), Approved: d.approvedFingerprint(), Together: d.separateReviewReason() == ""}
 	if since := a.Book.HeldSince(d.server, d.CandidateDefinition).UTC(); !since.IsZero() {
@@ -88,7 +90,7 @@ func (a *Admin) pendingInfo(d *definitionUnderReview) PendingInfo {
 	return p
 }
 
-// approvalStatus returns the fingerprint, the status and the reason of the status.
+// approvalStatus returns the fingerprint, the status and the reason for the status.
 func (d *definitionUnderReview) approvalStatus() ApprovalStatus {
 	return ApprovalStatus{Fingerprint: d.Fingerprint.String(), Status: d.status, Reason: d.evaluation.Why}
 }
@@ -104,7 +106,8 @@ func (a *Admin) compareToApproved(ctx context.Context, d *definitionUnderReview)
 		return c, err
 	}
 	if was, err := definitionFingerprint(d.Kind, d.server, raw); err != nil || was != d.pin.Fingerprint {
-		// The approved definition was lost with a damaged database, or was withdrawn just now. Without it the whole definition is new.
+		// The approved definition was lost with a damaged database, or its approval was just withdrawn. The whole
+		// definition is then new.
 		return c, nil
 	}
 	changes, complete, err := approval.Diff(raw, d.Definition)
@@ -116,7 +119,7 @@ func (a *Admin) compareToApproved(ctx context.Context, d *definitionUnderReview)
 	return c, nil
 }
 
-// definitionFingerprint returns the fingerprint of a stored definition.
+// definitionFingerprint parses a stored definition and returns its fingerprint.
 func definitionFingerprint(kind tool.DefinitionKind, server string, raw []byte) (tool.Fingerprint, error) {
 	if kind == tool.KindTool {
 		d, err := tool.ParseDefinition(server, raw)
@@ -129,8 +132,8 @@ func definitionFingerprint(kind tool.DefinitionKind, server string, raw []byte) 
 	return o.Fingerprint, err
 }
 
-// applyDecision finds a definition, checks that it is still the one the user saw, applies the decision and records it. Without seen, the decision
-// applies to any definition of the tool.
+// applyDecision finds a definition, checks that it is still the one that the user saw, applies the decision and records
+// it. If seen is nil, the decision applies to any definition of the tool.
 func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Record, what string, seen *SeenFingerprint, find func() (definitionUnderReview, error), decide decisionFunc) error {
 	return a.runUserAction(c, record, func() error {
 		d, err := find()
@@ -144,7 +147,7 @@ func (a *Admin) applyDecision(ctx context.Context, c Caller, record activity.Rec
 	})
 }
 
-// checkFingerprint rejects a decision whose fingerprint is missing or is not the current one.
+// checkFingerprint rejects a missing or outdated fingerprint.
 func checkFingerprint(what, current, given string) error {
 	switch given {
 	case current:
@@ -160,7 +163,8 @@ func checkFingerprint(what, current, given string) error {
 // decisionFunc applies a user's decision to a definition.
 type decisionFunc func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error
 
-// withPresenceCheck returns a decision that requires proof of presence first, because it grants more access.
+// withPresenceCheck returns a decisionFunc that first requires proof of presence, because the decision grants more
+// access.
 func (a *Admin) withPresenceCheck(decide decisionFunc, claim func(definitionUnderReview) claimToSign) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		if err := a.Presence.RequireSigned(ctx, claim(d)); err != nil {
@@ -170,12 +174,12 @@ func (a *Admin) withPresenceCheck(decide decisionFunc, claim func(definitionUnde
 	}
 }
 
-// approvalClaim returns the statement that a user signs to approve the definition.
+// approvalClaim returns the claim that a user signs to approve the definition.
 func (d definitionUnderReview) approvalClaim() claimToSign {
 	return approval.ApprovalClaim(d.server, d.CandidateDefinition)
 }
 
-// enableClaim returns the statement that a user signs to enable the tool.
+// enableClaim returns the claim that a user signs to enable the tool.
 func (d definitionUnderReview) enableClaim() claimToSign {
 	return approval.SwitchOnClaim(d.toolID())
 }
@@ -188,7 +192,8 @@ func blockDefinition(ctx context.Context, b *approval.Book, d definitionUnderRev
 	return b.Block(ctx, d.Kind, d.toolID(), d.Fingerprint, by)
 }
 
-// withdrawalDecision returns the decision that withdraws an approval. Its fingerprint is that of the approved definition, not of the listed one.
+// withdrawalDecision returns a decisionFunc that withdraws an approval. Its fingerprint is the one of the approved
+// definition, not of the listed one.
 func withdrawalDecision(approved SeenFingerprint, trust approval.Trust) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		if d.pin == nil {
@@ -201,14 +206,15 @@ func withdrawalDecision(approved SeenFingerprint, trust approval.Trust) decision
 	}
 }
 
-// unblockDecision returns the decision that unblocks a definition.
+// unblockDecision returns a decisionFunc that unblocks a definition.
 func unblockDecision(trust approval.Trust) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		return b.Unblock(ctx, d.CandidateDefinition, d.toolID(), trust, by)
 	}
 }
 
-// configuredTrust returns the trust in a server: Manual, the lowest, for a server that is not configured.
+// configuredTrust returns the trust setting of a server. For a server that is not configured, it returns Manual, the
+// lowest.
 func configuredTrust(c *config.Config, server string) approval.Trust {
 	if s := c.Server(server); s != nil {
 		return approval.Trust(s.Trust)
@@ -216,7 +222,7 @@ func configuredTrust(c *config.Config, server string) approval.Trust {
 	return approval.Manual
 }
 
-// setEnabledDecision returns the decision that enables or disables a tool.
+// setEnabledDecision returns a decisionFunc that enables or disables a tool.
 func setEnabledDecision(on bool) decisionFunc {
 	return func(ctx context.Context, b *approval.Book, d definitionUnderReview, by string) error {
 		return b.SwitchTool(ctx, d.toolID(), on, by)
@@ -233,7 +239,8 @@ func (a *Admin) DisableTool(ctx context.Context, c Caller, in ToolRef) (ToolView
 	return a.applyToolDecision(ctx, c, in, "switch_tool_off", nil, setEnabledDecision(false))
 }
 
-// ApproveTool approves the definition that the user saw, if the server still lists it. With Keep, the configuration first marks the tool as destructive.
+// ApproveTool approves the definition that the user saw, if the server still lists it. With Keep, the configuration
+// first marks the tool as destructive.
 func (a *Admin) ApproveTool(ctx context.Context, c Caller, in ToolApproval) (ToolView, error) {
 	if in.Keep == "" {
 		return a.applyToolDecision(ctx, c, in.ToolRef, "approve_tool", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
@@ -250,8 +257,8 @@ func (a *Admin) ApproveTool(ctx context.Context, c Caller, in ToolApproval) (Too
 	return v, err
 }
 
-// WithdrawToolApproval withdraws the approval of a tool's definition. The tool waits for review again; the definition that was approved before it is valid
-// again, if there is one.
+// WithdrawToolApproval withdraws the approval of a tool's definition. The tool waits for review again. The previously
+// approved definition is valid again, if there is one.
 func (a *Admin) WithdrawToolApproval(ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
 	return a.applyToolDecision(ctx, c, in.ToolRef, "withdraw_tool", nil, withdrawalDecision(in.SeenFingerprint, configuredTrust(a.Config(), in.Server)))
 }
@@ -261,7 +268,7 @@ func (a *Admin) BlockTool(ctx context.Context, c Caller, in ToolDecision) (ToolV
 	return a.applyToolDecision(ctx, c, in.ToolRef, "block_tool", &in.SeenFingerprint, blockDefinition)
 }
 
-// UnblockTool unblocks a tool's definition: it waits for review again.
+// UnblockTool unblocks a tool's definition. The tool then waits for review again.
 func UnblockTool(a *Admin, ctx context.Context, c Caller, in ToolDecision) (ToolView, error) {
 	return a.applyToolDecision(ctx, c, in.ToolRef, "unblock_tool", &in.SeenFingerprint, unblockDecision(configuredTrust(a.Config(), in.Server)))
 }
@@ -301,22 +308,24 @@ func (a *Admin) DiffTool(ctx context.Context, _ Caller, in ToolRef) (ToolDiff, e
 	}, err
 }
 
-// ApprovePrimitive approves the definition of a prompt, resource, template or instructions that the user saw, if the server still lists it.
+// ApprovePrimitive approves the definition of a prompt, resource, template or instructions that the user saw, if the
+// server still lists it.
 func (a *Admin) ApprovePrimitive(ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
 	return a.applyPrimitiveDecision(ctx, c, in, "approve_", &in.SeenFingerprint, a.withPresenceCheck(approveDefinition, definitionUnderReview.approvalClaim))
 }
 
-// BlockPrimitive blocks the definition and withdraws its approval.
+// BlockPrimitive blocks the definition of a prompt, resource, template or instructions and withdraws its approval.
 func (a *Admin) BlockPrimitive(ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
 	return a.applyPrimitiveDecision(ctx, c, in, "block_", &in.SeenFingerprint, blockDefinition)
 }
 
-// UnblockPrimitive unblocks the definition: it waits for review again.
+// UnblockPrimitive unblocks the definition, which then waits for review again.
 func UnblockPrimitive(a *Admin, ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
 	return a.applyPrimitiveDecision(ctx, c, in, "unblock_", &in.SeenFingerprint, unblockDecision(configuredTrust(a.Config(), in.Server)))
 }
 
-// applyPrimitiveDecision applies and records a decision about a prompt, resource, template or instructions. action is a prefix of the recorded action.
+// applyPrimitiveDecision applies and records a decision about a prompt, resource, template or instructions. action is a
+// prefix of the recorded action.
 func (a *Admin) applyPrimitiveDecision(ctx context.Context, c Caller, in PrimitiveDecision, action string, seen *SeenFingerprint, decide decisionFunc) (OfferDiff, error) {
 	detail := problem.ClipName(in.Fingerprint)
 	if in.Kind != tool.KindInstructions {
@@ -330,7 +339,7 @@ func (a *Admin) applyPrimitiveDecision(ctx context.Context, c Caller, in Primiti
 	return a.DiffPrimitive(ctx, c, in.PrimitiveRef)
 }
 
-// WithdrawPrimitiveApproval withdraws the approval of the definition: it waits for review again.
+// WithdrawPrimitiveApproval withdraws the approval of the definition, which then waits for review again.
 func (a *Admin) WithdrawPrimitiveApproval(ctx context.Context, c Caller, in PrimitiveDecision) (OfferDiff, error) {
 	return a.applyPrimitiveDecision(ctx, c, in, "withdraw_", nil, withdrawalDecision(in.SeenFingerprint, configuredTrust(a.Config(), in.Server)))
 }
@@ -341,7 +350,7 @@ func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview,
 	if err != nil {
 		return definitionUnderReview{}, err
 	}
-	a.Offers.StoreChangedInstructions(context.Background(), s) // loads what the server reported about itself
+	a.Offers.StoreChangedInstructions(context.Background(), s) // loads the instructions
 	if o := a.Catalog.Primitives(in.Server).FindReviewable(in.Kind, in.Name); o != nil {
 		return a.newPrimitiveUnderReview(in.Server, o, a.Book.ServerView(in.Server)), nil
 	}
@@ -353,7 +362,8 @@ func (a *Admin) findPrimitiveDefinition(in PrimitiveRef) (definitionUnderReview,
 		WithHint("List its definitions with `mcpproxy upstream review " + in.Server + "`.")
 }
 
-// DiffPrimitive returns the approved definition of a prompt, resource, template or instructions, the listed one and their differences.
+// DiffPrimitive returns the approved and the listed definition of a prompt, resource, template or instructions, with
+// their differences.
 func (a *Admin) DiffPrimitive(ctx context.Context, _ Caller, in PrimitiveRef) (OfferDiff, error) {
 	d, err := a.findPrimitiveDefinition(in)
 	if err != nil {

@@ -24,10 +24,9 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// The model: what may be called, in the fewest words.
+// The model is a minimal implementation of the rules for which tools may be called.
 
-// variant is a definition that a tool may have: 0 and 1 are clean, 2 is
-// poisoned, 3 claims to be read-only.
+// variant is one of the definitions of a tool. Variants 0 and 1 are clean, 2 is poisoned and 3 claims to be read-only.
 type variant int
 
 const variants = 4
@@ -38,14 +37,14 @@ type model struct {
 	listed, pin map[string]variant
 	blocked     map[string]variant
 	off         map[string]bool
-	// After the database was lost nothing is accepted at first sight until a
-	// person has approved the server, and never another definition than before.
+	// After the loss of the database, no new definition is accepted automatically until a user has approved the server.
+	// A definition that differs from the one approved earlier is never accepted automatically.
 	lost, acquainted bool
 	was              map[string]variant
-	before           map[string]before // the decisions that a user's approval replaced
+	before           map[string]before // decisions that an approval replaced, by tool
 }
 
-// before is what an approval replaced.
+// before is the decision that an approval replaced.
 type before struct {
 	pin, block            variant
 	wasPinned, wasRefused bool
@@ -103,7 +102,7 @@ func (m *model) block(name string) {
 	}
 }
 
-// takenBack is the stored value in blocked for a withdrawn approval.
+// takenBack is the value in blocked for a tool whose approval was withdrawn.
 const takenBack variant = -1
 
 func (m *model) withdraw(name string) {
@@ -139,7 +138,7 @@ func (m *model) callable(name string) bool {
 	return listed && pinned && pin == v && !m.off[name] && !m.quarantined
 }
 
-// raw is a variant's definition.
+// raw returns the definition of a variant as JSON.
 func (v variant) raw(name string) string {
 	description, hints := fmt.Sprintf("Does thing %d.", v), `{"openWorldHint":true}`
 	switch v {
@@ -151,7 +150,7 @@ func (v variant) raw(name string) string {
 	return fmt.Sprintf(`{"name":%q,"description":%q,"annotations":%s}`, name, description, hints)
 }
 
-// life is a gateway over a real store in a file, through restarts.
+// life is a gateway with a database file, which survives restarts.
 type life struct {
 	*adminWorld
 	path  string
@@ -159,7 +158,7 @@ type life struct {
 	home  *approval.Denylist
 	model model
 	r     *rand.Rand
-	ran   string // the last request to the upstream, in the form that it listed
+	ran   string // the listed definition of the tool that was called last
 }
 
 func (l *life) up() {
@@ -180,7 +179,7 @@ func (l *life) down() {
 	}
 }
 
-// lose has the database gone at the next start.
+// lose stops the gateway, deletes the database and starts the gateway again.
 func (l *life) lose() error {
 	l.down()
 	if err := os.Remove(l.path); err != nil {
@@ -191,7 +190,7 @@ func (l *life) lose() error {
 	return nil
 }
 
-// relist has the server list what it has.
+// relist makes the server list its current tools.
 func (l *life) relist() {
 	var all []string
 	for _, name := range names {
@@ -205,8 +204,8 @@ func (l *life) relist() {
 
 var names = []string{"a", "b", "c"}
 
-// decide has the person approve or block a tool, sometimes by a fingerprint
-// that is not the one of the definition that is listed.
+// decide makes the user approve or block a tool, sometimes with the fingerprint of another definition than the listed
+// one.
 func (l *life) decide(name string, decide func(context.Context, Caller, ToolDecision) (ToolView, error), then func(string)) error {
 	v, listed := l.model.listed[name]
 	seen := v
@@ -229,7 +228,8 @@ func (l *life) decide(name string, decide func(context.Context, Caller, ToolDeci
 	return fmt.Errorf("listed %v, seen %d, is %d: %v", listed, seen, v, p)
 }
 
-// withdraw makes the user withdraw the approval of a tool, sometimes of another definition than the approved one.
+// withdraw makes the user withdraw the approval of a tool, sometimes with the fingerprint of another definition than
+// the approved one.
 func (l *life) withdraw(name string) error {
 	pin, pinned := l.model.pin[name]
 	_, listed := l.model.listed[name]
@@ -253,7 +253,7 @@ func (l *life) withdraw(name string) error {
 	return fmt.Errorf("listed %v, approved %v %d, named %d: %v", listed, pinned, pin, of, p)
 }
 
-// review takes the quarantined server through its review, or some of it.
+// review makes the user approve one or two stages of the server's review.
 func (l *life) review() error {
 	for range 1 + l.r.IntN(2) {
 		review, err := l.gateway.ServerReview(context.Background(), Caller{}, ServerRef{Name: "s"})
@@ -288,7 +288,7 @@ func (l *life) reason(name string) approval.WaitReason {
 	return v.Trust.Reason
 }
 
-// step does one thing that can happen, and says what.
+// step performs a random action and returns its description.
 func (l *life) step() (what string, err error) {
 	name := names[l.r.IntN(len(names))]
 	id := tool.ID{Server: "s", Tool: name}
@@ -341,7 +341,7 @@ func (l *life) step() (what string, err error) {
 	return "call " + name, l.tryCall(name)
 }
 
-// tryCall holds what becomes of a call against the model.
+// tryCall compares the result of a call with the model.
 func (l *life) tryCall(name string) error {
 	l.ran = ""
 	_, p := l.call(policy.CallToolDestructive, "s:"+name, `{}`)
@@ -355,11 +355,11 @@ func (l *life) tryCall(name string) error {
 	return nil
 }
 
-// TestNoHistoryRunsUnapprovedCalls: after any history of approvals, withdrawals, blocks, switches, changes, reviews,
-// restarts and losses of the database, exactly the calls run that the model allows.
+// TestNoHistoryRunsUnapprovedCalls checks that exactly the calls that the model allows are executed, after random
+// sequences of approvals, withdrawals, blocks, changes, reviews, restarts and losses of the database.
 func TestNoHistoryRunsUnapprovedCalls(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a thousand steps")
+		t.Skip("it runs a thousand steps")
 	}
 	seed := volume.Seed(t, 1)
 	l := &life{adminWorld: newAdminWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db"), r: rand.New(rand.NewPCG(seed, 1))}
@@ -389,7 +389,7 @@ func TestNoHistoryRunsUnapprovedCalls(t *testing.T) {
 	}
 }
 
-// After the database was lost, each server waits with all its tools, until it is approved once.
+// After the loss of the database, each server waits for one approval that covers all its tools.
 func TestLostDatabaseNeedsOneApprovalPerServer(t *testing.T) {
 	l := &life{adminWorld: newAdminWorld(t, trust(config.TrustScan)), path: filepath.Join(t.TempDir(), "mcpproxy.db")}
 	l.model = model{trust: config.TrustScan, listed: map[string]variant{names[0]: 0, names[1]: 1}, pin: map[string]variant{}, blocked: map[string]variant{}, off: map[string]bool{}, was: map[string]variant{}, before: map[string]before{}}

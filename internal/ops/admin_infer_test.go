@@ -18,7 +18,7 @@ const (
 	silentOther    = `{"name":"note","description":"Works on a note","inputSchema":{"type":"object"}}`
 )
 
-// Inferred hints of a tool without hints are shown, warned about or enforced, as the configuration says, the same everywhere.
+// Inferred hints are shown, reported in warnings or enforced, as configured. Search, views and calls agree.
 func TestInferHints(t *testing.T) {
 	type call struct {
 		variant  policy.CallToolVariant
@@ -28,7 +28,7 @@ func TestInferHints(t *testing.T) {
 	}
 	read, write, destructive := policy.CallToolRead, policy.CallToolWrite, policy.CallToolDestructive
 	for mode, c := range map[policy.InferMode]struct {
-		inferred, with map[string]string // by tool
+		inferred, with map[string]string // inferred operation and required variant, by tool
 		calls          []call
 	}{
 		policy.InferOff: {
@@ -91,7 +91,7 @@ func TestInferHints(t *testing.T) {
 	}
 }
 
-// An override that declares the operation of a tool ends the inference.
+// If an override declares the operation of a tool, no hints are inferred.
 func TestOverrideEndsInference(t *testing.T) {
 	w := newAdminWorld(t, func(cfg *config.Config) {
 		cfg.Intent.InferHints = policy.InferEnforce
@@ -110,8 +110,8 @@ func TestOverrideEndsInference(t *testing.T) {
 func TestInferHintsOfOneServer(t *testing.T) {
 	type want struct {
 		with string
-		code problem.Code // of a call in the read lane
-		said int          // its warnings
+		code problem.Code // error code of a call in the read lane
+		said int          // number of its warnings
 	}
 	wants := map[policy.InferMode]want{
 		policy.InferOff: {"call_tool_write", "", 0}, policy.InferAdvise: {"call_tool_write", "", 1}, policy.InferEnforce: {"call_tool_destructive", problem.ServerMismatch, 0},
@@ -132,7 +132,8 @@ func TestInferHintsOfOneServer(t *testing.T) {
 	}
 }
 
-// If inferred hints are effective for one server only, a change that relaxes them is held only there.
+// If inferred hints are enforced for one server only, a change that relaxes them waits for approval only for that
+// server.
 func TestLoosenedInferenceOfOneServer(t *testing.T) {
 	for own, want := range map[policy.InferMode]string{policy.InferEnforce: "pending_approval", policy.InferOff: "callable", "": "callable"} {
 		w := newAdminWorld(t, func(c *config.Config) { c.Servers[0].InferHints, c.Intent.InferHints = own, policy.InferAdvise })
@@ -174,7 +175,8 @@ func TestRefusalNamesTheHintSource(t *testing.T) {
 	}
 }
 
-// If inferred hints are effective, a change of the text that relaxes them is held like a change of declared hints.
+// If inferred hints are enforced, a changed description that relaxes them waits for approval like a change of declared
+// hints.
 func TestLoosenedInferenceIsHeld(t *testing.T) {
 	const purges, purgesMore, gets = `{"name":"note","description":"Permanently deletes all notes"}`,
 		`{"name":"note","description":"Permanently deletes all notes, and folders"}`, `{"name":"note","description":"Gets a note"}`
@@ -183,7 +185,7 @@ func TestLoosenedInferenceIsHeld(t *testing.T) {
 		w.SetToolsOn("s", purges)
 		w.SetToolsOn("s", purgesMore)
 		if s := w.status("s:note"); s != "callable" {
-			t.Errorf("%s: a change that loosens nothing: %s", mode, s)
+			t.Errorf("%s: after a change that relaxes no hint: %s", mode, s)
 		}
 		w.SetToolsOn("s", gets)
 		if s := w.status("s:note"); s != want {
@@ -191,12 +193,12 @@ func TestLoosenedInferenceIsHeld(t *testing.T) {
 		}
 		w.approve("s:note")
 		if s := w.status("s:note"); s != "callable" {
-			t.Errorf("%s: approved: %s", mode, s)
+			t.Errorf("%s: after the approval: %s", mode, s)
 		}
 		w.SetToolsOn("s", purges)
 		w.SetToolsOn("s", gets)
 		if s := w.status("s:note"); s != want {
-			t.Errorf("%s: loosened again: %s, want %s", mode, s, want)
+			t.Errorf("%s: after the hint was relaxed again: %s, want %s", mode, s, want)
 		}
 	}
 }

@@ -25,8 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// zoo has a tool for each status, all of which match "zebra", and one that can
-// be called.
+// zoo returns a test environment with one tool for each status and one callable tool. All match the query "zebra".
 func zoo(t *testing.T, locked bool) *adminWorld {
 	open := upstream.State{Name: "open", Phase: upstream.Ready}
 	one := func(name string) string {
@@ -43,7 +42,7 @@ func zoo(t *testing.T, locked bool) *adminWorld {
 		}
 		if locked {
 			c.Servers[0].DisabledTools = []string{"denied_*"}
-			c.Servers[3].Quarantined = true // no definition of it was ever approved
+			c.Servers[3].Quarantined = true // none of its definitions was ever approved
 		}
 	})
 	w.Catalog.StateChanged(open)
@@ -81,7 +80,7 @@ func golden(t *testing.T, name string, got []byte) {
 		t.Fatal(err)
 	}
 	indented.WriteByte('\n')
-	said := anyScore.ReplaceAll(indented.Bytes(), []byte(`"score": 1`)) // which is search's business
+	said := anyScore.ReplaceAll(indented.Bytes(), []byte(`"score": 1`)) // scores are tested in package search
 	if *update {
 		if err := os.WriteFile(path, said, 0o644); err != nil {
 			t.Fatal(err)
@@ -89,12 +88,11 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil || !bytes.Equal(want, said) {
-		t.Errorf("%s is not what the answer is (%v); go test ./internal/ops -update writes it:\n%s", path, err, said)
+		t.Errorf("%s is out of date (%v): run go test ./internal/ops -update; got:\n%s", path, err, said)
 	}
 }
 
-// inOrder is an answer with the locked tools by name: how they rank is search's
-// business.
+// inOrder returns the answer with the locked tools sorted by name, because their ranking is tested in package search.
 func inOrder(t *testing.T, raw []byte) []byte {
 	t.Helper()
 	type entry struct {
@@ -118,8 +116,8 @@ func inOrder(t *testing.T, raw []byte) []byte {
 	return slices.Concat(before, []byte(`"disabled":`), sorted, []byte(`,"remediation":`), after)
 }
 
-// The answer without include_disabled is, byte for byte, the answer without the locked tools. With it, they come after the
-// others, each with its reason.
+// Without include_disabled, the answer is byte for byte the same as without the locked tools. With it, the locked tools
+// follow the others, each with its reason.
 func TestIncludeDisabled(t *testing.T) {
 	with, without := zoo(t, true), zoo(t, false)
 	ask := func(w *adminWorld, query string, disabled bool) []byte {
@@ -131,29 +129,29 @@ func TestIncludeDisabled(t *testing.T) {
 	}
 	plain := ask(with, "feed a zebra", false)
 	if other := ask(without, "feed a zebra", false); !bytes.Equal(plain, other) {
-		t.Errorf("the locked tools show:\n%s\n%s", plain, other)
+		t.Errorf("the locked tools are visible:\n%s\n%s", plain, other)
 	}
 	golden(t, "retrieve.json", plain)
 	all := ask(with, "feed a zebra", true)
 	golden(t, "retrieve_include_disabled.json", inOrder(t, all))
 	if rest, found := bytes.CutPrefix(all, bytes.TrimSuffix(plain, []byte("}"))); !found || !bytes.HasPrefix(rest, []byte(`,"disabled":[`)) {
-		t.Errorf("the callable tools do not come first and unchanged:\n%s", all)
+		t.Errorf("the callable tools are not first or have changed:\n%s", all)
 	}
 	for _, never := range []string{"CANARY", "unreviewed", "held_feed."} {
 		if bytes.Contains(all, []byte(never)) {
-			t.Errorf("%q, which no one has approved, is in %s", never, all)
+			t.Errorf("%q was never approved, but is in %s", never, all)
 		}
 	}
 	golden(t, "retrieve_notice.json", ask(with, "switched", false))
 	if got := ask(with, "unreviewed", false); !bytes.Equal(got, ask(without, "unreviewed", false)) {
-		t.Errorf("there is a notice of tools that no one may know of: %s", got)
+		t.Errorf("a notice mentions tools that must stay hidden: %s", got)
 	}
 	if a, b := ask(without, "feed a zebra", true), ask(without, "feed a zebra", false); !bytes.Equal(a, b) {
-		t.Errorf("with nothing locked include_disabled changes the answer: %s", a)
+		t.Errorf("include_disabled changes the answer, although no tool is locked: %s", a)
 	}
 }
 
-// Discovery, counts, views and refusals report the same status.
+// Search, counts, views and refusals report the same status.
 func TestViewsAgreeOnStatus(t *testing.T) {
 	w := zoo(t, true)
 	want := map[string]string{
@@ -172,7 +170,7 @@ func TestViewsAgreeOnStatus(t *testing.T) {
 		_, p := w.call(policy.CallToolRead, id, `{}`)
 		if status == "callable" {
 			if p != nil {
-				t.Errorf("%s is refused: %v", id, p)
+				t.Errorf("the refusal for %s: %v", id, p)
 			}
 			continue
 		}
@@ -180,7 +178,7 @@ func TestViewsAgreeOnStatus(t *testing.T) {
 			t.Errorf("the call of %s: %v", id, p)
 		}
 		if id != "unreviewed:unreviewed_feed" && said[id] != status {
-			t.Errorf("discovery says %q of %s", said[id], id)
+			t.Errorf("search reports %q for %s", said[id], id)
 		}
 	}
 	counts := map[string]Counts{}
@@ -203,7 +201,7 @@ func TestViewsAgreeOnStatus(t *testing.T) {
 // If the approvals cannot be read, no tool can be called and none is shown as approved.
 func TestUnreadableApprovalsRefuse(t *testing.T) {
 	w := newAdminWorld(t, nil)
-	book := approval.NewBook(&w.Approvals, nil) // never loaded
+	book := approval.NewBook(&w.Approvals, nil) // it is never loaded
 	w.Catalog = catalog.New(catalog.Options{Servers: w.Config().Servers, Approvals: book, Logger: catalogtest.Logger})
 	w.renew(book)
 	w.SetToolsOn("s", adminReadsTool)
@@ -212,12 +210,12 @@ func TestUnreadableApprovalsRefuse(t *testing.T) {
 	}
 	a := w.retrieve(RetrieveRequest{Query: "read a thing", IncludeDisabled: true})
 	if len(a.Disabled) != 1 || a.Disabled[0].Status != "disabled_unknown" || a.Disabled[0].Description != "" {
-		t.Errorf("discovery says %+v", a.Disabled)
+		t.Errorf("search reports %+v", a.Disabled)
 	}
 }
 
-// TestLockedBeforeItWasListed: a call to a disabled or quarantined server that has never listed its tools is refused with
-// that reason, and without the advice to retry.
+// TestLockedBeforeItWasListed checks the refusal of a call to a disabled or quarantined server that has never listed
+// its tools. It names that reason and does not advise to retry.
 func TestLockedBeforeItWasListed(t *testing.T) {
 	w := newAdminWorld(t, func(c *config.Config) {
 		c.Servers = []config.Server{

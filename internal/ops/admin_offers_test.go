@@ -20,7 +20,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// fullOffers have every field that such a definition can have.
+// fullOffers contains one definition of each kind with every possible field.
 var fullOffers = map[tool.DefinitionKind]string{
 	tool.KindPrompt: `{"name":"full","title":"Full","description":"Asks for a review.","arguments":[{"name":"code","title":"Code","description":"The code.","required":true},{"name":"style"}],
 		"icons":[{"src":"https://example.com/a.png","mimeType":"image/png","sizes":["48x48"],"theme":"dark"}],"_meta":{"vendor/key":{"a":1}},"vendor":[1,"two"]}`,
@@ -31,7 +31,7 @@ var fullOffers = map[tool.DefinitionKind]string{
 	tool.KindInstructions: `"Use the tools of this server for notes.\nThey are kept for a year."`,
 }
 
-// offerMutations are those with one thing changed each.
+// offerMutations returns copies of the full definition with one change each, by description of the change.
 func offerMutations(t *testing.T, kind tool.DefinitionKind) map[string]string {
 	t.Helper()
 	common := [][2]string{
@@ -68,8 +68,8 @@ func offerMutations(t *testing.T, kind tool.DefinitionKind) map[string]string {
 	return out
 }
 
-// A primitive with any change is in no list and cannot be used until a user approves it. It is back when the definition is
-// the approved one again.
+// A primitive with any change is not listed and cannot be used until a user approves it. It is listed again when its
+// definition equals the approved one.
 func TestEveryPrimitiveChangeIsHeld(t *testing.T) {
 	for _, kind := range tool.PrimitiveKinds() {
 		t.Run(kind.Label(), func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestEveryPrimitiveChangeIsHeld(t *testing.T) {
 				}
 				w.offers(kind, changed)
 				if seen := w.seen(kind); len(seen) != 0 || w.amongAll(kind) != 0 {
-					t.Errorf("%s: it is offered: %q", name, seen)
+					t.Errorf("%s: it is listed: %q", name, seen)
 				}
 				sent := len(w.r.Sent)
 				for request, err := range w.used(kind) {
@@ -101,15 +101,15 @@ func TestEveryPrimitiveChangeIsHeld(t *testing.T) {
 				if len(w.r.Sent) != sent {
 					t.Errorf("%s: %q reached the server", name, w.r.Sent[sent:])
 				}
-				if kind != tool.KindInstructions || strings.HasPrefix(changed, `"`) { // to MCPProxy it can say a text alone
+				if kind != tool.KindInstructions || strings.HasPrefix(changed, `"`) { // MCPProxy reads instructions only if they are a string
 					waiting, err := w.gateway.PendingApprovals(t.Context(), Caller{}, PendingApprovalsQuery{})
 					if err != nil || len(waiting.Offers) != 1 || waiting.Offers[0].Kind != kind || waiting.Offers[0].Reason != approval.Changed {
-						t.Errorf("%s: what waits is %+v, %v", name, waiting.Offers, err)
+						t.Errorf("%s: pending approvals: %+v, %v", name, waiting.Offers, err)
 						continue
 					}
 					d, err := w.gateway.DiffPrimitive(t.Context(), Caller{}, PrimitiveRef{Server: "s", Kind: kind, Name: waiting.Offers[0].Name})
 					if err != nil || len(d.Changes) == 0 || d.Status != "pending_approval" {
-						t.Errorf("%s: the difference is %+v, %v", name, d, err)
+						t.Errorf("%s: the diff is %+v, %v", name, d, err)
 					}
 				}
 				w.offers(kind, fullOffers[kind])
@@ -118,7 +118,8 @@ func TestEveryPrimitiveChangeIsHeld(t *testing.T) {
 	}
 }
 
-// A primitive is the same in any order, white space and spelling, and for any size and time of a resource.
+// A primitive counts as unchanged if only its order of members, white space or escapes differ, or the size or time of a
+// resource.
 func TestRespelledPrimitivesAreNotHeld(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -142,12 +143,12 @@ func TestRespelledPrimitivesAreNotHeld(t *testing.T) {
 				w.offers(kind, spelled)
 			}
 			if seen := w.seen(kind); len(seen) != 1 || seen[0] != spelled {
-				t.Fatalf("seed %d: %s is held, or other bytes: %q", seed, spelled, seen)
+				t.Fatalf("seed %d: %s is held or has changed: %q", seed, spelled, seen)
 			}
 		}
 	}
 	if n := w.Approvals.SaveCount(); n != saves {
-		t.Errorf("%d decisions were stored for nothing", n-saves)
+		t.Errorf("%d decisions were stored, want 0", n-saves)
 	}
 }
 
@@ -172,7 +173,7 @@ func TestNewPrimitives(t *testing.T) {
 	}
 	for _, c := range []struct {
 		trust        config.Trust
-		clean, other bool // whether it passes
+		clean, other bool // whether a clean or another definition is accepted
 	}{{config.TrustManual, false, false}, {config.TrustScan, true, false}, {config.TrustAuto, true, true}} {
 		for _, kind := range tool.PrimitiveKinds() {
 			for raw, passes := range map[string]bool{fullOffers[kind]: c.clean, poison[kind]: c.other} {
@@ -185,21 +186,21 @@ func TestNewPrimitives(t *testing.T) {
 					}
 					seen := w.seen(kind)
 					if (len(seen) == 1) != passes {
-						t.Errorf("%s, %s, clients alone %v: sees %q", c.trust, kind, clientsAlone, seen)
+						t.Errorf("%s, %s, listed to clients only %v: a client sees %q", c.trust, kind, clientsAlone, seen)
 					}
 					for request, err := range w.used(kind) {
 						if strings.HasPrefix(request, "all") && clientsAlone || clientsAlone && kind == tool.KindTemplate {
 							continue
 						}
 						if (err == nil) != passes {
-							t.Errorf("%s, %s, clients alone %v: %s %v", c.trust, kind, clientsAlone, request, err)
+							t.Errorf("%s, %s, listed to clients only %v: %s %v", c.trust, kind, clientsAlone, request, err)
 						}
 					}
 					waiting, err := w.gateway.PendingApprovals(t.Context(), Caller{}, PendingApprovalsQuery{})
 					if err != nil || (len(waiting.Offers) == 0) != passes {
-						t.Errorf("%s, %s, clients alone %v: what waits is %+v, %v", c.trust, kind, clientsAlone, waiting.Offers, err)
+						t.Errorf("%s, %s, listed to clients only %v: pending approvals: %+v, %v", c.trust, kind, clientsAlone, waiting.Offers, err)
 					}
-					if !passes { // a person can approve it
+					if !passes { // a user can approve it
 						o := waiting.Offers[0]
 						if _, err := w.gateway.ApprovePrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: kind, Name: o.Name}, SeenFingerprint: SeenFingerprint{Fingerprint: strings.Repeat("0", 64)}}); problem.From(err).Code != problem.Conflict {
 							t.Errorf("another fingerprint: %v", err)
@@ -211,7 +212,7 @@ func TestNewPrimitives(t *testing.T) {
 							t.Error(err)
 						}
 						if seen := w.seen(kind); len(seen) != 1 || seen[0] != raw {
-							t.Errorf("%s, %s: approved, and still %q", c.trust, kind, seen)
+							t.Errorf("%s, %s: after the approval, a client sees %q", c.trust, kind, seen)
 						}
 					}
 				}
@@ -220,7 +221,7 @@ func TestNewPrimitives(t *testing.T) {
 	}
 }
 
-// No primitive of a quarantined or disabled server is shown or accepted.
+// No primitive of a quarantined or disabled server is listed or can be used.
 func TestPrimitivesOfAQuarantinedServer(t *testing.T) {
 	for name, change := range map[string]func(*config.Server){
 		"quarantined": func(s *config.Server) { s.Quarantined = true }, "disabled": func(s *config.Server) { s.Enabled = false },
@@ -232,12 +233,12 @@ func TestPrimitivesOfAQuarantinedServer(t *testing.T) {
 		for _, kind := range tool.PrimitiveKinds() {
 			w.offers(kind, fullOffers[kind])
 			if kind != tool.KindInstructions && w.amongAll(kind) != 0 {
-				t.Errorf("%s: a %s is offered", name, kind)
+				t.Errorf("%s: a %s is listed", name, kind)
 			}
 		}
 		for _, method := range []string{"prompts/list", "resources/list", "resources/read", "prompts/get", "server/discover"} {
 			if _, err := w.relay(passed(method, `{"name":"full","uri":"notes://full"}`)); err == nil {
-				t.Errorf("%s: %s is answered", name, method)
+				t.Errorf("%s: %s succeeds", name, method)
 			}
 		}
 		if _, _, err := w.gateway.GatedEndpoint("s").OpenSession(t.Context(), passed("initialize", `{}`)); err == nil {
@@ -246,8 +247,8 @@ func TestPrimitivesOfAQuarantinedServer(t *testing.T) {
 	}
 }
 
-// The definitions that MCPProxy gets take precedence: clients see no other definition of the same name, and a client's list
-// changes no decision.
+// The definitions that the server lists to MCPProxy take precedence. A client sees no other definition of the same
+// name, and a list for a client changes no decision.
 func TestPrimitivesForClientsAreHeld(t *testing.T) {
 	for _, kind := range tool.PrimitiveKinds() {
 		w := newOfferWorld(t, config.TrustScan)
@@ -296,7 +297,7 @@ func TestPrimitiveDecisionsAreRecorded(t *testing.T) {
 	}
 }
 
-// The combined list changes after a decision of a user.
+// A decision by a user changes the combined list, and clients are notified.
 func TestDecisionsAreAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newOfferWorld(t, config.TrustScan)
@@ -307,7 +308,7 @@ func TestDecisionsAreAnnounced(t *testing.T) {
 		}
 		list, err := client.Do(t.Context(), passed("prompts/list", `{}`))
 		if err != nil || !strings.Contains(string(list.Result), "s__full") {
-			t.Fatal("it is not offered")
+			t.Fatal("it is not listed")
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
@@ -315,7 +316,7 @@ func TestDecisionsAreAnnounced(t *testing.T) {
 		go func() { _ = client.Listen(ctx, func(e session.Event) { heard = append(heard, e.Method) }, func() {}) }()
 		synctest.Wait()
 		if len(heard) > 0 {
-			t.Errorf("to list is no change: %q", heard)
+			t.Errorf("listing caused notifications: %q", heard)
 		}
 		o := w.Catalog.Primitives("s").FindReviewable(tool.KindPrompt, "full")
 		if _, err := w.gateway.BlockPrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, SeenFingerprint: SeenFingerprint{Fingerprint: o.Fingerprint.String()}}); err != nil {
@@ -324,7 +325,7 @@ func TestDecisionsAreAnnounced(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		if !slices.Contains(heard, "notifications/prompts/list_changed") {
-			t.Errorf("of a block is announced %q", heard)
+			t.Errorf("notifications after a block: %q", heard)
 		}
 	})
 }

@@ -19,11 +19,11 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// offerWorld is a world whose server s lists the same prompts, resources and instructions to MCPProxy and to clients.
+// offerWorld is a test environment whose server s lists prompts, resources and instructions to MCPProxy and to clients.
 type offerWorld struct {
 	*adminWorld
 	r *catalogtest.ScriptedServers
-	// to clients is what clients are listed; nil: the same.
+	// toClients contains lists that clients get instead of the lists for MCPProxy.
 	toClients map[string][]json.RawMessage
 	version   uint64
 }
@@ -40,7 +40,7 @@ func newOfferWorld(t *testing.T, kind config.Trust) *offerWorld {
 	return w
 }
 
-// changed is what the server says when its offers have changed.
+// changed reports to the catalog that the server's primitives have changed.
 func (w *offerWorld) changed() {
 	w.version++
 	w.Catalog.StateChanged(upstream.State{Name: "s", Phase: upstream.Ready, PrimitivesVersion: w.version, Instructions: w.instructions(),
@@ -63,7 +63,7 @@ func (w *offerWorld) method(kind tool.DefinitionKind) string {
 	return methodOf(listMethods[kind])
 }
 
-// offers has the server offer these of a kind, and say so.
+// offers sets the server's primitives of a kind and reports the change.
 func (w *offerWorld) offers(kind tool.DefinitionKind, raws ...string) {
 	var all []json.RawMessage
 	for _, raw := range raws {
@@ -73,7 +73,7 @@ func (w *offerWorld) offers(kind tool.DefinitionKind, raws ...string) {
 	w.changed()
 }
 
-// shows makes the server show these to clients, whatever it lists to MCPProxy.
+// shows makes the server list these primitives to clients, regardless of its lists for MCPProxy.
 func (w *offerWorld) shows(kind tool.DefinitionKind, raws ...string) {
 	all := []json.RawMessage{}
 	for _, raw := range raws {
@@ -121,7 +121,7 @@ func (w *offerWorld) Relay(ctx context.Context, server string, q *session.Reques
 	return session.Reply{Result: json.RawMessage(`{"_meta":{"n":9007199254740993}, "` + o.ResultMember() + `":[` + strings.Join(parts, " , ") + `],"nextCursor":"c"}`)}, nil
 }
 
-// seen is what a client sees of a kind on the server's own address.
+// seen returns the primitives of a kind that a client sees at the server's own address.
 func (w *offerWorld) seen(kind tool.DefinitionKind) []string {
 	w.T.Helper()
 	if kind == tool.KindInstructions {
@@ -149,7 +149,7 @@ func (w *offerWorld) seen(kind tool.DefinitionKind) []string {
 	return all
 }
 
-// amongAll is what clients of all servers see.
+// amongAll returns the number of primitives of a kind that a client sees at the address of all servers.
 func (w *offerWorld) amongAll(kind tool.DefinitionKind) int {
 	w.T.Helper()
 	if kind == tool.KindInstructions {
@@ -164,8 +164,8 @@ func (w *offerWorld) amongAll(kind tool.DefinitionKind) int {
 	return n
 }
 
-// used is what comes of a client's use of an offer, on the server's own address
-// and among all.
+// used makes a client use the primitive at the server's own address and at the address of all servers, and returns the
+// errors.
 func (w *offerWorld) used(kind tool.DefinitionKind) map[string]error {
 	w.T.Helper()
 	var requests [][2]string
@@ -192,7 +192,7 @@ func (w *offerWorld) used(kind tool.DefinitionKind) map[string]error {
 	return out
 }
 
-// amongAllUsed is what comes of a request on the surface of all servers.
+// amongAllUsed sends a request to the address of all servers and returns its error.
 func (w *offerWorld) amongAllUsed(r *session.Request) error {
 	a, err := w.gateway.all.Do(w.T.Context(), r)
 	if a.Error == nil {

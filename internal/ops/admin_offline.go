@@ -8,14 +8,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// OfflineAdmin has the operations on servers that work without a daemon. They edit the configuration file with the daemon's validation. As with an edit by
-// hand, nothing is recorded, and decisions about servers stay.
+// OfflineAdmin implements the operations on servers that work without a daemon. They edit the configuration file with
+// the daemon's validation. As with an edit by hand, nothing is recorded, and decisions about servers are kept.
 type OfflineAdmin struct{ live *config.LiveConfig }
 
 // NewOfflineAdmin returns an OfflineAdmin for a configuration that no daemon uses.
 func NewOfflineAdmin(live *config.LiveConfig) OfflineAdmin { return OfflineAdmin{live} }
 
-// offlineWarning returns the warning that every answer carries: the change takes effect when MCPProxy starts.
+// offlineWarning returns the warning in every answer, which says that the change takes effect when MCPProxy starts.
 func (f OfflineAdmin) offlineWarning() string {
 	text := "MCPProxy is not running. The change is saved in " + f.live.Path() + " and takes effect at the next start"
 	if f.live.Current().Presence != config.PresenceNone {
@@ -24,7 +24,7 @@ func (f OfflineAdmin) offlineWarning() string {
 	return text + "."
 }
 
-// serverView returns the view of a server in the file. Its runtime state is unknown.
+// serverView returns the view of a server in the file, without its runtime state.
 func (f OfflineAdmin) serverView(name string) (ServerView, error) {
 	s := f.live.Current().Server(name)
 	if s == nil {
@@ -36,10 +36,10 @@ func (f OfflineAdmin) serverView(name string) (ServerView, error) {
 	return v, nil
 }
 
-// Server returns a server of the file.
+// Server returns the view of a server in the file.
 func (f OfflineAdmin) Server(in ServerRef) (ServerView, error) { return f.serverView(in.Name) }
 
-// AddServer adds a server. As in Admin.AddServer, it may start because the user wrote it into the file.
+// AddServer adds a server. As with Admin.AddServer, the server may start without a review, because the user added it.
 func (f OfflineAdmin) AddServer(s AddServerRequest) (ServerView, error) {
 	edit, err := validateNewServer(s)
 	if err == nil {

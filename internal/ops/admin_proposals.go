@@ -13,7 +13,8 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// maxProposalsEach limits the waiting proposals of one client, within approval.MaxProposals of all clients.
+// maxProposalsEach limits the number of pending proposals per client. approval.MaxProposals limits those of all
+// clients.
 const maxProposalsEach = 10
 
 // addProposal stores a server that an agent proposes. The proposal cannot set trust or skip the quarantine.
@@ -24,7 +25,7 @@ func (a *Admin) addProposal(ctx context.Context, name string, edit config.Server
 	by, client := c.Actor.String(), redact.Text(problem.ClipName(c.ClientName))
 	fits := func(others []approval.ServerProposal) error { return a.checkProposal(name, by, client, others) }
 	if err := fits(a.Book.ProposedServers()); err != nil {
-		return err // Nothing changed. The caller records the error.
+		return err // nothing has changed; the caller records the error
 	}
 	edit.Trust, edit.Quarantined, edit.Enabled = "", true, nil
 	text, err := encodeProposal(edit, client, problem.ClipName(c.SessionID))
@@ -39,7 +40,7 @@ func (a *Admin) addProposal(ctx context.Context, name string, edit config.Server
 	return a.runAndRecord(r, func() error { return a.Book.ProposeServer(ctx, name, text, by, fits) })
 }
 
-// checkProposal rejects a name that looks like another one, and a proposal above the limit of its client.
+// checkProposal rejects a name that looks like another name, and a proposal above the limit of its client.
 func (a *Admin) checkProposal(name, by, client string, others []approval.ServerProposal) error {
 	if like := a.findLookalike(name, others); like != "" {
 		return problem.New(problem.Conflict, lookalikeMessage(name, like)+".", "").
@@ -66,7 +67,8 @@ func lookalikeMessage(name, like string) string {
 	return "The name '" + name + "' looks like '" + like + "'"
 }
 
-// findLookalike returns the server, proposal or built-in tool whose name looks the same as the given one; "" if none does.
+// findLookalike returns the name of the server, proposal or built-in tool that looks like the given name, or "" if
+// there is none.
 func (a *Admin) findLookalike(name string, proposed []approval.ServerProposal) string {
 	skeleton := tool.ConfusableSkeleton(name)
 	like := func(other string) bool { return other != name && tool.ConfusableSkeleton(other) == skeleton }
@@ -89,7 +91,8 @@ func (a *Admin) findLookalike(name string, proposed []approval.ServerProposal) s
 	return ""
 }
 
-// withdrawSuperseded withdraws the proposals with the name, or a similar name, of a server that a user has added, and adds warnings to v.
+// withdrawSuperseded withdraws the proposals whose names are equal or similar to the name of a server that a user has
+// added. It adds warnings to v.
 func (a *Admin) withdrawSuperseded(ctx context.Context, v *ServerView, c Caller) {
 	skeleton := tool.ConfusableSkeleton(v.Name)
 	for _, name := range a.withdrawMatching(ctx, func(other string) bool { return tool.ConfusableSkeleton(other) == skeleton }, "the user added '"+v.Name+"'", c) {
@@ -100,7 +103,8 @@ func (a *Admin) withdrawSuperseded(ctx context.Context, v *ServerView, c Caller)
 	}
 }
 
-// withdrawMatching withdraws the proposals whose names match, records each with the reason, and returns their names.
+// withdrawMatching withdraws the proposals whose names match and returns the names. It records each withdrawal with the
+// reason.
 func (a *Admin) withdrawMatching(ctx context.Context, goes func(name string) bool, why string, c Caller) (dropped []string) {
 	for _, one := range a.Book.ProposedServers() {
 		if !goes(one.Name) {
@@ -116,8 +120,8 @@ func (a *Admin) withdrawMatching(ctx context.Context, goes func(name string) boo
 	return dropped
 }
 
-// checkNameFree rejects the name of an existing server, ignoring case, and for agents also the name of a proposal. A server that a user adds has
-// priority over a proposal.
+// checkNameFree rejects the name of an existing server, ignoring case. For agents, it also rejects the name of a
+// proposal. A server that a user adds replaces a proposal.
 func (a *Admin) checkNameFree(name string, c Caller) error {
 	if !c.IsUser() && slices.ContainsFunc(a.Book.ProposedServers(), func(other approval.ServerProposal) bool { return strings.EqualFold(other.Name, name) }) {
 		return nameTakenError(name)

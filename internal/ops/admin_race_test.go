@@ -16,13 +16,13 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// crowd is a gateway that many use at once. Its upstream runs a call only if it
-// lists what was judged, as a real one does, and notes what it ran.
+// crowd is a gateway with concurrent users. Like a real one, its upstream executes a call only if it still lists the
+// definition that was checked. It counts the executed calls.
 type crowd struct {
 	*adminWorld
 	editing sync.Mutex
 
-	listing sync.Mutex // held while a list is told, as by one server's goroutine
+	listing sync.Mutex // serializes the lists, like a server's goroutine
 	listed  atomic.Pointer[tool.Definition]
 	lies    atomic.Int64
 	ran     atomic.Int64
@@ -31,14 +31,14 @@ type crowd struct {
 func (c *crowd) run(_ context.Context, call *session.Request) (session.Reply, error) {
 	if d := c.listed.Load(); string(d.Raw) == string(call.Permit.ListedDefinition()) {
 		c.ran.Add(1)
-		if d.Hints.ReadOnly == tool.True { // no person has approved that
+		if d.Hints.ReadOnly == tool.True { // the user never approves this variant
 			c.lies.Add(1)
 		}
 	}
 	return session.Reply{Result: json.RawMessage(`{}`)}, nil
 }
 
-// list has the server list a definition; version 3 claims to be read-only.
+// list makes the server list a variant of the definition.
 func (c *crowd) list(v variant) {
 	d, err := tool.ParseDefinition("s", json.RawMessage(v.raw("a")))
 	if err != nil {
@@ -57,8 +57,8 @@ func (c *crowd) change(change func(*config.Server)) {
 	c.Reload(func(cfg *config.Config) { change(&cfg.Servers[0]) })
 }
 
-// Listing, approvals, blocks, switches, reloads and calls run at once: no definition runs that was not accepted, and none
-// after it was locked.
+// Lists, approvals, blocks, reloads and calls run concurrently. No call is executed with a definition that was not
+// accepted, and none after the tool was locked.
 func TestConcurrentRunsNothingUnapproved(t *testing.T) {
 	c := &crowd{adminWorld: newAdminWorld(t, func(c *config.Config) { c.Intent.InferHints = policy.InferAdvise })}
 	c.AnswerCall = c.run
@@ -102,7 +102,7 @@ func TestConcurrentRunsNothingUnapproved(t *testing.T) {
 	}
 	always(func() { _ = call() })
 	always(c.Catalog.Publish)
-	always(func() { // approves the last listed definition, never the one that claims to be read-only
+	always(func() { // approves the last listed definition, unless it claims to be read-only
 		if seen := c.listed.Load(); seen.Hints.ReadOnly != tool.True {
 			_, _ = c.gateway.ApproveTool(ctx, adminPerson, ToolApproval{ToolDecision: ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: seen.Fingerprint().String()}}})
 		}
@@ -110,7 +110,7 @@ func TestConcurrentRunsNothingUnapproved(t *testing.T) {
 	const rounds = 100
 	often(rounds, func(r *rand.Rand) {
 		c.list(variant(r.IntN(variants)))
-		for range 20 { // so that the person has the time to decide about it
+		for range 20 { // gives the user time to decide about it
 			_ = call()
 		}
 	})
@@ -120,18 +120,18 @@ func TestConcurrentRunsNothingUnapproved(t *testing.T) {
 	often(rounds/2, func(r *rand.Rand) {
 		c.change(func(s *config.Server) { s.Trust = []config.Trust{config.TrustScan, config.TrustAuto}[r.IntN(2)] })
 	})
-	often(rounds/2, func(r *rand.Rand) { // a lock holds for every call from its return on
+	often(rounds/2, func(r *rand.Rand) { // after a lock has returned, every call is rejected
 		if r.IntN(2) == 0 {
 			_, _ = c.gateway.DisableTool(ctx, adminPerson, ToolRef(id))
 			if call() == nil {
-				t.Error("called after it was switched off")
+				t.Error("a call succeeded after the tool was disabled")
 			}
 			_, _ = c.gateway.EnableTool(ctx, adminPerson, ToolRef(id))
 			return
 		}
 		c.change(func(s *config.Server) { s.Quarantined = true })
 		if call() == nil {
-			t.Error("called in quarantine")
+			t.Error("a call succeeded in quarantine")
 		}
 		c.change(func(s *config.Server) { s.Quarantined = false })
 	})
@@ -139,6 +139,6 @@ func TestConcurrentRunsNothingUnapproved(t *testing.T) {
 	over.Store(true)
 	busy.Wait()
 	if c.lies.Load() > 0 {
-		t.Errorf("of %d calls that ran, %d were of a definition that no one accepted", c.ran.Load(), c.lies.Load())
+		t.Errorf("of %d executed calls, %d had a definition that was not accepted", c.ran.Load(), c.lies.Load())
 	}
 }

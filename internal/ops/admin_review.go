@@ -14,11 +14,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// maxDiffShown limits the definitions of a review that are shown with differences.
+// maxDiffShown limits the number of definitions in a review that are shown with differences.
 const maxDiffShown = 100
 
-// defaultWaiting is the default page size of PendingApprovals: of tools, and of prompts, resources, templates and
-// instructions.
+// defaultWaiting is the default page size of PendingApprovals. It applies separately to tools and to primitives.
 const defaultWaiting = 500
 
 // findServerUnderReview returns a server or a proposal for review, with its definitions.
@@ -31,7 +30,7 @@ func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 			return s, nil
 		}
 		s.primitivesLoaded = a.Offers.AreListsUpToDate(snapshot, s.listed)
-		a.Offers.StoreChangedInstructions(context.Background(), s.listed) // loads what the server reported about itself
+		a.Offers.StoreChangedInstructions(context.Background(), s.listed) // loads the instructions
 		s.decided = a.Book.ServerView(name)
 		for _, t := range s.listed.Tools {
 			s.tools = append(s.tools, newToolUnderReview(t, s.decided))
@@ -53,7 +52,7 @@ func (a *Admin) findServerUnderReview(name string) (*serverUnderReview, error) {
 	return newProposalUnderReview(proposal), nil
 }
 
-// PendingApprovals returns everything that waits for a user's approval. Proposed servers come last.
+// PendingApprovals returns all servers and definitions that wait for a user's approval. Proposed servers are last.
 func (a *Admin) PendingApprovals(ctx context.Context, _ Caller, q PendingApprovalsQuery) (Waiting, error) {
 	last := q.Offset + cmp.Or(q.Limit, defaultWaiting)
 	page := func(n int) bool { return n > q.Offset && n <= last }
@@ -101,7 +100,7 @@ func (a *Admin) PendingApprovals(ctx context.Context, _ Caller, q PendingApprova
 	return w, nil
 }
 
-// waitingToolView returns the view of a tool that waits.
+// waitingToolView returns the view of a tool that waits for approval.
 func (a *Admin) waitingToolView(ctx context.Context, t *catalog.Tool, d *definitionUnderReview) WaitingTool {
 	w := WaitingTool{
 		Name: d.toolID().String(), Server: d.server, Tool: d.Tool, PendingInfo: a.pendingInfo(d), Loosened: d.evaluation.Loosened, ScanResult: d.scanResult(),
@@ -120,7 +119,7 @@ func (a *Admin) waitingToolView(ctx context.Context, t *catalog.Tool, d *definit
 	return w
 }
 
-// ServerReview returns what a user reviews before approving a server.
+// ServerReview returns the information that a user reviews before approving a server.
 func (a *Admin) ServerReview(ctx context.Context, _ Caller, in ServerRef) (ServerReview, error) {
 	s, err := a.findServerUnderReview(in.Name)
 	if err != nil {
@@ -135,7 +134,7 @@ func (a *Admin) ServerReview(ctx context.Context, _ Caller, in ServerRef) (Serve
 		diffs++
 		of, err := a.compareToApproved(ctx, &d)
 		if err != nil || of.Truncated {
-			return nil // without changes the client shows the whole definition
+			return nil // without changes, a client shows the whole definition
 		}
 		return of.Changes
 	}
@@ -152,7 +151,7 @@ func (a *Admin) ServerReview(ctx context.Context, _ Caller, in ServerRef) (Serve
 	return r, nil
 }
 
-// toServerReview returns the review of the server, without its tools and primitives.
+// toServerReview returns the review of the server without its tools and primitives.
 func (s *serverUnderReview) toServerReview() ServerReview {
 	r := ServerReview{
 		Name: s.name, Stage: s.reviewStage(), Fingerprint: s.fingerprint(), Launch: s.launchView(),
@@ -170,8 +169,9 @@ func (s *serverUnderReview) toServerReview() ServerReview {
 	return r
 }
 
-// ApproveServer approves the current stage of a server if the fingerprint matches: first its launch, then its definitions, which ends the quarantine.
-// For a server that is not quarantined it approves the waiting definitions, except blocked ones.
+// ApproveServer approves the current stage of a server if the fingerprint matches: first its launch, then its
+// definitions, which ends the quarantine. For a server that is not quarantined, it approves all waiting definitions
+// except blocked ones.
 func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) (ServerReview, error) {
 	s, err := a.findServerUnderReview(in.Name)
 	if err != nil {
@@ -197,7 +197,8 @@ func (a *Admin) ApproveServer(ctx context.Context, c Caller, in ServerDecision) 
 	return a.ServerReview(ctx, c, in.ServerRef)
 }
 
-// requirePresenceForApproval requires proof of presence for an approval and for the configuration changes that grant more access.
+// requirePresenceForApproval requires proof of presence for an approval and for the configuration changes that it
+// causes.
 func (a *Admin) requirePresenceForApproval(ctx context.Context, s *serverUnderReview, stage ReviewStage) error {
 	if !a.Presence.IsOn() {
 		return nil
@@ -213,7 +214,7 @@ func (a *Admin) requirePresenceForApproval(ctx context.Context, s *serverUnderRe
 	return a.Presence.RequireSigned(ctx, append(s.claimsToSign(stage, a.Book.ApprovalsLost()), widens...)...)
 }
 
-// quarantineForReview writes the server into the file, quarantined.
+// quarantineForReview writes the server to the file as quarantined.
 func quarantineForReview(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderReview) error {
 	switch {
 	case s.proposal != nil:
@@ -224,7 +225,7 @@ func quarantineForReview(e ConfigEditor, permit config.ConfirmFunc, s *serverUnd
 	return nil
 }
 
-// endQuarantine removes the quarantine from the file.
+// endQuarantine removes the server's quarantine from the file.
 func endQuarantine(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderReview) error {
 	if !s.config.Quarantined {
 		return nil
@@ -232,7 +233,8 @@ func endQuarantine(e ConfigEditor, permit config.ConfirmFunc, s *serverUnderRevi
 	return e.SetServer(permit, s.name, "quarantined", nil)
 }
 
-// approveLaunch quarantines the server in the file before it approves the launch, so that no error can start a server that was not reviewed.
+// approveLaunch quarantines the server in the file before it approves the launch, so that no error can start a server
+// that was not reviewed.
 func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Caller) error {
 	if err := quarantineForReview(a.editor, a.configConfirmFunc(ctx), s); err != nil {
 		return err
@@ -245,8 +247,8 @@ func (a *Admin) approveLaunch(ctx context.Context, s *serverUnderReview, c Calle
 	return a.Book.ApproveLaunch(ctx, s.name, now.LaunchFingerprint(), c.Actor.String())
 }
 
-// approveDefinitions approves what the server lists, then ends the quarantine. The quarantine blocks all calls, so it ends last. If that fails, the
-// approvals stay: they allow nothing by themselves, and approving again ends the quarantine.
+// approveDefinitions approves the listed definitions, then ends the quarantine. The quarantine blocks all calls, so it
+// ends last. If that fails, the approvals are kept but allow no calls, and another approval ends the quarantine.
 func (a *Admin) approveDefinitions(ctx context.Context, s *serverUnderReview, c Caller) error {
 	if !s.hasCurrentTools() {
 		return problem.Newf(problem.ServerUnavailable, "Server '%s' has not listed its tools yet, so there is nothing to approve.", s.name).
@@ -258,12 +260,12 @@ func (a *Admin) approveDefinitions(ctx context.Context, s *serverUnderReview, c 
 	return endQuarantine(a.editor, a.configConfirmFunc(ctx), s)
 }
 
-// QuarantineServer stops a server, locks its tools and requires a new review of its launch. It writes the file before it revokes the approval of the
-// launch, because only a quarantined server is held by a missing approval.
+// QuarantineServer stops a server, locks its tools and requires a new review of its launch. It writes the file before
+// it revokes the approval of the launch, because a missing approval locks only a quarantined server.
 func (a *Admin) QuarantineServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	err := a.runUserAction(c, newActionRecord(c, activity.ServerChange, tool.ID{Server: in.Name}, "quarantine", ""), func() error {
 		s, err := a.findServerUnderReview(in.Name)
-		if err != nil || s.proposal != nil { // which is quarantined
+		if err != nil || s.proposal != nil { // a proposal is always quarantined
 			return err
 		}
 		if !s.config.Quarantined {

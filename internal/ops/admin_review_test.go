@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// reviewing is a world without servers that notes which ones may be started.
+// reviewing returns a test environment without servers. running returns the names of the servers that may be started.
 func reviewing(t *testing.T) (w *adminWorld, running func() []string) {
 	w = newAdminWorld(t, func(c *config.Config) { c.Servers = nil; c.MCPManagement = config.ManagePropose })
 	return w, func() (may []string) {
@@ -51,7 +51,7 @@ func (w *adminWorld) approveServer(name string) ServerReview {
 	return r
 }
 
-// A server that an agent adds is a proposal, which a user reviews in two stages.
+// A server that an agent adds is a proposal. A user reviews it in two stages.
 func TestProposalReviewHasTwoStages(t *testing.T) {
 	w, running := reviewing(t)
 	v, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1)
@@ -76,7 +76,7 @@ func TestProposalReviewHasTwoStages(t *testing.T) {
 		t.Errorf("another launch: %v", err)
 	}
 
-	// The launch: now it is in the file, and runs for the review.
+	// After the approval of the launch, the server is in the file and runs for the review.
 	r = w.approveServer("new")
 	if r.Stage != StageDefinitions || r.LaunchApprovedBy != "admin" || !w.Config().Servers[0].Quarantined || w.Config().Servers[0].Trust != config.TrustScan {
 		t.Errorf("the launch is approved: %+v, %v", r, w.Config().Servers)
@@ -85,7 +85,7 @@ func TestProposalReviewHasTwoStages(t *testing.T) {
 		t.Errorf("running are %v, proposals %v", running(), w.Book.ProposedServers())
 	}
 	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: r.Fingerprint}}); problem.From(err).Code != problem.ServerUnavailable {
-		t.Errorf("before it has told its tools: %v", err)
+		t.Errorf("before it listed its tools: %v", err)
 	}
 	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nice."})
 	w.SetToolsOn("new", adminReadsTool, adminDestroysTool)
@@ -97,7 +97,7 @@ func TestProposalReviewHasTwoStages(t *testing.T) {
 		t.Errorf("the definitions: %+v", seen)
 	}
 
-	// Whatever changes after the person has looked is a conflict.
+	// Any change after the user has seen the review causes a conflict.
 	w.Catalog.StateChanged(upstream.State{Name: "new", Phase: upstream.Ready, Instructions: "Be nasty."})
 	w.Catalog.Publish()
 	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "new"}, SeenFingerprint: SeenFingerprint{Fingerprint: seen.Fingerprint}}); problem.From(err).Code != problem.Conflict {
@@ -120,7 +120,7 @@ func TestProposalReviewHasTwoStages(t *testing.T) {
 	}
 }
 
-// A changed launch restarts the review from the beginning.
+// A changed launch restarts the review.
 func TestChangedLaunchRestartsTheReview(t *testing.T) {
 	w, running := reviewing(t)
 	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
@@ -133,13 +133,13 @@ func TestChangedLaunchRestartsTheReview(t *testing.T) {
 		t.Fatal(err)
 	}
 	if s := w.status("new:reads"); s != "server_quarantined" || len(running()) > 0 || w.review("new").Stage != StageLaunch {
-		t.Errorf("another launch: %s, running %v", s, running())
+		t.Errorf("after a change of the launch: %s, running %v", s, running())
 	}
 	if r := w.approveServer("new"); r.Stage != StageDefinitions || !w.Config().Servers[0].Quarantined {
-		t.Errorf("its launch is approved: %+v", r)
+		t.Errorf("after the launch was approved: %+v", r)
 	}
 	if s := w.status("new:reads"); s != "server_quarantined" {
-		t.Errorf("in its review: %s", s)
+		t.Errorf("during the review: %s", s)
 	}
 	w.SetToolsOn("new", adminReadsTool)
 	if r := w.approveServer("new"); r.Stage != StageApproved || w.status("new:reads") != "callable" {
@@ -147,7 +147,8 @@ func TestChangedLaunchRestartsTheReview(t *testing.T) {
 	}
 }
 
-// Definitions that were listed before the approval of the launch are not reviewed: they come from another command.
+// Definitions that were listed before the approval of the launch cannot be approved, because they come from another
+// command.
 func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	w, _ := reviewing(t)
 	mine := AddServerRequest{Name: "mine", Launch: config.Launch{Command: "x"}, Trust: "auto", Quarantined: true}
@@ -163,7 +164,7 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	w.approveServer("mine")
 	r := w.review("mine")
 	if r.Stage != StageDefinitions || r.Listed {
-		t.Errorf("before it has told its tools: %s, listed %v", r.Stage, r.Listed)
+		t.Errorf("before it listed its tools: %s, listed %v", r.Stage, r.Listed)
 	}
 	if _, err := w.gateway.ApproveServer(context.Background(), adminPerson, ServerDecision{ServerRef: ServerRef{Name: "mine"}, SeenFingerprint: SeenFingerprint{Fingerprint: r.Fingerprint}}); problem.From(err) == nil || problem.From(err).Code != problem.ServerUnavailable {
 		t.Errorf("the definitions of another command: %v", err)
@@ -175,7 +176,7 @@ func TestDefinitionsOfAnotherLaunchAreNotApproved(t *testing.T) {
 	}
 }
 
-// A server that a user writes into the file runs at once. A quarantine stops it, and requires the same review.
+// A server that a user writes to the file starts at once. A quarantine stops it and requires a review.
 func TestQuarantine(t *testing.T) {
 	w, running := reviewing(t)
 	if _, err := w.gateway.AddServer(context.Background(), adminPerson, AddServerRequest{Name: "mine", Launch: config.Launch{Command: "x"}}); err != nil {
@@ -183,7 +184,7 @@ func TestQuarantine(t *testing.T) {
 	}
 	w.SetToolsOn("mine", adminReadsTool)
 	if s := w.status("mine:reads"); s != "callable" || !slices.Equal(running(), []string{"mine"}) {
-		t.Fatalf("added by a person: %s, %v", s, running())
+		t.Fatalf("added by a user: %s, %v", s, running())
 	}
 	if v, err := w.gateway.QuarantineServer(context.Background(), adminPerson, ServerRef{Name: "mine"}); err != nil || !v.Quarantined || v.Stage != StageLaunch {
 		t.Errorf("quarantined: %+v, %v", v, err)
@@ -205,7 +206,7 @@ func TestQuarantine(t *testing.T) {
 	}
 }
 
-// Approving a server that is not quarantined approves everything that waits, except blocked definitions.
+// Approving a server that is not quarantined approves all waiting definitions except blocked ones.
 func TestApproveAllPending(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), adminReadsTool, adminDestroysTool)
 	id, f := w.fingerprint("s:destroys")
@@ -216,12 +217,12 @@ func TestApproveAllPending(t *testing.T) {
 	if a, b := w.status("s:reads"), w.status("s:destroys"); a != "callable" || b != "blocked" {
 		t.Errorf("waiting %s, blocked %s", a, b)
 	}
-	// The owner of the file changes the launch: there was no review of it.
+	// The user changes the launch in the file. It needs no review, because the launch was never reviewed.
 	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Command = "other"; return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.status("s:reads"); s != "callable" {
-		t.Errorf("after the owner changed the launch: %s", s)
+		t.Errorf("after the user changed the launch: %s", s)
 	}
 }
 
@@ -258,11 +259,11 @@ func TestProposalsAreChecked(t *testing.T) {
 		}
 	}
 	if _, err := w.gateway.AddServer(ctx, Caller{Actor: auth.Actor{}}, AddServerRequest{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("without an actor: %v", err)
 	}
 	w.Config().MCPManagement = config.ManageRead
 	if _, err := w.gateway.AddServer(ctx, adminAgent, AddServerRequest{Name: "a", Launch: config.Launch{Command: "x"}}); problem.From(err).Code != problem.Forbidden {
-		t.Errorf("where agents may only look: %v", err)
+		t.Errorf("if agents may only read: %v", err)
 	}
 	if _, err := w.gateway.RemoveServer(ctx, adminPerson, ServerRef{Name: "new"}); err != nil || len(w.Book.ProposedServers()) > 0 {
 		t.Errorf("removed: %v", err)
@@ -272,7 +273,7 @@ func TestProposalsAreChecked(t *testing.T) {
 	}
 }
 
-// Environment variables can change what a command does, so the approval covers their values.
+// Environment variables can change the behavior of a command, so the approval covers their values.
 func TestProposedEnvironmentsArePinned(t *testing.T) {
 	w, _ := reviewing(t)
 	ctx := context.Background()
@@ -292,7 +293,7 @@ func TestProposedEnvironmentsArePinned(t *testing.T) {
 	}
 }
 
-// If any step of a review fails, nothing runs that was not reviewed.
+// If a step of a review fails, no server starts that was not reviewed.
 func TestReviewFailsClosed(t *testing.T) {
 	w, running := reviewing(t)
 	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
@@ -308,7 +309,7 @@ func TestReviewFailsClosed(t *testing.T) {
 		t.Errorf("without the file: %v, running %v", err, running())
 	}
 	if w.Ended[len(w.Ended)-1].Status != activity.Failed {
-		t.Errorf("on record: %+v", w.Ended)
+		t.Errorf("recorded: %+v", w.Ended)
 	}
 	w.EditErr = nil
 	w.Approvals.SetError(errors.New("the disk is full"))
@@ -316,14 +317,14 @@ func TestReviewFailsClosed(t *testing.T) {
 		t.Errorf("without the store: %v, running %v", err, running())
 	}
 	w.Approvals.SetError(nil)
-	f = w.review("new").Fingerprint // it is in the file now
+	f = w.review("new").Fingerprint // the server is now in the file
 	if err := approve(); err != nil || !slices.Equal(running(), []string{"new"}) {
 		t.Errorf("with both: %v, running %v", err, running())
 	}
 }
 
-// The quarantine ends in the last step: if the approvals or the file cannot be written, nothing can be called, and the same
-// approval can be repeated.
+// The quarantine ends in the last step. If the approvals or the file cannot be written, no tool can be called, and the
+// same approval can be repeated.
 func TestQuarantineEndsLast(t *testing.T) {
 	w, running := reviewing(t)
 	if _, err := w.gateway.AddServer(context.Background(), adminAgent, proposed1); err != nil {
@@ -342,7 +343,7 @@ func TestQuarantineEndsLast(t *testing.T) {
 		_, refused := w.call(policy.CallToolRead, "new:reads", `{"n":1}`)
 		if s, now := w.status("new:reads"), w.review("new"); err == nil || s != "server_quarantined" || refused == nil || refused.Code != problem.ToolLocked ||
 			!w.Config().Server("new").Quarantined || now.Stage != StageDefinitions || now.Fingerprint != f {
-			t.Errorf("%s: %v, %s, called: %v, review %+v", what, err, s, refused, now)
+			t.Errorf("%s: %v, %s, call error: %v, review %+v", what, err, s, refused, now)
 		}
 	}
 	w.Approvals.SetError(errors.New("the disk is full"))
@@ -351,7 +352,7 @@ func TestQuarantineEndsLast(t *testing.T) {
 	w.EditErr = problem.New(problem.InvalidConfig, "the file cannot be written", "")
 	held("without the file", approve())
 	if w.Ended[len(w.Ended)-1].Status != activity.Failed {
-		t.Errorf("on record: %+v", w.Ended)
+		t.Errorf("recorded: %+v", w.Ended)
 	}
 	w.EditErr = nil
 	if err := approve(); err != nil || w.status("new:reads") != "callable" || !slices.Equal(running(), []string{"new"}) {
@@ -389,6 +390,6 @@ func TestRemovingForgets(t *testing.T) {
 	}
 	w.SetToolsOn("mine", adminReadsTool)
 	if s := w.status("mine:reads"); s != "pending_approval" {
-		t.Errorf("added anew: %s", s)
+		t.Errorf("added again: %s", s)
 	}
 }

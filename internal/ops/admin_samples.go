@@ -8,13 +8,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// SampleServers adds the sample servers that come with the program, for users who want to try it before they add their own.
+// SampleServers adds the sample servers that are part of the program, for users who want to try it before they add
+// their own servers.
 type SampleServers struct {
 	admin *Admin
 	all   []AddServerRequest
 }
 
-// NewSampleServers returns SampleServers for these servers; there may be none.
+// NewSampleServers returns a SampleServers for the given servers. The list may be empty.
 func NewSampleServers(a *Admin, all []AddServerRequest) *SampleServers {
 	return &SampleServers{a, all}
 }
@@ -25,8 +26,8 @@ type AddedToys struct {
 	Servers []ServerView `json:"servers" doc:"All sample servers, including those that existed before."`
 }
 
-// AddMissing adds the sample servers that are not in the configuration. It is idempotent. If a user's own server has such a name, AddMissing changes nothing and
-// returns a conflict.
+// AddMissing adds the sample servers that are not in the configuration. It is idempotent. If another server has the
+// name of a sample server, AddMissing changes nothing and returns a conflict.
 func (t *SampleServers) AddMissing(ctx context.Context, c Caller, _ Nothing) (AddedToys, error) {
 	if len(t.all) == 0 {
 		return AddedToys{}, problem.New(problem.NotFound, "This MCPProxy has no sample servers.", "Start it with `mcpproxy serve`, or add servers of your own.")

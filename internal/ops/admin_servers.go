@@ -13,7 +13,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// AddServer adds a server: a user's to the configuration, an agent's to the proposals, which only a user can approve.
+// AddServer adds a server. A user's server is added to the configuration. An agent's server becomes a proposal, which
+// only a user can approve.
 func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (ServerView, error) {
 	if c.IsKnown() && !MayProposeServers(&c) {
 		return ServerView{}, problem.New(problem.OutOfScope, "To propose a server is outside what this client may do: it needs all servers and the write lane.",
@@ -45,8 +46,8 @@ func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (Se
 	return v, err
 }
 
-// AddServers adds several servers in one edit of the file, with one proof of presence. refused has the error of each server, by index; the others are
-// added. If err is not nil, none is added.
+// AddServers adds several servers in one edit of the file, with one proof of presence. refused contains the errors of
+// the servers that were not added, by index. If err is not nil, no server is added.
 func (a *Admin) AddServers(ctx context.Context, c Caller, all []AddServerRequest) (views []ServerView, refused []error, err error) {
 	if err := checkBatchSize(len(all), "servers", "added", "servers"); err != nil {
 		return nil, nil, err
@@ -71,10 +72,11 @@ func (a *Admin) AddServers(ctx context.Context, c Caller, all []AddServerRequest
 	return views, refused, nil
 }
 
-// addServerBatch adds the valid servers in one edit. It records those added and those that do not fit into the file.
+// addServerBatch adds the valid servers in one edit. It records the servers that it added and those that the file does
+// not accept.
 func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequest) (refused []error, err error) {
 	var sound []config.NamedEdit
-	var at []int // index in all
+	var at []int // indexes in all
 	refused = make([]error, len(all))
 	recorded := func(name string, do func() error) error {
 		return a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "add_server", ""), do)
@@ -100,14 +102,14 @@ func addServerBatch(ctx context.Context, a *Admin, c Caller, all []AddServerRequ
 		return refused, nil
 	}
 	add := func() error { return a.editor.AddServers(a.configConfirmFunc(ctx), fit...) }
-	for _, one := range fit { // record each of them
+	for _, one := range fit { // one record per server
 		next := add
 		add = func() error { return recorded(one.Name, next) }
 	}
 	return refused, add()
 }
 
-// checkEachEdit returns the error of each edit. It bisects, because each check reads the whole file.
+// checkEachEdit returns the error of each edit. It uses bisection, because each check reads the whole file.
 func checkEachEdit(e ConfigEditor, all []config.NamedEdit) []error {
 	if len(all) == 0 {
 		return nil
@@ -123,7 +125,7 @@ func checkEachEdit(e ConfigEditor, all []config.NamedEdit) []error {
 	return append(checkEachEdit(e, all[:half]), checkEachEdit(e, all[half:])...)
 }
 
-// isProposed reports whether a name is that of a proposal and not of a configured server.
+// isProposed reports whether a name belongs to a proposal, not to a configured server.
 func (a *Admin) isProposed(name string) (bool, error) {
 	if a.Config().Server(name) != nil {
 		return false, nil
@@ -134,7 +136,7 @@ func (a *Admin) isProposed(name string) (bool, error) {
 	return false, a.serverNotFoundError(name)
 }
 
-// RemoveServer removes a server from the configuration, or a proposal, and deletes the decisions about it.
+// RemoveServer removes a configured server or a proposal, and deletes the decisions about it.
 func (a *Admin) RemoveServer(ctx context.Context, c Caller, in ServerRef) (Removed, error) {
 	name := in.Name
 	return Removed{Removed: name}, a.runUserAction(c, newActionRecord(c, activity.ConfigChange, tool.ID{Server: name}, "remove_server", ""), func() error {
@@ -159,8 +161,8 @@ func (a *Admin) DisableServer(ctx context.Context, c Caller, in ServerRef) (Serv
 	return a.ChangeServer(ctx, c, ServerChange{ServerRef: in, Key: "enabled", Value: json.RawMessage("false")})
 }
 
-// ChangeServer sets or removes one key of a server in the configuration. Changes of enabled and quarantined are recorded under the names of the
-// operations that do only that.
+// ChangeServer sets or removes one key of a server in the configuration. Changes of enabled and quarantined are
+// recorded like the operations that change only these keys.
 func (a *Admin) ChangeServer(ctx context.Context, c Caller, in ServerChange) (ServerView, error) {
 	kind, action, detail := activity.ConfigChange, "set_"+problem.ClipName(in.Key), describeServerChange(in)
 	allowed := slices.Contains(ChangeableServerKeys(), in.Key)
@@ -193,7 +195,8 @@ func keyNotChangeableError(key string) error {
 		WithHint("Edit mcp_config.json.").With("parameter", "key").With("allowed", ChangeableServerKeys())
 }
 
-// describeServerChange describes a change for its record. Launch settings may contain secrets, so it names variables and headers only.
+// describeServerChange describes a change for its record. Because launch settings may contain secrets, it includes only
+// the names of variables and headers.
 func describeServerChange(in ServerChange) string {
 	if in.Value == nil {
 		return "taken out"

@@ -7,16 +7,17 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// maxSummaries limits the cached summaries. It is above the number of definitions that usually wait.
+// maxSummaries limits the number of cached summaries. It exceeds the usual number of waiting definitions.
 const maxSummaries = 20_000
 
-// changeSummaryCache caches how each waiting definition differs from the approved one. The zero value is empty.
+// changeSummaryCache caches the differences between waiting and approved definitions. The zero value is empty.
 type changeSummaryCache struct {
 	mu       sync.Mutex // guards byChange
 	byChange map[[2]tool.Fingerprint]*approval.ChangeSummary
 }
 
-// getOrCompute returns the summary of a change, from the cache or from compare.
+// getOrCompute returns the summary of a change from the cache. If it is not cached, it calls compare and caches the
+// result.
 func (s *changeSummaryCache) getOrCompute(was, is tool.Fingerprint, compare func() *approval.ChangeSummary) *approval.ChangeSummary {
 	key := [2]tool.Fingerprint{was, is}
 	s.mu.Lock()

@@ -20,14 +20,14 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// full has every field that a definition can have.
+// full is a definition with every possible field.
 const full = `{"name":"full","title":"Full","description":"Reads a thing.",
 	"inputSchema":{"type":"object","properties":{"path":{"type":"string","title":"Path","description":"Where.","default":"/tmp","enum":["/tmp","/etc"],"examples":["/tmp"]},"n":{"type":"integer","minimum":1}},"required":["path"],"additionalProperties":false,"$defs":{"x":{"description":"In a definition."}}},
 	"outputSchema":{"type":"object","properties":{"ok":{"type":"boolean","description":"Whether."}}},
 	"annotations":{"title":"Full tool","readOnlyHint":true,"destructiveHint":false,"idempotentHint":true,"openWorldHint":false,"vendor":"x"},
 	"icons":[{"src":"https://example.com/a.png","mimeType":"image/png"}],"execution":{"taskSupport":"optional"},"_meta":{"vendor/key":{"a":1}}}`
 
-// mutations are full with one thing changed each.
+// mutations returns copies of full with one change each, by description of the change.
 func mutations(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -51,7 +51,7 @@ func mutations(t *testing.T) map[string]string {
 	return out
 }
 
-// A tool with any change waits until a user approves it, and is callable when the definition is the approved one again.
+// A tool with any change waits for approval. It is callable again when its definition equals the approved one.
 func TestEveryChangeIsHeld(t *testing.T) {
 	all := mutations(t)
 	if len(all) < 30 {
@@ -70,17 +70,17 @@ func TestEveryChangeIsHeld(t *testing.T) {
 			t.Errorf("%s: %v, %q", name, p, w.Events[calls:])
 		}
 		if a := w.retrieve(RetrieveRequest{Query: "full reads a thing"}); a.Total != 0 || a.Notice == "" {
-			t.Errorf("%s: it is found: %+v", name, a)
+			t.Errorf("%s: search finds it: %+v", name, a)
 		}
 		d, err := w.gateway.DiffTool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "full"})
 		if err != nil || len(d.Changes) == 0 || d.Reason != approval.Changed {
-			t.Errorf("%s: the difference is %+v, %v", name, d, err)
+			t.Errorf("%s: the diff is %+v, %v", name, d, err)
 		}
 		w.SetToolsOn("s", full)
 	}
 }
 
-// A definition is the same in any order of members and any white space.
+// A definition counts as unchanged if only the order of its members or its white space differs.
 func TestReorderingIsNeverHeld(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -94,11 +94,11 @@ func TestReorderingIsNeverHeld(t *testing.T) {
 		}
 	}
 	if w.Approvals.SaveCount() != saves {
-		t.Error("something was stored")
+		t.Error("a decision was stored")
 	}
 }
 
-// respell writes the same JSON with other white space and order of members.
+// respell returns the same JSON with other white space and another order of members.
 func respell(r *rand.Rand, raw json.RawMessage) string {
 	space := func() string { return []string{"", " ", "\n", "\t", "  \r\n"}[r.IntN(5)] }
 	var object map[string]json.RawMessage
@@ -106,7 +106,7 @@ func respell(r *rand.Rand, raw json.RawMessage) string {
 	switch {
 	case json.Unmarshal(raw, &object) == nil && object != nil:
 		var parts []string
-		for _, name := range slices.Sorted(maps.Keys(object)) { // the seed alone says in which order
+		for _, name := range slices.Sorted(maps.Keys(object)) { // a sorted list, so that the order depends only on the seed
 			parts = append(parts, fmt.Sprintf("%s%q%s:%s%s", space(), name, space(), space(), respell(r, object[name])))
 		}
 		r.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
@@ -121,7 +121,7 @@ func respell(r *rand.Rand, raw json.RawMessage) string {
 	return string(raw)
 }
 
-// fingerprint is that of the definition that the server lists.
+// fingerprint returns the fingerprint of the definition that the server lists.
 func (w *adminWorld) fingerprint(id string) (tool.ID, string) {
 	w.T.Helper()
 	parsed, err := tool.ParseID(id)
@@ -170,7 +170,7 @@ func TestFirstSight(t *testing.T) {
 	}
 }
 
-// Trust auto accepts a change, unless it relaxes a hint.
+// With trust auto, a change is accepted unless it relaxes a hint.
 func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustAuto), adminDestroysTool)
 	w.SetToolsOn("s", strings.Replace(adminDestroysTool, "Destroy", "Wipe", 1))
@@ -179,7 +179,7 @@ func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	}
 	w.SetToolsOn("s", strings.Replace(adminDestroysTool, "true", "false", 1))
 	if s := w.status("s:destroys"); s != "pending_approval" {
-		t.Errorf("a loosened hint: %s", s)
+		t.Errorf("a relaxed hint: %s", s)
 	}
 	waiting, _ := w.gateway.PendingApprovals(context.Background(), Caller{}, PendingApprovalsQuery{})
 	if len(waiting.Tools) != 1 || !slices.Equal(waiting.Tools[0].Loosened, []string{"destructiveHint"}) {
@@ -187,7 +187,7 @@ func TestAutoAcceptsNoLooserHint(t *testing.T) {
 	}
 }
 
-// An approval covers the definition that the user saw: another definition is a conflict.
+// An approval covers exactly the definition that the user saw. Another definition causes a conflict.
 func TestApprovingIsCompareAndSwap(t *testing.T) {
 	w := newAdminWorld(t, trust(config.TrustManual), full)
 	id, seen := w.fingerprint("s:full")
@@ -207,14 +207,14 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 		},
 	} {
 		if p := problem.From(decide(seen)); p == nil || p.Code != problem.Conflict || p.Detail("fingerprint") == nil {
-			t.Errorf("%s what is gone: %v", name, p)
+			t.Errorf("%s of an outdated definition: %v", name, p)
 		}
 		if p := problem.From(decide("")); p == nil || p.Code != problem.InvalidParameter {
-			t.Errorf("%s nothing: %v", name, p)
+			t.Errorf("%s without a fingerprint: %v", name, p)
 		}
 	}
 	if s := w.status("s:full"); s != "pending_approval" || w.Approvals.SaveCount() != 0 {
-		t.Errorf("something was decided: %s", s)
+		t.Errorf("a decision was applied: %s", s)
 	}
 	w.approve("s:full")
 	if s := w.status("s:full"); s != "callable" {
@@ -226,7 +226,7 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 	}
 }
 
-// Only a user decides, and every attempt is recorded.
+// Only a user can decide, and every attempt is recorded.
 func TestOnlyUsersDecide(t *testing.T) {
 	// The last one is a client of /mcp that presents the key.
 	for _, kind := range []auth.Actor{{}, {Kind: auth.Agent}, {Kind: auth.Agent, Name: "admin"}, {Kind: auth.Admin}} {
@@ -267,11 +267,11 @@ func TestOnlyUsersDecide(t *testing.T) {
 				t.Errorf("%s by %s: %v", name, kind, p)
 			}
 			if len(w.Appended) != 1 || w.Appended[0].Status != activity.Blocked || w.Appended[0].Actor != kind.String() || len(w.Begun) > 0 {
-				t.Errorf("%s by %s: on record are %+v", name, kind, w.Appended)
+				t.Errorf("%s by %s: recorded %+v", name, kind, w.Appended)
 			}
 		}
 		if w.Approvals.SaveCount() != 0 || w.status("s:full") != "pending_approval" {
-			t.Errorf("%s has decided something", kind)
+			t.Errorf("a decision of %s was applied", kind)
 		}
 	}
 }
@@ -281,7 +281,7 @@ func TestDecisionsAreRecorded(t *testing.T) {
 	w.approve("s:full")
 	if len(w.Begun) != 1 || w.Begun[0].Type != activity.Approval || w.Begun[0].Actor != "admin" || w.Begun[0].ToolName != "full" ||
 		w.Begun[0].Metadata.Action != "approve_tool" || w.Ended[0].Status != activity.Success {
-		t.Errorf("on record are %+v, %+v", w.Begun, w.Ended)
+		t.Errorf("recorded: %+v, %+v", w.Begun, w.Ended)
 	}
 	w.BeginErr = problem.New(problem.AuditUnavailable, "the disk is full", "")
 	if _, err := w.gateway.DisableTool(context.Background(), adminPerson, ToolRef{Server: "s", Tool: "full"}); err == nil || w.status("s:full") != "callable" {
@@ -289,22 +289,22 @@ func TestDecisionsAreRecorded(t *testing.T) {
 	}
 }
 
-// A decision applies to calls before a snapshot contains it.
+// A decision applies to calls even before a catalog snapshot contains it.
 func TestCallsUseTheLatestDecision(t *testing.T) {
 	w := newAdminWorld(t, nil, adminReadsTool)
-	w.Catalog.Approvals = w.Approvals.NewBook() // which the snapshots do not follow
+	w.Catalog.Approvals = w.Approvals.NewBook() // the snapshots do not use these approvals
 	if err := w.Catalog.Approvals.SwitchTool(context.Background(), tool.ID{Server: "s", Tool: "reads"}, false, "admin"); err != nil {
 		t.Fatal(err)
 	}
 	if s := w.Catalog.Current().Tool(tool.ID{Server: "s", Tool: "reads"}).Status; s != policy.Callable {
-		t.Fatalf("the snapshot has %s already", s)
+		t.Fatalf("the snapshot already contains %s", s)
 	}
 	if _, p := w.call(policy.CallToolRead, "s:reads", `{"n":1}`); p == nil || p.Detail("status") != "disabled_by_user" {
 		t.Errorf("the call: %v", p)
 	}
 }
 
-// switchTool switches a tool on or off.
+// switchTool enables or disables a tool.
 func switchTool(g operations, id tool.ID, on bool) (ToolView, error) {
 	if on {
 		return g.EnableTool(context.Background(), adminPerson, ToolRef(id))

@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxReviewed limits the prompts, resources and templates of a review.
+// maxReviewed limits the number of prompts, resources and templates in a review.
 const maxReviewed = 5_000
 
 // serverUnderReview is a configured or proposed server under review.
@@ -28,16 +28,16 @@ type serverUnderReview struct {
 	listed           *catalog.Server // nil for a proposal
 	tools            []definitionUnderReview
 	primitives       []definitionUnderReview
-	omitted          int  // primitives left out
+	omitted          int  // number of primitives left out
 	primitivesLoaded bool // whether the server's prompts, resources and templates were loaded
 }
 
-// newProposalUnderReview returns a proposed server for review.
+// newProposalUnderReview returns the review of a proposed server.
 func newProposalUnderReview(p Proposal) *serverUnderReview {
 	return &serverUnderReview{name: p.Config.Name, config: p.Config, proposal: &p}
 }
 
-// limitPrimitives keeps at most maxReviewed primitives, waiting ones first.
+// limitPrimitives keeps at most maxReviewed primitives and prefers the waiting ones.
 func (s *serverUnderReview) limitPrimitives() {
 	rank := func(d definitionUnderReview) int {
 		if d.evaluation.Why == "" {
@@ -57,11 +57,11 @@ func (s *serverUnderReview) reviewStage() ReviewStage {
 	return reviewStageOf(s.config, s.decided)
 }
 
-// fingerprint returns the fingerprint that an approval of the current stage must name.
+// fingerprint returns the fingerprint that an approval of the current stage requires.
 func (s *serverUnderReview) fingerprint() string {
 	launch, h := s.config.LaunchFingerprint(), sha256.New()
 	switch {
-	case s.proposal != nil: // includes the values of the environment, which the user sees
+	case s.proposal != nil: // includes the environment values, which the user sees
 		fmt.Fprintf(h, "mcpproxy proposal %s\n", launch)
 		for _, name := range slices.Sorted(maps.Keys(s.config.Env)) {
 			fmt.Fprintf(h, "%q %q\n", name, s.config.Env[name])
@@ -86,8 +86,8 @@ func sortedDefinitions(all []definitionUnderReview) []definitionUnderReview {
 	})
 }
 
-// hasCurrentTools reports whether the tools are those that the server lists now. Tools listed by another launch, and restored tools, count only once
-// approved.
+// hasCurrentTools reports whether the tools are the ones that the server currently lists. Restored tools and tools that
+// another launch listed count only if they are approved.
 func (s *serverUnderReview) hasCurrentTools() bool {
 	return s.listed != nil && s.listed.Listed && (s.listed.ListedThisRun && s.primitivesLoaded || s.reviewStage() == StageApproved)
 }
@@ -130,7 +130,7 @@ func (s *serverUnderReview) definitionsToApprove() (all []approval.CandidateDefi
 	return all
 }
 
-// claimsToSign returns the statements that a user signs to approve the stage.
+// claimsToSign returns the claims that a user signs to approve the stage.
 func (s *serverUnderReview) claimsToSign(stage ReviewStage, lost bool) (all []claimToSign) {
 	if stage == StageLaunch {
 		return append(all, approval.LaunchClaim(s.name, s.config.LaunchFingerprint()))
@@ -144,7 +144,8 @@ func (s *serverUnderReview) claimsToSign(stage ReviewStage, lost bool) (all []cl
 	return all
 }
 
-// launchView returns the launch as the user sees it. It is not masked while it waits for review, because a command can look like a secret.
+// launchView returns the launch as shown to the user. A launch that waits for review is not masked, because a command
+// can look like a secret.
 func (s *serverUnderReview) launchView() LaunchView {
 	if s.reviewStage() == StageLaunch {
 		return LaunchView(s.config.ExactLaunch())
@@ -152,7 +153,7 @@ func (s *serverUnderReview) launchView() LaunchView {
 	return LaunchView(s.config.MaskedLaunch())
 }
 
-// describeLaunch describes the launch for the record.
+// describeLaunch describes the launch for the activity record.
 func (s *serverUnderReview) describeLaunch() string {
 	l := s.config.MaskedLaunch()
 	if l.URL != "" {
@@ -161,8 +162,9 @@ func (s *serverUnderReview) describeLaunch() string {
 	return problem.ClipName(strings.Join(append([]string{l.Command}, l.Args...), " "))
 }
 
-// launchFingerprintToApprove returns the launch to approve together with the definitions. It is nil for a server that the user wrote into the file: its launch and
-// later edits of it need no review. After approvals were lost it is pinned, to mark the server as known.
+// launchFingerprintToApprove returns the fingerprint of the launch to approve together with the definitions. It returns
+// nil for a server that the user wrote to the file, because its launch and later edits of it need no review. After the
+// loss of approvals, it returns the fingerprint to mark the server as known.
 func (s *serverUnderReview) launchFingerprintToApprove(lost bool) *tool.Fingerprint {
 	if s.reviewStage() == StageApproved && s.decided.ApprovedLaunch() == nil && !lost {
 		return nil

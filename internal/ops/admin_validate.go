@@ -9,14 +9,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Limits on a server that is added.
+// Limits for a new server.
 const (
-	maxServerText  = 8 << 10  // bytes of one text
-	maxServerParts = 256      // arguments, variables or headers
-	maxServer      = 64 << 10 // bytes of all its texts
+	maxServerText  = 8 << 10  // bytes per text
+	maxServerParts = 256      // number of arguments, variables or headers
+	maxServer      = 64 << 10 // bytes of all texts together
 )
 
-// validateNewServer validates the name, launch and size of a new server. config.LiveConfig validates the rest when it writes the file.
+// validateNewServer validates the name, launch and size of a new server. config.LiveConfig validates everything else
+// when it writes the file.
 func validateNewServer(s AddServerRequest) (config.ServerEdit, error) {
 	if err := tool.CheckServerName(s.Name); err != nil {
 		return config.ServerEdit{}, invalidServerParameterError("name", "The name of the server cannot be used: "+err.Error()+".")

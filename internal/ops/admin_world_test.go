@@ -23,14 +23,14 @@ import (
 
 var adminAgent, adminPerson = catalogtest.AgentCaller, catalogtest.AdminCaller
 
-// operations is all that can be done.
+// operations combines all operations.
 type operations struct {
 	*Admin
 	all *gate.AggregateEndpoint
 }
 
-// adminWorld is the operations with everything around them in memory. It is the Editor
-// of its configuration.
+// adminWorld is a test environment with all operations and in-memory dependencies. It implements ConfigEditor for its
+// configuration.
 type adminWorld struct {
 	*catalogtest.Harness
 	relays  *catalogtest.ScriptedServers
@@ -46,7 +46,7 @@ func newAdminWorld(t testing.TB, change func(*config.Config), definitions ...str
 	return w
 }
 
-// renew creates everything again, on the current catalog.
+// renew creates the gateway and the operations again, with the current catalog.
 func (w *adminWorld) renew(book *approval.Book) {
 	w.Book = book
 	deps := gatetest.NewDeps(w.Harness)
@@ -57,7 +57,7 @@ func (w *adminWorld) renew(book *approval.Book) {
 	o.all = gate.NewAggregateEndpoint(gate.AggregateDeps{Catalog: w.Catalog, Gate: through, Offers: w.guard, Reply: session.NewReplyBuilder("test", catalogtest.Logger)})
 }
 
-// servers are all servers, as they are shown.
+// servers returns the views of all servers.
 func (w *adminWorld) servers() []ServerView {
 	all, _ := w.gateway.Servers(context.Background(), adminPerson, Nothing{})
 	return all.Servers
@@ -71,7 +71,7 @@ func (w *adminWorld) call(v policy.CallToolVariant, name, args string) (gate.Cal
 	}
 	var p *problem.Problem
 	if !errors.As(err, &p) {
-		w.T.Fatalf("the error %v is no problem", err)
+		w.T.Fatalf("the error %v is not a problem", err)
 	}
 	return r, p
 }
@@ -83,8 +83,7 @@ func (w *adminWorld) relay(r *session.Request) (session.Reply, error) {
 
 var passed = catalogtest.NewRequest
 
-// AddServers, CheckNewServers, RemoveServer and SetServer are an Editor of the configuration that
-// the world has in memory.
+// AddServers, CheckNewServers, RemoveServer and SetServer implement ConfigEditor for the in-memory configuration.
 func (w *adminWorld) AddServers(_ config.ConfirmFunc, all ...config.NamedEdit) error {
 	return w.Edit(func(c *config.Config) error {
 		for _, s := range all {
@@ -118,7 +117,7 @@ func (w *adminWorld) SetServer(_ config.ConfirmFunc, name, field string, value j
 		case "disabled_tools":
 			return json.Unmarshal(value, &s.DisabledTools)
 		default:
-			return fmt.Errorf("the test knows no key %s", field)
+			return fmt.Errorf("the test environment does not support the key %s", field)
 		}
 		return nil
 	})
@@ -132,7 +131,7 @@ func (w *adminWorld) SetHintOverride(_ config.ConfirmFunc, name, of string, hint
 	})
 }
 
-// Itself is what config.LiveConfig says of one command.
+// CheckNotSelfReference imitates config.LiveConfig for one command.
 func (w *adminWorld) CheckNotSelfReference(l config.Launch) error {
 	if l.Command == "mcpproxy" {
 		return problem.New(problem.InvalidParameter, "it is MCPProxy itself", "")
@@ -144,7 +143,7 @@ func trust(kind config.Trust) func(*config.Config) {
 	return func(c *config.Config) { c.Servers[0].Trust = kind }
 }
 
-// status is a tool's, "callable" when it has none.
+// status returns the status of a tool, or "callable" if it has none.
 func (w *adminWorld) status(id string) string {
 	w.T.Helper()
 	parsed, err := tool.ParseID(id)

@@ -44,17 +44,17 @@ type LeaseView struct {
 	Ended     ask.EndReason `json:"ended,omitempty" doc:"Why the lease ended. Absent while it is active."`
 }
 
-// LeaseList lists the active leases by their end.
+// LeaseList lists the active leases, sorted by their end.
 type LeaseList struct {
 	Leases []LeaseView `json:"leases"`
 }
 
-// LeaseRef names a lease.
+// LeaseRef identifies a lease.
 type LeaseRef struct {
 	ID string `path:"id" doc:"The id of the lease."`
 }
 
-// Defaults of a lease.
+// Default values of a lease.
 const (
 	defaultLane  = auth.Write
 	defaultLease = 15 * time.Minute
@@ -100,13 +100,13 @@ func (c *CallApprovals) GrantLease(ctx context.Context, by Caller, in GrantLease
 			return toPendingStoreProblem(err)
 		}
 		view = c.leaseView(&l, l.Given)
-		c.waiters.WakeAll() // a waiting call may be covered
+		c.waiters.WakeAll() // the lease may cover a waiting call
 		c.changed()
 		return nil
 	})
 }
 
-// RevokeLease ends a lease.
+// RevokeLease ends a lease immediately.
 func (c *CallApprovals) RevokeLease(ctx context.Context, by Caller, in LeaseRef) (view LeaseView, err error) {
 	return view, c.gateway.runUserAction(by, newActionRecord(by, activity.Approval, tool.ID{}, "revoke_lease", problem.ClipName(in.ID)), func() error {
 		l, err := c.pending.RevokeLease(ctx, in.ID, time.Now())

@@ -13,13 +13,13 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// CallApprovals has the operations on pending calls and leases.
+// CallApprovals implements the operations on pending calls and leases.
 type CallApprovals struct {
 	gateway *Gateway
 	pending *store.ApprovalQuestionStore
 	waiters *ask.Waiter
 	tokens  *auth.AgentTokens
-	changed func() // called after an answer, a new lease or a revocation
+	changed func() // called after an answer, a new lease or a revoked lease
 }
 
 // NewCallApprovals returns CallApprovals.
@@ -61,7 +61,7 @@ type PendingList struct {
 	Pending []PendingCall `json:"pending"`
 }
 
-// PendingCallRef names a pending call.
+// PendingCallRef identifies a pending call.
 type PendingCallRef struct {
 	ID string `path:"id" doc:"The id of the held call."`
 }
@@ -75,7 +75,7 @@ type DenyCallRequest struct {
 // Example returns an example for the OpenAPI document.
 func (DenyCallRequest) Example() string { return `{"reason": "Not on a Friday."}` }
 
-// maxListedArguments limits the arguments of each call in a list, in bytes.
+// maxListedArguments limits the size of each call's arguments in a list, in bytes.
 const maxListedArguments = 4 << 10
 
 // PendingCalls returns the pending calls.
@@ -98,7 +98,7 @@ func (c *CallApprovals) PendingCalls(ctx context.Context, _ Caller, _ Nothing) (
 // countTimeout limits how long CountPendingAndLeases waits for the database.
 const countTimeout = time.Second
 
-// CountPendingAndLeases counts the pending calls and the leases. On a database error the counts are zero.
+// CountPendingAndLeases counts the pending calls and the leases. After a database error, the counts are zero.
 func (c *CallApprovals) CountPendingAndLeases(ctx context.Context) (n StatusHeld) {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -122,7 +122,7 @@ func (c *CallApprovals) ApproveCall(ctx context.Context, by Caller, in PendingCa
 	return c.answerByUser(ctx, by, in.ID, ask.Answer{Approve: true})
 }
 
-// DenyCall denies the call and identical calls for a quarter of an hour.
+// DenyCall denies the call, and identical calls for 15 minutes.
 func (c *CallApprovals) DenyCall(ctx context.Context, by Caller, in DenyCallRequest) (PendingCall, error) {
 	if len(in.Reason) > ask.MaxReason {
 		return PendingCall{}, problem.Newf(problem.InvalidParameter, "The reason has %d bytes, at most %d can be taken.", len(in.Reason), ask.MaxReason).
@@ -131,7 +131,7 @@ func (c *CallApprovals) DenyCall(ctx context.Context, by Caller, in DenyCallRequ
 	return c.answerByUser(ctx, by, in.ID, ask.Answer{Why: in.Reason})
 }
 
-// answerByUser answers the question about a pending call. It rejects callers that are not users.
+// answerByUser applies a user's answer to the question about a pending call. It rejects callers that are not users.
 func (c *CallApprovals) answerByUser(ctx context.Context, by Caller, id string, a ask.Answer) (PendingCall, error) {
 	q, err := c.pending.LoadQuestion(ctx, id)
 	if err != nil {
@@ -141,8 +141,8 @@ func (c *CallApprovals) answerByUser(ctx context.Context, by Caller, id string, 
 	return c.applyAnswer(ctx, by, &q, a, c.gateway.runUserAction)
 }
 
-// AnswerByClient answers the question about the call with key k from a form that the calling client showed. Any client may deny its own call; only a
-// client whose token ask.answer_by_client names may approve it.
+// AnswerByClient applies the answer from a form that the calling client showed. k is the key of the call. Any client
+// may deny its own call. Only a client whose token is listed in ask.answer_by_client may approve it.
 func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id string, k ask.CallKey, a ask.Answer) error {
 	q, err := c.pending.LoadQuestion(ctx, id)
 	switch {
@@ -160,7 +160,7 @@ func (c *CallApprovals) AnswerByClient(ctx context.Context, by auth.Caller, id s
 	return err
 }
 
-// applyAnswer answers a question inside act, which records it.
+// applyAnswer applies an answer to a question inside act, which records it.
 func (c *CallApprovals) applyAnswer(ctx context.Context, by Caller, q *ask.Question, a ask.Answer, act func(Caller, activity.Record, func() error) error) (view PendingCall, err error) {
 	at, _ := c.gateway.Presence.DraftTimeAndNonce(ctx)
 	a.By, a.At = by.Actor.String(), at
@@ -193,7 +193,7 @@ func (c *CallApprovals) applyAnswer(ctx context.Context, by Caller, q *ask.Quest
 	})
 }
 
-// requirePresence requires proof of presence to approve the call, if the question still waits.
+// requirePresence requires proof of presence if the answer approves the call and the question still waits.
 func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a ask.Answer) error {
 	if p := q.RecordAnswer(a); p != nil {
 		return p
@@ -201,7 +201,8 @@ func (c *CallApprovals) requirePresence(ctx context.Context, q ask.Question, a a
 	return c.gateway.Presence.RequireSigned(ctx, ask.CallClaim(q.ID, q.Until, &q))
 }
 
-// toPendingStoreProblem returns err as it is if it has a code, and otherwise reports that the store is unavailable.
+// toPendingStoreProblem returns err unchanged if it has a problem code, otherwise a problem that the store is
+// unavailable.
 func toPendingStoreProblem(err error) error {
 	if p := problem.From(err); p.Code != problem.Internal {
 		return p

@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// log is that of the world, and nothing else is asked of it.
+// log is an ActivityLog that passes records to the test harness. Its other methods are not used.
 type log struct {
 	ActivityLog
 	w *catalogtest.Harness
@@ -28,7 +28,7 @@ func (l log) Begin(r *activity.Record) error          { return l.w.Begin(r) }
 func (l log) End(id string, o activity.Outcome) error { return l.w.End(id, o) }
 func (l log) Append(r *activity.Record) error         { return l.w.Append(r) }
 
-// consentWorld is the operations over a real database, with tokens.
+// consentWorld is a test environment for CallApprovals with a real database and tokens.
 type consentWorld struct {
 	*catalogtest.Harness
 	*CallApprovals
@@ -46,7 +46,7 @@ func newConsentWorld(t *testing.T) *consentWorld {
 	tokens := auth.NewAgentTokens(db, dir, func(auth.Actor) {}, nil)
 	var running sync.WaitGroup
 	running.Go(func() { tokens.Run(t.Context()) })
-	t.Cleanup(running.Wait) // before the database is closed
+	t.Cleanup(running.Wait) // runs before the database is closed
 	if _, _, err := tokens.Create(t.Context(), auth.Token{Name: "cursor", By: "admin"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func newConsentWorld(t *testing.T) *consentWorld {
 	return w
 }
 
-// asked puts a question.
+// asked stores a question about a pending call.
 func (w *consentWorld) asked(id, arguments string) {
 	w.T.Helper()
 	c := ask.Call{Principal: "agent", ID: tool.ID{Server: "s", Tool: "a"}, Arguments: []byte(arguments)}
@@ -65,12 +65,12 @@ func (w *consentWorld) asked(id, arguments string) {
 	}
 }
 
-// TestOnlyUsersAnswer: an MCP client cannot answer with any rights, and its attempt is recorded.
+// TestOnlyUsersAnswer checks that an MCP client cannot answer, whatever its rights, and that its attempt is recorded.
 func TestOnlyUsersAnswer(t *testing.T) {
 	w := newConsentWorld(t)
 	w.asked("q1", `{"n":1}`)
 	withKey := catalogtest.AdminCaller
-	withKey.Source = auth.MCP // as an MCP client that presents the key
+	withKey.Source = auth.MCP // an MCP client that presents the API key
 	for _, c := range []Caller{catalogtest.AgentCaller, withKey, {}} {
 		_, approve := w.ApproveCall(t.Context(), c, PendingCallRef{"q1"})
 		_, deny := w.DenyCall(t.Context(), c, DenyCallRequest{PendingCallRef{"q1"}, "no"})
@@ -87,7 +87,7 @@ func TestOnlyUsersAnswer(t *testing.T) {
 	}
 	refused := len(w.Appended)
 	if refused != 12 || w.Appended[0].Status != activity.Blocked || w.Appended[0].Metadata.Action != "approve_call" {
-		t.Errorf("%d on record: %+v", refused, w.Appended[0])
+		t.Errorf("%d recorded: %+v", refused, w.Appended[0])
 	}
 	done, err := w.ApproveCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"})
 	if err != nil || done.State != ask.Approved || done.AnsweredBy != "admin" || done.Answered != "cli" || w.changes != 1 || done.WaitsUntil != nil {
@@ -95,7 +95,7 @@ func TestOnlyUsersAnswer(t *testing.T) {
 	}
 	r := w.Begun[0]
 	if r.Type != activity.Approval || r.ParentID != "held" || r.ServerName != "s" || r.ToolName != "a" || !strings.HasPrefix(r.Metadata.Detail, "q1, 1m") || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked") || w.Ended[0].Status != activity.Success {
-		t.Errorf("on record: %+v, %+v", r, w.Ended[0])
+		t.Errorf("recorded: %+v, %+v", r, w.Ended[0])
 	}
 	if _, err := w.DenyCall(t.Context(), catalogtest.AdminCaller, DenyCallRequest{PendingCallRef{"q1"}, "no"}); problem.From(err).Code != problem.Conflict || w.Ended[1].Status != activity.Failed {
 		t.Errorf("a second answer: %v, %+v", err, w.Ended[1])
@@ -105,8 +105,8 @@ func TestOnlyUsersAnswer(t *testing.T) {
 	}
 }
 
-// TestClientFormRights: every caller may deny, and callers that the configuration names may approve, by the call's own key.
-// Each attempt is recorded, with its method and delay.
+// TestClientFormRights checks that every client may deny its own call, and that only clients named in the configuration
+// may approve it. Each attempt is recorded with its method and delay.
 func TestClientFormRights(t *testing.T) {
 	w := newConsentWorld(t)
 	w.Reload(func(c *config.Config) { c.AnswerByClient = []string{"cursor"} })
@@ -129,13 +129,13 @@ func TestClientFormRights(t *testing.T) {
 		}
 	}
 	if len(w.Appended) != 5 || w.Appended[1].Status != activity.Blocked || w.Appended[1].Actor != "agent:another" || w.Appended[1].Metadata.Action != "approve_call" || w.Appended[1].ParentID != "held" {
-		t.Errorf("%d on record: %+v", len(w.Appended), w.Appended)
+		t.Errorf("%d recorded: %+v", len(w.Appended), w.Appended)
 	}
 	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.Conflict {
-		t.Errorf("of another call: %v", err)
+		t.Errorf("with the key of another call: %v", err)
 	}
 	if err := w.AnswerByClient(t.Context(), named("cursor"), "none", key(`{"n":2}`), ask.Answer{Approve: true}); problem.From(err).Code != problem.NotFound {
-		t.Errorf("of no question: %v", err)
+		t.Errorf("for an unknown question: %v", err)
 	}
 	if w.changes != 0 || len(w.Begun) != 0 {
 		t.Errorf("%d changes, %+v", w.changes, w.Begun)
@@ -144,23 +144,24 @@ func TestClientFormRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := w.Begun[0]; r.Actor != "agent:cursor" || r.Source != auth.MCP || r.Metadata.Action != "approve_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form") || r.ParentID != "held" {
-		t.Errorf("on record: %+v", r)
+		t.Errorf("recorded: %+v", r)
 	}
 	if q, _ := w.PendingCall(t.Context(), catalogtest.AdminCaller, PendingCallRef{"q1"}); q.State != ask.Approved || q.AnsweredBy != "agent:cursor" || q.Answered != "client form" {
 		t.Errorf("%+v", q)
 	}
 	if err := w.AnswerByClient(t.Context(), named("cursor"), "q1", key(`{"n":1}`), ask.Answer{}); problem.From(err).Code != problem.Conflict {
-		t.Errorf("twice: %v", err)
+		t.Errorf("a second time: %v", err)
 	}
 	if err := w.AnswerByClient(t.Context(), named(""), "q2", key(`{"n":2}`), ask.Answer{Why: "No."}); err != nil {
 		t.Error(err)
 	}
 	if r := w.Begun[2]; r.Actor != "agent" || r.Metadata.Action != "deny_call" || !strings.HasSuffix(r.Metadata.Detail, "s after it was asked, by the client's form: No.") {
-		t.Errorf("on record: %+v", r)
+		t.Errorf("recorded: %+v", r)
 	}
 }
 
-// TestListsShortenArguments: a list has the beginning of long arguments, and the call itself has all.
+// TestListsShortenArguments checks that a list contains only the beginning of long arguments and a single call contains
+// all.
 func TestListsShortenArguments(t *testing.T) {
 	w := newConsentWorld(t)
 	long := `{"text":"` + strings.Repeat("é", maxListedArguments) + `"}`
@@ -177,7 +178,7 @@ func TestListsShortenArguments(t *testing.T) {
 	}
 }
 
-// TestInvalidLeases: an impossible lease is refused with the parameter.
+// TestInvalidLeases checks that an invalid lease is rejected with the name of the parameter.
 func TestInvalidLeases(t *testing.T) {
 	w := newConsentWorld(t)
 	for _, c := range []struct {
@@ -214,6 +215,6 @@ func TestInvalidLeases(t *testing.T) {
 		t.Errorf("%+v, %v", ended, err)
 	}
 	if _, err := w.RevokeLease(t.Context(), catalogtest.AdminCaller, LeaseRef{plain.ID}); problem.From(err).Code != problem.NotFound {
-		t.Errorf("twice: %v", err)
+		t.Errorf("a second time: %v", err)
 	}
 }

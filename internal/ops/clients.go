@@ -6,35 +6,36 @@ import (
 	"mcpproxy/internal/clients/permission"
 )
 
-// ClientOperations has the daemon's operations on MCP clients. Only users may change a file; each change is recorded.
+// ClientOperations implements the daemon's operations on MCP clients. Only users may change a file, and each change is
+// recorded.
 type ClientOperations struct {
 	Account *LocalClients
 	Gateway *Gateway
 }
 
-// ClientRef names a client by its id, never by a path.
+// ClientRef identifies a client by its ID, never by a path.
 type ClientRef struct {
 	Client string `path:"client" doc:"The id of the client, such as claude-code."`
 	DryRun bool   `json:"dry_run" doc:"Only say what would change."`
 }
 
-// ConnectRequest says how to connect a client.
+// ConnectRequest is a request to connect a client.
 type ConnectRequest struct {
 	ClientRef
 	ConnectOptions
 }
 
-// ClientChangeRef names a change of a client's file.
+// ClientChangeRef identifies a change of a client's file.
 type ClientChangeRef struct {
 	Change string `json:"change" required:"true" doc:"The id of the change."`
 }
 
-// ListClients returns every known client and its connection to MCPProxy.
+// ListClients returns all supported clients and their connections to MCPProxy.
 func (o *ClientOperations) ListClients(context.Context, Caller, Nothing) (ClientList, error) {
 	return o.Account.ListClients()
 }
 
-// ConnectClient writes MCPProxy into a client's file.
+// ConnectClient adds MCPProxy to a client's file.
 func (o *ClientOperations) ConnectClient(ctx context.Context, c Caller, in ConnectRequest) (FileChange, error) {
 	return o.changeFile(ctx, c, "connect_client", in.ClientRef, func() (ConnectPlan, error) { return o.Account.PlanConnect(in.Client, in.ConnectOptions) })
 }
@@ -67,7 +68,8 @@ func (o *ClientOperations) UndoClientChange(_ context.Context, c Caller, in Clie
 	return change, err
 }
 
-// WritePermissionRules writes permission rules into a client's file: reads run without asking, the rest asks.
+// WritePermissionRules writes permission rules to a client's file. Reads then run without asking, and all other calls
+// ask.
 func (o *ClientOperations) WritePermissionRules(_ context.Context, c Caller, in ClientRef) (permission.Outcome, error) {
 	out, err := o.Account.WriteRules(in.Client, true)
 	if err != nil || in.DryRun || !out.Changed {

@@ -13,10 +13,10 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// commandTimeout limits a client's own command.
+// commandTimeout limits the duration of a client's own command.
 const commandTimeout = 60 * time.Second
 
-// ApplyPlan makes the planned change and reads the file again. A token is created in the name of by.
+// ApplyPlan makes the planned change and reads the file again. If it creates a token, by is the token's creator.
 func (a *LocalClients) ApplyPlan(ctx context.Context, by Caller, p ConnectPlan) (FileChange, error) {
 	if !p.Changed {
 		return p.FileChange, nil
@@ -36,7 +36,8 @@ func (a *LocalClients) ApplyPlan(ctx context.Context, by Caller, p ConnectPlan) 
 	return a.applyWithoutToken(ctx, p, j)
 }
 
-// removePermissionRules removes the permission rules written for a client before it is disconnected, then reads its file again, which may contain them.
+// removePermissionRules removes the permission rules of a client that is disconnected. It then reads the client's file
+// again, because the file may have contained the rules.
 func (a *LocalClients) removePermissionRules(p *ConnectPlan, j *clients.Journal) error {
 	done, err := permission.RemoveOwnRules(j, a.Env, p.Client, p.Server, a.Tools())
 	if err != nil {
@@ -52,7 +53,7 @@ func (a *LocalClients) removePermissionRules(p *ConnectPlan, j *clients.Journal)
 	return err
 }
 
-// applyWithoutToken makes the change, with the client's command if there is one.
+// applyWithoutToken makes the change, with the client's own command if there is one.
 func (a *LocalClients) applyWithoutToken(ctx context.Context, p ConnectPlan, j *clients.Journal) (FileChange, error) {
 	if p.Command != nil {
 		done, err := a.runClientCommand(ctx, &p, j)
@@ -67,7 +68,7 @@ func (a *LocalClients) applyWithoutToken(ctx context.Context, p ConnectPlan, j *
 	return a.writeFiles(&p, j)
 }
 
-// writeFiles writes the file with the entries, and then that with the rules.
+// writeFiles writes the file with the entries, then the file with the rules.
 func (a *LocalClients) writeFiles(p *ConnectPlan, j *clients.Journal) (FileChange, error) {
 	if string(p.text) != string(p.from.Text) || p.text == nil {
 		out, err := p.writeFile(j)
@@ -79,8 +80,8 @@ func (a *LocalClients) writeFiles(p *ConnectPlan, j *clients.Journal) (FileChang
 	return p.FileChange, nil
 }
 
-// writeRules changes the rules that are not in the entries, as they follow from the entries. A failure is a warning: the
-// entries are written, and the rules can be written by themselves.
+// writeRules writes the permission rules that belong to the entries but are not part of them. A failure is only a
+// warning, because the entries are already written and the user can write the rules separately.
 func (a *LocalClients) writeRules(p *ConnectPlan, j *clients.Journal) {
 	if p.Rules == nil {
 		return
@@ -103,7 +104,7 @@ func (a *LocalClients) writeRules(p *ConnectPlan, j *clients.Journal) {
 	}
 }
 
-// createTokenAndApply creates a token and writes it into the file. It revokes the token if the write fails.
+// createTokenAndApply creates a token and writes it to the file. It revokes the token if the write fails.
 func (a *LocalClients) createTokenAndApply(ctx context.Context, by Caller, p ConnectPlan, j *clients.Journal) (FileChange, error) {
 	token, err := a.Tokens.Make(ctx, by, p.options.Token, p.options.Profile)
 	if err != nil {
@@ -143,7 +144,7 @@ func (p ConnectPlan) writeFile(j *clients.Journal) (FileChange, error) {
 	return p.writtenChange(change), nil
 }
 
-// entryKeyPaths returns the keys that lead to the entries in the file that are written or removed.
+// entryKeyPaths returns the key paths of the written and removed entries in the file.
 func (p ConnectPlan) entryKeyPaths() (all [][]string) {
 	for _, name := range p.Servers {
 		all = append(all, append(slices.Clone(p.before.ServersPath()), name))
@@ -156,14 +157,14 @@ func (p ConnectPlan) entryKeyPaths() (all [][]string) {
 	return all
 }
 
-// writtenChange returns the change marked as written, with its id and backup.
+// writtenChange returns the file change, marked as written, with its ID and backup.
 func (p ConnectPlan) writtenChange(change clients.Change) FileChange {
 	p.Written, p.Change, p.Backup = true, change.ID, change.Backup
 	return p.FileChange
 }
 
-// runClientCommand lets the client make the change. If its command fails or does something else, the plan gets a warning, the
-// file is restored, and it is edited instead.
+// runClientCommand runs the client's own command to make the change. If the command fails or makes another change,
+// runClientCommand restores the file, adds a warning to the plan and returns false, so that the file is edited instead.
 func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *clients.Journal) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, commandTimeout)
 	defer cancel()
@@ -197,7 +198,7 @@ func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *
 	return false, err
 }
 
-// isAppliedIn reports whether the file contains the planned change, in any spelling of the client.
+// isAppliedIn reports whether the file contains the planned change, in any form that the client writes.
 func (p ConnectPlan) isAppliedIn(now clients.ClientDoc) bool {
 	if len(p.entries) == 0 {
 		return !slices.ContainsFunc(p.removed, func(name string) bool { return now.ServerEntry(name).Exists() })
@@ -205,7 +206,7 @@ func (p ConnectPlan) isAppliedIn(now clients.ClientDoc) bool {
 	return !slices.ContainsFunc(p.entries, func(e clients.PlannedEntry) bool { return !p.client.HasEntry(now, e, p.endpoint.isOwnURL) })
 }
 
-// changeKinds are the kinds of changes to client files: the first word of a change.
+// changeKinds lists the kinds of changes to client files. The description of a change begins with its kind.
 var changeKinds = []string{"connect", "disconnect", "permissions", "import"}
 
 // PastChange is a change that was made to a client's file.
@@ -245,10 +246,11 @@ func (a *LocalClients) PastChanges() ([]PastChange, error) {
 	return out, nil
 }
 
-// maxListedChanges limits the listed changes.
+// maxListedChanges limits the number of listed changes.
 const maxListedChanges = 50
 
-// UndoChange undoes a change. An unchanged file is restored byte for byte; in a changed file only the entry is restored.
+// UndoChange undoes a change. If the file has not changed since, it is restored byte for byte. Otherwise, only the
+// entry is restored.
 func (a *LocalClients) UndoChange(id string) (PastChange, error) {
 	j, err := a.Open()
 	if err != nil {
@@ -267,8 +269,8 @@ func newPastChange(c clients.Change) PastChange {
 	return PastChange{ID: c.ID, Client: client, What: what, Path: c.Path, At: c.At, Created: c.Created, Undone: c.Undone, Partly: c.PartlyUndone}
 }
 
-// UndoLastConnect undoes the last connect or disconnect of a client, and before it the permission rules written since. It returns the undone changes, newest
-// first.
+// UndoLastConnect undoes the last connect or disconnect of a client. It first undoes the permission rules that were
+// written since then. It returns the undone changes, newest first.
 func (a *LocalClients) UndoLastConnect(word string) ([]PastChange, error) {
 	c, err := clients.FindClient(word)
 	if err != nil {

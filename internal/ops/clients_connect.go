@@ -12,13 +12,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// LocalClients has the MCP clients of one OS account and the address of MCPProxy for them.
+// LocalClients gives access to the MCP clients of one OS account, and provides the address of MCPProxy for them.
 type LocalClients struct {
 	*permission.AccountClients
 	Endpoint func() ProxyEndpoint
 	// Run runs a client's own command and returns its output.
 	Run func(ctx context.Context, argv []string) (said string, err error)
-	// Tokens creates agent tokens; nil without a daemon.
+	// Tokens creates agent tokens. It is nil if no daemon is running.
 	Tokens TokenIssuer
 }
 
@@ -35,7 +35,7 @@ type ConnectOptions struct {
 	Token   string `json:"token,omitempty" doc:"The name of an agent token that is made for the client and written into its file; none without it."`
 }
 
-// FileChange is a planned or made change of a client's file.
+// FileChange is a planned or completed change of a client's file.
 type FileChange struct {
 	Client     string   `json:"client"`
 	Name       string   `json:"name"`
@@ -53,7 +53,7 @@ type FileChange struct {
 	Written    bool     `json:"written" doc:"Whether the file was changed"`
 	Change     string   `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
 	Backup     string   `json:"backup,omitempty" doc:"The copy of the file as it was before"`
-	// Rules is set if the change also changes permission rules that are not in the entries.
+	// Rules is set if the change also affects permission rules outside of the entries.
 	Rules *RulesChange `json:"rules,omitempty" doc:"The change of permission rules that belongs to it"`
 }
 
@@ -66,13 +66,13 @@ type RulesChange struct {
 	Backup     string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
 }
 
-// ConnectPlan is a change of a client's file that was not made yet.
+// ConnectPlan is a planned change of a client's file.
 type ConnectPlan struct {
 	FileChange
 
 	client   clients.Client
 	endpoint ProxyEndpoint
-	entries  []clients.PlannedEntry // without a token; none to disconnect
+	entries  []clients.PlannedEntry // entries to write, without a token; empty for a disconnect
 	removed  []string               // names of entries that the change removes
 	options  ConnectOptions
 	edit     func(clients.ClientDoc, []clients.PlannedEntry) ([]byte, error)
@@ -83,11 +83,11 @@ type ConnectPlan struct {
 	rules    permission.SurfaceChange
 }
 
-// tokenPlaceholder represents, in the shown difference, a token that does not exist yet.
+// tokenPlaceholder appears in the displayed diff instead of a token that does not exist yet.
 const tokenPlaceholder = "mcpp_t_made-when-this-is-written"
 
-// PlanConnect plans to write MCPProxy into a client's file. The error is a *problem.Problem: NOT_FOUND for an unknown client, INVALID_CONFIG or CONFLICT for
-// a file that cannot be changed.
+// PlanConnect plans to add MCPProxy to a client's file. The error is a *problem.Problem. Its code is NOT_FOUND for an
+// unknown client, and INVALID_CONFIG or CONFLICT for a file that cannot be changed.
 func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, error) {
 	p, err := a.newConnectPlan(word, "connect")
 	if err != nil {
@@ -142,7 +142,8 @@ func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, 
 	return p, nil
 }
 
-// keepEntryNames gives the planned entries the names of those that they replace, and finds out which entries are removed.
+// keepEntryNames gives the planned entries the names of the entries that they replace. It also determines which entries
+// are removed.
 func (p *ConnectPlan) keepEntryNames(surface clients.Surface) {
 	planned := p.client.NewProxyEntries(surface)
 	there := p.before.ProxyEntries(p.endpoint.isOwnURL)
@@ -166,7 +167,7 @@ func (p *ConnectPlan) keepEntryNames(surface clients.Surface) {
 	p.removed = p.before.ReplacedEntries(p.entries, p.endpoint.isOwnURL)
 }
 
-// rulesTarget returns the planned entries, which the rules are about.
+// rulesTarget returns the target of the permission rules, which is the planned entries.
 func (p *ConnectPlan) rulesTarget(surface clients.Surface) permission.Target {
 	t := permission.Target{Surface: surface, Entries: p.client.NewProxyEntries(surface)}
 	for i := range t.Entries {
@@ -175,7 +176,7 @@ func (p *ConnectPlan) rulesTarget(surface clients.Surface) permission.Target {
 	return t
 }
 
-// previewRules adds to a plan the change of rules that are not in the entries.
+// previewRules adds the change of permission rules outside of the entries to the plan.
 func (a *LocalClients) previewRules(p *ConnectPlan) error {
 	after, err := p.before.Parse(p.text)
 	if err != nil {
@@ -193,7 +194,7 @@ func (a *LocalClients) previewRules(p *ConnectPlan) error {
 	return nil
 }
 
-// entriesWithToken returns the entries with a token.
+// entriesWithToken returns a copy of the entries with the token.
 func entriesWithToken(entries []clients.PlannedEntry, token string) []clients.PlannedEntry {
 	all := slices.Clone(entries)
 	for i := range all {
@@ -230,8 +231,8 @@ func (a *LocalClients) PlanDisconnect(word string) (ConnectPlan, error) {
 	return p, nil
 }
 
-// removableEntries returns the names of the entries of every surface; those for one server by itself only if there are no
-// others.
+// removableEntries returns the names of the entries for all surfaces. It includes entries for a single server only if
+// there are no others.
 func (p *ConnectPlan) removableEntries() []string {
 	var names, servers []string
 	for _, e := range p.before.ProxyEntries(p.endpoint.isOwnURL) {
@@ -247,7 +248,7 @@ func (p *ConnectPlan) removableEntries() []string {
 	return names
 }
 
-// permissionRuleChanges returns the changes that wrote permission rules for a client.
+// permissionRuleChanges returns the recorded changes of permission rules for a client.
 func (a *LocalClients) permissionRuleChanges(client string) ([]clients.Change, error) {
 	j, err := a.Open()
 	if err != nil {
@@ -256,7 +257,8 @@ func (a *LocalClients) permissionRuleChanges(client string) ([]clients.Change, e
 	return permission.NotUndoneRuleChanges(j, a.Env, client)
 }
 
-// firstConnectChange returns the oldest connect of the client since its last disconnect; nil when none is recorded.
+// firstConnectChange returns the oldest connect change of the client since its last disconnect, or nil if none is
+// recorded.
 func (a *LocalClients) firstConnectChange(of FileChange) *clients.Change {
 	j, err := a.Open()
 	if err != nil {
@@ -279,7 +281,8 @@ func (a *LocalClients) firstConnectChange(of FileChange) *clients.Change {
 	return first
 }
 
-// textWithoutEntries returns the file without MCPProxy and without the empty objects that connecting added; nil when connecting created the file.
+// textWithoutEntries returns the file without MCPProxy and without the empty objects that connecting added. It returns
+// nil if connecting created the file.
 func (p *ConnectPlan) textWithoutEntries(d clients.ClientDoc, first *clients.Change) (text []byte, err error) {
 	text = d.Text
 	for _, name := range p.removed {
@@ -291,13 +294,13 @@ func (p *ConnectPlan) textWithoutEntries(d clients.ClientDoc, first *clients.Cha
 			return nil, err
 		}
 	}
-	if text = append([]byte{}, text...); first == nil { // never nil, which means no file
+	if text = append([]byte{}, text...); first == nil { // not nil, because nil means no file
 		return text, nil
 	}
 	var before []byte
 	if !first.Created {
 		if before, err = os.ReadFile(first.Backup); err != nil {
-			return text, nil // the backup is gone, so the earlier text is unknown
+			return text, nil // the backup no longer exists, so the earlier text is unknown
 		}
 	}
 	if text, err = textedit.PruneEmptyObjects(text, before, d.Format, d.ServersPath()...); err != nil || first.Created && clients.IsEmptyDocument(text) {
@@ -306,7 +309,7 @@ func (p *ConnectPlan) textWithoutEntries(d clients.ClientDoc, first *clients.Cha
 	return append([]byte{}, text...), nil
 }
 
-// newConnectPlan reads the client's file and returns a plan without an edit; what says "connect" or "disconnect".
+// newConnectPlan reads the client's file and returns a plan without an edit. what is "connect" or "disconnect".
 func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 	c, err := clients.FindClient(word)
 	if err != nil {
@@ -325,7 +328,7 @@ func (a *LocalClients) newConnectPlan(word, what string) (ConnectPlan, error) {
 	return p, nil
 }
 
-// readTargetFile reads and parses the file of a client that MCPProxy is written into.
+// readTargetFile reads and parses the file of a client that contains or will contain MCPProxy.
 func (a *LocalClients) readTargetFile(c clients.Client) (clients.UserFile, clients.ClientDoc, error) {
 	target := c.TargetFile(a.Env)
 	file, err := clients.ReadUserFile(target.Path, target.AllowedLinkRoots(a.Env)...)
@@ -343,7 +346,7 @@ func transportName(c clients.Client) string {
 	return "stdio"
 }
 
-// checkFilePrivate rejects a file that other users can read, because the token would leak.
+// checkFilePrivate rejects a file that other users can read, because they could read the token.
 func checkFilePrivate(f clients.UserFile) error {
 	if runtime.GOOS == "windows" || f.Mode&0o077 == 0 {
 		return nil
@@ -352,7 +355,7 @@ func checkFilePrivate(f clients.UserFile) error {
 		WithHint("Run chmod 600 on the file, then try again.")
 }
 
-// addConnectWarnings adds warnings about the change.
+// addConnectWarnings adds warnings about the change to the plan.
 func (a *LocalClients) addConnectWarnings(p *ConnectPlan) {
 	for _, name := range p.Servers {
 		there := p.before.ServerEntry(name)
@@ -378,7 +381,7 @@ func (a *LocalClients) addConnectWarnings(p *ConnectPlan) {
 	}
 }
 
-// computeEdit edits the text and sets Changed and Difference.
+// computeEdit computes the edited text and sets Changed and Difference.
 func (p *ConnectPlan) computeEdit(entries []clients.PlannedEntry) (err error) {
 	if p.text, err = p.edit(p.before, entries); err != nil {
 		return p.addPathToError(err)

@@ -17,7 +17,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// write makes a file in the account.
+// write creates a file in the account's home directory.
 func write(t *testing.T, a *ops.LocalClients, name, text string, mode os.FileMode) string {
 	t.Helper()
 	path := a.Env.HomePath(filepath.FromSlash(name))
@@ -30,7 +30,7 @@ func write(t *testing.T, a *ops.LocalClients, name, text string, mode os.FileMod
 	return path
 }
 
-// connected connects a client, with the surface search unless another is given, and returns its file.
+// connected connects a client and returns the change and the text of its file. The default surface is search.
 func connected(t *testing.T, a *ops.LocalClients, client string, w ops.ConnectOptions) (ops.FileChange, string) {
 	t.Helper()
 	w.Surface = cmp.Or(w.Surface, "search")
@@ -45,7 +45,7 @@ func connected(t *testing.T, a *ops.LocalClients, client string, w ops.ConnectOp
 	return done, read(t, done.Path)
 }
 
-// wants checks the code of an error.
+// wants checks the code and the text of an error.
 func wants(t *testing.T, err error, code problem.Code, says string) {
 	t.Helper()
 	if p := problem.From(err); err == nil || p.Code != code || !strings.Contains(p.Message+" "+p.Hint, says) {
@@ -53,7 +53,7 @@ func wants(t *testing.T, err error, code problem.Code, says string) {
 	}
 }
 
-// An existing entry keeps the members that the user wrote, except those for the connection.
+// Connecting keeps the members of an existing entry that the user wrote, except the connection settings.
 func TestAnEntryIsMended(t *testing.T) {
 	for name, c := range map[string]struct{ client, file, text, want, warns string }{
 		"it was switched off": {"cursor", ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp", "disabled": true}}}`,
@@ -90,7 +90,7 @@ func TestProfiles(t *testing.T) {
 	wants(t, err, problem.NotFound, "mcpproxy profile list")
 }
 
-// tokens makes tokens, and remembers those that are good.
+// tokens is a TokenIssuer that records the valid tokens.
 type tokens struct{ good []string }
 
 func (k *tokens) Make(_ context.Context, _ ops.Caller, name, profile string) (string, error) {
@@ -106,8 +106,8 @@ func (k *tokens) Revoke(_ context.Context, _ ops.Caller, name string) error {
 	return nil
 }
 
-// A token is written only to a file that no other user can read. It is shown nowhere, and is revoked when it could not be
-// written.
+// A token is written only to a file that no other user can read. It is never displayed, and it is revoked if it cannot
+// be written.
 func TestTokens(t *testing.T) {
 	a, made := account(t), &tokens{}
 	_, err := a.PlanConnect("cursor", ops.ConnectOptions{Surface: "search", Token: "one"})
@@ -129,7 +129,7 @@ func TestTokens(t *testing.T) {
 	_, err = a.ApplyPlan(t.Context(), ops.Caller{}, plan)
 	wants(t, err, problem.Conflict, "was changed in the meantime")
 	if len(made.good) != 0 {
-		t.Error("the token of a file that was not written is good")
+		t.Error("the token is still valid, although the file was not written")
 	}
 	done, text := connected(t, a, "cursor", ops.ConnectOptions{Token: "one"})
 	if !strings.Contains(text, `"Authorization": "Bearer mcpp_t_5a5a`) || strings.Contains(done.Difference, "5a5a") || len(made.good) != 1 {
@@ -143,12 +143,12 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// A client's own command is run; one that fails or does something else is said, and
-// the file edited instead.
+// A client's own command is run. If it fails or makes another change, a warning reports this and the file is edited
+// instead.
 func TestOwnCommands(t *testing.T) {
 	const ours = `{"mcpServers": {"mcpproxy": {"type": "http", "url": "http://127.0.0.1:8080/mcp", "alwaysLoad": true}}, "other": 1}`
 	for name, c := range map[string]struct {
-		writes string // "" for nothing
+		writes string // "" if the command writes nothing
 		err    error
 		warns  string
 	}{
@@ -185,7 +185,7 @@ func TestOwnCommands(t *testing.T) {
 	}
 }
 
-// A client may spell its entry in another way than MCPProxy does.
+// A client's command may write the entry in another form than MCPProxy does.
 func TestOwnCommandWithAnotherSpelling(t *testing.T) {
 	a := account(t)
 	path := write(t, a, ".gemini/settings.json", `{"theme": "Default"}`, 0o600)
@@ -204,7 +204,7 @@ func TestOwnCommandWithAnotherSpelling(t *testing.T) {
 	same(t, path, `{"theme": "Default"}`, 0o600)
 }
 
-// A file that changed since then is not restored, and the error says what to do.
+// An undo in a changed file removes only the entry. Other conflicts return an error with a hint.
 func TestUndo(t *testing.T) {
 	a := account(t)
 	path := write(t, a, ".cursor/mcp.json", `{}`, 0o600)
@@ -244,8 +244,8 @@ func TestUndo(t *testing.T) {
 	wants(t, err, problem.NotFound, "Known are")
 }
 
-// A client has written its file since then, and is disconnected with its rules: its own text stays, and nothing of MCPProxy
-// remains.
+// If the client has written its file since the connect, an undo keeps the client's text and removes MCPProxy and its
+// rules.
 func TestUndoWithRulesInAChangedFile(t *testing.T) {
 	for client, c := range map[string]struct{ file, before, theirs, want string }{
 		"codex": {".codex/config.toml", "model = \"o3\"\n", "\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n", "model = \"o3\"\n\n[projects.\"/p\"]\ntrust_level = \"trusted\"\n"},
@@ -266,7 +266,7 @@ func TestUndoWithRulesInAChangedFile(t *testing.T) {
 				t.Errorf("%+v, %v", back, err)
 			}
 			if got := read(t, path); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(c.want), " ") {
-				t.Errorf("it is\n%s", got)
+				t.Errorf("the file is\n%s", got)
 			}
 		})
 	}
@@ -332,8 +332,7 @@ func TestEntriesOfProjects(t *testing.T) {
 	}
 }
 
-// Disconnecting leaves nothing of what connecting and permissions wrote: no rule, no
-// empty object, no file.
+// Disconnecting removes everything that connect and permissions wrote, including rules, empty objects and files.
 func TestDisconnectLeavesNothing(t *testing.T) {
 	for _, client := range clients.ClientIDs() {
 		t.Run(client, func(t *testing.T) {
@@ -356,7 +355,7 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 			}
 			for _, path := range []string{done.Path, rules.Path} {
 				if left, err := os.ReadFile(path); err == nil {
-					t.Errorf("%s: %q is left; %q", path, left, out.Warnings)
+					t.Errorf("%s: %q remains; warnings %q", path, left, out.Warnings)
 				}
 			}
 			if _, err := a.UndoLastConnect(client); err != nil || !strings.Contains(read(t, done.Path), "mcpproxy") {
@@ -366,7 +365,7 @@ func TestDisconnectLeavesNothing(t *testing.T) {
 	}
 }
 
-// Disconnecting leaves what the user has written, before and since.
+// Disconnecting keeps everything that the user wrote before or after connecting.
 func TestDisconnectLeavesTheUsers(t *testing.T) {
 	for name, c := range map[string]struct{ client, file, servers, rules, before, since, want string }{
 		"Claude Code": {"claude-code", ".claude.json", `{"a": 1}`, ".claude/settings.json", `{"permissions": {"allow": ["Bash(ls)"]}}`, `"Bash(ls)"`, `{"permissions": {"allow": ["Bash(ls)", "Bash(pwd)"]}}`},

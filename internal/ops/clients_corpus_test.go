@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// account makes an account in a directory of its own.
+// account returns an OS account with its own home directory.
 func account(t *testing.T) *ops.LocalClients {
 	t.Helper()
 	home, data := t.TempDir(), t.TempDir()
@@ -38,19 +38,19 @@ func account(t *testing.T) *ops.LocalClients {
 	}
 }
 
-// variant is a way in which people have a file. text gets a plain file with a server
-// other of the client, and returns what is on the disk.
+// variant is a form of a client's file as found on users' machines. text converts a plain file, which contains the
+// server "other", to that form.
 type variant struct {
 	name    string
 	text    func(string, textedit.Format) string
 	mode    os.FileMode
-	link    string // "inside" or "outside" of the account
+	link    string // target of a symbolic link: "inside" or "outside" the home directory
 	refused bool
 }
 
 func plain(s string, _ textedit.Format) string { return s }
 
-// only is a variant of files in JSON; others have it plain.
+// only returns a conversion that applies f to JSON files and does not change other files.
 func only(f func(string) string) func(string, textedit.Format) string {
 	return func(s string, format textedit.Format) string {
 		if format == textedit.JSON {
@@ -60,13 +60,13 @@ func only(f func(string) string) func(string, textedit.Format) string {
 	}
 }
 
-// commented is a comment above and behind.
+// commented adds comments before and after the text.
 func commented(s string, f textedit.Format) string {
 	mark := map[textedit.Format]string{textedit.JSON: "//", textedit.TOML: "#", textedit.YAML: "#"}[f]
 	return mark + " mine, and I want to keep it: \"mcpproxy\": {\n" + s + mark + " the end\n"
 }
 
-// tooLarge is the variant whose file is larger than is read.
+// tooLarge is the name of the variant whose file exceeds the size limit.
 const tooLarge = "too large"
 
 var variants = []variant{
@@ -103,8 +103,8 @@ var variants = []variant{
 	{name: tooLarge, text: func(s string, _ textedit.Format) string { return s + strings.Repeat("\n", 17<<20) }, refused: true},
 }
 
-// TestCorpus: files as people have them change by exactly the entry, or not at all, and
-// undone they are what they were, byte for byte.
+// TestCorpus checks files in all variants. Connecting changes only the entry, or rejects the file. Undo restores the
+// file byte for byte.
 func TestCorpus(t *testing.T) {
 	files := 0
 	large := map[textedit.Format]bool{}
@@ -117,7 +117,7 @@ func TestCorpus(t *testing.T) {
 			if v.name == tooLarge && !volume.IsFull() {
 				format := c.TargetFile(account(t).Env).Format
 				if large[format] {
-					continue // it is refused like the other one of its format
+					continue // one file per format is enough
 				}
 				large[format] = true
 			}
@@ -132,7 +132,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-// base is a plain file of the client with one server.
+// base returns a plain file of the client with one server.
 func base(t *testing.T, f clients.File) string {
 	t.Helper()
 	text, err := textedit.SetValue(nil, f.Format, json.RawMessage(`{"command": "npx", "args": ["-y", "other"]}`), append(append([]string{}, f.Key...), "other")...)
@@ -177,7 +177,7 @@ func held(t *testing.T, c clients.Client, v variant) {
 	if v.refused {
 		same(t, where, before, mode)
 		if err == nil {
-			t.Error("it was not refused")
+			t.Error("the file was not rejected")
 		}
 		return
 	}
@@ -194,26 +194,26 @@ func held(t *testing.T, c clients.Client, v variant) {
 		t.Errorf("the mode: %v, %v", info, err)
 	}
 	if again, err := a.PlanConnect(c.ID, ops.ConnectOptions{Surface: "search"}); err != nil || again.Changed {
-		t.Errorf("once more it changes %q, %v", again.Difference, err)
+		t.Errorf("connecting again changes %q, %v", again.Difference, err)
 	}
 	plan, err = a.PlanDisconnect(c.ID)
 	if err == nil {
 		_, err = a.ApplyPlan(t.Context(), ops.Caller{}, plan)
 	}
 	if err != nil {
-		t.Fatalf("to disconnect: %v", err)
+		t.Fatalf("disconnect: %v", err)
 	}
 	without := read(t, target.Path)
 	onlyEntry(t, target, without, after)
 	contiguous(t, without, after)
 	for _, was := range []string{after, before} {
 		if _, err := a.UndoLastConnect(c.ID); err != nil || read(t, target.Path) != was {
-			t.Fatalf("undone, it is not what it was: %v", err)
+			t.Fatalf("the undo did not restore the file: %v", err)
 		}
 	}
 	connected(t, a, c.ID, ops.ConnectOptions{Surface: "lanes"})
 	if _, err := a.UndoLastConnect(c.ID); err != nil {
-		t.Errorf("to undo lanes: %v", err)
+		t.Errorf("undo of lanes: %v", err)
 	}
 	same(t, where, before, mode)
 }
@@ -230,14 +230,14 @@ func read(t *testing.T, path string) string {
 func same(t *testing.T, path, text string, mode os.FileMode) {
 	t.Helper()
 	if read(t, path) != text {
-		t.Error("the file is not what it was")
+		t.Error("the file has changed")
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != mode {
 		t.Errorf("the mode is %v, %v", info.Mode(), err)
 	}
 }
 
-// meaning is what a text says, by a reader that MCPProxy does not use for edits.
+// meaning parses a text with a parser that MCPProxy does not use for edits.
 func meaning(t *testing.T, f textedit.Format, text string) map[string]any {
 	t.Helper()
 	raw := bytes.TrimPrefix([]byte(text), []byte("\ufeff"))
@@ -255,7 +255,7 @@ func meaning(t *testing.T, f textedit.Format, text string) map[string]any {
 	case textedit.YAML:
 		err = yaml.Unmarshal(raw, &said)
 	}
-	if said == nil { // nothing, of YAML
+	if said == nil { // an empty YAML document
 		said = map[string]any{}
 	}
 	if err != nil {
@@ -264,24 +264,24 @@ func meaning(t *testing.T, f textedit.Format, text string) map[string]any {
 	return said
 }
 
-// onlyEntry checks that the texts say the same but for the entry.
+// onlyEntry checks that the parsed texts differ only by the entry.
 func onlyEntry(t *testing.T, f clients.File, before, after string) {
 	t.Helper()
 	was, is := meaning(t, f.Format, before), meaning(t, f.Format, after)
 	servers, _ := is[f.Key[0]].(map[string]any)
 	if _, there := servers[clients.DefaultServerName].(map[string]any); !there {
-		t.Fatalf("there is no entry in\n%.500s", after)
+		t.Fatalf("the entry is missing in\n%.500s", after)
 	}
 	delete(servers, clients.DefaultServerName)
 	if _, there := was[f.Key[0]]; !there {
 		delete(is, f.Key[0])
 	}
 	if !reflect.DeepEqual(was, is) {
-		t.Errorf("more than the entry has changed:\n%.500s", after)
+		t.Errorf("the file differs by more than the entry:\n%.500s", after)
 	}
 }
 
-// contiguous checks that all of the text from before is there, around one place.
+// contiguous checks that after contains all of before, with insertions in one place only.
 func contiguous(t *testing.T, before, after string) {
 	t.Helper()
 	head := 0
@@ -292,7 +292,7 @@ func contiguous(t *testing.T, before, after string) {
 	for tail < min(len(before), len(after))-head && before[len(before)-1-tail] == after[len(after)-1-tail] {
 		tail++
 	}
-	if lost := strings.TrimSpace(before[head : len(before)-tail]); lost != "" && lost != "{}" { // in YAML, nothing is written so
-		t.Errorf("%q is gone from\n%.500s", lost, after)
+	if lost := strings.TrimSpace(before[head : len(before)-tail]); lost != "" && lost != "{}" { // an empty object in YAML
+		t.Errorf("%q is missing in\n%.500s", lost, after)
 	}
 }

@@ -14,7 +14,8 @@ import (
 type ProxyEndpoint struct {
 	// Base is the URL without a path, such as http://127.0.0.1:8080.
 	Base string
-	// Command is the absolute path of the program that relays MCP over stdin and stdout, and Args its arguments. NoCommand is why there is none.
+	// Command is the absolute path of the program that relays MCP over stdin and stdout. Args are its arguments.
+	// NoCommand is the reason if there is no such program.
 	Command   string
 	Args      []string
 	NoCommand error
@@ -32,7 +33,8 @@ func ListenerURL(listen string) string {
 	return "http://" + listen
 }
 
-// plannedEntries returns the entries of a surface for a client, and their addresses; profile "" is all profiles.
+// plannedEntries returns the entries of a surface for a client, with their addresses. The profile "" means all
+// profiles.
 func (p ProxyEndpoint) plannedEntries(c clients.Client, s clients.Surface, profile string) (all []clients.PlannedEntry, err error) {
 	for _, e := range c.NewProxyEntries(s) {
 		a, err := p.clientAddress(c, e, profile)
@@ -44,7 +46,7 @@ func (p ProxyEndpoint) plannedEntries(c clients.Client, s clients.Surface, profi
 	return all, nil
 }
 
-// clientAddress returns the address of an entry for a client; profile "" is all profiles.
+// clientAddress returns the address of an entry for a client. The profile "" means all profiles.
 func (p ProxyEndpoint) clientAddress(c clients.Client, e clients.ProxyEntry, profile string) (clients.ProxyAddress, error) {
 	a := clients.ProxyAddress{URL: p.Base + "/mcp", Command: p.Command, Args: slices.Concat([]string{"stdio"}, p.Args), Surface: e.Surface, Profile: profile}
 	if profile != "" {
@@ -71,7 +73,7 @@ func (p ProxyEndpoint) clientAddress(c clients.Client, e clients.ProxyEntry, pro
 	return a, nil
 }
 
-// isOwnURL reports whether a URL is one of this MCPProxy.
+// isOwnURL reports whether a URL belongs to this MCPProxy.
 func (p ProxyEndpoint) isOwnURL(text string) bool {
 	base, err := url.Parse(p.Base)
 	if err != nil {

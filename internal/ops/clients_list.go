@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ClientList lists every known client and the latest changes of their files.
+// ClientList lists all supported clients and the latest changes of their files.
 type ClientList struct {
 	Clients []ClientView `json:"clients"`
 	Changes []PastChange `json:"changes" doc:"The latest 50, the newest first"`
@@ -45,13 +45,13 @@ type ClientEntry struct {
 	Text string `json:"text"`
 }
 
-// ClientPermissions says what a client does with calls of MCPProxy's tools.
+// ClientPermissions describes how a client handles calls of MCPProxy's tools.
 type ClientPermissions struct {
 	permission.Report
 	Writable bool `json:"writable" doc:"Whether the client stores permissions in a file"`
 }
 
-// ListClients returns every known client.
+// ListClients returns all supported clients.
 func (a *LocalClients) ListClients() (ClientList, error) {
 	out := ClientList{Clients: []ClientView{}, Changes: []PastChange{}}
 	for _, c := range clients.AllClients() {
@@ -92,7 +92,7 @@ func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 	var err error
 	for _, e := range c.NewProxyEntries(surface) {
 		address, unknown := place.clientAddress(c, e, "")
-		if unknown != nil { // not connectable now; the example is shown all the same
+		if unknown != nil { // the client cannot be connected now, but the example is still shown
 			address.Command = cmp.Or(address.Command, "/usr/bin/mcpproxy")
 		}
 		if text, err = textWithExample(c, target, text, clients.PlannedEntry{Name: e.Name, Address: address}); err != nil {
@@ -113,7 +113,7 @@ func (a *LocalClients) clientView(c clients.Client) (ClientView, error) {
 	return v, a.addPermissionReport(&v)
 }
 
-// textWithExample adds an entry to a text that shows what a user writes by hand.
+// textWithExample adds an entry to the text of a file, as an example for users who edit the file by hand.
 func textWithExample(c clients.Client, target clients.File, text []byte, e clients.PlannedEntry) ([]byte, error) {
 	d, err := target.Parse(text)
 	if err != nil {
@@ -122,7 +122,7 @@ func textWithExample(c clients.Client, target clients.File, text []byte, e clien
 	return c.TextWithServer(d, e.Name, e.Address, nil)
 }
 
-// setEntryDetails sets what the existing entry leads to.
+// setEntryDetails sets the address or command of the existing entry.
 func (v *ClientView) setEntryDetails(at clients.ProxyRegistration, e clients.Env, place ProxyEndpoint) {
 	v.Path, v.LeadsTo = at.Doc.Path, clients.DescribeEntry(at.Entry)
 	for _, entry := range at.Entries {
@@ -143,7 +143,7 @@ func (v *ClientView) setEntryDetails(at clients.ProxyRegistration, e clients.Env
 	}
 }
 
-// addPermissionReport adds to a view what the client does with calls of MCPProxy's tools, by its files.
+// addPermissionReport adds how the client handles calls of MCPProxy's tools, according to its files, to the view.
 func (a *LocalClients) addPermissionReport(v *ClientView) error {
 	report, err := permission.CheckClient(a.Env, v.ID, a.Tools())
 	if err != nil {

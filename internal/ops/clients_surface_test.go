@@ -20,14 +20,14 @@ import (
 
 var surfaces = []string{"search", "lanes", "all"}
 
-// realFiles are files of each client as people have them.
+// realFiles contains one realistic file for each client.
 var realFiles = map[string]string{
 	"claude-code": "claude-code.json", "claude-desktop": "claude-desktop.json", "cursor": "cursor.json", "vscode": "vscode.jsonc", "codex": "codex.toml", "gemini": "gemini.json",
 	"windsurf": "windsurf.json", "opencode": "opencode-v1.json", "zed": "zed.jsonc", "copilot": "copilot-cli.json", "goose": "goose.yaml", "cline": "cline.json",
 	"lmstudio": "lmstudio.json", "kiro": "kiro.json", "junie": "junie.json",
 }
 
-// surfaceAccount makes an account with MCPProxy's real tools.
+// surfaceAccount returns an account with MCPProxy's built-in tools.
 func surfaceAccount(t *testing.T) *ops.LocalClients {
 	a := account(t)
 	a.Tools = func() []permission.ProxyTool {
@@ -36,7 +36,7 @@ func surfaceAccount(t *testing.T) *ops.LocalClients {
 	return a
 }
 
-// filesIn are all files below a directory, with their texts.
+// filesIn returns the texts of all files below a directory, by relative path.
 func filesIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -68,7 +68,8 @@ func apply(t *testing.T, a *ops.LocalClients, plan ops.ConnectPlan, err error) o
 	return done
 }
 
-// connectSurface connects a client, and checks that the plan foretells the files, and that it changes nothing a second time.
+// connectSurface connects a client. It checks that the plan predicts the written files, and that connecting again
+// changes nothing.
 func connectSurface(t *testing.T, a *ops.LocalClients, id, surface string) {
 	t.Helper()
 	plan, err := a.PlanConnect(id, ops.ConnectOptions{Surface: surface})
@@ -81,7 +82,7 @@ func connectSurface(t *testing.T, a *ops.LocalClients, id, surface string) {
 	}
 	again, err := a.PlanConnect(id, ops.ConnectOptions{Surface: surface})
 	if err != nil || again.Changed {
-		t.Errorf("once more it changes %q %+v, %v", again.Difference, again.Rules, err)
+		t.Errorf("connecting again changes %q %+v, %v", again.Difference, again.Rules, err)
 	}
 	list, err := a.ListClients()
 	if err != nil {
@@ -90,17 +91,17 @@ func connectSurface(t *testing.T, a *ops.LocalClients, id, surface string) {
 	view := list.Clients[slices.IndexFunc(list.Clients, func(v ops.ClientView) bool { return v.ID == id })]
 	entries := map[string]int{"search": 1, "lanes": 3, "all": 1}[surface]
 	if view.Surface != surface || len(view.Servers) != entries || view.Server != view.Servers[0] || !view.Connected || view.Foreign || view.Permissions.Surface != surface {
-		t.Errorf("the list says %+v", view)
+		t.Errorf("the list reports %+v", view)
 	}
 	client, _ := clients.FindClient(id)
 	d, ok := client.TargetFile(a.Env).Read()
 	if found := d.ProxyEntries(func(url string) bool { return strings.HasPrefix(url, "http://127.0.0.1:8080/") }); !ok || len(found) != entries {
-		t.Errorf("%d entries are left", len(found))
+		t.Errorf("%d entries remain", len(found))
 	}
 }
 
-// TestSurfaces: every client is connected with every surface in a file as people have it, switched to every other one, and the
-// switch undone. Then it is disconnected, and its files are what they were.
+// TestSurfaces connects every client with every surface in a realistic file, switches to every other surface and undoes
+// the switch. Then it disconnects the client and checks that its files are restored.
 func TestSurfaces(t *testing.T) {
 	for _, c := range clients.AllClients() {
 		for _, first := range surfaces {
@@ -124,26 +125,26 @@ func TestSurfaces(t *testing.T) {
 					connected := filesIn(t, a.Env.Home)
 					report, err := permission.CheckClient(a.Env, c.ID, a.Tools())
 					if err != nil || report.Surface != first || report.Basis != "unverified" && !report.Right && !readsNeedAHand(c.ID, first) {
-						t.Errorf("the check says %+v, %v", report, err)
+						t.Errorf("the check reports %+v, %v", report, err)
 					}
 					if second != first {
 						connectSurface(t, a, c.ID, second)
 						switched := filesIn(t, a.Env.Home)
 						if rest := fmt.Sprint(maps.Values(switched)); first == "lanes" && strings.Contains(rest, "mcpproxy-read") {
-							t.Errorf("of the lanes, there is left: %s", rest)
+							t.Errorf("an entry of the lanes remains: %s", rest)
 						}
 						if _, err := a.UndoLastConnect(c.ID); err != nil {
 							t.Fatal(err)
 						}
 						if now := filesIn(t, a.Env.Home); !maps.Equal(now, connected) {
-							t.Errorf("the switch to %s is undone, and there is\n%v\nbefore it was\n%v", second, now, connected)
+							t.Errorf("after the undo of the switch to %s, got\n%v\nwant\n%v", second, now, connected)
 						}
 						connectSurface(t, a, c.ID, second)
 					}
 					plan, err := a.PlanDisconnect(c.ID)
 					apply(t, a, plan, err)
 					if now := filesIn(t, a.Env.Home); !maps.Equal(now, before) {
-						t.Errorf("%s, then %s, then disconnected, there is\n%v\nbefore it was\n%v", first, second, now, before)
+						t.Errorf("after %s, %s and disconnect, got\n%v\nwant\n%v", first, second, now, before)
 					}
 				}
 			})
@@ -151,12 +152,13 @@ func TestSurfaces(t *testing.T) {
 	}
 }
 
-// readsNeedAHand reports whether no rule in a file of the client can permit the reads of a surface.
+// readsNeedAHand reports whether the user must permit the reads of a surface in the client, because no rule in a file
+// can.
 func readsNeedAHand(id, surface string) bool {
 	return surface != "search" && slices.Contains([]string{"zed", "cline", "goose", "cursor"}, id) || id == "goose"
 }
 
-// TestSurfaceFiles: what is written into an empty account, entries and rules.
+// TestSurfaceFiles compares the files that connecting writes to an empty account with testdata/surfaces.txt.
 func TestSurfaceFiles(t *testing.T) {
 	var b strings.Builder
 	for _, c := range clients.AllClients() {
@@ -178,11 +180,12 @@ func TestSurfaceFiles(t *testing.T) {
 		}
 	}
 	if want, err := os.ReadFile(path); err != nil || b.String() != string(want) {
-		t.Errorf("other than %s: %v\n%s", path, err, b.String())
+		t.Errorf("the files differ from %s: %v\n%s", path, err, b.String())
 	}
 }
 
-// TestForeignEntryIsRemoved: another MCPProxy's entry that a surface has no place for is removed, with a warning.
+// TestForeignEntryIsRemoved checks that an entry of another MCPProxy is removed with a warning if the surface does not
+// use the entry's name.
 func TestForeignEntryIsRemoved(t *testing.T) {
 	a := surfaceAccount(t)
 	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:9/mcp"}}}`, 0o600)
@@ -192,7 +195,7 @@ func TestForeignEntryIsRemoved(t *testing.T) {
 	}
 }
 
-// TestEntriesOfOtherProfilesStay: an entry that a user added for another profile is not replaced.
+// TestEntriesOfOtherProfilesStay checks that an entry that a user added for another profile is not replaced.
 func TestEntriesOfOtherProfilesStay(t *testing.T) {
 	a := surfaceAccount(t)
 	write(t, a, ".cursor/mcp.json", `{"mcpServers": {"mcpproxy": {"url": "http://127.0.0.1:8080/mcp"}, "second": {"url": "http://127.0.0.1:8080/mcp"}, "work": {"url": "http://127.0.0.1:8080/mcp/p/work"}}}`, 0o600)

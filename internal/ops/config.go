@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// ConfigOperations has the operations on the configuration file.
+// ConfigOperations implements the operations on the configuration file.
 type ConfigOperations struct {
 	live    *config.LiveConfig
 	gateway *Gateway
@@ -21,8 +21,8 @@ type ConfigOperations struct {
 	history *versionStore
 }
 
-// NewConfigOperations returns ConfigOperations. It adds the text in force to the history in the data directory, unless it is the newest version there. The key
-// of placeholders is derived from apiKey.
+// NewConfigOperations returns a ConfigOperations. It adds the current text to the history in the data directory, unless
+// it is the newest version in the history. The key for placeholders is derived from apiKey.
 func NewConfigOperations(live *config.LiveConfig, g *Gateway, dataDir, apiKey string) *ConfigOperations {
 	key := sha256.Sum256([]byte("placeholders of the configuration\n" + apiKey))
 	s := &ConfigOperations{live, g, dataDir, secretMasker{key[:]}, newVersionStore(filepath.Join(dataDir, "config-history"), g.Logger)}
@@ -37,7 +37,7 @@ func NewConfigOperations(live *config.LiveConfig, g *Gateway, dataDir, apiKey st
 	return s
 }
 
-// AddToHistory adds a text that has come into force to the history. See config.Options.
+// AddToHistory adds a text that was applied to the history. See config.Options.
 func (s *ConfigOperations) AddToHistory(f config.AppliedText) { s.history.addVersion(f) }
 
 // Config returns the configuration file.
@@ -74,7 +74,7 @@ func (s *ConfigOperations) Config(context.Context, Caller, Nothing) (Config, err
 	return c, nil
 }
 
-// settingViews returns all settings with their values; text is the file.
+// settingViews returns all settings with their values. text is the content of the file.
 func (s *ConfigOperations) settingViews(text []byte) (out []Setting) {
 	for _, one := range config.ListSettings(s.live.Current(), text) {
 		out = append(out, Setting{one.Key, one.Type, one.Range, one.Doc, redact.JSON(one.Value), one.Default, one.Allowed, one.Restart, one.Set,
@@ -83,11 +83,12 @@ func (s *ConfigOperations) settingViews(text []byte) (out []Setting) {
 	return out
 }
 
-// toMaskedProblem converts an error about a text: mistakes have positions in the masked text, and secrets are removed.
+// toMaskedProblem converts an error about a text. It converts the positions of mistakes to positions in the masked text
+// and removes secrets.
 func (s *ConfigOperations) toMaskedProblem(err error, mistakes []Mistake, of maskedConfig) *problem.Problem {
 	p := problem.From(err)
 	if p.Code == problem.PresenceRequired {
-		return p // it shows what has to be signed, which has no secrets
+		return p // it contains the claims to sign, which have no secrets
 	}
 	if len(mistakes) == 0 {
 		out := problem.New(p.Code, of.redactText(p.Message), of.redactText(p.Hint)).Because(err)

@@ -12,17 +12,17 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// IfMatchPrecondition names the version of the file that a change is based on.
+// IfMatchPrecondition identifies the version of the file on which a change is based.
 type IfMatchPrecondition struct {
 	IfMatch string `header:"If-Match" required:"true" doc:"The etag of the file on which the change is based, from GET /config."`
 }
 
-// etag returns the etag without quotes.
+// etag returns the ETag without quotes.
 func (m IfMatchPrecondition) etag() string {
 	return strings.Trim(strings.TrimPrefix(m.IfMatch, "W/"), `"`)
 }
 
-// SettingChanges changes single settings.
+// SettingChanges is a request to change single settings.
 type SettingChanges struct {
 	IfMatchPrecondition
 	Set map[string]json.RawMessage `json:"set" required:"true" doc:"The new value of each setting, by key. Null removes the key from the file."`
@@ -31,13 +31,13 @@ type SettingChanges struct {
 // Example returns an example for the OpenAPI document.
 func (SettingChanges) Example() string { return `{"set": {"tools_limit": 15}}` }
 
-// ConfigReplacement replaces the whole file.
+// ConfigReplacement is a request to replace the whole file.
 type ConfigReplacement struct {
 	IfMatchPrecondition
 	Text string `json:"text" required:"true" doc:"The text of the file. It may contain the placeholders of secrets that GET /config shows."`
 }
 
-// ValidateRequest is a request to validate a text, with changes of settings as in SettingChanges.
+// ValidateRequest is a request to validate a text, optionally with changes of settings as in SettingChanges.
 type ValidateRequest struct {
 	IfMatch string                     `header:"If-Match" doc:"The etag of the file on which the text is based. Default: the current file."`
 	Text    string                     `json:"text" required:"true" doc:"The text of the file. It may contain the placeholders of secrets that GET /config shows."`
@@ -58,7 +58,7 @@ type Validation struct {
 	Text         string          `json:"text,omitempty" doc:"The text with the changes of set. Absent without set."`
 }
 
-// ChangeSettings sets settings in the file and applies it.
+// ChangeSettings changes settings in the file and applies the file.
 func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in SettingChanges) (Config, error) {
 	keys := slices.Sorted(maps.Keys(in.Set))
 	return s.changeFile(ctx, c, "set_config", keys, func() error {
@@ -71,7 +71,7 @@ func (s *ConfigOperations) ChangeSettings(ctx context.Context, c Caller, in Sett
 	})
 }
 
-// changeFile runs a change of the file that only a user may make, records it, and returns the configuration after it.
+// changeFile runs a change of the file that only a user may make, records it and returns the new configuration.
 func (s *ConfigOperations) changeFile(ctx context.Context, c Caller, action string, keys []string, change func() error) (Config, error) {
 	if err := s.gateway.runConfigChange(c, action, problem.ClipName(strings.Join(keys, ", ")), change); err != nil {
 		return Config{}, err
@@ -79,7 +79,7 @@ func (s *ConfigOperations) changeFile(ctx context.Context, c Caller, action stri
 	return s.Config(ctx, c, Nothing{})
 }
 
-// withMaskedError runs a change of the file as it is now, and masks the secrets of the file in its error.
+// withMaskedError runs a change of the file, and masks the secrets of the current file in its error.
 func (s *ConfigOperations) withMaskedError(change func() error) error {
 	text, err := s.live.ReadFile()
 	if err == nil {
@@ -91,13 +91,13 @@ func (s *ConfigOperations) withMaskedError(change func() error) error {
 	return s.maskConfigError(err, s.masker.maskText(text, s.live.AppliedText().Data))
 }
 
-// maskConfigError converts an error of package config about a text.
+// maskConfigError converts an error of package config about a text and masks secrets.
 func (s *ConfigOperations) maskConfigError(err error, of maskedConfig) error {
 	mistakes, _ := problem.From(err).Detail("problems").([]config.Mistake)
 	return s.toMaskedProblem(err, of.toMaskedMistakes(mistakes), of)
 }
 
-// checkKeysChangeable rejects keys that can be changed only in the text.
+// checkKeysChangeable rejects keys that can be changed only by editing the text.
 func (s *ConfigOperations) checkKeysChangeable(keys []string) error {
 	if len(keys) == 0 {
 		return problem.New(problem.InvalidParameter, "There is nothing to set.", `Send {"set": {"tools_limit": 15}}.`).With("parameter", "set")
@@ -115,7 +115,7 @@ func (s *ConfigOperations) checkKeysChangeable(keys []string) error {
 	return nil
 }
 
-// ReplaceFile replaces the file and applies it.
+// ReplaceFile replaces the whole file and applies it.
 func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigReplacement) (Config, error) {
 	whole, shown, refused := s.restoreMaskedSecrets(in.etag(), in.Text)
 	var keys []string
@@ -139,8 +139,8 @@ func (s *ConfigOperations) ReplaceFile(ctx context.Context, c Caller, in ConfigR
 	})
 }
 
-// restoreMaskedSecrets replaces the placeholders of a text with the secrets of the file. A nonempty match must be the
-// etag of the file.
+// restoreMaskedSecrets replaces the placeholders in a text with the secrets of the file. If match is not empty, it must
+// be the ETag of the file.
 func (s *ConfigOperations) restoreMaskedSecrets(match, text string) ([]byte, maskedConfig, error) {
 	file, err := s.live.ReadFile()
 	if err != nil {
@@ -179,7 +179,7 @@ func (s *ConfigOperations) Validate(_ context.Context, _ Caller, in ValidateRequ
 	return v, err
 }
 
-// validateText checks a text with placeholders and compares it with the text in force.
+// validateText checks a text with placeholders and compares it with the current text.
 func (s *ConfigOperations) validateText(match, text string) (Validation, error) {
 	whole, shown, err := s.restoreMaskedSecrets(IfMatchPrecondition{match}.etag(), text)
 	v := Validation{Mistakes: []Mistake{}, Warnings: []string{}, Changes: []KeyDifference{}, Widens: []string{}, NeedsRestart: []string{}}
@@ -209,8 +209,8 @@ func (s *ConfigOperations) validateText(match, text string) (Validation, error) 
 	return v, nil
 }
 
-// ParseMaskedText parses a text whose placeholders represent secrets of the file. The error has the positions of the
-// mistakes.
+// ParseMaskedText parses a text whose placeholders represent secrets of the file. The error contains the positions of
+// the mistakes.
 func (s *ConfigOperations) ParseMaskedText(text string) (*config.Config, error) {
 	whole, shown, err := s.restoreMaskedSecrets("", text)
 	if err != nil {
@@ -223,7 +223,7 @@ func (s *ConfigOperations) ParseMaskedText(text string) (*config.Config, error) 
 	return next, nil
 }
 
-// ConfirmChanges applies the changes of the file that grant more access. With presence, a user must permit them.
+// ConfirmChanges applies the changes of the file that grant more access. If presence is on, a user must sign them.
 func (s *ConfigOperations) ConfirmChanges(ctx context.Context, c Caller, _ Nothing) (Config, error) {
 	var keys []string
 	for _, d := range s.live.Unconfirmed().Differences {
@@ -246,7 +246,7 @@ func (s *ConfigOperations) maskedDifferences(of maskedConfig, all []config.Diffe
 	return out
 }
 
-// maskValue masks a value: what looks like a credential, and the secrets of the text.
+// maskValue masks the secrets of the text and everything that looks like a credential in a value.
 func (s *ConfigOperations) maskValue(of maskedConfig, value json.RawMessage) json.RawMessage {
 	value = redact.JSON(value)
 	if scrubbed := json.RawMessage(of.redactText(string(value))); json.Valid(scrubbed) {

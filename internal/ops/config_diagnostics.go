@@ -21,7 +21,7 @@ import (
 // CheckState is the result of a check.
 type CheckState string
 
-// The states.
+// The states of a check.
 const (
 	stateOK   CheckState = "ok"
 	stateWarn CheckState = "warn"
@@ -50,13 +50,13 @@ type Diagnostics struct {
 // Thresholds and limits.
 const (
 	lowDiskSpace, criticalDiskSpace = 1 << 30, 100 << 20 // bytes
-	maxServerChecks                 = 200                // servers
+	maxServerChecks                 = 200                // number of reported servers
 	databaseTimeout                 = 2 * time.Second
 )
 
 // RunDiagnostics runs all checks. It contacts no server.
 func (s *ConfigOperations) RunDiagnostics(ctx context.Context, c Caller, _ Nothing) (Diagnostics, error) {
-	trust := s.gateway.MissingApprovalWarnings() // before Status, which includes them: reading clears those that are over
+	trust := s.gateway.MissingApprovalWarnings() // before Status, because reading clears the resolved warnings
 	status, err := s.gateway.Status(ctx, c, Nothing{})
 	if err != nil {
 		return Diagnostics{}, err
@@ -142,7 +142,7 @@ func isAccessibleToOthers(info os.FileInfo) bool {
 	return runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0
 }
 
-// errorWithoutPath returns the error text without the path.
+// errorWithoutPath returns the text of an error without the file path.
 func errorWithoutPath(err error) string {
 	if path := (*fs.PathError)(nil); errors.As(err, &path) {
 		return path.Err.Error()
@@ -195,7 +195,8 @@ func (s *ConfigOperations) checkListenAddress(status Status) Check {
 
 func portOfAddress(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// checkClock compares the wall clock with the monotonic clock. It reports only jumps backwards, because a machine that slept jumps forward.
+// checkClock compares the wall clock with the monotonic clock. It reports only backward jumps, because the wall clock
+// jumps forward after a suspend.
 func checkClock(clock, steady time.Duration) Check {
 	const most = time.Minute
 	if back := steady - clock; back > most {
@@ -206,7 +207,7 @@ func checkClock(clock, steady time.Duration) Check {
 
 func checkUnconfirmedChanges(waits config.UnconfirmedChanges) Check {
 	confirm := "mcpproxy config confirm"
-	if waits.Remedy != "" { // which is one of the warnings
+	if waits.Remedy != "" { // the remedy belongs to one of the warnings
 		confirm = "mcpproxy presence test"
 	}
 	switch said := waits.Warnings(); {
@@ -219,7 +220,7 @@ func checkUnconfirmedChanges(waits config.UnconfirmedChanges) Check {
 }
 
 func checkServers(status Status, servers ServerViews) (out []Check) {
-	waits := map[string]bool{} // reported with the approvals and the logins
+	waits := map[string]bool{} // servers reported with the approvals and logins
 	for _, v := range servers.Servers {
 		waits[v.Name] = v.Quarantined || v.NeedsLogin
 	}
@@ -247,8 +248,8 @@ func checkServers(status Status, servers ServerViews) (out []Check) {
 	return out
 }
 
-// checkApprovals reports what waits for approval, approvals that are lost or not loaded, and the other warnings of
-// the status.
+// checkApprovals reports pending approvals, approvals that are lost or not loaded, and the other warnings of the
+// status.
 func (s *ConfigOperations) checkApprovals(status Status, servers ServerViews, trust []string) []Check {
 	tools, quarantined, proposed := 0, 0, 0
 	for _, v := range servers.Servers {

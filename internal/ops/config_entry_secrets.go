@@ -11,14 +11,14 @@ import (
 // EntryReferences lists the variables and secrets in a server's entry in the configuration file.
 type EntryReferences struct {
 	Server    string
-	Variables []string  // environment variables that it refers to
-	Clear     []InClear // secrets in clear text
+	Variables []string  // environment variables to which it refers
+	Clear     []InClear // plain-text secrets
 }
 
 var envReference = regexp.MustCompile(`\$\{env:([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// FindEntryVariablesAndSecrets examines each server of a configuration file. It returns the environment variables that the
-// server refers to, and the places of its clear-text secrets; nil if the file cannot be parsed.
+// FindEntryVariablesAndSecrets examines each server in a configuration file. It returns the environment variables to
+// which the server refers and the places of its plain-text secrets. It returns nil if the file cannot be parsed.
 func FindEntryVariablesAndSecrets(text []byte) (all []EntryReferences) {
 	tree, err := clients.ParseText(text, textedit.JSON)
 	if err != nil {
@@ -39,7 +39,7 @@ func FindEntryVariablesAndSecrets(text []byte) (all []EntryReferences) {
 	return all
 }
 
-// referencedVariables returns the environment variables that the texts of a tree refer to.
+// referencedVariables returns the environment variables to which the strings in a tree refer.
 func referencedVariables(t clients.ParsedValue) (all []string) {
 	add := func(names ...string) {
 		for _, name := range names {

@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// TestEntries: which variables an entry refers to, and which credentials it holds.
+// TestEntries checks the variables and plain-text secrets found in an entry.
 func TestEntries(t *testing.T) {
 	got := ops.FindEntryVariablesAndSecrets([]byte(`{"mcpServers": {
 		"my.gh": {"command": "x", "args": ["${env:A}/${env:B}"], "env": {"C": "${env:A}", "GITHUB_TOKEN": "ghp_0123456789abcdefghijABCDEFGHIJ012345"}},

@@ -21,7 +21,7 @@ type VersionList struct {
 	Offset   int       `json:"offset"`
 }
 
-// ConfigVersionRef names a version.
+// ConfigVersionRef identifies a version.
 type ConfigVersionRef struct {
 	ID string `path:"id" doc:"The id of the version."`
 }
@@ -32,7 +32,7 @@ type VersionText struct {
 	Text string `json:"text" doc:"The text of the version, with placeholders as in GET /config. A placeholder can be saved again if its secret is still in the file."`
 }
 
-// ListVersions lists the texts that were in force.
+// ListVersions lists the versions of the file that were applied.
 func (s *ConfigOperations) ListVersions(_ context.Context, _ Caller, in ConfigHistoryQuery) (VersionList, error) {
 	s.history.mu.Lock()
 	defer s.history.mu.Unlock()

@@ -17,36 +17,38 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// A placeholder replaces a secret where the file is shown. Its number is derived from the secret and a key of this
-// installation. So the same secret always has the same placeholder, and different secrets have different ones.
+// placeholder matches a placeholder, which replaces a secret in the displayed file. Its number is derived from the
+// secret and a key of this installation. Therefore, the same secret always has the same placeholder, and different
+// secrets have different ones.
 var placeholder = regexp.MustCompile(`\*\*\*masked:[0-9]{1,20}\*\*\*`)
 
-// secretMasker creates placeholders.
+// secretMasker replaces secrets with placeholders.
 type secretMasker struct{ key []byte }
 
-// maskedConfig is a text of the file with placeholders instead of secrets.
+// maskedConfig is the text of a configuration file with placeholders instead of secrets.
 type maskedConfig struct {
 	text         string
 	replacements []maskedSecret
-	secrets      map[string]string // placeholder → secret
+	secrets      map[string]string // secrets by placeholder
 }
 
 // maskedSecret is a secret and the placeholder that replaces it.
 type maskedSecret struct {
-	at                  int // of the secret, in the text with secrets
-	line, column        int // of the secret
+	at                  int // offset of the secret in the text with secrets
+	line, column        int // position of the secret
 	secret, placeholder string
 }
 
-// maskText replaces the secrets of a text with placeholders. before is an earlier text, which is used to find the secrets of a text that cannot be parsed.
+// maskText replaces the secrets of a text with placeholders. before is an earlier text. It is used to find the secrets
+// of a text that cannot be parsed.
 func (m secretMasker) maskText(text, before []byte) maskedConfig {
 	places := config.FindSecretSpans(text, before)
-	for _, p := range placeholder.FindAllIndex(text, -1) { // that a user has saved
+	for _, p := range placeholder.FindAllIndex(text, -1) { // placeholders that a user has saved
 		places = append(places, config.Span{From: p[0], To: p[1]})
 	}
 	shown := m.replaceSecrets(text, mergeSpans(places))
 	if back, _ := shown.unmask(shown.text); !bytes.Equal(back, text) {
-		// The text next to a secret forms another placeholder with it, so whole lines are masked.
+		// A placeholder and the text next to it form another placeholder, so whole lines are masked.
 		var lines []config.Span
 		for at := 0; at < len(text); {
 			n := bytes.IndexByte(text[at:], '\n')
@@ -95,7 +97,7 @@ func (m secretMasker) replaceSecrets(text []byte, places []config.Span) maskedCo
 	return out
 }
 
-// placeholderFor returns the placeholder of a secret that no other secret has.
+// placeholderFor returns a placeholder for a secret that is not used for another secret.
 func (m secretMasker) placeholderFor(secret string, taken map[string]string) string {
 	for try := byte(0); ; try++ {
 		mac := hmac.New(sha256.New, m.key)
@@ -121,19 +123,19 @@ func setSecretPositions(swaps []maskedSecret, text []byte) {
 	}
 }
 
-// unmask replaces the placeholders of a text with their secrets, and reports unknown placeholders as mistakes.
+// unmask replaces the placeholders in a text with their secrets, and reports unknown placeholders as mistakes.
 func (t maskedConfig) unmask(text string) (whole []byte, unknown []Mistake) {
 	back, unknown := t.unmaskWithPositions(text)
 	return back.whole, unknown
 }
 
-// unmaskedConfig is a text with secrets, and the positions where they were restored.
+// unmaskedConfig is a text with restored secrets, and their positions.
 type unmaskedConfig struct {
 	whole []byte
 	maskedConfig
 }
 
-// unmaskWithPositions does the work of unmask. It also returns the positions of the restored secrets.
+// unmaskWithPositions is like unmask, but also returns the positions of the restored secrets.
 func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistake) {
 	out := unmaskedConfig{maskedConfig: maskedConfig{text: text, secrets: t.secrets}}
 	var unknown []maskedSecret
@@ -160,8 +162,8 @@ func (t maskedConfig) unmaskWithPositions(text string) (unmaskedConfig, []Mistak
 	return out, mistakes
 }
 
-// findExposedSecrets reports secrets that were restored where the text would be shown unmasked. A client that may not see a secret must not move it to where
-// it can.
+// findExposedSecrets reports secrets that were restored in places that are not masked when the text is shown.
+// Otherwise, a client could move a secret to such a place to read it.
 func (t unmaskedConfig) findExposedSecrets(before []byte) (out []Mistake) {
 	hidden := config.FindSecretSpans(t.whole, before)
 	for _, s := range t.replacements {
@@ -190,7 +192,7 @@ func (t maskedConfig) toMaskedPosition(line, column int) (int, int) {
 	return line, column + shift
 }
 
-// toMaskedMistakes converts mistakes of the text with secrets to the masked text.
+// toMaskedMistakes converts mistakes in the text with secrets to mistakes in the masked text.
 func (t maskedConfig) toMaskedMistakes(all []config.Mistake) (out []Mistake) {
 	for _, m := range all {
 		line, column := m.Line, m.Column
@@ -202,12 +204,12 @@ func (t maskedConfig) toMaskedMistakes(all []config.Mistake) (out []Mistake) {
 	return out
 }
 
-// nonLetter matches what distinguishes a secret from a word.
+// nonLetter matches a character that distinguishes a secret from a word.
 var nonLetter = regexp.MustCompile(`[^A-Za-z]`)
 
-// redactText removes the secrets from a message about the text.
+// redactText removes secrets from a message about the text.
 func (t maskedConfig) redactText(said string) string {
-	const shortest = 6 // shorter ones, and words, occur by chance
+	const shortest = 6 // shorter secrets and words may occur by chance
 	for _, secret := range t.secrets {
 		if len(secret) < shortest || !nonLetter.MatchString(secret) {
 			continue
@@ -224,7 +226,7 @@ func (t maskedConfig) redactText(said string) string {
 	return redact.Text(said)
 }
 
-// redactTexts removes the secrets from several messages.
+// redactTexts removes secrets from several messages.
 func (t maskedConfig) redactTexts(said []string) []string {
 	out := []string{}
 	for _, one := range said {

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// secrets makes up secrets, of letters, digits and signs, and remembers them.
+// secrets generates random secrets of letters, digits and symbols, and records them.
 type secrets struct {
 	*rand.Rand
 	made []string
@@ -26,7 +26,7 @@ func (s *secrets) one() string {
 	return string(b)
 }
 
-// file is a file with secrets wherever they can stand.
+// file returns a configuration file with secrets in all possible places.
 func (s *secrets) file() string {
 	repeated := s.one()
 	return fmt.Sprintf(`{
@@ -54,7 +54,7 @@ func (s *secrets) number() int {
 	return n
 }
 
-// letters is a secret that a URL can hold as it is.
+// letters generates a secret that needs no escaping in a URL.
 func letters(s *secrets) string {
 	const of = "abcdefghijkmnpqrstuvwxyz23456789"
 	b := []byte("aB3")
@@ -65,7 +65,7 @@ func letters(s *secrets) string {
 	return string(b)
 }
 
-// newBreakAtLine are ways to break a file so that it cannot be parsed.
+// broken contains functions that change a file, most of them so that it cannot be parsed.
 var broken = map[string]func(r *rand.Rand, text string) string{
 	"whole":      func(_ *rand.Rand, text string) string { return text },
 	"cut off":    func(r *rand.Rand, text string) string { return text[:r.IntN(len(text))] },
@@ -81,7 +81,7 @@ var broken = map[string]func(r *rand.Rand, text string) string{
 	"BOM":  func(_ *rand.Rand, text string) string { return "\uFEFF" + text },
 }
 
-// without takes one occurrence out.
+// without removes a random occurrence of what.
 func without(r *rand.Rand, text, what string) string {
 	pieces := strings.SplitAfter(text, what)
 	i := r.IntN(len(pieces))
@@ -89,7 +89,7 @@ func without(r *rand.Rand, text, what string) string {
 	return strings.Join(pieces, "")
 }
 
-// No secret of a valid or broken file is shown. Saving the shown text gives the file byte for byte.
+// No secret of a valid or broken file is shown. Saving the shown text restores the file byte for byte.
 func TestNoSecretIsShown(t *testing.T) {
 	m := secretMasker{[]byte("key")}
 	for way, breaks := range broken {
@@ -102,9 +102,9 @@ func TestNoSecretIsShown(t *testing.T) {
 				said := placeholder.ReplaceAllString(shown.text, "#")
 				for i, secret := range s.made {
 					if (i == 1 || i == 3) && !strings.Contains("whole CRLF BOM", way) {
-						continue // in a comment: the rest of a broken comment may be anything
+						continue // the secret is in a comment, which a broken file may not end
 					}
-					// A line break may cut a secret in two; half of one is not to be shown either.
+					// A line break may split a secret, so half of a secret must not be shown either.
 					for _, half := range []string{secret[:len(secret)/2+1], secret[len(secret)/2-1:]} {
 						if strings.Contains(said, half) {
 							t.Fatalf("seed %d: %q of %q is shown:\n%s\nof\n%s", seed, half, secret, shown.text, text)
@@ -112,7 +112,7 @@ func TestNoSecretIsShown(t *testing.T) {
 					}
 				}
 				if back, mistakes := shown.unmask(shown.text); string(back) != text || mistakes != nil {
-					t.Fatalf("seed %d: put back: %v\n%s\nwant\n%s", seed, mistakes, back, text)
+					t.Fatalf("seed %d: unmask: %v\n%s\nwant\n%s", seed, mistakes, back, text)
 				}
 				if n := strings.Count(shown.text, "\n"); n != strings.Count(text, "\n") {
 					t.Fatalf("seed %d: %d lines", seed, n)
@@ -122,7 +122,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	}
 }
 
-// Text that is not secret stays visible, also in a broken file if it was there before.
+// Text that is not secret stays visible. In a broken file, this requires that the earlier text contains it.
 func TestNonSecretsAreShown(t *testing.T) {
 	before := `{"tools_limit": 5, /* the best are "a" and "b" */ "mcpServers": {"github": {"command": "npx", "args": ["-y", "pkg"], "env": {"REF": "Bearer ${env:X}", "E": ""}}}}`
 	m := secretMasker{[]byte("key")}
@@ -153,14 +153,14 @@ func TestPlaceholdersIdentifySecrets(t *testing.T) {
 	if other.replacements[0].placeholder == one.replacements[1].placeholder {
 		t.Error("the placeholder does not depend on the key")
 	}
-	// A text from another time: a placeholder that no longer exists is a mistake with its position.
+	// A placeholder that no longer exists, as in an outdated text, is reported as a mistake with its position.
 	_, mistakes := two.unmask("{\n  " + one.text)
 	if len(mistakes) != 1 || mistakes[0].Line != 2 || mistakes[0].Column != strings.Index(one.text, "***")+3 || !strings.Contains(mistakes[0].Message, one.replacements[0].placeholder) {
 		t.Errorf("%+v", mistakes)
 	}
 }
 
-// A secret is not restored in a place where it would be shown.
+// A secret is not restored in a place where it would be shown unmasked.
 func TestSecretsAreNotMoved(t *testing.T) {
 	text := []byte(`{"mcpServers": {"a": {"command": "x", "args": [], "env": {"A": "hidden words"}}}}`)
 	shown := secretMasker{[]byte("key")}.maskText(text, nil)
@@ -183,7 +183,7 @@ func TestSecretsAreNotMoved(t *testing.T) {
 			t.Errorf("%s: %+v", moved, got)
 		}
 		if got != nil && strings.Split(moved, "\n")[got[0].Line-1][got[0].Column-1:][:len(sign)] != sign {
-			t.Errorf("%s: the place is %+v", moved, got[0])
+			t.Errorf("%s: the position is %+v", moved, got[0])
 		}
 	}
 }
@@ -202,7 +202,7 @@ func TestPositionsAreTranslated(t *testing.T) {
 		}
 	}
 	if _, column := shown.toMaskedPosition(2, at(text, "ürzer")); column != at(shown.text, shown.replacements[0].placeholder) {
-		t.Errorf("inside: column %d", column)
+		t.Errorf("inside the placeholder: column %d", column)
 	}
 	got := shown.toMaskedMistakes([]config.Mistake{{Line: 2, Column: at(text, `"oops"`), Message: `bad value "kürzer"`}})
 	if want := []Mistake{{2, at(shown.text, `"oops"`), "", `bad value "***"`, ""}}; !slices.Equal(got, want) {
@@ -222,7 +222,7 @@ func FuzzHide(f *testing.F) {
 	})
 }
 
-// The time to mask a text is about linear in its size.
+// BenchmarkHide measures maskText. The time is approximately linear in the size of the text.
 func BenchmarkHide(b *testing.B) {
 	s := &secrets{Rand: rand.New(rand.NewPCG(1, 2))}
 	var servers []string

@@ -20,10 +20,10 @@ import (
 	"mcpproxy/internal/ondisk"
 )
 
-// Limits on the history.
+// Limits of the history.
 const (
 	maxVersions = 50
-	maxHistory  = 5 << 20 // bytes, on disk
+	maxHistory  = 5 << 20 // bytes on disk
 	maxHead     = 64 << 10
 	maxKeys     = 100
 )
@@ -38,20 +38,22 @@ type Version struct {
 	ETag  string    `json:"etag" doc:"The etag of the version, as in GET /config."`
 }
 
-// versionStore stores texts in a folder, one file each, with a first line of JSON metadata. Errors are logged only: nothing depends on the history.
+// versionStore stores each text in one file of a folder. The first line of a file is JSON metadata. Errors are only
+// logged, because nothing depends on the history.
 type versionStore struct {
 	dir    string
 	logger *slog.Logger
 
 	mu   sync.Mutex // guards the folder and the fields below
-	last string     // the newest id
-	err  error      // why the last text was not stored
+	last string     // the newest ID
+	err  error      // the reason why the last text was not stored
 }
 
 const (
 	idForm    = "20060102T150405.000000000Z"
 	extension = ".jsonc"
-	// tempName is the file being written. It has one name, so that the leftover of a crash is overwritten.
+	// tempName is the name of the file while it is written. The name is fixed, so that a file left by a crash is
+	// overwritten.
 	tempName = ".next"
 )
 
@@ -61,7 +63,7 @@ func newVersionStore(dir string, logger *slog.Logger) *versionStore {
 	return &versionStore{dir: dir, logger: logger}
 }
 
-// addVersion stores a text, unless it is nil.
+// addVersion stores a text, unless its data is nil.
 func (h *versionStore) addVersion(f config.AppliedText) {
 	if f.Data == nil {
 		return
@@ -84,7 +86,7 @@ func (h *versionStore) writeVersion(f config.AppliedText) error {
 	}
 	v.ID = v.At.Format(idForm)
 	if before, err := time.Parse(idForm, h.last); err == nil && v.ID <= h.last {
-		v.ID = before.Add(time.Nanosecond).Format(idForm) // the clock went back
+		v.ID = before.Add(time.Nanosecond).Format(idForm) // the clock was set back
 	}
 	head, err := json.Marshal(v)
 	if err != nil {
@@ -92,23 +94,23 @@ func (h *versionStore) writeVersion(f config.AppliedText) error {
 	}
 	if len(head) >= maxHead {
 		v.Keys = []string{}
-		head, _ = json.Marshal(v) // encoding succeeded before
+		head, _ = json.Marshal(v) // the same value was encoded above
 	}
 	temporary := filepath.Join(h.dir, tempName)
 	if err := ondisk.WriteNewFile(temporary, head, []byte("\n"), f.Data); err != nil {
-		_ = os.Remove(temporary) // a full disk leaves a part of it
+		_ = os.Remove(temporary) // a full disk leaves a partial file
 		return err
 	}
 	if err := os.Rename(temporary, h.filePath(v.ID)); err != nil {
 		return err
 	}
-	_ = ondisk.SyncDir(h.dir) // not every file system supports it; the file itself is synced
+	_ = ondisk.SyncDir(h.dir) // not supported by all file systems; the file itself is synced
 	h.last = v.ID
 	h.pruneOldest()
 	return nil
 }
 
-// ensureFolder creates the folder, accessible only to its owner.
+// ensureFolder creates the folder and makes it accessible only to its owner.
 func (h *versionStore) ensureFolder() error {
 	if err := os.MkdirAll(h.dir, 0o700); err != nil {
 		return err
@@ -127,7 +129,7 @@ func (h *versionStore) ensureFolder() error {
 
 func (h *versionStore) filePath(id string) string { return filepath.Join(h.dir, id+extension) }
 
-// pruneOldest removes the oldest texts above the limits. The newest stays.
+// pruneOldest removes the oldest texts until the limits are met. It always keeps the newest.
 func (h *versionStore) pruneOldest() {
 	size := int64(0)
 	for i, id := range h.versionIDs() {
@@ -137,14 +139,14 @@ func (h *versionStore) pruneOldest() {
 		}
 		size += info.Size()
 		if i > 0 && (i >= maxVersions || size > maxHistory) {
-			_ = os.Remove(h.filePath(id)) // retried with the next text
+			_ = os.Remove(h.filePath(id)) // retried when the next text is added
 		}
 	}
 }
 
-// versionIDs returns the stored ids, newest first.
+// versionIDs returns the stored IDs, newest first.
 func (h *versionStore) versionIDs() (ids []string) {
-	entries, _ := os.ReadDir(h.dir) // an unreadable folder has no versions
+	entries, _ := os.ReadDir(h.dir) // an unreadable folder counts as empty
 	for _, e := range entries {
 		if id, ok := strings.CutSuffix(e.Name(), extension); ok && idPattern.MatchString(id) && e.Type().IsRegular() {
 			ids = append(ids, id)
@@ -196,7 +198,7 @@ func (h *versionStore) readVersion(id string, whole bool) (v Version, text []byt
 	return v, text, err
 }
 
-// readFirstLine reads the first line, up to a limit.
+// readFirstLine reads the first line, whose length is limited.
 func readFirstLine(r *bufio.Reader) (line []byte, err error) {
 	for len(line) <= maxHead {
 		part, err := r.ReadSlice('\n')
@@ -220,7 +222,7 @@ func (h *versionStore) newestVersion() (Version, []byte, bool) {
 	return Version{}, nil, false
 }
 
-// lastWriteError returns why the last text was not stored.
+// lastWriteError returns the error of the last attempt to store a text, or nil if it succeeded.
 func (h *versionStore) lastWriteError() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

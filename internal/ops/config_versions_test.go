@@ -28,7 +28,7 @@ func TestHistoryIsKept(t *testing.T) {
 	}
 	all := h.listVersions()
 	if len(all) != maxVersions || h.err != nil {
-		t.Fatalf("%d are kept, %v", len(all), h.err)
+		t.Fatalf("%d versions are stored, %v", len(all), h.err)
 	}
 	for i, v := range all {
 		want := fmt.Sprintf(`{"tools_limit": %d}`, 60-i)
@@ -57,22 +57,22 @@ func TestHistoryIsKept(t *testing.T) {
 	}
 }
 
-// The total size is limited, and the newest version is kept however large it is.
+// The total size is limited, but the newest version is always kept.
 func TestHistorySizeIsLimited(t *testing.T) {
 	h := kept(t)
 	for i := range 8 {
 		h.addVersion(applied(fmt.Sprintf("{} // %d %s", i, strings.Repeat("x", 1<<20))))
 	}
 	if all := h.listVersions(); len(all) != 4 {
-		t.Errorf("%d are kept", len(all))
+		t.Errorf("%d versions are stored", len(all))
 	}
 	if _, text, ok := h.newestVersion(); !ok || !strings.HasPrefix(string(text), "{} // 7 ") {
 		t.Errorf("the newest is %.20s", text)
 	}
 }
 
-// A clock that is set back, foreign files, changed files and remains of a crash do no harm. A folder that cannot be used is
-// reported.
+// A clock that was set back, foreign files, changed files and files left by a crash cause no errors. A folder that
+// cannot be used is reported.
 func TestHistoryOfABadFolder(t *testing.T) {
 	h := kept(t)
 	h.addVersion(applied("{}"))
@@ -92,13 +92,13 @@ func TestHistoryOfABadFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := h.readVersion(all[1].ID, true); err == nil {
-		t.Error("a text that was changed is shown")
+		t.Error("a changed text was returned without an error")
 	}
 	h.addVersion(applied(`{"tools_limit": 3}`))
 	if v, text, ok := h.newestVersion(); !ok || string(text) != `{"tools_limit": 3}` || h.err != nil {
 		t.Errorf("%+v %s %v", v, text, h.err)
 	}
-	again := newVersionStore(h.dir, h.logger) // as after a restart, with a clock that went back
+	again := newVersionStore(h.dir, h.logger) // as after a restart, with a clock that was set back
 	again.addVersion(later)
 	if _, text, ok := again.newestVersion(); !ok || string(text) != string(later.Data) {
 		t.Errorf("the newest is %s", text)
@@ -108,7 +108,7 @@ func TestHistoryOfABadFolder(t *testing.T) {
 	}
 	h.addVersion(applied("{}"))
 	if _, _, ok := h.newestVersion(); !ok || h.lastWriteError() != nil {
-		t.Errorf("a folder that is gone is not made again: %v", h.lastWriteError())
+		t.Errorf("a removed folder was not created again: %v", h.lastWriteError())
 	}
 	if err := os.RemoveAll(h.dir); err != nil {
 		t.Fatal(err)
@@ -118,14 +118,14 @@ func TestHistoryOfABadFolder(t *testing.T) {
 	}
 	h.addVersion(applied("{}"))
 	if _, _, ok := h.newestVersion(); ok || h.lastWriteError() == nil {
-		t.Error("a file in the place of the folder is not told of")
+		t.Error("a file in place of the folder is not reported")
 	}
 }
 
 func TestClock(t *testing.T) {
 	for clock, want := range map[time.Duration]CheckState{time.Hour: stateOK, 59*time.Minute + time.Second: stateOK, 10 * time.Hour: stateOK, 30 * time.Minute: stateWarn, -time.Hour: stateWarn} {
 		if got := checkClock(clock, time.Hour); got.State != want {
-			t.Errorf("an hour is %s by the clock: %+v", clock, got)
+			t.Errorf("the clock measures %s for one hour: %+v", clock, got)
 		}
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// readRequests returns the requests of testdata/requests.tsv, as the definition of query says to write them, each with a
-// tool of the real servers that fits.
+// readRequests returns the requests in testdata/requests.tsv. Each has a query, written as the description of the query
+// parameter demands, and a matching tool of the real servers.
 func readRequests(t *testing.T) (requests [][2]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", "requests.tsv"))
@@ -29,7 +29,7 @@ func readRequests(t *testing.T) (requests [][2]string) {
 	return requests
 }
 
-// realServers has the lists of the real servers of the shared test data, variants left out.
+// realServers returns the tool lists of the real servers in the shared test data, without variants.
 func realServers(t *testing.T) map[string][]string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_SHARED")
@@ -39,7 +39,7 @@ func realServers(t *testing.T) map[string][]string {
 	dir = filepath.Join(dir, "real-servers")
 	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
-		t.Skipf("the shared test data is not here: %v", err)
+		t.Skipf("the shared test data is missing: %v", err)
 	}
 	var servers []struct {
 		Slug    string
@@ -68,8 +68,8 @@ func realServers(t *testing.T) map[string][]string {
 	return lists
 }
 
-// TestSearchResultSize: thirty requests to 25 real servers find the right tool, and need 2,300 tokens on average at most. A
-// token is four bytes.
+// TestSearchResultSize checks that thirty requests to 25 real servers find the right tool and return at most 2,300
+// tokens on average. A token is estimated as four bytes.
 func TestSearchResultSize(t *testing.T) {
 	volume.SkipUnderRace(t)
 	lists, requests := realServers(t), readRequests(t)
@@ -96,7 +96,7 @@ func TestSearchResultSize(t *testing.T) {
 		if at < 0 {
 			t.Errorf("%q does not find %s", r[0], r[1])
 		} else if at > 2 {
-			t.Logf("%q finds %s as number %d", r[0], r[1], at+1)
+			t.Logf("%q finds %s at rank %d", r[0], r[1], at+1)
 		}
 		if at == 0 {
 			first++

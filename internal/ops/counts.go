@@ -8,24 +8,24 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Counts counts the tools of a server by status. In JSON it is an object with callable and each status that has tools. The last two counts are
-// ForClients and Blocked.
+// Counts counts the tools of a server by status. In JSON, it is an object with the member callable and a member for
+// each other status that has tools. The last two counts are ForClients and Blocked.
 type Counts [policy.StatusCount + 2]int
 
-// ForClients is the status of an unlocked tool that works only for clients that can answer requests of the server, on the server's own address (ADR
-// 0053).
+// ForClients is the status of an unlocked tool that requires a client with sampling or elicitation, at the server's own
+// address (ADR 0053).
 const ForClients = "for_clients"
 
 // CountForClients is the index of ForClients in Counts.
 const CountForClients = policy.StatusCount
 
-// Blocked is the status of a tool whose definition a user has blocked. It waits for no one.
+// Blocked is the status of a tool whose definition a user has blocked. It does not wait for approval.
 const Blocked = "blocked"
 
 // CountBlocked is the index of Blocked in Counts.
 const CountBlocked = policy.StatusCount + 1
 
-// displayedToolStatus returns the displayed status of a tool; "" when it can be called.
+// displayedToolStatus returns the displayed status of a tool, or "" if the tool can be called.
 func displayedToolStatus(t *catalog.Tool) string {
 	if t.Callable() && t.ForClients {
 		return ForClients
@@ -41,7 +41,7 @@ func statusWord(s policy.ToolStatus, blocked bool) string {
 	return s.String()
 }
 
-// AddTool counts a tool.
+// AddTool adds a tool to the counts.
 func (c *Counts) AddTool(t *catalog.Tool) {
 	switch displayedToolStatus(t) {
 	case ForClients:
@@ -53,7 +53,8 @@ func (c *Counts) AddTool(t *catalog.Tool) {
 	}
 }
 
-// WithBlockedAsPending returns the counts in the statuses that agents know: a blocked tool counts as pending approval.
+// WithBlockedAsPending returns the counts with the statuses that agents see. It counts a blocked tool as pending
+// approval.
 func (c *Counts) WithBlockedAsPending() *Counts {
 	if c == nil || c[CountBlocked] == 0 {
 		return c
@@ -81,7 +82,7 @@ func (c *Counts) ByStatus() map[string]int {
 	return all
 }
 
-// countByStatus counts tools by status; nil when every tool can be called.
+// countByStatus counts tools by status. It returns nil if all tools can be called.
 func countByStatus(tools []*catalog.Tool) *Counts {
 	var c Counts
 	for _, t := range tools {
@@ -93,7 +94,7 @@ func countByStatus(tools []*catalog.Tool) *Counts {
 	return &c
 }
 
-// Words returns the JSON members, callable first.
+// Words returns the names of the JSON members, callable first.
 func (Counts) Words() []string {
 	words := []string{policy.Callable.Word()}
 	for _, s := range policy.Statuses() {

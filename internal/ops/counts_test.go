@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Every tool is counted under its own status, also after a round trip through JSON.
+// Every tool is counted under its own status, even after a JSON round trip.
 func TestCounts(t *testing.T) {
 	t.Parallel()
 	d := new(tool.Definition)
@@ -35,6 +35,6 @@ func TestCounts(t *testing.T) {
 		t.Errorf("%s", raw)
 	}
 	if countByStatus([]*catalog.Tool{{Definition: d, Status: policy.Callable}}) != nil {
-		t.Error("there are counts where every tool can be called")
+		t.Error("the counts are not nil, although all tools can be called")
 	}
 }

@@ -17,8 +17,8 @@ import (
 // Credential is a secret found in a launch.
 type Credential struct {
 	Place    string // env.NAME, headers.NAME, args.INDEX, command or url
-	Name     string // the suggested name of a variable or stored secret
-	Kind     string // such as github-token; secret when unknown
+	Name     string // suggested name for a variable or a stored secret
+	Kind     string // such as github-token; "secret" if unknown
 	From, To int    // byte range in the text at Place
 	Value    string
 }
@@ -29,7 +29,7 @@ type launchText struct {
 	value, masked string
 }
 
-// textsToSearchForSecrets returns the strings of a launch to search for secrets.
+// textsToSearchForSecrets returns the strings of a launch that may contain secrets.
 func textsToSearchForSecrets(server string, l config.Launch) (all []launchText) {
 	named := func(place string, values map[string]string, wish func(name string) string) {
 		for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -58,7 +58,7 @@ func textsToSearchForSecrets(server string, l config.Launch) (all []launchText) 
 	return append(all, launchText{"url", ToSecretName(server + "_URL_TOKEN"), l.URL, redact.URL(l.URL)})
 }
 
-// argumentName returns the name of an argument: the flag in it or before it.
+// argumentName returns the name of an argument, which is the flag in or before the argument.
 func argumentName(args []string, i int) string {
 	name, _, assigned := strings.Cut(args[i], "=")
 	switch {
@@ -70,7 +70,7 @@ func argumentName(args []string, i int) string {
 	return "TOKEN"
 }
 
-// maskNamedValue masks a variable or header by its name and value.
+// maskNamedValue masks the value of a variable or header, depending on its name and value.
 func maskNamedValue(name, value string) string {
 	raw, err := json.Marshal(map[string]string{name: value})
 	var shown map[string]string
@@ -83,7 +83,7 @@ func maskNamedValue(name, value string) string {
 	return shown[name]
 }
 
-// isOnOffOrEmptyValue reports whether a value is a switch and therefore no secret.
+// isOnOffOrEmptyValue reports whether a value is empty or a switch, such as on or off, and therefore not a secret.
 func isOnOffOrEmptyValue(value string) bool {
 	return slices.Contains([]string{"", "true", "false", "yes", "no", "on", "off", "none", "null", "0", "1"}, strings.ToLower(value))
 }
@@ -92,10 +92,11 @@ func isPath(value string) bool {
 	return slices.ContainsFunc([]string{"/", "~/", "./", "../", `C:\`}, func(start string) bool { return strings.HasPrefix(value, start) })
 }
 
-// maskKind matches the kind in a mask of package redact.
+// maskKind matches a mask of package redact and captures the kind of the secret.
 var maskKind = regexp.MustCompile(`\[masked ([a-z0-9-]+) [0-9a-f]{8}\]`)
 
-// FindCredentials returns the secrets in a server's launch that are not references, ordered by place and offset.
+// FindCredentials returns the plain-text secrets in a server's launch, ordered by place and offset. References are not
+// included.
 func FindCredentials(server string, l config.Launch) (all []Credential) {
 	for _, t := range textsToSearchForSecrets(server, l) {
 		kind := "secret"
@@ -115,7 +116,8 @@ func FindCredentials(server string, l config.Launch) (all []Credential) {
 	return all
 }
 
-// ReplaceCredentials replaces the secrets found by FindCredentials with the texts of instead, by index.
+// ReplaceCredentials replaces the secrets that FindCredentials returned. instead returns the replacement for the secret
+// with index i.
 func ReplaceCredentials(l config.Launch, all []Credential, instead func(i int) string) config.Launch {
 	l.Args, l.Env, l.Headers = slices.Clone(l.Args), maps.Clone(l.Env), maps.Clone(l.Headers)
 	for i, c := range slices.Backward(all) { // from the end, so that offsets stay valid
@@ -128,7 +130,7 @@ func ReplaceCredentials(l config.Launch, all []Credential, instead func(i int) s
 			l.Headers[name] = put(l.Headers[name])
 		case "args":
 			var at int
-			_, _ = fmt.Sscan(name, &at) // written from an index
+			_, _ = fmt.Sscan(name, &at) // the place contains a valid index
 			l.Args[at] = put(l.Args[at])
 		case "command":
 			l.Command = put(l.Command)
@@ -139,7 +141,7 @@ func ReplaceCredentials(l config.Launch, all []Credential, instead func(i int) s
 	return l
 }
 
-// LaunchTextAt returns the text at a place of a launch.
+// LaunchTextAt returns the text at a place in a launch.
 func LaunchTextAt(l config.Launch, place string) string {
 	kind, name, _ := strings.Cut(place, ".")
 	switch kind {
@@ -158,7 +160,7 @@ func LaunchTextAt(l config.Launch, place string) string {
 	return l.URL
 }
 
-// ToSecretName converts a text to a valid name of a variable and of a stored secret.
+// ToSecretName converts a text to a valid name for both a variable and a stored secret.
 func ToSecretName(s string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {

@@ -8,7 +8,8 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// A found credential is replaced by a reference, and everything around it stays. A replaced credential is not found again.
+// A found credential is replaced with a reference, and everything around it is kept. A replaced credential is not found
+// again.
 func TestReplaceCredentials(t *testing.T) {
 	l := config.Launch{
 		Command: "run", Args: []string{"--token=k-1", "--db", "postgres://u:s3cretpw@h/db", "plain"},
@@ -31,7 +32,7 @@ func TestReplaceCredentials(t *testing.T) {
 		t.Errorf("%q\n%+v", places, out)
 	}
 	if l.Args[0] != "--token=k-1" || l.Env["API_TOKEN"] != "abc" {
-		t.Error("what was given has changed")
+		t.Error("the input has changed")
 	}
 	if again := ops.FindCredentials("s", out); len(again) != 0 {
 		t.Errorf("found in references: %+v", again)

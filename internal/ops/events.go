@@ -9,7 +9,7 @@ import (
 // EventKind is the name of an event.
 type EventKind string
 
-// The kinds. After EventReset the listener must reload everything.
+// The kinds of events. After EventReset, the listener must reload everything.
 const (
 	EventCallStarted    EventKind = "activity.tool_call.started"
 	EventCallCompleted  EventKind = "activity.tool_call.completed"
@@ -47,7 +47,7 @@ type EventRecord struct {
 	Reason          string          `json:"reason,omitempty"`
 }
 
-// NewEventRecord returns the data of the event of a record.
+// NewEventRecord returns the event data for a record.
 func NewEventRecord(id string, f *activity.RecordFacts) EventRecord {
 	return EventRecord{ID: id, Type: f.Type, Status: f.Status, ServerName: f.Server, ToolName: f.Tool, Timestamp: time.UnixMicro(f.Time).UTC(), DurationMS: f.Duration,
 		OperationType: f.Intent, DataSensitivity: f.Sensitivity, SessionID: f.Session, RequestID: f.Request, ClientName: f.Client, Actor: f.Actor, ErrorCode: f.ErrorCode, Reason: f.Reason}

@@ -4,7 +4,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// eventChunk is the encoded events between two log positions.
+// eventChunk contains the encoded events between two log positions.
 type eventChunk struct {
 	from, to activity.ChainPosition
 	data     []byte
@@ -14,16 +14,17 @@ type eventChunk struct {
 // chunkEvent is one event of a chunk.
 type chunkEvent struct {
 	kind EventKind
-	seq  int64 // offset of its end in data
-	end  int   // where it ends in data
+	seq  int64 // sequence number of its log position
+	end  int   // offset of its end in data
 }
 
-// registerAppendedEvent registers the event that was appended to data.
+// registerAppendedEvent registers an event that was just appended to data.
 func (c *eventChunk) registerAppendedEvent(kind EventKind, at activity.ChainPosition) {
 	c.events = append(c.events, chunkEvent{kind, at.Seq, len(c.data)})
 }
 
-// eventsAfter returns the events of these kinds (nil is all) after an entry. Change events at that entry are included, because they are new.
+// eventsAfter returns the events of the given kinds after a log entry; nil means all kinds. It includes change events
+// at the position of that entry, because they are new.
 func (c *eventChunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 	if seq <= c.from.Seq && kinds == nil {
 		return c.data
@@ -31,7 +32,7 @@ func (c *eventChunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 	var part []byte
 	begin := 0
 	for _, e := range c.events {
-		fresh := e.seq > seq || c.from == c.to // it belongs to no entry
+		fresh := e.seq > seq || c.from == c.to // the chunk contains no log entries, only change events
 		if fresh && (kinds == nil || kinds[e.kind] || e.kind == EventReset) {
 			part = append(part, c.data[begin:e.end]...)
 		}
@@ -40,7 +41,7 @@ func (c *eventChunk) eventsAfter(seq int64, kinds map[EventKind]bool) []byte {
 	return part
 }
 
-// addActivityEntry appends the event of a log entry.
+// addActivityEntry appends the event for a log entry, if it has one.
 func (c *eventChunk) addActivityEntry(s *activity.EntryEvent) {
 	c.to = s.ChainPosition
 	if kind := eventKindOf(s); kind != "" {
@@ -49,17 +50,18 @@ func (c *eventChunk) addActivityEntry(s *activity.EntryEvent) {
 	}
 }
 
-// maxBufferBytes limits the buffered chunks. A slower listener reads from the log again.
+// maxBufferBytes limits the total size of the buffered chunks. A listener that is too slow reads from the log instead.
 const maxBufferBytes = 4 << 20
 
-// eventBuffer has the newest chunks. They are numbered, so that a listener knows which one comes next.
+// eventBuffer contains the newest chunks. They are numbered, so that each listener can store the number of its next
+// chunk.
 type eventBuffer struct {
-	live   bool                   // there are listeners, and events are collected
+	live   bool                   // whether events are collected, because there are listeners
 	head   activity.ChainPosition // position up to which everything was sent
 	chunks []*eventChunk
 	next   uint64 // number of the next chunk
 	bytes  int
-	more   chan struct{} // closed and replaced when there is a new chunk
+	more   chan struct{} // closed and replaced when a chunk is added
 }
 
 // addChunk appends a chunk.
@@ -76,7 +78,7 @@ func (r *eventBuffer) addChunk(c *eventChunk) {
 	r.wakeListeners()
 }
 
-// start begins to collect events after a position; stop drops everything that was collected.
+// start begins to collect events after a position. stop drops all collected events.
 func (r *eventBuffer) start(at activity.ChainPosition) {
 	r.live, r.head = true, at
 	r.wakeListeners()
@@ -89,7 +91,7 @@ func (r *eventBuffer) wakeListeners() {
 	r.more = make(chan struct{})
 }
 
-// chunksFrom returns the chunks from a number on. ok is false when some were dropped.
+// chunksFrom returns the chunks from a number on. ok is false if some of them were dropped.
 func (r *eventBuffer) chunksFrom(number uint64) (chunks []*eventChunk, ok bool) {
 	first := r.next - uint64(len(r.chunks))
 	if number < first {
@@ -98,7 +100,8 @@ func (r *eventBuffer) chunksFrom(number uint64) (chunks []*eventChunk, ok bool) 
 	return append(chunks, r.chunks[number-first:]...), true
 }
 
-// chunkNumberAfter returns the number of the chunk that continues a position. ok is false when chunks between were dropped, or the position is not reached yet.
+// chunkNumberAfter returns the number of the chunk that continues at a position. ok is false if chunks after the
+// position were dropped, or if the buffer has not reached it yet.
 func (r *eventBuffer) chunkNumberAfter(at activity.ChainPosition) (number uint64, ok bool) {
 	number = r.next
 	for i := len(r.chunks) - 1; i >= 0 && r.chunks[i].to.Seq > at.Seq; i-- {

@@ -12,24 +12,24 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// eventCaller is the caller that reads servers for events. Listeners may see all servers.
+// eventCaller is the caller that reads servers for events. It sees all servers, because all listeners may see them.
 var eventCaller = Caller{Actor: auth.Actor{Kind: auth.Admin}, Source: auth.REST}
 
-// changeScope says what changed about a server.
+// changeScope describes which parts of a server changed.
 type changeScope uint8
 
 const (
 	serverChanged changeScope = 1 << iota // the server's entry in a list
-	toolsChanged                          // its tools, or decisions about them
+	toolsChanged                          // its tools or the decisions about them
 )
 
-// changeSet collects changes to announce that are not records.
+// changeSet collects changes to announce that are not activity records.
 type changeSet struct {
-	servers map[string]changeScope // "" is all servers
+	servers map[string]changeScope // "" means all servers
 	config  bool
 	keys    []string
 	refused string
-	pending bool // pending calls or leases
+	pending bool // whether pending calls or leases changed
 }
 
 func (c *changeSet) isEmpty() bool { return len(c.servers) == 0 && !c.config && !c.pending }
@@ -44,7 +44,7 @@ func (c *changeSet) addServerChange(server string, what changeScope) {
 // removed is the state of a server that no longer exists.
 const removed = "removed"
 
-// eventsMaxKeys limits the keys in an event.
+// eventsMaxKeys limits the number of keys in an event.
 const eventsMaxKeys = 1000
 
 func (c *changeSet) addConfigChange(keys []string, refused error) {
@@ -59,7 +59,7 @@ func (c *changeSet) addConfigChange(keys []string, refused error) {
 	}
 }
 
-// addDifferences adds the differences between two snapshots.
+// addDifferences adds the differences between two catalog snapshots.
 func (c *changeSet) addDifferences(old, now *catalog.Snapshot) {
 	for _, s := range now.Servers() {
 		was := old.Server(s.Name)
@@ -68,7 +68,7 @@ func (c *changeSet) addDifferences(old, now *catalog.Snapshot) {
 			continue
 		}
 		if !sameTools(was.Tools, s.Tools) {
-			c.addServerChange(s.Name, serverChanged|toolsChanged) // a list of servers shows their number
+			c.addServerChange(s.Name, serverChanged|toolsChanged) // the server list shows the number of tools
 		}
 		a, b := *was, *s
 		if a.Tools, b.Tools = nil, nil; !reflect.DeepEqual(a, b) {
@@ -88,7 +88,7 @@ func sameTools(a, b []*catalog.Tool) bool {
 	})
 }
 
-// newFullChangeSet returns the changes that make a listener reload everything.
+// newFullChangeSet returns a change set that makes a listener reload everything.
 func newFullChangeSet() changeSet {
 	return changeSet{servers: map[string]changeScope{"": serverChanged | toolsChanged}, config: true, pending: true}
 }
@@ -99,7 +99,7 @@ func (c *changeSet) appendEventsTo(ctx context.Context, to *eventChunk, servers 
 		to.data = appendEvent(to.data, to.to, kind, change)
 		to.registerAppendedEvent(kind, to.to)
 	}
-	list, _ := servers.Servers(ctx, eventCaller, Nothing{}) // on an error, no server
+	list, _ := servers.Servers(ctx, eventCaller, Nothing{}) // after an error, the list is empty
 	states := map[string]string{}
 	for _, s := range list.Servers {
 		states[s.Name] = s.State

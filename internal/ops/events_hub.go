@@ -14,7 +14,8 @@ type EventHubDeps struct {
 	Log     *activity.Log
 	Catalog *catalog.Catalog
 	Servers ServerLister
-	// SharedLog reports whether other instances write to the log. Their events are not in this instance's chain, so a listener that reconnects must reload.
+	// SharedLog reports whether other instances write to the same database. Their events are not in this instance's
+	// chain, so a listener that reconnects must reload everything.
 	SharedLog bool
 }
 
@@ -23,17 +24,17 @@ type ServerLister interface {
 	Servers(context.Context, Caller, Nothing) (ServerViews, error)
 }
 
-// maxListeners limits the concurrent listeners.
+// maxListeners limits the number of concurrent listeners.
 const maxListeners = 64
 
-// EventHub streams events to listeners while Run runs.
+// EventHub streams events to listeners while Run is running.
 type EventHub struct {
 	EventHubDeps
-	wake   chan struct{} // wakes Run
+	wake   chan struct{} // signals Run
 	closed chan struct{} // ends the streams
 
 	mu        sync.Mutex // guards the fields below
-	ended     bool       // closed is closed
+	ended     bool       // whether closed is closed
 	listeners int
 	buffer    eventBuffer
 	changes   changeSet
@@ -54,7 +55,8 @@ func (h *EventHub) Close() {
 	}
 }
 
-// DecisionChanged announces that a decision about a server or its definitions was made or is required. It does not block. "" is all servers.
+// DecisionChanged announces that a decision about a server or its definitions was made or is required. "" means all
+// servers. It does not block.
 func (h *EventHub) DecisionChanged(server string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,7 +67,7 @@ func (h *EventHub) DecisionChanged(server string) {
 	h.wakeRun()
 }
 
-// ConfigChanged announces changed configuration keys, or why a file was rejected. It does not block.
+// ConfigChanged announces changed configuration keys, or the reason why a file was rejected. It does not block.
 func (h *EventHub) ConfigChanged(keys []string, refused error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +92,8 @@ func (h *EventHub) PendingChanged() {
 // HasListeners reports whether there are listeners.
 func (h *EventHub) HasListeners() bool { return h.listenerCount() > 0 }
 
-// AddRemoteEntries announces log entries of other instances. missed reports that there were more. It does not block.
+// AddRemoteEntries announces log entries of other instances. missed reports that some entries are missing. It does not
+// block.
 func (h *EventHub) AddRemoteEntries(steps []activity.EntryEvent, missed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +115,7 @@ func (h *EventHub) AddRemoteEntries(steps []activity.EntryEvent, missed bool) {
 	}
 }
 
-// wakeRun wakes Run.
+// wakeRun signals Run to check for work.
 func (h *EventHub) wakeRun() {
 	select {
 	case h.wake <- struct{}{}:
@@ -120,7 +123,7 @@ func (h *EventHub) wakeRun() {
 	}
 }
 
-// addListener adds a listener, or rejects it above the limit.
+// addListener adds a listener. It returns an error if there are too many listeners.
 func (h *EventHub) addListener() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -143,7 +146,7 @@ func (h *EventHub) removeListener() {
 	h.wakeRun()
 }
 
-// chunksFrom returns the chunks from a number on, and a channel that is closed when there are more.
+// chunksFrom returns the chunks from a number on, and a channel that is closed when a new chunk is added.
 func (h *EventHub) chunksFrom(from uint64) (chunks []*eventChunk, more <-chan struct{}, ok bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -151,7 +154,8 @@ func (h *EventHub) chunksFrom(from uint64) (chunks []*eventChunk, more <-chan st
 	return chunks, h.buffer.more, ok
 }
 
-// findNextChunk returns the number of the chunk that continues a log position. ahead reports that the listener has read entries that are not in the chunks yet.
+// findNextChunk returns the number of the chunk that continues at a log position. ahead reports that the listener has
+// read entries that the chunks do not contain yet.
 func (h *EventHub) findNextChunk(at activity.ChainPosition) (next uint64, ok, ahead bool, more <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,14 +9,16 @@ import (
 )
 
 const (
-	// maxReplay limits the entries that are replayed to a listener that reconnects. Above it, a reload is cheaper.
+	// maxReplay limits the number of entries that are replayed to a listener that reconnects. Above the limit, a reload
+	// is cheaper.
 	maxReplay = 50_000
 
 	eventPingInterval = 15 * time.Second
-	maxWriteBytes     = 64 << 10 // in bytes, about
+	maxWriteBytes     = 64 << 10 // approximate size in bytes
 )
 
-// Events streams events until the listener disconnects. It returns an OVERLOADED problem when there are too many listeners.
+// Events returns a stream of events that ends when the listener disconnects. The stream fails with an OVERLOADED
+// problem if there are too many listeners.
 func (h *EventHub) Events(_ context.Context, _ Caller, in EventQuery) (StreamFunc, error) {
 	return newEventListener(h, in).streamEvents, nil
 }
@@ -24,10 +26,10 @@ func (h *EventHub) Events(_ context.Context, _ Caller, in EventQuery) (StreamFun
 // eventListener is one stream of events.
 type eventListener struct {
 	hub      *EventHub
-	since    string                 // the last event id that the client has; "" for a new listener
-	kinds    map[EventKind]bool     // nil: all
+	since    string                 // the last event ID that the client received; "" for a new listener
+	kinds    map[EventKind]bool     // nil means all kinds
 	position activity.ChainPosition // position up to which everything was sent
-	next     uint64                 // the number of the next chunk
+	next     uint64                 // number of the next chunk
 	w        io.Writer
 	ping     *time.Timer
 }
@@ -60,7 +62,7 @@ func (l *eventListener) streamEvents(ctx context.Context, w io.Writer) error {
 	for err == nil && l.isActive(ctx) {
 		chunks, more, ok := l.hub.chunksFrom(l.next)
 		switch {
-		case !ok: // too slow
+		case !ok: // the listener was too slow, so chunks were dropped
 			err = l.replayFromLog(ctx)
 		case len(chunks) > 0:
 			err = l.writeChunks(ctx, chunks)
@@ -71,7 +73,7 @@ func (l *eventListener) streamEvents(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// isActive reports whether the stream continues.
+// isActive reports whether the stream should continue.
 func (l *eventListener) isActive(ctx context.Context) bool {
 	select {
 	case <-ctx.Done():
@@ -103,7 +105,8 @@ func (l *eventListener) waitForHub(ctx context.Context) bool {
 	}
 }
 
-// startOrResume resumes at the client's position, or starts now: then the client gets an id at once, to reconnect with.
+// startOrResume resumes after the client's last event. A new client starts at the current position and gets its ID at
+// once, to resume from it later.
 func (l *eventListener) startOrResume(ctx context.Context) error {
 	if l.since == "" {
 		return l.write(append(l.position.AppendText([]byte("id: ")), "\n\n"...))
@@ -116,7 +119,8 @@ func (l *eventListener) startOrResume(ctx context.Context) error {
 	return l.replayFromLog(ctx)
 }
 
-// replayFromLog replays from the log what the buffer no longer has, and announces that the rest may have changed.
+// replayFromLog replays log entries that the buffer no longer contains. It then announces that everything else may have
+// changed.
 func (l *eventListener) replayFromLog(ctx context.Context) error {
 	if l.hub.SharedLog {
 		return l.sendReset()
@@ -143,7 +147,8 @@ func (l *eventListener) replayFromLog(ctx context.Context) error {
 	return nil
 }
 
-// joinLiveChunks continues with the chunks if they cover the position. The hub adds a chunk slightly later than the log has its entries.
+// joinLiveChunks continues with the chunks if they cover the position. The hub adds a chunk slightly after its entries
+// are in the log.
 func (l *eventListener) joinLiveChunks(ctx context.Context) (joined bool, err error) {
 	for l.isActive(ctx) {
 		next, ok, ahead, more := l.hub.findNextChunk(l.position)
@@ -163,7 +168,7 @@ func (l *eventListener) joinLiveChunks(ctx context.Context) (joined bool, err er
 	return false, nil
 }
 
-// sendReset makes the client reload everything, and continues with new events.
+// sendReset tells the client to reload everything, and continues with new events.
 func (l *eventListener) sendReset() error {
 	l.hub.mu.Lock()
 	l.position, l.next = l.hub.buffer.head, l.hub.buffer.next
@@ -171,7 +176,7 @@ func (l *eventListener) sendReset() error {
 	return l.write(appendResetEvent(nil, l.position))
 }
 
-// writeActivityEntries writes the events of activity log entries, in parts of about maxWriteBytes.
+// writeActivityEntries writes the events for activity log entries, in parts of about maxWriteBytes.
 func (l *eventListener) writeActivityEntries(steps []activity.EntryEvent) error {
 	c := &eventChunk{}
 	for i := range steps {

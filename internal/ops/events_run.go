@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// The first event of a burst is sent after firstDelay. During a burst events are sent every busyInterval, plus busyIntervalPerListener for each further
-	// listener, because each send costs CPU time.
+	// The first event of a burst is sent after firstDelay. During a burst, events are sent every busyInterval, plus
+	// busyIntervalPerListener for each further listener, because each send costs CPU time.
 	firstDelay              = 10 * time.Millisecond
 	busyInterval            = 50 * time.Millisecond
 	busyIntervalPerListener = 10 * time.Millisecond
@@ -18,10 +18,10 @@ const (
 	// changesInterval is the minimum interval between change events.
 	changesInterval = 300 * time.Millisecond
 
-	maxChunk = 128 << 10 // in bytes, about
+	maxChunk = 128 << 10 // approximate size in bytes
 )
 
-// Run publishes events until ctx ends. It is idle while there are no listeners.
+// Run publishes events until ctx is done. It is idle while there are no listeners.
 func (h *EventHub) Run(ctx context.Context) {
 	defer h.Close()
 	t := &eventPublisher{EventHub: h, later: time.NewTimer(0)}
@@ -36,7 +36,7 @@ func (h *EventHub) Run(ctx context.Context) {
 		case <-h.wake:
 		case <-t.appended:
 		case <-t.replaced:
-			t.replaced = nil // until that is published
+			t.replaced = nil // set again when the new snapshot is published
 		case <-t.later.C:
 		}
 		switch {
@@ -50,7 +50,7 @@ func (h *EventHub) Run(ctx context.Context) {
 	}
 }
 
-// publishUntilIdle publishes events until none are left.
+// publishUntilIdle publishes events until there are no more.
 func (t *eventPublisher) publishUntilIdle(ctx context.Context) {
 	for pause := firstDelay; ; pause = busyInterval + time.Duration(t.listenerCount()-1)*busyIntervalPerListener {
 		select {
@@ -75,18 +75,18 @@ func (h *EventHub) listenerCount() int {
 // eventPublisher publishes log entries and changes as chunks, in one goroutine.
 type eventPublisher struct {
 	*EventHub
-	reader   *activity.EventReader // nil without listeners
+	reader   *activity.EventReader // nil if there are no listeners
 	appended <-chan struct{}
 	steps    []activity.EntryEvent
 
-	snapshot *catalog.Snapshot // the one that listeners know
-	replaced <-chan struct{}   // nil when it is known to be replaced
-	changed  time.Time         // when changes were last published
+	snapshot *catalog.Snapshot // the snapshot that was last announced
+	replaced <-chan struct{}   // nil after the snapshot was replaced
+	changed  time.Time         // time when changes were last published
 	later    *time.Timer       // fires when changes may be published again
 }
 
-// startCollectingEvents follows the activity log, remembers the catalog's snapshot and starts the buffer, for the
-// first listener.
+// startCollectingEvents starts to follow the activity log, stores the current catalog snapshot and starts the buffer.
+// It is called for the first listener.
 func (t *eventPublisher) startCollectingEvents() {
 	t.reader, t.appended = t.Log.Follow()
 	t.snapshot = t.Catalog.Current()
@@ -96,8 +96,8 @@ func (t *eventPublisher) startCollectingEvents() {
 	t.buffer.start(t.reader.Position())
 }
 
-// stopCollectingEvents undoes startCollectingEvents and drops the collected events, when there are no listeners or
-// Run ends.
+// stopCollectingEvents undoes startCollectingEvents and drops the collected events. It is called when there are no more
+// listeners or Run ends.
 func (t *eventPublisher) stopCollectingEvents() {
 	if t.reader == nil {
 		return
@@ -110,7 +110,7 @@ func (t *eventPublisher) stopCollectingEvents() {
 	t.changes = changeSet{}
 }
 
-// publishNewEvents publishes what is there, and reports whether there were log entries.
+// publishNewEvents publishes all new events, and reports whether there were log entries.
 func (t *eventPublisher) publishNewEvents(ctx context.Context) (happened bool) {
 	was := t.reader.Position()
 	for ctx.Err() == nil && t.publishActivityEntries(ctx) {
@@ -153,7 +153,7 @@ func (t *eventPublisher) publishActivityEntries(ctx context.Context) (more bool)
 	return more
 }
 
-// restartAtLogEnd continues at the end of the log after a read error. All listeners must reload.
+// restartAtLogEnd continues at the end of the log after a read error. It tells all listeners to reload.
 func (t *eventPublisher) restartAtLogEnd() {
 	t.reader.Close()
 	t.reader, t.appended = t.Log.Follow()

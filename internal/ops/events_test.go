@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// eventsWorld is a hub over a real log.
+// eventsWorld is a test environment with a hub and a real activity log.
 type eventsWorld struct {
 	t       testing.TB
 	log     *activity.Log
@@ -67,7 +67,7 @@ func newEventsWorld(t testing.TB) *eventsWorld {
 	return w
 }
 
-// call puts a call on record, from its beginning to its end.
+// call records the beginning and the end of a call.
 func (w *eventsWorld) call(reason string) (id string) {
 	w.t.Helper()
 	r := activity.Record{Type: activity.ToolCall, ServerName: "m", ToolName: "echo", Arguments: []byte(`{"secret":"argument"}`), SessionID: "s",
@@ -82,12 +82,12 @@ func (w *eventsWorld) call(reason string) (id string) {
 	return r.ID
 }
 
-// page reads a stream: the text that was written to it, and a channel that it waits for before it reads on.
+// page is a listener. It collects the text of a stream. If block is set, each write waits for it.
 type page struct {
 	mu    sync.Mutex // guards text
 	text  bytes.Buffer
-	block chan struct{} // nil: it reads
-	first chan struct{} // closed with the first write
+	block chan struct{} // nil if writes do not block
+	first chan struct{} // closed at the first write
 	once  sync.Once
 }
 
@@ -108,7 +108,7 @@ func (p *page) String() string {
 	return p.text.String()
 }
 
-// open opens a stream, and waits for its first bytes.
+// open opens a stream and waits for its first bytes.
 func (w *eventsWorld) open(q EventQuery, block chan struct{}) (p *page, leave func()) {
 	w.t.Helper()
 	stream, err := w.hub.Events(w.t.Context(), Caller{}, q)
@@ -131,12 +131,12 @@ func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("not in time: " + what)
+			t.Fatal("timed out waiting: " + what)
 		}
 	}
 }
 
-// ids are those of the records in the events of a kind.
+// ids returns the IDs of the records in the events of a kind.
 func ids(text, kind string) (all []string) {
 	for _, block := range strings.Split(text, "\n\n") {
 		if _, data, ok := strings.Cut(block, "event: "+kind+"\ndata: {\"id\":\""); ok {
@@ -165,7 +165,7 @@ func TestRecordEvents(t *testing.T) {
 	}
 	await(t, "the last event", func() bool { return len(ids(p.String(), "activity.recorded")) > 0 })
 	if strings.Contains(p.String(), "secret") {
-		t.Error("it tells arguments or responses")
+		t.Error("the events contain arguments or responses")
 	}
 	var kinds []string
 	for _, block := range strings.Split(strings.TrimSuffix(p.String(), "\n\n"), "\n\n")[1:] {
@@ -189,19 +189,19 @@ func TestRecordEvents(t *testing.T) {
 		}
 		var a, b any
 		if json.Unmarshal([]byte(data), &a) != nil || json.Unmarshal(again.Bytes(), &b) != nil || !reflect.DeepEqual(a, b) {
-			t.Errorf("told %s, the type says %s", data, again.String())
+			t.Errorf("got %s, the type encodes %s", data, again.String())
 		}
 		if r.Type == activity.ToolCall && (r.ID != id || r.ServerName != "m" || r.OperationType != "write" || r.SessionID != "s" || r.ClientName != "c" || r.Actor != "agent") {
-			t.Errorf("told %s", data)
+			t.Errorf("got %s", data)
 		}
 	}
 	want := []string{"activity.tool_call.started", "activity.tool_call.completed", "activity.policy_decision", "activity.recorded"}
 	if !reflect.DeepEqual(kinds, want) {
-		t.Errorf("told %q", kinds)
+		t.Errorf("got the kinds %q", kinds)
 	}
 }
 
-// A listener that resumes after any event gets the following events of its types, and nothing else.
+// A listener that resumes after any event gets the following events of its kinds and nothing else.
 func TestResumeFromAnyEvent(t *testing.T) {
 	w := newEventsWorld(t)
 	p, leave := w.open(EventQuery{}, nil)
@@ -248,7 +248,8 @@ func TestResumeFromAnyEvent(t *testing.T) {
 	}
 }
 
-// A listener that does not read delays no one. It gets all events when it reads, even more than are buffered for it.
+// A listener that does not read delays no other listener. When it reads again, it gets all events, even those that are
+// no longer buffered.
 func TestListenerThatDoesNotRead(t *testing.T) {
 	w := newEventsWorld(t)
 	other, leaveOther := w.open(EventQuery{}, nil)
@@ -262,19 +263,19 @@ func TestListenerThatDoesNotRead(t *testing.T) {
 	}
 	await(t, "the other is told", func() bool { return len(ids(other.String(), "activity.tool_call.completed")) == len(begun) })
 	if got := slow.String(); strings.Contains(got, "event:") {
-		t.Fatalf("it has read %.200s", got)
+		t.Fatalf("the blocked listener has read %.200s", got)
 	}
 	w.hub.mu.Lock()
 	kept := w.hub.buffer.bytes
 	w.hub.mu.Unlock()
 	if kept > maxBufferBytes {
-		t.Errorf("%d bytes are kept", kept)
+		t.Errorf("%d bytes are buffered", kept)
 	}
 	close(block)
 	await(t, "it is told everything", func() bool { return len(ids(slow.String(), "activity.tool_call.completed")) >= len(begun) })
 	for _, kind := range []string{"activity.tool_call.started", "activity.tool_call.completed"} {
 		if got := ids(slow.String(), kind); !reflect.DeepEqual(got, begun) {
-			t.Errorf("%s: %d, want %d in their order", kind, len(got), len(begun))
+			t.Errorf("%s: got %d, want %d in order", kind, len(got), len(begun))
 		}
 	}
 }
@@ -289,11 +290,11 @@ func TestTheHubCloses(t *testing.T) {
 		err = stream(t.Context(), io.Discard)
 	}
 	if p := problem.From(err); p.Code != problem.Overloaded {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("Events after Close: %v", err)
 	}
 }
 
-// BenchmarkBeginEnd is what a call costs with and without listeners.
+// BenchmarkBeginEnd measures the cost of recording a call with and without listeners.
 func BenchmarkBeginEnd(b *testing.B) {
 	for _, listeners := range []int{0, 1, 20} {
 		b.Run(fmt.Sprint("listeners=", listeners), func(b *testing.B) {
@@ -314,20 +315,20 @@ func BenchmarkBeginEnd(b *testing.B) {
 	}
 }
 
-// held is what the process holds.
+// held contains the resource counts of the process.
 type held struct {
 	goroutines, descriptors int
 	heap                    uint64
 }
 
-// holds returns what the process holds after two collections, of which the second empties pools.
+// holds counts the resources of the process after two garbage collections. The second one empties the pools.
 func holds() held {
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	now := held{runtime.NumGoroutine(), 0, m.HeapAlloc}
-	if open, err := os.ReadDir("/proc/self/fd"); err == nil { // there is none but on Linux
+	if open, err := os.ReadDir("/proc/self/fd"); err == nil { // exists only on Linux
 		now.descriptors = len(open)
 	}
 	return now
@@ -337,11 +338,11 @@ func (h held) moreThan(before held) bool {
 	return h.goroutines > before.goroutines || h.descriptors > before.descriptors || h.heap > before.heap+2<<20
 }
 
-// TestTimersForADay simulates a day with a log and its database, a call and a refusal a minute, and a listener. At the end
-// no more memory is held than after the second hour.
+// TestTimersForADay simulates a day with a log, a database and a listener, and with one call and one refusal per
+// minute. At the end, the process uses no more memory than after the second hour.
 func TestTimersForADay(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it looks at the disk 86,400 times")
+		t.Skip("it accesses the disk 86,400 times")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newEventsWorld(t)
@@ -365,7 +366,7 @@ func TestTimersForADay(t *testing.T) {
 			p.text = bytes.Buffer{}
 			p.mu.Unlock()
 			now := holds()
-			for try := 0; hour > 1 && try < 10 && now.moreThan(before); try++ { // the runtime's concurrent work ends
+			for try := 0; hour > 1 && try < 10 && now.moreThan(before); try++ { // waits for the concurrent work of the runtime
 				now = holds()
 			}
 			switch {
@@ -376,7 +377,7 @@ func TestTimersForADay(t *testing.T) {
 			}
 		}
 		if told != hours*60 {
-			t.Errorf("%d of %d calls were told", told, hours*60)
+			t.Errorf("the listener got %d of %d calls", told, hours*60)
 		}
 	})
 }

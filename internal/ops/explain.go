@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Explainer explains what would happen to a call.
+// Explainer predicts the outcome of a call and explains the decision.
 type Explainer struct {
 	Gateway *Gateway
 	Tokens  *auth.AgentTokens
@@ -35,7 +35,7 @@ func (ExplainRequest) Example() string {
 	return `{"who": "claude-code", "name": "server:tool", "args": {}}`
 }
 
-// Prospect explains what would happen to a call.
+// Prospect is the predicted outcome of a call, with explanations.
 type Prospect struct {
 	Name string      `json:"name" doc:"The tool id."`
 	As   ProspectWho `json:"as"`
@@ -58,7 +58,7 @@ type ProspectWho struct {
 	Address   string `json:"address,omitempty" doc:"For a client: the path of the MCPProxy endpoint that it uses, or several separated by commas."`
 }
 
-// ProspectLane explains the call in one lane.
+// ProspectLane is the predicted outcome of the call in one lane.
 type ProspectLane struct {
 	Tool     string           `json:"tool" words:"variant"`
 	Outcome  activity.Verdict `json:"outcome" doc:"The decision of MCPProxy."`
@@ -70,14 +70,14 @@ type ProspectLane struct {
 	Client   *ProspectClient  `json:"client,omitempty" doc:"What the client does before it sends the call, according to its permission rules. Absent if the caller is not a client."`
 }
 
-// ProspectClient is what an MCP client does when its model uses the calling tool.
+// ProspectClient describes how an MCP client reacts when its model uses the calling tool.
 type ProspectClient struct {
 	Verdict permission.Verdict `json:"verdict" enum:"runs,asks,denied,unknown"`
 	Rule    permission.Rule    `json:"rule" doc:"The rule of the client that applies."`
 	Why     string             `json:"why,omitempty" doc:"An explanation in addition to the rule. Absent if none is needed."`
 }
 
-// Explain explains what would happen to a call in each lane.
+// Explain predicts the outcome of a call in each lane.
 func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (Prospect, error) {
 	id, err := tool.ParseID(in.Name)
 	if err != nil {
@@ -118,7 +118,8 @@ func (p *Explainer) Explain(ctx context.Context, _ Caller, in ExplainRequest) (P
 	return a, nil
 }
 
-// checkToolKnown rejects an unknown tool with the nearest names. For a server whose tools are unknown, the gate decides.
+// checkToolKnown returns an error with similar names if the tool is unknown. It accepts any tool of a server whose
+// tools are not listed yet.
 func (p *Explainer) checkToolKnown(id tool.ID) error {
 	if s := p.Gateway.Catalog.Current().Server(id.Server); s != nil && !s.Listed || s == nil && p.Gateway.Book.IsProposed(id.Server) {
 		return nil
@@ -134,7 +135,7 @@ func (p *Explainer) checkToolKnown(id tool.ID) error {
 	return err
 }
 
-// allowReason returns the rule that allows a call.
+// allowReason describes the rule that allows a call.
 func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 	said := func(f *tool.HintFact, name string) string {
 		value := " said not to be "
@@ -159,7 +160,7 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 	}
 }
 
-// refusalRemedy returns what a user can do about a refusal.
+// refusalRemedy returns a hint that tells the user how to resolve a refusal.
 func (p *Explainer) refusalRemedy(id tool.ID, d *activity.Decision) string {
 	switch policy.ParseCheck(d.Check) {
 	case policy.CheckCallable:
@@ -180,13 +181,13 @@ func (p *Explainer) refusalRemedy(id tool.ID, d *activity.Decision) string {
 	return ""
 }
 
-// explainedCaller is the caller of the explained call, and what decides about its calls.
+// explainedCaller is the caller of the explained call, with the token, scope and client rules that apply to it.
 type explainedCaller struct {
 	ProspectWho
 	caller auth.Caller
 	token  *auth.LoadedToken
 	report *permission.Report
-	// surface is that of a client.
+	// surface is the surface that a client uses.
 	surface clients.Surface
 	notes   []string
 }
@@ -225,7 +226,7 @@ func (p *Explainer) findCaller(ctx context.Context, word string) (explainedCalle
 	return explainedCaller{}, problem.Newf(problem.NotFound, "No client, profile or token is called '%s'.", problem.ClipName(word)).WithHint(hint).With("parameter", "who")
 }
 
-// withCallerScope sets the caller's scope, at the address of a profile ("" is none).
+// withCallerScope sets the caller's scope for the address of a profile. The profile "" means none.
 func (p *Explainer) withCallerScope(w explainedCaller, profile string) explainedCaller {
 	w.caller = auth.Caller{Actor: auth.Actor{Kind: auth.Agent}, Source: auth.MCP}
 	if w.token != nil {
@@ -240,7 +241,7 @@ func (p *Explainer) withCallerScope(w explainedCaller, profile string) explained
 	return w
 }
 
-// callerForClient returns a client as its files connect it.
+// callerForClient returns the caller for a client, according to the connection in its files.
 func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (explainedCaller, error) {
 	env := p.Account.Env
 	report, err := permission.CheckClient(env, c.ID, p.Account.Tools())
@@ -276,7 +277,7 @@ func (p *Explainer) callerForClient(ctx context.Context, c clients.Client) (expl
 	return p.withCallerScope(w, use.Profile), nil
 }
 
-// clientVerdict returns what the client does with a call of that variant: by a calling tool, or by the tool's own name.
+// clientVerdict describes how the client reacts to a call with this variant.
 func (w *explainedCaller) clientVerdict(v policy.CallToolVariant) *ProspectClient {
 	if w.surface == clients.SurfaceServer {
 		return &ProspectClient{permission.Unknown, permission.Rule{Text: "the client uses " + w.Address}, "there the tool has its own name and is not called through the calling tools"}
@@ -289,7 +290,7 @@ func (w *explainedCaller) clientVerdict(v policy.CallToolVariant) *ProspectClien
 	return &ProspectClient{Verdict: permission.Unknown, Rule: permission.Rule{Text: "no entry of the client has this lane"}}
 }
 
-// scopeRefusalReason returns which scope rejects a call.
+// scopeRefusalReason describes the scope that rejects a call.
 func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallToolVariant, g *Gateway) string {
 	if w.token != nil && w.token.HasEnded() {
 		return "The token '" + w.Token + "' has expired."

@@ -34,7 +34,7 @@ const explainBase = `{
   "mcpServers": {"s": {"command": "x", "trust": "auto", "disabled_tools": ["denied"]}, "new": {"command": "y"}}
 }`
 
-// explainWorld is a gate over a catalog, tokens in a real store, and an account of clients.
+// explainWorld is a test environment with a gate, a catalog, tokens in a real store and an account with MCP clients.
 type explainWorld struct {
 	*catalogtest.Harness
 	t         *testing.T
@@ -80,13 +80,13 @@ func newExplainWorld(t *testing.T) *explainWorld {
 		Tools: func() []permission.ProxyTool { return own },
 	}}
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
-		t.Error("a server was asked")
+		t.Error("a server was called")
 		return session.Reply{}, errors.New("asked")
 	}
 	return w
 }
 
-// file writes a file into the account.
+// file writes a file in the account's home directory.
 func (w *explainWorld) file(name, text string) {
 	w.t.Helper()
 	path := filepath.Join(w.home, name)
@@ -117,7 +117,7 @@ func (w *explainWorld) can(who, name, args string) ops.Prospect {
 	return out
 }
 
-// lanes are what becomes of the call, by lane.
+// lanes formats the predicted outcome of the call by lane.
 func lanes(out ops.Prospect) string {
 	var all []string
 	for _, l := range out.Lanes {
@@ -130,7 +130,7 @@ func lanes(out ops.Prospect) string {
 	return strings.Join(all, ", ")
 }
 
-// TestLanes: the explanation equals the gate's decision and reason, in each lane.
+// TestLanes checks the predicted outcome and its reason in each lane.
 func TestLanes(t *testing.T) {
 	w := newExplainWorld(t)
 	w.token(auth.Token{Name: "ci", Profile: "notes", Lanes: []string{"read", "write"}})
@@ -161,7 +161,7 @@ func TestLanes(t *testing.T) {
 			t.Errorf("%s %s %s: %s, want %s (%v)", c.who, c.name, c.args, got, c.want, out.Can)
 		}
 		if !slices.ContainsFunc(out.Lanes, func(l ops.ProspectLane) bool { return strings.Contains(l.Why, c.why) }) {
-			t.Errorf("%s %s: nothing says %q: %+v", c.who, c.name, c.why, out.Lanes)
+			t.Errorf("%s %s: no lane contains %q: %+v", c.who, c.name, c.why, out.Lanes)
 		}
 		for _, l := range out.Lanes {
 			if l.Why == "" || l.Code == "" != (l.Check == "") {
@@ -170,7 +170,7 @@ func TestLanes(t *testing.T) {
 		}
 	}
 	if len(w.Events) > 0 || len(w.Begun)+len(w.Appended) > 0 {
-		t.Errorf("it was called, or is on record: %v", w.Events)
+		t.Errorf("a call was made or recorded: %v", w.Events)
 	}
 	all, err := w.tokens.ListAll(context.Background())
 	if err != nil || slices.ContainsFunc(all, func(t auth.Token) bool { return !t.Used.IsZero() }) {
@@ -178,7 +178,7 @@ func TestLanes(t *testing.T) {
 	}
 }
 
-// TestExplainAgreesWithTheGate: the prediction equals the outcome of the call.
+// TestExplainAgreesWithTheGate checks that the prediction equals the outcome of a real call.
 func TestExplainAgreesWithTheGate(t *testing.T) {
 	w := newExplainWorld(t)
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -201,7 +201,7 @@ func TestExplainAgreesWithTheGate(t *testing.T) {
 						got = facts(w.Begun[begun].Metadata.Decision)
 					}
 					if want := facts(would.Facts); got != want || (err == nil) != (would.Problem == nil) {
-						t.Errorf("%s %s %v: on record %s, foreseen %s", profile, name, v, got, want)
+						t.Errorf("%s %s %v: recorded %s, predicted %s", profile, name, v, got, want)
 					}
 				}
 			}
@@ -214,7 +214,7 @@ func facts(d any) string {
 	return string(text)
 }
 
-// TestExplainClients: a client is evaluated with the connection in its files.
+// TestExplainClients checks that a client is evaluated with the connection in its files.
 func TestExplainClients(t *testing.T) {
 	w := newExplainWorld(t)
 	text := w.token(auth.Token{Name: "ci", Lanes: []string{"read"}})
@@ -274,7 +274,7 @@ func TestExplainClients(t *testing.T) {
 	}
 }
 
-// TestMistakes: an error about an unknown name suggests similar names.
+// TestMistakes checks that an error about an unknown name suggests similar names.
 func TestMistakes(t *testing.T) {
 	w := newExplainWorld(t)
 	w.token(auth.Token{Name: "nightly"})
@@ -299,13 +299,14 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestExplainHeldCalls: a call that needs approval can be made, and the explanation names the rule.
+// TestExplainHeldCalls checks that a call that needs approval is reported as possible, and that the explanation names
+// the rule.
 func TestExplainHeldCalls(t *testing.T) {
 	w := newExplainWorld(t)
 	w.Reload(func(c *config.Config) {
 		c.Ask = policy.AskRules{Destructive: policy.AskOn, Tools: map[string]string{"s:reads": "ask"}}
 	})
-	for name, want := range map[string][3]string{ // by lane
+	for name, want := range map[string][3]string{ // outcomes by lane
 		"s:reads":    {`ask.tools "s:reads"`, `ask.tools "s:reads"`, `ask.tools "s:reads"`},
 		"s:writes":   {"", "", "ask.destructive"},
 		"s:destroys": {"", "", "ask.destructive"},

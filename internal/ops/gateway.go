@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/upstream/oauth"
 )
 
-// ServerSupervisor restarts servers and reports how their starts progress. upstream.Set implements it.
+// ServerSupervisor restarts servers and reports the progress of their starts. upstream.Set implements it.
 type ServerSupervisor interface {
 	Restart(server string) error
 	RestartWhenDrained(ctx context.Context, server string, begin func() error) error
@@ -39,18 +39,18 @@ type ActivityLog interface {
 
 // GatewayDeps are the dependencies of a Gateway.
 type GatewayDeps struct {
-	*gate.Gate // calls tools; has the configuration and the catalog
+	*gate.Gate // calls tools, and provides the configuration and the catalog
 	Book       *approval.Book
 	Upstreams  ServerSupervisor
 	Log        ActivityLog
-	Logins     *oauth.Accounts // nil: no server needs a login
+	Logins     *oauth.Accounts // nil if no server needs a login
 	About      DaemonInfo
-	Presence   *presence.Gate // requires proof of presence; nil requires none
+	Presence   *presence.Gate // requires proof of presence; nil if none is required
 	// ObserveSearch is called with the duration of each search.
 	ObserveSearch func(time.Duration)
 }
 
-// DaemonInfo describes the process for Status. Its functions are called each time.
+// DaemonInfo describes the process for Status. Its functions are called for each request.
 type DaemonInfo struct {
 	Version         string
 	StartedAt       time.Time
@@ -58,13 +58,13 @@ type DaemonInfo struct {
 	Surfaces        func() []Surface
 	ConfigError     func() error
 	NeedsRestart    func() []string
-	Unconfirmed     func() config.UnconfirmedChanges // nil: nothing waits for confirmation
+	Unconfirmed     func() config.UnconfirmedChanges // nil if nothing waits for confirmation
 	Warnings        func() []string
 	CountHeld       func(ctx context.Context) StatusHeld
-	LoadedToolBytes func() int // size in bytes of the tool list that agents get on /mcp
+	LoadedToolBytes func() int // size of the tool list that agents get on /mcp, in bytes
 }
 
-// Gateway has the operations that read state and call tools.
+// Gateway implements the operations that read state and call tools.
 type Gateway struct {
 	GatewayDeps
 	habits atomic.Pointer[map[string]*search.Habits] // by learner
@@ -74,14 +74,14 @@ type Gateway struct {
 // NewGateway returns a Gateway.
 func NewGateway(d GatewayDeps) *Gateway { return &Gateway{GatewayDeps: d} }
 
-// recordActionOnServer records an action on a server.
+// recordActionOnServer records an action that affects a server.
 func (g *Gateway) recordActionOnServer(c Caller, server, action string) error {
 	r := newActionRecord(c, activity.ServerChange, tool.ID{Server: server}, action, "")
 	r.Status = activity.Success
 	return g.Log.Append(&r)
 }
 
-// findServer returns a configured server, or SERVER_NOT_FOUND with the nearest names.
+// findServer returns a configured server, or SERVER_NOT_FOUND with similar names.
 func (g *Gateway) findServer(name string) (*catalog.Server, error) {
 	if s := g.Catalog.Current().Server(name); s != nil {
 		return s, nil
@@ -89,7 +89,8 @@ func (g *Gateway) findServer(name string) (*catalog.Server, error) {
 	return nil, g.serverNotFoundError(name)
 }
 
-// findServerInScope is findServer within the caller's scope. A server outside of it is OUT_OF_SCOPE, whether or not it exists.
+// findServerInScope is like findServer, but limited to the caller's scope. For a server outside of the scope, it
+// returns OUT_OF_SCOPE, whether or not the server exists.
 func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, error) {
 	if p := gate.OutOfScopeProblem(c, name); p != nil {
 		return nil, p
@@ -101,12 +102,12 @@ func (g *Gateway) findServerInScope(c *Caller, name string) (*catalog.Server, er
 	return nil, gate.ServerNotFoundProblem(snapshot, name)
 }
 
-// serverNotFoundError returns the problem for an unknown server name.
+// serverNotFoundError returns the problem for an unknown server name, with similar names.
 func (g *Gateway) serverNotFoundError(name string) error {
 	return gate.ServerNotFoundProblem(g.Catalog.Current(), name)
 }
 
-// findTool returns a tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
+// findTool returns a tool. If it does not exist, it returns SERVER_NOT_FOUND or TOOL_NOT_FOUND with similar names.
 func (g *Gateway) findTool(id tool.ID) (*catalog.Tool, error) {
 	snapshot := g.Catalog.Current()
 	t := snapshot.Tool(id)

@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// world is a gateway, and a gate, with everything around them in memory.
+// world is a test environment with a gateway, a gate and in-memory dependencies.
 type world struct {
 	*catalogtest.Harness
 	gateway *Gateway
@@ -65,11 +65,11 @@ func TestRefusalsAgreeWithDiscovery(t *testing.T) {
 		t.Fatalf("got %+v", p)
 	}
 	if strings.Contains(strings.ToLower(p.Hint), "override it in the ui") && !strings.Contains(p.Hint, "cannot") {
-		t.Errorf("a config lock is called overridable: %s", p.Hint)
+		t.Errorf("the hint claims that a lock in the configuration can be overridden: %s", p.Hint)
 	}
 	answer := w.retrieve(RetrieveRequest{Query: "destroy a thing", IncludeDisabled: true})
 	if len(answer.Disabled) != 1 || answer.Disabled[0].Name != "s:destroys" || answer.Disabled[0].Status != "disabled_by_config" || len(answer.Remediation) != 1 {
-		t.Errorf("discovery says %+v", answer)
+		t.Errorf("search reports %+v", answer)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 		t.Helper()
 		want := fmt.Sprintf(`continue with read_result {\"handle\": \"%s\", \"path\": \"content[0].text\", \"offset\": %d}"`, r.Handle, kept)
 		if !strings.Contains(string(in), want) {
-			t.Errorf("%s does not say %s", in, want)
+			t.Errorf("%s does not contain %s", in, want)
 		}
 	}
 	kept := strings.Index(string(r.Result), `"}`) - len(`{"content":[{"type":"text","text":"`)
@@ -148,7 +148,7 @@ func TestLargeResultsAreCutAndReadOn(t *testing.T) {
 		offset = *part.NextOffset
 	}
 	if read.String() != whole {
-		t.Errorf("the parts are not the whole: %d bytes of %d", read.Len(), len(whole))
+		t.Errorf("the parts do not add up to the result: %d bytes of %d", read.Len(), len(whole))
 	}
 	if err := w.Edit(func(c *config.Config) error { c.Servers[0].Quarantined = true; return nil }); err != nil {
 		t.Fatal(err)

@@ -8,19 +8,20 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// ActivityHistory has the operations on the activity log as a whole.
+// ActivityHistory implements the operations on the whole activity log.
 type ActivityHistory struct {
 	log      *activity.Log
 	unproven func(context.Context) (string, error)
 	now      func() time.Time
 }
 
-// NewActivityHistory returns an ActivityHistory. unproven returns which decisions lack a valid signature, "" when none does; nil checks none.
+// NewActivityHistory returns an ActivityHistory. unproven describes the decisions without a valid signature, or returns
+// "" if all signatures are valid. If unproven is nil, signatures are not checked.
 func NewActivityHistory(l *activity.Log, unproven func(context.Context) (string, error)) *ActivityHistory {
 	return &ActivityHistory{log: l, unproven: unproven, now: time.Now}
 }
 
-// maxCountedRecords limits the records that one request counts, newest first.
+// maxCountedRecords limits the number of records that one request counts. It counts the newest.
 const maxCountedRecords = 2_000_000
 
 // VerifyLog checks the whole log, and the signatures of all decisions.
@@ -36,13 +37,13 @@ func (h *ActivityHistory) VerifyLog(ctx context.Context, _ Caller, _ Nothing) (a
 	return v, err
 }
 
-// RedactRequest names the fields to erase.
+// RedactRequest selects the fields to erase.
 type RedactRequest struct {
 	ID     string                   `path:"id"`
 	Fields []activity.ErasableField `json:"fields" required:"true" doc:"The fields to erase. This cannot be undone."`
 }
 
-// EraseRecordFields erases fields of a record, and records that.
+// EraseRecordFields erases fields of a record. The erasure is itself recorded.
 func (h *ActivityHistory) EraseRecordFields(ctx context.Context, c Caller, in RedactRequest) (activity.Record, error) {
 	by := activity.Record{}
 	by.SetCaller(&c)
@@ -81,7 +82,7 @@ func (h *ActivityHistory) Sessions(ctx context.Context, _ Caller, in SessionQuer
 
 const historyDay = 24 * time.Hour
 
-// parsePeriod parses a duration; preset is the default.
+// parsePeriod parses a duration. preset is the default.
 func parsePeriod(name, s string, preset time.Duration) (time.Duration, error) {
 	if s == "" {
 		return preset, nil

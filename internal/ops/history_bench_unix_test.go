@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// BenchmarkVerify verifies a log of b.N calls, exports it with bodies, and verifies the
-// export. Run it by itself, with -benchtime 1000000x.
+// BenchmarkVerify verifies a log of b.N calls, exports it with bodies and verifies the export. Run it alone, with
+// -benchtime 1000000x.
 func BenchmarkVerify(b *testing.B) {
 	dir := b.TempDir()
 	db := store.OpenSQLite(filepath.Join(dir, "mcpproxy.db"), nil)
@@ -49,7 +49,7 @@ func BenchmarkVerify(b *testing.B) {
 		if err := do(); err != nil {
 			b.Fatal(err)
 		}
-		b.Logf("%s: %v, %v of processor time", what, time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond))
+		b.Logf("%s: %v, %v of CPU time", what, time.Since(began).Round(time.Millisecond), (processTime() - used).Round(time.Millisecond))
 		b.ReportMetric((processTime()-used).Seconds()/float64(b.N)*1e6, what+"-cpu-s/million")
 	}
 	measure("log", func() error {
@@ -88,7 +88,7 @@ func BenchmarkVerify(b *testing.B) {
 	})
 }
 
-// processTime is what the process has used of the processors.
+// processTime returns the CPU time of the process.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {

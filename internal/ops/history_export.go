@@ -26,7 +26,7 @@ type ExportQuery struct {
 // ExportFormat is the format of an export.
 type ExportFormat string
 
-// The formats.
+// The formats of an export.
 const (
 	JSONL ExportFormat = "jsonl"
 	CSV   ExportFormat = "csv"
@@ -35,7 +35,7 @@ const (
 // Words returns all formats.
 func (ExportFormat) Words() []string { return []string{string(JSONL), string(CSV)} }
 
-// Export returns the selected records as a file to download, newest first.
+// Export returns the selected records as a file to download. The newest records come first.
 func (h *ActivityHistory) Export(_ context.Context, _ Caller, in ExportQuery) (Download, error) {
 	if in.Format == "" {
 		in.Format = JSONL
@@ -82,7 +82,7 @@ func (h *ActivityHistory) writeExport(ctx context.Context, in *ExportQuery, w io
 	return err
 }
 
-// writeJSONLines writes records as lines with their proofs, then what proves the whole export.
+// writeJSONLines writes each record with its proof on one line, then the lines that prove the whole export.
 func (h *ActivityHistory) writeJSONLines(ctx context.Context, in *ExportQuery, w io.Writer) error {
 	out := hashingLineWriter{to: w, sum: sha256.New()}
 	end := exportEndLine{Format: exportFormat, Filtered: !in.Filter.SelectsAll(), Bodies: in.Bodies, Time: h.now().UTC(), Signer: h.log.SigningKey().String()}
@@ -159,7 +159,7 @@ func csvRow(r *activity.Record, bodies bool) []string {
 	return all
 }
 
-// escapeFormula prevents that a spreadsheet runs a cell as a formula (OWASP, "CSV Injection").
+// escapeFormula prevents spreadsheets from evaluating a cell as a formula (OWASP, "CSV Injection").
 func escapeFormula(cell string) string {
 	if cell != "" && strings.ContainsRune("=+-@\t\r\n", rune(cell[0])) || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") || strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
 		return "'" + cell

@@ -22,7 +22,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// An export in lines is
+// An export in JSON Lines consists of these lines:
 //
 //	a record, with the member "proof": its line number and its log entries
 //	…
@@ -31,7 +31,7 @@ import (
 //	…
 //	{"end":…}         the end of the chain, the key, the SHA-256 of all lines before, a signature
 //
-// Verification encodes every line again from its content and compares the bytes, so no byte can differ.
+// Verification encodes the content of each line again and compares the bytes, so that it detects every changed byte.
 
 // exportFormat is the version of this format.
 const exportFormat = 1
@@ -67,7 +67,7 @@ const (
 	endStart       = `{"end":`
 )
 
-// toSignedLine returns {"end":{…},"signature":"…"}. The signature covers everything before its comma.
+// toSignedLine returns {"end":{…},"signature":"…"}. The signature covers everything before the last comma.
 func (e *exportEndLine) toSignedLine(sign func([]byte) []byte) ([]byte, error) {
 	text, err := wirejson.MarshalWithoutHTMLEscape(e)
 	line := append([]byte(endStart), text...)
@@ -76,7 +76,7 @@ func (e *exportEndLine) toSignedLine(sign func([]byte) []byte) ([]byte, error) {
 	return append(line, `"}`...), err
 }
 
-// encodeStoredRecord encodes a record with its proof.
+// encodeStoredRecord encodes a stored record with its proof as line n.
 func encodeStoredRecord(s *activity.StoredRecord, n int64, bodies bool) ([]byte, error) {
 	r := activity.DecodeForDisplay(s.Entry, s.Outcome)
 	return encodeRecordLine(&r, n, s.ExportEntries(bodies), bodies)
@@ -106,7 +106,7 @@ func appendProof(line []byte, n int64, entries []activity.ExportedEntry) []byte 
 	return append(line, "]}}"...)
 }
 
-// chainPartLine is a line with a part of the chain: neither a record nor the end.
+// chainPartLine is a line that is neither a record nor the end: a gap or a checkpoint of the chain.
 type chainPartLine struct {
 	Gone       *removedEntries   `json:"gone,omitempty"`
 	Checkpoint *signedCheckpoint `json:"checkpoint,omitempty"`
@@ -136,11 +136,11 @@ func encodeChainPart(p *activity.ChainPart) []byte {
 	} else {
 		m.Gone = &removedEntries{p.First, p.Seq, hex.EncodeToString(p.Hash[:]), p.Pruned}
 	}
-	line, _ := wirejson.MarshalWithoutHTMLEscape(m) // it never fails: strings, numbers and a time
+	line, _ := wirejson.MarshalWithoutHTMLEscape(m) // cannot fail for strings, numbers and a time
 	return line
 }
 
-// parseChainPart parses what encodeChainPart wrote.
+// parseChainPart parses a line that encodeChainPart wrote.
 func parseChainPart(line []byte) (p activity.ChainPart, ok bool) {
 	var m chainPartLine
 	if json.Unmarshal(line, &m) != nil {
@@ -182,10 +182,11 @@ type ExportVerification struct {
 	FirstBreak *activity.Break `json:"first_break,omitempty"`
 }
 
-// maxLine limits the length of a line.
+// maxLine limits the length of a line, in bytes.
 const maxLine = 256 << 20
 
-// VerifyExport verifies an export in lines without the log. It proves the signer only if the user knows the signer's key: a nonempty key must match.
+// VerifyExport verifies an export in JSON Lines without access to the log. If key is not empty, it must be the key of
+// the signer. Otherwise, the verification does not prove who signed the export.
 func VerifyExport(f io.ReadSeeker, key string) (ExportVerification, error) {
 	v := exportVerifier{key: key, sum: sha256.New()}
 	for _, read := range []func(io.Reader) (*activity.Break, error){v.readTrailer, v.checkAllLines} {
@@ -209,17 +210,17 @@ func VerifyExport(f io.ReadSeeker, key string) (ExportVerification, error) {
 	return v.found, nil
 }
 
-// exportVerifier reads a file twice: first the lines after the records, then all.
+// exportVerifier reads a file twice: first the lines after the records, then all lines.
 type exportVerifier struct {
 	key        string
 	n          int64 // line number
 	end        *exportEndLine
 	endLine    []byte
-	closed     bool // the last line was read
+	closed     bool // whether the last line was read
 	audit      *activity.ExportAudit
 	sum        hash.Hash
 	chainParts []activity.ChainPart
-	last       string // id of the previous record
+	last       string // ID of the previous record
 	lastSeq    int64
 	proofs     int64
 	checking   bool
@@ -235,7 +236,7 @@ func (v *exportVerifier) readTrailer(f io.Reader) (*activity.Break, error) {
 	}))
 }
 
-// checkAllLines checks the lines separately on all processors, then in order.
+// checkAllLines checks each line by itself, on all CPUs, then the sequence of the lines.
 func (v *exportVerifier) checkAllLines(f io.Reader) (first *activity.Break, err error) {
 	processors := runtime.GOMAXPROCS(0)
 	work, inOrder, stop := make(chan *lineBatch, 2*processors), make(chan *lineBatch, 2*processors), make(chan struct{})
@@ -277,7 +278,7 @@ func (v *exportVerifier) checkAllLines(f io.Reader) (first *activity.Break, err 
 	return v.breakIfTruncated(cut, err)
 }
 
-// breakIfTruncated reports a last line without an end.
+// breakIfTruncated returns a break if the last line has no line end.
 func (v *exportVerifier) breakIfTruncated(cut bool, err error) (*activity.Break, error) {
 	if err != nil || !cut {
 		return nil, err
@@ -286,7 +287,7 @@ func (v *exportVerifier) breakIfTruncated(cut bool, err error) (*activity.Break,
 	return v.newBreakAtLine("The last line is cut off."), nil
 }
 
-// forEachLine calls fn for each line until it returns false. cut reports that the last line has no end.
+// forEachLine calls fn for each line until fn returns false. cut reports that the last line has no line end.
 func forEachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
 	in := bufio.NewReaderSize(f, 1<<20)
 	var long []byte
@@ -312,27 +313,27 @@ func forEachLine(f io.Reader, fn func(line []byte) bool) (cut bool, err error) {
 	}
 }
 
-// lineBatch is a batch of lines with the separate check of each line.
+// lineBatch is a batch of lines with the results of the checks of single lines.
 type lineBatch struct {
 	lines   [][]byte
 	checks  []recordLineCheck
 	checked chan struct{} // closed when checks are done
 }
 
-// recordLineCheck is the content of a record line, and whether it is valid.
+// recordLineCheck is the content of a record line and the result of its check.
 type recordLineCheck struct {
 	n        int64  // line number in the proof
-	id       string // record id
-	firstSeq int64  // of the first entry
+	id       string // record ID
+	firstSeq int64  // sequence number of the first entry
 	entries  []activity.ExportedEntry
-	valid    bool // the line has a valid proof
-	matches  bool // the record matches its entries
+	valid    bool // whether the line has a valid proof
+	matches  bool // whether the record matches its entries
 }
 
-// batchBytes is the approximate size of a batch.
+// batchBytes is the approximate size of a batch in bytes.
 const batchBytes = 256 << 10
 
-// forEachLineBatch is forEachLine for batches. The lines stay valid.
+// forEachLineBatch is like forEachLine, but passes batches of lines. The lines stay valid after fn returns.
 func forEachLineBatch(f io.Reader, fn func(*lineBatch) bool) (cut bool, err error) {
 	b, size, goesOn := &lineBatch{checked: make(chan struct{})}, 0, true
 	cut, err = forEachLine(f, func(line []byte) bool {
@@ -349,7 +350,7 @@ func forEachLineBatch(f io.Reader, fn func(*lineBatch) bool) (cut bool, err erro
 	return cut, err
 }
 
-// checkRecords parses and checks the records among the lines.
+// checkRecords parses and checks the record lines of the batch.
 func (b *lineBatch) checkRecords(known, bodies bool) {
 	defer close(b.checked)
 	b.checks = make([]recordLineCheck, len(b.lines))
@@ -361,7 +362,7 @@ func (b *lineBatch) checkRecords(known, bodies bool) {
 	}
 }
 
-// matchesReencoded reports whether encoding the entries again gives the same line.
+// matchesReencoded reports whether encoding the entries again yields the same line.
 func (s *recordLineCheck) matchesReencoded(line []byte, bodies bool) bool {
 	again, err := []byte(nil), error(nil)
 	if r, proven := activity.DecodeExportedRecord(s.entries); proven {
@@ -378,11 +379,11 @@ func (v *exportVerifier) newBreakAtLine(reason string, args ...any) *activity.Br
 	return &activity.Break{ID: v.last, Seq: v.lastSeq, Reason: fmt.Sprintf("Line %d: ", v.n) + fmt.Sprintf(reason, args...)}
 }
 
-// readTrailerLine reads a line after the records. The second pass reads the records.
+// readTrailerLine reads a line in the first pass. It ignores records, which the second pass reads.
 func (v *exportVerifier) readTrailerLine(line []byte) {
 	switch {
 	case v.end != nil:
-		v.end = nil // not the last line; the second pass reports what it is
+		v.end = nil // it was not the last line; the second pass reports the error
 	case bytes.HasPrefix(line, []byte(endStart)):
 		v.parseEndLine(line)
 	case !bytes.HasPrefix(line, []byte(recordStart)):
@@ -400,7 +401,8 @@ func (v *exportVerifier) parseEndLine(line []byte) {
 	}
 }
 
-// finishPass ends a pass. After the first it checks that the end line is usable, after the second that the export is complete.
+// finishPass ends a pass. After the first pass, it checks that the end line is usable. After the second pass, it checks
+// that the export is complete.
 func (v *exportVerifier) finishPass() *activity.Break {
 	if v.checking {
 		if !v.closed {
@@ -431,7 +433,7 @@ func (v *exportVerifier) finishPass() *activity.Break {
 	return nil
 }
 
-// checkLine checks a line in order.
+// checkLine checks the next line in the second pass.
 func (v *exportVerifier) checkLine(line []byte, s *recordLineCheck) *activity.Break {
 	if v.closed {
 		return v.newBreakAtLine("It is after the last line.")
@@ -474,7 +476,7 @@ func (v *exportVerifier) checkRecord(s *recordLineCheck) *activity.Break {
 	return nil
 }
 
-// parseProof parses the proof of a record.
+// parseProof parses the proof in a record line.
 func (s *recordLineCheck) parseProof(line []byte) {
 	var proof []byte
 	err := wirejson.EachMember(line, func(name, value []byte) error {
@@ -533,7 +535,7 @@ func (v *exportVerifier) checkEndLine(line []byte) *activity.Break {
 	return nil
 }
 
-// signatureInEndLine cuts the signature's text out of the end line. It verifies nothing.
+// signatureInEndLine extracts the signature from the end line without verifying it.
 func (v *exportVerifier) signatureInEndLine() string {
 	_, rest, _ := bytes.Cut(v.endLine, []byte(signatureStart))
 	return string(bytes.TrimSuffix(rest, []byte(`"}`)))

@@ -19,7 +19,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// instance is a log that signs, with n records of all kinds, some of which are erased.
+// instance returns a signing log with n records of all kinds. Fields of some records are erased.
 func instance(t *testing.T, n int) (*activity.Log, *ops.ActivityHistory, *store.SQLite) {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,7 +84,7 @@ func verify(t *testing.T, text string) ops.ExportVerification {
 	return v
 }
 
-// TestExportVerifies: complete, without bodies, filtered, and after pruning.
+// TestExportVerifies checks that exports can be verified: complete, without bodies, filtered and after pruning.
 func TestExportVerifies(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -96,10 +96,10 @@ func TestExportVerifies(t *testing.T) {
 		t.Errorf("%+v, %+v", v, v.FirstBreak)
 	}
 	if again, err := ops.VerifyExport(strings.NewReader(whole), strings.Repeat("0", 64)); err != nil || again.OK || !strings.Contains(again.FirstBreak.Reason, l.SigningKey().String()) {
-		t.Errorf("another key: %+v, %v", again, err)
+		t.Errorf("with another key: %+v, %v", again, err)
 	}
 	if strings.Contains(whole, `"n\": 0,`) || !strings.Contains(whole, `"n\": 600,`) {
-		t.Error("what was erased is in the export")
+		t.Error("the export contains an erased field")
 	}
 	var last struct {
 		Proof  json.RawMessage   `json:"proof"`
@@ -113,7 +113,7 @@ func TestExportVerifies(t *testing.T) {
 		}
 	}
 	if last.Erased == nil {
-		t.Error("no record says that it was erased")
+		t.Error("no record reports an erasure")
 	}
 	short, _ := export(t, h, ops.ExportQuery{})
 	if v := verify(t, short); !v.OK || v.Bodies || v.Withheld < records || v.Linked != v.Entries || strings.Contains(short, "answer ") {
@@ -142,12 +142,12 @@ func TestExportVerifies(t *testing.T) {
 	}
 	unsigned := strings.NewReplacer(`,"pruned":true,"key":`, `,"key":`).Replace(rest)
 	if v := verify(t, unsigned); v.OK {
-		t.Error("a beginning that no one has signed")
+		t.Error("an export with an unsigned start was verified")
 	}
 }
 
-// TestMutationsOfAnExport changes an export at random; every change must be named. With
-// MCPPROXY_MUTATIONS it makes so many.
+// TestMutationsOfAnExport changes an export at random and checks that every change is detected. MCPPROXY_MUTATIONS sets
+// the number of changes.
 func TestMutationsOfAnExport(t *testing.T) {
 	volume.SkipUnderRace(t)
 	t.Parallel()
@@ -179,7 +179,7 @@ func TestMutationsOfAnExport(t *testing.T) {
 		kinds[kind]++
 		v := verify(t, mutated)
 		if v.OK || v.FirstBreak == nil || v.FirstBreak.Reason == "" {
-			t.Fatalf("seed %d, mutation %d (%s) is not named: %+v", seed, i, kind, v)
+			t.Fatalf("seed %d: mutation %d (%s) is not detected: %+v", seed, i, kind, v)
 		}
 		if v.FirstBreak.Seq == 0 && v.FirstBreak.ID == "" && v.Line == 0 {
 			t.Errorf("seed %d, mutation %d (%s): the first break is missing: %+v", seed, i, kind, v.FirstBreak)
@@ -188,7 +188,7 @@ func TestMutationsOfAnExport(t *testing.T) {
 	t.Logf("seed %d: %v", seed, kinds)
 }
 
-// mutate changes a text in one way.
+// mutate makes one random change to a text.
 func mutate(random *rand.Rand, text string, theirs []string) (kind, mutated string) {
 	lines := strings.SplitAfter(text, "\n")
 	lines = lines[:len(lines)-1]
@@ -214,13 +214,12 @@ func mutate(random *rand.Rand, text string, theirs []string) (kind, mutated stri
 		lines[a] = theirs[random.IntN(len(theirs))]
 		return "swap a line", strings.Join(lines, "")
 	}
-	// The end of the other export, with its key and its signature.
+	// Replaces the end line with the one of another export, with its key and signature.
 	lines[len(lines)-1] = theirs[len(theirs)-1] + "\n"
 	return "swap the end", strings.Join(lines, "")
 }
 
-// TestForgedExportRecord: a record that was changed together with its text, its numbers and the sums in the file, but
-// without a valid signature.
+// TestForgedExportRecord checks that a consistently changed record is detected, because its signature is not valid.
 func TestForgedExportRecord(t *testing.T) {
 	t.Parallel()
 	l, h, _ := instance(t, 300)
@@ -230,16 +229,16 @@ func TestForgedExportRecord(t *testing.T) {
 	if v := verify(t, changed); v.OK || v.FirstBreak.ID == "" || !strings.Contains(v.FirstBreak.Reason, "was changed") {
 		t.Errorf("%+v", v.FirstBreak)
 	}
-	// Arguments are taken away, and it is said that a person has done so.
+	// The arguments are removed, with a forged note that a user erased them.
 	open := text[strings.Index(text, `"arguments":"\"`):]
 	open = open[:strings.Index(open, `","`)+1]
 	if v := verify(t, strings.Replace(text, open, `"arguments":"\"2026-11-20T10:00:00Z\""`, 1)); v.OK {
-		t.Error("an erasure that no one has made")
+		t.Error("a forged erasure was verified")
 	}
 	if f, err := h.Export(t.Context(), ops.Caller{}, ops.ExportQuery{}); err != nil || f.Type != "application/x-ndjson" {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if bytes.Contains([]byte(text), []byte("PRIVATE")) || len(l.SigningKey().String()) != 64 {
-		t.Error("the key")
+		t.Error("the export contains a private key, or the signing key has a wrong length")
 	}
 }

@@ -26,19 +26,19 @@ type Summary struct {
 	Last *time.Time `json:"last,omitempty" doc:"The time of the last call that matches the filters, even if it was before since. Absent if there is none."`
 }
 
-// The maximum number of buckets: when the client sets the step, and otherwise.
+// The maximum number of buckets if the client sets the step, and if it does not.
 const (
 	maxBuckets     = 400
 	defaultBuckets = 60
 )
 
-// bucketLengths are the automatic lengths of buckets. Above them, whole days.
+// bucketLengths are the lengths of buckets if the client sets no step. Longer buckets are whole days.
 var bucketLengths = []time.Duration{
 	time.Second, 5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute,
 	30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour, 12 * time.Hour, historyDay,
 }
 
-// Summary summarizes the calls of a period in buckets that start at round times.
+// Summary summarizes the calls of a period in buckets. Buckets start at multiples of their length.
 func (h *ActivityHistory) Summary(ctx context.Context, _ Caller, in SummaryQuery) (Summary, error) {
 	f, err := in.toFilter(h.now())
 	if err != nil {
@@ -102,7 +102,7 @@ func (in *SummaryQuery) chooseBucketLength(since, until time.Time) (time.Duratio
 	return step, err
 }
 
-// bucketCount returns how many buckets a period takes.
+// bucketCount returns the number of buckets for a period.
 func bucketCount(since, until time.Time, step time.Duration) int64 {
 	s := int64(step / time.Second)
 	return (until.Unix()+s)/s - since.Unix()/s

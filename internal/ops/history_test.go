@@ -20,7 +20,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// open opens a real log over a real database.
+// open opens a real log with a real database.
 func open(t *testing.T) (*activity.Log, *ops.ActivityHistory) {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,16 +104,16 @@ func TestExport(t *testing.T) {
 	for _, row := range rows {
 		for _, cell := range row {
 			if strings.HasPrefix(cell, "=") || strings.HasPrefix(cell, "@") {
-				t.Errorf("%q would be run", cell)
+				t.Errorf("%q would be evaluated as a formula", cell)
 			}
 		}
 	}
 	if text, _ := export(t, h, ops.ExportQuery{Format: ops.CSV, Filter: activity.Filter{Servers: []string{"nobody"}}}); strings.Count(text, "\n") != 1 {
-		t.Errorf("an empty table is %q", text)
+		t.Errorf("an empty export is %q", text)
 	}
 }
 
-// watched is a reader of an export that looks at the memory, and adds to the log.
+// watched receives an export. It measures the memory use and adds records to the log meanwhile.
 type watched struct {
 	t      *testing.T
 	log    *activity.Log
@@ -121,7 +121,7 @@ type watched struct {
 	lines  int
 	heap   uint64
 	bytes  int
-	most   int // bytes in one write
+	most   int // maximum number of bytes in one write
 }
 
 func (w *watched) Write(p []byte) (int, error) {
@@ -141,8 +141,9 @@ func (w *watched) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestExportsTakeNoMemory exports 100,000 records, 60 MB, while more arrive. A quick run has fewer records and checks only the
-// size of the writes: the log itself holds up to 12 MB that wait for the database, which is more than such an export.
+// TestExportsTakeNoMemory checks the memory use of an export of 100,000 records (60 MB) while more records arrive. A
+// quick run has fewer records and checks only the size of the writes, because the log itself holds up to 12 MB that
+// wait for the database.
 func TestExportsTakeNoMemory(t *testing.T) {
 	records := volume.FullOrQuick(100_000, 5_000)
 	l, h := open(t)
@@ -173,7 +174,7 @@ func TestExportsTakeNoMemory(t *testing.T) {
 	}
 	failed := errors.New("gone")
 	if err := f.Stream(t.Context(), failing{failed}); err != failed {
-		t.Errorf("a reader that has left: %v", err)
+		t.Errorf("a failed writer: %v", err)
 	}
 }
 
@@ -201,14 +202,14 @@ func TestSummary(t *testing.T) {
 	if len(s.Groups) != 2 || s.Groups[0].Key != "notes" || s.Groups[0].Calls != 2 || s.Groups[0].Refused != 3 {
 		t.Errorf("%+v", s.Groups)
 	}
-	// Filters go together, of refusals too.
+	// Filters are combined, for refusals, too.
 	f := activity.Filter{Statuses: []activity.Status{activity.Blocked}, IntentTypes: []string{"write"}, Servers: []string{"notes"}}
 	s, err = h.Summary(t.Context(), ops.Caller{}, ops.SummaryQuery{Filter: f})
 	page, listErr := l.List(t.Context(), f)
 	if err != nil || listErr != nil || s.Records != 1 || s.Refused != 3 || s.Calls != 0 || page.Total != 1 || s.Last != nil {
 		t.Errorf("%+v, %d, %v, %v", s, page.Total, err, listErr)
 	}
-	// Nothing in the time: the last call all the same.
+	// If the period contains no calls, the summary still contains the last call.
 	s, err = h.Summary(t.Context(), ops.Caller{}, ops.SummaryQuery{Filter: activity.Filter{Since: time.Now().Add(time.Hour), Until: time.Now().Add(2 * time.Hour)}})
 	if err != nil || s.Records != 0 || s.Last == nil || !s.Last.Equal(late.Timestamp) {
 		t.Errorf("%+v, %v", s, err)
@@ -251,7 +252,7 @@ func TestStepsAndPeriods(t *testing.T) {
 		}
 	}
 	if _, err := h.Summary(t.Context(), ops.Caller{}, ops.SummaryQuery{Step: "217s"}); err != nil {
-		t.Errorf("what the message says: %v", err)
+		t.Errorf("the step that the message suggests: %v", err)
 	}
 }
 

@@ -30,7 +30,7 @@ type Result struct {
 	Problem *Trouble `json:"problem,omitempty"`
 }
 
-// Trouble is why something failed for a server.
+// Trouble describes why the import of a server failed.
 type Trouble struct {
 	Code    problem.Code `json:"code"`
 	Message string       `json:"message"`
@@ -42,13 +42,14 @@ func toTrouble(err error) *Trouble {
 	return &Trouble{p.Code, p.Message, p.Hint}
 }
 
-// Results are the results of an import, in the order of the ids.
+// Results are the results of an import, in the order of the requested IDs.
 type Results struct {
 	Results []Result `json:"results"`
 }
 
-// ImportServers imports the servers with these ids. A failure of one is in its result and does not stop the others. It returns an error, and does nothing, for
-// unknown ids or without the required permission. The error is a *problem.Problem.
+// ImportServers imports the servers with the given IDs. If one server fails, its result contains the problem and the
+// import continues. If an ID is unknown or the permission is missing, it imports nothing and returns a
+// *problem.Problem.
 func (h *FoundServers) ImportServers(ctx context.Context, ids []string, o ImportOptions) (Results, error) {
 	chosen, err := h.selectByIDs(ids)
 	if err != nil {
@@ -67,8 +68,8 @@ func (h *FoundServers) ImportServers(ctx context.Context, ids []string, o Import
 	}
 	out := Results{make([]Result, len(chosen))}
 	t := importRun{target: h.target, ImportOptions: o}
-	done := map[int]int{}  // candidate to result
-	again := map[int]int{} // result of a duplicate to the first result
+	done := map[int]int{}  // index of the result by index of the candidate
+	again := map[int]int{} // index of the first result by index of a duplicate
 	for at, i := range chosen {
 		c := h.all[i]
 		r := &out.Results[at]
@@ -105,14 +106,14 @@ func (h *FoundServers) ImportServers(ctx context.Context, ids []string, o Import
 	return out, nil
 }
 
-// importRun is a running import.
+// importRun is the state of a running import.
 type importRun struct {
 	target ImportTarget
 	ImportOptions
 	prepared []preparedServer
 }
 
-// preparedServer is a server that can be added. Its secrets are stored.
+// preparedServer is a server that is ready to be added. Its secrets are already stored.
 type preparedServer struct {
 	importCandidate
 	server AddServerRequest
@@ -182,7 +183,8 @@ func (t *importRun) addServers(ctx context.Context) error {
 	return err
 }
 
-// storeSecrets stores the missing secrets of a server and returns their names. It checks again what exists, because time has passed since the scan.
+// storeSecrets stores the missing secrets of a server and returns their names. It checks again which secrets exist,
+// because time has passed since the scan.
 func (t *importRun) storeSecrets(ctx context.Context, c importCandidate) (names []string, err error) {
 	for _, s := range c.secrets {
 		if !t.Keyring {
@@ -205,7 +207,7 @@ func (t *importRun) storeSecrets(ctx context.Context, c importCandidate) (names 
 	return names, nil
 }
 
-// secretNotStoredError converts an error of the keyring.
+// secretNotStoredError converts an error of the keyring to a problem.
 func secretNotStoredError(name string, err error) error {
 	if p := (*problem.Problem)(nil); errors.As(err, &p) {
 		return p
@@ -216,11 +218,12 @@ func secretNotStoredError(name string, err error) error {
 // deleteSecrets deletes secrets that no server needs.
 func (t *importRun) deleteSecrets(ctx context.Context, names []string) {
 	for _, name := range names {
-		_ = t.target.DeleteSecret(ctx, name) // a leftover does no harm, and the result has a problem already
+		_ = t.target.DeleteSecret(ctx, name) // a remaining secret is harmless, and the result already contains a problem
 	}
 }
 
-// restrictionChanges returns the changes that restrict a server in addition to its launch. They are applied while it waits for review.
+// restrictionChanges returns the changes that restrict the server, such as allowed tools. They are applied while the
+// server waits for review.
 func (c importCandidate) restrictionChanges() (all []ServerChange) {
 	e := c.entry
 	if e.Enabled != nil && !*e.Enabled {
@@ -237,6 +240,6 @@ func (c importCandidate) restrictionChanges() (all []ServerChange) {
 
 // settingChange returns the change that sets a key of the server.
 func (c importCandidate) settingChange(key string, value any) ServerChange {
-	raw, _ := wirejson.MarshalWithoutHTMLEscape(value) // texts and booleans always encode
+	raw, _ := wirejson.MarshalWithoutHTMLEscape(value) // strings, lists and booleans can always be encoded
 	return ServerChange{ServerRef: ServerRef{Name: c.Name}, Key: key, Value: raw}
 }

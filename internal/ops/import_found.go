@@ -25,7 +25,7 @@ type Found struct {
 	Notes      []string      `json:"notes" doc:"Differences from the client's file."`
 }
 
-// InClear is a secret in clear text in a client's file.
+// InClear is a plain-text secret in a client's file.
 type InClear struct {
 	Place string `json:"place" doc:"The position of the secret: env.NAME, headers.NAME, args.INDEX (from 0), command or url."`
 	Name  string `json:"name" doc:"The name that the secret would have in the keyring."`
@@ -36,18 +36,18 @@ type BrokenFile struct {
 	Client  string `json:"client"`
 	Path    string `json:"path"`
 	Message string `json:"message"`
-	Unread  bool   `json:"-"` // the whole file cannot be read
+	Unread  bool   `json:"-"` // whether the whole file cannot be read
 }
 
-// Findings lists all servers found.
+// Findings lists all found servers and unreadable files.
 type Findings struct {
 	Found  []Found      `json:"found"`
 	Broken []BrokenFile `json:"broken" doc:"Files that cannot be read, and servers that cannot be imported."`
 }
 
-// ImportTarget is the access of an import to this MCPProxy.
+// ImportTarget gives an import access to this MCPProxy.
 type ImportTarget struct {
-	// ConfigText returns the configuration file, nil without one.
+	// ConfigText returns the text of the configuration file, or nil if there is none.
 	ConfigText func() ([]byte, error)
 	// ServerNames returns the names of all servers, including proposed ones.
 	ServerNames func(ctx context.Context) ([]string, error)
@@ -57,12 +57,13 @@ type ImportTarget struct {
 	ReadSecret   func(ctx context.Context, name string) (string, error)
 	StoreSecret  func(ctx context.Context, name, value string) error
 	DeleteSecret func(ctx context.Context, name string) error
-	// AddServers adds servers. refused has the error of each server, by index; the others are added. If err is not nil, none is added.
+	// AddServers adds servers. refused contains the errors of the servers that were not added, by index. If err is not
+	// nil, no server is added.
 	AddServers   func(context.Context, []AddServerRequest) (views []ServerView, refused []error, err error)
 	ChangeServer func(context.Context, ServerChange) error
 }
 
-// AddServersOneByOneFunc returns an ImportTarget.AddServers that adds servers one after the other.
+// AddServersOneByOneFunc returns an implementation of ImportTarget.AddServers that adds servers one after the other.
 func AddServersOneByOneFunc(add func(AddServerRequest) (ServerView, error)) func(context.Context, []AddServerRequest) ([]ServerView, []error, error) {
 	return func(_ context.Context, all []AddServerRequest) ([]ServerView, []error, error) {
 		views, refused := make([]ServerView, len(all)), make([]error, len(all))
@@ -73,16 +74,17 @@ func AddServersOneByOneFunc(add func(AddServerRequest) (ServerView, error)) func
 	}
 }
 
-// Importer finds and imports the servers in the files of MCP clients. It has the MCP clients of one OS account and the journal of changes to their files.
+// Importer finds and imports the servers in the files of the MCP clients of one OS account. It uses the journal of
+// changes to these files.
 type Importer struct {
 	env  clients.Env
 	open func() (*clients.Journal, error)
-	key  [32]byte // key of the ids, which cover secrets and must not reveal them
+	key  [32]byte // key for the hashes used as IDs, so that an ID does not reveal the secrets that it covers
 }
 
 // NewImporter returns an Importer. open opens the journal.
 func NewImporter(env clients.Env, open func() (*clients.Journal, error)) *Importer {
 	a := &Importer{env: env, open: open}
-	rand.Read(a.key[:]) // never fails
+	rand.Read(a.key[:]) // cannot fail
 	return a
 }

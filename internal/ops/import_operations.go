@@ -8,15 +8,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// ImportOperations has the daemon's operations to import servers from MCP clients. Only users may change anything; changes are recorded.
+// ImportOperations implements the daemon's operations that import servers from MCP clients. Only users may change
+// anything, and changes are recorded.
 type ImportOperations struct {
 	account   *Importer
 	targetFor func(Caller) ImportTarget
 	gateway   *Gateway
-	importMu  sync.Mutex // serializes imports: each sees what the previous one has added
+	importMu  sync.Mutex // serializes imports, so that each sees the servers that the previous one added
 }
 
-// NewImportOperations returns ImportOperations. targetFor gives access to the daemon for a caller.
+// NewImportOperations returns an ImportOperations. targetFor returns the import target for a caller.
 func NewImportOperations(a *Importer, targetFor func(Caller) ImportTarget, g *Gateway) *ImportOperations {
 	return &ImportOperations{account: a, targetFor: targetFor, gateway: g}
 }
@@ -41,7 +42,8 @@ func (o *ImportOperations) FindServers(ctx context.Context, c Caller, _ Nothing)
 	return h.Findings, nil
 }
 
-// ImportServers imports servers. It reads the clients' files again; an unknown id is an error, and then nothing is done.
+// ImportServers imports servers. It reads the clients' files again. If an ID is unknown, it imports nothing and returns
+// an error.
 func (o *ImportOperations) ImportServers(ctx context.Context, c Caller, in ImportRequest) (out Results, err error) {
 	o.importMu.Lock()
 	defer o.importMu.Unlock()

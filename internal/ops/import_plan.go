@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// FoundServers is the servers found at one moment, and how they would be imported.
+// FoundServers contains the servers found by one scan and the plan for importing them.
 type FoundServers struct {
 	Findings
 
@@ -24,7 +24,8 @@ type FoundServers struct {
 	all     []importCandidate
 }
 
-// FindServers finds the servers of one client; "" is all clients. The error is a *problem.Problem: NOT_FOUND for an unknown client.
+// FindServers finds the servers of one client, or of all clients if client is "". The error is a *problem.Problem, with
+// code NOT_FOUND for an unknown client.
 func (a *Importer) FindServers(ctx context.Context, target ImportTarget, client string) (*FoundServers, error) {
 	all := clients.ImportSources()
 	if client != "" {
@@ -41,8 +42,8 @@ func (a *Importer) FindServers(ctx context.Context, target ImportTarget, client 
 	return s.toFoundServers(ctx, target)
 }
 
-// FindServersInText finds the servers in a text that a user gave: a client's file, a part of it, a command or a URL. Nothing can be removed from it. The
-// error is a *problem.Problem.
+// FindServersInText finds the servers in a text from the user: a client's file, a part of one, a command or a URL. The
+// servers cannot be removed from the text. The error is a *problem.Problem.
 func (a *Importer) FindServersInText(ctx context.Context, target ImportTarget, name string, text []byte) (*FoundServers, error) {
 	found, _, err := clients.ParsePasted(text)
 	if err != nil {
@@ -58,7 +59,7 @@ func (a *Importer) FindServersInText(ctx context.Context, target ImportTarget, n
 	return s.toFoundServers(ctx, target)
 }
 
-// toFoundServers assigns names to the candidates.
+// toFoundServers plans the import of the candidates.
 func (s *clientFileScan) toFoundServers(ctx context.Context, target ImportTarget) (*FoundServers, error) {
 	p, err := newImportPlanner(ctx, target)
 	if err != nil {
@@ -74,15 +75,16 @@ func (s *clientFileScan) toFoundServers(ctx context.Context, target ImportTarget
 	return h, nil
 }
 
-// importPlanner finds duplicates among the candidates and assigns names to them and their secrets. It caches the facts about this MCPProxy.
+// importPlanner finds duplicates among the candidates, and assigns names to the candidates and their secrets. It caches
+// data about this MCPProxy.
 type importPlanner struct {
 	target   ImportTarget
 	existing []clients.ImportedServer
 	names    clients.UsedServerNames
-	launches map[string]int     // candidates by launch
-	values   map[string]*string // values of stored secrets; nil for none
-	claims   map[string]*string // values assigned to secret names by candidates
-	unknown  map[string]bool    // secrets that could not be read
+	launches map[string]int     // index of the candidate by launch
+	values   map[string]*string // values of stored secrets by name; nil if missing
+	claims   map[string]*string // values of candidates' secrets by assigned name
+	unknown  map[string]bool    // names of secrets that could not be read
 }
 
 func newImportPlanner(ctx context.Context, target ImportTarget) (*importPlanner, error) {
@@ -112,7 +114,8 @@ func newImportPlanner(ctx context.Context, target ImportTarget) (*importPlanner,
 	return p, nil
 }
 
-// planImport finds out whether a candidate exists already or is a duplicate. Otherwise it assigns names to it and its secrets.
+// planImport determines whether a candidate already exists or is a duplicate. Otherwise, it assigns names to the
+// candidate and its secrets.
 func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i int) error {
 	c := &all[i]
 	launch, err := wirejson.MarshalWithoutHTMLEscape(c.entry.Launch)
@@ -152,7 +155,7 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 	return nil
 }
 
-// markDuplicateOf marks a candidate as the same server as another candidate.
+// markDuplicateOf marks a candidate as a duplicate of the candidate with index first.
 func (c *importCandidate) markDuplicateOf(all []importCandidate, first int) {
 	other := all[first]
 	c.duplicateOf, c.Name, c.Have, c.exactlyHere, c.Secrets, c.secrets = first, other.Name, other.Have, other.exactlyHere, other.Secrets, other.secrets
@@ -163,10 +166,10 @@ func (c *importCandidate) markDuplicateOf(all []importCandidate, first int) {
 	c.Notes = append(c.Notes, "it is the same server as "+other.Called+" of "+where)
 }
 
-// maxSecretNames limits the names tried for a secret. The last is used as it is.
+// maxSecretNames limits the number of names tried for a secret. The last name is used without a check.
 const maxSecretNames = 50
 
-// assignSecretName gives a secret a name that no other value has.
+// assignSecretName assigns a secret a name under which no other value is stored.
 func (p *importPlanner) assignSecretName(ctx context.Context, server string, c *launchSecret) {
 	longer := ToSecretName(server + "_" + c.Name)
 	for n := range maxSecretNames {
@@ -189,7 +192,7 @@ func (p *importPlanner) assignSecretName(ctx context.Context, server string, c *
 	p.claims[c.name] = &c.Value
 }
 
-// storedSecretValue returns a stored secret, nil when there is none.
+// storedSecretValue returns the value of a stored secret, or nil if it is missing or unreadable.
 func (p *importPlanner) storedSecretValue(ctx context.Context, name string) *string {
 	if value, asked := p.values[name]; asked {
 		return value
@@ -205,7 +208,8 @@ func (p *importPlanner) storedSecretValue(ctx context.Context, name string) *str
 	return p.values[name]
 }
 
-// isSameLaunch reports whether two launches are equal once references to secrets are resolved. exact is false when a secret could not be read.
+// isSameLaunch reports whether two launches are equal after resolving references to secrets. exact is false if a secret
+// could not be read.
 func (p *importPlanner) isSameLaunch(ctx context.Context, ours, theirs config.Launch) (like, exact bool) {
 	a := slices.Concat([]string{ours.Command, ours.URL, ours.WorkingDir}, ours.Args)
 	b := slices.Concat([]string{theirs.Command, theirs.URL, theirs.WorkingDir}, theirs.Args)
@@ -232,7 +236,8 @@ func (p *importPlanner) isSameLaunch(ctx context.Context, ours, theirs config.La
 	return true, exact
 }
 
-// isSameTextWithSecrets compares a text of ours, which may refer to secrets, with another. With an unreadable secret it compares the rest, and sure is false.
+// isSameTextWithSecrets compares a text of this MCPProxy, which may refer to secrets, with another text. If a secret
+// cannot be read, it compares the rest of the texts, and sure is false.
 func (p *importPlanner) isSameTextWithSecrets(ctx context.Context, ours, theirs string) (alike, sure bool) {
 	before, rest, refers := strings.Cut(ours, "${keyring:")
 	name, after, closed := strings.Cut(rest, "}")
@@ -253,7 +258,7 @@ func (p *importPlanner) isSameTextWithSecrets(ctx context.Context, ours, theirs 
 	return p.isSameTextWithSecrets(ctx, after, theirs)
 }
 
-// selectByIDs returns the candidates with these ids. The error is a *problem.Problem.
+// selectByIDs returns the indexes of the candidates with the given IDs. The error is a *problem.Problem.
 func (h *FoundServers) selectByIDs(ids []string) ([]int, error) {
 	if len(ids) == 0 || len(ids) > maxFound {
 		return nil, problem.Newf(problem.InvalidParameter, "There must be 1 to %d ids.", maxFound).WithHint("Use the ids of the list of found servers.").With("parameter", "ids")

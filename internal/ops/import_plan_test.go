@@ -9,8 +9,9 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// TestExistingServers: the same launch with the same values exists already, and with another value it is another server. If
-// a value is unknown, the server counts as existing, and stays in the client.
+// TestExistingServers checks that a server with the same launch and the same values already exists, and that another
+// value makes it another server. If a value is unknown, the server counts as existing and is not removed from the
+// client.
 func TestExistingServers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -46,8 +47,8 @@ func TestExistingServers(t *testing.T) {
 	}
 }
 
-// TestFileOfTwoClients: a file that two clients read lists its servers once. If two clients have the same server, either one
-// imports it, with its secret.
+// TestFileOfTwoClients checks that the servers of a file that two clients share are found once. If two clients have the
+// same server in different files, it can be imported from either one, with its secret.
 func TestFileOfTwoClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -56,7 +57,7 @@ func TestFileOfTwoClients(t *testing.T) {
 		t.Errorf("%d servers", n)
 	}
 	if n := len(w.look("copilot").Found); n != 1 {
-		t.Errorf("%d servers of one of them", n)
+		t.Errorf("%d servers of one client", n)
 	}
 	const same = `{"mcpServers": {"s": {"command": "s", "env": {"S_TOKEN": "value"}}}}`
 	w.write(".cursor/mcp.json", same)
@@ -67,7 +68,7 @@ func TestFileOfTwoClients(t *testing.T) {
 	}
 }
 
-// TestUndoOfTheLastImport: one import is undone at a time.
+// TestUndoOfTheLastImport checks that each undo restores one import.
 func TestUndoOfTheLastImport(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -83,7 +84,7 @@ func TestUndoOfTheLastImport(t *testing.T) {
 	}
 }
 
-// TestTooMany: the number of examined servers is limited, and the answer says so.
+// TestTooMany checks that the number of examined servers is limited and that the result reports this.
 func TestTooMany(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")

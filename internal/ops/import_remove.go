@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// importPrefix starts the description of a change in the journal. The client's id follows.
+// importPrefix begins the description of an import in the journal. The client's ID follows it.
 const importPrefix = "import "
 
 // removeFromClients removes the imported servers from their clients' files.
@@ -33,7 +33,7 @@ func (h *FoundServers) removeFromClients(j *clients.Journal, chosen []int, resul
 	}
 }
 
-// canStillRemove reports whether a candidate can still be removed from its file.
+// canStillRemove reports whether a candidate can and should still be removed from its file.
 func (h *FoundServers) canStillRemove(i int, r Result) bool {
 	return !h.all[i].isNeverRemovable() && r.Problem == nil && !r.Removed
 }
@@ -43,7 +43,7 @@ func (c importCandidate) isNeverRemovable() bool { return c.Client == "" || c.Sc
 
 // removeFromFile removes all selected servers of one file in one change.
 func (h *FoundServers) removeFromFile(j *clients.Journal, first importCandidate, chosen []int, results []Result) {
-	var mine []int // of results
+	var mine []int // indexes in results
 	fail := func(err error) {
 		for _, at := range mine {
 			results[at].Problem = toTrouble(err)
@@ -101,7 +101,7 @@ func (h *FoundServers) removeFromFile(j *clients.Journal, first importCandidate,
 	}
 }
 
-// currentEntryIDs returns the ids of the entries in a file now.
+// currentEntryIDs returns the IDs of the entries in the current text of a file.
 func (a *Importer) currentEntryIDs(c importCandidate, text []byte) (ids []string, err error) {
 	doc, err := c.file.Parse(text)
 	if err != nil {
@@ -119,8 +119,9 @@ func (a *Importer) currentEntryIDs(c importCandidate, text []byte) (ids []string
 	return ids, nil
 }
 
-// RestoreClientFiles restores what the last import removed from clients' files; "" is all clients. An unchanged file is restored byte for byte; in a changed file the
-// entries are added again. It continues after failures and returns the last error, a *problem.Problem.
+// RestoreClientFiles restores the servers that the last import removed from the files of a client, or of all clients if
+// client is "". If a file has not changed since, it is restored byte for byte. Otherwise, the entries are added again.
+// RestoreClientFiles continues after failures and returns the last error, a *problem.Problem.
 func (a *Importer) RestoreClientFiles(client string) ([]clients.Change, error) {
 	j, err := a.open()
 	if err != nil {

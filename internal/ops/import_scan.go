@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxFound limits the servers that one scan reads.
+// maxFound limits the number of servers that one scan reads.
 const maxFound = 1000
 
 // importCandidate is a server that can be imported.
@@ -24,9 +24,9 @@ type importCandidate struct {
 
 	entry       clients.ConfigEntry
 	file        clients.File
-	entryPath   []string       // path of its entry in the file; nil when it is in a list
-	exactlyHere bool           // this exact server exists here
-	duplicateOf int            // index of the earlier candidate that is the same server; -1 for none
+	entryPath   []string       // key path of its entry in the file; nil if it is in a list
+	exactlyHere bool           // whether exactly this server exists in MCPProxy
+	duplicateOf int            // index of an earlier candidate for the same server; -1 if there is none
 	secrets     []launchSecret // secrets to store
 }
 
@@ -35,7 +35,7 @@ type clientFileScan struct {
 	account *Importer
 	all     []importCandidate
 	broken  []BrokenFile
-	seen    map[string]bool // path and keys already read: two clients may share a file
+	seen    map[string]bool // paths and keys that were already read, because two clients may share a file
 }
 
 func (s *clientFileScan) addBrokenFile(c clients.Client, path string, err error) {
@@ -43,8 +43,8 @@ func (s *clientFileScan) addBrokenFile(c clients.Client, path string, err error)
 	s.broken = append(s.broken, BrokenFile{Client: c.ID, Path: path, Message: strings.TrimPrefix(p.Message, path+": "), Unread: true})
 }
 
-// scanClient reads the user's own files of a client. It skips files of an administrator or of the whole machine, because the
-// user may not change them.
+// scanClient reads a client's files that belong to the user. It skips files of an administrator or of the whole
+// machine, because the user may not change them.
 func (s *clientFileScan) scanClient(c clients.Client) {
 	paths := []string{}
 	for _, f := range c.Files(s.account.env) {
@@ -118,7 +118,7 @@ func (s *clientFileScan) scanSection(c clients.Client, doc clients.ClientDoc, sc
 	}
 }
 
-// addCandidate adds a server unless the limit is reached.
+// addCandidate adds a candidate. It returns false if the limit is reached.
 func (s *clientFileScan) addCandidate(c importCandidate, server clients.ImportedServer) bool {
 	if len(s.all) == maxFound {
 		return false
@@ -148,7 +148,7 @@ func noteText(n clients.Note) string {
 	return text
 }
 
-// restrictionNotes explains which settings of an entry require a review of the server.
+// restrictionNotes describes the settings of an entry that require a review of the server.
 func restrictionNotes(e clients.ConfigEntry) (notes []string) {
 	if e.Enabled != nil && !*e.Enabled {
 		notes = append(notes, "the client has it switched off: it stays off, and waits for review")
@@ -162,7 +162,7 @@ func restrictionNotes(e clients.ConfigEntry) (notes []string) {
 	return notes
 }
 
-// entryID identifies a server's entry in a client's file.
+// entryID returns an ID for a server's entry in a client's file.
 func (a *Importer) entryID(c importCandidate) (string, error) {
 	entry, err := wirejson.MarshalWithoutHTMLEscape(c.entry)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// launchSecret is a secret in clear text in a launch.
+// launchSecret is a plain-text secret in a launch.
 type launchSecret struct {
 	Credential
 	name string // name in the keyring
 }
 
-// findLaunchSecrets returns the secrets of a launch.
+// findLaunchSecrets returns the plain-text secrets of a launch.
 func findLaunchSecrets(server string, l config.Launch) (all []launchSecret) {
 	for _, c := range FindCredentials(server, l) {
 		all = append(all, launchSecret{Credential: c})
@@ -30,7 +30,8 @@ func replaceLaunchSecrets(l config.Launch, all []launchSecret, instead func(laun
 	return ReplaceCredentials(l, found, func(i int) string { return instead(all[i]) })
 }
 
-// hasSecretInCommand reports whether a masked text is in the command or its arguments, where it could be what is executed instead of a secret.
+// hasSecretInCommand reports whether a masked text is in the command or its arguments. Such a text could be code to
+// execute instead of a secret.
 func hasSecretInCommand(all []launchSecret) bool {
 	return slices.ContainsFunc(all, func(c launchSecret) bool { return c.Place == "command" || strings.HasPrefix(c.Place, "args.") })
 }

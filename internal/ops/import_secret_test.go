@@ -10,12 +10,12 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestImportSecrets: the values that count as secrets, their names, and the values that stay.
+// TestImportSecrets checks which values count as secrets, their names, and which values are not changed.
 func TestImportSecrets(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		entry   string
-		secrets []string // PLACE=NAME=VALUE
+		secrets []string // in the form PLACE=NAME=VALUE
 		written []string
 	}{
 		"a token":                 {`{"command": "x", "env": {"SOME_TOKEN": "abc"}}`, []string{"env.SOME_TOKEN=SOME_TOKEN=abc"}, []string{`"SOME_TOKEN": "${keyring:SOME_TOKEN}"`}},
@@ -63,19 +63,19 @@ func TestImportSecrets(t *testing.T) {
 			}
 			for _, s := range c.secrets {
 				if value := s[strings.LastIndex(s, "=")+1:]; strings.Contains(written, `"`+value+`"`) || strings.Contains(string(shown), `"`+value+`"`) {
-					t.Errorf("%q stands in clear in %s %s", value, shown, written)
+					t.Errorf("%q is in plain text in %s %s", value, shown, written)
 				}
 			}
 			for _, want := range c.written {
 				if !strings.Contains(written, want) {
-					t.Errorf("%s is not in %s", want, written)
+					t.Errorf("%s is missing in %s", want, written)
 				}
 			}
 		})
 	}
 }
 
-// TestNamesOfSecrets: each value gets its own name, and is stored once.
+// TestNamesOfSecrets checks that each value gets its own name and is stored once.
 func TestNamesOfSecrets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -95,7 +95,7 @@ func TestNamesOfSecrets(t *testing.T) {
 	if want := []string{"a:TOKEN", "b:B_TOKEN", "c:API_KEY", "c:C_TOKEN", "d:API_KEY"}; !slices.Equal(names, want) {
 		t.Errorf("%q, want %q", names, want)
 	}
-	// d alone: what c would have stored is stored for it.
+	// Only d is imported, so the secret that it shares with c is stored for d.
 	if out, err := h.ImportServers(t.Context(), ids(h)[3:], ops.ImportOptions{Keyring: true}); err != nil || !out.Results[0].Added || w.value("API_KEY") != "shared" {
 		t.Errorf("%+v %v", out, err)
 	}
@@ -106,7 +106,7 @@ func TestNamesOfSecrets(t *testing.T) {
 	}
 }
 
-// TestWithoutTheKeyring: the values stay in place when the user does not want them moved.
+// TestWithoutTheKeyring checks that the values stay in place if the user does not want to move them to the keyring.
 func TestWithoutTheKeyring(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -120,7 +120,8 @@ func TestWithoutTheKeyring(t *testing.T) {
 	}
 }
 
-// TestSecretChangedSincePreview: a name that got another value since the preview is not used.
+// TestSecretChangedSincePreview checks that the name of a secret is not used if the stored value has changed since the
+// preview.
 func TestSecretChangedSincePreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")

@@ -21,7 +21,7 @@ import (
 
 const token = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 
-// shapes are servers as each client writes them, where it is not the usual way.
+// shapes contains a local and a remote server in the format of each client. The key "" is the common format.
 var shapes = map[string][2]string{
 	"":         {`{"command": "npx", "args": ["-y", "server-github"], "env": {"GITHUB_TOKEN": "` + token + `", "MODE": "all"}}`, `{"url": "https://example.com/mcp", "headers": {"Authorization": "Bearer abcdefghij0123456789"}}`},
 	"opencode": {`{"type": "local", "command": ["npx", "-y", "server-github"], "environment": {"GITHUB_TOKEN": "` + token + `", "MODE": "all"}, "enabled": true}`, `{"type": "remote", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer abcdefghij0123456789"}}`},
@@ -31,7 +31,7 @@ var shapes = map[string][2]string{
 	"windsurf": {`{"command": "npx", "args": ["-y", "server-github"], "env": {"GITHUB_TOKEN": "` + token + `", "MODE": "all"}}`, `{"serverUrl": "https://example.com/mcp", "headers": {"Authorization": "Bearer abcdefghij0123456789"}}`},
 }
 
-// habits are ways in which people have their files, by format.
+// habits contains realistic file contents by format.
 var habits = map[textedit.Format]map[string]string{
 	textedit.JSON: {
 		"plain":    "{\n  \"theme\": \"dark\"\n}\n",
@@ -54,11 +54,11 @@ var habits = map[textedit.Format]map[string]string{
 	},
 }
 
-// TestImportFromEveryClient: for each client and form of its file, the servers are imported with their secrets in the
-// keyring, and are removed from the file without any other change. An undo restores it byte for byte.
+// TestImportFromEveryClient imports servers from each client and each form of its file. Their secrets are stored in the
+// keyring, and the servers are removed from the file without any other change. An undo restores the file byte for byte.
 func TestImportFromEveryClient(t *testing.T) {
 	if testing.Short() {
-		t.Skip("all clients, in all ways of writing")
+		t.Skip("it tests all clients with all forms of files")
 	}
 	t.Parallel()
 	for _, client := range clients.AllClients() {
@@ -98,7 +98,7 @@ func TestImportFromEveryClient(t *testing.T) {
 				written := w.read(w.live.Path())
 				for _, want := range []string{"// mine", `"GITHUB_TOKEN": "${keyring:GITHUB_TOKEN}"`, `"Bearer ${keyring:REMOTE_TOKEN}"`, `"MODE": "all"`, `"server-github"`, `"https://example.com/mcp"`} {
 					if !strings.Contains(written, want) {
-						t.Errorf("%s is not in\n%s", want, written)
+						t.Errorf("%s is missing in\n%s", want, written)
 					}
 				}
 				if w.value("GITHUB_TOKEN") != token || w.value("REMOTE_TOKEN") != "abcdefghij0123456789" {
@@ -107,21 +107,21 @@ func TestImportFromEveryClient(t *testing.T) {
 				after := w.read(f.Path)
 				for _, line := range strings.Split(strings.TrimSpace(base), "\n") {
 					if line = strings.Trim(line, "{},\r "); !strings.Contains(after, line) {
-						t.Errorf("%q is gone from\n%.300s", line, after)
+						t.Errorf("%q is missing in\n%.300s", line, after)
 					}
 				}
 				if strings.Contains(after, "github") || strings.Contains(after, "example.com") || strings.Contains(habit, "crlf") && strings.Contains(strings.ReplaceAll(after, "\r\n", ""), "\n") {
-					t.Errorf("after it was taken out: %q", after)
+					t.Errorf("after the removal: %q", after)
 				}
 				if undone := w.undo(""); len(undone) != 1 || undone[0].What != "import "+client.ID {
 					t.Errorf("%+v", undone)
 				}
 				if got := w.read(f.Path); got != before {
-					t.Errorf("undone, it is %.300q, want %.300q", got, before)
+					t.Errorf("after the undo, got %.300q, want %.300q", got, before)
 				}
 				for _, found := range w.look(client.ID).Found {
 					if !found.Have || found.Name != found.Called {
-						t.Errorf("imported already: %+v", found)
+						t.Errorf("after the import: %+v", found)
 					}
 				}
 			})
@@ -129,8 +129,8 @@ func TestImportFromEveryClient(t *testing.T) {
 	}
 }
 
-// TestOneServerInManyClients: a server is added once, under its first name. Other servers of that name get a number. Servers
-// that MCPProxy already has are not added, and MCPProxy itself never is.
+// TestOneServerInManyClients checks that a server is added once, with the first name found. Other servers with that
+// name get a number. Servers that MCPProxy already has are not added, and neither is MCPProxy itself.
 func TestOneServerInManyClients(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, `{"listen": "127.0.0.1:8080", "mcpServers": {"here": {"command": "here-mcp", "args": ["-v"]}, "taken": {"command": "other"}}}`)
@@ -180,7 +180,7 @@ func TestOneServerInManyClients(t *testing.T) {
 	}
 }
 
-// TestReview: an unconfirmed server waits for review, and so does a server that the client had restricted.
+// TestReview checks that a server waits for review if the user has not confirmed it or if the client had restricted it.
 func TestReview(t *testing.T) {
 	t.Parallel()
 	entries := `{"mcpServers": {"plain": {"command": "a"}, "off": {"command": "b", "disabled": true}, "few": {"command": "c", "includeTools": ["x"]}, "less": {"command": "d", "excludeTools": ["y"], "timeout": 30000}}}`
@@ -207,8 +207,8 @@ func TestReview(t *testing.T) {
 	}
 }
 
-// TestServerChangedSincePreview: an id identifies a server as the user saw it. A server that has changed is neither added
-// nor removed.
+// TestServerChangedSincePreview checks that an ID identifies a server in the version that the user saw. A server that
+// has changed since is neither added nor removed.
 func TestServerChangedSincePreview(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -216,7 +216,7 @@ func TestServerChangedSincePreview(t *testing.T) {
 	h := w.look("")
 	seen := ids(h)
 	if other, err := ops.NewImporter(w.env(), w.journal).FindServers(t.Context(), w.here, ""); err != nil || other.Found[0].ID == seen[0] {
-		t.Error("the ids of another process are the same: they tell of secrets", err)
+		t.Error("the IDs do not depend on the process, so they could reveal secrets", err)
 	}
 	w.write(".cursor/mcp.json", `{"mcpServers": {"a": {"command": "evil"}, "b": {"command": "b"}}}`)
 	var p *problem.Problem
@@ -233,8 +233,8 @@ func TestServerChangedSincePreview(t *testing.T) {
 	}
 }
 
-// TestUndoInAChangedFile: clients write their files while they run, some at each start. The undo restores the removed servers,
-// keeps the client's changes, and overwrites nothing that was put in their place.
+// TestUndoInAChangedFile checks an undo in a file that the client has changed since. The undo restores the removed
+// servers, keeps the client's changes and does not overwrite servers that were added under the same names.
 func TestUndoInAChangedFile(t *testing.T) {
 	t.Parallel()
 	const before = `{"mcpServers": {"a": {"command": "a", "env": {"A_TOKEN": "` + token + `"}}, "b": {"command": "b"}}, "projects": {"/p": {"mcpServers": {"c": {"command": "c"}}}}}`
@@ -270,7 +270,8 @@ func TestUndoInAChangedFile(t *testing.T) {
 	}
 }
 
-// TestOnlyImportedServersAreRemoved: a server that could not be added stays in its client, and no secret is left behind.
+// TestOnlyImportedServersAreRemoved checks that a server that could not be added stays in its client, and that its
+// secrets are not stored.
 func TestOnlyImportedServersAreRemoved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -285,11 +286,12 @@ func TestOnlyImportedServersAreRemoved(t *testing.T) {
 	}
 	w.undo("")
 	if w.read(path) != text {
-		t.Error("undone, it is another text")
+		t.Error("the undo did not restore the text")
 	}
 }
 
-// TestUnchangeableFiles: a file that the user must not change is not changed, with a reason.
+// TestUnchangeableFiles checks that a file that must not be changed stays unchanged, and that the result contains the
+// reason.
 func TestUnchangeableFiles(t *testing.T) {
 	t.Parallel()
 	const entry = `{"mcpServers": {"a": {"command": "a"}}}`
@@ -297,7 +299,7 @@ func TestUnchangeableFiles(t *testing.T) {
 		path    string
 		prepare func(w *world, path string)
 		client  string
-		says    string // of the result, or "" when it is not even found
+		says    string // text in the result; "" if the server is not found at all
 		broken  string
 	}{
 		"read-only":     {".cursor/mcp.json", func(w *world, path string) { must(w.t, os.Chmod(path, 0o400)) }, "cursor", "may not be written", ""},
@@ -349,7 +351,7 @@ func TestUnchangeableFiles(t *testing.T) {
 	}
 }
 
-// TestLinks: a link within the account is shown, stays a link, and its file changes.
+// TestLinks checks that a symbolic link inside the home directory is shown and kept, and that its target is changed.
 func TestLinks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -366,7 +368,7 @@ func TestLinks(t *testing.T) {
 	must(t, os.Symlink(other, path))
 	out := w.take(h, ops.ImportOptions{Remove: true})
 	if out[0].Removed || out[0].Problem == nil || !strings.Contains(out[0].Problem.Message, "leads to another file") {
-		t.Errorf("the link leads elsewhere: %+v", out[0])
+		t.Errorf("a link to another target: %+v", out[0])
 	}
 	w.take(w.look(""), ops.ImportOptions{Remove: true})
 	if info, err := os.Lstat(path); err != nil || info.Mode()&os.ModeSymlink == 0 || strings.Contains(w.read(other), "command") || !strings.Contains(w.read(real), "command") {
@@ -374,7 +376,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestProjects: servers that Claude Code stores for projects are found with their project, and are removed only from there.
+// TestProjects checks that servers that Claude Code stores for projects are found with their project and removed only
+// from that project.
 func TestProjects(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -395,7 +398,8 @@ func TestProjects(t *testing.T) {
 	}
 }
 
-// TestContinue: the client Continue has servers in its configuration, in a list, and in the files of two folders.
+// TestContinue checks that the servers of the client Continue are found in its configuration, in a list, and in the
+// files of two folders.
 func TestContinue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -431,12 +435,12 @@ func TestContinue(t *testing.T) {
 	}
 	for _, c := range clients.AllClients() {
 		if c.ID == "continue" {
-			t.Error("MCPProxy does not write its files")
+			t.Error("a server was removed from Continue, whose files MCPProxy does not write")
 		}
 	}
 }
 
-// TestImportText: a pasted text, in any form; nothing is removed from it.
+// TestImportText checks the import from a pasted text in each form. Nothing is removed from the text.
 func TestImportText(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{`{"mcpServers": {"a": {"command": "npx", "args": ["a"]}}}`, "[mcp_servers.a]\ncommand = \"npx\"\nargs = [\"a\"]\n", `npx a`} {
@@ -459,7 +463,8 @@ func TestImportText(t *testing.T) {
 	}
 }
 
-// TestTwoImportsAtOnce: two imports at the same time add each server once and lose none. Undoing both restores the file.
+// TestTwoImportsAtOnce checks that two concurrent imports add each server once and lose none. Undoing both restores the
+// file.
 func TestTwoImportsAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -495,14 +500,14 @@ func TestTwoImportsAtOnce(t *testing.T) {
 		}
 	}
 	for range 2 {
-		_, _ = w.account.RestoreClientFiles("") // of the second there may be none
+		_, _ = w.account.RestoreClientFiles("") // there may be no second import to undo
 	}
 	if w.read(path) != text {
 		t.Error(w.read(path))
 	}
 }
 
-// TestDryRun changes nothing.
+// TestDryRun checks that a dry run changes nothing.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")
@@ -514,7 +519,7 @@ func TestDryRun(t *testing.T) {
 	}
 }
 
-// TestImportNeedsIDs: an import names the servers by their ids.
+// TestImportNeedsIDs checks that an import requires valid server IDs.
 func TestImportNeedsIDs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "{}")

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/upstream/secret"
 )
 
-// world is an account with clients, and an MCPProxy that has nothing yet.
+// world is a test environment: an account with clients, and an MCPProxy without servers.
 type world struct {
 	t       *testing.T
 	home    string
@@ -22,7 +22,7 @@ type world struct {
 	store   *secret.Store
 	account *ops.Importer
 	here    ops.ImportTarget
-	sets    int // how often a secret was stored
+	sets    int // number of times that a secret was stored
 }
 
 func newWorld(t *testing.T, configuration string) *world {
@@ -67,7 +67,7 @@ func (w *world) journal() (*clients.Journal, error) {
 	return clients.OpenJournal(filepath.Join(w.dir, "client_changes"))
 }
 
-// write writes a file of the account and returns its path.
+// write writes a file in the account's home directory and returns its path.
 func (w *world) write(name, text string) string {
 	w.t.Helper()
 	path := filepath.Join(w.home, name)
@@ -98,7 +98,7 @@ func (w *world) look(client string) *ops.FoundServers {
 	return h
 }
 
-// ids are those of all that can be taken over.
+// ids returns the IDs of all servers that can be imported.
 func ids(h *ops.FoundServers) (all []string) {
 	for _, f := range h.Found {
 		if !f.Ours {
@@ -127,7 +127,7 @@ func (w *world) undo(client string) []clients.Change {
 	return undone
 }
 
-// value is a secret, "" when there is none.
+// value returns the value of a secret, or "" if there is none.
 func (w *world) value(name string) string {
 	w.t.Helper()
 	value, err := w.store.Get(w.t.Context(), name)

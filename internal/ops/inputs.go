@@ -14,59 +14,61 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Caller is the actor of an operation, and the surface it uses. Without a SessionID it gets one.
+// Caller is the actor of an operation and the surface that it uses. If it has no SessionID, it gets one.
 type Caller = auth.Caller
 
 // Nothing is the input of an operation without input.
 type Nothing struct{}
 
-// RecordRef names a record of the log.
+// RecordRef identifies a record of the activity log.
 type RecordRef struct {
 	ID string `path:"id" doc:"The id of the record, or a unique prefix of it."`
 }
 
-// ServerRef names a server.
+// ServerRef identifies a server.
 type ServerRef struct {
 	Name string `path:"name" doc:"The name of the server."`
 }
 
-// ToolRef names a tool.
+// ToolRef identifies a tool.
 type ToolRef struct {
 	Server string `path:"name" doc:"The name of the server."`
 	Tool   string `path:"tool" doc:"The tool's own name, percent-encoded as one segment, with %2F for a slash."`
 }
 
-// ID is the id of the tool.
+// ID returns the ID of the tool.
 func (r ToolRef) ID() tool.ID { return tool.ID(r) }
 
-// StatsQuery selects the calls for statistics: since a time; zero is the whole log.
+// StatsQuery selects the calls for statistics. It selects the calls since a time, or all calls if the time is zero.
 type StatsQuery struct {
 	Since time.Time `query:"start_time" doc:"The start of the period: only calls at or after this time are included."`
 }
 
-// RetrieveRequest searches for tools, as an agent does.
+// RetrieveRequest is an agent's search for tools.
 type RetrieveRequest struct {
 	Query           string
-	Limit           int                    // 0 = the configured one; clamped to 1–100
-	Operation       policy.Operation       // the zero value = any
-	Detail          config.ToolDetailLevel // "" = the configured one
+	Limit           int                    // 0 means the configured limit; clamped to 1–100
+	Operation       policy.Operation       // the zero value means any
+	Detail          config.ToolDetailLevel // "" means the configured level
 	IncludeDisabled bool
 	Caller          Caller
-	// UsageSeen records the usage instructions of the answer, and reports whether the client has received the same before. Nil: unknown.
+	// UsageSeen records the usage instructions in the answer, and reports whether the client has received the same
+	// before. If it is nil, this is unknown.
 	UsageSeen func(usage string) bool
 }
 
-// ReadResultRequest asks for a part of a large result.
+// ReadResultRequest is a request for a part of a large result.
 type ReadResultRequest struct {
 	Handle string
 	Path   string
 	Offset int
-	Limit  int    // 0 = result.DefaultBytes or DefaultElements
-	Select string // a jq expression instead of Offset and Limit; "" is none
+	Limit  int    // 0 means result.DefaultBytes or DefaultElements
+	Select string // a jq expression, instead of Offset and Limit; "" if not used
 	Caller Caller
 }
 
-// AddServerRequest is a server to add. Its texts may have references (${env:NAME}), which only the configuration resolves.
+// AddServerRequest is a server to add. Its texts may contain references (${env:NAME}), which are resolved only when the
+// configuration is read.
 type AddServerRequest struct {
 	Name string `json:"name" required:"true" doc:"The name of the server."`
 	config.Launch
@@ -81,7 +83,7 @@ func (AddServerRequest) Example() string {
 	return `{"name": "files", "command": "npx", "args": ["-y", "…"]} or {"name": "remote", "url": "https://…"}`
 }
 
-// MaxBatch limits the servers or definitions in one request.
+// MaxBatch limits the number of servers or definitions in one request.
 const MaxBatch = 500
 
 // AddServersRequest are servers to add in one request.
@@ -94,15 +96,15 @@ func (AddServersRequest) Example() string {
 	return `{"servers": [{"name": "files", "command": "npx", "args": ["-y", "…"]}]}`
 }
 
-// ServerChange sets a key of a server; a nil value removes it.
+// ServerChange sets a key of a server, or removes it if the value is nil.
 type ServerChange struct {
 	ServerRef
 	Key   string
 	Value json.RawMessage
 }
 
-// ChangeableServerSettings are the server settings that a request can change. A changed launch that a user has reviewed needs a new review; the approvals of its tools
-// stay.
+// ChangeableServerSettings are the server settings that a request can change. If the launch was reviewed, a changed
+// launch needs a new review. The approvals of the server's tools are kept.
 type ChangeableServerSettings struct {
 	Enabled       bool            `json:"enabled" doc:"Whether the server is enabled."`
 	Quarantined   bool            `json:"quarantined" enum:"true" doc:"Must be true, which puts the server into quarantine. Only an approval ends a quarantine."`
@@ -119,7 +121,7 @@ type ChangeableServerSettings struct {
 	Headers       json.RawMessage `json:"headers" null:"true" type:"object" doc:"HTTP headers to set, by name. Null removes a header. Headers that are not named do not change."`
 }
 
-// ChangeableServerKeys returns the server keys that can be set and removed.
+// ChangeableServerKeys returns the server keys that a request can set and remove.
 func ChangeableServerKeys() (keys []string) {
 	for _, f := range reflect.VisibleFields(reflect.TypeFor[ChangeableServerSettings]()) {
 		if f.Tag.Get("null") != "" {
@@ -129,7 +131,7 @@ func ChangeableServerKeys() (keys []string) {
 	return keys
 }
 
-// SeenFingerprint names the fingerprint that the user saw when deciding.
+// SeenFingerprint contains the fingerprint of the definition that the user saw.
 type SeenFingerprint struct {
 	Fingerprint string `json:"fingerprint" required:"true" doc:"The fingerprint of the reviewed definition or launch. If it has changed since, the request is rejected with 409 CONFLICT."`
 }
@@ -157,7 +159,7 @@ type ToolApproval struct {
 	Keep string `json:"keep" enum:"destructive" doc:"destructive: require call_tool_destructive for the tool from now on. This is written to hint_overrides before the definition is approved."`
 }
 
-// NamedDefinition names a definition and the fingerprint that the user saw.
+// NamedDefinition identifies a definition and contains the fingerprint that the user saw.
 type NamedDefinition struct {
 	Name        string              `json:"name" doc:"The id of the definition. Tool: server:tool. Prompt: server:name. Resource or template: server:address. Instructions: the name of the server."`
 	Kind        tool.DefinitionKind `json:"kind,omitempty" doc:"prompt, resource, template or instructions; absent for a tool."`
@@ -194,7 +196,7 @@ func (d NamedDefinition) ParseRef() (PrimitiveRef, error) {
 	return PrimitiveRef{server, d.Kind, name}, nil
 }
 
-// ToolsApproval approves several definitions.
+// ToolsApproval is the approval of several definitions.
 type ToolsApproval struct {
 	Tools []NamedDefinition `json:"tools" required:"true" doc:"The definitions to approve, from 1 to 500."`
 }
@@ -210,7 +212,7 @@ type PendingApprovalsQuery struct {
 	Offset int `query:"offset" min:"0" max:"10000000" doc:"The number of tools, and of other definitions, to skip."`
 }
 
-// PrimitiveRef names a prompt, resource or template of a server, or its instructions, which have no name.
+// PrimitiveRef identifies a prompt, resource or template of a server, or its instructions, which have no name.
 type PrimitiveRef struct {
 	Server string `path:"name" doc:"The name of the server."`
 	Kind   tool.DefinitionKind

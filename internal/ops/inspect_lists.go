@@ -9,13 +9,14 @@ import (
 	"mcpproxy/internal/catalog"
 )
 
-// toolListCache has the tool lists that clients page through. Lists hold tools of old snapshots, so the cache is small and short-lived.
+// toolListCache caches the tool lists that clients read page by page. The lists keep old catalog snapshots in memory,
+// so the cache is small and short-lived.
 type toolListCache struct {
-	mu  sync.Mutex       // guards all
+	mu  sync.Mutex       // guards the field all
 	all []*filteredTools // oldest first
 }
 
-// filteredTools is the tools that a filter selected.
+// filteredTools contains the tools that match a filter.
 type filteredTools struct {
 	id       string
 	filter   ToolFilter
@@ -28,10 +29,10 @@ type filteredTools struct {
 
 const (
 	maxLists     = 8
-	listLifetime = time.Minute // since the last page
+	listLifetime = time.Minute // lifetime since the last read page
 )
 
-// add stores a list under a new id.
+// add stores a list with a new ID.
 func (l *toolListCache) add(one *filteredTools) {
 	one.id, one.used = rand.Text(), time.Now()
 	l.mu.Lock()
@@ -42,7 +43,7 @@ func (l *toolListCache) add(one *filteredTools) {
 	}
 }
 
-// find returns the list with this id and filter, or nil.
+// find returns the list with this ID and filter, or nil.
 func (l *toolListCache) find(id string, f ToolFilter) *filteredTools {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -56,7 +57,7 @@ func (l *toolListCache) find(id string, f ToolFilter) *filteredTools {
 	return nil
 }
 
-// removeExpired removes the lists that were not used for a while.
+// removeExpired removes the lists that were not read during listLifetime.
 func (l *toolListCache) removeExpired() {
 	l.all = slices.DeleteFunc(l.all, func(one *filteredTools) bool { return time.Since(one.used) > listLifetime })
 }

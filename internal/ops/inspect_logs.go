@@ -17,7 +17,7 @@ type LogQuery struct {
 	Lines int `query:"lines" min:"1" max:"10000" default:"100" doc:"The maximum number of lines, from the end of the log."`
 }
 
-// LogTail is the last lines of a server's log.
+// LogTail contains the last lines of a server's log.
 type LogTail struct {
 	Server  string    `json:"server"`
 	Lines   []string  `json:"lines" doc:"The lines for display, oldest first. Lines that do not come from stderr are marked."`
@@ -60,7 +60,8 @@ const (
 	pingInterval   = 15 * time.Second
 )
 
-// FollowLogs streams the last lines of a server's log and new ones as events. It ends when the server is removed.
+// FollowLogs streams the last lines of a server's log, then new lines, as events. The stream ends when the server is
+// removed.
 func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (StreamFunc, error) {
 	if _, err := i.gateway.findServer(in.Name); err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func (i *Inspector) FollowLogs(_ context.Context, _ Caller, in LogQuery) (Stream
 	}, nil
 }
 
-// writeLogEvents writes an event for each line; without lines, a ping comment.
+// writeLogEvents writes an event for each line, or a ping comment if there are no lines.
 func writeLogEvents(w io.Writer, lines []process.LogLine) error {
 	var out []byte
 	for n := range lines {

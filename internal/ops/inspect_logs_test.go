@@ -43,7 +43,7 @@ func TestServerLogs(t *testing.T) {
 	}
 }
 
-// follows is a stream that a client reads.
+// follows is a log stream that a client reads.
 type follows struct {
 	t     *testing.T
 	lines *bufio.Scanner
@@ -68,7 +68,7 @@ func (w *inspectorWorld) follow(t *testing.T, ctx context.Context) *follows {
 	return f
 }
 
-// next returns the text of the next line; "" for a ping.
+// next returns the text of the next line, or "" for a ping.
 func (f *follows) next() string {
 	f.t.Helper()
 	if !f.lines.Scan() {
@@ -92,9 +92,9 @@ func (f *follows) next() string {
 func TestLogsAreFollowed(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show.", reads))
-	before := w.follow(t, t.Context()) // before there is anything
+	before := w.follow(t, t.Context()) // starts before the log exists
 	if got := before.next(); got != "" {
-		t.Errorf("%q of no log", got)
+		t.Errorf("got %q before the log exists", got)
 	}
 	log := process.NewLog(w.dir, "s", process.Masker{})
 	t.Cleanup(log.Close)
@@ -116,7 +116,7 @@ func TestLogsAreFollowed(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 	}
-	// The last lines before the server is removed arrive, too.
+	// The stream also contains the last lines before the removal of the server.
 	log.WriteRemark("goodbye")
 	w.Reload(func(c *config.Config) { c.Servers = nil })
 	for _, f := range []*follows{before, after} {
@@ -132,7 +132,7 @@ func TestLogsAreFollowed(t *testing.T) {
 	}
 }
 
-// A stream without lines sends a keep-alive every 15 seconds.
+// A stream without new lines sends a ping every 15 seconds.
 func TestStreamKeepAlive(t *testing.T) {
 	t.Parallel()
 	outside := newInspectorWorld(t, nil, defined("show", "Show.", reads))
@@ -146,7 +146,7 @@ func TestStreamKeepAlive(t *testing.T) {
 				t.Fatalf("%q", got)
 			}
 			if took := time.Since(began); i > 0 && took != pingInterval {
-				t.Errorf("%v between two pings", took)
+				t.Errorf("got %v between two pings", took)
 			}
 		}
 		w.inspect.Close()

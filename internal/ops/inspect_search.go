@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// SearchQuery is a search by a user. Empty fields have the configured defaults.
+// SearchQuery is a search by a user. Empty fields mean the configured defaults.
 type SearchQuery struct {
 	Query     string `query:"q" required:"true" doc:"The search terms: what the tool should do."`
 	Limit     int    `query:"limit" min:"1" max:"100" doc:"The maximum number of tools. Default: the configured tools_limit."`
@@ -37,9 +37,9 @@ type FoundTool struct {
 	Remedy  string `json:"remedy,omitempty" doc:"What the user can do to make the tool callable."`
 }
 
-// SearchTools returns the same tools as retrieve_tools, in the same order.
+// SearchTools returns the same tools as retrieve_tools in the same order.
 func (i *Inspector) SearchTools(ctx context.Context, c Caller, q SearchQuery) (SearchAnswer, error) {
-	operation, _ := policy.ParseOperation(q.Operation) // validated by the surface
+	operation, _ := policy.ParseOperation(q.Operation) // the surface has validated it
 	began := time.Now()
 	found := i.gateway.SearchTools(&RetrieveRequest{Query: q.Query, Limit: q.Limit, Operation: operation, Caller: c})
 	var locked []catalog.Hit

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// A search finds the same tools as an agent's, in the same order, and reports their size.
+// A user's search finds the same tools as an agent's search, in the same order, and reports their size.
 func TestSearchAgreesWithAgents(t *testing.T) {
 	t.Parallel()
 	for _, detail := range []config.ToolDetailLevel{config.Full, config.Compact} {
@@ -39,13 +39,13 @@ func TestSearchAgreesWithAgents(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%q, agents get %q", got, want)
 		}
-		// An agent gets the same tools, separated by commas.
+		// In an agent's answer, the tools are separated by commas.
 		var answer struct{ Tools json.RawMessage }
 		if err := json.Unmarshal(raw, &answer); err != nil {
 			t.Fatal(err)
 		}
 		if most := len(answer.Tools)/4 + len(a.Tools); tokens != a.Tokens || tokens > most || tokens < len(answer.Tools)/4-len(a.Tools) {
-			t.Errorf("%d tokens, in all %d, of %d bytes", tokens, a.Tokens, len(answer.Tools))
+			t.Errorf("%d tokens of the tools, %d in total, for %d bytes", tokens, a.Tokens, len(answer.Tools))
 		}
 		if want := estimateTokens(w.Catalog.Current().TotalDefinitionSize()); a.AllTokens != want || a.TookMS < 0 || a.TookMS > 10_000 {
 			t.Errorf("%d tokens of all, want %d; %v ms", a.AllTokens, want, a.TookMS)
@@ -55,9 +55,9 @@ func TestSearchAgreesWithAgents(t *testing.T) {
 			t.Errorf("locked: %+v, agents get %v", a.Locked, agents.Remediation)
 		}
 		if plain, err := w.inspect.SearchTools(context.Background(), catalogtest.AdminCaller, SearchQuery{Query: "wipe"}); err != nil || len(plain.Locked) != 0 || plain.Locked == nil {
-			t.Errorf("not asked for: %+v, %v", plain.Locked, err)
+			t.Errorf("locked tools without include_disabled: %+v, %v", plain.Locked, err)
 		}
-		// People see what waits for them, which no agent is told of.
+		// Users see tools of a quarantined server, which agents do not see.
 		w.Reload(func(c *config.Config) { c.Servers[0].Quarantined = true })
 		if a, err := w.inspect.SearchTools(context.Background(), catalogtest.AdminCaller, SearchQuery{Query: "note", Locked: true}); err != nil || len(a.Tools) != 0 || len(a.Locked) < 4 {
 			t.Errorf("of a quarantined server: %+v, %v", a, err)

@@ -52,16 +52,16 @@ type ServerDetail struct {
 	Availability    []Turn          `json:"availability,omitempty" doc:"The states of the server in the last 24 hours, oldest first, at most the last 1,000. The first entry can be older: it is the state at the start of the 24 hours, if known."`
 }
 
-// Turn is a change of a server's state.
+// Turn is a change of a server's state, with its time.
 type Turn struct {
 	At    time.Time `json:"at"`
 	State string    `json:"state" doc:"stopped, ready, failed or idle."`
 }
 
-// hoursShown is the number of hours shown.
+// hoursShown is the number of hours with call counts.
 const hoursShown = 24
 
-// Servers returns all configured and proposed servers by name.
+// Servers returns all configured and proposed servers, sorted by name.
 func (i *Inspector) Servers(ctx context.Context, c Caller, in Nothing) (ServerList, error) {
 	all, err := i.gateway.Servers(ctx, c, in)
 	if err != nil {
@@ -75,7 +75,7 @@ func (i *Inspector) Servers(ctx context.Context, c Caller, in Nothing) (ServerLi
 	return list, nil
 }
 
-// Server returns one server, or SERVER_NOT_FOUND with the nearest names.
+// Server returns one server, or SERVER_NOT_FOUND with similar names.
 func (i *Inspector) Server(ctx context.Context, c Caller, in ServerRef) (ServerDetail, error) {
 	v, err := i.gateway.Server(ctx, c, in)
 	if err != nil {
@@ -98,7 +98,7 @@ func (i *Inspector) Server(ctx context.Context, c Caller, in ServerRef) (ServerD
 	return d, nil
 }
 
-// setConfiguration adds the server's configuration.
+// setConfiguration adds the server's configuration to the detail view.
 func (d *ServerDetail) setConfiguration(s *config.Server) {
 	launch := LaunchView(s.MaskedLaunch())
 	d.Launch, d.EnabledTools, d.DisabledTools, d.InferHints = &launch, s.EnabledTools, s.DisabledTools, string(s.InferHints)
@@ -141,7 +141,7 @@ func (i *Inspector) serverRow(v ServerView, s *catalog.Server, use map[string]ac
 	return row
 }
 
-// loadServerUsage returns how servers were called; nil when the log cannot be read.
+// loadServerUsage returns the usage of all servers, or nil if the log cannot be read.
 func (i *Inspector) loadServerUsage(ctx context.Context) map[string]activity.ServerUsage {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (i *Inspector) loadServerUsage(ctx context.Context) map[string]activity.Ser
 	return use
 }
 
-// availabilityHistory returns the state changes of a server, as far as the log has them.
+// availabilityHistory returns the state changes of a server that the log contains.
 func (i *Inspector) availabilityHistory(ctx context.Context, server string) (turns []Turn) {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
@@ -177,7 +177,7 @@ func (i *Inspector) availabilityHistory(ctx context.Context, server string) (tur
 	return slices.CompactFunc(turns, func(a, b Turn) bool { return a.State == b.State })
 }
 
-// stateChangeOf returns the state change in a record, if it has one.
+// stateChangeOf returns the state change in a record, if it contains one.
 func stateChangeOf(r *activity.Record) (Turn, bool) {
 	switch phase := upstream.Phase(r.Metadata.Action); phase {
 	case upstream.Stopped, upstream.Ready, upstream.Failed, upstream.Idle:

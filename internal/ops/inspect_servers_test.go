@@ -23,7 +23,7 @@ func (w *inspectorWorld) server(name string) ServerDetail {
 	return d
 }
 
-// turned puts a server's state on record.
+// turned records a state of a server.
 func (w *inspectorWorld) turned(server, state string, ago time.Duration) {
 	w.T.Helper()
 	now := w.clock.Now()
@@ -59,7 +59,7 @@ func TestServerCallStatistics(t *testing.T) {
 	if calls == nil || len(calls.Hours) != 24 || calls.Calls != 22 || calls.Errors != 2 || calls.P95 < 38 || calls.P95 > 42 {
 		t.Fatalf("%+v", calls)
 	}
-	// The hour may have changed since the world was made.
+	// A new hour may have begun since the test environment was created.
 	if h := calls.Hours; h[23].Errors+h[22].Errors != 2 || h[20].Calls+h[19].Calls != 20 {
 		t.Errorf("%+v", h)
 	}
@@ -98,7 +98,7 @@ func TestServerConfigurationView(t *testing.T) {
 	}
 }
 
-// The states of the last day begin with the state at its start. Other changes of the server are not included.
+// The availability of the last day begins with the state at its start. Other records about the server are not included.
 func TestAvailability(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show.", reads))
@@ -121,7 +121,7 @@ func TestAvailability(t *testing.T) {
 	}
 }
 
-// unreadable is a log whose database is damaged.
+// unreadable is a log with a damaged database.
 type unreadable struct{}
 
 var errUnreadable = errors.New("unreadable")

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Tools returns a page of the tools that a filter selects.
+// Tools returns a page of the tools that match a filter.
 func (i *Inspector) Tools(ctx context.Context, _ Caller, q ToolQuery) (ToolList, error) {
 	l := i.lists.find(q.Snapshot, q.ToolFilter)
 	if l == nil {
@@ -35,7 +35,7 @@ func (i *Inspector) Tools(ctx context.Context, _ Caller, q ToolQuery) (ToolList,
 	return out, nil
 }
 
-// Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
+// Tool returns one tool. If it does not exist, it returns SERVER_NOT_FOUND or TOOL_NOT_FOUND with similar names.
 func (i *Inspector) Tool(ctx context.Context, _ Caller, in ToolRef) (ToolDetail, error) {
 	t, err := i.gateway.findTool(in.ID())
 	if err != nil {
@@ -77,7 +77,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTool
 					misses++
 				}
 			}
-			// A facet counts the tools that all other filters select.
+			// A facet counts the tools that match all other filters.
 			counts := func(own int) bool { return misses == 0 || misses == 1 && !fits[own] }
 			if counts(0) {
 				inServer++
@@ -101,7 +101,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTool
 		if inServer > 0 {
 			l.facets.Server[s.Name] = inServer
 		}
-		if f.Sort != "" { // by name; the servers are sorted already
+		if f.Sort != "" { // sort by name within each server; the servers are already sorted
 			slices.SortFunc(l.tools[begin:], func(a, b *catalog.Tool) int { return strings.Compare(a.ID.Tool, b.ID.Tool) })
 		}
 	}
@@ -124,7 +124,7 @@ func (i *Inspector) selectTools(ctx context.Context, f ToolFilter) *filteredTool
 	return l
 }
 
-// loadToolUsage returns how tools were called; empty when the log cannot be read.
+// loadToolUsage returns the usage of all tools. It is empty if the log cannot be read.
 func (i *Inspector) loadToolUsage(ctx context.Context) usageByTool {
 	ctx, cancel := context.WithTimeout(ctx, logTimeout)
 	defer cancel()
@@ -132,7 +132,7 @@ func (i *Inspector) loadToolUsage(ctx context.Context) usageByTool {
 	return use
 }
 
-// sortCalledFirst moves the called tools to the front, in order. The sort is stable.
+// sortCalledFirst sorts the called tools by order and moves them to the front. The sort is stable.
 func (l *filteredTools) sortCalledFirst(order func(a, b activity.ToolUsage) int) {
 	type called struct {
 		*catalog.Tool
@@ -153,7 +153,7 @@ func (l *filteredTools) sortCalledFirst(order func(a, b activity.ToolUsage) int)
 	copy(l.tools[len(used):], others)
 }
 
-// hintSource returns where a tool's hints come from: guessed, corrected or said.
+// hintSource returns the source of a tool's hints: guessed, corrected or said.
 func hintSource(t *catalog.Tool) string {
 	if t.LacksDeclaredHints() {
 		return "guessed"
@@ -164,7 +164,7 @@ func hintSource(t *catalog.Tool) string {
 	return "said"
 }
 
-// maxSummary limits the description in a list, in bytes.
+// maxSummary limits the length of a description in a list, in bytes.
 const maxSummary = 240
 
 func (l *filteredTools) toolRow(t *catalog.Tool) ToolRow {
@@ -180,7 +180,7 @@ func (l *filteredTools) toolRow(t *catalog.Tool) ToolRow {
 	}
 }
 
-// fullToolFields returns the fields that only a full list has.
+// fullToolFields returns the fields that only a full list contains.
 func (i *Inspector) fullToolFields(t *catalog.Tool) *FullToolFields {
 	v := i.gateway.toolViewWithDecisions(t)
 	return &FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, OutputSchema: v.OutputSchema,

@@ -38,14 +38,14 @@ func TestToolFilters(t *testing.T) {
 		{ToolFilter{Operation: "read"}, "Show"},
 		{ToolFilter{CallWith: "call_tool_destructive"}, "wipe"},
 		{ToolFilter{CallWith: "call_tool_read", Operation: "read"}, "Show"},
-		{ToolFilter{CallWith: "call_tool_read", Operation: "write"}, ""}, // no tool has two
-		// Callable is a word of the filter, though tools that can be called have no status.
+		{ToolFilter{CallWith: "call_tool_read", Operation: "write"}, ""}, // no tool has two operations
+		// The filter accepts the status callable, although callable tools have no status.
 		{ToolFilter{Status: "callable"}, "Show touch"},
 		{ToolFilter{Status: "disabled_by_config"}, "wipe"},
 		{ToolFilter{Text: "sHo"}, "Show"},
 		{ToolFilter{Text: "disk"}, "touch"},
 		{ToolFilter{Text: "s:w"}, "wipe"},
-		{ToolFilter{Text: "thing"}, ""}, // which only descriptions have
+		{ToolFilter{Text: "thing"}, ""}, // only descriptions contain this word
 		{ToolFilter{Sort: "name"}, "Show touch wipe"},
 	} {
 		if l := w.tools(ToolQuery{ToolFilter: c.filter}); inspectNames(l) != c.want || l.Total != len(l.Tools) {
@@ -54,7 +54,7 @@ func TestToolFilters(t *testing.T) {
 	}
 }
 
-// The slim list has the columns of a table, and the full list the same as the view of one tool.
+// The slim list contains the columns of a table. The full list contains the same fields as the view of one tool.
 func TestSlimAndFull(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, nil, defined("show", "Show a thing.\nAnd more.", reads), defined("long", strings.Repeat("ä", 300), writes), `{"name":"get_it","description":""}`)
@@ -93,7 +93,7 @@ func TestSlimAndFull(t *testing.T) {
 	}
 }
 
-// The source of the hints and the time of the last use are independent filters.
+// The filters by source of the hints and by time of the last use are independent.
 func TestHintsAndUse(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, func(c *config.Config) {
@@ -122,7 +122,7 @@ func TestHintsAndUse(t *testing.T) {
 	}
 }
 
-// The view of one tool contains the text that agents read.
+// The view of one tool contains the signature that agents get.
 func TestOneTool(t *testing.T) {
 	t.Parallel()
 	w := newInspectorWorld(t, func(c *config.Config) {
@@ -142,22 +142,22 @@ func TestOneTool(t *testing.T) {
 			t.Fatalf("%s, %v", raw, err)
 		}
 		if s := answer.Tools[0].Signature; detail == config.Compact && s != d.Signature {
-			t.Errorf("signature %q, an agent reads %q", d.Signature, s)
+			t.Errorf("signature %q, an agent gets %q", d.Signature, s)
 		}
 		a, err := w.inspect.SearchTools(t.Context(), catalogtest.AdminCaller, SearchQuery{Query: "show a note"})
 		if found := a.Tools[0]; err != nil || found.Calls != 2 || detail == w.Config().ToolsDetail && tokens-found.Tokens > 5 {
-			t.Errorf("%s: %d tokens, a search says %+v, %v", detail, tokens, found, err)
+			t.Errorf("%s: %d tokens, a search reports %+v, %v", detail, tokens, found, err)
 		}
 	}
 	if d.CompactTokens >= d.Tokens {
 		t.Errorf("compact %d of %d", d.CompactTokens, d.Tokens)
 	}
 	if _, err := w.inspect.Tool(t.Context(), Caller{}, ToolRef{Server: "s", Tool: "show_notes"}); err == nil {
-		t.Error("a tool that is not there")
+		t.Error("got a tool that does not exist")
 	}
 }
 
-// many is a world with servers whose tools are of all kinds.
+// many returns a test environment with servers that have tools of all kinds.
 func many(t testing.TB, servers, each int) *inspectorWorld {
 	w := newInspectorWorld(t, func(c *config.Config) {
 		c.Servers = nil
@@ -189,7 +189,7 @@ func sum(counts map[string]int) (n int) {
 	return n
 }
 
-// Each facet counts the tools for every choice of its own filter, so that its sum is the number of tools without that filter.
+// Each facet counts the tools for every value of its own filter. The sum is the number of tools without that filter.
 func TestFacetCounts(t *testing.T) {
 	t.Parallel()
 	w := many(t, 5, 23)
@@ -223,14 +223,14 @@ func TestFacetCounts(t *testing.T) {
 			for word, n := range facet.counts {
 				one := f
 				if facet.choose(&one, word); w.tools(ToolQuery{ToolFilter: one}).Total != n || n == 0 {
-					t.Fatalf("%+v: %d of %s, want %d", f, n, word, w.tools(ToolQuery{ToolFilter: one}).Total)
+					t.Fatalf("%+v: counted %d tools for %s, want %d", f, n, word, w.tools(ToolQuery{ToolFilter: one}).Total)
 				}
 			}
 		}
 	}
 }
 
-// The pages of one list contain each of its tools once, whatever happens to the catalog and the log in between.
+// The pages of one list contain each tool once, even if the catalog and the log change in between.
 func TestPagesFitTogether(t *testing.T) {
 	t.Parallel()
 	w := many(t, 4, 30)
@@ -262,7 +262,7 @@ func TestPagesFitTogether(t *testing.T) {
 			t.Fatalf("%+v: pages have\n%q\nthe list\n%q", q, got, want)
 		}
 	}
-	// A list that is not kept any more is another one, and says so.
+	// If a list is no longer cached, the client gets a new list with another ID.
 	first := w.tools(ToolQuery{Limit: 5})
 	for range maxLists {
 		w.tools(ToolQuery{Limit: 5})
@@ -271,17 +271,17 @@ func TestPagesFitTogether(t *testing.T) {
 		t.Errorf("%+v", again)
 	}
 	if other := w.tools(ToolQuery{ToolFilter: ToolFilter{Operation: "read"}, Limit: 5, Snapshot: first.Snapshot}); other.Total >= first.Total {
-		t.Errorf("a list of another filter: %d", other.Total)
+		t.Errorf("the snapshot with another filter: %d", other.Total)
 	}
 	if len(w.inspect.lists.all) > maxLists {
-		t.Errorf("%d lists are kept", len(w.inspect.lists.all))
+		t.Errorf("%d lists are cached", len(w.inspect.lists.all))
 	}
 	if past := w.tools(ToolQuery{Offset: 1 << 40}); len(past.Tools) != 0 || past.Tools == nil || past.Total == 0 {
 		t.Errorf("past the end: %+v", past)
 	}
 }
 
-// BenchmarkTools lists a page of 100 of 10,000 tools.
+// BenchmarkTools measures listing a page of 100 of 10,000 tools.
 func BenchmarkTools(b *testing.B) {
 	w := many(b, 100, 100)
 	for n := range 100 {

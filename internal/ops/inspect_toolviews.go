@@ -14,7 +14,7 @@ type ToolQuery struct {
 	Snapshot string `query:"snapshot" doc:"The snapshot of an earlier page, to get another page of the same list. Use the same filters. MCPProxy keeps a snapshot only for a limited time."`
 }
 
-// Full is the detail of a list with all fields.
+// Full is the value of ToolQuery.Detail for a list with all fields.
 const Full = "full"
 
 // ToolFilter selects and sorts tools.
@@ -41,7 +41,7 @@ type ToolList struct {
 	Unhinted []Unhinted `json:"unhinted,omitempty" doc:"The servers for which infer_hints: enforce would let tools run as reads, most such tools first."`
 }
 
-// Facets count tools by filter value. Each counts the tools that all other filters select.
+// Facets count tools by filter value. Each facet counts the tools that match all other filters.
 type Facets struct {
 	Lane   map[string]int `json:"lane" doc:"The number of tools by operation type. A filter by call_with counts as this filter."`
 	Status map[string]int `json:"status" doc:"The number of tools by status; callable for tools that can be called."`
@@ -67,13 +67,13 @@ type ToolRow struct {
 	*FullToolFields
 }
 
-// ToolUsage says how often and when a tool was called.
+// ToolUsage contains the number of calls of a tool and the time of the last call.
 type ToolUsage struct {
 	Calls    int64      `json:"calls" doc:"The number of its calls in the whole activity log."`
 	LastUsed *time.Time `json:"last_used,omitempty"`
 }
 
-// ToolDetail is one tool with the details of its page.
+// ToolDetail is one tool with the details for its page in the web UI.
 type ToolDetail struct {
 	ToolView
 	ToolUsage
@@ -85,7 +85,7 @@ type ToolDetail struct {
 	CompactTokens int             `json:"compact_tokens" doc:"The estimated size with the signature instead of the schema, in tokens."`
 }
 
-// FullToolFields has the fields of detail full.
+// FullToolFields contains the additional fields of the detail level full.
 type FullToolFields struct {
 	Description         *string         `json:"description,omitempty"`
 	InputSchema         json.RawMessage `json:"inputSchema,omitempty"`

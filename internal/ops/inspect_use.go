@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// usageByTool maps server and tool to how they were called.
+// usageByTool maps server and tool names to their usage.
 type usageByTool map[[2]string]activity.ToolUsage
 
 func (u usageByTool) usageOf(t *catalog.Tool) ToolUsage {
@@ -18,7 +18,7 @@ func (u usageByTool) usageOf(t *catalog.Tool) ToolUsage {
 // recent is the age up to which a call counts as recent.
 const recent = 30 * 24 * time.Hour
 
-// recency returns when a tool was last called: recent (since lately), earlier or never.
+// recency classifies the last call of a tool: recent (after lately), earlier or never.
 func (u usageByTool) recency(t *catalog.Tool, lately time.Time) string {
 	switch use := u[[2]string{t.ID.Server, t.ID.Tool}]; {
 	case use.Calls == 0:

@@ -18,15 +18,15 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// inspectorWorld is an Inspector over a catalog in memory, a real log with a real database,
-// and logs of servers in a directory.
+// inspectorWorld is a test environment for an Inspector. It has an in-memory catalog, a real activity log with a real
+// database, and server logs in a directory.
 type inspectorWorld struct {
 	*catalogtest.Harness
 	gateway *Gateway
 	inspect *Inspector
 	log     *activity.Log
 	clock   *activitytest.Clock
-	dir     string // of the logs of servers
+	dir     string // directory of the server logs
 }
 
 func (*inspectorWorld) StartProgress(string) upstream.StartProgress { return upstream.StartProgress{} }
@@ -66,7 +66,7 @@ func newInspectorWorld(t testing.TB, change func(*config.Config), definitions ..
 	return w
 }
 
-// called puts calls of a tool on record that began now.
+// called records n calls of a tool that begin now.
 func (w *inspectorWorld) called(server, tool string, n int, status activity.Status, took time.Duration) {
 	w.T.Helper()
 	for range n {
@@ -81,7 +81,7 @@ func (w *inspectorWorld) called(server, tool string, n int, status activity.Stat
 	w.projected()
 }
 
-// projected waits until the database has what was recorded.
+// projected waits until the database contains all records.
 func (w *inspectorWorld) projected() {
 	w.T.Helper()
 	if _, err := w.log.List(context.Background(), activity.Filter{Limit: 1}); err != nil {
@@ -101,7 +101,7 @@ func (w *inspectorWorld) tools(q ToolQuery) ToolList {
 	return l
 }
 
-// defined is a definition with hints.
+// defined returns a tool definition with hints.
 func defined(name, description, hints string) string {
 	return fmt.Sprintf(`{"name":%q,"description":%q,"inputSchema":{"type":"object"},"annotations":{%s}}`, name, description, hints)
 }

@@ -38,7 +38,7 @@ func (g *Gateway) oauthAccount(name string) (*oauth.Account, error) {
 		WithHint("Only an enabled server with a url that is not quarantined, and whose headers have no Authorization, supports logins.")
 }
 
-// logoutTimeout limits the logout from a removed server.
+// logoutTimeout limits the duration of the logout from a removed server.
 const logoutTimeout = 5 * time.Second
 
 // removeServerAndLogin removes a server, then deletes its login.
@@ -55,7 +55,7 @@ func (g *Gateway) removeServerAndLogin(ctx context.Context, name string, remove 
 	return nil
 }
 
-// oauthAccountIfCallerIsUser is oauthAccount for operations that only a user may do.
+// oauthAccountIfCallerIsUser is like oauthAccount, for operations that only a user may perform.
 func (g *Gateway) oauthAccountIfCallerIsUser(c Caller, name, what string) (*oauth.Account, error) {
 	if c.Actor.Kind != auth.Admin {
 		return nil, problem.Newf(problem.Forbidden, "Only the user can %s.", what).WithHint("Use the command line, or REST with the key.")
@@ -63,7 +63,7 @@ func (g *Gateway) oauthAccountIfCallerIsUser(c Caller, name, what string) (*oaut
 	return g.oauthAccount(name)
 }
 
-// LoginToServer starts a login to a server, or returns the running one. The server reconnects after it.
+// LoginToServer starts a login to a server, or returns the login in progress. The server reconnects after the login.
 func (g *Gateway) LoginToServer(ctx context.Context, c Caller, in ServerRef) (LoginView, error) {
 	a, err := g.oauthAccountIfCallerIsUser(c, in.Name, "log in to a server")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/upstream/oauth"
 )
 
-// noVault keeps nothing.
+// noVault is a credential store that stores nothing.
 type noVault struct{}
 
 func (noVault) Load(context.Context, string) ([]byte, error) { return nil, nil }
@@ -35,7 +35,7 @@ func loginWorld(t *testing.T) (*world, *mcptest.LoginServer) {
 	return w, server
 }
 
-// Only a user logs in and out, and the record names the user.
+// Only a user can log in and out, and the record names the user.
 func TestOnlyUsersLogIn(t *testing.T) {
 	w, _ := loginWorld(t)
 	ctx := context.Background()
@@ -49,7 +49,7 @@ func TestOnlyUsersLogIn(t *testing.T) {
 		}
 	}
 	if _, err := w.gateway.LoginProgress(ctx, Caller{}, ServerRef{Name: "s"}); problem.From(err).Code != problem.NotFound {
-		t.Errorf("progress of no login: %v", err)
+		t.Errorf("progress without a login: %v", err)
 	}
 	begun, err := w.gateway.LoginToServer(ctx, person, ServerRef{Name: "s"})
 	if err != nil || begun.State != "waiting" || !strings.HasPrefix(begun.URL, "http://127.0.0.1:") || begun.ExpiresAt == nil {
@@ -70,19 +70,19 @@ func TestOnlyUsersLogIn(t *testing.T) {
 		}
 		if l.State == "done" {
 			if l.URL != "" {
-				t.Error("the address is shown when it is of no use any more")
+				t.Error("the address is still shown after the login")
 			}
 			break
 		}
 	}
-	if err := w.gateway.Logins.Close(ctx); err != nil { // what follows a login is done then
+	if err := w.gateway.Logins.Close(ctx); err != nil { // waits for the actions that follow a login
 		t.Fatal(err)
 	}
 	if len(w.Appended) != 1 || w.Appended[0].Metadata.Action != "login" || w.Appended[0].Actor != "admin" || w.Appended[0].ServerName != "s" {
-		t.Errorf("on record: %+v", w.Appended)
+		t.Errorf("recorded: %+v", w.Appended)
 	}
 	if got := strings.Join(w.Events, " "); !strings.Contains(got, "restart") {
-		t.Errorf("the server was not connected anew: %s", got)
+		t.Errorf("the server was not reconnected: %s", got)
 	}
 }
 
@@ -100,14 +100,14 @@ func TestNeedsLoginIsShown(t *testing.T) {
 		return v
 	}
 	if v := shown(upstream.Failed); v.NeedsLogin || v.State != "failed" {
-		t.Errorf("no one was asked: %+v", v)
+		t.Errorf("before the server requires a login: %+v", v)
 	}
 	w.gateway.Logins.Account("s").HandleRefusal(context.Background(), "", 401, "Bearer")
 	if v := shown(upstream.Failed); !v.NeedsLogin || v.State != "needs_login" {
 		t.Errorf("%+v", v)
 	}
 	if v := shown(upstream.Ready); !v.NeedsLogin || v.State != "ready" {
-		t.Errorf("a server that works and asks for more: %+v", v)
+		t.Errorf("a ready server that requires a login for more: %+v", v)
 	}
 	if got := w.gateway.loginWarnings(); len(got) != 1 || !strings.Contains(got[0], "mcpproxy upstream login s") {
 		t.Errorf("warnings: %q", got)
@@ -117,7 +117,7 @@ func TestNeedsLoginIsShown(t *testing.T) {
 			w.gateway.Logins = nil
 		}
 		if _, err := w.gateway.LoginToServer(context.Background(), person, ServerRef{Name: name}); err == nil {
-			t.Errorf("a login to %s began", name)
+			t.Errorf("a login to %s started", name)
 		}
 	}
 }

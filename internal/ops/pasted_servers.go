@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxPasted limits a pasted text, in bytes.
+// maxPasted limits the size of a pasted text, in bytes.
 const maxPasted = 256 << 10
 
 // PastedText is a text with servers.
@@ -23,7 +23,7 @@ type PastedText struct {
 // Example returns an example for the OpenAPI document.
 func (PastedText) Example() string { return `{"text": "npx -y @modelcontextprotocol/server-github"}` }
 
-// Parsed is the servers of a text. None of them is added.
+// Parsed contains the servers found in a text. None of them is added.
 type Parsed struct {
 	Format   clients.PastedFormat `json:"format" doc:"The detected format of the text."`
 	Servers  []ParsedServer       `json:"servers"`
@@ -31,7 +31,7 @@ type Parsed struct {
 	Notes    []string             `json:"notes" doc:"Parts of the text that were left out on purpose."`
 }
 
-// ParseMistake is a mistake in a text. Line and Column count from 1; they are 0 when unknown.
+// ParseMistake is a mistake in a text. Line and Column count from 1. They are 0 if unknown.
 type ParseMistake struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
@@ -39,7 +39,7 @@ type ParseMistake struct {
 	Hint    string `json:"hint,omitempty"`
 }
 
-// ParsedServer is a server of a text.
+// ParsedServer is a server found in a text.
 type ParsedServer struct {
 	Name    string        `json:"name"`
 	Add     AddedServer   `json:"add" doc:"The request body for POST /servers. It contains the secrets of the text."`
@@ -49,7 +49,7 @@ type ParsedServer struct {
 	Notes   []string      `json:"notes" doc:"Differences from the text."`
 }
 
-// AddedServer is a server to add, as the body of POST /servers.
+// AddedServer is a server in the form of the body of POST /servers.
 type AddedServer struct {
 	Name string `json:"name"`
 	config.Launch
@@ -57,7 +57,7 @@ type AddedServer struct {
 	Quarantined bool   `json:"quarantined,omitempty"`
 }
 
-// ParseSecret is a value of a server that looks like a credential.
+// ParseSecret is a value in a server's launch that looks like a credential.
 type ParseSecret struct {
 	Place      string `json:"place" enum:"env,headers,args,command,url" doc:"The member of add that contains the secret."`
 	Name       string `json:"name" doc:"The position in that member: for env and headers the name, for args the index (from 0)."`
@@ -65,7 +65,8 @@ type ParseSecret struct {
 	Suggestion string `json:"suggestion" doc:"The suggested replacement of the whole value: a reference to an environment variable of MCPProxy."`
 }
 
-// parsePastedServers parses the servers of a pasted text. It leaves out MCPProxy itself, as itself detects. It stores nothing.
+// parsePastedServers parses the servers in a pasted text. It leaves out MCPProxy itself, for which itself returns an
+// error. It stores nothing.
 func parsePastedServers(in PastedText, c *config.Config, itself func(config.Launch) error) (Parsed, error) {
 	if len(in.Text) > maxPasted {
 		return Parsed{}, problem.Newf(problem.TooLarge, "The text is larger than %d bytes.", maxPasted).
@@ -93,7 +94,7 @@ func parsePastedServers(in PastedText, c *config.Config, itself func(config.Laun
 	return out, nil
 }
 
-// toParseMistake converts a problem, without the position in its message.
+// toParseMistake converts a problem. It moves the position from the message to the fields.
 func toParseMistake(p *problem.Problem) ParseMistake {
 	m := ParseMistake{Message: p.Message, Hint: p.Hint}
 	m.Line, _ = p.Detail("line").(int)
@@ -116,7 +117,7 @@ func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 	for _, n := range s.Notes {
 		out.Notes = append(out.Notes, noteText(n))
 	}
-	// A restriction that cannot be part of add requires a review of the server.
+	// A restriction that AddedServer cannot express requires a review of the server.
 	narrow := func(there bool, note string) {
 		if there {
 			out.Add.Quarantined = true
@@ -135,13 +136,13 @@ func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 	return out
 }
 
-// formatJSONList formats names as JSON, shortened.
+// formatJSONList formats names as a shortened JSON list.
 func formatJSONList(names []string) string {
-	raw, _ := json.Marshal(names) // strings always encode
+	raw, _ := json.Marshal(names) // strings can always be encoded
 	return problem.ClipName(string(raw))
 }
 
-// findParsedSecrets returns the values of a launch that look like credentials, one per place.
+// findParsedSecrets returns the values in a launch that look like credentials, one per place.
 func findParsedSecrets(server string, l config.Launch) []ParseSecret {
 	found := FindCredentials(server, l)
 	taken := map[string]int{}

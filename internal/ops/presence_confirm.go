@@ -8,7 +8,8 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// configConfirmFunc returns the permission check for configuration changes that grant more access: the user must prove presence.
+// configConfirmFunc returns a function that requires proof of presence for configuration changes that grant more
+// access.
 func (g *Gateway) configConfirmFunc(ctx context.Context) config.ConfirmFunc {
 	return func(claims ...config.Claim) error { return g.Presence.RequireSigned(ctx, ToPresenceClaims(claims)...) }
 }
@@ -21,7 +22,7 @@ func ToPresenceClaims(all []config.Claim) (claims []presence.Claim) {
 	return claims
 }
 
-// errDryRun ends a change that is only tried.
+// errDryRun aborts a change after its claims are known.
 var errDryRun = errors.New("this was only tried")
 
 // requiredClaims returns the claims that a configuration change requires, without making it.
@@ -39,7 +40,7 @@ func requiredClaims(change func(config.ConfirmFunc) error) (claims []presence.Cl
 // ConfigClaimChecker adapts presence.Gate for package config.
 type ConfigClaimChecker struct{ *presence.Gate }
 
-// IsConfirmed reports whether a user has signed the claim, or presence is off.
+// IsConfirmed reports whether a user has signed the claim or presence is off.
 func (s ConfigClaimChecker) IsConfirmed(c config.Claim) bool {
 	return s.Gate.IsConfirmed(presence.NewClaim(c.Words, c.Values...))
 }

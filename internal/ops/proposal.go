@@ -13,10 +13,10 @@ import (
 // Proposal is a server that an agent proposed.
 type Proposal struct {
 	approval.AuthorAndTime
-	Config  config.Server     // as configured once approved
-	Edit    config.ServerEdit // as written into the file once approved
-	Client  string            // the client's own name
-	Session string            // the session of the proposal; "" when unknown
+	Config  config.Server     // the configuration after its approval
+	Edit    config.ServerEdit // the edit of the file after its approval
+	Client  string            // name that the client reported
+	Session string            // session that made the proposal; "" if unknown
 }
 
 // storedProposal is the stored form of a proposal.
@@ -31,7 +31,7 @@ func encodeProposal(edit config.ServerEdit, client, session string) (json.RawMes
 	return json.Marshal(storedProposal{edit, client, session})
 }
 
-// decodeProposal decodes a stored proposal. It always sets the quarantine and clears the trust.
+// decodeProposal decodes a stored proposal. It always sets the quarantine and clears the trust setting.
 func decodeProposal(p approval.ServerProposal) (Proposal, error) {
 	var kept storedProposal
 	if err := json.Unmarshal(p.Server, &kept); err != nil {
@@ -47,14 +47,14 @@ func decodeProposal(p approval.ServerProposal) (Proposal, error) {
 	return Proposal{p.AuthorAndTime, s, edit, kept.Client, kept.Session}, nil
 }
 
-// MayProposeServers reports whether a caller may propose servers. It needs all servers in its scope, because an error about a taken name reveals servers, and
-// the write lane.
+// MayProposeServers reports whether a caller may propose servers. Its scope must include the write lane and all
+// servers, because an error about a taken name reveals servers.
 func MayProposeServers(c *Caller) bool {
 	within := c.Scope()
 	return within.AllowsAllServers() && policy.ScopeIncludes(within, policy.Write)
 }
 
-// Proposals returns the proposed servers whose names are not configured.
+// Proposals returns the proposed servers, except those whose names are already configured.
 func (g *Gateway) Proposals() []Proposal {
 	var all []Proposal
 	for _, p := range g.Book.ProposedServers() {
@@ -87,7 +87,7 @@ func unstartedServerView(s config.Server) ServerView {
 	}
 }
 
-// onlyProposedError rejects an operation that needs a configured server.
+// onlyProposedError returns the error for an operation on a proposal that requires a configured server.
 func onlyProposedError(name string) error {
 	return problem.Newf(problem.Conflict, "Server '%s' is only proposed: it waits for review.", name).
 		WithHint("Review it with `mcpproxy upstream approve " + name + "`, or take it away with `mcpproxy upstream remove " + name + "`.")

@@ -13,10 +13,10 @@ import (
 // restartTimeout limits how long RestartServer waits for the new connection.
 const restartTimeout = 10 * time.Second
 
-// RestartServer reconnects a server. It returns when the server is ready or failed, or after restartTimeout; the server's state
-// has the outcome. A user's restart is immediate and ends running calls. An agent's restart ends no call of other clients, and
-// is rejected shortly after another restart (see upstream.Set.RestartWhenDrained). Both are recorded before they happen. The
-// surface records rejections.
+// RestartServer reconnects a server. It returns when the server is ready or has failed, or after restartTimeout. The
+// returned state shows the outcome. A user's restart is immediate and ends running calls. An agent's restart ends no
+// call of other clients, and is rejected shortly after another restart (see upstream.Set.RestartWhenDrained). Both are
+// recorded before they happen. The surface records rejections.
 func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (ServerView, error) {
 	name := in.Name
 	begin := func() error { return g.recordActionOnServer(c, name, "restart") }
@@ -45,7 +45,7 @@ func (g *Gateway) RestartServer(ctx context.Context, c Caller, in ServerRef) (Se
 	return g.Server(ctx, c, in)
 }
 
-// checkRestartAllowed returns why a server cannot be restarted, nil when it can.
+// checkRestartAllowed returns an error if a server cannot be restarted.
 func (g *Gateway) checkRestartAllowed(name string, c Caller) error {
 	s, err := g.findServerInScope(&c, name)
 	if err != nil && problem.From(err).Code == problem.OutOfScope {
@@ -69,7 +69,7 @@ func (g *Gateway) checkRestartAllowed(name string, c Caller) error {
 	return nil
 }
 
-// waitForServer waits until the server has entered a final state after the given time.
+// waitForServer waits until the server is in a final state that it entered after the given time.
 func (g *Gateway) waitForServer(ctx context.Context, name string, after time.Time) error {
 	limit := time.NewTimer(restartTimeout)
 	defer limit.Stop()

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TestRestartRights: a user restarts a server at once, an agent only when that disturbs no other client. Both are recorded
-// before they happen.
+// TestRestartRights checks that a user restarts a server at once, and an agent only if that affects no other client.
+// Both restarts are recorded before they happen.
 func TestRestartRights(t *testing.T) {
 	busy := problem.New(problem.Overloaded, "not now", "later")
 	for name, c := range map[string]struct {

@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/mcp/result"
 )
 
-// ReadResult returns a part of a stored large result as JSON. A handle works only for the actor of the call, while the tool is in its scope and the
-// server is not quarantined.
+// ReadResult returns a part of a stored large result as JSON. A handle is valid only for the actor of the call, and
+// only while the tool is in its scope and the server is not quarantined.
 func (g *Gateway) ReadResult(ctx context.Context, req ReadResultRequest) (json.RawMessage, error) {
 	stored, gone := g.LoadStoredResult(ctx, &req.Caller, req.Handle)
 	if gone != nil {

@@ -25,17 +25,17 @@ const (
 	maxQuery = 10_000
 )
 
-// SearchResult is the result of a search in one snapshot.
+// SearchResult is the result of a search in one catalog snapshot.
 type SearchResult struct {
 	Hits     []catalog.Hit // callable tools, best first
 	Total    int           // number of callable matches
-	unhinted int           // matches that the operation filter left out because they have no hints
+	unhinted int           // number of matches that the operation filter left out because they have no hints
 
 	snapshot *catalog.Snapshot
 	habits   *search.Habits
 	query    string
 	limit    int
-	filter   func(*catalog.Tool) bool // nil selects all
+	filter   func(*catalog.Tool) bool // nil selects all tools
 }
 
 // SearchTools ranks the callable tools that match a query, as agents see them.
@@ -46,15 +46,16 @@ func (g *Gateway) SearchTools(req *RetrieveRequest) *SearchResult {
 	return f
 }
 
-// lockedTools returns the best matching tools that cannot be called, at most 10, and the number of all. keep filters them; nil is all.
+// lockedTools returns the at most 10 best matching tools that cannot be called, and the number of all such matches.
+// keep filters the tools. If it is nil, all are kept.
 func (f *SearchResult) lockedTools(keep func(*catalog.Tool) bool) ([]catalog.Hit, int) {
 	return f.snapshot.SearchLocked(f.query, min(f.limit, maxLocked), combineFilters(f.filter, keep))
 }
 
-// DefinitionBytes returns the size of all searched definitions.
+// DefinitionBytes returns the total size of all searched definitions.
 func (f *SearchResult) DefinitionBytes() int { return f.snapshot.TotalDefinitionSize() }
 
-// MatchReasons returns why a tool was found.
+// MatchReasons returns the reasons why a tool was found.
 func (f *SearchResult) MatchReasons(h catalog.Hit) []Why {
 	reasons := f.snapshot.ExplainHit(f.habits, f.query, h)
 	out := make([]Why, len(reasons))
@@ -64,17 +65,18 @@ func (f *SearchResult) MatchReasons(h catalog.Hit) []Why {
 	return out
 }
 
-// encodedToolSize returns the size of a hit in an agent's search result; detail is Full or Compact.
+// encodedToolSize returns the size of a hit in an agent's search result. detail is Full or Compact.
 func encodedToolSize(h catalog.Hit, detail config.ToolDetailLevel) int {
 	return len(appendTool(nil, h, detail))
 }
 
-// encodedMatchSize is encodedToolSize for the match at index.
+// encodedMatchSize is like encodedToolSize, for the hit at rank place.
 func encodedMatchSize(place int, h catalog.Hit, detail config.ToolDetailLevel) int {
 	return len(appendMatch(nil, place, h, detail))
 }
 
-// RetrieveTools implements retrieve_tools: it returns the best matching callable tools as the JSON object of the contract, in at most discovery_limit bytes.
+// RetrieveTools implements retrieve_tools. It returns the best matching callable tools as a JSON object of at most
+// discovery_limit bytes.
 func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.RawMessage, error) {
 	if g.ObserveSearch != nil {
 		defer func(began time.Time) { g.ObserveSearch(time.Since(began)) }(time.Now())
@@ -106,7 +108,7 @@ func (g *Gateway) RetrieveTools(_ context.Context, req RetrieveRequest) (json.Ra
 		notices = append(notices, noMatchNotice(snapshot, &req, len(notices) > 0, size/20))
 	}
 
-	// The parts before and after the tools have a limited share of the room.
+	// The size of the parts before and after the tools is limited to a share of the total size.
 	before := appendJSONMember(nil, `{"query":`, truncateText(req.Query, size/10))
 	before = append(strconv.AppendInt(append(before, `,"total":`...), int64(total), 10), `,"tools":[`...)
 	advice := []byte{']'}
@@ -153,8 +155,9 @@ func clampLimit(limit, byDefault int) int {
 	return max(1, min(limit, maxTools))
 }
 
-// operationFilter selects the tools of an operation: by call_with, or for tools without hints by the inferred operation. It counts in unhinted the tools
-// without hints that it leaves out, unless nil. A nil filter selects all.
+// operationFilter returns a filter for the tools of an operation. It matches call_with or, for tools without hints, the
+// inferred operation. If mute is not nil, the filter counts the tools without hints that it leaves out in mute. A nil
+// filter selects all tools.
 func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 	if o == policy.NoOperation {
 		return nil
@@ -168,15 +171,16 @@ func operationFilter(o policy.Operation, mute *int) func(*catalog.Tool) bool {
 	}
 }
 
-// visibleLockedFilter selects the locked tools that agents may see by name. Names of a server under review are untrusted text, so only tools that were
-// approved before are visible.
+// visibleLockedFilter returns a filter for the locked tools whose names agents may see. Tool names of a server under
+// review are untrusted text, so agents see only tools that were approved before.
 func (g *Gateway) visibleLockedFilter(s *catalog.Snapshot) func(*catalog.Tool) bool {
 	return func(t *catalog.Tool) bool {
 		return !s.Server(t.ID.Server).Quarantined || g.Book.ServerView(t.ID.Server).ToolDecisions(t.ID.Tool).Pin != nil
 	}
 }
 
-// approvedDescriptionFunc returns the description, or "" if it was not approved: a model never sees an unapproved text.
+// approvedDescriptionFunc returns a function that returns the description of a tool, or "" if it is not approved. A
+// model never sees an unapproved text.
 func (g *Gateway) approvedDescriptionFunc(s *catalog.Snapshot) func(*catalog.Tool) string {
 	return func(t *catalog.Tool) string {
 		if s.Server(t.ID.Server).Quarantined || !g.Book.ServerView(t.ID.Server).ToolDecisions(t.ID.Tool).Approves(t.Fingerprint()) {
@@ -186,7 +190,7 @@ func (g *Gateway) approvedDescriptionFunc(s *catalog.Snapshot) func(*catalog.Too
 	}
 }
 
-// combineFilters combines two filters; nil selects all.
+// combineFilters returns a filter for tools that both filters select. A nil filter selects all tools.
 func combineFilters(a, b func(*catalog.Tool) bool) func(*catalog.Tool) bool {
 	if a == nil {
 		return b

@@ -12,7 +12,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// appendTools appends the tools of a search result, separated by commas. It reports false when they take more than room bytes; out is then incomplete.
+// appendTools appends the tools of a search result, separated by commas. It returns false and incomplete output if they
+// take more than room bytes.
 func appendTools(out []byte, hits []catalog.Hit, detail config.ToolDetailLevel, room int) ([]byte, bool) {
 	start := len(out)
 	for i, h := range hits {
@@ -30,11 +31,12 @@ func appendTools(out []byte, hits []catalog.Hit, detail config.ToolDetailLevel, 
 	return out, true
 }
 
-// encodeToolsWithin encodes the tools of a search result in at most room bytes. The best matches have full schemas, then tools
-// have signatures, then shortened texts. Three quarters of the room are divided equally, so that a few large tools do not hide
-// the others. The rest goes to the best matches. Tools that do not fit at all are left out at the end.
+// encodeToolsWithin encodes the tools of a search result in at most room bytes. The best matches have full schemas, the
+// next ones have signatures, and the last ones have shortened texts. Three quarters of the bytes are divided equally,
+// so that a few large tools do not displace the others. The remaining bytes are used for the best matches. Tools at the
+// end that do not fit are left out.
 func encodeToolsWithin(hits []catalog.Hit, detail config.ToolDetailLevel, room int) [][]byte {
-	room -= len(hits) // the commas
+	room -= len(hits) // reserved for the commas
 	share := room * 3 / 4 / max(1, len(hits))
 	tools := make([][]byte, 0, len(hits))
 	used := 0
@@ -49,7 +51,7 @@ func encodeToolsWithin(hits []catalog.Hit, detail config.ToolDetailLevel, room i
 	fits := true
 	for i := range tools {
 		t := hits[i].Tool
-		// A tool that is too large by itself does not prevent a full schema for the next.
+		// A tool that is too large on its own does not prevent a full schema for the next tools.
 		if fits && hasFullSchema(detail, i) && len(t.Description)+len(t.InputSchema) <= room {
 			if full := appendTool(nil, hits[i], config.Full); used-len(tools[i])+len(full) <= room {
 				used += len(full) - len(tools[i])
@@ -74,18 +76,18 @@ func encodeToolsWithin(hits []catalog.Hit, detail config.ToolDetailLevel, room i
 	return tools
 }
 
-// fullMatches is the number of matches with a full schema when the detail is auto.
+// fullMatches is the number of matches with a full schema if the detail level is auto.
 const fullMatches = 3
 
-// maxBriefDescription limits, in bytes, the descriptions of the other matches then.
+// maxBriefDescription limits the descriptions of the other matches if the detail level is auto, in bytes.
 const maxBriefDescription = 120
 
-// hasFullSchema reports whether the match at index has its full schema.
+// hasFullSchema reports whether the match at rank place has its full schema.
 func hasFullSchema(detail config.ToolDetailLevel, place int) bool {
 	return detail == config.Full || detail == config.Auto && place < fullMatches
 }
 
-// appendMatch appends the match at index.
+// appendMatch appends the match at rank place.
 func appendMatch(out []byte, place int, h catalog.Hit, detail config.ToolDetailLevel) []byte {
 	switch {
 	case hasFullSchema(detail, place):
@@ -96,7 +98,7 @@ func appendMatch(out []byte, place int, h catalog.Hit, detail config.ToolDetailL
 	return appendTool(out, h, config.Compact)
 }
 
-// appendTool appends a tool; detail is Full or Compact.
+// appendTool appends a tool. detail is Full or Compact.
 func appendTool(out []byte, h catalog.Hit, detail config.ToolDetailLevel) []byte {
 	if detail == config.Compact {
 		return appendToolFields(out, h, h.Tool.Description, formatToolSignature(h.Tool.ID.Tool, h.Tool.InputSchema))
@@ -104,7 +106,8 @@ func appendTool(out []byte, h catalog.Hit, detail config.ToolDetailLevel) []byte
 	return appendToolFields(out, h, h.Tool.Description, "")
 }
 
-// encodeTruncatedTool returns a tool with its signature in about most bytes. It shortens the description and the signature, but omits neither.
+// encodeTruncatedTool returns a tool with its signature in about most bytes. It shortens the description and the
+// signature if necessary, but omits neither.
 func encodeTruncatedTool(h catalog.Hit, most int) []byte {
 	description, sign := h.Tool.Description, formatToolSignature(h.Tool.ID.Tool, h.Tool.InputSchema)
 	most -= len(appendToolFields(nil, h, ellipsis, ellipsis))
@@ -115,7 +118,8 @@ func encodeTruncatedTool(h catalog.Hit, most int) []byte {
 	return appendToolFields(nil, h, description, sign)
 }
 
-// appendToolFields appends a tool with this description, and this signature or, when that is empty, its schema.
+// appendToolFields appends a tool with the given description and signature. If the signature is empty, it appends the
+// schema instead.
 func appendToolFields(out []byte, h catalog.Hit, description, sign string) []byte {
 	t := h.Tool
 	out = appendJSONMember(out, `{"name":`, t.ID.String())
@@ -154,15 +158,16 @@ func appendToolFields(out []byte, h catalog.Hit, description, sign string) []byt
 	return append(out, '}')
 }
 
-// laneNote explains a tool whose lane depends on an argument instead of its hints.
+// laneNote is the note for a tool whose lane depends on an argument, not on its hints.
 const laneNote = "The argument in lane_by decides: a call that only reads may use call_tool_read."
 
-// argumentDecidesLane reports whether an argument decides the lane instead of the tool's hints.
+// argumentDecidesLane reports whether an argument determines the lane, not the tool's hints.
 func argumentDecidesLane(t *catalog.Tool) bool {
 	return laneArgument(t) != "" && t.ArgumentRule().Declared
 }
 
-// laneArgument returns the argument by which calls are classified and its language: "$.sql (sql)"; "" when there is none.
+// laneArgument returns the argument by which calls are classified and its language, such as "$.sql (sql)". It returns
+// "" if there is none.
 func laneArgument(t *catalog.Tool) string {
 	r := t.ArgumentRule()
 	if r == nil || t.JudgeMode == policy.ArgumentsOff {
@@ -171,20 +176,21 @@ func laneArgument(t *catalog.Tool) string {
 	return r.Argument + " (" + string(r.By) + ")"
 }
 
-// guessNotes explains an inferred operation that differs from call_with.
-var guessNotes = map[policy.Operation]string{ // never written to
+// guessNotes contains the notes for an inferred operation that differs from call_with.
+var guessNotes = map[policy.Operation]string{ // read-only
 	policy.Read:        "Declares nothing, so call_with is call_tool_write. That it only reads is a guess.",
 	policy.Destructive: "Declares nothing, so call_with is call_tool_write. If your call deletes or cannot be undone, use call_tool_destructive.",
 }
 
-// appendJSONMember appends a string member; before is everything in front of its value.
+// appendJSONMember appends a string member. before is the text up to the value.
 func appendJSONMember(out []byte, before, value string) []byte {
 	return wirejson.AppendString(append(out, before...), value)
 }
 
 const ellipsis = "…"
 
-// truncateText returns the longest prefix of a text that takes at most room bytes in JSON, with an ellipsis when it is cut.
+// truncateText returns the longest prefix of a text that takes at most room bytes in JSON. It adds an ellipsis if the
+// text is cut.
 func truncateText(text string, room int) string {
 	if jsonLength(text, room) <= room {
 		return text
@@ -194,7 +200,8 @@ func truncateText(text string, room int) string {
 	return wirejson.ClipText(text, n) + ellipsis
 }
 
-// jsonLength returns the bytes that a text takes in JSON without the quotes. Above most, the result is only a lower bound.
+// jsonLength returns the number of bytes of a text in JSON, without the quotes. If the result is greater than most, it
+// is only a lower bound.
 func jsonLength(text string, most int) int {
 	if len(text) > most {
 		return len(text)

@@ -10,14 +10,15 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Intervals of checking the configuration and of learning again.
+// Intervals for checking the configuration and for learning again.
 const (
 	learnCheckInterval = time.Minute
 	learnInterval      = 15 * time.Minute
-	usePeriod          = 30 * 24 * time.Hour // the period of calls to count
+	usePeriod          = 30 * 24 * time.Hour // calls in this period are counted
 )
 
-// RunLearning counts the calls of servers periodically and, if the configuration enables it, learns search habits from use. It returns when ctx ends.
+// RunLearning counts the calls of servers periodically and, if the configuration enables it, learns search habits from
+// use. It returns when ctx ends.
 func (g *Gateway) RunLearning(ctx context.Context) {
 	look := time.NewTicker(learnCheckInterval)
 	defer look.Stop()
@@ -50,7 +51,7 @@ func (g *Gateway) RunLearning(ctx context.Context) {
 	}
 }
 
-// learnSearchHabits computes search habits from successful calls that followed a search.
+// learnSearchHabits computes search habits from successful calls after a search.
 func (g *Gateway) learnSearchHabits(ctx context.Context) error {
 	uses := map[string][]search.ToolCallAfterQuery{}
 	seen := map[searchKey]map[tool.ID]bool{}
@@ -64,7 +65,7 @@ func (g *Gateway) learnSearchHabits(ctx context.Context) error {
 		if seen[key] == nil {
 			seen[key] = map[tool.ID]bool{}
 		}
-		if !seen[key][id] { // repeated calls are one use
+		if !seen[key][id] { // repeated calls count as one use
 			seen[key][id] = true
 			of := habitOwner(r.Actor)
 			uses[of] = append(uses[of], search.ToolCallAfterQuery{Query: s.Query, Tool: id})
@@ -81,7 +82,8 @@ func (g *Gateway) learnSearchHabits(ctx context.Context) error {
 	return nil
 }
 
-// habitOwner returns whose habits an actor shares: each token has its own, all other actors share one.
+// habitOwner returns the key of the habits for an actor. Each token has its own habits. All other actors share the same
+// habits.
 func habitOwner(actor string) string {
 	if strings.HasPrefix(actor, "agent:") {
 		return actor
@@ -89,7 +91,7 @@ func habitOwner(actor string) string {
 	return ""
 }
 
-// searchHabitsFor returns the search habits for a caller; nil when there are none.
+// searchHabitsFor returns the search habits for a caller, or nil if there are none.
 func (g *Gateway) searchHabitsFor(c Caller) *search.Habits {
 	habits := g.habits.Load()
 	if habits == nil || !g.Config().LearnFromUse {

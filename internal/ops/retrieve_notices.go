@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// usageInstructions returns the instructions for agents in a search result: at most 300 bytes.
+// usageInstructions returns the instructions for agents in a search result, in at most 300 bytes.
 func usageInstructions(requireIntent bool, hits []catalog.Hit) string {
 	intent := "An intent, if given, must match the variant."
 	if requireIntent {
@@ -30,7 +30,7 @@ func usageInstructions(requireIntent bool, hits []catalog.Hit) string {
 		"call_tool_destructive deletes or cannot be undone (also if unsure). " + intent + guess
 }
 
-// Texts of the notice in a search result.
+// The texts of notices in a search result.
 const (
 	lockedNotice = "No tool that can be called matches, but %d that cannot be called now do. " +
 		"Retry with include_disabled: true to see why, and how to unlock them."
@@ -39,7 +39,8 @@ const (
 	oversizedNotice = "This tool is too large to show: call it as its signature says."
 )
 
-// noMatchNotice suggests what to try when a search finds nothing, in at most most bytes of server names. With also, it continues another suggestion.
+// noMatchNotice returns suggestions for a search without matches. The server names take at most most bytes. If also is
+// set, the notice follows another suggestion.
 func noMatchNotice(s *catalog.Snapshot, r *RetrieveRequest, also bool, most int) string {
 	try := "Nothing matches: try other words"
 	switch {
@@ -65,10 +66,10 @@ func noMatchNotice(s *catalog.Snapshot, r *RetrieveRequest, also bool, most int)
 	return try + "."
 }
 
-// noAccessNotice is for a client that may use no server.
+// noAccessNotice is the notice for a client that may not use any server.
 const noAccessNotice = "This client may not use any tool. The user can extend the scope of its agent token or profile."
 
-// noServerNotice explains how to add the first server.
+// noServerNotice returns a notice that explains how to add the first server.
 func noServerNotice(proposed int, management config.ServerManagement) string {
 	if proposed > 0 {
 		return fmt.Sprintf("There is no server yet. %d proposed servers wait for approval: the user sees them with `mcpproxy upstream list`.", proposed)
@@ -80,13 +81,14 @@ func noServerNotice(proposed int, management config.ServerManagement) string {
 	return add + "."
 }
 
-// hasCallableTools reports whether a server has a tool that can be called.
+// hasCallableTools reports whether the server has a tool that all clients can call.
 func hasCallableTools(s *catalog.Server) bool {
 	return slices.ContainsFunc(s.Tools, func(t *catalog.Tool) bool { return t.Callable() && !t.ForClients })
 }
 
-// appendNotConnectedServers appends the servers that are not connected and match the query or the hits; without hits, all of them. They may have more tools
-// once connected. It takes at most room bytes, and leaves out disabled and quarantined servers.
+// appendNotConnectedServers appends the servers that are not connected, because they may have more tools when they are
+// connected. If there are hits, it appends only servers that match the query or the hits. It appends at most room bytes
+// and leaves out disabled and quarantined servers.
 func appendNotConnectedServers(out []byte, s *catalog.Snapshot, r *RetrieveRequest, hits []catalog.Hit, state func(*catalog.Server) string, room int) []byte {
 	fits := func(string) bool { return true }
 	if len(hits) > 0 {
@@ -114,14 +116,14 @@ func appendNotConnectedServers(out []byte, s *catalog.Snapshot, r *RetrieveReque
 	return out
 }
 
-// canServerTakeCalls reports whether the server's tools are known and its connection allows calls: it is ready, or
-// idle and connects on use.
+// canServerTakeCalls reports whether the server's tools are known and it accepts calls. It is either ready, or idle and
+// connects on use.
 func canServerTakeCalls(s *catalog.Server) bool {
 	return s.State.Phase == upstream.Ready || s.State.Phase == upstream.Idle && s.Listed
 }
 
-// appendLockedTools appends the matching tools that cannot be called, and how to unlock them. Descriptions are complete unless they take more than room
-// bytes.
+// appendLockedTools appends the matching tools that cannot be called, with instructions to unlock them. It shortens
+// descriptions if they take more than room bytes.
 func appendLockedTools(out []byte, hits []catalog.Hit, description func(*catalog.Tool) string, room int) []byte {
 	for most := room; len(hits) > 0; most /= 2 {
 		if part := encodeLockedTools(hits, description, most); len(part) <= room {
@@ -134,7 +136,7 @@ func appendLockedTools(out []byte, hits []catalog.Hit, description func(*catalog
 	return out
 }
 
-// encodeLockedTools encodes locked tools with at most most bytes of each description.
+// encodeLockedTools encodes locked tools. Each description is limited to most bytes.
 func encodeLockedTools(hits []catalog.Hit, description func(*catalog.Tool) string, most int) []byte {
 	present := map[policy.ToolStatus]bool{}
 	out := []byte(`,"disabled":[`)

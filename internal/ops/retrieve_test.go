@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// answer is what retrieve_tools answers to the agent, and fails the test when that
-// is not JSON or beyond the limit.
+// answer returns the answer of retrieve_tools to the agent. The test fails if the answer is not valid JSON or exceeds
+// the limit.
 func (w *world) answer(r RetrieveRequest) (catalogtest.RetrieveResult, []byte) {
 	w.T.Helper()
 	r.Caller = anAgent
@@ -31,7 +31,7 @@ func (w *world) answer(r RetrieveRequest) (catalogtest.RetrieveResult, []byte) {
 	return a, raw
 }
 
-// schemaOf is a schema with one parameter, of so many bytes.
+// schemaOf returns a schema of size bytes with one parameter.
 func schemaOf(size int) string {
 	const front, back = `{"type":"object","properties":{"a":{"type":"string","description":"`, `"}},"required":["a"]}`
 	return front + strings.Repeat("x", size-len(front)-len(back)) + back
@@ -44,7 +44,7 @@ func withServers(c *config.Config, names ...string) {
 	}
 }
 
-// For any number and size of tools, a result is within its limit and lists the requested number of tools.
+// For any number and size of tools, a result does not exceed its limit and lists the requested number of tools.
 func TestSearchResultsAreLimited(t *testing.T) {
 	volume.SkipUnderRace(t)
 	w := newWorld(t, nil)
@@ -72,7 +72,7 @@ func TestSearchResultsAreLimited(t *testing.T) {
 					}
 				}
 				if room := size / 42_000; detail == config.Compact && whole > 0 || detail == config.Full && whole < min(limit, room*3/4) {
-					t.Errorf("limit %d, %d bytes, %s: %d tools are whole", limit, size, detail, whole)
+					t.Errorf("limit %d, %d bytes, %s: %d tools are complete", limit, size, detail, whole)
 				}
 				if size == 40_000 && limit == 100 && len(raw) < size*9/10 {
 					t.Errorf("only %d bytes of %d are used", len(raw), size)
@@ -82,8 +82,8 @@ func TestSearchResultsAreLimited(t *testing.T) {
 	}
 }
 
-// The best matches are complete. From the first one that does not fit, matches have signatures, and the result says how to
-// get their schemas.
+// The best matches have full schemas. Starting with the first one that does not fit, matches have signatures instead,
+// and the result explains how to get their schemas.
 func TestBestMatchesKeepTheirSchemas(t *testing.T) {
 	var definitions []string
 	for i := range 10 {
@@ -95,25 +95,25 @@ func TestBestMatchesKeepTheirSchemas(t *testing.T) {
 	var whole []int
 	for i, found := range a.Tools {
 		if (found.Signature == "") == (found.InputSchema == nil) {
-			t.Errorf("%s has schema and signature, or neither", found.Name)
+			t.Errorf("%s has both a schema and a signature, or neither", found.Name)
 		}
 		if found.InputSchema != nil {
 			whole = append(whole, i)
 		}
 	}
-	// The first is larger than any answer, which is not to cost the others theirs.
+	// The first match is larger than any answer. The others must still have their schemas.
 	if len(a.Tools) != 11 || a.Tools[0].Name != "s:thing" || a.Tools[0].Signature != "thing(a: string)" || !slices.Equal(whole, []int{1, 2, 3}) {
-		t.Errorf("%d tools, whole are %v, the first is %s %s", len(a.Tools), whole, a.Tools[0].Name, a.Tools[0].Signature)
+		t.Errorf("%d tools, complete are %v, the first is %s %s", len(a.Tools), whole, a.Tools[0].Name, a.Tools[0].Signature)
 	}
 	if a.Notice != cutNotice {
 		t.Errorf("the notice is %q", a.Notice)
 	}
 	last := a.Tools[10].Name
 	if a, _ := w.answer(RetrieveRequest{Query: last, Limit: 1}); len(a.Tools) != 1 || a.Tools[0].Name != last || a.Tools[0].InputSchema == nil || a.Notice != "" {
-		t.Errorf("%s alone: %+v", last, a)
+		t.Errorf("search for %s: %+v", last, a)
 	}
 	if a, _ := w.answer(RetrieveRequest{Query: "s:thing", Limit: 1}); a.Notice != oversizedNotice || a.Tools[0].Signature == "" {
-		t.Errorf("what never fits: %+v", a)
+		t.Errorf("a tool that never fits: %+v", a)
 	}
 	w.Reload(func(c *config.Config) { c.DiscoveryLimit = 1 << 20 })
 	if a, _ := w.answer(RetrieveRequest{Query: "thing", Limit: 11, Detail: config.Full}); a.Notice != "" || slices.ContainsFunc(a.Tools, func(f catalogtest.RetrievedTool) bool {
@@ -123,8 +123,7 @@ func TestBestMatchesKeepTheirSchemas(t *testing.T) {
 	}
 }
 
-// By default three matches are complete, and the others have enough to tell them apart. A tool that was requested by name is
-// complete.
+// By default, three matches have full schemas. The others have a short description and a signature.
 func TestBestThreeAreComplete(t *testing.T) {
 	var definitions []string
 	long := strings.Repeat("It says more. ", 50)
@@ -144,7 +143,7 @@ func TestBestThreeAreComplete(t *testing.T) {
 				t.Errorf("%q: number %d: %+v", detail, i+1, found)
 			}
 			if cut := strings.HasSuffix(found.Description, ellipsis); cut != (want == 3 && i >= want) {
-				t.Errorf("%q: number %d: its description is cut: %t", detail, i+1, cut)
+				t.Errorf("%q: number %d: description cut: %t", detail, i+1, cut)
 			}
 			if found.Signature != "" && !strings.Contains(found.Signature, "must: string") {
 				t.Errorf("%q: %s", detail, found.Signature)
@@ -153,7 +152,7 @@ func TestBestThreeAreComplete(t *testing.T) {
 	}
 }
 
-// A client gets instructions only once.
+// A client gets the usage instructions only once.
 func TestInstructionsAreSentOnce(t *testing.T) {
 	w := newWorld(t, nil, readsNote)
 	told := false
@@ -165,7 +164,7 @@ func TestInstructionsAreSentOnce(t *testing.T) {
 	}
 }
 
-// No large text of a server or a client makes a result larger than its limit.
+// No text of a server or a client, however large, makes a result larger than its limit.
 func TestHostileSearchResultsAreLimited(t *testing.T) {
 	volume.SkipUnderRace(t)
 	size := volume.FullOrQuick(90_000, 18_000)
@@ -214,8 +213,8 @@ const (
 	readsNote  = `{"name":"show_note","description":"Shows a note.","annotations":{"readOnlyHint":true}}`
 )
 
-// operation_type filters tools by call_with, and tools without hints also by the inferred operation. The result counts the
-// tools that it leaves out.
+// operation_type filters tools by call_with, and tools without hints also by the inferred operation. The result
+// contains the number of tools without hints that were left out.
 func TestOperationType(t *testing.T) {
 	for _, c := range []struct {
 		infer     policy.InferMode
@@ -242,12 +241,12 @@ func TestOperationType(t *testing.T) {
 			t.Errorf("%s, %s: %q, %q", c.infer, c.operation, got, a.Notice)
 		}
 		if people := w.gateway.SearchTools(&RetrieveRequest{Query: "note", Operation: c.operation, Caller: aPerson}); people.Total != a.Total {
-			t.Errorf("%s, %s: people find %d", c.infer, c.operation, people.Total)
+			t.Errorf("%s, %s: users find %d", c.infer, c.operation, people.Total)
 		}
 	}
 }
 
-// An inferred operation that differs from call_with comes with advice.
+// If the inferred operation differs from call_with, the result contains advice.
 func TestGuessesAreExplained(t *testing.T) {
 	w := newWorld(t, nil, silentWipe, silentGet, silentNote, readsNote)
 	a, _ := w.answer(RetrieveRequest{Query: "note"})
@@ -259,7 +258,7 @@ func TestGuessesAreExplained(t *testing.T) {
 	}
 }
 
-// Deprecated tools come after their successors, and are marked, also with a signature.
+// Deprecated tools are listed after their successors and are marked, even if they have only a signature.
 func TestDeprecatedToolsAreMarked(t *testing.T) {
 	w := newWorld(t, nil, `{"name":"show","description":"Shows a note. DEPRECATED: use show_note instead."}`, readsNote,
 		`{"name":"print_note","description":"Prints a note.","_meta":{"deprecated":true}}`)
@@ -286,7 +285,7 @@ func TestUsageInstructions(t *testing.T) {
 	}
 }
 
-// If nothing is found, the result suggests what to try.
+// If a search finds nothing, the result contains suggestions.
 func TestAdviceWithoutMatches(t *testing.T) {
 	none := newWorld(t, func(c *config.Config) { c.Servers = nil })
 	if a, _ := none.answer(RetrieveRequest{Query: "note"}); !strings.Contains(a.Notice, "no server") ||
@@ -345,6 +344,6 @@ func TestNotConnected(t *testing.T) {
 	}
 	raw, err := w.gateway.RetrieveTools(context.Background(), RetrieveRequest{Query: "zzzz", Caller: Caller{Actor: auth.Actor{}}})
 	if a := w.ParseRetrieveResult(raw, err); len(a.Away) != 0 || strings.Contains(a.Notice, "wiki") {
-		t.Errorf("no one is told of %+v, %q", a.Away, a.Notice)
+		t.Errorf("a caller without access sees %+v, %q", a.Away, a.Notice)
 	}
 }

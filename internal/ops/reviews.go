@@ -9,34 +9,34 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// Removed names a removed server.
+// Removed is the result of removing a server.
 type Removed struct {
 	Removed string `json:"removed" doc:"The name of the removed server."`
 }
 
-// Waiting lists everything that waits for a user's approval.
+// Waiting lists all servers and definitions that wait for a user's approval.
 type Waiting struct {
 	Servers []WaitingServer `json:"servers"`
 	Tools   []WaitingTool   `json:"tools" doc:"The waiting tools of servers that are not quarantined: one page. The tools of a quarantined server are part of its review."`
-	// TotalTools counts the tools of all pages.
+	// TotalTools is the number of waiting tools on all pages.
 	TotalTools int            `json:"total_tools"`
 	Offers     []WaitingOffer `json:"offers" doc:"The waiting prompts, resources, templates and instructions: one page."`
-	// TotalOffers counts the primitives of all pages.
+	// TotalOffers is the number of waiting primitives on all pages.
 	TotalOffers int `json:"total_offers"`
 	WaitingTotals
-	// Forgotten is absent when no approvals were lost.
+	// Forgotten is absent if no approvals were lost.
 	Forgotten []Forgotten `json:"forgotten,omitempty" doc:"Servers whose approvals were lost with an earlier database. One approval of such a server covers all its listed definitions."`
 	Warnings  []string    `json:"warnings,omitempty" doc:"Explains why many items wait, if the cause is not an action of a user."`
 }
 
-// WaitingTotals counts the definitions of all pages.
+// WaitingTotals counts the waiting definitions on all pages.
 type WaitingTotals struct {
 	TotalBlocked  int `json:"total_blocked" doc:"The number of blocked tools and other definitions. The totals include them."`
 	TotalFindings int `json:"total_findings" doc:"The number of tools and other definitions that have findings and are not blocked."`
 	TotalPoisoned int `json:"total_poisoned" doc:"The number of definitions in total_findings whose verdict is block."`
 }
 
-// addDefinition counts a definition.
+// addDefinition adds a waiting definition to the counts.
 func (w *WaitingTotals) addDefinition(reason approval.WaitReason, s ScanResult) {
 	if reason == approval.Blocked {
 		w.TotalBlocked++
@@ -50,7 +50,7 @@ func (w *WaitingTotals) addDefinition(reason approval.WaitReason, s ScanResult) 
 	}
 }
 
-// Forgotten is a server whose approvals were lost and that no user has approved since.
+// Forgotten is a server whose approvals were lost and that was not approved since.
 type Forgotten struct {
 	Name   string `json:"name"`
 	Tools  int    `json:"tools" doc:"The number of its tools that wait."`
@@ -73,7 +73,7 @@ type WaitingServer struct {
 	Findings    int         `json:"findings" doc:"The number of scanner findings in its definitions and instructions."`
 }
 
-// PendingInfo says why a definition awaits approval, and which values an approval must name.
+// PendingInfo contains the reason why a definition waits for approval and the values that an approval requires.
 type PendingInfo struct {
 	Reason      approval.WaitReason `json:"reason" doc:"The reason: new, changed or blocked."`
 	Fingerprint string              `json:"fingerprint" doc:"The fingerprint to send with an approval."`
@@ -113,17 +113,17 @@ type WaitingTool struct {
 // BatchDecision is the result of one decision of a batch.
 type BatchDecision struct {
 	Name    string
-	Problem error // nil when the decision was made
+	Problem error // nil if the decision succeeded
 }
 
 // ReviewStage is the stage of a server's review.
 type ReviewStage string
 
-// The stages.
+// The stages of a review.
 const (
-	StageLaunch      ReviewStage = "launch"      // the launch waits for approval: the server is neither started nor contacted
-	StageDefinitions ReviewStage = "definitions" // the definitions wait: the server runs for the review only
-	StageApproved    ReviewStage = "approved"    // not quarantined; single tools may wait
+	StageLaunch      ReviewStage = "launch"      // the launch waits for approval; the server is not started
+	StageDefinitions ReviewStage = "definitions" // the definitions wait for approval; the server runs only for the review
+	StageApproved    ReviewStage = "approved"    // not quarantined, but single definitions may wait
 )
 
 // Words returns all stages.
@@ -131,7 +131,8 @@ func (ReviewStage) Words() []string {
 	return []string{string(StageLaunch), string(StageDefinitions), string(StageApproved)}
 }
 
-// LaunchView is how a server is started or reached. A user approves it first. Secrets are masked once it is approved.
+// LaunchView describes how a server is started or reached. A user approves it before the definitions. Secrets are
+// masked after the approval.
 type LaunchView struct {
 	Protocol   string   `json:"protocol"`
 	Command    string   `json:"command,omitempty"`
@@ -142,7 +143,7 @@ type LaunchView struct {
 	Headers    []string `json:"headers,omitempty" doc:"The names of the HTTP headers."`
 }
 
-// ServerReview is what a user reviews before approving a server.
+// ServerReview contains the information that a user reviews before approving a server.
 type ServerReview struct {
 	Name        string      `json:"name"`
 	Stage       ReviewStage `json:"stage"`
@@ -151,9 +152,9 @@ type ServerReview struct {
 	Launch      LaunchView  `json:"launch"`
 	ProposedBy  string      `json:"proposed_by,omitempty"`
 	ProposedAt  *time.Time  `json:"proposed_at,omitempty"`
-	// ProposedEnv includes values, because they can change what the command does.
+	// ProposedEnv includes values, because they can change the behavior of the command.
 	ProposedEnv map[string]string `json:"proposed_env,omitempty" doc:"The proposed environment variables with their values. Absent once the launch is approved."`
-	// LaunchApprovedBy and LaunchApprovedAt are set once the launch is approved.
+	// LaunchApprovedBy and LaunchApprovedAt are set if the launch is approved.
 	LaunchApprovedBy string         `json:"launch_approved_by,omitempty"`
 	LaunchApprovedAt *time.Time     `json:"launch_approved_at,omitempty"`
 	State            string         `json:"state"`
@@ -163,7 +164,7 @@ type ServerReview struct {
 	Verdict          scan.Verdict   `json:"verdict" doc:"The scanner's verdict for the instructions."`
 	Findings         []scan.Finding `json:"findings" doc:"The scanner's findings in the instructions."`
 	Tools            []ReviewedTool `json:"tools"`
-	// Offers lists waiting primitives first, at most 5,000 in all.
+	// Offers lists at most 5,000 primitives, with the waiting ones first.
 	Offers      []ReviewedOffer `json:"offers" doc:"Prompts, resources, templates and instructions, waiting ones first. At most 5,000. An approval covers only those that are shown."`
 	TotalOffers int             `json:"total_offers"`
 }
@@ -197,7 +198,7 @@ type ReviewedTool struct {
 	ScanResult
 }
 
-// Comparison is a definition, the approved one, and the differences. Changes are never null in JSON.
+// Comparison contains a definition, the approved definition and their differences. Changes is never null in JSON.
 type Comparison struct {
 	Approved   *ApprovedView         `json:"approved,omitempty" doc:"The approved definition. Absent if none was approved, or if its text was lost."`
 	Definition json.RawMessage       `json:"definition"`
@@ -217,7 +218,7 @@ type OfferDiff struct {
 	ScanResult
 }
 
-// ToolDiff compares a tool's listed and approved definition.
+// ToolDiff compares the listed and the approved definition of a tool.
 type ToolDiff struct {
 	Name        string              `json:"name" doc:"The tool id: server:tool."`
 	Server      string              `json:"server"`
@@ -238,7 +239,7 @@ type ApprovedView struct {
 	At          time.Time       `json:"at"`
 }
 
-// Trust is the decisions about a tool, as part of a ToolView.
+// Trust contains the decisions about a tool, as part of a ToolView.
 type Trust struct {
 	Fingerprint string              `json:"fingerprint" doc:"The fingerprint of the current definition."`
 	Approved    string              `json:"approved,omitempty" doc:"The fingerprint of the approved definition. Absent if none was approved."`

@@ -25,12 +25,12 @@ type SecretViews struct {
 	Secrets []SecretView `json:"secrets"`
 }
 
-// SecretRef names a secret.
+// SecretRef identifies a secret.
 type SecretRef struct {
 	Name string `path:"name" doc:"The name of the secret: letters, digits, underscores, dots and dashes."`
 }
 
-// SetSecretRequest is a secret with its value.
+// SetSecretRequest is a request to store a secret.
 type SetSecretRequest struct {
 	Name  string `path:"name" doc:"The name of the secret: letters, digits, underscores, dots and dashes."`
 	Value string `json:"value" required:"true" doc:"The value, at most 65,536 bytes. No response contains it."`
@@ -39,14 +39,14 @@ type SetSecretRequest struct {
 // secretsTimeout limits how long a list waits for the keyring.
 const secretsTimeout = 10 * time.Second
 
-// SecretManager has the operations on secrets, with or without a daemon.
+// SecretManager implements the operations on secrets, with or without a daemon.
 type SecretManager struct {
 	Store *secret.Store
 	// Servers returns the configured servers.
 	Servers func() []config.Server
 }
 
-// List returns the stored secrets and those that servers need.
+// List returns the stored secrets and the secrets that servers need.
 func (s SecretManager) List(ctx context.Context) (SecretViews, error) {
 	ctx, cancel := context.WithTimeout(ctx, secretsTimeout)
 	defer cancel()
@@ -111,7 +111,7 @@ func (s SecretManager) Set(ctx context.Context, in SetSecretRequest) (SecretView
 	return SecretView{Name: in.Name, State: "set", Kept: string(info.Place), UsedBy: s.serversUsing(in.Name), SetAt: &info.SetAt}, nil
 }
 
-// Delete deletes a secret. Servers that need it can no longer start.
+// Delete deletes a secret. Servers that need the secret can no longer start.
 func (s SecretManager) Delete(ctx context.Context, in SecretRef) (SecretView, error) {
 	if err := checkSecretName(in.Name); err != nil {
 		return SecretView{}, err
@@ -122,7 +122,7 @@ func (s SecretManager) Delete(ctx context.Context, in SecretRef) (SecretView, er
 	return SecretView{Name: in.Name, State: "missing", UsedBy: s.serversUsing(in.Name)}, nil
 }
 
-// ValidateSecret validates a name and a value. Its errors repeat neither, because a user may have swapped them.
+// ValidateSecret validates a name and a value. Its errors contain neither, because the user may have swapped them.
 func ValidateSecret(name, value string) error {
 	if err := checkSecretName(name); err != nil {
 		return err
@@ -141,7 +141,7 @@ func checkSecretName(name string) error {
 	return nil
 }
 
-// toSecretProblem converts an error of the store.
+// toSecretProblem converts an error of the secret store to a problem.
 func toSecretProblem(err error) error {
 	switch {
 	case errors.Is(err, secret.ErrMissing):
@@ -154,24 +154,24 @@ func toSecretProblem(err error) error {
 		WithHint("Check the files secrets.* in the data directory.").Because(err)
 }
 
-// SecretOperations has the daemon's operations on secrets.
+// SecretOperations implements the daemon's operations on secrets.
 type SecretOperations struct {
 	secrets SecretManager
 	gateway *Gateway
 	changed func()
 }
 
-// NewSecretOperations returns SecretOperations. changed is called after a secret may have changed.
+// NewSecretOperations returns a SecretOperations. changed is called after a secret may have changed.
 func NewSecretOperations(s SecretManager, g *Gateway, changed func()) *SecretOperations {
 	return &SecretOperations{s, g, changed}
 }
 
-// ListSecrets returns the stored secrets and those that servers need.
+// ListSecrets returns the stored secrets and the secrets that servers need.
 func (s *SecretOperations) ListSecrets(ctx context.Context, _ Caller, _ Nothing) (SecretViews, error) {
 	return s.secrets.List(ctx)
 }
 
-// SetSecret stores a secret and restarts the servers that need it. The record has its name.
+// SetSecret stores a secret and restarts the servers that need it. The record contains only the name.
 func (s *SecretOperations) SetSecret(ctx context.Context, c Caller, in SetSecretRequest) (v SecretView, err error) {
 	if err := ValidateSecret(in.Name, in.Value); err != nil {
 		return v, err
@@ -184,7 +184,7 @@ func (s *SecretOperations) SetSecret(ctx context.Context, c Caller, in SetSecret
 	return v, err
 }
 
-// DeleteSecret deletes a secret. Servers that need it stop.
+// DeleteSecret deletes a secret. The servers that need it stop.
 func (s *SecretOperations) DeleteSecret(ctx context.Context, c Caller, in SecretRef) (v SecretView, err error) {
 	if err := checkSecretName(in.Name); err != nil {
 		return v, err

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Servers returns all configured and proposed servers in the caller's scope by name, with the tools in scope.
+// Servers returns all configured and proposed servers in the caller's scope, sorted by name, with the tools in scope.
 func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, error) {
 	within := c.Scope()
 	cfg, snapshot := g.Config(), g.Catalog.Current().ScopedTo(within)
@@ -32,7 +32,7 @@ func (g *Gateway) Servers(_ context.Context, c Caller, _ Nothing) (ServerViews, 
 	return ServerViews{views}, nil
 }
 
-// Server returns one server with the tools in the caller's scope, or SERVER_NOT_FOUND with the nearest names.
+// Server returns one server with the tools in the caller's scope, or SERVER_NOT_FOUND with similar names.
 func (g *Gateway) Server(_ context.Context, c Caller, in ServerRef) (ServerView, error) {
 	cfg := g.Config()
 	s, err := g.findServerInScope(&c, in.Name)
@@ -47,7 +47,7 @@ func (g *Gateway) Server(_ context.Context, c Caller, in ServerRef) (ServerView,
 			return p.serverView(), nil
 		}
 	}
-	if c := cfg.Server(in.Name); c != nil { // added, but not in the catalog yet
+	if c := cfg.Server(in.Name); c != nil { // added, but not yet in the catalog
 		return unstartedServerView(*c), nil
 	}
 	return ServerView{}, err
@@ -94,7 +94,7 @@ func (g *Gateway) serverView(s *catalog.Server, c *config.Server) ServerView {
 // stateNeedsLogin is the state of a server that needs a login to connect.
 const stateNeedsLogin = "needs_login"
 
-// serverState is DisplayedServerState, with the states of a missing login, secret or variable.
+// serverState is like DisplayedServerState, but also returns the states for a missing login, secret or variable.
 func (g *Gateway) serverState(s *catalog.Server) string {
 	if s.State.Phase == upstream.Failed && g.Logins.NeedsLogin(s.Name) {
 		return stateNeedsLogin
@@ -114,7 +114,7 @@ const stateNeedsSecret = "needs_secret"
 // stateNeedsVariable is the state of a server that needs a missing environment variable to start.
 const stateNeedsVariable = "needs_variable"
 
-// DisplayedServerState returns the displayed state of a server; nil is a proposed one.
+// DisplayedServerState returns the displayed state of a server. s is nil for a proposed server.
 func DisplayedServerState(s *catalog.Server) string {
 	if s == nil || s.State.Phase == "" {
 		return string(upstream.Stopped)
@@ -141,7 +141,8 @@ func reviewStageOf(s config.Server, decided *approval.ServerView) ReviewStage {
 	return StageLaunch
 }
 
-// stateDetailText explains what a server that is not ready is doing, or why it failed; "" for a ready, idle or disabled one.
+// stateDetailText describes the progress or the failure of a server that is not ready. It returns "" for a ready, idle
+// or disabled server.
 func stateDetailText(v *ServerView, p upstream.StartProgress) string {
 	switch {
 	case !v.Enabled || v.State == string(upstream.Ready) || v.State == string(upstream.Idle):
@@ -169,7 +170,7 @@ func unlistedToolsHint(s *catalog.Server) string {
 		"`, or upstream_servers with operation restart, starts it and lists them."
 }
 
-// timeOrNil returns a time, nil when it is zero.
+// timeOrNil returns a pointer to a time, or nil if the time is zero.
 func timeOrNil(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -177,7 +178,7 @@ func timeOrNil(t time.Time) *time.Time {
 	return &t
 }
 
-// countPrimitives counts prompts, resources, templates and instructions; nil when there are none.
+// countPrimitives counts prompts, resources, templates and instructions. It returns nil if there are none.
 func countPrimitives(now *catalog.DecidedPrimitives) *OfferCounts {
 	counts := now.Counts()
 	if len(counts) == 0 {

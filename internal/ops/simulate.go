@@ -12,9 +12,9 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// TrialOperations tries another configuration on recorded calls.
+// TrialOperations implements the simulation of another configuration with recorded calls.
 type TrialOperations struct {
-	Each    func(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error // iterates over the log
+	Each    func(ctx context.Context, f activity.Filter, fn func(*activity.Record) error) error // iterates over the activity log
 	Live    func() *config.Config
 	Parse   func(text string) (*config.Config, error)
 	Catalog *catalog.Catalog
@@ -22,7 +22,7 @@ type TrialOperations struct {
 	Now     func() time.Time
 }
 
-// TrialRequest is a configuration to try.
+// TrialRequest is a request to simulate a configuration.
 type TrialRequest struct {
 	Text   string `json:"text" required:"true" doc:"The text of the configuration file to evaluate. It may contain the placeholders of secrets that GET /config shows."`
 	Period string `json:"period" doc:"The length of the period whose calls are evaluated, such as 90s, 30m, 24h, 30d or 2w. It ends now. Default: 30d."`
@@ -33,7 +33,7 @@ func (TrialRequest) Example() string {
 	return `{"text": "{\"intent_declaration\": {\"require_intent\": true}}", "period": "30d"}`
 }
 
-// defaultPeriod is the default period of calls to evaluate.
+// defaultPeriod is the default period whose calls are evaluated.
 const defaultPeriod = 30 * 24 * time.Hour
 
 // SimulateConfig evaluates the recorded calls under another configuration.
@@ -58,7 +58,7 @@ func (t *TrialOperations) SimulateConfig(ctx context.Context, _ auth.Caller, in 
 	out := trialTotals{Trial: Trial{Since: began.Add(-period).UTC(), Revision: next.Revision(), InForce: court.live.Revision()}}
 	calls := activity.Filter{Types: []activity.Type{activity.ToolCall, activity.PolicyDecision}, Since: out.Since}
 	err = t.Each(ctx, calls, func(r *activity.Record) error {
-		if _, call := policy.ParseCallToolName(r.Metadata.ToolVariant); call { // otherwise it was refused before the variant was known
+		if _, call := policy.ParseCallToolName(r.Metadata.ToolVariant); call { // else it was rejected early
 			out.addCall(r, court.evaluateCall(r))
 		}
 		return nil
@@ -67,7 +67,7 @@ func (t *TrialOperations) SimulateConfig(ctx context.Context, _ auth.Caller, in 
 	return out.toTrial(), err
 }
 
-// newEvaluator loads what the evaluation needs in addition to the records.
+// newEvaluator loads the data that the evaluation needs in addition to the records.
 func (t *TrialOperations) newEvaluator(ctx context.Context, next *config.Config) (*trialEvaluator, error) {
 	tokens, err := t.Tokens(ctx)
 	if err != nil {

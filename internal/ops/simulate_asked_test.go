@@ -12,15 +12,15 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestTrialWithOtherAskRules: for a configuration with other rules, the result counts the calls that would have been held;
-// without rules, those that would not.
+// TestTrialWithOtherAskRules checks that a trial with other approval rules counts the calls that would have waited for
+// approval, or would not have waited.
 func TestTrialWithOtherAskRules(t *testing.T) {
 	w := newTrialWorld(t, trialBase, append(definitions, `{"name":"query","annotations":{"readOnlyHint":true},"inputSchema":{"type":"object","properties":{"sql":{"type":"string"}}}}`)...)
 	const masked = `{"sql":"SELECT 'ghp_0123456789abcdefghijklmnopqrstuvwxyz'"}`
 	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:reads", `{"n":1}`)
 	w.call(catalogtest.AgentCaller, policy.CallToolWrite, "s:reads", `{"n":1}`)
 	w.call(catalogtest.AgentCaller, policy.CallToolDestructive, "s:destroys", `{}`)
-	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:destroys", `{}`) // refused, whatever is asked
+	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:destroys", `{}`) // rejected, whatever the approval rules
 	w.callByName(catalogtest.AgentCaller, "delete_user")
 	w.callByName(catalogtest.AgentCaller, "reads")
 	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:query", `{"sql":"DROP TABLE x"}`)
@@ -55,12 +55,13 @@ func TestTrialWithOtherAskRules(t *testing.T) {
 	w.call(catalogtest.AgentCaller, policy.CallToolRead, "s:query", masked)
 	for rules, unknown := range map[string]int64{`{"write": "ask"}`: 0, `{"destructive": "ask"}`: 1, `{"destructive": "ask", "tools": {"s:query": "off"}}`: 0} {
 		if got := w.try(asking(rules)); got.Unknown != unknown || got.Asked != 0 {
-			t.Errorf("what no one has judged, under %s: %+v", rules, got)
+			t.Errorf("a call without recorded facts, under %s: %+v", rules, got)
 		}
 	}
 }
 
-// TestTrialOfHeldCalls: calls that were held would be held again, and without the rule they would not.
+// TestTrialOfHeldCalls checks that calls that waited for approval would wait again, and would not wait without the
+// rule.
 func TestTrialOfHeldCalls(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnderRace(t)
@@ -69,8 +70,8 @@ func TestTrialOfHeldCalls(t *testing.T) {
 	asks := w.db.ApprovalQuestions()
 	w.gate.Ask = ask.NewWaiter(asks, nil, time.Now, func() {})
 	call := func() { w.call(catalogtest.AgentCaller, policy.CallToolDestructive, "s:destroys", `{}`) }
-	call() // held
-	call() // and waits again
+	call() // waits for approval
+	call() // still waits
 	for _, approve := range []bool{true, false} {
 		all, err := asks.WaitingQuestions(t.Context(), time.Now())
 		if err != nil || len(all) != 1 {
@@ -79,15 +80,15 @@ func TestTrialOfHeldCalls(t *testing.T) {
 		if _, err := asks.AnswerQuestion(t.Context(), all[0].ID, ask.Answer{Approve: approve, By: "admin", At: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
-		call() // approved, and then denied
+		call() // allowed by the approval; the next call is denied
 		if approve {
-			call() // held again
+			call() // waits again
 		}
 	}
 	if got := w.try(text); got.Calls != 5 || got.Same != 5 {
 		t.Errorf("under the same rules: %+v", got)
 	}
 	if got := w.try(trialBase); got.Allowed != 5 {
-		t.Errorf("without them: %+v", got)
+		t.Errorf("without the rules: %+v", got)
 	}
 }

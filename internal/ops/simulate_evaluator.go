@@ -22,11 +22,11 @@ type trialEvaluator struct {
 	live, next *config.Config
 	catalog    *catalog.Catalog
 	snapshot   *catalog.Snapshot
-	tokens     map[string]tokenScope // by actor
+	tokens     map[string]tokenScope // scopes by actor
 	tools      map[definitionKey]*catalog.Tool
 }
 
-// tokenScope is what a token may reach, and since when it exists.
+// tokenScope is the scope of a token and its creation time.
 type tokenScope struct {
 	rule    *policy.ScopeRule
 	created time.Time
@@ -38,10 +38,11 @@ type definitionKey struct {
 	fingerprint string
 }
 
-// maxTrialTools limits the cached definitions.
+// maxTrialTools limits the number of cached tools.
 const maxTrialTools = 50_000
 
-// trialVerdict is what would have happened to a call: the check and problem of a refusal, or why it is unknown.
+// trialVerdict is the simulated outcome of a call. For a refusal, it contains the check and the problem. For an unknown
+// outcome, it contains the reason.
 type trialVerdict struct {
 	would   Outcome
 	check   policy.Check
@@ -55,7 +56,7 @@ func unknownVerdict(why string) trialVerdict {
 	return trialVerdict{would: Unknown, status: policy.Callable, why: why}
 }
 
-// Reasons of an unknown verdict.
+// Reasons why a verdict is unknown.
 const (
 	whyEarlier     = "The record is from a version of MCPProxy that did not store enough to evaluate it again."
 	whyName        = "The name of the tool is masked in the record."
@@ -70,7 +71,7 @@ const (
 	whyWaited      = "It was rejected after it had waited, because of a change in the meantime."
 )
 
-// evaluateCall returns what would have happened to a recorded call.
+// evaluateCall returns the outcome of a recorded call under the candidate configuration.
 func (c *trialEvaluator) evaluateCall(r *activity.Record) trialVerdict {
 	d := r.Metadata.Decision
 	switch {
@@ -91,7 +92,7 @@ func (c *trialEvaluator) evaluateCall(r *activity.Record) trialVerdict {
 	case decided.Verdict == policy.Reject && doubt.check == decided.Check && doubt.check != policy.NoCheck:
 		return unknownVerdict(doubt.why)
 	case decided.Verdict == policy.Reject && why != "" && (decided.Check == policy.CheckScope || decided.Check == policy.CheckHints) && t.ArgumentRule().Declared:
-		return unknownVerdict(why) // the lane of the arguments could decide instead
+		return unknownVerdict(why) // the lane determined by the arguments could decide instead
 	case decided.Verdict == policy.Reject:
 		return trialVerdict{Refused, decided.Check, decided.Problem, refusingToolStatus(decided.Check, facts.Status), ""}
 	case doubt.why != "":
@@ -119,7 +120,7 @@ func (c *trialEvaluator) evaluateCall(r *activity.Record) trialVerdict {
 	return c.approvalVerdict(r, d, t, does, asked)
 }
 
-// approvalVerdict returns whether an allowed call would wait for an approval first.
+// approvalVerdict determines whether an allowed call would first wait for approval.
 func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool, does policy.ArgumentEffect, asked policy.CallRequest) trialVerdict {
 	if t == nil {
 		return allowedVerdict()
@@ -132,7 +133,7 @@ func (c *trialEvaluator) approvalVerdict(r *activity.Record, d *activity.Decisio
 	return trialVerdict{would: Asked, check: policy.CheckAsk, status: policy.Callable, why: "By " + caught.String() + " the user would be asked first."}
 }
 
-// refusingToolStatus returns the tool's status if the call was refused because of it.
+// refusingToolStatus returns the tool's status if it was the reason for the refusal, otherwise Callable.
 func refusingToolStatus(check policy.Check, s policy.ToolStatus) policy.ToolStatus {
 	if check == policy.CheckCallable {
 		return s
@@ -140,7 +141,8 @@ func refusingToolStatus(check policy.Check, s policy.ToolStatus) policy.ToolStat
 	return policy.Callable
 }
 
-// recordedTool returns the tool with the recorded definition, under the candidate configuration; nil without a definition or server.
+// recordedTool returns the tool with the recorded definition, under the candidate configuration. It returns nil if
+// there is no definition or no server.
 func (c *trialEvaluator) recordedTool(id tool.ID, d *activity.Decision, server *config.Server) *catalog.Tool {
 	if d.Fingerprint == "" || server == nil {
 		return nil
@@ -163,7 +165,8 @@ func (c *trialEvaluator) recordedTool(id tool.ID, d *activity.Decision, server *
 
 var errRecorded = errors.New("unchanged")
 
-// rebuildRequest builds the request from its record. Errors that do not depend on the configuration occur again.
+// rebuildRequest rebuilds a request from its record. It includes recorded errors that do not depend on the
+// configuration.
 func rebuildRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *catalog.Tool) policy.CallRequest {
 	asked := policy.CallRequest{Name: id.String(), ID: id, OwnNames: d.Called == activity.CalledByName}
 	asked.CallTool, _ = policy.ParseCallToolName(r.Metadata.ToolVariant)
@@ -190,7 +193,8 @@ func rebuildRequest(r *activity.Record, d *activity.Decision, id tool.ID, t *cat
 	return asked
 }
 
-// verdictUncertainty is why a verdict is unreliable: if check refuses, or if the call is allowed.
+// verdictUncertainty is the reason why a verdict is unreliable. It applies if check rejects the call, or if the call is
+// allowed.
 type verdictUncertainty struct {
 	check policy.Check
 	why   string
@@ -233,7 +237,8 @@ func (c *trialEvaluator) policyFacts(r *activity.Record, d *activity.Decision, i
 	return gate.PolicyFactsOfTool(t, within, quarantined, status, does), open
 }
 
-// callerScope returns the caller's scope, and whether it is known. For a deleted token it is the scope of its profiles.
+// callerScope returns the caller's scope and reports whether it is known. For a deleted token, it returns the scope of
+// its profiles.
 func (c *trialEvaluator) callerScope(r *activity.Record, d *activity.Decision) (within policy.Scope, known bool) {
 	var rules [3]*policy.ScopeRule
 	known = true
@@ -266,7 +271,7 @@ func (c *trialEvaluator) isTrustChanged(next config.Server) bool {
 	return now == nil || now.Trust != next.Trust
 }
 
-// areQueueLimitsUnchanged reports whether the limits of running and queued calls equal the current ones.
+// areQueueLimitsUnchanged reports whether the limits for running and queued calls equal the current ones.
 func (c *trialEvaluator) areQueueLimitsUnchanged(server string) bool {
 	limits := func(cfg *config.Config) [4]int64 {
 		most := 0
@@ -278,12 +283,12 @@ func (c *trialEvaluator) areQueueLimitsUnchanged(server string) bool {
 	return limits(c.live) == limits(c.next)
 }
 
-// schemaVerdict validates the arguments of an allowed call, as the gate does.
+// schemaVerdict validates the arguments of an allowed call like the gate.
 func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision, t *catalog.Tool) trialVerdict {
 	switch {
 	case d.Called == activity.CalledByName:
 		return allowedVerdict()
-	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // arguments next to args
+	case d.Check == policy.CheckSchema.String() && problem.Code(r.Metadata.ErrorCode) == problem.InvalidArgs: // the call had both arguments and args
 		return trialVerdict{Refused, policy.CheckSchema, problem.New(problem.InvalidArgs, r.ErrorMessage, ""), policy.Callable, ""}
 	}
 	if mode := c.next.ArgumentValidationMode(r.ServerName); mode == config.ValidateOff || mode == config.ValidateWarn {
@@ -302,14 +307,14 @@ func (c *trialEvaluator) schemaVerdict(r *activity.Record, d *activity.Decision,
 	return allowedVerdict()
 }
 
-// argumentEffect returns what the arguments do. why is set when that is unknown and matters.
+// argumentEffect returns the effect of the arguments. why is set if the effect is unknown but relevant.
 func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision, t *catalog.Tool, rules policy.Rules) (does policy.ArgumentEffect, why string) {
 	if t == nil {
 		return does, ""
 	}
 	rule := t.ArgumentRule()
 	if rule == nil {
-		if !t.HasDefinition() && d.Lane != nil && !d.Lane.Declared { // the recorded effect came from its schema
+		if !t.HasDefinition() && d.Lane != nil && !d.Lane.Declared { // the effect was derived from the schema
 			return recordedEffect(d.Lane), ""
 		}
 		return does, ""
@@ -318,7 +323,7 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	alone := r.Repeated <= 1 // a repeated refusal has only the arguments of the first
+	alone := r.Repeated <= 1 // the record of repeated refusals contains only the arguments of the first one
 	if alone && !r.ArgumentsTruncated && !redact.HasMask(args) && !r.HasErased(activity.FieldArguments) {
 		return rule.Classify(args), ""
 	}
@@ -333,25 +338,26 @@ func (c *trialEvaluator) argumentEffect(r *activity.Record, d *activity.Decision
 		return does, whyLane
 	}
 	if rules.JudgeArguments == policy.ArgumentsOff && within.AllowsAllLanes() || rules.JudgeArguments == policy.ArgumentsAdvise && within.AllowsAllLanes() && !rule.Declared {
-		return does, "" // it would be a warning at most
+		return does, "" // the effect could only cause a warning
 	}
 	return does, whyLane
 }
 
-// recordedEffect returns the recorded effect of the arguments.
+// recordedEffect converts the recorded effect of the arguments.
 func recordedEffect(l *activity.ArgumentLane) policy.ArgumentEffect {
 	o, _ := policy.ParseOperation(l.Operation)
 	return policy.ArgumentEffect{Operation: o, Word: l.Word, By: policy.ArgumentKind(l.By), Path: l.Argument, Declared: l.Declared, Unread: l.Unread}
 }
 
-// checkRecordedArguments validates recorded arguments against the tool's schema. why is set when that is impossible.
+// checkRecordedArguments validates recorded arguments against the tool's schema. why is set if they cannot be
+// validated.
 func checkRecordedArguments(r *activity.Record, t *catalog.Tool) (fit activity.SchemaFit, why string) {
 	args := r.Arguments
 	switch {
 	case !t.HasDefinition():
 		return "", whySchema
 	case t.ArgumentSchema().BrokenError() != nil:
-		return "", "" // a broken schema validates nothing
+		return "", "" // a broken schema is not enforced
 	case r.ArgumentsTruncated || redact.HasMask(args) || r.HasErased(activity.FieldArguments):
 		return "", whyMasked
 	case len(args) == 0:

@@ -43,7 +43,7 @@ var definitions = []string{
 	`{"name":"off","annotations":{"readOnlyHint":true}}`,
 }
 
-// trialWorld is a gate before a real log over a real database, and trials of the log.
+// trialWorld is a test environment with a gate, a real activity log with a real database, and trials of the log.
 type trialWorld struct {
 	*catalogtest.Harness
 	t      testing.TB
@@ -95,7 +95,7 @@ func newTrialWorld(t testing.TB, text string, tools ...string) *trialWorld {
 	return w
 }
 
-// caller is an agent in a profile, by a token, or neither.
+// caller returns an agent with the given profile and token, both optional.
 func (w *trialWorld) caller(profile, token string) auth.Caller {
 	w.t.Helper()
 	profiles := func(name string) *auth.ScopeRule { return w.Config().ProfileRule(name) }
@@ -118,7 +118,7 @@ func (w *trialWorld) call(c auth.Caller, v policy.CallToolVariant, name, args st
 	for _, d := range declared {
 		r.Declared.AddParameter("intent_operation_type", []byte(d))
 	}
-	_, _ = w.gate.Call(context.Background(), r) // what became of it is on record
+	_, _ = w.gate.Call(context.Background(), r) // the outcome is recorded
 }
 
 func (w *trialWorld) callByName(c auth.Caller, own string) {
@@ -127,7 +127,7 @@ func (w *trialWorld) callByName(c auth.Caller, own string) {
 	_, _ = w.gate.GatedEndpoint("s").Do(context.Background(), r)
 }
 
-// try tries a text and returns what became of it.
+// try simulates a configuration text and returns the result.
 func (w *trialWorld) try(text string) ops.Trial {
 	w.t.Helper()
 	out, err := w.trials.SimulateConfig(context.Background(), catalogtest.AdminCaller, ops.TrialRequest{Text: text})
@@ -137,7 +137,7 @@ func (w *trialWorld) try(text string) ops.Trial {
 	return out
 }
 
-// groups says of a result what is not the same.
+// groups formats the changed outcomes of a result.
 func groups(out ops.Trial) (said []string) {
 	for _, g := range out.Groups {
 		said = append(said, strings.Join(strings.Fields(fmt.Sprintf("%d× %s %s %s: %s→%s %s %s %s", g.Calls, g.Tool, g.Called, strings.TrimPrefix(g.Variant, "call_tool_"), g.Was, g.Would, g.Check, g.Code, g.Status)), " "))
@@ -181,15 +181,15 @@ func (w *trialWorld) calls() {
 	w.callByName(agent, "denied")
 }
 
-// TestTrialOfEachChange: each change of the configuration changes the outcome of the calls that it concerns, and of no
-// others. For a tool whose definition no longer exists, the record is enough.
+// TestTrialOfEachChange checks that each change of the configuration changes the outcomes of exactly the calls that it
+// affects. The tests are repeated without the tool definitions.
 func TestTrialOfEachChange(t *testing.T) {
 	replace := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(trialBase) }
 	set := func(key string) string { return strings.Replace(trialBase, "{", "{"+key+", ", 1) }
 	cases := []struct {
 		what, text string
 		want       []string
-		gone       []string // where the definitions are gone, if otherwise
+		gone       []string // the expected groups without definitions, if different
 	}{
 		{what: "the same", text: trialBase},
 		{what: "the same, written otherwise", text: "// a comment\n" + set(`"tools_limit": 20`)},
@@ -202,7 +202,7 @@ func TestTrialOfEachChange(t *testing.T) {
 			"1× s:denied lane read: refused→allowed callable TOOL_LOCKED disabled_by_config",
 		}, gone: []string{
 			"1× s:denied name read: refused→allowed callable TOOL_LOCKED disabled_by_config",
-			"1× s:denied lane read: refused→unknown", // by a schema that is not known any more
+			"1× s:denied lane read: refused→unknown", // the schema would decide, but is no longer known
 		}},
 		{what: "only some enabled", text: replace(`"disabled_tools": ["denied"]`, `"enabled_tools": ["reads", "off"]`), want: []string{
 			"1× s:delete_user lane read: allowed→refused callable TOOL_LOCKED disabled_by_config",
@@ -217,19 +217,19 @@ func TestTrialOfEachChange(t *testing.T) {
 			"1× s:destroys lane destructive: allowed→refused intent MISSING_INTENT",
 			"1× s:reads lane read: allowed→refused intent MISSING_INTENT",
 			"2× s:corrected lane write: allowed→refused intent MISSING_INTENT",
-			"1× s:corrected name write: allowed→refused intent MISSING_INTENT", // nothing can be declared there
+			"1× s:corrected name write: allowed→refused intent MISSING_INTENT", // a call by name cannot declare an intent
 			"1× s:delete_user name write: allowed→refused intent MISSING_INTENT",
 			"1× s:destroys name destructive: allowed→refused intent MISSING_INTENT",
 		}},
 		{what: "no override", text: replace(`, "hint_overrides": {"corrected": {"destructiveHint": false}}`, ""), want: []string{
 			"1× s:corrected lane write: allowed→refused hints SERVER_MISMATCH",
-			"1× s:corrected lane write: allowed→refused scope OUT_OF_SCOPE", // the token has no lane for it
+			"1× s:corrected lane write: allowed→refused scope OUT_OF_SCOPE", // the token does not include the required lane
 		}},
 		{what: "an override more", text: replace(`{"corrected"`, `{"rea*": {"destructiveHint": true}, "corrected"`), want: []string{
 			"2× s:reads lane read: allowed→refused hints SERVER_MISMATCH",
 		}},
 		{what: "an override that loosens", text: replace(`{"corrected"`, `{"destroys": {"destructiveHint": false, "readOnlyHint": true}, "corrected"`), want: []string{
-			"1× s:destroys lane read: refused→allowed hints SERVER_MISMATCH", // the token has no lane as bad as the one it chose
+			"1× s:destroys lane read: refused→allowed hints SERVER_MISMATCH", // the override allows the chosen lane
 		}, gone: []string{"1× s:destroys lane read: refused→unknown"}},
 		{what: "not strict", text: set(`"intent_declaration": {"strict_server_validation": false}`), want: []string{
 			"1× s:destroys lane read: refused→allowed hints SERVER_MISMATCH",
@@ -273,11 +273,11 @@ func TestTrialOfEachChange(t *testing.T) {
 				}
 			})
 		}
-		w.SetTools() // the server lists nothing any more
+		w.SetTools() // the server no longer lists any tools
 	}
 }
 
-// allOf are all calls that were allowed, refused for one reason.
+// allOf returns the groups of all allowed calls, changed to refused for the given reason.
 func allOf(why string) (all []string) {
 	for _, call := range []string{"2× s:corrected lane write", "2× s:reads lane read", "1× s:destroys lane destructive", "1× s:destroys name destructive",
 		"1× s:corrected name write", "1× s:delete_user lane read", "1× s:delete_user name write"} {
@@ -286,8 +286,8 @@ func allOf(why string) (all []string) {
 	return all
 }
 
-// TestMaskedArguments: arguments that were not validated then, and that the log holds only masked, have an unknown outcome,
-// never an allowed one. Complete arguments are evaluated.
+// TestMaskedArguments checks calls whose arguments were not validated. If the log contains them only masked, the
+// outcome is unknown, never allowed. Complete arguments are evaluated.
 func TestMaskedArguments(t *testing.T) {
 	lax := strings.Replace(trialBase, "{", `{"validate_arguments": "off", `, 1)
 	w := newTrialWorld(t, lax, `{"name":"reads","inputSchema":{"type":"object","properties":{"password":{"type":"string","maxLength":20},"n":{"type":"integer"}}},"annotations":{"readOnlyHint":true}}`)
@@ -323,8 +323,8 @@ func TestMaskedArguments(t *testing.T) {
 	}
 }
 
-// TestLanesByArguments: the effect of arguments is evaluated again, with another mode and another rule. For masked arguments,
-// the record's facts count, or the outcome is unknown.
+// TestLanesByArguments checks that the effect of arguments is evaluated again with another mode and another rule. For
+// masked arguments, the recorded facts apply, or the outcome is unknown.
 func TestLanesByArguments(t *testing.T) {
 	with := func(mode, lanes string) string {
 		return `{"intent_declaration": {"judge_arguments": "` + mode + `"}, "mcpServers": {"s": {"command": "x", "trust": "auto"` + lanes + `}}}`
@@ -335,7 +335,7 @@ func TestLanesByArguments(t *testing.T) {
 	agent := w.caller("", "")
 	w.call(agent, policy.CallToolDestructive, "s:query", `{"sql":"SELECT 1"}`)
 	w.call(agent, policy.CallToolDestructive, "s:query", `{"sql":"SELECT 2", "password": "hunter2-Zq81xK3"}`)
-	w.call(agent, policy.CallToolRead, "s:query", `{"sql":"SELECT 1"}`) // one record of three refusals
+	w.call(agent, policy.CallToolRead, "s:query", `{"sql":"SELECT 1"}`) // one record for three refusals
 	w.call(agent, policy.CallToolRead, "s:query", `{"sql":"DROP TABLE x"}`)
 	w.call(agent, policy.CallToolRead, "s:query", `{"sql":"DROP TABLE y"}`)
 	person := agent
@@ -357,13 +357,13 @@ func TestLanesByArguments(t *testing.T) {
 			t.Errorf("%s:\n got %q\nwant %q", c.text, got, c.want)
 		}
 	}
-	// By another argument than then nothing is known of the call whose arguments are masked.
+	// If another argument decides, the outcome of the call with masked arguments is unknown.
 	if got := groups(w.try(with("enforce", other))); !slices.Contains(got, "1× s:query lane destructive: allowed→unknown") {
 		t.Errorf("another rule: %q", got)
 	}
 }
 
-// TestTrialWithDeletedTokens: if the scope of a deleted token matters, the outcome is unknown.
+// TestTrialWithDeletedTokens checks that the outcome is unknown if it depends on the scope of a deleted token.
 func TestTrialWithDeletedTokens(t *testing.T) {
 	w := newTrialWorld(t, trialBase, definitions...)
 	w.calls()
@@ -381,7 +381,7 @@ func TestTrialWithDeletedTokens(t *testing.T) {
 	}
 }
 
-// TestTrialOfOldRecords: for a record without all facts, the outcome is unknown.
+// TestTrialOfOldRecords checks that the outcome is unknown if the record does not contain all facts.
 func TestTrialOfOldRecords(t *testing.T) {
 	w := newTrialWorld(t, trialBase, definitions...)
 	for _, d := range []*activity.Decision{nil, {Outcome: activity.Allowed, ConfigRevision: "0123456789ab"}} {
@@ -396,7 +396,7 @@ func TestTrialOfOldRecords(t *testing.T) {
 	}
 }
 
-// TestTrialOfInvalidConfigurations: an invalid configuration is refused with the positions of its mistakes.
+// TestTrialOfInvalidConfigurations checks that an invalid configuration is rejected with the positions of its mistakes.
 func TestTrialOfInvalidConfigurations(t *testing.T) {
 	w := newTrialWorld(t, trialBase, definitions...)
 	for _, c := range []struct {
@@ -416,8 +416,8 @@ func TestTrialOfInvalidConfigurations(t *testing.T) {
 	}
 }
 
-// fill makes all calls through the gate, of every kind, from 16 callers; all are in the
-// database when it returns.
+// fill makes the given number of calls of every kind through the gate, from 16 callers. When it returns, all calls are
+// in the database.
 func (w *trialWorld) fill(all int) {
 	w.t.Helper()
 	w.AnswerCall = func(context.Context, *session.Request) (session.Reply, error) {
@@ -451,8 +451,8 @@ func (w *trialWorld) fill(all int) {
 	}
 }
 
-// TestTrialOfManyCalls: calls that were made through the gate into a real log have the same outcome under the same
-// configuration, and a change is detected.
+// TestTrialOfManyCalls checks that calls recorded in a real log have the same outcome under the same configuration, and
+// that a change is detected.
 func TestTrialOfManyCalls(t *testing.T) {
 	volume.SkipUnderRace(t)
 	w := newTrialWorld(t, trialBase, definitions...)
@@ -468,7 +468,7 @@ func TestTrialOfManyCalls(t *testing.T) {
 	}
 }
 
-// BenchmarkHundredThousand evaluates 100,000 recorded calls again.
+// BenchmarkHundredThousand measures the evaluation of 100,000 recorded calls.
 func BenchmarkHundredThousand(b *testing.B) {
 	w := newTrialWorld(b, trialBase, definitions...)
 	const all = 100_000

@@ -12,7 +12,7 @@ import (
 // Limits of a result.
 const (
 	maxGroups        = 200
-	maxCountedGroups = 10_000 // distinct groups
+	maxCountedGroups = 10_000 // number of distinct groups that are counted
 	maxExamples      = 3
 )
 

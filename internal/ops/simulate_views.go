@@ -2,7 +2,7 @@ package ops
 
 import "time"
 
-// Outcome is what a candidate would have done to a call.
+// Outcome is the outcome of a recorded call under a candidate configuration.
 type Outcome string
 
 // The outcomes.
@@ -18,7 +18,7 @@ func (Outcome) Words() []string {
 	return []string{string(Allowed), string(Refused), string(Asked), string(Unknown)}
 }
 
-// Trial is what a candidate would have done to the recorded calls.
+// Trial is the result of evaluating recorded calls under a candidate configuration.
 type Trial struct {
 	Since    time.Time    `json:"since"`
 	Revision string       `json:"config_revision" doc:"The revision of the evaluated configuration."`
@@ -35,7 +35,7 @@ type Trial struct {
 	TookMS   int64        `json:"took_ms"`
 }
 
-// TrialGroup is calls of one tool whose outcome differs for the same reason.
+// TrialGroup is a group of calls to one tool whose outcomes differ for the same reason.
 type TrialGroup struct {
 	Tool     string    `json:"tool" doc:"The tool id: server:tool."`
 	Variant  string    `json:"tool_variant" words:"variant"`

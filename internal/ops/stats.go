@@ -10,14 +10,14 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// Limits of statistics.
+// Limits of the statistics.
 const (
-	statsRecords = 20_000 // latest calls
+	statsRecords = 20_000 // maximum number of evaluated calls
 	statsPage    = 200
-	statsTools   = 1_000 // named tools
+	statsTools   = 1_000 // maximum number of listed tools
 )
 
-// ToolStats measures from the log how well searches find tools, and which tools are used.
+// ToolStats contains statistics from the activity log: how well searches find tools, and which tools are used.
 type ToolStats struct {
 	Since    time.Time `json:"since" doc:"The start of the evaluated period: the time of the first included call, or the requested time."`
 	Calls    int       `json:"calls" doc:"The number of included calls."`
@@ -34,7 +34,7 @@ type ToolStats struct {
 	DeadAll  int       `json:"dead_count"`
 }
 
-// ToolUse is how one tool is used.
+// ToolUse contains the usage of one tool.
 type ToolUse struct {
 	Name   string    `json:"name"`
 	Calls  int       `json:"calls"`
@@ -44,7 +44,7 @@ type ToolUse struct {
 	Last   time.Time `json:"last"`
 }
 
-// ToolStats evaluates the calls since a time, at most the latest 20,000.
+// ToolStats evaluates the calls since a time. It evaluates at most the latest 20,000 calls.
 func (g *Gateway) ToolStats(ctx context.Context, _ Caller, in StatsQuery) (ToolStats, error) {
 	t := newCallStats()
 	err := forEachCall(ctx, g.Log, in.Since, func(r *activity.Record) { t.addCall(r) })
@@ -86,15 +86,15 @@ func forEachCall(ctx context.Context, log ActivityLog, since time.Time, do func(
 	return nil
 }
 
-// callStats accumulates calls.
+// callStats accumulates the statistics of calls.
 type callStats struct {
 	calls    int
 	first    time.Time
 	tools    map[tool.ID]*ToolUse
-	searches map[searchKey]map[tool.ID]int // search → tools called after it → their ranks
+	searches map[searchKey]map[tool.ID]int // ranks of the tools called after a search, by search and tool
 }
 
-// searchKey identifies a search: the same query in the same session.
+// searchKey identifies a search. The same query in the same session counts as the same search.
 type searchKey struct{ session, query string }
 
 func newCallStats() *callStats {
@@ -103,7 +103,7 @@ func newCallStats() *callStats {
 
 func (t *callStats) addCall(r *activity.Record) {
 	t.calls++
-	t.first = r.Timestamp // records come latest first
+	t.first = r.Timestamp // records are read latest first
 	id := tool.ID{Server: r.ServerName, Tool: r.ToolName}
 	use := t.tools[id]
 	if use == nil {

@@ -25,7 +25,7 @@ func TestRecordsContainTheSearch(t *testing.T) {
 		{Query: "read a thing", Rank: 1}, {Query: "read a thing", Rank: 2}, {Query: "read a thing"},
 	} {
 		if got := records[i].Metadata.Search; got == nil || *got != want {
-			t.Errorf("call %d says %+v, want %+v", i, got, want)
+			t.Errorf("call %d records %+v, want %+v", i, got, want)
 		}
 	}
 	other := anAgent
@@ -43,11 +43,11 @@ func TestTally(t *testing.T) {
 		session, tool, query string
 		rank                 int
 	}{
-		{"a", "x", "one", 1}, {"a", "x", "one", 1}, {"a", "y", "one", 4}, // both of one search: a half first, all among 5
+		{"a", "x", "one", 1}, {"a", "x", "one", 1}, {"a", "y", "one", 4}, // one search: ranks 1 and 4
 		{"b", "x", "one", 2},                           // another session
-		{"b", "z", "two", 0},                           // missed
-		{"b", "z", "three", 0}, {"b", "z", "three", 7}, // missed, then found
-		{"c", "w", "", 0}, // no search
+		{"b", "z", "two", 0},                           // not found
+		{"b", "z", "three", 0}, {"b", "z", "three", 7}, // not found, then found
+		{"c", "w", "", 0}, // no search before the call
 	} {
 		r := activity.Record{Timestamp: at.Add(-time.Duration(i) * time.Minute), SessionID: c.session, ServerName: "s", ToolName: c.tool}
 		if c.query != "" {
@@ -75,8 +75,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// A tool that was called after a search comes first when the same words are used again, but only when the configuration enables
-// that.
+// A tool that was called after a search is found by the words of that search, but only if the configuration enables
+// learning.
 func TestLearnFromUse(t *testing.T) {
 	w := newWorld(t, nil, readsTool, destroysTool)
 	record := activity.Record{Type: activity.ToolCall, Status: activity.Success, ServerName: "s", ToolName: "destroys",
@@ -88,11 +88,11 @@ func TestLearnFromUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a := w.retrieve(RetrieveRequest{Query: "accounts"}); a.Total != 0 {
-		t.Errorf("something was learned though it is off: %+v", a)
+		t.Errorf("a habit was learned, although learning is off: %+v", a)
 	}
 	w.Config().LearnFromUse = true
 	if a := w.retrieve(RetrieveRequest{Query: "accounts"}); a.Total != 1 || a.Tools[0].Name != "s:destroys" {
-		t.Errorf("got %+v, want what was called", a)
+		t.Errorf("got %+v, want the called tool", a)
 	}
 }
 

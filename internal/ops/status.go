@@ -51,12 +51,12 @@ func (g *Gateway) Status(ctx context.Context, _ Caller, _ Nothing) (Status, erro
 	return s, nil
 }
 
-// hasLostApprovals reports whether the approvals of a server were lost, and no user has approved it since.
+// hasLostApprovals reports whether the approvals of a server were lost and the server was not approved since.
 func (g *Gateway) hasLostApprovals(s *catalog.Server) bool {
 	return g.Book.ApprovalsLost() && !s.Quarantined && g.Book.ServerView(s.Name).ApprovedLaunch() == nil
 }
 
-// MissingApprovalWarnings explain why approvals are missing, when no user decided that.
+// MissingApprovalWarnings returns warnings about approvals that are lost or not loaded yet.
 func (g *Gateway) MissingApprovalWarnings() []string {
 	const lost = "The database of this data directory is not the first one: the approvals of an earlier one, which was damaged or removed, are lost. "
 	switch {
@@ -74,7 +74,7 @@ func (g *Gateway) MissingApprovalWarnings() []string {
 	}
 }
 
-// loginWarnings name the servers that need a login.
+// loginWarnings returns warnings about the servers that need a login.
 func (g *Gateway) loginWarnings() (out []string) {
 	for _, s := range g.Catalog.Current().Servers() {
 		if g.Logins.NeedsLogin(s.Name) {
@@ -84,5 +84,5 @@ func (g *Gateway) loginWarnings() (out []string) {
 	return out
 }
 
-// restrictionsLost warns that earlier blocks may be lost.
+// restrictionsLost is the warning that earlier blocks may be lost.
 const restrictionsLost = "Earlier blocks are lost, at least in part: review each tool before you approve."

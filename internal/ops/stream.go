@@ -5,11 +5,11 @@ import (
 	"io"
 )
 
-// StreamFunc writes an answer until it is complete or ctx ends. Each write is flushed, so it should be whole lines. An error before the first write becomes
-// the answer; a later one truncates it.
+// StreamFunc writes an answer until it is complete or ctx is done. Each write is flushed, so it should consist of whole
+// lines. An error before the first write is returned to the client. A later error aborts the answer.
 type StreamFunc func(ctx context.Context, w io.Writer) error
 
-// Download is a StreamFunc to save under a name, with its media type.
+// Download is a stream with its media type and a suggested file name.
 type Download struct {
 	Type, Name string
 	Stream     StreamFunc

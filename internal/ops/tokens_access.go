@@ -17,23 +17,23 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// AccessOperations has the operations on agent tokens, profiles and presence.
+// AccessOperations implements the operations on agent tokens, profiles and presence.
 type AccessOperations struct {
 	gateway *Gateway
 	tokens  *auth.AgentTokens
 }
 
-// NewAccessOperations returns AccessOperations.
+// NewAccessOperations returns an AccessOperations.
 func NewAccessOperations(g *Gateway, t *auth.AgentTokens) *AccessOperations {
 	return &AccessOperations{g, t}
 }
 
-// TokenRef names a token.
+// TokenRef identifies a token.
 type TokenRef struct {
 	Name string `path:"name" doc:"The name of the token."`
 }
 
-// CreateTokenRequest is a token to create. Without a list there is no limit.
+// CreateTokenRequest is a request to create a token. An absent list means no limit.
 type CreateTokenRequest struct {
 	Name      string   `json:"name" required:"true" doc:"The name of the token. Its calls are recorded with the actor agent:NAME."`
 	Profile   string   `json:"profile" doc:"The profile that limits the token on every endpoint."`
@@ -47,7 +47,7 @@ func (CreateTokenRequest) Example() string {
 	return `{"name": "ci", "profile": "research", "lanes": ["read"], "expires_in": "30d"}`
 }
 
-// TokenView describes a token. An absent list does not limit.
+// TokenView describes a token. An absent list means no limit.
 type TokenView struct {
 	Name       string     `json:"name"`
 	Profile    string     `json:"profile,omitempty" doc:"The profile that limits the token. Absent if there is none."`
@@ -62,7 +62,7 @@ type TokenView struct {
 	Warning    string     `json:"warning,omitempty" doc:"Why the token allows less than its settings say, or nothing. Absent if there is no problem."`
 }
 
-// TokenList lists all tokens by name.
+// TokenList lists all tokens, sorted by name.
 type TokenList struct {
 	Tokens []TokenView `json:"tokens"`
 }
@@ -73,7 +73,7 @@ type CreatedToken struct {
 	Token string `json:"token" doc:"The token. MCPProxy does not store it and shows it only in this response."`
 }
 
-// RevokedToken names a revoked token.
+// RevokedToken is the result of revoking a token.
 type RevokedToken struct {
 	Revoked string `json:"revoked"`
 }
@@ -114,7 +114,7 @@ func (a *AccessOperations) CreateToken(ctx context.Context, c Caller, in CreateT
 	})
 }
 
-// NewTokenClaim returns the statement that a user signs to create a token: everything that it can reach.
+// NewTokenClaim returns the claim that a user signs to create a token. It contains the complete scope of the token.
 func NewTokenClaim(t *auth.Token) presence.Claim {
 	limit := func(list []string) string {
 		if list == nil {
@@ -147,7 +147,7 @@ func (a *AccessOperations) RevokeToken(ctx context.Context, c Caller, in TokenRe
 	})
 }
 
-// describeToken describes a token for its record.
+// describeToken describes a token for the activity record.
 func describeToken(t auth.Token) string {
 	out := t.Name
 	for _, part := range []struct{ name, value string }{
@@ -167,7 +167,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// toTokenProblem converts an error of package auth.
+// toTokenProblem converts an error of package auth to a problem.
 func toTokenProblem(err error, name string) error {
 	name = problem.ClipName(name)
 	switch {
@@ -216,7 +216,7 @@ func (a *AccessOperations) buildToken(in CreateTokenRequest, now time.Time) (t a
 	return t, nil
 }
 
-// nilIfEmpty returns nil for an empty list, which does not limit.
+// nilIfEmpty returns nil for an empty list, because nil means no limit.
 func nilIfEmpty(list []string) []string {
 	if len(list) == 0 {
 		return nil
@@ -269,7 +269,7 @@ func (a *AccessOperations) tokenView(t auth.Token) TokenView {
 	return v
 }
 
-// UnknownAnswerByClientWarnings warns of names in ask.answer_by_client that no token has.
+// UnknownAnswerByClientWarnings returns warnings about names in ask.answer_by_client that belong to no token.
 func UnknownAnswerByClientWarnings(c *config.Config, tokens *auth.AgentTokens) (warnings []string) {
 	for _, name := range c.AnswerByClient {
 		if !tokens.MayHaveName(name) {
@@ -279,7 +279,7 @@ func UnknownAnswerByClientWarnings(c *config.Config, tokens *auth.AgentTokens) (
 	return warnings
 }
 
-// unmatchedPatternsWarning reports the names and patterns that match no server; "" when all match.
+// unmatchedPatternsWarning returns a warning about names and patterns that match no server, or "" if all match.
 func (a *AccessOperations) unmatchedPatternsWarning(patterns []string) string {
 	var none []string
 	for _, p := range patterns {

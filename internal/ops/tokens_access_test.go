@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// quiet is a log that takes refusals, and nothing else.
+// quiet is a log that accepts refusals. Its other methods are not used.
 type quiet struct{ ActivityLog }
 
 func (quiet) Append(*activity.Record) error { return nil }
@@ -30,8 +30,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestInvalidTokens: an impossible token is refused with the parameter, before anything is stored. An agent cannot create
-// one.
+// TestInvalidTokens checks that an invalid token is rejected with the name of the parameter before anything is stored.
+// An agent cannot create tokens.
 func TestInvalidTokens(t *testing.T) {
 	w := catalogtest.New(t, func(c *config.Config) { c.Profiles = []config.Profile{{Name: "research"}} })
 	a := NewAccessOperations(NewGateway(GatewayDeps{Log: quiet{}, Gate: &gate.Gate{Deps: gate.Deps{Config: w.Config, Catalog: w.Catalog, Logger: catalogtest.Logger}}}), auth.NewAgentTokens(nil, t.TempDir(), nil, nil))

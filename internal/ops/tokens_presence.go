@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// PresenceView is the state of the proof that a user decides.
+// PresenceView is the state of presence, the proof that a user makes decisions.
 type PresenceView struct {
 	On          bool               `json:"on" doc:"Whether changes that grant more access require a signature."`
 	Kind        presence.ProofKind `json:"kind" doc:"The kind of proof that the current anchor verifies: passphrase or passkey."`
@@ -32,7 +32,7 @@ type PresenceView struct {
 	Unsigned    []string           `json:"unsigned" doc:"Decisions that are not valid because they have no signature."`
 }
 
-// UnprovenReason explains which decisions lack a valid signature; "" when none does.
+// UnprovenReason names the decisions without a valid signature. It returns "" if all are signed or presence is off.
 func (a *AccessOperations) UnprovenReason(ctx context.Context) (string, error) {
 	v, err := a.Presence(ctx, Caller{}, Nothing{})
 	switch {
@@ -48,16 +48,16 @@ func (a *AccessOperations) UnprovenReason(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// maxNamed limits the list in UnprovenReason, in bytes.
+// maxNamed limits the length of the list in UnprovenReason, in bytes.
 const maxNamed = 2000
 
-// PresencePlace is a place that stores the anchor's fingerprint.
+// PresencePlace is a storage location of the anchor's fingerprint.
 type PresencePlace struct {
 	Name  string                         `json:"name"`
 	State presence.FingerprintPlaceState `json:"state" doc:"The state of the fingerprint in this place."`
 }
 
-// SetAnchorRequest is an anchor to set.
+// SetAnchorRequest is a request to set an anchor.
 type SetAnchorRequest struct {
 	Anchor json.RawMessage `json:"anchor" type:"object" required:"true" doc:"The anchor, in the form of GET /presence. It never contains the passphrase."`
 }
@@ -84,7 +84,7 @@ func (a *AccessOperations) Presence(ctx context.Context, _ Caller, _ Nothing) (P
 	for _, p := range s.Places {
 		v.Places = append(v.Places, PresencePlace{p.Name, p.State})
 	}
-	if s.On { // the database may have been changed from outside
+	if s.On { // another program may have changed the database
 		if err := a.gateway.Book.Reload(ctx, approval.DecisionEvent{}); err != nil {
 			return PresenceView{}, decisionsUnreadableError(err)
 		}
@@ -97,7 +97,7 @@ func decisionsUnreadableError(err error) error {
 	return problem.New(problem.ServerUnavailable, "The decisions cannot be read yet.", "Try again in a moment; see `mcpproxy status`.").Because(err)
 }
 
-// unsignedDecisions names the decisions that do not count because they are not signed.
+// unsignedDecisions returns the names of the decisions that are not valid because they are not signed.
 func (a *AccessOperations) unsignedDecisions(ctx context.Context) (names []string, err error) {
 	claims, err := AllTokenClaims(ctx, a.tokens)
 	for _, c := range append(claims, a.gateway.Book.UnsignedClaims()...) {
@@ -117,12 +117,12 @@ func (a *AccessOperations) SetPresenceAnchor(ctx context.Context, c Caller, in S
 	return a.changePresence(ctx, c, "set_presence", string(anchor.Kind), func() error { return a.gateway.Presence.SetAnchor(ctx, anchor) })
 }
 
-// StoreMissingAnchorFingerprints stores the anchor's fingerprint where it is missing.
+// StoreMissingAnchorFingerprints stores the anchor's fingerprint in all places where it is missing.
 func (a *AccessOperations) StoreMissingAnchorFingerprints(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
 	return a.changePresence(ctx, c, "join_presence", "", func() error { return a.gateway.Presence.AddFingerprintToPlaces(ctx) })
 }
 
-// ResetPresence makes all signatures void.
+// ResetPresence invalidates all signatures.
 func (a *AccessOperations) ResetPresence(ctx context.Context, c Caller, _ Nothing) (PresenceView, error) {
 	return a.changePresence(ctx, c, "reset_presence", "", func() error { return a.gateway.Presence.Reset(ctx) })
 }
@@ -132,9 +132,9 @@ func (a *AccessOperations) CancelPresenceReset(ctx context.Context, c Caller, _ 
 	return a.changePresence(ctx, c, "call_off_reset", "", func() error { return a.gateway.Presence.CancelReset(ctx) })
 }
 
-// changePresence reloads the anchor, then runs a change of it that only a user may make, and records it.
+// changePresence reloads the anchor, then runs and records a change of the anchor. Only a user may make it.
 func (a *AccessOperations) changePresence(ctx context.Context, c Caller, action, detail string, do func() error) (PresenceView, error) {
-	// Another instance may have set an anchor, and the delay of a reset may be over.
+	// Another instance may have set an anchor, or the delay of a reset may have ended.
 	if err := a.gateway.Presence.Reload(ctx); err != nil {
 		return PresenceView{}, decisionsUnreadableError(err)
 	}

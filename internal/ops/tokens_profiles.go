@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// ProfileView is a profile and the servers and tools it reaches now. An absent list does not limit.
+// ProfileView is a profile with the servers and tools that it currently includes. An absent list means no limit.
 type ProfileView struct {
 	Name    string         `json:"name"`
 	Servers []string       `json:"servers,omitempty" doc:"Names or patterns of its servers. Absent if all servers are allowed."`
@@ -15,7 +15,7 @@ type ProfileView struct {
 	Reaches []Reached      `json:"reaches" doc:"The servers that are in the profile now, ordered by name."`
 }
 
-// ProfileTools limits the servers that match a pattern to some tools.
+// ProfileTools limits the tools of the servers that match a pattern.
 type ProfileTools struct {
 	Server   string   `json:"server" doc:"A name or pattern."`
 	Patterns []string `json:"patterns" doc:"Names or patterns of tools."`
@@ -28,12 +28,12 @@ type Reached struct {
 	Callable int    `json:"callable" doc:"The number of these tools that can be called."`
 }
 
-// ProfileList lists all profiles in the order of the file.
+// ProfileList lists all profiles in the order of the configuration file.
 type ProfileList struct {
 	Profiles []ProfileView `json:"profiles"`
 }
 
-// Profiles returns the profiles.
+// Profiles returns all profiles.
 func (a *AccessOperations) Profiles(context.Context, Caller, Nothing) (ProfileList, error) {
 	cfg, snapshot := a.gateway.Config(), a.gateway.Catalog.Current()
 	list := ProfileList{[]ProfileView{}}

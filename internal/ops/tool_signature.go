@@ -10,26 +10,26 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Limits of a signature. What does not fit becomes "…"; detail full has the whole schema.
+// Limits of a signature. Parts above a limit are replaced with "…". The detail level full contains the whole schema.
 const (
-	maxSignature      = 2000 // bytes; parameters after that are left out
-	maxBriefSignature = 200  // bytes; a brief signature leaves out optional parameters after that
+	maxSignature      = 2000 // bytes; further parameters are left out
+	maxBriefSignature = 200  // bytes; a brief signature leaves out further optional parameters
 	maxEnum           = 12   // values of an enum
-	maxLiteral        = 60   // bytes of one such value, or of a default
-	maxMembers        = 16   // of an object inside the parameters
-	maxNesting        = 4    // nested objects, arrays, unions and references
-	maxSteps          = 1000 // schemas visited, against hostile ones
+	maxLiteral        = 60   // bytes of one enum value or default value
+	maxMembers        = 16   // members of a nested object
+	maxNesting        = 4    // levels of nested objects, arrays, unions and references
+	maxSteps          = 1000 // visited schemas, as a protection against hostile schemas
 	maxDefinition     = 256 << 10
 )
 
-// formatToolSignature describes a tool in one line. It lists parameters with their types, required ones first. Optional ones
-// have "?", enums their values, defaults follow "=", objects are {…} and arrays T[]. Detail compact shows it instead of the
-// schema.
+// formatToolSignature describes a tool in one line. It lists parameters with their types, required ones first. Optional
+// parameters have a "?", enums list their values, default values follow "=", objects are written as {…} and arrays as
+// T[]. The detail level compact contains the signature instead of the schema.
 func formatToolSignature(name string, inputSchema json.RawMessage) string {
 	return formatLimitedToolSignature(name, inputSchema, maxSignature)
 }
 
-// formatLimitedToolSignature is formatToolSignature with at most most bytes of optional parameters.
+// formatLimitedToolSignature is like formatToolSignature, but leaves out optional parameters after most bytes.
 func formatLimitedToolSignature(name string, inputSchema json.RawMessage, most int) string {
 	if len(inputSchema) == 0 {
 		return name + "()"
@@ -44,11 +44,11 @@ func formatLimitedToolSignature(name string, inputSchema json.RawMessage, most i
 	return string(append(w.out, ')'))
 }
 
-// toolSignatureWriter writes a signature.
+// toolSignatureWriter writes the signature of a tool.
 type toolSignatureWriter struct {
-	root  json.RawMessage // the schema in which references are resolved
+	root  json.RawMessage // schema in which references are resolved
 	out   []byte
-	most  int // bytes after which only required parameters are written
+	most  int // number of bytes after which only required parameters are written
 	steps int
 }
 
@@ -146,7 +146,7 @@ func (w *toolSignatureWriter) resolveReferences(schema json.RawMessage, depth in
 		}
 		schema = found
 	}
-	return nil // a cycle
+	return nil // the references form a cycle
 }
 
 // firstElements returns at most n elements of an array.
@@ -267,7 +267,7 @@ func (w *toolSignatureWriter) writeEnum(values []json.RawMessage) {
 	}
 }
 
-// writeUnion writes each distinct choice.
+// writeUnion writes the distinct choices of a union.
 func (w *toolSignatureWriter) writeUnion(choices []json.RawMessage, depth int) {
 	var seen []string
 	for _, choice := range choices {

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Tool returns one tool, or SERVER_NOT_FOUND or TOOL_NOT_FOUND with the nearest names.
+// Tool returns one tool. If it does not exist, it returns SERVER_NOT_FOUND or TOOL_NOT_FOUND with similar names.
 func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error) {
 	t, err := g.findTool(tool.ID(in))
 	if err != nil {
@@ -18,7 +18,7 @@ func (g *Gateway) Tool(_ context.Context, _ Caller, in ToolRef) (ToolView, error
 	return g.toolViewWithDecisions(t), nil
 }
 
-// toToolView returns a tool without the decisions about it. score is that of a search, or 0.
+// toToolView returns the view of a tool without the decisions about it. score is the score of a search, or 0.
 func toToolView(t *catalog.Tool, score float64) ToolView {
 	v := ToolView{
 		Name: t.ID.String(), Server: t.ID.Server, Tool: t.ID.Tool, Title: t.Title,
@@ -37,7 +37,7 @@ func toToolView(t *catalog.Tool, score float64) ToolView {
 	return v
 }
 
-// toolViewWithDecisions returns a tool with the decisions about it.
+// toolViewWithDecisions returns the view of a tool with the decisions about it.
 func (g *Gateway) toolViewWithDecisions(t *catalog.Tool) ToolView {
 	v, e := toToolView(t, 0), g.Book.ServerView(t.ID.Server).ToolDecisions(t.ID.Tool)
 	v.Trust = &Trust{Fingerprint: t.Fingerprint().String(), Reason: approval.Evaluate(approval.EvaluationRules{}, e, t.ApprovalCandidate()).Why}

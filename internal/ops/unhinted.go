@@ -9,15 +9,15 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// Unhinted counts the tools of a server that would gain from enforcing inferred hints.
+// Unhinted counts the tools of a server that would benefit from enforcing inferred hints.
 type Unhinted struct {
 	Server string `json:"server"`
 	Tools  int    `json:"tools" doc:"The number of callable tools that declare neither readOnlyHint nor destructiveHint."`
 	Reads  int    `json:"reads" doc:"The number of these tools that are inferred to be reads."`
 }
 
-// countUnhintedTools counts a server's usable tools without hints, and those of them that look like reads. It returns nil when
-// a user has configured infer_hints, or when no tool would become a read.
+// countUnhintedTools counts a server's usable tools without hints, and how many of them look like reads. It returns nil
+// if the user has configured infer_hints or if no tool would become a read.
 func countUnhintedTools(s *catalog.Server, c *config.Server) *Unhinted {
 	if c == nil || c.InferHints != "" {
 		return nil
@@ -41,8 +41,8 @@ func countUnhintedTools(s *catalog.Server, c *config.Server) *Unhinted {
 	return &u
 }
 
-// listServersWithUnhintedTools returns the servers that would gain from enforcing inferred hints, the largest gain
-// first.
+// listServersWithUnhintedTools returns the servers that would benefit from enforcing inferred hints, with the largest
+// benefit first.
 func listServersWithUnhintedTools(servers []*catalog.Server, cfg *config.Config) (all []Unhinted) {
 	for _, s := range servers {
 		if u := countUnhintedTools(s, cfg.Server(s.Name)); u != nil {

@@ -30,7 +30,7 @@ func TestUnhinted(t *testing.T) {
 		}, tools, &Unhinted{"s", 3, 1}},
 	} {
 		w := newWorld(t, func(cfg *config.Config) {
-			cfg.Servers[0].DisabledTools = []string{"*_off"} // which changes nothing by its hints
+			cfg.Servers[0].DisabledTools = []string{"*_off"} // locks tools, but not because of hints
 			c.change(cfg)
 		}, c.tools...)
 		server, err := w.gateway.Server(context.Background(), person, ServerRef{Name: "s"})
@@ -44,7 +44,7 @@ func TestUnhinted(t *testing.T) {
 	}
 }
 
-// A tool that its server lists only for some clients counts as not callable, with the reason.
+// A tool that its server lists only for clients counts as not callable, with the reason.
 func TestToolsForClientsAreNotCallable(t *testing.T) {
 	w := newWorld(t, nil)
 	var tools []*tool.Definition
@@ -67,13 +67,13 @@ func TestToolsForClientsAreNotCallable(t *testing.T) {
 	}
 	var again Counts
 	if raw, _ := json.Marshal(server.Tools); json.Unmarshal(raw, &again) != nil || again != *server.Tools {
-		t.Errorf("%v read back is %v", server.Tools, again)
+		t.Errorf("%v decoded from JSON is %v", server.Tools, again)
 	}
 	view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "destroys"})
 	if err != nil || view.Status != ForClients {
 		t.Errorf("%+v, %v", view, err)
 	}
-	w.Reload(func(c *config.Config) { c.Servers[0].DisabledTools = []string{"destroys"} }) // what locks it comes first
+	w.Reload(func(c *config.Config) { c.Servers[0].DisabledTools = []string{"destroys"} }) // a lock takes precedence
 	if view, err := w.gateway.Tool(context.Background(), Caller{}, ToolRef{Server: "s", Tool: "destroys"}); err != nil || view.Status != "disabled_by_config" {
 		t.Errorf("%+v, %v", view, err)
 	}

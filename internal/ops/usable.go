@@ -5,11 +5,12 @@ import "mcpproxy/internal/config/auth"
 // UsableServer is a server whose tools a caller may use.
 type UsableServer struct {
 	Name   string
-	Listed bool // its tools are known
+	Listed bool // whether its tools are known
 	Tools  int  // number of callable tools
 }
 
-// UsableServers returns the enabled, approved servers in the caller's scope by name, and a channel that is closed when they may have changed.
+// UsableServers returns the enabled and approved servers in the caller's scope, sorted by name. It also returns a
+// channel that is closed when they may have changed.
 func (g *Gateway) UsableServers(c *auth.Caller) (all []UsableServer, changed <-chan struct{}) {
 	snapshot := g.Catalog.Current().ScopedTo(c.Scope())
 	for _, s := range snapshot.Servers() {
@@ -20,8 +21,9 @@ func (g *Gateway) UsableServers(c *auth.Caller) (all []UsableServer, changed <-c
 	return all, snapshot.ReplacedChan()
 }
 
-// CallsPerServer returns the calls of each server in the last 30 days, as last counted. It is nil before the first count, and for a caller with a limited scope,
-// because the calls are mostly those of others. Callers must not modify it.
+// CallsPerServer returns the number of calls of each server in the last 30 days, as of the last count. It returns nil
+// before the first count. It also returns nil for a caller with a limited scope, because most of the calls are from
+// other clients. Callers must not modify the map.
 func (g *Gateway) CallsPerServer(c *auth.Caller) map[string]int64 {
 	if calls := g.calls.Load(); calls != nil && !c.Scope().IsBounded() {
 		return *calls

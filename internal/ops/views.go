@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// ServerView is a server as upstream_servers, GET /servers and `upstream list` show it. Secrets are masked.
+// ServerView is a server as shown by upstream_servers, GET /servers and `upstream list`. Secrets are masked.
 type ServerView struct {
 	Name            string             `json:"name"`
 	Protocol        string             `json:"protocol" doc:"The transport: stdio, http or sse."`
@@ -51,7 +51,8 @@ type ServerViews struct {
 	Servers []ServerView `json:"servers"`
 }
 
-// OfferCounts counts the prompts, resources, templates and instructions of a server. Kinds without any are left out.
+// OfferCounts counts the prompts, resources, templates and instructions of a server. Kinds that the server does not
+// have are left out.
 type OfferCounts struct {
 	Instructions *OfferCount `json:"instructions,omitempty"`
 	Prompts      *OfferCount `json:"prompts,omitempty"`
@@ -59,13 +60,13 @@ type OfferCounts struct {
 	Templates    *OfferCount `json:"templates,omitempty"`
 }
 
-// OfferCount counts one kind, and how many of it wait for approval.
+// OfferCount counts the definitions of one kind and how many of them wait for approval.
 type OfferCount struct {
 	Total   int `json:"total"`
 	Waiting int `json:"waiting,omitempty"`
 }
 
-// ToolView is a tool as REST and the CLI show it.
+// ToolView is a tool as shown by the REST API and the CLI.
 type ToolView struct {
 	Name                string          `json:"name" doc:"The tool id: server:tool."`
 	Server              string          `json:"server"`
@@ -124,13 +125,13 @@ type StatusHeld struct {
 	Leases  int `json:"leases" doc:"The number of active leases."`
 }
 
-// Definitions is the size of the definitions that agents load.
+// Definitions contains the size of the definitions that agents load.
 type Definitions struct {
 	LoadedBytes int `json:"loaded_bytes" doc:"The size of the tools that an agent loads on /mcp, in bytes."`
 	AllBytes    int `json:"all_bytes" doc:"The size of all known tools as their servers list them, in bytes."`
 }
 
-// StatusServers counts the servers.
+// StatusServers counts the servers by condition.
 type StatusServers struct {
 	Total   int `json:"total"`
 	Enabled int `json:"enabled"`
@@ -140,7 +141,7 @@ type StatusServers struct {
 	NotReady []NotReady `json:"not_ready,omitempty" doc:"The enabled servers that are neither ready nor idle."`
 }
 
-// NotReady is a server that cannot be used now.
+// NotReady is a server that cannot currently be used.
 type NotReady struct {
 	Name    string     `json:"name"`
 	State   string     `json:"state"`
@@ -149,13 +150,13 @@ type NotReady struct {
 	RetryAt *time.Time `json:"retry_at,omitempty"`
 }
 
-// StatusTools counts the tools.
+// StatusTools counts the tools by condition.
 type StatusTools struct {
 	Total    int `json:"total"`
 	Callable int `json:"callable"`
 }
 
-// Surface is an address that MCPProxy serves.
+// Surface is an address on which MCPProxy serves clients.
 type Surface struct {
 	Name    string `json:"name"`
 	Address string `json:"address"`

@@ -2,10 +2,10 @@ package doctor
 
 import "mcpproxy/internal/upstream"
 
-// CheckGroup is the subject of a check.
+// CheckGroup is the subject area of a check.
 type CheckGroup string
 
-// The groups, in the order of the table.
+// The groups, in the order of the checks table.
 const (
 	GroupDaemon        CheckGroup = "daemon"
 	GroupFiles         CheckGroup = "files"
@@ -16,19 +16,19 @@ const (
 	GroupMachine       CheckGroup = "log and machine"
 )
 
-// checkRow is one row of the table.
+// checkRow is one row of the checks table.
 type checkRow struct {
 	Code  string // stable
-	Name  string // stable, names the fault
+	Name  string // stable name of the fault
 	Group CheckGroup
-	Wrong string // the finding, for the reference
-	Well  string // text without findings
-	Why   string // why it matters
-	Fix   string // what ApplyFixes does, "" when only the user can fix it
+	Wrong string // description of the fault, for the reference
+	Well  string // text if there are no findings
+	Why   string // consequences of the fault
+	Fix   string // what ApplyFixes does; "" if only the user can fix it
 	run   func(*Facts) []Finding
 }
 
-// checks has all checks by code. Codes are never reused.
+// checks lists all checks in the order of their codes. Codes are never reused.
 var checks = []checkRow{
 	{"D101", "daemon-not-running", GroupDaemon, "No daemon runs for this data directory.", "The daemon runs and answers.",
 		"Clients cannot connect over HTTP. Clients that use `mcpproxy stdio` start a daemon.", "", checkDaemonNotRunning},

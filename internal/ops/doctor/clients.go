@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// skipWithoutClients returns a skipped finding when the clients are unknown; nil otherwise.
+// skipWithoutClients returns a skipped finding if the clients are unknown, otherwise nil.
 func skipWithoutClients(f *Facts) []Finding {
 	switch {
 	case !f.ClientsKnown:
@@ -36,7 +36,7 @@ func checkNoClientConnected(f *Facts) []Finding {
 		Do: "Connect them. The command shows all changes first.", Command: f.cliCommand("connect --all")})
 }
 
-// newClientCheck makes a check from a function of one client. Findings have the client as their subject.
+// newClientCheck returns a check that calls look for each client. The client is the subject of the finding.
 func newClientCheck(look func(f *Facts, c *ClientFacts) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) []Finding {
 		out := skipWithoutClients(f)
@@ -74,7 +74,7 @@ func checkClientPermissions(f *Facts, c *ClientFacts) *Finding {
 	if c.Written {
 		found.Do, found.Command = "The rules are written, but another setting overrides them. This command names it:", f.cliCommand("permissions %s --check", ops.ShellQuote(c.ID))
 	}
-	chosen := true // the user has denied it: a note, not a fault
+	chosen := true // all deviations are lanes that the user denied, so the finding is a note
 	for _, l := range c.Lanes {
 		chosen = chosen && l.Denied
 		found.Lines = append(found.Lines, fmt.Sprintf("%s: %s, should be: %s (%s)", l.Name, l.Does, l.Want, l.Rule))
@@ -101,7 +101,7 @@ func checkBrokenClientFiles(f *Facts) (out []Finding) {
 
 var atLine = regexp.MustCompile(`: line (\d+), `)
 
-// lineInError returns the line in an error text, 1 without one.
+// lineInError returns the line number in an error text, or 1 if it contains none.
 func lineInError(text string) int {
 	line := 1
 	_, _ = fmt.Sscan(firstSubmatch(atLine, text), &line)

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// mistakeKind is the kind of a configuration mistake.
+// mistakeKind is the kind of a configuration error.
 type mistakeKind uint8
 
 const (
@@ -18,7 +18,7 @@ const (
 	missingValue
 )
 
-// classifyMistake classifies a mistake by the message of package config.
+// classifyMistake returns the kind of a configuration error. It recognizes the messages of package config.
 func classifyMistake(m Mistake) mistakeKind {
 	switch {
 	case strings.HasPrefix(m.Message, "unknown key "):
@@ -31,7 +31,7 @@ func classifyMistake(m Mistake) mistakeKind {
 
 var unsetVariable = regexp.MustCompile(`the environment variable ([A-Za-z_][A-Za-z0-9_]*)(?:, which)? is not set`)
 
-// unsetVariableOf returns the environment variable that a mistake names.
+// unsetVariableOf returns the environment variable that the error message names.
 func unsetVariableOf(m Mistake) string { return firstSubmatch(unsetVariable, m.Message) }
 
 func firstSubmatch(pattern *regexp.Regexp, s string) string {
@@ -41,7 +41,7 @@ func firstSubmatch(pattern *regexp.Regexp, s string) string {
 	return ""
 }
 
-// formatMistake returns a mistake with its position.
+// formatMistake formats a configuration error with its position.
 func (f *Facts) formatMistake(m Mistake) string {
 	at := f.ConfigPath
 	if m.Line > 0 {
@@ -54,7 +54,8 @@ func (f *Facts) formatMistake(m Mistake) string {
 	return text
 }
 
-// mistakesFinding returns the mistakes of a kind as one finding with the position of the first.
+// mistakesFinding returns all configuration errors of one kind as a single finding. Its command opens the position of
+// the first error.
 func (f *Facts) mistakesFinding(k mistakeKind, do string) []Finding {
 	found := Finding{State: Bad, Do: do}
 	for _, m := range f.Mistakes {
@@ -118,7 +119,7 @@ func checkMissingVariables(f *Facts) []Finding {
 		}
 		return out
 	}
-	for i := range f.Servers { // the environment of the daemon matters, not that of this process
+	for i := range f.Servers { // the daemon's environment is relevant, not that of this process
 		if s := &f.Servers[i]; s.failedWith(upstream.VariableNeeded) {
 			found("Server " + s.Name + " cannot start: " + s.said())
 		}
@@ -170,7 +171,7 @@ func checkUnconfirmedConfig(f *Facts, d *DaemonFacts) []Finding {
 	}
 	found := Finding{State: said.State, What: strings.ToUpper(said.Detail[:1]) + said.Detail[1:] + ".",
 		Do: "Review the changes. Confirm them, or remove them from the file.", Command: f.cliCommand("config confirm")}
-	if p := d.Presence; p.Void != "" { // nothing can be confirmed, and the remedy says what helps
+	if p := d.Presence; p.Void != "" { // nothing can be confirmed until the user applies the remedy
 		found.Do, found.Command = p.Remedy, f.cliCommand("presence test")
 	}
 	return singleFinding(found)
@@ -181,7 +182,7 @@ var positionPattern = regexp.MustCompile(`^[^:]+:(\d+):\d+: `)
 func checkConfigWarnings(f *Facts) (out []Finding) {
 	for _, w := range f.Warnings {
 		if strings.Contains(w, " has the mode ") || unsetVariable.MatchString(w) || f.findFile(f.ConfigPath).Path == "" {
-			continue // reported by other checks, or there is no file to edit
+			continue // other checks report it, or there is no file to edit
 		}
 		line := 1
 		_, _ = fmt.Sscan(firstSubmatch(positionPattern, w), &line)

@@ -62,7 +62,8 @@ func checkSocketAccess(f *Facts) []Finding {
 	return singleFinding(f.openToOthersFinding(s, "The socket"))
 }
 
-// checkStaleSocket finds a socket without a listener. A daemon that has the lock may be about to listen.
+// checkStaleSocket reports a socket without a listener. It ignores the socket if a daemon has the lock, because that
+// daemon may be about to listen.
 func checkStaleSocket(f *Facts) []Finding {
 	if f.SocketFile.Mode.Type() != fs.ModeSocket || f.Daemon != nil || f.NoAnswer != "" || f.Holder.IsKnown() {
 		return nil
@@ -72,7 +73,7 @@ func checkStaleSocket(f *Facts) []Finding {
 		fix: func() error { return removeStaleSocket(f.DataDir, f.Socket) }})
 }
 
-// removeStaleSocket removes a socket while no daemon can start.
+// removeStaleSocket removes a socket. It takes the daemon lock, so that no daemon can start meanwhile.
 func removeStaleSocket(dataDir, socket string) error {
 	lock, err := ondisk.LockFile(filepath.Join(dataDir, LockFile))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// CheckResult is a finding with its check. A check without findings has one CheckResult with state OK or Skipped.
+// CheckResult is a finding and its check. A check without findings has one CheckResult with the state OK or Skipped.
 type CheckResult struct {
 	Code  string     `json:"code"`
 	Name  string     `json:"name"`
@@ -19,9 +19,9 @@ type CheckResult struct {
 	Fixable bool   `json:"fixable,omitempty"` // ApplyFixes can fix it
 }
 
-// Report has the results of all checks, in the order of the table.
+// Report contains the results of all checks that ran, in the order of the table.
 type Report struct {
-	Daemon bool          `json:"daemon"` // a daemon answered
+	Daemon bool          `json:"daemon"` // whether a daemon answered
 	Checks []CheckResult `json:"checks"`
 	Bad    int           `json:"bad"`
 	Warn   int           `json:"warn"`
@@ -36,7 +36,8 @@ type FixResult struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// RunChecks runs the checks with these codes or names; none means all. It does not change the facts.
+// RunChecks runs the checks with the given codes or names, or all checks if only is empty. It does not change the
+// facts.
 func RunChecks(f *Facts, only []string) (Report, error) {
 	chosen, err := selectChecks(only)
 	if err != nil {
@@ -85,7 +86,7 @@ func ApplyFixes(r Report) []FixResult {
 	return done
 }
 
-// selectChecks returns the checks with these codes or names, in the order of the table.
+// selectChecks returns the checks with the given codes or names, in the order of the table.
 func selectChecks(only []string) ([]checkRow, error) {
 	if len(only) == 0 {
 		return checks, nil

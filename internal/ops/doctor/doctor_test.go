@@ -22,12 +22,12 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// people are clients in the state that the doctor finds.
+// people is a fake for GatherOptions.ExamineClients.
 type people struct {
 	all  []doctor.ClientFacts
 	err  error
-	hang chan struct{} // until it is closed
-	at   string        // the address that was said
+	hang chan struct{} // if set, examine blocks until it is closed
+	at   string        // the address that examine received
 }
 
 func (p *people) examine(address string) ([]doctor.ClientFacts, error) {
@@ -61,7 +61,7 @@ func examine(t *testing.T, f *doctor.Facts, only ...string) doctor.Report {
 	return r
 }
 
-// TestClients breaks the setup of clients, and repairs it.
+// TestClients checks the findings for broken client setups, and that a correct setup has none.
 func TestClients(t *testing.T) {
 	well := doctor.ClientFacts{ID: "cursor", Name: "Cursor", Path: "/home/me/.cursor/mcp.json", Entry: "http://127.0.0.1:18080/mcp"}
 	with := func(change func(c *doctor.ClientFacts)) []doctor.ClientFacts {
@@ -99,20 +99,20 @@ func TestClients(t *testing.T) {
 			seen := &people{all: []doctor.ClientFacts{well}}
 			o.ExamineClients = seen.examine
 			if r := examine(t, doctor.GatherFacts(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.OK {
-				t.Errorf("well: %+v", r)
+				t.Errorf("correct client: %+v", r)
 			}
 			if seen.at != "127.0.0.1:18080" {
-				t.Errorf("the address: %s", seen.at)
+				t.Errorf("examine got the address %s", seen.at)
 			}
 			o.ExamineClients = (&people{err: errors.New("no")}).examine
 			if r := examine(t, doctor.GatherFacts(t.Context(), o), code); len(r.Checks) != 1 || r.Checks[0].State != doctor.Skipped {
-				t.Errorf("not known: %+v", r)
+				t.Errorf("failed examination: %+v", r)
 			}
 		})
 	}
 }
 
-// TestAuthorityOfAServer: a server that rejects a certificate because of its authority is distinguished from another crash. The
+// TestAuthorityOfAServer checks that a crash because of an unknown certificate authority has its own finding. The
 // message names the variable that the server does not inherit.
 func TestAuthorityOfAServer(t *testing.T) {
 	for said, want := range map[string]bool{
@@ -130,10 +130,10 @@ func TestAuthorityOfAServer(t *testing.T) {
 	}
 }
 
-// TestChecksAreBounded: a check that hangs is named, and all other checks run.
+// TestChecksAreBounded checks that a part that hangs is named and that all other checks run.
 func TestChecksAreBounded(t *testing.T) {
 	o := options(t, `{}`)
-	o.Now = func() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) } // files are of the real time, the bubble is not
+	o.Now = func() time.Time { return time.Now().Add(100 * 365 * 24 * time.Hour) } // after the real times of the files, because synctest fakes the clock
 	synctest.Test(t, func(t *testing.T) {
 		hang := make(chan struct{})
 		defer close(hang)
@@ -145,7 +145,7 @@ func TestChecksAreBounded(t *testing.T) {
 			t.Errorf("it took %s", took)
 		}
 		if !slices.Equal(f.TimedOut, []string{"the daemon", "the clients"}) {
-			t.Errorf("late: %v", f.TimedOut)
+			t.Errorf("timed-out parts: %v", f.TimedOut)
 		}
 		r := examine(t, f, "D708", "D205")
 		if r.Warn != 2 || r.Checks[1].Subject != "the daemon" || !strings.Contains(r.Checks[1].What, "within 10s") || r.Checks[0].State != doctor.OK {
@@ -154,7 +154,7 @@ func TestChecksAreBounded(t *testing.T) {
 	})
 }
 
-// TestChangedLog: a failed verification of the log is reported.
+// TestChangedLog checks that a failed verification of the log is reported.
 func TestChangedLog(t *testing.T) {
 	f := &doctor.Facts{DataDir: "/data", Daemon: &doctor.DaemonFacts{Status: ops.Status{Activity: activity.Health{Verified: &activity.Verified{At: time.Unix(0, 0).UTC()}}}}}
 	if r := examine(t, f, "log-changed"); r.Bad != 1 || r.Checks[0].Command != "cp -a /data /data-copy" || !strings.Contains(r.Checks[0].What, "1970") {
@@ -166,8 +166,8 @@ func TestChangedLog(t *testing.T) {
 	}
 }
 
-// TestDegradedLog: a database file needs free disk space, whatever error the log reports; a database server must be
-// reachable.
+// TestDegradedLog checks the advice for a degraded log. For a database file, it names free disk space, whatever error
+// the log reports. For a database server, it names the connection.
 func TestDegradedLog(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		f := &doctor.Facts{DataDir: "/data", Shared: shared, Daemon: &doctor.DaemonFacts{Status: ops.Status{Activity: activity.Health{
@@ -179,13 +179,13 @@ func TestDegradedLog(t *testing.T) {
 	}
 }
 
-// TestOrder: the same facts are reported in the same order, by their codes.
+// TestOrder checks that the same facts give the same report, sorted by code.
 func TestOrder(t *testing.T) {
 	o := options(t, `{"mcpServers": {"b": {"command": "/none"}, "a": {"command": "/none"}, "c": {"command": "/none", "args": ["x"]}}}`)
 	f := doctor.GatherFacts(t.Context(), o)
 	first := examine(t, f)
 	if again := examine(t, f); !sameReport(first, again) {
-		t.Error("the second time it says something else")
+		t.Error("the second report differs from the first")
 	}
 	var codes, subjects []string
 	for _, c := range first.Checks {
@@ -209,21 +209,21 @@ func sameReport(a, b doctor.Report) bool {
 	return reflect.DeepEqual(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
 }
 
-// TestCodesAreUnique: no two checks have the same code or name.
+// TestCodesAreUnique checks that no two checks have the same code or name.
 func TestCodesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range doctor.CodesAndNames() {
 		if seen[c] {
-			t.Errorf("%s is there twice", c)
+			t.Errorf("%s occurs twice", c)
 		}
 		seen[c] = true
 	}
 	if len(seen) < 60 {
-		t.Errorf("%d codes and names", len(seen))
+		t.Errorf("got only %d codes and names", len(seen))
 	}
 }
 
-// TestQuoted: a shell reads the quoted words unchanged.
+// TestQuoted checks that a shell reads the quoted words unchanged.
 func TestQuoted(t *testing.T) {
 	for word, want := range map[string]string{"a-b_c/1.0": "a-b_c/1.0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm)": "'$(rm)'", "x;y": "'x;y'", "~": "'~'"} {
 		if got := ops.ShellQuote(word); got != want {
@@ -232,8 +232,8 @@ func TestQuoted(t *testing.T) {
 	}
 }
 
-// TestFixLeavesOtherFiles: the doctor changes neither a foreign file in the data directory nor the socket of a daemon that
-// starts.
+// TestFixLeavesOtherFiles checks that a fix changes neither a foreign file in the data directory nor the socket of a
+// daemon that is starting.
 func TestFixLeavesOtherFiles(t *testing.T) {
 	o := options(t, "{}")
 	if err := os.Chmod(o.DataDir, 0o700); err != nil {
@@ -266,7 +266,7 @@ func TestFixLeavesOtherFiles(t *testing.T) {
 	}
 }
 
-// TestServersInTheFile: a problem of a server in the file is reported with the server's name.
+// TestServersInTheFile checks that a problem of a server in the file is reported with the server's name.
 func TestServersInTheFile(t *testing.T) {
 	for name, c := range map[string]struct {
 		code, config  string
@@ -290,7 +290,7 @@ func TestServersInTheFile(t *testing.T) {
 	}
 }
 
-// TestMissingFileIsNotAFault: a new user is not told to edit a file that does not exist.
+// TestMissingFileIsNotAFault checks that no finding tells a new user to edit a file that does not exist.
 func TestMissingFileIsNotAFault(t *testing.T) {
 	o := options(t, `{}`)
 	if err := os.Remove(o.ConfigPath); err != nil {
@@ -301,7 +301,7 @@ func TestMissingFileIsNotAFault(t *testing.T) {
 	}
 }
 
-// TestNoiseIsNotSlow: a server that writes text to its stdout is not called slow.
+// TestNoiseIsNotSlow checks that a server that writes text to its stdout is not reported as slow.
 func TestNoiseIsNotSlow(t *testing.T) {
 	s := doctor.ServerFacts{ServerRow: ops.ServerRow{ServerView: ops.ServerView{Name: "s", Command: "x", Enabled: true, Failure: upstream.TimedOut, LastError: "no answer in 30s"}}, Live: true}
 	f := &doctor.Facts{Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{s}}
@@ -318,7 +318,7 @@ func TestNoiseIsNotSlow(t *testing.T) {
 	}
 }
 
-// TestUnusedPatterns: a pattern that matches no tool is reported.
+// TestUnusedPatterns checks that a pattern that matches no tool is reported.
 func TestUnusedPatterns(t *testing.T) {
 	f := &doctor.Facts{Daemon: &doctor.DaemonFacts{}, Servers: []doctor.ServerFacts{{ServerRow: ops.ServerRow{ServerView: ops.ServerView{Name: "s", Enabled: true, State: "ready", ToolCount: 3}}, Live: true, Idle: []string{"delte_*"}}}}
 	if got := examine(t, f, "D504").Checks[0]; got.State != doctor.Warn || !strings.Contains(got.What, "delte_*") || got.Command != "mcpproxy tools list --server s" {

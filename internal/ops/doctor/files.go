@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// findFile returns a file of the facts; the zero value when it does not exist.
+// findFile returns the facts about a file, or the zero value if it does not exist.
 func (f *Facts) findFile(path string) FileFacts {
 	for _, one := range f.Files {
 		if one.Path == path {
@@ -26,7 +26,8 @@ func (f *Facts) findDataFile(name string) FileFacts {
 	return f.findFile(filepath.Join(f.DataDir, name))
 }
 
-// openToOthersFinding returns the finding that other users can access a file. It can be fixed automatically if the file is this user's.
+// openToOthersFinding returns the finding that other users can access a file. It can be fixed automatically if this
+// user owns the file.
 func (f *Facts) openToOthersFinding(at FileFacts, what string) Finding {
 	mode := at.Mode.Perm() &^ 0o077
 	found := Finding{State: Bad, Subject: at.Path, What: fmt.Sprintf("%s %s is open to other users: its mode is %04o.", what, at.Path, at.Mode.Perm()),
@@ -37,7 +38,8 @@ func (f *Facts) openToOthersFinding(at FileFacts, what string) Finding {
 	return found
 }
 
-// isAccessibleToOthers reports whether other users can access an existing file. Always false on Windows, where modes have no meaning.
+// isAccessibleToOthers reports whether other users can access an existing file. It always returns false on Windows,
+// where modes have no meaning.
 func isAccessibleToOthers(at FileFacts) bool {
 	return at.Path != "" && at.Owner >= 0 && at.Mode.Perm()&0o077 != 0
 }
@@ -61,7 +63,7 @@ func checkDataDirAccess(f *Facts) []Finding {
 func checkFilesWritable(f *Facts) (out []Finding) {
 	for _, at := range f.Files {
 		if at.Writable || at.Owner != f.User || at.Path == f.ConfigPath {
-			continue // another user's files have their own check; a file may be read-only on purpose
+			continue // files of other users have their own check, and a file may be read-only on purpose
 		}
 		found := Finding{State: Bad, Subject: at.Path, What: at.Path + " is not writable."}
 		switch own := at.Mode.Perm() | requiredOwnerBits(at); {
@@ -77,7 +79,7 @@ func checkFilesWritable(f *Facts) (out []Finding) {
 	return out
 }
 
-// requiredOwnerBits returns the mode bits that an owner needs.
+// requiredOwnerBits returns the mode bits that the owner of a file or directory needs.
 func requiredOwnerBits(at FileFacts) fs.FileMode {
 	if at.Mode.IsDir() {
 		return 0o700
@@ -85,7 +87,8 @@ func requiredOwnerBits(at FileFacts) fs.FileMode {
 	return 0o600
 }
 
-// expectedOwner returns the user who should own the files: this user or, for root, the owner of the data directory.
+// expectedOwner returns the user that should own the files. It is this user or, for root, the owner of the data
+// directory.
 func (f *Facts) expectedOwner() int {
 	if dir := f.findFile(f.DataDir); f.User == 0 && dir.Path != "" && dir.Owner >= 0 {
 		return dir.Owner
@@ -130,7 +133,7 @@ func checkKeyUsable(f *Facts) []Finding {
 		Do: "Remove it. The next start generates a new key; update the programs that use the key.", Command: "rm -r " + ops.ShellQuote(path)})
 }
 
-// isDataFile reports whether a name in the data directory has records, decisions or logs.
+// isDataFile reports whether a file in the data directory contains data of MCPProxy, such as records, logs or secrets.
 func isDataFile(name string) bool {
 	return strings.HasPrefix(name, databaseName) || slices.Contains([]string{"spool", "logs", "config-history", "restrictions.log", "revoked_tokens", auth.SessionsFile, "logins.age", "logins.key", "secrets.age", "secrets.key", "secrets.json"}, name)
 }
@@ -166,17 +169,17 @@ func checkDatabaseVersion(f *Facts) []Finding {
 		Command: moveAsideCommand(aside, path)})
 }
 
-// moveAsideCommand returns a command that moves a database, with the files next to it, into a new directory.
+// moveAsideCommand returns a command that moves a database and its accompanying files into a new directory.
 func moveAsideCommand(aside, path string) string {
 	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", ops.ShellQuote(aside), ops.ShellQuote(path), ops.ShellQuote(aside))
 }
 
-// checkDatabasePages reports damaged pages, which may not have been read yet.
+// checkDatabasePages reports damaged database pages, including pages that no query has read yet.
 func checkDatabasePages(f *Facts) []Finding {
 	switch {
 	case f.Damage == "" && f.PagesExtent == readPart:
 		return skippedFinding(fmt.Sprintf("The database could not be read completely within %s.", readTime))
-	case f.Damage == "" && (f.PagesExtent == readAll || f.Daemon != nil): // a daemon checks a database that fails
+	case f.Damage == "" && (f.PagesExtent == readAll || f.Daemon != nil): // a running daemon checks its database after an error
 		return nil
 	case f.Damage == "":
 		return skippedFinding("The whole database is read only when no daemon runs.")

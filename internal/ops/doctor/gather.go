@@ -21,34 +21,37 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// GatherOptions say where to gather facts.
+// GatherOptions are the sources of the facts.
 type GatherOptions struct {
 	Version    string
 	ConfigPath string // absolute
 	DataDir    string // absolute
 	Socket     string
-	Flags      string // see Facts
+	Flags      string // see Facts.Flags
 	Lookup     func(name string) (string, bool)
 	Now        func() time.Time
-	// Ask requests the daemon's facts. It returns ErrAbsent when no daemon runs, another error when a daemon does not answer.
+	// Ask requests the daemon's facts. It returns ErrAbsent if no daemon is running, and another error if a daemon does
+	// not answer.
 	Ask func(ctx context.Context) (*DaemonFacts, error)
-	// ExamineClients returns the installed MCP clients in a fixed order; nil: unknown. address is where MCPProxy listens, or would listen, such as
-	// 127.0.0.1:8080. It contacts no server and writes nothing.
+	// ExamineClients returns the installed MCP clients in a fixed order. If it is nil, the clients are unknown. address
+	// is the address on which MCPProxy listens or would listen, such as 127.0.0.1:8080. It contacts no server and
+	// writes nothing.
 	ExamineClients func(address string) ([]ClientFacts, error)
-	// Thorough checks the whole database and log, when no daemon uses them.
+	// Thorough means to check the whole database and activity log if no daemon uses them.
 	Thorough bool
 }
 
-// ErrAbsent means that no daemon runs.
+// ErrAbsent means that no daemon is running.
 var ErrAbsent = errors.New("no daemon is there")
 
-// gatherPart collects one part of the facts. gather returns a function that stores the result; nil stores nothing.
+// gatherPart collects one part of the facts. gather returns a function that stores the result, or nil if there is none.
 type gatherPart struct {
 	name   string
 	gather func(ctx context.Context) func(*Facts)
 }
 
-// GatherFacts collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs: Facts.TimedOut names the missing parts.
+// GatherFacts collects the facts. It takes at most TotalTime, even if a disk or a daemon hangs. Facts.TimedOut names
+// the missing parts.
 func GatherFacts(ctx context.Context, o GatherOptions) *Facts {
 	ctx, cancel := context.WithTimeout(ctx, TotalTime)
 	defer cancel()
@@ -63,7 +66,7 @@ func GatherFacts(ctx context.Context, o GatherOptions) *Facts {
 	return f
 }
 
-// gatherConcurrently runs gatherParts concurrently and waits at most PartTime. The result of a late part is dropped.
+// gatherConcurrently runs the parts concurrently and waits at most PartTime. It drops the results of late parts.
 func (f *Facts) gatherConcurrently(ctx context.Context, parts []gatherPart) {
 	ctx, cancel := context.WithTimeout(ctx, PartTime)
 	defer cancel()
@@ -84,7 +87,7 @@ func (f *Facts) gatherConcurrently(ctx context.Context, parts []gatherPart) {
 	}
 }
 
-// gatherConfiguration reads the file as a daemon would.
+// gatherConfiguration reads the configuration file like a daemon.
 func (o GatherOptions) gatherConfiguration(context.Context) func(*Facts) {
 	needs, clear := o.readServerVariablesAndSecrets()
 	live, err := config.OpenLiveConfig(o.ConfigPath, config.Options{DataDir: o.DataDir, Lookup: o.Lookup})
@@ -101,7 +104,7 @@ func (o GatherOptions) gatherConfiguration(context.Context) func(*Facts) {
 	}
 }
 
-// toMistakes returns the mistakes in a configuration error.
+// toMistakes converts the error of an invalid configuration to a list of its mistakes.
 func toMistakes(err error) []Mistake {
 	p := problem.From(err)
 	if all, ok := p.Detail("problems").([]Mistake); ok && len(all) > 0 {
@@ -121,7 +124,7 @@ func (o GatherOptions) gatherDaemon(ctx context.Context) func(*Facts) {
 	return func(f *Facts) { f.NoAnswer = problem.From(err).Message }
 }
 
-// gatherLockAndPortHolders finds the holders of the data directory and of the port.
+// gatherLockAndPortHolders finds the processes that lock the data directory and listen on the port.
 func gatherLockAndPortHolders(listen string, o GatherOptions) func(*Facts) {
 	has := FindFileHolder(filepath.Join(o.DataDir, LockFile))
 	_, text, _ := net.SplitHostPort(listen)
@@ -135,7 +138,7 @@ func gatherLockAndPortHolders(listen string, o GatherOptions) func(*Facts) {
 	return func(f *Facts) { f.Holder, f.PortHolder, f.PortTaken, f.FreePort = has, at, taken, free }
 }
 
-// findFreeAddress returns the first free address above a port.
+// findFreeAddress returns the address with the first free port above port.
 func findFreeAddress(port uint16) string {
 	for p := port + 1; p > port && p < port+50; p++ {
 		if _, taken := FindPortHolder(p); !taken {
@@ -160,10 +163,10 @@ func (o GatherOptions) gatherDatabase(ctx context.Context) func(*Facts) {
 	}
 }
 
-// readTime limits the check of the whole database or log.
+// readTime limits the duration of checking the whole database or activity log.
 const readTime = PartTime - 500*time.Millisecond
 
-// onlyWithoutDaemon returns a gather function that runs look only when no daemon uses the database.
+// onlyWithoutDaemon returns a gather function that calls look only if no daemon uses the database.
 func (f *Facts) onlyWithoutDaemon(o GatherOptions, look func(ctx context.Context) func(*Facts)) func(ctx context.Context) func(*Facts) {
 	return func(ctx context.Context) func(*Facts) {
 		path := filepath.Join(o.DataDir, databaseName)
@@ -189,7 +192,7 @@ func (o GatherOptions) gatherLogVerification(ctx context.Context) func(*Facts) {
 	return func(f *Facts) { f.LogExtent = toReadExtent(ctx, err); f.FirstAltered = first }
 }
 
-// toReadExtent returns how a check ended.
+// toReadExtent returns how much a check has read, from its error.
 func toReadExtent(ctx context.Context, err error) readExtent {
 	switch {
 	case err == nil:
@@ -213,7 +216,7 @@ func (o GatherOptions) gatherClients(d *DaemonFacts, listen string) func(*Facts)
 	}
 }
 
-// listenAddress returns the address where MCPProxy answers, or would answer.
+// listenAddress returns the address on which MCPProxy listens, or would listen if no daemon is running.
 func listenAddress(d *DaemonFacts, listen string) string {
 	if d != nil {
 		for _, s := range d.Surfaces {
@@ -225,7 +228,7 @@ func listenAddress(d *DaemonFacts, listen string) string {
 	return listen
 }
 
-// maxEntries limits the examined entries of the data directory.
+// maxEntries limits the number of examined entries of the data directory.
 const maxEntries = 2_000
 
 func (o GatherOptions) gatherFiles(context.Context) func(*Facts) {
@@ -292,13 +295,14 @@ func newestModTime(dir FileFacts) time.Time {
 	return newest
 }
 
-// isSymlink reports whether path is a symbolic link. MCPProxy creates none in the data directory, and no fix may change a link's target.
+// isSymlink reports whether path is a symbolic link. MCPProxy creates no symbolic links in the data directory, and a
+// fix must not change the target of a link.
 func isSymlink(path string) bool {
 	info, err := os.Lstat(path)
 	return err == nil && info.Mode().Type() == fs.ModeSymlink
 }
 
-// newFileFacts returns a file, following links.
+// newFileFacts returns the facts about a file. It follows symbolic links.
 func newFileFacts(path string) FileFacts {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -307,7 +311,7 @@ func newFileFacts(path string) FileFacts {
 	return FileFacts{path, info.Mode(), fileOwner(info), canWrite(path), info.Size(), info.ModTime()}
 }
 
-// newestEarlierConfigFile returns the file of the newest earlier configuration.
+// newestEarlierConfigFile returns the path of the newest earlier configuration.
 func newestEarlierConfigFile(dataDir string) string {
 	dir := filepath.Join(dataDir, "config-history")
 	for _, name := range slices.Backward(namesInDirectory(dir)) {
@@ -318,7 +322,8 @@ func newestEarlierConfigFile(dataDir string) string {
 	return ""
 }
 
-// keyFileProblem returns what is wrong with the key file; "" for nothing, or no file.
+// keyFileProblem returns the reason why the key file is unusable. It returns "" if the file is usable or does not
+// exist.
 func keyFileProblem(dataDir string) string {
 	path := filepath.Join(dataDir, auth.KeyFile)
 	info, err := os.Stat(path)
@@ -335,7 +340,7 @@ func keyFileProblem(dataDir string) string {
 	return ""
 }
 
-// mergeServerFacts combines what the file, the database and the daemon say about the servers.
+// mergeServerFacts combines the facts about servers from the file, the database and the daemon.
 func (f *Facts) mergeServerFacts(o GatherOptions) {
 	if f.Daemon == nil {
 		for i := range f.Servers {
@@ -355,7 +360,8 @@ func (f *Facts) mergeServerFacts(o GatherOptions) {
 	slices.SortFunc(f.Servers, func(a, b ServerFacts) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// readServerVariablesAndSecrets reads the servers' entries in the configuration file.
+// readServerVariablesAndSecrets reads the configuration file. It returns the referenced environment variables and the
+// plain-text secrets of the servers.
 func (o GatherOptions) readServerVariablesAndSecrets() (needs map[string][]string, clear map[string][]ops.InClear) {
 	text, err := os.ReadFile(o.ConfigPath)
 	if err != nil {

@@ -3,12 +3,12 @@ package doctor
 // LockFile is the file in a data directory that a running daemon locks.
 const LockFile = "daemon.lock"
 
-// Holder is a process; the zero value is unknown.
+// Holder is a process that uses a port, a file or a data directory. The zero value means unknown.
 type Holder struct {
 	PID     int
-	Name    string // the system's name, printable
-	DataDir string // the data directory that it has locked, if it is an MCPProxy
+	Name    string // process name, made printable
+	DataDir string // the data directory that it locks, if it is an MCPProxy daemon
 }
 
-// IsKnown reports whether there is such a process.
+// IsKnown reports whether the process was found.
 func (p Holder) IsKnown() bool { return p.PID != 0 }

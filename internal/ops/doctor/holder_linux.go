@@ -10,7 +10,8 @@ import (
 	"unicode"
 )
 
-// FindPortHolder returns the process that listens on a TCP port, and whether there is one. Another user's process is unknown.
+// FindPortHolder returns the process that listens on a TCP port, and reports whether there is one. It cannot identify a
+// process of another user.
 func FindPortHolder(port uint16) (p Holder, taken bool) {
 	listening := listeningSocketInodes(port)
 	if len(listening) == 0 {
@@ -21,14 +22,14 @@ func FindPortHolder(port uint16) (p Holder, taken bool) {
 	}), true
 }
 
-// FindFileHolder returns a process that has the file open, except this one and those with the excluded ids.
+// FindFileHolder returns a process that has the file open, except this process and those with the excluded IDs.
 func FindFileHolder(path string, but ...int) Holder {
 	return findHolder(append(but, os.Getpid()), func(open openFiles) bool { return slices.Contains(open.files, path) })
 }
 
-// openFiles is what a process has open.
+// openFiles lists the files and sockets that a process has open.
 type openFiles struct {
-	sockets []string // their inodes
+	sockets []string // inodes of the sockets
 	files   []string
 }
 
@@ -58,7 +59,8 @@ func newHolder(pid int, dir string, open openFiles) Holder {
 	return p
 }
 
-// ExecutableOf returns the program of a process, with " (deleted)" when the file was removed or replaced; "" when unknown.
+// ExecutableOf returns the path of a process's program, or "" if it is unknown. The path ends with " (deleted)" if the
+// file was removed or replaced.
 func ExecutableOf(pid int) string {
 	file, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	return file
@@ -78,7 +80,7 @@ func listeningSocketInodes(port uint16) (inodes []string) {
 	return inodes
 }
 
-// listOpenFiles returns what a process has open.
+// listOpenFiles returns the files and sockets that a process has open.
 func listOpenFiles(process string) (o openFiles) {
 	open, _ := os.ReadDir(process + "/fd")
 	for _, f := range open {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// dialTimeout is how long a local listener has to accept a connection.
+// dialTimeout is the maximum time for a local listener to accept a connection.
 const dialTimeout = 300 * time.Millisecond
 
-// FindPortHolder reports whether a process listens on a TCP port. The process is unknown on this system.
+// FindPortHolder reports whether a process listens on a TCP port. It cannot identify the process on this system.
 func FindPortHolder(port uint16) (p Holder, taken bool) {
 	c, err := net.DialTimeout("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(port))), dialTimeout)
 	if err != nil {
@@ -21,8 +21,8 @@ func FindPortHolder(port uint16) (p Holder, taken bool) {
 	return Holder{}, true
 }
 
-// FindFileHolder always returns the zero value: this system does not provide it.
+// FindFileHolder always returns the zero value, because it is not implemented for this system.
 func FindFileHolder(string, ...int) Holder { return Holder{} }
 
-// ExecutableOf is unknown on this system.
+// ExecutableOf always returns "", because it is not implemented for this system.
 func ExecutableOf(int) string { return "" }

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/ops/doctor"
 )
 
-// TestAnotherProcess starts a process that holds a lock and a port.
+// TestAnotherProcess starts a process that holds a lock and listens on a port.
 func TestAnotherProcess(t *testing.T) {
 	if path := os.Getenv("HOLDER_TEST_FILE"); path != "" {
 		f, err := os.Create(path)
@@ -26,7 +26,7 @@ func TestAnotherProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		os.Stdout.WriteString(l.Addr().String() + "\n")
-		_, _ = os.Stdin.Read(make([]byte, 1)) // until the test ends it
+		_, _ = os.Stdin.Read(make([]byte, 1)) // waits until the test closes stdin
 		return
 	}
 	lock := filepath.Join(t.TempDir(), doctor.LockFile)
@@ -54,17 +54,17 @@ func TestAnotherProcess(t *testing.T) {
 		t.Errorf("the file is held by %+v, want %+v", got, want)
 	}
 	if got := doctor.ExecutableOf(other.Process.Pid); got != os.Args[0] {
-		t.Errorf("it runs %q, want %q", got, os.Args[0])
+		t.Errorf("the program is %q, want %q", got, os.Args[0])
 	}
 	if got := doctor.FindFileHolder(lock, want.PID); got.IsKnown() {
-		t.Errorf("but for the one that has it, %+v has the file", got)
+		t.Errorf("the excluded process is not skipped, or %+v also has the file", got)
 	}
 	if got := doctor.FindFileHolder(lock + ".not"); got.IsKnown() {
-		t.Errorf("a file that no one has is held by %+v", got)
+		t.Errorf("an unused file is held by %+v", got)
 	}
 }
 
-// TestFreePort: a port without a listener is not taken.
+// TestFreePort checks that a port without a listener is reported as free.
 func TestFreePort(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -72,7 +72,7 @@ func TestFreePort(t *testing.T) {
 	}
 	port := uint16(l.Addr().(*net.TCPAddr).Port)
 	if _, taken := doctor.FindPortHolder(port); !taken {
-		t.Error("a port of our own is not taken")
+		t.Error("the port of our own listener is reported as free")
 	}
 	l.Close()
 	if p, taken := doctor.FindPortHolder(port); taken {

@@ -10,10 +10,10 @@ import (
 	"mcpproxy/internal/ops"
 )
 
-// Thresholds of findings.
+// Thresholds for findings.
 const (
 	lowDiskSpace, criticalDiskSpace = 1 << 30, 100 << 20 // bytes
-	highBacklog                     = 10_000             // entries; the database stores some 40,000 a second
+	highBacklog                     = 10_000             // entries; the database stores about 40,000 per second
 )
 
 func checkLogDegraded(f *Facts, d *DaemonFacts) []Finding {
@@ -59,7 +59,8 @@ func checkLogUnchanged(f *Facts) []Finding {
 	return f.changedLogFinding("verified "+v.At.Format(time.RFC3339)+".", "`"+f.cliCommand("activity verify")+"` names the first changed entry. Entries before it are unchanged. Copy the data directory first.")
 }
 
-// checkLogUnchangedOffline is checkLogUnchanged without a daemon: it uses the result of this process.
+// checkLogUnchangedOffline is like checkLogUnchanged for an installation without a running daemon. It uses the
+// verification by this process.
 func checkLogUnchangedOffline(f *Facts) []Finding {
 	switch {
 	case f.FirstAltered != nil:
@@ -112,7 +113,8 @@ func checkPresenceOff(_ *Facts, d *DaemonFacts) []Finding {
 	return singleFinding(Finding{State: Note, What: "Presence is off (presence: none): approvals need no passphrase or passkey."})
 }
 
-// placesWithoutAnchor returns the places where the anchor's fingerprint should be and is not, with their states.
+// placesWithoutAnchor returns the storage locations where the anchor's fingerprint is missing or different, with their
+// states.
 func placesWithoutAnchor(v ops.PresenceView) (names []string) {
 	for _, place := range v.Places {
 		if v.On && v.Anchor != nil && place.State != presence.Matches && place.State != presence.Behind {
@@ -132,7 +134,7 @@ func checkPresenceAnchor(f *Facts, d *DaemonFacts) []Finding {
 
 func checkPresenceVoid(f *Facts, d *DaemonFacts) []Finding {
 	p := d.Presence
-	if p.Void == "" || len(placesWithoutAnchor(p)) > 0 { // which is the reason then
+	if p.Void == "" || len(placesWithoutAnchor(p)) > 0 { // checkPresenceAnchor already reports the cause
 		return nil
 	}
 	return singleFinding(Finding{State: Bad, What: p.Void, Do: p.Remedy, Command: f.cliCommand("presence test")})
@@ -152,7 +154,7 @@ func checkUnsignedDecisions(f *Facts, d *DaemonFacts) (out []Finding) {
 	return out
 }
 
-// reportedElsewhere has the diagnostics of the daemon that other checks report.
+// reportedElsewhere lists the daemon's diagnostics that other checks report.
 var reportedElsewhere = []string{"log", "database", "disk", "key_file", "config_file", "restart", "config_unconfirmed", "address", "clock", "server", "login", "approvals", "approvals_lost"}
 
 func checkDaemonWarnings(f *Facts, d *DaemonFacts) (out []Finding) {

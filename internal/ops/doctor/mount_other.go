@@ -4,5 +4,5 @@ package doctor
 
 import "path/filepath"
 
-// mountPoint returns the directory of a path: this system does not provide the mount point.
+// mountPoint returns the directory of a path, because finding the mount point is not implemented for this system.
 func mountPoint(path string) string { return filepath.Dir(path) }

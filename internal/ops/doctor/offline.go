@@ -2,20 +2,20 @@ package doctor
 
 import "strings"
 
-// UnavailableServer is a server that cannot be used, and why, as far as files tell.
+// UnavailableServer is a server that cannot be used, with the reason found in the files.
 type UnavailableServer struct {
 	Name   string `json:"name"`
 	Detail string `json:"detail"`
 }
 
-// PendingReviews counts what waits for a user's review.
+// PendingReviews counts the servers and definitions that wait for a user's review.
 type PendingReviews struct {
-	Servers []string `json:"servers"` // by name
+	Servers []string `json:"servers"` // sorted by name
 	Tools   int      `json:"tools"`
-	Offers  int      `json:"offers"` // prompts, resources, templates, instructions
+	Offers  int      `json:"offers"` // prompts, resources, templates and instructions
 }
 
-// UnavailableServers returns the enabled servers and why each cannot be used while no daemon runs.
+// UnavailableServers returns the enabled servers that cannot be used, with reasons, while no daemon is running.
 func (f *Facts) UnavailableServers() []UnavailableServer {
 	said := map[string]string{}
 	for _, c := range checks {
@@ -43,7 +43,7 @@ func (f *Facts) UnavailableServers() []UnavailableServer {
 	return out
 }
 
-// PendingReviews returns what waits for review, from the file and the database.
+// PendingReviews reads the pending reviews from the configuration file and the database.
 func (f *Facts) PendingReviews() PendingReviews {
 	w := PendingReviews{Servers: []string{}}
 	for _, s := range f.Servers {
@@ -57,7 +57,7 @@ func (f *Facts) PendingReviews() PendingReviews {
 	return w
 }
 
-// ConfigErrorText returns the mistakes of the configuration file, one per line; "" for none.
+// ConfigErrorText returns the errors in the configuration file, one per line, or "" if there are none.
 func (f *Facts) ConfigErrorText() string {
 	var lines []string
 	for _, m := range f.Mistakes {

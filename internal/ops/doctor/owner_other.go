@@ -4,8 +4,8 @@ package doctor
 
 import "io/fs"
 
-// fileOwner is unknown on this system.
+// fileOwner returns -1, because files have no owner ID on this system.
 func fileOwner(fs.FileInfo) int { return -1 }
 
-// canWrite is always true: modes have no meaning on this system.
+// canWrite always returns true, because modes have no meaning on this system.
 func canWrite(string) bool { return true }

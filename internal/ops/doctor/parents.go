@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 )
 
-// existingParent returns dir, or its nearest existing parent.
+// existingParent returns dir if it exists, otherwise its nearest existing parent.
 func existingParent(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {

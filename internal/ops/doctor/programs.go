@@ -12,10 +12,10 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// requiredPrograms lists programs that a program needs to run.
+// requiredPrograms lists the other programs that a program needs.
 var requiredPrograms = map[string][]string{"npx": {"node"}, "npm": {"node"}, "pnpm": {"node"}, "pnpx": {"node"}, "yarn": {"node"}}
 
-// toolchainOf returns the toolchain of a program: what to install when it is missing.
+// toolchainOf returns the toolchain that the user installs if the program is missing.
 func toolchainOf(program string) string {
 	name := strings.TrimSuffix(filepath.Base(program), ".exe")
 	switch name {
@@ -36,7 +36,7 @@ const (
 	toolchainEngine = "engine"
 )
 
-// toServerFacts returns the servers of the file.
+// toServerFacts converts the servers of the configuration file.
 func toServerFacts(all []config.Server) (out []ServerFacts) {
 	for _, s := range all {
 		shown := s.Masked()
@@ -44,7 +44,7 @@ func toServerFacts(all []config.Server) (out []ServerFacts) {
 		one.Dir, one.DuplicateOf = shown.WorkingDir, findDuplicateServer(s, all)
 		one.Missing, one.MissingDir = missingPrerequisites(s.Launch)
 		if one.Missing == s.Command {
-			one.Missing = shown.Command // masked
+			one.Missing = shown.Command // with secrets masked
 		}
 		out = append(out, one)
 	}
@@ -55,7 +55,7 @@ func newServerFacts(v ops.ServerView) ServerFacts {
 	return ServerFacts{ServerRow: ops.ServerRow{ServerView: v}}
 }
 
-// findDuplicateServer returns the first earlier enabled server with the same launch and environment.
+// findDuplicateServer returns the name of the first enabled server before s with the same launch configuration.
 func findDuplicateServer(s config.Server, all []config.Server) string {
 	for _, o := range all {
 		if o.Name == s.Name {
@@ -68,13 +68,15 @@ func findDuplicateServer(s config.Server, all []config.Server) string {
 	return ""
 }
 
-// isSameLaunch compares launches with resolved references: two servers that differ only in a token are two accounts.
+// isSameLaunch compares launch configurations with resolved references, because two servers that differ only in a token
+// use different accounts.
 func isSameLaunch(a, b config.Launch) bool {
 	return a.Command == b.Command && slices.Equal(a.Args, b.Args) && a.WorkingDir == b.WorkingDir && a.URL == b.URL &&
 		maps.Equal(a.Env, b.Env) && maps.Equal(a.Headers, b.Headers)
 }
 
-// missingPrerequisites returns what a launch needs and cannot find: a program, in its PATH or else in that of this process, and a directory.
+// missingPrerequisites returns the program and the working directory that a launch needs but that do not exist. It
+// searches the program in the server's PATH or, if it sets none, in this process's PATH.
 func missingPrerequisites(s config.Launch) (program, dir string) {
 	if info, err := os.Stat(s.WorkingDir); s.WorkingDir != "" && (err != nil || !info.IsDir()) {
 		dir = s.WorkingDir
@@ -90,7 +92,7 @@ func missingPrerequisites(s config.Launch) (program, dir string) {
 	return "", dir
 }
 
-// mergeConfigured adds the facts of the file to a server of the daemon.
+// mergeConfigured adds facts from the configuration file to a server that the daemon reports.
 func (s *ServerFacts) mergeConfigured(file []ServerFacts) {
 	for _, o := range file {
 		if o.Name == s.Name {

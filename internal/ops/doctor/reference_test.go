@@ -21,7 +21,7 @@ func TestReferenceIsCurrent(t *testing.T) {
 		}
 	}
 	if have, err := os.ReadFile(path); err != nil || !bytes.Equal(have, referenceMarkdown()) {
-		t.Errorf("%s is not what the table says (%v): go test ./internal/ops/doctor -update", path, err)
+		t.Errorf("%s is out of date (%v): run go test ./internal/ops/doctor -update", path, err)
 	}
 }
 

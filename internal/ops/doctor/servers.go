@@ -12,10 +12,10 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// maxFindings limits the findings of one check.
+// maxFindings limits the number of findings per check.
 const maxFindings = 100
 
-// newServerCheck makes a check from a function of one server. Findings have the server as their subject.
+// newServerCheck returns a check that calls look for each server. The server is the subject of the finding.
 func newServerCheck(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
 	return func(f *Facts) (out []Finding) {
 		if f.Daemon == nil && f.Servers == nil && len(f.Mistakes) > 0 {
@@ -31,12 +31,13 @@ func newServerCheck(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) [
 	}
 }
 
-// newServerCheckWithDaemon is newServerCheck for checks that need a running daemon.
+// newServerCheckWithDaemon is like newServerCheck, for checks that need a running daemon.
 func newServerCheckWithDaemon(look func(f *Facts, s *ServerFacts) *Finding) func(*Facts) []Finding {
 	return newDaemonCheck(func(f *Facts, _ *DaemonFacts) []Finding { return newServerCheck(look)(f) })
 }
 
-// newFailureCheck makes a check for servers that the daemon reports with a failure code. advise returns what the user does before a restart.
+// newFailureCheck returns a check for servers that the daemon reports with a failure code. advise returns the user's
+// next step before a restart.
 func newFailureCheck(code string, advise func(f *Facts, s *ServerFacts) string) func(*Facts) []Finding {
 	return newServerCheckWithDaemon(func(f *Facts, s *ServerFacts) *Finding {
 		if !s.failedWith(code) {
@@ -58,7 +59,7 @@ func (s *ServerFacts) failedWith(codes ...string) bool {
 	return slices.Contains(codes, code)
 }
 
-// said returns why the server is not ready, for users.
+// said returns the reason why the server is not ready, for users.
 func (s *ServerFacts) said() string { return cmp.Or(s.LastError, s.Detail) }
 
 func (s *ServerFacts) isInstalling() bool {
@@ -67,7 +68,8 @@ func (s *ServerFacts) isInstalling() bool {
 
 func (s *ServerFacts) isReady() bool { return s.State == "ready" || s.State == "idle" }
 
-// lacksToolchainProgram reports whether the missing program belongs to a toolchain. With a daemon it depends on how the start failed.
+// lacksToolchainProgram reports whether a program of this toolchain is missing. If the daemon reports the server, the
+// answer follows from the start failure.
 func (s *ServerFacts) lacksToolchainProgram(of string) bool {
 	program := s.Missing
 	switch {
@@ -81,7 +83,7 @@ func (s *ServerFacts) lacksToolchainProgram(of string) bool {
 	return false
 }
 
-// Error texts of programs that lack another one.
+// Error texts of programs whose prerequisites are missing.
 var (
 	noNode      = regexp.MustCompile(`env: .?node.?: No such file|node: (command )?not found`)
 	noAuthority = regexp.MustCompile(`SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)|CERTIFICATE_VERIFY_FAILED|signed by unknown authority`)
@@ -100,7 +102,7 @@ func (s *ServerFacts) notReadyText() string {
 	return fmt.Sprintf("Server %s: the command %q is not found.", s.Name, s.Missing)
 }
 
-// fixAndRestartFinding returns a finding that the user fixes and then restarts the server.
+// fixAndRestartFinding returns a finding that tells the user to fix the cause and then restart the server.
 func (f *Facts) fixAndRestartFinding(s *ServerFacts, do string) *Finding {
 	found := &Finding{State: Bad, What: s.notReadyText(), Do: do + " Then:", Command: f.cliCommand("upstream restart %s", ops.ShellQuote(s.Name))}
 	if !s.Live {
@@ -203,7 +205,7 @@ func adviseServerHTTPStatus(f *Facts, s *ServerFacts) string {
 	return "Check whether " + s.URL + " is the address of its MCP endpoint, often with /mcp at the end. To correct it: `" + f.cliCommand("upstream set %s url URL", ops.ShellQuote(s.Name)) + "`."
 }
 
-// slowAfter is how long a normal start takes at most. Installations are reported differently.
+// slowAfter is the time after which a start is reported as slow. Installations are reported differently.
 const slowAfter = 20 * time.Second
 
 func (s *ServerFacts) isSlowToStart(now time.Time) bool {
@@ -211,7 +213,8 @@ func (s *ServerFacts) isSlowToStart(now time.Time) bool {
 	return !s.writesNonMessagesToStdout() && (s.failedWith(upstream.TimedOut) || s.Live && s.Enabled && connecting)
 }
 
-// writesNonMessagesToStdout reports whether a server that is not ready writes text that is not a message to stdout: it probably does not speak MCP.
+// writesNonMessagesToStdout reports whether a server that is not ready writes other text than messages to stdout. Such
+// a server probably does not speak MCP.
 func (s *ServerFacts) writesNonMessagesToStdout() bool {
 	return len(s.Noise) > 0 && s.Live && s.Enabled && !s.isReady() && (s.Failure == "" || s.failedWith(upstream.TimedOut))
 }

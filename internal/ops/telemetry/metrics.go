@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// maxServers limits the servers with their own label. Calls of further servers are counted together.
+	// maxServers limits the number of servers with their own label. Calls to further servers are counted under one
+	// label.
 	maxServers   = 200
 	otherServers = "others"
-	// noServer is the label of calls that name no configured server.
+	// noServer is the label for calls that name no configured server.
 	noServer = ""
 )
 
-// metrics are the metrics of calls and searches.
+// metrics holds the metrics of calls and searches.
 type metrics struct {
 	calls    *prometheus.CounterVec
 	refusals *prometheus.CounterVec
@@ -33,13 +34,13 @@ type metrics struct {
 // seriesKey identifies a callSeries.
 type seriesKey struct{ server, lane string }
 
-// callSeries has the metrics of one server in one lane, cached.
+// callSeries caches the metrics of one server in one lane.
 type callSeries struct {
 	ok, failed, refused prometheus.Counter
 	took, own           prometheus.Observer
 }
 
-// serverLabelLimiter limits the servers that have a label.
+// serverLabelLimiter limits the number of servers that have their own label.
 type serverLabelLimiter struct {
 	mu   sync.Mutex // guards seen
 	seen map[string]bool
@@ -92,7 +93,7 @@ func (m *metrics) countCall(o *gate.CallStats) {
 	case activity.Blocked:
 		s.refused.Inc()
 	case activity.Held:
-		m.calls.WithLabelValues(m.labels.labelFor(o.Server), o.Operation, string(activity.Held)).Inc() // rare, so not cached
+		m.calls.WithLabelValues(m.labels.labelFor(o.Server), o.Operation, string(activity.Held)).Inc() // not cached, because it is rare
 	default:
 		s.failed.Inc()
 	}
@@ -115,7 +116,7 @@ func (m *metrics) seriesFor(what seriesKey) *callSeries {
 		refused: m.calls.WithLabelValues(server, lane, string(activity.Blocked)),
 		took:    m.took.WithLabelValues(server, lane), own: m.own.WithLabelValues(lane),
 	}
-	if server == what.server { // nothing is cached for the others
+	if server == what.server { // servers without their own label are not cached
 		m.series.Store(what, s)
 	}
 	return s

@@ -25,20 +25,21 @@ const serviceName = "mcpproxy"
 // sendTimeout limits one request to the endpoint.
 const sendTimeout = 10 * time.Second
 
-// otlpHTTPUploader sends OTLP over HTTP. It implements otlptrace.Client. The exporters of OpenTelemetry would add 7 MB of unused gRPC to the program.
+// otlpHTTPUploader sends OTLP over HTTP. It implements otlptrace.Client. The exporters of OpenTelemetry would add 7 MB
+// of unused gRPC code to the binary.
 type otlpHTTPUploader struct {
 	client http.Client
 	base   string
 	header http.Header
 }
 
-// headersVar has headers for the endpoint: name=value, name=value.
+// headersVar is the environment variable with headers for the endpoint, in the form name=value,name=value.
 const headersVar = "OTEL_EXPORTER_OTLP_HEADERS"
 
 func newOTLPHTTPUploader(endpoint string) (*otlpHTTPUploader, error) {
 	s := &otlpHTTPUploader{base: strings.TrimSuffix(endpoint, "/"), header: http.Header{"Content-Type": {"application/x-protobuf"}}}
 	s.client.Timeout = sendTimeout
-	// Never send to another address.
+	// Do not follow redirects, so that nothing is sent to another address.
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	for line := range strings.SplitSeq(os.Getenv(headersVar), ",") {
 		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
@@ -54,7 +55,7 @@ func newOTLPHTTPUploader(endpoint string) (*otlpHTTPUploader, error) {
 	return s, nil
 }
 
-// Start does nothing: otlptrace.Client requires it.
+// Start does nothing. otlptrace.Client requires it.
 func (s *otlpHTTPUploader) Start(context.Context) error { return nil }
 
 func (s *otlpHTTPUploader) Stop(context.Context) error {
@@ -83,14 +84,14 @@ func (s *otlpHTTPUploader) post(ctx context.Context, path string, m proto.Messag
 		return err
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is reused
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // lets the client reuse the connection
 	if resp.StatusCode/100 != 2 {
 		return fmt.Errorf("the endpoint answered %s to %s", resp.Status, path)
 	}
 	return nil
 }
 
-// metricsToOTLP converts gathered Prometheus metrics, counted since began.
+// metricsToOTLP converts gathered Prometheus metrics to OTLP. The counters started at began.
 func metricsToOTLP(gathered []*dto.MetricFamily, version string, began, now time.Time) *metricspb.MetricsData {
 	var out []*metricspb.Metric
 	for _, family := range gathered {
@@ -116,7 +117,7 @@ func metricsToOTLP(gathered []*dto.MetricFamily, version string, began, now time
 		case dto.MetricType_GAUGE, dto.MetricType_UNTYPED:
 			m.Data = &metricspb.Metric_Gauge{Gauge: &metricspb.Gauge{DataPoints: numbers}}
 		default:
-			continue // the summary of Go's GC pauses, which only /metrics has
+			continue // the summary of Go's GC pauses, which only /metrics exports
 		}
 		out = append(out, m)
 	}

@@ -7,19 +7,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// ProxyState is the state of MCPProxy at one moment.
+// ProxyState is a snapshot of the state of MCPProxy.
 type ProxyState struct {
-	Waiting    int            // requests that wait for a slot
-	Sessions   int            // sessions of clients
-	Servers    map[string]int // by state
-	Tools      map[string]int // by status, or "callable"
-	Degraded   bool           // of the log
-	Backlog    int64          // entries that are not in the database yet
+	Waiting    int            // number of requests that wait for a slot
+	Sessions   int            // number of client sessions
+	Servers    map[string]int // number of servers by state
+	Tools      map[string]int // number of tools by status, or "callable"
+	Degraded   bool           // whether the activity log is degraded
+	Backlog    int64          // number of log entries that are not in the database yet
 	SpoolBytes int64
 	Records    int64
 }
 
-// stateCollector collects the ProxyState when the metrics are read.
+// stateCollector collects the ProxyState each time the metrics are read.
 type stateCollector struct{ now func() ProxyState }
 
 var (

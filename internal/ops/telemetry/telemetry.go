@@ -1,20 +1,20 @@
-// Package telemetry exports metrics for Prometheus on /metrics. If the configuration names an endpoint, it also sends these
-// metrics and a trace of each call over OTLP.
+// Package telemetry exports metrics for Prometheus on /metrics. If the configuration names an endpoint, it also sends
+// these metrics and a trace of each call over OTLP.
 //
 // Files:
 //   - telemetry.go: starts and stops the export, and serves /metrics
 //   - metrics.go: counts calls and searches
 //   - state.go: collects gauges of servers, tools, sessions and the log
-//   - traces.go: makes the spans of a call
+//   - traces.go: creates the spans of a call
 //   - otlp.go: converts metrics to OTLP and sends them and the spans
 //
 // Guarantees:
 //   - Nothing is sent without an endpoint.
 //   - No argument, result, header, token or text of a client or server is in a metric or a trace.
-//   - The number of labels is limited, regardless of the configured and called servers.
+//   - The number of label values is limited, regardless of the number of servers.
 //   - Tracing never blocks a call: spans that the endpoint does not accept in time are dropped.
 //
-// It makes no decisions and stores nothing that calls need.
+// Package telemetry makes no decisions and stores nothing that calls need.
 package telemetry
 
 import (
@@ -37,7 +37,8 @@ import (
 // Options configure a Telemetry.
 type Options struct {
 	Version string
-	// Endpoint is the address of an OTLP receiver over HTTP, to which /v1/traces and /v1/metrics are appended; "" sends nothing.
+	// Endpoint is the URL of an OTLP receiver over HTTP, without /v1/traces and /v1/metrics. If it is "", nothing is
+	// sent.
 	Endpoint string
 	State    func() ProxyState
 	Logger   *slog.Logger
@@ -49,7 +50,7 @@ type Telemetry struct {
 	registry *prometheus.Registry
 	logger   *slog.Logger
 
-	// The fields below are set only with an endpoint.
+	// The fields below are set only if there is an endpoint.
 	traces  *callTracer
 	client  *otlpHTTPUploader
 	version string
@@ -59,10 +60,10 @@ type Telemetry struct {
 	failing atomic.Bool
 }
 
-// sendInterval is how often the metrics are sent.
+// sendInterval is the time between two transmissions of the metrics.
 const sendInterval = 30 * time.Second
 
-// New returns a Telemetry. With an endpoint it starts sending; the endpoint need not answer.
+// New returns a Telemetry. If there is an endpoint, New starts sending, even if the endpoint does not answer.
 func New(ctx context.Context, o Options) (*Telemetry, error) {
 	t := &Telemetry{registry: prometheus.NewRegistry(), logger: o.Logger, version: o.Version, began: time.Now()}
 	t.metrics = newMetrics(t.registry)
@@ -114,7 +115,7 @@ func (t *Telemetry) logEndpointStateChange(err error) {
 	}
 }
 
-// ServeHTTP answers with the metrics in the format of Prometheus.
+// ServeHTTP writes the metrics in the Prometheus format.
 func (t *Telemetry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	promhttp.HandlerFor(t.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4, Timeout: 10 * time.Second,
 		ErrorLog: slog.NewLogLogger(t.logger.Handler(), slog.LevelWarn)}).ServeHTTP(w, r)
@@ -136,7 +137,7 @@ func (t *Telemetry) CallEnded(o gate.CallStats, followed gate.CallTrace) {
 	}
 }
 
-// Close sends the rest until ctx ends.
+// Close sends the remaining metrics and spans until ctx is done.
 func (t *Telemetry) Close(ctx context.Context) error {
 	if t.traces == nil {
 		return nil

@@ -53,7 +53,7 @@ func page(t testing.TB, x *Telemetry) string {
 	return w.Body.String()
 }
 
-// For any number of servers and concurrent calls, the number of labels is limited, and every call counts.
+// The number of labels is limited for any number of servers and concurrent calls, and every call is counted.
 func TestLabelsAreBounded(t *testing.T) {
 	x := telemeter(t, "")
 	const callers, servers = 8, 1000
@@ -75,7 +75,7 @@ func TestLabelsAreBounded(t *testing.T) {
 	}
 }
 
-// Refusals are counted by code and have no duration; failures have one.
+// Refusals are counted by code and have no duration. Failures have a duration.
 func TestOutcomes(t *testing.T) {
 	x := telemeter(t, "")
 	x.CallEnded(gate.CallStats{Server: "s", Operation: "write", Status: activity.Blocked, Code: "TOOL_LOCKED", Took: time.Second}, nil)
@@ -94,7 +94,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// OTLP gets the same metrics as Prometheus.
+// OTLP exports the same metrics as Prometheus.
 func TestMetricsOverOTLP(t *testing.T) {
 	upper, count, cumulative, sum := 1.0, uint64(5), uint64(3), 9.0
 	name, help, kind := "h", "help", dto.MetricType_HISTOGRAM
@@ -117,7 +117,7 @@ func TestMetricsOverOTLP(t *testing.T) {
 	}
 }
 
-// An invalid trace context starts a new trace. If a client does not want a trace, none is sent.
+// An invalid trace context starts a new trace. If the client's trace context is not sampled, no trace is sent.
 func TestTraceContext(t *testing.T) {
 	var mu sync.Mutex
 	sent := 0
@@ -159,12 +159,12 @@ func TestTraceContext(t *testing.T) {
 	}
 }
 
-// An endpoint that hangs delays no call, and a stop only up to its limit.
+// An endpoint that hangs delays no call, and delays Close only until its context is done.
 func TestEndpointThatHangs(t *testing.T) {
 	free := make(chan struct{})
 	endpoint := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-free }))
 	before := goleak.IgnoreCurrent()
-	defer func() { // an abandoned request ends a little later
+	defer func() { // an abandoned request ends slightly later
 		for end := time.Now().Add(time.Minute); goleak.Find(before) != nil && time.Now().Before(end); {
 		}
 	}()
@@ -174,7 +174,7 @@ func TestEndpointThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 * maxSpans { // more than wait
+	for range 3 * maxSpans { // more than the queue can hold
 		x.CallEnded(gate.CallStats{Status: activity.Success}, x.StartTrace(time.Now(), "", ""))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
@@ -183,7 +183,7 @@ func TestEndpointThatHangs(t *testing.T) {
 		t.Error(err)
 	}
 	if ctx.Err() == nil {
-		t.Error("it stopped though the endpoint took nothing")
+		t.Error("Close returned no error, although the endpoint accepted nothing")
 	}
 }
 
@@ -199,7 +199,7 @@ func TestHeadersOfTheEndpoint(t *testing.T) {
 	}
 }
 
-// BenchmarkEnded measures a call without a trace.
+// BenchmarkEnded measures CallEnded for a call without a trace.
 func BenchmarkEnded(b *testing.B) {
 	x := telemeter(b, "")
 	o := gate.CallStats{Server: "s", Operation: "read", Status: activity.Success, Took: time.Millisecond, Own: time.Microsecond}
@@ -227,7 +227,7 @@ func TestFilesForOperators(t *testing.T) {
 			}
 		}
 		if len(found) < 10 {
-			t.Errorf("%s: only %q", file, found)
+			t.Errorf("%s: found only the metrics %q", file, found)
 		}
 	}
 	var dashboard struct{ Panels []json.RawMessage }

@@ -17,10 +17,10 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// maxSpans limits the queued spans; further ones are dropped.
+// maxSpans limits the number of queued spans. Further spans are dropped.
 const maxSpans = 4096
 
-// The names of traceparent and tracestate in package propagation.
+// The names of the trace context headers in package propagation.
 const (
 	parentKey = "traceparent"
 	stateKey  = "tracestate"
@@ -45,7 +45,7 @@ func newCallTracer(ctx context.Context, to *otlpHTTPUploader, version string) (*
 	return t, nil
 }
 
-// callSpan is a call in its trace.
+// callSpan holds the spans of one call.
 type callSpan struct {
 	of     *callTracer
 	call   trace.Span
