@@ -376,7 +376,7 @@ func (d *daemon) createServices() error {
 	d.mcp = mcpserver.New(mcpserver.Deps{
 		BuiltIn: d.builtin, At: d.gate.GatedEndpoint, RecordRefusedCall: d.gate.RecordRefusedToolCall, All: all(policy.CallToolNone),
 		Lanes: map[string]session.Endpoint{"read": all(policy.CallToolRead), "write": all(policy.CallToolWrite), "destructive": all(policy.CallToolDestructive)},
-		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), Logger: d.logger,
+		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), SessionStore: d.store, ToolsLoaded: d.catalog.LoadedChan(), Logger: d.logger,
 	})
 	d.settings = ops.NewConfigOperations(d.live, d.gateway, cfg.DataDir, d.key)
 	tokens := ops.NewAccessOperations(d.gateway, d.tokens)
@@ -417,6 +417,7 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	d.running.Go(func() { d.catalog.Run(ctx) })
 	d.running.Go(func() { d.storeDecisionsAgainOnReopen(ctx) })
 	d.running.Go(func() { d.tokens.Run(ctx) })
+	d.running.Go(func() { d.mcp.Run(ctx) })
 	d.running.Go(func() { d.followOtherInstances(ctx) })
 	d.running.Go(func() { d.gateway.RunLearning(ctx) })
 	d.running.Go(func() { d.watchForDeletedFiles(ctx) })

@@ -36,7 +36,7 @@ func (d *daemon) storeDecisionsAgainOnReopen(ctx context.Context) {
 }
 
 func (d *daemon) storeDecisionsAgain(ctx context.Context) error {
-	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.listedDefinition), d.tokens.StoreAllAgain(ctx))
+	return errors.Join(d.presence.RewriteStore(ctx), d.book.RewriteStore(ctx, d.listedDefinition), d.tokens.StoreAllAgain(ctx), d.mcp.StoreSessionKeyAgain(ctx))
 }
 
 // listedDefinition returns the text of a definition if its server still lists it.

@@ -40,6 +40,9 @@ type Catalog struct {
 	// received.
 	wake, unsaved chan struct{}
 
+	// loaded is closed when a snapshot has the saved tools.
+	loaded chan struct{}
+
 	// listSlots has a slot for each list that is being processed.
 	listSlots chan struct{}
 
@@ -82,7 +85,7 @@ func New(o Options) *Catalog {
 	c := &Catalog{
 		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefIndex(),
 		states: map[string]upstream.State{}, lists: map[string]*toolList{}, primitives: map[string]*ServerPrimitives{},
-		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), unsaved: make(chan struct{}, 1), loaded: make(chan struct{}),
 		listSlots: make(chan struct{}, listsPerCore*runtime.GOMAXPROCS(0)),
 	}
 	c.Publish()
@@ -92,6 +95,9 @@ func New(o Options) *Catalog {
 
 // Current returns the latest snapshot.
 func (c *Catalog) Current() *Snapshot { return c.current.Load() }
+
+// LoadedChan is closed when the tools that an earlier process saved are in the snapshot, or cannot be loaded.
+func (c *Catalog) LoadedChan() <-chan struct{} { return c.loaded }
 
 // StateChanged implements upstream.Observer.
 func (c *Catalog) StateChanged(s upstream.State) {
@@ -230,6 +236,8 @@ func (c *Catalog) Run(ctx context.Context) {
 	var keeping sync.WaitGroup
 	keeping.Go(func() {
 		c.loadSavedTools(ctx)
+		c.Publish()
+		close(c.loaded)
 		c.saveAndAdmitLoop(ctx)
 	})
 	defer keeping.Wait()

@@ -400,9 +400,22 @@ func TestInstances(t *testing.T) {
 	t.Run("sessions name their instance", func(t *testing.T) {
 		a := all[0].legacy()
 		other := &agent{d: all[1], client: a.client, session: a.session}
-		if status, body, _ := other.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil); status != http.StatusNotFound {
-			t.Errorf("another instance answers with %d %s", status, body)
+		list := func(a *agent, want int) {
+			t.Helper()
+			if status, body, _ := a.post(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, nil); status != want {
+				t.Errorf("an instance answers with %d %s, not %d", status, body, want)
+			}
 		}
+		list(other, http.StatusOK) // another instance continues it
+		ended := all[0].legacy()
+		req, _ := http.NewRequest(http.MethodDelete, "http://"+all[0].address+"/mcp", nil)
+		req.Header.Set("Mcp-Session-Id", ended.session)
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil || resp.Body.Close() != nil || resp.StatusCode != http.StatusNoContent {
+			t.Fatalf("%v %v", resp, err)
+		}
+		list(ended, http.StatusNotFound)
+		list(&agent{d: all[2], client: a.client, session: ended.session}, http.StatusNotFound)
 		if again := all[0].legacy(); again.session[:10] != a.session[:10] || all[1].legacy().session[:10] == a.session[:10] {
 			t.Errorf("the ids of sessions do not tell the instances apart: %s, %s", a.session[:10], again.session[:10])
 		}

@@ -2,7 +2,6 @@ package gate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ type routedRequest struct {
 }
 
 // forwardToServer sends a request to the server that it names. Requests of that server to the client get an ID that
-// contains the server's name; see splitServerRequestID.
+// contains the server's name; see session.PrefixRequestID.
 func (s *AggregateEndpoint) forwardToServer(ctx context.Context, asked *session.Request, open aggregateSessionOpener) (session.Reply, error) {
 	r := &routedRequest{Request: *asked}
 	r.Head = nil                                  // headers of one server do not apply to all
@@ -136,22 +135,10 @@ func (r *routedRequest) prefixServerRequestIDs() {
 		case e.ID == nil && (strings.HasSuffix(e.Method, "/list_changed") || e.Method == mcp.ResourceUpdated):
 			return
 		case e.ID != nil:
-			e.ID = wirejson.AppendString(nil, server+":"+string(e.ID))
+			e.ID = session.PrefixRequestID(server, e.ID)
 		}
 		say(e)
 	}
-}
-
-// splitServerRequestID splits the ID of a server's request, as a client returns it, into the server's name and the ID
-// that the server used.
-func splitServerRequestID(id json.RawMessage) (server string, own json.RawMessage, ok bool) {
-	s, _ := wirejson.String(id)
-	server, rest, ok := strings.Cut(s, ":")
-	own = json.RawMessage(rest)
-	if !ok || !json.Valid(own) || wirejson.Kind(own) != '"' && wirejson.Kind(own) != '0' {
-		return "", nil, false
-	}
-	return server, own, true
 }
 
 // routePrimitive finds the server of a prompt, a resource, or a completion of their arguments.

@@ -173,7 +173,7 @@ func (c *aggregateSession) NotifyServer(ctx context.Context, method string, para
 
 // AnswerServerQuestion forwards the client's answer to the server that sent the question.
 func (c *aggregateSession) AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error {
-	server, own, ok := splitServerRequestID(id)
+	server, own, ok := session.SplitRequestID(id)
 	if s := c.existingSession(server); ok && s != nil {
 		if err := s.AnswerServerQuestion(ctx, own, r); !errors.Is(err, session.ErrEnded) {
 			return err

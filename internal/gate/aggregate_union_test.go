@@ -450,12 +450,12 @@ func TestAskedBy(t *testing.T) {
 		r.Say(session.Event{ID: json.RawMessage(id)})
 		r.Say(session.Event{Method: "notifications/tools/list_changed"})
 		r.Say(session.Event{Method: "notifications/resources/updated"})
-		if server, own, ok := splitServerRequestID(got); !ok || server != "s.1" || !reflect.DeepEqual(own, json.RawMessage(id)) {
+		if server, own, ok := session.SplitRequestID(got); !ok || server != "s.1" || !reflect.DeepEqual(own, json.RawMessage(id)) {
 			t.Errorf("%s becomes %s, then %s %s", id, got, server, own)
 		}
 	}
 	for _, bad := range []string{`7`, `"x"`, `"s:"`, `"s:{}"`, `"s:1 2"`, `null`} {
-		if _, _, ok := splitServerRequestID(json.RawMessage(bad)); ok {
+		if _, _, ok := session.SplitRequestID(json.RawMessage(bad)); ok {
 			t.Errorf("%s is accepted as the ID of a server's request", bad)
 		}
 	}

@@ -5,6 +5,8 @@
 //
 // Files:
 //   - server.go, sessions.go: resolve the path to an endpoint; the table of sessions
+//   - session_id.go, session_store.go, restore.go: signed session IDs, the stored part of sessions, and rebuilding them
+//     after a restart
 //   - authenticate.go, headers.go, body.go: check credentials, Origin and headers, and read the body
 //   - http_request.go, http_answer.go, http_reply.go, stream.go: one HTTP request, its reply, and its event stream
 //   - lines.go: a connection of the local socket with one message per line
@@ -17,7 +19,7 @@
 // Guarantees:
 //   - Host, Origin, actor and size are checked before a request is read.
 //   - The text is parsed strictly, once; endpoints get its bytes. Headers must match the body.
-//   - A session belongs to the actor who opened it, and its ID cannot be guessed.
+//   - A session belongs to the credential that opened it and to one endpoint, and its ID cannot be guessed or forged.
 //   - A client that does not read its reply delays no other client.
 //   - Invalid arguments are refused with the error and the allowed values, and recorded.
 //   - It makes no decision about a call: gate does.

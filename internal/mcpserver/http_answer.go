@@ -78,10 +78,15 @@ func (x *httpRequest) writeFailure(err error) {
 	x.out.sendError(status, x.newReplyError(err))
 }
 
-// writeSessionEnded answers that the server has ended the session.
+// writeSessionEnded answers that the server has ended the session. If all sessions end because MCPProxy stops, the
+// client's session continues after the restart.
 func (x *httpRequest) writeSessionEnded() {
+	if x.s.isClosed() && x.s.restorer.store != nil {
+		x.writeFailure(errStopping)
+		return
+	}
 	if x.entry != nil {
-		x.s.sessions.endSession(x.entry)
+		x.endForGood(x.r.Context(), x.entry)
 	}
 	x.out.sendError(http.StatusNotFound, &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver})
 }

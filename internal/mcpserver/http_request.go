@@ -135,6 +135,7 @@ func (x *httpRequest) serveInitialize() {
 		return
 	}
 	if e != nil {
+		e.assignID(x.newSessionID(x.r.Context(), e, x.paramMember("capabilities")))
 		if full := x.s.sessions.addSession(e); full != nil {
 			e.session.Close()
 			x.out.sendError(http.StatusServiceUnavailable, full)
@@ -145,7 +146,8 @@ func (x *httpRequest) serveInitialize() {
 	x.out.sendReply(&o.Reply)
 }
 
-// acquireSession finds the session of the request and protects it from eviction. The caller must release it.
+// acquireSession finds or rebuilds the session of the request and protects it from eviction. The caller must release
+// it.
 func (x *httpRequest) acquireSession() bool {
 	id, given := headerValue(x.r.Header, mcp.HeaderSession)
 	if !given {
@@ -153,8 +155,15 @@ func (x *httpRequest) acquireSession() bool {
 		return false
 	}
 	if x.entry = x.s.sessions.acquireSession(id, x.actor, x.endpoint); x.entry == nil {
-		x.out.sendError(http.StatusNotFound, x.recordRefusalIfCall(x.r.Context(), &wirejson.RPCError{Code: wirejson.CodeInvalidRequest, Message: sessionOver}))
-		return false
+		err := x.restoreSession(x.r.Context(), id)
+		if err == nil {
+			err = errUnknownSession // unless it is there
+			x.entry = x.s.sessions.acquireSession(id, x.actor, x.endpoint)
+		}
+		if x.entry == nil {
+			x.writeNoSession(err)
+			return false
+		}
 	}
 	x.calls = &x.entry.cancellableCalls
 	return true
@@ -165,11 +174,20 @@ func (x *httpRequest) releaseSession() { x.entry.releaseUse(x.answered) }
 
 // serveDelete ends a session.
 func (x *httpRequest) serveDelete() {
-	if !x.requireSession() || !x.acquireSession() {
+	if !x.requireSession() {
 		return
 	}
-	x.releaseSession()
-	x.s.sessions.endSession(x.entry)
+	id, _ := headerValue(x.r.Header, mcp.HeaderSession)
+	if x.entry = x.s.sessions.acquireSession(id, x.actor, x.endpoint); x.entry != nil {
+		x.releaseSession()
+		x.endForGood(x.r.Context(), x.entry)
+	} else if _, until, err := x.readSessionID(x.r.Context(), id); err == nil { // it need not be rebuilt
+		x.s.restorer.markEnded(sessionRecordID(id), until)
+	} else {
+		x.writeNoSession(err)
+		return
+	}
+	x.s.restorer.awaitSaved(x.r.Context())
 	x.out.sendPieces(http.StatusNoContent)
 }
 

@@ -392,6 +392,7 @@ func opened(ss *sessionTable, actor auth.Actor) (*sessionEntry, *wirejson.RPCErr
 // openedBy is one that was opened over that connection.
 func openedBy(ss *sessionTable, actor auth.Actor, conn string) (*sessionEntry, *wirejson.RPCError) {
 	s := &sessionEntry{openerIdentity: openerIdentity{actor, conn}, version: mcp.Legacy, session: closingSession{}}
+	s.assignID(newRandomID(""))
 	if err := ss.addSession(s); err != nil {
 		return nil, err
 	}

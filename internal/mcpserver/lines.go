@@ -163,7 +163,7 @@ func (l *lineConn) openSession(ctx context.Context, x *message) {
 		return
 	}
 	if e != nil {
-		e.assignID("")
+		e.assignID(newRandomID(""))
 		if l.entry != nil {
 			l.entry.closeSession()
 		}

@@ -31,7 +31,11 @@ type Deps struct {
 	Profiles auth.ProfileRuleFunc
 	// Instance is the prefix of session IDs, for load balancers in front of several instances.
 	Instance string
-	Logger   *slog.Logger
+	// SessionStore keeps sessions over a restart; nil: they end with the process.
+	SessionStore SessionStore
+	// ToolsLoaded is closed when the tools of before a restart are known. A session is rebuilt then.
+	ToolsLoaded <-chan struct{}
+	Logger      *slog.Logger
 }
 
 // maxStreams limits the open endless streams.
@@ -41,6 +45,7 @@ const maxStreams = 1024
 type Server struct {
 	Deps
 	sessions  *sessionTable
+	restorer  *sessionRestorer
 	asking    string        // prefix of the IDs of MCPProxy's own questions
 	streams   chan struct{} // one per open stream
 	closeOnce sync.Once
@@ -59,6 +64,7 @@ func New(d Deps) *Server {
 	return &Server{
 		Deps:     d,
 		sessions: all,
+		restorer: newSessionRestorer(d.SessionStore),
 		asking:   "mcpproxy-" + rand.Text() + "-",
 		streams:  make(chan struct{}, maxStreams),
 		closed:   make(chan struct{}),

@@ -42,7 +42,7 @@ type cancellableCalls struct {
 
 // sessionEntry is a session of a legacy client. It has no goroutine and no buffer.
 type sessionEntry struct {
-	id     string // a credential: never stored or logged
+	id     string // a credential: never stored or logged; see session_id.go
 	record string // the ID in records
 	openerIdentity
 	version string
@@ -143,9 +143,12 @@ func (ss *sessionTable) lruListOf(s *sessionEntry) *list.List {
 	return ss.unused
 }
 
-// assignID sets the ID of the session, which cannot be guessed.
-func (s *sessionEntry) assignID(prefix string) {
-	s.id = prefix + rand.Text() // 26 letters and digits, at least 128 bits
+// newRandomID returns a session ID that cannot be guessed: 26 letters and digits, at least 128 bits.
+func newRandomID(prefix string) string { return prefix + rand.Text() }
+
+// assignID sets the ID of the session.
+func (s *sessionEntry) assignID(id string) {
+	s.id = id
 	s.record, s.ended = sessionRecordID(s.id), make(chan struct{})
 }
 
@@ -165,9 +168,8 @@ func (s *sessionEntry) isClosed() bool {
 	}
 }
 
-// addSession names and registers a session.
+// addSession registers a session that has an ID.
 func (ss *sessionTable) addSession(s *sessionEntry) *wirejson.RPCError {
-	s.assignID(ss.prefix)
 	s.owner = ss
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -229,6 +231,13 @@ func (ss *sessionTable) acquireSession(id string, actor auth.Actor, place string
 	s.busy++
 	ss.lruListOf(s).MoveToFront(s.at)
 	return s
+}
+
+// has reports whether there is a session with this ID.
+func (ss *sessionTable) has(id string) bool {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	return ss.byID[id] != nil
 }
 
 // endSession ends a session.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/approval"
@@ -22,6 +23,9 @@ type Database interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r StoredResult) error
 	GetResult(ctx context.Context, handle string) (StoredResult, error)
+	SessionKey(ctx context.Context, key []byte) (stored []byte, err error)
+	SaveEndedSessions(ctx context.Context, until map[string]time.Time) error
+	IsSessionEnded(ctx context.Context, record string) (bool, error)
 	// ApprovalQuestions returns the store of questions about calls, and of leases.
 	ApprovalQuestions() *ApprovalQuestionStore
 	// ReopenSignal receives a value when the database may have been replaced. The receiver must store its data again.

@@ -1,12 +1,12 @@
 // Package store stores persistent data in SQLite or PostgreSQL: the activity records, the approvals, the questions
-// about calls and the leases, the agent tokens, the last known tools of each server, and large results. No other
-// package contains SQL.
+// about calls and the leases, the agent tokens, the key of session IDs, the last known tools of each server, and large
+// results. No other package contains SQL.
 //
 // Files that serve both databases:
 //   - database.go, sql_tx.go: the Database interface, the notation for statements that both databases run, and the
 //     interfaces of transactions and readers
-//   - approvals.go, tokens.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the tables other than
-//     the activity log
+//   - approvals.go, tokens.go, sessions.go, tools.go, results.go, questions.go, presence.go, activity_use.go: the
+//     tables other than the activity log
 //   - columns and text search: column.go encodes one value for each record of a chunk, search_words.go splits text into
 //     words, activity_prefix.go and activity_text.go build and search the text index, bitmap.go and selection.go are
 //     sets of records

@@ -77,6 +77,15 @@ func (a *Authenticator) IsAPIKey(key string) bool {
 	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1 && a.hasKey
 }
 
+// CredentialHash identifies the current credential of an actor: its token, the API key, or none.
+func (a *Authenticator) CredentialHash(who Actor) [sha256.Size]byte {
+	text := []byte(who.Principal())
+	if who.Kind == Admin {
+		text = append(append(text, '\n'), a.hash[:]...)
+	}
+	return sha256.Sum256(text)
+}
+
 // parseBearer returns the token of a Bearer Authorization value.
 func parseBearer(value string) (string, bool) {
 	scheme, token, _ := strings.Cut(strings.TrimSpace(value), " ")

@@ -3,7 +3,10 @@ package session
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"sync"
+
+	"mcpproxy/internal/mcp/wirejson"
 )
 
 // ProxyQuestionTracker tracks MCPProxy's own questions that one client has not answered. The zero value is ready for
@@ -48,4 +51,20 @@ func (q *ProxyQuestionTracker) DeliverAnswer(id json.RawMessage, r Reply) bool {
 	r.Result = bytes.Clone(r.Result)
 	come <- r
 	return true
+}
+
+// PrefixRequestID returns the ID of a server's request to the client with a prefix, which must not contain a colon.
+func PrefixRequestID(prefix string, id json.RawMessage) json.RawMessage {
+	return wirejson.AppendString(nil, prefix+":"+string(id))
+}
+
+// SplitRequestID returns the prefix of PrefixRequestID, and the ID that the server used.
+func SplitRequestID(id json.RawMessage) (prefix string, own json.RawMessage, ok bool) {
+	s, _ := wirejson.String(id)
+	prefix, rest, ok := strings.Cut(s, ":")
+	own = json.RawMessage(rest)
+	if !ok || !json.Valid(own) || wirejson.Kind(own) != '"' && wirejson.Kind(own) != '0' {
+		return "", nil, false
+	}
+	return prefix, own, true
 }

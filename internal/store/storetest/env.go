@@ -39,6 +39,9 @@ type Store interface {
 	ForgetTools(ctx context.Context, server string) error
 	PutResult(ctx context.Context, r store.StoredResult) error
 	GetResult(ctx context.Context, handle string) (store.StoredResult, error)
+	SessionKey(ctx context.Context, key []byte) (stored []byte, err error)
+	SaveEndedSessions(ctx context.Context, until map[string]time.Time) error
+	IsSessionEnded(ctx context.Context, record string) (bool, error)
 	// ApprovalQuestions returns the store of questions and leases.
 	ApprovalQuestions() *store.ApprovalQuestionStore
 	Close() error

@@ -52,6 +52,7 @@ func Run(t *testing.T, setup Setup) {
 		"replaced approvals": testReplacedApprovals,
 		"restored approvals": testRestoredApprovals,
 		"tokens":             testTokens,
+		"sessions":           testSessions,
 		"asks":               testQuestions,
 		"a call asked twice": testCallAskedTwice,
 		"bounds of asks":     testQuestionLimits,
