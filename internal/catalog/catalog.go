@@ -101,7 +101,7 @@ func (c *Catalog) StateChanged(s upstream.State) {
 	trySignal(c.wake)
 }
 
-// listsPerCore is how many lists are processed at a time. If all that arrive at once were
+// listsPerCore is the number of lists that are processed at a time per core. If all lists that arrive at once were
 // processed together, each would finish with the last one, after its time limit.
 const listsPerCore = 4
 
@@ -145,8 +145,8 @@ func (c *Catalog) PrepareConfig(next *config.Config) (func(), error) {
 	}, nil
 }
 
-// publishDecision publishes a decision. After a change of how a server is launched, its tools
-// can still be found, but its list no longer counts as received.
+// publishDecision publishes a decision. After a change of how a server is launched, a search still finds its tools, but
+// its list no longer counts as received.
 func (c *Catalog) publishDecision(d approval.DecisionEvent) {
 	if d.Relaunched {
 		c.mu.Lock()
@@ -299,7 +299,7 @@ func (c *Catalog) restoreTools(ctx context.Context, server string, raws []json.R
 // saveAndAdmitLoop retries pending admissions, saves received lists, and deletes those of servers
 // that are no longer configured.
 func (c *Catalog) saveAndAdmitLoop(ctx context.Context) {
-	var again <-chan time.Time // set while an admission has failed
+	var again <-chan time.Time // set while a failed admission waits for its retry
 	for {
 		select {
 		case <-ctx.Done():
@@ -336,8 +336,8 @@ func (c *Catalog) saveAndAdmitLoop(ctx context.Context) {
 	}
 }
 
-// takePendingSaves returns the lists to save and the servers whose saved lists to delete, and
-// drops the latter.
+// takePendingSaves returns the lists to save and the servers whose saved lists to delete. It removes those servers from
+// the catalog.
 func (c *Catalog) takePendingSaves() (save map[string]*toolList, forget []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,7 +15,7 @@ const (
 	admitRetryInterval = 5 * time.Second
 )
 
-// AdmissionOutcome is the outcome for the definitions of one list that were not approved before.
+// AdmissionOutcome contains the results for those definitions of one list that were not approved before.
 type AdmissionOutcome struct {
 	Server   string
 	Kind     tool.DefinitionKind
