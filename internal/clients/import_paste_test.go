@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestPaste: texts that users copy from a README, a shell or a client's file.
+// TestPaste checks texts that users copy from a README, a shell or a client's file.
 func TestPaste(t *testing.T) {
 	const github = `github {"command":"npx","args":["-y","@modelcontextprotocol/server-github"],"env":{"GITHUB_TOKEN":"x y"}}`
 	for text, want := range map[string]string{
@@ -57,7 +57,7 @@ func TestPaste(t *testing.T) {
 	}
 }
 
-// A mistake has its place in the text that was pasted, and says what to do.
+// TestPasteMistakes checks that the error for a mistake contains its position in the pasted text and a hint.
 func TestPasteMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "line 1, column 1: the text is empty",
@@ -87,7 +87,7 @@ func TestPasteMistakes(t *testing.T) {
 	}
 }
 
-// FuzzPaste: no text causes a panic, and every result can be stored in a file.
+// FuzzPaste checks that no text causes a panic, and that every result can be stored in a file.
 func FuzzPaste(f *testing.F) {
 	for _, seed := range []string{"npx -y a", "A=1 b $C", "claude mcp add x -- y", `"a": {"command": "x"}`, "https://a.example", "“a”: {}", "'", "\\", "a:\n b", "- a"} {
 		f.Add(seed)
