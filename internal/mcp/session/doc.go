@@ -1,11 +1,12 @@
-// Package session defines the interfaces to everything that an MCP client can talk to. A Doer answers requests, a Session is
-// the state of one legacy client, and an Endpoint is one URL. The package also has Request and Reply, the Permit of a tool
-// call, a bounded queue of events, and the deadline of a request. ReplyBuilder (reply*.go) builds MCPProxy's own replies.
+// Package session defines the interfaces to all endpoints of MCP clients. A Doer answers requests, a Session is the
+// state of one legacy client, and an Endpoint is one URL. The package also has Request and Reply, the Permit of a tool
+// call, a bounded queue of events, and the deadline of a request. ReplyBuilder (reply*.go) builds MCPProxy's own
+// replies.
 //
 // Files:
 //   - session.go: Doer, Session, Endpoint, Request, Event and Reply
 //   - permit.go: the Permit of a tool call
-//   - deadline.go: the deadline of a request, which pauses while the client is asked
+//   - deadline.go: the deadline of a request, which pauses while the client has open questions
 //   - questions.go: MCPProxy's own questions to a client
 //   - queue.go, delivery.go: a bounded queue of events, and how events reach a client
 //   - reply.go, reply_text.go: ReplyBuilder, which builds MCPProxy's own replies
