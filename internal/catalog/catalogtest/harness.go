@@ -1,5 +1,6 @@
 // Package catalogtest provides a catalog with in-memory dependencies for tests: servers with scripted answers, an
 // activity log, stored results and approvals. Tests of packages above catalog add the code that they test.
+//
 // It records events in their order, and fails the test on a tools/call without a permit. It imports no package above
 // catalog.
 package catalogtest

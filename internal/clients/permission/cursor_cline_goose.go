@@ -163,7 +163,7 @@ func gooseDecision(q toolQuery) toolDecision {
 	return toolDecision{Unknown, mode, "the mode is not one that is known here"}
 }
 
-// gooseListDecision returns the decision of the user's lists, else of the hints.
+// gooseListDecision returns the decision by the user's lists, or else by the hints.
 func gooseListDecision(q toolQuery, mode Rule) toolDecision {
 	for _, list := range [...]struct {
 		name    string
