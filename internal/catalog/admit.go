@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// CurrentStatus returns a tool's status by the decisions of this moment. A decision
-// counts before the snapshot that contains it is published.
+// CurrentStatus returns a tool's status by the current decisions. A decision counts before the snapshot that contains
+// it is published.
 func (c *Catalog) CurrentStatus(t *Tool) policy.ToolStatus {
 	if t.Status != policy.Callable {
 		return t.Status

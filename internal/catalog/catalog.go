@@ -36,8 +36,7 @@ type Catalog struct {
 	crossRefs *scan.CrossRefIndex // of all listed tools
 	rechecks  recheckQueue
 
-	// wake tells Run that something changed; unsaved tells saveAndAdmitLoop that a list was
-	// received.
+	// wake signals Run that something changed. unsaved signals saveAndAdmitLoop that a list was received.
 	wake, unsaved chan struct{}
 
 	// listSlots has a slot for each list that is being processed.
@@ -56,11 +55,11 @@ type Catalog struct {
 	primitives map[string]*ServerPrimitives
 }
 
-// recheckQueue makes one goroutine at a time check accepted definitions against the names
-// of tools that were listed later, once for all requests so far.
+// recheckQueue makes one goroutine at a time compare accepted definitions with the names of tools that were listed
+// later. One check serves all requests so far.
 type recheckQueue struct {
 	mu                   sync.Mutex // guards the fields below; not held during a check
-	requested, completed uint64     // number of requests; number of them that are served
+	requested, completed uint64     // number of all requests, and of served requests
 	running              bool
 }
 
@@ -77,7 +76,7 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// New returns a catalog of the configured servers; Run keeps it up to date.
+// New returns a catalog of the configured servers. Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
 		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefIndex(),
@@ -161,7 +160,7 @@ func (c *Catalog) publishDecision(d approval.DecisionEvent) {
 	c.Publish()
 }
 
-// ResaveAllToolLists makes Run save all tool lists again: the store may have lost them.
+// ResaveAllToolLists makes Run save all tool lists again, because the store may have lost them.
 func (c *Catalog) ResaveAllToolLists() {
 	c.mu.Lock()
 	for _, l := range c.lists {
@@ -362,7 +361,7 @@ func (c *Catalog) takePendingSaves() (save map[string]*toolList, forget []string
 	return save, forget
 }
 
-// trySignal sends without blocking; one pending signal is enough.
+// trySignal sends without blocking. One pending signal is enough.
 func trySignal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

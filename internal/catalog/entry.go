@@ -42,8 +42,7 @@ func newExternalRefsFunc(entries []*analyzedTool) func() []*analyzedTool {
 	})
 }
 
-// analyzedTool is one definition with everything derived from it alone, so that it is derived
-// only once.
+// analyzedTool is one definition with everything that is derived from it alone, so that it is derived only once.
 type analyzedTool struct {
 	definition     *tool.Definition
 	compile        sync.Once

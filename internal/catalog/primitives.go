@@ -13,12 +13,12 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// Bounds per server.
+// Limits per server.
 const (
-	// maxUnlisted bounds the pending primitives that are not on MCPProxy's own list.
+	// maxUnlisted is the maximum number of pending primitives that are not on MCPProxy's own list.
 	maxUnlisted = 5_000
-	// maxListedPrimitives bounds the primitives of one list. Those beyond it are unknown,
-	// and nothing is decided about them.
+	// maxListedPrimitives is the maximum number of primitives of one list. Those beyond it are ignored, and no
+	// decisions are made about them.
 	maxListedPrimitives = approval.MaxTools
 )
 
@@ -29,7 +29,7 @@ type Primitive struct {
 	// ForClients reports that clients saw the primitive in their own sessions, and that it is not on the list that
 	// MCPProxy receives.
 	ForClients bool
-	removed    bool // taken off the list while it was pending
+	removed    bool // removed from the list while it was pending
 	scanned    *scan.ScannedDefinition
 }
 
@@ -53,8 +53,8 @@ type primitiveKey struct {
 // nil *ServerPrimitives means that the server has not listed any yet.
 type ServerPrimitives struct {
 	lists map[tool.DefinitionKind]*primitiveList
-	// unlisted are pending primitives that are not on MCPProxy's own list: those that
-	// only clients saw, and those that were taken off the list while pending.
+	// unlisted are pending primitives that are not on MCPProxy's own list: those that only clients saw, and those that
+	// were removed from the list while pending.
 	unlisted  map[primitiveKey]*Primitive
 	admitted  bool
 	epoch     uint64 // grows when more is accepted than at the time of listing
@@ -74,7 +74,7 @@ type DecidedPrimitives struct {
 	leftOut           leftOutDefinitions
 }
 
-// PrimitiveCount is the number of primitives of a kind, and of those that are pending.
+// PrimitiveCount contains the number of all primitives of a kind, and the number of pending ones.
 type PrimitiveCount struct{ Total, Waiting int }
 
 // primitiveList is one list in the server's order.

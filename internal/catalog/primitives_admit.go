@@ -16,7 +16,7 @@ func (c *Catalog) Primitives(server string) *ServerPrimitives {
 	return c.primitives[server]
 }
 
-// CurrentPrimitives returns a server's primitives with the decisions of this moment.
+// CurrentPrimitives returns a server's primitives with the current decisions.
 func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
 	o, decided := c.Primitives(server), c.Approvals.ServerView(server)
 	if o == nil {
@@ -159,7 +159,7 @@ func (c *Catalog) retryPrimitiveAdmissions(ctx context.Context) (accepted int, a
 	return accepted, all
 }
 
-// PrimitiveStatus returns the status of a primitive by the decisions of this moment.
+// PrimitiveStatus returns the status of a primitive by the current decisions.
 func (c *Catalog) PrimitiveStatus(server string, o *Primitive) policy.ToolStatus {
 	return c.primitiveStatusGivenApproval(server, c.Approvals.ServerView(server).DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint))
 }

@@ -96,7 +96,7 @@ func (s *Snapshot) TotalDefinitionSize() (n int) {
 	return n
 }
 
-// maxSuggestions bounds the suggestions for an unknown name.
+// maxSuggestions is the maximum number of suggestions for an unknown name.
 const maxSuggestions = 3
 
 // SuggestIDs returns similar ids for an unknown id: server names if the server is unknown, else callable tools of the

@@ -150,7 +150,7 @@ func TestOurs(t *testing.T) {
 			}
 			at, found := clients.FindProxyRegistration(docs, ours)
 			if found != (c.server != "") || found && at.Server != c.server {
-				t.Errorf("%+v, %v", at, found)
+				t.Errorf("got %+v, %v", at, found)
 			}
 		})
 	}

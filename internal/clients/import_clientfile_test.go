@@ -243,7 +243,7 @@ func TestLeftOut(t *testing.T) {
 	}
 	for _, n := range f.Notes {
 		if n.Line == 0 || !strings.Contains(n.Message, "is left out: ") || strings.Contains(n.Message, "s3cret") {
-			t.Errorf("%+v", n)
+			t.Errorf("got %+v", n)
 		}
 	}
 }
@@ -336,7 +336,7 @@ func FuzzParse(f *testing.F) {
 		parsed, err := parseServers([]byte(text))
 		if err != nil {
 			if p := problem.From(err); p.Code != problem.InvalidConfig || p.Hint == "" {
-				t.Errorf("%v (%s)", err, p.Hint)
+				t.Errorf("got %v (%s)", err, p.Hint)
 			}
 			return
 		}
@@ -347,7 +347,7 @@ func FuzzParse(f *testing.F) {
 			}
 			taken[s.Name] = true
 			if m := config.CheckServerEntry(s.Name, encoded(t, s)); len(m) > 0 {
-				t.Errorf("%s: %v", s.Name, m)
+				t.Errorf("%s: got %v", s.Name, m)
 			}
 			if s.Entry.Trust == config.TrustAuto || s.Entry.Trust == config.TrustScan {
 				t.Errorf("%s is trusted", s.Name)

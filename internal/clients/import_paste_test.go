@@ -40,7 +40,7 @@ func TestPaste(t *testing.T) {
 	} {
 		f, format, err := ParsePasted([]byte(text))
 		if err != nil {
-			t.Errorf("%s: %v", text, problem.From(err))
+			t.Errorf("%s: got %v", text, problem.From(err))
 			continue
 		}
 		got := string(format)
@@ -52,7 +52,7 @@ func TestPaste(t *testing.T) {
 			got += " " + s.Name + " " + string(raw)
 		}
 		if d := cmp.Diff(want, got); d != "" || len(f.Notes) > 0 {
-			t.Errorf("%s: %+v\n%s", text, f.Notes, d)
+			t.Errorf("%s: got %+v\n%s", text, f.Notes, d)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func TestPasteMistakes(t *testing.T) {
 	} {
 		_, _, err := ParsePasted([]byte(text))
 		if p := problem.From(err); p == nil || !strings.HasPrefix(p.Message, want) || p.Hint == "" {
-			t.Errorf("%q: %v", text, p)
+			t.Errorf("%q: got %v", text, p)
 		}
 	}
 	f, _, err := ParsePasted([]byte("\"a\": {\n  \"command\": \"x\",\n  \"strange\": 1\n}"))

@@ -11,7 +11,7 @@ type Fact struct{ Text, Evidence, Date string }
 // SurfaceFacts contains the facts that determine a client's surface. Evidence is a page of the vendor, its source code,
 // or a public issue.
 type SurfaceFacts struct {
-	Surface     Surface // what auto writes
+	Surface     Surface // the surface that auto writes
 	Searches    Fact    // whether it searches tools itself and defers their definitions
 	Prefix      Fact    // the names under which its model sees tools
 	Names       Fact    // the length and the characters of names that it accepts

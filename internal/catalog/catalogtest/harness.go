@@ -284,8 +284,7 @@ func (s *FakeSession) endCause() error { return s.end.Cause() }
 func (s *FakeSession) Close()                { s.end.Signal(session.ErrEnded) }
 func (s *FakeSession) Done() <-chan struct{} { return s.end.Done() }
 
-// ScriptedServers are servers that answer requests other than calls; a test sets their
-// tools.
+// ScriptedServers are servers that answer requests other than calls. A test sets their tools.
 type ScriptedServers struct {
 	W             *Harness
 	Tools         string // the current list

@@ -15,7 +15,7 @@
 //   - No schema can make it fetch a resource, run without a limit or panic.
 //   - A broken schema is reported (BrokenError) and does not reject calls.
 //   - Numbers are exact, whatever their size. Patterns are RE2. The keywords format and content* are annotations, as in
-//     2020-12, because a server may know more formats.
+//     2020-12, because a server may support more formats.
 //
 // It does not decide the consequence of a violation: gate does, by validate_arguments.
 package schema

@@ -184,7 +184,7 @@ func TestRealServers(t *testing.T) {
 		count++
 		s := Compile(raw.schema)
 		if s.BrokenError() != nil {
-			t.Errorf("%s: %v", raw.name, s.BrokenError())
+			t.Errorf("%s: got %v", raw.name, s.BrokenError())
 		}
 		s.Validate(json.RawMessage(`{"path":"x","query":1,"items":[{}],"options":null}`))
 	}

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on simple schemas.
+// Limits for simple schemas.
 const (
 	maxSimpleDepth    = 12
 	maxSimpleWork     = 6_000   // number of schemas, members and values, with references expanded
@@ -18,8 +18,8 @@ const (
 	maxSimpleNumber   = 1 << 53 // in a schema
 )
 
-// simpleSchema is a schema with only common keywords. It accepts certainly valid values;
-// all others go to the library.
+// simpleSchema is a schema with only common keywords. It accepts values that are certainly valid. All other values go
+// to the library.
 type simpleSchema struct {
 	acceptsAll   bool   // the schema accepts every value
 	types        string // allowed results of wirejson.Kind; empty means all

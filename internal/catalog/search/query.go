@@ -181,7 +181,7 @@ func (v *View) hasWord(word string) bool {
 	return ok
 }
 
-// addWord adds a word of the clauses.
+// addWord adds a word that occurs in the given clauses.
 func (r *queryParser) addWord(word string, clauses uint32) {
 	i, ok := r.seen[word]
 	if !ok {
@@ -476,7 +476,7 @@ func (q *parsedQuery) addTerm(v *View, t queryTerm, weight float32, clauses uint
 	q.ideal += weight * v.headIDF(t.stem) * (1 + v.ix.ranking.Surface)
 }
 
-// MatchRelation is how a word of the query matches a tool.
+// MatchRelation describes how a word of the query matches a tool.
 type MatchRelation uint8
 
 // The relations, closest first.

@@ -287,7 +287,7 @@ func (b *partBuilder) build() *ServerIndexPart {
 	return p
 }
 
-// countsToOffsets replaces counts by offsets in place; it returns a copy to fill with.
+// countsToOffsets replaces counts by offsets in place. It returns a copy that is used to fill the slice.
 func countsToOffsets(start []uint32) (next []uint32) {
 	for i := range start[1:] {
 		start[i+1] += start[i]

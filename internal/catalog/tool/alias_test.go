@@ -44,7 +44,7 @@ func TestName(t *testing.T) {
 		}
 	}
 	if a := ToAlias("s", "a/b"); a != "s__a_b_rntagldagkp72vhl7us4d27xbf" { // rules of clients contain it
-		t.Errorf("%s", a)
+		t.Errorf("got %s", a)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestMatches(t *testing.T) {
 		{"{+any}", "x", true},
 	} {
 		if got := MatchesTemplate(c.template, c.uri); got != c.want {
-			t.Errorf("%s %s: %v", c.template, c.uri, got)
+			t.Errorf("%s %s: got %v", c.template, c.uri, got)
 		}
 	}
 }

@@ -15,9 +15,8 @@ import (
 // MaxDefinition is the maximum size of a definition, in bytes. Real tools have up to 60 KB.
 const MaxDefinition = 256 << 10
 
-// Definition is a tool as its server declared it. Raw is the tool object with the
-// server's bytes; the other fields are views of it. A Definition is immutable, including
-// its slices.
+// Definition is a tool as its server declared it. Raw is the tool object with the server's bytes. The other fields are
+// views of it. A Definition is immutable, including its slices.
 type Definition struct {
 	ID           ID
 	Raw          json.RawMessage

@@ -14,9 +14,9 @@
 //
 // Guarantees:
 //   - A definition keeps the server's bytes, and a hint that was not sent stays unset.
-//   - Equal definitions have equal fingerprints, whatever the order of keys and the white
-//     space. Any other difference changes the fingerprint.
-//   - An alias follows from the server and the name alone; two names never share one.
+//   - Equal definitions have equal fingerprints, whatever the order of keys and the white space. Any other difference
+//     changes the fingerprint.
+//   - An alias depends only on the server and the name. Two names never have the same alias.
 //
 // It does no I/O and makes no decision.
 package tool

@@ -75,7 +75,7 @@ func TestLists(t *testing.T) {
 	const before = "{\n  \"allow\": [\n    \"a\", // look\n    \"b\"\n  ]\n}\n"
 	longer, err := AppendToList([]byte(before), JSON, "c", "allow")
 	if want := "{\n  \"allow\": [\n    \"a\", // look\n    \"b\",\n    \"c\"\n  ]\n}\n"; err != nil || string(longer) != want {
-		t.Fatalf("%v\n%s", err, longer)
+		t.Fatalf("got %v\n%s", err, longer)
 	}
 	if again, err := AppendToList(longer, JSON, "c", "allow"); err != nil || string(again) != string(longer) {
 		t.Errorf("appended again: %v\n%s", err, again)
@@ -94,7 +94,7 @@ func TestLists(t *testing.T) {
 		}
 		left, err := RemoveFromList(two, f, "x", "p", "allow")
 		if value, _, _ := GetValue(left, f, "p", "allow"); err != nil || string(value) != `["y"]` {
-			t.Errorf("%v: %v\n%s", f, err, left)
+			t.Errorf("%v: got %v\n%s", f, err, left)
 		}
 	}
 }

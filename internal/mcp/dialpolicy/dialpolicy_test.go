@@ -48,7 +48,7 @@ func TestFor(t *testing.T) {
 		{"8.8.8.8", false, Policy{}}, {"localhost.example", false, Policy{}},
 	} {
 		if got := ForHost(tt.host, tt.allow); got != tt.want {
-			t.Errorf("%s, %v: %+v", tt.host, tt.allow, got)
+			t.Errorf("%s, %v: got %+v", tt.host, tt.allow, got)
 		}
 	}
 	if ForHost("169.254.169.254", true).CheckAddr(netip.MustParseAddr("169.254.169.254")) == nil {
@@ -85,7 +85,7 @@ func TestProxyAddress(t *testing.T) {
 	} {
 		u, err := url.Parse(proxy)
 		if err != nil || HostPort(u) != want {
-			t.Errorf("%s: %s %v", proxy, HostPort(u), err)
+			t.Errorf("%s: got %s %v", proxy, HostPort(u), err)
 		}
 	}
 }

@@ -472,7 +472,7 @@ func TestUnreadBody(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || string(body) != "no" {
-			t.Fatalf("%v %q", err, body)
+			t.Fatalf("got %v %q", err, body)
 		}
 	}
 }

@@ -150,7 +150,7 @@ func TestStreamsHaveTime(t *testing.T) {
 		nc, br := dialRaw(t, s.addr)
 		io.WriteString(nc, raw)
 		if _, body := readAnswer(t, br); body != "01234" {
-			t.Errorf("%.10s: %q", raw, body)
+			t.Errorf("%.10s: got %q", raw, body)
 		}
 	}
 }

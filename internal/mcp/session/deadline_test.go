@@ -140,7 +140,7 @@ func TestClockEnds(t *testing.T) {
 	end()
 	clock.setPaused(true) // has no effect after the end
 	if !errors.Is(ctx.Err(), context.Canceled) || IsTimedOut(ctx) {
-		t.Errorf("%v, %v", ctx.Err(), context.Cause(ctx))
+		t.Errorf("got %v, %v", ctx.Err(), context.Cause(ctx))
 	}
 	parent, cancel := context.WithCancelCause(t.Context())
 	ctx, _, end = StartPausableDeadline(parent, time.Hour)
@@ -148,6 +148,6 @@ func TestClockEnds(t *testing.T) {
 	cancel(&ClientCancelledError{})
 	var cancelled *ClientCancelledError
 	if !errors.As(context.Cause(ctx), &cancelled) || IsTimedOut(ctx) {
-		t.Errorf("%v", context.Cause(ctx))
+		t.Errorf("got %v", context.Cause(ctx))
 	}
 }

@@ -18,8 +18,8 @@
 //   - Request.Head is called before the first event and before Do returns; the last call counts.
 //   - The end of ctx cancels the request. If its cause is a ClientCancelledError, the server gets the client's own params.
 //     initialize is never cancelled.
-//   - A question of a server is an Event with an ID; Session.Respond answers it. Modern servers do not ask: their result says
-//     that input is required.
+//   - A question of a server is an Event with an ID, which Session.AnswerServerQuestion answers. Modern servers do not
+//     send questions: their result reports that input is required.
 //   - A Request is read-only, and nothing of it is retained after Do returns.
 //   - A problem has the same text on every endpoint. An internal error is logged, and the client gets no details.
 //

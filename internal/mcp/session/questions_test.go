@@ -15,7 +15,7 @@ func TestQuestions(t *testing.T) {
 	}
 	copy(text, "xxxxxxx") // text belongs to the message
 	if r := <-answer; string(r.Result) != `{"n":1}` || forget() {
-		t.Errorf("%s", r.Result)
+		t.Errorf("got %s", r.Result)
 	}
 	_, forget = q.Register(json.RawMessage(`7`))
 	if !forget() || forget() || q.DeliverAnswer(json.RawMessage(`7`), Reply{}) || len(q.open) != 0 {

@@ -104,7 +104,7 @@ func TestProblem(t *testing.T) {
 			if want < 0 {
 				if got := whole(t, a); a.Error != nil || !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"text":"Locked.\nHint: Ask."`) ||
 					!strings.Contains(got, `"structuredContent":{"error":{"code":"TOOL_LOCKED"`) {
-					t.Errorf("%s %v: %s", c.method, c.err, got)
+					t.Errorf("%s %v: got %s", c.method, c.err, got)
 				}
 				continue
 			}
@@ -154,7 +154,7 @@ func TestRepeated(t *testing.T) {
 		}
 	}
 	if e := session.InvalidParamsError("x"); e.Code != -32602 || e.Message != "Invalid params: x" {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v", e)
 	}
 }
 

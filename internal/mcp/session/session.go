@@ -49,7 +49,7 @@ type Request struct {
 	// Call is a tools/call that MCPProxy composes. If it is set, Params is nil. The connection chooses the ID and the
 	// progress token.
 	Call *ToolCall
-	// Headers are the client's headers that repeat parts of the body; nil if the connection writes them
+	// Headers are the client's headers that repeat parts of the body. It is nil if the connection writes these headers
 	// itself.
 	Headers []mcp.Header
 	Caller  *auth.Caller

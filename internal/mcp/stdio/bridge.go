@@ -32,7 +32,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxLine limits a line of the client, in bytes; the daemon refuses lines above its own limit.
+// maxLine limits a line of the client, in bytes. The daemon rejects lines above its own limit.
 const maxLine = 16 << 20
 
 // maxMessage limits a line of the daemon, in bytes. The daemon's replies are smaller.

@@ -415,7 +415,7 @@ func TestFailuresAreAnswered(t *testing.T) {
 			got = c.hear()
 		}
 		if !strings.Contains(got, tt.want) {
-			t.Errorf("%s: %s", tt.say, got)
+			t.Errorf("%s: got %s", tt.say, got)
 		}
 	}
 	c.say(strings.Repeat("x", maxLine+1))

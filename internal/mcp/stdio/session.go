@@ -118,7 +118,7 @@ func (b *bridge) restoreSession(ctx context.Context) {
 	}
 }
 
-// maxSettings limits the remembered settings.
+// maxSettings limits the number of stored settings.
 const maxSettings = 1024
 
 // rememberSetting stores the log level and the resource subscriptions of the session, so that reopenSession can repeat

@@ -79,7 +79,7 @@ func (r *MemoryBudget) ForReader(done <-chan struct{}) *ReaderBudget {
 	return &ReaderBudget{MemoryBudget: r, done: done}
 }
 
-// Take returns the only buffer, which is large enough for any message.
+// Take returns a buffer that is large enough for any message. The budget allows only one at a time.
 func (v *ReaderBudget) Take(int) []byte {
 	n := v.max + roomOverhead
 	if !v.acquireBytes(n, v.done) {

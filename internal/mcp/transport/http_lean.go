@@ -182,7 +182,7 @@ type leanConn struct {
 	stop   func() bool
 	cut    func() // interrupts the exchange
 	answer HTTPResponse
-	passes bool // forward headers in this exchange
+	passes bool // keep the response headers for the client
 
 	frame bodyFraming
 	left  int64 // remaining bytes of the body or the chunk
@@ -191,7 +191,7 @@ type leanConn struct {
 	err   error // how the body ended; never reset
 }
 
-// bodyFraming is how a body is delimited.
+// bodyFraming is the way in which a body is delimited.
 type bodyFraming uint8
 
 const (

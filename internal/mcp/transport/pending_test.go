@@ -107,7 +107,7 @@ func TestErrorsWithoutAnID(t *testing.T) {
 				p.failAll(ErrStopped)
 				reply, _ := p.waitForReply(t.Context(), first)
 				if failed := reply.Error != nil && reply.Error.Message == "gone"; failed != c.failed {
-					t.Errorf("%+v", reply)
+					t.Errorf("got %+v", reply)
 				}
 			})
 		})
@@ -206,8 +206,8 @@ func TestSubscriptionsThatEnd(t *testing.T) {
 	}
 }
 
-// TestOrphansAreBounded checks that only a limited number of abandoned calls is stored for a client. A call beyond that
-// number counts as a call of another client.
+// TestOrphansAreBounded checks that only a limited number of abandoned calls is stored, and that calls beyond that
+// number count as calls of another client.
 func TestOrphansAreBounded(t *testing.T) {
 	var d orphanedRequests
 	a, b := &session.ClientRef{}, &session.ClientRef{}
@@ -221,6 +221,6 @@ func TestOrphansAreBounded(t *testing.T) {
 		d.addRequest(&sentRequest{id: id + maxOrphans, Request: &session.Request{Owner: b}})
 	}
 	if len(d.all) != maxOrphans || !d.hasOtherOwner(&sentRequest{Request: &session.Request{Owner: b}}) {
-		t.Errorf("%d orphans are stored, an orphan of client a is missing", len(d.all))
+		t.Errorf("%d orphans are stored, or calls beyond the limit do not count as calls of another client", len(d.all))
 	}
 }

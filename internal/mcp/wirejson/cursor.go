@@ -190,9 +190,9 @@ func skipContainer(d []byte, i int) int {
 	return failed
 }
 
-// skipString skips a string; i is after the opening quote. It reads eight bytes at a time. After a while
-// without special bytes it jumps to the next quote, which ends the string unless an odd number of
-// backslashes precedes it.
+// skipString skips a string. i is the offset after the opening quote. It reads eight bytes at a time. After a while
+// without special bytes, it jumps to the next quote. That quote ends the string, unless an odd number of backslashes
+// precedes it.
 func skipString(d []byte, i int) int {
 	for clear := 0; i+8 <= len(d); {
 		x := binary.LittleEndian.Uint64(d[i:])

@@ -12,8 +12,8 @@
 //   - JSON that Check accepts has the same meaning for every parser: RFC 8259 in valid UTF-8, no lone surrogates, no
 //     numbers beyond float64, no duplicate names after case folding, no NUL in names, limits on size and depth. Check
 //     does not recurse, and allocates nothing up to 64 members and 64 levels.
-//   - Params, results and error data keep the sender's bytes. Messages keep their order. Every size is
-//     limited. Requests are parsed strictly; for replies of servers only the envelope is.
+//   - Params, results and error data keep the sender's bytes. Messages keep their order. Every size is limited.
+//     Requests are parsed strictly. For replies of servers, only the envelope is.
 //   - No function panics. Written values read back unchanged.
 //   - It decodes only strings, integers and booleans, and contains no methods of MCP.
 package wirejson

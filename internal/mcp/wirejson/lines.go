@@ -20,8 +20,8 @@ func NewLineReaderWithPool(r io.Reader, limit int, room BufferPool) *LineReader 
 	return &LineReader{messageReader: messageReader{w: readWindow{r: r, small: 16 << 10, max: limit, pool: room}}}
 }
 
-// Next returns the next line without its LF or CRLF; it may be empty. The slice is valid until the next
-// call. The last line needs no line end.
+// Next returns the next line without its LF or CRLF. The line may be empty. The slice is valid until the next call. The
+// last line needs no line end.
 //
 // If a line exceeds the limit, it returns the beginning and ErrTooLong. If there is no buffer for a line, it returns
 // the beginning and ErrNoBuffer. In both cases, the next call skips the rest of the line in constant memory. Any other

@@ -340,7 +340,7 @@ func TestMessageCorpus(t *testing.T) {
 		}
 		if strings.HasPrefix(id, "json-y_") {
 			if m, err := ParseServerMessage(asResult); err != nil || !sameJSON(m.Result, text) {
-				t.Errorf("%s: %s", id, show(m, err))
+				t.Errorf("%s: got %s", id, show(m, err))
 			}
 		}
 	}
@@ -359,7 +359,7 @@ func FuzzParseRequest(f *testing.F) {
 		inspect(t, data)
 		m, err := ParseClientMessage(data, Limits{})
 		if err == nil && json.Valid(params) != sameJSON(m.Params, params) {
-			t.Fatalf("%q: %s", data, show(m, err))
+			t.Fatalf("%q: got %s", data, show(m, err))
 		}
 	})
 }
@@ -463,7 +463,7 @@ func TestBrokenAnswer(t *testing.T) {
 		"":                                                               "",
 	} {
 		if got := string(MalformedResponseID([]byte(text))); got != want {
-			t.Errorf("%.60s: %q", text, got)
+			t.Errorf("%.60s: got %q", text, got)
 		}
 	}
 }

@@ -52,8 +52,7 @@ type memberName struct {
 	hash       uint64
 }
 
-// nameTable is the hash table of the object at a level (open addressing). A slot holds the 1-based index
-// of a name.
+// nameTable is the hash table for the object at a level (open addressing). A slot contains the 1-based index of a name.
 type nameTable struct {
 	level int
 	slots []uint32
