@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// CurrentStatus returns a tool's status by the decisions of this moment. A decision
-// counts before the snapshot that contains it is published.
+// CurrentStatus returns a tool's status by the current decisions. A decision counts before the snapshot that contains
+// it is published.
 func (c *Catalog) CurrentStatus(t *Tool) policy.ToolStatus {
 	if t.Status != policy.Callable {
 		return t.Status
@@ -24,9 +24,9 @@ func (c *Catalog) CurrentStatus(t *Tool) policy.ToolStatus {
 	})
 }
 
-// admitTools accepts the definitions of a list that the server's trust allows, before the list
-// is published. done is false when the caller has to retry. If tell is set, it reports
-// definitions that await approval and were not on the old list.
+// admitTools accepts the definitions of a list that the server's trust allows, before the list is published. done is
+// false when the caller has to retry. If tell is set, admitTools reports definitions that await approval and were not
+// on the old list.
 func (c *Catalog) admitTools(ctx context.Context, server string, old *toolList, entries []*analyzedTool, tell bool) (accepted int, done bool) {
 	_, infer, _ := c.serverConfig(server)
 	before := old.analyzedToolSet()
@@ -34,10 +34,9 @@ func (c *Catalog) admitTools(ctx context.Context, server string, old *toolList, 
 		func(e *analyzedTool) bool { return !tell || before[e] }, "the tools of a server cannot be accepted now")
 }
 
-// admitDefinitions accepts the definitions that the server's trust allows. It reports
-// accepted definitions, and those that now await approval unless they were known before.
-// done is false when the caller has to retry; the error is logged with the message
-// failed.
+// admitDefinitions accepts the definitions that the server's trust allows. It reports accepted definitions, and those
+// that now await approval unless they were known before. done is false when the caller has to retry. A store error is
+// logged with the message failed.
 func admitDefinitions[T any](ctx context.Context, c *Catalog, server string, all []T, candidate func(T) approval.CandidateDefinition, known func(T) bool, failed string) (accepted int, done bool) {
 	rules, decided, ok := c.admissionRules(server)
 	if !ok {
@@ -84,8 +83,8 @@ func (c *Catalog) reportAdmissions(byKind map[tool.DefinitionKind]*AdmissionOutc
 	}
 }
 
-// admissionRules returns the evaluation rules for a server's definitions, and the decisions about it. ok is false until both
-// are known.
+// admissionRules returns the evaluation rules for a server's definitions and the decisions about the server. ok is
+// false until both are known.
 func (c *Catalog) admissionRules(server string) (rules approval.EvaluationRules, decided *approval.ServerView, ok bool) {
 	configured, _, there := c.serverConfig(server)
 	decided = c.Approvals.ServerView(server)
@@ -104,8 +103,8 @@ func (c *Catalog) serverConfig(server string) (s config.Server, infer policy.Inf
 	return config.Server{}, c.inferMode, false
 }
 
-// retryAdmissions retries definitions that could not be accepted, and evaluates all again
-// after a configuration change. It reports whether none is left.
+// retryAdmissions retries definitions that could not be accepted. After a configuration change, it evaluates all
+// definitions again. It reports whether every list is done.
 func (c *Catalog) retryAdmissions(ctx context.Context) (all bool) {
 	c.mu.Lock()
 	rest := map[string][]*analyzedTool{}

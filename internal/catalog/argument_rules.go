@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// ArgumentRule returns the rule that classifies calls by an argument: the configured one,
-// else the one that its schema implies; nil without one.
+// ArgumentRule returns the rule that classifies calls by an argument: the configured rule, or else the rule that the
+// tool's schema implies. It returns nil if there is neither.
 func (t *Tool) ArgumentRule() *classify.ArgumentRule {
 	if t.laneRule != nil {
 		return t.laneRule
@@ -17,7 +17,8 @@ func (t *Tool) ArgumentRule() *classify.ArgumentRule {
 	return t.entry.classification.ArgumentRule()
 }
 
-// ClassifyArguments returns the effect of a call's arguments; the zero value without a rule.
+// ClassifyArguments returns the effect of a call's arguments. It returns the zero value if the tool has no argument
+// rule.
 func (t *Tool) ClassifyArguments(args json.RawMessage) policy.ArgumentEffect {
 	rule := t.ArgumentRule()
 	if rule == nil {
@@ -26,8 +27,8 @@ func (t *Tool) ClassifyArguments(args json.RawMessage) policy.ArgumentEffect {
 	return rule.Classify(args)
 }
 
-// IsInLane reports whether the tool is in the lane of a call tool: the one of its hints, or one that its arguments
-// may reach if a user has configured which argument decides, and arguments count.
+// IsInLane reports whether the tool is in the lane of a call tool. That is the lane of its hints. If a user has
+// configured an argument rule and the effects of arguments are used, a lane that the arguments may reach counts too.
 func (t *Tool) IsInLane(v policy.CallToolVariant) bool {
 	return t.CallWith == v || t.JudgeMode != policy.ArgumentsOff && t.laneRule != nil && t.laneRule.MayReach(v.Operation())
 }

@@ -36,8 +36,7 @@ type Catalog struct {
 	crossRefs *scan.CrossRefIndex // of all listed tools
 	rechecks  recheckQueue
 
-	// wake tells Run that something changed; unsaved tells saveAndAdmitLoop that a list was
-	// received.
+	// wake signals Run that something changed. unsaved signals saveAndAdmitLoop that a list was received.
 	wake, unsaved chan struct{}
 
 	// loaded is closed when a snapshot has the saved tools.
@@ -59,11 +58,11 @@ type Catalog struct {
 	primitives map[string]*ServerPrimitives
 }
 
-// recheckQueue makes one goroutine at a time check accepted definitions against the names
-// of tools that were listed later, once for all requests so far.
+// recheckQueue makes one goroutine at a time compare accepted definitions with the names of tools that were listed
+// later. One check serves all requests so far.
 type recheckQueue struct {
 	mu                   sync.Mutex // guards the fields below; not held during a check
-	requested, completed uint64     // number of requests; number of them that are served
+	requested, completed uint64     // number of all requests, and of served requests
 	running              bool
 }
 
@@ -80,7 +79,7 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// New returns a catalog of the configured servers; Run keeps it up to date.
+// New returns a catalog of the configured servers. Run keeps it up to date.
 func New(o Options) *Catalog {
 	c := &Catalog{
 		Options: o, servers: o.Servers, inferMode: o.Infer, judgeMode: o.Judge, crossRefs: scan.NewCrossRefIndex(),
@@ -107,7 +106,7 @@ func (c *Catalog) StateChanged(s upstream.State) {
 	trySignal(c.wake)
 }
 
-// listsPerCore is how many lists are processed at a time. If all that arrive at once were
+// listsPerCore is the number of lists that are processed at a time per core. If all lists that arrive at once were
 // processed together, each would finish with the last one, after its time limit.
 const listsPerCore = 4
 
@@ -151,8 +150,8 @@ func (c *Catalog) PrepareConfig(next *config.Config) (func(), error) {
 	}, nil
 }
 
-// publishDecision publishes a decision. After a change of how a server is launched, its tools
-// can still be found, but its list no longer counts as received.
+// publishDecision publishes a decision. After a change of how a server is launched, a search still finds its tools, but
+// its list no longer counts as received.
 func (c *Catalog) publishDecision(d approval.DecisionEvent) {
 	if d.Relaunched {
 		c.mu.Lock()
@@ -167,7 +166,7 @@ func (c *Catalog) publishDecision(d approval.DecisionEvent) {
 	c.Publish()
 }
 
-// ResaveAllToolLists makes Run save all tool lists again: the store may have lost them.
+// ResaveAllToolLists makes Run save all tool lists again, because the store may have lost them.
 func (c *Catalog) ResaveAllToolLists() {
 	c.mu.Lock()
 	for _, l := range c.lists {
@@ -307,7 +306,7 @@ func (c *Catalog) restoreTools(ctx context.Context, server string, raws []json.R
 // saveAndAdmitLoop retries pending admissions, saves received lists, and deletes those of servers
 // that are no longer configured.
 func (c *Catalog) saveAndAdmitLoop(ctx context.Context) {
-	var again <-chan time.Time // set while an admission has failed
+	var again <-chan time.Time // set while a failed admission waits for its retry
 	for {
 		select {
 		case <-ctx.Done():
@@ -344,8 +343,8 @@ func (c *Catalog) saveAndAdmitLoop(ctx context.Context) {
 	}
 }
 
-// takePendingSaves returns the lists to save and the servers whose saved lists to delete, and
-// drops the latter.
+// takePendingSaves returns the lists to save and the servers whose saved lists to delete. It removes those servers from
+// the catalog.
 func (c *Catalog) takePendingSaves() (save map[string]*toolList, forget []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -370,7 +369,7 @@ func (c *Catalog) takePendingSaves() (save map[string]*toolList, forget []string
 	return save, forget
 }
 
-// trySignal sends without blocking; one pending signal is enough.
+// trySignal sends without blocking. One pending signal is enough.
 func trySignal(ch chan struct{}) {
 	select {
 	case ch <- struct{}{}:

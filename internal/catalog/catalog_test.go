@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// memory is a Keeper that remembers in memory and says when it did.
+// memory is a ToolStore in memory. It reports each change on the channel saved.
 type memory struct {
 	mu    sync.Mutex // guards tools
 	tools map[string][]json.RawMessage
@@ -81,8 +81,7 @@ func enabled(name string) config.Server {
 	return config.Server{Name: name, Protocol: "stdio", Enabled: true, Trust: config.TrustScan}
 }
 
-// start runs a catalog and returns a function that lists tools and waits for the
-// snapshot that has them.
+// start runs a catalog with the given store and servers until the test ends.
 func start(t *testing.T, keeper ToolStore, servers ...config.Server) *Catalog {
 	t.Helper()
 	c := New(Options{Servers: servers, Store: keeper, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
@@ -93,7 +92,7 @@ func start(t *testing.T, keeper ToolStore, servers ...config.Server) *Catalog {
 	return c
 }
 
-// list announces tools and publishes the snapshot that has them.
+// list reports a server's tools to the catalog and publishes the snapshot that contains them.
 func (c *Catalog) list(server string, tools []*tool.Definition) {
 	c.ToolsListed(server, tools)
 	c.Publish()
@@ -135,7 +134,7 @@ func TestLockedToolsDoNotMoveTheScoresOfCallableOnes(t *testing.T) {
 	b, totalB := with.Current().Search(nil, query, 10, nil)
 	same := func(x, y Hit) bool { return x.Score == y.Score && x.Tool.ID == y.Tool.ID }
 	if totalA != totalB || totalA == 0 || !slices.EqualFunc(a, b, same) {
-		t.Errorf("the answers differ: %v %d, %v %d", a, totalA, b, totalB)
+		t.Errorf("the results differ: %v %d, %v %d", a, totalA, b, totalB)
 	}
 	if hits, _ := with.Current().SearchLocked(query, 10, nil); len(hits) != 1 {
 		t.Errorf("the locked tool is not found: %v", hits)
@@ -182,21 +181,21 @@ func TestToolsAreRememberedAcrossRestarts(t *testing.T) {
 	second.loadSavedTools(context.Background())
 	second.Publish()
 	if n := second.Current().ToolCount(); n != 2 {
-		t.Fatalf("%d tools are known after a restart, want 2", n)
+		t.Fatalf("got %d tools after a restart, want 2", n)
 	}
-	// A definition that the server lists again is not stored next to the remembered one.
+	// A definition that the server lists again is not stored next to the restored one.
 	again := named(t, "a", "x", "y", "new")
 	x, changed := again[0], again[2]
 	second.list("a", again)
 	if again[0] == x || again[0] != second.Current().Tool(x.ID).Definition || again[2] != changed {
-		t.Error("a definition that was remembered is there twice")
+		t.Error("a restored definition is in the snapshot twice")
 	}
-	// The server's current list replaces the remembered list, never the reverse.
+	// The server's current list replaces the restored list, never the reverse.
 	second.list("a", named(t, "a", "z"))
 	second.loadSavedTools(context.Background())
 	second.Publish()
 	if second.Current().Tool(tool.ID{Server: "a", Tool: "z"}) == nil || second.Current().ToolCount() != 1 {
-		t.Error("a remembered list replaced a received one")
+		t.Error("a restored list replaced a received one")
 	}
 }
 
@@ -212,7 +211,7 @@ func TestRemovedServersAreForgotten(t *testing.T) {
 	}
 	commit()
 	if c.Current().Server("a") != nil || c.Current().ToolCount() != 0 {
-		t.Error("the removed server is still there when the commit returns")
+		t.Error("the removed server is still in the snapshot after the commit")
 	}
 	for got := ""; got != "-a"; got = <-keeper.saved {
 	}
@@ -233,7 +232,7 @@ func TestStateChangeKeepsTheIndexes(t *testing.T) {
 	}
 }
 
-// Locking or unlocking a tool builds a new view, but no new index.
+// TestLockKeepsTheIndex checks that locking or unlocking a tool builds a new view, but no new index.
 func TestLockKeepsTheIndex(t *testing.T) {
 	c := start(t, newMemory(), enabled("a"))
 	c.list("a", named(t, "a", "x", "y"))
@@ -247,13 +246,13 @@ func TestLockKeepsTheIndex(t *testing.T) {
 	commit()
 	after := c.Current()
 	if after.lookup.index != before.lookup.index {
-		t.Error("a locked tool made a new index")
+		t.Error("locking a tool built a new index")
 	}
 	if hits, _ := after.Search(nil, "x", 5, nil); len(hits) != 0 {
-		t.Errorf("the locked tool is found as if it could be called: %v", hits[0].Tool.ID)
+		t.Errorf("the search for callable tools returns the locked tool: %v", hits[0].Tool.ID)
 	}
 	if hits, total := after.SearchLocked("x", 5, nil); total != 1 || hits[0].Tool.ID.Tool != "x" {
-		t.Errorf("the locked tool is not found among the locked ones")
+		t.Errorf("the search for locked tools does not return the locked tool")
 	}
 }
 
@@ -305,12 +304,12 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// TestSearchOmitsToolsForClients: a tool that only clients on its server's own endpoint can call is evaluated and shown, but
-// no search finds it until the server also lists it to MCPProxy.
+// TestSearchOmitsToolsForClients checks that a tool that clients can call only on its server's own endpoint is
+// evaluated and shown, but that no search finds it until the server also lists it to MCPProxy.
 func TestSearchOmitsToolsForClients(t *testing.T) {
 	c := start(t, newMemory(), enabled("a"))
 	for _, theirs := range []bool{true, false} {
-		tools := named(t, "a", "ours", "theirs") // new values each time: the catalog owns a list that it received, and may read it at any time
+		tools := named(t, "a", "ours", "theirs") // new values each time: the catalog owns a received list
 		tools[1].ForClients = theirs
 		c.list("a", tools)
 		s := c.Current()

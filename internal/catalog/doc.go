@@ -7,7 +7,7 @@
 //     restores the lists.
 //   - snapshot.go: Snapshot and Server. newConfiguredTool computes a tool's effective hints: a pinned hint of the user
 //     (hint_overrides) first, then the server's, then the inferred one.
-//   - entry.go: Tool, and everything derived from a definition alone.
+//   - entry.go: Tool, and everything that is derived from a definition alone.
 //   - admit.go: accepts the definitions that the server's trust allows; all others await approval.
 //   - recheck.go: puts accepted definitions back under review when another server lists a tool that they refer to.
 //   - quarantine.go: whether a server awaits review, and whether it may be started.

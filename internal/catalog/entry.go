@@ -22,11 +22,11 @@ import (
 type toolList struct {
 	entries   []*analyzedTool
 	indexPart *search.ServerIndexPart // the server's part of the index
-	received  bool                    // from the server itself, in this process
+	received  bool                    // whether the server itself listed them to this process
 	saved     bool
 	admitted  bool // admission is done or running
-	// externalRefs returns the entries that give instructions about tools outside this
-	// list. They are checked when tools of another server first appear.
+	// externalRefs returns the entries that give instructions about tools outside this list. They are checked when a
+	// tool of another server first appears.
 	externalRefs func() []*analyzedTool
 }
 
@@ -42,8 +42,7 @@ func newExternalRefsFunc(entries []*analyzedTool) func() []*analyzedTool {
 	})
 }
 
-// analyzedTool is one definition with everything derived from it alone, so that it is derived
-// only once.
+// analyzedTool is one definition with everything that is derived from it alone, so that it is derived only once.
 type analyzedTool struct {
 	definition     *tool.Definition
 	compile        sync.Once
@@ -51,7 +50,7 @@ type analyzedTool struct {
 	scanned        *scan.ScannedDefinition
 	classification *classify.ToolAnalysis
 	strictForm     func() (json.RawMessage, error)
-	output         func() *schema.Schema // of structuredContent; compiled at the first use
+	output         func() *schema.Schema // for structuredContent; compiled at the first use
 }
 
 func newAnalyzedTool(d *tool.Definition, names *scan.CrossRefIndex) *analyzedTool {
@@ -102,8 +101,8 @@ func (l *toolList) analyzedToolSet() map[*analyzedTool]bool {
 // Tool is a tool with its status and effective hints. It is immutable.
 type Tool struct {
 	*tool.Definition
-	// Effective is the override where it sets a hint, else the server's hint, else, when
-	// the configuration enforces inference, the inferred hint.
+	// Effective contains, for each hint, the override if it sets the hint, else the server's hint, else, if the
+	// configuration enforces inference, the inferred hint.
 	Effective  tool.Hints
 	CallWith   policy.CallToolVariant
 	Status     policy.ToolStatus
@@ -114,7 +113,7 @@ type Tool struct {
 	undeclared bool                   // neither the server nor an override declares its hints
 	override   tool.Hints             // from hint_overrides
 	laneRule   *classify.ArgumentRule // the configured rule that classifies its arguments
-	pin        *approval.Pin          // the approval of this definition, nil without one
+	pin        *approval.Pin          // the approval of this definition, nil if there is none
 	factsCache atomic.Pointer[tool.DecisionFacts]
 }
 
@@ -128,17 +127,18 @@ func (t *Tool) ArgumentSchema() *schema.Schema {
 	return e.arguments
 }
 
-// FitsOutputSchema reports whether the structuredContent of a result fits the tool's output schema, which it must have.
+// FitsOutputSchema reports whether the structuredContent of a result fits the tool's output schema. The tool must have
+// one.
 func (t *Tool) FitsOutputSchema(structured json.RawMessage) bool {
 	violations, err := t.entry.output().CheckArguments(structured)
 	return err == nil && len(violations) == 0
 }
 
-// StrictForm returns the definition as strict clients accept it, or why they would not. A list
-// for them is without it then.
+// StrictForm returns the definition in a form that strict clients accept, or the reason why they would reject it. Lists
+// for strict clients omit a rejected definition.
 func (t *Tool) StrictForm() (json.RawMessage, error) { return t.entry.strictForm() }
 
-// InferredOperation returns the inferred operation and its reasons; the zero value if hints are
+// InferredOperation returns the inferred operation and the reasons for it. It returns the zero value if hints are
 // declared or inference is off.
 func (t *Tool) InferredOperation() classify.Inference {
 	if !t.undeclared {
@@ -159,8 +159,8 @@ func (t *Tool) ApprovalCandidate() approval.CandidateDefinition {
 	return t.entry.approvalCandidate(t.InferMode)
 }
 
-// approvalCandidate contains the declared hints. Where inferred hints are enforced, it contains
-// these too, because a change must not loosen them either.
+// approvalCandidate returns the definition with its declared hints as input for approval. If inferred hints are
+// enforced, they are included, because a change must not loosen them either.
 func (e *analyzedTool) approvalCandidate(infer policy.InferMode) approval.CandidateDefinition {
 	hints := e.definition.Hints
 	if areInferredHintsEnforced(infer) && policy.HintsUnset(hints) {

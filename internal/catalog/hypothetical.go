@@ -14,8 +14,8 @@ func (t *Tool) WithConfig(c *config.Config, server config.Server) *Tool {
 	return newConfiguredTool(server, serverHintInferenceMode(server, c.Intent.InferHints), t.entry)
 }
 
-// ToolFromActivityRecord returns a tool of which only an activity record is left. It has no
-// schema (see HasDefinition) and no status.
+// ToolFromActivityRecord returns a tool that is known only from an activity record. It has no schema (see
+// HasDefinition) and no status.
 func ToolFromActivityRecord(id tool.ID, judged *tool.DecisionFacts) *Tool {
 	in := classify.Inference{Unsure: judged.Unsure}
 	in.Operation, _ = policy.ParseOperation(judged.Inferred)
@@ -26,8 +26,8 @@ func ToolFromActivityRecord(id tool.ID, judged *tool.DecisionFacts) *Tool {
 // HasDefinition reports whether the tool's definition is known.
 func (t *Tool) HasDefinition() bool { return t.Raw != nil }
 
-// LockReasons returns all reasons why a tool cannot be called at this moment; nil when it
-// can. The first one is CurrentStatus.
+// LockReasons returns all reasons why a tool cannot be called at this moment, or nil if it can be called. The first
+// reason is CurrentStatus.
 func (c *Catalog) LockReasons(t *Tool) []policy.ToolStatus {
 	server, _, _ := c.serverConfig(t.ID.Server)
 	return policy.AllStatusesOf(newStatusFacts(server, c.Approvals.ServerView(t.ID.Server), t.entry))

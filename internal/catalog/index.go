@@ -25,7 +25,7 @@ type searchIndex struct {
 	tools            []*Tool      // by document number
 }
 
-// visibility says which view a tool is in.
+// visibility is the view that a tool is in.
 type visibility uint8
 
 const (
@@ -44,8 +44,9 @@ func visibilityOf(t *Tool) visibility {
 	return notSearchable
 }
 
-// newSearchIndex returns an index of the tools in parts. It reuses old's index when the parts are the same, and its views when
-// the same tools can be called. So an approval needs no new index, and a change of a server's state changes nothing.
+// newSearchIndex returns an index of the tools in parts. If the parts are the same as in old, it reuses old's index. If
+// the same tools can be called, it reuses old's views. So an approval needs no new index, and a change of a server's
+// state changes nothing.
 func newSearchIndex(old *searchIndex, parts []*search.ServerIndexPart, tools []*Tool) *searchIndex {
 	l := &searchIndex{parts: parts, tools: tools, visibility: make([]visibility, len(tools))}
 	for i, t := range tools {

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// infers applies a configuration that differs in infer_hints.
+// infers applies a configuration with this mode of infer_hints.
 func (c *Catalog) infers(t *testing.T, mode policy.InferMode) {
 	t.Helper()
 	commit, err := c.PrepareConfig(&config.Config{Servers: c.servers, Intent: policy.Rules{InferHints: mode}})
@@ -19,8 +19,8 @@ func (c *Catalog) infers(t *testing.T, mode policy.InferMode) {
 	commit()
 }
 
-// Inferred hints count for tools that neither their server nor an override describes, from the moment the configuration enables
-// them.
+// TestInferredHints checks that inferred hints apply to tools for which neither the server nor an override declares
+// hints, as soon as the configuration enables them.
 func TestInferredHints(t *testing.T) {
 	server := enabled("s")
 	server.HintOverrides = []config.HintOverride{
@@ -32,8 +32,8 @@ func TestInferredHints(t *testing.T) {
 		define(t, "s", `{"name":"get_user"}`),
 		define(t, "s", `{"name":"create_user"}`),
 		define(t, "s", `{"name":"delete_user"}`),
-		define(t, "s", `{"name":"delete_world"}`), // the override does not say what it does
-		define(t, "s", `{"name":"delete_draft"}`), // here it does
+		define(t, "s", `{"name":"delete_world"}`), // the override does not declare its operation
+		define(t, "s", `{"name":"delete_draft"}`), // the override declares it
 		define(t, "s", `{"name":"delete_nothing","annotations":{"readOnlyHint":true}}`),
 		define(t, "s", `{"name":"delete_old","annotations":{"destructiveHint":false}}`),
 		define(t, "s", `{"name":"delete_idempotent","annotations":{"idempotentHint":true}}`),
@@ -76,6 +76,6 @@ func TestInferredHints(t *testing.T) {
 		}
 	}
 	if h := c.Current().Tool(tool.ID{Server: "s", Tool: "delete_world"}).Effective; h.OpenWorld != tool.True || h.Destructive != tool.Unset {
-		t.Errorf("what is inferred stays when it is switched off: %+v", h)
+		t.Errorf("inferred hints remain after inference is switched off: %+v", h)
 	}
 }

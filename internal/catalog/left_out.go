@@ -7,10 +7,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxLeftOut bounds the definitions of a server that are named.
+// maxLeftOut is the number of a server's definitions that are listed individually. The others are only counted.
 const maxLeftOut = 10
 
-// leftOutDefinitions explains which definitions of a server are left out of the lists of all servers.
+// leftOutDefinitions explains which definitions of a server are left out of the lists of all servers, and why.
 type leftOutDefinitions struct {
 	named []string
 	more  int
@@ -36,7 +36,7 @@ func (l *leftOutDefinitions) text() []string {
 	return append(l.named[:maxLeftOut:maxLeftOut], fmt.Sprintf("%d more malformed definitions are left out", l.more))
 }
 
-// LeftOut explains which of its tools are left out of the lists of all servers, and why.
+// LeftOut explains which of the server's tools are left out of the lists of all servers, and why.
 func (s *Server) LeftOut() []string {
 	var l leftOutDefinitions
 	for _, t := range s.Tools {

@@ -13,12 +13,12 @@ import (
 	"mcpproxy/internal/gate/approval"
 )
 
-// Bounds per server.
+// Limits per server.
 const (
-	// maxUnlisted bounds the pending primitives that are not on MCPProxy's own list.
+	// maxUnlisted is the maximum number of pending primitives that are not on MCPProxy's own list.
 	maxUnlisted = 5_000
-	// maxListedPrimitives bounds the primitives of one list. Those beyond it are unknown,
-	// and nothing is decided about them.
+	// maxListedPrimitives is the maximum number of primitives of one list. Those beyond it are ignored, and no
+	// decisions are made about them.
 	maxListedPrimitives = approval.MaxTools
 )
 
@@ -26,10 +26,10 @@ const (
 // immutable.
 type Primitive struct {
 	tool.Primitive
-	// ForClients reports that clients saw it in sessions of their own, and that it is not
-	// on the list that MCPProxy receives.
+	// ForClients reports that clients saw the primitive in their own sessions, and that it is not on the list that
+	// MCPProxy receives.
 	ForClients bool
-	removed    bool // taken off the list while it was pending
+	removed    bool // removed from the list while it was pending
 	scanned    *scan.ScannedDefinition
 }
 
@@ -38,7 +38,7 @@ func (o *Primitive) ApprovalCandidate() approval.CandidateDefinition {
 	return approval.CandidateDefinition{Kind: o.Kind, Tool: o.Name, Fingerprint: o.Fingerprint, Definition: o.Raw, Report: o.scanned.Report, Orders: o.scanned.RefersToOtherServer}
 }
 
-// toUnlisted returns o as one that is not on MCPProxy's own list.
+// toUnlisted returns a copy of o that is marked as missing from MCPProxy's own list.
 func (o *Primitive) toUnlisted(forClients bool) *Primitive {
 	return &Primitive{Primitive: o.Primitive, ForClients: forClients, removed: !forClients, scanned: o.scanned}
 }
@@ -49,12 +49,12 @@ type primitiveKey struct {
 	name string
 }
 
-// ServerPrimitives is the known prompts, resources, templates and instructions of one server.
-// It never changes. A nil *ServerPrimitives is that of a server that has listed none yet.
+// ServerPrimitives contains the known prompts, resources, templates and instructions of one server. It never changes. A
+// nil *ServerPrimitives means that the server has not listed any yet.
 type ServerPrimitives struct {
 	lists map[tool.DefinitionKind]*primitiveList
-	// unlisted are pending primitives that are not on MCPProxy's own list: those that
-	// only clients saw, and those that were taken off the list while pending.
+	// unlisted are pending primitives that are not on MCPProxy's own list: those that only clients saw, and those that
+	// were removed from the list while pending.
 	unlisted  map[primitiveKey]*Primitive
 	admitted  bool
 	epoch     uint64 // grows when more is accepted than at the time of listing
@@ -74,14 +74,14 @@ type DecidedPrimitives struct {
 	leftOut           leftOutDefinitions
 }
 
-// PrimitiveCount is the number of primitives of a kind, and of those that are pending.
+// PrimitiveCount contains the number of all primitives of a kind, and the number of pending ones.
 type PrimitiveCount struct{ Total, Waiting int }
 
 // primitiveList is one list in the server's order.
 type primitiveList struct {
 	items    []*Primitive
 	byName   map[string]*Primitive
-	unusable []error // why definitions are not among items
+	unusable []error // the reasons why definitions are not in items
 }
 
 func newServerPrimitives() *ServerPrimitives {
@@ -99,7 +99,7 @@ func (o *ServerPrimitives) clone() *ServerPrimitives {
 	return next
 }
 
-// listOrEmpty returns the last list of a kind, empty without one.
+// listOrEmpty returns the last list of a kind, or an empty list if there is none.
 func (o *ServerPrimitives) listOrEmpty(kind tool.DefinitionKind) *primitiveList {
 	if o != nil && o.lists[kind] != nil {
 		return o.lists[kind]
@@ -159,14 +159,14 @@ func (o *ServerPrimitives) findIdentical(kind tool.DefinitionKind, name string, 
 	return nil
 }
 
-// definitionOrigin is the server of a definition and all known tool names.
+// definitionOrigin is the server that sent a definition, with the cross-reference index.
 type definitionOrigin struct {
 	server    string
 	crossRefs *scan.CrossRefIndex // of all tools
 }
 
-// parsePrimitive returns the primitive that a server sent, or why it is unusable. It reuses an
-// unchanged one.
+// parsePrimitive returns the primitive that a server sent, or the reason why it is unusable. It reuses an unchanged
+// primitive.
 func (o *ServerPrimitives) parsePrimitive(kind tool.DefinitionKind, raw json.RawMessage, by definitionOrigin) (*Primitive, error) {
 	name := kind.ReadName(raw)
 	if one := o.findIdentical(kind, name, raw); one != nil {
@@ -192,8 +192,8 @@ func (o *ServerPrimitives) findUnlisted(kind tool.DefinitionKind, name string) *
 	return o.unlisted[primitiveKey{kind, name}]
 }
 
-// withUpdatedList returns o with a new list of a kind. Pending primitives that are no longer
-// listed are kept, so that a server cannot get one used by taking it off the list.
+// withUpdatedList returns o with a new list of a kind. It keeps pending primitives that are no longer listed.
+// Otherwise, a server could make a pending primitive usable by removing it from the list.
 func (o *ServerPrimitives) withUpdatedList(kind tool.DefinitionKind, raws []json.RawMessage, by definitionOrigin, decided *approval.ServerView) *ServerPrimitives {
 	next := o.clone()
 	l := &primitiveList{byName: make(map[string]*Primitive, len(raws))}

@@ -16,7 +16,7 @@ func (c *Catalog) Primitives(server string) *ServerPrimitives {
 	return c.primitives[server]
 }
 
-// CurrentPrimitives returns a server's primitives with the decisions of this moment.
+// CurrentPrimitives returns a server's primitives with the current decisions.
 func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
 	o, decided := c.Primitives(server), c.Approvals.ServerView(server)
 	if o == nil {
@@ -30,8 +30,8 @@ func (c *Catalog) CurrentPrimitives(server string) *DecidedPrimitives {
 	return v
 }
 
-// StorePrimitives replaces a list that a server sent to MCPProxy itself. Definitions that the
-// server's trust allows is approved before this returns.
+// StorePrimitives replaces a list that a server sent to MCPProxy itself. Definitions that the server's trust allows are
+// approved before it returns.
 func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) {
 	for {
 		old := c.Primitives(server)
@@ -56,16 +56,16 @@ func (c *Catalog) StorePrimitives(ctx context.Context, server string, kind tool.
 	}
 }
 
-// admitPrimitives is admitTools for primitives.
+// admitPrimitives does for primitives what admitTools does for tools.
 func (c *Catalog) admitPrimitives(ctx context.Context, server string, offers []*Primitive, known func(*Primitive) bool) (accepted int, done bool) {
 	ctx, cancel := context.WithTimeout(ctx, admitTimeout)
 	defer cancel()
 	return admitDefinitions(ctx, c, server, offers, (*Primitive).ApprovalCandidate, known, "the definitions of a server cannot be accepted now")
 }
 
-// FilterClientList evaluates each element of a list that a server sent to a client in a session of its own, and returns which
-// elements the client may see. MCPProxy's own list has precedence: another definition of the same name is not accepted. strange
-// reports such a definition, which means that the known list may be outdated.
+// FilterClientList evaluates each element of a list that a server sent to a client in the client's own session, and
+// returns which elements the client may see. MCPProxy's own list has precedence: another definition of the same name is
+// rejected. strange reports such a definition, which means that the known list may be outdated.
 func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool.DefinitionKind, raws []json.RawMessage) (pass []bool, strange bool) {
 	o := c.Primitives(server)
 	rules, decided, ok := c.admissionRules(server)
@@ -95,7 +95,7 @@ func (c *Catalog) FilterClientList(ctx context.Context, server string, kind tool
 		}
 	}
 	var held []*Primitive
-	full := o != nil && len(o.unlisted) >= maxUnlisted // then it counts as new each time
+	full := o != nil && len(o.unlisted) >= maxUnlisted // then the definition counts as new each time
 	if len(news) > 0 {
 		c.admitPrimitives(ctx, server, news, func(one *Primitive) bool {
 			was := o.FindReviewable(kind, one.Name)
@@ -132,7 +132,7 @@ func (c *Catalog) updateUnlisted(server string, held, settled []*Primitive) {
 	}
 }
 
-// retryPrimitiveAdmissions is retryAdmissions for primitives.
+// retryPrimitiveAdmissions does for primitives what retryAdmissions does for tools.
 func (c *Catalog) retryPrimitiveAdmissions(ctx context.Context) (accepted int, all bool) {
 	c.mu.Lock()
 	rest := map[string]*ServerPrimitives{}
@@ -159,7 +159,7 @@ func (c *Catalog) retryPrimitiveAdmissions(ctx context.Context) (accepted int, a
 	return accepted, all
 }
 
-// PrimitiveStatus returns the status of a primitive by the decisions of this moment.
+// PrimitiveStatus returns the status of a primitive by the current decisions.
 func (c *Catalog) PrimitiveStatus(server string, o *Primitive) policy.ToolStatus {
 	return c.primitiveStatusGivenApproval(server, c.Approvals.ServerView(server).DecisionsOn(o.Kind, o.Name).Approves(o.Fingerprint))
 }

@@ -74,10 +74,9 @@ func (v *DecidedPrimitives) LeftOut() []string { return v.leftOut.text() }
 // DecisionsHash changes when a decision about a primitive changes.
 func (v *DecidedPrimitives) DecisionsHash() [sha256.Size]byte { return v.decisionsHash }
 
-// PrimitiveUseStatus returns the status for a use that a client requests. An unlisted resource is
-// callable unless a user has rejected it, because clients follow links that are on no
-// list. An unlisted prompt needs an approval, because a server may list it only in
-// clients' sessions.
+// PrimitiveUseStatus returns the status for a use that a client requests. An unlisted resource is callable unless a
+// user has rejected it, because clients follow links to resources that are on no list. An unlisted prompt needs an
+// approval, because a server may list it only in clients' sessions.
 func (c *Catalog) PrimitiveUseStatus(server string, kind tool.DefinitionKind, name string) policy.ToolStatus {
 	o, decided := c.Primitives(server), c.Approvals.ServerView(server)
 	if one := o.listOrEmpty(kind).byName[name]; one != nil {
@@ -112,8 +111,8 @@ func (v *DecidedPrimitives) isUnlistedURIAllowed(uri string) bool {
 	return fits(v.approvedTemplates) || !fits(v.pendingTemplates)
 }
 
-// normalizeURI returns one spelling for all URIs that a server may treat as the same:
-// case, escapes, dots, query and fragment make no difference.
+// normalizeURI returns the same spelling for all URIs that a server may treat as equal: case, escapes, dots, query and
+// fragment make no difference.
 func normalizeURI(uri string) string {
 	uri, _, _ = strings.Cut(uri, "#")
 	for range 3 { // escapes may be escaped

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Recipient is the recipient's scope for an answer, and the time of the request.
+// Recipient is the scope of the client that receives an answer, and the time of its request.
 type Recipient struct {
 	Scope       auth.Scope
 	RequestedAt time.Time
@@ -51,7 +51,7 @@ func (g *PrimitiveGuard) filterPrimitives(ctx context.Context, server string, l 
 		return result, nil
 	}
 	var raws []json.RawMessage
-	_ = wirejson.EachElement(all, func(raw []byte) error { // an answer is JSON
+	_ = wirejson.EachElement(all, func(raw []byte) error { // parsing fails for no element: an answer is valid JSON
 		raws = append(raws, raw)
 		return nil
 	})
@@ -93,15 +93,15 @@ func (g *PrimitiveGuard) filterInstructions(ctx context.Context, server string, 
 
 const instructionsMember = "instructions"
 
-// How long to wait for the catalog to process a new list.
+// Time limits for waiting until the catalog has processed a new list.
 const (
 	catalogWait         = 500 * time.Millisecond
 	catalogPollInterval = 5 * time.Millisecond
 )
 
-// filterTools removes the tools that cannot be called from a list. A tool that differs from the catalog is not callable.
-// Before it is removed, the catalog may update: from the client's list if the server has the tool only for some clients, else
-// from MCPProxy's own list.
+// filterTools removes the tools that cannot be called from a list. A tool that differs from the catalog is not
+// callable. Before it removes such a tool, it lets the catalog update: from the client's list if the server lists the
+// tool only to some clients, else from MCPProxy's own list.
 func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result json.RawMessage, to Recipient) json.RawMessage {
 	tools := wirejson.Find(result, "tools")
 	if wirejson.Kind(tools) != '[' {
@@ -136,8 +136,8 @@ func (g *PrimitiveGuard) filterTools(ctx context.Context, server string, result 
 	return wirejson.SetMember(result, "tools", kept)
 }
 
-// filterCallable returns the callable tools of a list and the number of the others.
-// strange are those that the catalog does not know, or knows differently.
+// filterCallable returns the callable tools of a list and the number of the others. strange contains the tools that are
+// unknown to the catalog or differ from it.
 func filterCallable(s *Snapshot, server string, tools json.RawMessage, within auth.Scope) (kept json.RawMessage, hidden int, strange []json.RawMessage) {
 	kept, hidden = wirejson.FilterElements(tools, func(_ int, raw []byte) bool {
 		name, _ := wirejson.String(wirejson.Find(raw, "name"))

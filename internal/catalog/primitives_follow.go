@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// followTimeout bounds lists in the background.
+// followTimeout is the time limit for a list that is requested in the background.
 const followTimeout = 2 * time.Minute
 
 // StoreChangedInstructions evaluates the current instructions of a server.
@@ -86,8 +86,8 @@ func (g *PrimitiveGuard) listServerPrimitives(ctx context.Context, s *Server) {
 	}
 }
 
-// AreListsUpToDate reports whether all lists of a server were requested since it last announced a
-// change. A server that is not ready is not asked.
+// AreListsUpToDate reports whether all lists of a server were requested since it last announced a change. Lists of a
+// server that is not ready are not requested, so they count as up to date.
 func (g *PrimitiveGuard) AreListsUpToDate(snapshot *Snapshot, s *Server) bool {
 	if s.State.Phase != upstream.Ready {
 		return true

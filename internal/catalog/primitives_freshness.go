@@ -12,9 +12,8 @@ import (
 // errNotListed is returned for a server that has not listed its primitives.
 var errNotListed = errors.New("the definitions of the server are unknown")
 
-// ensureListIsFresh makes sure that the catalog has a server's current list. good is the
-// accepted age for servers that do not announce changes. If the server cannot be asked,
-// the last list is used.
+// ensureListIsFresh makes sure that the catalog has a server's current list. good is the accepted age for servers that
+// do not announce changes. If the server cannot be reached, the last list is used.
 func (g *PrimitiveGuard) ensureListIsFresh(ctx context.Context, server string, l ListKind, good time.Duration) error {
 	last := g.listings.requestOf(g.catalog.Current(), server, l)
 	select {
@@ -29,7 +28,7 @@ func (g *PrimitiveGuard) ensureListIsFresh(ctx context.Context, server string, l
 	}
 	told := g.catalog.Primitives(server).HasList(list.kind)
 	if !told && s.State.Capabilities != nil && !HasCapability(s, list.capability) {
-		return nil // it has none
+		return nil // the server has no such list
 	}
 	if !last.isDue(s, l, told, good) {
 		if !told {
@@ -74,8 +73,7 @@ func (g *PrimitiveGuard) markStale(server string, l ListKind) {
 	}
 }
 
-// ListApproved returns the approved primitives of a list, from the last list if the
-// server cannot be asked.
+// ListApproved returns the approved primitives of a list. If the server cannot be reached, it uses the last list.
 func (g *PrimitiveGuard) ListApproved(ctx context.Context, s *Server, l ListKind) []*Primitive {
 	kind := listKinds[l].kind
 	if g.ensureListIsFresh(ctx, s.Name, l, staleAfter) != nil && !g.catalog.Primitives(s.Name).HasList(kind) {

@@ -17,14 +17,13 @@ type PrimitiveSource interface {
 	RefreshTools(ctx context.Context, server string, since time.Time)
 }
 
-// PrimitiveGuard filters the lists that servers send to clients, and checks uses of
-// primitives.
+// PrimitiveGuard filters the lists that servers send to clients, and checks each use of a primitive.
 type PrimitiveGuard struct {
 	catalog  *Catalog
 	source   PrimitiveSource
 	logger   *slog.Logger
 	listings listRequestLog
-	stale    chan struct{} // cap 1: a list may have changed
+	stale    chan struct{} // capacity 1: a list may have changed
 }
 
 // NewPrimitiveGuard returns a PrimitiveGuard.

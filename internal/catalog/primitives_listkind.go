@@ -17,8 +17,8 @@ const (
 	ListTemplates
 )
 
-// listKinds has each list's method, its name in the result and in the capabilities, and
-// the member that identifies an element.
+// listKinds contains each list's method, its name in the result and in the capabilities, and the member that identifies
+// an element.
 var listKinds = [...]struct {
 	method, member, capability, key string
 	kind                            tool.DefinitionKind

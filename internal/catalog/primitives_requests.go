@@ -8,24 +8,24 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// minRefreshInterval is the shortest time between two lists that clients' answers cause.
+// minRefreshInterval is the shortest time between two list requests that clients' answers cause.
 const minRefreshInterval = 2 * time.Second
 
-// How long a list is valid for a server that does not announce changes: when all servers
-// are listed, and when a primitive is used.
+// The maximum age of a list of a server that does not announce changes: when all servers are listed, and when a
+// primitive is used.
 const (
 	staleAfter    = 10 * time.Second
 	useStaleAfter = time.Minute
 )
 
 const (
-	// reuseFactor is the time for which a list is valid for uses, as a multiple of its own duration, regardless of
-	// announcements. So endless uses keep a server busy with lists for a fifth of the time at most.
+	// reuseFactor times the duration of the last list request is how long a list is valid for uses, regardless of
+	// announcements. So uses without a pause keep a server busy with list requests for at most a fifth of the time.
 	reuseFactor = 4
-	// retryAfter is the time until a failed list is requested again, so that a server
-	// that hangs does not delay the others each time.
+	// retryAfter is the time until a failed list is requested again, so that a server that does not respond does not
+	// delay the others each time.
 	retryAfter = 30 * time.Second
-	// useListTimeout bounds how long a use waits for an unknown list.
+	// useListTimeout is the time limit for a use that waits for an unknown list.
 	useListTimeout = 30 * time.Second
 )
 
@@ -36,7 +36,7 @@ type listRequestLog struct {
 }
 
 type listRequest struct {
-	sem chan struct{} // cap 1: held during a request, guards the fields below
+	sem chan struct{} // capacity 1: held during a request, guards the fields below
 	listRequestState
 }
 
@@ -45,7 +45,7 @@ type listRequestState struct {
 	listedAt          time.Time
 	duration          time.Duration
 	failed            bool // the request failed
-	answered          bool // but the server answered
+	answered          bool // the server answered the failed request
 	stale             bool // a client saw a different list since
 }
 
@@ -54,7 +54,7 @@ func (l *listRequestState) isRefreshDue() bool {
 	return l.stale && !l.failed && time.Since(l.listedAt) > minRefreshInterval
 }
 
-// requestOf returns the record of the last request for a server's list; it makes one if there is none.
+// requestOf returns the record of the last request for a server's list. It creates one if there is none.
 func (l *listRequestLog) requestOf(s *Snapshot, server string, of ListKind) *listRequest {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,14 +79,14 @@ func (l *listRequestLog) requestOf(s *Snapshot, server string, of ListKind) *lis
 // isDue reports whether a list has to be requested.
 func (l *listRequest) isDue(s *Server, of ListKind, told bool, good time.Duration) bool {
 	if told && s.State.Phase != upstream.Ready {
-		// The use starts a server that does not run; its list is requested first.
+		// The use starts the server if it is not running, and its list is requested first.
 		return good == useStaleAfter
 	}
 	if l.listedAt.IsZero() || !told && !l.failed || l.primitivesVersion != s.State.PrimitivesVersion || l.isRefreshDue() {
 		return true
 	}
 	if good == useStaleAfter && !l.failed && time.Since(l.listedAt) >= min(reuseFactor*l.duration, useStaleAfter) {
-		return true // it may have changed unannounced
+		return true // the list may have changed without an announcement
 	}
 	says, _ := wirejson.Bool(wirejson.Find(wirejson.Find(s.State.Capabilities, of.Capability()), "listChanged"))
 	if l.failed {

@@ -70,8 +70,8 @@ type PrimitiveLockedError struct {
 func (e *PrimitiveLockedError) Error() string { return e.Problem.Error() }
 func (e *PrimitiveLockedError) Unwrap() error { return e.Problem }
 
-// CheckUse rejects the use of unapproved primitives. Otherwise it returns the request; a subscription without the primitives
-// that may not be used. Its errors are a PrimitiveLockedError, a problem, or ctx.Err().
+// CheckUse rejects the use of unapproved primitives. Otherwise it returns the request. From a subscription, it removes
+// the primitives that may not be used. Its errors are a PrimitiveLockedError, a problem, or ctx.Err().
 func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session.Request) (*session.Request, error) {
 	if r.Method == mcp.Listen {
 		return g.filterSubscription(ctx, server, r)
@@ -94,8 +94,7 @@ func (g *PrimitiveGuard) CheckUse(ctx context.Context, server string, r *session
 	return r, nil
 }
 
-// ensureFreshListsForUse makes sure that the catalog has the lists that a use of that kind
-// depends on.
+// ensureFreshListsForUse makes sure that the catalog has the lists that are needed for a use of that kind.
 func (g *PrimitiveGuard) ensureFreshListsForUse(ctx context.Context, server string, kind tool.DefinitionKind) error {
 	ctx, cancel := context.WithTimeout(ctx, useListTimeout)
 	defer cancel()
@@ -111,7 +110,8 @@ func (g *PrimitiveGuard) ensureFreshListsForUse(ctx context.Context, server stri
 	return nil
 }
 
-// newLockedError rejects the use of a primitive; err is why its status is unknown.
+// newLockedError returns the error for the use of a locked primitive. err is the reason why its status is unknown, or
+// nil.
 func newLockedError(server string, u primitiveRef, status policy.ToolStatus, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
@@ -150,9 +150,9 @@ func (g *PrimitiveGuard) filterSubscription(ctx context.Context, server string, 
 	return &less, nil
 }
 
-// hasAtMostOneMember reports whether an object has at most one member of that name in any
-// case, in exactly this spelling. Of several, another parser may pick the one that was
-// not checked.
+// hasAtMostOneMember reports whether an object has at most one member whose name matches wanted in any case, and
+// whether that one is spelled exactly like wanted. If there were several, another parser might use the one that was not
+// checked.
 func hasAtMostOneMember(object json.RawMessage, wanted string) bool {
 	found := 0
 	_ = wirejson.EachMember(object, func(name, _ []byte) error {

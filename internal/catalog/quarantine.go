@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// admitTimeout bounds how long storing approvals may delay a server.
+	// admitTimeout limits the time for which storing approvals may delay a server.
 	admitTimeout = 5 * time.Second
 	// admitRetryInterval is the time between two attempts to store approvals.
 	admitRetryInterval = 5 * time.Second
 )
 
-// AdmissionOutcome is the outcome for the definitions of one list that were not approved before.
+// AdmissionOutcome contains the results for those definitions of one list that were not approved before.
 type AdmissionOutcome struct {
 	Server   string
 	Kind     tool.DefinitionKind
@@ -24,8 +24,8 @@ type AdmissionOutcome struct {
 	Held     []approval.Evaluation // newly awaiting approval
 }
 
-// IsQuarantined reports whether a server awaits review: its configuration says so, or its
-// launch differs from the reviewed one.
+// IsQuarantined reports whether a server awaits review, because of its configuration or because its launch differs from
+// the reviewed one.
 func IsQuarantined(s config.Server, decided *approval.ServerView) bool {
 	reviewed := decided.ReviewedLaunch()
 	return s.Quarantined || reviewed != nil && *reviewed != s.LaunchFingerprint()

@@ -18,10 +18,9 @@ func (c *Catalog) registerToolNames(server string, entries []*analyzedTool) {
 	c.crossRefs.SetToolNames(server, names)
 }
 
-// recheckAccepted puts definitions back under review that refer to a tool of another server which
-// was listed after the definition was automatically accepted. It returns when that is
-// done or another goroutine does it. It returns false when the check failed and will be
-// repeated.
+// recheckAccepted puts automatically accepted definitions back under review if they refer to a tool of another server
+// that was listed later. It returns when the check is complete or another goroutine runs it. It returns false when the
+// check failed and will be repeated.
 func (c *Catalog) recheckAccepted(ctx context.Context, came bool) bool {
 	d := &c.rechecks
 	d.mu.Lock()
@@ -84,8 +83,7 @@ func (c *Catalog) recheckAll(ctx context.Context) (done bool) {
 	return done
 }
 
-// precomputeExternalRefs computes external references in advance, so that recheck does not have
-// to.
+// precomputeExternalRefs computes external references in advance, so that the recheck does not have to.
 func (c *Catalog) precomputeExternalRefs() {
 	c.mu.Lock()
 	lists := slices.Collect(maps.Values(c.lists))

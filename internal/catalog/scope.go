@@ -15,11 +15,11 @@ func (t *Tool) OperationLane() policy.Operation {
 	return t.BaseOperationLane()
 }
 
-// BaseOperationLane returns the lane of the tool itself: the more dangerous of its declared and
-// its inferred operation, whatever the configured inference mode.
+// BaseOperationLane returns the lane of the tool itself: the more dangerous of its declared and its inferred operation,
+// regardless of the configured inference mode.
 func (t *Tool) BaseOperationLane() policy.Operation {
 	lane := t.CallWith.Operation()
-	if t.undeclared || policy.HintsUnset(t.Effective) { // declared hints are not overruled by inference
+	if t.undeclared || policy.HintsUnset(t.Effective) { // inference does not override declared hints
 		lane = max(lane, t.entry.classification.InferredHints().Operation)
 	}
 	return lane
@@ -30,8 +30,8 @@ func (t *Tool) InScope(s policy.Scope) bool {
 	return !s.IsBounded() || s.AllowsTool(t.ID.Server, t.ID.Tool) && policy.ScopeIncludes(s, t.OperationLane())
 }
 
-// InScope reports whether a tool is in a scope, even if it does not exist. An unknown
-// tool has no lane: it is only in scopes with all lanes.
+// InScope reports whether the tool with this id is in a scope, even if it does not exist. An unknown tool has no lane,
+// so it is only in scopes with all lanes.
 func (s *Snapshot) InScope(id tool.ID, within policy.Scope) bool {
 	if t := s.Tool(id); t != nil {
 		return t.InScope(within)
@@ -39,8 +39,8 @@ func (s *Snapshot) InScope(id tool.ID, within policy.Scope) bool {
 	return within.AllowsTool(id.Server, id.Tool) && within.AllowsAllLanes()
 }
 
-// ScopedTo returns a snapshot of only the scope. No other server or tool is in it, is counted, or changes search results, their
-// order or their scores.
+// ScopedTo returns a snapshot that contains only the scope. Servers and tools outside the scope are not in it, are not
+// counted, and do not affect search results, their order or their scores.
 func (s *Snapshot) ScopedTo(within policy.Scope) *Snapshot {
 	if !within.IsBounded() {
 		return s
@@ -85,7 +85,7 @@ func (s *Snapshot) computeScoped(within policy.Scope) *Snapshot {
 	return less
 }
 
-// restrictTo returns a searchIndex of the accepted tools over the same index.
+// restrictTo returns a searchIndex over the same index that contains only the tools that there accepts.
 func (l *searchIndex) restrictTo(there func(*Tool) bool) *searchIndex {
 	less := &searchIndex{parts: l.parts, index: l.index, tools: l.tools, visibility: make([]visibility, len(l.visibility))}
 	for i, t := range l.tools {

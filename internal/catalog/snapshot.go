@@ -22,11 +22,11 @@ type Server struct {
 	// Listed reports whether the server's tools are known, from this or an earlier
 	// process.
 	Listed bool
-	// ListedThisRun reports whether it has listed them in this process, launched as it is
-	// now.
+	// ListedThisRun reports whether the server has listed its tools in this process, with its current launch
+	// configuration.
 	ListedThisRun bool
 	Tools         []*Tool // in the server's order
-	Callable      int     // how many of them a search for callable tools finds
+	Callable      int     // number of them that a search for callable tools finds
 }
 
 // AwaitsFirstList reports whether the server is starting and has neither listed its tools
@@ -36,7 +36,7 @@ func (s *Server) AwaitsFirstList() bool {
 	return s.Enabled && !s.Quarantined && !s.Listed && begins && s.State.FailedAt.IsZero()
 }
 
-// TotalDefinitionSize returns the total size of its tools' definitions.
+// TotalDefinitionSize returns the total size of the definitions of the server's tools.
 func (s *Server) TotalDefinitionSize() (n int) {
 	for _, t := range s.Tools {
 		n += len(t.Raw)
@@ -56,7 +56,7 @@ type Snapshot struct {
 	scoped   scopedSnapshotCache
 }
 
-// maxScopedSnapshots bounds the scopes for which a snapshot is cached.
+// maxScopedSnapshots is the limit of scopes for which a snapshot is cached.
 const maxScopedSnapshots = 64
 
 // scopedSnapshotCache caches the snapshot for each scope, computed at its first use.
@@ -70,10 +70,10 @@ type scopedSnapshot struct {
 	snapshot *Snapshot
 }
 
-// ReplacedChan returns a channel that is closed when there is a later snapshot.
+// ReplacedChan returns a channel that is closed when a newer snapshot is published.
 func (s *Snapshot) ReplacedChan() <-chan struct{} { return s.replaced }
 
-// Version grows with each snapshot.
+// Version returns a number that increases with each snapshot.
 func (s *Snapshot) Version() uint64 { return s.version }
 
 // Servers returns the configured servers by name.
@@ -96,11 +96,11 @@ func (s *Snapshot) TotalDefinitionSize() (n int) {
 	return n
 }
 
-// maxSuggestions bounds the suggestions for an unknown name.
+// maxSuggestions is the maximum number of suggestions for an unknown name.
 const maxSuggestions = 3
 
-// SuggestIDs returns similar names for an unknown id: server names if there is no such
-// server, else callable tools of it, as "server:tool".
+// SuggestIDs returns similar ids for an unknown id: server names if the server is unknown, else callable tools of the
+// server, as "server:tool".
 func (s *Snapshot) SuggestIDs(id tool.ID) []string {
 	server := s.byName[id.Server]
 	var names []string
@@ -122,8 +122,8 @@ func (s *Snapshot) SuggestIDs(id tool.ID) []string {
 	return near
 }
 
-// SuggestByToolName returns "server:tool" ids of callable tools for a name that lacks the
-// server, or has another separator.
+// SuggestByToolName returns "server:tool" ids of callable tools for a name that lacks the server or uses another
+// separator.
 func (s *Snapshot) SuggestByToolName(name string) []string {
 	var found []string
 	for _, server := range s.servers {
@@ -149,7 +149,7 @@ func newTool(server config.Server, decided *approval.ServerView, infer policy.In
 	return t
 }
 
-// newConfiguredTool returns the tool by its definition and the configuration alone.
+// newConfiguredTool returns the tool that results from its definition and the configuration alone.
 func newConfiguredTool(server config.Server, infer policy.InferMode, e *analyzedTool) *Tool {
 	t := &Tool{Definition: e.definition, Effective: e.definition.Hints, entry: e, InferMode: infer}
 	for _, o := range server.HintOverrides {
@@ -160,7 +160,7 @@ func newConfiguredTool(server config.Server, infer policy.InferMode, e *analyzed
 	t.Effective = t.override.WithDefaults(t.Effective)
 	if infer != policy.InferOff && policy.HintsUnset(t.Effective) {
 		t.undeclared = true
-		if areInferredHintsEnforced(infer) { // else it is inferred on demand
+		if areInferredHintsEnforced(infer) { // else hints are inferred on demand
 			t.Effective = policy.EffectiveHints(t.Effective, e.classification.InferredHints().Operation, infer)
 		}
 	}
@@ -178,18 +178,18 @@ func precomputeInferredHints(entries []*analyzedTool) {
 	}
 }
 
-// Search ranks the callable tools that keep accepts (nil accepts all), with learned
-// habits as a prior (nil is none). It returns the best n and the number of all matches.
+// Search ranks the callable tools that keep accepts (nil accepts all), with learned habits as a prior (may be nil). It
+// returns the best n and the number of all matches.
 func (s *Snapshot) Search(h *search.Habits, query string, n int, keep func(*Tool) bool) ([]Hit, int) {
 	return s.lookup.search(s.lookup.callable, h, query, n, keep)
 }
 
-// SearchLocked is Search without habits over the tools that cannot be called.
+// SearchLocked is like Search, but ranks the tools that cannot be called, without habits.
 func (s *Snapshot) SearchLocked(query string, n int, keep func(*Tool) bool) ([]Hit, int) {
 	return s.lookup.search(s.lookup.locked, nil, query, n, keep)
 }
 
-// ExplainHit returns why Search found a tool.
+// ExplainHit returns the reasons why Search found a tool.
 func (s *Snapshot) ExplainHit(used *search.Habits, query string, h Hit) []search.MatchReason {
 	return s.lookup.callable.MatchReasons(used, query, h.doc, h.Tool.Definition)
 }

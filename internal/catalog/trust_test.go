@@ -17,8 +17,7 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// TestMayStart goes through what decides whether anything of a server is
-// started.
+// TestMayStart checks all conditions that decide whether a server may be started.
 func TestMayStart(t *testing.T) {
 	server := config.Server{Name: "s", Launch: config.Launch{Command: "x"}}
 	own, other := server.LaunchFingerprint(), tool.Fingerprint{1}
@@ -50,7 +49,7 @@ func TestMayStart(t *testing.T) {
 	}
 }
 
-// remembering is a keeper that has lost the approval of a launch.
+// remembering is an approval store that has lost the decisions but still has the reviewed launch of server s.
 type remembering struct {
 	approvaltest.MemoryStore
 	launch tool.Fingerprint
@@ -60,7 +59,8 @@ func (r *remembering) LoadApprovals(context.Context) (approval.StoredDecisions, 
 	return approval.StoredDecisions{Lost: true, Reviewed: map[string]tool.Fingerprint{"s": r.launch}}, nil
 }
 
-// A launch whose approval is lost allows nothing, and another launch is held.
+// TestLostLaunchApproval checks that a server may not start if its launch was not the last reviewed one, or if its
+// configuration puts it in quarantine, after the decisions were lost.
 func TestLostLaunchApproval(t *testing.T) {
 	server := config.Server{Name: "s", Launch: config.Launch{Command: "x"}, Enabled: true}
 	for launch, held := range map[tool.Fingerprint]bool{server.LaunchFingerprint(): false, {1}: true} {
@@ -75,12 +75,12 @@ func TestLostLaunchApproval(t *testing.T) {
 			}
 		}
 		if err := book.RevokeLaunch(t.Context(), "s"); err != nil || book.ServerView("s").ReviewedLaunch() != nil {
-			t.Errorf("a person has it reviewed anew: %v", err)
+			t.Errorf("after the launch is revoked: %v", err)
 		}
 	}
 }
 
-// told keeps what a catalog observes.
+// told stores the outcomes that a catalog reports.
 type told struct {
 	mu  sync.Mutex // guards all
 	all []AdmissionOutcome
@@ -92,7 +92,7 @@ func (o *told) observe(a AdmissionOutcome) {
 	o.mu.Unlock()
 }
 
-// take returns what was told since the last time: the names accepted and held.
+// take returns the names that were accepted and held since the last call.
 func (o *told) take() (accepted, held []string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -108,7 +108,8 @@ func (o *told) take() (accepted, held []string) {
 	return accepted, held
 }
 
-// The outcome for a definition is reported once, however often it is listed.
+// TestAdmissionsAreReportedOnce checks that the outcome for a definition is reported once, however often the definition
+// is listed.
 func TestAdmissionsAreReportedOnce(t *testing.T) {
 	var o told
 	server := enabled("s")
@@ -146,8 +147,8 @@ func TestAdmissionsAreReportedOnce(t *testing.T) {
 	expect("in quarantine", nil, nil)
 }
 
-// A list that arrives before the approvals are loaded, or while they cannot be stored, is evaluated later. Until then none
-// of its tools can be called.
+// TestListsWaitForTheApprovals checks that a list that arrives before the approvals are loaded, or while they cannot be
+// stored, is evaluated later. Until then none of its tools can be called.
 func TestListsWaitForTheApprovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(approvaltest.MemoryStore)
@@ -163,12 +164,12 @@ func TestListsWaitForTheApprovals(t *testing.T) {
 		}
 		c.ToolsListed("s", named(t, "s", "a"))
 		if s := status("a"); s != policy.DisabledUnknown {
-			t.Errorf("before the approvals are read: %s", s)
+			t.Errorf("before the approvals are loaded: %s", s)
 		}
 		memory.SetError(nil)
 		<-c.Approvals.LoadedChan()
 		if s := status("a"); s != policy.Callable {
-			t.Errorf("after: %s", s)
+			t.Errorf("after the approvals are loaded: %s", s)
 		}
 		memory.SetError(errors.New("the disk is full"))
 		c.ToolsListed("s", named(t, "s", "a", "b"))
@@ -177,12 +178,13 @@ func TestListsWaitForTheApprovals(t *testing.T) {
 		}
 		memory.SetError(nil)
 		for status("b") != policy.Callable {
-			sleepContext(ctx, admitRetryInterval) // of the bubble
+			sleepContext(ctx, admitRetryInterval) // the time of the synctest bubble
 		}
 	})
 }
 
-// When very many servers list at once, the time limit for storing a list begins when its turn comes.
+// TestListsAreStoredInTurn checks that, when very many servers list at once, the time limit for storing a list begins
+// when its turn comes.
 func TestListsAreStoredInTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := New(Options{Servers: []config.Server{enabled("s")}, Approvals: new(approvaltest.MemoryStore).NewBook(), Logger: quiet()})
@@ -191,20 +193,20 @@ func TestListsAreStoredInTurn(t *testing.T) {
 		}
 		var listing sync.WaitGroup
 		listing.Go(func() { c.ToolsListed("s", named(t, "s", "a")) })
-		sleepContext(t.Context(), 2*admitTimeout) // of the bubble
+		sleepContext(t.Context(), 2*admitTimeout) // the time of the synctest bubble
 		if c.lists["s"] != nil {
-			t.Error("a list is taken over while others have all places")
+			t.Error("a list is stored while other lists use all slots")
 		}
 		<-c.listSlots
 		listing.Wait()
 		c.Publish()
 		if s := c.Current().Tool(tool.ID{Server: "s", Tool: "a"}).Status; s != policy.Callable {
-			t.Errorf("after its turn it is %s", s)
+			t.Errorf("status after its turn: %s", s)
 		}
 	})
 }
 
-// A changed trust setting evaluates waiting definitions again, and revokes nothing.
+// TestTrustChanges checks that a changed trust setting evaluates pending definitions again, and revokes no approval.
 func TestTrustChanges(t *testing.T) {
 	server := enabled("s")
 	server.Trust = config.TrustManual
@@ -227,8 +229,8 @@ func TestTrustChanges(t *testing.T) {
 	}
 }
 
-// The remembered tools of a server that is not started have the status that
-// was decided.
+// TestRememberedToolsKeepTheirApprovals checks that the restored tools of a server that is not started keep the status
+// that was decided.
 func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
 	keeper, memory := newMemory(), new(approvaltest.MemoryStore)
 	var raws []json.RawMessage
@@ -256,8 +258,8 @@ func TestRememberedToolsKeepTheirApprovals(t *testing.T) {
 	}
 }
 
-// TestStatusOfEveryTool compares the status for every combination of its inputs with the table in the contract: the first
-// reason that applies.
+// TestStatusOfEveryTool compares the status for every combination of its inputs with the table in the contract: the
+// first reason that applies determines the status.
 func TestStatusOfEveryTool(t *testing.T) {
 	const name = "tool"
 	d := named(t, "s", name)[0]
@@ -292,7 +294,7 @@ func TestStatusOfEveryTool(t *testing.T) {
 		for _, row := range []struct {
 			applies bool
 			status  policy.ToolStatus
-		}{ // the last that applies wins: the table from its end
+		}{ // the last condition that applies wins: the table in reverse order
 			{!is(3), policy.PendingApproval},
 			{is(4), policy.DisabledByUser},
 			{!known, policy.DisabledUnknown},

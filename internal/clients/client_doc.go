@@ -15,12 +15,12 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// ClientDoc is a client's file that was read.
+// ClientDoc is the content of a client's file.
 type ClientDoc struct {
 	File
 	Text  []byte
 	Value ParsedValue
-	// Broken is why it cannot be parsed, "" if it can.
+	// Broken is the reason why the file cannot be parsed, or "".
 	Broken string
 }
 
@@ -41,8 +41,7 @@ func (f File) Read() (d ClientDoc, ok bool) {
 	return d, true
 }
 
-// Parse parses a text as this file. The error is a *problem.Problem INVALID_CONFIG that
-// names the file.
+// Parse parses a text as this file. The error is a *problem.Problem INVALID_CONFIG that contains the name of the file.
 func (f File) Parse(text []byte) (ClientDoc, error) {
 	tree, err := ParseText(text, f.Format)
 	if err != nil {
@@ -52,8 +51,7 @@ func (f File) Parse(text []byte) (ClientDoc, error) {
 	return ClientDoc{File: f, Text: text, Value: tree}, nil
 }
 
-// ServersPath returns the path of the servers object: in opencode 2 it is one level below
-// the file's key.
+// ServersPath returns the path of the servers object. In opencode 2, that is one level below the file's key.
 func (d ClientDoc) ServersPath() []string {
 	if len(d.Key) == 1 && d.Key[0] == "mcp" {
 		if inner := d.Value.Get("mcp", "servers"); inner.IsObject() && !isServerValue(inner) {
@@ -77,17 +75,17 @@ func isServerValue(entry ParsedValue) bool {
 	return false
 }
 
-// ProxyRegistration is MCPProxy in a client: its entries in one file.
+// ProxyRegistration contains the entries of MCPProxy in one file of a client.
 type ProxyRegistration struct {
 	Server  string    // name of the first entry
 	Doc     ClientDoc // the file
 	Entry   ParsedValue
 	Surface Surface
-	Entries []ProxyEntry // all of the surface, in the order of the lanes
+	Entries []ProxyEntry // all entries of the surface, in the order of the lanes
 }
 
-// FindProxyRegistration finds MCPProxy in files, lowest precedence first: in the highest one
-// by its own names, or else the first entry that points to it.
+// FindProxyRegistration finds MCPProxy in files, which are sorted from lowest to highest precedence. In the file with
+// the highest precedence, it looks for entries with MCPProxy's own names, then for the first entry that points to it.
 func FindProxyRegistration(docs []ClientDoc, address func(url string) bool) (ProxyRegistration, bool) {
 	var other *ProxyRegistration
 	for i := len(docs) - 1; i >= 0; i-- {
@@ -108,7 +106,7 @@ func FindProxyRegistration(docs []ClientDoc, address func(url string) bool) (Pro
 	return ProxyRegistration{Server: DefaultServerName, Surface: SurfaceSearch}, false
 }
 
-// newProxyRegistration returns the entries with the surface of the first one.
+// newProxyRegistration returns the entries that have the surface of the first entry.
 func newProxyRegistration(d ClientDoc, entries []ProxyEntry) ProxyRegistration {
 	r := ProxyRegistration{Server: entries[0].Name, Doc: d, Entry: entries[0].Value, Surface: entries[0].Surface}
 	for _, e := range entries {
@@ -119,7 +117,8 @@ func newProxyRegistration(d ClientDoc, entries []ProxyEntry) ProxyRegistration {
 	return r
 }
 
-// rank orders entries: MCPProxy's name first, then its names for lanes, then other names, and one server by itself last.
+// rank returns the sort key of an entry: MCPProxy's name first, then its names for lanes, then other names, and an
+// entry for a single server last.
 func (e ProxyEntry) rank() int {
 	switch {
 	case e.Name == DefaultServerName:
@@ -180,10 +179,10 @@ func DescribeEntry(entry ParsedValue) string {
 	return strings.TrimSpace(command + " " + strings.Join(redact.Args(args), " "))
 }
 
-// errNoPath is for a file without a path on this system.
+// errNoPath is the error for a file that has no path on this system.
 var errNoPath = errors.New("no path")
 
-// readRegularFile reads a regular file within bounds.
+// readRegularFile reads a regular file up to the maximum size.
 func readRegularFile(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		return nil, errNoPath
@@ -203,7 +202,7 @@ func readRegularFile(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, textedit.MaxSize+1))
 }
 
-// readErrorText returns why a file cannot be read, without its path.
+// readErrorText returns the reason why a file cannot be read, without its path.
 func readErrorText(err error) string {
 	var at *fs.PathError
 	if errors.As(err, &at) {

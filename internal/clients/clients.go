@@ -10,20 +10,19 @@ import (
 // Client describes an MCP client.
 type Client struct {
 	ID, Name string
-	// HTTP says that it connects to URLs; else it only starts commands.
+	// HTTP reports whether the client connects to URLs. Otherwise it only starts commands.
 	HTTP bool
-	// Reload is what a user does to make a change of its files take effect, "" for
-	// nothing.
+	// Reload describes the user's action after which changed files take effect, "" if none is needed.
 	Reload string
 
-	aliases      []string // other names for it
-	programs     []string // executables that show that it is installed
+	aliases      []string // other names for the client
+	programs     []string // executables that show that the client is installed
 	installPaths func(Env) []string
 	files        func(Env) []File
 	target       func(Env) File
 	entry        func(ProxyAddress) entryObject
-	namedEntry   func(name string, a ProxyAddress) entryObject                     // in place of entry, if entries repeat their name
-	add          func(name string, a ProxyAddress, entry json.RawMessage) []string // its own command; may be nil
+	namedEntry   func(name string, a ProxyAddress) entryObject                     // if entries repeat their name
+	add          func(name string, a ProxyAddress, entry json.RawMessage) []string // the client's command; may be nil
 	remove       func(name string) []string
 }
 
@@ -35,8 +34,8 @@ const (
 	Managed Scope = "managed" // set by an administrator
 	User    Scope = "user"
 	Project Scope = "project"
-	Local   Scope = "local"  // the user's, for one project
-	System  Scope = "system" // machine-wide, with lower precedence than the user's
+	Local   Scope = "local"  // set by the user for one project
+	System  Scope = "system" // machine-wide, with lower precedence than User
 )
 
 // File is a file that a client reads. Key is the path of its servers object.
@@ -63,8 +62,8 @@ func (c Client) TargetFile(e Env) File {
 	return File{}
 }
 
-// AllowedLinkRoots returns the directories that a symbolic link of the file may point into:
-// the home directory, and the file's own.
+// AllowedLinkRoots returns the directories that the target of a symbolic link may be in: the home directory, and the
+// file's own directory.
 func (f File) AllowedLinkRoots(e Env) []string { return []string{e.Home, filepath.Dir(f.Path)} }
 
 // FindInstallation returns the evidence that the client is installed: a program or a path.
@@ -86,7 +85,7 @@ func (c Client) FindInstallation(e Env) (by string, ok bool) {
 	return "", false
 }
 
-// programPath returns the path of the client's program, "" if it is not on the PATH.
+// programPath returns the path of the client's program, or "" if it is not in the PATH.
 func (c Client) programPath(e Env) string {
 	if len(c.programs) == 0 {
 		return ""
@@ -94,8 +93,8 @@ func (c Client) programPath(e Env) string {
 	return e.findProgram(c.programs[0])
 }
 
-// CommandToAddServer returns the client's own command that adds a server; nil if there is none,
-// or if it would show a token to other users.
+// CommandToAddServer returns the client's own command that adds a server. It returns nil if there is none, or if the
+// command would show a token to other users.
 func (c Client) CommandToAddServer(e Env, name string, a ProxyAddress) []string {
 	if c.add == nil || a.Token != "" || c.programPath(e) == "" {
 		return nil
@@ -120,7 +119,8 @@ func (c Client) NewProxyEntry(a ProxyAddress) (json.RawMessage, error) {
 	return c.newEntry(DefaultServerName, a).MarshalJSON()
 }
 
-// newEntry returns an entry of that name. One that serves search has what keeps the client from deferring its tools.
+// newEntry returns an entry with that name. An entry for the search surface contains the members that keep the client
+// from deferring its tools.
 func (c Client) newEntry(name string, a ProxyAddress) entryObject {
 	entry := c.entry
 	if c.namedEntry != nil {

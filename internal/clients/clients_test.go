@@ -21,8 +21,7 @@ func account(goos, home string) clients.Env {
 	return clients.Env{GOOS: goos, Home: home, Getenv: func(string) string { return "" }}
 }
 
-// TestTable: where each client keeps its servers on each system, and how MCPProxy
-// looks there.
+// TestTable checks for each client where it stores its servers on each system, and which entry is written for MCPProxy.
 func TestTable(t *testing.T) {
 	var b strings.Builder
 	for _, c := range clients.AllClients() {
@@ -51,10 +50,10 @@ func TestTable(t *testing.T) {
 			}
 			d, err := f.Parse(text)
 			if at, found := clients.FindProxyRegistration([]clients.ClientDoc{d}, nil); err != nil || !found || at.Server != clients.DefaultServerName || (clients.EntryURL(at.Entry) == address.URL) != c.HTTP {
-				t.Errorf("%s does not find itself: %v %+v", c.ID, err, at)
+				t.Errorf("the entry that was written for %s is not found: %v %+v", c.ID, err, at)
 			}
 			if c.CommandToAddServer(account("linux", ""), clients.DefaultServerName, address) != nil {
-				t.Errorf("%s has a command without a program", c.ID)
+				t.Errorf("CommandToAddServer of %s returns a command without an installed program", c.ID)
 			}
 		}
 	}
@@ -66,7 +65,7 @@ func TestTable(t *testing.T) {
 	}
 	want, err := os.ReadFile(path)
 	if err != nil || b.String() != string(want) {
-		t.Errorf("other than %s: %v\n%s", path, err, b.String())
+		t.Errorf("differs from %s: %v\n%s", path, err, b.String())
 	}
 }
 
@@ -82,8 +81,8 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFound: a program, a directory or a file shows that a client is there, and
-// nothing that a machine without it has.
+// TestFound checks that a client is found by its program, directory or file, and that it is not found in an empty
+// account.
 func TestFound(t *testing.T) {
 	for _, c := range clients.AllClients() {
 		e := account("linux", t.TempDir())
@@ -98,7 +97,7 @@ func TestFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, found := c.FindInstallation(e); !found {
-			t.Errorf("%s is not found by its file", c.ID)
+			t.Errorf("%s is not found although its file exists", c.ID)
 		}
 	}
 	e := account("linux", t.TempDir())
@@ -113,7 +112,7 @@ func TestFound(t *testing.T) {
 	}
 	plain.Token = "mcpp_t_1"
 	if got := c.CommandToAddServer(e, "mcpproxy", plain); got != nil {
-		t.Error("a token among the arguments of a program:", got)
+		t.Error("the arguments of a program contain a token:", got)
 	}
 }
 
@@ -121,8 +120,8 @@ func TestOurs(t *testing.T) {
 	ours := func(url string) bool { return strings.HasPrefix(url, "http://127.0.0.1:8080/") }
 	for name, c := range map[string]struct {
 		client string
-		texts  []string // the weakest first
-		server string   // "" for none
+		texts  []string // lowest precedence first
+		server string   // "" if none is expected
 	}{
 		"nothing":                   {"cursor", []string{`{}`}, ""},
 		"by its name":               {"cursor", []string{`{"mcpServers": {"a": {"command": "mcpproxy"}, "mcpproxy": {"url": "http://elsewhere/"}}}`}, "mcpproxy"},
@@ -151,13 +150,13 @@ func TestOurs(t *testing.T) {
 			}
 			at, found := clients.FindProxyRegistration(docs, ours)
 			if found != (c.server != "") || found && at.Server != c.server {
-				t.Errorf("%+v, %v", at, found)
+				t.Errorf("got %+v, %v", at, found)
 			}
 		})
 	}
 }
 
-// The target of an entry is shown without its secrets.
+// TestReaches checks that the target of an entry is shown without its secrets.
 func TestReaches(t *testing.T) {
 	client, _ := clients.FindClient("cursor")
 	d, err := client.TargetFile(account("linux", "/home/me")).Parse([]byte(`{"mcpServers": {

@@ -8,13 +8,14 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// ProxyConnection is how a client's entry reaches MCPProxy.
+// ProxyConnection describes how a client's entry reaches MCPProxy.
 type ProxyConnection struct {
-	// Path is the path of the URL, or of the address that the command relays: /mcp, /mcp/p/research, /mcp/all/read.
+	// Path is the path of the URL, or of the address that the command connects to: /mcp, /mcp/p/research,
+	// /mcp/all/read.
 	Path    string
-	Profile string // in the path
+	Profile string // the profile in the path
 	HTTP    bool   // the entry has a URL
-	Token   string // in the entry, or ""
+	Token   string // the token in the entry, or ""
 }
 
 // ParseProxyConnection parses an entry that points to MCPProxy.
@@ -43,7 +44,7 @@ func ParseProxyConnection(entry ParsedValue) ProxyConnection {
 	return u
 }
 
-// flagValue returns the value of a flag among arguments, "" without it.
+// flagValue returns the value of a flag among arguments, or "" if it is missing.
 func flagValue(args []string, name string) (value string) {
 	for i, arg := range args {
 		if text, ok := strings.CutPrefix(arg, name+"="); ok {

@@ -14,9 +14,9 @@
 //   - userfile.go, userfile_journal.go, userfile_record.go: read and change files with undo
 //
 // Guarantees:
-//   - Only files at known paths are read, and of Continue all files of two folders. No path comes from a request.
-//   - A text is bounded in size, depth and number of servers. Each entry is valid for config, under a unique name, with a note
-//     for everything that was changed or left out. It never grants trust.
+//   - Only files at known paths are read, and, for Continue, all files of two folders. No path comes from a request.
+//   - The size, depth and number of servers of a text are limited. Each entry is valid for config, has a unique name,
+//     and has a note for everything that was changed or left out. An entry never grants trust.
 //   - A change of a file can be undone byte for byte until the file is changed again.
 //
 // It starts nothing and resolves no references.

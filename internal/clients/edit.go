@@ -10,20 +10,18 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// connectionKeys are the members that say how a server is reached, in any client's
-// spelling.
+// connectionKeys are the members that describe the connection to a server, in the spelling of any client.
 var connectionKeys = []string{"type", "transport", "url", "serverUrl", "httpUrl", "uri", "command", "cmd", "args", "cwd", "bearer_token_env_var"}
 
 // credentialKeys are the members with credentials.
 var credentialKeys = []string{"headers", "http_headers", "env_http_headers", "env", "envs", "oauth"}
 
-// TextWithServer returns the text of a file with MCPProxy as a server. Other members of an
-// existing entry, such as permissions, stay. So do its credentials, unless a token is
-// given or it pointed elsewhere.
+// TextWithServer returns the text of a file with MCPProxy as a server. Other members of an existing entry, such as
+// permissions, are kept. Its credentials are kept too, unless a token is given or the entry pointed elsewhere.
 func (c Client) TextWithServer(d ClientDoc, server string, a ProxyAddress, ours func(url string) bool) ([]byte, error) {
 	entry := c.newEntry(server, a)
 	path := append(slices.Clone(d.ServersPath()), server)
-	if len(d.Key) < len(d.ServersPath()) { // opencode 2 has disabled instead
+	if len(d.Key) < len(d.ServersPath()) { // opencode 2 uses disabled instead of enabled
 		entry = slices.DeleteFunc(entry, func(m entryMember) bool { return m.name == "enabled" })
 		if a.isSearch() {
 			entry = append(entry, entryMember{"codemode", false})
@@ -62,7 +60,7 @@ func (c Client) HasEntry(d ClientDoc, planned PlannedEntry, ours func(url string
 	})
 }
 
-// staleCredentialKeys returns the credential members to remove if stale.
+// staleCredentialKeys returns the credential members to remove, or nil if they are not stale.
 func staleCredentialKeys(stale bool) []string {
 	if stale {
 		return credentialKeys
@@ -70,7 +68,7 @@ func staleCredentialKeys(stale bool) []string {
 	return nil
 }
 
-// findDisablingKeys returns the keys by which the server's entry is disabled.
+// findDisablingKeys returns the keys that disable the server's entry.
 func findDisablingKeys(d ClientDoc, server string) []string {
 	var off []string
 	for name, says := range map[string]bool{"disabled": true, "enabled": false} {
@@ -81,8 +79,7 @@ func findDisablingKeys(d ClientDoc, server string) []string {
 	return off
 }
 
-// mergeInto writes the members into the entry at a path, and removes the stale ones that
-// it does not have.
+// mergeInto writes the members into the entry at a path, and removes the stale members that o does not contain.
 func (o entryObject) mergeInto(d ClientDoc, path, stale []string) (text []byte, err error) {
 	text = d.Text
 	for _, name := range stale {
@@ -105,9 +102,9 @@ func (o entryObject) mergeInto(d ClientDoc, path, stale []string) (text []byte, 
 	return text, nil
 }
 
-// RestoreEntries returns the text of a client's file with the entries of a change
-// restored, and the rest as it is now. what names the change and the client. The error is
-// a *problem.Problem: CONFLICT if an entry was removed and then added differently.
+// RestoreEntries returns the text of a client's file with the entries of a change restored, and everything else
+// unchanged. what names the change and the client. The error is a *problem.Problem: CONFLICT if an entry was removed
+// and then added with different content.
 func (e Env) RestoreEntries(what string, entries [][]string, now, before []byte) ([]byte, error) {
 	done, id, _ := strings.Cut(what, " ")
 	c, err := FindClient(id)

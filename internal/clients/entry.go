@@ -6,20 +6,19 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// ProxyAddress is where a client reaches MCPProxy: by URL, or by a command. Token is an agent
-// token, or "".
+// ProxyAddress is the address at which a client reaches MCPProxy: a URL or a command. Token is an agent token, or "".
 type ProxyAddress struct {
 	URL     string
 	Command string // an absolute path
 	Args    []string
 	Token   string
-	Surface Surface // of the address; "" is SurfaceSearch
-	Profile string  // in the address
+	Surface Surface // the surface at the address; "" means SurfaceSearch
+	Profile string  // the profile in the address
 
 	kept entryObject // credentials of an entry that this one replaces
 }
 
-// isSearch reports whether the address serves the tools that search and call.
+// isSearch reports whether the address serves the search surface.
 func (a ProxyAddress) isSearch() bool { return a.Surface == "" || a.Surface == SurfaceSearch }
 
 // DefaultServerName is MCPProxy's name in clients.
@@ -52,7 +51,7 @@ func (o entryObject) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// authHeaders returns the header with the token; without a token the kept credentials.
+// authHeaders returns the header with the token, or the kept credentials if there is no token.
 func authHeaders(a ProxyAddress, key string) entryObject {
 	if a.Token == "" {
 		return a.kept
@@ -60,14 +59,14 @@ func authHeaders(a ProxyAddress, key string) entryObject {
 	return entryObject{{key, entryObject{{"Authorization", "Bearer " + a.Token}}}}
 }
 
-// entryWithURLKey returns an entry with the URL under that key.
+// entryWithURLKey returns a function that builds an entry with the URL under that key.
 func entryWithURLKey(key string) func(ProxyAddress) entryObject {
 	return func(a ProxyAddress) entryObject {
 		return append(entryObject{{key, a.URL}}, authHeaders(a, "headers")...)
 	}
 }
 
-// entryWithType returns an entry with a transport type.
+// entryWithType returns a function that builds an entry with a transport type.
 func entryWithType(kind string) func(ProxyAddress) entryObject {
 	return func(a ProxyAddress) entryObject {
 		return append(entryObject{{"type", kind}, {"url", a.URL}}, authHeaders(a, "headers")...)

@@ -9,12 +9,12 @@ import (
 
 // Env is the account whose clients are inspected.
 type Env struct {
-	GOOS    string // as in runtime
+	GOOS    string // as in runtime.GOOS
 	Home    string
-	Dir     string // working directory of a client, for project files; "" for none
-	Root    string // prefix of machine-wide paths in tests; else ""
+	Dir     string // the client's working directory, for project files; "" means none
+	Root    string // prefix of machine-wide paths in tests; otherwise ""
 	Getenv  func(name string) string
-	Program func(name string) string // the path of a program, "" if it is missing
+	Program func(name string) string // returns the path of a program, or "" if it is missing
 }
 
 // SystemEnv returns the account and working directory of this process.
@@ -32,13 +32,13 @@ func (e Env) HomePath(elements ...string) string {
 	return filepath.Join(append([]string{e.Home}, elements...)...)
 }
 
-// WorkingDirPath returns a path in the working directory; a relative, unusable one without a
-// working directory.
+// WorkingDirPath returns a path in the working directory. If there is none, it returns a relative path that cannot be
+// used.
 func (e Env) WorkingDirPath(elements ...string) string {
 	return filepath.Join(append([]string{e.Dir}, elements...)...)
 }
 
-// DirFromVariableOrHome returns the directory in a variable, or one in the home directory.
+// DirFromVariableOrHome returns the directory in an environment variable, or else one in the home directory.
 func (e Env) DirFromVariableOrHome(variable string, elements ...string) string {
 	if set := e.Getenv(variable); set != "" {
 		return set
@@ -63,7 +63,7 @@ func (e Env) AppSettingsPath(elements ...string) string {
 	return filepath.Join(append([]string{dir}, elements...)...)
 }
 
-// XDGConfigPath returns a path in ~/.config, also on macOS, or below %APPDATA% on Windows.
+// XDGConfigPath returns a path in ~/.config (also on macOS), or below %APPDATA% on Windows.
 func (e Env) XDGConfigPath(windows []string, elements ...string) string {
 	if e.GOOS == "windows" && windows != nil {
 		return filepath.Join(append([]string{e.DirFromVariableOrHome("APPDATA", "AppData", "Roaming")}, windows...)...)
@@ -71,8 +71,8 @@ func (e Env) XDGConfigPath(windows []string, elements ...string) string {
 	return filepath.Join(append([]string{e.DirFromVariableOrHome("XDG_CONFIG_HOME", ".config")}, elements...)...)
 }
 
-// projectDirs returns the directories from the project's root, which has .git, to the
-// working directory; only the latter without a root.
+// projectDirs returns the directories from the project's root, which contains .git, to the working directory. If there
+// is no root, it returns only the working directory.
 func (e Env) projectDirs() []string {
 	var dirs []string
 	for dir := e.Dir; ; dir = filepath.Dir(dir) {
@@ -86,7 +86,7 @@ func (e Env) projectDirs() []string {
 	}
 }
 
-// findProgram returns the path of a program, "" if it is not on the PATH.
+// findProgram returns the path of a program, or "" if it is not in the PATH.
 func (e Env) findProgram(name string) string {
 	if e.Program == nil {
 		return ""
@@ -100,7 +100,7 @@ func PathExists(path string) bool {
 	return err == nil
 }
 
-// firstExisting returns the first path that exists, else the first.
+// firstExisting returns the first path that exists, or else the first path.
 func firstExisting(paths ...string) string {
 	for _, path := range paths {
 		if PathExists(path) {

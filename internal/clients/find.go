@@ -11,8 +11,7 @@ import (
 // AllClients returns the clients in listing order.
 func AllClients() []Client { return append([]Client(nil), allClients...) }
 
-// ImportSources returns the clients whose servers can be imported: all, and import-only
-// ones.
+// ImportSources returns the clients whose servers can be imported: all clients, and the import-only clients.
 func ImportSources() []Client { return append(AllClients(), importOnlyClients...) }
 
 // ImportSourceIDs returns the ids of ImportSources.
@@ -33,7 +32,7 @@ func clientIDs(clients []Client) []string {
 // NOT_FOUND.
 func FindClient(word string) (Client, error) { return findClient(word, allClients) }
 
-// FindImportSource is FindClient among ImportSources.
+// FindImportSource is like FindClient, but searches in ImportSources.
 func FindImportSource(word string) (Client, error) { return findClient(word, ImportSources()) }
 
 func findClient(word string, clients []Client) (Client, error) {

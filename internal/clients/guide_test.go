@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// TestGuide: docs/guide/clients.md says what is written into each client's file, but
-// for space between words; a table of the guide has the inner part of an object.
+// TestGuide checks that docs/guide/clients.md contains the entry that is written into each client's file. White space
+// may differ. A table of the guide contains only the inner part of an object.
 func TestGuide(t *testing.T) {
 	text, err := os.ReadFile("../../docs/guide/clients.md")
 	if err != nil {
@@ -36,7 +36,8 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// TestSurfaceTable: the guide shows the table of surfaces, and each fact has a source and a date, or says that none was found.
+// TestSurfaceTable checks that the guide contains the table of surfaces, and that each fact has a source and a date, or
+// states that none was found.
 func TestSurfaceTable(t *testing.T) {
 	const path = "../../docs/guide/clients.md"
 	text, err := os.ReadFile(path)
@@ -47,7 +48,7 @@ func TestSurfaceTable(t *testing.T) {
 	head, rest, found := strings.Cut(string(text), begin)
 	_, tail, ends := strings.Cut(rest, end)
 	if !found || !ends {
-		t.Fatal("the guide has no place for the table")
+		t.Fatal("the guide has no markers for the table")
 	}
 	got := head + begin + clients.SurfaceTableMarkdown() + end + tail
 	if *update {
@@ -55,7 +56,7 @@ func TestSurfaceTable(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if got != string(text) {
-		t.Errorf("%s has another table: go test ./internal/clients -update", path)
+		t.Errorf("the table in %s is outdated: go test ./internal/clients -update", path)
 	}
 	for _, c := range clients.AllClients() {
 		f := c.SurfaceFacts()
@@ -65,7 +66,7 @@ func TestSurfaceTable(t *testing.T) {
 			}
 		}
 		if searches := strings.HasPrefix(f.Searches.Text, "yes"); searches != (f.Surface == clients.SurfaceLanes) {
-			t.Errorf("%s searches by itself: %v, and auto writes %s", c.ID, searches, f.Surface)
+			t.Errorf("%s: searches by itself is %v, but auto writes %s", c.ID, searches, f.Surface)
 		}
 	}
 }

@@ -17,10 +17,10 @@ type entryBuilder struct {
 	*importReader
 	client     string
 	server     ImportedServer
-	seenKeys   map[string]string // keys that are set, with the client's name for them
+	seenKeys   map[string]string // keys that are set, with the client's name for each
 	exclude    []string
-	include    []string // nil: everything
-	skipReason string   // why the server cannot be imported
+	include    []string // nil means everything
+	skipReason string   // the reason why the server cannot be imported
 }
 
 func (b *entryBuilder) addNote(m nodeMember, message, hint string) {
@@ -42,8 +42,7 @@ func (b *entryBuilder) buildEntry(n *node) {
 	b.rewriteReferences(n)
 }
 
-// readMembers converts the keys of an object. Continue has a nested object for the
-// connection.
+// readMembers converts the keys of an object. In Continue, a nested object contains the connection.
 func (b *entryBuilder) readMembers(n *node) {
 	for _, m := range n.members {
 		switch {
@@ -56,8 +55,8 @@ func (b *entryBuilder) readMembers(n *node) {
 	}
 }
 
-// memberThatSetKey returns the client's member that set a key, or one at the server's position if there is
-// none.
+// memberThatSetKey returns the client's member that set a key. If there is none, it returns a member at the server's
+// position.
 func (b *entryBuilder) memberThatSetKey(key string, n *node) nodeMember {
 	for _, m := range n.members {
 		if m.name == b.seenKeys[key] || m.name == key {
@@ -67,8 +66,8 @@ func (b *entryBuilder) memberThatSetKey(key string, n *node) nodeMember {
 	return nodeMember{name: key, at: n.at}
 }
 
-// dropIneffectiveKeys removes keys that have no effect for this kind of server, such as args with a URL, and
-// notes them.
+// dropIneffectiveKeys removes keys that have no effect for this kind of server, such as args with a URL, and adds a
+// note for each.
 func (b *entryBuilder) dropIneffectiveKeys(n *node) {
 	e := &b.server.Entry
 	drop := func(key string, there bool, needs string) {
@@ -88,8 +87,8 @@ func (b *entryBuilder) dropIneffectiveKeys(n *node) {
 	}
 }
 
-// readMember converts one key: client-specific ones, then those of MCPProxy by any name,
-// then those known to have no effect.
+// readMember converts one key. It tries client-specific keys, then MCPProxy's keys under any name, then keys that are
+// known to have no effect.
 func (b *entryBuilder) readMember(m nodeMember) {
 	if read := clientKeys[m.name]; read != nil && read(b, m) {
 		return
@@ -115,8 +114,8 @@ func (b *entryBuilder) readMember(m nodeMember) {
 	}
 }
 
-// isRestrictingKey reports whether a key restricts a server, so that without it the server
-// could do more than intended.
+// isRestrictingKey reports whether a key restricts a server, so that the server could do more than intended without the
+// key.
 func isRestrictingKey(key string) bool {
 	return slices.Contains([]string{"enabled", "quarantined", "enabled_tools", "disabled_tools"}, key)
 }
@@ -222,13 +221,13 @@ func (b *entryBuilder) readCommand(v *node) bool {
 	return copyScalarText(&e.Command, v)
 }
 
-// milliseconds and seconds are the clients whose timeout has that unit.
+// milliseconds and seconds contain the clients whose timeout has that unit.
 var (
 	milliseconds = []string{claudeCode, gemini}
 	seconds      = []string{cline, goose}
 )
 
-// clientKeys are client-specific keys. The functions report whether they handled it.
+// clientKeys contains the client-specific keys. The functions report whether they handled the key.
 var clientKeys = map[string]func(*entryBuilder, nodeMember) bool{
 	"timeout": func(b *entryBuilder, m nodeMember) bool {
 		switch {
@@ -317,7 +316,7 @@ func (b *entryBuilder) readTimeout(m nodeMember, unit time.Duration) bool {
 	return true
 }
 
-// mergeToolLists merges the client's tool lists into one, because here they exclude each other.
+// mergeToolLists merges the client's tool lists into one, because MCPProxy accepts only one of them.
 func (b *entryBuilder) mergeToolLists(m nodeMember) {
 	e := &b.server.Entry
 	switch {
@@ -344,7 +343,7 @@ func (b *entryBuilder) mergeToolLists(m nodeMember) {
 	}
 }
 
-// rewriteReferences rewrites certain references into MCPProxy's syntax.
+// rewriteReferences rewrites unambiguous references into MCPProxy's syntax.
 func (b *entryBuilder) rewriteReferences(n *node) {
 	e := &b.server.Entry
 	rewrite := func(key string, shell bool, texts ...*string) {

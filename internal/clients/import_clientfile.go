@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// parseJSONOrYAML parses a text that looks like JSON, or as YAML if its first key has no
-// quotes and it has servers as YAML. Otherwise it returns the JSON error.
+// parseJSONOrYAML parses a text that looks like JSON. If its first key has no quotes and it contains servers when
+// parsed as YAML, it is parsed as YAML. Otherwise the function returns the JSON error.
 func parseJSONOrYAML(data []byte) (*node, error) {
 	root, err := parseJSON(data)
 	first := bytes.TrimLeft(data, "{ \t\r\n")
@@ -36,8 +36,8 @@ const (
 	inYAML
 )
 
-// detectFormat checks the first relevant line. An assignment or a table head is TOML, a key with a colon or a list is YAML,
-// everything else is JSON.
+// detectFormat determines the format from the first relevant line. An assignment or a table header means TOML. A key
+// with a colon or a list means YAML. Everything else means JSON.
 func detectFormat(text []byte) fileFormat {
 	for line := range bytes.Lines(text) {
 		s := strings.TrimSpace(string(line))

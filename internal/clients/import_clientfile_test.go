@@ -18,8 +18,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// parseServers reads the text of a client's file. The error is a *problem.Problem
-// INVALID_CONFIG with line and column.
+// parseServers parses the text of a client's file. The error is a *problem.Problem INVALID_CONFIG with line and column.
 func parseServers(text []byte) (*ImportedServers, error) {
 	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
 	root, err := read(text)
@@ -40,7 +39,7 @@ func parseServers(text []byte) (*ImportedServers, error) {
 	return r.file, nil
 }
 
-// read makes a tree of the text, in the format that it looks like.
+// read parses the text in the format that is detected.
 func read(text []byte) (*node, error) {
 	if wrong := textedit.CheckSizeAndEncoding(text); wrong != nil {
 		line, column := textedit.LineAndColumn(text, wrong.Offset)
@@ -55,15 +54,15 @@ func read(text []byte) (*node, error) {
 	return parseJSONOrYAML(text)
 }
 
-// updating reports whether goldens are written: the flag belongs to the external tests.
+// updating reports whether golden files are written. The external tests define the flag.
 func updating() bool { return flag.Lookup("update").Value.String() == "true" }
 
-// TestClients: a file of each client, and what becomes of it. All servers of it
-// together are a configuration file of ours.
+// TestClients imports a file of each client and compares the result with a golden file. It also writes all servers of a
+// file into an MCPProxy configuration file and opens that.
 func TestClients(t *testing.T) {
 	files, err := filepath.Glob("testdata/clients/*")
 	if err != nil || len(files) < 20 {
-		t.Fatalf("%d samples, %v", len(files), err)
+		t.Fatalf("got only %d samples, %v", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -91,7 +90,7 @@ func TestClients(t *testing.T) {
 			}
 			for _, n := range allNotes(f) {
 				if strings.Contains(n.Message+n.Hint, "s3cret") {
-					t.Errorf("a secret is repeated: %v", n)
+					t.Errorf("a note contains a secret: %v", n)
 				}
 			}
 			accepted(t, f)
@@ -107,7 +106,7 @@ func allNotes(f *ImportedServers) []Note {
 	return notes
 }
 
-// report is what came of a file, for a golden.
+// report returns the result of an import as text for a golden file.
 func report(t *testing.T, f *ImportedServers) string {
 	var out strings.Builder
 	notes := func(list []Note) {
@@ -138,7 +137,7 @@ func encoded(t testing.TB, s ImportedServer) json.RawMessage {
 	return raw
 }
 
-// accepted writes the servers into a file of ours and opens it.
+// accepted writes the servers into an MCPProxy configuration file and opens it.
 func accepted(t testing.TB, f *ImportedServers) {
 	t.Helper()
 	var text bytes.Buffer
@@ -160,14 +159,14 @@ func accepted(t testing.TB, f *ImportedServers) {
 	}
 	live, err := config.OpenLiveConfig(path, config.Options{Lookup: lookup})
 	if err != nil {
-		t.Fatalf("our own file is refused: %v\n%s", err, text.Bytes())
+		t.Fatalf("the configuration file is rejected: %v\n%s", err, text.Bytes())
 	}
 	if got := len(live.Current().Servers); got != len(f.Servers) {
-		t.Errorf("%d servers of %d are in our file", got, len(f.Servers))
+		t.Errorf("got %d of %d servers in the configuration file", got, len(f.Servers))
 	}
 }
 
-// TestUnreadable: a text that is no client's file is refused with the position of the error.
+// TestUnreadable checks that a text that is no client's file is rejected with the position of the error.
 func TestUnreadable(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":             {"", "line 1, column 1: the file is empty"},
@@ -210,7 +209,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// many are so many servers, one on each line.
+// many returns a text with n servers, one on each line.
 func many(n int) string {
 	var out strings.Builder
 	out.WriteString(`{"mcpServers": {`)
@@ -220,8 +219,7 @@ func many(n int) string {
 	return out.String() + "}}"
 }
 
-// TestLeftOut: a server that cannot be one is left out with a note, and the
-// others are taken.
+// TestLeftOut checks that an unusable server is left out with a note, and that the others are imported.
 func TestLeftOut(t *testing.T) {
 	f, err := parseServers([]byte("\uFEFF" + `{"mcpServers": {
 		"both": {"command": "x", "url": "https://x.example"},
@@ -245,12 +243,12 @@ func TestLeftOut(t *testing.T) {
 	}
 	for _, n := range f.Notes {
 		if n.Line == 0 || !strings.Contains(n.Message, "is left out: ") || strings.Contains(n.Message, "s3cret") {
-			t.Errorf("%+v", n)
+			t.Errorf("got %+v", n)
 		}
 	}
 }
 
-// TestNarrowing: whatever takes something away in a client does so here.
+// TestNarrowing checks that every restriction in a client's file also applies after the import.
 func TestNarrowing(t *testing.T) {
 	for entry, want := range map[string]string{
 		`"enabled": true, "disabled": true`:                        `{"command":"x","enabled":false}`,
@@ -270,7 +268,7 @@ func TestNarrowing(t *testing.T) {
 			continue
 		}
 		if got := string(encoded(t, f.Servers[0])); got != want {
-			t.Errorf("%s gives %s, want %s", entry, got, want)
+			t.Errorf("%s: got %s, want %s", entry, got, want)
 		}
 	}
 }
@@ -283,7 +281,7 @@ func numberedLines(format string, n int) string {
 	return out.String()
 }
 
-// TestManyNotes: a file of another kind has no more notes than can be read.
+// TestManyNotes checks that the number of notes for a file of another kind is limited.
 func TestManyNotes(t *testing.T) {
 	var text strings.Builder
 	for i := range 50_000 {
@@ -291,7 +289,7 @@ func TestManyNotes(t *testing.T) {
 	}
 	f, err := parseServers([]byte(`{"mcpServers": {"a": {"command": "x", ` + text.String() + `}}}`))
 	if err != nil || len(f.Servers[0].Notes) != maxNotes || f.OmittedNotes != 50_000-maxNotes {
-		t.Errorf("%v: %d more", err, f.OmittedNotes)
+		t.Errorf("error %v, %d omitted notes", err, f.OmittedNotes)
 	}
 }
 
@@ -318,7 +316,7 @@ func TestNames(t *testing.T) {
 	accepted(t, f)
 }
 
-// FuzzParse: no text causes a panic, and every result can be used.
+// FuzzParse checks that no text causes a panic, and that every result can be used.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/clients/*")
 	if err != nil {
@@ -338,7 +336,7 @@ func FuzzParse(f *testing.F) {
 		parsed, err := parseServers([]byte(text))
 		if err != nil {
 			if p := problem.From(err); p.Code != problem.InvalidConfig || p.Hint == "" {
-				t.Errorf("%v (%s)", err, p.Hint)
+				t.Errorf("got %v (%s)", err, p.Hint)
 			}
 			return
 		}
@@ -349,7 +347,7 @@ func FuzzParse(f *testing.F) {
 			}
 			taken[s.Name] = true
 			if m := config.CheckServerEntry(s.Name, encoded(t, s)); len(m) > 0 {
-				t.Errorf("%s: %v", s.Name, m)
+				t.Errorf("%s: got %v", s.Name, m)
 			}
 			if s.Entry.Trust == config.TrustAuto || s.Entry.Trust == config.TrustScan {
 				t.Errorf("%s is trusted", s.Name)
@@ -358,7 +356,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// laughs is a text whose lists are ten times as large with each line.
+// laughs returns a text in which each line expands to ten times the size of the previous line.
 func laughs(n int) string {
 	text := "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range n {
@@ -367,7 +365,7 @@ func laughs(n int) string {
 	return text + "extensions: {}\n"
 }
 
-// nestedAliases is a text whose lists are one deeper with each line.
+// nestedAliases returns a text in which each line is nested one level deeper than the previous line.
 func nestedAliases(n int) string {
 	text := "a0: &a0 [x]\n"
 	for i := range n {
@@ -376,7 +374,7 @@ func nestedAliases(n int) string {
 	return text + "extensions: {}\n"
 }
 
-// TestSpellings: forms that YAML, Continue and shell-style defaults have.
+// TestSpellings checks special syntax of YAML, Continue and shell-style defaults.
 func TestSpellings(t *testing.T) {
 	const npx = `a {"command":"npx","args":["-y","foo"]}`
 	for name, c := range map[string]struct{ text, want string }{

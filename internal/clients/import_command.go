@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// parseCommandLine converts a command line into a servers object, as in a client's file.
-// It may be a client's command that adds a server.
+// parseCommandLine converts a command line into a servers object, as in a client's file. The command line may also be a
+// client's command that adds a server.
 func parseCommandLine(line string) (*node, error) {
 	all, err := splitShellWords(line)
 	if err != nil {
 		return nil, err
 	}
-	if len(all) > 0 && (all[0].text == "$" || all[0].text == ">" || all[0].text == "%") { // a prompt
+	if len(all) > 0 && (all[0].text == "$" || all[0].text == ">" || all[0].text == "%") { // a shell prompt
 		all = all[1:]
 	}
 	s := newCommandServer()
@@ -39,8 +39,7 @@ func parseCommandLine(line string) (*node, error) {
 
 var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 
-// countAddCommandWords returns the number of words of a client's add command, 0 for other
-// commands.
+// countAddCommandWords returns the number of words of a client's add command, or 0 for other commands.
 func countAddCommandWords(all []shellWord) int {
 	text := func(i int) string {
 		if i < len(all) {
@@ -80,7 +79,7 @@ func (s *commandServer) addAssignment(to string, w shellWord, between string) bo
 	return ok
 }
 
-// setCommandOrURL takes the words of the command, or a URL.
+// setCommandOrURL sets the command, or the URL, from the words.
 func (s *commandServer) setCommandOrURL(all []shellWord) {
 	s.at = all[0].at
 	if len(all) == 1 && isURL(all[0].text) {
@@ -207,7 +206,7 @@ func (s *commandServer) setOption(name string, value shellWord) error {
 	return nil
 }
 
-// parseAddJSON parses a server given as JSON: after its name, or with its name in it.
+// parseAddJSON parses a server that is given as JSON. Its name precedes the JSON or is a member of it.
 func parseAddJSON(how shellWord, rest []shellWord) (*node, error) {
 	words := slices.DeleteFunc(slices.Clone(rest), func(w shellWord) bool { return strings.HasPrefix(w.text, "-") })
 	name := ""
@@ -236,10 +235,10 @@ func isURL(s string) bool {
 	return (strings.HasPrefix(s, "http://") || strings.HasPrefix(s, "https://")) && !strings.ContainsAny(s, " \t\r\n\"'{}")
 }
 
-// runners start a program that is their argument.
+// runners are programs that start the program in their arguments.
 var runners = []string{"npx", "bunx", "uvx", "pipx", "pnpm", "yarn", "bun", "npm", "node", "deno", "python", "python3", "uv", "docker", "podman", "cmd"}
 
-// deriveServerName derives a name for a server without one.
+// deriveServerName derives a name for a server that has none.
 func deriveServerName(n *node) string {
 	if address := n.memberValue("url"); address.isKind(stringNode) {
 		return deriveNameFromURL(address.text)

@@ -1,7 +1,6 @@
 package clients
 
-// readServersNode reads servers from an object of servers, a client's file, or a single
-// server.
+// readServersNode reads the servers from an object of servers, a client's file, or a single server.
 func readServersNode(root *node, named bool) (*ImportedServers, error) {
 	found, err := findServerSections(root)
 	switch {

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/testutil/cputime"
 )
 
-// TestLargeTexts: a text that is made to take long is read, or refused, quickly.
+// TestLargeTexts checks that a text that is designed to take long is parsed, or rejected, quickly.
 func TestLargeTexts(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	for name, text := range map[string]string{

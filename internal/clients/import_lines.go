@@ -21,8 +21,7 @@ func newLineIndex(data []byte) *lineIndex {
 	return l
 }
 
-// position returns the position of a byte. The column counts characters, in a very long
-// line bytes.
+// position returns the position of a byte. The column counts characters, or bytes in a very long line.
 func (l *lineIndex) position(offset int) position {
 	line := sort.SearchInts(l.starts, offset+1)
 	start := l.starts[line-1]

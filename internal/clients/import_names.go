@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// UsedServerNames are used server names, by confusable form.
+// UsedServerNames contains the used server names by their confusable form.
 type UsedServerNames map[string]string
 
 // AddName marks a name as used.
@@ -18,8 +18,8 @@ func (n UsedServerNames) AddName(name string) {
 	}
 }
 
-// UniqueName returns a valid name, derived from a client's, that is not confusable with a
-// used one: numbered if necessary.
+// UniqueName returns a valid name that is derived from a client's name and not confusable with a used one. It appends a
+// number if necessary.
 func (n UsedServerNames) UniqueName(called string) string {
 	base := toValidServerName(called)
 	name := base

@@ -7,13 +7,13 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxDepth bounds the nesting of a text.
+// maxDepth is the maximum nesting depth of a text.
 const maxDepth = 32
 
 // position is a line and a column, from 1.
 type position struct{ line, column int }
 
-// syntaxError is why a text cannot be parsed.
+// syntaxError explains why a text cannot be parsed.
 type syntaxError struct {
 	at            position
 	message, hint string
@@ -36,7 +36,7 @@ const (
 // node is a value in any format.
 type node struct {
 	kind    nodeKind
-	text    string // of a string, number or boolean
+	text    string // text of a string, number or boolean
 	members []nodeMember
 	items   []*node
 	at      position
@@ -64,7 +64,7 @@ func (n *node) checkDuplicates() error {
 	return nil
 }
 
-// memberValue returns a member's value, nil if it is missing or null.
+// memberValue returns a member's value, or nil if it is missing or null.
 func (n *node) memberValue(name string) *node {
 	if n == nil {
 		return nil
@@ -88,7 +88,7 @@ func (n *node) scalarText() (string, bool) {
 	return n.text, true
 }
 
-// quoteClipped makes a name safe to read in a message, and shortens it.
+// quoteClipped quotes and shortens a name for a message.
 func quoteClipped(s string) string {
 	if cut := wirejson.ClipText(s, 80); cut != s {
 		s = cut + "…"
@@ -96,8 +96,8 @@ func quoteClipped(s string) string {
 	return strconv.Quote(s)
 }
 
-// checkDepth returns an error for too many nested brackets, for recursive parsers. It
-// also counts brackets in strings.
+// checkDepth returns an error if brackets are nested too deep for recursive parsers. It also counts brackets in
+// strings.
 func checkDepth(data []byte) error {
 	depth, line, column := 0, 1, 0
 	for _, c := range data {

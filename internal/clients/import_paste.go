@@ -20,13 +20,13 @@ const (
 	FormatURL     PastedFormat = "url"
 )
 
-// Words returns all formats, and "" for none.
+// Words returns all formats, and "" for no format.
 func (PastedFormat) Words() []string { return []string{"json", "toml", "yaml", "command", "url", ""} }
 
-// ParsePasted parses pasted text. It accepts a client's file (see File.Parse), a part of one, such as a server with its name
-// but without braces, a single server, a command line, also one that adds a server to a client, or a URL. Curly quotes are
-// replaced if the text has no others. The error is a *problem.Problem INVALID_CONFIG with line and column; the format is
-// returned with it.
+// ParsePasted parses pasted text. It accepts a client's file (see File.Parse), a part of one (such as a server with its
+// name but without braces), a single server, a command line, or a URL. The command line may be a client's command that
+// adds a server. Curly quotes are replaced if the text has no other quotes. The error is a *problem.Problem
+// INVALID_CONFIG with line and column. The format is also returned with an error.
 func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 	given = bytes.TrimPrefix(given, []byte(textedit.ByteOrderMark))
 	if wrong := textedit.CheckSizeAndEncoding(given); wrong != nil {
@@ -70,11 +70,11 @@ func ParsePasted(given []byte) (*ImportedServers, PastedFormat, error) {
 	return toImportedServers(root, err, format, above)
 }
 
-// isCommandLine reports whether a text is one command line.
+// isCommandLine reports whether a text is a single command line.
 func isCommandLine(s string) bool {
 	for line := range strings.Lines(strings.ReplaceAll(s, "\\\r\n", "\\\n")) {
 		if !strings.HasSuffix(line, "\\\n") && strings.HasSuffix(line, "\n") {
-			return false // it continues on the next line
+			return false // the command continues on the next line
 		}
 	}
 	first, _, _ := strings.Cut(s, " ")
@@ -92,8 +92,7 @@ func parseAs(data []byte, f PastedFormat) (*node, error) {
 	return parseJSONOrYAML(data)
 }
 
-// toImportedServers returns the servers of a parsed text. above is the number of lines added
-// above it.
+// toImportedServers returns the servers of a parsed text. above is the number of lines that were added above the text.
 func toImportedServers(root *node, err error, f PastedFormat, above int) (*ImportedServers, PastedFormat, error) {
 	var out *ImportedServers
 	if err == nil {
@@ -102,7 +101,7 @@ func toImportedServers(root *node, err error, f PastedFormat, above int) (*Impor
 	var m *syntaxError
 	if errors.As(err, &m) && above > 0 {
 		m.at.line = max(m.at.line-above, min(m.at.line, 1))
-		if strings.HasSuffix(m.message, "ends too early") { // the error is after the text
+		if strings.HasSuffix(m.message, "ends too early") { // the error is at the end of the text
 			m.hint = "is a closing bracket or quote missing?"
 		}
 	}

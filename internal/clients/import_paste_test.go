@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestPaste: texts that users copy from a README, a shell or a client's file.
+// TestPaste checks texts that users copy from a README, a shell or a client's file.
 func TestPaste(t *testing.T) {
 	const github = `github {"command":"npx","args":["-y","@modelcontextprotocol/server-github"],"env":{"GITHUB_TOKEN":"x y"}}`
 	for text, want := range map[string]string{
@@ -40,7 +40,7 @@ func TestPaste(t *testing.T) {
 	} {
 		f, format, err := ParsePasted([]byte(text))
 		if err != nil {
-			t.Errorf("%s: %v", text, problem.From(err))
+			t.Errorf("%s: got %v", text, problem.From(err))
 			continue
 		}
 		got := string(format)
@@ -52,12 +52,12 @@ func TestPaste(t *testing.T) {
 			got += " " + s.Name + " " + string(raw)
 		}
 		if d := cmp.Diff(want, got); d != "" || len(f.Notes) > 0 {
-			t.Errorf("%s: %+v\n%s", text, f.Notes, d)
+			t.Errorf("%s: got %+v\n%s", text, f.Notes, d)
 		}
 	}
 }
 
-// A mistake has its place in the text that was pasted, and says what to do.
+// TestPasteMistakes checks that the error for a mistake contains its position in the pasted text and a hint.
 func TestPasteMistakes(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                       "line 1, column 1: the text is empty",
@@ -78,7 +78,7 @@ func TestPasteMistakes(t *testing.T) {
 	} {
 		_, _, err := ParsePasted([]byte(text))
 		if p := problem.From(err); p == nil || !strings.HasPrefix(p.Message, want) || p.Hint == "" {
-			t.Errorf("%q: %v", text, p)
+			t.Errorf("%q: got %v", text, p)
 		}
 	}
 	f, _, err := ParsePasted([]byte("\"a\": {\n  \"command\": \"x\",\n  \"strange\": 1\n}"))
@@ -87,7 +87,7 @@ func TestPasteMistakes(t *testing.T) {
 	}
 }
 
-// FuzzPaste: no text causes a panic, and every result can be stored in a file.
+// FuzzPaste checks that no text causes a panic, and that every result can be stored in a file.
 func FuzzPaste(f *testing.F) {
 	for _, seed := range []string{"npx -y a", "A=1 b $C", "claude mcp add x -- y", `"a": {"command": "x"}`, "https://a.example", "“a”: {}", "'", "\\", "a:\n b", "- a"} {
 		f.Add(seed)

@@ -1,6 +1,6 @@
 package clients
 
-// Bounds per file.
+// Limits per file.
 const (
 	maxServers = 256
 	maxNotes   = 200
@@ -13,7 +13,7 @@ type importReader struct {
 	notes int
 }
 
-// addNote adds a note, up to the maximum number.
+// addNote adds a note unless the maximum number is reached.
 func (r *importReader) addNote(to *[]Note, at position, key, message, hint string) {
 	if r.notes == maxNotes {
 		r.file.OmittedNotes++

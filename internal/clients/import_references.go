@@ -8,11 +8,11 @@ import (
 	"mcpproxy/internal/config"
 )
 
-// rewriteReferences rewrites a client's certain references into MCPProxy's syntax. told
-// receives the references that were changed, and those that were not.
+// rewriteReferences rewrites a client's unambiguous references into MCPProxy's syntax. It calls told for the references
+// that were changed, and for those that were not.
 func rewriteReferences(s, client string, shell bool, told func(message, hint string)) string {
 	var out strings.Builder
-	rest := 0 // start of the text not written yet
+	rest := 0 // start of the text that is not yet written
 	for _, r := range config.FindForeignReferences(s) {
 		name := ""
 		switch {
@@ -50,7 +50,7 @@ func rewriteReferences(s, client string, shell bool, told func(message, hint str
 	return out.String() + s[rest:]
 }
 
-// inputVariableName returns a variable name for a client's input prompt.
+// inputVariableName returns a variable name for an input prompt of a client.
 func inputVariableName(id string) string {
 	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
@@ -64,7 +64,7 @@ func inputVariableName(id string) string {
 	return strings.ToUpper(name)
 }
 
-// isShellCommand reports whether a command expands references in its arguments itself.
+// isShellCommand reports whether a command itself expands references in its arguments.
 func isShellCommand(command string) bool {
 	name := strings.TrimSuffix(path.Base(strings.ReplaceAll(command, `\`, "/")), ".exe")
 	return slices.Contains([]string{"sh", "bash", "dash", "zsh", "fish", "ksh", "cmd", "powershell", "pwsh", "env"}, name)

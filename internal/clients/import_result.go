@@ -7,15 +7,15 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// ImportedServers is the servers found in a client's file.
+// ImportedServers contains the servers found in a client's file.
 type ImportedServers struct {
 	Client       string // the detected client; "" if ambiguous
 	Servers      []ImportedServer
 	Notes        []Note // about the file as a whole
-	OmittedNotes int    // number of notes beyond the bound
+	OmittedNotes int    // number of notes beyond the limit
 }
 
-// ImportedServer is a client's server.
+// ImportedServer is one server from a client's file.
 type ImportedServer struct {
 	Name         string // unique valid name
 	OriginalName string // the client's name for it
@@ -23,7 +23,7 @@ type ImportedServer struct {
 	Notes        []Note
 }
 
-// ConfigEntry is a server as a configuration entry. References are not resolved.
+// ConfigEntry is a server in the form of a configuration entry. References are not resolved.
 type ConfigEntry struct {
 	config.Launch
 	Protocol      string       `json:"protocol,omitempty"`
@@ -35,12 +35,11 @@ type ConfigEntry struct {
 	CallTimeout   string       `json:"call_timeout,omitempty"`
 }
 
-// JSON returns the entry as written into the configuration file.
+// JSON returns the entry as it is written into the configuration file.
 func (e ConfigEntry) JSON() (json.RawMessage, error) { return wirejson.MarshalWithoutHTMLEscape(e) }
 
-// Note is a difference between the entry and the client's file. Line and Column count
-// from 1. Key is the client's key, "" for the server as a whole. No note repeats a value
-// that may be a secret.
+// Note describes a difference between the entry and the client's file. Line and Column count from 1. Key is the
+// client's key, or "" for the server as a whole. A note never contains a value that may be a secret.
 type Note struct {
 	Line    int    `json:"line,omitempty"`
 	Column  int    `json:"column,omitempty"`

@@ -29,7 +29,7 @@ func (r *importReader) readSection(s serverSection) error {
 	return nil
 }
 
-// readServer reads one server. An unusable one is skipped with a note.
+// readServer reads one server. It skips an unusable server and adds a note.
 func (r *importReader) readServer(s serverSection, m nodeMember) error {
 	if !m.value.isKind(objectNode) {
 		r.addNote(&r.file.Notes, m.at, "", "server "+quoteClipped(m.name)+" is left out: it is not an object", "see how the client's own file has it")

@@ -2,7 +2,7 @@ package clients
 
 import "strings"
 
-// Clients whose files can be recognized, as far as it matters.
+// Clients whose files can be recognized, if the client affects the import.
 const (
 	claudeCode = "Claude Code"
 	cline      = "Cline"
@@ -14,15 +14,15 @@ const (
 	zed        = "Zed"
 )
 
-// serverSection is a part of a file with servers: an object (name → server), or a list
-// of objects with name.
+// serverSection is a part of a file that contains servers: an object of servers by name, or a list of objects with a
+// name.
 type serverSection struct {
 	client  string
 	servers *node
 	project string // in a file with several projects
 }
 
-// findServerSections finds the servers in any client's file.
+// findServerSections finds the sections with servers in any client's file.
 func findServerSections(root *node) ([]serverSection, error) {
 	if !root.isKind(objectNode) {
 		return nil, newNoServersError(root)
@@ -71,8 +71,7 @@ func newNoServersError(root *node) error {
 		`they are under "mcpServers", "servers", "context_servers", "mcp", "mcp_servers" or "extensions", as in the client's own file; copy that part with its name`}
 }
 
-// detectClient detects the client by the entries of an object that many clients name the
-// same.
+// detectClient detects the client from the entries of an object whose name many clients use.
 func detectClient(root, servers *node) string {
 	switch {
 	case anyServerHasKey(servers, "httpUrl", "includeTools", "excludeTools") || anyServerKeyHasValue(servers, "trust", "true", "false"):
@@ -107,7 +106,7 @@ func anyServerKeyHasValue(servers *node, key string, words ...string) bool {
 	return false
 }
 
-// isServerNode reports whether an object is a server, and not one of servers.
+// isServerNode reports whether an object is a single server, and not an object of servers.
 func isServerNode(n *node) bool {
 	return n.memberValue("command") != nil || n.memberValue("url").isKind(stringNode) || n.memberValue("type").isKind(stringNode)
 }

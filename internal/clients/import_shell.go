@@ -11,9 +11,8 @@ type shellWord struct {
 	at   position
 }
 
-// splitShellWords splits a command line like a shell, into words without quotes. Variables
-// become ${NAME}, as in clients' files. Other shell syntax, such as a second command, is
-// an error.
+// splitShellWords splits a command line into words without quotes, as a shell does. Variables become ${NAME}, as in
+// clients' files. Other shell syntax, such as a second command, is an error.
 func splitShellWords(line string) ([]shellWord, error) {
 	s := shellSplitter{column: 1, line: 1}
 	for _, r := range line {
@@ -37,12 +36,12 @@ type shellSplitter struct {
 	line, column int
 	word         strings.Builder
 	begun        bool     // a word has begun; it may be empty
-	begin        position // of the word
+	begin        position // position of the word
 	quote        rune     // 0 outside quotes
-	opened       position // of the quote
+	opened       position // position of the opening quote
 	escaped      bool
-	variable     bool // after a $
-	named        bool // and letters after it
+	variable     bool // the word contains a $
+	named        bool // the $ is followed by letters
 }
 
 func (s *shellSplitter) currentPosition() position { return position{s.line, s.column} }

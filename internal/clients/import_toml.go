@@ -12,11 +12,10 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// maxKeys bounds the keys of a text: the decoder is slow for more.
+// maxKeys is the maximum number of keys in a text, because the decoder is slow for more.
 const maxKeys = 10_000
 
-// parseTOML parses TOML. The library decodes the values; positions and order come from the
-// syntax tree.
+// parseTOML parses TOML. The library decodes the values. Positions and order come from the syntax tree.
 func parseTOML(data []byte) (*node, error) {
 	if err := checkDepth(data); err != nil {
 		return nil, err
@@ -37,13 +36,13 @@ func parseTOML(data []byte) (*node, error) {
 	return places.convertValue(tree, places.root), nil
 }
 
-// tomlPosition is the position of a key and of those within it.
+// tomlPosition is the position of a key and of the keys below it.
 type tomlPosition struct {
 	offset int
 	inner  map[string]*tomlPosition
 }
 
-// childPosition returns the position of a key within, at the offset if it is new.
+// childPosition returns the position of a key below p. If the key is new, its position is the offset.
 func (p *tomlPosition) childPosition(key string, offset int) *tomlPosition {
 	if p.inner[key] == nil {
 		if p.inner == nil {
@@ -61,7 +60,7 @@ type tomlPositions struct {
 	keys  int
 }
 
-// readKeys reads a text up to a syntax error, which the decoder reports.
+// readKeys reads the keys of a text. It stops at a syntax error, which the decoder reports.
 func (p *tomlPositions) readKeys(data []byte) error {
 	var parser unstable.Parser
 	parser.Reset(data)
@@ -113,8 +112,7 @@ func (p *tomlPositions) readDottedKey(n *unstable.Node, to *tomlPosition, depth 
 	return to, depth, nil
 }
 
-// convertValue converts a decoded value. Elements of a list share the position of the first with
-// their name.
+// convertValue converts a decoded value. A key of several elements of a list has the position of its first occurrence.
 func (p *tomlPositions) convertValue(v any, at *tomlPosition) *node {
 	n := &node{kind: stringNode, at: p.lines.position(at.offset)}
 	switch v := v.(type) {

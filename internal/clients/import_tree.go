@@ -7,15 +7,14 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// ParsedValue is a value in a text of any format, with its line. The zero ParsedValue is a missing value.
+// ParsedValue is a value in a text of any format, with its line. The zero ParsedValue represents a missing value.
 type ParsedValue struct {
 	n    *node
 	line int
 }
 
-// ParseText parses a whole text. An empty one is the zero ParsedValue; the error is a
-// *problem.Problem INVALID_CONFIG with line and column, and repeats no string of the
-// text.
+// ParseText parses a whole text. For an empty text, it returns the zero ParsedValue. The error is a *problem.Problem
+// INVALID_CONFIG with line and column. It contains no string of the text.
 func ParseText(text []byte, f textedit.Format) (ParsedValue, error) {
 	text = bytes.TrimPrefix(text, []byte(textedit.ByteOrderMark))
 	if len(bytes.TrimSpace(text)) == 0 {
@@ -35,7 +34,7 @@ func ParseText(text []byte, f textedit.Format) (ParsedValue, error) {
 // Exists reports whether there is a value, including null.
 func (t ParsedValue) Exists() bool { return t.n != nil }
 
-// Line returns the line of the value, or of its key, from 1; 0 if it is missing.
+// Line returns the line of the value, or of its key, counted from 1. It returns 0 if the value is missing.
 func (t ParsedValue) Line() int { return t.line }
 
 // Get returns the value at a path of keys.
@@ -55,8 +54,8 @@ func (t ParsedValue) memberByName(key string) ParsedValue {
 	return ParsedValue{}
 }
 
-// ReadServers reads the value as the servers of a known client; project is the project they are for, "" for
-// all. A missing value has none. The error is as of ParseText.
+// ReadServers reads the value as the servers of a known client. project is the project that they belong to, or "" if
+// they belong to none. A missing value contains no servers. The errors are those of ParseText.
 func (t ParsedValue) ReadServers(client, project string) (*ImportedServers, error) {
 	r := importReader{file: &ImportedServers{Client: client}, taken: UsedServerNames{}}
 	if !t.IsObject() && !t.IsList() {
@@ -98,7 +97,7 @@ func (t ParsedValue) Items() []ParsedValue {
 func (t ParsedValue) IsList() bool   { return t.n.isKind(listNode) }
 func (t ParsedValue) IsObject() bool { return t.n.isKind(objectNode) }
 
-// Text returns a string; other values give "".
+// Text returns the string, or "" if the value is not a string.
 func (t ParsedValue) Text() string {
 	if !t.n.isKind(stringNode) {
 		return ""
@@ -106,7 +105,7 @@ func (t ParsedValue) Text() string {
 	return t.n.text
 }
 
-// Number returns a number as written; other values give "".
+// Number returns the number as written, or "" if the value is not a number.
 func (t ParsedValue) Number() string {
 	if !t.n.isKind(numberNode) {
 		return ""
@@ -114,7 +113,7 @@ func (t ParsedValue) Number() string {
 	return t.n.text
 }
 
-// Bool returns a boolean, and whether the value is one.
+// Bool returns the boolean, and whether the value is one.
 func (t ParsedValue) Bool() (value, ok bool) {
 	if !t.n.isKind(boolNode) {
 		return false, false
@@ -122,7 +121,7 @@ func (t ParsedValue) Bool() (value, ok bool) {
 	return t.n.text == "true", true
 }
 
-// StringItems returns the strings of a list, or a single string.
+// StringItems returns the strings of a list, or a single string as the only item.
 func (t ParsedValue) StringItems() []ParsedValue {
 	if t.n.isKind(stringNode) {
 		return []ParsedValue{t}

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// Bounds for the YAML parser, which recurses and is slow for many keys.
+// Limits for the YAML parser, which is recursive and slow for many keys.
 const (
 	maxYAML   = 256 << 10
 	maxIndent = 100
@@ -69,7 +69,7 @@ func tokenPosition(t *token.Token) position {
 	return position{t.Position.Line, t.Position.Column}
 }
 
-// checkMaxIndentation rejects lines with very long indentation: every character may be a level.
+// checkMaxIndentation rejects lines with very long indentation, because every character may be a level.
 func checkMaxIndentation(data []byte) error {
 	line := 0
 	for text := range bytes.Lines(data) {
@@ -81,8 +81,7 @@ func checkMaxIndentation(data []byte) error {
 	return nil
 }
 
-// maxExpanded bounds the values that aliases and merge keys repeat, to prevent
-// exponential expansion.
+// maxExpanded is the maximum number of values that aliases and merge keys repeat. It prevents exponential expansion.
 const maxExpanded = 10_000
 
 // yamlAnchor is an anchored value, with its number of values and its depth.
@@ -218,7 +217,7 @@ func (r *yamlReader) convertMapping(values []*ast.MappingValueNode, n *node, dep
 	return n, nil
 }
 
-// mergeKeyObjects returns the objects of a merge key: one, or a list.
+// mergeKeyObjects returns the objects of a merge key, which is a single object or a list.
 func mergeKeyObjects(n *node, at position) ([]*node, error) {
 	objects := []*node{n}
 	if n.isKind(listNode) {
@@ -232,8 +231,8 @@ func mergeKeyObjects(n *node, at position) ([]*node, error) {
 	return objects, nil
 }
 
-// addMissingMembers adds the members that n does not have. The first object with a member wins, as in
-// YAML.
+// addMissingMembers adds the members that n does not have. If several objects have the same member, the first one wins,
+// as in YAML.
 func (n *node) addMissingMembers(objects []*node) {
 	has := map[string]bool{}
 	for _, m := range n.members {

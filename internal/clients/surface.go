@@ -10,28 +10,28 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Surface is how a client sees the tools behind MCPProxy.
+// Surface is the form in which MCPProxy presents the tools to a client.
 type Surface string
 
-// The surfaces. Connect writes the first four; SurfaceServer is one server by itself, which users add by hand.
+// The surfaces. Connect writes the first four. SurfaceServer is for a single server, whose entry users add by hand.
 const (
-	SurfaceAuto   Surface = "auto"   // the one of the table
-	SurfaceSearch Surface = "search" // /mcp: six tools that search and call
+	SurfaceAuto   Surface = "auto"   // the surface from the table
+	SurfaceSearch Surface = "search" // /mcp: six tools that search for tools and call them
 	SurfaceLanes  Surface = "lanes"  // /mcp/all/read, write and destructive: three entries with real tool names
 	SurfaceAll    Surface = "all"    // /mcp/all: one entry with real tool names
 	SurfaceServer Surface = "server" // /mcp/servers/NAME
 )
 
-// SurfaceNames are the surfaces that a user can choose.
+// SurfaceNames returns the surfaces that a user can choose.
 func SurfaceNames() []string {
 	return []string{string(SurfaceAuto), string(SurfaceSearch), string(SurfaceLanes), string(SurfaceAll)}
 }
 
-// LaneNames are the lanes, most harmless first.
+// LaneNames returns the lanes, the most harmless first.
 func LaneNames() []string { return []string{"read", "write", "destructive"} }
 
-// ResolveSurface returns the surface for a client: the chosen one, or that of the table for auto and "". The error is a
-// *problem.Problem INVALID_PARAMETER.
+// ResolveSurface returns the surface for a client: the chosen one, or for auto and "" the surface from the table. The
+// error is a *problem.Problem INVALID_PARAMETER.
 func (c Client) ResolveSurface(chosen Surface) (Surface, error) {
 	switch chosen {
 	case "", SurfaceAuto:
@@ -47,8 +47,8 @@ func (c Client) ResolveSurface(chosen Surface) (Surface, error) {
 type ProxyEntry struct {
 	Name    string
 	Surface Surface
-	Lane    string      // of SurfaceLanes: read, write or destructive
-	Value   ParsedValue // as it is in the file; the zero value if it is not
+	Lane    string      // for SurfaceLanes: read, write or destructive
+	Value   ParsedValue // the value in the file, or the zero value if the file has no such entry
 }
 
 // NewProxyEntries returns the entries of a surface for the client, with the client's names for them.
@@ -63,8 +63,8 @@ func (c Client) NewProxyEntries(s Surface) []ProxyEntry {
 	return all
 }
 
-// minToolRoom is the length that an entry's name must leave for SERVER__TOOL: 87 % of 780 names of tools in 29 public
-// lists fit into it.
+// minToolRoom is the length that an entry's name must leave for SERVER__TOOL. 87 % of 780 tool names in 29 public lists
+// fit into it.
 const minToolRoom = 40
 
 // laneEntryName returns the name of a lane's entry: mcpproxy-LANE, or a shorter one if the client's limit would leave too
@@ -81,7 +81,7 @@ func (c Client) laneEntryName(lane string) string {
 // shortLaneNames are the names of lane entries where a client's limit needs shorter ones.
 var shortLaneNames = map[string]string{"read": "mcpproxy-read", "write": "mcpproxy-write", "destructive": "mcpproxy-destr"}
 
-// laneOfEntryName returns the lane of one of MCPProxy's names for entries, "" for other names.
+// laneOfEntryName returns the lane of one of MCPProxy's entry names, or "" for other names.
 func laneOfEntryName(name string) string {
 	for _, lane := range LaneNames() {
 		if name == DefaultServerName+"-"+lane || name == shortLaneNames[lane] {
@@ -107,7 +107,8 @@ func (d ClientDoc) ProxyEntries(address func(url string) bool) []ProxyEntry {
 	return all
 }
 
-// newProxyEntry finds the surface of an entry by its address, or by its name if it leads elsewhere.
+// newProxyEntry determines the surface of an entry by its address. If the entry does not point to MCPProxy, it
+// determines the surface by the name.
 func newProxyEntry(name string, value ParsedValue) ProxyEntry {
 	e := ProxyEntry{Name: name, Value: value, Surface: SurfaceSearch, Lane: laneOfEntryName(name)}
 	if e.Lane != "" {
@@ -120,7 +121,7 @@ func newProxyEntry(name string, value ParsedValue) ProxyEntry {
 	return e
 }
 
-// surfaceOfPath returns the surface of an address of MCPProxy, "" for another path.
+// surfaceOfPath returns the surface of an address of MCPProxy, or "" for another path.
 func surfaceOfPath(path, profile string) (Surface, string) {
 	rest, ok := strings.CutPrefix(path, "/mcp")
 	if profile != "" {
@@ -142,14 +143,15 @@ func surfaceOfPath(path, profile string) (Surface, string) {
 	return "", ""
 }
 
-// PlannedEntry is an entry to write, and the address in it.
+// PlannedEntry is an entry to write, with its address.
 type PlannedEntry struct {
 	Name    string
 	Address ProxyAddress
 }
 
-// ReplacedEntries returns the names of the entries that planned ones replace: those of other surfaces, with a name that
-// connect writes or with the same profile. An entry that a user added for another profile, or for one server, stays.
+// ReplacedEntries returns the names of the entries that planned ones replace. These are entries of other surfaces, with
+// a name that connect writes or with the same profile. An entry that a user added for another profile, or for a single
+// server, is kept.
 func (d ClientDoc) ReplacedEntries(planned []PlannedEntry, ours func(url string) bool) (names []string) {
 	for _, there := range d.ProxyEntries(ours) {
 		stays := there.Surface == SurfaceServer || slices.ContainsFunc(planned, func(e PlannedEntry) bool { return e.Name == there.Name })
@@ -162,8 +164,8 @@ func (d ClientDoc) ReplacedEntries(planned []PlannedEntry, ours func(url string)
 }
 
 // TextWithEntries returns the text of a file with these entries of MCPProxy, and without those that they replace. An
-// existing entry is changed as by TextWithServer; a new one gets the credentials of the one that it replaces, unless that led
-// elsewhere or a token is given.
+// existing entry is changed as by TextWithServer. A new entry gets the credentials of the entry that it replaces,
+// unless that pointed elsewhere or a token is given.
 func (c Client) TextWithEntries(d ClientDoc, entries []PlannedEntry, ours func(url string) bool) (text []byte, err error) {
 	text = d.Text
 	for _, e := range entries {
@@ -192,7 +194,8 @@ func (c Client) TextWithEntries(d ClientDoc, entries []PlannedEntry, ours func(u
 	return text, nil
 }
 
-// credentials returns the credentials of the first entry that leads to this MCPProxy in the way that the client uses.
+// credentials returns the credentials of the first entry that points to this MCPProxy by the same transport, HTTP or
+// stdio.
 func (d ClientDoc) credentials(http bool, ours func(url string) bool) (entryObject, error) {
 	for _, there := range d.ProxyEntries(ours) {
 		if !PointsToMCPProxy(there.Value, ours) || (EntryURL(there.Value) != "") != http {

@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// Fact is what is known about a client, its source, and the date on which the source was read.
+// Fact is a fact about a client, its source, and the date on which the source was read.
 type Fact struct{ Text, Evidence, Date string }
 
-// SurfaceFacts are what decides about a client's surface. Evidence is a page of the vendor, its source, or a public issue.
+// SurfaceFacts contains the facts that determine a client's surface. Evidence is a page of the vendor, its source code,
+// or a public issue.
 type SurfaceFacts struct {
-	Surface     Surface // what auto writes
+	Surface     Surface // the surface that auto writes
 	Searches    Fact    // whether it searches tools itself and defers their definitions
-	Prefix      Fact    // the names of tools for its model
-	Names       Fact    // the length and the characters that it accepts
+	Prefix      Fact    // the names under which its model sees tools
+	Names       Fact    // the length and the characters of names that it accepts
 	WholeServer Fact    // how its files permit all tools of an entry
-	KeepLoaded  Fact    // what keeps it from deferring the tools of an entry
+	KeepLoaded  Fact    // the setting that keeps it from deferring the tools of an entry
 
-	nameFormat string // with the entry's name and the tool's
-	nameLimit  int    // of the name in nameFormat; 0: unknown
+	nameFormat string // format of the entry's name and the tool's name
+	nameLimit  int    // maximum length of a name in nameFormat; 0 means unknown
 	keepLoaded entryObject
 }
 
-// SurfaceFacts returns what decides about the client's surface.
+// SurfaceFacts returns the facts that determine the client's surface.
 func (c Client) SurfaceFacts() SurfaceFacts {
 	if f, known := surfaceTable[c.ID]; known {
 		return f
@@ -41,7 +42,7 @@ const (
 
 var unknownFact = Fact{"unknown", notFound, collected}
 
-// surfaceTable has the facts by client. A client without evidence that it searches by itself gets search.
+// surfaceTable contains the facts by client. A client without evidence that it searches by itself gets SurfaceSearch.
 var surfaceTable = map[string]SurfaceFacts{
 	"claude-code": {Surface: SurfaceLanes, nameFormat: "mcp__%s__%s", nameLimit: 64, keepLoaded: entryObject{{"alwaysLoad", true}},
 		Searches:    Fact{"yes, unless `ENABLE_TOOL_SEARCH` or the provider turns it off", "code.claude.com/docs/en/mcp#scale-with-mcp-tool-search", looked},
@@ -102,7 +103,7 @@ var surfaceTable = map[string]SurfaceFacts{
 	"junie":          withoutSearch("", 0, unknownFact, unknownFact, Fact{noWholeEntry + ": only its settings do", "vendor's pages", collected}),
 }
 
-// withoutSearch are the facts of a client of which no search of its own is known.
+// withoutSearch returns the facts of a client that is not known to search by itself.
 func withoutSearch(format string, limit int, prefix, names, whole Fact) SurfaceFacts {
 	return SurfaceFacts{Surface: SurfaceSearch, nameFormat: format, nameLimit: limit,
 		Searches: Fact{noSearch, notFound, collected}, Prefix: prefix, Names: names, WholeServer: whole, KeepLoaded: Fact{Text: asBefore}}
@@ -119,7 +120,7 @@ func SurfaceTableMarkdown() string {
 	return b.String()
 }
 
-// markdown returns the cell of a fact.
+// markdown returns the table cell for a fact.
 func (f Fact) markdown() string {
 	if f.Evidence == "" {
 		return f.Text

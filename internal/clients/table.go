@@ -58,10 +58,10 @@ var importOnlyClients = []Client{
 	{ID: "continue", Name: "Continue", HTTP: true, installPaths: installPathsInHome(".continue"), files: continueFiles},
 }
 
-// continueFiles returns the configuration and the files in the folders for servers.
+// continueFiles returns the configuration file and the files in the folders for servers.
 func continueFiles(e Env) []File {
 	files := []File{{User, e.HomePath(".continue", "config.yaml"), textedit.YAML, mcpServers}}
-	if !PathExists(files[0].Path) { // else it does not read this one
+	if !PathExists(files[0].Path) { // otherwise Continue does not read this file
 		files = []File{{User, e.HomePath(".continue", "config.json"), textedit.JSON, mcpServers}}
 	}
 	add := func(scope Scope, folder string) {
@@ -80,10 +80,11 @@ func continueFiles(e Env) []File {
 	return files
 }
 
-// maxFolderFiles bounds the names read of a folder.
+// maxFolderFiles is the maximum number of names that are read from a folder.
 const maxFolderFiles = 200
 
-// firstFolderEntries returns the names of at most maxFolderFiles entries of a folder, sorted; none if it cannot be read.
+// firstFolderEntries returns the names of up to maxFolderFiles entries of a folder, sorted. It returns none if the
+// folder cannot be read.
 func firstFolderEntries(folder string) []string {
 	f, err := os.Open(folder)
 	if err != nil {
@@ -211,8 +212,8 @@ func opencodeFiles(e Env) []File {
 	return files
 }
 
-// opencodeTargetFile returns the existing user file, opencode.jsonc before opencode.json,
-// else the latter.
+// opencodeTargetFile returns the user file that exists, opencode.jsonc before opencode.json. If neither exists, it
+// returns opencode.json.
 func opencodeTargetFile(e Env) File {
 	files := opencodeFiles(e)
 	if PathExists(files[2].Path) {
@@ -221,8 +222,7 @@ func opencodeTargetFile(e Env) File {
 	return files[1]
 }
 
-// zedFiles returns Zed's files. Sources disagree for macOS and Windows, so the existing
-// one counts.
+// zedFiles returns Zed's files. Sources disagree for macOS and Windows, so the existing file is used.
 func zedFiles(e Env) []File {
 	paths := []string{e.XDGConfigPath([]string{"Zed", "settings.json"}, "zed", "settings.json")}
 	switch e.GOOS {
@@ -264,7 +264,7 @@ func clineTargetFile(e Env) File {
 	return files[1]
 }
 
-// lmstudioFiles returns LM Studio's files. Older versions keep it in the cache.
+// lmstudioFiles returns LM Studio's files. Older versions store the file in the cache folder.
 func lmstudioFiles(e Env) []File {
 	return []File{{User, firstExisting(e.HomePath(".lmstudio", "mcp.json"), e.HomePath(".cache", "lm-studio", "mcp.json")), textedit.JSON, mcpServers}}
 }

@@ -12,13 +12,13 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxSize bounds a file, in bytes.
+// maxSize is the maximum size of a file, in bytes.
 const maxSize = 16 << 20
 
-// UserFile is a file that was read.
+// UserFile is the state of a file when it was read.
 type UserFile struct {
 	Path   string
-	Target string // target of Path if it is a link; else Path
+	Target string // target of Path if it is a link; otherwise Path
 	Text   []byte
 	Exists bool
 	Mode   fs.FileMode // permissions; a new file gets 0600
@@ -26,8 +26,8 @@ type UserFile struct {
 	roots []string
 }
 
-// ReadUserFile reads a file; a missing one is not an error. A link must point below one of
-// the roots. The error is a *problem.Problem.
+// ReadUserFile reads a file. A missing file is not an error. A link must point below one of the roots. The error is a
+// *problem.Problem.
 func ReadUserFile(path string, roots ...string) (UserFile, error) {
 	f := UserFile{Path: path, Target: path, Mode: 0o600, roots: roots}
 	target, err := filepath.EvalSymlinks(path)
@@ -74,7 +74,7 @@ func (f *UserFile) readTarget() error {
 	return nil
 }
 
-// checkFolderOwner returns an error if a new file would be made below a directory that is not the user's.
+// checkFolderOwner returns an error if a new file would be created in a directory that does not belong to the user.
 func (f *UserFile) checkFolderOwner() error {
 	dir := filepath.Dir(f.Path)
 	for {
@@ -107,7 +107,7 @@ func isBelowAny(path string, roots []string) bool {
 	return false
 }
 
-// isUnchanged reports whether the file is still as it was read.
+// isUnchanged reports whether the file is the same as when it was read.
 func (f UserFile) isUnchanged() (bool, error) {
 	now, err := ReadUserFile(f.Path, f.roots...)
 	if err != nil {
@@ -123,7 +123,7 @@ func newRefusedError(path, what, hint string) error {
 func newReadError(path string, err error) error {
 	var on *fs.PathError
 	if errors.As(err, &on) {
-		err = on.Err // without the path, which the message has already
+		err = on.Err // without the path, because the message contains it already
 	}
 	return problem.Newf(problem.Conflict, "%s cannot be read: %v.", path, err).WithHint("Check its permissions.").Because(err)
 }

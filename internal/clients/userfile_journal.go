@@ -24,8 +24,8 @@ type Change struct {
 	Target       string      `json:"target,omitempty"` // target of a link
 	What         string      `json:"what"`
 	Group        string      `json:"run,omitempty"`     // group of changes: see WithGroup
-	Backup       string      `json:"backup,omitempty"`  // previous text; none for a new file
-	Written      string      `json:"written,omitempty"` // a copy of the written text; most changes have none
+	Backup       string      `json:"backup,omitempty"`  // file with the previous text; none for a new file
+	Written      string      `json:"written,omitempty"` // file with the written text; most changes have none
 	At           time.Time   `json:"at"`
 	Created      bool        `json:"created,omitempty"`
 	Removed      bool        `json:"removed,omitempty"` // the file was deleted
@@ -37,34 +37,32 @@ type Change struct {
 	Entries      [][]string  `json:"entries,omitempty"` // the changed entries, for a RestoreFunc
 }
 
-// RestoreFunc returns the text of a file that was changed since, with the entries of a
-// change restored.
+// RestoreFunc returns the text of a file with the entries of a change restored, if the file has changed since.
 type RestoreFunc func(what string, entries [][]string, now, before []byte) ([]byte, error)
 
-// maxChanges bounds the stored changes: the oldest are deleted, with their backups.
+// maxChanges is the maximum number of stored changes. The oldest ones are deleted, with their backups.
 const maxChanges = 200
 
-// Journal stores changes in a private directory: a file per change, and one with the
-// previous text.
+// Journal stores changes in a private directory: one file per change, and one with the previous text.
 type Journal struct{ dir, group string }
 
-// OpenJournal opens the journal in a directory, which is created when needed.
+// OpenJournal opens the journal in a directory. The directory is created when it is needed.
 func OpenJournal(dir string) (*Journal, error) {
 	absolute, err := filepath.Abs(dir)
 	return &Journal{dir: absolute}, err
 }
 
-// WithGroup returns the journal for changes that are undone together.
+// WithGroup returns the journal for a group of changes that are undone together.
 func (j *Journal) WithGroup(run string) *Journal { return &Journal{j.dir, run} }
 
-// WriteFile replaces the text of a file that was read. The error is a *problem.Problem:
-// CONFLICT if the file has changed since, or may not be written.
+// WriteFile replaces the text of a file. The error is a *problem.Problem: CONFLICT if the file has changed since it was
+// read, or may not be written.
 func (j *Journal) WriteFile(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
 	return j.writeFile(f, text, what, entries, false)
 }
 
-// WriteFileKeepingText is WriteFile that also stores the written text, so that the change can be taken out of a file that was
-// changed since.
+// WriteFileKeepingText is like WriteFile, but also stores the written text, so that the change can be removed even if
+// the file changes later.
 func (j *Journal) WriteFileKeepingText(f UserFile, text []byte, what string, entries ...[]string) (Change, error) {
 	return j.writeFile(f, text, what, entries, true)
 }
@@ -128,7 +126,7 @@ func (j *Journal) beginChange(f UserFile, what, after string, entries [][]string
 	return c, j.saveChange(c)
 }
 
-// RemoveFile deletes a file that was read. The error is as of WriteFile.
+// RemoveFile deletes a file that was read. Its errors are those of WriteFile.
 func (j *Journal) RemoveFile(f UserFile, what string, entries ...[]string) (Change, error) {
 	unlock, err := j.lockJournal()
 	if err != nil {
@@ -173,14 +171,14 @@ func (j *Journal) Changes() ([]Change, error) {
 	return all, nil
 }
 
-// Undo restores a file byte for byte. If it was changed since, back restores the entries
-// of the change; it may be nil. The error is a *problem.Problem: NOT_FOUND for an unknown
-// change, CONFLICT for one that is undone already, or a file that was changed since.
+// Undo restores a file byte for byte. If the file has changed since, back restores the entries of the change. back may
+// be nil. The error is a *problem.Problem: NOT_FOUND for an unknown change, CONFLICT for a change that is already
+// undone or for a file that has changed since.
 func (j *Journal) Undo(id string, back RestoreFunc) (Change, error) {
 	return j.undoChange(id, back, false)
 }
 
-// UndoEvenWithoutEntries is Undo that also calls back for a change without entries.
+// UndoEvenWithoutEntries is like Undo, but also calls back for a change without entries.
 func (j *Journal) UndoEvenWithoutEntries(id string, back RestoreFunc) (Change, error) {
 	return j.undoChange(id, back, true)
 }
@@ -211,8 +209,8 @@ func (j *Journal) undoChange(id string, back RestoreFunc, always bool) (Change, 
 	return c, j.saveChange(c)
 }
 
-// restorePrevious restores the previous text, or only the entries in a file that was changed
-// since, and reports whether it was the latter.
+// restorePrevious restores the previous text. In a file that has changed since, it restores only the entries and
+// returns partly true.
 func (c Change) restorePrevious(back RestoreFunc, always bool) (partly bool, err error) {
 	f, err := ReadUserFile(c.Path, c.Roots...)
 	if err != nil {
@@ -273,7 +271,7 @@ func replaceFile(f UserFile, text []byte) error {
 	if err := os.Chmod(next, f.Mode); err != nil {
 		return newWriteError(f.Path, err)
 	}
-	// As late as possible, so that a concurrent write is not lost.
+	// This check is as late as possible, so that a concurrent write is not lost.
 	switch same, err := f.isUnchanged(); {
 	case err != nil:
 		return err
@@ -283,15 +281,15 @@ func replaceFile(f UserFile, text []byte) error {
 	if err := os.Rename(next, f.Target); err != nil {
 		return newWriteError(f.Path, err)
 	}
-	_ = ondisk.SyncDir(dir) // not supported by every file system; the file itself is synced
+	_ = ondisk.SyncDir(dir) // some file systems do not support it; the file itself is synced
 	return nil
 }
 
-// LockRun prevents concurrent groups of changes until it is released. The error is a
-// *problem.Problem: CONFLICT if another one is running.
+// LockRun prevents concurrent groups of changes until release is called. The error is a *problem.Problem: CONFLICT if
+// another group is running.
 func (j *Journal) LockRun() (release func(), err error) { return j.lockFile("run.lock") }
 
-// lockJournal creates the journal's directory, and locks out other processes.
+// lockJournal creates the journal's directory, and locks the journal against other processes.
 func (j *Journal) lockJournal() (unlock func(), err error) { return j.lockFile("lock") }
 
 func (j *Journal) lockFile(name string) (release func(), err error) {

@@ -9,7 +9,7 @@ import (
 
 func openRegular(path string) (*os.File, error) { return os.Open(path) }
 
-// ownedByUser is always true here: only the account's own directories are read.
+// ownedByUser always returns true on this system, because only the account's own directories are read.
 func ownedByUser(fs.FileInfo) bool { return true }
 
 func ownerCanWrite(mode fs.FileMode) bool { return mode&0o200 != 0 }

@@ -8,8 +8,7 @@ import (
 	"syscall"
 )
 
-// openRegular opens a file for reading, without waiting for a pipe's writer and without
-// following a new link.
+// openRegular opens a file for reading. It does not wait for the writer of a pipe and does not follow a link.
 func openRegular(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 }

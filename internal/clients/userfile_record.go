@@ -1,7 +1,7 @@
 package clients
 
-// RecordExternalChange stores a change that another program made since the file was read, so that it
-// can be undone. An unchanged file is not stored.
+// RecordExternalChange stores a change that another program made since the file was read, so that it can be undone. If
+// the file is unchanged, nothing is stored.
 func (j *Journal) RecordExternalChange(f UserFile, what string, entries ...[]string) (Change, error) {
 	now, err := ReadUserFile(f.Path, f.roots...)
 	if err != nil || !now.Exists || f.Exists && hexSHA256(now.Text) == hexSHA256(f.Text) {

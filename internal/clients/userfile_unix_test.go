@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// home is a directory with a journal.
+// home returns a directory with a journal.
 func home(t *testing.T) (dir string, j *Journal) {
 	t.Helper()
 	dir = t.TempDir()
@@ -51,7 +51,7 @@ func wantProblem(t *testing.T, err error, parts ...string) {
 	t.Helper()
 	var p *problem.Problem
 	if !errors.As(err, &p) || p.Hint == "" {
-		t.Fatalf("refused with %v", err)
+		t.Fatalf("got error %v", err)
 	}
 	for _, part := range parts {
 		if !strings.Contains(p.Message+" "+p.Hint, part) {
@@ -88,10 +88,10 @@ func TestWriteAndUndo(t *testing.T) {
 			wantFile(t, target, "after", c.mode)
 			wantFile(t, change.Backup, "\uFEFFbefore\r\n", 0o600)
 			if info, err := os.Stat(filepath.Dir(change.Backup)); err != nil || info.Mode().Perm() != 0o700 {
-				t.Errorf("the journal: %v, %v", info.Mode(), err)
+				t.Errorf("mode of the journal: %v, %v", info.Mode(), err)
 			}
 			if entries, err := os.ReadDir(filepath.Dir(target)); err != nil || len(entries) > 3 {
-				t.Errorf("left behind: %v, %v", entries, err)
+				t.Errorf("remaining files: %v, %v", entries, err)
 			}
 			if all, err := j.Changes(); err != nil || len(all) != 1 || all[0].What != "connect x" || all[0].Undone != nil {
 				t.Errorf("changes: %+v, %v", all, err)
@@ -101,7 +101,7 @@ func TestWriteAndUndo(t *testing.T) {
 			}
 			wantFile(t, target, "\uFEFFbefore\r\n", c.mode)
 			if info, err := os.Lstat(path); err != nil || (info.Mode()&fs.ModeSymlink != 0) != c.link {
-				t.Errorf("a link is no link any more: %v, %v", info.Mode(), err)
+				t.Errorf("the link was replaced by a file: %v, %v", info.Mode(), err)
 			}
 			_, err = j.Undo(change.ID, nil)
 			wantProblem(t, err, "undone already")
@@ -109,8 +109,8 @@ func TestWriteAndUndo(t *testing.T) {
 	}
 }
 
-// TestUndoLeavesOtherFilesAlone: a link that points to another file than when it was written is not undone,
-// even if that file has the same text.
+// TestUndoLeavesOtherFilesAlone checks that a change is not undone if the link now points to another file, even if that
+// file has the same text.
 func TestUndoLeavesOtherFilesAlone(t *testing.T) {
 	dir, j := home(t)
 	path, was, is := filepath.Join(dir, "c.json"), filepath.Join(dir, "was.json"), filepath.Join(dir, "is.json")
@@ -143,7 +143,7 @@ func TestNewFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("the new file still exists: %v", err)
 	}
 }
 
@@ -194,7 +194,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// TestChangedMeanwhile: no change by another program is lost.
+// TestChangedMeanwhile checks that no change by another program is lost.
 func TestChangedMeanwhile(t *testing.T) {
 	for name, meanwhile := range map[string]func(t *testing.T, path string){
 		"written": func(t *testing.T, path string) { put(t, path, "theirs", 0o644) },
@@ -216,10 +216,10 @@ func TestChangedMeanwhile(t *testing.T) {
 			_, err = j.WriteFile(f, []byte("ours"), "x")
 			wantProblem(t, err, path)
 			if text, err := os.ReadFile(path); err == nil && string(text) == "ours" {
-				t.Error("it was written over")
+				t.Error("the other program's change was overwritten")
 			}
 			if all, err := j.Changes(); err != nil || len(all) != 0 {
-				t.Errorf("a change that was not made is on record: %+v, %v", all, err)
+				t.Errorf("the journal contains a change that was not made: %+v, %v", all, err)
 			}
 		})
 	}
@@ -243,7 +243,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// No file is created in a directory of another user, as with sudo.
+// TestDirectoryOfAnotherUser checks that no file is created in a directory of another user, as with sudo.
 func TestDirectoryOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a directory away")

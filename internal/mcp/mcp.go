@@ -9,7 +9,7 @@
 //
 // Guarantees:
 //   - Each of these names is defined here only.
-//   - DecodeHeaderValue returns the text that EncodeHeaderValue was given.
+//   - DecodeHeaderValue reverses EncodeHeaderValue.
 //   - SplitRequestMeta separates the members of _meta that are for the proxy from those for the server.
 //   - It reads and writes no messages; wirejson does that.
 package mcp
@@ -44,8 +44,8 @@ func IsLegacyVersion(version string) bool {
 	return false
 }
 
-// OlderVersionIn returns the newest version with sessions that an error text names in place of the one that was
-// requested; "" if there is none.
+// OlderVersionIn returns the newest version with sessions that an error text contains, other than the requested one. It
+// returns "" if there is none.
 func OlderVersionIn(text, requested string) string {
 	for _, version := range []string{Legacy, legacy2, BatchVersion, legacy4, draft} {
 		if version != requested && strings.Contains(text, version) {
@@ -55,8 +55,8 @@ func OlderVersionIn(text, requested string) string {
 	return ""
 }
 
-// ReplaceDraftVersion returns the version to report to a client for the version of a server. Clients do not know
-// the draft, which differs little from the first release.
+// ReplaceDraftVersion returns the version to report to a client for the version of a server. It replaces the draft,
+// which clients do not support and which differs little from the first release.
 func ReplaceDraftVersion(version string) string {
 	if version == draft {
 		return legacy4
@@ -102,7 +102,7 @@ const (
 	RootsChanged      = "notifications/roots/list_changed"
 	ResourceUpdated   = "notifications/resources/updated"
 	Elicited          = "notifications/elicitation/complete"
-	Acknowledged      = "notifications/subscriptions/acknowledged" // of a subscription
+	Acknowledged      = "notifications/subscriptions/acknowledged" // for a subscription
 	TaskNotifications = "notifications/tasks"                      // prefix of the notifications of tasks
 )
 

@@ -14,12 +14,12 @@ func TestRevisions(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(served, []string{"2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}) {
-		t.Errorf("served: %v", served)
+		t.Errorf("supported versions: %v", served)
 	}
 	for _, v := range append(served, "2024-10-07", "2024-10-08", "") {
 		legacy := slices.Contains(served[1:], v)
 		if IsLegacyVersion(v) != (legacy || v == "2024-10-07") {
-			t.Errorf("%q: legacy %t", v, IsLegacyVersion(v))
+			t.Errorf("IsLegacyVersion(%q) = %t", v, IsLegacyVersion(v))
 		}
 	}
 }
@@ -40,7 +40,7 @@ func TestOlderVersionIn(t *testing.T) {
 func TestLevels(t *testing.T) {
 	if !slices.IsSortedFunc([]string{"warn", "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"},
 		func(a, b string) int { return LogLevelRank(a) - LogLevelRank(b) }) || LogLevelRank("warn") != -1 || LogLevelRank("debug") != 0 {
-		t.Error("the levels are not in order")
+		t.Error("the log levels are not in order")
 	}
 }
 
@@ -56,17 +56,17 @@ func TestHeaders(t *testing.T) {
 		"=?base64?": "=?base64?PT9iYXNlNjQ/?=", "=?base64?YQ==?=": "=?base64?PT9iYXNlNjQ/WVE9PT89?=", "=?": "=?",
 	} {
 		if got := EncodeHeaderValue(text); got != want {
-			t.Errorf("HeaderText(%q) is %q, want %q", text, got, want)
+			t.Errorf("EncodeHeaderValue(%q) = %q, want %q", text, got, want)
 		}
 	}
 	for value, want := range map[string]string{"a\tb": "a\tb", "=?base64?YQ": "=?base64?YQ", "=?base64?YQ==?=": "a"} {
 		if got, ok := DecodeHeaderValue(value); !ok || got != want {
-			t.Errorf("PlainHeader(%q) is %q, %t", value, got, ok)
+			t.Errorf("DecodeHeaderValue(%q) = %q, %t", value, got, ok)
 		}
 	}
 	for _, value := range []string{"é", "a\n", "\x7f", "=?base64?YQ?=", "=?base64?YR==?=", "=?base64?!?="} {
 		if got, ok := DecodeHeaderValue(value); ok {
-			t.Errorf("PlainHeader(%q) is %q", value, got)
+			t.Errorf("DecodeHeaderValue(%q) = %q", value, got)
 		}
 	}
 }
@@ -77,7 +77,7 @@ func FuzzHeader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if back, ok := DecodeHeaderValue(EncodeHeaderValue(text)); !ok || back != text {
-			t.Errorf("%q comes back as %q, %t", text, back, ok)
+			t.Errorf("%q is decoded as %q, %t", text, back, ok)
 		}
 	})
 }
@@ -95,28 +95,28 @@ func TestSplitMeta(t *testing.T) {
 	} {
 		m, err := SplitRequestMeta([]byte(meta))
 		if err != nil || string(m.Rest) != rest || (m.Rest == nil) != (rest == "") {
-			t.Errorf("of %s goes on %s, %v; want %s", meta, m.Rest, err, rest)
+			t.Errorf("Rest of %s: got %s, %v, want %s", meta, m.Rest, err, rest)
 		}
 		m.Rest = nil
 		if want := said; len(meta) > len(hops) && !reflect.DeepEqual(m, want) || len(meta) < len(hops) && !reflect.DeepEqual(m, RequestMeta{}) {
-			t.Errorf("%s says %+v", meta, m)
+			t.Errorf("SplitRequestMeta(%s) = %+v", meta, m)
 		}
 	}
 	for _, meta := range []string{"", "null", "[]", `"a"`, "1"} {
 		if m, err := SplitRequestMeta([]byte(meta)); err == nil {
-			t.Errorf("%s is taken for an object: %+v", meta, m)
+			t.Errorf("SplitRequestMeta(%s) succeeded: %+v", meta, m)
 		}
 	}
 }
 
-// TestTakesForms: a client that declares elicitation without modes supports forms.
+// TestTakesForms checks that a client that declares elicitation without modes supports forms.
 func TestTakesForms(t *testing.T) {
 	for capabilities, want := range map[string]bool{
 		`{"elicitation":{}}`: true, `{"elicitation":{"form":{}}}`: true, `{"elicitation":{"form":{},"url":{}}}`: true, `{"elicitation":{"url":{}}}`: false,
 		`{"elicitation":null}`: false, `{"elicitation":true}`: false, `{}`: false, ``: false, `null`: false,
 	} {
 		if SupportsElicitationForms([]byte(capabilities)) != want {
-			t.Errorf("%s: %t", capabilities, !want)
+			t.Errorf("%s: got %t", capabilities, !want)
 		}
 	}
 }

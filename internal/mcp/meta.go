@@ -23,7 +23,7 @@ const (
 type RequestMeta struct {
 	// For the proxy.
 	Version, Capabilities, ClientInfo, LogLevel []byte
-	// Rest holds all other members, which are sent to the server.
+	// Rest contains all other members, which are sent to the server.
 	Rest json.RawMessage
 }
 
@@ -77,8 +77,8 @@ func SplitRequestMeta(meta []byte) (RequestMeta, error) {
 	return m, err
 }
 
-// SupportsElicitationForms reports whether a client declares in its capabilities that it shows forms. A client that
-// names no modes shows forms, because they came first.
+// SupportsElicitationForms reports whether a client declares in its capabilities that it can show forms. A client that
+// declares no modes supports forms, because they were the first mode.
 func SupportsElicitationForms(capabilities []byte) bool {
 	declared := wirejson.Find(capabilities, "elicitation")
 	return wirejson.Kind(declared) == '{' && (wirejson.Find(declared, "form") != nil || wirejson.Find(declared, "url") == nil)

@@ -29,7 +29,7 @@ func ParamHeaders(definition, arguments json.RawMessage) []Header {
 	return fields
 }
 
-// ParamHeaderMismatch says which of the headers of a call does not match its arguments; "" if all match.
+// ParamHeaderMismatch describes the header of a call that does not match the arguments. It returns "" if all match.
 func ParamHeaderMismatch(definition, arguments json.RawMessage, given []Header) string {
 	what := ""
 	eachParamHeader(definition, arguments, func(header string, value json.RawMessage) {
@@ -55,8 +55,7 @@ func ParamHeaderMismatch(definition, arguments json.RawMessage, given []Header) 
 	return what
 }
 
-// eachParamHeader calls each for every parameter with an x-mcp-header; value is nil if the argument is
-// missing or null.
+// eachParamHeader calls each for every parameter with an x-mcp-header. value is nil if the argument is missing or null.
 func eachParamHeader(definition, arguments json.RawMessage, each func(header string, value json.RawMessage)) {
 	if bytes.Contains(definition, []byte("x-mcp-header")) {
 		eachParamHeaderInSchema(wirejson.Find(definition, "inputSchema"), arguments, 0, each)
@@ -90,7 +89,7 @@ func eachParamHeaderInSchema(schema, arguments json.RawMessage, depth int, each 
 	})
 }
 
-// argumentHeaderText returns the form of a value in a header.
+// argumentHeaderText returns the value of an argument as a header value.
 func argumentHeaderText(value json.RawMessage) string {
 	if text, ok := wirejson.String(value); ok {
 		return text
@@ -98,7 +97,7 @@ func argumentHeaderText(value json.RawMessage) string {
 	return string(value)
 }
 
-// headerMatchesArgument compares a header with an argument. Numbers may be written differently.
+// headerMatchesArgument reports whether a header matches an argument. Numbers may be written differently.
 func headerMatchesArgument(header string, value json.RawMessage) bool {
 	if header == argumentHeaderText(value) {
 		return true

@@ -1,9 +1,8 @@
-// Package catalogtest provides a catalog with in-memory surroundings for tests: servers
-// with scripted answers, an activity log, results and approvals. Tests of packages above
-// catalog put their subject on top.
+// Package catalogtest provides a catalog with in-memory dependencies for tests: servers with scripted answers, an
+// activity log, stored results and approvals. Tests of packages above catalog add the code that they test.
 //
-// It records events in their order, and fails the test on a tools/call without a permit.
-// It imports no package above catalog.
+// It records events in their order, and fails the test on a tools/call without a permit. It imports no package above
+// catalog.
 package catalogtest
 
 import (
@@ -40,7 +39,7 @@ var (
 // the servers behind the gate.
 type Harness struct {
 	T       testing.TB
-	Config  func() *config.Config // the current one
+	Config  func() *config.Config // returns the current configuration
 	Catalog *catalog.Catalog
 	// Approvals is the in-memory store of the approvals.
 	Approvals approvaltest.MemoryStore
@@ -50,22 +49,22 @@ type Harness struct {
 	Events   []string   // accesses to the log and the servers, in order
 	Begun    []activity.Record
 	Appended []activity.Record // including refusals
-	Logged   []activity.Record // returned by the log
+	Logged   []activity.Record // returned by queries of the log
 	Ended    []activity.Outcome
 	Results  map[string]store.StoredResult
 
 	BeginErr, EditErr error
-	RestartErr        error  // of RestartWhenDrained
+	RestartErr        error  // returned by RestartWhenDrained
 	OnBegin           func() // called while a record is written
 
-	// AnswerCall answers each tools/call, and Upstreams everything else.
+	// AnswerCall answers each tools/call. Upstreams answers everything else.
 	AnswerCall func(ctx context.Context, r *session.Request) (session.Reply, error)
 	Upstreams  ServerBehavior
 
 	setConfig func(*config.Config)
 }
 
-// ServerBehavior is what servers do besides answering calls.
+// ServerBehavior is the behavior of the servers apart from answering calls.
 type ServerBehavior interface {
 	Relay(ctx context.Context, server string, r *session.Request) (session.Reply, error)
 	Open(server string) (session.Session, session.Reply, error)
@@ -74,7 +73,7 @@ type ServerBehavior interface {
 	RefreshTools(ctx context.Context, server string, since time.Time)
 }
 
-// New returns a World with the server s, which has these tools.
+// New returns a Harness with the server s, which has these tools.
 func New(t testing.TB, change func(*config.Config), definitions ...string) *Harness {
 	t.Helper()
 	w := &Harness{T: t, Results: map[string]store.StoredResult{}, OnBegin: func() {}}
@@ -107,14 +106,14 @@ func New(t testing.TB, change func(*config.Config), definitions ...string) *Harn
 	return w
 }
 
-// SetTools makes the definitions the tools of server s.
+// SetTools sets the tools of server s.
 func (w *Harness) SetTools(definitions ...string) {
 	w.T.Helper()
 	w.SetToolsOn("s", definitions...)
 	w.Reload(func(*config.Config) {})
 }
 
-// SetToolsOn makes the definitions the tools of a server.
+// SetToolsOn sets the tools of a server.
 func (w *Harness) SetToolsOn(server string, definitions ...string) {
 	w.T.Helper()
 	var tools []*tool.Definition
@@ -156,7 +155,7 @@ func (w *Harness) Edit(change func(*config.Config) error) error {
 	return nil
 }
 
-// AddEvent adds an event and runs keep with the lock held.
+// AddEvent adds an event and calls keep while it holds the lock.
 func (w *Harness) AddEvent(event string, keep func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -285,17 +284,16 @@ func (s *FakeSession) endCause() error { return s.end.Cause() }
 func (s *FakeSession) Close()                { s.end.Signal(session.ErrEnded) }
 func (s *FakeSession) Done() <-chan struct{} { return s.end.Done() }
 
-// ScriptedServers are servers that answer requests other than calls; a test sets their
-// tools.
+// ScriptedServers are servers that answer requests other than calls. A test sets their tools.
 type ScriptedServers struct {
 	W             *Harness
 	Tools         string // the current list
 	ToolsLearned  bool
 	OnRefresh     func()   // called by RefreshTools
-	Asked         []string // methods
-	Sent          []string // server and params
+	Asked         []string // received methods
+	Sent          []string // received requests: server and params
 	Sessions      []*FakeSession
-	HangingServer string                       // server that does not answer ListPrimitives
+	HangingServer string                       // the server that does not answer ListPrimitives
 	Primitives    map[string][]json.RawMessage // by server and method
 	Reply         func(context.Context, *session.Request) (session.Reply, error)
 }
@@ -315,7 +313,7 @@ func (r *ScriptedServers) Relay(ctx context.Context, server string, q *session.R
 	return session.Reply{Result: json.RawMessage(`{"x":1,"tools":[` + r.Tools + `],"nextCursor":"c"}`)}, nil
 }
 
-// Tools of a World with ScriptedServers.
+// Tools for a Harness with ScriptedServers.
 const (
 	Reads   = `{"name":"reads","inputSchema":{"type":"object","required":["a"]},"annotations":{"readOnlyHint":true}}`
 	Deletes = `{"name":"deletes","annotations":{"destructiveHint":true}}`
@@ -348,13 +346,13 @@ func (r *ScriptedServers) ListPrimitives(ctx context.Context, server, method, _ 
 	return r.Primitives[server+" "+method], nil
 }
 
-// NewRequest returns a client's request outside of a session.
+// NewRequest returns a client's request that belongs to no session.
 func NewRequest(method, params string) *session.Request {
 	caller := AgentCaller
 	return &session.Request{ID: json.RawMessage("1"), Method: method, Params: json.RawMessage(params), Caller: &caller}
 }
 
-// QueryableLog adds queries to World's activity log.
+// QueryableLog adds queries to Harness's activity log.
 type QueryableLog struct{ *Harness }
 
 func (l QueryableLog) List(context.Context, activity.Filter) (activity.RecordPage, error) {
@@ -385,7 +383,7 @@ func (w *Harness) RestartWhenDrained(_ context.Context, _ string, begin func() e
 	return begin()
 }
 
-// RetrieveResult is an answer of retrieve_tools.
+// RetrieveResult is a result of retrieve_tools.
 type RetrieveResult struct {
 	Query       string
 	Total       int
@@ -397,7 +395,7 @@ type RetrieveResult struct {
 	Remediation map[string]string
 }
 
-// RetrievedTool is a tool in it.
+// RetrievedTool is a tool in a RetrieveResult.
 type RetrievedTool struct {
 	Name, Server, Description, Signature string
 	InputSchema                          json.RawMessage
@@ -409,7 +407,7 @@ type RetrievedTool struct {
 	Deprecated                           bool
 }
 
-// ParseRetrieveResult parses an answer of retrieve_tools.
+// ParseRetrieveResult parses a result of retrieve_tools.
 func (w *Harness) ParseRetrieveResult(raw json.RawMessage, err error) (answer RetrieveResult) {
 	w.T.Helper()
 	if err == nil {

@@ -12,11 +12,11 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on the check of arguments: an allowance, and a unit for each byte. So a schema that reads each value a few times is
-// decided even for the largest arguments. A unit is about 25 ns.
+// Limits of the check of arguments: a fixed allowance, plus one unit for each byte. So a schema that reads each value a
+// few times is checked completely even for the largest arguments. A unit takes about 25 ns.
 const (
 	allowance    = 50_000
-	bytesPerUnit = 32 // of an array or object to be skipped
+	bytesPerUnit = 32 // for skipping an array or object
 )
 
 // errUncertain ends the check of arguments that are not certainly valid.

@@ -14,12 +14,12 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// bomb is a schema, with arguments, that is made to cost.
+// bomb is a schema with arguments, built to make compilation or validation expensive.
 type bomb struct{ name, schema, args string }
 
 func bombs() []bomb {
 	rep := strings.Repeat
-	// Every definition applies the next one twice: 2^n.
+	// Every definition applies the next one twice: 2^n applications.
 	doubling := func(keyword string, n int, leaf string) string {
 		var b strings.Builder
 		b.WriteString(`{"$ref":"#/$defs/a0","$defs":{`)
@@ -113,23 +113,23 @@ func join(n int, element func(i int) string) string {
 
 func numbers(n int) string { return join(n, strconv.Itoa) }
 
-// names returns n names, but for the outer quotes.
+// names returns n names without the outer quotes.
 func names(n int) string {
 	return strings.Trim(join(n, func(i int) string { return fmt.Sprintf(`"name%d"`, i) }), `"`)
 }
 
-// references returns n members that refer to a definition each.
+// references returns n members, each with a reference to a definition.
 func references(n int) string {
 	return join(n, func(i int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/$defs/p%d"}`, i, i) })
 }
 
-// deeper returns references into x, the deepest first.
+// deeper returns n references into x, the deepest first.
 func deeper(n int) string {
 	return join(n, func(i int) string { return `{"$ref":"#/x` + strings.Repeat("/not", n-i) + `"}` })
 }
 
-// twins returns n lists that differ, but not when their strings are joined by
-// the byte that the library puts before a string when it computes a hash.
+// twins returns n different lists that collide in the library's hash: they are equal when their strings are joined by
+// the byte that the library writes before a string.
 func twins(n int) string {
 	const letter = `a\u0004`
 	return join(n, func(i int) string {
@@ -137,16 +137,15 @@ func twins(n int) string {
 	})
 }
 
-// Compiling and validating take a bounded time and memory for any schema and arguments.
+// TestBombs checks that compiling and validating take a bounded time and memory for any schema and arguments.
 func TestBombs(t *testing.T) {
 	volume.SkipUnderRace(t)
-	// Five times what the slowest takes alone: a bomb takes seconds, and a busy
-	// machine is none.
+	// Five times the time of the slowest schema on an idle machine. A bomb would take seconds, a busy machine does not.
 	const most, memory = volume.Slowdown * 250 * time.Millisecond, volume.Slowdown * 32 << 20
 	for _, b := range bombs() {
 		t.Run(b.name, func(t *testing.T) {
 			took, used := time.Hour, uint64(0)
-			for try := 0; try < 5 && took > most; try++ { // a busy machine is no bomb
+			for try := 0; try < 5 && took > most; try++ { // repeats, because the machine may be busy
 				var err error
 				took, used, err = detonate(b)
 				t.Logf("%v, %d KiB, %v", took, used>>10, err)
@@ -182,7 +181,7 @@ func FuzzSchema(f *testing.F) {
 		s := Compile(schema)
 		v, err := s.CheckArguments(args)
 		if s.BrokenError() != nil && err == nil || err != nil && v != nil || len(v) > maxReported {
-			t.Fatalf("%v, %v, %v", s.BrokenError(), v, err)
+			t.Fatalf("broken %v, violations %v, undecided %v", s.BrokenError(), v, err)
 		}
 		for _, msg := range []error{s.BrokenError(), err} {
 			if msg != nil && strings.Contains(msg.Error(), "failed: ") {
@@ -194,7 +193,7 @@ func FuzzSchema(f *testing.F) {
 		}
 		again, _ := Compile(schema).CheckArguments(args)
 		if !slices.Equal(v, again) {
-			t.Fatalf("%v, then %v", v, again)
+			t.Fatalf("got %v, then %v for the same input", v, again)
 		}
 	})
 }

@@ -14,14 +14,14 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on a schema. The largest of real tools are 53 KB, 21 deep, with 2,210 values.
+// Limits for a schema. The largest schema of a real tool has 53 KB, 21 levels and 2,210 values.
 const (
 	maxBytes = 128 << 10
 	maxDepth = 32
-	maxWork  = 60_000 // of compiling, about 0.5 µs each
+	maxWork  = 60_000 // units of compiling, about 0.5 µs each
 )
 
-// location is the URL of a schema during compilation.
+// location is the URL of a schema during its compilation.
 const location = "schema:///input"
 
 var errTooLarge = fmt.Errorf("it is too large: more than %d bytes, %d levels or %d digits", maxBytes, maxDepth, maxDigits)
@@ -84,15 +84,15 @@ func shortenCompileError(err error) error {
 
 // compileCostEstimator estimates how long the library takes to compile a schema.
 type compileCostEstimator struct {
-	cost         int  // of the values that were walked
-	ids          int  // bytes
-	nested       bool // there are more below the root, to which references can be relative
+	cost         int  // of the visited values
+	ids          int  // total length of ids, in bytes
+	nested       bool // there are ids below the root; references can be relative to them
 	refs         map[string]bool
-	schemasBelow map[string]int // by JSON pointer: number of schemas there and below
+	schemasBelow map[string]int // by JSON pointer: number of schemas at this location and below
 	anchors      []string       // JSON pointers to dynamic anchors
 }
 
-// countSchemas counts possible schemas in a value; it stops when the cost is too high already.
+// countSchemas counts possible schemas in a value. It stops when the cost exceeds the limit.
 func (w *compileCostEstimator) countSchemas(v any, parent, token string) (count int) {
 	if w.cost += 10 + len(parent)/20; w.cost > maxWork {
 		return 0
@@ -116,7 +116,7 @@ func (w *compileCostEstimator) countSchemas(v any, parent, token string) (count 
 			case "$id", "id":
 				w.ids += len(text)
 				w.nested = w.nested || name == "$id" && text != "" && at != ""
-			case "$schema": // in draft 04 it is id, which is also a common property name
+			case "$schema": // draft 04 uses id, which is also a common property name
 				w.nested = w.nested || strings.Contains(text, "draft-04")
 			case "$ref", "$dynamicRef", "$recursiveRef":
 				w.refs[text] = true

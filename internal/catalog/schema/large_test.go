@@ -11,11 +11,10 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// mostArguments is how large the arguments of a call may be.
+// mostArguments is the maximum size of a call's arguments.
 const mostArguments = 4 << 20
 
-// filled returns an array of as many elements as fit into the arguments of a
-// call.
+// filled returns an array of as many elements as fit into the arguments of a call.
 func filled(element func(i int) string) string {
 	var b strings.Builder
 	for i := 0; ; i++ {
@@ -27,12 +26,12 @@ func filled(element func(i int) string) string {
 	}
 }
 
-// Arguments up to the limit are validated, whatever their form. A part that the schema does not constrain costs nothing, and a
-// part that it checks once costs no more than reading it.
+// TestLargeArguments checks that arguments up to the limit are validated, whatever their form. A part that the schema
+// does not constrain costs nothing, and a part that it checks once costs no more than reading it.
 func TestLargeArguments(t *testing.T) {
 	volume.SkipUnderRace(t)
 	if testing.Short() {
-		t.Skip("it reads 4 MB many times")
+		t.Skip("the test reads 4 MB many times")
 	}
 	numbers := filled(func(i int) string { return fmt.Sprint(i) })
 	digits := filled(func(int) string { return "0" })
@@ -75,7 +74,7 @@ func TestLargeArguments(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.full && !volume.IsFull() {
-				t.Skip("one like it is tested")
+				t.Skip("a short run tests a similar case")
 			}
 			s := Compile(json.RawMessage(tt.schema))
 			if s.BrokenError() != nil {
@@ -99,8 +98,8 @@ func TestLargeArguments(t *testing.T) {
 	}
 }
 
-// checkSome compares what the library finds in all of the arguments with what
-// it finds in what a schema looks at.
+// checkSome checks that the library finds the same violations in the complete arguments and in the part that the schema
+// reads.
 func checkSome(t *testing.T, s *Schema, args json.RawMessage) {
 	t.Helper()
 	if len(args) == 0 || s.root == nil {
@@ -114,11 +113,12 @@ func checkSome(t *testing.T, s *Schema, args json.RawMessage) {
 	got, err := s.validateDecoded(some, left)
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		shown, _ := json.Marshal(some)
-		t.Errorf("%s: found %v, %v; in all of it %v; looked at %s", args, got, err, want, shown)
+		t.Errorf("%s: got %v, %v; want %v as in the complete arguments; decoded part %s", args, got, err, want, shown)
 	}
 }
 
-// An error in large arguments is found also where the schema constrains little.
+// TestLargeArgumentsThatDoNotFit checks that a violation in large arguments is found even if the schema constrains
+// little.
 func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 	volume.SkipUnderRace(t)
 	s := Compile(json.RawMessage(`{"properties":{"mode":{"enum":["r","w"]},"data":{"type":"array","minItems":2},"more":{"items":{"$ref":"#"}}},"required":["path"]}`))
@@ -130,11 +130,12 @@ func TestLargeArgumentsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// Large arguments with a hostile schema are validated within a bounded time.
+// TestLargeArgumentsAndHostileSchemas checks that large arguments with a hostile schema are validated within a bounded
+// time.
 func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
 	volume.SkipUnderRace(t)
 	if testing.Short() {
-		t.Skip("it reads 4 MB many times")
+		t.Skip("the test reads 4 MB many times")
 	}
 	digits := filled(func(int) string { return "0" })
 	either := func(n int, inner string) string { return `{"anyOf":[` + strings.Repeat(inner+",", n-1) + inner + `]}` }
@@ -159,7 +160,7 @@ func TestLargeArgumentsAndHostileSchemas(t *testing.T) {
 				args = strings.Repeat(`{"a":`, 60) + args + strings.Repeat("}", 60)
 			}
 			took := time.Hour
-			for range 3 { // a busy machine is no attack
+			for range 3 { // repeats, because the machine may be busy
 				start := cputime.Process()
 				_, err := s.CheckArguments(json.RawMessage(args))
 				if took = min(took, cputime.Process()-start); took <= most {

@@ -22,7 +22,7 @@ const (
 // leafCollector collects the first leaves of the error tree of the library, in order.
 type leafCollector struct {
 	leaves []*jsonschema.ValidationError
-	weight int // how far the value is from a valid one
+	weight int // distance from a valid value
 }
 
 // collectViolations returns the violations in a validation result.
@@ -55,7 +55,7 @@ func (f *leafCollector) collectLeaves(e *jsonschema.ValidationError) {
 			f.addUnmatchedAlternatives(e)
 			return
 		}
-	case *kind.RefCycle: // says nothing about the value
+	case *kind.RefCycle: // it does not describe the value
 		panic(errUndecided)
 	case *kind.PropertyNames:
 		// The library reports the location of its last step instead of this one.
@@ -64,8 +64,8 @@ func (f *leafCollector) collectLeaves(e *jsonschema.ValidationError) {
 	f.insertLeaf(e)
 }
 
-// addUnmatchedAlternatives reports a value that matches none: by the wanted types if it has none of
-// them, else by the errors of the nearest alternative.
+// addUnmatchedAlternatives reports a value that matches no alternative. If the value has none of the allowed types, it
+// reports these types, else the errors of the nearest alternative.
 func (f *leafCollector) addUnmatchedAlternatives(e *jsonschema.ValidationError) {
 	var near leafCollector
 	types, candidates := &kind.Type{}, 0
@@ -99,7 +99,7 @@ func (f *leafCollector) addUnmatchedAlternatives(e *jsonschema.ValidationError) 
 func (f *leafCollector) insertLeaf(e *jsonschema.ValidationError) {
 	switch e.ErrorKind.(type) {
 	case *kind.Type, *kind.Const, *kind.Enum:
-		f.weight += 4 // another alternative was meant
+		f.weight += 4 // the value was probably meant for another alternative
 	default:
 		f.weight++
 	}
@@ -109,8 +109,8 @@ func (f *leafCollector) insertLeaf(e *jsonschema.ValidationError) {
 	}
 }
 
-// compareValidationErrors orders leaves by path, then by schema and keyword. "None of several
-// alternatives matches" precedes the errors of the alternatives.
+// compareValidationErrors orders leaves by path, then by schema and keyword. An error that no alternative matches
+// precedes the errors of the alternatives.
 func compareValidationErrors(a, b *jsonschema.ValidationError) int {
 	return cmp.Or(
 		slices.CompareFunc(a.InstanceLocation, b.InstanceLocation, func(a, b string) int {
@@ -122,7 +122,7 @@ func compareValidationErrors(a, b *jsonschema.ValidationError) int {
 	)
 }
 
-// violationMessage returns the message of a leaf: the library's, unless it shows the value or is
+// violationMessage returns the message of a leaf. It is the library's message, unless that contains the value or is
 // unclear.
 func violationMessage(e *jsonschema.ValidationError) string {
 	switch k := e.ErrorKind.(type) {
@@ -169,8 +169,8 @@ func limitNames(names []string) (out []string) {
 
 func clipText(s string) string { return problem.ClipForDisplay(s, maxText) }
 
-// Violation is one way in which arguments do not match. Path is a JSON pointer into the
-// arguments; "" is the whole.
+// Violation is one way in which arguments do not match. Path is a JSON pointer into the arguments. An empty Path means
+// the whole arguments.
 type Violation struct {
 	Path    string `json:"path"`
 	Message string `json:"message"`

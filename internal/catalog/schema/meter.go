@@ -9,8 +9,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// Bounds on one validation. A step is the cost of applying one schema to one value in the
-// library: about 300 ns.
+// Limits for one validation. A step is the cost of applying one schema to one value in the library, about 300 ns.
 const (
 	budget       = 50_000
 	bytesPerStep = 64 // of the arguments
@@ -20,25 +19,24 @@ const (
 
 var errTooComplex = errors.New("it is too complex to check, or refers to itself without end")
 
-// stepMeter counts the steps of a validation and aborts it when none are left. The library
-// has no such limit, but it checks the format of a schema for each value before it goes
-// deeper. So every schema gets a meter as its format, which charges the cost of the next
-// part.
+// stepMeter counts the steps of a validation and aborts it when none are left. The library has no such limit, but it
+// checks the format of a schema for each value before it descends. So every schema gets a meter as its format. The
+// meter charges the cost of the next part.
 type stepMeter struct {
 	left        int
 	stepFactor  int  // cost factor for expensive keywords
 	patternSize int  // size of all patterns
-	unevaluated bool // a schema uses unevaluated*
+	unevaluated bool // a schema uses unevaluatedItems or unevaluatedProperties
 }
 
-// spendSteps panics when the budget is used up: an error would only end one alternative.
+// spendSteps panics when the budget is used up, because an error would end only one alternative.
 func (m *stepMeter) spendSteps(steps int) {
 	if m.left -= steps; m.left < 0 {
 		panic(errUndecided)
 	}
 }
 
-// runMetered runs a function that spends steps, and returns why it was aborted.
+// runMetered calls a function that spends steps, and returns the reason if it was aborted.
 func runMetered(run func()) (undecided error) {
 	defer func() {
 		if p := recover(); p == errUndecided {
@@ -53,7 +51,7 @@ func runMetered(run func()) (undecided error) {
 
 type schemaList = []*jsonschema.Schema
 
-// attachTo attaches the meter to the schemas and all that they refer to.
+// attachTo attaches the meter to the schemas and to all schemas that they refer to.
 func (m *stepMeter) attachTo(all schemaList) error {
 	seen, anchors := map[*jsonschema.Schema]bool{nil: true}, map[string]schemaList{}
 	for i := 0; i < len(all); i++ {
@@ -84,7 +82,7 @@ func (m *stepMeter) attachTo(all schemaList) error {
 	return checkNesting(all, nested)
 }
 
-// checkNesting finds schemas that apply too many others to the same value, or themselves.
+// checkNesting returns an error if a schema applies too many other schemas to the same value, or applies itself.
 func checkNesting(all schemaList, nested map[*jsonschema.Schema]schemaList) error {
 	depth := make(map[*jsonschema.Schema]int, len(all))
 	for range maxNest {
@@ -103,8 +101,8 @@ func checkNesting(all schemaList, nested map[*jsonschema.Schema]schemaList) erro
 	return errTooComplex
 }
 
-// newChargeFunc returns the function that charges the cost of applying s without nested schemas,
-// whose own meters charge for themselves.
+// newChargeFunc returns the function that charges the cost of applying s without its nested schemas. These have their
+// own meters.
 func (m *stepMeter) newChargeFunc(s *jsonschema.Schema, nested int) func(any) error {
 	member, element, numbered := len(memberSubschemas(s)), len(elementSubschemas(s)), len(namedSubschemas(s))-len(s.Properties)
 	fixed := 1 + nested + len(s.Required)/8
@@ -112,12 +110,12 @@ func (m *stepMeter) newChargeFunc(s *jsonschema.Schema, nested int) func(any) er
 		fixed += len(names) / 8
 	}
 	if s.DynamicRef != nil || s.RecursiveRef != nil {
-		fixed += 100 // they inspect all schemas on the path
+		fixed += 100 // the library inspects all schemas on the path
 	}
 	return func(v any) error {
 		m.spendSteps(fixed)
 		switch v := v.(type) {
-		case map[string]any: // a quarter: to iterate over the names
+		case map[string]any: // iterating over a name costs a quarter of a step
 			m.spendSteps(min(len(v), len(s.Properties)) + len(v)*member + len(v)*(1+m.countUnevaluatedTrackers(nested))/4)
 		case []any:
 			m.spendSteps(min(len(v), numbered) + len(v)*element + len(v)*m.countUnevaluatedTrackers(nested)/4)
@@ -139,9 +137,9 @@ func (m *stepMeter) countUnevaluatedTrackers(nested int) int {
 	return 0
 }
 
-// uniqueItemsComparisonCost returns the maximum weight of comparisons for uniqueItems. The library
-// compares elements with equal hashes; lists and objects can be built to collide, and so
-// can as many numbers as their bytes can encode.
+// uniqueItemsComparisonCost returns the maximum weight of the comparisons for uniqueItems. The library compares
+// elements with equal hashes. Lists and objects can be built to collide. The number of numbers that can collide is
+// limited by their bytes.
 func uniqueItemsComparisonCost(list []any) int {
 	var containers, others []any
 	for _, element := range list {
@@ -168,18 +166,18 @@ func inPlaceSubschemas(s *jsonschema.Schema) schemaList {
 	return dropNilSchemas(append(list, s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else))
 }
 
-// memberSubschemas returns those that s can apply to each member of an object.
+// memberSubschemas returns the schemas that s can apply to each member of an object.
 func memberSubschemas(s *jsonschema.Schema) schemaList {
 	list := slices.Collect(maps.Values(s.PatternProperties))
 	return dropNilSchemas(append(list, asSchema(s.AdditionalProperties), s.UnevaluatedProperties, s.PropertyNames))
 }
 
-// elementSubschemas returns those that s can apply to each element of an array.
+// elementSubschemas returns the schemas that s can apply to each element of an array.
 func elementSubschemas(s *jsonschema.Schema) schemaList {
 	return dropNilSchemas(schemaList{asSchema(s.Items), asSchema(s.AdditionalItems), s.Items2020, s.UnevaluatedItems, s.Contains})
 }
 
-// namedSubschemas returns those that s applies to one specific member or element.
+// namedSubschemas returns the schemas that s applies to one specific member or element.
 func namedSubschemas(s *jsonschema.Schema) schemaList {
 	items, _ := s.Items.(schemaList)
 	return slices.Concat(slices.Collect(maps.Values(s.Properties)), s.PrefixItems, items)
@@ -194,6 +192,5 @@ func dropNilSchemas(list schemaList) schemaList {
 	return slices.DeleteFunc(list, func(s *jsonschema.Schema) bool { return s == nil })
 }
 
-// errUndecided says that a validation exceeded its budget, so that the arguments are
-// neither valid nor invalid.
+// errUndecided means that a validation exceeded its budget. The arguments are neither valid nor invalid.
 var errUndecided = errors.New("validating the arguments would take too long")

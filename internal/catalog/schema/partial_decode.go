@@ -13,14 +13,14 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// partsToValidate is the part of a value that the schemas at its location read. Only that part of large arguments is decoded,
-// so that unread values cost nothing. The zero value is that of no schemas.
+// partsToValidate describes the part of a value that the schemas at its location read. Only that part of large
+// arguments is decoded, so that unread values cost nothing. The zero value means that no schema applies.
 type partsToValidate struct {
 	all      bool // the whole value
 	kindOnly bool // its type
 	size     bool // its member names or its number of elements
 	names    map[string]*partsToValidate
-	rest     *partsToValidate // of members with other names
+	rest     *partsToValidate // for members with other names
 	element  *partsToValidate
 }
 
@@ -28,10 +28,10 @@ type partsToValidate struct {
 // recursive schemas terminate.
 type partsToValidateFinder struct {
 	known map[string]*partsToValidate
-	work  int // schemas of all locations
+	work  int // number of schemas at all locations
 }
 
-// maxAccessWork bounds the work of an partsToValidateFinder. Beyond it, everything counts as read.
+// maxAccessWork limits the work of a partsToValidateFinder. Beyond it, every value counts as read.
 const maxAccessWork = 10_000
 
 func (l *partsToValidateFinder) findPartsToValidate(list schemaList) *partsToValidate {
@@ -60,8 +60,7 @@ func (l *partsToValidateFinder) findPartsToValidate(list schemaList) *partsToVal
 	return out
 }
 
-// allInPlaceSubschemas returns the schemas and those that they apply to the same value, in a
-// fixed order.
+// allInPlaceSubschemas returns the schemas in list and the schemas that they apply to the same value, in a fixed order.
 func allInPlaceSubschemas(list schemaList) (all schemaList) {
 	seen := map[*jsonschema.Schema]bool{}
 	for todo := list; len(todo) > 0; {
@@ -107,7 +106,7 @@ const (
 // isRead reports whether any part of the value is read.
 func (l *partsToValidate) isRead() bool { return l.kindOnly || l.all }
 
-// decodeValueToValidate decodes a value of a checked text. Unread values become nil.
+// decodeValueToValidate decodes a value whose JSON was checked. Unread values become nil.
 func (m *stepMeter) decodeValueToValidate(value []byte, l *partsToValidate) (v any, err error) {
 	m.spendSteps(1)
 	switch kind := wirejson.Kind(value); {
@@ -165,8 +164,7 @@ func (m *stepMeter) decodeMembersToValidate(value []byte, l *partsToValidate) (o
 	return object, err
 }
 
-// decodePartsToValidate decodes the part of large arguments that the schema reads. It also returns
-// the remaining steps.
+// decodePartsToValidate decodes the part of large arguments that the schema reads. It also returns the remaining steps.
 func (s *Schema) decodePartsToValidate(args json.RawMessage, steps int) (doc any, left int, err error) {
 	if wirejson.Check(args, wirejson.Limits{Bytes: len(args), Depth: maxArgDepth}) != nil {
 		return nil, 0, errUndecided

@@ -8,8 +8,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// maxProgram bounds the instructions of all patterns of one schema. A match executes
-// those of one pattern for every character.
+// maxProgram is the maximum number of instructions of all patterns of one schema. A match executes the instructions of
+// one pattern for every character.
 const (
 	maxProgram     = 40_000
 	programPerStep = 20
@@ -30,7 +30,7 @@ func (p *meteredPattern) MatchString(s string) bool {
 
 // compilePattern is a jsonschema.RegexpEngine. The library calls it twice for each pattern.
 func (m *stepMeter) compilePattern(text string) (jsonschema.Regexp, error) {
-	if m.patternSize += 2 * len(text); m.patternSize > maxProgram { // parsing it takes time, too
+	if m.patternSize += 2 * len(text); m.patternSize > maxProgram { // parsing the pattern takes time, too
 		return nil, errors.New("the patterns are too long")
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
@@ -48,8 +48,7 @@ func (m *stepMeter) compilePattern(text string) (jsonschema.Regexp, error) {
 	return &meteredPattern{re, m, size}, nil
 }
 
-// patternProgramSize estimates the number of instructions of a pattern: repetitions are
-// expanded.
+// patternProgramSize estimates the number of instructions of a pattern. Repetitions count expanded.
 func patternProgramSize(re *syntax.Regexp) int {
 	size := 1 + len(re.Rune)/2
 	for _, sub := range re.Sub {

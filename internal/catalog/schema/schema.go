@@ -1,10 +1,10 @@
-// Package schema validates a call's arguments against a tool's own JSON Schema, draft 2020-12 unless the schema names another.
-// It wraps github.com/santhosh-tekuri/jsonschema and bounds its cost. Arguments that a schema of only common keywords certainly
-// accepts skip the library.
+// Package schema validates a call's arguments against a tool's own JSON Schema, draft 2020-12 unless the schema
+// declares another. It wraps github.com/santhosh-tekuri/jsonschema and limits its cost. If a schema has only common
+// keywords and certainly accepts the arguments, the library is not called.
 //
 // Files:
 //   - schema.go: the API.
-//   - simple.go: compiles a schema of only common keywords; accept.go accepts valid arguments by it.
+//   - simple.go: compiles a schema of only common keywords; accept.go uses the result to accept valid arguments.
 //   - compile.go: compiles a schema with the library, unless that would cost too much.
 //   - meter.go: counts the steps of a validation and aborts it at a limit; pattern.go does so for regular expressions; size.go
 //     measures values that are compared.
@@ -12,10 +12,10 @@
 //   - message.go: turns the library's errors into violations.
 //
 // Guarantees:
-//   - No schema makes it fetch anything, run unbounded or panic.
+//   - No schema can make it fetch a resource, run without a limit or panic.
 //   - A broken schema is reported (BrokenError) and does not reject calls.
 //   - Numbers are exact, whatever their size. Patterns are RE2. The keywords format and content* are annotations, as in
-//     2020-12, because a server may know more formats.
+//     2020-12, because a server may support more formats.
 //
 // It does not decide the consequence of a violation: gate does, by validate_arguments.
 package schema
@@ -32,14 +32,14 @@ import (
 // Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct {
 	broken error
-	root   *jsonschema.Schema // nil when everything is valid
-	simple *simpleSchema      // nil when the schema has no simple form
+	root   *jsonschema.Schema // nil if every value is valid
+	simple *simpleSchema      // nil if the schema has no simple form
 
 	mu    sync.Mutex // guards meter: one validation runs at a time
 	meter stepMeter
 }
 
-// Compile compiles a schema. An empty one accepts everything.
+// Compile compiles a schema. An empty schema accepts everything.
 func Compile(raw json.RawMessage) (s *Schema) {
 	s = &Schema{}
 	defer func() {
@@ -53,12 +53,12 @@ func Compile(raw json.RawMessage) (s *Schema) {
 	return s
 }
 
-// BrokenError returns why the schema cannot be used, or nil.
+// BrokenError returns the reason why the schema cannot be used, or nil.
 func (s *Schema) BrokenError() error { return s.broken }
 
-// CheckArguments returns up to 20 violations in a fixed order. It returns none when the arguments
-// are valid, when the schema is broken, and when it cannot decide: undecided is the
-// reason. Missing arguments are an empty object.
+// CheckArguments returns up to 20 violations in a fixed order. It returns none if the arguments are valid, if the
+// schema is broken, or if it cannot decide. In the last case, undecided is the reason. Missing arguments count as an
+// empty object.
 func (s *Schema) CheckArguments(args json.RawMessage) (violations []Violation, undecided error) {
 	if s.broken != nil || s.root == nil {
 		return nil, s.broken
@@ -72,8 +72,8 @@ func (s *Schema) CheckArguments(args json.RawMessage) (violations []Violation, u
 	return s.checkWithLibrary(args, budget)
 }
 
-// checkWithLibrary validates with the library within a number of steps. Decoding costs steps too: of arguments too large to
-// decode, only the parts that the schema reads are decoded.
+// checkWithLibrary validates with the library within a number of steps. Decoding costs steps too. If the arguments are
+// too large to decode, only the parts that the schema reads are decoded.
 func (s *Schema) checkWithLibrary(args json.RawMessage, steps int) ([]Violation, error) {
 	if left := steps - len(args)/bytesPerStep - valueCountUpperBound(args); left >= 0 {
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))

@@ -119,10 +119,10 @@ func TestBroken(t *testing.T) {
 				t.Fatalf("broken = %v, want %s", s.BrokenError(), tt.want)
 			}
 			if v := s.Validate(json.RawMessage(`{"a":1}`)); v != nil {
-				t.Errorf("a broken schema found %v", v)
+				t.Errorf("a broken schema returned violations: %v", v)
 			}
 			if _, err := s.CheckArguments(json.RawMessage(`{}`)); err == nil {
-				t.Error("Check says nothing of the broken schema")
+				t.Error("CheckArguments does not report the broken schema")
 			}
 		})
 	}
@@ -144,7 +144,8 @@ func TestUndecided(t *testing.T) {
 	}
 }
 
-// Validations of one schema can run at the same time. One that exceeds its time does not affect the others.
+// TestConcurrent checks that validations of one schema can run at the same time. A validation that exceeds its limit
+// does not affect the others.
 func TestConcurrent(t *testing.T) {
 	s := Compile(json.RawMessage(`{"items":{"anyOf":[{"type":"null"},{"items":{"$ref":"#/items"}}]}}`))
 	heavy := json.RawMessage("[" + strings.Repeat("[],", 30_000) + "[]]")
@@ -164,30 +165,31 @@ func TestConcurrent(t *testing.T) {
 	group.Wait()
 }
 
-// The library calls the format before it descends into a value; the limits of this package depend on that.
+// TestMeterIsCalled checks that the library calls the format before it descends into a value. The limits of this
+// package depend on that.
 func TestMeterIsCalled(t *testing.T) {
 	for _, schema := range []string{`{"properties":{"a":{"allOf":[{"minProperties":1}]}}}`, `{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"$ref":"#/definitions/b"}},"definitions":{"b":{"minProperties":1}}}`} {
 		s := Compile(json.RawMessage(schema))
 		s.meter.left = budget
 		if err := s.root.Validate(map[string]any{"a": map[string]any{"b": true}}); err != nil || budget-s.meter.left < 4 {
-			t.Errorf("%s: %v, took %d steps", schema, err, budget-s.meter.left)
+			t.Errorf("%s: got %v after %d steps", schema, err, budget-s.meter.left)
 		}
 	}
 }
 
-// The schemas of real servers are all usable.
+// TestRealServers checks that the schemas of all real servers are usable.
 func TestRealServers(t *testing.T) {
 	count := 0
 	for _, raw := range realSchemas(t) {
 		count++
 		s := Compile(raw.schema)
 		if s.BrokenError() != nil {
-			t.Errorf("%s: %v", raw.name, s.BrokenError())
+			t.Errorf("%s: got %v", raw.name, s.BrokenError())
 		}
 		s.Validate(json.RawMessage(`{"path":"x","query":1,"items":[{}],"options":null}`))
 	}
 	if count < 700 {
-		t.Errorf("only %d schemas", count)
+		t.Errorf("got only %d schemas", count)
 	}
 }
 
@@ -196,8 +198,8 @@ type realSchema struct {
 	schema json.RawMessage
 }
 
-// realSchemas reads the tools of real servers from the shared test data, which
-// is not part of the project; without it the test is skipped.
+// realSchemas returns the schemas of real servers from the shared test data, which is not part of the project. It skips
+// the test if the data is missing.
 func realSchemas(tb testing.TB) (out []realSchema) {
 	dir := os.Getenv("MCPPROXY_SHARED")
 	if dir == "" {
@@ -236,7 +238,7 @@ func BenchmarkValidateSmall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if s.Validate(args) != nil {
-			b.Fatal("does not fit")
+			b.Fatal("the arguments are rejected")
 		}
 	}
 }
@@ -247,7 +249,7 @@ func BenchmarkValidateMisfit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if s.Validate(args) == nil {
-			b.Fatal("fits")
+			b.Fatal("the arguments are accepted")
 		}
 	}
 }
@@ -280,13 +282,13 @@ func Example() {
 	// Output: /path got number, want string
 }
 
-// Validate is Check where nothing is undecided.
+// Validate returns the violations of CheckArguments and ignores the case that it cannot decide.
 func (s *Schema) Validate(args json.RawMessage) []Violation {
 	v, _ := s.CheckArguments(args)
 	return v
 }
 
-// TestManyRequiredMembers: each member is required, however many there are.
+// TestManyRequiredMembers checks that each member is required, however many there are.
 func TestManyRequiredMembers(t *testing.T) {
 	for _, n := range []int{1, 63, 64, 65, 66, 200} {
 		names, args := make([]string, n), make([]string, n)

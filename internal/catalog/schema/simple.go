@@ -10,32 +10,32 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on simple schemas.
+// Limits for simple schemas.
 const (
 	maxSimpleDepth    = 12
-	maxSimpleWork     = 6_000   // of schemas, members and values, with references expanded
+	maxSimpleWork     = 6_000   // number of schemas, members and values, with references expanded
 	maxSimpleRequired = 64      // bits of a set
 	maxSimpleNumber   = 1 << 53 // in a schema
 )
 
-// simpleSchema is a schema with only common keywords. It accepts certainly valid values;
-// all others go to the library.
+// simpleSchema is a schema with only common keywords. It accepts values that are certainly valid. All other values go
+// to the library.
 type simpleSchema struct {
-	acceptsAll   bool   // accepts every value
-	types        string // allowed results of wirejson.Kind; all when empty
+	acceptsAll   bool   // the schema accepts every value
+	types        string // allowed results of wirejson.Kind; empty means all
 	integersOnly bool   // numbers must be integers
-	hasEnum      bool   // there is an enum or a const:
+	hasEnum      bool   // the schema has enum or const
 	stringValues map[string]bool
-	literals     string   // by their Kind
+	literals     string   // by their kind
 	length       intRange // of strings, in characters
 	count        intRange // of elements
 	integer      intRange // of integers
-	// fraction is the range of other numbers. It is compared after rounding and without
-	// its ends, which is safe: rounding preserves order.
+	// fraction is the range of numbers that are not integers. Numbers are compared after rounding, and the limits are
+	// excluded. That is safe because rounding preserves order.
 	fraction struct{ least, most float64 }
 	element  *simpleSchema
 	members  map[string]memberSchema
-	rest     *simpleSchema // for members without an entry in members; nil when there may be none
+	rest     *simpleSchema // for members without an entry in members; nil if no other members are allowed
 	required uint64
 	all      []*simpleSchema // all must accept the value
 	either   []*simpleSchema // one must accept the value
@@ -61,8 +61,7 @@ type simpleCompiler struct {
 	work     int
 }
 
-// compileSimple returns the simple form of a schema that the library has compiled, or
-// nil.
+// compileSimple returns the simple form of a schema that the library has compiled, or nil if there is none.
 func compileSimple(doc any) *simpleSchema {
 	root, _ := doc.(map[string]any)
 	c := simpleCompiler{root: root, anything: &simpleSchema{acceptsAll: true}}
@@ -87,7 +86,7 @@ func (c *simpleCompiler) compileNode(doc any, depth int) (*simpleSchema, bool) {
 		switch name {
 		case "title", "description", "default", "examples", "$comment", "format":
 			continue
-		case "$schema", // of a draft that the library knows
+		case "$schema", // a draft that the library supports
 			"$defs", "definitions": // used through references
 			if depth > 0 {
 				return nil, false
@@ -155,8 +154,7 @@ func (c *simpleCompiler) compileSchemaList(v any, depth int) (out []*simpleSchem
 	return out, len(list) > 0
 }
 
-// compileRef returns the definition that a reference points to, if it is one of the
-// root's.
+// compileRef returns the definition that a reference points to, if it is one of the root's definitions.
 func (c *simpleCompiler) compileRef(v any, depth int) (*simpleSchema, bool) {
 	ref, _ := v.(string)
 	for _, home := range []string{"$defs", "definitions"} {
@@ -169,8 +167,7 @@ func (c *simpleCompiler) compileRef(v any, depth int) (*simpleSchema, bool) {
 	return nil, false
 }
 
-// haveDisjointTypes reports whether no two alternatives accept a common type, so that oneOf equals
-// anyOf.
+// haveDisjointTypes reports whether no two alternatives accept the same type, so that oneOf is equivalent to anyOf.
 func haveDisjointTypes(alternatives []*simpleSchema) bool {
 	seen := ""
 	for _, p := range alternatives {
@@ -197,8 +194,8 @@ func (p *simpleSchema) setTypes(v any) bool {
 	return p.types != ""
 }
 
-// setEnum stores the values of an enum or a const, without those that only the library
-// compares. Both together are not supported.
+// setEnum stores the values of an enum or a const. It omits values that only the library compares. A schema with both
+// keywords is not supported.
 func (p *simpleSchema) setEnum(values []any) bool {
 	if p.hasEnum {
 		return false
@@ -233,7 +230,7 @@ func (p *simpleSchema) setBoundKeyword(name string, v any) bool {
 	return true
 }
 
-// setNumberBound stores a bound on numbers; for integers the outermost allowed value.
+// setNumberBound stores a limit for numbers. For integers, it stores the outermost allowed value.
 func (p *simpleSchema) setNumberBound(name string, limit *big.Rat) bool {
 	near, _ := limit.Float64()
 	if math.Abs(near) >= maxSimpleNumber {

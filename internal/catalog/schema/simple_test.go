@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// acceptsAlone returns the verdict of the plain form, and the library's verdict without a time limit.
+// acceptsAlone returns the result of the simple form, and the library's result without a step limit.
 func acceptsAlone(s *Schema, args string) (plain, library bool) {
 	violations, err := s.checkWithLibrary(json.RawMessage(args), math.MaxInt)
 	return s.certainlyAccepts([]byte(args)), violations == nil && err == nil
@@ -62,7 +62,7 @@ func TestPlainSchemas(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if s := Compile(json.RawMessage(tt.schema)); (s.simple != nil) != tt.want {
-			t.Errorf("%s: plain is %v (broken: %v)", tt.schema, !tt.want, s.BrokenError())
+			t.Errorf("%s: has a simple form: got %v (broken: %v)", tt.schema, !tt.want, s.BrokenError())
 		}
 	}
 }
@@ -74,7 +74,7 @@ func TestPlainValidation(t *testing.T) {
 		"e":{"enum":["\u00e9","x/y",true,2]},"l":{"type":"array","items":{"type":"boolean"},"minItems":1,"maxItems":2},
 		"o":{"type":"object","properties":{"a":{"type":"null"}},"required":["a"]},"any":{}}}`))
 	if s.simple == nil {
-		t.Fatal("not plain")
+		t.Fatal("the schema has no simple form")
 	}
 	for args, want := range map[string]bool{
 		`{"i":3}`: yes, ` { "i" : -3 } `: yes, `{"\u0069":1}`: yes, `{"i":-0}`: yes,
@@ -93,12 +93,12 @@ func TestPlainValidation(t *testing.T) {
 	} {
 		plain, library := acceptsAlone(s, args)
 		if plain != want || plain && !library {
-			t.Errorf("%.60s: plain says %v, the library %v", args, plain, library)
+			t.Errorf("%.60s: simple form %v, library %v", args, plain, library)
 		}
 	}
 }
 
-// drawn is a schema and arguments for it.
+// drawn is a generated schema with arguments for it.
 type drawn struct {
 	schema *Schema
 	args   []string
@@ -112,7 +112,7 @@ func draw(t *rapid.T) drawn {
 	return d
 }
 
-// Arguments that the plain form accepts are valid for the library, too.
+// TestPlainIsSound checks that arguments that the simple form accepts are valid for the library, too.
 func TestPlainIsSound(t *testing.T) {
 	gen := rapid.Custom(draw)
 	rapid.Check(t, func(t *rapid.T) {
@@ -122,13 +122,14 @@ func TestPlainIsSound(t *testing.T) {
 		}
 		for _, args := range d.args {
 			if plain, library := acceptsAlone(d.schema, args); plain && !library {
-				t.Fatalf("plain accepts what the library does not: %s", args)
+				t.Fatalf("the simple form accepts arguments that the library rejects: %s", args)
 			}
 		}
 	})
 }
 
-// TestGeneratedSchemasArePlain: the schemas that TestPlainIsSound generates are often plain, and often accept.
+// TestGeneratedSchemasArePlain checks that the schemas that TestPlainIsSound generates often have a simple form, which
+// often accepts.
 func TestGeneratedSchemasArePlain(t *testing.T) {
 	gen := rapid.Custom(draw)
 	plains, accepted := 0, 0
@@ -145,7 +146,7 @@ func TestGeneratedSchemasArePlain(t *testing.T) {
 		}
 	}
 	if plains < 30 || accepted < 60 {
-		t.Errorf("only %d plain schemas and %d accepted arguments", plains, accepted)
+		t.Errorf("got only %d simple schemas and %d accepted arguments", plains, accepted)
 	}
 }
 
@@ -159,7 +160,7 @@ func drawSchema(t *rapid.T, depth int) string {
 	return `{` + drawKeywords(t, depth, kind)
 }
 
-// drawKeywords draws what a schema has besides its type. Now and then it is not plain.
+// drawKeywords draws the keywords of a schema in addition to its type. Some of them have no simple form.
 func drawKeywords(t *rapid.T, depth int, kind string) string {
 	out := kind
 	for _, keyword := range rapid.SliceOfNDistinct(rapid.IntRange(0, 11), 0, 5, rapid.ID).Draw(t, "keywords") {
@@ -219,12 +220,13 @@ func FuzzPlain(f *testing.F) {
 			return
 		}
 		if plain, library := acceptsAlone(s, string(args)); plain && !library {
-			t.Errorf("plain accepts what the library does not: %s, %q", schema, args)
+			t.Errorf("the simple form accepts arguments that the library rejects: %s, %q", schema, args)
 		}
 	})
 }
 
-// Numbers that are not written as integers are compared after rounding, but never at a limit.
+// TestPlainNumbers checks that numbers that are not written as integers are compared after rounding, but never at a
+// limit.
 func TestPlainNumbers(t *testing.T) {
 	for schema, values := range map[string]map[string]bool{
 		`"minimum":0,"maximum":1`:                   {"0": true, "1": true, "0.5": true, "1e-9": true, "1e0": false, "1.0": false, "2": false, "-0.1": false, "1.0000000000000000000001": false},
@@ -238,13 +240,13 @@ func TestPlainNumbers(t *testing.T) {
 		for value, want := range values {
 			plain, library := acceptsAlone(s, `{"x":`+value+`}`)
 			if plain != want || plain && !library {
-				t.Errorf("%s: plain says %v of %s, the library %v", schema, plain, value, library)
+				t.Errorf("%s: simple form %v for %s, library %v", schema, plain, value, library)
 			}
 		}
 	}
 }
 
-// Most of the schemas of real servers are plain.
+// TestRealServersArePlain checks that most schemas of real servers have a simple form.
 func TestRealServersArePlain(t *testing.T) {
 	volume.SkipUnderRace(t)
 	schemas, count := realSchemas(t), 0
@@ -253,9 +255,9 @@ func TestRealServersArePlain(t *testing.T) {
 			count++
 		}
 	}
-	t.Logf("%d of %d are plain", count, len(schemas))
+	t.Logf("%d of %d have a simple form", count, len(schemas))
 	if count < len(schemas)*19/20 {
-		t.Errorf("only %d of %d are plain", count, len(schemas))
+		t.Errorf("only %d of %d have a simple form", count, len(schemas))
 	}
 }
 
@@ -266,7 +268,7 @@ func BenchmarkCheckText(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if v, err := s.CheckArguments(args); v != nil || err != nil {
-				b.Fatal("does not fit")
+				b.Fatal("the arguments are rejected")
 			}
 		}
 	}

@@ -13,13 +13,13 @@ func valueCountUpperBound(raw []byte) int {
 	return 1 + bytes.Count(raw, []byte{','}) + bytes.Count(raw, []byte{'['}) + bytes.Count(raw, []byte{'{'})
 }
 
-// weightPerStep is how much weight one step compares.
+// weightPerStep is the weight of values that one step can compare.
 const weightPerStep = 32
 
-// maxDigits bounds the digits of a number with its exponent, in schemas and arguments.
+// maxDigits is the maximum number of digits of a number including its exponent, in schemas and arguments.
 const maxDigits = 350
 
-// valueSize measures a value: the maximum cost of comparing it, its depth, and the digits of
+// valueSize is the size of a value: the maximum cost of a comparison with it, its depth, and the number of digits of
 // its longest number, written out.
 type valueSize struct{ weight, depth, digits int }
 
@@ -32,7 +32,7 @@ func measureValue(v any) valueSize {
 	switch v := v.(type) {
 	case string:
 		s.weight += len(v) / 256
-	case json.Number: // compared as a fraction
+	case json.Number: // the library compares it as a fraction
 		s.weight, s.digits = 3*weightPerStep, len(v)
 		if at := strings.IndexAny(string(v), "eE"); at >= 0 {
 			power, _ := strconv.ParseFloat(string(v[at+1:]), 64)

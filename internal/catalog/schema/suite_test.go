@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestSuite runs the official JSON-Schema-Test-Suite from the copy that the environment names. Only tests that refer to
-// other documents may fail, because nothing is fetched.
+// TestSuite runs the official JSON-Schema-Test-Suite from the copy in the directory JSON_SCHEMA_TEST_SUITE. Only tests
+// that refer to other documents may fail, because nothing is fetched.
 func TestSuite(t *testing.T) {
 	dir := os.Getenv("JSON_SCHEMA_TEST_SUITE")
 	if dir == "" {
@@ -28,9 +28,9 @@ func TestSuite(t *testing.T) {
 				a, b := suiteFile(t, file, dialect)
 				total, right = total+a, right+b
 			}
-			t.Logf("%d of %d right", right, total)
+			t.Logf("%d of %d passed", right, total)
 			if total == 0 || float64(right) < 0.975*float64(total) {
-				t.Errorf("%d of %d right, want 97.5 %%", right, total)
+				t.Errorf("%d of %d passed, want 97.5 %%", right, total)
 			}
 		})
 	}
@@ -72,8 +72,7 @@ func suiteFile(t *testing.T, file, dialect string) (total, right int) {
 	return total, right
 }
 
-// inDialect says the dialect in a schema that does not: the suite says it by
-// folder.
+// inDialect adds $schema to a schema that does not declare its dialect. The suite has a folder per dialect instead.
 func inDialect(schema json.RawMessage, dialect string) json.RawMessage {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(schema, &members) != nil || members["$schema"] != nil {

@@ -8,17 +8,16 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on what is indexed of a definition. The largest real schemas have 53 KB.
+// Limits for the indexed part of a definition. The largest real schemas have 53 KB.
 const (
 	maxSchema      = 256 << 10
 	maxSchemaDepth = 24
 	maxTerms       = 2000 // distinct words
-	maxParameters  = 4000 // words of parameters, with repetitions
+	maxParameters  = 4000 // words of parameter names and texts, with repetitions
 )
 
-// definitionAnalyzer extracts the words of definitions, field by field. It is reused for the tools
-// of a part, whose words it numbers. Of a schema it reads parameter names and texts, not
-// keywords.
+// definitionAnalyzer extracts the words of definitions, field by field. It is reused for all tools of a part, and
+// numbers their words. In a schema, it reads parameter names and texts, but not keywords.
 type definitionAnalyzer struct {
 	split     splitter
 	known     *stemCache
@@ -39,8 +38,7 @@ func newDefinitionAnalyzer(known *stemCache) *definitionAnalyzer {
 	return a
 }
 
-// extractTerms returns the words of a definition and the lengths of its fields, valid until the
-// next call.
+// extractTerms returns the words of a definition and the lengths of its fields. Both are valid until the next call.
 func (a *definitionAnalyzer) extractTerms(d *tool.Definition) ([]toolTerm, *[fields]int) {
 	for i := range a.terms {
 		a.slot[a.terms[i].word] = 0
@@ -81,7 +79,7 @@ func (a *definitionAnalyzer) addFieldText(field int, s string) {
 	a.split.splitText(wirejson.ClipText(s, maxText))
 }
 
-// addWord counts a word of the current field, and the words that it is composed of.
+// addWord counts a word of the current field, and the parts of a compound word.
 func (a *definitionAnalyzer) addWord(word []byte) {
 	a.countWord(word)
 	switch a.current {
@@ -120,7 +118,7 @@ func (a *definitionAnalyzer) countWord(word []byte) {
 	a.lengths[a.current]++
 }
 
-// addSchemaTexts walks a schema of any dialect for property names and texts for readers.
+// addSchemaTexts collects property names and descriptive texts from a schema of any dialect.
 func (a *definitionAnalyzer) addSchemaTexts(raw []byte, depth int) {
 	if depth > maxSchemaDepth || a.hasMaxParameters() {
 		return
@@ -162,7 +160,7 @@ func (a *definitionAnalyzer) addSchemaKeyword(name, value []byte, depth int) err
 	case "enum", "const":
 		a.addParameterTexts(value)
 	case "default", "examples", "$schema", "$id", "$ref", "required", "type":
-		// data and URLs, not words about the tool
+		// Data and URLs, not words about the tool.
 	default:
 		a.addSchemaTexts(value, depth+1)
 	}

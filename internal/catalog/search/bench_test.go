@@ -13,11 +13,10 @@ import (
 	"mcpproxy/internal/testutil/cputime"
 )
 
-// scaleTools are n real tools on servers of a hundred, again and again if there
-// are not so many.
+// scaleTools returns n real tools on servers with a hundred tools each. It repeats the tools if there are fewer than n.
 func scaleTools(tb testing.TB, n int) []tool.Definition {
 	real := definitions(tb, "scale/tools.jsonl.gz")
-	slices.SortStableFunc(real, func(a, b tool.Definition) int { // a third of them have a schema; those first
+	slices.SortStableFunc(real, func(a, b tool.Definition) int { // tools with a schema come first, about a third
 		return cmp.Compare(len(b.InputSchema), 0) - cmp.Compare(len(a.InputSchema), 0)
 	})
 	out := make([]tool.Definition, n)
@@ -32,7 +31,7 @@ func scaleTools(tb testing.TB, n int) []tool.Definition {
 	return out
 }
 
-// hundreds makes parts of a hundred tools each.
+// hundreds returns parts with a hundred tools each.
 func hundreds(defs []tool.Definition) (parts []*ServerIndexPart) {
 	for i, list := range slices.Collect(slices.Chunk(defs, 100)) {
 		parts = append(parts, NewServerIndexPart(fmt.Sprint("server ", i), pointers(list)))
@@ -68,7 +67,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-// BenchmarkChange rebuilds the part of a server that lists other tools, and combines it with the rest.
+// BenchmarkChange rebuilds the part of a server that lists other tools, and combines it with the other parts.
 func BenchmarkChange(b *testing.B) {
 	for _, n := range sizes {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

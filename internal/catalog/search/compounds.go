@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Bounds on compound words.
+// Limits for compound words.
 const (
 	minRunOn = 7  // letters
 	maxRunOn = 40 // letters
@@ -54,7 +54,7 @@ func splitCompound(word string) []string {
 	return out
 }
 
-// splitIntoTwoWords splits a word into two common ones, the first as short as possible.
+// splitIntoTwoWords splits a word into two common words. The first is as short as possible.
 func splitIntoTwoWords(word string) []string {
 	costs := wordCosts()
 	for i := 3; i+3 <= len(word); i++ {

@@ -11,7 +11,7 @@ func TestSegments(t *testing.T) {
 		{"getrelatedpeople", "get related people"},
 		{"gettransactionsbyaccount", "get transactions by account"},
 		{"issue", ""},
-		{"description", ""}, // a common word stays whole
+		{"description", ""}, // a common word is not split
 		{"kubernetes", ""},
 		{"postgresql", ""},
 		{"get", ""},
@@ -21,7 +21,7 @@ func TestSegments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		if got := strings.Join(splitCompound(tt.word), " "); got != tt.want {
-			t.Errorf("segments(%q) = %q, want %q", tt.word, got, tt.want)
+			t.Errorf("splitCompound(%q) = %q, want %q", tt.word, got, tt.want)
 		}
 	}
 }
@@ -31,13 +31,13 @@ func TestFamilies(t *testing.T) {
 		forms := strings.Fields(family)
 		for _, form := range forms[1:] {
 			if toStem(form) != toStem(forms[0]) {
-				t.Errorf("%q has the stem %q, %q has %q", form, toStem(form), forms[0], toStem(forms[0]))
+				t.Errorf("stem of %q is %q, stem of %q is %q", form, toStem(form), forms[0], toStem(forms[0]))
 			}
 		}
 	}
 	for _, word := range []string{"日本", "привет", "s3", "x"} {
 		if toStem(word) != word {
-			t.Errorf("%q has the stem %q, want itself", word, toStem(word))
+			t.Errorf("stem of %q is %q, want the word unchanged", word, toStem(word))
 		}
 	}
 }

@@ -46,8 +46,8 @@ func readQueries(tb testing.TB, set string) (queries []labelled) {
 	return queries
 }
 
-// readLines reads a file of the shared test data, which is not part of the
-// project; without it the test is skipped.
+// readLines reads a file of the shared test data, which is not part of the project. It skips the test if the file is
+// missing.
 func readLines(tb testing.TB, file string, line func([]byte) error) {
 	tb.Helper()
 	dir := os.Getenv("MCPPROXY_SHARED")
@@ -56,7 +56,7 @@ func readLines(tb testing.TB, file string, line func([]byte) error) {
 	}
 	f, err := os.Open(filepath.Join(dir, "retrieval", file))
 	if err != nil {
-		tb.Skipf("the shared test data is not here: %v", err)
+		tb.Skipf("the shared test data is missing: %v", err)
 	}
 	defer f.Close()
 	var r io.Reader = f
@@ -84,7 +84,7 @@ func pointers(defs []tool.Definition) (all []*tool.Definition) {
 	return all
 }
 
-// partsOf makes a part of each server, in the order of their first tools.
+// partsOf returns a part for each server, in the order of their first tools.
 func partsOf(defs []tool.Definition) (parts []*ServerIndexPart) {
 	var servers []string
 	lists := map[string][]*tool.Definition{}
@@ -100,7 +100,7 @@ func partsOf(defs []tool.Definition) (parts []*ServerIndexPart) {
 	return parts
 }
 
-// oddQueries are what comes from mistakes and from malice.
+// oddQueries returns queries that are mistakes or malicious.
 func oddQueries() map[string]string {
 	return map[string]string{
 		"empty": "", "one letter": "s", "one space": " ", "stop words": "what is it that you would do with all of these",
@@ -121,7 +121,7 @@ func manyWords(n int) string {
 	return b.String()
 }
 
-// build makes a view of all tools.
+// build returns a view of all tools.
 func build(defs []tool.Definition) *View { return NewIndex(partsOf(defs)).View(nil) }
 
 // names returns the ids of hits.

@@ -3,10 +3,10 @@ package search
 // Dimensions is the length of a vector.
 const Dimensions = 128
 
-// unitVector is a vector of length 127 with integer components; zero for an empty text.
+// unitVector is a vector of length 127 with integer components. It is zero for an empty text.
 type unitVector [Dimensions]int8
 
-// dotGeneric is dot in Go: four sums at a time take half as long as one.
+// dotGeneric is dot in Go. Four sums at a time take half as long as one.
 //
 //lint:ignore U1000 systems without the assembly use it, and tests compare with it
 func dotGeneric(a, b *unitVector) int32 {

@@ -1,7 +1,7 @@
 package search
 
-// dot is the sum of the products of two directions' steps. It computes 16 at a time with SSE2, which every amd64 processor has,
-// in a quarter of the time of Go code.
+// dot returns the sum of the products of the components of a and b. It computes 16 products at a time with SSE2, which
+// every amd64 processor supports. This takes a quarter of the time of the Go code.
 //
 //go:noescape
 func dot(a, b *unitVector) int32

@@ -8,22 +8,21 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// MatchReason is why a tool was found: a word of the query, the matching words of the tool,
-// and their fields.
+// MatchReason is one reason why a tool was found: a word of the query, the matching words of the tool, and their
+// fields.
 type MatchReason struct {
 	Asked  string
 	Found  []string
 	How    MatchRelation
 	Fields []string // name, server, title, summary, description, parameter, parameter_text
-	Share  float64  // of the query words' part of the score; 0 for a name and for use
+	Share  float64  // share of the score by words; 0 for a match by name or by use
 }
 
 // fieldNames are the names of the fields, in order.
 var fieldNames = [fields]string{"name", "server", "title", "summary", "description", "parameter", "parameter_text"}
 
-// MatchReasons returns why the query, with habits or nil, finds the tool of that definition,
-// the most important reason first. It analyzes the definition again, because the index
-// does not store positions.
+// MatchReasons returns the reasons why the query finds the tool with that definition, the most important reason first.
+// h may be nil. It analyzes the definition again, because the index does not store positions.
 func (v *View) MatchReasons(h *Habits, query string, doc int, d *tool.Definition) []MatchReason {
 	q := v.parseQuery(query)
 	terms, lengths := v.ix.analyzeTool(d)

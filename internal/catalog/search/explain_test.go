@@ -64,7 +64,7 @@ func TestExplainUse(t *testing.T) {
 	hits, _ := ix.Search(h, "customers", 1, nil)
 	got := ix.MatchReasons(h, "customers", hits[0].Doc, &shelf[5])
 	if len(got) != 1 || got[0].How != ByUse || got[0].How.String() != "used" {
-		t.Errorf("reasons %+v, want use alone", got)
+		t.Errorf("reasons %+v, want only ByUse", got)
 	}
 }
 
@@ -76,10 +76,10 @@ func TestExplainShares(t *testing.T) {
 	for i, r := range reasons {
 		sum += r.Share
 		if i > 0 && r.Share > reasons[i-1].Share {
-			t.Errorf("reason %d weighs more than the one before: %+v", i, reasons)
+			t.Errorf("reason %d has a larger share than the previous one: %+v", i, reasons)
 		}
 	}
 	if sum < 0.99 || sum > 1.01 {
-		t.Errorf("the shares add up to %v, want 1: %+v", sum, reasons)
+		t.Errorf("the sum of the shares is %v, want 1: %+v", sum, reasons)
 	}
 }

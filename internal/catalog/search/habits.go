@@ -10,12 +10,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds of learning.
+// Limits for learning.
 const (
-	maxUses        = 20_000 // the latest
-	maxUseWords    = 30     // of one query
-	habitShare     = 0.6    // maximum bonus, relative to the best sum of words
-	habitHalfCount = 2      // uses that give half of it
+	maxUses        = 20_000 // the latest uses
+	maxUseWords    = 30     // words of one query
+	habitShare     = 0.6    // maximum bonus, relative to the best score by words
+	habitHalfCount = 2      // number of uses that give half of the bonus
 )
 
 // ToolCallAfterQuery is a tool that was called after a query.
@@ -24,8 +24,8 @@ type ToolCallAfterQuery struct {
 	Tool  tool.ID
 }
 
-// Habits record which query words led to which tools. They are a small, bounded prior of
-// a search: they add at most habitShare of the best match's score. They are immutable.
+// Habits record which query words led to which tools. They are a small prior of a search: they add at most habitShare
+// of the best match's score. They are bounded and immutable.
 type Habits struct {
 	tools []tool.ID
 	words map[string][]toolUseCount // stem → the tools it led to
@@ -36,8 +36,7 @@ type toolUseCount struct {
 	times uint16
 }
 
-// LearnHabits returns the habits of uses, latest first; the earliest beyond the bound are
-// ignored.
+// LearnHabits returns the habits from uses, latest first. It ignores the earliest uses beyond the limit.
 func LearnHabits(uses []ToolCallAfterQuery) *Habits {
 	h := &Habits{words: make(map[string][]toolUseCount)}
 	numbers := make(map[tool.ID]int32)
@@ -80,8 +79,7 @@ func stemsForHabits(query string) (stems []string) {
 	return stems
 }
 
-// habitScores returns the tools that the words of the query led to, each with a score in
-// [0, 1).
+// habitScores returns the tools that the words of the query led to. The score of each is in [0, 1).
 func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 	if h == nil {
 		return nil
@@ -113,8 +111,8 @@ func (v *View) habitScores(h *Habits, query string) map[uint32]float32 {
 	return out
 }
 
-// wordCommonness is the square root of the number of a server's tools with a word, at least
-// one: a use of one of many similar tools says little.
+// wordCommonness returns the square root of the number of a server's tools with a word, at least one. A use says little
+// about one of many similar tools.
 func (v *View) wordCommonness(server string, stem uint32, known bool) float32 {
 	n := uint32(0)
 	if known {

@@ -16,7 +16,8 @@ func uses(query, server, name string, times int) (out []ToolCallAfterQuery) {
 	return out
 }
 
-// A tool that was used after a query ranks higher, but never above a tool that the query names or whose words match far better.
+// TestHabits checks that a tool that was used after a query ranks higher, but never above a tool that the query names
+// or whose words match far better.
 func TestHabits(t *testing.T) {
 	ix := build(shelf)
 	h := LearnHabits(append(uses("look up customers", "db", "query", 5), uses("create something", "fs", "read_text_file", 50)...))
@@ -28,7 +29,7 @@ func TestHabits(t *testing.T) {
 		return ix.names(hits)[0]
 	}
 	if got := first(nil, "customers"); got != "" {
-		t.Errorf("without habits customers finds %s", got)
+		t.Errorf("without habits: got %s", got)
 	}
 	for query, want := range map[string]string{
 		"customers": "db:query", "find a customer in the database": "db:query",
@@ -48,17 +49,17 @@ func TestHabits(t *testing.T) {
 	}
 }
 
-// Habits do not affect tools that a view hides, or that were removed.
+// TestHabitsIgnoreHiddenTools checks that habits do not affect tools that a view hides, or that were removed.
 func TestHabitsIgnoreHiddenTools(t *testing.T) {
 	ix := NewIndex(partsOf(shelf))
 	h := LearnHabits(append(uses("customers", "db", "query", 5), uses("customers", "gone", "query", 5)...))
 	v := ix.View(func(doc int) bool { return ix.toolID(uint32(doc)).Server != "db" })
 	if hits, total := v.Search(h, "customers", 5, nil); len(hits) != 0 || total != 0 {
-		t.Errorf("found %v", v.names(hits))
+		t.Errorf("got %v", v.names(hits))
 	}
 }
 
-// The result does not depend on the order of uses, and their number is limited.
+// TestLearnIsBounded checks that the result does not depend on the order of uses, and that their number is limited.
 func TestLearnIsBounded(t *testing.T) {
 	var many []ToolCallAfterQuery
 	for i := range maxUses + 500 {
@@ -66,7 +67,7 @@ func TestLearnIsBounded(t *testing.T) {
 	}
 	h := LearnHabits(many)
 	if len(h.tools) != 7 {
-		t.Errorf("%d tools", len(h.tools))
+		t.Errorf("got %d tools", len(h.tools))
 	}
 	v := build(shelf)
 	one, two := append(uses("read it", "db", "query", 2), uses("read it", "fs", "read_text_file", 1)...), append(uses("read it", "fs", "read_text_file", 1), uses("read it", "db", "query", 2)...)

@@ -6,15 +6,14 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// Index is the index of several parts. It is immutable and safe for concurrent use;
-// searches use a View of it.
+// Index is the search index over several parts. It is immutable and safe for concurrent use. Searches use a View of it.
 //
-// Words are indexed by stem, which matches any form, and exactly, so that an exact match
-// weighs more.
+// Words are indexed by stem, which matches any form, and also in their exact form, so that an exact match has more
+// weight.
 type Index struct {
 	ranking *RankingParameters
 	parts   []*ServerIndexPart
-	first   []uint32 // part → its first document; one more at the end
+	first   []uint32 // part → its first document; the last element is the number of documents
 	partOf  []uint32 // document → part
 
 	byServer map[string][]uint32 // server → its parts
@@ -33,9 +32,9 @@ type Index struct {
 	scratch sync.Pool // buffers of searches
 }
 
-// partsByWord maps each word to the parts that have it, and its number there.
+// partsByWord maps each word to the parts that contain it, and to its number in each part.
 type partsByWord struct {
-	start []uint32 // word → first entry; one more at the end
+	start []uint32 // word → first entry; the last element is the number of entries
 	parts []wordInPart
 }
 
@@ -45,8 +44,7 @@ func (l *partsByWord) partsWithWord(word uint32) []wordInPart {
 	return l.parts[l.start[word]:l.start[word+1]]
 }
 
-// NewIndex returns an index of the parts. Documents are numbered in the order of the
-// parts.
+// NewIndex returns an index over the parts. Documents are numbered in the order of the parts.
 func NewIndex(parts []*ServerIndexPart) *Index {
 	ix := &Index{ranking: defaultRanking(), parts: parts, first: make([]uint32, len(parts)+1), byServer: make(map[string][]uint32, len(parts))}
 	most, all := 0, 0
@@ -60,7 +58,7 @@ func NewIndex(parts []*ServerIndexPart) *Index {
 			ix.byServer[p.ids[0].Server] = append(ix.byServer[p.ids[0].Server], uint32(i))
 		}
 	}
-	// Servers share most of their words.
+	// Estimates the size, because servers share most of their words.
 	ix.words = make(map[string]uint32, max(most, all/6))
 	ix.stems = make(map[string]uint32, max(most, all/6))
 	ix.partOf = make([]uint32, ix.first[len(parts)])
@@ -84,8 +82,8 @@ func NewIndex(parts []*ServerIndexPart) *Index {
 	return ix
 }
 
-// assignWordNumbers returns the numbers of a part's words and stems; new ones get the next
-// number. The stem of a known word is not computed again.
+// assignWordNumbers returns the numbers of a part's words and stems. New words and stems get the next number. The stem
+// of a known word is not computed again.
 func (ix *Index) assignWordNumbers(p *ServerIndexPart) (words, stems []uint32) {
 	words, stems = make([]uint32, len(p.words)), make([]uint32, len(p.stems))
 	for i, text := range p.words {
@@ -106,7 +104,7 @@ func (ix *Index) assignWordNumbers(p *ServerIndexPart) (words, stems []uint32) {
 	return words, stems
 }
 
-// newPartsByWord inverts part → its words.
+// newPartsByWord inverts a map from parts to words.
 func newPartsByWord(words [][]uint32, n int) partsByWord {
 	l := partsByWord{start: make([]uint32, n+1)}
 	for _, of := range words {

@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// measureNouns maps a word after "how" to the nouns asked for: "how large" asks for a
-// size.
+// measureNouns maps a word after "how" to the nouns that it asks for: "how large" asks for a size.
 var measureNouns = sync.OnceValue(func() map[string][]string {
 	out := make(map[string][]string)
 	for _, line := range wordFile().SectionByHead("measures").Lines {
@@ -16,8 +15,7 @@ var measureNouns = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// mutatingVerbs has the verbs of changes, and their stems; readingVerbs those that only
-// read.
+// mutatingVerbs contains the verbs for changes, and their stems. readingVerbs contains the verbs for reading only.
 var (
 	mutatingVerbs = sync.OnceValue(func() map[string]bool {
 		set := wordFile().SectionByHead("changing").WordSet()
@@ -29,7 +27,7 @@ var (
 	readingVerbs = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("looking").WordSet() })
 )
 
-// isMutatingName reports whether a tool's name says that it changes something.
+// isMutatingName reports whether a tool's name contains a verb for changes, and no verb for reading.
 func isMutatingName(name []string) (does bool) {
 	for _, word := range name {
 		if readingVerbs()[word] {

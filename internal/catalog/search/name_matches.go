@@ -8,15 +8,15 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// nameMatches are the tools and servers that a query names. They rank before all other matches.
+// nameMatches contains the tools and servers that a query names. They rank before all other matches.
 type nameMatches struct {
-	bonus       map[uint32]float32 // tools named exactly or in words, and successors of deprecated ones
+	bonus       map[uint32]float32 // tools named by exact or reworded name, and successors of deprecated tools
 	byMeaning   map[uint32]bool    // tools whose name means the same
-	servers     map[uint32]bool    // parts whose server's name begins the query
-	listServers map[uint32]bool    // parts whose server's name is the query: all their tools match
+	servers     map[uint32]bool    // parts whose server name is the beginning of the query
+	listServers map[uint32]bool    // parts whose server name is the whole query: all their tools match
 }
 
-// hasMatches reports whether anything is named.
+// hasMatches reports whether the query names a tool or a server.
 func (n *nameMatches) hasMatches() bool {
 	return len(n.bonus)+len(n.byMeaning)+len(n.servers)+len(n.listServers) > 0
 }
@@ -97,7 +97,7 @@ func (n *nameMatches) raiseBonus(doc uint32, bonus float32) {
 	n.bonus[doc] = max(n.bonus[doc], bonus)
 }
 
-// addWordingMatches adds the tools whose name has the words of the query, or synonyms.
+// addWordingMatches adds the tools whose name consists of the words of the query, or of synonyms.
 func (v *View) addWordingMatches(n *nameMatches, part uint32, w wording, bonus float32) {
 	p := v.ix.parts[part]
 	for d := range p.byMeaning.toolsNamed(w.meaning) {
@@ -114,7 +114,7 @@ func (v *View) addWordingMatches(n *nameMatches, part uint32, w wording, bonus f
 	}
 }
 
-// newQueryWording returns the wording of a query after spelling correction.
+// newQueryWording returns the wording of a query with corrected spelling.
 func (v *View) newQueryWording(words []string) wording {
 	mended := expandWords(words)
 	for i, word := range mended {
@@ -128,8 +128,8 @@ func (v *View) newQueryWording(words []string) wording {
 	return newWording(mended, toStem)
 }
 
-// NewNameMatcher returns a function that reports whether a query has a word of a name. It
-// finds servers without known tools.
+// NewNameMatcher returns a function that reports whether a query contains a word of a name. It is used to find servers
+// without known tools.
 func NewNameMatcher(query string) func(name string) bool {
 	asked := make(map[string]bool)
 	sp := splitter{emit: func(word []byte) { asked[toStem(string(word))] = true }}

@@ -1,14 +1,14 @@
 package search
 
-// nameSimilarityScorer scores how well names match a query: each query word by the most similar
-// word of the name, weighted by its rarity.
+// nameSimilarityScorer computes how well names match a query. Each query word is compared with the most similar word of
+// the name, and weighted by its rarity.
 type nameSimilarityScorer struct {
 	view  *View
 	asked []queryStem
 	cache map[int32][]float32 // row of a name's word → its similarity to each query word
 }
 
-// scoreName returns the part of the query that a tool's name matches.
+// scoreName returns the share of the query that matches a tool's name.
 func (n *nameSimilarityScorer) scoreName(doc uint32) float32 {
 	ix := n.view.ix
 	part := ix.partOf[doc]

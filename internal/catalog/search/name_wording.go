@@ -6,15 +6,15 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// splitWords returns the words of a name or a query, without joined forms.
+// splitWords returns the words of a name or a query, without compounds of them.
 func splitWords(text string) (words []string) {
 	sp := splitter{plain: true, emit: func(word []byte) { words = append(words, string(word)) }}
 	sp.splitText(wirejson.ClipText(text, maxText))
 	return words
 }
 
-// wording is the words of a name: create_issue, createIssue and "creating issues" have
-// the same stems, and "make a ticket" has the same meaning.
+// wording identifies a name by its words: create_issue, createIssue and "creating issues" have the same stems, and
+// "make a ticket" has the same meaning.
 type wording struct{ stems, meaning string }
 
 func newNameWording(name string) wording { return newWording(expandWords(splitWords(name)), toStem) }
@@ -38,7 +38,7 @@ func expandWords(words []string) []string {
 	return out
 }
 
-// newWording returns the wording of words, with root as stemmer.
+// newWording returns the wording of words. root returns the stem of a word.
 func newWording(words []string, root func(word string) string) wording {
 	said := make([]string, 0, len(words))
 	for _, word := range words {
@@ -46,7 +46,7 @@ func newWording(words []string, root func(word string) string) wording {
 			said = append(said, root(word))
 		}
 	}
-	if len(said) == 0 { // only stop words, such as what_is
+	if len(said) == 0 { // there are only stop words, such as what_is
 		said = append(said, words...)
 	}
 	w := wording{stems: strings.Join(said, " ")}

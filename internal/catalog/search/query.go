@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on a query; more is ignored.
+// Limits for a query. Everything beyond them is ignored.
 const (
 	maxQueryWords = 64 // distinct words
 	maxClauses    = 6
@@ -15,14 +15,14 @@ const (
 	maxAlike      = 3 // words with similar words
 )
 
-// parsedQuery is the distinct words of a query, looked up in the vocabulary.
+// parsedQuery contains the distinct words of a query, looked up in the vocabulary.
 type parsedQuery struct {
 	terms     []queryTerm
 	clauses   int
 	context   uint32                    // bit set of clauses that only give context
-	ideal     float32                   // score of a tool with every word at its best
-	countOnly bool                      // asks for a number or size, and for no action
-	sums      [1 + maxClauses]vectorSum // sums of word vectors: of the query, then of each clause
+	ideal     float32                   // score of a tool with the best match for every word
+	countOnly bool                      // the query asks for a number or size, and for no action
+	sums      [1 + maxClauses]vectorSum // sums of word vectors: for the query, then for each clause
 	asked     []queryStem
 }
 
@@ -30,14 +30,14 @@ type parsedQuery struct {
 type queryStem struct {
 	stem  uint32
 	known bool  // stem is set
-	row   int32 // of its vector, -1 without one
+	row   int32 // row of its vector, -1 if there is none
 	rare  float32
 }
 
 type queryTerm struct {
 	stem    uint32
 	word    uint32
-	written bool // word is set: tools have exactly this word
+	written bool // word is set: tools contain exactly this word
 	weight  float32
 	clauses uint32 // bit set of clauses with the word
 	asked   string // the word in the query
@@ -64,10 +64,10 @@ type queryParser struct {
 	context   uint32
 	phrases   []verbPhrase
 	recent    []string // last words of the clause
-	counted   int      // words that count
-	plural    bool     // the last of them is a plural
-	hasAction bool     // one is a verb other than "list" and the like
-	asksCount bool     // "how many" or similar
+	counted   int      // number of words that are not stop words
+	plural    bool     // the last of these words is a plural
+	hasAction bool     // a word is a verb other than "list" and similar verbs
+	asksCount bool     // the query contains "how many" or similar words
 }
 
 // verbPhrase is a verb with its particle, such as "log into", which means "login".
@@ -181,7 +181,7 @@ func (v *View) hasWord(word string) bool {
 	return ok
 }
 
-// addWord adds a word of the clauses.
+// addWord adds a word that occurs in the given clauses.
 func (r *queryParser) addWord(word string, clauses uint32) {
 	i, ok := r.seen[word]
 	if !ok {
@@ -196,7 +196,7 @@ func (r *queryParser) addWord(word string, clauses uint32) {
 	r.words[i].clauses |= clauses
 }
 
-// addVerbPhrase adds two words as one if that is known.
+// addVerbPhrase adds two words as one word if that is known.
 func (r *queryParser) addVerbPhrase(a, b string) {
 	if a == "" || !particles()[b] || stopWords()[a] {
 		return
@@ -207,8 +207,8 @@ func (r *queryParser) addVerbPhrase(a, b string) {
 	}
 }
 
-// stopWordsOfTextLanguage returns the stop words of the query's language; nil for English and
-// languages without a list.
+// stopWordsOfTextLanguage returns the stop words of the query's language. It returns nil for English and for languages
+// without a list.
 func stopWordsOfTextLanguage(text string) (stops map[string]bool) {
 	words := splitWords(text)
 	most := 1
@@ -229,7 +229,7 @@ func stopWordsOfTextLanguage(text string) (stops map[string]bool) {
 	return stops
 }
 
-// cutClause cuts after the first sentence, or before the next request.
+// cutClause cuts the text after the first sentence, or before the next request.
 func cutClause(text string, list bool) (clause, rest string) {
 	for i := 0; i+1 < len(text); i++ {
 		switch text[i] {
@@ -286,8 +286,8 @@ func (q *parsedQuery) unitVectors() (out []unitVector) {
 	return out
 }
 
-// isRequestStart reports whether a new request begins after the mark: several words after
-// a list separator, a verb after another mark.
+// isRequestStart reports whether a new request begins after the mark: several words after a list separator, or a verb
+// after another mark.
 func isRequestStart(mark, text string, list bool) bool {
 	word, rest, more := strings.Cut(text, " ")
 	return list && more && rest != "" && (mark == ", " || mark == " + ") || verbs()[strings.ToLower(word)]
@@ -358,7 +358,7 @@ func (r *queryParser) addImpliedListVerb(text string) {
 	}
 }
 
-// maxListed is the maximum number of words for that.
+// maxListed is the maximum number of words of a query to which addImpliedListVerb adds "list".
 const maxListed = 2
 
 func (r *queryParser) hasWord(word string) bool {
@@ -381,8 +381,8 @@ func (r *queryParser) addJoinedWord(q *parsedQuery, a, b queryWord) {
 	q.addTerm(r.view, t, r.view.ix.ranking.Joined, a.clauses&b.clauses)
 }
 
-// addCompoundSynonyms treats two neighbors that are an entry of the synonyms, such as "web page", as one meaning. Its synonyms
-// count, and each word alone counts less.
+// addCompoundSynonyms treats two neighbors that form a word with synonyms, such as "web page", as one meaning. It adds
+// the synonyms and reduces the weight of each single word.
 func (r *queryParser) addCompoundSynonyms(q *parsedQuery, a, b queryWord, word string) {
 	others := r.view.ix.synonyms[toStem(word)]
 	if len(others) == 0 {
@@ -400,8 +400,7 @@ func (r *queryParser) addCompoundSynonyms(q *parsedQuery, a, b queryWord, word s
 	}
 }
 
-// addSegments adds the words that a word is composed of, and reports whether any is
-// known.
+// addSegments adds the words that a compound word consists of, and reports whether any of them is known.
 func (r *queryParser) addSegments(q *parsedQuery, w queryWord) (found bool) {
 	pieces := splitCompound(w.text)
 	if compounds()[w.text] || compounds()[strings.TrimSuffix(w.text, "s")] {
@@ -417,8 +416,7 @@ func (r *queryParser) addSegments(q *parsedQuery, w queryWord) (found bool) {
 	return found
 }
 
-// addGuesses adds guesses for an unknown word: its segments, else words with similar
-// spelling.
+// addGuesses adds guesses for an unknown word: its segments, or else words with similar spelling.
 func (r *queryParser) addGuesses(q *parsedQuery, w queryWord) {
 	q.ideal += computeIDF(r.view.docs, 0)
 	for i := 3; i+3 <= len(w.text); i++ {
@@ -463,7 +461,7 @@ func (v *View) lookupWord(word string) (queryTerm, bool) {
 	return v.lookupStemmed(word, toStem(word))
 }
 
-// lookupStemmed is lookupWord for a known stem.
+// lookupStemmed is like lookupWord for a word with a known stem.
 func (v *View) lookupStemmed(word, root string) (queryTerm, bool) {
 	if w, ok := v.wordID(word); ok {
 		return queryTerm{stem: v.ix.stemOf[w], word: w, written: true}, true
@@ -478,14 +476,14 @@ func (q *parsedQuery) addTerm(v *View, t queryTerm, weight float32, clauses uint
 	q.ideal += weight * v.headIDF(t.stem) * (1 + v.ix.ranking.Surface)
 }
 
-// MatchRelation is how a word of the query matches a tool.
+// MatchRelation describes how a word of the query matches a tool.
 type MatchRelation uint8
 
 // The relations, closest first.
 const (
 	SameWord    MatchRelation = iota // the same word
 	SameStem                         // another form of the word
-	JoinedWords                      // words written as one, or one as several
+	JoinedWords                      // words written as one word, or one word written as several
 	Synonym                          // a synonym
 	Misspelt                         // a word with similar spelling
 	ByName                           // the query names the tool or its server
@@ -496,8 +494,8 @@ func (r MatchRelation) String() string {
 	return [...]string{"same", "stem", "joined", "synonym", "misspelt", "named", "used"}[r]
 }
 
-// isContextSentence reports whether a sentence only gives context and requests nothing:
-// "I'm planning a trip to Rome." Its words count less.
+// isContextSentence reports whether a sentence only gives context and requests nothing, such as "I'm planning a trip to
+// Rome." Its words have less weight.
 func isContextSentence(sentence string) bool {
 	sentence = strings.ToLower(strings.TrimSpace(sentence))
 	for _, beginning := range wordFile().SectionByHead("circumstances").Lines {

@@ -12,15 +12,15 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// request is a user's request to the real servers: some of the expected tools are among the first five, and none of the tools
-// in NotFirst is first.
+// request is a user's request to the real servers. At least one of the expected tools must be among the first five
+// results, and none of the tools in NotFirst may be the first.
 type request struct {
 	Query    string
 	Expect   []string
 	NotFirst []string `json:"not_first"`
 }
 
-// askedShortly are requests in short forms and as questions, written before any was tried.
+// askedShortly contains requests in short forms and as questions. All were written before the first one was tried.
 var askedShortly = []request{
 	{"open PRs", []string{"github:list_pull_requests"}, nil},
 	{"merge the PR", []string{"github:merge_pull_request"}, nil},
@@ -62,7 +62,7 @@ var askedShortly = []request{
 	{"insert many documents", []string{"mongodb:insert-many"}, nil},
 }
 
-// sharedRequests are those of the shared cases.
+// sharedRequests returns the requests of the shared test data.
 func sharedRequests(t *testing.T) (all []request) {
 	shared := os.Getenv("MCPPROXY_SHARED")
 	if shared == "" {
@@ -70,7 +70,7 @@ func sharedRequests(t *testing.T) (all []request) {
 	}
 	f, err := os.Open(filepath.Join(shared, "cases", "search.jsonl"))
 	if err != nil {
-		t.Skipf("the shared test data is not here: %v", err)
+		t.Skipf("the shared test data is missing: %v", err)
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -83,8 +83,8 @@ func sharedRequests(t *testing.T) (all []request) {
 	return all
 }
 
-// Short forms find the tools of the long form, and a question for a number finds tools that count, never tools that change
-// anything.
+// TestShortFormsAndQuestions checks that short forms find the tools of the long form, and that a question for a number
+// finds tools that count, never tools that change anything.
 func TestShortFormsAndQuestions(t *testing.T) {
 	volume.SkipUnderRace(t)
 	var parts []*ServerIndexPart

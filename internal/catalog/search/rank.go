@@ -5,9 +5,8 @@ import (
 	"slices"
 )
 
-// Search returns the n best matches that keep accepts, best first, and the number of all
-// accepted matches. A nil keep accepts every tool. The result for a smaller n is a prefix
-// of that for a larger one. Habits are a prior; nil is none.
+// Search returns the n best matches that keep accepts, best first, and the number of all accepted matches. A nil keep
+// accepts every tool. The result for a smaller n is a prefix of the result for a larger n. h is a prior and may be nil.
 func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (hits []Hit, total int) {
 	q := v.parseQuery(query)
 	s, _ := v.ix.scratch.Get().(*searchBuffers)
@@ -44,14 +43,14 @@ func (v *View) Search(h *Habits, query string, n int, keep func(doc int) bool) (
 type searchBuffers struct {
 	view    *View
 	width   int       // columns of a row: the query, then each clause
-	sums    []float32 // document × width
+	sums    []float32 // document × width: score by words
 	named   []float32 // document → IDF of the matched words of its name
-	servers []float32 // part → score of its best tool
+	servers []float32 // part → score of its best match
 	matched docSet
-	kept    docSet // accepted by keep
+	kept    docSet // documents that keep accepts
 
-	top  float32                 // maximum sum over the query
-	tops [1 + maxClauses]float32 // …and over each clause
+	top  float32                 // best score by words for the query
+	tops [1 + maxClauses]float32 // best score by words for the query, then for each clause
 }
 
 func (s *searchBuffers) reset(v *View, clauses int) {
@@ -66,7 +65,7 @@ func (s *searchBuffers) reset(v *View, clauses int) {
 	s.matched = resizeZeroed(s.matched, (docs+63)/64)
 }
 
-// resizeZeroed returns n zeros, reusing memory.
+// resizeZeroed returns a slice of n zeros. It reuses old's memory.
 func resizeZeroed[S ~[]E, E any](old S, n int) S {
 	if cap(old) < n {
 		return make(S, n)
@@ -75,14 +74,14 @@ func resizeZeroed[S ~[]E, E any](old S, n int) S {
 	return old[:n]
 }
 
-// removeHidden removes the tools that the view does not show. Checking each posting would be slower.
+// removeHidden removes the tools that the view does not show. A check of each posting would be slower.
 func (s *searchBuffers) removeHidden() {
 	for i, shown := range s.view.shown {
 		s.matched[i] &= shown
 	}
 }
 
-// addNamedAndUsed adds the tools that are named or used.
+// addNamedAndUsed adds the tools that the query names or that were used after similar queries.
 func (s *searchBuffers) addNamedAndUsed(n *nameMatches, used map[uint32]float32) {
 	for doc := range n.bonus {
 		s.matched.add(doc)
@@ -106,13 +105,13 @@ func (s *searchBuffers) docScores(doc uint32) []float32 {
 	return s.sums[int(doc)*s.width : (int(doc)+1)*s.width]
 }
 
-// scoreTerm adds the score of a term to its tools: by stem, and by exact word.
+// scoreTerm adds the score of a term to the tools that contain it: by stem, and by exact word.
 func (s *searchBuffers) scoreTerm(t *queryTerm) {
 	ix := s.view.ix
 	to := termScorer{searchBuffers: s, columns: clauseColumns(t.clauses, s.width)}
 	to.weights[0], to.weights[1] = s.view.idfs[t.stem]*t.weight, s.view.headIDFs[t.stem]*t.weight
 	to.surface[0], to.surface[1] = ix.ranking.Surface*to.weights[0], ix.ranking.Surface*to.weights[1]
-	var words []wordInPart // a word is only in parts that have its stem
+	var words []wordInPart // only parts with the stem can contain the exact word
 	if t.written {
 		words = ix.byWord.partsWithWord(t.word)
 	}
@@ -139,7 +138,7 @@ func (s *searchBuffers) scoreTerm(t *queryTerm) {
 // termScorer adds the score of one term.
 type termScorer struct {
 	*searchBuffers
-	weights, surface [2]float32 // of the stem, and of the exact word in addition: anywhere, and in heads
+	weights, surface [2]float32 // for the stem, and the addition for the exact word: anywhere, and in a head
 	columns          []int      // the clauses of the term
 }
 
@@ -165,7 +164,7 @@ func (a *termScorer) addStemScores(first uint32, docs []posting) {
 	}
 }
 
-// addExactWordScores is for tools that addStemScores has scored.
+// addExactWordScores adds the scores for the exact word to tools that addStemScores has scored.
 func (a *termScorer) addExactWordScores(first uint32, docs []posting) {
 	for _, e := range docs {
 		x, row := a.surface[e.headBit()]*e.weight, a.docScores(first+e.docNumber())
@@ -176,7 +175,7 @@ func (a *termScorer) addExactWordScores(first uint32, docs []posting) {
 	}
 }
 
-// addStemAndWordScores does both in one pass.
+// addStemAndWordScores does the work of addStemScores and addExactWordScores in one pass.
 func (a *termScorer) addStemAndWordScores(first uint32, docs []posting) {
 	for _, e := range docs {
 		doc := first + e.docNumber()
@@ -197,8 +196,8 @@ func (a *termScorer) addMatch(doc uint32, e posting, weight float32) {
 	}
 }
 
-// clauseScales returns the factor for each clause that makes its best match nearly as
-// good as the best match of the query.
+// clauseScales returns a factor for each clause. With it, the best match of the clause is nearly as good as the best
+// match of the query.
 func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32) {
 	var top [1 + maxClauses]float32
 	for doc := range s.matched.all {
@@ -226,7 +225,7 @@ func (s *searchBuffers) clauseScales(q *parsedQuery) (scales [maxClauses]float32
 	return scales
 }
 
-// combineClauseScores computes the score of every match by its words, over all clauses, into column 0 of its row.
+// combineClauseScores combines the scores of all clauses for every match, and stores the result in column 0 of its row.
 // ranker.finalScore adds servers, use, vectors and names.
 func (s *searchBuffers) combineClauseScores(q *parsedQuery) {
 	scales, r := s.clauseScales(q), s.view.ix.ranking
@@ -261,13 +260,13 @@ type ranker struct {
 	keep       func(doc int) bool
 	vectors    []unitVector       // vectors of the query and its clauses
 	nameScores map[uint32]float32 // document → similarity of its name
-	countOnly  bool               // a number or size is asked for: tools that change something count less
+	countOnly  bool               // the query asks for a number or size: tools that change something rank lower
 }
 
-// rerankSize is the number of top matches that are rescored by name similarity.
+// rerankSize is the number of top matches that are ranked again with name similarity.
 const rerankSize = 50
 
-// topN returns the n best accepted matches, and the number of all.
+// topN returns the n best accepted matches, and the number of all accepted matches.
 func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 	if n == 0 {
 		return p.topByWordsAndVectors(0)
@@ -291,8 +290,8 @@ func (p *ranker) topN(n int, q *parsedQuery) (top topMatches, total int) {
 	return top, total
 }
 
-// topByWordsAndVectors returns the n best by words and vectors. The vector bonus is bounded,
-// so it is computed only for candidates that can reach the top.
+// topByWordsAndVectors returns the n best matches by words and vectors. The vector bonus is bounded, so it is computed
+// only for candidates that can reach the top.
 func (p *ranker) topByWordsAndVectors(n int) (top topMatches, total int) {
 	top = topMatches{ix: p.view.ix, n: n}
 	total = p.filterMatches()
@@ -308,7 +307,7 @@ func (p *ranker) topByWordsAndVectors(n int) (top topMatches, total int) {
 		return top, total
 	}
 	like := topMatches{ix: p.view.ix, n: n}
-	for _, r := range top.list { // most of them stay
+	for _, r := range top.list { // most of them stay in the list
 		like.addMatch(r.doc, p.finalScore(uint32(r.doc), p.vectors))
 	}
 	last := top.list[len(top.list)-1].score
@@ -349,8 +348,7 @@ func (p *ranker) maxScoreWithoutVectors(doc uint32) float32 {
 	return best + p.view.ix.ranking.Server*best
 }
 
-// maxSimilarity returns the highest similarity of a tool to the query or one of its
-// clauses.
+// maxSimilarity returns the highest similarity of a tool to one of the vectors, which are of the query and its clauses.
 func (ix *Index) maxSimilarity(doc uint32, to []unitVector) (most float32) {
 	part := ix.partOf[doc]
 	d := &ix.parts[part].unitVectors[doc-ix.first[part]]
@@ -360,8 +358,8 @@ func (ix *Index) maxSimilarity(doc uint32, to []unitVector) (most float32) {
 	return most
 }
 
-// finalScore returns the final score of a match. A deprecated one ranks right after its
-// matching successors, or counts less without any. Its exact id always finds it.
+// finalScore returns the final score of a match. A deprecated tool ranks right after its matching successors. If there
+// is none, its score is reduced. Its exact id always finds it.
 func (p *ranker) finalScore(doc uint32, to []unitVector) float32 {
 	ix := p.view.ix
 	score, part := p.scoreIgnoringDeprecation(doc, to), ix.partOf[doc]
@@ -383,7 +381,7 @@ func (p *ranker) finalScore(doc uint32, to []unitVector) float32 {
 	return share * score
 }
 
-// scoreIgnoringDeprecation is the score without regard to deprecation.
+// scoreIgnoringDeprecation returns the score of a match as if the tool were not deprecated.
 func (p *ranker) scoreIgnoringDeprecation(doc uint32, to []unitVector) float32 {
 	r := p.view.ix.ranking
 	score := p.scoreWithServerBonus(doc)

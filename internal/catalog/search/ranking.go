@@ -5,27 +5,27 @@ import (
 	"sync"
 )
 
-// RankingParameters has the parameters of the ranking, and the vectors. It is BM25F with bonuses. A
-// part keeps the one that it was built with.
+// RankingParameters contains the parameters of the ranking, which is BM25F with bonuses, and the word vectors. A part
+// keeps the parameters that it was built with.
 type RankingParameters struct {
-	// A field's boost is the weight of one occurrence; its slope the penalty for a field
+	// Boosts contains the weight of one occurrence in each field. Slopes contains the penalty for a field that is
 	// longer than average.
 	Boosts, Slopes [fields]float32
 	Saturation     float32
 
-	HeadIDF  float32 // share of a word's IDF in heads alone, for a word in a head
+	HeadIDF  float32 // share of a word's IDF that comes from heads alone, for a word in a head
 	Surface  float32 // exact word, in addition to its stem
-	Name     float32 // words of the tool's name, whatever its length
-	Covered  float32 // the whole name is in the query, relative to the score
+	Name     float32 // words of the tool's name, regardless of its length
+	Covered  float32 // the query contains the whole name, relative to the score
 	Clause   float32 // the best match of one clause
-	Context  float32 // …of a context clause
-	Mass     float32 // …of a clause without a good match: maximum reduction
-	Best     float32 // the best match of a clause, relative to the best sum
+	Context  float32 // the best match of a context clause
+	Mass     float32 // maximum reduction for a clause without a good match
+	Best     float32 // the best match of a clause, relative to the best score
 	Server   float32 // the best tool of the same server
-	Vector   float32 // vector similarity, relative to the best sum
-	Near     float32 // name similarity, relative to the best sum
+	Vector   float32 // vector similarity, relative to the best score
+	Near     float32 // name similarity, relative to the best score
 	Synonym  float32 // a synonym, relative to the word itself
-	Instead  float32 // …for a word that no tool has
+	Instead  float32 // a synonym of a word that no tool has
 	Repeat   float32 // each repetition of a word
 	Compound float32 // part of a compound
 	Meant    float32 // synonym of a compound
@@ -37,11 +37,11 @@ type RankingParameters struct {
 	lexicon *stemCache
 }
 
-// averageLengths are field lengths of thousands of real tools. They are fixed, so that a
-// weight in a tool only changes with that tool.
+// averageLengths contains the average field lengths of thousands of real tools. They are constants, so that the weight
+// of a word in a tool changes only with that tool.
 var averageLengths = [fields]float32{inName: 3, inServer: 1.5, inTitle: 3, inSummary: 10, inDescription: 20, inParameter: 5, inParameterText: 25}
 
-// DefaultRanking returns the ranking of the product.
+// DefaultRanking returns the ranking that MCPProxy uses.
 func DefaultRanking() *RankingParameters {
 	return &RankingParameters{
 		Boosts:     [fields]float32{inName: 4, inServer: 3, inTitle: 2, inSummary: 1.2, inDescription: 0.35, inParameter: 1.5, inParameterText: 0.5},
@@ -65,7 +65,7 @@ func (r *RankingParameters) rawWeight(count *[fields]uint8, lengths *[fields]int
 
 func (r *RankingParameters) saturate(w float32) float32 { return w / (w + r.Saturation) }
 
-// maxScoreFactor is the maximum score relative to the sum of words.
+// maxScoreFactor returns the maximum score relative to the score by words.
 func (r *RankingParameters) maxScoreFactor() float32 {
 	return ((1+r.Covered)*(1+r.Name+r.Clause)+r.Best)*(1+r.Server) + r.Vector + r.Near
 }
@@ -74,14 +74,14 @@ func computeIDF(docs, with int) float32 {
 	return float32(math.Log(1 + (float64(docs-with)+0.5)/(float64(with)+0.5)))
 }
 
-// Bonuses above any sum of words, and factors.
+// Bonuses that exceed any score by words, and factors.
 const (
 	literalBonus    = 4 << 20          // the query is the name
-	exactBonus      = 2 * literalBonus // …with that of its server
-	wordedBonus     = 1 << 20          // …in its words
-	changingShare   = 0.4              // a tool that changes something, for a count question
-	deprecatedShare = 0.5              // a deprecated tool without a matching successor
+	exactBonus      = 2 * literalBonus // the query is the server's name and the tool's name
+	wordedBonus     = 1 << 20          // the query is the name in other words
+	changingShare   = 0.4              // factor for a tool that changes something, for a count question
+	deprecatedShare = 0.5              // factor for a deprecated tool without a matching successor
 )
 
-// defaultRanking is DefaultRanking, computed once.
+// defaultRanking caches DefaultRanking.
 var defaultRanking = sync.OnceValue(DefaultRanking)

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// realServers makes a part of each real server of the shared test data, those that
-// are variants of another left out.
+// realServers returns a part for each real server of the shared test data. It omits servers that are variants of
+// another.
 func realServers(t *testing.T) map[string]*ServerIndexPart {
 	t.Helper()
 	shared := os.Getenv("MCPPROXY_SHARED")
@@ -22,7 +22,7 @@ func realServers(t *testing.T) map[string]*ServerIndexPart {
 	dir := filepath.Join(shared, "real-servers")
 	index, err := os.ReadFile(filepath.Join(dir, "index.json"))
 	if err != nil {
-		t.Skipf("the shared test data is not here: %v", err)
+		t.Skipf("the shared test data is missing: %v", err)
 	}
 	var servers []struct {
 		Slug    string
@@ -57,7 +57,8 @@ func realServers(t *testing.T) map[string]*ServerIndexPart {
 	return parts
 }
 
-// The first queries of a new user find the right tools, among few servers and many.
+// TestFirstQueries checks that typical first queries of a new user find the right tools, among few servers and among
+// many.
 func TestFirstQueries(t *testing.T) {
 	volume.SkipUnderRace(t)
 	all := realServers(t)
@@ -67,7 +68,7 @@ func TestFirstQueries(t *testing.T) {
 	}
 	for _, c := range []struct {
 		query         string
-		first, behind string // tools, or servers with a colon at the end
+		first, behind string // tools, or servers if they end with a colon
 	}{
 		{"navigate to a web page", "playwright:browser_navigate", "chromedevtools:performance_start_trace"},
 		{"remember a fact", "memory:", "chromedevtools:fill_form"},
@@ -91,7 +92,7 @@ func TestFirstQueries(t *testing.T) {
 	}
 }
 
-// place is where the first name with that beginning stands, the end when none does.
+// place returns the index of the first name that matches beginning, or the length of names if there is none.
 func place(names []string, beginning string) int {
 	for i, name := range names {
 		if name == beginning || strings.HasSuffix(beginning, ":") && strings.HasPrefix(name, beginning) {

@@ -24,8 +24,8 @@
 //   - Tools outside a view have no influence.
 //   - Time is bounded for any query.
 //
-// It works offline on the definitions alone, and does not know which tools may be called: the caller chooses the tools of a
-// view.
+// It works offline on the definitions alone. The caller chooses the tools of a view, because this package has no
+// information about which tools may be called.
 package search
 
 // Hit is one match. Doc is its document number; Score is in (0, 1].
@@ -34,7 +34,7 @@ type Hit struct {
 	Score float64
 }
 
-// maxQuery bounds a query, in bytes.
+// maxQuery is the maximum length of a query, in bytes.
 const maxQuery = 4 << 10
 
 // The fields of a definition, which have different weights.
@@ -43,8 +43,8 @@ const (
 	inServer
 	inTitle
 	inSummary       // first sentence of the description
-	inDescription   // its rest
+	inDescription   // the rest of the description
 	inParameter     // names of parameters
-	inParameterText // their titles, descriptions and allowed values
+	inParameterText // titles, descriptions and allowed values of parameters
 	fields
 )

@@ -78,8 +78,8 @@ func TestSearchFinds(t *testing.T) {
 	}
 }
 
-// A query that is the name of a server, in any spelling, finds its tools before all others, even tools that contain none of
-// the words.
+// TestServerNameFindsItsTools checks that a query that is the name of a server, in any spelling, finds its tools before
+// all others, even tools that contain none of the words.
 func TestServerNameFindsItsTools(t *testing.T) {
 	ix := build(append([]tool.Definition{
 		definition("what-is", "a", "Explains a word", ""), definition("what-is", "b", "", ""), definition("----", "c", "", ""),
@@ -105,15 +105,16 @@ func TestServerNameFindsItsTools(t *testing.T) {
 	hits, _ := ix.Search(nil, "wiki", 10, nil)
 	d := definition("Wiki", "pages", "Lists pages", "")
 	if why := ix.MatchReasons(nil, "wiki", hits[0].Doc, &d); len(why) == 0 || why[0].How != ByName {
-		t.Errorf("why: %+v", why)
+		t.Errorf("reasons: %+v", why)
 	}
 	hidden := NewIndex(partsOf([]tool.Definition{definition("a", "x", "", ""), definition("a", "y", "", "")})).View(func(doc int) bool { return doc == 0 })
 	if _, total := hidden.Search(nil, "a", 10, nil); total != 1 {
-		t.Errorf("a listing has %d tools, but one is shown", total)
+		t.Errorf("got %d tools, want only the shown one", total)
 	}
 }
 
-// A deprecated tool comes after its named successor, however well it matches. Only its id finds it first.
+// TestDeprecatedToolsComeAfterTheirSuccessors checks that a deprecated tool comes after its named successor, however
+// well it matches. Only its id finds it first.
 func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
 	tools := append([]tool.Definition{
 		definition("files", "read_file", "Read a file: the file to read is read from disk. DEPRECATED: Use read_text_file, or stream.file.", ""),
@@ -140,7 +141,7 @@ func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
 			at = next
 		}
 	}
-	// Without a successor that can be found it is found as before.
+	// If no successor can be found, the deprecated tool is found like any other tool.
 	hidden := NewIndex(partsOf(tools)).View(func(doc int) bool { return doc == 0 || doc > 2 })
 	if hits, _ := hidden.Search(nil, "read_file", 1, nil); hidden.names(hits)[0] != "files:read_file" {
 		t.Errorf("with its successors hidden: %v", hidden.names(hits))
@@ -150,7 +151,7 @@ func TestDeprecatedToolsComeAfterTheirSuccessors(t *testing.T) {
 func TestMentions(t *testing.T) {
 	for name, want := range map[string]bool{"github": true, "GitHub-prod": true, "my_issues": true, "gitlab": false, "for": false, "a": false} {
 		if got := NewNameMatcher("open an issue for a repository on GitHub")(name); got != want {
-			t.Errorf("%s is mentioned: %v", name, got)
+			t.Errorf("match of %s: got %v", name, got)
 		}
 	}
 }
@@ -176,7 +177,7 @@ func TestSearchFiltersBeforeTheLimit(t *testing.T) {
 	first := all[0].Doc
 	hits, kept := ix.Search(nil, "create an issue or read files", 2, func(doc int) bool { return doc != first })
 	if kept != total-1 {
-		t.Errorf("total = %d, want %d: what keep refuses is not counted", kept, total-1)
+		t.Errorf("total = %d, want %d: keep rejects one match", kept, total-1)
 	}
 	if want := all[1:3]; !cmp.Equal(hits, want) {
 		t.Errorf("hits = %v, want %v", hits, want)
@@ -200,11 +201,12 @@ func TestSearchScores(t *testing.T) {
 		}
 	}
 	if hits, _ := ix.Search(nil, "github:create_issue", 3, nil); hits[0].Score != 1 || hits[1].Score == 1 {
-		t.Errorf("the exact id and the next have scores %v and %v, want 1 and less", hits[0].Score, hits[1].Score)
+		t.Errorf("exact id and next match have scores %v and %v, want 1 and less", hits[0].Score, hits[1].Score)
 	}
 }
 
-// The same definitions give the same answer in whatever order they came.
+// TestSearchIgnoresInsertionOrder checks that the same definitions give the same result in whatever order they were
+// added.
 func TestSearchIgnoresInsertionOrder(t *testing.T) {
 	volume.SkipUnderRace(t)
 	defs := definitions(t, "ref065/tools.jsonl")
@@ -215,7 +217,7 @@ func TestSearchIgnoresInsertionOrder(t *testing.T) {
 	for range 3 {
 		rng.Shuffle(len(defs), func(i, j int) { defs[i], defs[j] = defs[j], defs[i] })
 		if diff := cmp.Diff(want, answers(defs, queries)); diff != "" {
-			t.Fatalf("another order of documents gave other answers:\n%s", diff)
+			t.Fatalf("another order of documents gave other results:\n%s", diff)
 		}
 	}
 }
@@ -243,7 +245,7 @@ func answerTo(ix *View, query string) answer {
 	return a
 }
 
-// Hostile definitions and queries cost no more than a bounded time.
+// TestHostile checks that hostile definitions and queries take a bounded time.
 func TestHostile(t *testing.T) {
 	long := strings.Repeat("lorem ipsum dolor ", 60_000)
 	words := make([]string, 20_000)
@@ -306,7 +308,7 @@ func FuzzSearch(f *testing.F) {
 		ix := NewIndex(append(base[:len(base):len(base)], d)).View(nil)
 		hits, total := ix.Search(nil, query, 5, nil)
 		if len(hits) > total || len(hits) > 5 {
-			t.Fatalf("%d hits of %d", len(hits), total)
+			t.Fatalf("got %d hits of %d", len(hits), total)
 		}
 		for _, h := range hits {
 			if h.Score <= 0 || h.Score > 1 || h.Doc < 0 || h.Doc > len(shelf) {

@@ -10,12 +10,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// ServerIndexPart is the analyzed tools of one server, a building block of an index. It is immutable
-// and independent of other servers, so that a changed server only costs its own tools.
+// ServerIndexPart contains the analyzed tools of one server and is a building block of an index. It is immutable and
+// independent of other servers, so that a change of one server requires a new analysis only of its own tools.
 type ServerIndexPart struct {
 	ranking   *RankingParameters
 	ids       []tool.ID
-	server    []string  // words of its name, for queries that begin with them
+	server    []string  // words of its name, for queries that begin with the name
 	byName    nameIndex // by lower-case name
 	byMeaning nameIndex // by the meaning of the name's words
 
@@ -29,25 +29,25 @@ type ServerIndexPart struct {
 	stems  []string
 
 	byStem postings
-	// byWord has the words that share their stem with another word of the part; other
-	// words have the postings of their stem.
+	// byWord contains postings for words that share their stem with another word of the part. Other words have the same
+	// postings as their stem.
 	byWord postings
 
 	headCounts  []uint32     // stem → number of tools with it in their heads
 	nameStems   [][]uint32   // tool → stems of its name
 	unitVectors []unitVector // tool → its vector
-	rows        []int32      // stem → row of its vector, -1 without one
+	rows        []int32      // stem → row of its vector, -1 if there is none
 }
 
 // postings are the tools of each word, in one slice.
 type postings struct {
-	start []uint32 // word → first entry; one more at the end
+	start []uint32 // word → first entry; the last element is the number of entries
 	docs  []posting
 }
 
-// posting is a word in a tool, with its weight without IDF.
+// posting is an occurrence of a word in a tool, with its weight before IDF.
 type posting struct {
-	docAndFlags uint32 // tool within the part, and flags
+	docAndFlags uint32 // number of the tool within the part, and flags
 	weight      float32
 }
 
@@ -61,13 +61,13 @@ const (
 func (e posting) docNumber() uint32 { return e.docAndFlags &^ whereBits }
 func (e posting) inName() bool      { return e.docAndFlags&inNameBit != 0 }
 func (e posting) inHead() bool      { return e.docAndFlags&inHeadBit != 0 }
-func (e posting) headBit() uint32   { return e.docAndFlags & inHeadBit / inHeadBit } // 1 if inHead
+func (e posting) headBit() uint32   { return e.docAndFlags & inHeadBit / inHeadBit } // 1 if inHead, else 0
 
 func (p *postings) ofWord(word uint32) []posting {
 	return p.docs[p.start[word]:p.start[word+1]]
 }
 
-// exactWordPostings returns the tools with exactly that word.
+// exactWordPostings returns the postings of tools with exactly that word.
 func (p *ServerIndexPart) exactWordPostings(word uint32) []posting {
 	if docs := p.byWord.ofWord(word); len(docs) > 0 {
 		return docs
@@ -75,7 +75,7 @@ func (p *ServerIndexPart) exactWordPostings(word uint32) []posting {
 	return p.byStem.ofWord(p.stemOf[word])
 }
 
-// usesStemPostings reports whether a word has the tools of its stem.
+// usesStemPostings reports whether a word has the same postings as its stem.
 func (p *ServerIndexPart) usesStemPostings(word uint32) bool {
 	return p.byWord.start[word] == p.byWord.start[word+1]
 }
@@ -85,7 +85,7 @@ func NewServerIndexPart(server string, tools []*tool.Definition) *ServerIndexPar
 	return defaultRanking().NewServerIndexPart(server, tools)
 }
 
-// NewServerIndexPart analyzes the tools of a server.
+// NewServerIndexPart analyzes the tools of a server with this ranking.
 func (r *RankingParameters) NewServerIndexPart(server string, tools []*tool.Definition) *ServerIndexPart {
 	b := newPartBuilder(r, server, len(tools))
 	for i := range tools {
@@ -97,10 +97,10 @@ func (r *RankingParameters) NewServerIndexPart(server string, tools []*tool.Defi
 	return b.build()
 }
 
-// nameIndex maps names to tools. Nearly all names have one.
+// nameIndex maps names to tools. Nearly all names have one tool.
 type nameIndex struct {
-	last map[string]uint32 // name → its last tool
-	more map[uint32]uint32 // tool → the previous one of the same name
+	last map[string]uint32 // name → the last tool with it
+	more map[uint32]uint32 // tool → the previous tool with the same name
 }
 
 func newNameIndex(n int) nameIndex { return nameIndex{last: make(map[string]uint32, n)} }
@@ -115,7 +115,7 @@ func (n *nameIndex) addTool(name string, doc uint32) {
 	n.last[name] = doc
 }
 
-// toolsNamed returns the tools of a name.
+// toolsNamed iterates over the tools with a name.
 func (n *nameIndex) toolsNamed(name string) iter.Seq[uint32] {
 	return func(yield func(uint32) bool) {
 		for doc, ok := n.last[name]; ok && yield(doc); doc, ok = n.more[doc] {
@@ -204,7 +204,7 @@ func (b *partBuilder) addToolVector(stems []wordPosting) {
 	p.nameStems = append(p.nameStems, named)
 }
 
-// addSuccessorsOfDeprecated records the tools that a deprecated one names.
+// addSuccessorsOfDeprecated records the tools that a deprecated tool names as successors.
 func (b *partBuilder) addSuccessorsOfDeprecated(doc uint32, d *tool.Definition) {
 	if !d.IsDeprecated() {
 		return
@@ -287,7 +287,7 @@ func (b *partBuilder) build() *ServerIndexPart {
 	return p
 }
 
-// countsToOffsets replaces counts by offsets in place; it returns a copy to fill with.
+// countsToOffsets replaces counts by offsets in place. It returns a copy that is used to fill the slice.
 func countsToOffsets(start []uint32) (next []uint32) {
 	for i := range start[1:] {
 		start[i+1] += start[i]

@@ -21,7 +21,7 @@ type spellingEntry struct {
 	letters uint32
 }
 
-// letterSet returns the set of a word's letters. One mistake changes at most two.
+// letterSet returns the set of a word's letters. One mistake changes at most two letters.
 func letterSet(word string) (set uint32) {
 	for i := range len(word) {
 		set |= 1 << (word[i] - 'a')
@@ -33,7 +33,7 @@ func (sp *spellingIndex) bucket(first byte, length int) *[]spellingEntry {
 	return &sp.buckets[int(first-'a')*(maxWord+1)+length]
 }
 
-// similarWord is a similar word and its weight.
+// similarWord is a similar word with its weight.
 type similarWord struct {
 	word   string
 	weight float32
@@ -55,8 +55,8 @@ func newSpellingIndex(vocabulary map[string]uint32) spellingIndex {
 	return sp
 }
 
-// possibleFirstLetters returns the letters that the right word may begin with: the first, or the
-// second if the first two are swapped.
+// possibleFirstLetters returns the letters that the correct word may begin with: the first letter, or the second if the
+// first two are swapped.
 func possibleFirstLetters(word string) []byte {
 	if word[0] == word[1] {
 		return []byte{word[0]}
@@ -133,7 +133,7 @@ func NearestNames(name string, among []string, n int) []string {
 	return out
 }
 
-// ClosestName returns the name that was probably meant, or "".
+// ClosestName returns the most probable correction of a name, or "".
 func ClosestName(name string, among []string) string {
 	if near := NearestNames(name, among, 1); len(near) > 0 {
 		return near[0]

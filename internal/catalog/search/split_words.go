@@ -6,10 +6,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxText bounds one text, in bytes. The longest real descriptions have 10 KB.
+// maxText is the maximum length of one text, in bytes. The longest real descriptions have 10 KB.
 const maxText = 16 << 10
 
-// maxWord is the longest indexed word, in bytes: longer ones are keys, hashes and data.
+// maxWord is the maximum length of an indexed word, in bytes. Longer words are keys, hashes and data.
 const maxWord = 48
 
 // splitter splits text into words: runs of letters and digits, in lower case without
@@ -18,7 +18,7 @@ type splitter struct {
 	run  []rune // the current run of letters and digits, as written
 	word []byte // the word for emit
 	emit func(word []byte)
-	// plain emits every letter once: no joined forms.
+	// plain emits every letter once, without compounds.
 	plain bool
 	// plurals keeps the s of PRs and VMs.
 	plurals bool
@@ -66,7 +66,7 @@ func isWordRune(r rune) bool {
 	return unicode.IsLetter(r) || unicode.IsDigit(r)
 }
 
-// skipPossessive skips the s of "user's", and the rest of "don't" and "I'm".
+// skipPossessive skips the s of "user's" and the endings of "don't" and "I'm".
 func skipPossessive(s string, i int) int {
 	j := i
 	for j < len(s) && j-i < 3 && isASCIIWordByte(s[j]) {
@@ -92,8 +92,7 @@ func foldWide(r rune) rune {
 	return r
 }
 
-// emitRun splits the current run into words, and also emits it as one word: GitHub is
-// "git", "hub" and "github".
+// emitRun splits the current run into words, and also emits it as one word: GitHub becomes "git", "hub" and "github".
 func (sp *splitter) emitRun() {
 	run := sp.run
 	sp.run = sp.run[:0]
@@ -113,8 +112,8 @@ func (sp *splitter) emitRun() {
 	}
 }
 
-// isWordBoundary reports whether a new word begins at i: getUser, HTTPServer, and between
-// scripts with and without spaces.
+// isWordBoundary reports whether a new word begins at i: as in getUser and HTTPServer, and between a script with spaces
+// and one without.
 func isWordBoundary(run []rune, i int) bool {
 	a, b := run[i-1], run[i]
 	if a < utf8.RuneSelf && b < utf8.RuneSelf && !isUpper(b) {
@@ -129,7 +128,7 @@ func isWordBoundary(run []rune, i int) bool {
 	return isUnspacedScript(a) != isUnspacedScript(b)
 }
 
-// hasCaseBoundary reports whether an identifier is split by case.
+// hasCaseBoundary reports whether a change of case splits a run.
 func hasCaseBoundary(run []rune) bool {
 	for i := 1; i < len(run); i++ {
 		if isWordBoundary(run, i) && !isUnspacedScript(run[i]) && !isUnspacedScript(run[i-1]) {
@@ -158,9 +157,8 @@ func isUnspacedScript(r rune) bool {
 	return r >= 0x2E80 && unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
 }
 
-// emitPiece emits one word, or character pairs of a script without spaces. A mix of
-// letters and digits is emitted whole (base64, s3, v2), and also by its letters if they
-// are a word.
+// emitPiece emits one word, or the character pairs of a text in a script without spaces. A mix of letters and digits is
+// emitted as a whole (base64, s3, v2). Its letters are also emitted if they are a word.
 func (sp *splitter) emitPiece(p []rune) {
 	if isUnspacedScript(p[0]) {
 		if len(p) == 1 {
@@ -201,7 +199,7 @@ func (sp *splitter) emitWord(p []rune) {
 	}
 }
 
-// plainLatin has the plain letters of U+00DF to U+017F; a space keeps the character.
+// plainLatin contains the plain letters for U+00DF to U+017F. A space means that the character is kept.
 const plainLatin = " aaaaaa ceeeeiiiidnooooo ouuuuy y" +
 	"aaaaaaccccccccddddeeeeeeeeeegggggggghhhhiiiiiiiiii  jjkk llllllllll" +
 	"nnnnnn   oooooo  rrrrrrssssssssttttttuuuuuuuuuuuuwwyyyzzzzzzs"

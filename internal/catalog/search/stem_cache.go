@@ -2,9 +2,8 @@ package search
 
 import "sync/atomic"
 
-// stemCache caches words with their stems: stemming takes a microsecond, and servers
-// share most words. A new word replaces another one, so its size is bounded. It is safe
-// for concurrent use.
+// stemCache caches words with their stems, because stemming takes a microsecond and servers share most words. A new
+// word replaces another one, so the size is bounded. It is safe for concurrent use.
 type stemCache [1 << 13]atomic.Pointer[stemmedWord]
 
 type stemmedWord struct{ word, stem string }

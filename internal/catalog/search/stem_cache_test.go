@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Words that take each other's place keep their stems, for whoever asks at the same time.
+// TestLexicon checks that words that replace each other in the cache get the right stems, also in concurrent calls.
 func TestLexicon(t *testing.T) {
 	l := new(stemCache)
 	var asking sync.WaitGroup
@@ -16,7 +16,7 @@ func TestLexicon(t *testing.T) {
 				word := "listing" + strconv.Itoa(i)
 				for _, w := range []string{word, "listings", "running"} {
 					if got := cachedStem(l, w); got.word != w || got.stem != toStem(w) {
-						t.Errorf("%q is %+v", w, got)
+						t.Errorf("%q: got %+v", w, got)
 					}
 				}
 			}
@@ -24,6 +24,6 @@ func TestLexicon(t *testing.T) {
 	}
 	asking.Wait()
 	if a, b := cachedStem(l, "creating"), cachedStem(l, []byte("creating")); a != b {
-		t.Error("a word that is known is made anew")
+		t.Error("a cached word is created again")
 	}
 }

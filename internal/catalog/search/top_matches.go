@@ -28,7 +28,7 @@ func (b *topMatches) compareDocs(x, y scoredDoc) int {
 	return cmp.Or(cmp.Compare(p.Server, q.Server), cmp.Compare(p.Tool, q.Tool), cmp.Compare(x.doc, y.doc))
 }
 
-// minScore returns the score that a further match must reach.
+// minScore returns the score that the next match must reach.
 func (b *topMatches) minScore() float32 {
 	if len(b.list) < b.n {
 		return 0
@@ -48,7 +48,7 @@ func (b *topMatches) addMatch(doc int32, score float32) {
 	b.list = slices.Insert(b.list, at, r)
 }
 
-// toHits returns the matches in order, with scores relative to the ideal.
+// toHits returns the matches in order, with scores relative to the ideal score.
 func (b *topMatches) toHits(ideal float32) []Hit {
 	hits := make([]Hit, len(b.list))
 	for i, r := range b.list {
@@ -57,8 +57,8 @@ func (b *topMatches) toHits(ideal float32) []Hit {
 	return hits
 }
 
-// relativeScore returns the score relative to the ideal, in (0, 1]: the square root,
-// because real texts stay far below the ideal, with four decimals.
+// relativeScore returns the score relative to the ideal score, in (0, 1], with four decimals. It is the square root of
+// the quotient, because real texts stay far below the ideal score.
 func relativeScore(score, ideal float32) float64 {
 	if score >= ideal {
 		return 1

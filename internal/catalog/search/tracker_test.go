@@ -22,8 +22,8 @@ func TestAmongTenThousand(t *testing.T) {
 	t.Run("odd queries", func(t *testing.T) { answersOddQueries(t, ix) })
 }
 
-// It does not matter how a person says what a tool is called. Tools that are
-// called the same, which would be as right, are left out of the view.
+// findsTracker checks that any wording of a tool's name finds the tool. Tools with the same name, which would also be
+// right, are hidden from the view.
 func findsTracker(t *testing.T, ix *View) {
 	for _, query := range []string{
 		"create issue", "creating issues", "make a ticket", "createIssue", "creat isue", "Create an issue!", "CREATE_ISSUE",
@@ -36,7 +36,7 @@ func findsTracker(t *testing.T, ix *View) {
 	}
 }
 
-// Queries that no client should send cost no more than others and get the same answer each time.
+// answersOddQueries checks that queries that no client should send get a valid result, and the same one each time.
 func answersOddQueries(t *testing.T, ix *View) {
 	for name, query := range oddQueries() {
 		first, total := ix.Search(nil, query, 10, nil)
@@ -50,7 +50,7 @@ func answersOddQueries(t *testing.T, ix *View) {
 			}
 		}
 		if len(first) != min(10, total) {
-			t.Errorf("%s: %d hits of %d", name, len(first), total)
+			t.Errorf("%s: got %d hits of %d", name, len(first), total)
 		}
 	}
 }

@@ -13,9 +13,9 @@ type TrainingWord struct {
 	InName, InSummary, InDescription bool
 }
 
-// TrainingWords returns the distinct stems of a definition as the ranking reads them, but with plurals of
-// abbreviations ("PRs", "prs") as words of their own. Training reads the texts with the words that the numbers of the
-// ranking were chosen with, so that a new abbreviation in words.txt needs no new table.
+// TrainingWords returns the distinct stems of a definition as the ranking reads them, but with plurals of abbreviations
+// ("PRs", "prs") as separate words. The ranking parameters were tuned with vectors for these words. So a new
+// abbreviation in words.txt needs no new table of vectors.
 func (r *RankingParameters) TrainingWords(d *tool.Definition) (words []TrainingWord) {
 	a, at := newDefinitionAnalyzer(r.lexicon), make(map[string]int)
 	a.split.plurals = true

@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// WordVectors are word embeddings of stems, trained by bench/vectors: words of the same tools
-// are close.
+// WordVectors contains word embeddings of stems, trained by bench/vectors. Words that occur in the same tools have
+// similar vectors.
 type WordVectors struct {
 	stems   []string
 	rows    map[string]int
@@ -35,8 +35,8 @@ var embeddedVectors = sync.OnceValue(func() *WordVectors {
 	return v
 })
 
-// parseVectors parses a table: a line of space-separated stems, then for each a scale
-// (float32, little endian) and its values.
+// parseVectors parses a table: a line of space-separated stems, then for each stem a scale (float32, little endian) and
+// its values.
 func parseVectors(table string) (*WordVectors, error) {
 	head, rows, _ := strings.Cut(table, "\n")
 	stems := strings.Fields(head)
@@ -73,7 +73,7 @@ func (v *WordVectors) addStemVector(to *vectorSum, stem string, weight float32) 
 	return true
 }
 
-// rowOf returns the row of a stem, -1 without one.
+// rowOf returns the row of a stem, or -1 if there is none.
 func (v *WordVectors) rowOf(stem string) int32 {
 	if row, ok := v.rows[stem]; ok {
 		return int32(row)
@@ -112,7 +112,7 @@ func (d *unitVector) cosine(e *unitVector) float32 {
 // minSimilarity is the minimum similarity of words that may replace each other.
 const minSimilarity = 0.4
 
-// nearestStems returns the stems most similar to one, of those in among that wanted accepts.
+// nearestStems returns the stems that are most similar to the given stem, among those rows that wanted accepts.
 func (v *WordVectors) nearestStems(stem string, among []int, wanted func(string) bool) (found []similarWord) {
 	row, ok := v.rows[stem]
 	if !ok {

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// A query with words that no tool contains finds tools with related words. The right tool comes before tools that share as many
-// words.
+// TestLikeness checks that a query with words that no tool contains finds tools with related words. The right tool
+// comes before tools that share the same number of words.
 func TestLikeness(t *testing.T) {
 	ix := build(append([]tool.Definition{
 		definition("a", "get_exchange_rate", "Get the rate of one currency in another", ""),
@@ -34,8 +34,8 @@ func TestLikeness(t *testing.T) {
 	}
 }
 
-// Among the best, a tool whose name says the same in other words comes before a tool whose name says something else. Hidden
-// tools and the limit do not change this.
+// TestNames checks that a tool whose name has the same meaning in other words comes before a tool whose name has
+// another meaning.
 func TestNames(t *testing.T) {
 	text := "Looks at the currency of a shop and gives the result"
 	ix := build([]tool.Definition{
@@ -50,24 +50,25 @@ func TestNames(t *testing.T) {
 		near[ix.ix.toolID(doc).Tool] = names.scoreName(doc)
 	}
 	if near["get_exchange_rate"] < 0.1 || near["get_exchange_rate"] < 2*near["get_banana"] || near["get_exchange_rate"] > 1 {
-		t.Errorf("how near the names are: %v", near)
+		t.Errorf("similarities of the names: %v", near)
 	}
 	hits, _ := ix.Search(nil, "currency conversion", 3, nil)
 	if got := ix.names(hits); got[0] != "a:get_exchange_rate" {
-		t.Errorf("finds %v", got)
+		t.Errorf("got %v", got)
 	}
 	for _, of := range []string{"exchange rate", "rate exchange", "get exchange rates"} {
 		q := ix.parseQuery(of)
 		if got := (&nameSimilarityScorer{view: ix, asked: q.asked}).scoreName(0); got != 1 {
-			t.Errorf("%q is the name, and it says %v of that", of, got)
+			t.Errorf("similarity of %q to the same name: got %v, want 1", of, got)
 		}
 	}
 	if got := (&nameSimilarityScorer{view: ix}).scoreName(0); got != 0 {
-		t.Errorf("of no words the name says %v", got)
+		t.Errorf("similarity to an empty query: got %v, want 0", got)
 	}
 }
 
-// The matches after the closely compared ones stay in order, and no score is higher than the one before.
+// TestOrderBehindTheBest checks that the matches after the reranked ones stay in order, and that no score is higher
+// than the previous one.
 func TestOrderBehindTheBest(t *testing.T) {
 	var defs []tool.Definition
 	for i := range 3 * rerankSize {
@@ -88,23 +89,23 @@ func TestOrderBehindTheBest(t *testing.T) {
 	for _, query := range []string{"issue", "an issue of a tool", "tickets"} {
 		all, total := ix.Search(nil, query, len(defs), nil)
 		if len(all) != total || total < 2*rerankSize && query != "tickets" {
-			t.Errorf("%q: %d of %d", query, len(all), total)
+			t.Errorf("%q: got %d of %d", query, len(all), total)
 		}
 		for i := 1; i < len(all); i++ {
 			if all[i].Score > all[i-1].Score {
-				t.Errorf("%q: %d has %v, and the one before it %v", query, i, all[i].Score, all[i-1].Score)
+				t.Errorf("%q: score %d is %v, the previous one is %v", query, i, all[i].Score, all[i-1].Score)
 			}
 		}
 		for _, n := range []int{1, rerankSize - 1, rerankSize, rerankSize + 1, 2 * rerankSize} {
 			some, _ := ix.Search(nil, query, n, nil)
 			if !slices.Equal(some, all[:min(n, len(all))]) {
-				t.Errorf("%q: the first %d are others when no more are asked for", query, n)
+				t.Errorf("%q: the first %d differ with that limit", query, n)
 			}
 		}
 	}
 }
 
-// Stop words of another language are skipped in queries of that language only.
+// TestForeignStopWords checks that stop words of another language are skipped only in queries of that language.
 func TestForeignStopWords(t *testing.T) {
 	ix := build(append([]tool.Definition{
 		definition("speech", "say", "Speaks", `{"properties":{"language":{"enum":["de","es","la","en"]}}}`),
@@ -137,21 +138,21 @@ func TestClauses(t *testing.T) {
 			got = append(got, clause)
 		}
 		if joined := strings.Join(got, "|"); joined != want {
-			t.Errorf("%q is %q, want %q", text, joined, want)
+			t.Errorf("words of %q: got %q, want %q", text, joined, want)
 		}
 	}
 }
 
 func TestReadVectors(t *testing.T) {
 	if _, err := parseVectors("one two\nshort"); err == nil {
-		t.Error("a table that is cut off is read")
+		t.Error("parseVectors accepts a truncated table")
 	}
 	if v := embeddedVectors(); len(v.stems) < 5000 {
-		t.Errorf("%d vectors are embedded", len(v.stems))
+		t.Errorf("got %d embedded vectors", len(v.stems))
 	}
 }
 
-// Among similar tools, earlier use adds at most half.
+// TestHabitsAmongSiblings checks that, among similar tools, earlier use adds at most half of the bonus.
 func TestHabitsAmongSiblings(t *testing.T) {
 	var defs []tool.Definition
 	for _, name := range []string{"create_issue", "delete_issue", "close_issue", "list_issues"} {
@@ -162,22 +163,22 @@ func TestHabitsAmongSiblings(t *testing.T) {
 	got := ix.habitScores(h, "issue")
 	for doc, part := range got {
 		if id := ix.ix.toolID(doc); id.Tool != "create_issue" || part <= 0 || part > 0.5 {
-			t.Errorf("%s gets %v of what use adds, want half at most", id, part)
+			t.Errorf("%s gets a share of %v of the bonus, want at most 0.5", id, part)
 		}
 	}
 	if len(got) != 1 {
-		t.Errorf("use speaks for %d tools", len(got))
+		t.Errorf("got scores for %d tools, want 1", len(got))
 	}
 }
 
-// Both ways to add up similarity give the same sums, also at the extreme values of a step.
+// TestDot checks that both implementations of dot return the same sums, also for the extreme values of a component.
 func TestDot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for i := range 1000 {
 		var a, b unitVector
 		for d := range a {
 			a[d], b[d] = int8(rng.IntN(256)), int8(rng.IntN(256))
-			if i < 4 { // all of them -128 or 127
+			if i < 4 { // extreme values only: -128 or 127
 				a[d], b[d] = int8(127+i%2), int8(127+i/2)
 			}
 		}

@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// View is the part of an index that a search sees. Hidden tools have no influence
-// on order, scores or spelling correction. It is immutable, safe for concurrent use, and
-// cheap: nothing is analyzed again.
+// View is the part of an index that a search sees. Hidden tools have no influence on order, scores or spelling
+// correction. A View is immutable, safe for concurrent use, and cheap, because nothing is analyzed again.
 type View struct {
 	ix        *Index
-	shown     docSet // nil when all are shown
+	shown     docSet // nil if all documents are shown
 	docs      int
-	partShown []partVisibility // part → how much of it is shown
+	partShown []partVisibility // part → whether all, some or none of its tools are shown
 	stemsIn   []uint32         // stem → number of shown tools
 	wordsIn   []uint32
 	idfs      []float32 // stem → IDF
@@ -22,7 +21,7 @@ type View struct {
 	nameIDFs  []float32 // tool → sum of the IDFs of its name's words
 }
 
-// partVisibility is how much of a part is shown.
+// partVisibility reports whether all, some or none of the tools of a part are shown.
 type partVisibility uint8
 
 const (
@@ -44,8 +43,7 @@ func (ix *Index) View(shown func(doc int) bool) *View {
 	return v
 }
 
-// computeIDFs computes IDFs. Words that are in every schema but in few names keep their
-// weight in names.
+// computeIDFs computes the IDFs. Words that are in every schema but in few names keep their weight in names.
 func (v *View) computeIDFs() {
 	v.idfs, v.headIDFs = make([]float32, len(v.stemsIn)), make([]float32, len(v.stemsIn))
 	share := v.ix.ranking.HeadIDF
@@ -163,8 +161,8 @@ func (v *View) stemID(text string) (uint32, bool) {
 
 func (v *View) headIDF(stem uint32) float32 { return v.headIDFs[stem] }
 
-// nearestSpellings returns the words with the fewest edits from word: one from four letters on,
-// two from eight.
+// nearestSpellings returns the words with the fewest edits from word: at most one edit if it has four letters or more,
+// two if it has eight or more.
 func (v *View) nearestSpellings(word string) []similarWord {
 	sp := v.ix.spelling
 	if len(word) < minSpelling || len(word) > maxWord || !isLowerASCIILetters(word) {
@@ -193,7 +191,7 @@ func (v *View) nearestSpellings(word string) []similarWord {
 			}
 		}
 	}
-	// Of words as near, those of more tools come first.
+	// Among equally similar words, those of more tools come first.
 	slices.SortFunc(found, func(a, b spellingEntry) int {
 		return cmp.Or(cmp.Compare(v.wordsIn[b.word], v.wordsIn[a.word]), strings.Compare(a.text, b.text))
 	})

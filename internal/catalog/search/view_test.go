@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// Tools outside a view have no influence: the result equals that of an index with only the tools of the view, to the last
-// digit.
+// TestHiddenToolsDoNotInfluenceSearch checks that tools outside a view have no influence. The result is exactly equal
+// to the result of an index with only the tools of the view.
 func TestHiddenToolsDoNotInfluenceSearch(t *testing.T) {
 	volume.SkipUnderRace(t)
 	defs := definitions(t, "ref065/tools.jsonl")
@@ -41,18 +41,18 @@ func TestHiddenToolsDoNotInfluenceSearch(t *testing.T) {
 			}
 			view, alone := ix.View(func(doc int) bool { return shown(ix.toolID(uint32(doc))) }), build(left)
 			if view.Len() != len(left) {
-				t.Errorf("%d tools shown, want %d", view.Len(), len(left))
+				t.Errorf("got %d shown tools, want %d", view.Len(), len(left))
 			}
 			for _, q := range queries {
 				if diff := cmp.Diff(answerTo(alone, q), answerTo(view, q)); diff != "" {
-					t.Fatalf("%q: what is hidden shows:\n%s", q, diff)
+					t.Fatalf("%q: hidden tools change the result:\n%s", q, diff)
 				}
 			}
 		})
 	}
 }
 
-// The result for a small limit is the beginning of the result for a larger one.
+// TestLimitsArePrefixes checks that the result for a small limit is the beginning of the result for a larger one.
 func TestLimitsArePrefixes(t *testing.T) {
 	volume.SkipUnderRace(t)
 	ix := build(definitions(t, "ref065/tools.jsonl"))
@@ -62,13 +62,13 @@ func TestLimitsArePrefixes(t *testing.T) {
 		for _, n := range []int{1, 3, 10, 20} {
 			some, _ := ix.Search(nil, q, n, nil)
 			if want := all[:min(n, len(all))]; !cmp.Equal(some, want) && len(want) > 0 {
-				t.Fatalf("%q: the first %d are %v, of more %v", q, n, ix.names(some), ix.names(want))
+				t.Fatalf("%q: the first %d are %v, want the prefix of %v", q, n, ix.names(some), ix.names(want))
 			}
 		}
 	}
 }
 
-// Names come before descriptions.
+// TestNamesComeFirst checks that matches in names come before matches in descriptions.
 func TestNamesComeFirst(t *testing.T) {
 	defs := append([]tool.Definition{
 		definition("tracker", "create_issue", "Create an issue", ""),

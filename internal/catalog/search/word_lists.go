@@ -42,8 +42,7 @@ var (
 	countQuestions = sync.OnceValue(func() map[string]bool { return wordFile().SectionByHead("asking").WordSet() })
 )
 
-// wordCosts is the cost of a common word in a segmentation: the logarithm of its rank, by
-// Zipf's law.
+// wordCosts contains the cost of each common word in a segmentation: the logarithm of its rank, by Zipf's law.
 var wordCosts = sync.OnceValue(func() map[string]float32 {
 	list := wordFile().SectionByHead("common words").Words()
 	costs := make(map[string]float32, len(list))
@@ -68,7 +67,7 @@ var stemFamilies = sync.OnceValue(func() map[string]string {
 	return out
 })
 
-// synonymStems are the groups of synonyms, as stems.
+// synonymStems contains the groups of synonyms, as stems.
 var synonymStems = sync.OnceValue(func() (groups [][]string) {
 	for _, line := range wordFile().SectionByHead("synonyms").Lines {
 		group := strings.Fields(line)
@@ -108,7 +107,7 @@ func synonymsInVocabulary(stems map[string]uint32) map[string][]uint32 {
 	return out
 }
 
-// toStem returns the stem of an English word, other words unchanged.
+// toStem returns the stem of an English word. Other words stay unchanged.
 func toStem(word string) string {
 	if !isLowerASCIILetters(word) {
 		if head, ok := stemFamilies()[word]; ok {
@@ -122,7 +121,7 @@ func toStem(word string) string {
 	return toPlainStem(word)
 }
 
-// toPlainStem returns the stem of an English word, and does not know abbreviations.
+// toPlainStem returns the stem of an English word without expanding abbreviations.
 func toPlainStem(word string) string {
 	if !isLowerASCIILetters(word) {
 		return word
@@ -144,8 +143,7 @@ var shortForms = sync.OnceValue(func() map[string][]string {
 	return out
 })
 
-// singularAbbreviation returns the abbreviation of a plural such as "prs", which the stemmer
-// does not handle.
+// singularAbbreviation returns the abbreviation for a plural such as "prs", which the stemmer does not handle.
 func singularAbbreviation(word string) (short string, ok bool) {
 	short, ok = strings.CutSuffix(word, "s")
 	if !ok || short == "" {

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// maxAlias is the longest name, in characters.
+// maxAlias is the maximum length of an alias, in characters.
 const maxAlias = 128
 
 // aliasSeparator separates the server from the name. No server name contains it.
 const aliasSeparator = "__"
 
-// ToAlias returns the name of a tool or prompt on /mcp/all. It is server__name, unless that is too long, has characters that
-// clients reject, or is ambiguous. Then these are replaced, and a digest of both parts is appended.
+// ToAlias returns the name of a tool or prompt on /mcp/all. It is server__name, unless that is too long, has characters
+// that clients reject, or is ambiguous. In these cases, ToAlias replaces the invalid characters and appends a digest of
+// both parts.
 func ToAlias(server, name string) string {
 	plain := server + aliasSeparator + name
 	if s, n, ok := SplitAlias(plain); ok && s == server && n == name {
@@ -29,7 +30,7 @@ func ToAlias(server, name string) string {
 	return readable[:min(len(readable), maxAlias-1-digestSize)] + "_" + aliasDigest(server, name)
 }
 
-// SplitAlias splits a name that holds both parts unchanged.
+// SplitAlias splits an alias that contains both parts unchanged.
 func SplitAlias(name string) (server, own string, ok bool) {
 	server, own, ok = strings.Cut(name, aliasSeparator)
 	foreign := strings.ContainsFunc(name, func(c rune) bool { return !isAliasChar(c) })
@@ -39,7 +40,7 @@ func SplitAlias(name string) (server, own string, ok bool) {
 	return server, own, true
 }
 
-// IsDigestedAlias reports whether a name ends with a digest. It has to be looked up.
+// IsDigestedAlias reports whether an alias ends with a digest. Such an alias cannot be split and has to be looked up.
 func IsDigestedAlias(name string) bool {
 	at := len(name) - digestSize
 	return at >= 1 && name[at-1] == '_' && strings.Trim(name[at:], "abcdefghijklmnopqrstuvwxyz234567") == ""
@@ -58,13 +59,13 @@ func aliasDigest(server, name string) string {
 	return strings.ToLower(base32.StdEncoding.EncodeToString(sum[:])[:digestSize])
 }
 
-// aliasURIScheme is the prefix of URIs that name their server.
+// aliasURIScheme is the prefix of URIs that contain the name of their server.
 const aliasURIScheme = "mcpproxy://"
 
-// ToAliasURI returns the URI, or URI template, that names the server of a resource.
+// ToAliasURI returns the URI, or URI template, that contains the server name of a resource.
 func ToAliasURI(server, uri string) string { return aliasURIScheme + server + "/" + uri }
 
-// SplitAliasURI splits a URI that names its server.
+// SplitAliasURI splits a URI that ToAliasURI returned.
 func SplitAliasURI(uri string) (server, own string, ok bool) {
 	rest, ok := strings.CutPrefix(uri, aliasURIScheme)
 	if !ok {
@@ -74,7 +75,7 @@ func SplitAliasURI(uri string) (server, own string, ok bool) {
 	return server, own, ok && server != "" && own != ""
 }
 
-// LooksLikeAliasURI reports whether a URI names its server, or looks as if it did.
+// LooksLikeAliasURI reports whether a URI has the prefix of ToAliasURI, in any case.
 func LooksLikeAliasURI(uri string) bool {
 	return len(uri) >= len(aliasURIScheme) && strings.EqualFold(uri[:len(aliasURIScheme)], aliasURIScheme)
 }
@@ -103,7 +104,7 @@ func MatchesTemplate(template, uri string) bool {
 			least = 0
 		}
 		if fixed, rest, found = strings.Cut(rest, "{"); !found {
-			// The end of the URI, so that the part before it can contain the same text.
+			// The last part must be at the end of the URI, so that the part before it can contain the same text.
 			return len(uri) >= len(fixed)+least && strings.HasSuffix(uri, fixed)
 		}
 		if len(uri) < least {

@@ -14,41 +14,42 @@ func TestName(t *testing.T) {
 		{"github", "create_issue", "github__create_issue"},
 		{"a-b.c", "x.y-z", "a-b.c__x.y-z"},
 		{"a", "b__c", "a__b__c"},
-		{"a", "_b", "a___b"}, // the first separator parts it
+		{"a", "_b", "a___b"}, // the first separator separates server and name
 		{"_a", "b", "_a__b"},
 		{"s", strings.Repeat("x", 125), "s__" + strings.Repeat("x", 125)},
 	} {
 		if got := ToAlias(c.server, c.name); got != c.want {
-			t.Errorf("%s:%s is %s, want %s", c.server, c.name, got, c.want)
+			t.Errorf("alias of %s:%s is %s, want %s", c.server, c.name, got, c.want)
 		}
 		if server, own, ok := SplitAlias(c.want); !ok || server != c.server || own != c.name {
-			t.Errorf("%s is %s:%s %v", c.want, server, own, ok)
+			t.Errorf("%s splits into %s:%s, %v", c.want, server, own, ok)
 		}
 	}
 	for _, c := range []struct{ server, name, readable string }{
-		{"a_", "b", "a___b_"}, // not a and _b
+		{"a_", "b", "a___b_"}, // not a___b, which splits into a and _b
 		{"s", "a/b:c", "s__a_b_c_"},
 		{"s", "é", "s____"},
 		{"s", "", "s___"},
 		{"s", "\xff", "s____"},
 		{"s", strings.Repeat("x", 126), "s__" + strings.Repeat("x", 98) + "_"},
 		{strings.Repeat("s", 64), strings.Repeat("x", 256), strings.Repeat("s", 64) + "__" + strings.Repeat("x", 35) + "_"},
-		{"s", "x_abcdefghijklmnopqrstuvwxyz", "s__x_abcdefghijklmnopqrstuvwxyz_"}, // it looks like one of these
+		{"s", "x_abcdefghijklmnopqrstuvwxyz", "s__x_abcdefghijklmnopqrstuvwxyz_"}, // the name looks like a digest
 	} {
 		got := ToAlias(c.server, c.name)
 		if !IsDigestedAlias(got) || !taken.MatchString(got) || got[:len(got)-digestSize] != c.readable {
-			t.Errorf("%s:%s is %s", c.server, c.name, got)
+			t.Errorf("alias of %s:%s is %s", c.server, c.name, got)
 		}
 		if _, _, ok := SplitAlias(got); ok {
 			t.Errorf("%s can be split", got)
 		}
 	}
-	if a := ToAlias("s", "a/b"); a != "s__a_b_rntagldagkp72vhl7us4d27xbf" { // it is kept in the rules of clients
-		t.Errorf("%s", a)
+	if a := ToAlias("s", "a/b"); a != "s__a_b_rntagldagkp72vhl7us4d27xbf" { // rules of clients contain it
+		t.Errorf("got %s", a)
 	}
 }
 
-// Two different tools never get the same name on /mcp/all, whatever their servers and names are.
+// TestNamesDoNotCollide checks that two different tools never get the same name on /mcp/all, whatever their servers and
+// names are.
 func TestNamesDoNotCollide(t *testing.T) {
 	servers := []string{"a", "a_", "_a", "_", "a_b", "a.b", "a-b", strings.Repeat("a", 64), strings.Repeat("a", 63) + "_"}
 	parts := []string{"", "_", "__", "a", "b", "é", "/", ":", "a_", "_a", "\x00", strings.Repeat("a", 62), strings.Repeat("b", 125)}
@@ -57,7 +58,7 @@ func TestNamesDoNotCollide(t *testing.T) {
 		for _, b := range parts {
 			names[a+b] = true
 			names[a+"/"+b] = true
-			names[ToAlias("a", a+b)] = true // a server that takes the names which others get
+			names[ToAlias("a", a+b)] = true // a server whose tools have the aliases of other tools as names
 			names[strings.TrimPrefix(ToAlias("a", a+"/"+b), "a__")] = true
 		}
 	}
@@ -66,19 +67,19 @@ func TestNamesDoNotCollide(t *testing.T) {
 		for n := range names {
 			got, what := ToAlias(s, n), fmt.Sprintf("%q:%q", s, n)
 			if other, ok := seen[got]; ok {
-				t.Errorf("%s and %s are both %s", what, other, got)
+				t.Errorf("%s and %s have the same alias %s", what, other, got)
 			}
 			seen[got] = what
 			if !taken.MatchString(got) {
-				t.Errorf("%s is %q", what, got)
+				t.Errorf("alias of %s is %q, which clients reject", what, got)
 			}
 			if server, own, ok := SplitAlias(got); ok && (server != s || own != n) {
-				t.Errorf("%s is %s, which says %q:%q", what, got, server, own)
+				t.Errorf("alias of %s is %s, which splits into %q:%q", what, got, server, own)
 			}
 		}
 	}
 	if len(seen) < 1000 {
-		t.Errorf("%d names are too few", len(seen))
+		t.Errorf("got %d aliases, want at least 1000", len(seen))
 	}
 }
 
@@ -90,11 +91,11 @@ func TestURI(t *testing.T) {
 	}
 	for _, bad := range []string{"", "file:///x", "mcpproxy://", "mcpproxy://s", "mcpproxy://s/", "mcpproxy:///x", "MCPPROXY://s/x"} {
 		if _, _, ok := SplitAliasURI(bad); ok {
-			t.Errorf("%q names a server", bad)
+			t.Errorf("SplitAliasURI(%q) succeeded", bad)
 		}
 	}
 	if !LooksLikeAliasURI("MCPProxy://s/x") || LooksLikeAliasURI("mcp") {
-		t.Error("what names a server is not seen")
+		t.Error("LooksLikeAliasURI is wrong")
 	}
 }
 
@@ -121,7 +122,7 @@ func TestMatches(t *testing.T) {
 		{"{+any}", "x", true},
 	} {
 		if got := MatchesTemplate(c.template, c.uri); got != c.want {
-			t.Errorf("%s %s: %v", c.template, c.uri, got)
+			t.Errorf("%s %s: got %v", c.template, c.uri, got)
 		}
 	}
 }
@@ -140,7 +141,7 @@ func FuzzName(f *testing.F) {
 			t.Errorf("%q:%q is %q, %q:%q is %q", s, n, a, s2, n2, b)
 		}
 		if ps, pn, ok := SplitAlias(a); ok && (ps != s || pn != n) || !ok && !IsDigestedAlias(a) {
-			t.Errorf("%q:%q is %q, which is parted into %q and %q", s, n, a, ps, pn)
+			t.Errorf("%q:%q is %q, which splits into %q and %q", s, n, a, ps, pn)
 		}
 		MatchesTemplate(n, n2)
 	})

@@ -15,15 +15,15 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxDepth bounds the nesting of a definition. Real ones have up to 18 levels.
+// maxDepth is the maximum nesting depth of a definition. Real definitions have up to 18 levels.
 const maxDepth = 128
 
-// CanonicalJSON returns the canonical JSON of raw by RFC 8785: members sorted by their UTF-16 code units, numbers as ECMAScript
-// writes them, no white space, the fewest escapes. Unlike RFC 8785 it is lossless. A number that ECMAScript would round (beyond
-// the digits of a float64, and -0) keeps its value, and a lone surrogate keeps its escape. So two texts have the same canonical
-// form only if they mean the same.
+// CanonicalJSON returns the canonical JSON of raw by RFC 8785: members sorted by their UTF-16 code units, numbers as
+// ECMAScript writes them, no white space, and as few escapes as possible. Unlike RFC 8785, it is lossless. A number
+// that ECMAScript would round (beyond the digits of a float64, and -0) keeps its value, and a lone surrogate keeps its
+// escape. So two texts have the same canonical form only if they have the same meaning.
 //
-// It fails when raw is not JSON in UTF-8, is nested too deep, or has an object with two members of one name.
+// It fails if raw is not JSON in UTF-8, is nested too deep, or contains an object with two members of the same name.
 func CanonicalJSON(raw []byte) ([]byte, error) {
 	if wirejson.Check(raw, wirejson.Limits{}) != nil && !json.Valid(raw) { // Check is faster and stricter
 		return nil, errors.New("not valid JSON")
@@ -46,9 +46,9 @@ type canonicalizer struct {
 	scratch []byte
 }
 
-// canonicalMember is a member of an open object, as written to out.
+// canonicalMember is a member of an open object as it was written to out.
 type canonicalMember struct {
-	start, name, end int // out[start:name] is "name": and out[start:end] all of it
+	start, name, end int // out[start:name] is "name": and out[start:end] is the whole member
 }
 
 func (c *canonicalizer) appendValue(depth int) error {
@@ -107,7 +107,7 @@ func (c *canonicalizer) appendObject(depth int) error {
 	if err := c.sortMembers(c.members[base:]); err != nil {
 		return err
 	}
-	if len(c.members) > base { // the last comma
+	if len(c.members) > base { // removes the last comma
 		c.out = c.out[:len(c.out)-1]
 	}
 	c.members = c.members[:base]
@@ -205,7 +205,7 @@ func appendCanonicalNumber(dst, text []byte) []byte {
 // appendECMAScriptNumber appends a float as ECMAScript's Number::toString writes it.
 func appendECMAScriptNumber(dst []byte, f float64) []byte {
 	if f == 0 {
-		if math.Signbit(f) { // ECMAScript writes 0, which is another number
+		if math.Signbit(f) { // ECMAScript writes -0 as 0, which is another number
 			dst = append(dst, '-')
 		}
 		return append(dst, '0')
@@ -214,7 +214,7 @@ func appendECMAScriptNumber(dst []byte, f float64) []byte {
 		return strconv.AppendFloat(dst, f, 'f', -1, 64)
 	}
 	dst = strconv.AppendFloat(dst, f, 'e', -1, 64)
-	if n := len(dst); dst[n-2] == '0' && (dst[n-3] == '-' || dst[n-3] == '+') { // e-07 is e-7
+	if n := len(dst); dst[n-2] == '0' && (dst[n-3] == '-' || dst[n-3] == '+') { // removes the zero: e-07 becomes e-7
 		dst = append(dst[:n-2], dst[n-1])
 	}
 	return dst

@@ -16,7 +16,7 @@ import (
 
 func TestCanonical(t *testing.T) {
 	for _, c := range []struct{ raw, want string }{
-		// RFC 8785, 3.2.2 (but for its 333333333.33333329, which would lose a digit) and 3.2.3.
+		// RFC 8785, sections 3.2.2 (except for its 333333333.33333329, which would lose a digit) and 3.2.3.
 		{`{"numbers": [333333333.3333333, 1E30, 4.50, 2e-3, 0.000000000000000000000000001],
 		   "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false]}`,
 			`{"literals":[null,true,false],"numbers":[333333333.3333333,1e+30,4.5,0.002,1e-27],"string":"` + "€$" + `\u000f\nA'B\"\\\\\"/"}`},
@@ -64,7 +64,7 @@ func TestCanonicalNumber(t *testing.T) {
 			t.Errorf("%s becomes %s, want %s", c.text, got, c.want)
 		}
 	}
-	// RFC 8785, appendix B, but for -0, which is 0 there.
+	// RFC 8785, appendix B, except for -0, which becomes 0 in the RFC.
 	for bits, want := range map[uint64]string{
 		0x0000000000000000: "0", 0x8000000000000000: "-0", 0x0000000000000001: "5e-324", 0x8000000000000001: "-5e-324",
 		0x7fefffffffffffff: "1.7976931348623157e+308", 0xffefffffffffffff: "-1.7976931348623157e+308",
@@ -86,7 +86,7 @@ func TestCanonicalNumber(t *testing.T) {
 	}
 }
 
-// value is JSON of any kind; numbers are texts.
+// value generates any JSON value. Numbers are strings.
 func value(depth int) *rapid.Generator[any] {
 	text := rapid.StringOf(rapid.OneOf(rapid.Rune(), rapid.RuneFrom([]rune("ab\"\\/\n\x00\u007f\ue000\uffff😀"))))
 	kinds := []*rapid.Generator[any]{
@@ -103,7 +103,7 @@ func value(depth int) *rapid.Generator[any] {
 	return rapid.OneOf(kinds...)
 }
 
-// same reports whether two trees are equal, numbers by their exact value.
+// same reports whether two trees are equal. It compares numbers by their exact value.
 func same(a, b any) bool {
 	switch x := a.(type) {
 	case map[string]any:
@@ -140,7 +140,8 @@ func same(a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// The canonical form means the same as the text, is its own canonical form, and is the same for every spelling.
+// TestCanonicalProperties checks that the canonical form means the same as the text, is its own canonical form, and is
+// the same for every spelling.
 func TestCanonicalProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := value(3).Draw(t, "tree")
@@ -154,7 +155,7 @@ func TestCanonicalProperties(t *testing.T) {
 		d.UseNumber()
 		var back any
 		if err := d.Decode(&back); err != nil || !same(tree, back) {
-			t.Fatalf("%s\nhas become %s (%v)", text, got, err)
+			t.Fatalf("%s\nbecomes %s (%v)", text, got, err)
 		}
 		again, err := CanonicalJSON(got)
 		if err != nil || !bytes.Equal(again, got) {
@@ -167,7 +168,8 @@ func TestCanonicalProperties(t *testing.T) {
 	})
 }
 
-// Numbers near the edges of float64 stay apart exactly when they are different.
+// TestCanonicalNumberProperties checks that numbers near the limits of float64 have different canonical forms only if
+// they are different.
 func TestCanonicalNumberProperties(t *testing.T) {
 	number := rapid.OneOf(
 		rapid.StringMatching(`-?(0|[1-9][0-9]{0,3})(\.[0-9]{1,3})?([eE][+-]?[0-9])?`),
@@ -205,7 +207,7 @@ func FuzzCanonical(f *testing.F) {
 			return
 		}
 		var a, b any
-		if json.Unmarshal(raw, &a) != nil { // a number beyond float64
+		if json.Unmarshal(raw, &a) != nil { // the text contains a number that float64 cannot represent
 			return
 		}
 		if err := json.Unmarshal(got, &b); err != nil || !reflect.DeepEqual(a, b) {

@@ -16,7 +16,7 @@ func TestSkeleton(t *testing.T) {
 			}
 		}
 	}
-	// Servers that people have at the same time.
+	// Server names that users have in the same configuration.
 	seen := map[string]string{}
 	for _, name := range []string{"github", "gitlab", "git", "filesystem", "fetch", "memory", "time", "everything", "sequential-thinking",
 		"slack", "sentry", "postgres", "sqlite", "redis", "mongodb", "mysql", "notion", "linear", "jira", "confluence", "figma", "stripe",

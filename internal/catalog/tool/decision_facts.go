@@ -19,11 +19,11 @@ type DecisionFacts struct {
 	ApprovedBy  string       `json:"approved_by,omitempty" doc:"The approver of this definition: a user, or trust:scan or trust:auto if the server's trust setting accepted it automatically."`
 	ApprovedAt  *time.Time   `json:"approved_at,omitempty"`
 
-	encoded []byte // by WithEncodedBytes
+	encoded []byte // set by WithEncodedBytes
 }
 
-// JudgedHints are effective hints. One that is absent has no meaning next to the others,
-// such as "destructive" in a read-only tool.
+// JudgedHints contains the effective hints. A hint is absent if the others make it irrelevant, such as "destructive"
+// for a read-only tool.
 type JudgedHints struct {
 	ReadOnly    *HintFact `json:"read_only,omitempty"`
 	Destructive *HintFact `json:"destructive,omitempty"`
@@ -53,9 +53,9 @@ func (HintSource) Words() []string {
 	return []string{string(FromServer), string(FromOverride), string(FromInferred), string(FromDefault)}
 }
 
-// ResolveHints returns the effective hints and their sources: the override where it sets
-// a hint, else the declared hint, else the inferred one. Unset hints have MCP's default,
-// which gives two of them no meaning in a read-only tool.
+// ResolveHints returns the effective hints and their sources. A hint comes from the override if it sets the hint, else
+// from the server's declaration, else from inference. Unset hints have MCP's default, which makes two of them
+// irrelevant for a read-only tool.
 func ResolveHints(effective, override, declared Hints) *JudgedHints {
 	h := &JudgedHints{}
 	by, of := override.boolHints(), declared.boolHints()
@@ -93,7 +93,7 @@ func (j *DecisionFacts) DeclaredHints() (h Hints) {
 	return h
 }
 
-// OverriddenHints returns the declared hints that an override replaces; nil without any.
+// OverriddenHints returns the declared hints that an override replaces. It returns nil if there are none.
 func OverriddenHints(override, declared Hints) *JudgedHints {
 	var h JudgedHints
 	by, of := override.boolHints(), declared.boolHints()
@@ -108,20 +108,19 @@ func OverriddenHints(override, declared Hints) *JudgedHints {
 	return &h
 }
 
-// hintFields is in the order of Hints.
+// hintFields returns the fields in the order of Hints.
 func (h *JudgedHints) hintFields() [4]**HintFact {
 	return [...]**HintFact{&h.ReadOnly, &h.Destructive, &h.Idempotent, &h.OpenWorld}
 }
 
-// WithEncodedBytes returns j with the bytes that AppendRecordMembers appends. It must not change
-// afterwards.
+// WithEncodedBytes returns j together with the bytes that AppendRecordMembers appends. The result must not be changed.
 func (j DecisionFacts) WithEncodedBytes() DecisionFacts {
 	j.encoded = j.AppendRecordMembers(nil)
 	return j
 }
 
-// AppendRecordMembers appends j to dst as stored in records, much shorter than its JSON: as
-// members of an object, each with a comma before it.
+// AppendRecordMembers appends j to dst in the form of activity records, which is much shorter than its JSON: as members
+// of an object, each preceded by a comma.
 func (j *DecisionFacts) AppendRecordMembers(dst []byte) []byte {
 	if j.encoded != nil {
 		return append(dst, j.encoded...)
@@ -146,7 +145,7 @@ func (j *DecisionFacts) AppendRecordMembers(dst []byte) []byte {
 	return dst
 }
 
-// ReadRecordMember reads a member that AppendRecordMembers has written and ignores others.
+// ReadRecordMember reads a member that AppendRecordMembers wrote. It ignores other members.
 func (j *DecisionFacts) ReadRecordMember(name, value []byte) {
 	text, _ := wirejson.String(value)
 	switch string(name) {
@@ -178,8 +177,8 @@ func (j *DecisionFacts) textMembers() [4]textMember {
 	return [...]textMember{{"call_with", &j.CallWith}, {"inferred", &j.Inferred}, {"fingerprint", &j.Fingerprint}, {"approved_by", &j.ApprovedBy}}
 }
 
-// appendCompactHints appends a letter for each hint: the first one of its source, upper case
-// when it is true; a hyphen for none.
+// appendCompactHints appends one character for each hint: the first letter of its source, in upper case if the hint is
+// true, or a hyphen if the hint is absent.
 func (h *JudgedHints) appendCompactHints(dst []byte) []byte {
 	for _, fact := range h.hintFields() {
 		letter := byte('-')
@@ -193,7 +192,7 @@ func (h *JudgedHints) appendCompactHints(dst []byte) []byte {
 	return dst
 }
 
-// parseCompactHints reads the output of appendCompactHints; unknown letters are no hint.
+// parseCompactHints reads the output of appendCompactHints. An unknown letter is an absent hint.
 func parseCompactHints(letters string) *JudgedHints {
 	h := &JudgedHints{}
 	for i, fact := range h.hintFields() {

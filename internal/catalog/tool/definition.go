@@ -12,24 +12,23 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// MaxDefinition is the longest definition, in bytes. Real tools have up to 60 KB.
+// MaxDefinition is the maximum size of a definition, in bytes. Real tools have up to 60 KB.
 const MaxDefinition = 256 << 10
 
-// Definition is a tool as its server declared it. Raw is the tool object with the
-// server's bytes; the other fields are views of it. A Definition is immutable, including
-// its slices.
+// Definition is a tool as its server declared it. Raw is the tool object with the server's bytes. The other fields are
+// views of it. A Definition is immutable, including its slices.
 type Definition struct {
 	ID           ID
 	Raw          json.RawMessage
 	Title        string
 	Description  string
-	InputSchema  json.RawMessage // nil when the server sent none
-	OutputSchema json.RawMessage // nil when the server sent none
+	InputSchema  json.RawMessage // nil if the server sent none
+	OutputSchema json.RawMessage // nil if the server sent none
 	Hints        Hints           // as declared
-	// ForClients says that its server lists it only to clients that support elicitation
-	// or sampling, not to MCPProxy: MCPProxy's own calls cannot use it.
+	// ForClients reports that the server lists the tool only to clients that support elicitation or sampling, not to
+	// MCPProxy. MCPProxy's own calls cannot use it.
 	ForClients  bool
-	fingerprint Fingerprint // of Raw; zero when it was not parsed
+	fingerprint Fingerprint // of Raw; zero if Raw was not parsed
 }
 
 // ParseDefinition parses a tool as its server sent it. The definition keeps raw and
@@ -79,7 +78,8 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 	return d, nil
 }
 
-// canonicalDefinition returns the canonical form of a definition within MaxDefinition.
+// canonicalDefinition returns the canonical form of a definition. It fails if the definition is larger than
+// MaxDefinition.
 func canonicalDefinition(raw json.RawMessage) ([]byte, error) {
 	if len(raw) > MaxDefinition {
 		return nil, fmt.Errorf("it is longer than %d bytes", MaxDefinition)
@@ -91,8 +91,8 @@ func canonicalDefinition(raw json.RawMessage) ([]byte, error) {
 	return canonical, nil
 }
 
-// decodeStringIfValidUnicode returns a string, but "" for one that is not valid Unicode: a call could
-// not repeat that name.
+// decodeStringIfValidUnicode decodes a string. It returns "" for a string that is not valid Unicode, because a call
+// could not repeat that name.
 func decodeStringIfValidUnicode(value []byte) string {
 	s := stringOrEmpty(value)
 	if bytes.Contains(value, []byte(`\u`)) && !bytes.Equal(wirejson.AppendString(nil, s), appendCanonicalString(nil, value[1:len(value)-1])) {
@@ -101,8 +101,8 @@ func decodeStringIfValidUnicode(value []byte) string {
 	return s
 }
 
-// decodeStringNoCopy returns a string that shares the bytes if nothing is escaped: descriptions
-// are most of a definition.
+// decodeStringNoCopy decodes a string. The result shares the bytes if nothing is escaped, because descriptions are the
+// largest part of a definition.
 func decodeStringNoCopy(value []byte) string {
 	if value[0] != '"' {
 		return ""
@@ -121,16 +121,15 @@ func objectOrNil(value []byte) json.RawMessage {
 // Fingerprint is the SHA-256 of the canonical JSON of a definition.
 type Fingerprint [sha256.Size]byte
 
-// Fingerprint identifies the whole definition. Two definitions have the same fingerprint
-// only if they differ in nothing but key order, white space and spelling of values.
+// Fingerprint identifies the whole definition. Two definitions have the same fingerprint only if they differ in nothing
+// but key order, white space and the spelling of values.
 func (d Definition) Fingerprint() Fingerprint {
 	if d.fingerprint != (Fingerprint{}) {
 		return d.fingerprint
 	}
 	canonical, err := CanonicalJSON(d.Raw)
 	if err != nil {
-		// ParseDefinition never returns such a definition. No canonical form begins like
-		// this.
+		// ParseDefinition never returns such a definition. No canonical form begins with this text.
 		canonical = append([]byte("not canonical: "), d.Raw...)
 	}
 	return sha256.Sum256(canonical)

@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// deprecation matches a sentence that begins with the word, as in "DEPRECATED: use x
-// instead", or says it of the tool. The description of a tool about deprecated things
-// ("Checks whether packages are deprecated") has no such sentence.
+// deprecation matches a sentence that begins with the word, as in "DEPRECATED: use x instead", or that declares the
+// tool deprecated. The description of a tool about deprecated things ("Checks whether packages are deprecated") has no
+// such sentence.
 var deprecation = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(?:^|[.!?:\n(\[])[^\pL\pN]*deprecated(?:$|\s*[:.,;!)\]*]|\s+[-–—]|\s+(?:use|please|in favou?r|since|as of)\b)` +
 		`|\bthis (?:tool|function|method|endpoint|command|action|api) (?:is|has been) (?:now )?deprecated\b`)

@@ -30,7 +30,7 @@ func TestDeprecated(t *testing.T) {
 		"": false,
 	} {
 		if got := (Definition{Description: description}).IsDeprecated(); got != want {
-			t.Errorf("%q is deprecated: %v", description, got)
+			t.Errorf("IsDeprecated of %q: got %v", description, got)
 		}
 	}
 	for meta, want := range map[string]bool{
@@ -40,11 +40,11 @@ func TestDeprecated(t *testing.T) {
 	} {
 		d, err := ParseDefinition("s", json.RawMessage(`{"name":"a","_meta":`+meta+`}`))
 		if err != nil || d.IsDeprecated() != want {
-			t.Errorf("_meta %s: %v, %v", meta, d.IsDeprecated(), err)
+			t.Errorf("_meta %s: got %v, %v", meta, d.IsDeprecated(), err)
 		}
 	}
 	if d, err := ParseDefinition("s", json.RawMessage(`{"name":"a","inputSchema":{"type":"object","properties":{"deprecated":{"type":"boolean","deprecated":true}}}}`)); err != nil || d.IsDeprecated() {
-		t.Errorf("a tool with a deprecated parameter is deprecated: %v", err)
+		t.Errorf("a tool with a deprecated parameter counts as deprecated: %v", err)
 	}
 	(Definition{Description: strings.Repeat("deprecated (", 20_000)}).IsDeprecated()
 }

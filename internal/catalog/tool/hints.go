@@ -27,8 +27,8 @@ func ToTriBool(b bool) TriBool {
 	return False
 }
 
-// Hints are a tool's MCP annotations, as far as MCP defines them. Title is empty when
-// unset. All other annotations stay in Definition.Raw.
+// Hints contains the annotations of a tool that MCP defines. Title is empty if unset. All other annotations stay in
+// Definition.Raw.
 type Hints struct {
 	Title       string
 	ReadOnly    TriBool
@@ -59,8 +59,8 @@ func (h *Hints) boolHints() [4]boolHint {
 	return [...]boolHint{{"readOnlyHint", &h.ReadOnly}, {"destructiveHint", &h.Destructive}, {"idempotentHint", &h.Idempotent}, {"openWorldHint", &h.OpenWorld}}
 }
 
-// ParseHints parses MCP annotations. Missing values and values of the wrong type are
-// unset; ambiguous annotations set nothing.
+// ParseHints parses MCP annotations. Missing values and values of the wrong type are unset. Ambiguous annotations set
+// no hint.
 func ParseHints(annotations json.RawMessage) Hints {
 	if _, err := CanonicalJSON(annotations); err != nil {
 		return Hints{}
@@ -84,8 +84,7 @@ func parseHints(annotations []byte) Hints {
 	return h
 }
 
-// AppendJSON appends the hints to dst as MCP annotations: only those that are set, {}
-// without any.
+// AppendJSON appends the hints that are set to dst as MCP annotations, or {} if none is set.
 func (h Hints) AppendJSON(dst []byte) []byte {
 	dst = append(dst, '{')
 	empty := len(dst)
@@ -99,13 +98,13 @@ func (h Hints) AppendJSON(dst []byte) []byte {
 		}
 	}
 	if len(dst) > empty {
-		dst = dst[:len(dst)-1] // the last comma
+		dst = dst[:len(dst)-1] // removes the last comma
 	}
 	return append(dst, '}')
 }
 
-// ReplaceHintsIn returns a tool's definition with the hints h in place of those it declares.
-// Everything else stays the server's bytes.
+// ReplaceHintsIn returns a tool's definition with its declared hints replaced by h. Everything else keeps the server's
+// bytes.
 func (h Hints) ReplaceHintsIn(definition json.RawMessage, stated Hints) json.RawMessage {
 	if h == stated {
 		return definition
@@ -142,7 +141,7 @@ func (h *Hints) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// stringOrEmpty decodes a JSON string; other values give "".
+// stringOrEmpty decodes a JSON string. It returns "" for other values.
 func stringOrEmpty(value []byte) string {
 	if value[0] != '"' {
 		return ""

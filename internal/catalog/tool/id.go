@@ -12,7 +12,7 @@ type ID struct {
 	Tool   string
 }
 
-// The longest names, in bytes. MCP recommends 128 for tools.
+// The maximum lengths of names, in bytes. MCP recommends 128 for tools.
 const (
 	MaxServerName = 64
 	maxToolName   = 256
@@ -21,8 +21,8 @@ const (
 // String returns the form that agents use: "server:tool".
 func (id ID) String() string { return id.Server + ":" + id.Tool }
 
-// ParseID splits at the first colon; the tool part is taken as it is. The server part
-// must be a valid server name and the tool part must not be empty.
+// ParseID splits s at the first colon. The server part must be a valid server name, and the tool part must not be
+// empty. It does not check or change the tool part otherwise.
 func ParseID(s string) (ID, error) {
 	server, name, ok := strings.Cut(s, ":")
 	if !ok {

@@ -15,7 +15,7 @@ import (
 // DefinitionKind is the kind of a definition. The zero value is a tool.
 type DefinitionKind string
 
-// The kinds. All but tools are primitives (see Primitive).
+// The kinds. All kinds except tools are primitives (see Primitive).
 const (
 	KindTool         DefinitionKind = ""
 	KindPrompt       DefinitionKind = "prompt"
@@ -24,12 +24,12 @@ const (
 	KindInstructions DefinitionKind = "instructions"
 )
 
-// PrimitiveKinds returns all kinds but tools.
+// PrimitiveKinds returns all kinds except tools.
 func PrimitiveKinds() []DefinitionKind {
 	return []DefinitionKind{KindInstructions, KindPrompt, KindResource, KindTemplate}
 }
 
-// Words returns all kinds but tools.
+// Words returns all kinds except tools.
 func (DefinitionKind) Words() []string {
 	var words []string
 	for _, k := range PrimitiveKinds() {
@@ -46,11 +46,11 @@ func (k DefinitionKind) NameMember() string { return nameMembers[k] }
 
 var nameMembers = map[DefinitionKind]string{KindPrompt: "name", KindResource: "uri", KindTemplate: "uriTemplate"}
 
-// MaxPrimitiveName is the longest name or URI of a primitive, in bytes.
+// MaxPrimitiveName is the maximum length of the name or URI of a primitive, in bytes.
 const MaxPrimitiveName = 8 << 10
 
-// Primitive is a prompt, a resource, a resource template, or a server's instructions,
-// which have no name. Raw is the server's bytes. A Primitive is immutable.
+// Primitive is a prompt, a resource, a resource template, or a server's instructions, which have no name. Raw contains
+// the server's bytes. A Primitive is immutable.
 type Primitive struct {
 	Kind        DefinitionKind
 	Name        string // or the URI, or the URI template
@@ -58,15 +58,14 @@ type Primitive struct {
 	Fingerprint Fingerprint
 }
 
-// ReadName returns the name or URI in a definition of this kind, as ParsePrimitive reads
-// it; "" without one.
+// ReadName returns the name or URI in a definition of this kind, as ParsePrimitive reads it, or "" if there is none.
 func (k DefinitionKind) ReadName(raw json.RawMessage) string {
 	name, _ := wirejson.String(wirejson.Find(raw, k.NameMember()))
 	return name
 }
 
-// ParsePrimitive parses a primitive as its server sent it, and keeps raw. It must have a
-// canonical form, at most MaxDefinition bytes and a name.
+// ParsePrimitive parses a primitive as its server sent it, and keeps raw. raw must have a canonical form, at most
+// MaxDefinition bytes and a name.
 func ParsePrimitive(kind DefinitionKind, raw json.RawMessage) (Primitive, error) {
 	o, err := parsePrimitive(kind, raw)
 	if err != nil {
@@ -107,9 +106,8 @@ func parsePrimitive(kind DefinitionKind, raw json.RawMessage) (Primitive, error)
 	return o, nil
 }
 
-// dropVolatileMembers returns the canonical form of a primitive without the size and the date
-// of a resource: these change with its content and cannot hold text. Other values of
-// these members are kept.
+// dropVolatileMembers returns the canonical form of a primitive without the size and the date of a resource. These
+// change with its content and cannot contain text. If such a member has a value of another type, it is kept.
 func dropVolatileMembers(kind DefinitionKind, canonical []byte) []byte {
 	if kind == KindPrompt || !bytes.Contains(canonical, []byte(`"size":`)) && !bytes.Contains(canonical, []byte(`"lastModified":`)) {
 		return canonical
@@ -128,7 +126,7 @@ func dropVolatileMembers(kind DefinitionKind, canonical []byte) []byte {
 	})
 }
 
-// rewriteMembers rewrites a canonical object member by member.
+// rewriteMembers rewrites a canonical object member by member. It drops the members that keep rejects.
 func rewriteMembers(object []byte, keep func(name string, value []byte) ([]byte, bool)) []byte {
 	out := append(make([]byte, 0, len(object)), '{')
 	c := wirejson.Cursor{Text: object}
@@ -151,10 +149,10 @@ func isByteCount(value []byte) bool {
 	return len(value) <= 16 && len(bytes.Trim(value, "0123456789")) == 0
 }
 
-// maxDate is the longest date, in bytes: one with nanoseconds and a zone has 35.
+// maxDate is the maximum length of a date, in bytes. A date with nanoseconds and a zone has 35.
 const maxDate = 40
 
-// isDate reports whether a value is a date and nothing but a date.
+// isDate reports whether a value is exactly a date.
 func isDate(value []byte) bool {
 	if value[0] != '"' || len(value) > maxDate+2 {
 		return false

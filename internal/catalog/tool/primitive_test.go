@@ -11,7 +11,7 @@ import (
 func TestParsePrimitive(t *testing.T) {
 	for _, c := range []struct {
 		kind      tool.DefinitionKind
-		raw, name string // "": it cannot be used
+		raw, name string // name is "" if the definition is unusable
 	}{
 		{tool.KindPrompt, `{"name":"greet","arguments":[{"name":"x"}]}`, "greet"},
 		{tool.KindPrompt, `{"\u006eame":"greet"}`, "greet"},
@@ -31,7 +31,7 @@ func TestParsePrimitive(t *testing.T) {
 	} {
 		o, err := tool.ParsePrimitive(c.kind, json.RawMessage(c.raw))
 		if o.Name != c.name || (err == nil) != (c.name != "") {
-			t.Errorf("%s %.60s: %q, %v", c.kind, c.raw, o.Name, err)
+			t.Errorf("%s %.60s: got %q, %v", c.kind, c.raw, o.Name, err)
 		}
 	}
 	if _, err := tool.ParsePrimitive(tool.KindInstructions, json.RawMessage(`"Be nice."`)); err != nil {
@@ -39,7 +39,8 @@ func TestParsePrimitive(t *testing.T) {
 	}
 }
 
-// Fields that change with the content of a resource and hold no text are not part of its fingerprint; all other fields are.
+// TestPrimitiveFingerprint checks that fields that change with the content of a resource and contain no text are not
+// part of its fingerprint. All other fields are.
 func TestPrimitiveFingerprint(t *testing.T) {
 	print := func(kind tool.DefinitionKind, raw string) tool.Fingerprint {
 		t.Helper()
@@ -58,7 +59,7 @@ func TestPrimitiveFingerprint(t *testing.T) {
 		`{"uri":"a://b","name":"n","annotations":{"lastModified":"2025-01-12T15:00:58"}}`,
 	} {
 		if print(tool.KindResource, same) != print(tool.KindResource, base) {
-			t.Errorf("%s is another one", same)
+			t.Errorf("%s has another fingerprint", same)
 		}
 	}
 	for _, other := range []string{
@@ -71,15 +72,15 @@ func TestPrimitiveFingerprint(t *testing.T) {
 		`{"uri":"a://b","name":"n","annotations":{}}`, `{"uri":"a://b","name":"n","annotations":[]}`, `{"uri":"a://b","name":"n","annotations":"2025-01-12"}`,
 	} {
 		if print(tool.KindResource, other) == print(tool.KindResource, base) {
-			t.Errorf("%s is the same", other)
+			t.Errorf("%s has the same fingerprint", other)
 		}
 	}
 	if print(tool.KindPrompt, `{"name":"n","size":5}`) == print(tool.KindPrompt, `{"name":"n"}`) ||
 		print(tool.KindTemplate, `{"uriTemplate":"n","size":5}`) == print(tool.KindTemplate, `{"uriTemplate":"n"}`) {
-		t.Error("only resources have a size")
+		t.Error("the size of a definition that is not a resource does not change the fingerprint")
 	}
 	if print(tool.KindTemplate, `{"uriTemplate":"n","annotations":{"lastModified":"2025-01-12"}}`) != print(tool.KindTemplate, `{"uriTemplate":"n"}`) {
-		t.Error("the date of a template counts")
+		t.Error("the date of a template changes the fingerprint")
 	}
 }
 

@@ -10,12 +10,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// StrictForm returns a definition in the form that strict clients accept. These clients reject the whole list, with the
-// definitions of all servers, for one that violates the schema of the protocol. It changes only unambiguous parts, such as a
-// member that is null. The error says why a definition has no such form.
+// StrictForm returns a definition in the form that strict clients accept. If one definition violates the protocol's
+// schema, these clients reject the whole list with the definitions of all servers. StrictForm changes only unambiguous
+// parts, such as a member that is null. The error explains why a definition has no such form.
 func StrictForm(kind DefinitionKind, raw json.RawMessage) (json.RawMessage, error) {
 	if kind == KindResource || kind == KindTemplate {
-		if name := wirejson.Find(raw, "name"); name == nil || string(name) == "null" { // its address names it
+		if name := wirejson.Find(raw, "name"); name == nil || string(name) == "null" { // its address serves as its name
 			raw = wirejson.SetMember(raw, "name", wirejson.Find(raw, kind.NameMember()))
 		}
 	}
@@ -23,18 +23,18 @@ func StrictForm(kind DefinitionKind, raw json.RawMessage) (json.RawMessage, erro
 		return raw, nil
 	}
 	strict, fault := toStrictObject(raw, strictMembers[kind])
-	if fault != nil { // an error that is not nil
+	if fault != nil { // avoids an error interface with a nil pointer
 		return nil, fault
 	}
 	return strict, nil
 }
 
-// strictFault is a fault that strict clients reject, with its place: "inputSchema.required" or "" for the value itself.
+// strictFault is a fault that strict clients reject, with its path: "inputSchema.required", or "" for the value itself.
 type strictFault struct{ path, what string }
 
 func (f *strictFault) Error() string { return strings.TrimPrefix(f.path+" "+f.what, " ") }
 
-// within returns a fault of a value as one of the object or list that has it as step.
+// within returns the fault of a value as a fault of the object or list that contains the value at step.
 func (f *strictFault) within(step string) *strictFault {
 	if f.path != "" && f.path[0] != '[' {
 		step += "."
@@ -44,8 +44,8 @@ func (f *strictFault) within(step string) *strictFault {
 
 func newStrictFault(what string) *strictFault { return &strictFault{what: what} }
 
-// strictRule returns a value as strict clients accept it, nil if the member is to be left out. value is nil
-// if the member is missing.
+// strictRule returns a value in the form that strict clients accept, or nil if the member is to be left out. value is
+// nil if the member is missing.
 type strictRule func(value json.RawMessage) (json.RawMessage, *strictFault)
 
 // strictMember is a member of an object whose value has to follow a rule.
@@ -78,8 +78,8 @@ var (
 	}
 )
 
-// isEmptyAs reports whether a value is the empty array or object that languages without both types, such as PHP and
-// Lua, write for the other one.
+// isEmptyAs reports whether a value is an empty array or object of this kind. Languages without both types, such as PHP
+// and Lua, write one for the other.
 func isEmptyAs(value json.RawMessage, kind byte) bool {
 	return wirejson.Kind(value) == kind && len(bytes.TrimSpace(value[1:len(value)-1])) == 0
 }
@@ -121,7 +121,7 @@ func objectWith(members []strictMember) strictRule {
 	return func(value json.RawMessage) (json.RawMessage, *strictFault) { return toStrictObject(value, members) }
 }
 
-// listOf is the rule for an array whose elements follow a rule.
+// listOf returns the rule for an array whose elements follow a rule.
 func listOf(rule strictRule) strictRule {
 	return func(value json.RawMessage) (json.RawMessage, *strictFault) {
 		if isEmptyAs(value, '{') {
@@ -132,7 +132,7 @@ func listOf(rule strictRule) strictRule {
 		}
 		out, i, changed := json.RawMessage("["), 0, false
 		var fault *strictFault
-		_ = wirejson.EachElement(value, func(element []byte) error { // a definition is JSON
+		_ = wirejson.EachElement(value, func(element []byte) error { // parsing cannot fail: a definition is valid JSON
 			strict, f := rule(element)
 			if f != nil && fault == nil {
 				fault = f.within(fmt.Sprintf("[%d]", i))
@@ -153,7 +153,7 @@ func listOf(rule strictRule) strictRule {
 	}
 }
 
-// isKind is the rule for a value of one kind of JSON.
+// isKind returns the rule for a value that has one of these JSON kinds.
 func isKind(kinds, want string) strictRule {
 	return func(value json.RawMessage) (json.RawMessage, *strictFault) {
 		if k := wirejson.Kind(value); k == 0 || strings.IndexByte(kinds, k) < 0 {
@@ -190,7 +190,7 @@ func isOneOf(words ...string) strictRule {
 	}
 }
 
-// strictDate leaves out a date that clients cannot read: it says the same as none.
+// strictDate is the rule for a date. It leaves out a date that clients cannot parse.
 func strictDate(value json.RawMessage) (json.RawMessage, *strictFault) {
 	text, ok := wirejson.String(value)
 	if !ok {
@@ -202,7 +202,7 @@ func strictDate(value json.RawMessage) (json.RawMessage, *strictFault) {
 	return value, nil
 }
 
-// strictInputSchema is the rule for the schema of arguments, which are always an object.
+// strictInputSchema is the rule for the schema of a call's arguments, which are always an object.
 func strictInputSchema(value json.RawMessage) (json.RawMessage, *strictFault) {
 	if value == nil {
 		return json.RawMessage(`{"type":"object"}`), nil
@@ -216,8 +216,8 @@ func strictInputSchema(value json.RawMessage) (json.RawMessage, *strictFault) {
 	return strictObjectSchema(value)
 }
 
-// strictOutputSchema leaves out a schema that describes no object, or that some clients cannot compile: no call
-// needs it.
+// strictOutputSchema is the rule for an output schema. It leaves out a schema that describes no object, or that some
+// clients cannot compile, because no call needs it.
 func strictOutputSchema(value json.RawMessage) (json.RawMessage, *strictFault) {
 	if !describesObject(value) {
 		return nil, nil
@@ -229,7 +229,7 @@ func strictOutputSchema(value json.RawMessage) (json.RawMessage, *strictFault) {
 	return strict, nil
 }
 
-// describesObject reports whether a schema allows an object by its type, if it names one.
+// describesObject reports whether a schema's type, if it has one, allows an object.
 func describesObject(schema json.RawMessage) bool {
 	if wirejson.Kind(schema) != '{' {
 		return false
@@ -240,7 +240,7 @@ func describesObject(schema json.RawMessage) bool {
 		return strings.EqualFold(text, "object")
 	}
 	allowed := kind == nil || string(kind) == "null" || isObject(kind)
-	_ = wirejson.EachElement(kind, func(one []byte) error { // no array: no elements
+	_ = wirejson.EachElement(kind, func(one []byte) error { // a value that is not an array has no elements
 		allowed = allowed || isObject(one)
 		return nil
 	})
@@ -259,7 +259,7 @@ func strictObjectSchema(schema json.RawMessage) (json.RawMessage, *strictFault) 
 	return schema, nil
 }
 
-// strictProperties returns properties whose schemas are objects: true and false have an equal one.
+// strictProperties is the rule for properties. Each schema becomes an object: true and false have an equivalent object.
 func strictProperties(properties json.RawMessage) (json.RawMessage, *strictFault) {
 	if isEmptyAs(properties, '[') {
 		properties = json.RawMessage("{}")

@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// compilesForClients reports whether all clients can compile an output schema. Some compile those of a whole list
-// when they get it, and reject the list for one that does not compile: a reference leads nowhere, a pattern is not
-// one of JavaScript, or a keyword has the form of another draft. A schema that only some clients compile counts as
-// none.
+// compilesForClients reports whether all clients can compile an output schema. Some clients compile the output schemas
+// of a whole list when they receive it, and reject the list if one does not compile: a reference has no target, a
+// pattern is not valid in JavaScript, or a keyword has the form of another draft. A schema that only some clients can
+// compile is left out.
 func compilesForClients(schema json.RawMessage) bool {
 	var root any
 	if json.Unmarshal(schema, &root) != nil {
@@ -25,15 +25,15 @@ func compilesForClients(schema json.RawMessage) bool {
 // schemaCompileCheck checks the parts of a schema.
 type schemaCompileCheck struct {
 	root any
-	refs []string // of the parts that were checked
+	refs []string // references in the checked parts
 }
 
-// maxCompiledDepth limits the nested schemas.
+// maxCompiledDepth is the maximum nesting depth of schemas.
 const maxCompiledDepth = 64
 
-// schemaKeywords has the form of each keyword's value: S schema, M schemas by name, P schemas by pattern, N lists by
-// name, D schemas or lists by name, L list of schemas, T type or types, n number, b boolean, t text, l list, e list that
-// is not empty, p pattern, r reference, x not supported by all clients.
+// schemaKeywords contains the form of each keyword's value: S schema, M schemas by name, P schemas by pattern, N lists
+// by name, D schemas or lists by name, L list of schemas, T type or list of types, n number, b boolean, t text, l list,
+// e non-empty list, p pattern, r reference, x not supported by all clients.
 var schemaKeywords = map[string]byte{
 	"not": 'S', "if": 'S', "then": 'S', "else": 'S', "additionalProperties": 'S', "propertyNames": 'S', "contains": 'S', "additionalItems": 'S', "items": 'S',
 	"unevaluatedProperties": 'S', "unevaluatedItems": 'S', "properties": 'M', "$defs": 'M', "definitions": 'M', "dependentSchemas": 'M', "patternProperties": 'P',
@@ -68,7 +68,7 @@ func (c *schemaCompileCheck) isSchema(v any, depth int) bool {
 	return members["nullable"] == nil || members["type"] != nil
 }
 
-// isKeyword reports whether value has the form of a keyword's value.
+// isKeyword reports whether a keyword's value has this form.
 func (c *schemaCompileCheck) isKeyword(form byte, value any, depth int) bool {
 	below := func(v any) bool { return c.isSchema(v, depth+1) }
 	members, isObject := value.(map[string]any)
@@ -122,7 +122,7 @@ func (c *schemaCompileCheck) isKeyword(form byte, value any, depth int) bool {
 	return form == 0 // an annotation
 }
 
-// leadsToSchema reports whether a reference leads to a part of the schema, and not to itself.
+// leadsToSchema reports whether a reference leads to a schema within the schema, and not back to itself.
 func (c *schemaCompileCheck) leadsToSchema(ref string) bool {
 	for range maxCompiledDepth {
 		target, found := c.partAt(ref)
@@ -139,7 +139,7 @@ func (c *schemaCompileCheck) leadsToSchema(ref string) bool {
 	return false
 }
 
-// partAt returns the part of the schema that a reference within it names.
+// partAt returns the part of the schema that a local reference points to.
 func (c *schemaCompileCheck) partAt(ref string) (part any, found bool) {
 	fragment, within := strings.CutPrefix(ref, "#")
 	pointer, err := url.PathUnescape(fragment)
@@ -171,8 +171,8 @@ func (c *schemaCompileCheck) partAt(ref string) (part any, found bool) {
 	return part, true
 }
 
-// isPortablePattern reports whether a pattern is certainly a regular expression here and in JavaScript, where the flag
-// for Unicode forbids needless escapes and lone brackets.
+// isPortablePattern reports whether a pattern is certainly a valid regular expression in Go and in JavaScript, where
+// the Unicode flag forbids unnecessary escapes and lone brackets.
 func isPortablePattern(pattern string) bool {
 	if _, err := syntax.Parse(pattern, syntax.Perl); err != nil || strings.Contains(pattern, "[:") {
 		return false
@@ -181,7 +181,7 @@ func isPortablePattern(pattern string) bool {
 	for i := 0; i < len(pattern); i++ {
 		c, rest := pattern[i], pattern[i+1:]
 		assertion := !class && (c == '^' || c == '$')
-		set := false // of characters
+		set := false // whether the position is in a character class
 		switch {
 		case c == '\\' && rest != "":
 			i++

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestStrictForm: a definition that a strict client would reject gets an accepted form if that form is unambiguous. All
-// other definitions keep their bytes, or have no strict form.
+// TestStrictForm checks that a definition that a strict client would reject gets an accepted form if that form is
+// unambiguous. All other definitions keep their bytes, or have no strict form.
 func TestStrictForm(t *testing.T) {
 	for raw, want := range map[string]string{
 		`{"name":"a", "inputSchema":{"type":"object","required":["x"]}}`:                                                     ``,
@@ -82,12 +82,13 @@ func TestStrictForm(t *testing.T) {
 			want = definition
 		}
 		if said != want {
-			t.Errorf("%s: %s, want %s", raw, said, want)
+			t.Errorf("%s: got %s, want %s", raw, said, want)
 		}
 	}
 }
 
-// TestSchemasCompileInOfficialClients: the official TypeScript clients compile each schema that is accepted here.
+// TestSchemasCompileInOfficialClients checks schemas that compilesForClients accepts only if the official TypeScript
+// clients can compile them.
 func TestSchemasCompileInOfficialClients(t *testing.T) {
 	for _, schema := range []string{
 		`{"type":"object"}`,
@@ -97,7 +98,7 @@ func TestSchemasCompileInOfficialClients(t *testing.T) {
 		`{"type":"object","properties":{"x":{"pattern":"^[\\w.+-]+@[\\w-]+\\.(?:de|en)$"},"y":{"type":"string","nullable":true,"maxLength":3,"format":"date"}}}`,
 	} {
 		if !compilesForClients(json.RawMessage(schema)) {
-			t.Errorf("does not compile: %s", schema)
+			t.Errorf("rejected: %s", schema)
 		}
 	}
 	for _, part := range []string{
@@ -108,7 +109,7 @@ func TestSchemasCompileInOfficialClients(t *testing.T) {
 		strings.Repeat(`{"not":`, 70) + "{}" + strings.Repeat("}", 70),
 	} {
 		if compilesForClients(json.RawMessage(`{"type":"object","properties":{"x":` + part + `}}`)) {
-			t.Errorf("compiles: %s", part)
+			t.Errorf("accepted: %s", part)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// realTools returns the tools of the real servers, by "server/number".
+// realTools returns the tools of real servers, by "server/number".
 func realTools(t testing.TB) map[string]json.RawMessage {
 	t.Helper()
 	shared := os.Getenv("MCPPROXY_SHARED")
@@ -40,12 +40,13 @@ func realTools(t testing.TB) map[string]json.RawMessage {
 		}
 	}
 	if len(tools) < 700 {
-		t.Fatalf("%d tools are too few", len(tools))
+		t.Fatalf("got only %d tools", len(tools))
 	}
 	return tools
 }
 
-// The views agree with encoding/json, and contain no hint that the definition does not have.
+// TestRealTools checks that the parsed fields agree with encoding/json, and contain no hint that the definition does
+// not have.
 func TestRealTools(t *testing.T) {
 	annotated := 0
 	for name, raw := range realTools(t) {
@@ -55,7 +56,7 @@ func TestRealTools(t *testing.T) {
 			continue
 		}
 		if !bytes.Equal(d.Raw, raw) {
-			t.Errorf("%s: the bytes have changed", name)
+			t.Errorf("%s: Raw differs from the input", name)
 		}
 		var want map[string]any
 		if err := json.Unmarshal(raw, &want); err != nil {
@@ -63,7 +64,7 @@ func TestRealTools(t *testing.T) {
 		}
 		str := func(key string) string { s, _ := want[key].(string); return s }
 		if d.ID != (ID{"srv", str("name")}) || d.Title != str("title") || d.Description != str("description") {
-			t.Errorf("%s: views %q %q %q", name, d.ID, d.Title, d.Description)
+			t.Errorf("%s: got ID, title and description %q %q %q", name, d.ID, d.Title, d.Description)
 		}
 		for key, schema := range map[string]json.RawMessage{"inputSchema": d.InputSchema, "outputSchema": d.OutputSchema} {
 			var got any
@@ -90,7 +91,7 @@ func TestRealTools(t *testing.T) {
 		}
 	}
 	if annotated < 600 {
-		t.Errorf("%d tools with annotations are too few", annotated)
+		t.Errorf("got only %d tools with annotations", annotated)
 	}
 }
 
@@ -161,7 +162,7 @@ func TestHints(t *testing.T) {
 		}
 		var back Hints
 		if err := json.Unmarshal([]byte(c.want), &back); err != nil || back.Title != strings.ToValidUTF8(c.h.Title, "\ufffd") || back.WithDefaults(c.h) != back {
-			t.Errorf("%s is read back as %+v (%v)", c.want, back, err)
+			t.Errorf("%s is parsed as %+v (%v)", c.want, back, err)
 		}
 	}
 	for _, bad := range []string{``, `null`, `[]`, `{`, `{"readOnlyHint":true,"readOnlyHint":false}`} {
@@ -171,10 +172,10 @@ func TestHints(t *testing.T) {
 	}
 	base := Hints{"base", True, True, Unset, False}
 	if got, want := (Hints{"", False, Unset, True, Unset}).WithDefaults(base), (Hints{"base", False, True, True, False}); got != want {
-		t.Errorf("Over gives %+v, want %+v", got, want)
+		t.Errorf("WithDefaults returns %+v, want %+v", got, want)
 	}
 	if ToTriBool(true) != True || ToTriBool(false) != False {
-		t.Error("TriOf is wrong")
+		t.Error("ToTriBool is wrong")
 	}
 }
 
@@ -196,15 +197,15 @@ func TestID(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		} else if id.String() != text {
-			t.Errorf("%s becomes %s", text, id)
+			t.Errorf("%s is formatted as %s", text, id)
 		}
 		if got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
+			t.Errorf("%s: got %s, want %s", text, got, want)
 		}
 	}
 }
 
-// decodeTree reads JSON so that numbers keep their text.
+// decodeTree decodes JSON and keeps the text of numbers.
 func decodeTree(t testing.TB, raw []byte) any {
 	t.Helper()
 	d := json.NewDecoder(bytes.NewReader(raw))
@@ -216,8 +217,7 @@ func decodeTree(t testing.TB, raw []byte) any {
 	return v
 }
 
-// scramble writes a tree in another key order, with other white space and other
-// escapes.
+// scramble encodes a tree with another key order, other white space and other escapes.
 func scramble(rng *rand.Rand, v any) string {
 	space := func() string { return []string{"", "", " ", "\n\t", "\r\n"}[rng.IntN(5)] }
 	var b strings.Builder
@@ -248,7 +248,7 @@ func scramble(rng *rand.Rand, v any) string {
 				fmt.Fprintf(&b, `\u%04x`, r)
 				continue
 			}
-			q, _ := json.Marshal(string(r)) // escapes < > & and more
+			q, _ := json.Marshal(string(r)) // escapes <, >, & and more
 			b.Write(q[1 : len(q)-1])
 		}
 		return `"` + b.String() + `"`
@@ -265,13 +265,13 @@ func TestFingerprintIgnoresSpelling(t *testing.T) {
 		for range 2 {
 			other := scramble(rng, tree)
 			if got := (Definition{Raw: json.RawMessage(other)}).Fingerprint(); got != want {
-				t.Fatalf("%s: another spelling has another fingerprint\n%s\n%s", name, raw, other)
+				t.Fatalf("%s: another spelling of the definition changes the fingerprint\n%s\n%s", name, raw, other)
 			}
 		}
 	}
 }
 
-// mutations returns a tree with one thing changed, for every place in it.
+// mutations emits copies of a tree with one change each, for every position in it.
 func mutations(v any, path string, emit func(path string, changed any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -316,7 +316,7 @@ func mutations(v any, path string, emit func(path string, changed any)) {
 	}
 }
 
-// Any change of a definition changes its fingerprint.
+// TestFingerprintChangesWithEveryField checks that any change of a definition changes its fingerprint.
 func TestFingerprintChangesWithEveryField(t *testing.T) {
 	tools := realTools(t)
 	names := slices.Sorted(maps.Keys(tools))
@@ -339,14 +339,14 @@ func TestFingerprintChangesWithEveryField(t *testing.T) {
 			}
 			f := Definition{Raw: other}.Fingerprint()
 			if twin, ok := seen[f]; ok {
-				t.Errorf("%s: %s is not told from %s", names[i], path, twin)
+				t.Errorf("%s: %s has the same fingerprint as %s", names[i], path, twin)
 			}
 			seen[f] = path
 			changes++
 		})
 	}
 	if changes < 10_000 {
-		t.Errorf("%d changes are too few", changes)
+		t.Errorf("got only %d changes", changes)
 	}
 }
 

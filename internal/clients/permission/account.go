@@ -4,7 +4,7 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// AccountClients is the clients of one account, and the journal of changes of their files.
+// AccountClients provides access to the clients of one account, and to the journal of changes of their files.
 type AccountClients struct {
 	Env   clients.Env
 	Tools func() []ProxyTool
@@ -12,8 +12,8 @@ type AccountClients struct {
 	Open func() (*clients.Journal, error)
 }
 
-// WriteRules writes the rules for a client into its file; with dry it only returns the change. It does not ask for
-// confirmation: the caller does.
+// WriteRules writes the rules for a client into its file. If dry is set, it only returns the change. It does not ask
+// for confirmation, because the caller does.
 func (a *AccountClients) WriteRules(client string, dry bool) (Outcome, error) {
 	plan, err := PreparePlan(a.Env, client, a.Tools())
 	if err != nil || dry || !plan.Changed {

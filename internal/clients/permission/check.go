@@ -7,7 +7,7 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// Lane is how a client handles one of MCPProxy's tools.
+// Lane describes how a client handles one of MCPProxy's tools.
 type Lane struct {
 	Tool    string  `json:"tool" doc:"One of MCPProxy's tools, or ENTRY:* for the tools of one of its entries"`
 	Lane    string  `json:"lane,omitempty" doc:"What calls through it do; none for tools that call nothing" enum:"read,write,destructive"`
@@ -18,7 +18,7 @@ type Lane struct {
 	Why     string  `json:"why,omitempty" doc:"An explanation, if the rule alone does not explain the verdict"`
 }
 
-// Report is how a client handles all of them.
+// Report describes how a client handles all of MCPProxy's tools.
 type Report struct {
 	Client    string   `json:"client"`
 	Name      string   `json:"name"`
@@ -35,8 +35,8 @@ type Report struct {
 	ByHand    string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
 }
 
-// CheckClient returns how a client handles the tools now. word is its id, name or alias;
-// otherwise the error is a *problem.Problem NOT_FOUND.
+// CheckClient returns how a client currently handles the tools. word is the client's id, name or alias. For an unknown
+// client, the error is a *problem.Problem NOT_FOUND.
 func CheckClient(e clients.Env, word string, tools []ProxyTool) (Report, error) {
 	c, err := findClient(word)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r *Report) addFile(d clientDoc) {
 	}
 }
 
-// notesFor returns the notes about a client, and what no rule can say of one entry with all tools.
+// notesFor returns the notes about a client, and for an entry with all tools a note about its limits.
 func (c clientPermissions) notesFor(t Target) []string {
 	notes := append([]string{}, c.notes...)
 	if t.Surface == clients.SurfaceAll {
@@ -104,7 +104,7 @@ func (c clientPermissions) notesFor(t Target) []string {
 	return notes
 }
 
-// manualStepsText returns the necessary steps of the user in the client.
+// manualStepsText returns the steps that the user must do in the client.
 func (c clientPermissions) manualStepsText(t Target, tools []ProxyTool) string {
 	var runs, asks, flags []string
 	whole, of := "", ""
@@ -127,12 +127,12 @@ func (c clientPermissions) manualStepsText(t Target, tools []ProxyTool) string {
 		manual = c.wholeManual
 	}
 	if len(runs) == 0 && strings.Contains(manual, "{runs}") {
-		return "" // nothing that the user could allow by itself
+		return "" // there is nothing that the user could allow separately
 	}
 	return strings.NewReplacer("{runs}", whole+joinNames(runs), "{asks}", whole+joinNames(asks), "{of}", of, "{flags}", strings.Join(flags, " "), "{servers}", joinNames(t.serverNames())).Replace(manual)
 }
 
-// appendNew appends a name unless the list has it.
+// appendNew appends a name unless the list already contains it.
 func appendNew(list []string, name string) []string {
 	if slices.Contains(list, name) {
 		return list
@@ -140,7 +140,7 @@ func appendNew(list []string, name string) []string {
 	return append(list, name)
 }
 
-// joinNames returns names for a sentence.
+// joinNames joins names for use in a sentence.
 func joinNames(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
@@ -148,7 +148,7 @@ func joinNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// readClientFiles reads the existing files, with planned documents in place of their files.
+// readClientFiles reads the existing files. A planned document replaces the file at its path.
 func readClientFiles(files []clientFile, planned ...clientDoc) clientDocs {
 	var all clientDocs
 	taken := make([]bool, len(planned))

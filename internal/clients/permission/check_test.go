@@ -20,13 +20,12 @@ import (
 
 var update = flag.Bool("update", false, "write what is wanted")
 
-// ours are MCPProxy's tools as it serves them.
+// ours returns the definitions of MCPProxy's own tools.
 func ours() []permission.ProxyTool {
 	return permission.ParseTools(mcpserver.BuiltinDefinitions(config.ManagePropose))
 }
 
-// account makes an account of the files of an archive: those under home/, project/
-// and root/.
+// account creates an account with the files of an archive: those under home/, project/ and root/.
 func account(t *testing.T, a *txtar.Archive) clients.Env {
 	t.Helper()
 	dir := t.TempDir()
@@ -56,8 +55,8 @@ func account(t *testing.T, a *txtar.Archive) clients.Env {
 	return e
 }
 
-// TestCheck: each archive is an account, whose first line names the client; want is
-// what the client does, lane by lane, and why.
+// TestCheck checks how clients handle each lane, and the reason. Each archive is an account. Its first line is the
+// client, and its last file is the expected report.
 func TestCheck(t *testing.T) {
 	archives, err := filepath.Glob("testdata/check/*.txt")
 	if err != nil || len(archives) == 0 {
@@ -92,7 +91,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// shown is a report as the archives have it.
+// shown formats a report as in the archives.
 func shown(r permission.Report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s connected=%v right=%v\n", r.Server, r.Connected, r.Right)
@@ -119,7 +118,7 @@ func shown(r permission.Report) string {
 	return b.String()
 }
 
-// TestCodexHints: what Codex makes of hints that MCPProxy's own tools do not have.
+// TestCodexHints checks how Codex handles hints that MCPProxy's own tools do not have.
 func TestCodexHints(t *testing.T) {
 	const yes, no, unsaid = tool.True, tool.False, tool.Unset
 	for _, c := range []struct {

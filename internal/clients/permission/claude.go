@@ -12,8 +12,8 @@ var claudeLists = [...]struct {
 	verdict Verdict
 }{{"deny", Denied}, {"ask", Asks}, {"allow", Runs}}
 
-// claudeDecision evaluates Claude Code: deny before ask before allow, from any file; then
-// the mode, which is defaultMode unless --permission-mode or Shift+Tab sets another one.
+// claudeDecision evaluates Claude Code: deny before ask before allow, from any file, then the mode. The mode is
+// defaultMode unless --permission-mode or Shift+Tab sets another one.
 func claudeDecision(q toolQuery) toolDecision {
 	if off := claudeDisabledDecision(q); off.verdict != "" {
 		return off
@@ -34,8 +34,8 @@ func claudeDecision(q toolQuery) toolDecision {
 	return mode.decisionWithoutRule(q.tool)
 }
 
-// claudeDisabledDecision is the decision if Claude Code does not connect the server: disabled for
-// the project, or not allowed by settings.
+// claudeDisabledDecision returns the decision if Claude Code does not connect to the server: it is disabled for the
+// project, or not allowed by settings.
 func claudeDisabledDecision(q toolQuery) toolDecision {
 	d, off := q.docs.withKind(fileServers).strongestValue("projects", q.dir, "disabledMcpServers")
 	if at, found := firstMatch(off, equalTo(q.server)); found {
@@ -64,7 +64,7 @@ func claudeDisabledDecision(q toolQuery) toolDecision {
 	return missing
 }
 
-// effectiveClaudeSettings returns only the managed settings if these say that only they count.
+// effectiveClaudeSettings returns only the managed settings if they declare that no other settings count.
 func effectiveClaudeSettings(all clientDocs) clientDocs {
 	var managed clientDocs
 	only := false
@@ -81,8 +81,8 @@ func effectiveClaudeSettings(all clientDocs) clientDocs {
 	return all
 }
 
-// claudeRuleMatches reports whether a rule matches the tool. A rule with parentheses never matches an MCP tool, nor does an
-// allow rule with * before the end of the server's name.
+// claudeRuleMatches reports whether a rule matches the tool. A rule with parentheses never matches an MCP tool. An
+// allow rule with * before the end of the server's name does not match either.
 func claudeRuleMatches(rule, server, name string, allows bool) bool {
 	prefix := "mcp__" + sanitizeName(server)
 	switch {
@@ -140,7 +140,7 @@ func (m claudeModeSetting) decisionWithoutRule(t ProxyTool) toolDecision {
 	return toolDecision{Unknown, m.rule, "the mode is not one that is known here"}
 }
 
-// claudeIgnoredRules returns rules that seem to be about MCPProxy and are ignored.
+// claudeIgnoredRules returns rules that seem to apply to MCPProxy but are ignored.
 func claudeIgnoredRules(q toolQuery) []Rule {
 	var skipped []Rule
 	for _, d := range q.docs.withKind(fileRules) {
@@ -173,7 +173,7 @@ func claudeEdits(server string, tools []ProxyTool) []fileEdit {
 	return edits
 }
 
-// claudeWholeEdits permits the entries that run. Claude Code asks about all others by itself.
+// claudeWholeEdits allows all tools of the entries whose tools should run. Claude Code asks about all others by itself.
 func claudeWholeEdits(rules []entryRule) []fileEdit {
 	var edits []fileEdit
 	for _, r := range rules {

@@ -6,8 +6,8 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// codexDecision evaluates Codex: the mode of the tool before that of the server, with the hints. A call that would ask fails if
-// approval_policy is never.
+// codexDecision evaluates Codex: the mode of the tool before the mode of the server, together with the hints. A call
+// that would ask fails if approval_policy is never.
 func codexDecision(q toolQuery) toolDecision {
 	all := codexTrustedDocs(q.docs.withKind(fileServers), q.dir)
 	if d, profile := all.strongestValue("profile"); profile.Exists() {
@@ -58,7 +58,7 @@ func codexModeVerdict(mode string, h tool.Hints) (Verdict, string) {
 	return Runs, "by the hints of the tool"
 }
 
-// codexHiddenDecision is the decision if the model does not see the tool.
+// codexHiddenDecision returns the decision if the model does not see the tool.
 func codexHiddenDecision(all clientDocs, q toolQuery) toolDecision {
 	key := []string{"mcp_servers", q.server}
 	if d, at := all.strongestValue(append(key, "enabled")...); at.Exists() {
@@ -97,7 +97,7 @@ func applyCodexPolicy(all clientDocs, said toolDecision) toolDecision {
 	return said
 }
 
-// codexTrustedDocs removes the files of projects that the user's file does not trust.
+// codexTrustedDocs omits the files of projects that the user's file does not trust.
 func codexTrustedDocs(all clientDocs, dir string) clientDocs {
 	trusted := false
 	for _, d := range all {
@@ -126,8 +126,9 @@ func codexEdits(server string, tools []ProxyTool) []fileEdit {
 	return edits
 }
 
-// codexWholeEdits sets the mode of each entry. Without one, Codex would run a tool that says that it neither destroys nor
-// reaches other systems. An entry with all tools gets "writes": Codex asks about tools that are not marked read-only.
+// codexWholeEdits sets the mode of each entry. Without a mode, Codex would run a tool whose hints declare that it
+// neither destroys data nor reaches other systems. An entry with all tools gets "writes": Codex asks about tools that
+// are not marked read-only.
 func codexWholeEdits(rules []entryRule) []fileEdit {
 	var edits []fileEdit
 	for _, r := range rules {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// cursorDecision evaluates Cursor: the merged list of the files; if there is one, that of
-// the settings does not count. The Run Mode is in no file.
+// cursorDecision evaluates Cursor: the merged list of the files. If there is one, the list in the settings does not
+// count. No file contains the Run Mode.
 func cursorDecision(q toolQuery) toolDecision {
 	listed := false
 	var empty Rule
@@ -48,8 +48,8 @@ func cursorEdits(server string, tools []ProxyTool) []fileEdit {
 	return edits
 }
 
-// cursorWholeEdits is cursorEdits for whole entries. For an entry with all tools it only removes its permission, because a
-// new list would replace that of the settings for nothing.
+// cursorWholeEdits is like cursorEdits, but for whole entries. For an entry with all tools it only removes the
+// permission, because a new list would replace the list of the settings without any benefit.
 func cursorWholeEdits(rules []entryRule) []fileEdit {
 	var drops, appends []fileEdit
 	for _, r := range rules {
@@ -64,7 +64,7 @@ func cursorWholeEdits(rules []entryRule) []fileEdit {
 	return append(drops, appends...)
 }
 
-// disabledInEntryDecision is the decision if the server's entry disables it.
+// disabledInEntryDecision returns the decision if the server's entry disables the server.
 func disabledInEntryDecision(q toolQuery) toolDecision {
 	d, entry := q.docs.serverEntry(q.server)
 	for key, off := range map[string]bool{"enabled": false, "disabled": true} {
@@ -75,8 +75,7 @@ func disabledInEntryDecision(q toolQuery) toolDecision {
 	return toolDecision{}
 }
 
-// approvedListDecision is for clients with a list of approved tools in the server's
-// entry.
+// approvedListDecision evaluates clients with a list of approved tools in the server's entry.
 func approvedListDecision(q toolQuery) toolDecision {
 	if off := disabledInEntryDecision(q); off.verdict != "" {
 		return off
@@ -127,7 +126,7 @@ func approvedListEdits(at ...string) func(string, []ProxyTool) []fileEdit {
 	}
 }
 
-// kiroWholeEdits permits all tools of the entries that run, and of no other.
+// kiroWholeEdits allows all tools of the entries whose tools should run, and of no other entry.
 func kiroWholeEdits(rules []entryRule) []fileEdit {
 	var edits []fileEdit
 	for _, r := range rules {
@@ -164,7 +163,7 @@ func gooseDecision(q toolQuery) toolDecision {
 	return toolDecision{Unknown, mode, "the mode is not one that is known here"}
 }
 
-// gooseListDecision returns the decision of the user's lists, else of the hints.
+// gooseListDecision returns the decision by the user's lists, or else by the hints.
 func gooseListDecision(q toolQuery, mode Rule) toolDecision {
 	for _, list := range [...]struct {
 		name    string

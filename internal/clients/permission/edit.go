@@ -5,7 +5,7 @@ type editOperation uint8
 
 const (
 	opSet         editOperation = iota // replace a value
-	opSetLast                          // replace a value and move it behind its siblings
+	opSetLast                          // replace a value and move it after its siblings
 	opAppend                           // append a string to a list
 	opDrop                             // remove a string from a list
 	opEnsureList                       // create a list if it is missing
@@ -17,5 +17,5 @@ type fileEdit struct {
 	op     editOperation
 	path   []string
 	text   string
-	unless string // a value to keep: a denial
+	unless string // a value that is kept: a denial
 }

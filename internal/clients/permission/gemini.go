@@ -12,8 +12,7 @@ import (
 	"mcpproxy/internal/catalog/tool"
 )
 
-// geminiTiers are the tiers of policies by scope. Workspace policies are read but have no
-// effect at present.
+// geminiTiers contains the tiers of policies by scope. Workspace policies are read but have no effect at present.
 var geminiTiers = map[clients.Scope]int{clients.Managed: 5, clients.User: 4}
 
 // geminiRule is a policy rule that may match the tool.
@@ -21,12 +20,12 @@ type geminiRule struct {
 	decision      string
 	priority      float64
 	rule          Rule
-	partialReason string // why it may not match a call of the tool
+	partialReason string // the reason why it may not match a call of the tool
 	catchAll      bool   // whether the file has a rule without toolName
 }
 
-// geminiDecision evaluates Gemini CLI: hidden tools, then a denying policy, then trust,
-// then policies by priority. Without any it asks.
+// geminiDecision evaluates Gemini CLI: hidden tools, then a denying policy, then trust, then policies by priority. If
+// nothing applies, Gemini CLI asks.
 func geminiDecision(q toolQuery) toolDecision {
 	if strings.Contains(q.server, "_") {
 		return toolDecision{Unknown, Rule{Text: "the server's name has an underscore"}, "rules of such a server fail silently: give it another name"}
@@ -54,7 +53,7 @@ func geminiDecision(q toolQuery) toolDecision {
 	return geminiRuleDecision(geminiRule{decision: "ask_user", rule: Rule{Text: "no policy is about the tool: Gemini CLI asks"}}, all)
 }
 
-// geminiRuleDecision returns the effect of a rule below others that match some of the calls.
+// geminiRuleDecision returns the effect of a rule if the rules above it match only some of the calls.
 func geminiRuleDecision(r geminiRule, above []geminiRule) toolDecision {
 	for _, some := range above {
 		if some.decision != r.decision {
@@ -72,7 +71,7 @@ func geminiRuleDecision(r geminiRule, above []geminiRule) toolDecision {
 	return toolDecision{Unknown, r.rule, "the decision is not one that is known here"}
 }
 
-// geminiHiddenDecision is the decision if the model does not see the tool.
+// geminiHiddenDecision returns the decision if the model does not see the tool.
 func geminiHiddenDecision(q toolQuery) toolDecision {
 	if d := geminiDisabledDecision(q); d.verdict != "" {
 		return d
@@ -101,8 +100,8 @@ func geminiHiddenDecision(q toolQuery) toolDecision {
 	return toolDecision{}
 }
 
-// geminiDisabledDecision is the decision if Gemini CLI does not connect the server: disabled, or
-// in an untrusted folder.
+// geminiDisabledDecision returns the decision if Gemini CLI does not connect to the server: it is disabled, or the
+// folder is untrusted.
 func geminiDisabledDecision(q toolQuery) toolDecision {
 	d, off := q.docs.withKind(fileSwitches).strongestValue(strings.ToLower(q.server), "enabled")
 	if on, ok := off.Bool(); ok && !on {
@@ -114,8 +113,7 @@ func geminiDisabledDecision(q toolQuery) toolDecision {
 	return toolDecision{}
 }
 
-// geminiFolderTrust returns the user's answer whether a folder is trusted: the longest
-// matching path counts.
+// geminiFolderTrust returns the user's answer about the trust in a folder. The longest matching path decides.
 func geminiFolderTrust(all clientDocs, dir string) (which clientDoc, answer clients.ParsedValue) {
 	longest := -1
 	for _, d := range all.withKind(fileFolders) {
@@ -132,8 +130,8 @@ func geminiFolderTrust(all clientDocs, dir string) (which clientDoc, answer clie
 	return which, answer
 }
 
-// geminiFolderTrustNotes adds a note if the user has not answered yet: then the client lists the
-// server as disabled.
+// geminiFolderTrustNotes adds a note if the user has not answered yet, because the client then lists the server as
+// disabled.
 func geminiFolderTrustNotes(all clientDocs, dir string) []string {
 	_, on := all.withKind(fileServers).strongestValue("security", "folderTrust", "enabled")
 	if _, at := geminiFolderTrust(all, dir); at.Exists() || dir == "" {
@@ -147,7 +145,7 @@ func geminiFolderTrustNotes(all clientDocs, dir string) []string {
 
 var geminiRuleHeads = regexp.MustCompile(`(?m)^[ \t]*\[\[[ \t]*rule[ \t]*\]\]`)
 
-// geminiRulesForTool returns the rules about the tool, highest priority first.
+// geminiRulesForTool returns the rules that apply to the tool, highest priority first.
 func geminiRulesForTool(q toolQuery) []geminiRule {
 	var all []geminiRule
 	for _, d := range q.docs.withKind(fileRules) {
@@ -159,7 +157,7 @@ func geminiRulesForTool(q toolQuery) []geminiRule {
 	return all
 }
 
-// geminiRulesInFile returns the rules of a file that are about the tool.
+// geminiRulesInFile returns the rules of a file that apply to the tool.
 func geminiRulesInFile(d clientDoc, tier int, q toolQuery) []geminiRule {
 	var all []geminiRule
 	items := d.Value.Get("rule").Items()
@@ -182,7 +180,7 @@ func geminiRulesInFile(d clientDoc, tier int, q toolQuery) []geminiRule {
 	return all
 }
 
-// geminiPartialMatchReason returns why a rule with the tool's name may not match a call.
+// geminiPartialMatchReason returns the reason why a rule with the tool's name may not match a call.
 func geminiPartialMatchReason(r clients.ParsedValue, q toolQuery) string {
 	if r.Get("argsPattern").Exists() {
 		return "the rule is about some arguments only"
@@ -244,8 +242,8 @@ func geminiHintsMatch(wanted clients.ParsedValue, h tool.Hints) bool {
 	return true
 }
 
-// geminiEdits replaces MCPProxy's own policy file: tools that read are allowed at a low
-// priority, the others ask at a high one.
+// geminiEdits replaces MCPProxy's own policy file. Tools that read are allowed with a low priority. The client asks
+// about the others with a high priority.
 func geminiEdits(server string, tools []ProxyTool) []fileEdit {
 	var text strings.Builder
 	text.WriteString(geminiPolicyHead)
@@ -259,7 +257,7 @@ func geminiEdits(server string, tools []ProxyTool) []fileEdit {
 	return []fileEdit{{op: opReplaceFile, text: text.String()}}
 }
 
-// geminiWholeEdits is geminiEdits for whole entries.
+// geminiWholeEdits is like geminiEdits, but for whole entries.
 func geminiWholeEdits(rules []entryRule) []fileEdit {
 	var text strings.Builder
 	text.WriteString(geminiPolicyHead)

@@ -17,7 +17,8 @@ const guide = "../../../docs/guide/clients.md"
 
 var shownRules = regexp.MustCompile(`(?s)(<!-- permissions ([a-z-]+) ([a-z]+) -->\n).*?(<!-- end -->)`)
 
-// TestGuide: the guide shows the rules of every client as they are printed, of the surface in the mark.
+// TestGuide checks that the guide shows the rules of every client exactly as they are printed, for the surface in the
+// marker.
 func TestGuide(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	if err != nil {
@@ -45,11 +46,11 @@ func TestGuide(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if got != string(text) {
-		t.Errorf("%s is not what is printed: go test ./internal/clients/permission -update", guide)
+		t.Errorf("%s differs from the printed rules: go test ./internal/clients/permission -update", guide)
 	}
 }
 
-// printed are the rules of a client in Markdown.
+// printed returns the rules of a client in Markdown.
 func printed(r permission.Rules) string {
 	var b strings.Builder
 	if r.Path == "" {
@@ -73,7 +74,7 @@ func printed(r permission.Rules) string {
 	return b.String()
 }
 
-// cutCommand takes the indented line out of a text.
+// cutCommand splits a text before and after its indented line.
 func cutCommand(text string) (head, command, after string, found bool) {
 	head, rest, found := strings.Cut(text, "\n  ")
 	command, after, _ = strings.Cut(rest, "\n")

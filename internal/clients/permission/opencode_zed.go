@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// opencodeVerdicts are opencode's values.
+// opencodeVerdicts maps opencode's values to verdicts.
 var opencodeVerdicts = map[string]Verdict{"allow": Runs, "ask": Asks, "deny": Denied}
 
 // opencodeRule is a rule that matches the tool.
@@ -17,8 +17,8 @@ type opencodeRule struct {
 	rule    Rule
 }
 
-// opencodeDecision evaluates opencode: the last matching rule counts. Rules of an agent
-// come after general ones, and the section tools before both.
+// opencodeDecision evaluates opencode: the last matching rule counts. Rules of an agent come after general rules. The
+// section tools comes before both.
 func opencodeDecision(q toolQuery) toolDecision {
 	if off := disabledInEntryDecision(q); off.verdict != "" {
 		return off
@@ -56,8 +56,8 @@ type opencodePatternRule struct {
 	opencodeRule
 }
 
-// mergeOpencodeSection merges a section of all files like opencode: a key keeps its first
-// position and its last value.
+// mergeOpencodeSection merges a section of all files as opencode does: a key keeps its first position and its last
+// value.
 func mergeOpencodeSection(settings clientDocs, section string) []opencodePatternRule {
 	var merged []opencodePatternRule
 	for _, d := range settings {
@@ -77,8 +77,8 @@ func mergeOpencodeSection(settings clientDocs, section string) []opencodePattern
 	return merged
 }
 
-// parseOpencodeRule parses a value: a string, a boolean, or an object by argument pattern, of
-// which * applies to MCP tools.
+// parseOpencodeRule parses a value: a string, a boolean, or an object by argument pattern. Of such an object, only *
+// applies to MCP tools.
 func parseOpencodeRule(d clientDoc, key string, value clients.ParsedValue) opencodeRule {
 	if on, ok := value.Bool(); ok {
 		return opencodeRule{map[bool]Verdict{true: Runs, false: Denied}[on], d.newRule(value, key)}
@@ -101,7 +101,7 @@ func opencodeEdits(server string, tools []ProxyTool) []fileEdit {
 	return edits
 }
 
-// opencodeWholeEdits is opencodeEdits for whole entries.
+// opencodeWholeEdits is like opencodeEdits, but for whole entries.
 func opencodeWholeEdits(rules []entryRule) []fileEdit {
 	var edits []fileEdit
 	for _, r := range rules {
@@ -111,11 +111,10 @@ func opencodeWholeEdits(rules []entryRule) []fileEdit {
 	return edits
 }
 
-// zedVerdicts are Zed's values.
+// zedVerdicts maps Zed's values to verdicts.
 var zedVerdicts = map[string]Verdict{"allow": Runs, "confirm": Asks, "deny": Denied}
 
-// zedDecision evaluates Zed: the tool's default before the general one. Patterns only
-// apply to Zed's own tools.
+// zedDecision evaluates Zed: the tool's default before the general default. Patterns apply only to Zed's own tools.
 func zedDecision(q toolQuery) toolDecision {
 	if off := disabledInEntryDecision(q); off.verdict != "" {
 		return off
@@ -151,7 +150,7 @@ func zedEdits(server string, tools []ProxyTool) []fileEdit {
 	return edits
 }
 
-// vscodeDecision evaluates VS Code: by the hint unless everything is approved.
+// vscodeDecision evaluates VS Code: the hint decides, unless everything is approved.
 func vscodeDecision(q toolQuery) toolDecision {
 	const key = "chat.tools.global.autoApprove"
 	if d, at := q.docs.withKind(fileRules).strongestValue(key); at.Exists() {
@@ -165,7 +164,7 @@ func vscodeDecision(q toolQuery) toolDecision {
 	return toolDecision{Asks, Rule{Text: "VS Code asks for tools that are not marked read-only"}, "unless the user allowed it permanently in the dialog, which no file records"}
 }
 
-// copilotDecision evaluates Copilot: approvals by directory, and flags that no file has.
+// copilotDecision evaluates Copilot: approvals by directory, and flags that are in no file.
 func copilotDecision(q toolQuery) toolDecision {
 	_, entry := q.docs.serverEntry(q.server)
 	if tools := entry.Get("tools"); tools.IsList() {
@@ -194,8 +193,8 @@ func copilotDecision(q toolQuery) toolDecision {
 	return toolDecision{Asks, Rule{Text: "nothing approves the tool: Copilot CLI asks"}, "unless --allow-tool or --allow-all-tools is given"}
 }
 
-// unknownUnlessDenied is for clients that ask until a user chooses "always" in their dialog,
-// which is in no documented file.
+// unknownUnlessDenied evaluates clients that ask until a user chooses "always" in a dialog. That choice is in no
+// documented file.
 func unknownUnlessDenied(q toolQuery) toolDecision {
 	said := approvedListDecision(q)
 	if said.verdict == Denied {

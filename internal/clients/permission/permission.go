@@ -1,6 +1,7 @@
-// Package permission evaluates an MCP client's reaction when its model calls one of MCPProxy's tools: run without asking, ask
-// the user, or deny. It finds the deciding rule and its file. It also writes rules that let read-only tools run and all others
-// ask (plan.go). One file per client, or group of similar clients, has its rules; table.go lists the clients.
+// Package permission evaluates an MCP client's reaction when its model calls one of MCPProxy's tools: run without
+// asking, ask the user, or deny. It finds the rule that decides, and its file. It also writes rules that allow
+// read-only tools and make the client ask about all others (plan.go). The rules of each client, or group of similar
+// clients, are in one file. table.go lists the clients.
 //
 // Files:
 //   - permission.go, check.go: the types, and the report on a client
@@ -12,11 +13,11 @@
 // Guarantees:
 //   - A decision follows only from the client's files and the tools' hints. A setting that no file contains is "unknown" and
 //     never guessed.
-//   - A file that cannot be read makes everything that it could decide unknown.
+//   - If a file cannot be read, everything that it could decide is unknown.
 //   - A user's denial is never removed.
 //
-// It does not see settings in a vendor's user interface, on its command line or on its servers. Notes mention these. It starts
-// nothing and does not ask for confirmation.
+// It does not see settings in a vendor's user interface, on its command line or on its servers. Notes mention these
+// settings. It starts nothing and does not ask for confirmation.
 package permission
 
 import (
@@ -29,14 +30,14 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Verdict is how a client handles a call of a tool.
+// Verdict describes how a client handles a call of a tool.
 type Verdict string
 
 const (
 	Runs    Verdict = "runs"    // without asking
-	Asks    Verdict = "asks"    // the user
+	Asks    Verdict = "asks"    // asks the user
 	Denied  Verdict = "denied"  // the call fails, or the model does not see the tool
-	Unknown Verdict = "unknown" // no file says it
+	Unknown Verdict = "unknown" // no file contains the answer
 )
 
 // Words returns the verdict as a phrase about a tool.
@@ -69,7 +70,7 @@ func ParseTools(definitions json.RawMessage) []ProxyTool {
 	return all
 }
 
-// toolsWithRecommendedVerdict returns the names of the tools with that recommendation.
+// toolsWithRecommendedVerdict returns the names of the tools with this recommended verdict.
 func toolsWithRecommendedVerdict(tools []ProxyTool, v Verdict) []string {
 	var names []string
 	for _, t := range tools {
@@ -80,8 +81,8 @@ func toolsWithRecommendedVerdict(tools []ProxyTool, v Verdict) []string {
 	return names
 }
 
-// Rule is the deciding rule and its position. Line counts from 1; it is 0, and Path
-// empty, for a client's default.
+// Rule is the rule that decides, with its position. Line counts from 1. For a client's default, Line is 0 and Path is
+// empty.
 type Rule struct {
 	Text string `json:"text" doc:"The rule as written, or the default of the client"`
 	Path string `json:"path,omitempty" doc:"The file of the rule"`
@@ -95,7 +96,7 @@ type toolDecision struct {
 	why     string
 }
 
-// clientDoc is a client's file that was read.
+// clientDoc is the content of a client's file.
 type clientDoc struct {
 	kind fileKind
 	clients.ClientDoc
@@ -143,8 +144,7 @@ func (all clientDocs) highestFirst() clientDocs {
 	return other
 }
 
-// strongestValue returns the value at a path in the document with the highest precedence that
-// has it.
+// strongestValue returns the value at a path from the document with the highest precedence that contains it.
 func (all clientDocs) strongestValue(keys ...string) (clientDoc, clients.ParsedValue) {
 	for _, d := range all.highestFirst() {
 		if found := d.Value.Get(keys...); found.Exists() {
@@ -154,8 +154,7 @@ func (all clientDocs) strongestValue(keys ...string) (clientDoc, clients.ParsedV
 	return clientDoc{}, clients.ParsedValue{}
 }
 
-// serverEntry returns the server's entry in the document with the highest precedence that has
-// it.
+// serverEntry returns the server's entry from the document with the highest precedence that contains it.
 func (all clientDocs) serverEntry(server string) (clientDoc, clients.ParsedValue) {
 	for _, d := range all.withKind(fileServers).highestFirst() {
 		if e := d.ServerEntry(server); e.Exists() {
@@ -185,7 +184,7 @@ func firstMatch(list clients.ParsedValue, matches func(string) bool) (clients.Pa
 
 func equalTo(name string) func(string) bool { return func(s string) bool { return s == name } }
 
-// matchStar reports whether the name matches a pattern in which * is any text.
+// matchStar reports whether the name matches a pattern in which * matches any text.
 func matchStar(pattern, name string) bool {
 	head, tail, wild := strings.Cut(pattern, "*")
 	if !wild {
@@ -203,7 +202,7 @@ func matchStar(pattern, name string) bool {
 	return false
 }
 
-// matchGlob is matchStar in which ? is one character.
+// matchGlob is like matchStar, but ? matches one character.
 func matchGlob(pattern, name string) bool {
 	escaped := strings.NewReplacer(`\`, `\\`, `[`, `\[`, "/", "\x00").Replace(pattern)
 	ok, err := path.Match(escaped, strings.ReplaceAll(name, "/", "\x00"))

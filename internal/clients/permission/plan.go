@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Rules are the recommended rules for a client.
+// Rules contains the recommended rules for a client.
 type Rules struct {
 	Client  string   `json:"client"`
 	Name    string   `json:"name"`
@@ -25,12 +25,13 @@ type Rules struct {
 	ByHand  string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
 }
 
-// RecommendRules returns the rules for a client as it is connected, ready to paste.
+// RecommendRules returns the rules for a client with its current connection, ready to paste.
 func RecommendRules(e clients.Env, word string, tools []ProxyTool) (Rules, error) {
 	return RecommendRulesForSurface(e, word, tools, "")
 }
 
-// RecommendRulesForSurface is RecommendRules for a surface that the client may not have yet; "" is the one it has.
+// RecommendRulesForSurface is like RecommendRules for a surface that the client may not use yet. "" means the current
+// surface.
 func RecommendRulesForSurface(e clients.Env, word string, tools []ProxyTool, surface clients.Surface) (Rules, error) {
 	c, err := findClient(word)
 	if err != nil {
@@ -72,16 +73,15 @@ type Plan struct {
 
 	from    clients.UserFile
 	text    []byte
-	entries [][]string // changed paths; nil for strings in lists
+	entries [][]string // changed paths; nil if strings in lists were changed
 	env     clients.Env
 	all     []ProxyTool
 	edits   []fileEdit
 }
 
-// PreparePlan prepares to write the rules into the client's file. Denials stay, and the lanes
-// of After show them. The error is a *problem.Problem: NOT_FOUND for a client that is
-// unknown, has no such file or is not connected, INVALID_CONFIG for a file that cannot be
-// parsed.
+// PreparePlan prepares to write the rules into the client's file. Denials are kept, and the lanes of After show them.
+// The error is a *problem.Problem: NOT_FOUND if the client is unknown, has no such file or is not connected,
+// INVALID_CONFIG if a file cannot be parsed.
 func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 	c, err := findClient(word)
 	if err != nil {
@@ -123,8 +123,8 @@ func PreparePlan(e clients.Env, word string, tools []ProxyTool) (Plan, error) {
 	return p, p.computeEffect(c, f, before)
 }
 
-// restorablePaths returns the paths that an undo may restore: those of the edits; nil if other programs write
-// to one of them too.
+// restorablePaths returns the paths of the edits, which an undo may restore. It returns nil if other programs write to
+// one of these paths too.
 func restorablePaths(edits []fileEdit) (places [][]string) {
 	for _, one := range edits {
 		if one.op != opSet && one.op != opSetLast {
@@ -155,7 +155,7 @@ func (p *Plan) computeEffect(c clientPermissions, f clientFile, before clientDoc
 	return nil
 }
 
-// warnOfNewList warns if a list will count in place of another one.
+// warnOfNewList adds a warning if a new list will replace another one.
 func (p *Plan) warnOfNewList(c clientPermissions, before clientDoc) {
 	if c.ID == "cursor" && !before.Value.Get("mcpAllowlist").Exists() && bytes.Contains(p.text, []byte("mcpAllowlist")) {
 		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. From then on it counts in place of the list in Cursor's settings, which cannot be read here and stays as it is: look it up there, and add what your other servers need to the file. To undo brings it back into force.")
@@ -168,7 +168,7 @@ func parseDoc(f clientFile, text []byte) (clientDoc, error) {
 	return clientDoc{f.kind, d}, err
 }
 
-// applyEdits applies the edits. behind moves what must follow its siblings.
+// applyEdits applies the edits. If behind is set, it moves values that must be the last among their siblings.
 func applyEdits(text []byte, f textedit.Format, edits []fileEdit, behind bool) ([]byte, error) {
 	var err error
 	for _, one := range edits {
@@ -200,7 +200,7 @@ func (o fileEdit) applyEdit(text []byte, f textedit.Format, behind bool) ([]byte
 	return o.setUnlessDenied(text, f, behind)
 }
 
-// setUnlessDenied sets a value, unless there is a denial.
+// setUnlessDenied sets a value, unless the current value is a denial.
 func (o fileEdit) setUnlessDenied(text []byte, f textedit.Format, behind bool) ([]byte, error) {
 	now, there, err := textedit.GetValue(text, f, o.path...)
 	if err != nil {
@@ -224,7 +224,7 @@ func (o fileEdit) setUnlessDenied(text []byte, f textedit.Format, behind bool) (
 	return textedit.SetValue(text, f, value, o.path...)
 }
 
-// expandShorthand replaces one value for everything by an equivalent object.
+// expandShorthand replaces a single value for all tools by an equivalent object.
 func expandShorthand(text []byte, f textedit.Format, path []string) ([]byte, error) {
 	now, _, err := textedit.GetValue(text, f, path...)
 	if err != nil || wirejson.Kind(now) != '"' {
@@ -236,7 +236,7 @@ func expandShorthand(text []byte, f textedit.Format, path []string) ([]byte, err
 // journalLabel returns the label of a client's changes in the journal.
 func journalLabel(id string) string { return "permissions " + id }
 
-// Apply writes the change, and returns the effect, read again from the files.
+// Apply writes the change. It returns the effect as read from the files after the write.
 func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
 	change, err := j.WriteFileKeepingText(p.from, p.text, journalLabel(p.Client), p.entries...)
 	if err != nil {
@@ -246,7 +246,7 @@ func (p Plan) Apply(j *clients.Journal) (Outcome, error) {
 	return Outcome{p.Preview, true, change.ID, change.Backup}, err
 }
 
-// Outcome is a change of a client's file, written or not.
+// Outcome describes a change of a client's file, written or not.
 type Outcome struct {
 	Preview
 	Written bool   `json:"written" doc:"Whether the file was changed"`
@@ -254,8 +254,8 @@ type Outcome struct {
 	Backup  string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
 }
 
-// UndoLastChange undoes the last change of a client's permissions that is not undone yet, byte for byte. In a file that was
-// changed since, it removes only the rules, if no other program writes there.
+// UndoLastChange undoes the latest change of a client's permissions that is not yet undone, byte for byte. If the file
+// has changed since, it removes only the rules, and only if no other program writes to the same paths.
 func UndoLastChange(j *clients.Journal, e clients.Env, word string) (clients.Change, error) {
 	c, err := findClient(word)
 	if err != nil {
@@ -273,11 +273,11 @@ func UndoLastChange(j *clients.Journal, e clients.Env, word string) (clients.Cha
 	return clients.Change{}, problem.New(problem.NotFound, "No change of the permissions of "+c.Name+" is left to undo.", "Only what `mcpproxy permissions "+c.ID+" --write` wrote can be undone.")
 }
 
-// NotUndoneRuleChanges returns the changes that wrote rules into a client's file and are not undone, newest first. It omits
-// rules in the client's entry, which are removed with the entry.
+// NotUndoneRuleChanges returns the changes that wrote rules into a client's file and are not undone, newest first. It
+// omits rules in the client's entry, because these are removed with the entry.
 func NotUndoneRuleChanges(j *clients.Journal, e clients.Env, word string) ([]clients.Change, error) {
 	c, err := findClient(word)
-	if err != nil || c.edits == nil || c.atEntry { // rules in an entry go with it
+	if err != nil || c.edits == nil || c.atEntry { // rules in an entry are removed with it
 		return nil, err
 	}
 	changes, err := j.Changes()
@@ -287,8 +287,7 @@ func NotUndoneRuleChanges(j *clients.Journal, e clients.Env, word string) ([]cli
 	}), err
 }
 
-// RemoveOwnRules removes all rules that MCPProxy wrote into a client's file, and keeps those of
-// others.
+// RemoveOwnRules removes all rules that MCPProxy wrote into a client's file, and keeps all others.
 func RemoveOwnRules(j *clients.Journal, e clients.Env, word, server string, tools []ProxyTool) (withdrawn []clients.Change, err error) {
 	changes, err := NotUndoneRuleChanges(j, e, word)
 	if err != nil || len(changes) == 0 {

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// golden compares with a file of testdata.
+// golden compares got with a golden file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -30,7 +30,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestRecommend: the rules of every client for every surface, as they are printed. The guide shows some of them.
+// TestRecommend checks the printed rules of every client for every surface. The guide contains some of them.
 func TestRecommend(t *testing.T) {
 	e := account(t, &txtar.Archive{})
 	for _, id := range clients.ClientIDs() {
@@ -42,14 +42,14 @@ func TestRecommend(t *testing.T) {
 			golden(t, "rules/"+id+file+".txt", strings.ReplaceAll(fmt.Sprintf("%s\n%s%s\n", r.Path, r.Text, r.ByHand), e.Home, "~"))
 			c, err := clients.FindClient(id)
 			if whole := c.SurfaceFacts().WholeServer.Text; err != nil || surface == clients.SurfaceLanes && (r.Path == "") != (strings.HasPrefix(whole, "no") || strings.HasPrefix(whole, "only the flag")) {
-				t.Errorf("%s: a whole entry is permitted by %q, and the rules are in %q", id, whole, r.Path)
+				t.Errorf("%s: the surface table has %q for a whole entry, but the rules are in %q", id, whole, r.Path)
 			}
 		}
 	}
 }
 
-// TestWrite: each archive is a home directory before the change. The test checks the shown difference and the client's
-// resulting permissions, and undoes the change byte for byte.
+// TestWrite checks the shown difference and the client's resulting permissions, and undoes the change byte for byte.
+// Each archive is a home directory before the change.
 func TestWrite(t *testing.T) {
 	archives, _ := filepath.Glob("testdata/write/*.txt")
 	if len(archives) == 0 {
@@ -66,7 +66,7 @@ func TestWrite(t *testing.T) {
 			before := tree(t, e.Home)
 			got := written(t, e, client)
 			if after := tree(t, e.Home); after != before {
-				t.Errorf("undone, there is\n%s\nbefore, there was\n%s", after, before)
+				t.Errorf("after undo\n%s\nbefore the change\n%s", after, before)
 			}
 			want := &a.Files[len(a.Files)-1]
 			got = strings.ReplaceAll(got, filepath.Dir(e.Home)+"/", "")
@@ -82,8 +82,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// written writes the rules, writes them once more, which changes nothing, and takes
-// them back.
+// written writes the rules, checks that writing them again changes nothing, and undoes the change.
 func written(t *testing.T, e clients.Env, client string) string {
 	t.Helper()
 	j, err := clients.OpenJournal(filepath.Join(t.TempDir(), "client_changes"))
@@ -95,29 +94,29 @@ func written(t *testing.T, e clients.Env, client string) string {
 		return "refused: " + err.Error() + "\n"
 	}
 	if !p.Changed {
-		t.Fatal("nothing would change")
+		t.Fatal("the plan changes nothing")
 	}
 	done, err := p.Apply(j)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if shown(done.After) != shown(p.After) {
-		t.Errorf("foretold\n%s\nthere is\n%s", shown(p.After), shown(done.After))
+		t.Errorf("predicted report\n%s\nactual report\n%s", shown(p.After), shown(done.After))
 	}
 	again, err := permission.PreparePlan(e, client, ours())
 	if err != nil || again.Changed {
-		t.Errorf("written once more, %v changes:\n%s", err, again.Difference)
+		t.Errorf("a second plan: error %v, changes:\n%s", err, again.Difference)
 	}
 	if _, err := permission.UndoLastChange(j, e, client); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := permission.UndoLastChange(j, e, client); problem.From(err).Code != problem.NotFound {
-		t.Errorf("undone twice: %v", err)
+		t.Errorf("second undo: got %v, want NOT_FOUND", err)
 	}
 	return p.Path + "\n" + p.Difference + "\n" + strings.Join(append(p.Warnings, ""), "\n") + shown(done.After)
 }
 
-// tree is every file below a directory, with its text.
+// tree returns every file below a directory, with its text.
 func tree(t *testing.T, dir string) string {
 	t.Helper()
 	var all bytes.Buffer

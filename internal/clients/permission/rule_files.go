@@ -9,10 +9,10 @@ import (
 	"mcpproxy/internal/clients/textedit"
 )
 
-// maxFilesPerDir bounds the files read of a directory.
+// maxFilesPerDir is the maximum number of files that are read from a directory.
 const maxFilesPerDir = 100
 
-// listFilesWithExtension returns the files of a directory with an extension, by name.
+// listFilesWithExtension returns the files of a directory that have an extension, sorted by name.
 func listFilesWithExtension(f clients.File, extension string) []clients.File {
 	names, _ := filepath.Glob(filepath.Join(f.Path, "*"+extension))
 	slices.Sort(names)
@@ -91,7 +91,7 @@ func copilotRuleFiles(e clients.Env) []clients.File {
 	return []clients.File{jsonFile(clients.User, filepath.Join(e.DirFromVariableOrHome("COPILOT_HOME", ".copilot"), "permissions-config.json"))}
 }
 
-// isSameOrBelow reports whether a directory is outer or below it.
+// isSameOrBelow reports whether a directory is outer or is below it.
 func isSameOrBelow(dir, outer string) bool {
 	outer = strings.TrimRight(outer, `/\`)
 	return dir != "" && (dir == outer || strings.HasPrefix(dir, outer+"/") || strings.HasPrefix(dir, outer+`\`))

@@ -9,18 +9,19 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// SurfaceChange is a change of a client's entries, which its rules follow.
+// SurfaceChange is a change of a client's entries together with the matching change of its rules.
 type SurfaceChange struct {
 	from, to Target
 	client   clientPermissions
 	tools    []ProxyTool
-	// write says that the rules for the new entries are written, and not only those for the old ones removed.
+	// write reports that the rules for the new entries are written. Otherwise, the rules for the old entries are only
+	// removed.
 	write bool
 }
 
-// NewSurfaceChange returns the change of rules that belongs to a change of entries from those of the files, if any, to others.
-// Rules for lanes are always written, because the surface is about them; others only if the client has those for its present
-// surface.
+// NewSurfaceChange returns the change of rules for a change of entries from the current ones, if any, to others. Rules
+// for lanes are always written, because the surface depends on them. Other rules are written only if the client has
+// rules for its current surface.
 func NewSurfaceChange(e clients.Env, word string, to Target, tools []ProxyTool) (SurfaceChange, error) {
 	c, err := findClient(word)
 	if err != nil {
@@ -38,12 +39,12 @@ func NewSurfaceChange(e clients.Env, word string, to Target, tools []ProxyTool) 
 	return s, nil
 }
 
-// isSwitch reports whether the entries are others than those there are.
+// isSwitch reports whether the new entries differ from the current ones.
 func (s SurfaceChange) isSwitch(from Target) bool {
 	return from.Surface != s.to.Surface || !slices.Equal(from.serverNames(), s.to.serverNames())
 }
 
-// hasRules reports whether the file for the rules has some for the present entries.
+// hasRules reports whether the file for the rules contains rules for the current entries.
 func (s SurfaceChange) hasRules(e clients.Env) bool {
 	d, there := s.client.targetFile(e).Read()
 	if !there || d.Broken != "" {
@@ -66,8 +67,8 @@ func (s SurfaceChange) textWithRules(text []byte, f textedit.Format) (_ []byte, 
 	return text, nil
 }
 
-// EntryRules returns the text of the client's file with servers after its entries were changed, with the rules in them. Of
-// clients whose rules are elsewhere, it returns the text as it is.
+// EntryRules returns the text of the client's file with servers, after a change of its entries, with the rules in the
+// entries. If the client's rules are elsewhere, it returns the text unchanged.
 func (s SurfaceChange) EntryRules(d clients.ClientDoc) ([]byte, error) {
 	if !s.client.atEntry {
 		return d.Text, nil
@@ -76,7 +77,7 @@ func (s SurfaceChange) EntryRules(d clients.ClientDoc) ([]byte, error) {
 	if s.to.serverName() == "" {
 		return text, nil
 	}
-	for _, name := range s.from.serverNames() { // rules of other entries went with them
+	for _, name := range s.from.serverNames() { // rules of other entries were removed with them
 		if !slices.Contains(s.to.serverNames(), name) {
 			s.from = Target{}
 			break
@@ -85,8 +86,8 @@ func (s SurfaceChange) EntryRules(d clients.ClientDoc) ([]byte, error) {
 	return s.textWithRules(text, d.Format)
 }
 
-// Prepare prepares the change of the rules that are not in the entries. after is the file with servers as it will be; without a
-// path, as it is. Changed is false if there is nothing to change.
+// Prepare prepares the change of the rules that are not in the entries. after is the future content of the file with
+// servers. If its path is empty, the file does not change. Changed is false if there is nothing to change.
 func (s SurfaceChange) Prepare(e clients.Env, after clients.ClientDoc) (Plan, error) {
 	c := s.client
 	r, err := c.rulesFor(e, s.to, s.tools)
@@ -133,8 +134,8 @@ func (s SurfaceChange) Prepare(e clients.Env, after clients.ClientDoc) (Plan, er
 	return p, nil
 }
 
-// withoutEdits removes what edits have written, where it is still there, and the objects and lists that become empty. What
-// edits removed does not come back.
+// withoutEdits removes the values that the edits wrote, if they are unchanged, and the objects and lists that become
+// empty. It does not restore values that the edits removed.
 func withoutEdits(text []byte, f textedit.Format, edits []fileEdit) (_ []byte, err error) {
 	for _, one := range edits {
 		now, there, err := textedit.GetValue(text, f, one.path...)
@@ -166,7 +167,7 @@ func withoutEdits(text []byte, f textedit.Format, edits []fileEdit) (_ []byte, e
 	return text, nil
 }
 
-// withoutListItem removes a string from a list, and the list if it was the last one.
+// withoutListItem removes a string from a list. It removes the list if that was the only string.
 func withoutListItem(text []byte, f textedit.Format, one fileEdit) ([]byte, error) {
 	shorter, err := textedit.RemoveFromList(text, f, one.text, one.path...)
 	if err != nil || string(shorter) == string(text) {

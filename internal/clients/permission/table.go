@@ -9,22 +9,23 @@ type clientPermissions struct {
 	clients.Client
 	// basis is the source of the facts.
 	basis string
-	// rules returns the files with permissions, in addition to those of servers.
+	// rules returns the files with permissions, in addition to the files with servers.
 	rules func(clients.Env) []clients.File
-	// otherFiles returns files of another kind.
+	// otherFiles returns files with a purpose other than permissions and servers.
 	otherFiles func(clients.Env) []clientFile
 	decide     func(toolQuery) toolDecision
-	// edits returns the edits that write the rules; nil without a file for them.
+	// edits returns the edits that write the rules. It is nil if there is no file for them.
 	edits func(server string, tools []ProxyTool) []fileEdit
-	// wholeEdits returns the edits that write the rules for whole entries; nil if no rule is about a whole entry.
+	// wholeEdits returns the edits that write the rules for whole entries. It is nil if no rule applies to a whole
+	// entry.
 	wholeEdits func(rules []entryRule) []fileEdit
-	// target returns the file for the rules; nil: the user's file of rules, else of
-	// servers.
+	// target returns the file for the rules. If it is nil, the user's file with rules is used, or else the user's file
+	// with servers.
 	target func(clients.Env) clients.File
-	// atEntry says that the rules are in the server's entry, which must exist.
+	// atEntry reports that the rules are in the server's entry, which must exist.
 	atEntry bool
-	// notes are always shown. manual has the steps of the user without a file, or in addition to it; wholeManual replaces it for
-	// whole entries. Both have the parts {runs}, {asks}, {of}, {flags} and {servers}.
+	// notes are always shown. manual contains the user's steps if there is no file, or in addition to the file.
+	// wholeManual replaces it for whole entries. Both can contain {runs}, {asks}, {of}, {flags} and {servers}.
 	notes               []string
 	manual, wholeManual string
 	// fileNotes returns notes that depend on the files and the working directory.
@@ -33,7 +34,7 @@ type clientPermissions struct {
 	ignored func(toolQuery) []Rule
 }
 
-// clientsByID has all clients by id.
+// clientsByID contains all clients by id.
 var clientsByID = map[string]clientPermissions{
 	"claude-code": {basis: "documented", rules: claudeRuleFiles, decide: claudeDecision, edits: claudeEdits, wholeEdits: claudeWholeEdits, ignored: claudeIgnoredRules,
 		notes: []string{"--permission-mode, --allowedTools, --disallowedTools, a hook, and settings from a server of the vendor can override this."}},

@@ -7,13 +7,13 @@ import (
 	"mcpproxy/internal/clients"
 )
 
-// Target is MCPProxy's entries in a client, which the rules are about.
+// Target contains MCPProxy's entries in a client, to which the rules apply.
 type Target struct {
 	Surface clients.Surface
 	Entries []clients.ProxyEntry
 }
 
-// anyTool represents, in a question and in rules, the tools of an entry that no rule names.
+// anyTool represents, in a probe and in rules, the tools of an entry that no rule names.
 const anyTool = "*"
 
 // newTarget returns the entries of a surface as connect writes them.
@@ -21,7 +21,8 @@ func (c clientPermissions) newTarget(s clients.Surface) Target {
 	return Target{s, c.NewProxyEntries(s)}
 }
 
-// findTarget returns MCPProxy's entries in the files. A client without any has those that connect would write.
+// findTarget returns MCPProxy's entries in the files. For a client without entries, it returns the entries that connect
+// would write.
 func (c clientPermissions) findTarget(all clientDocs) (t Target, connected bool) {
 	var read []clients.ClientDoc
 	for _, d := range all.withKind(fileServers) {
@@ -45,7 +46,7 @@ func (t Target) serverNames() (names []string) {
 // serverName returns the name of the first entry.
 func (t Target) serverName() string { return t.Entries[0].Name }
 
-// probe is a question: whether a client runs the tools of an entry without asking.
+// probe asks whether a client runs the tools of an entry without asking the user.
 type probe struct {
 	label, server, lane string
 	tool                ProxyTool
@@ -56,17 +57,17 @@ type probe struct {
 // isRight reports whether a verdict is as recommended.
 func (p probe) isRight(v Verdict) bool { return v == p.wanted || p.either && (v == Runs || v == Asks) }
 
-// laneHints are hints of a tool in a lane that make clients ask least.
+// laneHints contains, for each lane, the hints of a tool with which clients ask least often.
 var laneHints = map[string]tool.Hints{
 	"read":        {ReadOnly: tool.True, Destructive: tool.False},
 	"write":       {ReadOnly: tool.False, Destructive: tool.False, OpenWorld: tool.False},
 	"destructive": {ReadOnly: tool.False, Destructive: tool.True},
 }
 
-// callToolLanes has the lane of each calling tool.
+// callToolLanes contains the lane of each call tool.
 var callToolLanes = map[string]string{"call_tool_read": "read", "call_tool_write": "write", "call_tool_destructive": "destructive"}
 
-// probes returns the questions about the entries: for search one about each of MCPProxy's tools, otherwise one about each lane.
+// probes returns the probes for the entries: for search, one for each of MCPProxy's tools, otherwise one for each lane.
 func (t Target) probes(tools []ProxyTool) (all []probe) {
 	if t.Surface == clients.SurfaceSearch {
 		for _, one := range tools {
@@ -92,14 +93,15 @@ func (t Target) probes(tools []ProxyTool) (all []probe) {
 	return all
 }
 
-// entryRule is a rule about all tools of an entry. A mixed one has tools of all lanes.
+// entryRule is a rule for all tools of an entry. A mixed entry has tools of all lanes.
 type entryRule struct {
 	entry  string
 	wanted Verdict
 	mixed  bool
 }
 
-// editsFor returns the edits that write the recommended rules for the entries; none if no rule can say it.
+// editsFor returns the edits that write the recommended rules for the entries. It returns none if no rule can express
+// them.
 func (c clientPermissions) editsFor(t Target, tools []ProxyTool) []fileEdit {
 	if t.Surface == clients.SurfaceSearch {
 		if c.edits == nil {
@@ -121,7 +123,7 @@ func (c clientPermissions) editsFor(t Target, tools []ProxyTool) []fileEdit {
 	return c.wholeEdits(rules)
 }
 
-// writes reports whether edits write a rule, and not only remove some.
+// writes reports whether any of the edits writes a rule, instead of only removing rules.
 func writes(edits []fileEdit) bool {
 	return slices.ContainsFunc(edits, func(e fileEdit) bool { return e.op != opDrop })
 }

@@ -6,7 +6,7 @@ import (
 	"mcpproxy/internal/store/redact"
 )
 
-// Bounds: context lines around a change, and lines that are aligned.
+// Limits: context lines around a change, and lines that are compared.
 const (
 	contextLines     = 2
 	maxComparedLines = 2000
@@ -41,8 +41,7 @@ func textLines(text []byte) []string {
 	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n"), "\n")
 }
 
-// diffLines marks the lines of two texts by their longest common subsequence; very long
-// texts are not aligned.
+// diffLines marks the lines of two texts by their longest common subsequence. It does not align very long texts.
 func diffLines(old, now []string) []string {
 	var marked []string
 	if len(old) > maxComparedLines || len(now) > maxComparedLines {
@@ -69,8 +68,7 @@ func diffLines(old, now []string) []string {
 	return marked
 }
 
-// lcsLengths returns the lengths of the longest common subsequences of the suffixes from
-// i and j.
+// lcsLengths returns the lengths of the longest common subsequences of the suffixes that start at i and j.
 func lcsLengths(old, now []string) [][]int {
 	longest := make([][]int, len(old)+1)
 	for i := len(old); i >= 0; i-- {

@@ -1,5 +1,5 @@
 // Package textedit changes one entry in a text of JSON with comments, TOML or YAML, and no other byte. Comments, order,
-// alignment, line ends and byte order mark stay.
+// alignment, line ends and the byte order mark are kept.
 //
 // Files:
 //   - textedit.go, text.go: get, set and remove a value by path in any format
@@ -8,9 +8,10 @@
 //   - subtract.go, difference.go: undo a change in a text that has changed since; show a line difference
 //
 // Guarantees:
-//   - The result is parsed again and compared: it differs in that entry alone. A text that cannot be edited like that is
-//     rejected, with the position and the fix.
-//   - A text is bounded in size and depth, and must be UTF-8. A mistake never repeats text of the file, which may be a secret.
+//   - The result is parsed again and compared: it differs only in that entry. A text that cannot be edited in this way
+//     is rejected, with the position and a fix.
+//   - The size and depth of a text are limited, and it must be UTF-8. An error never contains text of the file, which
+//     may be a secret.
 //
-// It opens no files and knows no keys.
+// It opens no files and has no list of known keys.
 package textedit

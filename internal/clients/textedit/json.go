@@ -29,8 +29,7 @@ func (jsonEditor) decodeTree(text []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// decodeValue decodes a value. Duplicate names are rejected, because parsers differ in
-// which one counts.
+// decodeValue decodes a value. Duplicate names are rejected, because parsers differ in which of them they use.
 func decodeValue(text []byte, v hujson.Value) (any, error) {
 	c := ContainerOf(v)
 	switch v.Value.(type) {
@@ -90,7 +89,7 @@ func (jsonEditor) removeValue(text []byte, path []string) ([]byte, error) {
 	return d.ApplySplices(d.SplicesToRemove(object, object.IndexOf(path[len(path)-1]))), nil
 }
 
-// appendToList appends a string to the list at a path, and removeFromList removes an element.
+// appendToList appends a string to the list at a path. removeFromList removes one.
 func (jsonEditor) appendToList(text []byte, path []string, value string) ([]byte, error) {
 	return editList(text, path, func(d *Document, list Container) []Splice {
 		return d.SplicesToInsert(list, func(string, bool) string { return string(hujson.String(value)) })
@@ -115,7 +114,7 @@ func editList(text []byte, path []string, change func(*Document, Container) []Sp
 	return d.ApplySplices(change(d, ContainerOf(here))), nil
 }
 
-// reparseDocument parses a text that was parsed before, so that it is valid.
+// reparseDocument parses a text that was parsed before. It cannot fail because of the syntax.
 func reparseDocument(text []byte) (*Document, error) {
 	d, wrong := NewDocument(text)
 	if wrong != nil {

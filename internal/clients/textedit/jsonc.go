@@ -13,8 +13,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Bounds on the file, which protect from a wrong path (a log, a device) and bound the
-// parser's stack.
+// Limits for the file. They protect against a wrong path (a log, a device) and limit the parser's stack.
 const (
 	MaxSize  = 16 << 20
 	maxDepth = 32
@@ -29,14 +28,14 @@ type SyntaxError struct {
 	Message, Hint string
 }
 
-// LineAndColumn returns the line and the column (in characters) of a byte, from 1.
+// LineAndColumn returns the line and the column (in characters) of a byte. Both count from 1.
 func LineAndColumn(text []byte, offset int) (line, column int) {
 	before := text[:min(max(offset, 0), len(text))]
 	start := bytes.LastIndexByte(before, '\n') + 1
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
-// CheckSizeAndEncoding returns an error for a text that is too large or not UTF-8, else nil.
+// CheckSizeAndEncoding returns an error for a text that is too large or not UTF-8, or nil.
 func CheckSizeAndEncoding(text []byte) *SyntaxError {
 	if len(text) > MaxSize {
 		return &SyntaxError{0, fmt.Sprintf("the file is larger than %d bytes", MaxSize), "is this the right file?"}
@@ -68,7 +67,7 @@ func ParseJSONC(text []byte) (hujson.Value, *SyntaxError) {
 	if outline.empty {
 		return at(0, "the file is empty", "write {} to use the defaults")
 	}
-	// The parser requires a newline after a line comment, also the last one.
+	// The parser requires a newline after every line comment, even at the end.
 	v, err := hujson.Parse(append(bytes.Clone(s.data), '\n'))
 	if err == nil {
 		return v, nil
@@ -80,7 +79,7 @@ func ParseJSONC(text []byte) (hujson.Value, *SyntaxError) {
 	return at(offset, message, hint)
 }
 
-// unclosedHint names the structure that is open at the end of the file.
+// unclosedHint returns a hint with the structure that is still open at the end of the file.
 func (s jsoncSource) unclosedHint(offset int) string {
 	if offset < 0 {
 		return ""
@@ -93,8 +92,8 @@ func (s jsoncSource) unclosedHint(offset int) string {
 	return fmt.Sprintf("%s at %d:%d is not closed", what, line, column)
 }
 
-// describeSyntaxError returns the position and the message of a parser's error. Strings are not
-// repeated, because they may be secrets.
+// describeSyntaxError returns the position and the message for a parser's error. The message contains no strings of the
+// file, because they may be secrets.
 func (s jsoncSource) describeSyntaxError(err error) (offset int, message, hint string) {
 	var line, column int
 	if _, scanErr := fmt.Sscanf(err.Error(), "hujson: line %d, column %d:", &line, &column); scanErr != nil {
@@ -171,8 +170,8 @@ func (s jsoncSource) scanBrackets() bracketScan {
 	return out
 }
 
-// TokenLength returns the length of the string or comment at the start of b, 1 for
-// anything else, -1 if it is unterminated.
+// TokenLength returns the length of the string or comment at the start of b. It returns -1 if the string or comment is
+// unterminated, and 1 for any other token.
 func TokenLength(b []byte) int {
 	switch {
 	case b[0] == '"':

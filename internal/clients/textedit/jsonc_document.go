@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Document is the text of a valid file with its formatting style. Edits are splices of
-// the text, so that everything else stays byte for byte.
+// Document is the text of a valid file with its formatting style. Edits are splices of the text, so that all other
+// bytes are kept.
 type Document struct {
 	text []byte
 	Root hujson.Value
@@ -25,7 +25,7 @@ type Document struct {
 	trailing bool   // a trailing comma
 }
 
-// Splice replaces the bytes from, …, to-1 by text.
+// Splice replaces the bytes [from, to) by text.
 type Splice struct {
 	from, to int
 	text     string
@@ -33,9 +33,9 @@ type Splice struct {
 
 // ContainerItem is a member of an object or an element of an array.
 type ContainerItem struct {
-	Name       string // of a member
+	Name       string // name of a member
 	Start, end int
-	comma      int // offset of the comma after it, -1 without one
+	comma      int // offset of the comma after it, -1 if there is none
 	Value      hujson.Value
 }
 
@@ -74,7 +74,7 @@ func NewDocument(text []byte) (*Document, *SyntaxError) {
 	return d, nil
 }
 
-// ContainerOf returns v as a container, without items if it is none.
+// ContainerOf returns v as a container. If v is not a container, the result has no items.
 func ContainerOf(v hujson.Value) Container {
 	c := Container{open: v.StartOffset, close: v.EndOffset - 1}
 	add := func(name string, start int, value hujson.Value, last bool) {
@@ -107,15 +107,15 @@ func (d *Document) indentation(at int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// isOnOwnLine reports whether an item is the first on its line, and its indentation.
+// isOnOwnLine reports whether an item is the first on its line, and returns its indentation.
 func (d *Document) isOnOwnLine(it ContainerItem) (indent string, own bool) {
 	start := d.lineStart(it.Start)
 	before := d.text[start:it.Start]
 	return string(before), start > 0 && len(bytes.Trim(before, " \t")) == 0
 }
 
-// isMultiline reports whether the items of c are on separate lines, and their
-// indentation. A line break inside an item does not count.
+// isMultiline reports whether the items of c are on separate lines, and returns their indentation. A line break inside
+// an item does not count.
 func (d *Document) isMultiline(c Container) (indent string, lines bool) {
 	indent = d.indentation(c.open) + d.unit
 	from := c.open
@@ -133,7 +133,7 @@ func (d *Document) isMultiline(c Container) (indent string, lines bool) {
 	return indent, lines
 }
 
-// isRootMultiline is isMultiline for the root, with true as default.
+// isRootMultiline is like isMultiline for the root, but returns true if the root is empty.
 func (d *Document) isRootMultiline() (indent string, lines bool) {
 	top := ContainerOf(d.Root)
 	if len(top.Items) == 0 {
@@ -142,8 +142,8 @@ func (d *Document) isRootMultiline() (indent string, lines bool) {
 	return d.isMultiline(top)
 }
 
-// SplicesToInsert returns the splices that add an item at the end of c, after all comments. write returns its
-// text, for a separate line with that indentation, or for one among others.
+// SplicesToInsert returns the splices that add an item at the end of c, after all comments. write returns the text of
+// the item, either for a separate line with that indentation or for a line with other items.
 func (d *Document) SplicesToInsert(c Container, write func(indent string, lines bool) string) []Splice {
 	indent, lines := d.isMultiline(c)
 	body := write(indent, lines)
@@ -170,8 +170,8 @@ func (d *Document) SplicesToInsert(c Container, write func(indent string, lines 
 	return append(splices, Splice{at, at, d.newline + indent + body})
 }
 
-// SplicesToRemove returns the splices that remove item i of c with the rest of its lines. Comments on separate
-// lines stay, because they may be about anything.
+// SplicesToRemove returns the splices that remove item i of c with the rest of its lines. Comments on separate lines
+// are kept, because they may belong to other items.
 func (d *Document) SplicesToRemove(c Container, i int) []Splice {
 	it := c.Items[i]
 	from, to := it.Start, max(it.end, it.comma+1)
@@ -188,8 +188,7 @@ func (d *Document) SplicesToRemove(c Container, i int) []Splice {
 	if rest, ends := d.nextLineIfBlank(to, c.close); own && ends {
 		return append(splices, Splice{d.lineStart(from), rest, ""})
 	}
-	// Others are on its line: keep one space between them, none before the closing
-	// bracket.
+	// Other items are on the same line. Keep one space between them, and none before the closing bracket.
 	blank := func(at int) bool { return at > c.open && at < c.close && strings.IndexByte(" \t", d.text[at]) >= 0 }
 	if i < len(c.Items)-1 {
 		for blank(to) {
@@ -203,8 +202,7 @@ func (d *Document) SplicesToRemove(c Container, i int) []Splice {
 	return append(splices, Splice{from, to, ""})
 }
 
-// nextLineIfBlank returns the start of the next line if only white space and comments precede
-// it.
+// nextLineIfBlank returns the start of the next line if only white space and comments precede it.
 func (d *Document) nextLineIfBlank(at, end int) (next int, ok bool) {
 	for at < end {
 		n := TokenLength(d.text[at:])
@@ -213,7 +211,7 @@ func (d *Document) nextLineIfBlank(at, end int) (next int, ok bool) {
 			return at + 1, true
 		case n > 1 && d.text[at] == '/':
 			if bytes.IndexByte(d.text[at:at+n], '\n') >= 0 {
-				return 0, false // it extends to the next line
+				return 0, false // the comment extends to the next line
 			}
 		case strings.IndexByte(" \t\r", d.text[at]) < 0:
 			return 0, false
@@ -223,7 +221,7 @@ func (d *Document) nextLineIfBlank(at, end int) (next int, ok bool) {
 	return 0, false
 }
 
-// SpliceToReplace returns the splice that replaces a value and keeps its form.
+// SpliceToReplace returns the splice that replaces a value and keeps its formatting.
 func (d *Document) SpliceToReplace(it ContainerItem, value hujson.Value) Splice {
 	old := d.text[it.Value.StartOffset:it.Value.EndOffset]
 	depth := 0
@@ -238,8 +236,7 @@ func (d *Document) IsOnOneLine(it ContainerItem) bool {
 	return bytes.IndexByte(d.text[it.Value.StartOffset:it.Value.EndOffset], '\n') < 0
 }
 
-// MemberText returns the text of an object member, on several lines down to depth if lines is
-// set.
+// MemberText returns the text of an object member. If lines is set, its value is on several lines down to depth.
 func (d *Document) MemberText(name string, value hujson.Value, indent string, depth int, lines bool) string {
 	if !lines {
 		depth = 0
@@ -247,8 +244,8 @@ func (d *Document) MemberText(name string, value hujson.Value, indent string, de
 	return string(hujson.String(name)) + d.colon + d.ValueText(value, indent, depth)
 }
 
-// SplicesToSetMember returns the splices that set member i of an object, or add name when i is -1; value nil
-// removes it.
+// SplicesToSetMember returns the splices that set member i of an object, or add the member name if i is -1. A nil value
+// removes the member.
 func (d *Document) SplicesToSetMember(object Container, i int, name string, value json.RawMessage) ([]Splice, error) {
 	switch {
 	case value == nil && i < 0:
@@ -266,7 +263,7 @@ func (d *Document) SplicesToSetMember(object Container, i int, name string, valu
 	return d.SplicesToInsert(object, func(indent string, lines bool) string { return d.MemberText(name, v, indent, 0, lines) }), nil
 }
 
-// SplicesToSetAtPath returns the splices that set the value at a path of names in an object, and create missing
+// SplicesToSetAtPath returns the splices that set the value at a path of names in an object. They create missing
 // objects.
 func (d *Document) SplicesToSetAtPath(object Container, path []string, value json.RawMessage) ([]Splice, error) {
 	i := object.IndexOf(path[0])
@@ -291,7 +288,7 @@ func nestValue(path []string, value json.RawMessage) (json.RawMessage, error) {
 	return value, nil
 }
 
-// IndexOf returns the index of the member of that name, -1 without one.
+// IndexOf returns the index of the member with that name, or -1 if there is none.
 func (c Container) IndexOf(name string) int {
 	return slices.IndexFunc(c.Items, func(it ContainerItem) bool { return it.Name == name })
 }
@@ -340,8 +337,8 @@ func (d *Document) ValueText(v hujson.Value, indent string, depth int) string {
 	return brackets[:1] + start + strings.Join(texts, between) + end + brackets[1:]
 }
 
-// SplicesToSetMultiline is SplicesToSetAtPath for files of other programs: new objects are multi-line, the
-// value is like its siblings.
+// SplicesToSetMultiline is like SplicesToSetAtPath, but for files of other programs: new objects are multi-line, and
+// the value is formatted like its siblings.
 func (d *Document) SplicesToSetMultiline(object Container, path []string, value json.RawMessage) ([]Splice, error) {
 	i := object.IndexOf(path[0])
 	if i >= 0 && len(path) > 1 {
@@ -360,7 +357,7 @@ func (d *Document) SplicesToSetMultiline(object Container, path []string, value 
 	}
 	depth := len(path)
 	if n := len(object.Items); n > 0 && len(path) == 1 && isContainer(object.Items[n-1]) && d.IsOnOneLine(object.Items[n-1]) {
-		depth = 0 // like the others
+		depth = 0 // on one line, like the siblings
 	}
 	return d.SplicesToInsert(object, func(indent string, lines bool) string { return d.MemberText(path[0], v, indent, depth, lines) }), nil
 }

@@ -23,13 +23,13 @@ func TestParse(t *testing.T) {
 			_, wrong := ParseJSONC([]byte(c.text))
 			switch {
 			case wrong == nil && c.want != "":
-				t.Error("it was accepted")
+				t.Error("the text was accepted")
 			case wrong != nil && (wrong.Message != c.want || wrong.Offset != c.offset):
 				t.Errorf("got %+v", *wrong)
 			}
 		})
 	}
 	if line, column := LineAndColumn([]byte("ä\nßü{"), 7); line != 2 || column != 3 {
-		t.Errorf("the brace is at %d:%d", line, column)
+		t.Errorf("position of the brace: got %d:%d, want 2:3", line, column)
 	}
 }

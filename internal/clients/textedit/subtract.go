@@ -8,8 +8,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// SubtractChanges undoes the difference from before to after where text still has it. The rest
-// of text stays, and objects or lists that after created do not stay empty.
+// SubtractChanges undoes the difference from before to after where text still contains it. The rest of text is kept.
+// Objects and lists that after created are removed if they become empty.
 func SubtractChanges(text, before, after []byte, f Format) ([]byte, error) {
 	old, err := formatEditors[f].decodeTree(trimByteOrderMark(before))
 	if err != nil {
@@ -24,7 +24,7 @@ func SubtractChanges(text, before, after []byte, f Format) ([]byte, error) {
 	return s.text, err
 }
 
-// subtractor is a text from which changes are removed.
+// subtractor stores a text from which changes are removed.
 type subtractor struct {
 	text   []byte
 	format Format

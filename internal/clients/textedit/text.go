@@ -11,22 +11,22 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Bounds on TOML and YAML, whose decoders are slow for more.
+// Limits for TOML and YAML, because their decoders are slow for larger texts.
 const (
 	maxKeys = 10_000
 	maxYAML = 256 << 10
 )
 
-// formatEditor edits one format. decodeTree decodes a text into map[string]any, []any, string, bool,
-// json.Number and nil; an empty text is an empty map. setValue and removeValue return the new text; setValue's
-// value is JSON, and the entry may exist; removeValue's does.
+// formatEditor edits one format. decodeTree decodes a text into map[string]any, []any, string, bool, json.Number and
+// nil. An empty text is an empty map. setValue and removeValue return the new text. The value for setValue is JSON, and
+// the entry may exist. For removeValue, the entry must exist.
 type formatEditor interface {
 	decodeTree(text []byte) (map[string]any, error)
 	setValue(text []byte, path []string, value json.RawMessage) ([]byte, error)
 	removeValue(text []byte, path []string) ([]byte, error)
 }
 
-// decodeJSON decodes a JSON value like a tree.
+// decodeJSON decodes a JSON value into the types of a tree.
 func decodeJSON(value json.RawMessage) (any, error) {
 	if value == nil {
 		return nil, nil
@@ -80,7 +80,7 @@ func hintSentence(hint string) string {
 	return strings.ToUpper(hint[:1]) + strings.TrimSuffix(hint[1:], ".") + "."
 }
 
-// lineStart returns the start of the line of a byte, nextLineStart that of the next line.
+// lineStart returns the start of the line that contains a byte. nextLineStart returns the start of the next line.
 func lineStart(text []byte, at int) int { return bytes.LastIndexByte(text[:at], '\n') + 1 }
 
 func nextLineStart(text []byte, at int) int {
@@ -90,7 +90,7 @@ func nextLineStart(text []byte, at int) int {
 	return len(text)
 }
 
-// detectNewline returns the line end of a text.
+// detectNewline returns the line ending of a text.
 func detectNewline(text []byte) string {
 	if bytes.Contains(text, []byte("\r\n")) {
 		return "\r\n"
@@ -98,7 +98,7 @@ func detectNewline(text []byte) string {
 	return "\n"
 }
 
-// replaceBytes replaces the bytes from, …, to-1 of a text.
+// replaceBytes replaces the bytes [from, to) of a text.
 func replaceBytes(text []byte, from, to int, with string) []byte {
 	return slices.Concat(text[:from], []byte(with), text[to:])
 }

@@ -41,8 +41,7 @@ func GetValue(text []byte, f Format, path ...string) (value json.RawMessage, fou
 	return value, true, err
 }
 
-// SetValue sets the value at a path of names, and creates missing objects. An empty text is an
-// empty file.
+// SetValue sets the value at a path of names, and creates missing objects. An empty text counts as an empty file.
 func SetValue(text []byte, f Format, value json.RawMessage, path ...string) ([]byte, error) {
 	return setOrRemove(text, f, path, value)
 }
@@ -52,7 +51,7 @@ func RemoveValue(text []byte, f Format, path ...string) ([]byte, error) {
 	return setOrRemove(text, f, path, nil)
 }
 
-// RestoreValues restores the values at the paths from the text before, and keeps the rest.
+// RestoreValues restores the values at the paths from before, and keeps the rest of text.
 func RestoreValues(text, before []byte, f Format, paths [][]string) ([]byte, error) {
 	for _, path := range paths {
 		value, _, err := GetValue(before, f, path...)
@@ -66,7 +65,7 @@ func RestoreValues(text, before []byte, f Format, paths [][]string) ([]byte, err
 	return text, nil
 }
 
-// PruneEmptyObjects removes empty objects on a path that before does not have.
+// PruneEmptyObjects removes the empty objects on a path that do not exist in before.
 func PruneEmptyObjects(text, before []byte, f Format, path ...string) ([]byte, error) {
 	for n := len(path); n > 0; n-- {
 		value, _, err := GetValue(text, f, path[:n]...)
@@ -83,7 +82,7 @@ func PruneEmptyObjects(text, before []byte, f Format, path ...string) ([]byte, e
 	return text, nil
 }
 
-// AppendToList appends a string to the list at a path, unless the list has it.
+// AppendToList appends a string to the list at a path, unless the list already contains it.
 func AppendToList(text []byte, f Format, value string, path ...string) ([]byte, error) {
 	list, err := listAt(text, f, path)
 	if err != nil || slices.Contains(list, any(value)) {
@@ -123,7 +122,7 @@ func pruneTree(root map[string]any, path []string) {
 	}
 }
 
-// listAt returns the list at a path; nil if it is missing.
+// listAt returns the list at a path, or nil if it is missing.
 func listAt(text []byte, f Format, path []string) ([]any, error) {
 	root, err := formatEditors[f].decodeTree(trimByteOrderMark(text))
 	if err != nil {
@@ -151,7 +150,7 @@ func setList(text []byte, f Format, list []any, path []string) ([]byte, error) {
 // trimByteOrderMark returns a text without its byte order mark.
 func trimByteOrderMark(text []byte) []byte { return bytes.TrimPrefix(text, []byte(ByteOrderMark)) }
 
-// setOrRemove sets the value at a path, or removes it when value is nil.
+// setOrRemove sets the value at a path, or removes it if value is nil.
 func setOrRemove(text []byte, f Format, path []string, value json.RawMessage) ([]byte, error) {
 	if value == nil {
 		return editAndVerify(text, f, path, nil, func(in []byte) ([]byte, error) { return formatEditors[f].removeValue(in, path) })
@@ -166,8 +165,8 @@ func setOrRemove(text []byte, f Format, path []string, value json.RawMessage) ([
 	return editAndVerify(text, f, path, wanted, func(in []byte) ([]byte, error) { return formatEditors[f].setValue(in, path, value) })
 }
 
-// editAndVerify makes a change and verifies the result. The result must equal the text before except at the path, where the
-// value must be wanted, or missing if that is nil.
+// editAndVerify makes a change and verifies the result. The result must equal the previous text except at the path. The
+// value at the path must equal wanted, or be missing if wanted is nil.
 func editAndVerify(text []byte, f Format, path []string, wanted any, change func(in []byte) ([]byte, error)) ([]byte, error) {
 	in := trimByteOrderMark(text)
 	said, err := formatEditors[f].decodeTree(in)
@@ -190,7 +189,7 @@ func editAndVerify(text []byte, f Format, path []string, wanted any, change func
 	}
 	says, err := formatEditors[f].decodeTree(out)
 	if err == nil && wanted == nil && !reflect.DeepEqual(says, said) {
-		pruneTree(said, path[:len(path)-1]) // a TOML table only exists while it has an entry
+		pruneTree(said, path[:len(path)-1]) // a TOML table exists only while it has an entry
 	}
 	if err != nil || !reflect.DeepEqual(says, said) {
 		return text, problem.Newf(problem.InvalidConfig, "%s cannot be changed without changing other parts of the file.", strings.Join(path, ".")).

@@ -15,8 +15,8 @@ const entry = `{"command":"/bin/mcpproxy","args":["stdio"]}`
 func TestEdits(t *testing.T) {
 	for name, c := range map[string]struct {
 		format       Format
-		path         string // with slashes
-		value        string // "" takes it out
+		path         string // names, separated by slashes
+		value        string // "" removes the entry
 		before, want string
 	}{
 		"empty":                    {JSON, "mcpServers/p", entry, "", "{\n  \"mcpServers\": {\n    \"p\": {\n      \"command\": \"/bin/mcpproxy\",\n      \"args\": [\"stdio\"]\n    }\n  }\n}\n"},
@@ -65,7 +65,7 @@ func TestEdits(t *testing.T) {
 			}
 			value, found, err := GetValue(got, c.format, path...)
 			if err != nil || found != (c.value != "") {
-				t.Errorf("Get: %s, %v, %v", value, found, err)
+				t.Errorf("GetValue: got %s, %v, %v", value, found, err)
 			}
 		})
 	}
@@ -75,13 +75,13 @@ func TestLists(t *testing.T) {
 	const before = "{\n  \"allow\": [\n    \"a\", // look\n    \"b\"\n  ]\n}\n"
 	longer, err := AppendToList([]byte(before), JSON, "c", "allow")
 	if want := "{\n  \"allow\": [\n    \"a\", // look\n    \"b\",\n    \"c\"\n  ]\n}\n"; err != nil || string(longer) != want {
-		t.Fatalf("%v\n%s", err, longer)
+		t.Fatalf("got %v\n%s", err, longer)
 	}
 	if again, err := AppendToList(longer, JSON, "c", "allow"); err != nil || string(again) != string(longer) {
-		t.Errorf("again: %v\n%s", err, again)
+		t.Errorf("appended again: %v\n%s", err, again)
 	}
 	if back, err := RemoveFromList(longer, JSON, "c", "allow"); err != nil || string(back) != before {
-		t.Errorf("back: %v\n%s", err, back)
+		t.Errorf("removed again: %v\n%s", err, back)
 	}
 	for f, empty := range map[Format]string{JSON: "{}", TOML: "", YAML: ""} {
 		one, err := AppendToList([]byte(empty), f, "x", "p", "allow")
@@ -94,7 +94,7 @@ func TestLists(t *testing.T) {
 		}
 		left, err := RemoveFromList(two, f, "x", "p", "allow")
 		if value, _, _ := GetValue(left, f, "p", "allow"); err != nil || string(value) != `["y"]` {
-			t.Errorf("%v: %v\n%s", f, err, left)
+			t.Errorf("%v: got %v\n%s", f, err, left)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func TestRefusals(t *testing.T) {
 			got, err := SetValue([]byte(c.text), c.format, json.RawMessage(`{"x":1}`), "s", "p")
 			var p *problem.Problem
 			if !errors.As(err, &p) || !strings.Contains(p.Message, c.message) || p.Hint == "" {
-				t.Errorf("refused with %v", err)
+				t.Errorf("got error %v", err)
 			}
 			if string(got) != c.text {
 				t.Errorf("the text was changed:\n%.200s", got)
@@ -141,8 +141,7 @@ func manyKeys() string {
 	return b.String()
 }
 
-// TestBackAndForth sets an entry and takes it out again: the texts are as people have
-// them, and the first bytes are the last ones.
+// TestBackAndForth checks that setting an entry and removing it again restores all bytes of texts in usual styles.
 func TestBackAndForth(t *testing.T) {
 	texts := map[Format][]string{
 		JSON: {"{\n  \"s\": {\n    \"a\": {\"x\": 1}\n  }\n}\n", "{\"s\":{\"a\":1}}", "{ \"s\" : { \"a\" : 1 } }", "{\n\t\"s\": {\n\t\t// one\n\t\t\"a\": 1,\n\t},\n\t\"z\": [1, 2,],\n}"},
@@ -159,7 +158,7 @@ func TestBackAndForth(t *testing.T) {
 				}
 				back, err := RemoveValue(set, f, "s", "p")
 				if err != nil || string(back) != variant {
-					t.Errorf("%v: %v\n%q, set\n%q, back\n%q", f, err, variant, set, back)
+					t.Errorf("%v: %v\n%q, after setting\n%q, after removal\n%q", f, err, variant, set, back)
 				}
 			}
 		}
@@ -178,7 +177,7 @@ func FuzzSet(f *testing.F) {
 		out, err := SetValue([]byte(text), in, json.RawMessage(`{"x":[1,"2"]}`), "s", "p")
 		if err != nil {
 			if string(out) != text {
-				t.Fatalf("refused and changed: %q", out)
+				t.Fatalf("got an error, but also a changed text: %q", out)
 			}
 			return
 		}

@@ -33,23 +33,21 @@ func (tomlEditor) decodeTree(text []byte) (map[string]any, error) {
 	return normalizeValue(tree).(map[string]any), nil
 }
 
-// tomlStatement is the head of a table, a key with its value, or such a pair within an
-// inline table.
+// tomlStatement is a table header, a key with its value, or such a pair within an inline table.
 type tomlStatement struct {
 	path       []string
 	start, end int
-	head       bool // it begins a table
-	value      int  // offset of a pair's value
+	head       bool // it is a table header
+	value      int  // offset of the value of a pair
 	table      []string
 	inline     bool // the value is an inline table
 	inside     bool // the pair is in an inline table
 }
 
-// listElement is in the path of an element of an array of tables, which no name leads to.
+// listElement is the path element for an element of an array of tables. No name equals it.
 const listElement = "\x00"
 
-// parseStatements returns the statements of a text in order, up to a syntax error, which the
-// decoder reports.
+// parseStatements returns the statements of a text in order. It stops at a syntax error, which the decoder reports.
 func parseStatements(text []byte) (all []tomlStatement, err error) {
 	var p unstable.Parser
 	p.Reset(text)
@@ -148,7 +146,7 @@ func (t tomlEditor) setValue(text []byte, path []string, value json.RawMessage) 
 	return addPair(text, all, path, value)
 }
 
-// addTable adds a table at the end or at its previous position.
+// addTable adds a table at its previous position, or at the end.
 func addTable(text []byte, path []string, value any, place int) ([]byte, error) {
 	var block strings.Builder
 	if err := writeTOMLTable(&block, path, value.(map[string]any)); err != nil {
@@ -217,13 +215,13 @@ func addToInlineTable(text []byte, s tomlStatement, name string, value json.RawM
 	closing := s.end - 1
 	at := s.value + len(bytes.TrimRight(text[s.value:closing], " \t"))
 	pair := encodeTOMLKey(name) + " = " + inline
-	if at == s.value+1 { // it is empty
+	if at == s.value+1 { // the inline table is empty
 		return replaceBytes(text, at, closing, " "+pair+" "), nil
 	}
 	return replaceBytes(text, at, at, ", "+pair), nil
 }
 
-// removeValue removes the statements, last one first.
+// removeValue removes the statements, starting with the last one.
 func (tomlEditor) removeValue(text []byte, path []string) ([]byte, error) {
 	for {
 		all, err := parseStatements(text)

@@ -21,12 +21,12 @@ func encodeTOMLKey(name string) string {
 	return encodeTOMLString(name)
 }
 
-// encodeTOMLString encodes a basic string: as in JSON, with DEL escaped.
+// encodeTOMLString encodes a basic string as in JSON, but also escapes DEL.
 func encodeTOMLString(s string) string {
 	return strings.ReplaceAll(string(wirejson.AppendString(nil, s)), "\x7f", `\u007f`)
 }
 
-// writeTOMLTable writes a table and its nested tables, each with its own head.
+// writeTOMLTable writes a table and its nested tables, each with its own header.
 func writeTOMLTable(to *strings.Builder, path []string, table map[string]any) error {
 	var head []string
 	for _, name := range path {

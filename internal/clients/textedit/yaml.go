@@ -44,8 +44,8 @@ func (yamlEditor) decodeTree(text []byte) (tree map[string]any, err error) {
 	return normalizeValue(tree).(map[string]any), nil
 }
 
-// newYAMLError returns the error for a syntax error. The parser's message repeats the text,
-// which may contain secrets.
+// newYAMLError returns the error for a syntax error. It omits the parser's message, which contains text of the file
+// that may be secret.
 func newYAMLError(err error) error {
 	line, column := 1, 1
 	var wrong yaml.Error
@@ -57,10 +57,10 @@ func newYAMLError(err error) error {
 	return newParseErrorAt(line, column, "the text is not a YAML mapping", "correct the line first; nothing was changed")
 }
 
-// toLineFeeds returns a text with the line ends for which the parser's offsets are right.
+// toLineFeeds returns a text with LF line endings, for which the parser's offsets are right.
 func toLineFeeds(text []byte) []byte { return bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")) }
 
-// parseYAML returns the body of the only document; nil if it is empty.
+// parseYAML returns the body of the only document, or nil if it is empty.
 func parseYAML(text []byte) (ast.Node, error) {
 	file, err := parser.ParseBytes(toLineFeeds(text), 0)
 	if err != nil {
@@ -101,12 +101,12 @@ func indexOfPair(pairs []*ast.MappingValueNode, name string) int {
 	})
 }
 
-// yamlLines is a text split into lines with their ends.
+// yamlLines is a text split into lines with their line endings.
 type yamlLines [][]byte
 
 func splitLines(text []byte) yamlLines { return slices.Collect(bytes.Lines(text)) }
 
-// indentWidth returns the indentation of a line, -1 if it is empty.
+// indentWidth returns the indentation of a line, or -1 if it is empty.
 func indentWidth(line []byte) int {
 	if len(bytes.TrimSpace(line)) == 0 {
 		return -1
@@ -133,7 +133,7 @@ func (l yamlLines) memberLineRange(p *ast.MappingValueNode) (from, to int) {
 	return from, to
 }
 
-// replaceLines returns the text with the lines from, …, to-1 replaced.
+// replaceLines returns the text with the lines [from, to) replaced.
 func (l yamlLines) replaceLines(from, to int, with []byte) []byte {
 	before := bytes.Join(l[:from], nil)
 	if n := len(before); n > 0 && before[n-1] != '\n' && len(with) > 0 {
@@ -230,7 +230,7 @@ func (yamlEditor) removeValue(text []byte, path []string) ([]byte, error) {
 		if len(pairs) > 1 || len(path) == 1 {
 			return l.replaceLines(from, to, nil), nil
 		}
-		// The last member: its parent stays, empty.
+		// This is the last member, so its parent is kept as an empty mapping.
 		holder := from - 1
 		for holder > 0 && (indentWidth(l[holder]) < 0 || indentWidth(l[holder]) >= indentWidth(l[from])) {
 			holder--

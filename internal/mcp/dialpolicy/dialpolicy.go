@@ -1,8 +1,8 @@
-// Package dialpolicy decides which IP addresses may be dialled for URLs that MCPProxy does not control: those of servers, and
-// those that their documents name.
+// Package dialpolicy decides which IP addresses may be dialled for URLs that MCPProxy does not control: URLs of
+// servers, and URLs in documents of servers.
 //
-//   - It checks each address when it is dialled, so DNS rebinding gains nothing.
-//   - It checks an IPv4 address that an IPv6 address embeds as that IPv4 address.
+//   - It checks each address when it is dialled, so DNS rebinding has no effect.
+//   - It checks an IPv4 address that is embedded in an IPv6 address like the IPv4 address itself.
 //   - It never allows link-local addresses, where clouds serve the credentials of machines.
 //   - It does not check the data on the connection.
 package dialpolicy
@@ -20,14 +20,14 @@ import (
 	"time"
 )
 
-// Policy says which addresses may be dialled in addition to the internet. The zero value allows none.
+// Policy defines which addresses may be dialled in addition to public ones. The zero value allows no others.
 type Policy struct {
 	Loopback bool // this machine
 	Private  bool // private networks, and this machine
 }
 
-// ForHost returns the policy for the host of a URL that a user has written. An address or localhost in the URL
-// is allowed; an address to which a name resolves is not.
+// ForHost returns the policy for the host of a URL that a user wrote. If the host is an address or localhost, that is
+// allowed. An address to which a name resolves is not.
 func ForHost(host string, allowPrivate bool) Policy {
 	r := Policy{Loopback: IsLoopbackHost(host), Private: allowPrivate}
 	if addr, err := netip.ParseAddr(host); err == nil && r.CheckAddr(addr) != nil {
@@ -56,8 +56,8 @@ func (r Policy) checkBeforeDial(_, address string, _ syscall.RawConn) error {
 	return r.CheckAddr(at.Addr())
 }
 
-// Dial connects to an address that the policy allows, or to the proxy that the environment names. A proxy
-// resolves names itself, so behind one only the URL is checked.
+// Dial connects to an address that the policy allows, or to the proxy from the environment. Because a proxy resolves
+// names itself, only the URL is checked in that case.
 func (r Policy) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: dialTime, KeepAlive: 30 * time.Second, Control: r.checkBeforeDial}
 	if isProxyAddress(address) {
@@ -89,7 +89,7 @@ func PortOrDefault(scheme, written string) string {
 	return map[string]string{"https": "443", "http": "80", "socks5": "1080", "socks5h": "1080"}[scheme]
 }
 
-// reservedNetworks returns the networks that are not on the internet and that netip does not know.
+// reservedNetworks returns the networks that are not public and that netip does not recognize.
 func reservedNetworks() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
@@ -100,8 +100,8 @@ func reservedNetworks() []netip.Prefix {
 	}
 }
 
-// CheckAddr returns an error if an address may not be dialled. Link-local addresses are never allowed: there,
-// clouds serve the credentials of machines.
+// CheckAddr returns an error if an address may not be dialled. Link-local addresses are never allowed, because clouds
+// serve the credentials of machines there.
 func (r Policy) CheckAddr(addr netip.Addr) error {
 	if addr.Zone() != "" {
 		return newAddressNotAllowedError(addr, "it has a zone")
@@ -127,7 +127,7 @@ func (r Policy) CheckAddr(addr netip.Addr) error {
 	return nil
 }
 
-// AddressNotAllowedError says that an address may not be dialled.
+// AddressNotAllowedError is the error for an address that may not be dialled.
 type AddressNotAllowedError struct {
 	Addr netip.Addr
 	Why  string

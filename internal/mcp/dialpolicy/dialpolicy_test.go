@@ -12,7 +12,7 @@ import (
 func TestAddresses(t *testing.T) {
 	for _, tt := range []struct {
 		addr                      string
-		public, loopback, private bool // whether it may be asked, by kind of Rule
+		public, loopback, private bool // whether it may be dialled, by kind of Policy
 	}{
 		{"8.8.8.8", true, true, true}, {"2606:4700::1111", true, true, true}, {"::ffff:8.8.8.8", true, true, true},
 		{"127.0.0.1", false, true, true}, {"127.8.9.1", false, true, true}, {"::1", false, true, true}, {"::ffff:127.0.0.1", false, true, true},
@@ -48,15 +48,15 @@ func TestFor(t *testing.T) {
 		{"8.8.8.8", false, Policy{}}, {"localhost.example", false, Policy{}},
 	} {
 		if got := ForHost(tt.host, tt.allow); got != tt.want {
-			t.Errorf("%s, %v: %+v", tt.host, tt.allow, got)
+			t.Errorf("%s, %v: got %+v", tt.host, tt.allow, got)
 		}
 	}
 	if ForHost("169.254.169.254", true).CheckAddr(netip.MustParseAddr("169.254.169.254")) == nil {
-		t.Error("a link-local address may be dialled since somebody wrote it")
+		t.Error("a link-local address in a URL may be dialled")
 	}
 }
 
-// A name is checked by the address that it resolves to.
+// TestDial checks that a name is checked by the address that it resolves to.
 func TestDial(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,7 +66,7 @@ func TestDial(t *testing.T) {
 	_, port, _ := net.SplitHostPort(l.Addr().String())
 	address := net.JoinHostPort("localhost", port)
 	if _, err := (Policy{}).Dial(context.Background(), "tcp", address); err == nil || !strings.Contains(err.Error(), "allow_private") {
-		t.Errorf("a name that leads here: %v", err)
+		t.Errorf("a name that resolves to this machine: %v", err)
 	}
 	for _, r := range []Policy{{Loopback: true}, {Private: true}} {
 		c, err := r.Dial(context.Background(), "tcp4", address)
@@ -85,7 +85,7 @@ func TestProxyAddress(t *testing.T) {
 	} {
 		u, err := url.Parse(proxy)
 		if err != nil || HostPort(u) != want {
-			t.Errorf("%s: %s %v", proxy, HostPort(u), err)
+			t.Errorf("%s: got %s %v", proxy, HostPort(u), err)
 		}
 	}
 }

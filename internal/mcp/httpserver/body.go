@@ -11,7 +11,7 @@ import (
 type requestBody struct {
 	c               *connIO
 	left            int64
-	handlerDeadline time.Time // deadline of the handler; zero: none
+	handlerDeadline time.Time // deadline of the handler; zero means none
 	closed          bool      // the handler may no longer read
 }
 
@@ -36,7 +36,7 @@ func (b *requestBody) Read(p []byte) (int, error) {
 	}
 	if b.left -= int64(n); n > 0 && b.left == 0 {
 		if c.phase == inBody && c.markRequestComplete() == dropped {
-			return 0, net.ErrClosed // no one would get a reply
+			return 0, net.ErrClosed // the client would not get a reply
 		}
 		c.scheduleDisconnectWatch()
 		return n, nil
@@ -71,7 +71,7 @@ func (b *requestBody) drain() bool {
 		return true
 	}
 	c := b.c
-	if c.phase == inBody { // otherwise it is buffered
+	if c.phase == inBody { // otherwise the body is buffered
 		c.setReadDeadline(earlierTime(c.since.Add(c.l.BodyTime), time.Now().Add(lingerTime)))
 	}
 	n, _ := io.CopyN(io.Discard, c.br, b.left)

@@ -19,7 +19,7 @@ type Options struct {
 	HeaderTime time.Duration // limit for the head of a request, from its first byte
 	BodyTime   time.Duration // limit for the body of a request, from the end of its head
 	IdleTime   time.Duration // limit between two requests
-	MaxConns   int           // limit of open connections, including those at net/http; above it new ones get 503 if all are busy
+	MaxConns   int           // limit of connections, including net/http's; above it new ones get 503 if all are busy
 	Logger     *slog.Logger
 }
 
@@ -27,10 +27,10 @@ type Options struct {
 type listenerState struct {
 	Options
 	*connRegistry
-	handedOver chan net.Conn // to net/http
+	handedOver chan net.Conn // connections for net/http
 	ended      chan struct{} // closed by Close
 	stopped    chan struct{} // closed when no more connections are handed over
-	used       sync.Pool     // of *readBuffers
+	used       sync.Pool     // stores *readBuffers
 	dateCache  atomic.Pointer[cachedDate]
 }
 

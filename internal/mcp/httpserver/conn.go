@@ -19,7 +19,7 @@ type conn struct {
 	handedOver bool // handed over to net/http
 }
 
-// maxHeadSize is the largest head of a plain request, in bytes.
+// maxHeadSize is the maximum size of the head of a plain request, in bytes.
 const maxHeadSize = 4 << 10
 
 func newConn(l *listenerState, nc net.Conn) *conn {
@@ -34,7 +34,7 @@ func newConn(l *listenerState, nc net.Conn) *conn {
 	}
 }
 
-// recycleBuffers returns the buffers to the pool, without data of the client.
+// recycleBuffers clears the client's data in the buffers and returns them to the pool.
 func (c *conn) recycleBuffers() {
 	c.br.Reset(nil)
 	c.names = headerCache{}
@@ -42,7 +42,7 @@ func (c *conn) recycleBuffers() {
 	c.readBuffers = nil
 }
 
-// serveRequests answers plain requests until another one arrives.
+// serveRequests answers plain requests until a request for net/http arrives.
 func (c *conn) serveRequests(ctx context.Context, now time.Time) {
 	defer func() {
 		c.stop()
@@ -78,8 +78,8 @@ func (c *conn) moveToNetHTTP() {
 	c.l.passToNetHTTP(r)
 }
 
-// beginRequest registers a request and reports whether it may be answered: on a closing connection only the first
-// one is.
+// beginRequest registers a request and reports whether it may be answered. On a closing connection, only the first
+// request may be.
 func (c *conn) beginRequest(r *requestHead) bool {
 	first, fate := c.new, staying
 	if int64(c.br.Buffered()) >= int64(r.size)+r.length {
@@ -90,8 +90,8 @@ func (c *conn) beginRequest(r *requestHead) bool {
 	return fate == staying || fate == ending && first
 }
 
-// readRequestHead reads the head of the next request; errNotPlain if net/http must serve it. The first request must
-// arrive within HeaderTime.
+// readRequestHead reads the head of the next request. It returns errNotPlain if net/http must serve it. The first
+// request must arrive within HeaderTime.
 func (c *conn) readRequestHead(now time.Time, first bool) (*requestHead, error) {
 	by := now.Add(c.l.IdleTime)
 	if first {
@@ -136,7 +136,7 @@ func (c *conn) answerRequest(ctx context.Context, r *requestHead) (goOn bool) {
 	c.br.Discard(r.size)
 	ctx, cancel := context.WithCancelCause(ctx)
 	c.cancel = cancel
-	// A late write of a handler must not reach the next reply: each request has its own writer.
+	// Each request has its own writer, so that a late write of a handler does not reach the next reply.
 	w := &responseWriter{c: &c.connIO, cancel: cancel, header: make(http.Header, 4), length: -1, out: c.outBuffer, body: requestBody{c: &c.connIO, left: r.length}}
 	c.outBuffer = nil
 	if r.length == 0 {

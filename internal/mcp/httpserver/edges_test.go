@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// dialRaw returns a connection and what reads its answers.
+// dialRaw returns a connection and a reader for the responses on it.
 func dialRaw(t testing.TB, addr string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -44,7 +44,7 @@ func readAnswer(t testing.TB, br *bufio.Reader) (*http.Response, string) {
 	return resp, string(body)
 }
 
-// noting is a listener that keeps the deadlines of its connections.
+// noting is a listener that records the deadlines of its connections.
 type noting struct {
 	net.Listener
 	mu          sync.Mutex
@@ -83,8 +83,8 @@ func (c noted) SetWriteDeadline(by time.Time) error {
 	return c.Conn.SetWriteDeadline(by)
 }
 
-// TestNothingLeftBehind: the deadlines of an answer here are not those of what
-// net/http answers later on the same connection.
+// TestNothingLeftBehind checks that the deadlines of a response of this package do not affect later responses of
+// net/http on the same connection.
 func TestNothingLeftBehind(t *testing.T) {
 	inner := &noting{Listener: listen(t)}
 	s := serveOn(t, inner, func(w http.ResponseWriter, r *http.Request) {
@@ -108,12 +108,12 @@ func TestNothingLeftBehind(t *testing.T) {
 	readAnswer(t, br)
 	io.WriteString(nc, "GET /mcp HTTP/1.1\r\nHost: a\r\n\r\n")
 	if _, body := readAnswer(t, br); body != "true" {
-		t.Error("net/http got a connection with a deadline for writing")
+		t.Error("net/http got a connection with a write deadline")
 	}
 }
 
-// TestRefusalOfAnUnreadBody: an answer that ends the connection reaches a client that has sent, or is still sending, a body
-// that the server does not read.
+// TestRefusalOfAnUnreadBody checks that a response that closes the connection reaches a client that has sent, or is
+// still sending, a body that the server does not read.
 func TestRefusalOfAnUnreadBody(t *testing.T) {
 	s := serveOn(t, listen(t), func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
@@ -123,17 +123,17 @@ func TestRefusalOfAnUnreadBody(t *testing.T) {
 	const sent, more = 60_000, 40_000
 	fmt.Fprintf(nc, "%sContent-Length: %d\r\n\r\n%s", plainHead, sent+more, strings.Repeat("a", sent))
 	if resp, body := readAnswer(t, br); resp.StatusCode != http.StatusForbidden || body != "no\n" || !resp.Close {
-		t.Errorf("%d %q, close %v", resp.StatusCode, body, resp.Close)
+		t.Errorf("got status %d, body %q, close %v", resp.StatusCode, body, resp.Close)
 	}
 	if _, err := io.WriteString(nc, strings.Repeat("a", more)); err != nil {
-		t.Errorf("the rest of the body: %v", err)
+		t.Errorf("writing the rest of the body: %v", err)
 	}
 	if _, err := br.ReadByte(); err != io.EOF {
-		t.Errorf("the end of the connection: %v", err)
+		t.Errorf("reading after the response: got %v, want EOF", err)
 	}
 }
 
-// TestLateRead: a handler that keeps the body after its request cannot read from the next request.
+// TestLateRead checks that a handler that keeps the body after its request cannot read from the next request.
 func TestLateRead(t *testing.T) {
 	var kept io.Reader
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -154,7 +154,7 @@ func TestLateRead(t *testing.T) {
 	}
 }
 
-// TestLateWrite: bytes that a handler writes after its end are in no other response.
+// TestLateWrite checks that bytes that a handler writes after its end do not reach another response.
 func TestLateWrite(t *testing.T) {
 	var kept http.ResponseWriter
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -177,7 +177,7 @@ func TestLateWrite(t *testing.T) {
 	}
 }
 
-// TestClosedBody: a body that its handler has closed is not read further.
+// TestClosedBody checks that a body that its handler has closed is not read further.
 func TestClosedBody(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		r.Body.Close()
@@ -193,8 +193,8 @@ func TestClosedBody(t *testing.T) {
 	}
 }
 
-// TestBodyLongerThanAnnounced: a handler that writes more than it announced gets an error, and the excess is not sent as
-// part of the body.
+// TestBodyLongerThanAnnounced checks that a handler that writes more than it announced gets an error, and that the
+// excess is not sent as part of the body.
 func TestBodyLongerThanAnnounced(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Length", "2")
@@ -209,12 +209,12 @@ func TestBodyLongerThanAnnounced(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsKeptIfClose: a deadline that is a little early is not set again, unless the difference is large compared
-// with the remaining time.
+// TestDeadlineIsKeptIfClose checks that a deadline that is a little early is not set again, unless the difference is
+// large compared with the remaining time.
 func TestDeadlineIsKeptIfClose(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
-		set, by time.Duration // from now; 0 = none
+		set, by time.Duration // from now; 0 means none
 		want    bool
 	}{
 		{0, 0, true}, {0, time.Minute, false}, {time.Minute, 0, false}, {time.Minute, time.Minute, true},
@@ -228,12 +228,12 @@ func TestDeadlineIsKeptIfClose(t *testing.T) {
 			return now.Add(d)
 		}
 		if got := isDeadlineCloseEnough(at(c.set), at(c.by), now); got != c.want {
-			t.Errorf("%v for %v: %v", c.set, c.by, got)
+			t.Errorf("deadline %v, requested %v: got %v", c.set, c.by, got)
 		}
 	}
 }
 
-// TestGoexit: a handler that ends its goroutine ends its connection.
+// TestGoexit checks that a handler that ends its goroutine closes its connection.
 func TestGoexit(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { runtime.Goexit() })
 	nc, br := dialRaw(t, s.addr)
@@ -243,7 +243,7 @@ func TestGoexit(t *testing.T) {
 	}
 }
 
-// TestPanicOfText: a panic with a value that is not an error ends the connection too.
+// TestPanicOfText checks that a panic with a value that is not an error closes the connection too.
 func TestPanicOfText(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { panic("text") })
 	nc, br := dialRaw(t, s.addr)
@@ -253,8 +253,8 @@ func TestPanicOfText(t *testing.T) {
 	}
 }
 
-// TestCutOffUnread: a stop that takes too long ends a handler that has not read
-// its body, of whose client nothing is known.
+// TestCutOffUnread checks that a stop that takes too long ends a handler that has not read its body. The server cannot
+// see whether the client of such a handler is still connected.
 func TestCutOffUnread(t *testing.T) {
 	began := make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -262,7 +262,7 @@ func TestCutOffUnread(t *testing.T) {
 		select {
 		case <-r.Context().Done():
 		case <-time.After(patience):
-			t.Error("the handler was not told")
+			t.Error("the handler's context did not end")
 		}
 	})
 	nc, _ := dialRaw(t, s.addr)
@@ -275,8 +275,7 @@ func TestCutOffUnread(t *testing.T) {
 	}
 }
 
-// TestCutOffIgnored: a handler that never ends does not hold up a stop whose
-// time is over.
+// TestCutOffIgnored checks that a handler that never ends does not delay a stop whose time is over.
 func TestCutOffIgnored(t *testing.T) {
 	began, release := make(chan bool), make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -296,12 +295,12 @@ func TestCutOffIgnored(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(patience):
-		t.Error("the stop waits for ever")
+		t.Error("Shutdown does not return")
 	}
 	close(release)
 }
 
-// TestHalfClose: a client that has nothing more to send gets its answer.
+// TestHalfClose checks that a client that closes its sending side gets its response.
 func TestHalfClose(t *testing.T) {
 	s := serve(t, tell)
 	for _, length := range []int{0, 5, maxLength} {
@@ -309,7 +308,7 @@ func TestHalfClose(t *testing.T) {
 		fmt.Fprintf(nc, "%sContent-Length: %d\r\n\r\n%s", plainHead, length, strings.Repeat("a", length))
 		nc.(*net.TCPConn).CloseWrite()
 		if resp, _ := readAnswer(t, br); resp.StatusCode != http.StatusOK {
-			t.Errorf("%d bytes: %d", length, resp.StatusCode)
+			t.Errorf("%d bytes: status %d", length, resp.StatusCode)
 		}
 		if _, err := br.ReadByte(); err != io.EOF {
 			t.Errorf("%d bytes: then %v", length, err)
@@ -317,8 +316,7 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestUnreadAnswer: a client that does not read ends its request at the
-// handler's deadline.
+// TestUnreadAnswer checks that the request of a client that does not read ends at the handler's deadline.
 func TestUnreadAnswer(t *testing.T) {
 	ended := make(chan error, 1)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -344,9 +342,8 @@ func TestUnreadAnswer(t *testing.T) {
 	}
 }
 
-// act does what a script says: W and a status, w and how many bytes, f to flush,
-// l and a length to announce, h and the value of a header line, c to close the
-// connection, a to give up.
+// act executes a script in a handler. W sets a status, w writes that many bytes, f flushes, l announces a length, h
+// sets a header value, c closes the connection, and a aborts the handler.
 func act(w http.ResponseWriter, script string) {
 	w.Header().Set("Content-Type", "text/plain")
 	for step := range strings.FieldsSeq(script) {
@@ -372,11 +369,11 @@ func act(w http.ResponseWriter, script string) {
 	}
 }
 
-// scripts are those on which both agree: interim answers are not sent, no handler
-// of a POST answers 304, and net/http announces a length with a plus like that.
+// scripts matches the scripts for which both servers must behave the same. Interim responses, and a 304 for a POST, are
+// excluded. So is a length with a plus sign, which net/http would announce.
 var scripts = regexp.MustCompile(`^( *(W(2\d\d|30[0-3]|[4-9]\d\d)|w\d{1,6}|l[-x]?\d{0,19}|h\d*|[fca])( |$))*$`)
 
-// FuzzAnswers: whatever a handler does, clients get what net/http sends them.
+// FuzzAnswers checks that, for any handler, clients get the same response as from net/http.
 func FuzzAnswers(f *testing.F) {
 	for _, script := range []string{
 		"", "w5", "W202 l0", "W204", "W204 w5", "W404 w5", "l5 w5", "l5 w3 w2", "l5 w3", "l3 w5", "l5 w3 f w9 w2", "lx w5",
@@ -404,7 +401,7 @@ func FuzzAnswers(f *testing.F) {
 			return "none"
 		}
 		if resp.ContentLength >= 0 && len(resp.TransferEncoding) > 0 {
-			t.Errorf("two framings: %v", resp)
+			t.Errorf("the response has two framings: %v", resp)
 		}
 		body, err := io.ReadAll(resp.Body)
 		seen := fmt.Sprint(resp.StatusCode, resp.Header["X-Value"], resp.Header["Content-Type"], resp.Close, len(body), err)
@@ -425,8 +422,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// TestStopUnderLoad: a stop in the midst of all kinds of clients forgets no
-// connection, on neither side.
+// TestStopUnderLoad checks that a stop with all kinds of active clients leaves no connection open on either side.
 func TestStopUnderLoad(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many connections")
@@ -452,7 +448,7 @@ func TestStopUnderLoad(t *testing.T) {
 			for j := i; ; j++ {
 				nc, err := net.Dial("tcp", inner.Addr().String())
 				if err != nil {
-					return // it has stopped
+					return // the server has stopped
 				}
 				io.WriteString(nc, []string{plain, get, plain + get, plainHead, plain + plainHead, "", plain[:len(plain)-1], plain + plain + get + plain}[j%8])
 				nc.SetReadDeadline(time.Now().Add(patience))
@@ -490,7 +486,7 @@ func TestStopUnderLoad(t *testing.T) {
 	})
 }
 
-// troubled is a listener that fails as many times as there are errors in it.
+// troubled is a listener that first returns the errors in its channel.
 type troubled struct {
 	net.Listener
 	errs chan error
@@ -505,8 +501,8 @@ func (l troubled) Accept() (net.Conn, error) {
 	}
 }
 
-// TestAcceptErrors: a temporary error, such as too many open files, is retried as in net/http; any other error ends the
-// server.
+// TestAcceptErrors checks that a temporary error, such as too many open files, is retried as in net/http, and that any
+// other error ends the server.
 func TestAcceptErrors(t *testing.T) {
 	inner := troubled{listen(t), make(chan error, 2)}
 	for range cap(inner.errs) {
@@ -524,15 +520,14 @@ func TestAcceptErrors(t *testing.T) {
 		t.Errorf("Serve: %v", err)
 	}
 	if _, err := net.Dial("tcp", inner.Addr().String()); err == nil {
-		t.Error("it still listens")
+		t.Error("the server still listens")
 	}
 	if err := l.Shutdown(context.Background()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestCloseWrite: net/http can end a connection that was handed over for
-// writing alone.
+// TestCloseWrite checks that net/http can close only the sending side of a connection that was handed over.
 func TestCloseWrite(t *testing.T) {
 	l := listen(t)
 	defer l.Close()
@@ -555,7 +550,7 @@ func TestCloseWrite(t *testing.T) {
 	}
 }
 
-// TestHandOverTooLate: a connection that net/http no longer accepts is closed and forgotten.
+// TestHandOverTooLate checks that a connection that net/http no longer accepts is closed and removed from the registry.
 func TestHandOverTooLate(t *testing.T) {
 	l := New(listen(t), Options{})
 	l.Close()
@@ -564,6 +559,6 @@ func TestHandOverTooLate(t *testing.T) {
 	l.conns[p] = false
 	l.passToNetHTTP(&replayConn{Conn: server, state: p})
 	if _, err := client.Read(make([]byte, 1)); err != io.EOF || len(l.conns) != 0 {
-		t.Errorf("%v, %d are counted", err, len(l.conns))
+		t.Errorf("got %v, %d registered connections", err, len(l.conns))
 	}
 }

@@ -27,15 +27,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var discard = slog.NewLogLogger(slog.DiscardHandler, 0)
 
-// patience bounds every wait; what takes that long is broken.
+// patience limits every wait. A wait that takes longer is a failure.
 const patience = time.Minute
 
-// served is a server as the daemon has it: plain requests here, the rest by
-// net/http.
+// served is a server as in the daemon: this package serves plain requests, and net/http serves all others.
 type served struct {
 	addr  string
 	plain *ServingListener
-	other atomic.Int64 // connections that went to net/http
+	other atomic.Int64 // number of connections that were handed to net/http
 }
 
 func serve(t testing.TB, h http.HandlerFunc) *served {
@@ -52,7 +51,7 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-// until waits until it is so.
+// until waits until the condition is true.
 func until(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !so(); runtime.Gosched() {
@@ -62,7 +61,7 @@ func until(t testing.TB, what string, so func() bool) {
 	}
 }
 
-// hear waits until as many connections are waited for to say something.
+// hear waits until n connections have not sent their first request yet.
 func (s *served) hear(t testing.TB, n int) {
 	t.Helper()
 	until(t, "newcomers are here", func() bool {
@@ -94,7 +93,7 @@ func serveOn(t testing.TB, inner net.Listener, h http.HandlerFunc, change ...fun
 		defer cancel()
 		server.Shutdown(ctx)
 		if err := s.plain.Shutdown(ctx); err != nil {
-			t.Errorf("the stop: %v", err)
+			t.Errorf("Shutdown: %v", err)
 		}
 		if err := <-done; !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 			t.Errorf("Serve: %v", err)
@@ -103,7 +102,7 @@ func serveOn(t testing.TB, inner net.Listener, h http.HandlerFunc, change ...fun
 	return s
 }
 
-// told is what a handler sees of a request.
+// told contains the parts of a request that a handler sees.
 type told struct {
 	Method, Path, Query, URI, Proto, Host, Body string
 	Length                                      int64
@@ -123,8 +122,8 @@ func tell(w http.ResponseWriter, r *http.Request) {
 	w.Write(out)
 }
 
-// exchangeRaw writes bytes and reads the answers up to the end or the first
-// error, each as its status and body.
+// exchangeRaw writes bytes and reads the responses up to the end or the first error. It returns each response as its
+// status and body.
 func exchangeRaw(t testing.TB, addr string, raw string, answers int) []string {
 	t.Helper()
 	nc, err := net.Dial("tcp", addr)
@@ -156,7 +155,8 @@ func exchangeRaw(t testing.TB, addr string, raw string, answers int) []string {
 
 const plainHead = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
-// requests are heads and bodies of all kinds: plain, odd and invalid. plain means that net/http must not be needed.
+// requests contains heads and bodies of all kinds: plain, unusual and invalid. plain means that net/http must not serve
+// the request.
 var requests = []struct {
 	name, raw string
 	plain     bool
@@ -222,8 +222,7 @@ var requests = []struct {
 	{"expects the impossible", plainHead + "Expect: x\r\nContent-Length: 1\r\n\r\nz", false},
 }
 
-// TestLikeNetHTTP: handlers see the same, and clients get the same, as with
-// net/http alone.
+// TestLikeNetHTTP checks that handlers and clients see the same as with net/http alone.
 func TestLikeNetHTTP(t *testing.T) {
 	reference := &http.Server{Handler: http.HandlerFunc(tell), ErrorLog: discard}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -241,13 +240,13 @@ func TestLikeNetHTTP(t *testing.T) {
 				t.Errorf("got  %.600q\nwant %.600q", got, want)
 			}
 			if n := s.other.Load(); r.plain && n > 0 || !r.plain && n != 1 {
-				t.Errorf("%d connections went to net/http, plain is %v", n, r.plain)
+				t.Errorf("%d connections were handed to net/http, plain is %v", n, r.plain)
 			}
 		})
 	}
 }
 
-// TestBytewise: the result does not depend on how the bytes of a request are split.
+// TestBytewise checks that the result does not depend on how the bytes of a request are split.
 func TestBytewise(t *testing.T) {
 	s := serve(t, tell)
 	nc, err := net.Dial("tcp", s.addr)
@@ -272,8 +271,8 @@ func TestBytewise(t *testing.T) {
 	}
 }
 
-// TestAnswers: each way in which a handler can answer reaches a client of
-// net/http as it should, and the connection is used again.
+// TestAnswers checks that each kind of response of a handler reaches a client of net/http unchanged, and that the
+// connection is reused.
 func TestAnswers(t *testing.T) {
 	large := strings.Repeat("0123456789", 20_000)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -307,7 +306,7 @@ func TestAnswers(t *testing.T) {
 		case "no content":
 			w.WriteHeader(http.StatusNoContent)
 			if _, err := w.Write([]byte("x")); !errors.Is(err, http.ErrBodyNotAllowed) {
-				t.Errorf("a body without a place: %v", err)
+				t.Errorf("write after a status without a body: %v", err)
 			}
 		case "lines in a value":
 			w.Header().Set("X-Split", "a\r\nSet-Cookie: b")
@@ -342,7 +341,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	if n := len(s.plain.list()); n != 1 || s.other.Load() != 0 {
-		t.Errorf("%d connections, %d at net/http: want one that was used for all", n, s.other.Load())
+		t.Errorf("%d connections, %d at net/http, want a single reused one", n, s.other.Load())
 	}
 }
 
@@ -357,8 +356,8 @@ func (l *ServingListener) list() (all []*connState) {
 	return all
 }
 
-// TestClientDisconnects: the context of a request ends with its client, during a long handler and when a response cannot be
-// written.
+// TestClientDisconnects checks that the context of a request ends when its client disconnects, during a long handler
+// and when a response cannot be written.
 func TestClientDisconnects(t *testing.T) {
 	ended := make(chan error, 1)
 	began := make(chan bool)
@@ -379,12 +378,12 @@ func TestClientDisconnects(t *testing.T) {
 		select {
 		case <-ended:
 		case <-time.After(patience):
-			t.Fatal("the handler was not told that its client has gone")
+			t.Fatal("the handler's context did not end after the client disconnected")
 		}
 	}
 }
 
-// TestCancel: a handler ends the context of its own request, and of no other one.
+// TestCancel checks that a handler can end the context of its own request, and of no other request.
 func TestCancel(t *testing.T) {
 	enough := errors.New("enough")
 	var before func(error)
@@ -394,12 +393,12 @@ func TestCancel(t *testing.T) {
 			before(enough)
 		}
 		if err := r.Context().Err(); err != nil {
-			t.Errorf("it begins with %v", err)
+			t.Errorf("at the start, the context has error %v", err)
 		}
 		before = w.(interface{ Cancel(why error) }).Cancel
 		before(enough)
 		if err := context.Cause(r.Context()); err != enough {
-			t.Errorf("it ends with %v", err)
+			t.Errorf("after Cancel, the context has error %v", err)
 		}
 		w.Write([]byte("ok"))
 	})
@@ -416,13 +415,13 @@ func TestCancel(t *testing.T) {
 			t.Fatal(err)
 		}
 		if body, _ := io.ReadAll(resp.Body); string(body) != "ok" {
-			t.Errorf("answer %q", body)
+			t.Errorf("response %q", body)
 		}
 	}
 }
 
-// TestWatchedAgain: many requests on one connection, each long enough to be
-// watched, with the next one sent while the first is answered.
+// TestWatchedAgain sends many requests on one connection. Each takes long enough for a disconnect watch, and the next
+// one is sent while the previous one is answered.
 func TestWatchedAgain(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -430,7 +429,7 @@ func TestWatchedAgain(t *testing.T) {
 		defer wait.Stop()
 		select {
 		case <-r.Context().Done():
-			t.Error("a client that is there was taken for gone")
+			t.Error("a connected client was reported as disconnected")
 		case <-wait.C:
 		}
 		w.Write(body)
@@ -444,7 +443,7 @@ func TestWatchedAgain(t *testing.T) {
 	for i := range 12 {
 		fmt.Fprintf(nc, "%sContent-Length: 2\r\n\r\n%02d", plainHead, i)
 		if i%2 == 0 {
-			continue // the next one follows at once
+			continue // the next request follows at once
 		}
 		for _, want := range []int{i - 1, i} {
 			resp, err := http.ReadResponse(br, nil)
@@ -453,13 +452,14 @@ func TestWatchedAgain(t *testing.T) {
 			}
 			body, _ := io.ReadAll(resp.Body)
 			if string(body) != fmt.Sprintf("%02d", want) {
-				t.Fatalf("answer %q, want %02d", body, want)
+				t.Fatalf("response %q, want %02d", body, want)
 			}
 		}
 	}
 }
 
-// TestUnreadBody: the response of a handler that does not read the body arrives, and the connection stays open.
+// TestUnreadBody checks that the response of a handler that does not read the body arrives, and that the connection
+// stays open.
 func TestUnreadBody(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "no") })
 	client := &http.Client{Transport: &http.Transport{}}
@@ -472,17 +472,17 @@ func TestUnreadBody(t *testing.T) {
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if err != nil || string(body) != "no" {
-			t.Fatalf("%v %q", err, body)
+			t.Fatalf("got %v %q", err, body)
 		}
 	}
 }
 
-// TestSlowClients: a head or body that does not arrive ends the connection.
+// TestSlowClients checks that a head or body that does not arrive closes the connection.
 func TestSlowClients(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).SetReadDeadline(time.Now().Add(50 * time.Millisecond))
 		if _, err := io.ReadAll(r.Body); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("a body that does not come: %v", err)
+			t.Errorf("reading a body that does not arrive: %v", err)
 		}
 		w.WriteHeader(http.StatusRequestTimeout)
 	})
@@ -503,7 +503,7 @@ func TestSlowClients(t *testing.T) {
 	}
 }
 
-// TestPanic: a handler that panics ends its connection and nothing else.
+// TestPanic checks that a handler that panics closes its own connection and no other.
 func TestPanic(t *testing.T) {
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		io.ReadAll(r.Body)
@@ -513,15 +513,15 @@ func TestPanic(t *testing.T) {
 		}
 	})
 	if got := exchangeRaw(t, s.addr, plainHead+"X-Panic: 1\r\nContent-Length: 0\r\n\r\n", 1); got[0] != "none" {
-		t.Errorf("half an answer was sent: %q", got)
+		t.Errorf("a partial response was sent: %q", got)
 	}
 	if got := exchangeRaw(t, s.addr, plainHead+"Content-Length: 0\r\n\r\n", 1); !strings.HasPrefix(got[0], "200") {
 		t.Errorf("the next client got %q", got)
 	}
 }
 
-// TestShutdown: requests in progress are finished, idle connections are closed at once, and a client is told that its
-// connection ends.
+// TestShutdown checks that requests in progress are completed, that idle connections are closed at once, and that a
+// response announces that its connection will be closed.
 func TestShutdown(t *testing.T) {
 	began, finish := make(chan bool), make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -556,9 +556,9 @@ func TestShutdown(t *testing.T) {
 		}
 	})
 	if _, err := idle.ReadByte(); err == nil {
-		t.Error("an idle connection got something")
+		t.Error("an idle connection received data")
 	}
-	s.plain.list() // waits until all were told
+	s.plain.list() // waits until all connections have been notified
 	finish <- true
 	resp, err := http.ReadResponse(busy, nil)
 	if err != nil {
@@ -571,8 +571,8 @@ func TestShutdown(t *testing.T) {
 	stopped.Wait()
 }
 
-// TestStopAnswersConnectedClients: a client that connected before the stop gets a response to a request that it sends at
-// once. Later connections are refused.
+// TestStopAnswersConnectedClients checks that a client that connected before the stop gets a response to a request that
+// it sends at once, and that later connections are refused.
 func TestStopAnswersConnectedClients(t *testing.T) {
 	inner := listen(t)
 	s := serveOn(t, inner, tell)
@@ -590,7 +590,7 @@ func TestStopAnswersConnectedClients(t *testing.T) {
 			t.Error(err)
 		}
 		if nc, err := net.Dial("tcp", s.addr); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("who comes later gets %v, %v", nc, err)
+			t.Errorf("a later connection got %v, %v", nc, err)
 		}
 	})
 	<-s.plain.ended
@@ -603,7 +603,7 @@ func TestStopAnswersConnectedClients(t *testing.T) {
 		case asked && (err != nil || resp.StatusCode != http.StatusOK || !resp.Close):
 			t.Errorf("connection %d: %+v, %v", i, resp, err)
 		case !asked && err == nil:
-			t.Errorf("who asks nothing gets %+v", resp)
+			t.Errorf("a connection without a request got %+v", resp)
 		}
 	}
 	closing.Wait()
@@ -612,14 +612,14 @@ func TestStopAnswersConnectedClients(t *testing.T) {
 	}
 }
 
-// TestStopLosesNoConnection: a client that could connect to a stopping server gets a response, however many connect at that
-// moment.
+// TestStopLosesNoConnection checks that a client that could connect to a stopping server gets a response, however many
+// clients connect at that moment.
 func TestStopLosesNoConnection(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many connections")
 	}
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux can keep others from connecting meanwhile")
+		t.Skip("only Linux can refuse connections during the stop")
 	}
 	for i := range 8 {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -632,7 +632,7 @@ func TestStopLosesNoConnection(t *testing.T) {
 					for {
 						nc, err := net.Dial("tcp", s.addr)
 						if err != nil {
-							return // refused: it may go elsewhere
+							return // refused: the client can connect elsewhere
 						}
 						io.WriteString(nc, plainHead+"Connection: close\r\nContent-Length: 0\r\n\r\n")
 						if resp, err := http.ReadResponse(bufio.NewReader(nc), nil); err != nil || resp.StatusCode != http.StatusOK {
@@ -649,13 +649,13 @@ func TestStopLosesNoConnection(t *testing.T) {
 			}
 			clients.Wait()
 			if n := lost.Load(); n > 0 {
-				t.Errorf("%d of %d are not answered", n, asked.Load())
+				t.Errorf("%d of %d requests got no response", n, asked.Load())
 			}
 		})
 	}
 }
 
-// TestStopTimeout: a stop that takes too long ends the remaining requests.
+// TestStopTimeout checks that a stop that takes too long ends the remaining requests.
 func TestStopTimeout(t *testing.T) {
 	began := make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -677,7 +677,7 @@ func TestStopTimeout(t *testing.T) {
 	}
 }
 
-// TestNoMixing: many clients at once each get their own response.
+// TestNoMixing checks that many concurrent clients each get their own response.
 func TestNoMixing(t *testing.T) {
 	s := serveOn(t, listen(t), tell, patient, func(o *Options) { o.MaxConns = 100 }) // no client is slow, however busy the machine
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
@@ -706,7 +706,7 @@ func TestNoMixing(t *testing.T) {
 	all.Wait()
 }
 
-// FuzzLikeNetHTTP: every request that the simple parser accepts is read as net/http reads it.
+// FuzzLikeNetHTTP checks that every request that the simple parser accepts is read as by net/http.
 func FuzzLikeNetHTTP(f *testing.F) {
 	for _, r := range requests {
 		if len(r.raw) <= maxHeadSize {
@@ -715,14 +715,14 @@ func FuzzLikeNetHTTP(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, head, before []byte) {
 		var s headerCache
-		s.parseHead(before) // earlier heads of the connection change nothing
+		s.parseHead(before) // earlier heads of the connection must not matter
 		r, err := s.parseHead(head)
 		want, wantErr := http.ReadRequest(bufio.NewReader(bytes.NewReader(head)))
 		if err != nil {
-			return // net/http judges
+			return // net/http serves this request
 		}
 		if wantErr != nil {
-			t.Fatalf("plain, but net/http says %v", wantErr)
+			t.Fatalf("accepted as plain, but net/http returns %v", wantErr)
 		}
 		got := r.toHTTPRequest(context.Background(), "", http.NoBody)
 		if got.Method != want.Method || *got.URL != *want.URL || got.RequestURI != want.RequestURI || got.Host != want.Host ||
@@ -731,7 +731,7 @@ func FuzzLikeNetHTTP(f *testing.F) {
 		}
 		rest, _ := io.ReadAll(want.Body)
 		if body := head[r.size:]; !bytes.HasPrefix(body, rest) || int64(len(rest)) != min(r.length, int64(len(body))) {
-			t.Fatalf("the body begins at %d, but is %q", r.size, rest)
+			t.Fatalf("the body at offset %d is %q", r.size, rest)
 		}
 	})
 }

@@ -9,17 +9,18 @@
 //   - nethttp.go: hands connections to net/http, and tracks its requests
 //   - stoplisten_*.go: refuse new connections while pending ones complete
 //
-// A request is plain if it is a POST with HTTP/1.1, one Host, one Content-Length of a moderate size, no other framing, no
-// Expect header and an unambiguous head. The handler gets the same request as from net/http, and a writer with Cancel. On the
-// first other request, the connection moves with all its bytes to the http.Server that accepts from the Listener, and stays
-// there.
+// A request is plain if it is a POST with HTTP/1.1, one Host, one Content-Length of a moderate size, no other framing,
+// no Expect header and an unambiguous head. The handler gets the same request as from net/http, and a writer with
+// Cancel. When the first other request arrives, the connection moves with all its bytes to the http.Server that accepts
+// from the Listener, and stays at that server.
 //
-//   - The context of a handler ends when the client disconnects, the handler returns, or its writer is told to Cancel.
-//   - Waiting for the first byte, the head and the body is limited; the handler limits the reply.
-//   - An unread body is not awaited, here and at net/http.
+//   - The context of a handler ends when the client disconnects, the handler returns, or the handler calls Cancel of
+//     its writer.
+//   - The time for the first byte, the head and the body is limited. The handler limits the reply.
+//   - Neither this package nor net/http waits for an unread body.
 //   - No connection outlives the Listener's Close.
-//   - At the connection limit, connections that send little are closed first. A client that sends complete requests gets a
-//     slot.
+//   - At the connection limit, connections that send little are closed first. A client that sends complete requests
+//     gets a slot.
 //
 // The reasons: docs/adr/0032-a-short-way-for-plain-requests.md and docs/adr/0042-who-keeps-a-place.md.
 package httpserver
@@ -88,17 +89,17 @@ func (l *ServingListener) acceptLoop(ctx context.Context) {
 type deadlineListener interface{ SetDeadline(time.Time) error }
 
 const (
-	// lastAccept is how long a stop waits for pending connections. If the kernel cannot refuse new ones,
-	// later accepts wait hasteAccept, for busyTime in total. firstTime limits the wait for the first
+	// lastAccept is the time for which a stop waits for pending connections. If the kernel cannot refuse new
+	// connections, later accepts wait hasteAccept each, and busyTime in total. firstTime limits the wait for the first
 	// request of these connections.
 	lastAccept, hasteAccept = 20 * time.Millisecond, 50 * time.Microsecond
 	busyTime                = time.Second
 	firstTime               = 500 * time.Millisecond
 )
 
-// acceptPendingAndClose accepts pending connections at the end and then closes inner. A refused client can go
-// elsewhere, but a client whose connection is cut off does not know whether its request was executed. A
-// connection without a request after firstTime is closed.
+// acceptPendingAndClose accepts the pending connections and then closes inner. A refused client can connect elsewhere.
+// But a client whose connection is closed does not know whether its request was executed. A connection without a
+// request after firstTime is closed.
 func (l *ServingListener) acceptPendingAndClose(ctx context.Context) {
 	if d, ok := l.inner.(deadlineListener); ok {
 		deaf := stopListening(l.inner)
@@ -132,7 +133,7 @@ func (l *ServingListener) acceptPendingAndClose(ctx context.Context) {
 	}
 }
 
-// hasNewcomers reports whether a connection has not sent its first request.
+// hasNewcomers reports whether there is a connection that has not sent its first request.
 func (l *ServingListener) hasNewcomers() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,8 +157,8 @@ const tooManyConnsText = "Too many connections are open. Close some, and try aga
 
 var tooManyConnsResponse = fmt.Appendf(nil, "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s", len(tooManyConnsText), tooManyConnsText)
 
-// admitConn serves a connection if it may. It waits while connections are replaced too quickly: a new one gets
-// time for its first request.
+// admitConn serves a connection if a slot is available. It waits while connections are replaced too quickly, because
+// each new connection gets time for its first request.
 func (l *ServingListener) admitConn(ctx context.Context, c *conn) {
 	for {
 		again := l.tryAdmitConn(ctx, c)
@@ -178,13 +179,13 @@ func (l *ServingListener) tryAdmitConn(ctx context.Context, c *conn) (again time
 	now := time.Now()
 	ok, again := l.reserveSlot(now)
 	if l.closed {
-		c.fate, again = ending, 0 // no time to wait
+		c.fate, again = ending, 0 // the server is stopping: there is no time to wait
 	}
 	switch {
 	case ok:
 		l.conns[c.connState] = true
 		c.at, c.came, c.since = l.newcomers.PushBack(c.connState), now, now
-		// A context per connection avoids contention on the lock of the shared one.
+		// A context for each connection avoids contention on the lock of the shared context.
 		ctx, c.stop = context.WithCancel(ctx)
 		l.running.Go(func() { c.serveRequests(ctx, now) })
 		return 0
@@ -212,8 +213,8 @@ func (l *ServingListener) Accept() (net.Conn, error) {
 // Addr returns the address.
 func (l *ServingListener) Addr() net.Addr { return l.inner.Addr() }
 
-// Close stops accepting, and closes connections without a request. It waits a moment for the first request
-// of new connections. Busy connections end after their replies; Shutdown waits for them. Call it before
+// Close stops accepting, and closes connections without a request. It waits a short time for the first request of new
+// connections. Busy connections end after their replies, and Shutdown waits for them. Call Close before
 // http.Server.Shutdown, after which net/http serves nothing.
 func (l *ServingListener) Close() error {
 	l.mu.Lock()
@@ -244,8 +245,8 @@ func (l *ServingListener) Close() error {
 // abortTime limits the wait for handlers whose connections were closed.
 const abortTime = time.Second
 
-// Shutdown closes the Listener and waits until every request is answered. If ctx ends first, it closes the
-// remaining connections and returns ctx.Err(), at most a second later.
+// Shutdown closes the Listener and waits until every request is answered. If ctx ends first, it closes the remaining
+// connections and returns ctx.Err() after at most one more second.
 func (l *ServingListener) Shutdown(ctx context.Context) error {
 	if err := l.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		l.Logger.Debug("the listener did not close", "error", err)

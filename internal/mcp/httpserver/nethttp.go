@@ -9,8 +9,8 @@ import (
 
 type connStateKey struct{}
 
-// trackRequests wraps a handler so that its requests are registered. net/http would read an unread body without a time limit:
-// the deadline ends that. net/http resets it after a complete body.
+// trackRequests wraps a handler so that its requests are registered. net/http would read an unread body without a time
+// limit, so trackRequests sets a deadline. net/http resets the deadline after a complete body.
 func trackRequests(h http.Handler, bodyTime time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p := r.Context().Value(connStateKey{}).(*connState)
@@ -26,7 +26,7 @@ func trackRequests(h http.Handler, bodyTime time.Duration) http.Handler {
 		body := &trackedBody{ReadCloser: r.Body, state: p, rc: http.NewResponseController(w), by: now.Add(bodyTime)}
 		body.setReadDeadline(body.by)
 		defer body.limitUnreadBodyTime()
-		r = r.WithContext(r.Context()) // net/http needs its own body
+		r = r.WithContext(r.Context()) // net/http needs the original body
 		r.Body = body
 		h.ServeHTTP(w, r)
 	})
@@ -51,7 +51,7 @@ func (c *trackedBody) limitUnreadBodyTime() {
 	}
 }
 
-// Read counts the bytes.
+// Read reads the body and counts the bytes.
 func (c *trackedBody) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
 	c.state.got.Add(int64(n))
@@ -97,7 +97,7 @@ func (r *replayConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write tracks clients that do not read.
+// Write tracks whether the client reads.
 func (r *replayConn) Write(p []byte) (int, error) {
 	r.state.markWriteStarted(time.Now())
 	defer r.state.markWriteEnded()

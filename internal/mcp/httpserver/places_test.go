@@ -21,7 +21,7 @@ const (
 	otherRequest = "GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 )
 
-// slowly are the ways to keep a connection by saying little.
+// slowly contains the ways to keep a connection with little traffic.
 var slowly = map[string]string{
 	"nothing":                         "",
 	"half a head":                     plainHead,
@@ -34,7 +34,7 @@ var slowly = map[string]string{
 	"a refused long body at net/http": "PUT /api HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Refuse: 1\r\nContent-Length: 200000000\r\n\r\n{",
 }
 
-// reads reads what it is sent, unless it refuses.
+// reads is a handler that reads the body, unless the request asks it to reject the body.
 func reads(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("X-Refuse") != "" {
 		w.Header().Set("Connection", "close")
@@ -46,10 +46,11 @@ func reads(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// patient has bounds of time that no test waits for.
+// patient sets time limits that no test reaches.
 func patient(o *Options) { o.HeaderTime, o.BodyTime = time.Minute, time.Minute }
 
-// TestSlowOnesMakeRoom: twice as many slow connections as slots exclude no client, neither a connected nor a new one.
+// TestSlowOnesMakeRoom checks that twice as many slow connections as slots exclude no client, neither a connected nor a
+// new one.
 func TestSlowOnesMakeRoom(t *testing.T) {
 	for name, raw := range slowly {
 		t.Run(name, func(t *testing.T) {
@@ -84,8 +85,8 @@ func TestSlowOnesMakeRoom(t *testing.T) {
 	}
 }
 
-// TestUnreadBodyEnds: a client that gets a response before its body has arrived cannot keep the connection by sending the
-// body slowly.
+// TestUnreadBodyEnds checks that a client that gets a response before its body has arrived cannot keep the connection
+// by sending the body slowly.
 func TestUnreadBodyEnds(t *testing.T) {
 	s := serveOn(t, listen(t), func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Close") != "" {
@@ -103,14 +104,14 @@ func TestUnreadBodyEnds(t *testing.T) {
 					t.Errorf("status %d", resp.StatusCode)
 				}
 				if _, err := br.ReadByte(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
-					t.Errorf("the connection is still there: %v", err)
+					t.Errorf("the connection is still open: %v", err)
 				}
 			})
 		}
 	}
 }
 
-// TestBodyTime: a body must arrive in time, whoever reads it.
+// TestBodyTime checks that a body must arrive in time, whether this package or net/http reads it.
 func TestBodyTime(t *testing.T) {
 	s := serveOn(t, listen(t), reads, func(o *Options) { o.BodyTime = 50 * time.Millisecond })
 	for name, raw := range slowly {
@@ -123,12 +124,13 @@ func TestBodyTime(t *testing.T) {
 			t.Errorf("%s: status %d", name, resp.StatusCode)
 		}
 		if _, err := br.ReadByte(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
-			t.Errorf("%s: then %v", name, err)
+			t.Errorf("%s: after the response: %v", name, err)
 		}
 	}
 }
 
-// TestStreamsHaveTime: after a complete request, a client may read a stream for longer than any of the time limits.
+// TestStreamsHaveTime checks that, after a complete request, a client may read a stream for longer than any of the time
+// limits.
 func TestStreamsHaveTime(t *testing.T) {
 	const bound = 50 * time.Millisecond
 	s := serveOn(t, listen(t), func(w http.ResponseWriter, r *http.Request) {
@@ -136,7 +138,7 @@ func TestStreamsHaveTime(t *testing.T) {
 		for i := range 5 {
 			select {
 			case <-r.Context().Done():
-				t.Error("the listener was cut off")
+				t.Error("the stream was interrupted")
 				return
 			case <-time.After(bound):
 			}
@@ -148,13 +150,13 @@ func TestStreamsHaveTime(t *testing.T) {
 		nc, br := dialRaw(t, s.addr)
 		io.WriteString(nc, raw)
 		if _, body := readAnswer(t, br); body != "01234" {
-			t.Errorf("%.10s: %q", raw, body)
+			t.Errorf("%.10s: got %q", raw, body)
 		}
 	}
 }
 
-// TestTooMany: when all slots have a request in progress, a new client gets an error, and gets a slot as soon as a request is
-// done.
+// TestTooMany checks that a new client gets an error when all slots have a request in progress, and gets a slot as soon
+// as a request is done.
 func TestTooMany(t *testing.T) {
 	began, finish := make(chan bool), make(chan bool)
 	s := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -171,17 +173,17 @@ func TestTooMany(t *testing.T) {
 		<-began
 	}
 	if got := exchangeRaw(t, s.addr, "", 1); !strings.HasPrefix(got[0], "503") {
-		t.Errorf("one too many got %q", got)
+		t.Errorf("the connection over the limit got %q", got)
 	}
 	finish <- true
 	until(t, "a place is free", func() bool { return strings.HasPrefix(exchangeRaw(t, s.addr, plainRequest, 1)[0], "200") })
 }
 
-// TestClosingOrder: which of the connections with an earlier request is closed first.
+// TestClosingOrder checks which of the connections with an earlier request is closed first.
 func TestClosingOrder(t *testing.T) {
 	type one struct {
 		phase     connPhase
-		since     time.Duration // ago
+		since     time.Duration // time since the start of the phase
 		got       int64
 		unreadFor time.Duration
 	}
@@ -189,7 +191,7 @@ func TestClosingOrder(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		all  []one
-		goes int // its index; -1 = none
+		goes int // index of the closed connection; -1 means none
 	}{
 		{"all are being worked on", []one{calling, calling}, -1},
 		{"the one that has been idle for longest", []one{{since: time.Second}, calling, {since: time.Minute}, {}}, 2},
@@ -220,25 +222,25 @@ func TestClosingOrder(t *testing.T) {
 		found := l.evictEstablishedConns(now)
 		l.mu.Unlock()
 		if found != (tt.goes >= 0) {
-			t.Errorf("%s: %v", tt.name, found)
+			t.Errorf("%s: closed a connection: %v", tt.name, found)
 		}
 		for i, end := range ends {
 			end.SetReadDeadline(past)
 			if _, err := end.Read(make([]byte, 1)); (err == io.EOF) != (i == tt.goes) {
-				t.Errorf("%s: the connection %d: %v", tt.name, i, err)
+				t.Errorf("%s: connection %d: %v", tt.name, i, err)
 			}
 		}
 	}
 }
 
-// TestRoom: which connection is closed for a new one, and when the new one has to wait.
+// TestRoom checks which connection is closed for a new one, and when the new connection has to wait.
 func TestRoom(t *testing.T) {
 	const young, old = graceTime / 2, graceTime
 	for _, tt := range []struct {
 		name             string
 		newcomers        int
 		age              time.Duration
-		known            int // that are idle
+		known            int // idle connections with an earlier request
 		working          int
 		ok, waits        bool
 		dropped, knownGo bool
@@ -271,19 +273,19 @@ func TestRoom(t *testing.T) {
 		ok, again := l.reserveSlot(now)
 		l.mu.Unlock()
 		if ok != tt.ok || !ok && again > 0 != tt.waits || again > graceTime {
-			t.Errorf("%s: %v, %v", tt.name, ok, again)
+			t.Errorf("%s: got %v, %v", tt.name, ok, again)
 		}
 		newcomers := l.newcomers.Len()
 		if gone := newcomers < tt.newcomers; gone != tt.dropped {
-			t.Errorf("%s: %d newcomers are left", tt.name, newcomers)
+			t.Errorf("%s: %d connections without a request are left", tt.name, newcomers)
 		}
 		if gone := len(l.conns)-newcomers < tt.known+tt.working; gone != tt.knownGo {
-			t.Errorf("%s: %d places are left", tt.name, len(l.conns))
+			t.Errorf("%s: %d connections are left", tt.name, len(l.conns))
 		}
 	}
 }
 
-// TestFastNewConnections: slow connections do not displace a first request that arrives at a good rate.
+// TestFastNewConnections checks that slow connections do not displace a first request that arrives at a good rate.
 func TestFastNewConnections(t *testing.T) {
 	s := serveOn(t, listen(t), reads, patient)
 	const length = 1 << 19
@@ -311,7 +313,7 @@ func TestFastNewConnections(t *testing.T) {
 		io.WriteString(nc, plainHead)
 	}
 	if got := exchangeRaw(t, s.addr, plainRequest, 1); !strings.HasPrefix(got[0], "200") {
-		t.Errorf("a newcomer got %q", got)
+		t.Errorf("a new connection got %q", got)
 	}
 	for i := range brisk {
 		io.WriteString(brisk[i], "a")
@@ -321,27 +323,27 @@ func TestFastNewConnections(t *testing.T) {
 	}
 }
 
-// TestNoFileDescriptors: a process without free file descriptors closes a connection to get one.
+// TestNoFileDescriptors checks that a process without free file descriptors closes a connection to get one.
 func TestNoFileDescriptors(t *testing.T) {
 	inner := troubled{listen(t), make(chan error, 1)}
 	s := serveOn(t, inner, reads, patient)
 	nc, br := dialRaw(t, s.addr)
 	io.WriteString(nc, plainHead)
-	again, _ := dialRaw(t, s.addr) // is being waited for
+	again, _ := dialRaw(t, s.addr) // a second connection without a complete request
 	io.WriteString(again, plainHead)
-	s.hear(t, 2) // or the error is met before they are
+	s.hear(t, 2) // otherwise the error might occur before they are registered
 	inner.errs <- &net.OpError{Op: "accept", Err: syscall.EMFILE}
 	if got := exchangeRaw(t, s.addr, plainRequest, 1); !strings.HasPrefix(got[0], "200") {
 		t.Errorf("got %q", got)
 	}
-	exchangeRaw(t, s.addr, plainRequest, 1) // the error has been met by now
+	exchangeRaw(t, s.addr, plainRequest, 1) // by now the error has occurred
 	if _, err := br.ReadByte(); err != io.EOF && !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("the slow one: %v", err)
+		t.Errorf("the slow connection: %v", err)
 	}
 }
 
-// TestNoRequestIsLost: with far too few slots, every executed request gets a response, and no request is executed whose
-// connection ended before.
+// TestNoRequestIsLost checks that, with far too few slots, every executed request gets a response, and that no request
+// is executed whose connection ended before.
 func TestNoRequestIsLost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("many connections")
@@ -395,13 +397,13 @@ func TestNoRequestIsLost(t *testing.T) {
 				_, carriedOut := done.Load(id)
 				switch {
 				case err != nil && carriedOut:
-					t.Errorf("%s was carried out and not answered: %v", id, err)
+					t.Errorf("%s was executed but got no response: %v", id, err)
 				case err != nil:
 					cut.Add(1)
 				case resp.StatusCode == http.StatusOK && carriedOut:
 					answered.Add(1)
 				default:
-					t.Errorf("%s: status %d, carried out %v", id, resp.StatusCode, carriedOut)
+					t.Errorf("%s: status %d, executed %v", id, resp.StatusCode, carriedOut)
 				}
 				if err != nil {
 					nc.Close()
@@ -419,7 +421,7 @@ func TestNoRequestIsLost(t *testing.T) {
 	t.Logf("%d answered, %d connections were closed before their request", answered.Load(), cut.Load())
 }
 
-// BenchmarkSlow measures the whole life of a connection that is refused or sends little, including its client.
+// BenchmarkSlow measures the whole lifetime of a connection that is rejected or sends little, including its client.
 func BenchmarkSlow(b *testing.B) {
 	s := serveOn(b, listen(b), reads, patient, func(o *Options) { o.MaxConns = 200 })
 	for _, name := range []string{"half a head", "a refused body", "a refused body at net/http"} {

@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// slowAfter is when an incomplete request counts as slow, and stuckAfter when an unread reply does.
-	// Both matter only at the connection limit.
+	// slowAfter is the time after which an incomplete request counts as slow. stuckAfter is the time after which a
+	// client that does not read its reply counts as stuck. Both matter only at the connection limit.
 	slowAfter, stuckAfter = time.Second, 5 * time.Second
-	// fastBodyRate is the rate from which a body is not slow, in bytes per second.
+	// fastBodyRate is the rate from which on a body does not count as slow, in bytes per second.
 	fastBodyRate = 64 << 10
 	// graceTime is the time a new connection has for its first request.
 	graceTime = 200 * time.Millisecond
 )
 
-// connPhase is the state of a connection between two requests.
+// connPhase is the state of a connection.
 type connPhase uint8
 
 const (
-	waiting connPhase = iota // no byte of the next request
+	waiting connPhase = iota // no byte of the next request has arrived
 	inHead                   // reading the head
 	inBody                   // reading the body
 	working                  // a complete request is being answered
 )
 
-// connFate says whether a connection may serve another request.
+// connFate determines whether a connection may serve another request.
 type connFate uint8
 
 const (
 	staying connFate = iota
-	ending           // after the current reply the connection closes
+	ending           // the connection closes after the current reply
 	dropped          // the connection is closed
 )
 
@@ -46,7 +46,7 @@ type connRegistry struct {
 	made  time.Time
 
 	mu        sync.Mutex          // guards the following fields
-	conns     map[*connState]bool // all open connections; true: served here, not by net/http
+	conns     map[*connState]bool // all open connections; true means served by this package, not by net/http
 	newcomers *list.List          // of *connState, the oldest first
 }
 
@@ -54,21 +54,21 @@ func newConnRegistry(most int) *connRegistry {
 	return &connRegistry{limit: most, made: time.Now(), conns: map[*connState]bool{}, newcomers: list.New()}
 }
 
-// connState is the state of an open connection, here or at net/http. Until its first complete request it
-// is a newcomer.
+// connState is the state of an open connection, in this package or at net/http. Before its first complete request, it
+// is in connRegistry.newcomers.
 type connState struct {
 	in   *connRegistry
 	nc   net.Conn
 	stop context.CancelFunc // ends the contexts of its requests; nil at net/http
-	new  bool               // for the connection's own goroutine
-	came time.Time          // in.mu guards this and the next one
-	at   *list.Element      // in in.newcomers, or nil
+	new  bool               // used only by the connection's own goroutine
+	came time.Time          // in.mu guards this field and the next one
+	at   *list.Element      // position in in.newcomers, or nil
 	got  atomic.Int64       // bytes of the current body
-	out  atomic.Int64       // start of the current write, by in.clock; 0: none
+	out  atomic.Int64       // start of the current write, by in.clock; 0 means none
 
 	mu    sync.Mutex // guards the following fields; only the connection's goroutine changes phase and since
 	phase connPhase
-	since time.Time // of the phase, except working
+	since time.Time // start of the phase, except for working
 	fate  connFate
 }
 
@@ -98,7 +98,7 @@ func (p *connState) markRequestComplete() connFate {
 	return fate
 }
 
-// markWriteStarted and markWriteEnded surround each write to the client.
+// markWriteStarted and markWriteEnded are called before and after each write to the client.
 func (p *connState) markWriteStarted(now time.Time) { p.out.Store(p.in.clockValue(now)) }
 func (p *connState) markWriteEnded()                { p.out.Store(0) }
 
@@ -109,12 +109,12 @@ func (r *connRegistry) clockValue(now time.Time) int64 { return int64(now.Sub(r.
 type evictionClass uint8
 
 const (
-	slow   evictionClass = iota // in an incomplete request or an unread reply
+	slow   evictionClass = iota // an incomplete request or an unread reply
 	idle                        // no request
 	wanted                      // a request is being answered
 )
 
-// evictionClass returns the class of the connection, and since when. p.mu is held.
+// evictionClass returns the class of the connection and when it entered that class. p.mu is held.
 func (p *connState) evictionClass(now time.Time) (evictionClass, time.Time) {
 	switch {
 	case p.isClientStuck(now):
@@ -134,7 +134,7 @@ func (p *connState) isClientStuck(now time.Time) bool {
 	return began != 0 && p.in.clockValue(now)-began >= int64(stuckAfter)
 }
 
-// closeUnlessBusy closes the connection now, or after the current request.
+// closeUnlessBusy closes an idle connection now, and a busy one after the current request.
 func (p *connState) closeUnlessBusy() {
 	p.closeAfterRequest()
 	p.mu.Lock()
@@ -171,19 +171,19 @@ func (p *connState) isBodyFastLocked(now time.Time) bool {
 	return p.phase == inBody && got > 0 && float64(got) >= fastBodyRate*now.Sub(p.since).Seconds()
 }
 
-// reserveSlot makes a slot for one more connection and reports whether there is one; if not, it returns when
-// to try again, or 0.
+// reserveSlot makes a slot available for one more connection and reports whether that succeeded. Otherwise it returns
+// when to try again, or 0.
 //
-// Newcomers get half of the slots, or more while these are free: a client that opens many silent
-// connections evicts its own. At the limit it closes slow connections first, then the longest idle. r.mu
-// is held.
+// Connections without a request yet may use half of the slots, or more while other slots are free. So a client that
+// opens many silent connections evicts only its own. At the limit, reserveSlot closes slow connections first, then
+// those that have been idle for longest. r.mu is held.
 func (r *connRegistry) reserveSlot(now time.Time) (ok bool, again time.Duration) {
 	full, crowd := len(r.conns) >= r.limit, r.newcomers.Len() >= (r.limit+1)/2
 	if !full && !crowd || full && !crowd && r.evictEstablishedConns(now) {
 		return true, 0
 	}
 	if r.newcomers.Len() == 0 {
-		return false, 0 // all are busy
+		return false, 0 // all connections are busy
 	}
 	if grace := graceTime - now.Sub(r.newcomers.Front().Value.(*connState).came); grace > 0 {
 		return !full, grace
@@ -191,7 +191,8 @@ func (r *connRegistry) reserveSlot(now time.Time) (ok bool, again time.Duration)
 	return r.evictNewcomer(now), time.Millisecond
 }
 
-// maxSpared limits how many newcomers are skipped at a time because their request arrives at a good rate.
+// maxSpared limits how many connections without a complete request are skipped at a time because their request arrives
+// at a good rate.
 const maxSpared = 8
 
 // evictNewcomer closes the oldest connection that has not sent a request. The caller holds r.mu.
@@ -207,13 +208,13 @@ func (r *connRegistry) evictNewcomer(now time.Time) bool {
 		if r.evictConnUnlessBusy(p, now) {
 			return true
 		}
-		r.unmarkNewcomer(p) // its request has just become complete
+		r.unmarkNewcomer(p) // its first request is now complete
 	}
 	return false
 }
 
-// evictEstablishedConns closes connections that are no newcomers: several at once, because it inspects all. r.mu is
-// held.
+// evictEstablishedConns closes connections that have sent a request. It closes several at once, because it inspects
+// all. r.mu is held.
 func (r *connRegistry) evictEstablishedConns(now time.Time) bool {
 	type candidate struct {
 		*connState
@@ -261,11 +262,11 @@ func (r *connRegistry) removeConn(p *connState) {
 	r.removeConnLocked(p)
 }
 
-// markMovedToNetHTTP marks a connection as net/http's. It keeps its slot.
+// markMovedToNetHTTP records that net/http serves a connection. The connection keeps its slot.
 func (r *connRegistry) markMovedToNetHTTP(p *connState) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.conns[p] { // not dropped
+	if r.conns[p] { // the connection was not dropped
 		r.conns[p] = false
 	}
 }
@@ -276,7 +277,7 @@ func (r *connRegistry) removeConnLocked(p *connState) {
 	r.unmarkNewcomer(p)
 }
 
-// unmarkNewcomer marks a connection as no newcomer. r.mu is held.
+// unmarkNewcomer records that a connection has sent its first request. r.mu is held.
 func (r *connRegistry) unmarkNewcomer(p *connState) {
 	if p.at != nil {
 		r.newcomers.Remove(p.at)

@@ -11,7 +11,7 @@ import (
 	"strconv"
 )
 
-// maxLength is the largest body of a plain request, in bytes.
+// maxLength is the maximum size of the body of a plain request, in bytes.
 const maxLength = 1 << 20
 
 var (
@@ -21,14 +21,14 @@ var (
 
 // requestHead is the head of a plain request.
 type requestHead struct {
-	size   int // of the head, in bytes
+	size   int // size of the head, in bytes
 	path   string
 	host   string
-	length int64 // of the body, in bytes
+	length int64 // length of the body, in bytes
 	header http.Header
 }
 
-// blankRequest is the prototype of every request; never modified.
+// blankRequest is the prototype of every request. It is never modified.
 var blankRequest http.Request
 
 // toHTTPRequest returns the request as net/http passes it to a handler.
@@ -47,11 +47,11 @@ func (r *requestHead) toHTTPRequest(ctx context.Context, remote string, body io.
 // maxHeaders limits the header lines of a plain request.
 const maxHeaders = 32
 
-// headerCache caches the header lines of a connection as strings: a client repeats them with each request.
+// headerCache caches the header lines of a connection as strings, because a client repeats them with each request.
 type headerCache struct {
 	paths  [2]string
 	fields [maxHeaders]cachedHeader
-	size   int // of the last header, as a size hint for the next
+	size   int // size of the last header, as a size hint for the next one
 }
 
 type cachedHeader struct {
@@ -65,7 +65,8 @@ var (
 	keepAlive = []byte("keep-alive") // some clients write Keep-Alive
 )
 
-// parseHead parses a head; errIncompleteHead if it is incomplete, errNotPlain if net/http must serve it.
+// parseHead parses a head. It returns errIncompleteHead if the head is incomplete, and errNotPlain if net/http must
+// serve the request.
 func (s *headerCache) parseHead(head []byte) (*requestHead, error) {
 	line, rest, whole := bytes.Cut(head, newline)
 	const before, after = "POST ", " HTTP/1.1"
@@ -134,7 +135,7 @@ func (s *headerCache) parseHeaderLine(r *requestHead, line []byte, i int) error 
 			return errNotPlain
 		}
 		r.host = f.cachedValue(value)[0]
-		return nil // net/http has it only as Request.Host
+		return nil // net/http stores it only in Request.Host
 	case "Content-Length":
 		n, err := strconv.ParseUint(string(value), 10, 63)
 		if r.length >= 0 || err != nil || n > maxLength {
@@ -156,7 +157,7 @@ func (s *headerCache) parseHeaderLine(r *requestHead, line []byte, i int) error 
 	return nil
 }
 
-// cachedHeaderAt returns the cached i-th line if it has this name, otherwise a new one.
+// cachedHeaderAt returns the cached i-th line if it has this name. Otherwise it returns a new one.
 func (s *headerCache) cachedHeaderAt(name []byte, i int) *cachedHeader {
 	f := &s.fields[i]
 	if !bytes.Equal(f.name, name) {
@@ -165,7 +166,7 @@ func (s *headerCache) cachedHeaderAt(name []byte, i int) *cachedHeader {
 	return f
 }
 
-// cachedValue returns the value of a header; callers must not modify it.
+// cachedValue returns the value of a header. Callers must not modify it.
 func (f *cachedHeader) cachedValue(v []byte) []string {
 	if len(f.values) == 0 || f.values[0] != string(v) {
 		f.values = []string{string(v)}
@@ -187,7 +188,7 @@ func consistsOf(b []byte, in *byteSet) bool {
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// The bytes that a plain head may contain. They are stricter than the grammar where that saves a rule.
+// The bytes that a plain head may contain. They are stricter than the grammar where that makes a rule unnecessary.
 var (
 	pathByte  = newByteSet(letters + "/-._~@:")
 	hostByte  = newByteSet(letters + "-.:[]_")

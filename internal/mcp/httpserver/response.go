@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// maxPending is how much of a body is buffered before a flush, in bytes.
+	// maxPending is the maximum size of the buffered body before a flush, in bytes.
 	maxPending = 32 << 10
-	// keptBuffer is the largest buffer that an idle connection keeps, in bytes.
+	// keptBuffer is the maximum size of the buffer that an idle connection keeps, in bytes.
 	keptBuffer = 4 << 10
 )
 
@@ -22,10 +22,10 @@ const (
 type responseWriter struct {
 	c       *connIO
 	cancel  context.CancelCauseFunc
-	body    requestBody // of the request
+	body    requestBody // body of the request
 	header  http.Header
-	status  int   // 0: not set
-	length  int64 // announced by the handler; -1: not announced
+	status  int   // 0 means not set
+	length  int64 // length that the handler announced; -1 means none
 	written int64
 	held    []byte // buffered body, while it may be complete
 	out     []byte // next bytes to write
@@ -36,7 +36,7 @@ type responseWriter struct {
 	by      time.Time // deadline of the handler
 }
 
-// Cancel ends the context of the request with a cause, so that a handler needs no context of its own.
+// Cancel ends the context of the request with a cause, so that a handler needs no additional context.
 func (w *responseWriter) Cancel(why error) { w.cancel(why) }
 
 // Header returns the header to send.
@@ -48,7 +48,7 @@ func (w *responseWriter) SetReadDeadline(by time.Time) error {
 	return nil
 }
 
-// SetWriteDeadline limits the following writes; zero is no limit.
+// SetWriteDeadline limits the following writes. Zero means no limit.
 func (w *responseWriter) SetWriteDeadline(by time.Time) error {
 	w.by = by
 	return nil
@@ -74,7 +74,7 @@ func isBodylessStatus(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }
 
-// Write adds to the body.
+// Write appends to the body.
 func (w *responseWriter) Write(p []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	switch {
@@ -85,7 +85,7 @@ func (w *responseWriter) Write(p []byte) (int, error) {
 	case isBodylessStatus(w.status):
 		return 0, http.ErrBodyNotAllowed
 	}
-	// Refused bytes count: the rest of the body must not take their place.
+	// Rejected bytes count too: the rest of the body must not take their place.
 	if w.written += int64(len(p)); w.length >= 0 && w.written > w.length {
 		return 0, http.ErrContentLength
 	}
@@ -114,7 +114,7 @@ func (w *responseWriter) appendBodyPiece(p []byte) {
 	w.out = append(append(append(w.out, "\r\n"...), p...), "\r\n"...)
 }
 
-// addFramingAndBody completes the head and appends the buffered body. whole: the body is complete.
+// addFramingAndBody completes the head and appends the buffered body. whole reports that the body is complete.
 func (w *responseWriter) addFramingAndBody(whole bool) {
 	w.headed = true
 	if whole && w.length < 0 {
@@ -169,7 +169,7 @@ func (w *responseWriter) appendHeader() {
 	w.out = b
 }
 
-// appendHeaderValue appends a header value; line breaks become blanks.
+// appendHeaderValue appends a header value. Line breaks become spaces.
 func appendHeaderValue(b []byte, value string) []byte {
 	at := len(b)
 	b = append(b, strings.Trim(value, " \t")...)
@@ -181,7 +181,7 @@ func appendHeaderValue(b []byte, value string) []byte {
 	return b
 }
 
-// Flush is FlushError without the error.
+// Flush is like FlushError, but ignores the error.
 func (w *responseWriter) Flush() { _ = w.FlushError() }
 
 // FlushError sends the buffered bytes.
@@ -196,7 +196,7 @@ func (w *responseWriter) FlushError() error {
 	return w.err
 }
 
-// finishReply completes the reply; false if the client did not get the announced length.
+// finishReply completes the reply. It returns false if the client did not get the announced length.
 func (w *responseWriter) finishReply() bool {
 	w.WriteHeader(http.StatusOK)
 	if !w.headed {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopListening makes the kernel drop SYNs to l: clients retry after a second and are then refused.
-// Pending connections complete. It reports whether that works.
+// stopListening makes the kernel drop SYNs to l: clients retry after a second and are then refused. Pending connections
+// can complete. It reports whether that succeeded.
 func stopListening(l net.Listener) (deaf bool) {
 	tcp, ok := l.(*net.TCPListener)
 	if !ok {
@@ -18,7 +18,7 @@ func stopListening(l net.Listener) (deaf bool) {
 	if err != nil {
 		return false
 	}
-	const flags, syn, ack = 13, 0x02, 0x10 // of the TCP header, where the filter starts
+	const flags, syn, ack = 13, 0x02, 0x10 // offsets in the TCP header, where the filter starts
 	program := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: flags},
 		{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: syn | ack},

@@ -15,26 +15,26 @@ type connIO struct {
 	l         *listenerState
 	outBuffer []byte // reply buffer between two requests
 
-	readBy  time.Time // current read deadline; zero: none
+	readBy  time.Time // current read deadline; zero means none
 	writeBy time.Time
 
 	timer  *time.Timer             // starts the watch
-	fired  chan struct{}           // the watch has ended; cap 1
+	fired  chan struct{}           // the watch has ended; capacity 1
 	cancel context.CancelCauseFunc // ends the context of the request
-	over   bool                    // the handler has returned: no watch; mu guards it
+	over   bool                    // the handler has returned, so no watch may start; mu guards it
 }
 
-// readBuffers is the reusable read state of a connection, so that many connections do not fill the heap.
+// readBuffers is the reusable read state of a connection. It is pooled, so that many connections do not fill the heap.
 type readBuffers struct {
 	br    *bufio.Reader
 	names headerCache
 }
 
-// watchAfter is how long a handler runs before its client is watched: a watch costs more than most
-// requests.
+// watchAfter is the time after which the client of a running handler is watched. A watch costs more than most requests.
 const watchAfter = 100 * time.Millisecond
 
-// scheduleDisconnectWatch starts a watch if the handler takes long. The body has been read, so no one else reads then.
+// scheduleDisconnectWatch starts a watch if the handler takes long. The body has been read by then, so no other
+// goroutine reads.
 func (c *connIO) scheduleDisconnectWatch() {
 	c.over = false // no watch runs yet
 	if c.timer == nil {
@@ -61,7 +61,7 @@ func (c *connIO) watchForDisconnect() {
 // stopDisconnectWatch stops the watch, so that the connection can be read again.
 func (c *connIO) stopDisconnectWatch() {
 	if c.timer.Stop() {
-		return // it has not started
+		return // the watch has not started
 	}
 	c.mu.Lock()
 	c.over = true

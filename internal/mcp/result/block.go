@@ -10,15 +10,15 @@ import (
 
 // parsedResult is a parsed CallToolResult.
 type parsedResult struct {
-	room       int // size limit for the cut result, in bytes
+	room       int // maximum size of the cut result, in bytes
 	blocks     []contentBlock
-	size       int  // of the blocks, in bytes
-	total      int  // elements of content
+	size       int  // total size of the blocks, in bytes
+	total      int  // number of elements of content
 	more       bool // blocks is incomplete
 	structured []byte
 	meta       []byte
 	others     []rawMember
-	names      []string // of the members, at most maxNames
+	names      []string // names of the members, at most maxNames
 }
 
 // rawMember is a member of the result or of its _meta, as raw JSON.
@@ -29,7 +29,7 @@ const (
 	maxNames = 32
 )
 
-// parseResult parses raw, and returns false if it is not an object. It keeps no more blocks than could fit.
+// parseResult parses raw, and returns false if it is not an object. It stores no more blocks than could fit.
 func (e *parsedResult) parseResult(raw []byte) bool {
 	c := wirejson.Cursor{Text: raw}
 	end := c.Enter('{')
@@ -61,7 +61,7 @@ func (e *parsedResult) parseResult(raw []byte) bool {
 	return end != 0 && c.Finish() == nil
 }
 
-// parseBlock parses the next content block. It ignores values that are no objects.
+// parseBlock parses the next content block. It ignores values that are not objects.
 func (e *parsedResult) parseBlock(c *wirejson.Cursor) {
 	if c.Peek() != '{' {
 		c.ReadValue()
@@ -116,8 +116,8 @@ func (b *contentBlock) parseMembers(c *wirejson.Cursor, resource bool) {
 	}
 }
 
-// firstJSONBlock returns the first block whose text is JSON, which paths of read_result start from if they do
-// not match at the top; nil if none.
+// firstJSONBlock returns the first block whose text is JSON, or nil if there is none. Paths of read_result start from
+// its JSON if they do not match at the top.
 func (e *parsedResult) firstJSONBlock() *contentBlock {
 	for i := range e.blocks {
 		if b := &e.blocks[i]; b.innerJSON() != nil {
@@ -127,7 +127,7 @@ func (e *parsedResult) firstJSONBlock() *contentBlock {
 	return nil
 }
 
-// innerJSON returns the JSON in the block's own text, nil if none.
+// innerJSON returns the JSON in the block's own text, or nil if there is none.
 func (b *contentBlock) innerJSON() []byte {
 	if !b.opened {
 		b.opened, b.inner = true, jsonInRawString(b.own)
@@ -135,15 +135,15 @@ func (b *contentBlock) innerJSON() []byte {
 	return b.inner
 }
 
-// canOmitDataPath reports whether a path may omit the way to the data, because its first step does not match at the
+// canOmitDataPath reports whether a path may omit the steps to the data, because its first step does not match at the
 // top.
 func (e *parsedResult) canOmitDataPath(first pathStep) bool {
 	return len(e.names) < maxNames && (first.kind == element || !slices.Contains(e.names, first.name))
 }
 
-// contentBlock is one content block. text is the raw text that may be cut; nil if it may not.
+// contentBlock is one content block. text is the raw text that may be cut, or nil if it may not be cut.
 type contentBlock struct {
-	index      int // in content
+	index      int // index in content
 	raw, text  []byte
 	textAt     int    // offset of text in raw
 	own        []byte // raw member text, which is the text of a text block
@@ -154,7 +154,7 @@ type contentBlock struct {
 	structured bool                       // text is structured content shown as text; raw is nil
 	kind       string                     // "text", "image", …
 	mime       string
-	replaced   bool // by a note
+	replaced   bool // the block was replaced by a note
 }
 
 // unquotedIfPlain returns a short plain string of a block, for a note.
@@ -165,7 +165,7 @@ func unquotedIfPlain(v []byte) string {
 	return string(v[1 : len(v)-1])
 }
 
-// textPathSteps returns the steps to the text of the block.
+// textPathSteps returns the steps of the path to the text of the block.
 func (b *contentBlock) textPathSteps() []pathStep {
 	switch {
 	case b.structured:

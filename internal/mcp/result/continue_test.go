@@ -18,7 +18,7 @@ import (
 
 const aHandle = "HANDLE"
 
-// told is a line that says how to go on.
+// told is a parsed line with instructions for reading on.
 type told struct {
 	kept, total int
 	unit        string
@@ -34,7 +34,7 @@ func readLine(t tb, line string) (l told) {
 	t.Helper()
 	m := lineForm.FindStringSubmatch(line)
 	if m == nil {
-		t.Fatalf("not a line that says how to go on: %q", line)
+		t.Fatalf("not a line with instructions for reading on: %q", line)
 	}
 	l.kept, _ = strconv.Atoi(m[1])
 	l.total, _ = strconv.Atoi(m[2])
@@ -43,13 +43,13 @@ func readLine(t tb, line string) (l told) {
 		t.Fatalf("%v in %q", err, line)
 	}
 	if l.call.Handle != aHandle || l.call.Offset != l.kept || l.kept >= l.total || m[4] != strings.Map(replaceControlChar, l.call.Path) && (l.call.Path != "" || m[4] != "the result") {
-		t.Fatalf("%q says %+v", line, l)
+		t.Fatalf("%q is parsed as %+v", line, l)
 	}
 	return l
 }
 
-// follow follows the instructions of the line and of the parts to the end. It returns the value of the line's unit: a []any, a
-// map[string]any or a string.
+// follow follows the instructions of the line and of the parts to the end. It returns the value in the line's unit: a
+// []any, a map[string]any or a string.
 func follow(t tb, raw json.RawMessage, l told) (all any) {
 	t.Helper()
 	for offset := l.call.Offset; ; {
@@ -58,14 +58,14 @@ func follow(t tb, raw json.RawMessage, l told) (all any) {
 			t.Fatalf("%+v: %v", l, err)
 		}
 		if p.Offset != offset || p.Total != l.total || p.Unit != l.unit {
-			t.Fatalf("%+v led to %d of %d %s", l, p.Offset, p.Total, p.Unit)
+			t.Fatalf("%+v leads to %d of %d %s", l, p.Offset, p.Total, p.Unit)
 		}
 		var part any = decodeAny(t, p.Content)
 		lines := p.Continue
 		if p.NextOffset > 0 {
 			own := readLine(t, lines[len(lines)-1])
 			if lines = lines[:len(lines)-1]; own.call.Path != l.call.Path || own.call.Offset != p.NextOffset {
-				t.Fatalf("%+v goes on with %+v", l, own)
+				t.Fatalf("%+v continues with %+v", l, own)
 			}
 		}
 		for _, line := range lines {
@@ -101,7 +101,7 @@ func join(t tb, a, b any) any {
 		}
 		for name, v := range b {
 			if _, twice := a[name]; twice {
-				t.Fatalf("%q is there twice", name)
+				t.Fatalf("%q occurs twice", name)
 			}
 			a[name] = v
 		}
@@ -111,7 +111,7 @@ func join(t tb, a, b any) any {
 	return s + b.(string)
 }
 
-// fill puts what follows where the steps lead in what is shown.
+// fill inserts the rest of a value at the position of the shown value to which the steps lead.
 func fill(t tb, shown any, steps []pathStep, l told, rest any) any {
 	t.Helper()
 	if len(steps) > 0 && !steps[0].matchesMany() {
@@ -136,7 +136,7 @@ func fill(t tb, shown any, steps []pathStep, l told, rest any) any {
 		n = utf8.RuneCountInString(shown.(string))
 	}
 	if n != l.kept {
-		t.Fatalf("%+v, but %d are shown", l, n)
+		t.Fatalf("%+v, but %d units are shown", l, n)
 	}
 	return join(t, shown, rest)
 }
@@ -156,8 +156,8 @@ type content struct {
 	Structured any `json:"structuredContent"`
 }
 
-// rebuild cuts a result, does what the cut one says, and checks that all of it
-// is there then. It returns how many lines there were.
+// rebuild cuts a result, follows its instructions, and checks that they return the whole result. It returns the number
+// of instruction lines.
 func rebuild(t tb, raw json.RawMessage, limit int) int {
 	t.Helper()
 	cut, was := Cut(raw, limit, aHandle)
@@ -180,13 +180,13 @@ func rebuild(t tb, raw json.RawMessage, limit int) int {
 	lines := strings.Split(text, "\n")[1:]
 	if len(lines) == 0 {
 		if !strings.HasSuffix(text, `All of it is there with read_result {"handle": "`+aHandle+`"}`) {
-			t.Fatalf("it does not say how to go on: %s", text)
+			t.Fatalf("the cut result has no instructions for reading on: %s", text)
 		}
 		if all := follow(t, raw, told{unit: Characters, total: utf8.RuneCount(raw), call: struct {
 			Handle, Path string
 			Offset       int
 		}{Handle: aHandle}}); all != string(raw) {
-			t.Fatalf("the parts are not the whole")
+			t.Fatalf("the parts are not the whole result")
 		}
 	}
 	kept := len(whole.Content)
@@ -194,24 +194,24 @@ func rebuild(t tb, raw json.RawMessage, limit int) int {
 		if l := readLine(t, line); l.call.Path == "content" {
 			kept = l.kept
 			if !reflect.DeepEqual(toAny(t, whole.Content[kept:]), follow(t, raw, l)) {
-				t.Fatalf("%s: not what was left out", line)
+				t.Fatalf("%s: the instructions do not return the omitted part", line)
 			}
 		}
 		if l := readLine(t, line); l.call.Path == "" {
 			if all := shown.Content[0]["text"].(string) + follow(t, raw, l).(string); all != string(raw) {
-				t.Fatalf("the parts are not the whole")
+				t.Fatalf("the parts are not the whole result")
 			}
 			return len(lines)
 		}
 	}
-	// The shown text of each place that may hold data, and the expected text.
+	// datum is a position that may contain data, with its shown text and the expected text.
 	type datum struct {
 		at          string
 		shown       string
 		value, want any
 	}
 	var data []*datum
-	first := -1 // with JSON
+	first := -1 // index of the first block with JSON
 	for i := range kept {
 		d := &datum{at: fmt.Sprintf("content[%d].text", i)}
 		block := whole.Content[i]
@@ -261,12 +261,12 @@ func rebuild(t tb, raw json.RawMessage, limit int) int {
 		if to == nil {
 			if l.call.Path == "structuredContent" && whole.Structured != nil {
 				if !reflect.DeepEqual(whole.Structured, follow(t, raw, l)) || l.kept != 0 {
-					t.Fatalf("%+v: not what was left out", l)
+					t.Fatalf("%+v: the instructions do not return the omitted part", l)
 				}
-				last = kept + 1 // it is said where it is
+				last = kept + 1 // the line is at the position of the gap
 				continue
 			}
-			t.Fatalf("%+v is about nothing that is shown", l)
+			t.Fatalf("%+v refers to no shown value", l)
 		}
 		rest := l
 		rest.call.Path = line
@@ -293,11 +293,11 @@ func rebuild(t tb, raw json.RawMessage, limit int) int {
 			}
 		}
 		if !reflect.DeepEqual(d.want, d.value) {
-			t.Fatalf("%s is not what it was\n%.2000v\n%.2000v\n%s", d.at, d.want, d.value, text)
+			t.Fatalf("%s differs from the original\n%.2000v\n%.2000v\n%s", d.at, d.want, d.value, text)
 		}
 	}
 	if whole.Structured != nil && last != kept+1 && first < 0 && countEntries(rawOf(t, whole.Structured)) > 0 && len(lines) > 0 {
-		t.Fatalf("nothing is said of structuredContent:\n%s", text)
+		t.Fatalf("structuredContent is not mentioned:\n%s", text)
 	}
 	return len(lines)
 }
@@ -312,7 +312,7 @@ func rawOf(t tb, v any) []byte {
 
 func toAny(t tb, v any) any { return decodeAny(t, rawOf(t, v)) }
 
-// The instructions in a cut result, followed to the letter, give exactly the parts that it left out.
+// TestContinue checks that the instructions in a cut result, followed exactly, return the parts that it omitted.
 func TestContinue(t *testing.T) {
 	lines := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -345,7 +345,7 @@ func TestContinueCases(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, limit := range []int{1100, 1300, 2000, 5000} {
 				if rebuild(t, json.RawMessage(raw), limit) == 0 {
-					t.Errorf("limit %d: nothing says how to go on", limit)
+					t.Errorf("limit %d: there are no instructions for reading on", limit)
 				}
 			}
 		})

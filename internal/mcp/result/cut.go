@@ -12,20 +12,20 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// minLimit is the smallest limit of Cut: less leaves no room for the note. Twice the length of the handle
-// is added, and more for a handle that needs escapes.
+// minLimit is the smallest limit of Cut, because the note needs room. Twice the length of the handle is added, and more
+// for a handle that needs escapes.
 const minLimit = 1024
 
 // metaKey is the member of _meta of a cut result that describes the omitted parts.
 const metaKey = "mcpproxy/truncated"
 
-// Cut shortens a CallToolResult that is larger than limit bytes, and reports whether it did. With a limit
-// of 0 or less it returns every result unchanged.
+// Cut shortens a CallToolResult that is larger than limit bytes, and reports whether it did. If limit is 0 or less, it
+// returns every result unchanged.
 //
-// A cut result is valid JSON of at most limit bytes. In text blocks, JSON loses array elements and other
-// text is cut between characters. Other blocks are kept or replaced by a note. structuredContent is
-// omitted; without content it is shown, cut, as text. A last text block and _meta say how much was
-// omitted, and name the handle for reading the rest.
+// A cut result is valid JSON of at most limit bytes. In text blocks, JSON loses array elements, and other text is cut
+// between characters. Other blocks are kept or replaced by a note. structuredContent is omitted, or shown as cut text
+// if there is no content. A last text block and _meta describe the omitted parts, and contain the handle for reading
+// the rest.
 func Cut(raw json.RawMessage, limit int, handle string) (cut json.RawMessage, was bool) {
 	if limit <= 0 || len(raw) <= limit {
 		return raw, false
@@ -49,11 +49,11 @@ func effectiveLimit(limit int, handle string) int {
 type cutter struct {
 	total, limit int
 	handle       string
-	kept         int // bytes of the original that are kept
+	kept         int // number of bytes of the original that are kept
 	gaps         []omission
 }
 
-// cutResult cuts a result; nil if raw is not a CallToolResult.
+// cutResult cuts a result. It returns nil if raw is not a CallToolResult.
 func (c *cutter) cutResult(raw []byte) []byte {
 	e := parsedResult{room: c.limit}
 	if !e.parseResult(trimSpace(raw)) {
@@ -130,10 +130,10 @@ func (c *cutter) continueText() string {
 	return lines.String()
 }
 
-// gapLineSize returns the maximum size of the line of a gap at path.
+// gapLineSize returns the maximum size of the line for a gap at path.
 func (c *cutter) gapLineSize(path string) int { return gapLineSize(path, c.handle, c.total) }
 
-// cutAsText shows the beginning of a value that is not a CallToolResult as text.
+// cutAsText returns the beginning of a value that is not a CallToolResult as text.
 func (c *cutter) cutAsText(raw []byte) []byte {
 	c.kept, c.gaps = 0, nil
 	room := c.limit - c.fixedSize() - len(`{"type":"text","text":""},`) - c.gapLineSize("")
@@ -144,8 +144,8 @@ func (c *cutter) cutAsText(raw []byte) []byte {
 	return c.assembleResult(nil, nil, append(block, `"},`...), c.continueText())
 }
 
-// cutContent returns the blocks that fit into room bytes with the lines of their gaps, each followed by a
-// comma.
+// cutContent returns the blocks that fit into room bytes, including the lines for their gaps. A comma follows each
+// block.
 func (c *cutter) cutContent(e *parsedResult, room int) []byte {
 	data := e.firstJSONBlock()
 	blocks := slices.Clone(e.blocks)
@@ -177,7 +177,7 @@ func (c *cutter) cutContent(e *parsedResult, room int) []byte {
 	return c.keepLeadingBlocks(blocks, e.total, room)
 }
 
-// cutBlocksFairly divides the room among the blocks that can be cut. It returns false if they are too many.
+// cutBlocksFairly divides the room among the blocks that can be cut. It returns false if there are too many of them.
 func (c *cutter) cutBlocksFairly(blocks []contentBlock, room int) (out []byte, ok bool) {
 	before := *c
 	needs := make([]int, len(blocks))
@@ -209,7 +209,7 @@ func (c *cutter) cutBlocksFairly(blocks []contentBlock, room int) (out []byte, o
 }
 
 // keepLeadingBlocks keeps as many leading blocks as fit, of content with total elements. It keeps none if there is no
-// room to mention the rest.
+// room for a line about the rest.
 func (c *cutter) keepLeadingBlocks(blocks []contentBlock, total, room int) (out []byte) {
 	content := formatPath(pathStep{name: "content"})
 	left := room - c.gapLineSize(content)
@@ -250,8 +250,8 @@ func (c *cutter) keepLeadingBlocks(blocks []contentBlock, total, room int) (out 
 	return out
 }
 
-// cutBlock writes one block in at most n bytes, and returns its size with the lines of its gaps; nil if it
-// does not fit.
+// cutBlock writes one block in at most n bytes. It returns the block and its size with the lines for its gaps, or nil
+// if it does not fit.
 func (c *cutter) cutBlock(b *contentBlock, n int) (out []byte, size int) {
 	gaps := len(c.gaps)
 	defer func() {
@@ -293,7 +293,7 @@ func (c *cutter) cutBlock(b *contentBlock, n int) (out []byte, size int) {
 	return slices.Concat(head, text, tail), 0
 }
 
-// cutBlockText cuts the raw text of a block; nil if there is no room.
+// cutBlockText cuts the raw text of a block. It returns nil if there is no room.
 func (c *cutter) cutBlockText(b *contentBlock, room int) []byte {
 	if len(b.text) <= room {
 		return b.text
@@ -326,8 +326,8 @@ func (c *cutter) shrinkBlockJSON(b *contentBlock, v []byte, room int) (small []b
 	return small, ok
 }
 
-// haveSameShape reports whether two values have the same number of elements, or the same member names: then a
-// server sends the same data twice.
+// haveSameShape reports whether two values have the same number of elements, or the same member names. Then it is
+// assumed that a server sends the same data twice.
 func haveSameShape(a, b []byte) bool {
 	if wirejson.Kind(a) != wirejson.Kind(b) {
 		return false

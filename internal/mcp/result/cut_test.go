@@ -46,7 +46,7 @@ func records(n int) string {
 	return b.String() + `],"next":"abc"}`
 }
 
-// cutCases are results that show one thing each when cut to 1,300 bytes.
+// cutCases are results that each show one case when cut to 1,300 bytes.
 var cutCases = []struct{ name, raw string }{
 	{"text", textResult(strings.Repeat("Zeile mit Ümlaut und \"Anführung\"\n", 200))},
 	{"json", textResult(records(200))},
@@ -70,7 +70,7 @@ var cutCases = []struct{ name, raw string }{
 	{"surrogates", `{"content":[{"type":"text","text":"` + strings.Repeat(`\ud83d\ude00`, 300) + `"}]}`},
 }
 
-// TestCutGolden shows what a cut result looks like, case by case.
+// TestCutGolden compares cut results with golden files, case by case.
 func TestCutGolden(t *testing.T) {
 	for _, tt := range cutCases {
 		t.Run(tt.name, func(t *testing.T) {
@@ -106,7 +106,7 @@ type tb interface {
 	Fatalf(format string, args ...any)
 }
 
-// checkCut checks what holds of every cut result.
+// checkCut checks the properties of every cut result.
 func checkCut(t tb, cut json.RawMessage, limit int) {
 	t.Helper()
 	if len(cut) > limit {
@@ -123,11 +123,11 @@ func checkCut(t tb, cut json.RawMessage, limit int) {
 		t.Fatalf("%v in %.300s", err, cut)
 	}
 	if r.StructuredContent != nil {
-		t.Fatalf("structuredContent is still there")
+		t.Fatalf("the cut result still has structuredContent")
 	}
 	last := r.Content[len(r.Content)-1]
 	if last.Type != "text" || !strings.Contains(last.Text, "bytes left out") {
-		t.Fatalf("the last block does not say what was left out: %+v", last)
+		t.Fatalf("the last block does not describe the omitted parts: %+v", last)
 	}
 	var says struct {
 		Handle  string
@@ -135,7 +135,7 @@ func checkCut(t tb, cut json.RawMessage, limit int) {
 		LeftOut int `json:"left_out_bytes"`
 	}
 	if err := json.Unmarshal(r.Meta[metaKey], &says); err != nil || says.Total <= 0 || says.LeftOut <= 0 || says.LeftOut > says.Total {
-		t.Fatalf("_meta says %s", r.Meta[metaKey])
+		t.Fatalf("_meta contains %s", r.Meta[metaKey])
 	}
 }
 
@@ -156,7 +156,7 @@ func TestCutKeepsJSONTextsValid(t *testing.T) {
 			Items []struct{ ID int }
 		}
 		if err := json.Unmarshal([]byte(r.Content[0].Text), &data); err != nil {
-			t.Fatalf("limit %d: the text is not JSON any more: %v", limit, err)
+			t.Fatalf("limit %d: the text is no longer JSON: %v", limit, err)
 		}
 		if data.Total != 5000 || data.Next != "abc" || len(data.Items) == 0 || data.Items[len(data.Items)-1].ID != len(data.Items)-1 {
 			t.Errorf("limit %d: %d items, %+v", limit, len(data.Items), data.Next)
@@ -181,11 +181,11 @@ func TestCutLeavesSmallResultsAlone(t *testing.T) {
 func TestCutWithoutHandle(t *testing.T) {
 	cut, _ := Cut(json.RawMessage(textResult(strings.Repeat("x", 5000))), 2000, "")
 	if bytes.Contains(cut, []byte("read_result")) {
-		t.Errorf("names read_result without a handle: %s", cut)
+		t.Errorf("mentions read_result without a handle: %s", cut)
 	}
 }
 
-// Any result that is too large gets small enough, and stays valid.
+// TestCutProperties checks that any result that is too large becomes small enough and stays valid.
 func TestCutProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw, _ := json.Marshal(drawResult(t))
@@ -205,7 +205,7 @@ func TestCutProperties(t *testing.T) {
 		checkCut(t, cut, bound)
 		again, _ := Cut(raw, limit, handle)
 		if !bytes.Equal(cut, again) {
-			t.Fatal("cut twice, it differs")
+			t.Fatal("cutting it again gives another result")
 		}
 	})
 }
@@ -258,7 +258,7 @@ func drawJSON(t *rapid.T, depth int) any {
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) any { return drawJSON(t, depth-1) }), 0, 5).Draw(t, "array")
 }
 
-// large results, each of about 10 MB; a tenth of that under the race detector.
+// large returns large results, each of about 10 MB, or a tenth of that under the race detector.
 func large() map[string]string {
 	n := func(all int) int { return volume.FullOrQuick(all, all/10) }
 	return map[string]string{
@@ -277,9 +277,8 @@ func large() map[string]string {
 	}
 }
 
-// A result of 10 MB is cut in less than 100 ms, with less than twice its size
-// as extra memory. On a busy machine it may take as long as json.Valid takes
-// to read it three times.
+// TestCutLarge checks that a result of 10 MB is cut in less than 100 ms, with less than twice its size as extra memory.
+// On a busy machine, it may take as long as three reads by json.Valid.
 func TestCutLarge(t *testing.T) {
 	for name, raw := range large() {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +290,7 @@ func TestCutLarge(t *testing.T) {
 				if took <= most && (volume.RaceDetector || used <= memory) {
 					return
 				}
-				if try == 5 { // a collection empties pools, and a busy machine is slow
+				if try == 5 { // a garbage collection empties pools, and a busy machine is slow
 					t.Fatalf("took %v, more than %v, or used %d bytes for %d", took, most, used, len(raw))
 				}
 			}
@@ -329,7 +328,7 @@ func FuzzCut(f *testing.F) {
 		if len(handle) > 100 || !utf8.ValidString(handle) {
 			return
 		}
-		if len(raw) > 0 && limit > 0 { // make it large enough to be cut
+		if len(raw) > 0 && limit > 0 { // makes it large enough to be cut
 			raw = append(append(append([]byte(`{"content":[{"type":"text","text":"`), bytes.Repeat([]byte("x"), limit%3000)...), `"},`...), append(raw, "]}"...)...)
 		}
 		limit %= 3000

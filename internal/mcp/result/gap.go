@@ -9,9 +9,9 @@ import (
 
 // The units of paging.
 const (
-	Characters = "characters" // of a text
-	elements   = "elements"   // of an array
-	members    = "members"    // of an object
+	Characters = "characters" // for texts
+	elements   = "elements"   // for arrays
+	members    = "members"    // for objects
 )
 
 // entryUnit returns the unit of an array or object.
@@ -22,15 +22,15 @@ func entryUnit(v []byte) string {
 	return elements
 }
 
-// omission is an omission: of the value at path only the first kept units remain. The path is empty for the
-// JSON text of the whole result.
+// omission describes a gap: of the value at path, only the first kept units remain. An empty path means the JSON text
+// of the whole result.
 type omission struct {
 	path        string
 	kept, total int
 	unit        string
 }
 
-// continueLine describes the gap, and how to read on if there is a handle.
+// continueLine describes the gap. If there is a handle, it also contains the instructions for reading on.
 func (g omission) continueLine(handle string) string {
 	of, path := "the result", ""
 	if g.path != "" {
@@ -51,8 +51,8 @@ func replaceControlChar(r rune) rune {
 	return r
 }
 
-// gapLineSize returns the size of the line of a gap at path inside a JSON string, with its line break, for
-// numbers up to most.
+// gapLineSize returns the size of the line for a gap at path inside a JSON string, with its line break. The numbers in
+// the line are at most most.
 func gapLineSize(path, handle string, most int) int {
 	return len(wirejson.AppendString(nil, omission{path, most, most, Characters}.continueLine(handle)))
 }

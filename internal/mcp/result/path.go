@@ -55,7 +55,7 @@ func memberNamesText(object []byte) string {
 	return strings.Join(names, ", ")
 }
 
-// ValueAt returns the one raw value at a path; without a path the data: the structured content, else the
+// ValueAt returns the one raw value at a path. Without a path it returns the data: the structured content, or else the
 // first text that is JSON.
 func ValueAt(raw json.RawMessage, path string) ([]byte, error) {
 	if path == "" || path == "$" {
@@ -80,8 +80,8 @@ func countEntries(v []byte) (n int) {
 	return n
 }
 
-// dataRoots returns the values where the data may be: the JSON of the first text block with JSON, and
-// structuredContent. An agent has seen the text of a cut result.
+// dataRoots returns the values that may contain the data: first the JSON of the first text block with JSON, because an
+// agent has seen the text of a cut result, then structuredContent.
 func dataRoots(raw []byte) (roots []locatedValue) {
 	eachEntry(wirejson.Find(raw, "content"), func(i int, m jsonEntry) bool {
 		text := jsonInString(wirejson.Find(m.value, "text"))
@@ -104,11 +104,11 @@ func (s pathStep) matchesIn(v []byte) bool {
 // pathTarget is the target of a path.
 type pathTarget struct {
 	root  locatedValue
-	steps []pathStep // from root
+	steps []pathStep // steps from root
 }
 
-// resolvePath resolves a path. If its first step does not match at the top, it starts at the data. So paths into the shown data
-// work without the envelope.
+// resolvePath resolves a path. If its first step does not match at the top, the path starts at the data. So paths into
+// the shown data work without the steps through the envelope.
 func resolvePath(raw []byte, path string) (pathTarget, error) {
 	steps, err := parsePath(path)
 	if err != nil {
@@ -141,7 +141,7 @@ func newNoMatchError(path string, s pathStep, p locatedValue, allowed string) er
 	return newParameterError("path", path, fmt.Sprintf("There is no %s at %s.", s, p.pathText()), allowed)
 }
 
-// isSingleValue reports whether the path selects a single value; a last [*] counts as one.
+// isSingleValue reports whether the path selects a single value. A final [*] also counts as a single value.
 func (s pathTarget) isSingleValue() bool {
 	i := slices.IndexFunc(s.steps, pathStep.matchesMany)
 	return i < 0 || i == len(s.steps)-1 && s.steps[i].kind == all
@@ -170,14 +170,14 @@ func (s pathTarget) singleValue(path string) (found locatedValue, err error) {
 	return found, nil
 }
 
-// pathWalker follows steps and calls fn for each value until it returns false. The place is valid only during
-// the call.
+// pathWalker follows steps and calls fn for each value until fn returns false. The location that fn receives is valid
+// only during the call.
 type pathWalker struct {
 	at []pathStep
 	fn func(p locatedValue) bool
 
-	any      bool         // a value was found, or an empty container searched
-	lost     locatedValue // the deepest place without a match
+	any      bool         // a value was found, or an empty container was searched
+	lost     locatedValue // the deepest location without a match
 	lostStep pathStep
 }
 
@@ -234,7 +234,7 @@ func (w *pathWalker) recordMiss(v []byte, s pathStep) {
 	}
 }
 
-// noMatchError returns the error of a path without a match, otherwise nil.
+// noMatchError returns the error for a path without a match, or nil if there was a match.
 func (w *pathWalker) noMatchError(path string) error {
 	if w.any {
 		return nil
@@ -250,7 +250,7 @@ func toIndexFromStart(i, n int) int {
 	return max(i, 0)
 }
 
-// unwrapJSONString returns the object or array in a JSON string, otherwise v.
+// unwrapJSONString returns the object or array in a JSON string. For other values it returns v.
 func unwrapJSONString(v []byte) []byte {
 	if inner := jsonInString(v); inner != nil {
 		return inner
@@ -266,7 +266,7 @@ func jsonInString(v []byte) []byte {
 	return jsonInRawString(v[1 : len(v)-1])
 }
 
-// childValue returns the member or element of v that s names, or nil. It converts a negative index of s.
+// childValue returns the member or element of v that s selects, or nil. It converts a negative index of s.
 func childValue(v []byte, s *pathStep) (found []byte) {
 	if len(v) == 0 || s.matchesMany() || (s.kind == element) != (v[0] == '[') {
 		return nil

@@ -17,28 +17,28 @@ const (
 	maxBytes          = 50_000
 )
 
-// Part is a part of a result. Starting at offset 0 and continuing at each next_offset, the contents
-// together are the whole value: texts to concatenate, arrays and objects to append.
+// Part is a part of a result. The first part is at offset 0, and each next part at next_offset. The contents of all
+// parts form the whole value: texts to concatenate, arrays and objects to append.
 type Part struct {
-	Path       string          `json:"path,omitempty"` // of the value; empty for the whole result
+	Path       string          `json:"path,omitempty"` // path of the value; empty for the whole result
 	Offset     int             `json:"offset"`
 	NextOffset int             `json:"next_offset,omitempty"` // missing at the end
 	Total      int             `json:"total"`
 	Unit       string          `json:"unit"`
 	Content    json.RawMessage `json:"content"` // a string, an array of elements or an object of members
-	// Continue says for each omission how to read on.
+	// Continue contains, for each omission, the instructions for reading on.
 	Continue []string `json:"continue,omitempty"`
 }
 
-// ReadOptions are the options of Read. Continue names the handle.
+// ReadOptions are the options of ReadPart. The instructions in Continue contain the handle.
 type ReadOptions struct {
 	Handle, Path  string
 	Offset, Limit int
 }
 
-// ReadPart returns a part of a full result. Without a path it pages over its JSON text by characters. With a
-// path it pages over the value: an array by elements, an object by members, others by characters of their
-// text. The values of a path with [*] or slices are an array. A limit of 0 is the default.
+// ReadPart returns a part of a full result. Without a path, it pages over its JSON text by characters. With a path, it
+// pages over the value: an array by elements, an object by members, and others by characters of their text. The values
+// of a path with [*] or slices form an array. A limit of 0 means the default.
 func ReadPart(raw json.RawMessage, f ReadOptions) (Part, error) {
 	if f.Offset < 0 {
 		return Part{}, newParameterError("offset", f.Offset, "offset must not be negative.", "an offset of 0 or more")
@@ -130,8 +130,8 @@ func checkOffset(p Part) error {
 		fmt.Sprintf("an offset from 0 to %d", max(p.Total-1, 0)))
 }
 
-// readEntries pages by elements or members. A single entry over the limit is shortened, and the part says how
-// to read the rest.
+// readEntries pages by elements or members. A single entry over the limit is shortened, and the part contains
+// instructions for reading the rest.
 func (f ReadOptions) readEntries(p Part, bracket byte, all func(yield func(name []byte, at locatedValue) bool) error) (Part, error) {
 	p.Unit, p.Offset = entryUnit([]byte{bracket}), f.Offset
 	limit := f.Limit
@@ -140,7 +140,7 @@ func (f ReadOptions) readEntries(p Part, bracket byte, all func(yield func(name 
 	}
 	s := shrinker{handle: f.Handle, most: math.MaxInt32, path: func(at []pathStep) string { return formatPath(at...) }}
 	out := []byte{bracket}
-	end := f.Offset // of the part
+	end := f.Offset // end of the part
 	var tooLarge error
 	err := all(func(name []byte, at locatedValue) bool {
 		i := p.Total

@@ -130,12 +130,12 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// The parts, read one after the other, are the whole result.
+// TestReadWhole checks that the parts, read one after the other, form the whole result.
 func TestReadWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raw, _ := json.Marshal(drawResult(t))
 		if got := joinText(t, raw, "", rapid.IntRange(1, 3000).Draw(t, "limit")); got != string(raw) {
-			t.Fatalf("the parts are not the whole:\n%.300s\n%.300s", got, raw)
+			t.Fatalf("the parts are not the whole result:\n%.300s\n%.300s", got, raw)
 		}
 		text := drawText(t)
 		raw = json.RawMessage(textResult(text))
@@ -184,7 +184,7 @@ func read(t *rapid.T, raw json.RawMessage, path string, offset, limit int) Part 
 		t.Fatal(err)
 	}
 	if p.NextOffset != 0 && p.NextOffset <= offset {
-		t.Fatalf("offset %d leads to %d", offset, p.NextOffset)
+		t.Fatalf("offset %d has next offset %d", offset, p.NextOffset)
 	}
 	return p
 }
@@ -210,7 +210,7 @@ func FuzzRead(f *testing.F) {
 		}
 		var known *problem.Problem
 		if err != nil && !errors.As(err, &known) {
-			t.Fatalf("%v is no problem", err)
+			t.Fatalf("%v is not a problem.Problem", err)
 		}
 	})
 }

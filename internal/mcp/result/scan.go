@@ -6,9 +6,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The functions of this file are fast and expect JSON; other text gives wrong values. Callers validate their output.
+// The functions of this file are fast and expect JSON. They return wrong values for other text. Callers validate their
+// output.
 
-// jsonEntry is a member of an object or an element of an array, which has no name. It aliases the text.
+// jsonEntry is a member of an object, or an element of an array, which has no name. It aliases the text.
 type jsonEntry struct{ name, value []byte }
 
 // toStep returns the step to the i-th entry.
@@ -19,7 +20,7 @@ func (e jsonEntry) toStep(i int) pathStep {
 	return pathStep{name: string(wirejson.Unescape(e.name))}
 }
 
-// eachEntry calls fn for the entries of the container v until fn returns false. It returns false if v is no
+// eachEntry calls fn for the entries of the container v until fn returns false. It returns false if v is not a
 // container.
 func eachEntry(v []byte, fn func(i int, e jsonEntry) bool) bool {
 	c := wirejson.Cursor{Text: v}
@@ -44,7 +45,7 @@ func trimSpace(text []byte) []byte {
 	return bytes.Trim(text, " \n\t\r")
 }
 
-// onlyValue returns the only value of the text without white space; nil if it is not exactly one value.
+// onlyValue returns the only value of the text without white space, or nil if there is not exactly one value.
 func onlyValue(text []byte) []byte {
 	c := wirejson.Cursor{Text: text}
 	value := c.ReadValue()

@@ -13,8 +13,8 @@ import (
 
 var errNoData = errors.New("the result holds no JSON")
 
-// Select replaces the content of a result by the values of an expression, one per line, and instructions
-// for reading the whole with the handle. Its error contains no data.
+// Select replaces the content of a result by the values of an expression, one per line, and by instructions for reading
+// the whole result with the handle. Its error contains no data.
 func Select(raw json.RawMessage, e *Expression, handle string) (json.RawMessage, error) {
 	data, err := ValueAt(raw, "")
 	if err != nil {
@@ -60,8 +60,8 @@ func applyToUnchecked(e *Expression, data []byte) ([][]byte, error) {
 	return e.Apply(data)
 }
 
-// ReadSelected applies an expression to the data of a full result, or to the value at a path: one value as
-// is, several as an array.
+// ReadSelected applies an expression to the data of a full result, or to the value at a path. A single value is
+// returned as it is, several values as an array.
 func ReadSelected(raw json.RawMessage, f ReadOptions, e *Expression) (Part, error) {
 	if f.Offset != 0 || f.Limit != 0 {
 		return Part{}, newParameterError("select", "", "offset and limit cannot be combined with select.", "Use a slice in select, such as .items[100:200].")

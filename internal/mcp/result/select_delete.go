@@ -2,7 +2,7 @@ package result
 
 import "mcpproxy/internal/mcp/wirejson"
 
-// evalDel is del: it removes the values at paths of .name, [n] and [].
+// evalDel implements del: it removes the values at paths that consist of .name, [n] and [].
 func evalDel(r *evaluation, args []*node, in []byte, _ *variableBinding, out emitFunc) error {
 	v := in
 	var remove func(n *node) error
@@ -27,14 +27,13 @@ func evalDel(r *evaluation, args []*node, in []byte, _ *variableBinding, out emi
 	return out(v)
 }
 
-// delStep is a step of a del path: a name, or nil for every element. An optional step ignores values of
-// the wrong kind.
+// delStep is a step of a del path: a name, or nil for every element. An optional step ignores values of other kinds.
 type delStep struct {
 	name     []byte
 	optional bool
 }
 
-// toDelSteps returns the steps of an expression that is a path.
+// toDelSteps returns the steps of an expression if it is a path.
 func toDelSteps(n *node) ([]delStep, bool) {
 	last := delStep{optional: n.optional}
 	switch {

@@ -15,7 +15,7 @@ func (r *evaluation) evalNode(n *node, in []byte, env *variableBinding, out emit
 	case opVariable:
 		return out(env.lookUpValue(n.name))
 	case opIndex:
-		if n.b.op == opLiteral { // the most frequent case
+		if n.b.op == opLiteral { // the most common case
 			return r.evalIndex(n, n.b.value, in, env, out)
 		}
 		return r.evalNode(n.b, in, env, func(at []byte) error { return r.evalIndex(n, at, in, env, out) })
@@ -53,7 +53,7 @@ func (r *evaluation) evalNode(n *node, in []byte, env *variableBinding, out emit
 			}
 			return r.evalNode(n.b, in, env, func(b []byte) error { return out(boolJSON(isTruthy(b))) })
 		})
-	case opCompare, opArithmetic: // the right side first, as jq does
+	case opCompare, opArithmetic: // the right side first, as in jq
 		return r.evalNode(n.b, in, env, func(b []byte) error {
 			return r.evalNode(n.a, in, env, func(a []byte) error {
 				v, err := r.applyOperator(n.name, a, b)
@@ -105,7 +105,7 @@ func (r *evaluation) evalIndex(n *node, at, in []byte, env *variableBinding, out
 	})
 }
 
-// emitOptional emits a value or returns its error, which an optional node ignores.
+// emitOptional emits a value or returns its error. An optional node ignores the error.
 func (n *node) emitOptional(v []byte, err error, out emitFunc) error {
 	if err == nil {
 		return out(v)
@@ -148,7 +148,7 @@ func (r *evaluation) collectArray(n *node, in []byte, env *variableBinding) ([]b
 	return b.finishArray(), err
 }
 
-// evalTry emits the values of a up to its first error; errors of out are not caught.
+// evalTry emits the values of a up to its first error. It does not catch errors of out.
 func (r *evaluation) evalTry(n *node, in []byte, env *variableBinding, out emitFunc) error {
 	var beyond error
 	err := r.evalNode(n.a, in, env, func(v []byte) error {
@@ -169,7 +169,7 @@ func (r *evaluation) evalTry(n *node, in []byte, env *variableBinding, out emitF
 	return r.evalNode(n.b, message, env, out)
 }
 
-// evalAlternative emits the truthy values of a; if there are none, the values of b.
+// evalAlternative emits the truthy values of a, or the values of b if there are none.
 func (r *evaluation) evalAlternative(n *node, in []byte, env *variableBinding, out emitFunc) error {
 	var beyond error
 	found := false
@@ -190,7 +190,7 @@ func (r *evaluation) evalAlternative(n *node, in []byte, env *variableBinding, o
 	return r.evalNode(n.b, in, env, out)
 }
 
-// evalObject emits an object for each combination of names and values. made has room for all; each combination
+// evalObject emits an object for each combination of names and values. made has room for all members. Each combination
 // is emitted before the next one overwrites it.
 func (r *evaluation) evalObject(list []*node, made [][2][]byte, in []byte, env *variableBinding, out emitFunc) error {
 	if len(list) == 0 {
@@ -210,7 +210,7 @@ func (r *evaluation) evalObject(list []*node, made [][2][]byte, in []byte, env *
 	})
 }
 
-// evalString emits a string for each combination of its parts. Each is emitted before the next one overwrites
+// evalString emits a string for each combination of its parts. Each string is emitted before the next one overwrites
 // it.
 func (r *evaluation) evalString(parts []*node, made []byte, in []byte, env *variableBinding, out emitFunc) error {
 	if len(parts) == 0 {

@@ -10,7 +10,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// functions are the functions of the language, by name and number of arguments.
+// functions contains the functions of the language, by name and number of arguments.
 var functions = map[string]*jqFunction{
 	"empty/0":  {func(*evaluation, []*node, []byte, *variableBinding, emitFunc) error { return nil }},
 	"select/1": {evalSelect},
@@ -129,7 +129,7 @@ var (
 	eachValue = &node{op: opEach, a: same}
 )
 
-// newKindFilter passes values of some kinds.
+// newKindFilter returns a function that emits only values of these kinds.
 func newKindFilter(kinds ...string) *jqFunction {
 	return &jqFunction{func(_ *evaluation, _ []*node, in []byte, _ *variableBinding, out emitFunc) error {
 		if slices.Contains(kinds, kindName(in)) {
@@ -139,7 +139,7 @@ func newKindFilter(kinds ...string) *jqFunction {
 	}}
 }
 
-// newNoArgFunction is a function without arguments and with one result.
+// newNoArgFunction returns a function without arguments that has one result.
 func newNoArgFunction(f func(r *evaluation, in []byte) ([]byte, error)) *jqFunction {
 	return &jqFunction{func(r *evaluation, _ []*node, in []byte, _ *variableBinding, out emitFunc) error {
 		if err := r.chargeWork(len(in)); err != nil {
@@ -149,7 +149,7 @@ func newNoArgFunction(f func(r *evaluation, in []byte) ([]byte, error)) *jqFunct
 	}}
 }
 
-// newOneArgFunction is a function with one result per value of its argument.
+// newOneArgFunction returns a function that has one result for each value of its argument.
 func newOneArgFunction(f func(r *evaluation, in, arg []byte) ([]byte, error)) *jqFunction {
 	return &jqFunction{func(r *evaluation, args []*node, in []byte, env *variableBinding, out emitFunc) error {
 		return r.evalNode(args[0], in, env, func(arg []byte) error {
@@ -210,7 +210,7 @@ func evalLimit(r *evaluation, args []*node, in []byte, env *variableBinding, out
 	})
 }
 
-// evalAnyAll emits whether f is wanted for any value of another expression.
+// evalAnyAll emits whether the result of f equals wanted for any value of another expression.
 func (r *evaluation) evalAnyAll(wanted bool, values, f *node, in []byte, env *variableBinding, out emitFunc) error {
 	found := false
 	err := r.evalNode(values, in, env, func(v []byte) error {
@@ -242,8 +242,8 @@ func evalHas(_ *evaluation, in, at []byte) ([]byte, error) {
 	return nil, newDataError("%s has nothing at a %s", kindName(in), kindName(at))
 }
 
-// containsValue implements jq's contains: a substring, each element within one of a's, each member within the
-// member of a.
+// containsValue implements jq's contains: a substring, an array whose elements are each within an element of a, or an
+// object whose members are each within the same member of a.
 func (r *evaluation) containsValue(a, b []byte, depth int) (bool, error) {
 	if err := r.chargeWork(len(a) + len(b)); err != nil {
 		return false, err
@@ -295,7 +295,7 @@ func (r *evaluation) containsValue(a, b []byte, depth int) (bool, error) {
 	return order == 0, err
 }
 
-// newStringPredicate is a function of two strings.
+// newStringPredicate returns a function of two strings.
 func newStringPredicate(f func(in, arg string) []byte) func(*evaluation, []byte, []byte) ([]byte, error) {
 	return func(_ *evaluation, in, arg []byte) ([]byte, error) {
 		a, one := wirejson.String(in)
@@ -307,7 +307,7 @@ func newStringPredicate(f func(in, arg string) []byte) func(*evaluation, []byte,
 	}
 }
 
-// newStringTrimmer removes a prefix or suffix.
+// newStringTrimmer returns a function that removes a prefix or suffix.
 func newStringTrimmer(f func(s, off string) string) func(*evaluation, []byte, []byte) ([]byte, error) {
 	return func(r *evaluation, in, arg []byte) ([]byte, error) {
 		a, one := wirejson.String(in)

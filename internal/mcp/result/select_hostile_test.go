@@ -13,10 +13,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// hostile are expressions that would run forever or use all memory without limits.
+// hostile returns expressions that would run forever or use all memory without limits.
 func hostile(rnd *rand.Rand) (all []string) {
 	times := func(n int, s, between string) string { return strings.Repeat(s+between, n-1) + s }
-	patterns := func(n int) string { // n that are not the same
+	patterns := func(n int) string { // n different patterns
 		all := make([]string, n)
 		for i := range all {
 			all[i] = fmt.Sprintf(`test("%s(a|b|.){%d}$")?`, strings.Repeat("(.?){300}", i%20), i)
@@ -65,7 +65,7 @@ func hostileInputs() map[string]string {
 
 var everyHostile = flag.Bool("hostile", false, "try all hostile expressions, which takes minutes")
 
-// Hostile expressions stay within the limits on reading and output.
+// TestHostileExpressionsEnd checks that hostile expressions stay within the limits on reading and output.
 func TestHostileExpressionsEnd(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 1))
 	all, worst := hostile(rnd), uint64(0)
@@ -87,20 +87,20 @@ func TestHostileExpressionsEnd(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			used := after.TotalAlloc - before.TotalAlloc - uint64(len(input))
 			if worst = max(worst, used); used > 64<<20 {
-				t.Errorf("%s of %s took %d MB", text, name, used>>20)
+				t.Errorf("%s applied to %s used %d MB", text, name, used>>20)
 			}
 			if err == ErrLimit {
 				bounded++
 			}
 		}
 	}
-	t.Logf("%d expressions, %d not taken; %d met their bounds; at most %d MB were allocated, all in all", len(all), refused, bounded, worst>>20)
+	t.Logf("%d expressions, %d rejected, %d reached a limit, at most %d MB allocated in total", len(all), refused, bounded, worst>>20)
 	if bounded < 20 {
-		t.Errorf("%d met their bounds: they are not hostile", bounded)
+		t.Errorf("only %d reached a limit: the expressions are not hostile", bounded)
 	}
 }
 
-// BenchmarkHostile says how long hostile expressions take.
+// BenchmarkHostile measures how long hostile expressions take.
 func BenchmarkHostile(b *testing.B) {
 	all := hostile(rand.New(rand.NewPCG(1, 1)))
 	var took []time.Duration
@@ -137,7 +137,7 @@ func FuzzApply(f *testing.F) {
 		}
 		for _, v := range values {
 			if err := rawjsonChecks(string(v)); err != nil && len(v) < 1<<20 {
-				t.Fatalf("%s of %s made %s: %v", text, input, v, err)
+				t.Fatalf("%s applied to %s returned %s: %v", text, input, v, err)
 			}
 		}
 	})

@@ -11,7 +11,7 @@ type Expression struct {
 	same bool
 }
 
-// CompileExpression compiles an expression. Its error names the position or the unsupported feature.
+// CompileExpression compiles an expression. Its error contains the position, or the unsupported feature.
 func CompileExpression(text string) (*Expression, error) {
 	if len(text) > maxExpression {
 		return nil, fmt.Errorf("it is longer than %d bytes", maxExpression)
@@ -27,8 +27,8 @@ func CompileExpression(text string) (*Expression, error) {
 // IsIdentity reports whether the expression is ".".
 func (e *Expression) IsIdentity() bool { return e.same }
 
-// Apply returns the results of the expression for a JSON value, which must pass wirejson.Check except for
-// its size. Its error contains no data.
+// Apply returns the results of the expression for a JSON value. The value must pass wirejson.Check, except for its
+// size. The error contains no data.
 func (e *Expression) Apply(input []byte) (values [][]byte, err error) {
 	if len(input) > maxInput {
 		return nil, fmt.Errorf("the result has more than %d bytes", maxInput)

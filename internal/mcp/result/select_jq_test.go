@@ -9,7 +9,7 @@ const document = `{"items":[{"id":1,"name":"one","state":"open","tags":["a","b"]
  {"id":2,"name":"two \"q\"","state":"closed","tags":[],"user":null},{"id":9007199254740993,"name":"drei","state":"open","tags":["c"],"user":{"login":"y"}}],
  "total": 3, "big": 1e400, "f": 1.50, "s": "a,b,c", "é": "ü", "n": null, "b": true, "o": {"z":1,"a":2}}`
 
-// The output of expressions for the document, one value per line.
+// TestSelections checks the output of expressions for the document, one value per line.
 func TestSelections(t *testing.T) {
 	for expression, want := range map[string]string{
 		".total": "3", ".f": "1.50", ".big": "1e400", ".items[2].id": "9007199254740993", ".nothing": "null", ".nothing.at.all": "null",
@@ -19,7 +19,7 @@ func TestSelections(t *testing.T) {
 		"[.items[] | select(.user.login?) | .user.login]":             `["x","y"]`,
 		".items | length": "3", ".s | split(\",\")": `["a","b","c"]`, `.s / ","`: `["a","b","c"]`, ".s * 3": "!string and number have no *",
 		`."é"`: `"ü"`, `.["é"]`: `"ü"`, `.o | keys`: `["a","z"]`, ".o | keys_unsorted": `["z","a"]`, ".o | to_entries": `[{"key":"z","value":1},{"key":"a","value":2}]`,
-		".o | with_entries(.value += 1)":                "", // changes
+		".o | with_entries(.value += 1)":                "", // updates are not supported
 		".o | with_entries({key, value: (.value + 1)})": `{"z":2,"a":3}`,
 		".items[-1].name":                               `"drei"`, ".items[5]": "null", ".items[:1][0].id": "1", ".s[2:]": `"b,c"`,
 		`"\(.total) of \(.s)!"`: `"3 of a,b,c!"`, `{(.s): 1, "x\(1)": .total, b}`: `{"a,b,c":1,"x1":3,"b":true}`,
@@ -57,7 +57,7 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-// An unsupported selection is refused, with the reason and the position.
+// TestNoSelection checks that an unsupported expression is rejected with the reason and the position.
 func TestNoSelection(t *testing.T) {
 	for expression, want := range map[string]string{
 		"": "the expression is empty at character 1", ".a |": "something is missing at character 5", "..": "'..' is not taken: no recursion here at character 1", "def f: 1; f": "no definitions",

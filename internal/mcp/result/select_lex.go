@@ -21,8 +21,8 @@ type lexer struct {
 	text string
 	at   int
 
-	kind  string // of the next token
-	word  string // its text; of a field or variable without the sign
+	kind  string // kind of the next token
+	word  string // text of the next token, without the sign of a field or variable
 	start int
 }
 
@@ -68,7 +68,7 @@ func (l *lexer) readToken() error {
 		l.word = l.word[1:]
 	case '0' <= c && c <= '9':
 		l.setToken(tokenNumber, rest[:numberLength(rest)])
-	case c == '"': // the parser reads it, since it may contain expressions
+	case c == '"': // the parser reads the string, because it may contain expressions
 		l.kind, l.word = tokenString, ""
 		l.at++
 	default:

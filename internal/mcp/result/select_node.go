@@ -32,12 +32,12 @@ const (
 // node is a node of the syntax tree.
 type node struct {
 	op      nodeOp
-	name    string // of a variable; an operator
+	name    string // name of a variable, or an operator
 	value   []byte
 	a, b, c *node
 	list    []*node
 	call    *jqFunction
-	// optional: an index, slice or iteration ignores values of the wrong kind.
+	// optional is set if an index, slice or iteration ignores values of the wrong kind.
 	optional bool
 }
 

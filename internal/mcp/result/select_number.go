@@ -9,7 +9,7 @@ import (
 
 // parseNumber parses a JSON number.
 func parseNumber(v []byte) float64 {
-	f, _ := strconv.ParseFloat(string(v), 64) // infinite if out of range
+	f, _ := strconv.ParseFloat(string(v), 64) // infinite if it is out of range
 	return f
 }
 
@@ -36,7 +36,7 @@ func formatNumber(f float64) []byte {
 	return strconv.AppendFloat(nil, f, 'g', -1, 64)
 }
 
-// parseIntegers returns both numbers if both are integers that fit.
+// parseIntegers returns both numbers and true if both are integers that fit into an int64.
 func parseIntegers(a, b []byte) (int64, int64, bool) {
 	m, one := wirejson.Int(a)
 	n, two := wirejson.Int(b)

@@ -17,7 +17,7 @@ import (
 
 var constant = regexp.MustCompile(`^[\[({]*(-?[0-9.]+|"[^(]*"|null|true|false|\$v|\]|\})`)
 
-// writer writes expressions at random.
+// writer generates random expressions.
 type writer struct{ *rand.Rand }
 
 func (w writer) of(all ...string) string { return all[w.IntN(len(all))] }
@@ -30,7 +30,7 @@ func (w writer) expression(depth int) string {
 	switch w.IntN(24) {
 	case 0, 1, 2:
 		then := e()
-		for constant.MatchString(then) { // gojq loses its place where one follows some expressions
+		for constant.MatchString(then) { // gojq evaluates a constant incorrectly after some expressions
 			then = e() + ".a"
 		}
 		return e() + " | " + then
@@ -95,7 +95,7 @@ func (w writer) document(depth int) any {
 	return object
 }
 
-// A supported selection means the same as in gojq, another implementation of jq.
+// TestAgreesWithGojq checks that a supported expression has the same meaning as in gojq, another implementation of jq.
 func TestAgreesWithGojq(t *testing.T) {
 	seed := volume.Seed(t, 1)
 	w := writer{rand.New(rand.NewPCG(seed, 0))}
@@ -126,10 +126,10 @@ func TestAgreesWithGojq(t *testing.T) {
 		}
 		values, err := ours.Apply(input)
 		if strings.Contains(text, "has(") || strings.Contains(text, "contains(") && err == nil || err != nil && strings.HasSuffix(err.Error(), "cannot be matched by array") {
-			continue // gojq says that null has nothing, cannot compare booleans, and takes an expression with its flags
+			continue // known: gojq finds nothing in null, cannot compare booleans, and shows flags in its error
 		}
 		if (err == nil) != (wrong == nil) {
-			t.Errorf("seed %d: %s of %s: %q %v, gojq %v %v", seed, text, input, values, err, want, wrong)
+			t.Errorf("seed %d: %s applied to %s: %q %v, gojq %v %v", seed, text, input, values, err, want, wrong)
 			if failed++; failed > 20 {
 				return
 			}
@@ -142,12 +142,12 @@ func TestAgreesWithGojq(t *testing.T) {
 		for _, v := range values {
 			var one any
 			if err := json.Unmarshal(v, &one); err != nil {
-				t.Fatalf("seed %d: %s of %s made %s", seed, text, input, v)
+				t.Fatalf("seed %d: %s applied to %s returned %s", seed, text, input, v)
 			}
 			got = append(got, one)
 		}
 		if !reflect.DeepEqual(floats(got), floats(append([]any{}, want...))) {
-			t.Errorf("seed %d: %s of %s: %q, gojq %v", seed, text, input, values, want)
+			t.Errorf("seed %d: %s applied to %s: %q, gojq %v", seed, text, input, values, want)
 			if failed++; failed > 20 {
 				return
 			}
@@ -155,17 +155,16 @@ func TestAgreesWithGojq(t *testing.T) {
 		}
 		same++
 	}
-	t.Logf("%d of 20,000 expressions made the same", same)
+	t.Logf("%d of 20,000 expressions had the same result", same)
 }
 
-// unlike reports whether gojq and we are known to mean something else: with us an error
-// left of // counts as nothing, as jq has it, and no string is repeated; gojq loses its
-// place in some pipes behind and and or.
+// unlike reports whether gojq and this package are known to differ. In this package, an error left of // counts as no
+// value, as in jq, and strings cannot be repeated. gojq evaluates some pipes after and and or incorrectly.
 func unlike(text string) bool {
 	return strings.Contains(text, "//") || strings.Contains(text, " * ") || strings.Contains(text, "|") && (strings.Contains(text, " or ") || strings.Contains(text, " and "))
 }
 
-// floats has all numbers as JSON has them, and texts of objects in one order.
+// floats converts all numbers to JSON's floats, and puts the members of objects in texts in one order.
 func floats(v any) any {
 	switch v := v.(type) {
 	case []any:

@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// kindRank orders kinds: null, false, true, numbers, strings, arrays, objects.
+// kindRank returns the rank of a value's kind: null, false, true, numbers, strings, arrays, objects.
 func kindRank(v []byte) int {
 	return strings.IndexByte("nft0\"[{", wirejson.Kind(v))
 }
@@ -55,7 +55,7 @@ func (r *evaluation) compareValues(a, b []byte, depth int) (int, error) {
 		byName := func(x, y [2][]byte) int { return bytes.Compare(x[0], y[0]) }
 		slices.SortFunc(one, byName)
 		slices.SortFunc(other, byName)
-		for at := range 2 { // names first, then values
+		for at := range 2 { // first names, then values
 			pick := func(of [][2][]byte) (all [][]byte) {
 				for _, m := range of {
 					all = append(all, m[at])

@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-const maxNested = 100 // of nested expressions
+const maxNested = 100 // maximum nesting depth of expressions
 
 // parser builds the syntax tree by precedence.
 type parser struct {
@@ -25,7 +25,7 @@ var unsupported = map[string]string{
 	"*=": "changes", "/=": "changes", "%=": "changes", "//=": "changes",
 }
 
-// keywords end an expression.
+// keywords are the words that end an expression.
 var keywords = []string{"then", "elif", "else", "end", "as", "and", "or", "catch"}
 
 func (p *parser) parseExpression() (*node, error) {
@@ -116,7 +116,7 @@ func (p *parser) parseBinding(a *node) (*node, error) {
 	return &node{op: opBind, name: name, a: a, b: b}, err
 }
 
-// levels are the operators by ascending precedence.
+// levels contains the operators by ascending precedence.
 var levels = []struct {
 	op    nodeOp
 	words []string
@@ -462,7 +462,7 @@ func (p *parser) parseObject() (*node, error) {
 	return n, p.expectToken("}")
 }
 
-// parseMemberValue parses the value of a member: terms with operators, but no comma. A pipe is allowed, as in
+// parseMemberValue parses the value of a member: terms with operators, but without a comma. A pipe is allowed, as in
 // gojq.
 func (p *parser) parseMemberValue() (*node, error) {
 	a, err := p.parsePrecedenceLevel(1)
@@ -477,7 +477,7 @@ func (p *parser) parseMemberValue() (*node, error) {
 	return a, err
 }
 
-// parseString parses a string with \(…) interpolations. The lexer is after the quote.
+// parseString parses a string with \(…) interpolations. The position of the lexer is after the opening quote.
 func (p *parser) parseString() (*node, error) {
 	n := &node{op: opText}
 	start, from := p.start, p.at

@@ -13,8 +13,8 @@ import (
 const (
 	maxPatterns     = 16
 	maxPatternText  = 500
-	maxInstructions = 10_000    // of a pattern, with expanded repetitions
-	maxAtOnce       = 256 << 10 // largest work without a check of the time limit
+	maxInstructions = 10_000    // per pattern, with expanded repetitions
+	maxAtOnce       = 256 << 10 // maximum work between two checks of the time limit
 )
 
 // evalRegexpTest reports whether a regular expression (RE2) matches.
@@ -74,8 +74,8 @@ func (r *evaluation) compilePattern(expr, flags []byte) (*compiledPattern, error
 	return p, nil
 }
 
-// matchPattern reports whether a pattern matches a text. Package regexp cannot be interrupted, so for a long text
-// the reader ends early at the limits.
+// matchPattern reports whether a pattern matches a text. Package regexp cannot be interrupted. So a long text is read
+// from a reader that ends early at the limits.
 func (r *evaluation) matchPattern(p *compiledPattern, text string) (bool, error) {
 	each := 8 + p.instructions
 	_, literal := p.LiteralPrefix()
@@ -93,11 +93,11 @@ func (r *evaluation) matchPattern(p *compiledPattern, text string) (bool, error)
 	return found && read.err == nil, read.err
 }
 
-// boundedTextReader is a text reader that ends at the limits of a run.
+// boundedTextReader is a text reader that ends at the limits of an evaluation.
 type boundedTextReader struct {
 	run           *evaluation
 	text          *strings.Reader
-	each, pending int // work per character; work that is not counted yet
+	each, pending int // work per character; work that is not yet counted
 	err           error
 }
 

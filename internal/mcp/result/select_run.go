@@ -14,19 +14,19 @@ import (
 const (
 	maxExpression = 4 << 10 // bytes
 	maxInput      = 16 << 20
-	maxMade       = 8 << 20   // bytes that an expression produces
-	maxWork       = 192 << 20 // bytes that it reads, 64 per step
+	maxMade       = 8 << 20   // bytes that an evaluation may produce
+	maxWork       = 192 << 20 // bytes that an evaluation may read; a step counts as 64
 	MaxTime       = 150 * time.Millisecond
 )
 
-// ErrLimit is the error of an expression that exceeds a limit.
+// ErrLimit is the error for an expression that exceeds a limit.
 var ErrLimit = errors.New("it takes too long, or its output is too large")
 
-// evaluation is one evaluation.
+// evaluation is one evaluation of an expression.
 type evaluation struct {
 	begun    time.Time
 	work     int
-	asked    int // work at which the time is checked again
+	asked    int // amount of work at which the time is checked again
 	made_    int
 	patterns map[patternKey]*compiledPattern
 }
@@ -52,10 +52,10 @@ func (r *evaluation) chargeOutput(n int) error {
 	return r.chargeWork(n)
 }
 
-// compiledPattern is a regular expression.
+// compiledPattern is a compiled regular expression.
 type compiledPattern struct {
 	*regexp.Regexp
-	instructions int // that one character may take
+	instructions int // maximum number of instructions for one character
 }
 
 // patternKey is a pattern and its flags as raw JSON.
@@ -95,7 +95,7 @@ func (b *variableBinding) lookUpValue(name string) []byte {
 // emitFunc receives one result. Its error ends the evaluation.
 type emitFunc func(v []byte) error
 
-// emitOrFail emits a value or returns its error.
+// emitOrFail returns a function that emits a value or returns its error.
 func emitOrFail(out emitFunc) func([]byte, error) error {
 	return func(v []byte, err error) error {
 		if err != nil {
@@ -160,7 +160,7 @@ func quoteString[T string | []byte](r *evaluation, s T) ([]byte, error) {
 	return wirejson.AppendString(make([]byte, 0, len(s)+len(s)/8+2), s), nil
 }
 
-// toStringJSON implements tostring: a string itself, otherwise its JSON text.
+// toStringJSON implements tostring: a string stays as it is, and other values become their JSON text.
 func (r *evaluation) toStringJSON(v []byte) ([]byte, error) {
 	if kindName(v) == "string" {
 		return v, nil

@@ -24,7 +24,7 @@ func (r *evaluation) elementsWithKeys(n *node, in []byte, env *variableBinding) 
 	return all, err
 }
 
-// sortByKey sorts by key, stably.
+// sortByKey sorts the elements by key. The sort is stable.
 func (r *evaluation) sortByKey(n *node, in []byte, env *variableBinding) ([]keyedElement, error) {
 	all, err := r.elementsWithKeys(n, in, env)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *evaluation) uniqueByKey(n *node, in []byte, env *variableBinding) ([]by
 	return r.buildArray(all, err)
 }
 
-// minOrMax returns the minimum, or with sign 1 the maximum.
+// minOrMax returns the minimum, or the maximum if sign is 1.
 func (r *evaluation) minOrMax(sign int, n *node, in []byte, env *variableBinding) ([]byte, error) {
 	all, err := r.elementsWithKeys(n, in, env)
 	if err != nil || len(all) == 0 {
@@ -97,7 +97,7 @@ func (r *evaluation) minOrMax(sign int, n *node, in []byte, env *variableBinding
 		if err != nil {
 			return nil, err
 		}
-		if order*sign > 0 || order == 0 && sign > 0 { // of equal ones jq returns the last as the maximum
+		if order*sign > 0 || order == 0 && sign > 0 { // of equal elements, jq returns the last one as the maximum
 			best = e
 		}
 	}

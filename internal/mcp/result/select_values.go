@@ -45,7 +45,8 @@ func (r *evaluation) valueAt(of, at []byte) ([]byte, error) {
 	return nil, newDataError("%s has nothing at a %s", kindName(of), kindName(at))
 }
 
-// elementAt returns an element of an array, from the end for a negative index; null if missing.
+// elementAt returns an element of an array, counted from the end for a negative index. It returns null if the element
+// is missing.
 func elementAt(of, at []byte) []byte {
 	i, _ := toIndex(at)
 	if n := 0; i < 0 {
@@ -139,7 +140,7 @@ func (r *evaluation) sliceValue(of []byte, from, to int, hasTo bool) ([]byte, er
 	return nil, newDataError("%s has no parts", kindName(of))
 }
 
-// appendMembers appends the members of an object, names as JSON strings.
+// appendMembers appends the members of an object. The names are JSON strings.
 func (r *evaluation) appendMembers(all [][2][]byte, object []byte) ([][2][]byte, error) {
 	err := wirejson.EachMember(object, func(name, v []byte) error {
 		all = append(all, [2][]byte{wirejson.AppendString(nil, name), v})
@@ -148,8 +149,8 @@ func (r *evaluation) appendMembers(all [][2][]byte, object []byte) ([][2][]byte,
 	return all, err
 }
 
-// buildObject builds an object from names, which are JSON strings, and values. The last of equal names wins,
-// at the position of the first. It modifies members.
+// buildObject builds an object from names, which are JSON strings, and values. If a name occurs several times, the last
+// value is used, at the position of the first. It modifies members.
 func (r *evaluation) buildObject(members [][2][]byte) ([]byte, error) {
 	kept, size := members[:0], 2
 	for _, m := range members {
@@ -232,7 +233,7 @@ func (r *evaluation) applyOperator(name string, a, b []byte) ([]byte, error) {
 	return formatNumber(x / y), nil
 }
 
-// addValues adds two values of a kind, or null.
+// addValues adds two values of the same kind, or null.
 func (r *evaluation) addValues(a, b []byte) ([]byte, error) {
 	switch ka, kb := kindName(a), kindName(b); {
 	case ka == "null":

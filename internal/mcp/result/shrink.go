@@ -5,30 +5,30 @@ import (
 	"unicode/utf8"
 )
 
-// shrinker shortens JSON. It drops array elements from the end; in an object it shortens the large
-// members, and if too many are large, drops the last. Strings are cut between characters and end with an
-// ellipsis. Each omission is a gap, whose line counts as part of the value. The total work is limited,
-// because nested containers are read repeatedly.
+// shrinker shortens JSON. It drops array elements from the end. In an object, it shortens the large members, and if too
+// many are large, it drops the last ones. Strings are cut between characters and end with an ellipsis. Each omission is
+// a gap, whose line counts as part of the value. The total work is limited, because nested containers are read
+// repeatedly.
 type shrinker struct {
 	path   func(at []pathStep) string // returns the read_result path of a value
 	handle string
-	most   int // upper bound of the numbers in lines
+	most   int // upper limit of the numbers in lines
 
 	out  []byte
 	gaps []omission
-	at   []pathStep // of the current value
-	work int        // bytes that may still be read
+	at   []pathStep // steps to the current value
+	work int        // number of bytes that may still be read
 }
 
 const (
 	minMember    = 64  // smallest share of a member
-	maxShared    = 8   // most large members that share the budget
-	maxShownPath = 512 // longest path in a note
+	maxShared    = 8   // maximum number of large members that share the budget
+	maxShownPath = 512 // maximum length of a path in a note
 	ellipsis     = "…"
 )
 
-// shrink returns a shortened copy of v that takes at most budget bytes inside a JSON string, including the
-// lines of its gaps. ok is false if v is not JSON or cannot get that small.
+// shrink returns a shortened copy of v that takes at most budget bytes inside a JSON string, including the lines for
+// its gaps. ok is false if v is not JSON or cannot be shortened that much.
 func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []omission, ok bool) {
 	s.work = 4*len(v) + 64<<10
 	if !isPageableJSON(v) || !s.writeValue(v, budget) {
@@ -41,7 +41,7 @@ func (s *shrinker) shrink(v []byte, budget int) (small []byte, gaps []omission, 
 	return s.out, s.gaps, size <= budget
 }
 
-// writeValue writes v within the budget. If that is impossible it writes nothing and returns false.
+// writeValue writes v within the budget. If that is impossible, it writes nothing and returns false.
 func (s *shrinker) writeValue(v []byte, budget int) bool {
 	if len(v) <= budget && escapedSize(v) <= budget {
 		s.out = append(s.out, v...)
@@ -52,7 +52,7 @@ func (s *shrinker) writeValue(v []byte, budget int) bool {
 	}
 	path := s.path(s.at)
 	if len(path) > maxShownPath || !utf8.ValidString(path) {
-		return false // no one could read on there
+		return false // a reader could not continue at this point
 	}
 	left := budget - gapLineSize(path, s.handle, s.most)
 	switch v[0] {
@@ -72,7 +72,7 @@ func (s *shrinker) writeShortenedString(v []byte, path string, budget int) bool 
 	if budget < around+8 {
 		return false
 	}
-	// An escape takes more inside another string than cutRawString counts.
+	// Inside another string, an escape takes more bytes than cutRawString counts.
 	kept := cutRawString(inner, budget-around)
 	for escapedSize(kept) > budget-around {
 		kept = cutRawString(inner, len(kept)-(escapedSize(kept)-(budget-around)+1)/2)
@@ -94,7 +94,7 @@ func (s *shrinker) writeLeadingEntries(v []byte, path string, budget int) bool {
 	eachEntry(v, func(_ int, e jsonEntry) bool {
 		total++
 		if full {
-			return true // the entry counts
+			return true // the shortened entry counts
 		}
 		if need := entrySize(e, left); need <= left {
 			s.writeEntryStart(kept, e)
@@ -126,7 +126,7 @@ func (s *shrinker) writeEntryStart(i int, e jsonEntry) {
 	}
 }
 
-// writeShortenedEntry writes the i-th entry with a shortened value. If that is impossible it writes nothing and
+// writeShortenedEntry writes the i-th entry with a shortened value. If that is impossible, it writes nothing and
 // returns false.
 func (s *shrinker) writeShortenedEntry(i int, e jsonEntry, budget int) bool {
 	out, gaps := len(s.out), len(s.gaps)
@@ -140,8 +140,8 @@ func (s *shrinker) writeShortenedEntry(i int, e jsonEntry, budget int) bool {
 	return ok
 }
 
-// writeMembersFairly divides the budget among the members of an object. If too many are too large it writes nothing and
-// returns false.
+// writeMembersFairly divides the budget among the members of an object. If too many are too large, it writes nothing
+// and returns false.
 func (s *shrinker) writeMembersFairly(v []byte, budget int) bool {
 	s.work -= len(v)
 	left := budget - len("{}")
@@ -180,7 +180,7 @@ func (s *shrinker) writeMembersFairly(v []byte, budget int) bool {
 	return true
 }
 
-// entrySize returns the size of an entry with a comma, or a value above most.
+// entrySize returns the size of an entry with a comma. If it exceeds most, it returns some value above most.
 func entrySize(e jsonEntry, most int) int {
 	n := len(",")
 	if e.name != nil {
@@ -192,7 +192,8 @@ func entrySize(e jsonEntry, most int) int {
 	return n + escapedSize(e.value)
 }
 
-// fairShare divides a budget fairly: needs up to the level are met in full, others get the level.
+// fairShare divides a budget fairly. It returns a level: needs up to the level are satisfied completely, and others get
+// the level.
 func fairShare(needs []int, budget int) (level int) {
 	sorted := slices.Clone(needs)
 	slices.Sort(sorted)

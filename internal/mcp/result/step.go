@@ -19,8 +19,8 @@ const (
 type stepKind int
 
 const (
-	member  stepKind = iota // by name
-	element                 // by index, from the end if negative
+	member  stepKind = iota // one member, by name
+	element                 // one element, by index, from the end if negative
 	all                     // all members or elements
 	slice                   // elements of a range
 )
@@ -64,8 +64,8 @@ func formatPath(steps ...pathStep) string {
 
 const pathForm = "a path such as items[0].name, with .name, ['name'], [number], [from:to] and [*]"
 
-// parsePath parses a path: $.a.b[0], a.b[-1], $['a']["b"][2:5], a[*].b. In quotes a backslash escapes a
-// quote or a backslash.
+// parsePath parses a path: $.a.b[0], a.b[-1], $['a']["b"][2:5], a[*].b. In quotes, a backslash escapes a quote or a
+// backslash.
 func parsePath(path string) ([]pathStep, error) {
 	if len(path) > maxPath {
 		return nil, newParameterError("path", wirejson.ClipText(path, 100), fmt.Sprintf("The path has %d bytes, more than the %d that are read.", len(path), maxPath), pathForm)
@@ -121,7 +121,7 @@ func parseStep(s string) (st pathStep, rest string, ok bool) {
 	return st, rest, parseSliceBound(from, &st.from) && parseSliceBound(to, &st.to)
 }
 
-// parseSliceBound parses one end of a slice; an empty end leaves n unchanged.
+// parseSliceBound parses one end of a slice. An empty end leaves n unchanged.
 func parseSliceBound(s string, n *int) (ok bool) {
 	if s = strings.TrimSpace(s); s == "" {
 		return true
@@ -147,7 +147,7 @@ func parseQuotedName(s string) (name, rest string, ok bool) {
 	return "", "", false
 }
 
-// newParameterError returns the error of an invalid parameter.
+// newParameterError returns the error for an invalid parameter.
 func newParameterError(parameter string, value any, message, allowed string) error {
 	return problem.New(problem.InvalidParameter, message, "Give "+allowed+".").
 		With("parameter", parameter).With("value", value).With("allowed", allowed)

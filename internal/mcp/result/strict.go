@@ -9,9 +9,9 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// StrictForm returns a result of a tool in the form that strict clients accept: they reject a result that violates the
-// schema of the protocol, and then no one sees what the tool said. A valid result, a task and a question are returned
-// unchanged. What clients could not read becomes text. modern: structuredContent may be any value, not only an object.
+// StrictForm returns a result of a tool in the form that strict clients accept. They reject a result that violates the
+// protocol's schema, so its content would be lost. A valid result, a task and a question are returned unchanged. Parts
+// that clients could not read become text. If modern is set, structuredContent may be any value, not only an object.
 func StrictForm(raw json.RawMessage, modern bool) json.RawMessage {
 	if isPlain(raw, modern) {
 		return raw
@@ -19,7 +19,7 @@ func StrictForm(raw json.RawMessage, modern bool) json.RawMessage {
 	return repair(raw, modern)
 }
 
-// repair returns what StrictForm returns, and reads the result once for each member.
+// repair returns the result of StrictForm. It reads the result once for each member.
 func repair(raw json.RawMessage, modern bool) json.RawMessage {
 	if kind := wirejson.Find(raw, "resultType"); wirejson.Find(raw, "task") != nil || kind != nil && string(kind) != `"complete"` {
 		return raw
@@ -35,7 +35,7 @@ func repair(raw json.RawMessage, modern bool) json.RawMessage {
 	}
 	switch k := wirejson.Kind(structured); {
 	case k == 0 || k == '{' || modern && k != 'n':
-	case k == '[' && isEmpty(structured): // PHP writes it for an empty object
+	case k == '[' && isEmpty(structured): // PHP writes [] for an empty object
 		out = wirejson.SetMember(out, "structuredContent", json.RawMessage("{}"))
 	case k == 'n':
 		out = wirejson.DropMember(out, "structuredContent")
@@ -56,8 +56,8 @@ func repair(raw json.RawMessage, modern bool) json.RawMessage {
 	return dropUnlessObject(out, "_meta")
 }
 
-// isPlain reports whether a result is certainly valid. Most results are: it reads them once, where the repair reads the
-// whole result again for each member.
+// isPlain reports whether a result is certainly valid. Most results are. isPlain reads such a result once, whereas the
+// repair reads the whole result again for each member.
 func isPlain(raw json.RawMessage, modern bool) bool {
 	c := wirejson.Cursor{Text: raw}
 	found, plain := false, true
@@ -87,7 +87,7 @@ func isPlain(raw json.RawMessage, modern bool) bool {
 	return plain && found && c.Finish() == nil
 }
 
-// readPlainBlock reads a block and reports whether it is certainly a valid text, image or sound.
+// readPlainBlock reads a block and reports whether it is certainly a valid text, image or audio block.
 func readPlainBlock(c *wirejson.Cursor) bool {
 	var kind []byte
 	var text, data, media bool
@@ -96,7 +96,7 @@ func readPlainBlock(c *wirejson.Cursor) bool {
 		value := c.ReadValue()
 		ok := wirejson.Kind(value) == '"'
 		switch string(name) {
-		case "type": // given twice, it depends on the reader
+		case "type": // if it occurs twice, readers use different values
 			ok, kind = ok && kind == nil, value
 		case "text":
 			text = ok
@@ -126,8 +126,8 @@ func readPlainBlock(c *wirejson.Cursor) bool {
 // dataURLStart is the prefix of a data URL (RFC 2397).
 var dataURLStart = []byte(`"data:`)
 
-// WithoutStructuredContent returns a result without structuredContent, which is shown as text if there is no other
-// content.
+// WithoutStructuredContent returns a result without structuredContent. If there is no other content, structuredContent
+// becomes text.
 func WithoutStructuredContent(raw json.RawMessage) json.RawMessage {
 	if isEmpty(wirejson.Find(raw, "content")) {
 		shown := append(append(json.RawMessage("["), textBlock(string(wirejson.Find(raw, "structuredContent")))...), ']')
@@ -141,7 +141,7 @@ func isEmpty(array []byte) bool {
 	return wirejson.Kind(array) == '[' && len(bytes.TrimSpace(array[1:len(array)-1])) == 0
 }
 
-// dropUnlessObject returns an object without a member that is not an object.
+// dropUnlessObject returns an object without the named member if that member is not an object.
 func dropUnlessObject(object json.RawMessage, name string) json.RawMessage {
 	if value := wirejson.Find(object, name); value != nil && wirejson.Kind(value) != '{' {
 		return wirejson.DropMember(object, name)
@@ -149,22 +149,23 @@ func dropUnlessObject(object json.RawMessage, name string) json.RawMessage {
 	return object
 }
 
-// textBlock returns a block with a text.
+// textBlock returns a text block.
 func textBlock(text string) json.RawMessage {
 	return append(wirejson.AppendString(json.RawMessage(`{"type":"text","text":`), text), '}')
 }
 
-// strictContent returns the content of a result, itself if it is valid; nil if there is none.
+// strictContent returns the content of a result in strict form. Valid content is returned unchanged. It returns nil if
+// there is no content.
 func strictContent(content json.RawMessage) json.RawMessage {
 	switch wirejson.Kind(content) {
 	case 0, 'n':
 		return nil
 	case '[':
-	default: // one block in place of a list
+	default: // a single block instead of a list
 		content = append(append(json.RawMessage("["), content...), ']')
 	}
 	valid, n := true, 0
-	_ = wirejson.EachElement(content, func(block []byte) error { // a result is JSON
+	_ = wirejson.EachElement(content, func(block []byte) error { // parsing cannot fail: a result is valid JSON
 		valid = valid && bytes.Equal(strictBlock(block), block)
 		return nil
 	})
@@ -182,7 +183,8 @@ func strictContent(content json.RawMessage) json.RawMessage {
 	return append(out, ']')
 }
 
-// strictBlock returns a block as clients accept it, itself if it is valid. A block that they could not read becomes text.
+// strictBlock returns a block in the form that clients accept. A valid block is returned unchanged. A block that they
+// could not read becomes text.
 func strictBlock(block json.RawMessage) json.RawMessage {
 	if text, ok := wirejson.String(block); ok {
 		return textBlock(text)
@@ -205,7 +207,7 @@ func strictBlock(block json.RawMessage) json.RawMessage {
 		if readable = isText(block, "data", "mimeType"); !readable {
 			return textBlock("The server sent an " + kind + " block without data or without a media type.")
 		}
-		if data := wirejson.Find(block, "data"); bytes.HasPrefix(data, dataURLStart) { // a URL in place of its data
+		if data := wirejson.Find(block, "data"); bytes.HasPrefix(data, dataURLStart) { // a data URL instead of the data
 			if _, own, ok := bytes.Cut(data, []byte(",")); ok {
 				block = wirejson.SetMember(block, "data", append(json.RawMessage(`"`), own...))
 			}
@@ -241,7 +243,7 @@ func strictBlock(block json.RawMessage) json.RawMessage {
 	return dropUnlessKind(dropUnlessKind(block, '"', "mimeType", "title", "description"), '0', "size")
 }
 
-// dropUnlessKind returns an object without those of these members that are of another kind of JSON.
+// dropUnlessKind returns an object without those of the named members whose values have another JSON kind.
 func dropUnlessKind(object json.RawMessage, kind byte, names ...string) json.RawMessage {
 	for _, name := range names {
 		if value := wirejson.Find(object, name); value != nil && wirejson.Kind(value) != kind {

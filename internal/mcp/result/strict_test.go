@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestStrictForm: what strict clients reject becomes what they accept, and keeps what the tool said. Everything else
-// keeps its bytes.
+// TestStrictForm checks that results that strict clients reject become results that they accept, without losing
+// content, and that all others keep their bytes.
 func TestStrictForm(t *testing.T) {
 	const modern = "modern "
 	for raw, want := range map[string]string{
@@ -47,7 +47,7 @@ func TestStrictForm(t *testing.T) {
 	}
 }
 
-// TestPlainResultsNeedNoRepair: the repair would not change a result that is passed on after one reading.
+// TestPlainResultsNeedNoRepair checks that the repair would not change a result that isPlain accepts.
 func TestPlainResultsNeedNoRepair(t *testing.T) {
 	values := []string{`null`, `true`, `1`, `""`, `"a"`, `"text"`, `"image"`, `"complete"`, `"data:x,y"`, `[]`, `{}`, `[1]`, `{"a":null}`}
 	plain := 0
@@ -56,7 +56,7 @@ func TestPlainResultsNeedNoRepair(t *testing.T) {
 			if isPlain(json.RawMessage(raw), modern) {
 				plain++
 				if got := repair(json.RawMessage(raw), modern); string(got) != raw {
-					t.Errorf("modern %v: %s is passed on, and would be repaired to %s", modern, raw, got)
+					t.Errorf("modern %v: %s is accepted by isPlain, but would be repaired to %s", modern, raw, got)
 				}
 			}
 		}
@@ -76,7 +76,7 @@ func TestPlainResultsNeedNoRepair(t *testing.T) {
 		}
 	}
 	if plain < 100 {
-		t.Errorf("only %d are plain: the test shows little", plain)
+		t.Errorf("only %d results are accepted by isPlain", plain)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// cutRawString returns as much of a raw JSON string as fits into n bytes, cut between characters, never
-// within an escape or a surrogate pair.
+// cutRawString returns as much of a raw JSON string as fits into n bytes. It cuts between characters, never within an
+// escape or a surrogate pair.
 func cutRawString(s []byte, n int) []byte {
 	if len(s) <= n {
 		return s

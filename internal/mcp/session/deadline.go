@@ -11,24 +11,24 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxPause limits how long a deadline is paused in total, and how long an answer of the client is awaited.
+// maxPause limits the total pause of a deadline, and the wait for a client's answer.
 const maxPause = 10 * time.Minute
 
 // maxQuestions limits the open questions of one client.
 const maxQuestions = 100
 
-// PausableDeadline cancels a request that takes too long. It pauses while the client is asked something: a user
-// may take longer than a server may.
+// PausableDeadline cancels a request that takes too long. It pauses while a server waits for the client's answer,
+// because a user may take longer than a server may.
 type PausableDeadline struct {
 	mu        sync.Mutex // guards the following fields
 	timer     *time.Timer
 	paused    bool
-	since     time.Time     // of the current pause or run
+	since     time.Time     // start of the current pause or run
 	timeLeft  time.Duration // until the deadline
-	pauseLeft time.Duration // of pause; then the time runs again
+	pauseLeft time.Duration // remaining time of pauses; after it the time runs again
 }
 
-// StartPausableDeadline returns a context that is cancelled after limit, which IsTimedOut reports, or by end.
+// StartPausableDeadline returns a context that is cancelled after limit (IsTimedOut reports that) or by end.
 func StartPausableDeadline(ctx context.Context, limit time.Duration) (timed context.Context, _ *PausableDeadline, end func()) {
 	timed, cancel := context.WithCancelCause(ctx)
 	c := &PausableDeadline{since: time.Now(), timeLeft: limit, pauseLeft: maxPause}
@@ -62,16 +62,16 @@ func (c *PausableDeadline) setPaused(still bool) {
 	c.timer.Reset(c.timeLeft)
 }
 
-// ServerQuestionTracker tracks the questions of servers that one client has not answered, and pauses the deadlines of its
-// requests in the meantime. The zero value is ready for use. A nil *ServerQuestionTracker is that of a client
-// that is asked nothing.
+// ServerQuestionTracker tracks the questions of servers that one client has not answered, and pauses the deadlines of
+// its requests in the meantime. The zero value is ready for use. A nil *ServerQuestionTracker is for a client that
+// cannot receive questions.
 type ServerQuestionTracker struct {
 	mu        sync.Mutex // guards the following fields
 	open      map[string]time.Time
 	deadlines map[*PausableDeadline]bool
 }
 
-// PauseWhileAsked pauses a deadline while the client is asked something, until done is called.
+// PauseWhileAsked pauses a deadline while the client has open questions, until done is called.
 func (a *ServerQuestionTracker) PauseWhileAsked(clock *PausableDeadline) (done func()) {
 	if a == nil {
 		return func() {}
@@ -139,7 +139,7 @@ func (a *ServerQuestionTracker) TrackQuestion(e *Event) (key string) {
 	return key
 }
 
-// MarkAnswered removes the question with this ID. From now on the time of the server counts.
+// MarkAnswered removes the question with this ID. From now on, the time that the server takes counts again.
 func (a *ServerQuestionTracker) MarkAnswered(id json.RawMessage) { a.removeQuestion(questionKey(id)) }
 
 func (a *ServerQuestionTracker) removeQuestion(key string) {

@@ -11,12 +11,13 @@ import (
 
 func question(id string) Event { return Event{Method: "elicitation/create", ID: json.RawMessage(id)} }
 
-// TestTimeoutPausesDuringQuestions: only the time that the server takes counts towards the time limit of a call.
+// TestTimeoutPausesDuringQuestions checks that only the time that the server takes counts towards the time limit of a
+// call.
 func TestTimeoutPausesDuringQuestions(t *testing.T) {
 	const limit = time.Minute
 	for name, tt := range map[string]struct {
-		do   func(hear func(Event), a *ServerQuestionTracker) // since the call began
-		ends time.Duration                                    // of the call
+		do   func(hear func(Event), a *ServerQuestionTracker) // starts when the call starts
+		ends time.Duration                                    // duration of the call
 	}{
 		"nobody is asked": {func(hear func(Event), a *ServerQuestionTracker) {}, limit},
 		"asked, and answers": {func(hear func(Event), a *ServerQuestionTracker) {
@@ -65,7 +66,7 @@ func TestTimeoutPausesDuringQuestions(t *testing.T) {
 				}()
 				<-ctx.Done()
 				if took := time.Since(start); took != tt.ends {
-					t.Errorf("ended after %v, want %v", took, tt.ends)
+					t.Errorf("the call ended after %v, want %v", took, tt.ends)
 				}
 				if !IsTimedOut(ctx) {
 					t.Errorf("cause %v", context.Cause(ctx))
@@ -76,7 +77,8 @@ func TestTimeoutPausesDuringQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionsEndWithTheirRequest: a question of a request that has ended pauses no clock of a later request.
+// TestQuestionsEndWithTheirRequest checks that a question of a request that has ended does not pause the deadline of a
+// later request.
 func TestQuestionsEndWithTheirRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a ServerQuestionTracker
@@ -98,14 +100,15 @@ func TestQuestionsEndWithTheirRequest(t *testing.T) {
 func TestNoQuestions(t *testing.T) {
 	var a *ServerQuestionTracker
 	if say, done := a.WrapToTrackQuestions(nil); say != nil {
-		t.Error("there is somebody to tell")
+		t.Error("a nil say did not stay nil")
 	} else {
 		done()
 	}
 	a.PauseWhileAsked(nil)()
 }
 
-// TestOldQuestionsAreForgotten: an unanswered question on the session's own stream does not pause the clocks of later calls.
+// TestOldQuestionsAreForgotten checks that an unanswered question on the session's own stream does not pause the
+// deadlines of later calls.
 func TestOldQuestionsAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a ServerQuestionTracker
@@ -127,7 +130,7 @@ func TestOldQuestionsAreForgotten(t *testing.T) {
 			t.Errorf("a later call ended after %v", took)
 		}
 		if took := <-beside; took != 3*time.Minute {
-			t.Errorf("the call that began beside the question ended after %v", took)
+			t.Errorf("the call that began during the question ended after %v", took)
 		}
 	})
 }
@@ -135,9 +138,9 @@ func TestOldQuestionsAreForgotten(t *testing.T) {
 func TestClockEnds(t *testing.T) {
 	ctx, clock, end := StartPausableDeadline(t.Context(), time.Hour)
 	end()
-	clock.setPaused(true) // nothing happens any more
+	clock.setPaused(true) // has no effect after the end
 	if !errors.Is(ctx.Err(), context.Canceled) || IsTimedOut(ctx) {
-		t.Errorf("%v, %v", ctx.Err(), context.Cause(ctx))
+		t.Errorf("got %v, %v", ctx.Err(), context.Cause(ctx))
 	}
 	parent, cancel := context.WithCancelCause(t.Context())
 	ctx, _, end = StartPausableDeadline(parent, time.Hour)
@@ -145,6 +148,6 @@ func TestClockEnds(t *testing.T) {
 	cancel(&ClientCancelledError{})
 	var cancelled *ClientCancelledError
 	if !errors.As(context.Cause(ctx), &cancelled) || IsTimedOut(ctx) {
-		t.Errorf("%v", context.Cause(ctx))
+		t.Errorf("got %v", context.Cause(ctx))
 	}
 }

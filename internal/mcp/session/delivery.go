@@ -1,6 +1,6 @@
 package session
 
-// EventDelivery is how events before the reply reach a client, where the transport has a choice.
+// EventDelivery defines how events before the reply reach a client, where the transport has a choice.
 type EventDelivery uint8
 
 // The kinds of delivery.

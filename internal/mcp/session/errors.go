@@ -6,10 +6,10 @@ import (
 	"errors"
 )
 
-// ErrEnded is the error of requests in a session that has ended: the client must open a new one.
+// ErrEnded is the error for a request in a session that has ended. The client must open a new session.
 var ErrEnded = errors.New("the session with the server has ended")
 
-// NotSentError is the error of a request that the server has certainly not executed: it can be sent again.
+// NotSentError is the error for a request that the server has certainly not executed. It can be sent again.
 type NotSentError struct{ Cause error }
 
 func (e *NotSentError) Error() string { return e.Cause.Error() }

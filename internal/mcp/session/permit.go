@@ -2,17 +2,17 @@ package session
 
 import "encoding/json"
 
-// ToolCallPermit is the proof that a call of one tool was allowed. The zero value proves nothing: a connection
-// refuses every tools/call without a permit for that tool.
+// ToolCallPermit proves that a call of one tool was allowed. The zero value allows nothing: a connection rejects every
+// tools/call without a permit for that tool.
 type ToolCallPermit struct {
 	tool    string
 	listed  json.RawMessage
 	recheck func() error
 }
 
-// NewToolCallPermit returns the permit for a call of the tool, by its name at the server. listed is the checked definition, in
-// the bytes that the server listed. The call is sent only if the server's current list has the same bytes. recheck decides
-// again if the call has waited before it is sent; its error becomes the answer.
+// NewToolCallPermit returns the permit for a call of the tool, by its name at the server. listed is the checked
+// definition, in the bytes that the server listed. The call is sent only if the server's current list has the same
+// bytes. If the call has waited before it is sent, recheck decides again, and its error becomes the answer.
 //
 // Only the gate may call it; archtest checks that.
 func NewToolCallPermit(tool string, listed json.RawMessage, recheck func() error) ToolCallPermit {

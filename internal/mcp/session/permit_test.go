@@ -16,6 +16,6 @@ func TestZeroPermitAllowsNothing(t *testing.T) {
 	no := errors.New("no")
 	j := NewToolCallPermit("t", json.RawMessage(`{}`), func() error { return no })
 	if !j.Allows("t") || j.Allows("") || j.Allows("T") || j.Recheck() != no || string(j.ListedDefinition()) != "{}" {
-		t.Errorf("%+v", j)
+		t.Errorf("got %+v", j)
 	}
 }

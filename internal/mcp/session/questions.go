@@ -16,8 +16,8 @@ type ProxyQuestionTracker struct {
 	open map[string]chan Reply
 }
 
-// Register registers a question with an ID. forget withdraws it and reports whether it was unanswered; a later
-// answer is ignored.
+// Register registers a question with an ID. forget withdraws it and reports whether it was unanswered. A later answer
+// is ignored.
 func (q *ProxyQuestionTracker) Register(id json.RawMessage) (answer <-chan Reply, forget func() (unanswered bool)) {
 	key, come := questionKey(id), make(chan Reply, 1)
 	q.mu.Lock()
@@ -37,8 +37,8 @@ func (q *ProxyQuestionTracker) Register(id json.RawMessage) (answer <-chan Reply
 	}
 }
 
-// DeliverAnswer delivers the client's answer and reports whether it belongs to an open question. Only the first
-// answer does.
+// DeliverAnswer delivers the client's answer. It reports whether the answer belongs to an open question, which is true
+// only for the first answer.
 func (q *ProxyQuestionTracker) DeliverAnswer(id json.RawMessage, r Reply) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// EventQueue is a bounded FIFO of events for one reader. Put never blocks. The zero value takes nothing; set
-// the fields before the first use.
+// EventQueue is a bounded FIFO of events for one reader. Put never blocks. The zero value accepts no event. Set the
+// fields before the first use.
 type EventQueue struct {
-	Max   int // events
-	Bytes int // of all params
+	Max   int // maximum number of events
+	Bytes int // maximum total size of params
 	// DropOldest drops the oldest event when the queue is full; otherwise the new one is dropped.
 	DropOldest bool
-	// Unique drops an event that is already queued.
+	// Unique drops an event if an equal one is already queued.
 	Unique bool
 
 	mu       sync.Mutex // guards the following fields
@@ -27,13 +27,12 @@ type EventQueue struct {
 // attachedFactor multiplies the limits while a reader is attached.
 const attachedFactor = 4
 
-// Put queues e without copying it and reports whether there was room. A caller that does not own e puts a
-// Clone.
+// Put queues e without copying it and reports whether there was room. A caller that does not own e must pass a Clone.
 func (q *EventQueue) Put(e Event) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n, most, bytes := len(e.Params), q.Max, q.Bytes
-	if q.attached { // a reader is draining it, and an event of any size passes
+	if q.attached { // a reader drains the queue, so an event of any size is accepted
 		most, bytes = attachedFactor*most, max(attachedFactor*bytes, n)
 	}
 	if most == 0 || n > bytes {
@@ -62,10 +61,10 @@ func (q *EventQueue) HasReader() bool {
 	return q.attached
 }
 
-// ErrHasReader is the error of a second reader.
+// ErrHasReader is the error for a second reader.
 var ErrHasReader = errors.New("the session has a stream already")
 
-// PassEvents passes queued and new events to say until ctx or done ends; cause returns the error for done.
+// PassEvents passes queued and new events to say until ctx ends or done is closed. cause returns the error for done.
 // opened is called when the caller has become the only reader.
 func (q *EventQueue) PassEvents(ctx context.Context, done <-chan struct{}, say func(Event), opened func(), cause func() error) error {
 	if !q.attachReader() {
@@ -111,7 +110,7 @@ func (q *EventQueue) Reset() {
 	}
 }
 
-// ReadyChannel returns the channel that wakes the reader. It may wake without an event.
+// ReadyChannel returns the channel that wakes the reader. It may wake the reader without an event.
 func (q *EventQueue) ReadyChannel() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -17,7 +17,7 @@ func TestQueueIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
 		q    *EventQueue
 		put  []Event
-		want string // the methods that wait
+		want string // the methods of the queued events
 	}{
 		"the newest gives way":         {&EventQueue{Max: 2, Bytes: 100}, []Event{event(1, 1), event(2, 1), event(3, 1)}, "12"},
 		"the oldest gives way":         {&EventQueue{Max: 2, Bytes: 100, DropOldest: true}, []Event{event(1, 1), event(2, 1), event(3, 1)}, "23"},
@@ -36,7 +36,7 @@ func TestQueueIsBounded(t *testing.T) {
 				got += e.Method
 			}
 			if got != tt.want {
-				t.Errorf("%q waits, want %q", got, tt.want)
+				t.Errorf("got %q in the queue, want %q", got, tt.want)
 			}
 			if more := tt.q.TakeAll(); len(more) != 0 || tt.q.size != 0 {
 				t.Errorf("%d events, %d bytes are left", len(more), tt.q.size)
@@ -57,21 +57,21 @@ func TestQueueHasOneReader(t *testing.T) {
 		}()
 		<-opened
 		if m := <-got; m != want {
-			t.Errorf("%s was read, want %s", m, want)
+			t.Errorf("got event %s, want %s", m, want)
 		}
 		if err := q.PassEvents(ctx, nil, nil, nil, nil); err != ErrHasReader || !q.HasReader() {
 			t.Errorf("a second reader: %v", err)
 		}
 		stop()
 		if err := <-ended; err != context.Canceled || q.HasReader() {
-			t.Errorf("it ended with %v", err)
+			t.Errorf("PassEvents returned %v", err)
 		}
 		q.Put(Event{Method: "late"})
 	}
 	over, why := make(chan struct{}), errors.New("why")
 	close(over)
 	if err := q.PassEvents(t.Context(), over, func(Event) {}, func() {}, func() error { return why }); err != why {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("PassEvents returned %v", err)
 	}
 }
 
@@ -81,11 +81,11 @@ func TestQueueIsUsedAgain(t *testing.T) {
 	q.Reset()
 	select {
 	case <-q.ReadyChannel():
-		t.Error("it wakes its next reader for what was before")
+		t.Error("the queue wakes its next reader for an event from before the reset")
 	default:
 	}
 	if !q.Put(Event{Method: "n", Params: json.RawMessage("123456789")}) {
-		t.Error("something of before is left")
+		t.Error("a size from before the reset is left")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestQueueKeepsTheOrder(t *testing.T) {
 		<-come
 		for _, e := range q.TakeAll() {
 			if string(e.Params) != fmt.Sprint(next[e.Method]) {
-				t.Fatalf("writer %s: %s, want %d", e.Method, e.Params, next[e.Method])
+				t.Fatalf("writer %s: got %s, want %d", e.Method, e.Params, next[e.Method])
 			}
 			next[e.Method]++
 			seen++

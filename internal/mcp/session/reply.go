@@ -15,20 +15,20 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// MaxIdentity limits, in bytes, each text in which a client describes itself, and text of a request that
-// is repeated to the client.
+// MaxIdentity limits, in bytes, each text in which a client describes itself, and each text of a request that is
+// repeated to the client.
 const MaxIdentity = 128
 
-// ReplyBuilder builds MCPProxy's own replies; it sends nothing. Its byte slices are never modified.
+// ReplyBuilder builds MCPProxy's own replies. It sends nothing. Its byte slices are never modified.
 type ReplyBuilder struct {
-	// ServerInfo is MCPProxy's serverInfo object; MetaMember is the member of _meta that contains it.
+	// ServerInfo is MCPProxy's serverInfo object. MetaMember is the member of _meta that contains it.
 	ServerInfo, MetaMember string
 
 	resultStarts map[presentResultMembers][]byte // prefixes of a modern result
 	logger       *slog.Logger
 }
 
-// presentResultMembers says which of the required members of a modern result a server has sent.
+// presentResultMembers records which of the required members of a modern result a server has sent.
 type presentResultMembers struct{ resultType, serverInfo bool }
 
 // NewReplyBuilder returns a ReplyBuilder.
@@ -134,8 +134,8 @@ func (w *ReplyBuilder) ProblemReply(modern bool, method string, err error) Reply
 	return Reply{Error: w.ToRPCError(err), Status: status}
 }
 
-// ForwardedHTTPStatus returns the HTTP status with which a server has refused a request, if it concerns the
-// client. 401 and 403 concern MCPProxy's own credentials, and in a session a 404 would end it.
+// ForwardedHTTPStatus returns the HTTP status with which a server rejected a request, if it concerns the client. 401
+// and 403 concern MCPProxy's own credentials. A 404 in a session would end the client's session.
 func ForwardedHTTPStatus(modern bool, p *problem.Problem) (status int, ok bool) {
 	status, _ = p.Detail("http_status").(int)
 	switch {
@@ -162,13 +162,13 @@ func (w *ReplyBuilder) ToRPCError(err error) *wirejson.RPCError {
 	return &wirejson.RPCError{Code: p.Code.JSONRPC(), Message: message, Data: append(data, '}')}
 }
 
-// SubscriptionMeta returns the member _meta that names the subscription of a request, without its closing
-// brace, as in events of the subscription.
+// SubscriptionMeta returns the member _meta that identifies the subscription of a request, without its closing brace,
+// as in events of the subscription.
 func SubscriptionMeta(listen *Request) string {
 	return `"_meta":{"` + mcp.MetaSubscription + `":` + string(listen.ID)
 }
 
-// ParseRequestedEvents returns the member notifications of a subscription, nil if missing; bad is the error if
+// ParseRequestedEvents returns the member notifications of a subscription, or nil if it is missing. bad is the error if
 // it is invalid.
 func ParseRequestedEvents(listen *Request) (wanted json.RawMessage, bad *wirejson.RPCError) {
 	wanted = wirejson.Find(listen.Params, "notifications")
@@ -178,16 +178,16 @@ func ParseRequestedEvents(listen *Request) (wanted json.RawMessage, bad *wirejso
 	return wanted, nil
 }
 
-// AcknowledgeSubscription tells a subscriber which events it gets; agreed is a JSON object.
+// AcknowledgeSubscription sends the subscriber the events that it will get. agreed is a JSON object.
 func AcknowledgeSubscription(listen *Request, agreed string) {
 	listen.Say(Event{Method: mcp.Acknowledged, Params: []byte(`{` + SubscriptionMeta(listen) + `},"notifications":` + agreed + `}`)})
 }
 
-// debounceTime is how long changes are collected before they are announced: a server that connects or
-// disconnects causes many.
+// debounceTime is the time for which changes are collected before they are announced, because a server that connects or
+// disconnects causes many changes.
 const debounceTime = 100 * time.Millisecond
 
-// WaitDebounced waits for a change, then for debounceTime. Its error is that of ctx.
+// WaitDebounced waits for a change, then for debounceTime. It returns the error of ctx.
 func WaitDebounced(ctx context.Context, changed <-chan struct{}) error {
 	select {
 	case <-changed:
@@ -234,5 +234,5 @@ func MethodNotFoundReply(method string) Reply {
 	return Reply{Error: &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "Method not found: " + wirejson.ClipText(method, MaxIdentity)}}
 }
 
-// QuoteClipped quotes text of a client, with a limit.
+// QuoteClipped quotes a client's text, up to a maximum length.
 func QuoteClipped(s string) string { return "'" + problem.ClipForDisplay(s, 100) + "'" }

@@ -23,7 +23,7 @@ func newWriter() (*session.ReplyBuilder, *strings.Builder) {
 	return session.NewReplyBuilder(`1 "x"`, slog.New(slog.NewTextHandler(&logs, nil))), &logs
 }
 
-// whole is a result with its front and back parts.
+// whole returns a result with its front and back parts, as it is sent.
 func whole(t *testing.T, a session.Reply) string {
 	t.Helper()
 	text := string(a.Result)
@@ -31,13 +31,13 @@ func whole(t *testing.T, a session.Reply) string {
 		text = string(a.Front) + strings.TrimPrefix(text, "{") + string(a.Back)
 	}
 	if !json.Valid([]byte(text)) {
-		t.Errorf("no JSON: %s", text)
+		t.Errorf("the result is not JSON: %s", text)
 	}
 	return text
 }
 
-// TestPassed: a server's result is unchanged. With the modern protocol it gets its type and the name of the proxy, where the
-// server has set neither.
+// TestPassed checks that a server's result is unchanged, except that the modern protocol requires a result type and the
+// proxy's name. They are added if the server has not set them.
 func TestPassed(t *testing.T) {
 	w, _ := newWriter()
 	const typed = `"resultType":"complete",`
@@ -55,7 +55,7 @@ func TestPassed(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
 		}
 		if got := whole(t, w.NewForwardedReply(false, json.RawMessage(raw))); got != raw {
-			t.Errorf("%s becomes %s for a legacy client", raw, got)
+			t.Errorf("%s is changed to %s for a legacy client", raw, got)
 		}
 	}
 	large := json.RawMessage(`{"content":"` + strings.Repeat("x", 1<<20) + `"}`)
@@ -64,7 +64,7 @@ func TestPassed(t *testing.T) {
 	}
 }
 
-// TestTool: the answer of a built-in tool appears as text and as content.
+// TestTool checks that the result of a built-in tool contains the same JSON as text and as structured content.
 func TestTool(t *testing.T) {
 	w, _ := newWriter()
 	const body = `"content":[{"type":"text","text":"{\"a\":\"\\n\"}"}],"structuredContent":{"a":"\n"}}`
@@ -75,8 +75,8 @@ func TestTool(t *testing.T) {
 	}
 }
 
-// TestProblem: the reason of a failure reads the same everywhere: for a tool call as a result for the model, otherwise as an
-// error, with a status.
+// TestProblem checks that the text of a failure is the same everywhere: as a tool result for a tool call, otherwise as
+// an error with a status.
 func TestProblem(t *testing.T) {
 	w, logs := newWriter()
 	said := func(status int) *problem.Problem {
@@ -85,8 +85,8 @@ func TestProblem(t *testing.T) {
 	for _, c := range []struct {
 		method         string
 		err            error
-		legacy, modern int    // statuses; -1: a result of a tool
-		message, data  string // of an error
+		legacy, modern int    // HTTP statuses; -1 means a tool result
+		message, data  string // members of an error
 	}{
 		{"tools/call", problem.New(problem.ToolLocked, "Locked.", "Ask."), -1, -1, "", ""},
 		{"tools/call", problem.New(problem.ToolNotFound, "None.", "Look."), 200, 400, "None. Look.", `{"code":"TOOL_NOT_FOUND"}`},
@@ -104,7 +104,7 @@ func TestProblem(t *testing.T) {
 			if want < 0 {
 				if got := whole(t, a); a.Error != nil || !strings.Contains(got, `"isError":true`) || !strings.Contains(got, `"text":"Locked.\nHint: Ask."`) ||
 					!strings.Contains(got, `"structuredContent":{"error":{"code":"TOOL_LOCKED"`) {
-					t.Errorf("%s %v: %s", c.method, c.err, got)
+					t.Errorf("%s %v: got %s", c.method, c.err, got)
 				}
 				continue
 			}
@@ -118,14 +118,15 @@ func TestProblem(t *testing.T) {
 	}
 }
 
-// TestOwnFaults: an internal error is logged and not shown. A client that disconnects is not an error.
+// TestOwnFaults checks that an internal error is logged and not shown to the client, and that a client's disconnect is
+// not logged.
 func TestOwnFaults(t *testing.T) {
 	w, logs := newWriter()
 	bug := fmt.Errorf("open /home/somebody/x: %w", errors.New("a bug"))
 	for _, say := range []func() string{func() string { return whole(t, w.ToolErrorReply(true, bug)) }, func() string { return w.ToRPCError(bug).Message }} {
 		said := say()
 		if strings.Contains(said, "somebody") || !strings.Contains(logs.String(), "somebody") {
-			t.Errorf("told %s, logged %s", said, logs)
+			t.Errorf("got %s, logged %s", said, logs)
 		}
 		logs.Reset()
 	}
@@ -139,12 +140,12 @@ func TestVersion(t *testing.T) {
 	for asked, want := range map[string]string{`{"protocolVersion":"2025-03-26"}`: "2025-03-26", `{"protocolVersion":"1999-01-01"}`: "2025-11-25",
 		`{"protocolVersion":7}`: "2025-11-25", `{}`: "2025-11-25", `{"protocolVersion":"2026-07-28"}`: "2025-11-25"} {
 		if got := session.NegotiateVersion(json.RawMessage(asked)); got != want {
-			t.Errorf("%s: %s", asked, got)
+			t.Errorf("%s: got %s", asked, got)
 		}
 	}
 }
 
-// TestRepeated: errors repeat only a part of a client's input.
+// TestRepeated checks that errors repeat only a part of a client's input.
 func TestRepeated(t *testing.T) {
 	long := strings.Repeat("é", 1000)
 	for _, said := range []string{session.MethodNotFoundReply(long).Error.Message, session.QuoteClipped(long)} {
@@ -153,11 +154,11 @@ func TestRepeated(t *testing.T) {
 		}
 	}
 	if e := session.InvalidParamsError("x"); e.Code != -32602 || e.Message != "Invalid params: x" {
-		t.Errorf("%+v", e)
+		t.Errorf("got %+v", e)
 	}
 }
 
-// TestRefusalText: the text alone contains everything that helps to fix the call, and nothing twice.
+// TestRefusalText checks that the text alone contains everything that helps to fix the call, and nothing twice.
 func TestRefusalText(t *testing.T) {
 	w, _ := newWriter()
 	properties := `{"properties":{"a":{"type":"integer"}}}`
@@ -198,7 +199,7 @@ func TestRefusalText(t *testing.T) {
 	}
 }
 
-// TestWarned: warnings are the last text of a result; its own content is unchanged.
+// TestWarned checks that warnings are the last text of a result, and that its other content is unchanged.
 func TestWarned(t *testing.T) {
 	const block = `{"type":"text","text":"Warning: one\nWarning: \"two\""}`
 	for raw, want := range map[string]string{
@@ -211,7 +212,7 @@ func TestWarned(t *testing.T) {
 			t.Errorf("%s:\ngot  %s\nwant %s", raw, got, want)
 		}
 		if got := string(session.AppendWarnings(json.RawMessage(raw), nil)); got != raw {
-			t.Errorf("without a warning, %s becomes %s", raw, got)
+			t.Errorf("without a warning, %s is changed to %s", raw, got)
 		}
 	}
 }

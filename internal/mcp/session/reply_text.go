@@ -10,8 +10,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxShown limits, in bytes, each detail that the text of a refusal contains in addition to message and
-// hint.
+// maxShown limits, in bytes, each detail that the text of a rejection contains in addition to message and hint.
 const maxShown = 4 << 10
 
 // textDetails are the details that help to fix a call, with their labels. Details that only repeat the
@@ -48,7 +47,7 @@ func problemText(p *problem.Problem) string {
 	return out.String()
 }
 
-// detailText returns a detail as one line, and whether said does not contain it yet.
+// detailText returns a detail as one line, and reports whether said does not contain it yet.
 func detailText(value any, said string) (line string, unsaid bool) {
 	switch value := value.(type) {
 	case nil:

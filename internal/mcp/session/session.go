@@ -24,8 +24,8 @@ type Session interface {
 	NotifyServer(ctx context.Context, method string, params json.RawMessage) error
 	// AnswerServerQuestion forwards the client's answer to a question of the server.
 	AnswerServerQuestion(ctx context.Context, id json.RawMessage, r Reply) error
-	// Listen passes events that belong to no request to say until ctx or the other side ends it. opened is
-	// called when the other side has agreed. say must not block. A second concurrent listener is refused.
+	// Listen passes events that belong to no request to say until ctx ends or the other side ends the stream. opened is
+	// called when the other side has accepted. say must not block. A second concurrent listener is rejected.
 	Listen(ctx context.Context, say func(Event), opened func()) error
 	// Close ends the session. It does not block.
 	Close()
@@ -36,20 +36,20 @@ type Session interface {
 // Endpoint is an MCP endpoint: one server, or all servers. Its own Do answers modern requests.
 type Endpoint interface {
 	Doer
-	// OpenSession opens a session with the client's initialize. If that is refused, the Session is nil and the
-	// reply says why.
+	// OpenSession opens a session with the client's initialize. If it is rejected, the Session is nil and the reply
+	// contains the reason.
 	OpenSession(ctx context.Context, initialize *Request) (Session, Reply, error)
 }
 
-// Request is one request on its way. It passes each layer at most once.
+// Request is one request that is being forwarded. It passes each layer at most once.
 type Request struct {
-	ID     json.RawMessage // the client's
+	ID     json.RawMessage // the client's ID
 	Method string
 	Params json.RawMessage
-	// Call is a tools/call that MCPProxy composes; then Params is nil. The connection chooses its ID and
+	// Call is a tools/call that MCPProxy composes. If it is set, Params is nil. The connection chooses the ID and the
 	// progress token.
 	Call *ToolCall
-	// Headers are the client's headers that repeat parts of the body; nil if the connection writes them
+	// Headers are the client's headers that repeat parts of the body. It is nil if the connection writes these headers
 	// itself.
 	Headers []mcp.Header
 	Caller  *auth.Caller
@@ -58,25 +58,25 @@ type Request struct {
 	Size  int // of the body that contained the request
 	// Endless requests wait for events and have no time limit.
 	Endless bool
-	// Forms: the request is modern, and its client shows forms that the reply asks for.
+	// Forms reports that the request is modern, and that its client can show forms that the reply requests.
 	Forms bool
-	// Meta is the split _meta of Params; nil if it is not parsed.
+	// Meta is the split _meta of Params, or nil if Params is not parsed.
 	Meta *mcp.RequestMeta
 	// Permit is required for a tools/call.
 	Permit ToolCallPermit
-	// Say receives the events before the reply; nil if the client cannot receive any.
+	// Say receives the events before the reply. It is nil if the client cannot receive any.
 	Say func(Event)
-	// Asker asks the client of a session with MCPProxy's own forms while the request runs; nil if the
-	// client does not support it. See mcp.SupportsElicitationForms.
+	// Asker sends MCPProxy's own forms to the client of a session while the request runs. It is nil if the client does
+	// not support forms. See mcp.SupportsElicitationForms.
 	Asker Asker
-	// Head receives the headers of the reply that are for the client; nil: not wanted.
+	// Head receives the reply's headers for the client. It is nil if they are not needed.
 	Head func([]mcp.Header)
 }
 
 // Asker sends MCPProxy's own questions to a client on the stream of a request.
 type Asker interface {
-	// Ask asks the client and returns the channel of its answer. The caller calls done before the request
-	// ends; it withdraws an unanswered question.
+	// Ask sends a question to the client and returns the channel for the answer. The caller must call done before the
+	// request ends. done withdraws an unanswered question.
 	Ask(method string, params json.RawMessage) (answer <-chan Reply, done func())
 }
 
@@ -86,8 +86,8 @@ type ClientRef struct{ _ byte }
 // ToolCall is a tool call in parts, each forwarded as these bytes.
 type ToolCall struct {
 	Tool      string
-	Arguments json.RawMessage // an object; nil: omitted
-	Meta      json.RawMessage // an object; nil: omitted
+	Arguments json.RawMessage // an object; nil if omitted
+	Meta      json.RawMessage // an object; nil if omitted
 }
 
 // Event is a message of a server that is not a reply: a notification, or a question, which has an ID.
@@ -116,5 +116,5 @@ type Reply struct {
 	// part of another one without a copy. Front is nil if nothing is added.
 	Front, Back []byte
 
-	Status int // HTTP status for the client; 0: none
+	Status int // HTTP status for the client; 0 means the default
 }

@@ -32,10 +32,10 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxLine limits a line of the client, in bytes; the daemon refuses lines above its own limit.
+// maxLine limits a line of the client, in bytes. The daemon rejects lines above its own limit.
 const maxLine = 16 << 20
 
-// maxMessage limits a line of the daemon, in bytes. Its replies are smaller.
+// maxMessage limits a line of the daemon, in bytes. The daemon's replies are smaller.
 const maxMessage = 64 << 20
 
 const (
@@ -51,11 +51,11 @@ type Options struct {
 	Out io.Writer // the messages to the client, one per line
 	// Dial connects to the running daemon.
 	Dial func(ctx context.Context) (net.Conn, error)
-	// Start starts the daemon. It is called if a message of the client finds none; the client gets its
-	// error.
+	// Start starts the daemon. It is called if a message of the client arrives and no daemon runs. The client receives
+	// its error.
 	Start     func(ctx context.Context) error
 	Path      string // of the endpoint: /mcp
-	Token     string // agent token; "" for none
+	Token     string // agent token, or ""
 	UserAgent string
 	Logger    *slog.Logger
 }
@@ -63,7 +63,7 @@ type Options struct {
 // clientSession is the state for reopening the session of a legacy client after a restart of the daemon.
 type clientSession struct {
 	version    string              // agreed protocol version
-	initialize *message            // its initialize; nil: no session
+	initialize *message            // the client's initialize, or nil if there is no session
 	settings   map[string]*message // subscriptions and log level
 }
 
@@ -71,7 +71,7 @@ type clientSession struct {
 type bridge struct {
 	Options
 	out lineWriter
-	wg  sync.WaitGroup // all goroutines but the reader
+	wg  sync.WaitGroup // all goroutines except the reader
 
 	closing chan struct{} // closed at the end of the input
 
@@ -80,12 +80,13 @@ type bridge struct {
 	joinMu sync.Mutex // one connect or session opening at a time
 
 	mu      sync.Mutex  // guards the following fields
-	daemon  *daemonConn // the last connection
+	daemon  *daemonConn // the latest connection
 	session clientSession
 }
 
-// Run relays messages until the input ends (then it waits for open replies), the output fails, or ctx
-// ends. A goroutine may remain in In.Read if In cannot be closed, and in Out.Write while the client does not read.
+// Run relays messages until the input ends, the output fails, or ctx ends. After the end of the input, it waits for
+// open replies. A goroutine may remain in In.Read if In cannot be closed, and in Out.Write while the client does not
+// read.
 func Run(ctx context.Context, o Options) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -149,7 +150,7 @@ func (b *bridge) readLines(ctx context.Context) error {
 	}
 }
 
-// forwardLine sends one line to the daemon, and reports whether to read on.
+// forwardLine sends one line to the daemon, and reports whether to continue reading.
 func (b *bridge) forwardLine(ctx context.Context, line []byte, tooLong bool) bool {
 	b.sendMu.Lock()
 	defer b.sendMu.Unlock()
@@ -189,7 +190,7 @@ func (b *bridge) forwardLine(ctx context.Context, line []byte, tooLong bool) boo
 	return true
 }
 
-// isModernRequest reports whether the params name their protocol version, as modern requests do.
+// isModernRequest reports whether the params contain their protocol version, as in modern requests.
 func isModernRequest(params json.RawMessage) bool {
 	_, ok := wirejson.String(wirejson.Find(wirejson.Find(params, "_meta"), mcp.MetaVersion))
 	return ok
@@ -219,7 +220,7 @@ func (b *bridge) sendRequest(ctx context.Context, f *pendingRequest) {
 // forwardMessage sends a notification, or the client's answer to a question of the server.
 func (b *bridge) forwardMessage(ctx context.Context, msg *message) {
 	if !b.hasSession() {
-		return // the modern protocol has none
+		return // the modern protocol has no such messages
 	}
 	d, err := b.connectWithSession(ctx, true)
 	if err != nil {
@@ -360,7 +361,7 @@ type lineWriter struct {
 // keptLine is the size up to which a message and its line end are written together, in bytes.
 const keptLine = 64 << 10
 
-// writeLine writes a message, which has no line break, and a line end.
+// writeLine writes a message, which must not contain a line break, and a line end.
 func (w *lineWriter) writeLine(message []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -25,16 +25,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const patience = time.Minute
 
-// client is the side that starts a command: it writes and reads lines.
+// client is a fake MCP client that starts the command. It writes and reads lines.
 type client struct {
 	t     *testing.T
 	in    *io.PipeWriter
 	lines chan string
 	ended chan error
-	left  chan struct{} // the bridge has given up a connection
+	left  chan struct{} // receives a value when the bridge closes a connection
 }
 
-// leaving is a connection that tells of its end.
+// leaving is a connection that reports on left when it is closed.
 type leaving struct {
 	net.Conn
 	left chan struct{}
@@ -48,7 +48,7 @@ func (c leaving) Close() error {
 	return c.Conn.Close()
 }
 
-// start runs a bridge to the handler.
+// start runs a bridge that is connected to the handler.
 func start(t *testing.T, daemon http.Handler) *client {
 	t.Helper()
 	server := httptest.NewServer(daemon)
@@ -110,11 +110,11 @@ func (c *client) hear() string {
 			c.t.Fatal("the output has ended")
 		}
 		if !json.Valid([]byte(line)) {
-			c.t.Fatalf("no JSON in a line: %q", line)
+			c.t.Fatalf("the line is not JSON: %q", line)
 		}
 		return line
 	case <-time.After(patience):
-		c.t.Fatal("no line came")
+		c.t.Fatal("got no line")
 	}
 	return ""
 }
@@ -126,7 +126,7 @@ func (c *client) expect(want string) {
 	}
 }
 
-// end closes the input and wants a clean end.
+// end closes the input and checks that the bridge ends without an error.
 func (c *client) end() {
 	c.t.Helper()
 	c.in.Close()
@@ -140,21 +140,21 @@ func (c *client) end() {
 	}
 }
 
-// fake is a daemon that speaks lines.
+// fake is a daemon that supports the line protocol.
 type fake struct {
 	mu        sync.Mutex
 	conns     map[*fakeConn]bool
 	opened    int
-	asked     []string // ids of requests that were answered
-	told      []string // notifications and responses, in order
+	asked     []string // ids of answered requests
+	told      []string // received notifications and responses, in order
 	heads     []http.Header
-	arrived   chan string // requests that wait
+	arrived   chan string // requests that are waiting
 	cancelled chan string
 	ended     atomic.Int64  // connections with a session
-	over      atomic.Int64  // so many requests of a session find it ended
-	ending    chan struct{} // an end has come; the last of several that find it ended is told after that
+	over      atomic.Int64  // number of requests to answer with "session has ended"
+	ending    chan struct{} // signals that the end line was received
 	release   chan struct{} // closed when held requests are to be answered
-	deaf      atomic.Bool   // what is asked is not answered
+	deaf      atomic.Bool   // requests are not answered
 }
 
 // fakeConn is one connection.
@@ -162,10 +162,10 @@ type fakeConn struct {
 	f  *fake
 	nc net.Conn
 
-	mu      sync.Mutex // guards what follows, and orders the lines
+	mu      sync.Mutex // guards the following fields, and orders the lines
 	session bool
 	waits   map[string]chan struct{}
-	endless map[string]chan struct{} // the endless ones of these
+	endless map[string]chan struct{} // those of waits that are endless requests
 	running sync.WaitGroup
 }
 
@@ -173,7 +173,7 @@ func newFake() *fake {
 	return &fake{conns: map[*fakeConn]bool{}, arrived: make(chan string, 2*maxInFlight), cancelled: make(chan string, 10), ending: make(chan struct{}, 10), release: make(chan struct{})}
 }
 
-// forget does what a restarted daemon does.
+// forget closes all connections, as a restart of the daemon does.
 func (f *fake) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -182,7 +182,7 @@ func (f *fake) forget() {
 	}
 }
 
-// broadcast says something to all that have a session.
+// broadcast sends a line to all clients with a session.
 func (f *fake) broadcast(line string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -306,7 +306,7 @@ func (c *fakeConn) read(in *bufio.Reader) {
 	}
 }
 
-// answer reports whether the connection ends with it.
+// answer answers a request and reports whether the connection ends.
 func (c *fakeConn) answer(method string, id json.RawMessage) (end bool) {
 	switch method {
 	case "wait", "subscriptions/listen":
@@ -374,7 +374,7 @@ func TestLegacySession(t *testing.T) {
 		t.Error("the session was not ended")
 	}
 	if len(f.told) != 2 || !strings.Contains(f.told[1], `"action":"accept"`) {
-		t.Errorf("told %q", f.told)
+		t.Errorf("received %q", f.told)
 	}
 	if len(f.heads) != 1 || f.heads[0].Get("User-Agent") != "test" {
 		t.Errorf("headers %v", f.heads)
@@ -393,10 +393,10 @@ func TestModernRequests(t *testing.T) {
 	c.hear()
 	c.end()
 	if got := strings.Join(f.asked, " "); got != "5 5 5 5 6" {
-		t.Errorf("asked %s", got)
+		t.Errorf("got requests %s", got)
 	}
 	if f.ended.Load() != 0 {
-		t.Error("a session was ended that there was not")
+		t.Error("a session ended although none was opened")
 	}
 }
 
@@ -415,7 +415,7 @@ func TestFailuresAreAnswered(t *testing.T) {
 			got = c.hear()
 		}
 		if !strings.Contains(got, tt.want) {
-			t.Errorf("%s: %s", tt.say, got)
+			t.Errorf("%s: got %s", tt.say, got)
 		}
 	}
 	c.say(strings.Repeat("x", maxLine+1))
@@ -434,19 +434,20 @@ func TestCancellation(t *testing.T) {
 	if got := c.hear(); !strings.Contains(got, "Another request with this id") {
 		t.Error(got)
 	}
-	<-f.arrived // one that is cancelled before is not sent at all
+	<-f.arrived // a request that is cancelled earlier is not sent at all
 	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"w"}}`)
 	select {
 	case <-f.cancelled:
 	case <-time.After(patience):
-		t.Fatal("the daemon does not hear of it")
+		t.Fatal("the daemon did not receive the cancellation")
 	}
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	c.expect(`{"jsonrpc":"2.0","id":2,"result":{"method":"ping"}}`)
 	c.end()
 }
 
-// A restarted daemon does not know the session; the client does not notice.
+// TestDaemonRestart checks that the bridge restores the session after a restart of the daemon, without the client's
+// involvement.
 func TestDaemonRestart(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -474,12 +475,12 @@ func TestDaemonRestart(t *testing.T) {
 	c.expect(`{"jsonrpc":"2.0","method":"notifications/message"}`)
 	c.end()
 	if f.opened != 2 {
-		t.Errorf("%d sessions were opened", f.opened)
+		t.Errorf("got %d opened sessions, want 2", f.opened)
 	}
-	// The client's subscriptions and settings hold in the new session.
+	// The client's subscriptions and settings apply in the new session.
 	slices.Sort(f.asked)
 	if got := strings.Join(f.asked, " "); got != "12 14 2" {
-		t.Errorf("asked in the new session: %s", got)
+		t.Errorf("requests in the new session: %s", got)
 	}
 }
 
@@ -495,7 +496,7 @@ func TestEndWaitsForAnswers(t *testing.T) {
 		heard[c.hear()] = true
 	}
 	if !heard[`{"jsonrpc":"2.0","id":1,"result":{"method":"tools/list"}}`] || !heard[`[{"jsonrpc":"2.0","id":2,"result":{}}]`] {
-		t.Errorf("heard %v", heard)
+		t.Errorf("received %v", heard)
 	}
 	c.end()
 }
@@ -546,7 +547,7 @@ func TestClientDisconnects(t *testing.T) {
 			t.Error(err)
 		}
 	case <-time.After(patience):
-		t.Fatal("the bridge goes on without a client")
+		t.Fatal("the bridge continues without a client")
 	}
 }
 
@@ -554,7 +555,8 @@ type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
 
-// A session that its server has ended is opened again, and the request that got the error is sent again in the new one.
+// TestSessionIsReopened checks that the bridge reopens a session that its server has ended, and sends the failed
+// request again.
 func TestSessionIsReopened(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -566,11 +568,11 @@ func TestSessionIsReopened(t *testing.T) {
 	c.expect(`{"jsonrpc":"2.0","id":2,"result":{"method":"ping"}}`)
 	c.end()
 	if got := strings.Join(f.asked, " "); f.opened != 2 || got != "1 1 2" {
-		t.Errorf("%d sessions, asked %s", f.opened, got)
+		t.Errorf("%d sessions, requests %s", f.opened, got)
 	}
 }
 
-// The same for a request that gets the error after the end of the input.
+// TestReopenAfterEndOfInput checks the same for a request that fails after the end of the input.
 func TestReopenAfterEndOfInput(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -582,8 +584,8 @@ func TestReopenAfterEndOfInput(t *testing.T) {
 	c.end()
 }
 
-// Several requests that get the error one after the other are all answered. The message that was sent to the daemon as the
-// last one stays the last.
+// TestReopenForSeveralAfterEndOfInput checks that all of several requests that fail one after the other are answered.
+// The end line remains the last line for the daemon.
 func TestReopenForSeveralAfterEndOfInput(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -598,7 +600,7 @@ func TestReopenForSeveralAfterEndOfInput(t *testing.T) {
 	c.end()
 }
 
-// A client that does not read does not prevent the command from ending.
+// TestEndWithClientThatDoesNotRead checks that a client that does not read does not prevent the command from ending.
 func TestEndWithClientThatDoesNotRead(t *testing.T) {
 	server := httptest.NewServer(newFake())
 	defer server.Close()
@@ -614,7 +616,7 @@ func TestEndWithClientThatDoesNotRead(t *testing.T) {
 			}})
 	}()
 	io.WriteString(inW, hello+"\n")
-	if _, err := io.ReadFull(outR, make([]byte, 5)); err != nil { // it writes
+	if _, err := io.ReadFull(outR, make([]byte, 5)); err != nil { // the bridge is writing
 		t.Error(err)
 	}
 	cancel()
@@ -629,7 +631,8 @@ func TestEndWithClientThatDoesNotRead(t *testing.T) {
 	outR.Close()
 }
 
-// Notifications of the server arrive again without a message of the client.
+// TestSilentClientGetsNotifications checks that the server's notifications arrive again after a restart, without a
+// message of the client.
 func TestSilentClientGetsNotifications(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -647,7 +650,7 @@ func TestSilentClientGetsNotifications(t *testing.T) {
 	c.end()
 }
 
-// If a daemon ends during requests, each of them gets a response.
+// TestDaemonEndsAmidRequests checks that each open request gets a response when the daemon ends.
 func TestDaemonEndsAmidRequests(t *testing.T) {
 	f := newFake()
 	c := start(t, f)
@@ -673,7 +676,8 @@ func TestDaemonEndsAmidRequests(t *testing.T) {
 	c.end()
 }
 
-// A daemon of the previous version does not support lines; the client gets an error with the fix.
+// TestOlderDaemon checks that the client gets an error with a fix if a daemon of an older version does not support the
+// line protocol.
 func TestOlderDaemon(t *testing.T) {
 	for status, want := range map[int]string{
 		http.StatusMethodNotAllowed:   "The running MCPProxy has another version than this command",
@@ -691,7 +695,7 @@ func TestOlderDaemon(t *testing.T) {
 	}
 }
 
-// Requests beyond the limit are refused, each with its id.
+// TestTooManyRequests checks that requests beyond the limit are rejected, each with its id.
 func TestTooManyRequests(t *testing.T) {
 	f := newFake()
 	f.deaf.Store(true)

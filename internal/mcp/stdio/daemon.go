@@ -25,11 +25,11 @@ const maxInFlight = 1024
 // upgradeTime limits the upgrade to the line protocol.
 const upgradeTime = 10 * time.Second
 
-// message is one message of the client, or a batch, which has only the line.
+// message is one message of the client, or a batch. A batch has only the line.
 type message struct {
 	wirejson.Message
-	line   []byte // with its line end
-	modern bool   // needs no session
+	line   []byte // including its line end
+	modern bool   // it needs no session
 }
 
 // pendingRequest is a request without a reply yet.
@@ -37,7 +37,7 @@ type pendingRequest struct {
 	*message
 	own       chan []byte // receives the reply to a request of the bridge itself, cap 1; otherwise nil
 	resent    bool        // already resent in a new session
-	cancelled bool        // by the client, which expects no reply; daemonConn.mu guards this
+	cancelled bool        // the client cancelled it and expects no reply; daemonConn.mu guards this
 }
 
 // daemonConn is a connection to the daemon after the upgrade.
@@ -107,7 +107,7 @@ func upgradeConn(nc net.Conn, at daemonTarget) (io.Reader, error) {
 	case http.StatusMethodNotAllowed: // an older daemon without the line protocol
 		return nil, errNoLineProtocol
 	}
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // as much as arrives
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // the part that arrived
 	if m, err := wirejson.ParseServerMessage(body); err == nil && m.Error != nil {
 		return nil, m.Error
 	}
@@ -155,7 +155,7 @@ func (d *daemonConn) registerRequest(f *pendingRequest) error {
 	return nil
 }
 
-// takeRequest removes and returns the request of a reply; nil if no one waits for it.
+// takeRequest removes and returns the request for a reply, or nil if no request waits for it.
 func (d *daemonConn) takeRequest(key string) *pendingRequest {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -193,8 +193,8 @@ func (d *daemonConn) forwardCancel(id string, line []byte) {
 	d.sendLine(line)
 }
 
-// parseReplyID returns the request ID of a reply: ok is false if the line is not a reply, failed reports an error
-// reply. The ID may be unknown ("").
+// parseReplyID returns the request ID of a reply. ok is false if the line is not a reply. failed reports an error
+// reply. The ID is "" if it is unknown.
 func parseReplyID(line []byte) (id string, failed, ok bool) {
 	c := wirejson.Cursor{Text: line, Depth: wirejson.RelayDepth}
 	for end := c.Enter('{'); c.More(end); {
@@ -212,7 +212,7 @@ func parseReplyID(line []byte) (id string, failed, ok bool) {
 	return "", false, false
 }
 
-// isDialError reports whether the dial failed, so that nothing was sent.
+// isDialError reports whether dialing failed, so that nothing was sent.
 func isDialError(err error) bool {
 	var op *net.OpError
 	return errors.As(err, &op) && op.Op == "dial"
@@ -243,7 +243,7 @@ func (m *message) errorReply(err error) []byte {
 		return wirejson.AppendError(nil, m.ID, e)
 	}
 	var out []byte
-	_ = wirejson.EachElement(m.line, func(element []byte) error { // invalid text gets one reply
+	_ = wirejson.EachElement(m.line, func(element []byte) error { // invalid text gets a single reply
 		if m, err := wirejson.ParseServerMessage(element); err == nil && m.IsRequest() {
 			out = wirejson.AppendError(append(out, ','), m.ID, e)
 		}

@@ -63,10 +63,10 @@ func (b *bridge) connectWithSession(ctx context.Context, start bool) (*daemonCon
 	return d, err
 }
 
-// errOtherVersion says that a daemon of another version has started.
+// errOtherVersion is the error if a daemon of another version has started.
 var errOtherVersion = errors.New("MCPProxy was restarted with another version: restart the client's connection too")
 
-// reopenSession opens the client's session again, invisibly for the client. b.joinMu is held.
+// reopenSession opens the client's session again without the client's involvement. b.joinMu is held.
 func (b *bridge) reopenSession(ctx context.Context, d *daemonConn) error {
 	b.mu.Lock()
 	s := b.session
@@ -83,7 +83,7 @@ func (b *bridge) reopenSession(ctx context.Context, d *daemonConn) error {
 		return errOtherVersion
 	}
 	d.sendLine(append(wirejson.AppendNotification(nil, mcp.Initialized, nil), '\n'))
-	// Wishes refused now are lost with the old session.
+	// Settings that are rejected now are lost with the old session.
 	for _, msg := range wishes {
 		if _, err := d.roundTrip(ctx, msg); err != nil {
 			return err
@@ -94,13 +94,14 @@ func (b *bridge) reopenSession(ctx context.Context, d *daemonConn) error {
 	return nil
 }
 
-// The pauses between attempts to reopen the session, so that the server's notifications arrive.
+// The pauses between attempts to reopen the session. The client needs the session to receive the server's
+// notifications.
 const (
 	minPause = time.Second
 	maxPause = 30 * time.Second
 )
 
-// restoreSession reopens the client's session when a daemon runs again. It does not start one.
+// restoreSession reopens the client's session when a daemon runs again. It does not start a daemon.
 func (b *bridge) restoreSession(ctx context.Context) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		select {
@@ -117,7 +118,7 @@ func (b *bridge) restoreSession(ctx context.Context) {
 	}
 }
 
-// maxSettings limits the remembered settings.
+// maxSettings limits the number of stored settings.
 const maxSettings = 1024
 
 // rememberSetting stores the log level and the resource subscriptions of the session, so that reopenSession can repeat
@@ -135,7 +136,7 @@ func (b *bridge) rememberSetting(msg *message) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	wishes := b.session.settings // nil: no session
+	wishes := b.session.settings // nil if there is no session
 	if msg.Method == mcp.Unsubscribe {
 		delete(wishes, key)
 	} else if wishes != nil && len(wishes) < maxSettings {

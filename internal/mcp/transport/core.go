@@ -69,7 +69,7 @@ func (l *linkCore) sendOutbox(ctx context.Context, told *outbox) {
 	}
 }
 
-// sendBackgroundMessage sends a message with a time limit, in the caller's goroutine, and reports a failure to the
+// sendBackgroundMessage sends a message with a time limit, in the caller's goroutine. It reports a failure to the
 // supervisor.
 func (l *linkCore) sendBackgroundMessage(ctx context.Context, msg []byte) {
 	ctx, cancel := context.WithTimeout(ctx, tellTime)
@@ -79,8 +79,9 @@ func (l *linkCore) sendBackgroundMessage(ctx context.Context, msg []byte) {
 	}
 }
 
-// deliverSharedMessage delivers a message that is not a response on a connection that several clients share. from is the
-// request in whose reply stream it arrived, or nil. change: it is a list change that has been reported.
+// deliverSharedMessage delivers a message that is not a response on a connection that several clients share. from is
+// the request in whose reply stream it arrived, or nil. change reports that it is a list change that has been reported
+// already.
 func (l *linkCore) deliverSharedMessage(m *wirejson.Message, from *pendingRequest, change bool) {
 	switch e := toEvent(m); {
 	case m.IsRequest():

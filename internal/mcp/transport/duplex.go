@@ -21,7 +21,7 @@ func newDuplex(o LinkOptions) *duplex {
 	return l
 }
 
-// OpenNotificationStream does nothing: the stream is always open.
+// OpenNotificationStream does nothing, because the stream is always open.
 func (l *duplex) OpenNotificationStream(context.Context) {}
 
 // HasSessionID returns false: these transports have no session IDs.
@@ -48,8 +48,8 @@ func (l *duplex) registerAndEncodeRequest(ctx context.Context, r *session.Reques
 	return e, msg, nil
 }
 
-// parseAndRoute routes the messages of one line or event, and reports whether it could be parsed. If the text
-// answers a request but is malformed, that request fails.
+// parseAndRoute routes the messages of one line or event, and reports whether it could be parsed. If the text is a
+// malformed response to a request, that request fails.
 func (l *duplex) parseAndRoute(data []byte, kept bool) bool {
 	if eachMessage(data, func(m wirejson.Message) { l.routeMessage(&m, kept) }) != nil {
 		l.pending.failAfterMalformedReply(data)
@@ -63,7 +63,7 @@ func (l *duplex) routeMessage(m *wirejson.Message, kept bool) {
 		l.pending.deliverReply(m, kept)
 		return
 	}
-	change := reportListChange(l.Reports, m.Method) // before any client is told, which may then call
+	change := reportListChange(l.Reports, m.Method) // before any client receives it, because that client may then call
 	switch e := toEvent(m); {
 	case l.Own:
 		l.deliverEventToOwnClient(m, e)
@@ -73,10 +73,10 @@ func (l *duplex) routeMessage(m *wirejson.Message, kept bool) {
 	}
 }
 
-// deliverEventToOwnClient delivers a message on a client's own connection: to the request that it names, else to the
-// only open request, which keeps the order, else to the client's listener, else to the newest request,
-// else into the queue. A question before the answer to initialize is refused: the client cannot get it yet, and the
-// server may wait for the answer.
+// deliverEventToOwnClient delivers a message on a client's own connection. The recipient is the request that the
+// message names, else the only open request (which keeps the order), else the client's listener, else the newest
+// request, else the queue. A question before the answer to initialize is rejected: the client cannot receive it yet,
+// and the server may wait for the answer.
 func (l *duplex) deliverEventToOwnClient(m *wirejson.Message, e session.Event) {
 	if m.IsRequest() && l.pending.isInitializing() {
 		l.postLater(newQuestionRefusal(m, CannotAsk))

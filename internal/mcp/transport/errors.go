@@ -19,15 +19,15 @@ var (
 	errWrongID     = problem.TrustedTextErrorf("the server answered another request")
 )
 
-// IsRetryableSessionLoss reports whether err means that the server has lost the session and has not executed the request. Then
-// the request may be sent again in a new session.
+// IsRetryableSessionLoss reports whether err means that the server has lost the session and has not executed the
+// request. In that case, the request may be sent again in a new session.
 func IsRetryableSessionLoss(err error) bool {
 	_, lost := errors.AsType[*ConnectionLostError](err)
 	_, gone := errors.AsType[*sessionGoneError](err)
 	return gone && !lost
 }
 
-// newContentTypeError is a response with a Content-Type that cannot contain a message.
+// newContentTypeError returns the error for a response with a Content-Type that cannot contain a message.
 func newContentTypeError(status int) error {
 	return &contentTypeError{problem.TrustedTextErrorf("the answer (status %d) is neither JSON nor an event stream", status)}
 }
@@ -36,7 +36,7 @@ type contentTypeError struct{ error }
 
 func (e *contentTypeError) Unwrap() error { return e.error }
 
-// ConnectionLostError is the error of a request whose connection was lost: it may have been executed.
+// ConnectionLostError is the error for a request whose connection was lost. The request may have been executed.
 type ConnectionLostError struct{ Reason error }
 
 func (e *ConnectionLostError) Error() string {
@@ -44,7 +44,7 @@ func (e *ConnectionLostError) Error() string {
 }
 func (e *ConnectionLostError) Unwrap() error { return e.Reason }
 
-// newNotSentError wraps an error from before the server could execute the request.
+// newNotSentError wraps an error that occurred before the server could execute the request.
 func newNotSentError(err error) error { return &session.NotSentError{Cause: err} }
 
 // StatusError is an HTTP error status.
@@ -72,7 +72,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the server answered with HTTP status %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// WantsLogin reports whether a login can help.
+// WantsLogin reports whether a login may help.
 func (e *StatusError) WantsLogin() bool {
 	return e.Status == http.StatusUnauthorized || e.Status == http.StatusForbidden && strings.Contains(e.challenge, "insufficient_scope")
 }
@@ -82,7 +82,7 @@ func (e *StatusError) Temporary() bool {
 	return e.Status >= 500 || e.Status == http.StatusTooManyRequests || e.Status == http.StatusRequestTimeout
 }
 
-// sessionGoneError is a refusal because the session is lost; the server has not executed the request.
+// sessionGoneError is a refusal because the session is lost. The server has not executed the request.
 type sessionGoneError struct{ refusal error }
 
 func (e *sessionGoneError) Error() string        { return ErrSessionGone.Error() }

@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// The codes of failures: why a server is not connected.
+// The codes of failures, which are the reasons why a server is not connected.
 const (
 	NoProcess          = "NOT_STARTED"  // its command could not be started
 	NoDirectory        = "NO_DIRECTORY" // its working directory is missing
@@ -25,9 +25,9 @@ const (
 	Unreachable        = "UNREACHABLE"
 	UnknownHost        = "UNKNOWN_HOST"
 	Forbidden          = "FORBIDDEN"
-	Certificate        = "CERTIFICATE"         // not trusted, or otherwise invalid
-	CertificateExpired = "CERTIFICATE_EXPIRED" // or not valid yet
-	CertificateName    = "CERTIFICATE_NAME"    // for another host
+	Certificate        = "CERTIFICATE"         // the certificate is not trusted, or otherwise invalid
+	CertificateExpired = "CERTIFICATE_EXPIRED" // the certificate has expired, or is not valid yet
+	CertificateName    = "CERTIFICATE_NAME"    // the certificate is for another host
 	Status             = "HTTP_STATUS"
 	LoginNeeded        = "LOGIN_NEEDED"
 	SecretNeeded       = "SECRET_NEEDED"
@@ -36,9 +36,9 @@ const (
 	Broken             = "CONNECTION"
 )
 
-// ServerFailure is the reason why a server is not connected, for agents and for users. Said is MCPProxy's own
-// text and contains nothing from the server, so agents may see it. Detail is for users and may contain the
-// last line of the server's stderr, escaped and clipped.
+// ServerFailure is the reason why a server is not connected, for agents and for users. Said is MCPProxy's own text. It
+// contains nothing from the server, so agents may see it. Detail is for users and may contain the last line of the
+// server's stderr, escaped and clipped.
 type ServerFailure struct {
 	Code   string
 	Said   string
@@ -50,7 +50,7 @@ func (f ServerFailure) WithMaskedCredentials(m process.Masker) ServerFailure {
 	return ServerFailure{f.Code, m.MaskText(f.Said), m.MaskText(f.Detail)}
 }
 
-// String returns code and text; "" if nothing failed.
+// String returns the code and the text, or "" if there is no failure.
 func (f ServerFailure) String() string {
 	if f.Code == "" {
 		return ""
@@ -58,12 +58,12 @@ func (f ServerFailure) String() string {
 	return f.Code + ": " + f.Said
 }
 
-// NeedsSecretError says why a server is not started: a secret is missing.
+// NeedsSecretError is the error for a server that is not started because a secret is missing.
 type NeedsSecretError string
 
 func (e NeedsSecretError) Error() string { return string(e) }
 
-// NeedsVariableError says that the configuration of a server names an unset environment variable.
+// NeedsVariableError is the error for a server whose configuration refers to an unset environment variable.
 type NeedsVariableError string
 
 func (e NeedsVariableError) Error() string { return string(e) }
@@ -157,7 +157,7 @@ func certificateFailure(err error) ServerFailure {
 	return ServerFailure{code, words, words}
 }
 
-// dialledAddressText returns the address of a dial error after a blank.
+// dialledAddressText returns the address of a dial error, preceded by a space.
 func dialledAddressText(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Addr != nil {
 		return " " + op.Addr.String()

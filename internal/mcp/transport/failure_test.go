@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNoNetwork: an error without a network says so, and a name that does not exist differs from one that cannot be
-// resolved.
+// TestNoNetwork checks that an error without a network has its own code, and that a name that does not exist differs
+// from a name that cannot be resolved.
 func TestNoNetwork(t *testing.T) {
 	t.Parallel()
 	dial := func(errno syscall.Errno) error {
@@ -29,7 +29,7 @@ func TestNoNetwork(t *testing.T) {
 	} {
 		got := ClassifyFailure(fmt.Errorf("connect: %w", c.err))
 		if got.Code != c.code || !strings.Contains(got.Said, c.says) || !strings.Contains(got.Detail, c.says) {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v", name, got)
 		}
 	}
 }

@@ -22,10 +22,10 @@ type HTTPLink struct {
 	linkCore
 	*remoteHTTPServer
 
-	lastID      atomic.Pointer[string] // of the last event on the notification stream
+	lastID      atomic.Pointer[string] // ID of the last event on the notification stream
 	listenNow   chan struct{}          // closed after the handshake
 	missed      atomic.Bool            // notifications may have been missed before the stream opened
-	listenReady chan struct{}          // closed when the stream is open or refused
+	listenReady chan struct{}          // closed when the stream is open or was refused
 }
 
 // NewHTTPLink prepares a session without sending anything.
@@ -55,8 +55,8 @@ func NewHTTPLink(a ServerAddress, o LinkOptions) (*HTTPLink, error) {
 	return l, nil
 }
 
-// Do implements session.Doer. On a client's own connection, and in the modern protocol, the request keeps
-// the client's ID; otherwise it gets a new one.
+// Do implements session.Doer. On a client's own connection, and in the modern protocol, the request keeps the client's
+// ID. Otherwise it gets a new ID.
 func (l *HTTPLink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	if err := l.Cause(); err != nil {
 		return session.Reply{}, newNotSentError(err)
@@ -182,8 +182,8 @@ func (l *HTTPLink) readWholeResponse(ctx context.Context, a *HTTPResponse, x *pe
 	return errWrongID
 }
 
-// deliverMessage handles a message that is not a response. from is the request in whose reply stream it arrived,
-// nil for the notification stream.
+// deliverMessage handles a message that is not a response. from is the request in whose reply stream it arrived, or nil
+// for the notification stream.
 func (l *HTTPLink) deliverMessage(m *wirejson.Message, from *pendingRequest) {
 	change := reportListChange(l.Reports, m.Method)
 	switch {
@@ -211,7 +211,7 @@ func (l *HTTPLink) postWithoutReply(ctx context.Context, msg []byte) error {
 	return map404ToSessionGone(state, l.postToServer(ctx, state, msg))
 }
 
-// map404ToSessionGone returns ErrSessionGone for a 404 in a session, otherwise err.
+// map404ToSessionGone returns ErrSessionGone for a 404 in a session. Otherwise it returns err.
 func map404ToSessionGone(state *sessionRequestHeads, err error) error {
 	if status, ok := errors.AsType[*StatusError](err); ok && status.Status == http.StatusNotFound && state.session != "" {
 		return ErrSessionGone
@@ -219,7 +219,7 @@ func map404ToSessionGone(state *sessionRequestHeads, err error) error {
 	return err
 }
 
-// SetVersion sets the version and sends it from now on.
+// SetVersion sets the version, which is sent with all later requests.
 func (l *HTTPLink) SetVersion(version string) {
 	l.linkCore.SetVersion(version)
 	if err := l.setSessionHeads(l.state.Load().session, version); err != nil {

@@ -59,7 +59,7 @@ func (c *leanConn) setBodyFraming() {
 	}
 }
 
-// readLine returns the next line of a head without its end, valid until the next read.
+// readLine returns the next line of a head without its line end. It is valid until the next read.
 func (c *leanConn) readLine(budget *int) ([]byte, error) {
 	line, err := c.br.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
@@ -188,7 +188,7 @@ func (c *leanConn) Read(p []byte) (int, error) {
 	return n, c.err
 }
 
-// afterChunk in left says that the line break after a chunk is not read yet.
+// afterChunk is the value of left if the line break after a chunk is not read yet.
 const afterChunk = -1
 
 // readChunkEnd reads the line break after a chunk.
@@ -205,7 +205,7 @@ func (c *leanConn) readChunkEnd() error {
 	return nil
 }
 
-// readChunkStart reads up to the data of the next chunk; io.EOF after the last.
+// readChunkStart reads up to the data of the next chunk. It returns io.EOF after the last chunk.
 func (c *leanConn) readChunkStart() error {
 	if c.left == afterChunk {
 		if err := c.readChunkEnd(); err != nil {
@@ -239,7 +239,7 @@ func (c *leanConn) readChunkStart() error {
 	}
 }
 
-// parseLimitedNumber parses a number of at most so many digits.
+// parseLimitedNumber parses a number with at most the given number of digits.
 func parseLimitedNumber(b []byte, base, most int) (int64, bool) {
 	if len(b) > most {
 		return 0, false
@@ -248,7 +248,7 @@ func parseLimitedNumber(b []byte, base, most int) (int64, bool) {
 	return int64(n), err == nil
 }
 
-// These many digits always fit into an int64.
+// Numbers with at most this many digits fit into an int64.
 const mostDigits, mostHexadecimal = 18, 15
 
 func toUnexpectedEOF(err error) error {

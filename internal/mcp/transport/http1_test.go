@@ -22,7 +22,7 @@ func TestLeanResponses(t *testing.T) {
 		name, raw string
 		status    int
 		body      string
-		keeps     bool // the connection is used again
+		keeps     bool // whether the connection is reused
 	}{
 		{"length", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", 200, "hello", true},
 		{"bare line ends", "HTTP/1.1 200 OK\nContent-Length: 5\n\nhello", 200, "hello", true},
@@ -65,7 +65,7 @@ func TestLeanBodyUntilClose(t *testing.T) {
 		}
 		return "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello"
 	})
-	// The script breaks the connection at the second request only: end it here.
+	// The script breaks the connection only at the second request, so it is closed by the test.
 	c, r := leanFor(t, u)
 	a, err := c.Do(t.Context(), r)
 	if err != nil {
@@ -114,7 +114,7 @@ func TestLeanRefusesMalformedResponses(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 			if n := len(c.idle) + len(c.unfinished); n != 0 {
-				t.Errorf("%d connections are kept", n)
+				t.Errorf("%d idle connections are kept", n)
 			}
 		})
 	}
@@ -159,7 +159,7 @@ type bytesConn struct {
 func (c *bytesConn) Read(p []byte) (int, error)  { return c.r.Read(p) }
 func (c *bytesConn) Write(p []byte) (int, error) { return len(p), nil }
 
-// FuzzLeanResponse compares leanConn with net/http on what both accept.
+// FuzzLeanResponse compares leanConn with net/http for responses that both accept.
 func FuzzLeanResponse(f *testing.F) {
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"))
@@ -179,7 +179,7 @@ func FuzzLeanResponse(f *testing.F) {
 		var resp *http.Response
 		for resp == nil || resp.StatusCode < 200 {
 			if resp, err = http.ReadResponse(br, &http.Request{Method: "POST"}); err != nil {
-				return // stricter than we are
+				return // net/http is stricter than leanConn
 			}
 		}
 		want, err := io.ReadAll(resp.Body)

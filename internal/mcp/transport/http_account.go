@@ -8,15 +8,15 @@ import (
 
 // ServerAuthorizer authenticates MCPProxy to one server. Its methods are safe for concurrent use.
 type ServerAuthorizer interface {
-	// Authorization returns the Authorization header, "" for none. It may wait for a token refresh.
+	// Authorization returns the Authorization header, or "" if there is none. It may wait for a token refresh.
 	Authorization(ctx context.Context) (string, error)
-	// HandleRefusal handles a 401 or 403 and its challenge; used is the rejected header. It returns whether
-	// another authorization is available, so that a retry makes sense.
+	// HandleRefusal handles a 401 or 403 and its challenge. used is the rejected header. It reports whether another
+	// authorization is available, so that a retry makes sense.
 	HandleRefusal(ctx context.Context, used string, status int, challenge string) bool
 }
 
-// authClient adds the authorization of an account. It retries a refused request once with a new
-// authorization: the server has not executed it.
+// authClient adds the authorization of an account. It retries a rejected request once with a new authorization, because
+// the server has not executed the request.
 type authClient struct {
 	HTTPClient
 	account ServerAuthorizer
@@ -37,7 +37,7 @@ func (p *authClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, err
 			return nil, newNotSentError(fmt.Errorf("authenticate: %w", err))
 		}
 		sent := r
-		if auth != "" { // no copy for servers without authorization
+		if auth != "" { // avoids a copy for servers without authorization
 			proof := *r
 			proof.auth = auth
 			sent = &proof

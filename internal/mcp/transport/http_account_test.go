@@ -15,10 +15,10 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// here is the rule for servers of tests.
+// here is the dial policy for servers in tests.
 var here = dialpolicy.Policy{Loopback: true}
 
-// wallet is an account whose authorizations are spent one after the other.
+// wallet is an account whose authorizations are used one after the other.
 type wallet struct {
 	mu      sync.Mutex
 	tokens  []string
@@ -54,8 +54,8 @@ func parseURL(t *testing.T, s string) *url.URL {
 	return u
 }
 
-// Both clients carry the authorization of the account, and send a refused
-// request once more with the next one.
+// TestSendWithAuthorization checks that both clients send the authorization of the account, and repeat a rejected
+// request once with the next authorization.
 func TestSendWithAuthorization(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer good" || len(r.Header.Values("Authorization")) > 1 {
@@ -82,12 +82,12 @@ func TestSendWithAuthorization(t *testing.T) {
 		}
 		client.Close()
 		if len(head.fields) != 1 {
-			t.Errorf("%s: the authorization stays in the head: %v", name, head.fields)
+			t.Errorf("%s: the head still contains the authorization: %v", name, head.fields)
 		}
 	}
 }
 
-// Both clients check the address that a name resolves to when they dial it.
+// TestDialPolicyOfClients checks that both clients check the address that a name resolves to when they dial it.
 func TestDialPolicyOfClients(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -103,7 +103,7 @@ func TestDialPolicyOfClients(t *testing.T) {
 	}
 }
 
-// BenchmarkAccount measures the cost of an account for a server that requires no login, which is close to zero.
+// BenchmarkAccount measures the cost of an account for a server that requires no login. It is close to zero.
 func BenchmarkAccount(b *testing.B) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "{}") }))
 	defer s.Close()

@@ -14,25 +14,25 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// MemoryBudget limits the memory for large messages of one server, over all its connections, to the size of the
-// largest message. A server that sends many, or never ends one, delays only itself.
+// MemoryBudget limits the memory for large messages of one server, over all its connections, to the size of the largest
+// message. A server that sends many large messages, or a message without end, delays only itself.
 type MemoryBudget struct {
-	max     int // bytes of one message
+	max     int // maximum size of one message in bytes
 	buffers *LargeBufferPool
 
 	suspect atomic.Bool         // the server has sent a message over the limit
 	sem     *semaphore.Weighted // bytes
 }
 
-// roomOverhead is how much a reader may need in addition to the largest message.
+// roomOverhead is the memory that a reader may need in addition to the largest message.
 const roomOverhead = 16 << 10
 
-// NewMemoryBudget returns the budget of one server. maxMessage is its largest message in bytes.
+// NewMemoryBudget returns the budget of one server. maxMessage is the maximum size of its messages in bytes.
 func NewMemoryBudget(maxMessage int, buffers *LargeBufferPool) *MemoryBudget {
 	return &MemoryBudget{max: maxMessage, buffers: buffers, sem: semaphore.NewWeighted(int64(maxMessage + roomOverhead))}
 }
 
-// MaxMessage returns the size of the largest message.
+// MaxMessage returns the maximum size of a message.
 func (r *MemoryBudget) MaxMessage() int { return r.max }
 
 // budgetWait limits the wait of a message for the budget.
@@ -41,19 +41,19 @@ const budgetWait = 30 * time.Second
 // errOverBudget is wrapped by every error about a message without budget.
 var errOverBudget = problem.TrustedTextErrorf("the server sends too many large messages at a time")
 
-// TooLargeErrorAndThrottle returns the error of a message over the limit, and throttles large messages from then on.
+// TooLargeErrorAndThrottle returns the error for a message over the limit, and throttles large messages from then on.
 func (r *MemoryBudget) TooLargeErrorAndThrottle() error {
 	r.suspect.Store(true)
 	return newTooLargeError(r.max)
 }
 
-// OverBudgetError returns the error of a message without budget.
+// OverBudgetError returns the error for a message without budget.
 func (r *MemoryBudget) OverBudgetError() error {
 	return problem.TrustedTextErrorf("%w: together more than %d bytes", errOverBudget, r.max)
 }
 
-// acquireBytes waits for n bytes until done is closed or for budgetWait, and reports success. Release them with
-// releaseBytes.
+// acquireBytes waits for n bytes until done is closed, at most for budgetWait, and reports whether it got them. Release
+// them with releaseBytes.
 func (r *MemoryBudget) acquireBytes(n int, done <-chan struct{}) bool {
 	if r.sem.TryAcquire(int64(n)) {
 		return true
@@ -67,19 +67,19 @@ func (r *MemoryBudget) acquireBytes(n int, done <-chan struct{}) bool {
 
 func (r *MemoryBudget) releaseBytes(n int) { r.sem.Release(int64(n)) }
 
-// ReaderBudget is the budget as a wirejson.BufferPool for one reader, which waits until done is closed.
+// ReaderBudget is a wirejson.BufferPool that uses the budget for one reader. It waits until done is closed.
 type ReaderBudget struct {
 	*MemoryBudget
 	done <-chan struct{}
-	read int // bytes since the last pause
+	read int // number of bytes since the last pause
 }
 
-// ForReader returns the budget for one reader.
+// ForReader returns the budget as a buffer pool for one reader.
 func (r *MemoryBudget) ForReader(done <-chan struct{}) *ReaderBudget {
 	return &ReaderBudget{MemoryBudget: r, done: done}
 }
 
-// Take returns a buffer for a message of any size. There is only one.
+// Take returns a buffer that is large enough for any message. The budget allows only one at a time.
 func (v *ReaderBudget) Take(int) []byte {
 	n := v.max + roomOverhead
 	if !v.acquireBytes(n, v.done) {
@@ -94,7 +94,7 @@ func (v *ReaderBudget) Give(buf []byte) {
 	v.releaseBytes(len(buf))
 }
 
-// The rate for servers that have exceeded the limit: reading at full speed would use all CPUs.
+// The rate limit for servers that have exceeded the message limit. Reading at full speed would use all CPUs.
 const (
 	paceRate = 64 << 20 // bytes per second
 	paceStep = 64 << 10

@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// left returns how many bytes are left, 0 while another caller waits.
+// left returns the number of available bytes, or 0 while another caller waits.
 func left(r *MemoryBudget) int {
 	return sort.Search(r.max+roomOverhead+1, func(n int) bool {
 		there := r.sem.TryAcquire(int64(n))
@@ -32,13 +32,14 @@ func left(r *MemoryBudget) int {
 	}) - 1
 }
 
-// Slots are given in the order of the requests. A caller that stops waiting delays no other.
+// TestSlotsOfABudget checks that the budget is given in the order of the requests, and that a caller that stops waiting
+// delays no other.
 func TestSlotsOfABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := NewMemoryBudget(100, &LargeBufferPool{})
 		r.sem = semaphore.NewWeighted(100)
 		if !r.acquireBytes(60, nil) {
-			t.Fatal("an empty budget has no place")
+			t.Fatal("an unused budget has no room")
 		}
 		var mu sync.Mutex
 		var order []string
@@ -54,27 +55,28 @@ func TestSlotsOfABudget(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		wait("large", 70, gone.Done())
-		wait("small", 30, nil) // there would be place for it
+		wait("small", 30, nil) // there would be room for it
 		wait("last", 100, nil)
 		if len(order) != 0 {
-			t.Errorf("%q have not waited", order)
+			t.Errorf("%q did not wait", order)
 		}
 		cancel()
-		waiting.Wait() // the last one for budgetWait
+		waiting.Wait() // the last one waits for budgetWait
 		slices.Sort(order)
 		if got := fmt.Sprint(order); got != "[large false last false small true]" || left(r) != 10 {
-			t.Errorf("%s, %d are left", got, left(r))
+			t.Errorf("order %s, %d bytes left", got, left(r))
 		}
 		wait("next", 20, nil)
 		r.releaseBytes(60)
 		waiting.Wait()
 		if len(order) != 4 || order[3] != "next true" || left(r) != 50 {
-			t.Errorf("%s, %d are left", order, left(r))
+			t.Errorf("order %s, %d bytes left", order, left(r))
 		}
 	})
 }
 
-// A body that is read within the budget is unchanged, whatever its announced length, and the budget is as large afterwards.
+// TestBodiesAreReadWithinTheBudget checks that a body that is read within the budget is unchanged, whatever its
+// announced length, and that the budget is completely available afterwards.
 func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 20
@@ -99,7 +101,7 @@ func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 				t.Errorf("%s length, %d bytes: %d bytes, %v, want %v", name, n, len(body), err, want)
 			}
 			if left(r) != limit+roomOverhead {
-				t.Fatalf("%s length, %d bytes: %d are left", name, n, left(r))
+				t.Fatalf("%s length, %d bytes: %d bytes of the budget are left", name, n, left(r))
 			}
 		}
 	}
@@ -109,7 +111,7 @@ func TestBodiesAreReadWithinTheBudget(t *testing.T) {
 	for _, length := range []int64{2 << 20, -1} {
 		a := &HTTPResponse{length: length, Body: io.NopCloser(bytes.NewReader(make([]byte, 2<<20)))}
 		if _, err := r.ForReader(full).ReadBody(a); !errors.Is(err, errOverBudget) {
-			t.Errorf("length %d, no place: %v", length, err)
+			t.Errorf("length %d, no budget: %v", length, err)
 		}
 	}
 }
@@ -118,13 +120,13 @@ type errReader struct{ err error }
 
 func (r errReader) Read([]byte) (int, error) { return 0, r.err }
 
-// portions reads as from a pipe.
+// portions is a reader that returns small portions, as a pipe does.
 type portions struct{ r io.Reader }
 
 func (p portions) Read(b []byte) (int, error) { return p.r.Read(b[:min(len(b), 64<<10)]) }
 
-// TestPaceAfterTooLongMessage: after a server has sent a message that was too long, its output is read at a limited pace,
-// including skipped bytes.
+// TestPaceAfterTooLongMessage checks that the output of a server is read at a limited rate after it has sent a message
+// that was too long, including skipped bytes.
 func TestPaceAfterTooLongMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 4 << 20

@@ -5,21 +5,21 @@ import (
 	"time"
 )
 
-// LargeBufferPool pools buffers of one size for large messages, so that endless messages produce no garbage. On
-// Linux they are mapped outside of the heap, and unused ones release their memory, except one that stays
-// ready for a while.
+// LargeBufferPool pools buffers of one size for large messages, so that a stream of large messages produces no garbage.
+// On Linux the buffers are mapped outside of the heap. Unused buffers release their memory, except one that stays ready
+// for a while.
 type LargeBufferPool struct {
 	mu     sync.Mutex // guards the following fields
 	free   [][]byte   // only the last one may have memory
-	ready  bool       // the last one has memory
+	ready  bool       // the last buffer has memory
 	drop   *time.Timer
 	closed bool
 }
 
-// readyTime is how long an unused buffer keeps its memory.
+// readyTime is the time for which an unused buffer keeps its memory.
 const readyTime = 2 * time.Second
 
-// takeBuffer returns a buffer of n bytes, which must always be the same number.
+// takeBuffer returns a buffer of n bytes. n must be the same in all calls.
 func (b *LargeBufferPool) takeBuffer(n int) []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,7 +32,7 @@ func (b *LargeBufferPool) takeBuffer(n int) []byte {
 	return buf
 }
 
-// returnBuffer returns a buffer, which must not be used afterwards.
+// returnBuffer returns a buffer to the pool. It must not be used afterwards.
 func (b *LargeBufferPool) returnBuffer(buf []byte) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -64,7 +64,7 @@ func (b *LargeBufferPool) releaseReadyMemory() {
 	}
 }
 
-// Close frees all buffers, also those that are returned later.
+// Close frees all buffers, including those that are returned later.
 func (b *LargeBufferPool) Close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

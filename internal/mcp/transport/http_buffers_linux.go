@@ -2,7 +2,7 @@ package transport
 
 import "syscall"
 
-// newLargeBuffer maps memory, which is allocated on the first write.
+// newLargeBuffer maps memory. The kernel allocates it on the first write.
 func newLargeBuffer(n int) []byte {
 	buf, err := syscall.Mmap(-1, 0, n, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 	if err != nil { // Munmap ignores an address that was not mapped

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// One buffer stays ready for a while; the memory of the others is returned, so that they read as zeros. In the end all are
-// unmapped.
+// TestBuffersGiveTheirMemoryBack checks that one unused buffer stays ready for a while, and that the memory of the
+// others is released, so that they read as zeros. Close unmaps all buffers.
 func TestBuffersGiveTheirMemoryBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1 << 20
@@ -24,28 +24,28 @@ func TestBuffersGiveTheirMemoryBack(t *testing.T) {
 		b.returnBuffer(one)
 		b.returnBuffer(two)
 		if !full(one) || full(two) {
-			t.Errorf("ready: %v and %v", full(one), full(two))
+			t.Errorf("filled: %v and %v", full(one), full(two))
 		}
 		if buf := b.takeBuffer(n); &buf[0] != &one[0] {
-			t.Error("the one that is ready is not taken")
+			t.Error("takeBuffer does not return the ready buffer")
 		}
 		if buf := b.takeBuffer(n); &buf[0] != &two[0] {
-			t.Error("the other one is not used again")
+			t.Error("takeBuffer does not return the other buffer")
 		}
 		b.returnBuffer(fill(two))
 		time.Sleep(readyTime - 1)
 		if !full(two) {
-			t.Error("it is not ready any more")
+			t.Error("the buffer is no longer ready")
 		}
 		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		if full(two) {
-			t.Error("it has its memory for ever")
+			t.Error("the buffer never releases its memory")
 		}
 		b.Close()
 		b.returnBuffer(one)
 	})
-	// The runtime may map something where a buffer was, so one try of five has to succeed.
+	// The runtime may map other memory at the address of a buffer, so one try of five has to succeed.
 	for range 5 {
 		var b LargeBufferPool
 		one, two := b.takeBuffer(1<<20), b.takeBuffer(1<<20)

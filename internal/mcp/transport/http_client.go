@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// HTTPClient sends HTTP requests to one origin. There are two: leanClient for http:// on a direct connection,
-// where MCPProxy's own work decides the speed, and stdClient (net/http) for TLS, HTTP/2 and proxies.
+// HTTPClient sends HTTP requests to one origin. There are two implementations: leanClient for http:// on a direct
+// connection, where MCPProxy's own work limits the speed, and stdClient (net/http) for TLS, HTTP/2 and proxies.
 //
 //   - A request that may have been executed is never sent twice.
 //   - The end of ctx ends the exchange at once, until the body is closed.
@@ -28,7 +28,7 @@ type HTTPClient interface {
 	Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error)
 	// CloseIdle closes connections that have been idle for too long.
 	CloseIdle(now time.Time)
-	// Close closes idle connections and keeps none from then on.
+	// Close closes idle connections. From then on, no connection is kept.
 	Close()
 }
 
@@ -36,9 +36,9 @@ type HTTPClient interface {
 type HTTPRequest struct {
 	Method      string
 	Head        *RequestHead
-	Headers     []mcp.Header // of this request only
+	Headers     []mcp.Header // headers for this request only
 	Body        []byte
-	auth        string // Authorization header; "" for none, or if Head has it
+	auth        string // Authorization header; "" if there is none, or if Head contains it
 	KeepHeaders bool   // keep the response headers for the client
 }
 
@@ -52,11 +52,11 @@ func CheckHeaders(fields []mcp.Header) error {
 	return nil
 }
 
-// HTTPResponse is a response whose head has been read. The caller must close it and not use it afterwards.
+// HTTPResponse is a response whose head has been read. The caller must close it and must not use it afterwards.
 type HTTPResponse struct {
 	Status    int
 	Media     MediaKind
-	length    int64 // of the body; -1: unknown
+	length    int64 // length of the body; -1 means unknown
 	Session   string
 	Location  string
 	Challenge string // WWW-Authenticate
@@ -64,7 +64,7 @@ type HTTPResponse struct {
 	gzipped   bool   // the body is compressed
 	Body      io.ReadCloser
 
-	headers     []mcp.Header // if requested: see ForwardableHeaders
+	headers     []mcp.Header // only on request: see ForwardableHeaders
 	hops        []string     // the names that Connection lists
 	headerBytes int          // bytes of headers
 }
@@ -74,7 +74,7 @@ type MediaKind uint8
 
 // The kinds of bodies.
 const (
-	unsure MediaKind = iota // none, or one that some servers use for JSON
+	unsure MediaKind = iota // no type, or a type that some servers use for JSON
 	JSON
 	events
 	other
@@ -106,7 +106,7 @@ const (
 )
 
 // hasContextEnded reports whether ctx has ended. A dial timeout uses its own timer and may fire shortly before ctx
-// ends; then it waits for ctx.
+// ends. In that case, the function waits for ctx.
 func hasContextEnded(ctx context.Context) bool {
 	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
 		<-ctx.Done()
@@ -114,8 +114,8 @@ func hasContextEnded(ctx context.Context) bool {
 	return ctx.Err() != nil
 }
 
-// RequestHead is the head of a request without its method and length. It is fixed for a session and rendered
-// once.
+// RequestHead is the head of a request without its method and length. It is the same for all requests of a session and
+// is rendered once.
 type RequestHead struct {
 	url    *url.URL
 	fields http.Header

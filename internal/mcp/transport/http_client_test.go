@@ -24,8 +24,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// rawServer answers each request on a connection with what script gives for
-// it; the empty string breaks the connection.
+// rawServer answers each request on a connection with the text from script. An empty text closes the connection.
 func rawServer(t testing.TB, script func(conn, request int) string) *url.URL {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,8 +85,8 @@ func fetch(c HTTPClient, r *HTTPRequest) (status int, body string, err error) {
 	return status, string(b), err
 }
 
-// TestLeanNeverSendsTwice: the server reads the request and breaks the connection. It may have acted, so it must not get the
-// request again.
+// TestLeanNeverSendsTwice checks that a request is not sent again if the server reads it and closes the connection. The
+// server may have executed it.
 func TestLeanNeverSendsTwice(t *testing.T) {
 	var requests atomic.Int32
 	u := rawServer(t, func(_, request int) string {
@@ -106,8 +105,7 @@ func TestLeanNeverSendsTwice(t *testing.T) {
 	}
 }
 
-// TestLeanNoticesDeadConnections: a connection that the server closed while it
-// was idle is not used.
+// TestLeanNoticesDeadConnections checks that a connection that the server closed while it was idle is not used.
 func TestLeanNoticesDeadConnections(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }))
 	defer s.Close()
@@ -161,18 +159,18 @@ func TestLeanEndsWithTheContext(t *testing.T) {
 			}
 			go func() { <-asked; cancel() }()
 			if _, err := io.ReadAll(a.Body); err == nil {
-				t.Error("the body has an end")
+				t.Error("the body ended")
 			}
 			a.Body.Close()
 			if len(c.idle) != 0 {
-				t.Error("the connection is kept")
+				t.Error("the connection is kept for reuse")
 			}
 		})
 	}
 }
 
-// TestLeanStreamsAreReused: the reader stops before the end of the stream has arrived. Once it has, the connection is used
-// again.
+// TestLeanStreamsAreReused checks that a connection is reused after its stream has ended, even if the reader stopped
+// before the end arrived.
 func TestLeanStreamsAreReused(t *testing.T) {
 	var conns atomic.Int32
 	end := make(chan struct{})
@@ -215,7 +213,7 @@ func TestLeanStreamsAreReused(t *testing.T) {
 	end <- struct{}{}
 	end <- struct{}{}
 	for _, conn := range c.unfinished {
-		for conn.peek() == peekSilent { // the end is on its way
+		for conn.peek() == peekSilent { // the end has not arrived yet
 			runtime.Gosched()
 		}
 	}
@@ -231,7 +229,7 @@ func TestLeanStreamsAreReused(t *testing.T) {
 	}
 }
 
-// deadlines counts the deadlines that are set.
+// deadlines counts the deadlines that are set on a connection.
 type deadlines struct {
 	net.Conn
 	set int
@@ -245,8 +243,8 @@ func (d *deadlines) SetReadDeadline(by time.Time) error {
 func TestLeanStreamsEndWithTheirAnswer(t *testing.T) {
 	for _, tt := range []struct {
 		end     string
-		left    int // of the answer, unread
-		set     int // deadlines
+		left    int // unread bytes of the response
+		set     int // number of deadlines
 		keeps   bool
 		pending bool
 	}{
@@ -254,7 +252,7 @@ func TestLeanStreamsEndWithTheirAnswer(t *testing.T) {
 		{end: "0\r\nTrailer: 1\r\n\r\n", set: 2, keeps: true},
 		{end: "0\r\n\r\n", left: 1, set: 2, keeps: true},
 		{end: "5\r\n0\r\n\r\n\r\n0\r\n\r\n", set: 2, keeps: true},
-		{end: "0\r\n\r\n0\r\n\r\n", set: 2, keeps: true}, // and found to be odd when it is wanted
+		{end: "0\r\n\r\n0\r\n\r\n", set: 2, keeps: true}, // kept, but the excess data is found before the next use
 		{end: "0\r\n\r", set: 2},
 		{end: "", pending: true},
 	} {
@@ -285,7 +283,7 @@ func TestLeanReaps(t *testing.T) {
 	c, r := leanFor(t, u)
 	fetch(c, r)
 	if c.CloseIdle(time.Now()); len(c.idle) != 1 {
-		t.Fatal("a fresh connection has been closed")
+		t.Fatal("a recently used connection was closed")
 	}
 	if c.CloseIdle(time.Now().Add(2 * idleConnTime)); len(c.idle) != 0 {
 		t.Error("an old connection is kept")
@@ -316,7 +314,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// countedBody gives n bytes, and remembers the largest room it was offered.
+// countedBody returns n bytes and records the largest buffer that was passed to Read.
 type countedBody struct{ n, most int }
 
 func (b *countedBody) Read(p []byte) (int, error) {
@@ -330,7 +328,7 @@ func (b *countedBody) Read(p []byte) (int, error) {
 
 func (b *countedBody) Close() error { return nil }
 
-// TestBuffersGrowWithReceivedBytes: an announced length allocates nothing until the body arrives.
+// TestBuffersGrowWithReceivedBytes checks that an announced length allocates nothing until the body arrives.
 func TestBuffersGrowWithReceivedBytes(t *testing.T) {
 	for _, tt := range []struct{ length, comes, room int }{
 		{100, 100, 100},
@@ -345,7 +343,7 @@ func TestBuffersGrowWithReceivedBytes(t *testing.T) {
 			t.Errorf("%+v: %d bytes, error %v", tt, len(body), err)
 		}
 		if b.most > tt.room+tt.room/4 { // rounded up by the allocator
-			t.Errorf("%+v: room for %d bytes", tt, b.most)
+			t.Errorf("%+v: the buffer has room for %d bytes", tt, b.most)
 		}
 	}
 }
@@ -358,7 +356,7 @@ func TestExchangersAgree(t *testing.T) {
 		w.Header().Set("X-Got", r.Header.Get("X-Test")+" "+r.Method+" "+r.URL.String()+" "+r.Host)
 		w.Header().Set("Content-Type", "Application/JSON; charset=UTF-8")
 		w.WriteHeader(200 + len(body)%3)
-		if len(body)%2 == 1 { // without a length
+		if len(body)%2 == 1 { // send without a length
 			w.(http.Flusher).Flush()
 		}
 		w.Write(body)

@@ -9,16 +9,16 @@ import (
 	"mcpproxy/internal/sectionfile"
 )
 
-// Limits of response headers that are forwarded to a client. The rest is omitted: some clients accept only
-// 16 KiB, including MCPProxy's own headers.
+// Limits for the response headers that are forwarded to a client. Headers beyond them are omitted. Some clients accept
+// only 16 KiB, including MCPProxy's own headers.
 const (
 	maxPassedFields = 64
 	maxPassedBytes  = 12 << 10
 	maxFieldName    = 64
 )
 
-// addHeader handles a response header; lower is its name in lower case. passes: keep it for the client if it
-// may be forwarded.
+// addHeader handles a response header. lower is its name in lower case. If passes is set, the header is kept for the
+// client if it may be forwarded.
 func (a *HTTPResponse) addHeader(lower, name, value []byte, passes bool) {
 	switch string(lower) {
 	case "content-type":
@@ -57,7 +57,7 @@ func (a *HTTPResponse) addHopByHopNames(value []byte) {
 	}
 }
 
-// ForwardableHeaders returns the headers that the client may get. They stay valid.
+// ForwardableHeaders returns the headers that may be forwarded to the client. They stay valid after Close.
 func (a *HTTPResponse) ForwardableHeaders() []mcp.Header {
 	if len(a.hops) == 0 {
 		return a.headers
@@ -78,7 +78,7 @@ func (a *HTTPResponse) ForwardableHeaders() []mcp.Header {
 //go:embed withheld.txt
 var withheldText string
 
-// withheld are the headers that are not forwarded, in lower case.
+// withheld contains the headers that are not forwarded, in lower case.
 var withheld = func() (w struct {
 	names    map[string]bool
 	prefixes []string
@@ -101,7 +101,7 @@ func isForwardable(lower []byte) bool {
 	return true
 }
 
-// appendLower appends a name in lower case to buf; nothing if the name is longer than maxFieldName.
+// appendLower appends a name in lower case to buf. It appends nothing if the name is longer than maxFieldName.
 func appendLower(buf, name []byte) []byte {
 	if len(name) > cap(buf) {
 		return buf

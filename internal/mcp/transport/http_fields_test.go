@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/mcp"
 )
 
-// TestFieldsForTheClient: both HTTP clients return the same header lines of an answer, within limits, and none when the caller
-// wants none.
+// TestFieldsForTheClient checks that both HTTP clients return the same headers of a response, within limits, and no
+// headers when the client wants none.
 func TestFieldsForTheClient(t *testing.T) {
 	many := 0
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -51,7 +51,7 @@ func TestFieldsForTheClient(t *testing.T) {
 	for name, c := range map[string]HTTPClient{"lean": lean, "std": std} {
 		many = 0
 		if r.KeepHeaders = false; len(fields(c)) != 0 {
-			t.Errorf("%s: fields that no one wants", name)
+			t.Errorf("%s: got headers although none were requested", name)
 		}
 		r.KeepHeaders = true
 		var got []string
@@ -68,7 +68,7 @@ func TestFieldsForTheClient(t *testing.T) {
 				bytes += len(f.Name) + len(f.Value)
 			}
 			if bytes > 12<<10 || len(all) > maxPassedFields || len(all) < 40 {
-				t.Errorf("%s: %d fields, %d bytes", name, len(all), bytes)
+				t.Errorf("%s: %d headers, %d bytes", name, len(all), bytes)
 			}
 		}
 	}

@@ -5,8 +5,8 @@ import (
 	"io"
 )
 
-// withDecompressedBody decompresses a response body that a server compressed without asking. The reader of the body
-// limits its size.
+// withDecompressedBody decompresses a response body that a server compressed although it was not requested. The reader
+// of the body limits its size.
 func (a *HTTPResponse) withDecompressedBody() *HTTPResponse {
 	if a.gzipped {
 		a.Body, a.length = &gzipBody{compressed: a.Body}, -1

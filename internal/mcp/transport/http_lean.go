@@ -34,9 +34,8 @@ func newLeanClient(u *url.URL, rule dialpolicy.Policy) *leanClient {
 	return &leanClient{addr: net.JoinHostPort(u.Hostname(), port), dial: rule.Dial}
 }
 
-// Do writes the request to an idle connection that is alive, or to a new one, and reads the head of the
-// response. A failed write is retried on another connection: the server cannot have executed a partial
-// request.
+// Do writes the request to an idle connection that is alive, or to a new one, and reads the head of the response. A
+// failed write is retried on another connection, because the server cannot have executed a partial request.
 func (c *leanClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, error) {
 	for {
 		conn, reused, err := c.getConn(ctx)
@@ -70,7 +69,7 @@ func (c *leanClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, err
 	}
 }
 
-// getConn returns the most recently used live connection, or dials.
+// getConn returns the most recently used connection that is alive. If there is none, it dials.
 func (c *leanClient) getConn(ctx context.Context) (conn *leanConn, reused bool, err error) {
 	for {
 		conn := c.takeConn(&c.idle, true)
@@ -112,7 +111,7 @@ func (c *leanClient) takeConn(list *[]*leanConn, newest bool) *leanConn {
 // maxLooks limits how many unfinished connections one exchange checks.
 const maxLooks = 4
 
-// takeFinishedConn returns a connection whose last response is complete by now, checking the oldest first.
+// takeFinishedConn returns a connection whose last response is complete by now. It checks the oldest one first.
 func (c *leanClient) takeFinishedConn() *leanConn {
 	for range maxLooks {
 		conn := c.takeConn(&c.unfinished, false)
@@ -183,16 +182,16 @@ type leanConn struct {
 	stop   func() bool
 	cut    func() // interrupts the exchange
 	answer HTTPResponse
-	passes bool // of the exchange
+	passes bool // keep the response headers for the client
 
 	frame bodyFraming
-	left  int64 // of the body, or of the chunk
+	left  int64 // remaining bytes of the body or the chunk
 	old   bool  // the response is HTTP/1.0
 	keep  bool  // the connection is reusable after this body
-	err   error // sticky: how the body ended
+	err   error // how the body ended; never reset
 }
 
-// bodyFraming is how a body is delimited.
+// bodyFraming is the way in which a body is delimited.
 type bodyFraming uint8
 
 const (
@@ -260,9 +259,8 @@ func (c *leanConn) sendRequest(r *HTTPRequest) error {
 	return err
 }
 
-// Close returns the connection to the pool: to the idle ones if the body was read to its end, to the
-// unfinished ones if only the end of a stream is missing. The end is read when the connection is needed;
-// mostly it has arrived by then.
+// Close returns the connection to the pool. It becomes idle if the body was read to its end, and unfinished if only the
+// end of a stream is missing. The end is read when the connection is needed. In most cases it has arrived by then.
 func (c *leanConn) Close() error {
 	left := c.stopWatch()
 	if !left || !c.keep || c.err == nil && c.frame != frameChunked {
@@ -299,7 +297,7 @@ const finishTime = 20 * time.Millisecond
 // lastChunk is the end of most streams.
 const lastChunk = "0\r\n\r\n"
 
-// finishBody reads the rest of a body as far as it has arrived.
+// finishBody reads the rest of a body that has arrived.
 func (c *leanConn) finishBody() bodyEndState {
 	if rest, _ := c.br.Peek(c.br.Buffered()); c.err == nil && c.left == 0 && string(rest) == lastChunk {
 		c.br.Discard(len(rest)) // avoids deadlines, which cost more

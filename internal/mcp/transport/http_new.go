@@ -8,7 +8,7 @@ import (
 	"mcpproxy/internal/mcp/dialpolicy"
 )
 
-// NewClient returns the client for u. It may dial the host in u, the internet, and private networks if allowed.
+// NewClient returns the client for u. It may dial the host in u, public addresses, and private networks if allowed.
 func NewClient(u *url.URL, allowPrivate bool) (HTTPClient, error) {
 	rule := dialpolicy.ForHost(u.Hostname(), allowPrivate)
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})

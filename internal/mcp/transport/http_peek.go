@@ -9,5 +9,5 @@ const (
 	peekData
 )
 
-// peekUnsupported is used where peeking is not supported: such a connection serves one exchange.
+// peekUnsupported is used on systems that do not support peeking. A connection serves only one exchange on them.
 func peekUnsupported() peekState { return peekClosed }

@@ -4,7 +4,7 @@ package transport
 
 import "net"
 
-// canPeek is false: net/http replaces leanClient.
+// canPeek is false, so net/http replaces leanClient.
 const canPeek = false
 
 func newPeekFunc(net.Conn) func() peekState { return peekUnsupported }

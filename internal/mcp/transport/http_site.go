@@ -16,13 +16,13 @@ import (
 type ServerAddress struct {
 	URL     string
 	Headers map[string]string
-	Account ServerAuthorizer // nil: no authorization
+	Account ServerAuthorizer // nil means no authorization
 	Dial    func(*url.URL) (HTTPClient, error)
 }
 
 // remoteHTTPServer is an HTTP server with its current session state. One goroutine sends background messages.
 type remoteHTTPServer struct {
-	url       *url.URL // changes only during the handshake
+	url       *url.URL // changed only during the handshake
 	redirects int
 	fields    http.Header // configured headers
 	client    HTTPClient
@@ -33,7 +33,7 @@ type remoteHTTPServer struct {
 	wg     sync.WaitGroup
 }
 
-// sessionRequestHeads has the rendered heads for one session state.
+// sessionRequestHeads contains the rendered heads for one session state.
 type sessionRequestHeads struct {
 	session   string
 	version   string
@@ -102,8 +102,9 @@ func (l *remoteHTTPServer) setSessionHeads(id, version string) error {
 // maxRedirects limits the redirects of the first request.
 const maxRedirects = 3
 
-// adoptSameOriginRedirect makes the target of a redirect the URL of all later requests, if it has the same origin, and reports
-// whether it did. It sends nothing. Many servers redirect /mcp to /mcp/. Headers and credentials never go to another origin.
+// adoptSameOriginRedirect makes the target of a redirect the URL of all later requests, if it has the same origin. It
+// reports whether it did so. It sends nothing. Many servers redirect /mcp to /mcp/. Headers and credentials never go to
+// another origin.
 func (l *remoteHTTPServer) adoptSameOriginRedirect(location string) bool {
 	to, err := l.url.Parse(location)
 	if err != nil || location == "" || !sameOrigin(to, l.url) || l.redirects >= maxRedirects {
@@ -117,7 +118,7 @@ func (l *remoteHTTPServer) adoptSameOriginRedirect(location string) bool {
 
 func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
 
-// requestEventStream requests an event stream; a StatusError says that the response is none.
+// requestEventStream requests an event stream. A StatusError means that the response is not an event stream.
 func (l *remoteHTTPServer) requestEventStream(ctx context.Context, state *sessionRequestHeads, fields []mcp.Header) (*HTTPResponse, error) {
 	a, err := l.client.Do(ctx, &HTTPRequest{Method: http.MethodGet, Head: state.get, Headers: fields})
 	if err != nil || a.Status == http.StatusOK && a.Media == events && !a.Encoded {
@@ -138,7 +139,7 @@ func (l *remoteHTTPServer) postToServer(ctx context.Context, state *sessionReque
 		return newStatusError(a)
 	}
 	if a.Media != events {
-		_, _ = readBody(a, maxErrorBody) // so that the connection is reusable
+		_, _ = readBody(a, maxErrorBody) // makes the connection reusable
 	}
 	return nil
 }

@@ -72,6 +72,6 @@ func (c *stdClient) Do(ctx context.Context, r *HTTPRequest) (*HTTPResponse, erro
 	return a.withDecompressedBody(), nil
 }
 
-func (c *stdClient) CloseIdle(time.Time) {} // IdleConnTimeout does it
+func (c *stdClient) CloseIdle(time.Time) {} // IdleConnTimeout closes idle connections
 
 func (c *stdClient) Close() { c.transport.CloseIdleConnections() }

@@ -12,42 +12,41 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// Link is one connection from start to end. Do returns the error of ctx, a session.NotSentError, or
-// another error after which the request may have been executed.
+// Link is one connection from its start to its end. Do returns the error of ctx, a session.NotSentError, or another
+// error. After another error, the request may have been executed.
 //
-// A request without an ID is MCPProxy's own: it gets an ID, and in the modern protocol MCPProxy's
-// identity. A tools/call is not checked here: see upstream.
+// A request without an ID is MCPProxy's own request. It gets an ID, and in the modern protocol MCPProxy's identity.
+// Permits of tools/call are not checked in this package but in upstream.
 type Link interface {
 	session.Doer
-	// NotifyServer, AnswerServerQuestion and Listen are those of a session.Session.
+	// NotifyServer, AnswerServerQuestion and Listen do the same as in session.Session.
 	NotifyServer(ctx context.Context, method string, params json.RawMessage) error
 	AnswerServerQuestion(ctx context.Context, id json.RawMessage, r session.Reply) error
 	Listen(ctx context.Context, say func(session.Event), opened func()) error
-	// Done is closed when the connection has ended; then Cause returns the reason.
+	// Done returns a channel that is closed when the connection has ended. Then Cause returns the reason.
 	Done() <-chan struct{}
 	Cause() error
-	// SetVersion sets the protocol version after the handshake. MarkStartComplete says that the start is complete.
+	// SetVersion sets the protocol version after the handshake. MarkStartComplete reports that the start is complete.
 	SetVersion(version string)
 	MarkStartComplete()
-	// OpenNotificationStream opens the notification stream after the handshake, so that no list change after it is
-	// missed.
+	// OpenNotificationStream opens the notification stream after the handshake, so that no later list change is missed.
 	OpenNotificationStream(ctx context.Context)
 	Health() LinkHealth
 	// HasSessionID reports whether the server has assigned a session ID.
 	HasSessionID() bool
-	// CloseIdle closes what has been idle for too long.
+	// CloseIdle closes connections that have been idle for too long.
 	CloseIdle(now time.Time)
-	// Stop ends the connection and waits for its goroutines and process. The end of hard cuts the grace
-	// period short.
+	// Stop ends the connection and waits for its goroutines and process. When hard is closed, it no longer waits for
+	// the grace period.
 	Stop(hard <-chan struct{})
 }
 
 // LinkHealth is the state that a supervisor checks.
 type LinkHealth struct {
-	Received  uint64 // messages of the server
-	InFlight  int    // open requests
+	Received  uint64 // number of received messages
+	InFlight  int    // number of open requests
 	Listening bool   // the notification stream is open
-	PID       int    // 0 without a process
+	PID       int    // 0 if there is no process
 }
 
 // Reporter receives the notifications and problems of a server. Its methods do not block.
@@ -55,14 +54,13 @@ type Reporter interface {
 	ToolsChanged()
 	// PrimitivesChanged reports a change of prompts or resources.
 	PrimitivesChanged()
-	// Notification reports a notification that belongs to no request, and returns whether any client may
-	// want it.
+	// Notification reports a notification that belongs to no request, and returns whether any client may want it.
 	Notification(method string, params json.RawMessage) bool
-	// NotificationsMissed says that notifications may be lost.
+	// NotificationsMissed reports that notifications may have been lost.
 	NotificationsMissed()
-	// ConnectionDoubtful says that the connection looks broken and should be checked.
+	// ConnectionDoubtful reports that the connection looks broken and should be checked.
 	ConnectionDoubtful()
-	// Log writes a line into the server's log.
+	// Log writes a line to the server's log.
 	Log(text string)
 	// ProtocolViolation reports a violation of the protocol.
 	ProtocolViolation(what string)
@@ -70,11 +68,11 @@ type Reporter interface {
 
 // LinkOptions configure a link.
 type LinkOptions struct {
-	IDs     *atomic.Uint64 // of requests: unique over all connections
+	IDs     *atomic.Uint64 // request IDs, unique over all connections
 	Reports Reporter
 	Budget  *MemoryBudget
-	Version string // of MCPProxy, as servers see it
-	// Own: the connection belongs to one client. MCPProxy answers nothing itself, progress tokens are
+	Version string // MCPProxy's version, as servers see it
+	// Own reports that the connection belongs to one client. MCPProxy answers nothing itself, progress tokens are
 	// forwarded unchanged, and events that belong to no request wait for Listen.
 	Own bool
 }
@@ -95,7 +93,7 @@ func reportListChange(up Reporter, method string) bool {
 // Limits of the queues of a link.
 const (
 	maxEvents     = 1024    // events waiting for one request
-	maxEventBytes = 4 << 20 // bytes of these events
+	maxEventBytes = 4 << 20 // total size of these events
 	maxKept       = 256     // events waiting for a client that does not listen
 	maxKeptBytes  = 1 << 20
 	maxOutbox     = 1024 // messages waiting to be sent
@@ -104,10 +102,10 @@ const (
 	maxLogText    = 2 << 10
 )
 
-// tellTime limits the sending of a background message.
+// tellTime is the time limit for sending a background message.
 const tellTime = 5 * time.Second
 
-// keepFrom is the size from which a message takes over its buffer, in bytes.
+// keepFrom is the size from which on a message takes over its buffer, in bytes.
 const keepFrom = 32 << 10
 
 // encodeBuffers pools the buffers for encoding messages.
@@ -120,7 +118,7 @@ func putEncodeBuffer(b *[]byte) {
 	}
 }
 
-// noCapability is the answer to a question of a server that no client can answer.
+// noCapability is the answer to a server's question that no client can answer.
 var noCapability = &wirejson.RPCError{Code: wirejson.CodeMethodNotFound, Message: "this client has not declared that capability"}
 
 // CannotAsk is the answer to a question whose client has no open stream.

@@ -17,14 +17,14 @@ import (
 const (
 	MinListenPause = time.Second
 	MaxListenPause = time.Minute
-	SteadyListen   = 30 * time.Second // a stream of this duration resets the pause
+	SteadyListen   = 30 * time.Second // a stream that lasts this long resets the pause
 )
 
 // AttendTime limits the wait of the first tools/list for the notification stream.
 const AttendTime = 250 * time.Millisecond
 
-// OpenNotificationStream opens the stream and waits for it briefly: some servers send the response head only with the
-// first event.
+// OpenNotificationStream opens the stream and waits for it for a short time. It does not wait longer, because some
+// servers send the response head only with the first event.
 func (l *HTTPLink) OpenNotificationStream(ctx context.Context) {
 	close(l.listenNow)
 	ctx, cancel := context.WithTimeout(ctx, AttendTime)
@@ -50,7 +50,7 @@ func (l *HTTPLink) keepNotificationStream(ctx context.Context) {
 		case ctx.Err() != nil, errors.Is(err, ErrSessionGone):
 			return
 		case errors.As(err, &refused) && !refused.Temporary():
-			if offered { // it was offered before: the session may be lost
+			if offered { // the server offered the stream before, so the session may be lost
 				l.Reports.ConnectionDoubtful()
 			}
 			return
@@ -68,7 +68,8 @@ func (l *HTTPLink) keepNotificationStream(ctx context.Context) {
 	}
 }
 
-// readNotificationStreamOnce reads one stream until it ends. Notifications without a stream are lost.
+// readNotificationStreamOnce reads one stream until it ends. Notifications that the server sends without an open stream
+// are lost.
 func (l *HTTPLink) readNotificationStreamOnce(ctx context.Context, opened func()) error {
 	a, err := l.requestNotificationStream(ctx, nil)
 	if err != nil {
@@ -84,8 +85,8 @@ func (l *HTTPLink) readNotificationStreamOnce(ctx context.Context, opened func()
 	return l.readNotifications(ctx, a, func(m *wirejson.Message) { l.deliverMessage(m, nil) })
 }
 
-// Listen passes the notification stream to the client of its own connection, beginning with the events
-// that the server has kept.
+// Listen passes the notification stream to the client of its own connection, starting with the events that the server
+// has stored.
 func (l *HTTPLink) Listen(ctx context.Context, say func(session.Event), opened func()) error {
 	a, err := l.requestNotificationStream(ctx, l.lastID.Load())
 	if err != nil {
@@ -99,7 +100,7 @@ func (l *HTTPLink) Listen(ctx context.Context, say func(session.Event), opened f
 	})
 }
 
-// lastEventIDHeader returns the Last-Event-ID header, nil without a valid ID.
+// lastEventIDHeader returns the Last-Event-ID header, or nil if there is no valid ID.
 func lastEventIDHeader(id *string) []mcp.Header {
 	if id == nil {
 		return nil
@@ -112,7 +113,7 @@ func lastEventIDHeader(id *string) []mcp.Header {
 }
 
 // requestNotificationStream opens the notification stream, from the event after id. A server that has no such stream
-// may also answer 404, so the session has ended only if it refuses other requests, too.
+// may also answer 404. So the session has ended only if the server refuses other requests, too.
 func (l *HTTPLink) requestNotificationStream(ctx context.Context, id *string) (*HTTPResponse, error) {
 	state := l.state.Load()
 	a, err := l.requestEventStream(ctx, state, lastEventIDHeader(id))
@@ -123,7 +124,7 @@ func (l *HTTPLink) requestNotificationStream(ctx context.Context, id *string) (*
 	return a, err
 }
 
-// readNotifications reads a stream until it ends and passes on all messages but responses.
+// readNotifications reads a stream until it ends and passes on all messages except responses.
 func (l *HTTPLink) readNotifications(ctx context.Context, a *HTTPResponse, each func(*wirejson.Message)) error {
 	events := wirejson.NewSSEReaderWithPool(a.Body, l.Budget.MaxMessage(), l.Budget.ForReader(ctx.Done()))
 	defer events.Release()

@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// eachMessage parses one message, or those of a batch (2025-03-26), and passes each on. Invalid UTF-8 and halves of
-// surrogate pairs are replaced, so that every client can read the forwarded text.
+// eachMessage parses one message, or the messages of a batch (2025-03-26), and passes each to the callback. Invalid
+// UTF-8 and lone surrogates are replaced, so that every client can read the forwarded text.
 func eachMessage(data []byte, each func(wirejson.Message)) error {
 	data = wirejson.ReplaceLoneSurrogates(toValidUTF8(trimByteOrderMark(data)))
 	if len(data) == 0 || data[0] != '[' {
@@ -43,7 +43,7 @@ func eachMessage(data []byte, each func(wirejson.Message)) error {
 // trimByteOrderMark removes a byte order mark.
 func trimByteOrderMark(data []byte) []byte { return bytes.TrimPrefix(data, []byte("\ufeff")) }
 
-// toValidUTF8 returns data itself if it is valid.
+// toValidUTF8 returns data with invalid UTF-8 replaced, or data itself if it is valid.
 func toValidUTF8(data []byte) []byte {
 	if utf8.Valid(data) {
 		return data
@@ -51,7 +51,8 @@ func toValidUTF8(data []byte) []byte {
 	return bytes.ToValidUTF8(data, []byte("\ufffd"))
 }
 
-// newCancelNotification returns the cancel notification for request id, with the client's params if it sent one.
+// newCancelNotification returns the cancel notification for the request with this ID. It contains the client's params
+// if the client sent one.
 func newCancelNotification(ctx context.Context, id json.RawMessage) []byte {
 	params := json.RawMessage(`{"requestId":0,"reason":"the caller no longer waits"}`)
 	if c, ok := errors.AsType[*session.ClientCancelledError](context.Cause(ctx)); ok && wirejson.Kind(c.Params) == '{' {
@@ -60,7 +61,7 @@ func newCancelNotification(ctx context.Context, id json.RawMessage) []byte {
 	return wirejson.AppendNotification(nil, mcp.Cancelled, wirejson.SetMember(params, "requestId", id))
 }
 
-// takeOwnership returns the data of a reader, and whether the caller owns it: large data takes over its buffer.
+// takeOwnership returns the data of a reader, and whether the caller owns it. Large data takes over its buffer.
 func takeOwnership(data []byte, r interface{ TakeOwnershipOfLast() []byte }) (out []byte, kept bool) {
 	if len(data) < keepFrom {
 		return data, false
@@ -68,7 +69,7 @@ func takeOwnership(data []byte, r interface{ TakeOwnershipOfLast() []byte }) (ou
 	return r.TakeOwnershipOfLast(), true
 }
 
-// toBudgetError maps a reader's error to a Budget error.
+// toBudgetError maps a reader's error to an error of the MemoryBudget.
 func toBudgetError(b *MemoryBudget, err error) error {
 	switch {
 	case errors.Is(err, wirejson.ErrTooLong):

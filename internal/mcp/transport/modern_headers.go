@@ -21,7 +21,7 @@ func modernHeaders(r *session.Request) []mcp.Header {
 	return fields
 }
 
-// targetNameAndArguments returns the subject of a request, and the arguments of a call.
+// targetNameAndArguments returns the name of the target of a request, and the arguments of a call.
 func targetNameAndArguments(r *session.Request) (name string, arguments json.RawMessage) {
 	switch {
 	case r.Call != nil:

@@ -8,11 +8,11 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// orphanedRequests are abandoned requests that the server may still execute: its notifications may belong to them.
-// They go to the only open request only if all orphans belong to the same client.
+// orphanedRequests are abandoned requests that the server may still execute. Its notifications may belong to them. They
+// go to the only open request only if all orphans belong to the same client.
 type orphanedRequests struct {
-	all    []orphanedRequest // the oldest first
-	beyond time.Time         // until then there are more orphans than listed
+	all    []orphanedRequest // oldest first
+	beyond time.Time         // until this time, there are more orphans than are listed
 }
 
 type orphanedRequest struct {
@@ -21,15 +21,15 @@ type orphanedRequest struct {
 	until time.Time
 }
 
-// orphanTime is how long an abandoned request counts as running, unless it is answered. Beyond maxOrphans
-// only the time is kept.
+// orphanTime is the time for which an abandoned request counts as running, unless it is answered. If there are more
+// than maxOrphans, only the time is stored.
 const (
 	orphanTime = time.Minute
 	maxOrphans = 256
 )
 
-// mayStillRun reports whether the server may still execute a request that failed with err: it was
-// abandoned, or its response is incomplete.
+// mayStillRun reports whether the server may still execute a request that failed with err, because it was abandoned or
+// its response is incomplete.
 func mayStillRun(err error) bool {
 	if err == nil || session.IsNotSent(err) || errors.Is(err, ErrNoMessage) {
 		return false
@@ -56,8 +56,8 @@ func (d *orphanedRequests) dropAnswered(id uint64) {
 	d.all = slices.DeleteFunc(d.all, func(a orphanedRequest) bool { return a.id == id })
 }
 
-// hasOtherOwner reports whether an orphan may belong to another client than s. A request without an owner
-// may be anyone's.
+// hasOtherOwner reports whether an orphan may belong to another client than s. A request without an owner may belong to
+// any client.
 func (d *orphanedRequests) hasOtherOwner(s *sentRequest) bool {
 	if len(d.all) == 0 && d.beyond.IsZero() {
 		return false

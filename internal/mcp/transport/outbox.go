@@ -2,9 +2,9 @@ package transport
 
 import "sync"
 
-// outbox is a queue of background messages, at most maxOutbox.
+// outbox is a queue of up to maxOutbox background messages.
 type outbox struct {
-	some chan struct{} // cap 1: not empty
+	some chan struct{} // capacity 1: the queue is not empty
 
 	mu      sync.Mutex // guards waiting
 	waiting [][]byte
@@ -26,7 +26,7 @@ func (o *outbox) putMessage(msg []byte) {
 	}
 }
 
-// takeMessage removes the oldest message; nil if empty.
+// takeMessage removes and returns the oldest message, or nil if the queue is empty.
 func (o *outbox) takeMessage() []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()

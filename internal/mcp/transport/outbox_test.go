@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestOutbox: first in, first out. One wake-up is enough for all, and entries beyond the limit are dropped.
+// TestOutbox checks that messages are returned in order, that one wake-up is enough for all, and that messages beyond
+// the limit are dropped.
 func TestOutbox(t *testing.T) {
 	o := newOutbox()
 	for i := range maxOutbox + 5 {
@@ -18,14 +19,14 @@ func TestOutbox(t *testing.T) {
 		}
 	}
 	if got := o.takeMessage(); got != nil {
-		t.Fatalf("%q is beyond the bound", got)
+		t.Fatalf("got message %q beyond the limit", got)
 	}
 	if o.waiting != nil {
-		t.Fatal("an empty box keeps memory")
+		t.Fatal("an empty outbox keeps memory")
 	}
 	o.putMessage([]byte("x"))
 	<-o.some
 	if got := string(o.takeMessage()); got != "x" {
-		t.Fatalf("%q", got)
+		t.Fatalf("got %q", got)
 	}
 }

@@ -11,17 +11,17 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// pendingRequests is the table of open requests. The reader of the connection delivers messages and never blocks;
-// each caller's goroutine consumes them, so a slow caller delays no other. The goroutine that removes an
-// entry owns it: later responses are dropped.
+// pendingRequests is the table of open requests. The reader of the connection delivers messages and never blocks. The
+// goroutine of each caller consumes them, so a slow caller does not delay others. The goroutine that removes an entry
+// owns it. Later responses are dropped.
 type pendingRequests struct {
 	mu      sync.Mutex // guards byID, orphans and err
 	byID    map[uint64]*pendingRequest
 	orphans orphanedRequests
-	err     error // why there are no more responses
+	err     error // the reason why there are no more responses
 
-	// ownAnswers: each caller reads its own response and calls removeEnded instead of waitForReply. Events from other
-	// streams are delivered by a goroutine.
+	// ownAnswers is set if each caller reads its own response and calls removeEnded instead of waitForReply. Then a
+	// goroutine delivers events from other streams.
 	ownAnswers bool
 	entries    sync.Pool
 }
@@ -30,8 +30,8 @@ type pendingRequest struct {
 	sentRequest
 	events session.EventQueue // undelivered events of the server
 	broken bool               // a malformed response has arrived
-	probes bool               // checks whether the session is known; its result has no other effect
-	closed chan struct{}      // cap 1: reply or err is set, and e is in no table
+	probes bool               // checks whether the server still accepts the session; its result has no other effect
+	closed chan struct{}      // capacity 1: reply or err is set, and e is in no table
 	reply  session.Reply
 	err    error
 
@@ -42,8 +42,8 @@ type pendingRequest struct {
 	late      *crossStreamDelivery // nil until an event arrives on another stream
 }
 
-// crossStreamDelivery is the goroutine that delivers events from other streams, whose readers must not wait for
-// this caller.
+// crossStreamDelivery is the goroutine that delivers events from other streams, whose readers must not wait for this
+// caller.
 type crossStreamDelivery struct {
 	runs bool // guarded by pendingRequests.mu
 	sync.WaitGroup
@@ -94,7 +94,7 @@ func (p *pendingRequests) isInitializing() bool {
 // takeAsOrphan removes and returns a request that the server may still execute.
 func (p *pendingRequests) takeAsOrphan(id uint64) *pendingRequest {
 	e := p.removeLocked(id)
-	if e != nil && !e.own && e.listenID == nil { // otherwise no other client is affected, or nothing runs
+	if e != nil && !e.own && e.listenID == nil { // otherwise it affects no other client, or does not run
 		p.orphans.addRequest(&e.sentRequest)
 	}
 	return e
@@ -131,9 +131,9 @@ func (p *pendingRequests) deliverReply(m *wirejson.Message, kept bool) {
 	}
 }
 
-// failOnlyCall fails the tool call that is the only open request with an error without an ID, unless a response
-// with its ID follows in time: some servers lose the ID when a call fails. A method that is not known may also be that
-// of a notification.
+// failOnlyCall handles an error without an ID. It fails the tool call that is the only open request, unless a response
+// with its ID follows in time, because some servers lose the ID when a call fails. An unknown method may also be the
+// method of a notification.
 func (p *pendingRequests) failOnlyCall(m *wirejson.Message) {
 	if m.Error.Code == wirejson.CodeMethodNotFound {
 		return
@@ -157,7 +157,7 @@ func (p *pendingRequests) failOnlyCall(m *wirejson.Message) {
 	p.finishAfterMalformedWait(call.id, toReply(m, false), nil)
 }
 
-// finishAfterMalformedWait finishes a request unless a correct response comes in time. The caller holds mu.
+// finishAfterMalformedWait finishes a request unless a correct response arrives in time. The caller holds mu.
 func (p *pendingRequests) finishAfterMalformedWait(id uint64, r session.Reply, err error) {
 	time.AfterFunc(malformedWait, func() {
 		p.mu.Lock()
@@ -184,8 +184,8 @@ func (e *pendingRequest) finishRequest(r session.Reply, err error) {
 	e.closed <- struct{}{}
 }
 
-// malformedWait is how long a correct response may follow a malformed one, which may be log output or the
-// end of a dying process.
+// malformedWait is the time in which a correct response may follow a malformed one. The malformed text may be log
+// output or the end of a process that is dying.
 const malformedWait = 100 * time.Millisecond
 
 // failAfterMalformedReply fails the request of a malformed response, unless a correct one follows in time.
@@ -204,8 +204,8 @@ func (p *pendingRequests) failAfterMalformedReply(response []byte) {
 	p.finishAfterMalformedWait(id, session.Reply{}, ErrNoMessage)
 }
 
-// claimRequest removes and returns the request with this ID; nil if no caller waits for it any more. Then it also
-// forgets an orphan with this ID.
+// claimRequest removes and returns the request with this ID. It returns nil if no caller waits for it any more. In that
+// case, it also removes an orphan with this ID.
 func (p *pendingRequests) claimRequest(id uint64) *pendingRequest {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -216,7 +216,7 @@ func (p *pendingRequests) claimRequest(id uint64) *pendingRequest {
 	return e
 }
 
-// deliverEventTo queues e for the request id if fits accepts it, and reports success.
+// deliverEventTo queues e for the request with this ID if fits accepts the request, and reports whether it did.
 func (p *pendingRequests) deliverEventTo(id uint64, e session.Event, fits func(*sentRequest) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -224,8 +224,8 @@ func (p *pendingRequests) deliverEventTo(id uint64, e session.Event, fits func(*
 	return to != nil && fits(&to.sentRequest) && p.queueEvent(to, e)
 }
 
-// deliverProgress delivers a progress notification, which arrived in the reply stream of from or by itself, to
-// its request.
+// deliverProgress delivers a progress notification to its request. from is the request in whose reply stream it
+// arrived, or nil.
 func (p *pendingRequests) deliverProgress(e session.Event, from *pendingRequest) {
 	switch id, ok := progressRequestID(e.Params); {
 	case !ok:
@@ -261,8 +261,8 @@ func (p *pendingRequests) deliverToNewest(e session.Event, fits func(*sentReques
 	return last != nil && p.queueEvent(last, e)
 }
 
-// deliverToOnlyRequest delivers e to the only open request, not counting subscriptions; with several the recipient is
-// unknown.
+// deliverToOnlyRequest delivers e to the only open request, not counting subscriptions. If there are several, the
+// recipient is unknown.
 func (p *pendingRequests) deliverToOnlyRequest(e session.Event) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -279,7 +279,8 @@ func (p *pendingRequests) deliverToOnlyRequest(e session.Event) bool {
 	return one != nil && one.wantsNotification(e.Method) && !p.orphans.hasOtherOwner(&one.sentRequest) && p.queueEvent(one, e)
 }
 
-// queueEvent queues an event for to, or drops it if the queue is full. It reports success. The caller holds mu.
+// queueEvent queues an event for to, or drops it if the queue is full. It reports whether it queued the event. The
+// caller holds mu.
 func (p *pendingRequests) queueEvent(to *pendingRequest, e session.Event) bool {
 	if !to.events.Put(e.Clone()) {
 		return false
@@ -296,7 +297,7 @@ func (p *pendingRequests) queueEvent(to *pendingRequest, e session.Event) bool {
 	return true
 }
 
-// deliverQueuedEvents delivers the queued events of e until there are none.
+// deliverQueuedEvents delivers the queued events of e until the queue is empty.
 func (p *pendingRequests) deliverQueuedEvents(e *pendingRequest) {
 	for {
 		p.mu.Lock()
@@ -354,7 +355,7 @@ func (p *pendingRequests) waitForReply(ctx context.Context, e *pendingRequest) (
 	}
 }
 
-// removeEnded removes e, whose request ended with err, and reports whether it was registered. Its events are
+// removeEnded removes e, whose request ended with err, and reports whether it was registered. All its events have been
 // delivered when it returns.
 func (p *pendingRequests) removeEnded(e *pendingRequest, err error) bool {
 	p.mu.Lock()

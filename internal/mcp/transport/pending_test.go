@@ -21,13 +21,13 @@ func enter(p *pendingRequests, s sentRequest) (*pendingRequest, error) {
 	return e, p.register(e)
 }
 
-// said hands a log message to the only request in flight, if it wants it.
+// said delivers a log message to the only open request, and reports whether that request wants it.
 func said(p *pendingRequests, params json.RawMessage) bool {
 	return p.deliverToOnlyRequest(session.Event{Method: mcp.LogMessage, Params: params})
 }
 
-// TestBrokenAnswers: an unreadable response ends its request after a while, unless a better one follows, and the server
-// still counts as busy with it.
+// TestBrokenAnswers checks that a malformed response ends its request after a while, unless a correct one follows, and
+// that the request still counts as running at the server.
 func TestBrokenAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const broken = `{"jsonrpc":"2.0","id":%d,"result":{"a":`
@@ -57,17 +57,18 @@ func TestBrokenAnswers(t *testing.T) {
 			t.Errorf("%s, %v", got, err)
 		}
 		if said(p, json.RawMessage(`{"level":"info","data":"about the first"}`)) {
-			t.Error("a message that may be about the first request goes to another client")
+			t.Error("a message that may belong to the first request was delivered to another client")
 		}
 		p.failAfterMalformedReply(fmt.Appendf(nil, broken, 3))
 		p.failAll(ErrStopped)
 		if _, err := wait(third); errors.Is(err, ErrNoMessage) || !errors.Is(err, ErrStopped) {
-			t.Errorf("the end of the link says more: %v", err)
+			t.Errorf("the end of the link delivered another result: %v", err)
 		}
 	})
 }
 
-// TestErrorsWithoutAnID: an error without an ID is that of the only tool call, unless another response follows.
+// TestErrorsWithoutAnID checks that an error without an ID is delivered to the only tool call, unless another response
+// follows.
 func TestErrorsWithoutAnID(t *testing.T) {
 	fails := func(code int) *wirejson.Message {
 		return &wirejson.Message{ID: json.RawMessage("null"), Error: &wirejson.RPCError{Code: code, Message: "gone"}}
@@ -106,7 +107,7 @@ func TestErrorsWithoutAnID(t *testing.T) {
 				p.failAll(ErrStopped)
 				reply, _ := p.waitForReply(t.Context(), first)
 				if failed := reply.Error != nil && reply.Error.Message == "gone"; failed != c.failed {
-					t.Errorf("%+v", reply)
+					t.Errorf("got %+v", reply)
 				}
 			})
 		})
@@ -130,7 +131,7 @@ func TestPendingIsBounded(t *testing.T) {
 		t.Errorf("result %s, error %v", r.Result, err)
 	}
 	if got != maxEvents {
-		t.Errorf("%d notifications", got)
+		t.Errorf("got %d notifications", got)
 	}
 }
 
@@ -144,11 +145,11 @@ func TestPendingIgnoresStrangeIDs(t *testing.T) {
 		p.deliverReply(&wirejson.Message{ID: json.RawMessage(id), Result: json.RawMessage("{}")}, false)
 	}
 	if p.countInFlight() != 1 {
-		t.Error("it has been resolved")
+		t.Error("the request was resolved")
 	}
 	p.failAll(errors.New("over"))
 	if _, err := p.waitForReply(context.Background(), e); err == nil {
-		t.Error("no error")
+		t.Error("got no error")
 	}
 	if _, err := enter(p, sentRequest{id: 8, Request: &session.Request{}}); !session.IsNotSent(err) {
 		t.Errorf("error %v", err)
@@ -182,7 +183,7 @@ func TestAppendCall(t *testing.T) {
 	}
 }
 
-// TestSubscriptionsThatEnd: the server does not count as busy with an ended subscription.
+// TestSubscriptionsThatEnd checks that an ended subscription does not count as a request that still runs.
 func TestSubscriptionsThatEnd(t *testing.T) {
 	p := newPendingRequests()
 	give := func(s sentRequest) bool {
@@ -198,15 +199,15 @@ func TestSubscriptionsThatEnd(t *testing.T) {
 	say := func(session.Event) {}
 	give(sentRequest{id: 1, listenID: json.RawMessage("1"), Request: &session.Request{Say: say}})
 	if !give(sentRequest{id: 2, Request: &session.Request{Say: say}}) {
-		t.Error("a message is kept back for a subscription that has ended")
+		t.Error("a message was withheld because of an ended subscription")
 	}
 	if give(sentRequest{id: 3, Request: &session.Request{Say: say}}) {
-		t.Error("a message is given although a request was given up")
+		t.Error("a message was delivered although a request was abandoned")
 	}
 }
 
-// TestOrphansAreBounded: for a client that gives up call after call, only a limited number is remembered. An answer to a
-// forgotten call counts as one to another client's call.
+// TestOrphansAreBounded checks that only a limited number of abandoned calls is stored, and that calls beyond that
+// number count as calls of another client.
 func TestOrphansAreBounded(t *testing.T) {
 	var d orphanedRequests
 	a, b := &session.ClientRef{}, &session.ClientRef{}
@@ -214,12 +215,12 @@ func TestOrphansAreBounded(t *testing.T) {
 		d.addRequest(&sentRequest{id: id, Request: &session.Request{Owner: a}})
 	}
 	if d.hasOtherOwner(&sentRequest{Request: &session.Request{Owner: a}}) || !d.hasOtherOwner(&sentRequest{Request: &session.Request{Owner: b}}) {
-		t.Error("it is not known whose they are")
+		t.Error("the owner of the orphans is unknown")
 	}
 	for id := range uint64(10 * maxOrphans) {
 		d.addRequest(&sentRequest{id: id + maxOrphans, Request: &session.Request{Owner: b}})
 	}
 	if len(d.all) != maxOrphans || !d.hasOtherOwner(&sentRequest{Request: &session.Request{Owner: b}}) {
-		t.Errorf("%d are kept; one of a is forgotten", len(d.all))
+		t.Errorf("%d orphans are stored, or calls beyond the limit do not count as calls of another client", len(d.all))
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The pauses before a stream is resumed that a server ended before its response, and the limit of
-// resumptions without a new message.
+// The pauses before a stream is resumed that a server ended before its response, and the maximum number of resumptions
+// without a new message.
 const (
 	defaultRetry = time.Second
 	minRetry     = 10 * time.Millisecond
@@ -19,7 +19,7 @@ const (
 )
 
 // followReplyStream reads the events of a reply stream and passes each message to take, until take reports the
-// response. If the server ends the stream early, after an event with an ID, the stream is resumed there.
+// response. If the server ends the stream early, after an event with an ID, it resumes the stream at that event.
 func (l *HTTPLink) followReplyStream(ctx context.Context, a *HTTPResponse, take func(m wirejson.Message, kept bool) bool) error {
 	state, lastID, retry := l.state.Load(), "", defaultRetry
 	for resumes := 0; ; resumes++ {
@@ -27,7 +27,7 @@ func (l *HTTPLink) followReplyStream(ctx context.Context, a *HTTPResponse, take 
 		heard, err := l.readEvents(events, take)
 		events.Release()
 		if resumes > 0 {
-			a.Body.Close() // the caller closes the first one
+			a.Body.Close() // the caller closes the first body
 		}
 		switch {
 		case err == nil:
@@ -53,8 +53,7 @@ func (l *HTTPLink) followReplyStream(ctx context.Context, a *HTTPResponse, take 
 	}
 }
 
-// readEvents reads events until take reports the response or the stream ends. heard reports whether a message
-// arrived.
+// readEvents reads events until take reports the response or the stream ends. heard reports whether a message arrived.
 func (l *HTTPLink) readEvents(events *wirejson.SSEReader, take func(m wirejson.Message, kept bool) bool) (heard bool, err error) {
 	for {
 		ev, err := events.Next()
@@ -62,7 +61,7 @@ func (l *HTTPLink) readEvents(events *wirejson.SSEReader, take func(m wirejson.M
 			return heard, err
 		}
 		l.received.Add(1)
-		if len(ev.Data) == 0 { // an event with an ID only
+		if len(ev.Data) == 0 { // an event with only an ID
 			continue
 		}
 		heard = true

@@ -10,11 +10,12 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// sentRequest is a request as it is sent on a connection that may be shared, with a new ID.
+// sentRequest is a request in the form in which it is sent, with a new ID, on a connection that several clients may
+// share.
 type sentRequest struct {
 	*session.Request
 	id       uint64
-	token    json.RawMessage // the caller's progress token, replaced by id unless own; nil: no progress wanted
+	token    json.RawMessage // the caller's progress token, replaced by id unless own; nil if no progress is wanted
 	own      bool            // the connection belongs to the caller: tokens are not replaced
 	keeps    bool            // sent unchanged with the client's ID and token, because only this caller reads the response
 	listenID json.RawMessage // the client's ID of a subscription, replaced by id
@@ -66,13 +67,13 @@ func (s *sentRequest) appendToolCall(dst []byte, o *LinkOptions, modern bool) []
 	return append(dst, "}}"...)
 }
 
-// isCancelable reports whether a cancellation of r is sent to the server: not for the first request of the
+// isCancelable reports whether a cancellation of r is sent to the server. It is not sent for the first request of the
 // handshake.
 func isCancelable(r *session.Request) bool {
 	return r.Method != mcp.Initialize && (r.ID != nil || r.Method != mcp.Discover)
 }
 
-// wireID returns the ID of s at the server.
+// wireID returns the ID with which s is sent to the server.
 func (s *sentRequest) wireID() json.RawMessage {
 	if s.keeps {
 		return s.ID
@@ -80,8 +81,8 @@ func (s *sentRequest) wireID() json.RawMessage {
 	return strconv.AppendUint(nil, s.id, 10)
 }
 
-// isAnsweredBy reports whether m is the response to s, on a stream with only this response. An error without
-// an ID is.
+// isAnsweredBy reports whether m is the response to s, on a stream that contains only this response. An error without
+// an ID counts as the response.
 func (s *sentRequest) isAnsweredBy(m *wirejson.Message) bool {
 	if m.Error != nil && (m.ID == nil || string(m.ID) == "null") {
 		return true
@@ -93,10 +94,10 @@ func (s *sentRequest) isAnsweredBy(m *wirejson.Message) bool {
 	return ok && id == s.id
 }
 
-// getsAllEvents reports whether s is a client's own request, which gets all events.
+// getsAllEvents reports whether s is a client's own request, which receives all events.
 func (s *sentRequest) getsAllEvents() bool { return s.Say != nil && s.Call == nil }
 
-// wantsNotification reports whether the caller of s gets this notification.
+// wantsNotification reports whether this notification is delivered to the caller of s.
 func (s *sentRequest) wantsNotification(method string) bool {
 	switch {
 	case s.Say == nil:
@@ -109,7 +110,7 @@ func (s *sentRequest) wantsNotification(method string) bool {
 	return s.Call == nil
 }
 
-// deliverEvent passes an event to the caller, with its own token and ID.
+// deliverEvent passes an event to the caller, with the caller's own token and ID.
 func (s *sentRequest) deliverEvent(e session.Event) {
 	if e.Method == mcp.Progress && s.token != nil && !s.own {
 		e.Params = wirejson.SetMember(e.Params, "progressToken", s.token)
@@ -127,8 +128,8 @@ func (s *sentRequest) restoreSubscriptionID(r *session.Reply) {
 	}
 }
 
-// addIdentityToMeta adds MCPProxy's identity to a _meta, which may be nil. It declares no capabilities: no client
-// can answer questions for MCPProxy's own requests.
+// addIdentityToMeta adds MCPProxy's identity to a _meta, which may be nil. It declares no capabilities, because no
+// client can answer questions for MCPProxy's own requests.
 func addIdentityToMeta(meta json.RawMessage, version string) json.RawMessage {
 	out := append([]byte(nil), `{"`+mcp.MetaVersion+`":"`+mcp.Modern+`","`+mcp.MetaCapabilities+`":{},"`+mcp.MetaClientInfo+`":{"name":"mcpproxy","version":`...)
 	out = append(wirejson.AppendString(out, version), '}')
@@ -165,12 +166,12 @@ func ProgressTokenOf(params json.RawMessage) json.RawMessage {
 	return metaMember(params, "progressToken")
 }
 
-// subscriptionID returns the subscription ID, which MCPProxy has assigned.
+// subscriptionID returns the subscription ID, which MCPProxy assigned.
 func subscriptionID(params json.RawMessage) (uint64, bool) {
 	return parseNumericID(metaMember(params, mcp.MetaSubscription))
 }
 
-// setSubscriptionID replaces the subscription ID by the client's.
+// setSubscriptionID replaces the subscription ID with the client's ID.
 func setSubscriptionID(obj, id json.RawMessage) json.RawMessage {
 	if _, ok := subscriptionID(obj); !ok {
 		return obj
@@ -193,14 +194,14 @@ func EqualIDs(a, b json.RawMessage) bool {
 	return ok && also && x == y
 }
 
-// matchesRequestID reports whether the ID of a response matches the only open request: equal, or a number returned
-// as a string.
+// matchesRequestID reports whether the ID of a response matches the only open request: it is equal, or a number that
+// the server returned as a string.
 func matchesRequestID(id, asked json.RawMessage) bool {
 	text, ok := wirejson.String(id)
 	return EqualIDs(id, asked) || ok && text == string(asked)
 }
 
-// toReply returns a response as a Reply; without a copy if kept.
+// toReply returns a response as a Reply. It copies the bytes unless kept is set.
 func toReply(m *wirejson.Message, kept bool) session.Reply {
 	if m.Error != nil {
 		e := *m.Error
@@ -213,12 +214,12 @@ func toReply(m *wirejson.Message, kept bool) session.Reply {
 	return session.Reply{Result: bytes.Clone(m.Result)}
 }
 
-// toEvent returns a message as an Event, valid as long as m.
+// toEvent returns a message as an Event, which is valid as long as m.
 func toEvent(m *wirejson.Message) session.Event {
 	return session.Event{Method: m.Method, ID: m.ID, Params: m.Params}
 }
 
-// parseNumericID parses an ID that MCPProxy has assigned. Some servers return it as a string.
+// parseNumericID parses an ID that MCPProxy assigned. Some servers return it as a string.
 func parseNumericID(raw json.RawMessage) (id uint64, ok bool) {
 	if n := len(raw); n > 2 && raw[0] == '"' && raw[n-1] == '"' && raw[1] != '0' {
 		raw = raw[1 : n-1]

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestNamesWithEscapes: a slash in a name is often escaped; it is the same name.
+// TestNamesWithEscapes checks that a name with an escaped slash is recognized, because a slash is often escaped.
 func TestNamesWithEscapes(t *testing.T) {
 	if id, ok := subscriptionID(json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/subscriptionId":7}}`)); id != 7 || !ok {
 		t.Errorf("subscription %d %t", id, ok)

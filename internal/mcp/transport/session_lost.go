@@ -40,9 +40,9 @@ func errorInBody(a *HTTPResponse) *wirejson.Message {
 	return &m
 }
 
-// Servers report a lost session in many ways: with any status, in a JSON-RPC error, as plain text.
-// MCPProxy does not interpret texts: after a refusal that may mean it, it repeats requests that the server
-// has answered before in this session.
+// Servers report a lost session in many ways: with any status, in a JSON-RPC error, as plain text. MCPProxy does not
+// interpret texts. After a refusal that may mean a lost session, it repeats requests that the server has answered
+// before in this session.
 
 // checkSessionLost returns the result of an exchange. It fails the link if the server has lost the session. It
 // returns a sessionGoneError only if the server cannot have executed the request.
@@ -92,8 +92,8 @@ func suggestsLostSession(status int, reply session.Reply, err error) (doubtful, 
 	return true, names
 }
 
-// mentionsSession reports whether an error mentions the session or the handshake. It matters only for a
-// response with status 200 when the session is known to be lost.
+// mentionsSession reports whether an error message mentions the session or the handshake. It matters only for a
+// response with status 200 if the session is known to be lost.
 func mentionsSession(message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(message, "session") || strings.Contains(message, "initializ")
@@ -103,7 +103,7 @@ func mentionsSession(message string) bool {
 const pingTime = 10 * time.Second
 
 // probeSessionLost reports whether the server refuses requests that it has answered before in this session: a ping and
-// tools/list. The ping is enough if it gets the status that the protocol defines for this.
+// tools/list. The ping alone is enough if it gets the status that the protocol defines for a lost session.
 func (l *HTTPLink) probeSessionLost(ctx context.Context, state *sessionRequestHeads, status int, method string) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
@@ -119,8 +119,8 @@ func (l *HTTPLink) probeSessionLost(ctx context.Context, state *sessionRequestHe
 	return refused
 }
 
-// probeRefused sends a request of MCPProxy and reports whether the server refuses it, and with which status. An
-// unknown method is not a refusal.
+// probeRefused sends a request of MCPProxy. It reports whether the server refuses it, and with which status. An error
+// for an unknown method is not a refusal.
 func (l *HTTPLink) probeRefused(ctx context.Context, state *sessionRequestHeads, method string) (refused bool, status int) {
 	x := l.pending.newUnregistered()
 	x.request.Body = x.encodeRequest(nil, &session.Request{Method: method}, &l.LinkOptions, false, false)
@@ -134,7 +134,7 @@ func (l *HTTPLink) probeRefused(ctx context.Context, state *sessionRequestHeads,
 	return IsPermanentRefusal(err), status
 }
 
-// IsPermanentRefusal reports whether err is a permanent refusal of a request that every server must know.
+// IsPermanentRefusal reports whether err is a permanent refusal of a request that every server must support.
 func IsPermanentRefusal(err error) bool {
 	if fail, ok := errors.AsType[*StatusError](err); ok {
 		return !fail.Temporary() || isNonGatewayErrorStatus(fail.Status)

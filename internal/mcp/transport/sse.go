@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// SSELink is a session over the HTTP+SSE transport of 2024-11-05: one event stream for all messages of the
-// server, and an endpoint, which the stream names first, for POSTs.
+// SSELink is a session over the HTTP+SSE transport of 2024-11-05. It has one event stream for all messages of the
+// server, and an endpoint for POSTs, which is the first event of the stream.
 type SSELink struct {
 	*duplex
 	*remoteHTTPServer
@@ -82,10 +82,10 @@ func (l *SSELink) readMessages(ctx context.Context) error {
 	}
 }
 
-// maxEarly limits the events before the endpoint.
+// maxEarly limits the number of events before the endpoint.
 const maxEarly = 100
 
-// readEndpoint reads events up to the endpoint. Some servers send others first, such as a ping.
+// readEndpoint reads events up to the endpoint. Some servers send other events first, such as a ping.
 func (l *SSELink) readEndpoint(events *wirejson.SSEReader) error {
 	for range maxEarly {
 		ev, err := events.Next()
@@ -119,8 +119,8 @@ func (l *SSELink) openEventStream(ctx context.Context) (*HTTPResponse, error) {
 	}
 }
 
-// setEndpoint sets the endpoint. It must have the origin of the stream, because it gets headers and
-// credentials.
+// setEndpoint sets the endpoint. It must have the same origin as the stream, because headers and credentials are sent
+// to it.
 func (l *SSELink) setEndpoint(text string) error {
 	if len(text) > maxEndpoint {
 		return problem.TrustedTextErrorf("the endpoint for messages is longer than %d bytes", maxEndpoint)
@@ -140,7 +140,7 @@ func (l *SSELink) setEndpoint(text string) error {
 	return nil
 }
 
-// postToEndpoint posts one message, once the endpoint is known.
+// postToEndpoint posts one message as soon as the endpoint is known.
 func (l *SSELink) postToEndpoint(ctx context.Context, msg []byte) error {
 	select {
 	case <-l.ready:
@@ -159,14 +159,14 @@ func (l *SSELink) postToEndpoint(ctx context.Context, msg []byte) error {
 	return err
 }
 
-// probeSessionLostAfterRefusal interprets a refused request. A server that also refuses a ping has lost the session and has not
-// executed the request.
+// probeSessionLostAfterRefusal interprets a refused request. If a server also refuses a ping, it has lost the session
+// and has not executed the request.
 func (l *SSELink) probeSessionLostAfterRefusal(ctx context.Context, err error) error {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok || status.Temporary() || status.Status < 400 || !l.agreed.Load() || errors.Is(err, ErrSessionGone) {
 		return err
 	}
-	id := l.IDs.Add(1) // its answer is ignored
+	id := l.IDs.Add(1) // the response is ignored
 	again, ok := errors.AsType[*StatusError](l.postToEndpoint(ctx, wirejson.AppendRequest(nil, id, mcp.Ping, nil)))
 	if ok && !again.Temporary() {
 		return &sessionGoneError{status}
@@ -174,8 +174,7 @@ func (l *SSELink) probeSessionLostAfterRefusal(ctx context.Context, err error) e
 	return err
 }
 
-// startTask runs f in a goroutine that Stop waits for; its context ends with the link. It fails if the link is
-// lost.
+// startTask runs f in a goroutine that Stop waits for. Its context ends with the link. It fails if the link is lost.
 func (l *SSELink) startTask(f func(context.Context)) (cancel func(), err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,8 +189,8 @@ func (l *SSELink) startTask(f func(context.Context)) (cancel func(), err error) 
 	return cancel, nil
 }
 
-// Do posts the request while it waits for the response on the stream: some servers accept a POST only
-// after they have answered it.
+// Do posts the request while it waits for the response on the stream, because some servers accept a POST only after
+// they have answered the request.
 func (l *SSELink) Do(ctx context.Context, r *session.Request) (session.Reply, error) {
 	e, buf, err := l.registerAndEncodeRequest(ctx, r)
 	if err != nil {

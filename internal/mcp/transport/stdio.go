@@ -27,8 +27,8 @@ type StdioLink struct {
 	log  *process.Log
 
 	startup  *process.StartWatch
-	skipping bool        // of the reader: skipping a line
-	noisy    atomic.Bool // it has written a line that is no message
+	skipping bool        // used by the reader: skips a line
+	noisy    atomic.Bool // the process has written a line that is not a message
 }
 
 // NewStdioLink returns the link of a process that has just started. It sends nothing.
@@ -81,8 +81,8 @@ func (l *StdioLink) handleLine(line []byte, kept bool) {
 	if c := line[0]; (c == '{' || c == '[') && l.parseAndRoute(line, kept) {
 		return
 	}
-	// Before the answer to initialize, a banner without a line end may precede a message. Later, text
-	// before a message may be data that contains one.
+	// Before the answer to initialize, a banner without a line end may precede a message. Later, text before a message
+	// may be data that contains a message.
 	if !l.agreed.Load() {
 		i := bytes.LastIndex(line, []byte(`{"jsonrpc"`))
 		if i > 0 && eachMessage(line[i:], func(m wirejson.Message) { l.routeMessage(&m, kept) }) == nil {
@@ -95,25 +95,25 @@ func (l *StdioLink) handleLine(line []byte, kept bool) {
 	l.log.WriteStdoutLine(line)
 }
 
-// skipTime limits the rest of a line over the limit.
+// skipTime is the time limit for the rest of a line over the limit.
 const skipTime = 5 * time.Second
 
 // rejectTooLongReply fails the request that a line over the limit answers, and skips the rest of the line. If the
-// beginning does not name the request, the link ends.
+// beginning of the line does not contain the request's ID, the link ends.
 func (l *StdioLink) rejectTooLongReply(start []byte, why error) bool {
 	id, ok := parseNumericID(wirejson.MalformedResponseID(start[:min(len(start), 256)]))
 	if !ok || !l.pending.rejectRequest(id, why) {
 		return false
 	}
 	if l.agreed.Load() { // initialize must not be cancelled
-		// Until the line ends, no other message arrives.
+		// No other message arrives until the line ends.
 		l.postLater(wirejson.AppendNotification(nil, mcp.Cancelled, fmt.Appendf(nil, `{"requestId":%d,"reason":"the answer is too large"}`, id)))
 	}
 	l.skipping = true
 	return l.proc.Stdout.SetReadDeadline(time.Now().Add(skipTime)) == nil
 }
 
-// endSkipping removes the time limit of rejectTooLongReply, but not that of a process that has ended.
+// endSkipping removes the time limit of rejectTooLongReply, but not the time limit for a process that has ended.
 func (l *StdioLink) endSkipping() {
 	if !l.skipping {
 		return
@@ -127,7 +127,7 @@ func (l *StdioLink) endSkipping() {
 	}
 }
 
-// toReadError returns why the output ended. The exit status of the process says more than the end of the
+// toReadError returns the reason why the output ended. The exit status of the process explains more than the end of the
 // pipe.
 func (l *StdioLink) toReadError(err error) error {
 	if l.skipping {
@@ -142,7 +142,7 @@ func (l *StdioLink) toReadError(err error) error {
 	return err
 }
 
-// toWriteError returns why the input cannot be written.
+// toWriteError returns the reason why the input cannot be written.
 func (l *StdioLink) toWriteError(err error) error {
 	switch {
 	case err == process.ErrNotReading:
@@ -191,7 +191,7 @@ func (l *StdioLink) Health() LinkHealth {
 // CloseIdle does nothing.
 func (l *StdioLink) CloseIdle(time.Time) {}
 
-// Stop ends the process and the link. A process that has broken the connection gets less time.
+// Stop ends the process and the link. A process that has broken the protocol gets less time.
 func (l *StdioLink) Stop(hard <-chan struct{}) {
 	grace := process.TermGrace
 	if l.Cause() != nil {

@@ -17,10 +17,10 @@ const RelayDepth = 1000
 //		value := c.ReadValue()
 //	}
 //
-// Nested containers are taken as values or opened one by one. Without Depth it expects checked JSON and may
-// misread other text. With Depth it checks the grammar and the nesting of the values that it skips, but
-// not UTF-8, surrogates, names or ranges. After an error there are no more members, values are nil, and
-// Finish returns the error. It never panics.
+// Nested containers are read as values or entered one by one. Without Depth, it expects checked JSON and may misread
+// other text. With Depth, it checks the grammar and the nesting of the values that it skips, but not UTF-8, surrogates,
+// names or ranges. After an error there are no more members, values are nil, and Finish returns the error. It never
+// panics.
 type Cursor struct {
 	Text  []byte
 	Depth int
@@ -31,7 +31,7 @@ type Cursor struct {
 // Offset returns the current offset.
 func (c *Cursor) Offset() int { return c.i }
 
-// Peek skips white space and returns the next byte, 0 at the end.
+// Peek skips white space and returns the next byte, or 0 at the end.
 func (c *Cursor) Peek() byte {
 	if c.i = skipSpace(c.Text, c.i); c.i < len(c.Text) {
 		return c.Text[c.i]
@@ -39,7 +39,7 @@ func (c *Cursor) Peek() byte {
 	return 0
 }
 
-// Enter enters the next value if it starts with bracket, and returns the closing bracket, otherwise 0.
+// Enter enters the next value if it starts with bracket, and returns the closing bracket. Otherwise it returns 0.
 func (c *Cursor) Enter(bracket byte) (end byte) {
 	if c.Peek() != bracket {
 		return 0
@@ -100,7 +100,7 @@ func (c *Cursor) ReadValue() []byte {
 	return c.readValue()
 }
 
-// readValue is ReadValue without skipping white space first.
+// readValue is like ReadValue, but does not skip white space first.
 func (c *Cursor) readValue() []byte {
 	if c.err != nil {
 		return nil
@@ -120,7 +120,7 @@ func (c *Cursor) readValue() []byte {
 	return c.Text[start:end:end]
 }
 
-// Finish returns the first error, or an error if text follows the value. It is an *Error.
+// Finish returns the first error as an *Error, or an error if text follows the value.
 func (c *Cursor) Finish() error {
 	if c.Peek(); c.i < len(c.Text) {
 		c.setError("there is something after the value")
@@ -190,9 +190,9 @@ func skipContainer(d []byte, i int) int {
 	return failed
 }
 
-// skipString skips a string; i is after the opening quote. It reads eight bytes at a time. After a while
-// without special bytes it jumps to the next quote, which ends the string unless an odd number of
-// backslashes precedes it.
+// skipString skips a string. i is the offset after the opening quote. It reads eight bytes at a time. After a while
+// without special bytes, it jumps to the next quote. That quote ends the string, unless an odd number of backslashes
+// precedes it.
 func skipString(d []byte, i int) int {
 	for clear := 0; i+8 <= len(d); {
 		x := binary.LittleEndian.Uint64(d[i:])

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// endOf returns where the value ends that data begins with, checked.
+// endOf returns the end of the value at the start of data, and checks the value.
 func endOf(data []byte, depth int) (int, error) {
 	c := Cursor{Text: data, Depth: depth}
 	if c.ReadValue() == nil {
@@ -16,8 +16,7 @@ func endOf(data []byte, depth int) (int, error) {
 	return c.Offset(), nil
 }
 
-// walk goes through the value that comes next, opening all containers, and
-// appends it without white space.
+// walk reads the next value, enters all containers, and appends the value without white space.
 func walk(c *Cursor, out []byte) []byte {
 	bracket := c.Peek()
 	if bracket != '{' && bracket != '[' {
@@ -84,7 +83,8 @@ func TestCursor(t *testing.T) {
 	}
 }
 
-// FuzzCursor: a cursor reads valid text as encoding/json does, with checks and without, and survives any other text.
+// FuzzCursor checks that a cursor reads valid text as encoding/json does, with checks and without, and does not panic
+// on any other text.
 func FuzzCursor(f *testing.F) {
 	for _, r := range corpus(f) {
 		if len(r.B64) < 4096 {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// readers gives the same bytes in different portions.
+// readers returns readers that split the same bytes into different portions.
 func readers(data []byte) map[string]io.Reader {
 	return map[string]io.Reader{
 		"whole":     bytes.NewReader(data),
@@ -22,7 +22,7 @@ func readers(data []byte) map[string]io.Reader {
 	}
 }
 
-// lines reads all lines; one that is too long shows as "!" and its beginning.
+// lines reads all lines. A line that is too long becomes "!" and its beginning.
 func lines(r io.Reader, limit int) ([]string, error) {
 	var all []string
 	l := NewLineReader(r, limit)
@@ -82,16 +82,16 @@ func TestReadersFail(t *testing.T) {
 		t.Errorf("events: %q %v", got, err)
 	}
 	if _, err := NewLineReader(stuck{}, 8).Next(); err != io.ErrNoProgress {
-		t.Errorf("a reader that gives nothing: %v", err)
+		t.Errorf("a reader that returns no data: %v", err)
 	}
 }
 
-// stuck breaks the advice of io.Reader.
+// stuck is a reader that returns no data and no error, which io.Reader discourages.
 type stuck struct{}
 
 func (stuck) Read([]byte) (int, error) { return 0, nil }
 
-// A line that Keep returned does not change.
+// TestKeep checks that a line does not change after TakeOwnershipOfLast.
 func TestKeep(t *testing.T) {
 	var text, sse bytes.Buffer
 	var want []string
@@ -119,7 +119,7 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// endless gives start, n bytes of filler, and end.
+// endless returns a reader of start, n bytes of filler, and end.
 func endless(start string, n int64, end string) io.Reader {
 	return io.MultiReader(strings.NewReader(start), io.LimitReader(filler{}, n), strings.NewReader(end))
 }
@@ -127,11 +127,12 @@ func endless(start string, n int64, end string) io.Reader {
 type filler struct{}
 
 func (filler) Read(p []byte) (int, error) {
-	clear(p) // NUL is as good a filler as any
+	clear(p) // any filler works
 	return len(p), nil
 }
 
-// A line or event of any length needs no more memory than the limit; the buffer of a large one is returned.
+// TestMemoryIsBounded checks that a line or event of any length needs no more memory than the limit, and that a large
+// buffer is released.
 func TestMemoryIsBounded(t *testing.T) {
 	const limit, huge = 1 << 20, 256 << 20
 	allocated := func(f func()) uint64 {
@@ -157,16 +158,16 @@ func TestMemoryIsBounded(t *testing.T) {
 		t.Errorf("%d bytes were allocated", n)
 	}
 	if len(l.w.buf) > largeBuffer || len(e.w.buf) > largeBuffer {
-		t.Errorf("buffers of %d and %d bytes are kept", len(l.w.buf), len(e.w.buf))
+		t.Errorf("buffers of %d and %d bytes were not released", len(l.w.buf), len(e.w.buf))
 	}
-	// Endless comments belong to no event.
+	// Comments without an event in between must not count towards a limit.
 	comments := NewSSEReader(endless(strings.Repeat(": still here\n", 200_000), 0, "data: a\n\n"), 4096)
 	if ev, err := comments.Next(); err != nil || string(ev.Data) != "a" {
 		t.Errorf("after comments: %q %v", ev.Data, err)
 	}
 }
 
-// events reads all events; one that is too long shows as "!".
+// events reads all events. An event that is too long becomes "!".
 func events(r io.Reader, limit int) ([]string, error) {
 	var all []string
 	e := NewSSEReader(r, limit)
@@ -241,7 +242,7 @@ func TestEventsOverTheLimit(t *testing.T) {
 	}
 }
 
-// slowEvents is the text of WHATWG's rules, done the plain way.
+// slowEvents is a simple implementation of the WHATWG rules.
 func slowEvents(text string) []string {
 	text = strings.TrimPrefix(text, "\ufeff")
 	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\r", "\n")
@@ -291,7 +292,7 @@ func FuzzEventReader(f *testing.F) {
 				t.Fatalf("%q, %s:\ngot  %q %v\nwant %s", data, how, got, err, want)
 			}
 		}
-		for how, r := range readers(data) { // with a bound: the same in all portions
+		for how, r := range readers(data) { // with a limit, the result is the same for all portions
 			got, err := events(r, int(limit))
 			if err != io.EOF || short != nil && fmt.Sprint(got) != fmt.Sprint(short) {
 				t.Fatalf("%q, %s, limit %d:\ngot  %q %v\nalso %q", data, how, limit, got, err, short)
@@ -334,12 +335,12 @@ func TestAppendEvent(t *testing.T) {
 		ev, err := NewSSEReader(bytes.NewReader(got[1:]), 1<<20).Next()
 		joined := strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(c.data)
 		if err != nil || string(ev.Data) != joined || ev.Name != "message" {
-			t.Errorf("%q is read as %q %v", c.data, ev.Data, err)
+			t.Errorf("event of %q: got %q %v", c.data, ev.Data, err)
 		}
 	}
 }
 
-// In the steady state a message allocates nothing except the event's id.
+// TestFramingDoesNotAllocate checks that a message allocates nothing after the start, except the event's id.
 func TestFramingDoesNotAllocate(t *testing.T) {
 	const n = 1000
 	line := append(call(), '\n')
@@ -390,7 +391,7 @@ func BenchmarkFraming(b *testing.B) {
 	}
 }
 
-// repeater gives a text for ever.
+// repeater is a reader that repeats a text without end.
 type repeater struct {
 	text []byte
 	at   int
@@ -402,7 +403,7 @@ func (r *repeater) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// oneRoom is a Room with place for one message, unless it is full.
+// oneRoom is a BufferPool with room for one message, unless it is full.
 type oneRoom struct {
 	full  bool
 	taken int
@@ -423,10 +424,11 @@ func (r *oneRoom) Take(n int) []byte {
 
 func (r *oneRoom) Give(buf []byte) {
 	r.taken--
-	clear(buf) // another reader has it now
+	clear(buf) // the buffer now belongs to another reader
 }
 
-// Large messages are read into the shared buffer and release it afterwards; kept messages do not change.
+// TestLargeMessagesUseTheSharedBuffer checks that large messages are read into the shared buffer and release it
+// afterwards, and that owned messages do not change.
 func TestLargeMessagesUseTheSharedBuffer(t *testing.T) {
 	const limit = 4 << 20
 	texts := []string{strings.Repeat("a", 10), strings.Repeat("b", 3<<20), strings.Repeat("c", largeMessage/2), strings.Repeat("d", 2<<20), "e"}
@@ -465,31 +467,31 @@ func TestLargeMessagesUseTheSharedBuffer(t *testing.T) {
 		}
 		for name, room := range map[string]*oneRoom{"lines": inLines, "events": inEvents} {
 			if room.taken != 0 || !full && room.most < limit {
-				t.Errorf("%s: %d buffers are out, of up to %d bytes", name, room.taken, room.most)
+				t.Errorf("%s: %d buffers of up to %d bytes were not returned", name, room.taken, room.most)
 			}
 			if room.paced < 2<<20 { // the part of the two large messages beyond the first chunk
-				t.Errorf("%s: it is told of %d bytes", name, room.paced)
+				t.Errorf("%s: Pace reported %d bytes", name, room.paced)
 			}
 		}
 	}
 }
 
-// A reader that stops in the middle of a message returns the memory.
+// TestReleaseReturnsTheSharedBuffer checks that a reader that stops in the middle of a message returns the memory.
 func TestReleaseReturnsTheSharedBuffer(t *testing.T) {
 	room := &oneRoom{}
 	text := strings.Repeat("x", 2<<20)
 	l := NewLineReaderWithPool(strings.NewReader(text), 1<<22, room)
 	e := NewSSEReaderWithPool(strings.NewReader("data: "+text), 1<<22, room)
 	if _, err := e.Next(); err != io.EOF || room.taken != 1 {
-		t.Errorf("%v, %d buffers are out", err, room.taken)
+		t.Errorf("%v, %d buffers were not returned", err, room.taken)
 	}
 	e.Release()
 	if line, err := l.Next(); err != nil || len(line) != len(text) || room.taken != 1 {
-		t.Errorf("%d bytes, %v, %d buffers are out", len(line), err, room.taken)
+		t.Errorf("%d bytes, %v, %d buffers were not returned", len(line), err, room.taken)
 	}
 	l.Release()
 	l.Release()
 	if room.taken != 0 {
-		t.Errorf("%d buffers are out", room.taken)
+		t.Errorf("%d buffers were not returned", room.taken)
 	}
 }

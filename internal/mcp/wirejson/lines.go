@@ -8,23 +8,24 @@ import (
 // LineReader reads the messages of a stdio server: one line each.
 type LineReader struct {
 	messageReader
-	skipping bool // the rest of a line over the limit
+	skipping bool // skips the rest of a line over the limit
 }
 
 // NewLineReader reads lines of at most limit bytes from r.
 func NewLineReader(r io.Reader, limit int) *LineReader { return NewLineReaderWithPool(r, limit, nil) }
 
-// NewLineReaderWithPool reads large lines into buffers of room. The caller must call Release.
+// NewLineReaderWithPool is like NewLineReader, but reads large lines into buffers of room. The caller must call
+// Release.
 func NewLineReaderWithPool(r io.Reader, limit int, room BufferPool) *LineReader {
 	return &LineReader{messageReader: messageReader{w: readWindow{r: r, small: 16 << 10, max: limit, pool: room}}}
 }
 
-// Next returns the next line without its LF or CRLF; it may be empty. The slice is valid until the next
-// call. The last line needs no line end.
+// Next returns the next line without its LF or CRLF. The line may be empty. The slice is valid until the next call. The
+// last line needs no line end.
 //
-// For a line over the limit it returns the beginning and ErrTooLong, for one without a buffer the
-// beginning and ErrNoBuffer; the next call skips the rest of it in constant memory. Any other error is
-// final.
+// If a line exceeds the limit, it returns the beginning and ErrTooLong. If there is no buffer for a line, it returns
+// the beginning and ErrNoBuffer. In both cases, the next call skips the rest of the line in constant memory. Any other
+// error is final.
 func (l *LineReader) Next() ([]byte, error) {
 	l.last = nil
 	if err := l.skipOversizedLine(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 )
 
-// MarshalWithoutHTMLEscape is json.Marshal without HTML escapes.
+// MarshalWithoutHTMLEscape is like json.Marshal, but without HTML escapes.
 func MarshalWithoutHTMLEscape(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 )
 
-// SetMember returns a copy of an object in which the top-level member name has the value: replaced if the
-// object has it (every occurrence), otherwise appended. All other bytes stay. An empty obj counts as {}; a
-// value that is not an object is returned unchanged.
+// SetMember returns a copy of an object in which the top-level member name has the value. It replaces every occurrence
+// of the member, or appends the member if there is none. All other bytes are kept. An empty obj counts as {}. A value
+// that is not an object is returned unchanged.
 func SetMember(obj json.RawMessage, name string, value json.RawMessage) json.RawMessage {
 	if len(obj) == 0 {
 		obj = json.RawMessage("{}")
@@ -71,8 +71,8 @@ func DropMember(obj json.RawMessage, name string) json.RawMessage {
 	return append(out, '}')
 }
 
-// AddElement returns a copy of an array with one more element. All other bytes stay. A value that is no
-// array is returned unchanged.
+// AddElement returns a copy of an array with one more element. All other bytes are kept. A value that is not an array
+// is returned unchanged.
 func AddElement(array, element json.RawMessage) json.RawMessage {
 	end := bytes.LastIndexByte(array, ']')
 	if Kind(array) != '[' || end < 0 {
@@ -85,8 +85,8 @@ func AddElement(array, element json.RawMessage) json.RawMessage {
 	return append(append(out, element...), array[end:]...)
 }
 
-// FilterElements returns an array of the elements for which keep returns true, and the number of removed ones. If
-// there are none it returns the array itself.
+// FilterElements returns an array of the elements for which keep returns true, and the number of removed ones. If none
+// is removed, it returns the array itself.
 func FilterElements(array json.RawMessage, keep func(i int, value []byte) bool) (kept json.RawMessage, left int) {
 	kept = append(kept, '[')
 	i := 0
@@ -108,7 +108,7 @@ func FilterElements(array json.RawMessage, keep func(i int, value []byte) bool) 
 	return append(kept, ']'), left
 }
 
-// MayContain reports, faster than a search, whether a member name can occur in a text: false is certain.
+// MayContain reports whether a text may contain a member name. It is faster than a search. Only false is certain.
 func MayContain(text []byte, name string) bool {
 	return bytes.Contains(text, []byte(name)) || bytes.IndexByte(text, '\\') >= 0
 }

@@ -35,7 +35,7 @@ func TestSetMember(t *testing.T) {
 			t.Errorf("SetMember(%s, %s, %s)\ngot  %s\nwant %s", c.obj, c.name, c.value, got, c.want)
 		}
 		if string(obj) != c.obj {
-			t.Errorf("%s has become %s", c.obj, obj)
+			t.Errorf("%s was changed to %s", c.obj, obj)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func TestAddElement(t *testing.T) {
 		`[]`: `[1]`, ` [ ] `: ` [ 1] `, `[[2], "]" ]`: `[[2], "]" ,1]`, `{}`: `{}`, `"[]"`: `"[]"`, ``: ``, `[`: `[`,
 	} {
 		if got := AddElement([]byte(array), []byte("1")); string(got) != want {
-			t.Errorf("%q becomes %q, want %q", array, got, want)
+			t.Errorf("AddElement to %q: got %q, want %q", array, got, want)
 		}
 	}
 }
@@ -62,17 +62,17 @@ func FuzzSetMember(f *testing.F) {
 		before := bytes.Clone(obj)
 		got := SetMember(obj, name, value)
 		if !bytes.Equal(obj, before) {
-			t.Fatalf("%q has become %q", before, obj)
+			t.Fatalf("%q was changed to %q", before, obj)
 		}
 		if json.Unmarshal(obj, &want) != nil || want == nil {
 			if !bytes.Equal(got, obj) && len(obj) > 0 && !json.Valid(obj) {
-				t.Fatalf("%q, which is no object, has become %q", obj, got)
+				t.Fatalf("%q, which is not an object, was changed to %q", obj, got)
 			}
 			return
 		}
 		encoded, _ := json.Marshal(name)
 		var readBack string
-		_ = json.Unmarshal(encoded, &readBack) // with what is not UTF-8 replaced
+		_ = json.Unmarshal(encoded, &readBack) // replaces invalid UTF-8
 		if readBack != name {
 			return
 		}

@@ -73,7 +73,7 @@ func appendMethodAndParams(dst []byte, method string, params json.RawMessage) []
 	return append(dst, '}')
 }
 
-// AppendResult appends a response with a result to dst. A nil result is {}.
+// AppendResult appends a response with a result to dst. A nil result becomes {}.
 func AppendResult(dst []byte, id, result json.RawMessage) []byte {
 	dst = append(appendResponseStart(dst, id), `,"result":`...)
 	if result == nil {
@@ -82,8 +82,8 @@ func AppendResult(dst []byte, id, result json.RawMessage) []byte {
 	return append(append(dst, result...), '}')
 }
 
-// AppendError appends a response with an error to dst. A nil id is null, as
-// for a request whose id could not be read.
+// AppendError appends a response with an error to dst. A nil id becomes null, as for a request whose id could not be
+// read.
 func AppendError(dst []byte, id json.RawMessage, e *RPCError) []byte {
 	dst = append(appendResponseStart(dst, id), `,"error":{"code":`...)
 	dst = strconv.AppendInt(dst, int64(e.Code), 10)

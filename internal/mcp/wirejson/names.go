@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// nameTableThreshold is the number of members from which names are looked up in a hash table.
+// nameTableThreshold is the number of members from which on names are looked up in a hash table.
 const nameTableThreshold = 64
 
 // readUniqueName reads the member name between start and end for the object at level. It fails if the name equals
@@ -47,7 +47,7 @@ func (s *scanner) findDuplicate(n memberName, level int, earlier []memberName) *
 	return nil
 }
 
-// findDuplicateInTable is findDuplicate with a hash table. It also adds n to the table.
+// findDuplicateInTable is like findDuplicate, but uses a hash table. It also adds n to the table.
 func (s *scanner) findDuplicateInTable(n memberName, level int, earlier []memberName) *memberName {
 	top := len(s.tables) - 1
 	switch {
@@ -70,7 +70,7 @@ func (s *scanner) findDuplicateInTable(n memberName, level int, earlier []member
 	}
 }
 
-// dropNameTable drops the table of the object at level.
+// dropNameTable removes the table of the object at level.
 func (s *scanner) dropNameTable(level int) {
 	if n := len(s.tables); n > 0 && s.tables[n-1].level == level {
 		s.tables = s.tables[:n-1]
@@ -99,7 +99,7 @@ func (s *scanner) namesEqualFold(a, b memberName) bool {
 	return bytes.EqualFold(x, y)
 }
 
-// duplicateNameReason returns the reason of the error for a duplicate member name.
+// duplicateNameReason returns the error text for a duplicate member name.
 func duplicateNameReason(raw, earlier []byte) string {
 	text, first := Unescape(raw), Unescape(earlier)
 	if bytes.Equal(text, first) {
@@ -133,8 +133,8 @@ func IsUnescapedASCII(raw []byte) bool {
 	return true
 }
 
-// foldCase replaces every rune by one representative of all runes that differ only by case: lower case in
-// ASCII, otherwise the smallest.
+// foldCase replaces every rune by one representative of all runes that differ only in case: the lower-case letter for
+// ASCII, otherwise the smallest rune.
 func foldCase(text []byte) []byte {
 	out := make([]byte, 0, len(text)+8)
 	for len(text) > 0 {
@@ -183,7 +183,7 @@ func mixHash(a, b uint64) uint64 {
 func lowerASCIIWord(x uint64) uint64 {
 	const ones, high = 0x0101010101010101, 0x8080808080808080
 	ascii := x &^ high
-	fromA := ascii + ones*(0x80-'A') // high bit: at least A
+	fromA := ascii + ones*(0x80-'A') // high bit set if at least A
 	aboveZ := ascii + ones*(0x80-'Z'-1)
 	return x | (fromA&^aboveZ&^x&high)>>2
 }

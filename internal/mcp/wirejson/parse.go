@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// maxBatch limits the messages of a batch.
+// maxBatch limits the number of messages in a batch.
 const maxBatch = 100
 
 // ParseClientMessage parses one message of a client: a request, a notification or a response. The text must be
@@ -81,9 +81,10 @@ func ParseServerMessage(data []byte) (Message, error) {
 	return e.toServerMessage()
 }
 
-// MalformedResponseID returns the ID of a response that ParseServerMessage rejects, so that its request fails at once:
-// the result or error is truncated, malformed or nested too deep, or contradicts the envelope. It returns
-// nil if the text before the error does not prove a response: a log line may be JSON with an ID, too.
+// MalformedResponseID returns the ID of a response that ParseServerMessage rejects, so that its request fails at once.
+// Such a response has a result or an error that is truncated, malformed, nested too deep, or contradicts the envelope.
+// It returns nil if the text before the error does not prove that the message is a response, because a log line may
+// also be JSON with an ID.
 func MalformedResponseID(data []byte) json.RawMessage {
 	c := Cursor{Text: data, Depth: RelayDepth}
 	var e envelope
@@ -115,12 +116,12 @@ func invalidRequestError(reason string) *RPCError {
 	return &RPCError{Code: CodeInvalidRequest, Message: "Invalid request: " + reason}
 }
 
-// envelope holds the raw members of a message; nil is missing.
+// envelope contains the raw members of a message. Missing members are nil.
 type envelope struct {
 	version, id, method, params, result, err []byte
 }
 
-// envelopeMembers are the names of its members.
+// envelopeMembers are the names of the members of an envelope.
 var envelopeMembers = [...]string{"jsonrpc", "id", "method", "params", "result", "error"}
 
 func (e *envelope) fieldByName(name []byte) *[]byte {
@@ -141,8 +142,8 @@ func (e *envelope) fieldByName(name []byte) *[]byte {
 	return nil
 }
 
-// setMember stores a member. It ignores unknown members, except those that a parser that ignores case or NUL
-// would take for a known one.
+// setMember stores a member. It ignores unknown members. It rejects a member that a parser that ignores case or NUL
+// would treat as a known one.
 func (e *envelope) setMember(name, value []byte) error {
 	if slot := e.fieldByName(name); slot != nil {
 		if *slot != nil {
@@ -201,9 +202,8 @@ func (e *envelope) stringOrIntegerID() json.RawMessage {
 	return nil
 }
 
-// toServerMessage validates the envelope of a server's message. Null members count as missing where nothing
-// else makes sense, because some servers send all members. An error without an ID counts as one with a
-// null ID.
+// toServerMessage validates the envelope of a server's message. Null members count as missing if they would otherwise
+// make no sense, because some servers send all members. An error without an ID counts as one with a null ID.
 func (e *envelope) toServerMessage() (Message, error) {
 	if e.method != nil || e.result != nil {
 		e.err = nullToNil(e.err)
@@ -241,7 +241,7 @@ func nullToNil(value []byte) []byte {
 	return value
 }
 
-// checkCommonRules validates the rules for both sides and returns the method.
+// checkCommonRules validates the rules for both sides, and returns the method or the reason for an error.
 func (e *envelope) checkCommonRules() (method, reason string) {
 	if string(e.version) != `"2.0"` {
 		if version, _ := String(e.version); version != "2.0" {
@@ -266,7 +266,7 @@ func (e *envelope) checkCommonRules() (method, reason string) {
 	return method, ""
 }
 
-// parseRPCError parses an error object. A missing code becomes CodeInternal, a missing message "". An error
+// parseRPCError parses an error object. A missing code becomes CodeInternal, and a missing message becomes "". An error
 // that is not an object is kept as data.
 func parseRPCError(raw []byte) *RPCError {
 	if raw == nil {

@@ -14,7 +14,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// show puts what a parser gave into one line.
+// show formats the result of a parser as one line.
 func show(m Message, err error) string {
 	var s []string
 	add := func(name string, value []byte) {
@@ -192,7 +192,7 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// An appended message reads back as the same, by this package and by the official SDK.
+// TestRoundTrip checks that an appended message is parsed as the same message, by this package and by the official SDK.
 func TestRoundTrip(t *testing.T) {
 	for _, text := range []string{"", "plain", "\"\\/\b\f\n\r\t\x00\x1f", "é€😀\u2028", strings.Repeat("long ", 100)} {
 		if text != "" {
@@ -224,19 +224,19 @@ func oracle(t *testing.T, data []byte) {
 	}
 	theirs, err := sdk.DecodeMessage(data)
 	if err != nil {
-		if m.IsResponse() || !json.Valid(data) { // the SDK knows response ids that it gave only
+		if m.IsResponse() || !json.Valid(data) { // the SDK accepts only response ids that it issued
 			return
 		}
-		t.Fatalf("%q is accepted, but not by the SDK: %v", data, err)
+		t.Fatalf("%q is accepted, but the SDK rejects it: %v", data, err)
 	}
 	switch theirs := theirs.(type) {
 	case *sdk.Request:
 		if theirs.Method != m.Method || theirs.ID.IsValid() != m.IsRequest() || !sameJSON(theirs.Params, m.Params) {
-			t.Fatalf("%q: the SDK reads %+v, we %s", data, theirs, show(m, nil))
+			t.Fatalf("%q: the SDK returns %+v, we return %s", data, theirs, show(m, nil))
 		}
 	case *sdk.Response:
 		if !m.IsResponse() || (theirs.Error != nil) != (m.Error != nil) || !sameJSON(theirs.Result, m.Result) {
-			t.Fatalf("%q: the SDK reads %+v, we %s", data, theirs, show(m, nil))
+			t.Fatalf("%q: the SDK returns %+v, we return %s", data, theirs, show(m, nil))
 		}
 	}
 }
@@ -245,7 +245,8 @@ func sameJSON(a, b []byte) bool {
 	return bytes.Equal(bytes.TrimSpace(a), bytes.TrimSpace(b))
 }
 
-// TestMutations: any changed message is refused, or means the same to the SDK, and its fields equal the bytes.
+// TestMutations checks that any changed message is rejected, or means the same to the SDK, and that its fields equal
+// the bytes.
 func TestMutations(t *testing.T) {
 	seed := uint64(20260728)
 	rng := rand.New(rand.NewPCG(seed, seed))
@@ -272,14 +273,14 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// inspect checks what must hold for any bytes.
+// inspect checks properties that must hold for any bytes.
 func inspect(t *testing.T, data []byte) {
 	t.Helper()
 	oracle(t, data)
 	strict, strictErr := ParseClientMessage(data, Limits{})
 	m, err := ParseServerMessage(data)
 	if err == nil && !json.Valid(data) {
-		t.Fatalf("%q is accepted by Parse, but no JSON", data)
+		t.Fatalf("%q is accepted by ParseServerMessage, but is not JSON", data)
 	}
 	if err != nil && strictErr == nil {
 		t.Fatalf("%q is accepted strictly, but not leniently: %v", data, err)
@@ -289,7 +290,7 @@ func inspect(t *testing.T, data []byte) {
 	}
 	for _, raw := range []json.RawMessage{m.ID, m.Params, m.Result, strict.ID, strict.Params, strict.Result} {
 		if raw != nil && (!json.Valid(raw) || !bytes.Contains(data, raw)) {
-			t.Fatalf("%q: %q is no part of it", data, raw)
+			t.Fatalf("%q: %q is not part of the message", data, raw)
 		}
 	}
 }
@@ -319,7 +320,7 @@ func messageCorpus(t testing.TB) map[string][]byte {
 	return texts
 }
 
-// Each text of the corpus is tried as a message, as params and as a result.
+// TestMessageCorpus tests each text of the corpus as a message, as params and as a result.
 func TestMessageCorpus(t *testing.T) {
 	for id, text := range messageCorpus(t) {
 		inspect(t, text)
@@ -331,15 +332,15 @@ func TestMessageCorpus(t *testing.T) {
 			if _, err := ParseClientMessage(asParams, Limits{}); err == nil {
 				t.Errorf("%s is accepted as params: %q", id, asParams)
 			}
-			// n_structure_object_with_trailing_garbage and its like change the
-			// envelope, which inspect has judged; what stays inside must not pass.
+			// Texts such as n_structure_object_with_trailing_garbage change the envelope, which inspect has checked. A
+			// text inside the result must be rejected.
 			if m, err := ParseServerMessage(asResult); err == nil && !json.Valid(m.Result) {
 				t.Errorf("%s is accepted as a result: %q", id, asResult)
 			}
 		}
 		if strings.HasPrefix(id, "json-y_") {
 			if m, err := ParseServerMessage(asResult); err != nil || !sameJSON(m.Result, text) {
-				t.Errorf("%s: %s", id, show(m, err))
+				t.Errorf("%s: got %s", id, show(m, err))
 			}
 		}
 	}
@@ -358,7 +359,7 @@ func FuzzParseRequest(f *testing.F) {
 		inspect(t, data)
 		m, err := ParseClientMessage(data, Limits{})
 		if err == nil && json.Valid(params) != sameJSON(m.Params, params) {
-			t.Fatalf("%q: %s", data, show(m, err))
+			t.Fatalf("%q: got %s", data, show(m, err))
 		}
 	})
 }
@@ -373,7 +374,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { inspect(t, data) })
 }
 
-// call is a tools/call of 1 KB.
+// call returns a tools/call of 1 KB.
 func call() []byte {
 	return AppendRequest(nil, 42, "tools/call", []byte(`{"name":"call_tool_write","arguments":{`+
 		`"name":"github:create_issue","intent_reason":"The user asked to report the crash that was seen on Monday",`+
@@ -383,13 +384,13 @@ func call() []byte {
 		`"_meta":{"progressToken":17,"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}`))
 }
 
-// reply is a result of about n bytes whose text holds JSON.
+// reply returns a result of about n bytes whose text contains JSON.
 func reply(n int) []byte {
 	const row = `{\"id\": 12345, \"name\": \"The quick brown fox\", \"tags\": [\"a\", \"b\"]},\n`
 	return []byte(`{"result":{"content":[{"type":"text","text":"` + strings.Repeat(row, n/len(row)+1) + `"}]},"jsonrpc":"2.0","id":42}`)
 }
 
-// Only the method of a request is copied.
+// TestParseAllocations checks that only the method of a request is copied.
 func TestParseAllocations(t *testing.T) {
 	request, answer := call(), reply(1000)
 	if n := testing.AllocsPerRun(100, func() {
@@ -444,7 +445,7 @@ func BenchmarkAppend(b *testing.B) {
 func TestBrokenAnswer(t *testing.T) {
 	deep := strings.Repeat("[", 100_000)
 	for text, want := range map[string]string{
-		`{"jsonrpc":"2.0","id":12,"result":{"a":"`:                       "12", // cut off
+		`{"jsonrpc":"2.0","id":12,"result":{"a":"`:                       "12", // truncated
 		`{"jsonrpc":"2.0","id": 3 ,"error":` + deep:                      "3",
 		`{"jsonrpc":"2.0","id":"x","result":{"a":1,}}`:                   `"x"`,
 		`{"jsonrpc":"2.0","id":4,"result":{},"error":{}}`:                "4",
@@ -453,7 +454,7 @@ func TestBrokenAnswer(t *testing.T) {
 		`{"jsonrpc":"2.0","method":"x","params":{"id":5,"result":{"a":"`: "",
 		`{"jsonrpc":"2.0","id":5,"params":{"a":"`:                        "", // its method may follow
 		`{"result":{"id":6,"jsonrpc":"2.0","result":"`:                   "", // not its own id
-		`{"level":30,"id":7,"error":"it`:                                 "", // of a log
+		`{"level":30,"id":7,"error":"it`:                                 "", // a log line
 		`{"jsonrpc":"2.0","id":7,"id":8,"result":"`:                      "",
 		`{"jsonrpc":"2.0","id":1`:                                        "",
 		`{"jsonrpc":"2.0","id":1}`:                                       "",
@@ -462,7 +463,7 @@ func TestBrokenAnswer(t *testing.T) {
 		"":                                                               "",
 	} {
 		if got := string(MalformedResponseID([]byte(text))); got != want {
-			t.Errorf("%.60s: %q", text, got)
+			t.Errorf("%.60s: got %q", text, got)
 		}
 	}
 }

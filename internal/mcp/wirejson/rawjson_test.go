@@ -40,7 +40,8 @@ func corpus(t testing.TB) []corpusRow {
 	return rows
 }
 
-// stricter are texts that RFC 8259 allows. They are refused on purpose, because parsers disagree about their meaning.
+// stricter contains texts that RFC 8259 allows but Check rejects on purpose, because parsers disagree about their
+// meaning.
 var stricter = map[string]string{
 	"json-y_object_duplicated_key":           `duplicate member "a"`,
 	"json-y_object_duplicated_key_and_value": `duplicate member "a"`,
@@ -69,12 +70,12 @@ func TestCorpus(t *testing.T) {
 		differ(t, r.B64)
 	}
 	if count["must-reject"] != 188 || count["must-accept"] != 95 {
-		t.Errorf("corpus is not the expected one: %v", count)
+		t.Errorf("the corpus is not as expected: %v", count)
 	}
 }
 
-// differ compares with encoding/json: whatever Check accepts, it accepts too,
-// and the readers give what it decodes.
+// differ compares with encoding/json: it must accept everything that Check accepts, and the read functions must return
+// the values that it decodes.
 func differ(t *testing.T, data []byte) {
 	t.Helper()
 	err := Check(data, Limits{})
@@ -86,16 +87,16 @@ func differ(t *testing.T, data []byte) {
 	}
 	var want any
 	if err := json.Unmarshal(data, &want); err != nil {
-		t.Errorf("%q is accepted, but not by encoding/json: %v", data, err)
+		t.Errorf("%q is accepted, but encoding/json rejects it: %v", data, err)
 		return
 	}
 	if !utf8.Valid(data) {
-		t.Errorf("%q is accepted, but no valid UTF-8", data)
+		t.Errorf("%q is accepted, but is not valid UTF-8", data)
 	}
 	got, _ := json.Marshal(decode(t, bytes.TrimSpace(data)))
 	plain, _ := json.Marshal(want)
 	if !bytes.Equal(got, plain) {
-		t.Errorf("%q decodes to %s, encoding/json says %s", data, got, plain)
+		t.Errorf("%q decodes to %s, with encoding/json to %s", data, got, plain)
 	}
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
 	if end, err := endOf(append(bytes.Clone(trimmed), " ,]}\""...), defaultDepth); err != nil || end != len(bytes.TrimRight(trimmed, " \t\r\n")) {
@@ -103,7 +104,7 @@ func differ(t *testing.T, data []byte) {
 	}
 }
 
-// decode uses this package's readers only, but for floats.
+// decode decodes a value. It uses only this package's functions, except for floats.
 func decode(t *testing.T, value []byte) any {
 	switch Kind(value) {
 	case '{':
@@ -132,13 +133,13 @@ func decode(t *testing.T, value []byte) any {
 	case '"':
 		s, ok := String(value)
 		if !ok {
-			t.Errorf("String(%q) refuses", value)
+			t.Errorf("String(%q) fails", value)
 		}
 		return s
 	case 't', 'f':
 		b, ok := Bool(value)
 		if !ok {
-			t.Errorf("Bool(%q) refuses", value)
+			t.Errorf("Bool(%q) fails", value)
 		}
 		return b
 	case '0':
@@ -149,7 +150,7 @@ func decode(t *testing.T, value []byte) any {
 		var i int64
 		v, ok := Int(value)
 		if err := json.Unmarshal(value, &i); (err == nil) != ok || v != i {
-			t.Errorf("Int(%q) = %d %v, encoding/json says %d %v", value, v, ok, i, err)
+			t.Errorf("Int(%q) = %d %v, want %d %v as in encoding/json", value, v, ok, i, err)
 		}
 		return f
 	case 'n':
@@ -252,7 +253,8 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// An offset is the position of the fault, wherever the eight-byte steps of the string scan find it.
+// TestOffsets checks that an offset is the position of the error, at any position within the eight-byte steps of the
+// string scan.
 func TestOffsets(t *testing.T) {
 	for pad := range 40 {
 		for tail := range 20 {
@@ -272,8 +274,7 @@ func TestOffsets(t *testing.T) {
 	}
 }
 
-// Objects with very many members are looked up in a table; nested ones have
-// their own.
+// TestManyMembers checks objects with so many members that a table is used. Nested objects have their own table.
 func TestManyMembers(t *testing.T) {
 	object := func(n int, extra string) string {
 		var b strings.Builder
@@ -334,7 +335,7 @@ func TestReaders(t *testing.T) {
 		t.Errorf("Find gives %q", v)
 	}
 	if Find(obj, "d") != nil || Find([]byte("[]"), "a") != nil || Find(nil, "a") != nil {
-		t.Error("Find finds what is not there")
+		t.Error("Find returns a missing member")
 	}
 	stop := errors.New("stop")
 	if err := EachMember(obj, func(_, _ []byte) error { return stop }); err != stop {
@@ -344,7 +345,7 @@ func TestReaders(t *testing.T) {
 		t.Errorf("Elements gives %v", err)
 	}
 	if EachMember([]byte(" [1]"), nil) == nil || EachElement([]byte("{}"), nil) == nil {
-		t.Error("a wrong kind is accepted")
+		t.Error("a value of another kind is accepted")
 	}
 	for _, value := range []string{"", "1", `"`, `"a`, `"a"b"`, `"\"`} {
 		if s, ok := String([]byte(value)); ok {
@@ -371,12 +372,12 @@ func FuzzCheck(f *testing.F) {
 	f.Add([]byte(`{"k":1,"\u212a":2,"` + "\u017f" + `":[{"a":{}}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		differ(t, data)
-		// The grammar alone is that of encoding/json.
+		// The accepted grammar is that of encoding/json.
 		end, err := endOf(bytes.TrimLeft(data, " \t\r\n"), 9000)
 		if whole := err == nil && end == len(bytes.Trim(data, " \t\r\n")); whole != json.Valid(data) {
-			t.Errorf("%q: a cursor says %d %v, encoding/json %v", data, end, err, json.Valid(data))
+			t.Errorf("%q: cursor: %d %v, encoding/json: %v", data, end, err, json.Valid(data))
 		}
-		// The readers survive anything.
+		// The read functions must not panic on any text.
 		_ = EachMember(data, func(name, value []byte) error { return nil })
 		_ = EachElement(data, func(value []byte) error { return nil })
 		Find(data, "method")
@@ -385,7 +386,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// request is a tools/call of 1 KB.
+// request returns a tools/call of 1 KB.
 func request() []byte {
 	return []byte(`{"jsonrpc":"2.0","id":42,"method":"tools/call","params":{"name":"call_tool_write","arguments":{` +
 		`"name":"github:create_issue","intent_reason":"The user asked to report the crash that was seen on Monday",` +

@@ -9,8 +9,8 @@ import (
 // The functions below expect checked JSON (Check, or a Cursor with Depth). With other text they return
 // wrong values but never panic.
 
-// EachMember calls fn for every member of an object, in order, until fn fails. The name is unescaped; the
-// value aliases obj. If obj is not an object the error is an *Error.
+// EachMember calls fn for every member of an object, in order, until fn fails. The name is unescaped. The value aliases
+// obj. If obj is not an object, the error is an *Error.
 func EachMember(obj []byte, fn func(name, value []byte) error) error {
 	i := firstMemberOffset(obj)
 	if i < 0 {
@@ -35,8 +35,8 @@ func firstMemberOffset(obj []byte) int {
 	return failed
 }
 
-// nextMember returns the next member of an object and the offset after it and its comma. The value is nil
-// after the last one. It is a fast path of Cursor, for values that are read on every call.
+// nextMember returns the next member of an object, and the offset after it and its comma. After the last member, the
+// value is nil. It is a fast path of Cursor, for values that are read on every call.
 func nextMember(d []byte, i int) (name, value []byte, next int) {
 	i = skipSpace(d, i)
 	if i >= len(d) || d[i] != '"' {
@@ -78,8 +78,8 @@ func EachElement(arr []byte, fn func(value []byte) error) error {
 	return nil
 }
 
-// Find returns the value of a member, nil if missing or if obj is not an object. It allocates only for long
-// escaped names.
+// Find returns the value of a member. It returns nil if the member is missing or obj is not an object. It allocates
+// only for long escaped names.
 func Find(obj []byte, name string) []byte {
 	var buf [64]byte
 	i := firstMemberOffset(obj)
@@ -134,7 +134,7 @@ func Bool(value []byte) (v, ok bool) {
 	return v, v || string(value) == "false"
 }
 
-// Int decodes a number in integer notation that fits; 1.0 and 1e3 are not.
+// Int decodes a number in integer notation that fits into an int64. It rejects 1.0 and 1e3.
 func Int(value []byte) (v int64, ok bool) {
 	if Kind(value) != '0' {
 		return 0, false

@@ -9,17 +9,17 @@ import (
 )
 
 const (
-	inlineNames = 64 // names of open objects without an allocation
+	inlineNames = 64 // number of names of open objects that need no allocation
 	inlineDepth = 64
-	inArray     = -1 // frame of an array
-	failed      = -1 // no offset
+	inArray     = -1 // the frame of an array
+	failed      = -1 // means that there is no offset
 )
 
-// Error is the position and reason of an error. Offset counts bytes.
+// Error describes an error by its position and reason. Offset counts bytes.
 type Error struct {
 	Offset int
 	Reason string
-	// Limit is set if the text exceeds a limit on size or depth: it may be valid JSON.
+	// Limit is set if the text exceeds a limit on size or depth. It may be valid JSON.
 	Limit bool
 }
 
@@ -32,14 +32,14 @@ func (e *Error) Error() string {
 	return what + strconv.Itoa(e.Offset) + ": " + e.Reason
 }
 
-// scanner checks one value, iteratively. Its stacks are arrays of the callers, passed by value so that
-// they stay off the heap: frames are the open containers, names the member names of the open objects.
+// scanner checks one value, iteratively. Its stacks are arrays of the callers, passed by value so that they stay off
+// the heap. frames contains the open containers, and names the member names of the open objects.
 type scanner struct {
 	data      []byte
 	depth     int
 	strict    bool
 	tables    []nameTable // name tables of open objects with many members
-	seed      [2]uint64   // of the name hashes, against prepared collisions
+	seed      [2]uint64   // seed of the name hashes, against prepared collisions
 	at        int         // offset of the error
 	reason    string
 	overLimit bool
@@ -52,8 +52,7 @@ type memberName struct {
 	hash       uint64
 }
 
-// nameTable is the hash table of the object at a level (open addressing). A slot holds the 1-based index
-// of a name.
+// nameTable is the hash table for the object at a level (open addressing). A slot contains the 1-based index of a name.
 type nameTable struct {
 	level int
 	slots []uint32
@@ -223,15 +222,15 @@ func skipDigits(d []byte, i int) int {
 	return i
 }
 
-// exceedsFloat64 reports whether a number exceeds float64: parsers disagree about those (infinity, error,
-// exact).
+// exceedsFloat64 reports whether a number exceeds float64. Parsers treat such numbers differently (infinity, error,
+// exact value).
 func exceedsFloat64(number []byte) bool {
 	_, err := strconv.ParseFloat(unsafe.String(&number[0], len(number)), 64)
 	return err != nil
 }
 
-// scanString scans a string; i is after the opening quote. It returns the offset after the closing one. It
-// handles eight bytes at a time, including quotes and simple escapes.
+// scanString scans a string. i is the offset after the opening quote. It returns the offset after the closing quote. It
+// processes eight bytes at a time, including quotes and simple escapes.
 func (s *scanner) scanString(i int) int {
 	d := s.data
 	var keep uint64
@@ -272,7 +271,7 @@ words:
 	return i + 1
 }
 
-// scanStringChar scans one character of a string that is no closing quote.
+// scanStringChar scans one character of a string, other than the closing quote.
 func (s *scanner) scanStringChar(i int) int {
 	switch c := s.data[i]; {
 	case c == '\\':
@@ -350,7 +349,7 @@ const (
 	surrogatesEnd = 0xe000
 )
 
-// decodeHex4 decodes four hexadecimal digits; -1 if they are invalid.
+// decodeHex4 decodes four hexadecimal digits. It returns -1 if they are invalid.
 func decodeHex4(d []byte, i int) rune {
 	if i+4 > len(d) {
 		return -1

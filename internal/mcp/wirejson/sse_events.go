@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// defaultName is the name of an event that names none.
+// defaultName is the name of an event that has no name.
 const defaultName = "message"
 
 // SSEEvent is one server-sent event.
@@ -28,7 +28,7 @@ type SSEReader struct {
 	retry    time.Duration
 	started  bool // after the first line, where a byte order mark is allowed
 	afterCR  bool // an LF at the start of the window completes a CRLF
-	skipping bool // the rest of an event over the limit
+	skipping bool // skips the rest of an event over the limit
 	midLine  bool // the window starts within a line of the skipped event
 
 	// The current event. Offsets count from the start of the window.
@@ -41,7 +41,7 @@ type SSEReader struct {
 // firstEventBuffer is the size of the pooled buffer, in bytes. Longer events get another buffer.
 const firstEventBuffer = 4 << 10
 
-// eventBuffers pools the initial buffers: most replies are one short event.
+// eventBuffers pools the initial buffers, because most replies are one short event.
 var eventBuffers = sync.Pool{New: func() any { return new([firstEventBuffer]byte) }}
 
 // NewSSEReader reads events of at most limit bytes (with their field names)
@@ -50,7 +50,7 @@ func NewSSEReader(r io.Reader, limit int) *SSEReader {
 	return NewSSEReaderWithPool(r, limit, nil)
 }
 
-// NewSSEReaderWithPool reads large events into buffers of room. The caller must call Release.
+// NewSSEReaderWithPool is like NewSSEReader, but reads large events into buffers of room. The caller must call Release.
 func NewSSEReaderWithPool(r io.Reader, limit int, room BufferPool) *SSEReader {
 	first := eventBuffers.Get().(*[firstEventBuffer]byte)
 	return &SSEReader{messageReader: messageReader{w: readWindow{r: r, buf: first[:], small: firstEventBuffer, max: limit, pool: room}}, first: first}
@@ -71,11 +71,11 @@ func (e *SSEReader) LastEventID() string { return e.id }
 // RetryDelay returns the last reconnection time of the stream, 0 if none.
 func (e *SSEReader) RetryDelay() time.Duration { return e.retry }
 
-// Next returns the next event. Its data is valid until the next call. An event that the end of the stream
-// truncates is dropped.
+// Next returns the next event. Its data is valid until the next call. If the stream ends within an event, the event is
+// dropped.
 //
-// It returns ErrTooLong for an event over the limit and ErrNoBuffer for one without a buffer; the next
-// call skips the rest of it in constant memory. Any other error is final.
+// It returns ErrTooLong if an event exceeds the limit, and ErrNoBuffer if there is no buffer for an event. In both
+// cases, the next call skips the rest of the event in constant memory. Any other error is final.
 func (e *SSEReader) Next() (SSEEvent, error) {
 	e.resetEvent()
 	if err := e.skipOversizedEvent(); err != nil {
@@ -94,7 +94,7 @@ func (e *SSEReader) Next() (SSEEvent, error) {
 		default:
 			e.name = ""
 		}
-		if !e.hasData { // comments may be endless
+		if !e.hasData { // there may be any number of comments
 			e.w.dropBytes(e.next)
 			e.next = 0
 		}
@@ -234,8 +234,8 @@ func (e *SSEReader) parseField(line []byte) {
 	}
 }
 
-// addDataLine adds a data line. The first one stays in place; later ones are moved after it, over bytes that
-// are already read.
+// addDataLine adds a data line. The first line stays in place. Later lines are moved after it, over bytes that are
+// already read.
 func (e *SSEReader) addDataLine(value []byte) {
 	unread := e.w.unreadBytes()
 	if e.hasData {
@@ -244,7 +244,7 @@ func (e *SSEReader) addDataLine(value []byte) {
 		return
 	}
 	e.hasData = true
-	// value ends at the end of its line.
+	// The value ends at the end of its line.
 	e.dataTo = e.next - 1
 	e.dataAt = e.dataTo - len(value)
 }

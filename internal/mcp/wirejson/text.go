@@ -32,7 +32,7 @@ func appendEscapedText(dst, s []byte) []byte {
 			dst = appendEscapedChar(append(dst, s[start:i]...), rune(c))
 			i++
 			start = i
-		case i-start < 8: // with frequent escapes a look ahead does not pay
+		case i-start < 8: // with frequent escapes, looking ahead is not faster
 			i++
 		default:
 			i = skipPlainBytes(s, i+1)
@@ -90,8 +90,8 @@ func appendEscapedChar(dst []byte, r rune) []byte {
 	return append(dst, '\\', byte(r))
 }
 
-// Unescape decodes the raw content of a string; it returns raw itself if nothing is escaped. A lone
-// surrogate becomes U+FFFD.
+// Unescape decodes the raw content of a string. It returns raw itself if nothing is escaped. A lone surrogate becomes
+// U+FFFD.
 func Unescape(raw []byte) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
@@ -99,8 +99,8 @@ func Unescape(raw []byte) []byte {
 	return appendUnescaped(make([]byte, 0, len(raw)), raw)
 }
 
-// appendUnescaped appends the decoded text. Escapes are clustered, and most are of quotes: it copies single bytes
-// for a while, then blocks.
+// appendUnescaped appends the decoded text. Escapes often occur close together, and most are of quotes. So it copies
+// single bytes for a while, then blocks.
 func appendUnescaped(dst, raw []byte) []byte {
 	n := len(dst)
 	dst = slices.Grow(dst, len(raw))[:n+len(raw)] // no escape is shorter than its character
@@ -132,8 +132,8 @@ func appendUnescaped(dst, raw []byte) []byte {
 	return dst[:n]
 }
 
-// DecodeEscape decodes the escape sequence at the start of raw, which has n bytes. A surrogate pair is one
-// rune; a lone surrogate is returned as is. An invalid escape is a backslash.
+// DecodeEscape decodes the escape sequence at the start of raw, which has n bytes. A surrogate pair becomes one rune. A
+// lone surrogate is returned as it is. An invalid escape becomes a backslash.
 func DecodeEscape(raw []byte) (r rune, n int) {
 	if len(raw) < 2 {
 		return '\\', 1
@@ -165,7 +165,7 @@ func DecodeEscape(raw []byte) (r rune, n int) {
 	return '\\', 1
 }
 
-// ClipText returns at most so many bytes of a text, in whole characters.
+// ClipText returns the beginning of a text, with at most the given number of bytes and only whole characters.
 func ClipText[T ~string | ~[]byte](text T, most int) T {
 	if len(text) <= most {
 		return text
@@ -178,7 +178,7 @@ func ClipText[T ~string | ~[]byte](text T, most int) T {
 	return text[:most] // invalid UTF-8
 }
 
-// AppendAsOneLine appends JSON as one line: line breaks, which are white space between tokens, become blanks.
+// AppendAsOneLine appends JSON as one line. Line breaks, which are white space between tokens, become spaces.
 func AppendAsOneLine(dst, raw []byte) []byte {
 	start := len(dst)
 	dst = append(dst, raw...)
@@ -200,13 +200,13 @@ var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
 // EscapePointerToken escapes a name for a JSON pointer (RFC 6901).
 func EscapePointerToken(name string) string { return pointerEscapes.Replace(name) }
 
-// ReplaceLoneSurrogates returns a JSON text without escapes of only half a surrogate pair, as of text that was cut in
-// the middle of a character; data itself if it has none. Some parsers reject a text with one.
+// ReplaceLoneSurrogates returns a JSON text in which escapes of lone surrogates are replaced. They occur in text that
+// was cut in the middle of a character, and some parsers reject them. If there are none, it returns data itself.
 func ReplaceLoneSurrogates(data []byte) []byte {
 	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
 		return data
 	}
-	half := func(at int) byte { // 'h' for the first half of a pair, 'l' for the second one, else 0
+	half := func(at int) byte { // 'h' for the first half of a pair, 'l' for the second half, otherwise 0
 		if at+6 > len(data) || data[at] != '\\' || data[at+1] != 'u' || data[at+2]|0x20 != 'd' {
 			return 0
 		}

@@ -36,13 +36,13 @@ func TestClip(t *testing.T) {
 		{"\xbf\xbf\xbf\xbf\xbf\xbf", 5, "\xbf\xbf\xbf\xbf\xbf"},
 	} {
 		if got := ClipText(c.text, c.most); got != c.want {
-			t.Errorf("Clip(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
+			t.Errorf("ClipText(%q, %d) = %q, want %q", c.text, c.most, got, c.want)
 		}
 	}
 }
 
-// FuzzString: a written string reads back the same, by encoding/json too, and is never longer than its output. A read string
-// equals the one that encoding/json reads.
+// FuzzString checks that a written string is read as the same string, also by encoding/json, and is not longer than the
+// output of encoding/json. A string must also be read as encoding/json reads it.
 func FuzzString(f *testing.F) {
 	for _, r := range corpus(f) {
 		f.Add(string(r.B64))
@@ -50,7 +50,7 @@ func FuzzString(f *testing.F) {
 	f.Add(`"a\"\\\/\b\f\n\r\t\u0000\u001f\u007f\u2028é\ud83d\ude00\ud800\ud800\udc00\udc00\u0041\ud83dx\ud83d\u0041"`)
 	f.Add("\x7f\u2028😀\xff\xc3a\xe2\x82")
 	f.Fuzz(func(t *testing.T, s string) {
-		whole := string([]rune(s)) // bytes that are not UTF-8 replaced
+		whole := string([]rune(s)) // replaces invalid UTF-8
 		written := AppendString(nil, s)
 		theirs, _ := json.Marshal(whole)
 		var back string
@@ -60,14 +60,15 @@ func FuzzString(f *testing.F) {
 		if got, ok := String(written); !ok || got != whole || len(written) > len(theirs) {
 			t.Fatalf("%q is written as %s and read as %q", s, written, got)
 		}
-		Unescape([]byte(s)) // survives anything
+		Unescape([]byte(s)) // must not panic
 		if got, ok := String([]byte(s)); ok && json.Unmarshal([]byte(s), &back) == nil && string([]rune(got)) != back {
 			t.Fatalf("%s is read as %q, want %q", s, got, back)
 		}
 	})
 }
 
-// TestLoneSurrogates: half a surrogate pair becomes the replacement character, everything else stays.
+// TestLoneSurrogates checks that half a surrogate pair becomes the replacement character, and that everything else is
+// kept.
 func TestLoneSurrogates(t *testing.T) {
 	for from, want := range map[string]string{
 		`{"a":"\ud83d\uDE00 \u00d8 \\ud83d é"}`: ``,

@@ -7,20 +7,20 @@ import (
 	"slices"
 )
 
-// ErrTooLong is the error of a line or an event over the limit.
+// ErrTooLong is the error for a line or an event over the limit.
 var ErrTooLong = errors.New("the message is longer than the limit")
 
-// ErrNoBuffer is the error of a line or an event for which the BufferPool has no buffer.
+// ErrNoBuffer is the error for a line or an event for which the BufferPool has no buffer.
 var ErrNoBuffer = errors.New("too many large messages come at the same time")
 
-// BufferPool lends buffers for messages above largeMessage, so that concurrent large messages share a
+// BufferPool lends buffers for messages that are larger than largeMessage, so that concurrent large messages share a
 // memory limit.
 type BufferPool interface {
 	// Take returns a buffer of at least n bytes, or nil if there is none. It may block.
 	Take(n int) []byte
 	// Give returns a buffer to the pool.
 	Give(buf []byte)
-	// Pace reports the bytes that were read of a large message. It may block.
+	// Pace reports the number of bytes that were read of a large message. It may block.
 	Pace(n int)
 }
 
@@ -30,7 +30,7 @@ const largeMessage = 1 << 20
 // largeBuffer is the size above which a buffer is dropped after use, in bytes.
 const largeBuffer = 64 << 10
 
-// readWindow holds the unread bytes of a stream: buf[start:end]. It grows to little more than max, and shrinks
+// readWindow contains the unread bytes of a stream: buf[start:end]. It grows to little more than max, and shrinks
 // again.
 type readWindow struct {
 	r          io.Reader
@@ -38,7 +38,7 @@ type readWindow struct {
 	start, end int
 	small      int // initial size
 	max        int
-	pool       BufferPool // nil: no pool for large messages
+	pool       BufferPool // nil if there is no pool for large messages
 	lent       bool       // buf belongs to the pool
 	err        error      // final read error
 }
@@ -55,8 +55,8 @@ func (w *readWindow) dropBytes(n int) {
 	}
 }
 
-// fillBuffer reads more bytes. The unread bytes may move. It returns false at the end, with err, or without a
-// buffer.
+// fillBuffer reads more bytes. The unread bytes may move. It returns false at the end of the stream (then err is set),
+// or if there is no buffer.
 func (w *readWindow) fillBuffer() bool {
 	if w.err != nil {
 		return false
@@ -93,7 +93,7 @@ func (w *readWindow) makeRoom() bool {
 		w.end = copy(w.buf, w.unreadBytes())
 		w.start = 0
 	case room == 0:
-		// A little above max, to detect messages over the limit.
+		// The size is a little above max, to detect messages over the limit.
 		size = max(w.small, min(2*size, w.max+w.small))
 		if size <= largeMessage || w.pool == nil || w.lent {
 			w.resize(size)
@@ -107,7 +107,8 @@ func (w *readWindow) makeRoom() bool {
 		w.lent = true
 	}
 	if len(w.buf) > largeBuffer {
-		// A fast sender is always readable: without this the others wait for the end of the time slice.
+		// Data of a fast sender is always available. Without this call, other goroutines would wait for the end of the
+		// time slice.
 		runtime.Gosched()
 	}
 	return true
@@ -150,8 +151,8 @@ func (w *readWindow) release() {
 	w.buf, w.start, w.end, w.lent = nil, 0, 0, false
 }
 
-// toOwnedBytes makes a piece of the buffer the caller's own. A large one takes the whole buffer with it. A small one, or one of
-// a pooled buffer, is copied.
+// toOwnedBytes makes a piece of the buffer the caller's own. For a large piece, the caller gets the whole buffer. A
+// small piece, or a piece of a pooled buffer, is copied.
 func (w *readWindow) toOwnedBytes(piece []byte) []byte {
 	if len(piece) < largeBuffer/2 {
 		return slices.Clone(piece)
