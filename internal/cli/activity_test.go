@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -104,5 +106,28 @@ client github:create_issue     30        3       3   10.0%  15ms  500ms    200µ
 	}
 	if got := w.runCommand("activity", "watch", "--type", "calls"); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "tool_call") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A wrong key is not a changed export or log, and a key of the wrong form is a usage error.
+func TestVerifyWithAnotherKey(t *testing.T) {
+	t.Parallel()
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	signer, other := strings.Repeat("a1", 32), strings.Repeat("0", 64)
+	file := filepath.Join(t.TempDir(), "log.jsonl")
+	end := `{"end":{"format":1,"chain":"c","seq":3,"hash":"` + other + `","signer":"` + signer + `"},"signature":"00"}` + "\n"
+	if err := os.WriteFile(file, []byte(end), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"activity", "verify", file}, {"activity", "verify"}} {
+		got := w.runCommand(append(args, "--key", other)...)
+		if got.code != 1 || !strings.Contains(got.stderr, "do not verify with this key") || !strings.Contains(got.stderr, signer) || strings.Contains(got.stderr, "was changed") {
+			t.Errorf("%v: %+v", args, got)
+		}
+		for _, key := range []string{signer[:10], signer[:63] + "g", strings.ToUpper(signer), "6c1f8d0e93…"} {
+			if got := w.runCommand(append(args, "--key", key)...); got.code != problem.ExitUsage || !strings.Contains(got.stderr, "64 hexadecimal digits") {
+				t.Errorf("%v %s: %+v", args, key, got)
+			}
+		}
 	}
 }

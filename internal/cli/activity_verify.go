@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/ed25519"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -64,6 +66,9 @@ func newExportWriteError(err error) error {
 func newActivityVerifyCommand(r *invocation) commandSpec {
 	key := ""
 	return commandSpec{flags: map[string]any{"key": &key}, run: func(cmd *cobra.Command, args []string) error {
+		if err := checkPublicKeyForm(key); err != nil {
+			return err
+		}
 		if len(args) > 0 {
 			return verifyExportFile(r, args[0], key)
 		}
@@ -72,7 +77,8 @@ func newActivityVerifyCommand(r *invocation) commandSpec {
 			if err != nil {
 				return err
 			}
-			if key != "" && key != v.Signer {
+			otherKey := v.OK && key != "" && key != v.Signer
+			if otherKey {
 				v.OK, v.FirstBreak = false, &activity.Break{Reason: "The log is signed with the key " + cmp.Or(v.Signer, "-") + " instead of " + key + "."}
 			}
 			if err := r.printOutput(v, func(p *printer) {
@@ -81,9 +87,26 @@ func newActivityVerifyCommand(r *invocation) commandSpec {
 			}); err != nil {
 				return err
 			}
+			if otherKey {
+				return otherKeyError(v.FirstBreak, "The log is unchanged. Compare the key with the one that you noted before.")
+			}
 			return verificationError(v.OK, v.FirstBreak, "The log was changed.")
 		})(cmd, args)
 	}}
+}
+
+// checkPublicKeyForm rejects a --key that cannot be a public key.
+func checkPublicKeyForm(key string) error {
+	if b, err := hex.DecodeString(key); key != "" && (err != nil || len(b) != ed25519.PublicKeySize || key != strings.ToLower(key)) {
+		return newUsageError(fmt.Sprintf("Invalid value '%s' for --key: must be %d hexadecimal digits in lower case", toPrintable(key), hex.EncodedLen(ed25519.PublicKeySize)),
+			"`mcpproxy activity verify` shows the whole key of the log.")
+	}
+	return nil
+}
+
+// otherKeyError returns the error of a verification with a key that is not the signer's.
+func otherKeyError(mismatch *activity.Break, hint string) error {
+	return problem.New(problem.Unproven, "The signatures do not verify with this key. "+mismatch.Reason, hint).With("seq", mismatch.Seq).With("reason", mismatch.Reason)
 }
 
 func verifyExportFile(r *invocation, path, key string) error {
@@ -98,6 +121,9 @@ func verifyExportFile(r *invocation, path, key string) error {
 	}
 	if err := r.printOutput(v, func(p *printer) { writeExportVerification(p, v) }); err != nil {
 		return err
+	}
+	if !v.OK && key != "" && v.Signer != "" && v.Signer != key { // the verification ends at the key
+		return otherKeyError(v.FirstBreak, "The content was not checked. Compare the key with the one that `mcpproxy activity verify` shows where the export was written.")
 	}
 	return verificationError(v.OK, v.FirstBreak, "The export was changed.")
 }

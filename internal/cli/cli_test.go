@@ -164,6 +164,32 @@ func TestEmpty(t *testing.T) {
 	}
 }
 
+// A search names the servers that are not ready and may have the tool: all if nothing matches, otherwise those that the query or a found tool names.
+func TestSearchNamesServersThatAreNotReady(t *testing.T) {
+	t.Parallel()
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	const failed, installing = "notes (failed, exit status 1: no such file; see `mcpproxy upstream logs notes`)", "推荐 (installing with npx, 40 s)"
+	for line, want := range map[string][]string{
+		"tools search nothing":                  {"of the servers that are ready", failed + ", " + installing},
+		"tools search create":                   {"Not ready yet", failed + "."}, // a found tool is of notes
+		"tools search create issue --limit 2":   nil,
+		"tools search 推荐 --limit 2":             {installing},
+		"tools search nothing -o json":          {`"not_ready"`, "installing with npx, 40 s"},
+		"tools search create --limit 2 -o json": nil,
+	} {
+		got := w.runCommand(strings.Fields(line)...)
+		said := got.stdout + got.stderr
+		if want == nil && (strings.Contains(said, "eady") || strings.Contains(said, "installing")) {
+			t.Errorf("%s: %+v", line, got)
+		}
+		for _, text := range want {
+			if got.code != 0 || !strings.Contains(said, text) {
+				t.Errorf("%s: no %q in %+v", line, text, got)
+			}
+		}
+	}
+}
+
 // A misspelt server name is an error, not an empty list.
 func TestToolsOfUnknownServer(t *testing.T) {
 	t.Parallel()

@@ -117,31 +117,73 @@ func newToolsSearchCommand(r *invocation) commandSpec {
 			}
 			return nil
 		},
-		run: convertedOperationRunFunc(r, api.SearchTools, func(_ context.Context, _ *api.Client, args []string) (ops.SearchQuery, error) {
+		run: showResultRunFunc(r, func(ctx context.Context, c *api.Client, args []string) (found searchOutput, err error) {
 			q.Query = strings.Join(args, " ")
-			return q, checkOperationType(q.Operation)
-		}, toSearchOutput, writeFoundTools),
+			if err := checkOperationType(q.Operation); err != nil {
+				return found, err
+			}
+			a, err := api.SearchTools.Call(ctx, c, q)
+			if err != nil {
+				return found, err
+			}
+			found = toSearchOutput(a)
+			if status, err := api.GetStatus.Call(ctx, c, ops.Nothing{}); err == nil { // what was found is shown in any case
+				found.addNotReady(status.Servers.NotReady)
+			}
+			return found, nil
+		}, writeFoundTools),
 	}
 }
 
 // searchOutput is the output of a search.
 type searchOutput struct {
-	Query string         `json:"query"`
-	Total int            `json:"total"`
-	Tools []ops.ToolView `json:"tools"`
+	Query    string         `json:"query"`
+	Total    int            `json:"total"`
+	Tools    []ops.ToolView `json:"tools"`
+	NotReady []ops.NotReady `json:"not_ready,omitempty"`
 }
 
 func toSearchOutput(a ops.SearchAnswer) searchOutput {
-	f := searchOutput{a.Query, a.Total, make([]ops.ToolView, 0, len(a.Tools))}
+	f := searchOutput{Query: a.Query, Total: a.Total, Tools: make([]ops.ToolView, 0, len(a.Tools))}
 	for _, t := range a.Tools {
 		f.Tools = append(f.Tools, t.ToolView)
 	}
 	return f
 }
 
+// addNotReady adds the servers that are not ready and may have more tools, as retrieve_tools names them: those that the query or a found tool names;
+// if nothing was found, all.
+func (f *searchOutput) addNotReady(all []ops.NotReady) {
+	mentioned := search.NewNameMatcher(f.Query)
+	for _, s := range all {
+		if len(f.Tools) == 0 || mentioned(s.Name) || slices.ContainsFunc(f.Tools, func(t ops.ToolView) bool { return t.Server == s.Name }) {
+			f.NotReady = append(f.NotReady, s)
+		}
+	}
+}
+
+// noteNotReady notes which servers are not ready, and what they are doing.
+func (f *searchOutput) noteNotReady(p *printer) {
+	var names []string
+	for _, s := range f.NotReady {
+		if len(names) == maxNamedServers {
+			names = append(names, "…")
+			break
+		}
+		names = append(names, toOneLine(s.Name)+" ("+toOneLine(cmp.Or(s.Detail, s.State))+")")
+	}
+	if len(names) > 0 {
+		p.addNote("Not ready yet, so some of their tools may be missing: %s.", strings.Join(names, ", "))
+	}
+}
+
 func writeFoundTools(p *printer, found searchOutput) {
+	none := "No callable tool matches. Try other words, or `mcpproxy tools list`."
+	if len(found.NotReady) > 0 {
+		none = "No callable tool of the servers that are ready matches. Search again when the others are ready: `mcpproxy upstream list`."
+	}
 	list[ops.ToolView]{
-		none: "No callable tool matches. Try other words, or `mcpproxy tools list`.",
+		none: none,
 		name: func(v ops.ToolView) string { return v.Name },
 		columns: []column[ops.ToolView]{
 			{title: "SCORE", text: func(v ops.ToolView) string { return fmt.Sprintf("%.2f", v.Score) }},
@@ -152,9 +194,10 @@ func writeFoundTools(p *printer, found searchOutput) {
 		narrow: slices.Concat(columnTruncationStep("DESCRIPTION", 30), columnAbbreviationStep("CALL WITH", laneOfVariant), columnHidingSteps("SCORE"), columnTruncationStep("DESCRIPTION", 20), columnHidingSteps("DESCRIPTION"),
 			columnTruncationStep("TOOL", 24), columnHidingSteps("CALL WITH"), columnTruncationStep("TOOL", 8)),
 	}.write(p, found.Tools)
-	if p.quiet {
+	if p.quiet && len(found.Tools) > 0 {
 		return
 	}
+	found.noteNotReady(p)
 	writeMatchReasons(p, found.Tools)
 	if found.Total > len(found.Tools) {
 		p.addNote("%d of %d matches; --limit shows more.", len(found.Tools), found.Total)
