@@ -137,7 +137,7 @@ func TestCan(t *testing.T) {
 	}{
 		{"can claude-code s:look", 0, "✓ call_tool_read is allowed"},
 		{"can claude-code s:look", 0, "In claude-code it runs without asking: allow mcp__mcpproxy__call_tool_read, "},
-		{"can claude-code s:look", 0, "The profile 'reading' has the lanes read, and the call would be one to write."},
+		{"can claude-code s:look", 0, "The profile 'reading' has the lanes read, and the lane of the call is write."},
 		{"can claude-code s:wipe", problem.ExitRefused, "The profile 'reading' has the lanes read, and the tool counts as destructive."},
 		{"can reading s:look --args {\"n\":\"x\"}", problem.ExitUsage, "is refused (schema)"},
 		{"can agent:ci s:look", problem.ExitRefused, "The token 'ci' does not have the server 's'."},
