@@ -276,7 +276,8 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 		t.Errorf("doctor: %d %s", code, stdout)
 	}
 
-	// The user confirms all changes, except those that would connect to another MCPProxy.
+	// The user confirms all changes, except those that would move the daemon or replace its data, such as listen and
+	// data_dir.
 	o.signs = true
 	kept := []string{"listen", "data_dir", "database", "api_key", "presence", "activity_max_response_size", "telemetry.endpoint", "mcpServers.s.url", "mcpServers.s.protocol", "mcpServers.c.command"}
 	o.edited(fileOf(u.URL, true, 8, kept...))
