@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A tool that gives an instruction about a tool of another server waits, whichever server came first. The review shows the
-// finding, its position and the other server. Only a user can approve the tool, and the approval stays.
+// A tool that gives an instruction about a tool of another server waits, whichever server came first. The review shows
+// the finding, its position and the other server. Only a user can approve the tool, and the approval stays.
 func TestInstructionsAboutOtherServers(t *testing.T) {
 	t.Parallel()
 	const (

@@ -76,8 +76,8 @@ func TestApproveAChangedTool(t *testing.T) {
 	run(5, "not found", "tools", "approve", "s:ad", "--yes")
 }
 
-// A server that an agent adds does not start before a user approves its launch, and its tools are not available before they
-// are approved.
+// A server that an agent adds does not start before a user approves its launch, and its tools are not available before
+// they are approved.
 func TestAgentsOnlyPropose(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)

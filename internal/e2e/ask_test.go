@@ -47,8 +47,8 @@ func (c *counted) all() []string {
 // deed is a tool call that needs approval, however the call is made.
 type deed struct{ tool, args string }
 
-// TestAskCannotBeEvaded: no call that needs approval runs without it. The test tries lanes, endpoints, spellings of the name,
-// batches, tasks, protocols, tokens, repetition, headers, and the modes for hints and arguments.
+// TestAskCannotBeEvaded: no call that needs approval runs without it. The test tries lanes, endpoints, spellings of the
+// name, batches, tasks, protocols, tokens, repetition, headers, and the modes for hints and arguments.
 func TestAskCannotBeEvaded(t *testing.T) {
 	t.Parallel()
 	world := &counted{}

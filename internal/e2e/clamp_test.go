@@ -148,8 +148,9 @@ func inForce(c ops.Config) map[string]string {
 	return all
 }
 
-// widenings lists, for each key that can grant more access, a value and a value that grants more; "" means the key is absent.
-// The keys of servers and profiles are tested in two objects each, because their lists of tools exclude each other.
+// widenings lists, for each key that can grant more access, a value and a value that grants more; "" means the key is
+// absent. The keys of servers and profiles are tested in two objects each, because their lists of tools exclude each
+// other.
 var widenings = map[string][][3]string{
 	"": {
 		{"listen", `"127.0.0.1:9"`, `"0.0.0.0:9"`}, {"data_dir", `"/srv/a"`, `"/srv/b"`}, {"database", ``, `"postgres://nobody@127.0.0.1:1/none"`}, {"api_key", ``, `"k3y-of-somebody-else"`},

@@ -65,8 +65,8 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestClaudeCodeCalls: MCPProxy imports a server of Claude Code, connects Claude Code and writes its rules. Then Claude Code
-// follows the rules: a read runs without asking, and a write does not run, because no user can be asked.
+// TestClaudeCodeCalls: MCPProxy imports a server of Claude Code, connects Claude Code and writes its rules. Then Claude
+// Code follows the rules: a read runs without asking, and a write does not run, because no user can be asked.
 func TestClaudeCodeCalls(t *testing.T) {
 	t.Parallel()
 	const lanes = "mcp__mcpproxy-"

@@ -135,8 +135,9 @@ func twelveServers() map[string]string {
 	return files
 }
 
-// TestMigrateAnAccountAndUndo: the servers of three clients are imported, and the clients are connected and get permission
-// rules. Each client lists only MCPProxy, as the check reports. Undoing each step restores every file byte for byte.
+// TestMigrateAnAccountAndUndo: the servers of three clients are imported, and the clients are connected and get
+// permission rules. Each client lists only MCPProxy, as the check reports. Undoing each step restores every file byte
+// for byte.
 func TestMigrateAnAccountAndUndo(t *testing.T) {
 	t.Parallel()
 	programs, env := map[string]string{}, []string{noKeyring, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
@@ -193,7 +194,8 @@ func TestMigrateAnAccountAndUndo(t *testing.T) {
 	}
 }
 
-// lists makes the client list its servers. It restores the parts of the client's file that the client changes by itself.
+// lists makes the client list its servers. It restores the parts of the client's file that the client changes by
+// itself.
 func (c realClient) lists(d *daemon, program string, wants ...string) string {
 	d.t.Helper()
 	path := filepath.Join(d.dir, c.path)

@@ -464,8 +464,8 @@ func (c *contract) asPage(r *http.Request) {
 	r.Header.Del("X-API-Key")
 }
 
-// TestContract sends requests for the statuses 200, 400, 401, 403, 404 and 409 of every operation to the real daemon. Every
-// response matches the OpenAPI document.
+// TestContract sends requests for the statuses 200, 400, 401, 403, 404 and 409 of every operation to the real daemon.
+// Every response matches the OpenAPI document.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	c := startContract(t)

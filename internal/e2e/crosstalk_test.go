@@ -138,8 +138,8 @@ func TestNoCrossTalkOfAll(t *testing.T) {
 	callAtOnce(t, func() *relayClient { return d.clientAt("/mcp/all") }, "one__busy", "two__busy")
 }
 
-// TestUserTimeDoesNotCount: the time that a user takes to answer does not count towards the server's time limit. The time
-// that the server takes afterwards does.
+// TestUserTimeDoesNotCount: the time that a user takes to answer does not count towards the server's time limit. The
+// time that the server takes afterwards does.
 func TestUserTimeDoesNotCount(t *testing.T) {
 	t.Parallel()
 	hangs := mcptest.Tool{Definition: mcptest.ToolDefinition("hangs"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {

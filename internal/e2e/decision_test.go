@@ -29,8 +29,8 @@ func (d *daemon) newest(filter string) activity.Record {
 	return d.record(records[0].ID)
 }
 
-// TestRecordsContainTheDecision: the record of a call, of a refusal and of a call that a kill interrupted contains the facts
-// of the decision and its position in the chain.
+// TestRecordsContainTheDecision: the record of a call, of a refusal and of a call that a kill interrupted contains the
+// facts of the decision and its position in the chain.
 func TestRecordsContainTheDecision(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,

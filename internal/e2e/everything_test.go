@@ -137,8 +137,9 @@ var changing = regexp.MustCompile(`\d{1,2}:\d\d:\d\d( [AP]M)?|\d{4}-\d\d-\d\dT[\
 // unsolicited matches messages that the server may send at any time, over HTTP on a stream of its own.
 var unsolicited = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications/tasks/status|roots/list) `)
 
-// TestEverythingServerUnchanged: the reference server answers every method through the gateway as it does directly, over
-// HTTP and stdio. That includes tools only for clients that accept requests from the server, and a tool that runs as a task.
+// TestEverythingServerUnchanged: the reference server answers every method through the gateway as it does directly,
+// over HTTP and stdio. That includes tools only for clients that accept requests from the server, and a tool that runs
+// as a task.
 func TestEverythingServerUnchanged(t *testing.T) {
 	t.Parallel()
 	modules, node := peers(t)
@@ -198,8 +199,8 @@ func TestEverythingServerUnchanged(t *testing.T) {
 	}
 }
 
-// TestModernEverythingServerUnchanged: the SDK's everything-server answers every method of 2026-07-28 through the gateway as
-// it does directly: over HTTP with the same statuses and headers, and over stdio.
+// TestModernEverythingServerUnchanged: the SDK's everything-server answers every method of 2026-07-28 through the
+// gateway as it does directly: over HTTP with the same statuses and headers, and over stdio.
 func TestModernEverythingServerUnchanged(t *testing.T) {
 	t.Parallel()
 	fixture := buildSDK(t, everythingServer)

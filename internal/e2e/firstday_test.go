@@ -19,8 +19,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestStatusReportsFailures: status names each server that is not ready, with the reason, and omits it as soon as the server
-// is ready.
+// TestStatusReportsFailures: status names each server that is not ready, with the reason, and omits it as soon as the
+// server is ready.
 func TestStatusReportsFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -288,8 +288,8 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 	t.Logf("%d attempts, no call ran; the answer to %d is that the call waits", tried.Load(), pending.Load())
 }
 
-// TestTypeScriptClientForms: the official clients in TypeScript, in both major versions and both protocols, show the form,
-// and their answer takes effect. A form without an answer is cancelled when a user approves elsewhere.
+// TestTypeScriptClientForms: the official clients in TypeScript, in both major versions and both protocols, show the
+// form, and their answer takes effect. A form without an answer is cancelled when a user approves elsewhere.
 func TestTypeScriptClientForms(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)

@@ -62,8 +62,8 @@ var oddHeads = []string{
 	"GET /healthz HTTP/1.0\r\n", "POST /mcp HTTP/1.0\r\nContent-Length: 2\r\n",
 }
 
-// TestGuardRunsFirst: on any route and for any target, a request with a wrong host or a page's origin is refused, even with
-// the key or a session of the web UI.
+// TestGuardRunsFirst: on any route and for any target, a request with a wrong host or a page's origin is refused, even
+// with the key or a session of the web UI.
 func TestGuardRunsFirst(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers":{}}`)

@@ -89,7 +89,8 @@ func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error
 	})
 }
 
-// TestTheSecondInterruptEndsTheDaemon: after a second interrupt, the daemon does not wait for a package manager's installation.
+// TestTheSecondInterruptEndsTheDaemon: after a second interrupt, the daemon does not wait for a package manager's
+// installation.
 func TestTheSecondInterruptEndsTheDaemon(t *testing.T) {
 	t.Parallel()
 	npx, began := endless(t)

@@ -194,8 +194,8 @@ func (p *planted) nowhere() {
 	}
 }
 
-// TestSecretsReachTheirServersOnly: fifty secrets reach only the servers that refer to them, from the system keyring and
-// from the encrypted file.
+// TestSecretsReachTheirServersOnly: fifty secrets reach only the servers that refer to them, from the system keyring
+// and from the encrypted file.
 func TestSecretsReachTheirServersOnly(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []string{"file", "keyring"} {

@@ -14,21 +14,20 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// offering is a server over HTTP with instructions, prompts, resources and
-// templates, in one era.
+// offering is a server over HTTP with instructions, prompts, resources and templates, for one protocol.
 type offering struct {
 	*httptest.Server
 	modern bool
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	says  said
-	asked []string // uses that reached it
+	asked []string // requests that use a prompt or a resource
 }
 
-// said is what it offers now.
+// said contains the current texts of the server.
 type said struct{ instructions, prompt, resource, template string }
 
-// offersOf returns an honest server's offers with a text in each.
+// offersOf returns the definitions of an honest server, each with the text.
 func offersOf(text string) said {
 	quoted, _ := json.Marshal(text)
 	inside := string(quoted[1 : len(quoted)-1])
@@ -114,8 +113,7 @@ func (o *offering) answer(method string, params json.RawMessage) string {
 	return `"error":{"code":-32601,"message":"Method not found"}`
 }
 
-// everyList is what a client of either era gets to see on the server's own
-// address and among all servers.
+// everyList returns the lists that clients of both protocols get from the server's own endpoint and from /mcp/all.
 func (d *daemon) everyList(server string) map[string]string {
 	d.t.Helper()
 	seen := map[string]string{}
@@ -151,7 +149,7 @@ func readAll(t testing.TB, resp *http.Response, err error) string {
 	return string(body)
 }
 
-// holds counts the answers that hold a text.
+// holds returns the names of the answers that contain a text.
 func holds(seen map[string]string, text string) (in []string) {
 	for question, answer := range seen {
 		if strings.Contains(answer, text) {
@@ -162,7 +160,7 @@ func holds(seen map[string]string, text string) (in []string) {
 	return in
 }
 
-// everyUse asks for each thing in each way, and returns the answers.
+// everyUse uses each prompt and resource on each endpoint and returns the answers.
 func (d *daemon) everyUse(server string) map[string]string {
 	d.t.Helper()
 	out := map[string]string{}
@@ -190,8 +188,8 @@ func (d *daemon) everyUse(server string) map[string]string {
 }
 
 // An attack: a server that a user approved changes its instructions, prompts, resources and templates to poisoned ones.
-// Agents of both protocols see none of it, and the user sees the difference. When a definition is the approved one again,
-// agents see it again without another approval.
+// Agents of both protocols see none of them, and the user sees the difference. When the approved definitions come back,
+// agents see them again without another approval.
 func TestChangedPrimitivesReachNoAgent(t *testing.T) {
 	t.Parallel()
 	for _, modern := range []bool{false, true} {
@@ -217,8 +215,8 @@ func changedOffers(t *testing.T, modern bool, trust string) {
 	}
 	eventually(t, "nothing waits", func() error { return d.waits(0, "s") })
 	before := holds(d.everyList("s"), honest)
-	if len(before) != 2+2*3+2*3 { // the greetings of the own address; three lists on two addresses, in two eras
-		t.Errorf("it is offered in %d: %q", len(before), before)
+	if len(before) != 2+2*3+2*3 { // initialize results of its own endpoint; three lists on two endpoints, in two protocols
+		t.Errorf("it is listed in %d answers: %q", len(before), before)
 	}
 	for use, answer := range d.everyUse("s") {
 		if !strings.Contains(answer, `"result"`) {
@@ -251,7 +249,7 @@ func changedOffers(t *testing.T, modern bool, trust string) {
 	noCanary(t, "after a restart of MCPProxy", d.everyList("s"))
 	eventually(t, "all of it waits again", func() error { return d.waits(4, "s") })
 
-	// A person sees it.
+	// The user sees the difference.
 	if _, out, _ := d.cli("approvals"); !strings.Contains(out, "mcpproxy tools approve --kind prompt s:ask") || !strings.Contains(out, "mcpproxy tools approve --kind instructions s") {
 		t.Errorf("%s", out)
 	}
@@ -279,7 +277,7 @@ func changedOffers(t *testing.T, modern bool, trust string) {
 	}
 	eventually(t, "nothing waits again", func() error { return d.waits(0, "s") })
 	if after := holds(d.everyList("s"), honest); !slices.Equal(after, before) {
-		t.Errorf("back at what was approved: %q", after)
+		t.Errorf("with the approved definitions: %q", after)
 	}
 
 	// Agents see a definition that a user has approved, whatever its content.
@@ -296,8 +294,8 @@ func changedOffers(t *testing.T, modern bool, trust string) {
 	}
 }
 
-// waits returns an error unless so many things wait for a person, and it is known
-// what the server offers.
+// waits returns an error unless exactly n definitions wait for approval and the server's prompts and resources are
+// known.
 func (d *daemon) waits(n int, server string) error {
 	_, body := d.rest("GET", "/approvals", "")
 	var w struct {
@@ -307,12 +305,12 @@ func (d *daemon) waits(n int, server string) error {
 		return err
 	}
 	if got := len(w.Servers) + len(w.Tools) + len(w.Offers); got != n {
-		return fmt.Errorf("%d wait: %s", got, body)
+		return fmt.Errorf("%d pending: %s", got, body)
 	}
-	// The definitions are known only after they were listed.
+	// The prompts and resources are known only after they were listed.
 	_, body = d.rest("GET", "/servers/"+server, "")
 	if wirejson.Find(body, "offers") == nil {
-		return fmt.Errorf("nothing is offered yet: %s", body)
+		return fmt.Errorf("no prompts or resources yet: %s", body)
 	}
 	return nil
 }

@@ -16,16 +16,16 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// sharedPresence are instances that share a database, and an anchor.
+// sharedPresence is a group of instances that share a database and an anchor.
 type sharedPresence struct {
 	t        *testing.T
 	server   *pgtest.Server
 	config   string
-	database string // its name
+	database string // name of the database
 	world    *counted
 }
 
-// calls reports whether a tool can be called at an instance.
+// calls returns a function that fails unless a tool can be called at an instance, or cannot, as want says.
 func (s *sharedPresence) calls(d *daemon, name string, want bool) func() error {
 	return func() error {
 		if r := d.stateless().call("call_tool_read", fmt.Sprintf(`{"name":"s:%s","args":{}}`, name)); r.IsError == want {
@@ -35,12 +35,13 @@ func (s *sharedPresence) calls(d *daemon, name string, want bool) func() error {
 	}
 }
 
-// void wants nothing to count at an instance that was signed.
+// void returns a function that fails unless an instance gives this reason why no signed decision is valid. "" means
+// they are valid.
 func (s *sharedPresence) void(d *daemon, why string) func() error {
 	return func() error {
 		var v struct{ Void string }
 		if _, body := d.rest("GET", "/presence", ""); json.Unmarshal(body, &v) != nil || (why == "") != (v.Void == "") || !strings.Contains(v.Void, why) {
-			return fmt.Errorf("it says %s", body)
+			return fmt.Errorf("presence: %s", body)
 		}
 		return nil
 	}
@@ -53,7 +54,7 @@ func (s *sharedPresence) sql(statements string) {
 	}
 }
 
-// typed does something as the person does it, in a terminal.
+// typed runs a command as the user does, in a terminal.
 func (s *sharedPresence) typed(d *daemon, args ...string) (out string) {
 	s.t.Helper()
 	d.t = s.t
@@ -64,20 +65,20 @@ func (s *sharedPresence) typed(d *daemon, args ...string) (out string) {
 	return out + screen
 }
 
-// named wants each of these checks of the doctor at an instance to name something.
+// named requires that each of these doctor checks at an instance reports a problem that contains what.
 func (s *sharedPresence) named(d *daemon, codes, what string) {
 	s.t.Helper()
 	_, r := (&patient{daemon: d}).report("--only", codes)
 	if len(r.Checks) == 0 || slices.ContainsFunc(r.Checks, func(c doctor.CheckResult) bool {
 		return c.State != doctor.Bad || !strings.Contains(c.What+c.Subject, what)
 	}) {
-		s.t.Errorf("%s: the doctor says %+v", d.address, r.Checks)
+		s.t.Errorf("%s: the doctor reports %+v", d.address, r.Checks)
 	}
 }
 
-// TestInstancesShareTheAnchor: a statement that is signed at one instance is valid at every instance where the anchor was
-// proven, running or started later. An unsigned decision is valid at no instance, and the status names it at each. A reset,
-// and its cancellation, reach all instances.
+// TestInstancesShareTheAnchor: a statement that is signed at one instance is valid at every instance where the anchor
+// was proven, both running ones and ones that start later. An unsigned decision is valid at no instance, and the status
+// of each names it. A reset and its cancellation reach all instances.
 func TestInstancesShareTheAnchor(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -123,7 +124,7 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 			s.named(d, "D709,D307", "missing")
 		}
 		if out := s.typed(d, "presence", "join"); !strings.Contains(out, "config confirm") {
-			t.Errorf("no one says that the file waits: %s", out)
+			t.Errorf("the pending change of the file is not reported: %s", out)
 		}
 		s.typed(d, "config", "confirm")
 		eventually(t, "what was signed at the first counts", s.calls(d, "look", true))
@@ -158,7 +159,7 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	for _, d := range []*daemon{a, b, c} {
 		eventually(t, "another anchor", s.calls(d, "look", false))
 		if status, body := d.rest("POST", "/presence/join", ""); status == http.StatusOK {
-			t.Errorf("another anchor joins: %s", body)
+			t.Errorf("another anchor is accepted: %s", body)
 		}
 	}
 	s.named(b, "D709", "differs")
@@ -179,10 +180,10 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 			t.Error(err)
 		}
 		if status, body := d.rest("POST", "/tokens", `{"name":"mine"}`); status != http.StatusForbidden || strings.Contains(string(body), `"statement"`) {
-			t.Errorf("something can be permitted: %d %s", status, body)
+			t.Errorf("a decision can be permitted: %d %s", status, body)
 		}
 	}
-	// An instance that starts during the reset knows of it, too; a user can cancel it at any instance.
+	// An instance that starts during the reset also reports it. A user can cancel it at any instance.
 	c.stop()
 	c.start()
 	awaitReady(c)
