@@ -276,7 +276,7 @@ func TestUserAddsServers(t *testing.T) {
 	if code, _, _ := d.cli("upstream", "quarantine", "notes"); code != 0 {
 		t.Error("quarantine failed")
 	}
-	eventually(t, "it is locked", func() error {
+	eventually(t, "the tool is locked", func() error {
 		r := d.legacy().call("call_tool_read", `{"name":"notes:list_notes"}`)
 		if p := r.refusal(t); p.Code != "TOOL_LOCKED" || !strings.Contains(string(p.Details), "server_quarantined") {
 			return fmt.Errorf("%+v", p)

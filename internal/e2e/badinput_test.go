@@ -178,7 +178,7 @@ func TestOtherBadInput(t *testing.T) {
 		if code != 1 || !strings.Contains(printed, "tools_limit") || !strings.Contains(printed, "call_timeout") || strings.Count(printed, "mcp_config.json:") < 3 {
 			t.Errorf("exit code %d\n%s", code, printed)
 		}
-		eventually(t, "the status tells of the mistakes", func() error {
+		eventually(t, "the status reports the mistakes", func() error {
 			_, body := d.rest("GET", "/status", "")
 			if !strings.Contains(string(body), "tools_limitt") {
 				return fmt.Errorf("%s", body)
@@ -189,7 +189,7 @@ func TestOtherBadInput(t *testing.T) {
 			t.Errorf("the previous configuration is no longer applied: %+v", r)
 		}
 		d.writeConfig(string(good))
-		eventually(t, "the status is well again", func() error {
+		eventually(t, "the status reports no mistake", func() error {
 			_, body := d.rest("GET", "/status", "")
 			if strings.Contains(string(body), "config_error") {
 				return fmt.Errorf("%s", body)

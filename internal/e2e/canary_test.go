@@ -195,7 +195,7 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 	if n := quarantined.asked.Load(); n > 0 {
 		t.Errorf("the quarantined server was asked %d times", n)
 	}
-	eventually(t, "all that it offers waits", func() error { return d.waits(9, "manual") })
+	eventually(t, "all definitions are held", func() error { return d.waits(9, "manual") })
 	seen := d.everythingAnAgentSees("manual")
 	maps.Copy(seen, d.everyList("manual"))
 	maps.Copy(seen, d.everyUse("manual"))
@@ -219,7 +219,7 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 	if status, body := d.rest("POST", "/servers/held/approve", `{"fingerprint":"`+r.Fingerprint+`"}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
-	eventually(t, "the review shows what it says", func() error {
+	eventually(t, "the review shows the server's texts", func() error {
 		if shown := review(); strings.Count(shown, canary) < fields+40 || !strings.Contains(shown, canary+"96") || !strings.Contains(shown, canary+"t12") {
 			return fmt.Errorf("%s", shown)
 		}
@@ -233,7 +233,7 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 	noCanary(t, "when it fails", d.everythingAnAgentSees("held"))
 	d.stop()
 	d.start()
-	eventually(t, "it fails after a restart", func() error {
+	eventually(t, "the server fails after a restart", func() error {
 		if s, err := d.server("held"); err != nil || s.State != "failed" {
 			return fmt.Errorf("%+v %w", s, err)
 		}

@@ -90,7 +90,7 @@ func (o *owner) edited(text string) ops.Config {
 	o.t.Helper()
 	o.writeConfig(text)
 	var shown ops.Config
-	eventually(o.t, "the file is looked at", func() error {
+	eventually(o.t, "the daemon has read the file", func() error {
 		if shown = o.config(); shown.ETag != shown.InForceETag || shown.Error != "" {
 			return errors.New(shown.Error)
 		}
@@ -110,7 +110,7 @@ func (o *owner) again() {
 	o.t.Helper()
 	o.stop()
 	o.start()
-	eventually(o.t, "what is signed is known", func() error {
+	eventually(o.t, "the signed state is loaded", func() error {
 		c := o.client()
 		defer c.Close()
 		v, err := api.GetPresence.Call(context.Background(), c, ops.Nothing{})
@@ -227,7 +227,7 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"}}`}))
 	d := startDaemon(t, fileOf(u.URL, false, 5))
 	o := &owner{daemon: d}
-	eventually(t, "nothing counts before there is an anchor", func() error {
+	eventually(t, "no setting is applied without an anchor", func() error {
 		if shown := o.config(); !strings.Contains(shown.UnconfirmedWhy, "no anchor is set") || !slices.Contains(waiting(shown), "mcpServers.s") {
 			return fmt.Errorf("%q %q", shown.UnconfirmedWhy, waiting(shown))
 		}
@@ -335,7 +335,7 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 		o.stop()
 	}
 	o.start()
-	eventually(t, "it is confirmed once more", o.confirm)
+	eventually(t, "the file is confirmed again", o.confirm)
 	confirmed()
 }
 
@@ -404,7 +404,7 @@ func TestCommandsThatGrantAccess(t *testing.T) {
 	asks("its launch", review)
 	asks("its definitions", func() error {
 		var err error
-		eventually(t, "it lists", func() error { err = review(); return err })
+		eventually(t, "the server lists its tools", func() error { err = review(); return err })
 		return err
 	}, "mcpServers.n.quarantined")
 	asks("remove", func() error {

@@ -227,7 +227,7 @@ var contractCases = map[string]contractCase{
 	"listConfigs":    {ok: at("/config/history"), no404: namesNothing, no409: changesNone},
 	"getEarlierConfig": {ok: func(c *contract) (string, string) {
 		var all struct{ Versions []struct{ ID string } }
-		eventually(c.t, "there is a version", func() error {
+		eventually(c.t, "the history has a version", func() error {
 			_, body := c.rest("GET", "/config/history", "")
 			if err := json.Unmarshal(body, &all); err != nil || len(all.Versions) == 0 {
 				return fmt.Errorf("%s", body)
@@ -293,7 +293,7 @@ func startContract(t *testing.T) *contract {
 	c.awaitTools("s:plain", "s:taken", "spare:plain")
 	c.awaitState("tickets", "needs_login")
 	for _, path := range []string{"prompts/ask", "resources/notes:%2F%2Fone", "templates/book:%2F%2F%7Bpage%7D", "instructions"} {
-		eventually(t, path+" is known", func() error {
+		eventually(t, path+" succeeds", func() error {
 			if status, body := c.rest("GET", "/servers/o/review", ""); status != http.StatusOK {
 				return fmt.Errorf("%d %s", status, body)
 			}
@@ -376,7 +376,7 @@ func (c *contract) held() string {
 func (c *contract) record() string {
 	c.t.Helper()
 	var page struct{ Activities []struct{ ID string } }
-	eventually(c.t, "there is a record", func() error {
+	eventually(c.t, "the log has a record", func() error {
 		_, body := c.rest("GET", "/activity?limit=1", "")
 		if err := json.Unmarshal(body, &page); err != nil || len(page.Activities) == 0 {
 			return fmt.Errorf("%s", body)

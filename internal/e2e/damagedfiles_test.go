@@ -233,7 +233,7 @@ func (m *template) try(t *testing.T, d damage, seed uint64) {
 // settled waits until the decisions are read, or are known to be unreadable.
 func (j *judged) settled() (readable bool) {
 	j.t.Helper()
-	eventually(j.t, "it is known what is decided", func() error {
+	eventually(j.t, "the decisions are loaded", func() error {
 		status, body := j.rest("GET", "/status", "")
 		newer := strings.Contains(string(body), "this program knows up to")
 		if readable = !strings.Contains(string(body), "approvals are not read yet"); readable || newer {
@@ -243,7 +243,7 @@ func (j *judged) settled() (readable bool) {
 	})
 	if readable {
 		j.awaitTools("s:blocked", "s:off")
-		eventually(j.t, "the server is asked", func() error {
+		eventually(j.t, "the server is contacted", func() error {
 			status, body := j.rest("GET", "/servers/s", "")
 			if status != http.StatusOK || !strings.Contains(string(body), `"state":"ready"`) {
 				return fmt.Errorf("%d %s", status, body)

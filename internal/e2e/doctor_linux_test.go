@@ -198,7 +198,7 @@ func TestDoctor(t *testing.T) {
 			default:
 				p.shell(command, "value\n")
 			}
-			eventually(t, code+" is well again", func() error {
+			eventually(t, code+" is repaired", func() error {
 				if exit, r := p.report("--only", code); !sound(r) || exit != 0 {
 					return fmt.Errorf("exit code %d: %+v", exit, r)
 				}
@@ -385,7 +385,7 @@ func sickFiles() map[string]sick {
 		},
 			words: []string{"old databases", "corrupt-"}},
 		"D210": {needs: needsSQLite, words: []string{"version 99"}, breaks: func(p *patient) {
-			eventually(p.t, "there is a database", func() error {
+			eventually(p.t, "the database exists", func() error {
 				_, err := p.sqlite("SELECT version_id FROM goose_db_version WHERE version_id = 8")
 				return err
 			})
@@ -397,7 +397,7 @@ func sickFiles() map[string]sick {
 			p.must(os.WriteFile(p.path("mcpproxy.db"), bytes.Repeat([]byte("no database "), 1000), 0o600))
 		}},
 		"D212": {words: []string{"The database is damaged"}, breaks: func(p *patient) {
-			eventually(p.t, "there is a database", func() error {
+			eventually(p.t, "the database exists", func() error {
 				_, err := os.Stat(p.path("mcpproxy.db"))
 				return err
 			})
@@ -574,7 +574,7 @@ func sickTools() map[string]sick {
 			}
 		}, words: []string{"wait for your approval", ": 1."}, run: func(p *patient, serve string) {
 			p.shell(serve, "")
-			eventually(p.t, "it runs", func() error {
+			eventually(p.t, "the daemon runs", func() error {
 				if code, _, stderr := p.cli("status"); code != 0 {
 					return fmt.Errorf("%s", stderr)
 				}
@@ -629,7 +629,7 @@ func sickMachines() map[string]sick {
 			})
 		}, heals: func(p *patient) { p.must(os.Remove(filler(p))) }},
 		"D702": {needs: needsSQLite, words: []string{"sqlite3"}, breaks: func(p *patient) {
-			eventually(p.t, "there is a database", func() error {
+			eventually(p.t, "the database exists", func() error {
 				_, err := p.sqlite("SELECT version_id FROM goose_db_version WHERE version_id = 8")
 				return err
 			})
@@ -659,7 +659,7 @@ func sickMachines() map[string]sick {
 			}
 		}},
 		"D703 offline": {needs: needsSQLite, stays: true, words: []string{"Entry 1 was changed"}, breaks: func(p *patient) {
-			eventually(p.t, "there is a record", func() error {
+			eventually(p.t, "the log has a record", func() error {
 				if out, err := p.sqlite("SELECT count(*) FROM activity WHERE seq = 1"); err != nil || strings.TrimSpace(out) != "1" {
 					return fmt.Errorf("%v %s", err, out)
 				}

@@ -197,7 +197,7 @@ func TestEventsAreSentOnce(t *testing.T) {
 	}
 	defer stalled.Close()
 	fmt.Fprintf(stalled, "GET /api/v1/events HTTP/1.1\r\nHost: %s\r\nX-API-Key: %s\r\n\r\n", d.address, d.key())
-	eventually(t, "all listen", func() error {
+	eventually(t, "all listeners are connected", func() error {
 		for i, l := range all {
 			l.mu.Lock()
 			last := l.last
@@ -259,7 +259,7 @@ func TestEventsAreSentOnce(t *testing.T) {
 		t.Fatalf("%d calls are recorded", len(recorded))
 	}
 	for i, l := range all {
-		eventually(t, fmt.Sprintf("listener %d was told everything", i), func() error {
+		eventually(t, fmt.Sprintf("listener %d got all events", i), func() error {
 			started, completed, err := l.told()
 			switch {
 			case err != nil:
@@ -323,7 +323,7 @@ func TestListenersAreLimited(t *testing.T) {
 		t.Errorf("listener 65: %d %s", refused.StatusCode, body)
 	}
 	streams[0].Body.Close()
-	eventually(t, "a place is free again", func() error {
+	eventually(t, "another listener is accepted", func() error {
 		r := open("?types=server.changed,config.changed")
 		defer r.Body.Close()
 		if r.StatusCode != http.StatusOK {
@@ -371,7 +371,7 @@ func TestStateChangesAreSent(t *testing.T) {
 			return fmt.Errorf("events: %q", of)
 		})
 	}
-	eventually(t, "it listens", func() error {
+	eventually(t, "the listener is connected", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.last == "" {

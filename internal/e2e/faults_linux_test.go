@@ -117,7 +117,7 @@ func TestDeadDiskIsReported(t *testing.T) {
 // awaitReadyz waits until readyz answers with the status.
 func (d *daemon) awaitReadyz(want int) {
 	d.t.Helper()
-	eventually(d.t, "readyz says it", func() error {
+	eventually(d.t, "the status of readyz", func() error {
 		resp, err := http.Get("http://" + d.address + "/readyz")
 		if err != nil {
 			return err
@@ -187,7 +187,7 @@ func TestDeletedSocketIsRecreated(t *testing.T) {
 		if err := os.Remove(socket); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the socket is there again", func() error {
+		eventually(t, "the socket exists again", func() error {
 			_, err := os.Stat(socket)
 			return err
 		})

@@ -42,7 +42,7 @@ func TestStatusReportsFailures(t *testing.T) {
 	}
 	d := startDaemon(t, string(config))
 	var status string
-	eventually(t, "status says it", func() error {
+	eventually(t, "status reports the failures", func() error {
 		_, status, _ = d.cli("status")
 		for _, want := range []string{
 			`dead    failed, exit status 3: the \x1b[31mend; see ` + "`mcpproxy upstream logs dead`",
@@ -79,7 +79,7 @@ func TestStatusReportsFailures(t *testing.T) {
 		}
 		return v
 	}
-	eventually(t, "the try that failed carries its time", func() error {
+	eventually(t, "the failed attempt has a time", func() error {
 		if v := server("dead"); v.State != "failed" || v.At == "" || v.Failure != "EXITED: exit status 3" {
 			return fmt.Errorf("%+v", v)
 		}
@@ -116,7 +116,7 @@ func TestStopWaitsForPackageManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"slow": {"command": %q, "args": ["-y", "x"]}}}`, npx))
-	eventually(t, "it installs", func() error {
+	eventually(t, "the installation runs", func() error {
 		_, err := os.Stat(began)
 		return err
 	})

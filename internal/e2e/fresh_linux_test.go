@@ -109,7 +109,7 @@ func TestNoCallAfterAnAnnouncedChange(t *testing.T) {
 		t.Errorf("%d calls reached the server", n)
 	}
 	close(u.withheld)
-	eventually(t, "the new definition holds", func() error {
+	eventually(t, "the new definition is applied", func() error {
 		if p := reads.call("call_tool_read", `{"name":"s:look"}`).refusal(t); p.Code != "SERVER_MISMATCH" {
 			return fmt.Errorf("%+v", p)
 		}

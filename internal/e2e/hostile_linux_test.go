@@ -52,7 +52,7 @@ func TestHostileServers(t *testing.T) {
 	if code, _, stderr := d.cli("upstream", "enable", "pages"); code != 0 {
 		t.Fatal(stderr)
 	}
-	eventually(t, "the list without an end is given up", func() error {
+	eventually(t, "the endless list is given up", func() error {
 		if _, body := d.rest("GET", "/servers/pages", ""); !bytes.Contains(body, []byte("longer than")) {
 			return fmt.Errorf("%s", body)
 		}

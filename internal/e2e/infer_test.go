@@ -52,7 +52,7 @@ func TestInferredEffectsThroughEverySurface(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			m.t = t
 			d.writeConfig(configured(mode))
-			eventually(t, "the mode is in force", func() error { return shownAs(d, mode) })
+			eventually(t, "the mode is applied", func() error { return shownAs(d, mode) })
 			for name := range unhinted {
 				for _, variant := range []string{"read", "write", "destructive"} {
 					m.check(inferredRow(mode, variant, name))

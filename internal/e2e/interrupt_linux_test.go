@@ -58,7 +58,7 @@ func (o *output) says(t *testing.T, words ...string) {
 // again. The program must end within a minute, which is less than it would otherwise wait.
 func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error, began string) {
 	t.Helper()
-	eventually(t, "it installs", func() error {
+	eventually(t, "the installation runs", func() error {
 		text, err := os.ReadFile(began)
 		if err == nil && len(text) == 0 {
 			err = errors.New("it is about to")
@@ -81,7 +81,7 @@ func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error
 		t.Errorf("it does not end after the second interrupt:\n%s", out)
 	}
 	pid, _ := os.ReadFile(began)
-	eventually(t, "the package manager is gone", func() error {
+	eventually(t, "the package manager has ended", func() error {
 		if state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat"); err == nil && !strings.Contains(string(state), ") Z ") {
 			return errors.New(string(state))
 		}

@@ -207,7 +207,7 @@ func TestSecretsReachTheirServersOnly(t *testing.T) {
 			}
 			p := startPlanted(t, env...)
 			p.awaitState("s3", "needs_secret")
-			eventually(t, "what to do is said", func() error { // a slow keyring has not answered yet
+			eventually(t, "the status shows a remedy", func() error { // a slow keyring has not answered yet
 				if _, body := p.rest("GET", "/servers/s3", ""); !strings.Contains(string(body), "mcpproxy secrets set "+plantedName(3)) {
 					return fmt.Errorf("%s", body)
 				}

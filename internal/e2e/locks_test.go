@@ -58,7 +58,7 @@ func tellOneStory(t *testing.T, files, other string) {
 		"files:edit_file": "pending_approval", "other:remote_file": "server_disabled"}
 	rest := maps.Clone(want)
 	rest["files:edit_file"] = "blocked" // REST distinguishes a blocked tool from a pending one
-	eventually(t, "the story holds", func() error {
+	eventually(t, "the statuses are as expected", func() error {
 		if got := d.lockedTools(); !maps.Equal(got, rest) {
 			return fmt.Errorf("%v", got)
 		}
@@ -74,7 +74,7 @@ func tellOneStory(t *testing.T, files, other string) {
 	d.stop()
 	d.start()
 	d.awaitTools("files:read_text_file", "other:remote_file")
-	eventually(t, "files is back", func() error {
+	eventually(t, "the server files is ready", func() error {
 		if s, err := d.server("files"); err != nil || s.State != "ready" {
 			return fmt.Errorf("%+v %w", s, err)
 		}

@@ -164,7 +164,7 @@ func TestDamagedDatabaseIsRefilled(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is put aside and filled again", func() error {
+	eventually(t, "the database is moved away and refilled", func() error {
 		j.legacy().call("call_tool_write", `{"name":"s:fine"}`)
 		_, body := j.rest("GET", "/activity?type=system&limit=1000", "")
 		if !strings.Contains(string(body), "database_reopened") {

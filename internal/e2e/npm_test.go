@@ -405,7 +405,7 @@ func killOne(t *testing.T, d *daemon) {
 	if err := signal(before["everything"].PID, os.Kill); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the killed server is back", func() error {
+	eventually(t, "the killed server is ready again", func() error {
 		s, err := d.server("everything")
 		if err == nil && (s.State != "ready" || s.PID == before["everything"].PID) {
 			err = fmt.Errorf("%+v", s)

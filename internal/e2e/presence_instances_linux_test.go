@@ -103,14 +103,14 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	if code, _, stderr := a.cli("tools", "approve", "s:look", "--yes"); code != 0 {
 		t.Fatal(stderr)
 	}
-	eventually(t, "it is approved at the other one", s.calls(b, "look", true))
+	eventually(t, "the approval is valid at the other instance", s.calls(b, "look", true))
 
 	code, out, screen := a.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase")
 	if code != 0 {
 		t.Fatal(out, screen)
 	}
-	eventually(t, "what was in force counts", s.calls(a, "look", true))
-	eventually(t, "an instance at which nobody has proven the anchor", s.calls(b, "look", false))
+	eventually(t, "earlier decisions are valid", s.calls(a, "look", true))
+	eventually(t, "an instance where the anchor was not proven", s.calls(b, "look", false))
 	c := startDaemon(t, s.config)
 	awaitReady(c)
 	for _, d := range []*daemon{b, c} {
@@ -127,12 +127,12 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 			t.Errorf("the pending change of the file is not reported: %s", out)
 		}
 		s.typed(d, "config", "confirm")
-		eventually(t, "what was signed at the first counts", s.calls(d, "look", true))
+		eventually(t, "decisions signed at the first instance are valid", s.calls(d, "look", true))
 	}
 
 	s.typed(a, "tools", "approve", "s:more", "--yes")
-	eventually(t, "what is signed at one counts at another", s.calls(b, "more", true))
-	eventually(t, "and at one that was started later", s.calls(c, "more", true))
+	eventually(t, "a decision signed at one instance is valid at another", s.calls(b, "more", true))
+	eventually(t, "it is valid at an instance that starts later", s.calls(c, "more", true))
 
 	// Another program writes a row, an anchor and a reset into the database.
 	parsed, err := tool.ParseDefinition("s", []byte(world.tool[2].Definition))
@@ -157,7 +157,7 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	text, _ := own.StoredJSON()
 	s.sql(fmt.Sprintf(`CREATE TABLE kept AS TABLE mcpproxy.presence_anchor; UPDATE mcpproxy.presence_anchor SET anchor = '\x%x'; NOTIFY mcpproxy, 'presence'`, text))
 	for _, d := range []*daemon{a, b, c} {
-		eventually(t, "another anchor", s.calls(d, "look", false))
+		eventually(t, "another anchor makes decisions invalid", s.calls(d, "look", false))
 		if status, body := d.rest("POST", "/presence/join", ""); status == http.StatusOK {
 			t.Errorf("another anchor is accepted: %s", body)
 		}
@@ -165,7 +165,7 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	s.named(b, "D709", "differs")
 	s.sql(`DELETE FROM mcpproxy.presence_anchor; INSERT INTO mcpproxy.presence_anchor SELECT * FROM kept; NOTIFY mcpproxy, 'presence'`)
 	for _, d := range []*daemon{a, b, c} {
-		eventually(t, "the anchor is put back", s.calls(d, "look", true))
+		eventually(t, "decisions are valid with the original anchor", s.calls(d, "look", true))
 		if err := s.calls(d, "extra", false)(); err != nil {
 			t.Error(err)
 		}
@@ -174,7 +174,7 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	if code, _, stderr := a.cli("presence", "reset", "--yes"); code != 0 {
 		t.Fatal(stderr)
 	}
-	eventually(t, "a reset reaches another", s.calls(b, "look", false))
+	eventually(t, "a reset reaches the other instance", s.calls(b, "look", false))
 	for _, d := range []*daemon{a, b, c} {
 		if err := s.void(d, "Presence was reset. Until")(); err != nil {
 			t.Error(err)
@@ -192,7 +192,7 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	}
 	s.typed(b, "presence", "reset", "--cancel")
 	for _, d := range []*daemon{a, b, c} {
-		eventually(t, "the reset is called off", s.calls(d, "more", true))
+		eventually(t, "the reset is cancelled", s.calls(d, "more", true))
 		if err := s.void(d, "")(); err != nil {
 			t.Error(err)
 		}

@@ -430,7 +430,7 @@ func (a *attack) edited(t *testing.T, url string) {
 	}
 	a.writeConfig(fmt.Sprintf(`{"presence": "none", "quarantine_enabled": false, "ask": {"destructive": "off", "wait": "1s"}, "mcpServers": {"s": {"url": %q, "trust": "auto"}, "q": {"url": %q, "trust": "auto"}, "auto": {"url": %q}, "mine": {"command": "sh", "args": ["-c", "exit 1"]}}}`, url, url, url))
 	a.tries += 5
-	eventually(t, "it waits", func() error {
+	eventually(t, "the change of the file is pending", func() error {
 		if r := a.newest("type=config_change"); r.Metadata.Action != "edit_waits" {
 			return fmt.Errorf("%+v", r.Metadata)
 		}

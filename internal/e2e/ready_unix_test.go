@@ -30,7 +30,7 @@ func TestReady(t *testing.T) {
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"m":{"url":%[1]q},`+servers+`}}`, slow.URL, other.URL))
 	<-listing
 	if err := readiness(d); err == nil || !strings.Contains(err.Error(), "1 server") {
-		eventually(t, "it waits for one server alone", func() error {
+		eventually(t, "readyz waits for exactly one server", func() error {
 			if err = readiness(d); err != nil && strings.Contains(err.Error(), "1 server") {
 				return nil
 			}

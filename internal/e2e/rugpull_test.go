@@ -47,7 +47,7 @@ func TestNoCallIsDecidedOnAnOldList(t *testing.T) {
 	if !r.IsError || upstream.calls.Load() != 1 {
 		t.Fatalf("the call reached the server %d times: %+v", upstream.calls.Load()-1, r)
 	}
-	eventually(t, "the new definition holds", func() error {
+	eventually(t, "the new definition is applied", func() error {
 		r, err := a.tryCall("call_tool_read", `{"name":"s:wipe"}`)
 		if err != nil || !r.IsError || r.refusal(t).Code != "SERVER_MISMATCH" {
 			return fmt.Errorf("%+v %w", r, err)

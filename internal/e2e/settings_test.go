@@ -214,7 +214,7 @@ func TestSettingsAreChanged(t *testing.T) {
 		t.Errorf("the file is\n%s", got)
 	}
 	d.writeConfig(strings.Replace(want, "hunter2-hunter2", "another1-secret", 1) + "// by hand")
-	eventually(t, "the edit by hand is in force", func() error {
+	eventually(t, "the manual edit is applied", func() error {
 		if c := d.config(); c.ETag != c.InForceETag || !strings.Contains(c.Text, "by hand") {
 			return fmt.Errorf("%+v", c)
 		}
@@ -400,7 +400,7 @@ func TestConfigAnswersHoldNoSecret(t *testing.T) {
 	}
 	for i, text := range texts {
 		d.writeConfig(text)
-		eventually(t, "the file is in force", func() error {
+		eventually(t, "the file is applied", func() error {
 			if c := d.config(); c.InForceETag != c.ETag {
 				return fmt.Errorf("%+v", c)
 			}
@@ -547,7 +547,7 @@ func TestDiagnostics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all is said", func() error {
+	eventually(t, "all problems are reported", func() error {
 		all := look()
 		for code, want := range map[string]check{
 			"config_file": {State: "warn", Fix: "chmod 600 " + d.configPath()}, "key_file": {State: "bad", Fix: "chmod 600 " + filepath.Join(d.dataDir(), "api_key")},

@@ -104,7 +104,7 @@ func TestSharedSession(t *testing.T) {
 	}
 	wg.Wait()
 	for i, s := range all {
-		eventually(t, fmt.Sprintf("client %d has heard of its progress", i), func() error {
+		eventually(t, fmt.Sprintf("client %d has its progress", i), func() error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			want := slices.Repeat([]float64{float64(3 + i)}, 3*(3+i))
@@ -140,7 +140,7 @@ func TestSharedSession(t *testing.T) {
 	if err != nil || signal(was.PID, os.Kill) != nil {
 		t.Fatalf("%+v %v", was, err)
 	}
-	eventually(t, "the killed server is back", func() error {
+	eventually(t, "the killed server is ready again", func() error {
 		s, err := d.server("memory")
 		if err == nil && (s.State != "ready" || s.PID == was.PID) {
 			err = fmt.Errorf("%+v", s)
@@ -194,7 +194,7 @@ func TestSharedSessionNotifications(t *testing.T) {
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the server hears that nobody is left", func() error {
+	eventually(t, "the server gets the unsubscription", func() error {
 		if n := len(up.Received("resources/unsubscribe")); n != 1 {
 			return fmt.Errorf("%d times", n)
 		}

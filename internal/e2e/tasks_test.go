@@ -231,7 +231,7 @@ func (c *taskClient) listens(id string) (said []string) {
 // heard waits for n notifications outside of responses and returns them.
 func (c *taskClient) heard(n int) (notes []string) {
 	c.t.Helper()
-	eventually(c.t, "the client hears of its tasks", func() error {
+	eventually(c.t, "the client gets its notifications", func() error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if notes = slices.Sorted(slices.Values(c.notes)); len(notes) < n {

@@ -145,7 +145,7 @@ func TestTokenLifecycle(t *testing.T) {
 	// With require_mcp_auth, a token is accepted instead of the API key.
 	bare := d.createToken("bare")
 	d.writeConfig(config(`"require_mcp_auth":true,"profiles":{"p":{"servers":["s"]}},`))
-	eventually(t, "a token or the key is needed", func() error {
+	eventually(t, "a token or the key is required", func() error {
 		if status, _ := d.discover("/mcp", ""); status != 401 {
 			return fmt.Errorf("%d", status)
 		}
@@ -277,7 +277,7 @@ func TestTokenOnStdio(t *testing.T) {
 	if code, _, stderr := d.cli("token", "revoke", "desk"); code != 0 {
 		t.Fatal(stderr)
 	}
-	eventually(t, "the revoked token is nobody", func() error {
+	eventually(t, "the revoked token is rejected", func() error {
 		if got := call(); !strings.Contains(got, "revoked") {
 			return fmt.Errorf("%s", got)
 		}

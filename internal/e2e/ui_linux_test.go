@@ -48,7 +48,7 @@ func (d *daemon) desktop(args ...string) (cmd *exec.Cmd, dir string, out *output
 
 func (d *daemon) awaitFile(path string) (text string) {
 	d.t.Helper()
-	eventually(d.t, path+" is there", func() error {
+	eventually(d.t, path+" exists", func() error {
 		raw, err := os.ReadFile(path)
 		text = string(raw)
 		return err

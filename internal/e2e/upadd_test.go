@@ -135,7 +135,7 @@ func TestDeletedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const story = "is missing; the previous configuration stays in force"
-	eventually(t, "the status says so", func() error {
+	eventually(t, "the status reports the deleted file", func() error {
 		_, stdout, stderr := d.cli("status")
 		if strings.Contains(stdout+stderr, "the defaults apply") {
 			t.Errorf("%s", stdout)
