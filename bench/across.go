@@ -81,7 +81,6 @@ func splitHonestAndMalicious(samples []corpora.Sample) (servers []installedServe
 	return servers, malicious
 }
 
-// newCrossRefIndex returns the names of all tools.
 func newCrossRefIndex(servers []installedServer) *scan.CrossRefIndex {
 	x := scan.NewCrossRefIndex()
 	for _, s := range servers {
@@ -94,13 +93,13 @@ func newCrossRefIndex(servers []installedServer) *scan.CrossRefIndex {
 	return x
 }
 
-// crossFindingCounts counts what is found across tools.
+// crossFindingCounts counts the findings across tools.
 type crossFindingCounts struct {
 	tools, flagged int
 	rules          map[string]int
 }
 
-// countFindings counts what is found in servers that are installed together.
+// countFindings counts the findings in servers that are installed together.
 func (f *crossFindingCounts) countFindings(servers []installedServer, print bool) {
 	x := newCrossRefIndex(servers)
 	for _, s := range servers {
@@ -188,8 +187,8 @@ func printMaliciousDetection(servers []installedServer, malicious []corpora.Samp
 	w.Flush()
 }
 
-// mentionsOtherTool reports whether the description of a tool has the name of a tool, of
-// several parts, that is of another server.
+// mentionsOtherTool reports whether the description of a tool contains the name, with several parts, of another
+// server's tool.
 func mentionsOtherTool(d tool.Definition, names map[string]bool, peers []corpora.PeerTool) bool {
 	words := strings.FieldsFunc(d.Description, func(r rune) bool {
 		return r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

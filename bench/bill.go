@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// The session that benchBill adds up.
+// The simulated session whose costs benchBill adds up.
 const (
 	billedSearches = 3
 	billedCalls    = 10
@@ -26,7 +26,7 @@ const (
 // allPath is the surface with the tools of all servers.
 const allPath = "/mcp/all"
 
-// requestsFile has a search a line, and after a tab the tool that fits.
+// requestsFile contains one search per line, followed by a tab and the matching tool.
 const requestsFile = "internal/ops/testdata/requests.tsv"
 
 // toolLists are the tools of servers, as the servers list them: a JSON array for each server.
@@ -39,7 +39,7 @@ type bill struct {
 	start, search, call int // instructions and definitions; a search with its answer; a call with its answer, apart from the data
 }
 
-// benchBill measures what the tools of real servers cost a model on each surface, in tokens of four bytes.
+// benchBill measures the token cost of real servers' tools for a model on each surface. A token counts as four bytes.
 func benchBill(o options, dir, binary string) error {
 	lists, err := readToolLists(filepath.Join(o.shared, "real-servers"))
 	if err != nil {
@@ -112,7 +112,7 @@ func printBills(servers int, bills []bill) {
 	_ = w.Flush() // standard output
 }
 
-// billedTool has what clients give to a model of a definition.
+// billedTool contains the parts of a definition that clients give to a model.
 type billedTool struct {
 	Name, Description string
 	InputSchema       json.RawMessage
@@ -173,7 +173,7 @@ func serveToolLists(lists toolLists) (addr string, stop func(), err error) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(reply) // the other side is gone
+		_, _ = w.Write(reply) // the client has disconnected
 	})}
 	go func() { _ = server.Serve(listener) }() // until it is closed
 	return listener.Addr().String(), func() { _ = server.Close() }, nil
@@ -195,7 +195,7 @@ func startBilledProxy(lists toolLists, servers, dir, binary string) (*process, e
 	return startProxy(binary, dir, listen, string(text))
 }
 
-// awaitTools waits until a surface lists as many tools.
+// awaitTools waits until a surface lists the given number of tools.
 func awaitTools(url string, want int) error {
 	got := 0
 	for deadline := time.Now().Add(firstAnswerTimeout); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -214,7 +214,7 @@ func awaitTools(url string, want int) error {
 	return fmt.Errorf("%s lists %d tools, want %d", url, got, want)
 }
 
-// surfaceBill returns what a client loads from a surface at its start.
+// surfaceBill returns the bytes that a client loads from a surface at its start.
 func surfaceBill(gateway, path string) (bill, error) {
 	url := gateway + path
 	b := bill{surface: path}
@@ -237,7 +237,7 @@ func surfaceBill(gateway, path string) (bill, error) {
 	return b, nil
 }
 
-// searchCost returns what a search with its answer costs on average. The client searches in one session.
+// searchCost returns the average cost of a search with its answer. The client searches in one session.
 func searchCost(url string) (int, error) {
 	text, err := os.ReadFile(requestsFile)
 	if err != nil {

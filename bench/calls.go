@@ -19,17 +19,17 @@ import (
 	"time"
 )
 
-// callTarget is one way to make the call: where it is posted, and as what.
+// callTarget is one way to make the call: the URL to post to, and the request.
 type callTarget struct {
 	name    string
 	url     string
 	body    []byte
 	headers map[string]string
-	process *process      // whose processor time counts; nil for the direct call
-	stdio   *stdioProcess // the call is a line to this, whose processor time counts, too
+	process *process      // its CPU time is measured; nil for the direct call
+	stdio   *stdioProcess // receives the call as a line; its CPU time is measured too
 }
 
-// cpuTime is the processor time that the subject has used.
+// cpuTime returns the CPU time that the target has used.
 func (s *callTarget) cpuTime() (used time.Duration) {
 	if s.process != nil {
 		used = s.process.cpuTime()
@@ -40,7 +40,7 @@ func (s *callTarget) cpuTime() (used time.Duration) {
 	return used
 }
 
-// measurement is what one measurement of a subject gave.
+// measurement is the result of one measurement of a target.
 type measurement struct {
 	p50, p95 time.Duration
 	rate     float64       // calls per second
@@ -131,7 +131,7 @@ func startCallTargets(dir, binary, role, beside string) (subjects []callTarget, 
 				subjects = append(subjects, s)
 				continue
 			}
-			// Right behind its counterpart, since a machine's speed drifts.
+			// Directly after its counterpart, because a machine's speed drifts.
 			s.name = besidePrefix + s.name
 			subjects = slices.Insert(subjects, len(subjects)-len(through)+1+j, s)
 		}
@@ -185,7 +185,7 @@ func startProxyTargets(binary, dir, direct string) (*process, []callTarget, erro
 	return proxy, subjects, nil
 }
 
-// newRelayTarget is the call through the transparent surface.
+// newRelayTarget returns the call through the pass-through endpoint.
 func newRelayTarget(gateway, server string, body []byte, proxy *process) (callTarget, error) {
 	s := callTarget{name: "relay/" + server, url: gateway + "/servers/" + server, body: body, process: proxy}
 	var err error
@@ -263,7 +263,7 @@ func printPairedRatios(name string, own, other []measurement) {
 func ratio(a, b time.Duration) float64          { return float64(a) / float64(b) }
 func formatMicroseconds(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/1e3) }
 
-// medianMeasurement takes the median of each column.
+// medianMeasurement returns the median of each column.
 func medianMeasurement(all []measurement) measurement {
 	middle := func(less func(a, b measurement) int) measurement {
 		sorted := slices.SortedFunc(slices.Values(all), less)
@@ -321,7 +321,7 @@ func measureTarget(s callTarget, clients int, duration time.Duration) (measureme
 	return f, nil
 }
 
-// callAndCheck makes one call and looks at the answer.
+// callAndCheck makes one call and checks the answer.
 func callAndCheck(ctx context.Context, client *http.Client, s callTarget) error {
 	status, body, err := postCall(ctx, client, s)
 	switch {
@@ -358,7 +358,7 @@ func postCall(ctx context.Context, client *http.Client, s callTarget) (int, []by
 	return resp.StatusCode, body, err
 }
 
-// firstAnswerTimeout is how long a subject may take to answer for the first time.
+// firstAnswerTimeout is how long a target may take for its first answer.
 const firstAnswerTimeout = 20 * time.Second
 
 // openSession initialises a client of revision 2025-06-18, as soon as the
@@ -393,7 +393,7 @@ func awaitSuccessfulCall(s callTarget) error {
 	}
 }
 
-// freeAddress is a loopback address with no listener.
+// freeAddress returns a loopback address with no listener.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -403,7 +403,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), nil
 }
 
-// parseSearchTotal reads the "total" of a retrieve_tools answer.
+// parseSearchTotal returns the "total" of a retrieve_tools answer.
 func parseSearchTotal(body []byte) int {
 	var m struct {
 		Result struct {

@@ -13,13 +13,12 @@ import (
 	"sync"
 )
 
-// stdioProcess is `mcpproxy stdio` as a client has it: many requests on one pair of
-// pipes.
+// stdioProcess is `mcpproxy stdio` as a client uses it: many requests over one pair of pipes.
 type stdioProcess struct {
 	process *process
 	in      io.WriteCloser
 
-	mu      sync.Mutex // guards what follows, and orders the lines
+	mu      sync.Mutex // guards the fields below, and orders the lines
 	next    int
 	pending map[int]chan []byte
 }
@@ -70,7 +69,7 @@ func (c *stdioProcess) readAnswers(out *bufio.Reader) {
 	}
 }
 
-// call makes a request, whose id is 1 in body, with an id of its own.
+// call sends a request with a new ID. In body the ID is 1.
 func (c *stdioProcess) call(ctx context.Context, body []byte) ([]byte, error) {
 	const before = len(`{"jsonrpc":"2.0","id":`)
 	wait := make(chan []byte, 1)

@@ -17,12 +17,12 @@ import (
 	"time"
 )
 
-// file is one that goes into an archive or a package.
+// file is a file or directory of an archive or a package.
 type file struct {
-	name string // with slashes; of a directory with one at its end
+	name string // path with slashes; a directory ends with a slash
 	mode fs.FileMode
 	data []byte
-	uid  int // and of its group
+	uid  int // user and group ID
 }
 
 // shared returns the files that every archive and package contains in addition to the program.
@@ -55,7 +55,7 @@ var (
 	pictures = regexp.MustCompile(`(src|srcset)="(docs/[^"]+)"`)
 )
 
-// absolute makes the links of a page absolute, because their targets are in no archive.
+// absolute makes the links of a page absolute, because archives do not contain their targets.
 func (r *release) absolute(page []byte) []byte {
 	page = pages.ReplaceAll(page, []byte("]("+r.Home+"/blob/v"+r.Version+"/$1)"))
 	return pictures.ReplaceAll(page, []byte(`$1="`+r.Home+"/raw/v"+r.Version+`/$2"`))
@@ -65,10 +65,10 @@ func sortFiles(files []file) {
 	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.name, b.name) })
 }
 
-// stem is the common beginning of the file names for one system.
+// stem returns the common beginning of the file names for one system.
 func (r *release) stem(t target) string { return "mcpproxy_" + r.Version + "_" + t.os + "_" + t.arch }
 
-// archiveName is the name of a system's archive.
+// archiveName returns the name of a system's archive.
 func (r *release) archiveName(t target) string {
 	if t.os == "windows" {
 		return r.stem(t) + ".zip"
@@ -76,7 +76,7 @@ func (r *release) archiveName(t target) string {
 	return r.stem(t) + ".tar.gz"
 }
 
-// archive writes the archive of a system: all in one directory.
+// archive writes the archive of a system, with everything in one directory.
 func (r *release) archive(t target, program []byte, shared []file) error {
 	files := append([]file{{name: t.binary(), mode: 0o755, data: program}}, shared...)
 	for i := range files {
@@ -98,7 +98,7 @@ func (r *release) write(name string, data []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), data, 0o644)
 }
 
-// tarball packs files in the order of their names, all from one time.
+// tarball packs files in the order of their names, all with the same time.
 func tarball(files []file, date time.Time) ([]byte, error) {
 	sortFiles(files)
 	var out bytes.Buffer
@@ -126,7 +126,7 @@ func tarball(files []file, date time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// zipped is tarball for Windows.
+// zipped is like tarball, in the ZIP format for Windows.
 func zipped(files []file, date time.Time) ([]byte, error) {
 	sortFiles(files)
 	var out bytes.Buffer
@@ -146,7 +146,7 @@ func zipped(files []file, date time.Time) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// gzipped compresses one file as packages want their manual pages.
+// gzipped compresses one file, as packages require for manual pages.
 func gzipped(data []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -160,7 +160,7 @@ func gzipped(data []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// sum is the SHA-256 of a file of the release.
+// sum returns the SHA-256 of a file of the release.
 func (r *release) sum(name string) (string, error) {
 	data, err := os.ReadFile(filepath.Join(r.out, name))
 	return fmt.Sprintf("%x", sha256.Sum256(data)), err

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// target is a system that is built for, as Go names it.
+// target is a system to build for, named as in Go.
 type target struct{ os, arch string }
 
 func (t target) String() string { return t.os + "/" + t.arch }
@@ -20,7 +20,7 @@ var all = []target{
 	{"darwin", "amd64"}, {"darwin", "arm64"}, {"linux", "amd64"}, {"linux", "arm64"}, {"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// chosen are the systems of a list; all for none.
+// chosen returns the systems in a list, or all systems if the list is empty.
 func chosen(list string) ([]target, error) {
 	if list == "" {
 		return all, nil
@@ -36,7 +36,7 @@ func chosen(list string) ([]target, error) {
 	return some, nil
 }
 
-// binary is the name of the program's file.
+// binary returns the name of the program's file.
 func (t target) binary() string {
 	if t.os == "windows" {
 		return "mcpproxy.exe"
@@ -44,7 +44,7 @@ func (t target) binary() string {
 	return "mcpproxy"
 }
 
-// environment is the environment of the go command, without settings that differ between machines.
+// environment returns the environment of the go command, without settings that differ between machines.
 func (t target) environment() []string {
 	return append(os.Environ(), "GOOS="+t.os, "GOARCH="+t.arch, "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0",
 		"GOFLAGS=-mod=readonly", "GOWORK=off", "GOEXPERIMENT=", "GODEBUG=", "GOFIPS140=off")

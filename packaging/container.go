@@ -8,12 +8,11 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// nobody is the user that runs the container.
+// nobody is the ID of the user that runs the container.
 const nobody = 65532
 
-// rootFS writes the root file system of a container: the program, an account, the
-// certificates of authorities, and a directory for data, in which a configuration
-// asks everybody who comes for a key.
+// rootFS writes the root file system of a container: the program, an account, the certificates of authorities, and a
+// data directory whose configuration requires a key from every client.
 func (r *release) rootFS(t target, program []byte, shared []file) error {
 	files := []file{
 		{name: "usr/bin/mcpproxy", mode: 0o755, data: program},
@@ -36,13 +35,13 @@ func (r *release) rootFS(t target, program []byte, shared []file) error {
 	return r.write(r.stem(t)+"_rootfs.tar.gz", data)
 }
 
-// authorities are the certificates that browsers trust without a condition: a file
-// cannot say the others' conditions.
+// authorities returns the certificates that browsers trust without conditions, because a file cannot express
+// conditions.
 func authorities() []byte {
 	var out bytes.Buffer
 	for root := range bundle.Roots() {
 		if root.Constraint == nil {
-			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a bytes.Buffer takes everything
+			_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: root.Certificate}) // a write to a bytes.Buffer does not fail
 		}
 	}
 	return out.Bytes()

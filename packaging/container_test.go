@@ -80,13 +80,13 @@ func TestContainer(t *testing.T) {
 			t.Errorf("with a key of %d bytes: %s", len(given), resp.Status)
 		}
 	}
-	if out, err := inside("status").CombinedOutput(); err != nil { // the check of its health
+	if out, err := inside("status").CombinedOutput(); err != nil { // the health check
 		t.Errorf("%v\n%s", err, out)
 	}
 	if err := serve.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	for lines.Scan() { // to its end
+	for lines.Scan() { // read to the end
 	}
 	if err := serve.Wait(); err != nil {
 		t.Errorf("it does not end well: %v", err)

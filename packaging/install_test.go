@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// life is what happens to a package: it is installed, used, replaced by a later one,
-// used, and removed. Whoever uses it keeps what is theirs.
+// life is the life cycle of a package: it is installed, used, replaced by a later version, used again, and removed. The
+// user's data is kept.
 const life = `set -eu
 start="chroot $root /usr/bin/env -i HOME=/home/me PATH=/usr/bin:/bin"
 in_root() { $start "$@"; }
@@ -110,7 +110,7 @@ func TestRPMPackage(t *testing.T) {
 	if out, err := exec.Command("rpm", "--root", root, "--initdb").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// The program needs nothing of a system; the script does.
+	// The program itself needs nothing from the system, but the script does.
 	for _, tool := range []string{"env"} {
 		if err := copyTool(root, tool); err != nil {
 			t.Fatal(err)

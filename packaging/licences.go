@@ -23,10 +23,10 @@ type component struct {
 	texts         []string
 }
 
-// notices are the components of all programs, by their addresses.
+// notices are the components of all programs by purl.
 type notices map[string]component
 
-// licences finds the licences of everything that the programs are made of.
+// licences finds the licences of all components of the programs.
 func (r *release) licences(ctx context.Context, targets []target) (notices, error) {
 	all := notices{}
 	for _, t := range targets {
@@ -74,7 +74,7 @@ func (r *release) goLicences(ctx context.Context, t target, all notices) error {
 	return nil
 }
 
-// standardLibrary adds what Go itself has in every program.
+// standardLibrary adds the licence of Go's standard library, which is part of every program.
 func (r *release) standardLibrary(ctx context.Context, all notices, files map[string][]string) error {
 	out, err := r.command(ctx, nil, "go", "env", "GOROOT", "GOVERSION")
 	if err != nil {
@@ -92,7 +92,7 @@ func goPURL(path, version string) string { return "pkg:golang/" + path + "@" + v
 
 var isLicence = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|notice|patents)([-._].*)?$`)
 
-// licenceFiles are the files of a directory that say under which licence it is.
+// licenceFiles returns the licence files in a directory.
 func licenceFiles(dir string) (files []string, err error) {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -103,7 +103,7 @@ func licenceFiles(dir string) (files []string, err error) {
 	return files, err
 }
 
-// read reads the texts of a component, the first of which says what licence it is.
+// read reads the licence texts of a component. The first one determines its licence.
 func (c *component) read(files []string) error {
 	slices.SortFunc(files, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
 	c.texts = nil
@@ -128,7 +128,7 @@ func (c *component) read(files []string) error {
 	return nil
 }
 
-// words are what licences say that others do not, those first that others hold too.
+// words are texts that identify licences. The order matters, because some texts also occur in other licences.
 var words = []struct{ licence, says string }{
 	{"Apache-2.0", "Apache License"},
 	{"MPL-2.0", "Mozilla Public License"},
@@ -140,7 +140,7 @@ var words = []struct{ licence, says string }{
 	{"Unlicense", "This is free and unencumbered software"},
 }
 
-// spdx is the identifier of a licence, "" for a licence that no one has reviewed.
+// spdx returns the SPDX identifier of a licence, or "" for a licence that was not reviewed.
 func spdx(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	for _, w := range words {
@@ -151,8 +151,8 @@ func spdx(text string) string {
 	return ""
 }
 
-// npmLicences adds the npm packages of the web UI: all that its lock has for use, and
-// what the bundler puts into every page.
+// npmLicences adds the npm packages of the web UI: all runtime packages in its lock file, and the bundler's code in
+// every page.
 func (r *release) npmLicences(all notices) error {
 	raw, err := os.ReadFile(filepath.Join(r.root, "ui", "package-lock.json"))
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *release) npmLicences(all notices) error {
 	return nil
 }
 
-// text is the file with all licences.
+// text returns the content of the file with all licences.
 func (n notices) text() []byte {
 	var out bytes.Buffer
 	out.WriteString("MCPProxy is made with the software that is listed here, each under its own licence.\n\n")

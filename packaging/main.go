@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string) error {
 	return r.make(ctx, targets)
 }
 
-// emptyDirectory makes a directory, or takes one in which nothing is.
+// emptyDirectory creates a directory, or accepts an existing empty one.
 func emptyDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -74,7 +74,7 @@ func emptyDirectory(dir string) error {
 	return err
 }
 
-// make makes everything.
+// make builds the whole release.
 func (r *release) make(ctx context.Context, targets []target) error {
 	notices, err := r.licences(ctx, targets)
 	if err != nil {

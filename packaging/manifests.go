@@ -11,7 +11,7 @@ import (
 //go:embed templates
 var templates embed.FS
 
-// manifests writes what Homebrew and winget ask for and the recipe of the container,
+// manifests writes the files for Homebrew and winget and the container recipe,
 // each from the template of that name.
 func (r *release) manifests() error {
 	all, err := template.New("").Option("missingkey=error").Funcs(template.FuncMap{
@@ -24,7 +24,7 @@ func (r *release) manifests() error {
 		},
 		"file": func(os, arch string) string { return r.archiveName(target{os, arch}) },
 		"stem": func(os, arch string) string { return r.stem(target{os, arch}) },
-		// Go's words for systems and architectures, and those of the formula and the manifest.
+		// Names of systems and architectures: in Go, and in the formula and the manifest.
 		"systems":  func() map[string]string { return map[string]string{"darwin": "macos", "linux": "linux"} },
 		"winarchs": func() map[string]string { return map[string]string{"amd64": "x64", "arm64": "arm64"} },
 		"day":      func() string { return r.Date.Format(time.DateOnly) },

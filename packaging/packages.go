@@ -13,13 +13,12 @@ import (
 	"mcpproxy/internal/app/autostart"
 )
 
-// packager is what the packages of a family of systems are called, and where they
-// keep things.
+// packager describes the packages of a family of systems: their format, names and directories.
 type packager struct {
 	format   string
-	zsh      string // where completions for zsh are looked for
+	zsh      string // the directory of zsh completions
 	licences string // the directory of licences
-	licence  string // the name of our own
+	licence  string // the name of MCPProxy's own licence
 }
 
 var packagers = []packager{
@@ -28,7 +27,7 @@ var packagers = []packager{
 	{"apk", "/usr/share/zsh/site-functions/_mcpproxy", "/usr/share/licenses/mcpproxy/", "LICENSE"},
 }
 
-// content is a file as nfpm takes it.
+// content is a file in the format of nfpm.
 type content struct {
 	Source      string      `json:"src,omitempty"`
 	Type        string      `json:"type,omitempty"`
@@ -43,8 +42,8 @@ type contentInfo struct {
 	Group string      `json:"group"`
 }
 
-// packages writes the packages of a system. No script runs at their installation,
-// and nothing is started: the unit is for those who enable it.
+// packages writes the packages of a system. Their installation runs no script and starts nothing. The unit file is for
+// users who enable it.
 func (r *release) packages(ctx context.Context, t target, program []byte, shared []file) error {
 	for _, p := range packagers {
 		files, err := p.layout(program, shared)
@@ -58,7 +57,7 @@ func (r *release) packages(ctx context.Context, t target, program []byte, shared
 	return nil
 }
 
-// layout returns the files of a package by their places in a system.
+// layout returns the files of a package by their paths in a system.
 func (p packager) layout(program []byte, shared []file) ([]file, error) {
 	unit := autostart.SystemdUnitText(autostart.Program{Path: "/usr/bin/mcpproxy", Args: []string{"serve"}})
 	files := []file{
@@ -89,7 +88,7 @@ func (p packager) layout(program []byte, shared []file) ([]file, error) {
 	return files, nil
 }
 
-// nfpm has the tool of that name make a package.
+// nfpm runs the tool of that name to build a package.
 func (r *release) nfpm(ctx context.Context, t target, format string, files []file) error {
 	dir, err := os.MkdirTemp("", "mcpproxy-package-")
 	if err != nil {

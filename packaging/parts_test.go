@@ -71,8 +71,7 @@ func TestLayouts(t *testing.T) {
 	}
 }
 
-// The README of an archive leads to pages and pictures of the project, which are not in
-// the archive.
+// The README of an archive links to pages and pictures of the project, which the archive does not contain.
 func TestReadmeLeadsSomewhere(t *testing.T) {
 	shared, err := (&release{Version: "1.2.3", Home: "https://example.com/mcpproxy", root: ".."}).shared(notices{})
 	if err != nil {
@@ -130,13 +129,13 @@ func TestLicences(t *testing.T) {
 	}
 }
 
-// A module whose licence is missing stops a release.
+// A module without a licence stops a release.
 func TestBillWantsAllLicences(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile(self) // made of modules, as any
+	program, err := os.ReadFile(self) // like any Go program, it consists of modules
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// release is what is released.
+// release contains the parameters of a release.
 type release struct {
 	Version string // semantic, without v
 	Commit  string
-	Date    time.Time // of the commit; all times in what is made
+	Date    time.Time // of the commit; used for all times in the release
 	Home    string    // address of the project, without a slash at its end
-	root    string    // of the sources
-	out     string    // where everything goes, absolute
+	root    string    // directory of the sources
+	out     string    // absolute path of the output directory
 }
 
-// readCommit reads of which commit the sources are, and from when that is.
+// readCommit reads the commit of the sources and its time.
 func (r *release) readCommit(ctx context.Context, dirty bool) error {
 	changed, err := r.git(ctx, "status", "--porcelain", "--untracked-files=no")
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *release) git(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// command runs a program in the directory of the sources and returns what it prints.
+// command runs a program in the directory of the sources and returns its output.
 func (r *release) command(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.Stderr = r.root, os.Stderr

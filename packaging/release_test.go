@@ -29,7 +29,7 @@ func one(t *testing.T, root string) (release, error) {
 	return r, r.make(t.Context(), []target{{"linux", "amd64"}})
 }
 
-// made is a release of this directory, which is made once.
+// made is the release of this directory. It is built once.
 var made struct {
 	sync.Once
 	release
@@ -105,7 +105,7 @@ func TestTwoBuildsGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-// entries are the headers of the files in a compressed archive.
+// entries returns the headers of the files in a compressed archive.
 func entries(t *testing.T, path string) (all []*tar.Header) {
 	t.Helper()
 	f, err := os.Open(path)

@@ -50,9 +50,8 @@ type (
 	}
 )
 
-// bill writes the bill of materials of a program: the modules that it says itself it
-// is made of, and the npm packages of the web UI. A module without a licence among
-// the notices is an error, so that these are complete.
+// bill writes the bill of materials of a program: the modules in its build information, and the npm packages of the web
+// UI. A module without a licence in the notices is an error, so that the notices are complete.
 func (r *release) bill(t target, program []byte, n notices) error {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {

@@ -68,7 +68,7 @@ type collectedSpan struct{ service, name, kind, trace, id, parent, attributes st
 
 // spanCollector stores the spans and metrics that the receiver passes on.
 type spanCollector struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	spans   []collectedSpan
 	metrics int
 	all     strings.Builder
@@ -227,7 +227,7 @@ func callWithSpan(ctx context.Context, url string, how mcp.CallToolParams, t ote
 		return err
 	}
 	defer session.Close()
-	if how.Name == "look" { // so that the tool is known to be there, and the call is the first one
+	if how.Name == "look" { // wait for the tool, so that the call is the first one
 		if tools, err := session.ListTools(ctx, nil); err != nil || len(tools.Tools) == 0 {
 			return errors.Join(err, errors.New("the server lists no tools"))
 		}

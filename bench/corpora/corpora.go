@@ -24,7 +24,7 @@ import (
 // Sample is one labelled definition.
 type Sample struct {
 	ID, Corpus, Technique string
-	Server                string     // "" when the corpus does not say it
+	Server                string     // "" if the corpus does not name it
 	Peers                 []PeerTool // other tools that are installed with it
 	Malicious             bool
 	Definition            tool.Definition
@@ -66,13 +66,13 @@ func ReadAll(shared string) ([]Sample, error) {
 	return samples, nil
 }
 
-// corpusRow is a line of a corpus; the rest of its members are the definition's.
+// corpusRow is a line of a corpus. The remaining members are the definition.
 type corpusRow struct {
 	ID, Label, Surface, Technique, Server string
 	Peers                                 []PeerTool
 }
 
-// ReadLines reads a file with a definition a line.
+// ReadLines reads a file with one definition per line.
 func ReadLines(file string) ([]Sample, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -124,8 +124,7 @@ func parseLine(corpus string, text []byte) (Sample, bool, error) {
 	return s, ok, nil
 }
 
-// readToolList reads what a real server answered to tools/list. Variants of a server are
-// that server.
+// readToolList reads the answer of a real server to tools/list. Variants of a server count as that server.
 func readToolList(file string) ([]Sample, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

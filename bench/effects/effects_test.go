@@ -22,8 +22,8 @@ func dataDir(t *testing.T) string {
 	return dir
 }
 
-// No tool of any set that is named like a deletion is inferred to read. The
-// names are found by a pattern that knows nothing of the classifier.
+// No tool whose name contains a word for deleting is inferred to be read-only. A pattern that is independent of the
+// classifier finds these names.
 func TestNamedLikeDeleting(t *testing.T) {
 	dir := dataDir(t)
 	sets := map[string][]declaredTool{}
@@ -50,9 +50,8 @@ func TestNamedLikeDeleting(t *testing.T) {
 	}
 }
 
-// No tool of any set that takes a program, or a query that can write, is inferred
-// to read, whatever its name and its server say. The parameters are found by
-// patterns that know nothing of the classifier.
+// No tool that accepts a program, or a query that can write, is inferred to be read-only, whatever its name and its
+// server. Patterns that are independent of the classifier find these parameters.
 func TestTakingCode(t *testing.T) {
 	dir := dataDir(t)
 	samples, err := readRealServers(dir)
@@ -105,8 +104,8 @@ func TestAgreement(t *testing.T) {
 	if fraction(reading, readers) > 0.13 || fraction(changing, changers) < 0.84 {
 		t.Errorf("advise would warn of %d of %d that read, %d of %d that do not", reading, readers, changing, changers)
 	}
-	// What its server declares destructive is inferred to read only where the
-	// name says plainly that it reads.
+	// A tool that its server declares destructive is inferred to be read-only only if its name clearly describes a
+	// read.
 	for _, s := range servers {
 		in := classify.InferHints(s.definition)
 		if s.declared == saysDelete && in.Operation == policy.Read && !strings.Contains(in.Reason, "its name says") {

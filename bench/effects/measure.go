@@ -20,14 +20,14 @@ import (
 	"mcpproxy/internal/gate/policy"
 )
 
-// declaredTool is a tool with what its server says about it.
+// declaredTool is a tool with the hints that its server declares.
 type declaredTool struct {
 	definition tool.Definition
 	declared   declaredClass
 }
 
-// declaredClass is what hints say. A tool that only says that it does not only read
-// may be either of the others.
+// declaredClass returns the lane of the declared hints. readOnlyHint=false alone leaves open whether a tool is write or
+// destructive.
 type declaredClass string
 
 const (
@@ -52,8 +52,7 @@ func toDeclaredClass(h tool.Hints) declaredClass {
 	return unsaid
 }
 
-// readRealServers reads what the real servers list, without variants of one
-// server and without repeated tools.
+// readRealServers reads the tool lists of real servers, without variants of one server and without repeated tools.
 func readRealServers(dir string) ([]declaredTool, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "real-servers", "*.tools.json"))
 	if err != nil || len(files) == 0 {
@@ -86,7 +85,7 @@ func readRealServers(dir string) ([]declaredTool, error) {
 	return samples, nil
 }
 
-// readCorpus reads a file of one definition a line.
+// readCorpus reads a file with one definition per line.
 func readCorpus(path string) ([]declaredTool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -114,8 +113,7 @@ func readCorpus(path string) ([]declaredTool, error) {
 	return samples, lines.Err()
 }
 
-// isHeldOut reports whether the tools of a server are of the half that nothing was
-// tuned to.
+// isHeldOut reports whether a server belongs to the half that was not used for tuning.
 func isHeldOut(server string) bool {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(server))

@@ -4,7 +4,7 @@ package app
 
 import "syscall"
 
-// openFileLimit returns the limit of open files of the process; 0 when unknown.
+// openFileLimit returns the limit of open files of the process, or 0 if it is unknown.
 func openFileLimit() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {

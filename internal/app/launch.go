@@ -30,7 +30,7 @@ func newLauncher(live func() *config.Config, book *approval.Book, logins *oauth.
 	return l
 }
 
-// PrepareConfig implements config.Component. At the commit the new configuration is in force.
+// PrepareConfig implements config.Component. The returned function applies the new configuration.
 func (l *launcher) PrepareConfig(*config.Config) (func(), error) { return l.reconcileServers, nil }
 
 func (l *launcher) reconcileServers() {
@@ -77,7 +77,7 @@ func startableServers(cfg *config.Config, book *approval.Book) (all []config.Ser
 	return all
 }
 
-// newUpstreamSpec returns how a server is launched.
+// newUpstreamSpec returns the launch specification of a server.
 func newUpstreamSpec(cfg *config.Config, s config.Server, book *approval.Book) upstream.Spec {
 	return upstream.Spec{
 		Name: s.Name, Transport: upstream.Transport(s.Protocol),

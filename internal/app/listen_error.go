@@ -70,7 +70,7 @@ func (d *daemon) dataDirIfDefaultDaemonListens(address string) string {
 	return ""
 }
 
-// portOf returns the port of an address; 0 when it has none.
+// portOf returns the port of an address, or 0 if there is none.
 func portOf(address string) (port uint16) {
 	if a, err := net.ResolveTCPAddr("tcp", address); err == nil {
 		port = uint16(a.Port)

@@ -66,7 +66,7 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// addrText is an address in words.
+// addrText is an address as text.
 type addrText string
 
 func (addrText) Network() string  { return "tcp" }

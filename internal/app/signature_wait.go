@@ -12,7 +12,7 @@ import (
 	"mcpproxy/internal/store"
 )
 
-// signedRetryInterval is the time between two tries to read the signatures.
+// signedRetryInterval is the time between two attempts to read the signatures.
 const signedRetryInterval = time.Second
 
 // signatureAwaitingStore delays the catalog's stored tools until the signatures and the confirmed configuration are known.

@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// The one gate: in all the program, tests aside, there is one place from which
-// session.NewToolCallPermit is used, the proof without which no connection sends a call of a
-// tool, and it is in the gate.
+// Outside of tests, exactly one place in the program uses session.NewToolCallPermit, and it is in the gate. Without
+// this permit no connection sends a tool call.
 const (
 	sessionPath = module + "/internal/mcp/session"
 	gatePackage = "gate"
@@ -42,7 +41,7 @@ func TestOneGate(t *testing.T) {
 	}
 }
 
-// TestPermitCheckFindsEveryForm: the check finds each way to write what it forbids.
+// TestPermitCheckFindsEveryForm: the check finds each form of the forbidden use.
 func TestPermitCheckFindsEveryForm(t *testing.T) {
 	c := newTypeChecker(t)
 	var files []*ast.File

@@ -48,7 +48,7 @@ var readArchitectureTable = sync.OnceValues(func() (map[string]tableRow, error) 
 	return places, nil
 })
 
-// tableRowOf returns the place of a package, and whether the table has it.
+// tableRowOf returns the table row of a package, and whether there is one.
 func tableRowOf(t *testing.T, name string) (tableRow, bool) {
 	t.Helper()
 	places, err := readArchitectureTable()
@@ -59,7 +59,7 @@ func tableRowOf(t *testing.T, name string) (tableRow, bool) {
 	return p, known
 }
 
-// isTestOnlyPackage reports whether a package is for tests alone.
+// isTestOnlyPackage reports whether only tests may import a package.
 func isTestOnlyPackage(t *testing.T, name string) bool {
 	t.Helper()
 	p, _ := tableRowOf(t, name)
@@ -92,8 +92,7 @@ func TestImportsGoDown(t *testing.T) {
 	})
 }
 
-// toTableName returns how the table calls an imported package, and whether it is
-// one of this module.
+// toTableName returns the name of an imported package in the table, and whether the package belongs to this module.
 func toTableName(imported string) (string, bool) {
 	name, ours := strings.CutPrefix(imported, module+"/")
 	return strings.TrimPrefix(name, "internal/"), ours
@@ -114,7 +113,7 @@ func TestTableIsCurrent(t *testing.T) {
 	}
 }
 
-// reservedImports are modules that one place alone may use.
+// reservedImports are modules that only one package may use.
 var reservedImports = []struct {
 	imports []string
 	where   []string
@@ -178,7 +177,7 @@ func TestCommandsUseTheAPIClient(t *testing.T) {
 	}
 }
 
-// allowedParts are packages of which another package may use these declarations alone.
+// allowedParts lists packages of which another package may use only these declarations.
 var allowedParts = []struct{ user, imported, names string }{
 	{"cli", "mcpserver", "BuiltinDefinitions"},
 	{"app", "mcp/transport", "ServerAuthorizer"},

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// handWrittenReaders are the functions, and one package, that do with quotes, backslashes
-// and escapes what only wirejson does with those of JSON, and why.
+// handWrittenReaders are the functions, and one package, that may process quotes, backslashes and escapes outside of
+// wirejson, with the reason.
 var handWrittenReaders = map[string]string{
 	"mcp/wirejson":                       "it is the one",
 	"store/redact":                       "finds credentials in any text, of which JSON is one",

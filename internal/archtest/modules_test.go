@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// allowedModules are the modules of others that the program is built on, and why each
-// is worth it.
+// allowedModules are the third-party modules that the program uses, each with the reason.
 var allowedModules = map[string]string{
 	"filippo.io/age":                                    "seals logins and secrets in a file where no system keyring is available",
 	"mvdan.cc/sh/v3":                                    "the syntax of shell lines, whose commands decide what a call does",
@@ -50,7 +49,7 @@ var allowedModules = map[string]string{
 	"pgregory.net/rapid":                                "tests: properties over drawn inputs",
 }
 
-// directRequirements are the direct requirements of go.mod.
+// directRequirements returns the direct requirements of go.mod.
 func directRequirements(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "go.mod"))

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRaceDetectorTestsAllGoroutines: .ci/race-packages, which reads text, finds each package that
-// starts goroutines, and nothing that has no tests.
+// TestRaceDetectorTestsAllGoroutines: .ci/race-packages, which searches the source text, lists each package that starts
+// goroutines, and no package without tests.
 func TestRaceDetectorTestsAllGoroutines(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {

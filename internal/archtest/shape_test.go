@@ -64,8 +64,8 @@ func TestPackageNames(t *testing.T) {
 	})
 }
 
-// requestStructs are the structs that live as long as one request, which is to see
-// one configuration from its beginning to its end.
+// requestStructs are the structs that live as long as one request. A request uses one configuration from its beginning
+// to its end.
 var requestStructs = map[string]bool{"gate.resolvedCall": true, "mcpserver.builtinToolCall": true, "ops.trialEvaluator": true}
 
 // TestNoStoredConfig: there is one configuration, and a stored pointer to it becomes outdated. A function that returns it is
@@ -170,8 +170,8 @@ func isReceiverExported(d *ast.FuncDecl) bool {
 	return exported
 }
 
-// exposesMapOfAny looks at what others see of a type: itself, its methods when it
-// is an interface, its exported fields when it is a struct.
+// exposesMapOfAny checks the exported part of a type: the type itself, the methods of an interface, and the exported
+// fields of a struct.
 func exposesMapOfAny(e ast.Expr) bool {
 	var fields *ast.FieldList
 	switch e := e.(type) {
@@ -242,7 +242,7 @@ func TestSQLOnlyInStore(t *testing.T) {
 	})
 }
 
-// longFunctions are the functions that may be longer than a page, and why.
+// longFunctions are the functions that may exceed the length limit, with the reason.
 var longFunctions = map[string]string{}
 
 func TestFunctionsFitAPage(t *testing.T) {

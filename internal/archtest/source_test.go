@@ -35,13 +35,13 @@ type sourcePackage struct {
 	files []*sourceFile
 }
 
-// tableName is how the table calls the package: "policy", "cmd/mcpproxy".
+// tableName is the name of the package in the table, such as "policy" or "cmd/mcpproxy".
 func (p *sourcePackage) tableName() string { return strings.TrimPrefix(p.dir, "internal/") }
 
 var fileSet = token.NewFileSet()
 
-// readPackages reads every Go file of the module once. A file that does not parse
-// is reported and left out, since the compiler has more to say about it.
+// readPackages reads every Go file of the module once. It reports and skips a file that does not parse. The compiler
+// reports more about it.
 var readPackages = sync.OnceValues(func() ([]*sourcePackage, error) {
 	byDir := map[string]*sourcePackage{}
 	var all []*sourcePackage
@@ -54,7 +54,7 @@ var readPackages = sync.OnceValues(func() ([]*sourcePackage, error) {
 			return filepath.SkipDir
 		}
 		if _, err := os.Stat(filepath.Join(file, "go.mod")); d.IsDir() && file != root && err == nil {
-			return filepath.SkipDir // a module of its own, which the product cannot import
+			return filepath.SkipDir // a separate module, which the product cannot import
 		}
 		if d.IsDir() || !strings.HasSuffix(name, ".go") {
 			return nil
@@ -77,7 +77,7 @@ var readPackages = sync.OnceValues(func() ([]*sourcePackage, error) {
 func parseSourceFile(file string) *sourceFile {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil // it was there a moment ago
+		return nil // the file was removed in the meantime
 	}
 	syntax, err := parser.ParseFile(fileSet, file, data, parser.ParseComments)
 	if err != nil {
@@ -114,7 +114,7 @@ func eachPackage(t *testing.T, fn func(p *sourcePackage)) {
 	}
 }
 
-// eachFile calls fn for every file of the module that is no test.
+// eachFile calls fn for every file of the module that is not a test.
 func eachFile(t *testing.T, fn func(p *sourcePackage, f *sourceFile)) {
 	t.Helper()
 	eachPackage(t, func(p *sourcePackage) {
@@ -126,7 +126,7 @@ func eachFile(t *testing.T, fn func(p *sourcePackage, f *sourceFile)) {
 	})
 }
 
-// positionText is where a node stands, for messages.
+// positionText returns the position of a node for messages.
 func positionText(n ast.Node) string {
 	p := fileSet.Position(n.Pos())
 	return strings.TrimPrefix(filepath.ToSlash(p.Filename), root+"/") + ":" + strconv.Itoa(p.Line)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A tool that gives an instruction about a tool of another server waits, whichever server came first. The review shows the
-// finding, its position and the other server. Only a user can approve the tool, and the approval stays.
+// A tool that gives an instruction about a tool of another server waits, whichever server came first. The review shows
+// the finding, its position and the other server. Only a user can approve the tool, and the approval stays.
 func TestInstructionsAboutOtherServers(t *testing.T) {
 	t.Parallel()
 	const (
@@ -43,7 +43,7 @@ func TestInstructionsAboutOtherServers(t *testing.T) {
 				run(0, "", "call", "tool-read", "evil:count")
 			}
 			d.writeConfig(both(first, second))
-			eventually(t, "both wait", func() error {
+			eventually(t, "both tools are held", func() error {
 				_, stdout, _ := d.cli("approvals")
 				if !strings.Contains(stdout, "evil:count") || !strings.Contains(stdout, "evil:rates") {
 					return fmt.Errorf("%s", stdout)
@@ -67,7 +67,7 @@ func TestInstructionsAboutOtherServers(t *testing.T) {
 			run(0, "hold_tools", "activity", "list", "--type", "approval", "-o", "json")
 
 			d.writeConfig(both("evil", ""))
-			eventually(t, "the other is gone", func() error {
+			eventually(t, "the other server is removed", func() error {
 				if _, stdout, _ := d.cli("upstream", "list"); strings.Contains(stdout, "mailer") {
 					return fmt.Errorf("%s", stdout)
 				}
@@ -75,7 +75,7 @@ func TestInstructionsAboutOtherServers(t *testing.T) {
 			})
 			d.stop()
 			d.start()
-			eventually(t, "it waits after a restart", func() error {
+			eventually(t, "the tool is held after a restart", func() error {
 				if code, stdout, stderr := d.cli("call", "tool-read", "evil:count"); code != 3 || !strings.Contains(stdout+stderr, "pending_approval") {
 					return fmt.Errorf("%d %s %s", code, stdout, stderr)
 				}

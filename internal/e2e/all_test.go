@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// heardChanges are the lists that a client was told to have changed.
+// heardChanges signals, for each kind of list, that the client was notified of a change.
 type heardChanges struct{ tools, prompts, resources chan struct{} }
 
 // all connects the official client to /mcp/all.
@@ -50,14 +50,14 @@ func (d *daemon) sdkAt(path, version string, opt *mcp.ClientOptions) *mcp.Client
 	return s
 }
 
-// within bounds one step of a test.
+// within returns a context that limits one step of a test.
 func within(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// useAll uses the servers from npm all at once, with the official client.
+// useAll calls tools of all npm servers through /mcp/all with the official client.
 func useAll(t *testing.T, d *daemon, version string) {
 	s, _ := d.all(version)
 	var tools []string
@@ -166,7 +166,7 @@ func TestAllAnnouncesChanges(t *testing.T) {
 				select {
 				case <-told.tools:
 				case <-within(t).Done():
-					t.Fatalf("after %s nothing is told", c.command)
+					t.Fatalf("after %s: no notification", c.command)
 				}
 				if got := tools(); !slices.Equal(got, c.want) {
 					t.Errorf("after %s: %q", c.command, got)
@@ -182,7 +182,8 @@ func TestAllAnnouncesChanges(t *testing.T) {
 	}
 }
 
-// Whatever the names of servers and tools are, each listed name calls its own tool and no other. All names come in pages.
+// Each listed name calls its own tool and no other, even with hostile names of servers and tools. The lists have
+// several pages.
 func TestAllHostileNames(t *testing.T) {
 	t.Parallel()
 	named := func(names ...string) (all []string) {
@@ -255,7 +256,8 @@ func TestAllHostileNames(t *testing.T) {
 	}
 }
 
-// A server's requests reach the client whose call caused them, in both protocols, even when two servers use the same ids.
+// A server's requests reach the client whose call caused them, in both protocols, even when two servers use the same
+// IDs.
 func TestAllAsks(t *testing.T) {
 	t.Parallel()
 	one := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
@@ -279,7 +281,7 @@ func TestAllAsks(t *testing.T) {
 	}
 }
 
-// A client over stdio gets the same on /mcp/all.
+// /mcp/all serves the same tools to a client over stdio.
 func TestStdioAll(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -357,7 +359,7 @@ func TestAllKeepsRealTools(t *testing.T) {
 		}
 	}
 	if got != len(sent) {
-		t.Errorf("%d of %d tools", got, len(sent))
+		t.Errorf("got %d of %d tools", got, len(sent))
 	}
 	t.Logf("%d tools of %d servers", got, len(servers))
 }

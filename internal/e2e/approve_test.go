@@ -52,7 +52,7 @@ func TestApproveAChangedTool(t *testing.T) {
 	}
 	run(2, "--fingerprint "+seen.Fingerprint, "tools", "approve", "s:add") // without a terminal
 
-	// Between looking and approving it changes once more.
+	// The tool changes again after the user has seen the difference and before the approval.
 	becomes(third)
 	run(1, "mcpproxy tools diff s:add", "tools", "approve", "s:add", "--fingerprint", seen.Fingerprint)
 	run(3, "pending_approval", "call", "tool-destructive", "s:add")
@@ -76,8 +76,8 @@ func TestApproveAChangedTool(t *testing.T) {
 	run(5, "not found", "tools", "approve", "s:ad", "--yes")
 }
 
-// A server that an agent adds does not start before a user approves its launch, and its tools are not available before they
-// are approved.
+// A server that an agent adds does not start before a user approves its launch, and its tools are not available before
+// they are approved.
 func TestAgentsOnlyPropose(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -96,7 +96,7 @@ func TestAgentsOnlyPropose(t *testing.T) {
 		t.Fatalf("%s", r.StructuredContent)
 	}
 	if r := d.legacy().call("upstream_servers", proposal); r.refusal(t).Code != "CONFLICT" {
-		t.Errorf("a second one with the name: %s", r.StructuredContent)
+		t.Errorf("a second proposal with the same name: %s", r.StructuredContent)
 	}
 	untouched := func(when string) {
 		t.Helper()
@@ -175,7 +175,7 @@ func TestAgentsOnlyPropose(t *testing.T) {
 	}
 	r = d.legacy().call("retrieve_tools", `{"query":"delete a note","include_disabled":true}`)
 	if strings.Contains(r.text(), "Delete a note for good") {
-		t.Errorf("what no one has approved is shown: %s", r.text())
+		t.Errorf("an unapproved definition is shown: %s", r.text())
 	}
 	approve()
 	eventually(t, "its tools can be called", func() error {
@@ -192,7 +192,7 @@ func TestAgentsOnlyPropose(t *testing.T) {
 		t.Fatalf("remove: %s", stderr)
 	}
 	if status, _ := d.rest("GET", "/servers/evil", ""); status != http.StatusNotFound || strings.Contains(d.readConfig(), "evil") {
-		t.Errorf("it is still there: %d %s", status, d.readConfig())
+		t.Errorf("the removed server is still there: %d %s", status, d.readConfig())
 	}
 }
 
@@ -205,7 +205,7 @@ func (d *daemon) readConfig() string {
 	return string(raw)
 }
 
-// A user adds servers from the command line: they start at once, and comments and order of the file stay.
+// A user adds servers from the command line. They start at once, and the comments and the order of the file are kept.
 func TestUserAddsServers(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -231,7 +231,7 @@ func TestUserAddsServers(t *testing.T) {
 	if code, _, stderr := d.cli("upstream", "add", "bad name", "--url", u.URL); code != 2 || !strings.HasPrefix(stderr, "Error: ") {
 		t.Errorf("a bad name: %d %s", code, stderr)
 	}
-	// Several at once: a wrong one does not prevent the others.
+	// Several servers in one request: an invalid one does not prevent the others.
 	status, answer := d.rest("POST", "/servers/add", fmt.Sprintf(`{"servers":[{"name":"more","command":%q,"args":["demo-upstream","notes"]},{"name":"notes","url":%q},{"name":"bad name","url":%[2]q},{"name":"itself","url":"http://%[3]s/mcp"},{"name":"last","command":%[1]q,"args":["demo-upstream","notes"]}]}`, binary, u.URL, d.address))
 	var added struct {
 		Results []struct {
@@ -265,7 +265,7 @@ func TestUserAddsServers(t *testing.T) {
 		t.Errorf("set: %s", stderr)
 	}
 	if p := d.legacy().call("call_tool_write", `{"name":"notes:write_note","args":{"title":"a","text":"b"}}`).refusal(t); p.Code != "SERVER_MISMATCH" {
-		t.Errorf("the override does not count: %+v", p)
+		t.Errorf("the override has no effect: %+v", p)
 	}
 	before := d.readConfig()
 	for _, body := range []string{`{"trust":"blind"}`, `{"enabled_tools":["a"]}`, `{"command":"x"}`, `{"quarantined":false}`} {
@@ -276,7 +276,7 @@ func TestUserAddsServers(t *testing.T) {
 	if code, _, _ := d.cli("upstream", "quarantine", "notes"); code != 0 {
 		t.Error("quarantine failed")
 	}
-	eventually(t, "it is locked", func() error {
+	eventually(t, "the tool is locked", func() error {
 		r := d.legacy().call("call_tool_read", `{"name":"notes:list_notes"}`)
 		if p := r.refusal(t); p.Code != "TOOL_LOCKED" || !strings.Contains(string(p.Details), "server_quarantined") {
 			return fmt.Errorf("%+v", p)

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// TestApprovalsAcrossInstances: a call that waits at one instance continues when it is approved at another one. A lease is
-// valid at all instances, and one approval can be used once in total.
+// TestApprovalsAcrossInstances: a call that waits at one instance continues when it is approved at another one. A lease
+// is valid at all instances. One approval permits one call across all instances.
 func TestApprovalsAcrossInstances(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -74,7 +74,7 @@ func TestApprovalsAcrossInstances(t *testing.T) {
 		t.Fatalf("%d %s", status, body)
 	}
 	goesOn(answer)
-	// A client that was asked by one of them answers to the other one.
+	// A client gets a form from one instance and sends the answer to the other one.
 	token := here.createToken("trusted")
 	const call = `{"name":"call_tool_destructive","arguments":{"name":"s:wipe","args":{"n":3}}%s}`
 	state, shown := (&forms{daemon: here}).once("/mcp", token, fmt.Sprintf(call, ""))

@@ -18,9 +18,9 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// counted serves tools, and knows which calls have reached them.
+// counted is a set of tools that records the calls that reach them.
 type counted struct {
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	ran  []string
 	tool []mcptest.Tool
 }
@@ -44,17 +44,17 @@ func (c *counted) all() []string {
 	return slices.Clone(c.ran)
 }
 
-// deed is a call that a person is to be asked about, whatever it is called.
+// deed is a tool call that needs approval, however the call is made.
 type deed struct{ tool, args string }
 
-// TestAskCannotBeEvaded: no call that needs approval runs without it. The test tries lanes, endpoints, spellings of the name,
-// batches, tasks, protocols, tokens, repetition, headers, and the modes for hints and arguments.
+// TestAskCannotBeEvaded: no call that needs approval runs without it. The test tries lanes, endpoints, spellings of the
+// name, batches, tasks, protocols, tokens, repetition, headers, and the modes for hints and arguments.
 func TestAskCannotBeEvaded(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
 	const object, sql, command = `{"type":"object"}`, `{"type":"object","properties":{"sql":{"type":"string"}}}`, `{"type":"object","properties":{"command":{"type":"string"}}}`
 	world.add("wipe", `{"destructiveHint":true}`, object)
-	world.add("delete_all", "", object) // says nothing, and seems to
+	world.add("delete_all", "", object) // has no hints; its name suggests a destructive tool
 	world.add("honest", `{"readOnlyHint":true}`, object)
 	world.add("query", `{"readOnlyHint":true}`, sql)
 	world.add("run", "", command)
@@ -82,12 +82,12 @@ func TestAskCannotBeEvaded(t *testing.T) {
 	}
 	modes.Wait()
 	if ran := world.all(); len(ran) > 0 {
-		t.Errorf("of %d tries these ran: %q", tried.Load(), ran)
+		t.Errorf("of %d attempts, these ran without approval: %q", tried.Load(), ran)
 	}
 	if held := held.Load(); held < 200 {
-		t.Errorf("%d of %d tries were held", held, tried.Load())
+		t.Errorf("%d of %d attempts were held", held, tried.Load())
 	} else {
-		t.Logf("%d tries: %d were held, the others refused", tried.Load(), held)
+		t.Logf("%d attempts: %d were held, the others were refused", tried.Load(), held)
 	}
 }
 
@@ -104,14 +104,13 @@ func (e *evasion) stop() {
 	}
 }
 
-// attempt is one way to call a tool. It returns the answer.
+// attempt is one way to call a tool. It returns the answer of the daemon.
 type attempt struct {
 	name string
 	do   func() string
 }
 
-// tryAll has all ways tried at the same time, and returns how many there were. Each has
-// to be told that the call waits, or be refused.
+// tryAll makes all attempts at the same time and returns their number. Each attempt must be held or refused.
 func (e *evasion) tryAll(t *testing.T, one deed, held *atomic.Int64) int64 {
 	all := e.attempts(t, one)
 	var done sync.WaitGroup
@@ -215,7 +214,7 @@ func (e *evasion) attempts(t *testing.T, one deed) (all []attempt) {
 	return all
 }
 
-// restWith is rest by a token, with headers.
+// restWith sends a REST request with a token and headers.
 func (e *evasion) restWith(path, body, token string, headers map[string]string) (int, []byte) {
 	req, err := http.NewRequest(http.MethodPost, "http://"+e.d.address+"/api/v1"+path, strings.NewReader(body))
 	if err != nil {
@@ -238,7 +237,7 @@ func (e *evasion) restWith(path, body, token string, headers map[string]string) 
 	return resp.StatusCode, answer
 }
 
-// stdio has `mcpproxy stdio` make one request.
+// stdio sends one request through `mcpproxy stdio`.
 func (e *evasion) stdio(t *testing.T, flag, line string) string {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -271,8 +270,8 @@ func (e *evasion) stdio(t *testing.T, flag, line string) string {
 	return answer
 }
 
-// TestApproveAHeldCall: an agent's call waits, and a user sees and approves it, at the terminal or by REST. The agent calls
-// again, and the activity log holds the whole history. A killed daemon in between changes nothing, and only a user can
+// TestApproveAHeldCall: an agent's call waits until a user approves it, in a terminal or over REST, and the agent calls
+// again. The activity log contains every step. A kill of the daemon in between changes nothing, and only a user can
 // answer.
 func TestApproveAHeldCall(t *testing.T) {
 	t.Parallel()
@@ -311,14 +310,14 @@ func TestApproveAHeldCall(t *testing.T) {
 		t.Errorf("status: %s", out)
 	}
 	token := d.createToken("t")
-	for name, status := range map[string]int{"": http.StatusForbidden, token: http.StatusForbidden} { // an anonymous caller, and an agent
+	for name, status := range map[string]int{"": http.StatusForbidden, token: http.StatusForbidden} { // an anonymous caller and an agent
 		for _, path := range []string{"/pending/" + id + "/approve", "/pending/" + id + "/deny", "/leases"} {
 			if got, body := d.restAs("POST", path, `{"server":"s"}`, name); got != status && got != http.StatusUnauthorized {
 				t.Errorf("POST %s as %q: %d %s", path, name, got, body)
 			}
 		}
 		if got, body := d.restAs("GET", "/pending", "", name); got == http.StatusOK {
-			t.Errorf("an agent sees what waits: %s", body)
+			t.Errorf("an agent sees the pending calls: %s", body)
 		}
 	}
 	d.kill()
@@ -338,14 +337,14 @@ func TestApproveAHeldCall(t *testing.T) {
 	}
 	call := d.newest("type=tool_call&status=success")
 	if f := call.Metadata.Decision; f == nil || f.Approval != id || call.ParentID == "" {
-		t.Errorf("on record: %+v %+v", call, f)
+		t.Errorf("record: %+v %+v", call, f)
 	}
 	held := d.newest("type=tool_call&status=held")
 	if held.ID != call.ParentID || held.Metadata.Decision.Outcome != "asked" || held.Metadata.Decision.Check != "ask" {
-		t.Errorf("what was held: %+v, %+v", held, held.Metadata.Decision)
+		t.Errorf("the record of the held call: %+v, %+v", held, held.Metadata.Decision)
 	}
 	if answered := d.newest("type=approval&tool=wipe&status=success"); answered.Metadata.Action != "approve_call" || answered.ParentID != held.ID || answered.Actor != "admin" || answered.Source != "cli" || !strings.Contains(answered.Metadata.Detail, "after it was asked") {
-		t.Errorf("the answer: %+v", answered)
+		t.Errorf("the record of the answer: %+v", answered)
 	}
 	other := pendingID(wipe(1))
 	if status, body := d.rest("POST", "/pending/"+other+"/deny", `{"reason":"Use the other database."}`); status != http.StatusOK {
@@ -354,7 +353,7 @@ func TestApproveAHeldCall(t *testing.T) {
 	if r := wipe(1); !strings.Contains(r.text(), "Use the other database.") || !strings.Contains(string(r.StructuredContent), "APPROVAL_DENIED") {
 		t.Errorf("denied: %s", r.text())
 	}
-	// A lease, and its end.
+	// A lease permits calls until it ends.
 	if code, out, errors := d.cli("lease", "grant", "s", "--lane", "destructive", "--calls", "2", "--yes"); code != 0 {
 		t.Fatalf("%d %s %s", code, out, errors)
 	}
@@ -369,8 +368,8 @@ func TestApproveAHeldCall(t *testing.T) {
 	}
 }
 
-// TestWaitingCallContinues: a held call continues when it is approved while its client waits. The client gets progress every
-// ten seconds, and watchers get events.
+// TestWaitingCallContinues: a held call continues when it is approved while its client waits. The client gets progress
+// every ten seconds, and event streams report the held call.
 func TestWaitingCallContinues(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -398,7 +397,7 @@ func TestWaitingCallContinues(t *testing.T) {
 				return
 			}
 		}
-		t.Fatal("no one was told")
+		t.Fatal("no event reports the held call")
 	}
 	answer := make(chan string, 1)
 	go func() {
@@ -414,7 +413,7 @@ func TestWaitingCallContinues(t *testing.T) {
 	}
 	select {
 	case early := <-answer:
-		t.Fatalf("it did not wait: %s", early)
+		t.Fatalf("the call did not wait: %s", early)
 	case <-time.After(11 * time.Second):
 	}
 	if status, body := d.rest("POST", "/pending/"+list.Pending[0].ID+"/approve", ""); status != http.StatusOK {

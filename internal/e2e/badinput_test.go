@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// badCall is a call that must be refused, the same way everywhere.
+// badCall is a call that every endpoint must refuse in the same way.
 type badCall struct {
 	name string
-	// arguments are those of call_tool_write on MCP.
+	// arguments is the JSON of the arguments to call_tool_write over MCP.
 	arguments string
-	// rest is the body of POST /tools/call; "" when REST has no such form.
+	// rest is the body of POST /tools/call, or "" if REST cannot express the call.
 	rest string
-	// cli are the arguments of call tool-write; nil when the CLI has no such form.
+	// cli is the argument list after `call tool-write`, or nil if the CLI cannot express the call.
 	cli     []string
 	code    string
 	message string // "" = any
@@ -83,7 +83,7 @@ func (c badCall) check(t *testing.T, surface string, p refusal) {
 		t.Errorf("%s: got %s %q, want %s %q", surface, p.Code, p.Message, c.code, c.message)
 	}
 	if p.Hint == "" {
-		t.Errorf("%s: there is no hint", surface)
+		t.Errorf("%s: the hint is missing", surface)
 	}
 	if c.code == "ARGS_MISMATCH" && !strings.Contains(string(p.Details), "inputSchema") {
 		t.Errorf("%s: the schema is not in the details: %s", surface, p.Details)
@@ -116,7 +116,7 @@ func (c badCall) checkCLI(t *testing.T, d *daemon) {
 	}
 	_, _, stderr = d.cli(append([]string{"call", "tool-write"}, c.cli...)...)
 	if !strings.HasPrefix(stderr, "Error: ") || !strings.Contains(stderr, "\nHint: ") {
-		t.Errorf("cli: a person reads %q", stderr)
+		t.Errorf("cli: the text output is %q", stderr)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestOtherBadInput(t *testing.T) {
 		if code != 1 || !strings.Contains(printed, "tools_limit") || !strings.Contains(printed, "call_timeout") || strings.Count(printed, "mcp_config.json:") < 3 {
 			t.Errorf("exit code %d\n%s", code, printed)
 		}
-		eventually(t, "the status tells of the mistakes", func() error {
+		eventually(t, "the status reports the mistakes", func() error {
 			_, body := d.rest("GET", "/status", "")
 			if !strings.Contains(string(body), "tools_limitt") {
 				return fmt.Errorf("%s", body)
@@ -186,10 +186,10 @@ func TestOtherBadInput(t *testing.T) {
 			return nil
 		})
 		if r := a.call("call_tool_write", `{"name":"m:plain","args":{"n":1}}`); r.IsError {
-			t.Errorf("the old configuration is not live: %+v", r)
+			t.Errorf("the previous configuration is no longer applied: %+v", r)
 		}
 		d.writeConfig(string(good))
-		eventually(t, "the status is well again", func() error {
+		eventually(t, "the status reports no mistake", func() error {
 			_, body := d.rest("GET", "/status", "")
 			if strings.Contains(string(body), "config_error") {
 				return fmt.Errorf("%s", body)
@@ -235,8 +235,8 @@ func TestWebPagesAreKeptOutOfEverySurface(t *testing.T) {
 	}
 }
 
-// TestUnambiguousMistakesAreAccepted: if the client's intention is certain, the call reaches the server with exactly the
-// intended bytes, on every endpoint. Arguments next to args reach no server.
+// TestUnambiguousMistakesAreAccepted: if the client's intention is certain, the call reaches the server with exactly
+// the intended bytes, on every endpoint. Arguments outside the args object reach no server.
 func TestUnambiguousMistakesAreAccepted(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, strictTool)

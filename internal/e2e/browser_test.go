@@ -15,18 +15,18 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// browserPatience bounds one file of tests in the browser.
+// browserPatience is the time limit for one file of browser tests.
 const browserPatience = 10 * time.Minute
 
-// inBrowsers is how many files run at the same time: a browser computes, where other tests wait.
+// inBrowsers is the number of files that run at the same time. A browser uses a processor, while most other tests wait.
 const inBrowsers = 2
 
-// alwaysInBrowser are the files that each run executes: they sign in, show every page and state
-// and decide on calls that wait. A change of the web UI or of REST runs all files.
+// alwaysInBrowser lists the files that run every time. They sign in, show every page and state, and decide about held
+// calls. After a change of the web UI or of REST, all files run.
 var alwaysInBrowser = []string{"ask", "budget", "elsewhere", "fits", "signin"}
 
-// TestBrowser runs the tests of the web UI, ui/test/browser, in a real browser
-// against the binary: one subtest a file. To run one: -run TestBrowser//overview.
+// TestBrowser runs the tests of the web UI in ui/test/browser, in a real browser and against the real binary. Each file
+// is one subtest. To run one file: -run TestBrowser//overview.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	ui, err := filepath.Abs(filepath.Join("..", "..", "ui"))
@@ -72,14 +72,14 @@ func testInBrowser(t *testing.T, node, chromium, ui, file string) {
 	}
 }
 
-// browserTools finds node, Chromium and the packages of the UI, or skips; in CI
-// they are obligatory.
+// browserTools returns the paths of node and Chromium. If they or the packages of the UI are missing, it skips the
+// test, or fails it in CI.
 func browserTools(t *testing.T, ui string) (node, chromium string) {
 	t.Helper()
 	missing := func(what, remedy string) {
 		t.Helper()
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is obligatory in CI (%s)", what, remedy)
+			t.Fatalf("%s is required in CI (%s)", what, remedy)
 		}
 		t.Skipf("%s is not installed (%s)", what, remedy)
 	}
@@ -96,7 +96,7 @@ func browserTools(t *testing.T, ui string) (node, chromium string) {
 	return node, chromium
 }
 
-// first is the path of the first of these commands that there is, "" for none.
+// first returns the path of the first of these commands that exists, or "".
 func first(commands ...string) string {
 	for _, c := range commands {
 		if path, err := exec.LookPath(c); err == nil && c != "" {

@@ -13,11 +13,10 @@ import (
 	"testing"
 )
 
-// canary is in every text that the servers of these tests send. Each text has a number of its own.
+// canary is part of every text that the servers of these tests send. A different number follows it in each text.
 const canary = "zqcanary"
 
-// poisonedTool has a canary in each field that a definition can have. name is
-// its name.
+// poisonedTool returns the definition of the tool name, with a canary in each field that a definition can have.
 func poisonedTool(name string) (raw string, fields int) {
 	raw = fmt.Sprintf(`{"name":%q,"title":"@","description":"Reads a note @","inputSchema":{"type":"object","title":"@","description":"@","$comment":"@",
 		"properties":{"p@":{"type":"string","title":"@","description":"@","default":"@","enum":["@","x"],"const":"@","examples":["@"],"pattern":"@","format":"@","$comment":"@","x-vendor":"@"},
@@ -35,11 +34,11 @@ func poisonedTool(name string) (raw string, fields int) {
 	return out.String(), len(parts) - 1
 }
 
-// chatty is a server that says a canary wherever it can.
+// chatty is a server that puts a canary into every text that it can send.
 type chatty struct {
 	*httptest.Server
 	tool   string
-	broken atomic.Bool // it answers with errors, in which there are canaries
+	broken atomic.Bool // it answers with errors that contain canaries
 	asked  atomic.Int64
 }
 
@@ -81,8 +80,7 @@ func (c *chatty) answer(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,%s}`, m.ID, result)
 }
 
-// canaryLists have a canary in each field that a prompt, a resource and a
-// template can have.
+// canaryLists are lists with a canary in each field that a prompt, a resource or a template can have.
 var canaryLists = map[string]string{
 	"prompts/list": `{"prompts":[{"name":"@p1","title":"@p2","description":"@p3","arguments":[{"name":"@p4","title":"@p5","description":"@p6","x@p7":1}],
 		"icons":[{"src":"https://@p8.example","mimeType":"@p9"}],"_meta":{"@p10":"@p11"},"v@p12":"@p13"},{"name":"ask","description":"@p14"}]}`,
@@ -150,8 +148,8 @@ func (d *daemon) everythingAnAgentSees(server string) map[string]string {
 	return seen
 }
 
-// everythingInSessions is what all lists of all servers and the built-in tools
-// say, which the server's own address does not while it is quarantined.
+// everythingInSessions returns all lists of all servers and the answers of the built-in tools. The server's own
+// endpoint does not return these lists while the server is quarantined.
 func (d *daemon) everythingInSessions(server string) map[string]string {
 	d.t.Helper()
 	seen := map[string]string{}
@@ -180,12 +178,12 @@ func noCanary(t *testing.T, when string, seen map[string]string) {
 	}
 }
 
-// No text of a server reaches an agent before a user approved it, in whatever way the agent asks.
+// No text of a server reaches an agent before a user approves it, whatever request the agent sends.
 func TestNothingUnapprovedIsShown(t *testing.T) {
 	t.Parallel()
 	hidden, fields := poisonedTool(canary + "_name")
 	if fields < 30 {
-		t.Fatalf("only %d fields have a canary", fields)
+		t.Fatalf("only %d fields contain a canary", fields)
 	}
 	named, _ := poisonedTool("read_note")
 	quarantined, manual := startChatty(t, hidden), startChatty(t, named)
@@ -197,12 +195,11 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 	if n := quarantined.asked.Load(); n > 0 {
 		t.Errorf("the quarantined server was asked %d times", n)
 	}
-	eventually(t, "all that it offers waits", func() error { return d.waits(9, "manual") })
+	eventually(t, "all definitions are held", func() error { return d.waits(9, "manual") })
 	seen := d.everythingAnAgentSees("manual")
 	maps.Copy(seen, d.everyList("manual"))
 	maps.Copy(seen, d.everyUse("manual"))
-	// A server that its owner added says who it is to those who ask it alone, but
-	// for its instructions.
+	// A server that its owner added returns its identity on its own endpoint, but not its instructions.
 	who := regexp.MustCompile(canary + "9[0-57]")
 	for question, answer := range seen {
 		if strings.HasPrefix(question, "/mcp/servers/") || strings.Contains(answer, "io.modelcontextprotocol/serverInfo") {
@@ -222,7 +219,7 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 	if status, body := d.rest("POST", "/servers/held/approve", `{"fingerprint":"`+r.Fingerprint+`"}`); status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
-	eventually(t, "the review shows what it says", func() error {
+	eventually(t, "the review shows the server's texts", func() error {
 		if shown := review(); strings.Count(shown, canary) < fields+40 || !strings.Contains(shown, canary+"96") || !strings.Contains(shown, canary+"t12") {
 			return fmt.Errorf("%s", shown)
 		}
@@ -236,7 +233,7 @@ func TestNothingUnapprovedIsShown(t *testing.T) {
 	noCanary(t, "when it fails", d.everythingAnAgentSees("held"))
 	d.stop()
 	d.start()
-	eventually(t, "it fails after a restart", func() error {
+	eventually(t, "the server fails after a restart", func() error {
 		if s, err := d.server("held"); err != nil || s.State != "failed" {
 			return fmt.Errorf("%+v %w", s, err)
 		}

@@ -40,7 +40,7 @@ func newAuthority(p *patient) authority {
 	return authority{certificate, key}
 }
 
-// issue makes a certificate for 127.0.0.1, or for a host, that ends then.
+// issue creates a certificate for 127.0.0.1 or for a host that expires at until.
 func (a authority) issue(p *patient, host string, until time.Time) *tls.Certificate {
 	template := &x509.Certificate{SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "a server"}, NotBefore: until.Add(-2 * time.Hour), NotAfter: until,
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
@@ -56,8 +56,7 @@ func (a authority) issue(p *patient, host string, until time.Time) *tls.Certific
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// sickCertificates are servers whose certificates are wrong, until their operator
-// renews them.
+// sickCertificates are servers with invalid certificates, until the operator renews them.
 func sickCertificates() map[string]sick {
 	all := map[string]sick{}
 	for code, c := range map[string]struct {
@@ -92,7 +91,7 @@ func sickCertificates() map[string]sick {
 	return all
 }
 
-// requireLoginForServer puts a server behind a login.
+// requireLoginForServer makes a server require a login.
 func requireLoginForServer(p *patient) {
 	login := mcptest.StartLoginServer(p.t, startUpstream(p.t, saysReads))
 	p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": %q}}`, login.URL)))

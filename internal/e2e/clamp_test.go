@@ -20,15 +20,15 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// owner is a person who has set a passphrase, and signs what is asked.
+// owner is a user who has set a passphrase and signs requests with it.
 type owner struct {
 	*daemon
 	key    ed25519.PrivateKey
 	signs  bool
-	signed []presence.Claim // the last that were
+	signed []presence.Claim // the claims of the last signature
 }
 
-// errStopped is the error of an owner that does not sign.
+// errStopped is returned by permit when the owner does not sign.
 var errStopped = errors.New("not signed")
 
 func (o *owner) permit(_ context.Context, a presence.SignRequest) (presence.SignedStatement, error) {
@@ -43,7 +43,7 @@ func (o *owner) client() *api.Client {
 	return api.NewClient(api.Endpoint{Socket: api.SocketPath(o.dataDir()), Source: activity.SourceCLI, Version: "test", Permit: o.permit})
 }
 
-// owned has a person set a passphrase.
+// owned sets a passphrase and returns its owner.
 func owned(t *testing.T, d *daemon) *owner {
 	t.Helper()
 	o := &owner{daemon: d, signs: true}
@@ -73,7 +73,7 @@ func owned(t *testing.T, d *daemon) *owner {
 	return o
 }
 
-// config is the file as it is shown.
+// config returns the configuration as the API shows it.
 func (o *owner) config() ops.Config {
 	o.t.Helper()
 	c := o.client()
@@ -85,12 +85,12 @@ func (o *owner) config() ops.Config {
 	return shown
 }
 
-// edited saves the file, and waits until it was looked at.
+// edited writes the file and waits until the daemon has read it.
 func (o *owner) edited(text string) ops.Config {
 	o.t.Helper()
 	o.writeConfig(text)
 	var shown ops.Config
-	eventually(o.t, "the file is looked at", func() error {
+	eventually(o.t, "the daemon has read the file", func() error {
 		if shown = o.config(); shown.ETag != shown.InForceETag || shown.Error != "" {
 			return errors.New(shown.Error)
 		}
@@ -110,7 +110,7 @@ func (o *owner) again() {
 	o.t.Helper()
 	o.stop()
 	o.start()
-	eventually(o.t, "what is signed is known", func() error {
+	eventually(o.t, "the signed state is loaded", func() error {
 		c := o.client()
 		defer c.Close()
 		v, err := api.GetPresence.Call(context.Background(), c, ops.Nothing{})
@@ -139,7 +139,7 @@ func waiting(c ops.Config) (keys []string) {
 	return keys
 }
 
-// inForce are the settings that are in force, by their keys.
+// inForce returns the applied settings by key.
 func inForce(c ops.Config) map[string]string {
 	all := map[string]string{}
 	for _, s := range c.Settings {
@@ -148,8 +148,9 @@ func inForce(c ops.Config) map[string]string {
 	return all
 }
 
-// widenings lists, for each key that can grant more access, a value and a value that grants more; "" means the key is absent.
-// The keys of servers and profiles are tested in two objects each, because their lists of tools exclude each other.
+// widenings lists, for each key that can grant more access, a value and a value that grants more; "" means the key is
+// absent. The keys of servers and profiles are tested in two objects each, because their lists of tools exclude each
+// other.
 var widenings = map[string][][3]string{
 	"": {
 		{"listen", `"127.0.0.1:9"`, `"0.0.0.0:9"`}, {"data_dir", `"/srv/a"`, `"/srv/b"`}, {"database", ``, `"postgres://nobody@127.0.0.1:1/none"`}, {"api_key", ``, `"k3y-of-somebody-else"`},
@@ -178,7 +179,7 @@ var widenings = map[string][][3]string{
 	"profiles.agents": {{"", ``, `{}`}},
 }
 
-// fileOf is a file with the one or the other value of each key, but for some of the wider.
+// fileOf returns a file with the narrower or the wider value of each key. For the keys in but it uses the other value.
 func fileOf(url string, wider bool, limit int, but ...string) string {
 	top := map[string]json.RawMessage{"tools_limit": json.RawMessage(fmt.Sprint(limit))}
 	put := func(in map[string]json.RawMessage, key, value string) {
@@ -188,7 +189,7 @@ func fileOf(url string, wider bool, limit int, but ...string) string {
 			return
 		}
 		inner := map[string]json.RawMessage{}
-		_ = json.Unmarshal(in[group], &inner) // which is not there at first
+		_ = json.Unmarshal(in[group], &inner) // absent for the first key of the group
 		inner[member] = json.RawMessage(value)
 		in[group], _ = json.Marshal(inner)
 	}
@@ -219,14 +220,14 @@ func fileOf(url string, wider bool, limit int, but ...string) string {
 	return "// by hand\n" + string(text)
 }
 
-// TestAccessGrantingEditsWait: a user edits the file in every way that grants more access. MCPProxy applies the rest of the
-// file, and holds these changes until a user confirms them, also across a restart.
+// TestAccessGrantingEditsWait: a user edits the file in every way that grants more access. MCPProxy applies the rest of
+// the file and holds these changes until a user confirms them, also across a restart.
 func TestAccessGrantingEditsWait(t *testing.T) {
 	t.Parallel()
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"}}`}))
 	d := startDaemon(t, fileOf(u.URL, false, 5))
 	o := &owner{daemon: d}
-	eventually(t, "nothing counts before there is an anchor", func() error {
+	eventually(t, "no setting is applied without an anchor", func() error {
 		if shown := o.config(); !strings.Contains(shown.UnconfirmedWhy, "no anchor is set") || !slices.Contains(waiting(shown), "mcpServers.s") {
 			return fmt.Errorf("%q %q", shown.UnconfirmedWhy, waiting(shown))
 		}
@@ -248,7 +249,7 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 	holds := func(shown ops.Config, limit string) {
 		t.Helper()
 		if got := waiting(shown); !slices.Equal(got, all) {
-			t.Errorf("these wait:\n%q, want\n%q", got, all)
+			t.Errorf("pending changes:\n%q, want\n%q", got, all)
 		}
 		for key, value := range inForce(shown) {
 			if was := inForce(before)[key]; value != was && key != "tools_limit" || key == "tools_limit" && value != limit {
@@ -262,11 +263,11 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 	}
 	hand := fileOf(u.URL, true, 7)
 	holds(o.edited(hand), "7")
-	o.again() // with the database and the key that were confirmed, or it could not be asked
+	o.again() // with the confirmed database and API key; otherwise the API is not reachable
 	holds(o.config(), "7")
 	o.signs = false
 	if err := o.confirm(); !errors.Is(err, errStopped) {
-		t.Errorf("confirmed by no one: %v", err)
+		t.Errorf("confirmed without a signature: %v", err)
 	}
 	holds(o.config(), "7")
 	if code, stdout, stderr := o.cli("config", "confirm"); code != 3 || !strings.Contains(stderr, "terminal") || !strings.Contains(stderr, "mcpServers.agents") || strings.Contains(stdout+stderr, "s3cret") {
@@ -276,7 +277,8 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 		t.Errorf("doctor: %d %s", code, stdout)
 	}
 
-	// The user wants all of it, except the changes that would make it another MCPProxy.
+	// The user confirms all changes, except those that would move the daemon or replace its data, such as listen and
+	// data_dir.
 	o.signs = true
 	kept := []string{"listen", "data_dir", "database", "api_key", "presence", "activity_max_response_size", "telemetry.endpoint", "mcpServers.s.url", "mcpServers.s.protocol", "mcpServers.c.command"}
 	o.edited(fileOf(u.URL, true, 8, kept...))
@@ -294,7 +296,7 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 	o.again()
 	confirmed()
 
-	// A restriction by hand takes effect, and an edit by hand cannot undo it.
+	// A manual edit that restricts access takes effect, and a manual edit cannot undo it.
 	wide := o.file()
 	if shown := o.edited(strings.Replace(wide, `"propose"`, `"read"`, 1)); len(shown.Unconfirmed) > 0 || inForce(shown)["mcp_management"] != `"read"` {
 		t.Errorf("%q", waiting(shown))
@@ -306,7 +308,7 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 		o.again()
 	}
 
-	// Without the text that was confirmed, or with another one, nothing counts.
+	// If the confirmed text is missing or different, no change is applied.
 	path := filepath.Join(o.dataDir(), "config-confirmed", "confirmed")
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -333,12 +335,12 @@ func TestAccessGrantingEditsWait(t *testing.T) {
 		o.stop()
 	}
 	o.start()
-	eventually(t, "it is confirmed once more", o.confirm)
+	eventually(t, "the file is confirmed again", o.confirm)
 	confirmed()
 }
 
-// TestCommandsThatGrantAccess: each command asks for a signature of exactly the access that it grants, and gets it
-// confirmed.
+// TestCommandsThatGrantAccess: each command requests a signature for exactly the access that it grants, and the
+// signature confirms it.
 func TestCommandsThatGrantAccess(t *testing.T) {
 	t.Parallel()
 	u := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"}}`}))
@@ -361,10 +363,10 @@ func TestCommandsThatGrantAccess(t *testing.T) {
 			}
 		}
 		if !slices.Equal(keys, want) {
-			t.Errorf("%s: %q is signed, want %q", name, o.signed, want)
+			t.Errorf("%s: signed %q, want %q", name, o.signed, want)
 		}
 		if got := waiting(o.config()); !slices.Equal(got, []string{"mcpServers.s.session"}) {
-			t.Errorf("%s: these wait: %q", name, got)
+			t.Errorf("%s: pending changes: %q", name, got)
 		}
 	}
 	set := func(key, value string) func() error {
@@ -402,7 +404,7 @@ func TestCommandsThatGrantAccess(t *testing.T) {
 	asks("its launch", review)
 	asks("its definitions", func() error {
 		var err error
-		eventually(t, "it lists", func() error { err = review(); return err })
+		eventually(t, "the server lists its tools", func() error { err = review(); return err })
 		return err
 	}, "mcpServers.n.quarantined")
 	asks("remove", func() error {

@@ -13,10 +13,9 @@ import (
 	"time"
 )
 
-// scriptedModel answers as the model of Claude Code: it calls one tool after another, and
-// keeps what each call came to.
+// scriptedModel replaces the model of Claude Code. It calls one tool after another and keeps the result of each call.
 type scriptedModel struct {
-	calls [][2]string // of tools, as Claude Code names them, with their arguments
+	calls [][2]string // tool names as Claude Code shows them, and arguments
 
 	mu      sync.Mutex
 	results []string
@@ -37,7 +36,7 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			Type    string
 			Content json.RawMessage
 		}
-		_ = json.Unmarshal(message.Content, &parts) // a text has no parts
+		_ = json.Unmarshal(message.Content, &parts) // a plain text has no parts
 		for _, part := range parts {
 			if part.Type == "tool_result" {
 				results = append(results, string(part.Content))
@@ -66,8 +65,8 @@ func (m *scriptedModel) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// TestClaudeCodeCalls: MCPProxy imports a server of Claude Code, connects Claude Code and writes its rules. Then Claude Code
-// follows the rules: a read runs without asking, and a write does not run, because no user can be asked.
+// TestClaudeCodeCalls: MCPProxy imports a server of Claude Code, connects Claude Code and writes its rules. Then Claude
+// Code follows the rules: a read runs without asking, and a write does not run, because no user can be asked.
 func TestClaudeCodeCalls(t *testing.T) {
 	t.Parallel()
 	const lanes = "mcp__mcpproxy-"
@@ -83,8 +82,8 @@ func TestClaudeCodeCalls(t *testing.T) {
 	}
 }
 
-// claudeCalls connects Claude Code with a surface, and checks what comes of the calls: the last but one reads the list of notes,
-// the last one is not permitted.
+// claudeCalls connects Claude Code to one surface and checks the results of the calls: the last but one reads the list
+// of notes, and the last one is not permitted.
 func claudeCalls(t *testing.T, surface string, calls [][2]string) {
 	program := clientProgram(t, "claude")
 	d := startDaemon(t, `{}`, noKeyring, inPath(program))
@@ -114,7 +113,7 @@ func claudeCalls(t *testing.T, surface string, calls [][2]string) {
 	last := len(calls) - 1
 	for i, want := range map[int]string{last - 1: "groceries", last: calls[last][0]} {
 		if !strings.Contains(model.results[i], want) {
-			t.Errorf("%v came to %s", model.calls[i], model.results[i])
+			t.Errorf("the result of %v is %s", model.calls[i], model.results[i])
 		}
 	}
 	_, log, _ := d.cli("activity", "list", "--type", "tool_call", "-o", "json")

@@ -15,18 +15,17 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// realClient is a client from npm that lists its servers without an account.
+// realClient is a client from npm that can list its servers without an account.
 type realClient struct {
 	id, program, path string
-	before            string   // a person's file
-	list              []string // how it lists its servers
+	before            string   // the user's file before the test
+	list              []string // the command that lists its servers
 	says              string   // the client's text about MCPProxy, next to its name
-	off               edit     // how a person switches it off
-	saysOff           string   // what it says of MCPProxy then, "" for nothing
+	off               edit     // the edit that disables MCPProxy
+	saysOff           string   // the text about a disabled MCPProxy; "" if it is not listed
 }
 
-// edit is a change of a file: the old text becomes the new one. Where there is no old
-// text, the file is another one, which is made.
+// edit is a change of a file: the old text is replaced by the new text. If old is "", the edit creates the file.
 type edit struct{ path, old, new string }
 
 var realClients = []realClient{
@@ -40,13 +39,13 @@ var realClients = []realClient{
 		edit{".config/opencode/opencode.jsonc", `"enabled": true`, `"enabled": false`}, "disabled"},
 }
 
-// inPath is a PATH in which a program comes first.
+// inPath returns a PATH in which the directory of a program comes first.
 func inPath(program string) string {
 	return "PATH=" + filepath.Dir(program) + string(filepath.ListSeparator) + os.Getenv("PATH")
 }
 
-// clientProgram is the program of a client from npm or of this machine. Without it the test is
-// skipped; in CI it fails.
+// clientProgram returns the path of a client, from npm or installed on this machine. If it is missing, the test is
+// skipped, or fails in CI.
 func clientProgram(t testing.TB, name string) string {
 	t.Helper()
 	volume.SkipUnlessNightly(t, volume.Clients)
@@ -60,15 +59,14 @@ func clientProgram(t testing.TB, name string) string {
 	if path, err = exec.LookPath(name); err != nil {
 		const install = "npm install --prefix .ci/clients"
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("%s is obligatory in CI: %s", name, install)
+			t.Fatalf("%s is required in CI: %s", name, install)
 		}
 		t.Skipf("%s is not installed: %s", name, install)
 	}
 	return path
 }
 
-// TestRealClients: real clients are connected, list MCPProxy themselves and get permission rules. An undo restores their
-// files.
+// TestRealClients: real clients are connected, list MCPProxy and get permission rules. An undo restores their files.
 func TestRealClients(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Clients)
@@ -94,15 +92,15 @@ func TestRealClients(t *testing.T) {
 				}
 			}
 			if c.id == "gemini" {
-				d.inHome(".gemini/trustedFolders.json", `{"/": "TRUST_FOLDER"}`) // the answer to its first question
+				d.inHome(".gemini/trustedFolders.json", `{"/": "TRUST_FOLDER"}`) // skips its first question
 			}
 			c.lists(d, program, d.address, c.says)
 			undo := d.switchOff(c.off)
 			if code, out, _ := d.cli("permissions", c.id, "--check", "-o", "json"); code != 3 || strings.Count(out, `"verdict": "denied"`) != 6 {
-				t.Errorf("switched off, the check says %d %s", code, out)
+				t.Errorf("disabled: the check reports %d %s", code, out)
 			}
 			if said := c.lists(d, program, c.saysOff); c.saysOff == "" && strings.Contains(said, d.address) {
-				t.Errorf("switched off, it is listed:\n%s", said)
+				t.Errorf("disabled: MCPProxy is listed:\n%s", said)
 			}
 			undo()
 			for _, step := range [][]string{{"permissions", c.id, "--undo"}, {"connect", c.id, "--undo"}} {
@@ -111,14 +109,13 @@ func TestRealClients(t *testing.T) {
 				}
 			}
 			if now, err := os.ReadFile(path); err != nil || string(now) != c.before {
-				t.Errorf("undone, the file is %q, %v", now, err)
+				t.Errorf("after the undo, the file is %q, %v", now, err)
 			}
 		})
 	}
 }
 
-// twelveServers are the files of three clients that list their servers themselves,
-// with four servers each.
+// twelveServers returns the files of the three clients that can list their servers, with four servers each.
 func twelveServers() map[string]string {
 	files := map[string]string{".codex/config.toml": "# mine\nmodel = \"o3\" # and this\n"}
 	entries := func(indent, end string, names ...string) (text string) {
@@ -138,21 +135,22 @@ func twelveServers() map[string]string {
 	return files
 }
 
-// TestMigrateAnAccountAndUndo: the servers of three clients are imported, and the clients are connected and get permission
-// rules. Each client lists only MCPProxy, as the check reports. Undoing each step restores every file byte for byte.
+// TestMigrateAnAccountAndUndo: the servers of three clients are imported, and the clients are connected and get
+// permission rules. Each client lists only MCPProxy, as the check reports. Undoing each step restores every file byte
+// for byte.
 func TestMigrateAnAccountAndUndo(t *testing.T) {
 	t.Parallel()
 	programs, env := map[string]string{}, []string{noKeyring, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"}
 	for _, c := range realClients[:3] {
 		programs[c.id] = clientProgram(t, c.program)
-		env = append(env, inPath(programs[c.id])) // npm keeps all of them in one directory
+		env = append(env, inPath(programs[c.id])) // npm installs all of them in one directory
 	}
 	d := startDaemon(t, `{}`, env...)
 	before := twelveServers()
 	for name, text := range before {
 		d.inHome(name, text)
 	}
-	d.inHome(".gemini/trustedFolders.json", `{"/": "TRUST_FOLDER"}`) // the answer to its first question
+	d.inHome(".gemini/trustedFolders.json", `{"/": "TRUST_FOLDER"}`) // skips its first question
 	do := func(args ...string) string {
 		t.Helper()
 		code, out, notes := d.cli(args...)
@@ -162,13 +160,13 @@ func TestMigrateAnAccountAndUndo(t *testing.T) {
 		return out
 	}
 	do("upstream", "import", "--yes", "--remove")
-	for _, name := range []string{"one", "five", "nine"} { // of each client one: how it is launched, then what it says of itself
+	for _, name := range []string{"one", "five", "nine"} { // one of each client: approve the launch, then the tools
 		do("upstream", "approve", name, "--yes")
 		do("upstream", "approve", name, "--yes")
 	}
 	d.awaitTools("one:list_notes", "five:list_notes", "nine:list_notes")
 	if n := strings.Count(do("upstream", "list", "-o", "json"), `"protocol":`); n != 12 {
-		t.Errorf("%d servers came over", n)
+		t.Errorf("%d servers were imported", n)
 	}
 	for _, c := range realClients[:3] {
 		do("connect", c.id, "--yes")
@@ -177,26 +175,27 @@ func TestMigrateAnAccountAndUndo(t *testing.T) {
 			t.Errorf("%s: %s", c.id, out)
 		}
 		if said := c.lists(d, programs[c.id], d.address, c.says); strings.Contains(said, "demo-upstream") {
-			t.Errorf("%s still has others:\n%s", c.id, said)
+			t.Errorf("%s still lists other servers:\n%s", c.id, said)
 		}
 	}
 	for _, c := range realClients[:3] {
-		do("connect", c.id, "--undo") // and the rules, which came later
+		do("connect", c.id, "--undo") // this also removes the rules, which were added later
 	}
 	do("upstream", "import", "--undo")
 	for name, want := range before {
 		if now, err := os.ReadFile(filepath.Join(d.dir, name)); err != nil || string(now) != want {
-			t.Errorf("taken back, %s is %q, %v; it was %q", name, now, err, want)
+			t.Errorf("after the undo, %s is %q, %v; it was %q", name, now, err, want)
 		}
 	}
 	for _, made := range []string{".claude/settings.json", ".gemini/policies/mcpproxy.toml"} {
 		if _, err := os.Stat(filepath.Join(d.dir, made)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("taken back, %s is left: %v", made, err)
+			t.Errorf("after the undo, %s is left: %v", made, err)
 		}
 	}
 }
 
-// lists makes the client list its servers. It restores the parts of the client's file that the client changes by itself.
+// lists makes the client list its servers. It restores the parts of the client's file that the client changes by
+// itself.
 func (c realClient) lists(d *daemon, program string, wants ...string) string {
 	d.t.Helper()
 	path := filepath.Join(d.dir, c.path)
@@ -211,7 +210,7 @@ func (c realClient) lists(d *daemon, program string, wants ...string) string {
 	said, err := cmd.CombinedOutput()
 	for _, want := range wants {
 		if err != nil || !strings.Contains(string(said), want) {
-			d.t.Errorf("%s says %v, not %q:\n%s", c.program, err, want, said)
+			d.t.Errorf("%s: %v, want %q in\n%s", c.program, err, want, said)
 		}
 	}
 	if err := os.WriteFile(path, written, 0o600); err != nil {
@@ -220,7 +219,7 @@ func (c realClient) lists(d *daemon, program string, wants ...string) string {
 	return string(said)
 }
 
-// switchOff makes an edit, and returns what takes it back.
+// switchOff applies an edit and returns a function that reverts it.
 func (d *daemon) switchOff(e edit) (undo func()) {
 	d.t.Helper()
 	if e.old == "" {

@@ -21,13 +21,11 @@ import (
 const (
 	// clockRun enables this run. The run is optional because it builds the standard library again.
 	clockRun = "MCPPROXY_CLOCK_RUN"
-	// clockVar names the file that holds by how many seconds the clock of the
-	// daemon is set.
+	// clockVar names the file that contains the offset of the daemon's clock in seconds.
 	clockVar = "MCPPROXY_TEST_CLOCK"
 )
 
-// clockSource is what a daemon with a clock that can be set has in its package
-// time. Only the wall clock is set, as by a person or by NTP.
+// clockSource is added to the package time of the daemon. It changes only the wall clock, as a user or NTP does.
 const clockSource = `
 var wallOffset atomic.Int64
 
@@ -76,7 +74,7 @@ func buildWithClock(t *testing.T) string {
 	}
 	const reading = "\tsec, nsec, mono := runtimeNow()\n"
 	if strings.Count(string(source), reading) != 1 {
-		t.Fatalf("package time of %s reads its clock in another way", runtime.Version())
+		t.Fatalf("package time of %s does not read its clock as this test expects", runtime.Version())
 	}
 	changed := strings.Replace(string(source), reading, reading+"\tsec += wallOffset.Load()\n", 1)
 	changed = strings.Replace(changed, "import (\n", "import (\n\t\"sync/atomic\"\n\t\"syscall\"\n", 1) + clockSource
@@ -97,12 +95,12 @@ func buildWithClock(t *testing.T) string {
 	return out
 }
 
-// TestClockChanges runs the real daemon while its clock is set between a year back and a year ahead, with an occasional kill
-// -9. No answered call is lost, doubled or gets another outcome, and ids grow. Sessions, server processes and result handles
-// stay valid. It does not run in parallel: other tests use the binary that it replaces.
+// TestClockChanges runs the real daemon while its clock is set between a year back and a year ahead, with an occasional
+// kill -9. No answered call is lost, doubled or changes its outcome, and IDs increase. Sessions, server processes and
+// result handles stay valid. The test does not run in parallel, because other tests use the binary that it replaces.
 func TestClockChanges(t *testing.T) {
 	if os.Getenv(clockRun) == "" {
-		t.Skipf("it takes minutes to build: set %s=1 (store and activity have tests with a clock that is set)", clockRun)
+		t.Skipf("set %s=1 to run this test; its build takes minutes (store and activity have tests with a changed clock)", clockRun)
 	}
 	clock := filepath.Join(t.TempDir(), "clock")
 	usual := binary
@@ -137,10 +135,10 @@ type clockedRun struct {
 	agent  *agent
 	pid    string
 	handle string
-	ids    []string // of the calls that were answered
+	ids    []string // of the answered calls
 }
 
-// begin opens what has to live through the rounds.
+// begin opens the session and the handle that must stay valid in all rounds.
 func (c *clockedRun) begin() {
 	c.d.awaitTools("s:pid", "zoo:echo")
 	c.agent = c.d.legacy()
@@ -185,7 +183,7 @@ func (c *clockedRun) round() {
 // check looks for every call in the log.
 func (c *clockedRun) check() {
 	if !slices.IsSorted(c.ids) {
-		c.t.Error("the ids do not grow")
+		c.t.Error("the IDs do not increase")
 	}
 	found := map[string]int{}
 	for cursor, first := "", true; first || cursor != ""; first = false {

@@ -21,22 +21,21 @@ import (
 	"time"
 )
 
-// The client leg of the official conformance suite: it plays a server, and
-// judges what its client does. Here the client is MCPProxy: the suite starts
-// this test binary as its command, which runs MCPProxy with the suite's server
-// behind it and lets the SDK's everything-client use that server through
-// /mcp/servers/up, and is the person who logs in.
+// In the client part of the official conformance suite, the suite is a server and checks its client. Here the client is
+// MCPProxy: the suite starts this test binary as its command. The command runs MCPProxy with the suite's server as
+// upstream, and the SDK's everything-client uses that server through /mcp/servers/up. The command also acts as the user
+// who logs in.
 
 const everythingClient = "github.com/modelcontextprotocol/go-sdk/conformance/everything-client@v1.8.0"
 
-// The environment in which this test binary is the suite's command.
+// These environment variables tell this test binary to act as the suite's command.
 const (
-	commandBinary = "MCPPROXY_CONFORMANCE_BINARY" // of MCPProxy
-	commandClient = "MCPPROXY_CONFORMANCE_CLIENT" // of the everything-client
+	commandBinary = "MCPPROXY_CONFORMANCE_BINARY" // path of MCPProxy
+	commandClient = "MCPPROXY_CONFORMANCE_CLIENT" // path of the everything-client
 	commandQueue  = "MCPPROXY_CONFORMANCE_QUEUE"  // a directory for locks
 )
 
-// The times of the suite, and of one scenario in it.
+// The time limits of the suite and of one scenario.
 const (
 	suiteTime    = 8 * time.Minute
 	scenarioTime = time.Minute
@@ -79,7 +78,7 @@ func commandConfig(url, listen string) ([]byte, error) {
 	return json.Marshal(map[string]any{"listen": listen, "mcpServers": map[string]any{"up": map[string]any{"url": url, "oauth": login, "trust": "auto"}}})
 }
 
-// maxLogins is how often a person would log in before giving up.
+// maxLogins is the number of login attempts before the user gives up.
 const maxLogins = 3
 
 func runAsClient(ctx context.Context, url string) error {
@@ -104,7 +103,7 @@ func runAsClient(ctx context.Context, url string) error {
 	}
 }
 
-// person runs MCPProxy and uses it.
+// person is a user who runs MCPProxy and uses it.
 type person struct {
 	dir, binary, address string
 	daemon               *exec.Cmd
@@ -119,7 +118,7 @@ func (p *person) command(ctx context.Context, args ...string) *exec.Cmd {
 
 var answersAt = regexp.MustCompile(`mcp=(http://[0-9.:]+)/mcp`)
 
-// start starts MCPProxy and waits until it has tried to connect its server.
+// start starts MCPProxy and waits until it has tried to connect to its server.
 func (p *person) start(ctx context.Context, url string) error {
 	config, err := commandConfig(url, "127.0.0.1:0")
 	if err != nil {
@@ -154,7 +153,7 @@ func (p *person) start(ctx context.Context, url string) error {
 
 func (p *person) stop() {
 	_ = p.daemon.Process.Signal(syscall.SIGTERM)
-	_ = p.daemon.Wait() // the suite judges, not the code
+	_ = p.daemon.Wait() // the suite decides, not the exit code
 }
 
 type upState struct {
@@ -177,7 +176,7 @@ func (p *person) look(ctx context.Context) (s upState) {
 		return s
 	}
 	defer resp.Body.Close()
-	_ = json.NewDecoder(resp.Body).Decode(&s) // what cannot be read is no state
+	_ = json.NewDecoder(resp.Body).Decode(&s) // an unreadable answer counts as no state
 	return s
 }
 
@@ -191,7 +190,7 @@ func (p *person) useServer(ctx context.Context) error {
 	return cmd.Run()
 }
 
-// logIn logs in, as a person whose browser follows where it is sent.
+// logIn logs in with a browser that follows redirects.
 func (p *person) logIn(ctx context.Context) error {
 	cmd := p.command(ctx, "upstream", "login", "up", "--no-browser")
 	out, err := cmd.StdoutPipe()
@@ -218,7 +217,7 @@ var (
 	clientUnscored = regexp.MustCompile(`(?m)^  [✓✗] ([\w/.-]+) \(`)
 )
 
-// TestClientConformance: all scenarios of a revision pass.
+// TestClientConformance: all scenarios of a protocol version pass.
 func TestClientConformance(t *testing.T) {
 	t.Parallel()
 	script, node := suite(t)
@@ -238,7 +237,7 @@ func TestClientConformance(t *testing.T) {
 			cmd.Env = append(os.Environ(), commandBinary+"="+binary, commandClient+"="+client, commandQueue+"="+queue)
 			said := &suiteOutput{queue: queue}
 			cmd.Stdout, cmd.Stderr = said, said
-			runErr := cmd.Run() // its code says what the lines say
+			runErr := cmd.Run() // the exit code repeats the output
 			out := []byte(said.String())
 			var unscored []string
 			for _, m := range clientUnscored.FindAllStringSubmatch(string(out), -1) {
@@ -264,7 +263,7 @@ func TestClientConformance(t *testing.T) {
 	}
 }
 
-// allStarted is the file in the queue that tells the clients of a suite that all of them were started.
+// allStarted is a file in the queue. It tells the clients of a suite that all of them were started.
 const allStarted = "all-started"
 
 // suiteOutput is the output of a suite. It makes the file allStarted.
@@ -316,7 +315,7 @@ func failedChecks(results, scenario string) (failed []string) {
 	return failed
 }
 
-// sdkPrograms are the programs of the SDK that tests have asked for: functions that build one once.
+// sdkPrograms are the SDK programs that tests requested. Each value is a function that builds its program once.
 var sdkPrograms sync.Map
 
 // buildSDK builds a program of the SDK, in a module of its own, once for all tests.

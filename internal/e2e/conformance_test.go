@@ -16,30 +16,27 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// The official conformance suite, run through /mcp/servers/… against the SDK's
-// everything-server, must pass every scenario that it passes against that
-// server directly. The suite itself says which of them count.
+// The official conformance suite, run through /mcp/servers/NAME against the SDK's everything-server, must pass every
+// scenario that it passes against that server directly. The suite decides which scenarios count.
 
-// everythingServer is the fixture that comes with the SDK, from the module
-// proxy.
+// everythingServer is the test server of the SDK, built through the module proxy.
 const everythingServer = "github.com/modelcontextprotocol/go-sdk/conformance/everything-server@v1.8.0"
 
-// suite is where the conformance suite is, and the node to run it with.
+// suite returns the paths of the conformance suite and of node.
 func suite(t testing.TB) (script, node string) {
 	t.Helper()
 	modules, node := peers(t)
 	script = filepath.Join(modules, "@modelcontextprotocol", "conformance", "dist", "index.js")
 	if _, err := os.Stat(script); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("the conformance suite is obligatory in CI: %v (npm install --prefix .ci/npm)", err)
+			t.Fatalf("the conformance suite is required in CI: %v (npm install --prefix .ci/npm)", err)
 		}
 		t.Skipf("the conformance suite is not installed (npm install --prefix .ci/npm): %v", err)
 	}
 	return script, node
 }
 
-// serveFixture runs the fixture over HTTP: with sessions, which is the legacy
-// era, or without.
+// serveFixture runs the test server over HTTP: stateless, or with sessions as in the legacy protocol.
 func serveFixture(t testing.TB, fixture string, stateless bool) (url string) {
 	t.Helper()
 	address := freeAddress(t)
@@ -47,10 +44,10 @@ func serveFixture(t testing.TB, fixture string, stateless bool) (url string) {
 	return "http://" + address + "/mcp"
 }
 
-// verdict is what the suite said: of each scenario whether it passed.
+// verdict is the result of the suite: whether each scenario passed.
 type verdict struct {
 	passed map[string]bool
-	scored []string // those that count for the revision
+	scored []string // the scenarios that count for the protocol version
 	output string
 }
 
@@ -59,15 +56,14 @@ var (
 	unscoredLine = regexp.MustCompile(`(?m)^  [✓✗] ([\w-]+) \(`)
 )
 
-// conform runs the suite against a URL; of several runs a scenario passes when
-// it passes each time.
+// conform runs the suite against a URL. If it runs several times, a scenario passes only if it passes each time.
 func conform(t testing.TB, url, revision string) verdict {
 	t.Helper()
 	script, node := suite(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, node, script, "server", "--url", url, "-o", t.TempDir(), "--requirements", revision)
-	out, err := cmd.CombinedOutput() // its code says what the lines say
+	out, err := cmd.CombinedOutput() // the exit code repeats the output
 	v := verdict{passed: map[string]bool{}, output: string(out)}
 	var unscored []string
 	for _, m := range unscoredLine.FindAllStringSubmatch(v.output, -1) {
@@ -80,7 +76,7 @@ func conform(t testing.TB, url, revision string) verdict {
 		}
 	}
 	if len(v.passed) == 0 {
-		t.Fatalf("the suite said nothing: %v\n%s", err, v.output)
+		t.Fatalf("the suite has no output: %v\n%s", err, v.output)
 	}
 	return v
 }
@@ -112,14 +108,14 @@ func TestConformance(t *testing.T) {
 	for revision, scored := range map[string]int{"2025-11-25": 30, "2026-07-28": 37} {
 		direct := conform(t, urls[revision], revision)
 		if len(direct.scored) != scored || len(direct.failing(direct.scored)) > 0 {
-			t.Fatalf("directly, of %d scenarios (want %d) these fail: %q", len(direct.scored), scored, direct.failing(direct.scored))
+			t.Fatalf("directly: %d scenarios, want %d; these fail: %q", len(direct.scored), scored, direct.failing(direct.scored))
 		}
 		for _, upstream := range []string{"http-" + revision, "stdio"} {
 			t.Run(revision+" through "+upstream, func(t *testing.T) {
 				through := conform(t, "http://"+d.address+"/mcp/servers/"+upstream, revision)
 				for name, passed := range direct.passed {
 					if passed && !through.passed[name] {
-						t.Errorf("%s passes directly, but not through", name)
+						t.Errorf("%s passes directly, but not through MCPProxy", name)
 					}
 				}
 				if t.Failed() {
@@ -130,8 +126,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestNotificationsKeepTheirOrder: in the suite's own notification scenarios, notifications that the fixture sends before its
-// answer arrive before it, 25 times of 25.
+// TestNotificationsKeepTheirOrder: in the suite's notification scenarios, notifications that the test server sends
+// before its answer arrive before the answer, in 25 of 25 runs.
 func TestNotificationsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	fixture := buildSDK(t, everythingServer)
@@ -169,8 +165,7 @@ func TestNotificationsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// methodsOf returns the methods of the messages in an answer; that of the
-// response is "".
+// methodsOf returns the methods of the messages in an answer, with "" for the response.
 func methodsOf(t testing.TB, resp *http.Response, err error) (methods []string) {
 	t.Helper()
 	if err != nil {
@@ -189,7 +184,7 @@ func methodsOf(t testing.TB, resp *http.Response, err error) (methods []string) 
 	}
 }
 
-// TestLegacyClientOnModernServer: a client with sessions uses a server without them.
+// TestLegacyClientOnModernServer: a client with sessions uses a stateless server.
 func TestLegacyClientOnModernServer(t *testing.T) {
 	t.Parallel()
 	suite(t)
@@ -198,7 +193,7 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 	d.awaitTools("modern:test_simple_text")
 	v := conform(t, "http://"+d.address+"/mcp/servers/modern", legacyRevision)
 	failing := v.failing(v.scored)
-	t.Logf("%d of %d pass, not: %q", len(v.scored)-len(failing), len(v.scored), failing)
+	t.Logf("%d of %d pass; these fail: %q", len(v.scored)-len(failing), len(v.scored), failing)
 	if len(v.scored)-len(failing) < 28 {
 		t.Error(v.output)
 	}
@@ -213,7 +208,7 @@ func TestModernClientOnLegacyServer(t *testing.T) {
 	d.awaitTools("older:test_simple_text")
 	v := conform(t, "http://"+d.address+"/mcp/servers/older", modernRevision)
 	failing := v.failing(v.scored)
-	t.Logf("%d of %d pass, not: %q", len(v.scored)-len(failing), len(v.scored), failing)
+	t.Logf("%d of %d pass; these fail: %q", len(v.scored)-len(failing), len(v.scored), failing)
 	if len(v.scored)-len(failing) < 34 {
 		t.Error(v.output)
 	}

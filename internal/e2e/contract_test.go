@@ -20,21 +20,21 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// contractCase is what one operation of REST is asked. Of every operation 400, 401
-// and 403 are asked, too, with what gets 200.
+// contractCase defines the requests for one REST operation. The test derives the requests for 400, 401 and 403 from the
+// one that gets 200.
 type contractCase struct {
 	ok       func(c *contract) (path, body string) // gets 200
-	header   map[string]string                     // of that
+	header   map[string]string                     // of the request that gets 200
 	missing  func(c *contract) (path, body string) // gets 404
 	conflict func(c *contract) (path, body string) // gets 409
-	// never says why there is no 404, no 409, or 200 is not asked for.
+	// The reasons why there is no request for 404, 409 or 200.
 	no404, no409, no200 string
-	page                bool   // it is for pages of the web UI: asked with a session, and without the key
-	etag                bool   // it needs the etag of the configuration
-	wrong               string // the body that gets 401, where it is the body that proves something
+	page                bool   // for pages of the web UI: sent with a session and without the API key
+	etag                bool   // needs the ETag of the configuration
+	wrong               string // the body that gets 401, if the credential is in the body
 }
 
-// The reasons.
+// The reasons for no404, no409 and no200.
 const (
 	namesNothing  = "it names nothing that could be missing"
 	changesNone   = "it changes nothing, so that nothing is in its way"
@@ -53,8 +53,7 @@ func with(path, body string) func(*contract) (string, string) {
 
 const noFingerprint = `{"fingerprint":"0000000000000000000000000000000000000000000000000000000000000000"}`
 
-// decides is a decision about a definition by its fingerprint; before it can be made
-// the actions of prepare are.
+// decides returns the case of a decision about a definition by its fingerprint. The actions in prepare are done first.
 func decides(path, action string, prepare ...string) contractCase {
 	missing := strings.Replace(path, "/s/", "/none/", 1)
 	missing = strings.Replace(missing, "/o/", "/none/", 1)
@@ -75,13 +74,12 @@ func differs(path string) contractCase {
 	return contractCase{ok: at(path + "/diff"), missing: at(strings.Replace(missing, "/s/", "/none/", 1) + "/diff"), no409: changesNone}
 }
 
-// onServer is an action on a server, which one that is only proposed has not.
+// onServer returns the case of an action on a server. A proposed server does not have these actions.
 func onServer(action string) contractCase {
 	return contractCase{ok: at("/servers/s/" + action), missing: at("/servers/none/" + action), conflict: at("/servers/wish/" + action)}
 }
 
-// contractCases has an entry for every operation, by its id. A new one goes to
-// the others of its noun.
+// contractCases maps the ID of each operation to its case. Add a new operation next to the others of its resource.
 var contractCases = map[string]contractCase{
 	"getStatus":           {ok: at("/status"), no404: namesNothing, no409: changesNone},
 	"getPresence":         {ok: at("/presence"), no404: namesNothing, no409: changesNone},
@@ -229,7 +227,7 @@ var contractCases = map[string]contractCase{
 	"listConfigs":    {ok: at("/config/history"), no404: namesNothing, no409: changesNone},
 	"getEarlierConfig": {ok: func(c *contract) (string, string) {
 		var all struct{ Versions []struct{ ID string } }
-		eventually(c.t, "there is a version", func() error {
+		eventually(c.t, "the history has a version", func() error {
 			_, body := c.rest("GET", "/config/history", "")
 			if err := json.Unmarshal(body, &all); err != nil || len(all.Versions) == 0 {
 				return fmt.Errorf("%s", body)
@@ -267,15 +265,15 @@ var contractCases = map[string]contractCase{
 		conflict: at("/activity/0")},
 }
 
-// contract is the real daemon with its document.
+// contract is a real daemon and its OpenAPI document.
 type contract struct {
 	*daemon
 	document map[string]any
 	schemas  *jsonschema.Compiler
-	asked    int // calls that were held
+	asked    int // number of held calls
 }
 
-// contractOperation is one of the document.
+// contractOperation is one operation of the OpenAPI document.
 type contractOperation struct {
 	id, method, path string
 	responses        map[string]any
@@ -295,7 +293,7 @@ func startContract(t *testing.T) *contract {
 	c.awaitTools("s:plain", "s:taken", "spare:plain")
 	c.awaitState("tickets", "needs_login")
 	for _, path := range []string{"prompts/ask", "resources/notes:%2F%2Fone", "templates/book:%2F%2F%7Bpage%7D", "instructions"} {
-		eventually(t, path+" is known", func() error {
+		eventually(t, path+" succeeds", func() error {
 			if status, body := c.rest("GET", "/servers/o/review", ""); status != http.StatusOK {
 				return fmt.Errorf("%d %s", status, body)
 			}
@@ -344,8 +342,7 @@ func (c *contract) operation(id string) contractOperation {
 	return all[slices.IndexFunc(all, func(o contractOperation) bool { return o.id == id })]
 }
 
-// text sends a request that must succeed, and returns a member of the response, if
-// one is named.
+// text sends a request that must succeed. It returns a member of the response if one is named.
 func (c *contract) text(method, path, body, member string) string {
 	c.t.Helper()
 	status, answer := c.rest(method, path, body)
@@ -358,7 +355,7 @@ func (c *contract) text(method, path, body, member string) string {
 	return text
 }
 
-// held makes a call that a person is asked about, and returns the id of the question.
+// held makes a call that needs approval and returns the ID of the pending approval.
 func (c *contract) held() string {
 	c.t.Helper()
 	c.asked++
@@ -375,11 +372,11 @@ func (c *contract) held() string {
 	return p.Details.ID
 }
 
-// record is the id of a record.
+// record returns the ID of a record.
 func (c *contract) record() string {
 	c.t.Helper()
 	var page struct{ Activities []struct{ ID string } }
-	eventually(c.t, "there is a record", func() error {
+	eventually(c.t, "the log has a record", func() error {
 		_, body := c.rest("GET", "/activity?limit=1", "")
 		if err := json.Unmarshal(body, &page); err != nil || len(page.Activities) == 0 {
 			return fmt.Errorf("%s", body)
@@ -389,7 +386,7 @@ func (c *contract) record() string {
 	return page.Activities[0].ID
 }
 
-// ask makes a request, and holds the answer against the document.
+// ask sends a request and checks the response against the OpenAPI document.
 func (c *contract) ask(t *testing.T, o contractOperation, want int, path, body string, change func(*http.Request)) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), strings.ToUpper(o.method), "http://"+c.address+"/api/v1"+path, strings.NewReader(body))
@@ -419,7 +416,7 @@ func (c *contract) ask(t *testing.T, o contractOperation, want int, path, body s
 		return
 	}
 	if described["schema"] == nil || !strings.HasSuffix(media, "json") {
-		return // a page, or a stream
+		return // a web page or a stream
 	}
 	answer, err := jsonschema.UnmarshalJSON(resp.Body)
 	if err != nil {
@@ -431,7 +428,7 @@ func (c *contract) ask(t *testing.T, o contractOperation, want int, path, body s
 		t.Fatalf("%s %s: %v", req.Method, path, err)
 	}
 	if err := schema.Validate(answer); err != nil {
-		t.Errorf("%s %s (%d) is not what the document says: %v", req.Method, path, want, err)
+		t.Errorf("%s %s (%d) does not match the OpenAPI document: %v", req.Method, path, want, err)
 	}
 	if document, ok := answer.(map[string]any); ok && want != http.StatusOK && fmt.Sprint(document["status"]) != fmt.Sprint(want) {
 		t.Errorf("%s %s: status %v in a %d", req.Method, path, document["status"], want)
@@ -467,8 +464,8 @@ func (c *contract) asPage(r *http.Request) {
 	r.Header.Del("X-API-Key")
 }
 
-// TestContract sends requests for the statuses 200, 400, 401, 403, 404 and 409 of every operation to the real daemon. Every
-// response matches the OpenAPI document.
+// TestContract sends requests for the statuses 200, 400, 401, 403, 404 and 409 of every operation to the real daemon.
+// Every response matches the OpenAPI document.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	c := startContract(t)
@@ -477,7 +474,7 @@ func TestContract(t *testing.T) {
 		entries[o.id] = true
 		asked, there := contractCases[o.id]
 		if !there {
-			t.Errorf("%s %s has no entry in contractCases: add %q with a request that gets 200, and for 404 and for 409 a request or why there is none", strings.ToUpper(o.method), o.path, o.id)
+			t.Errorf("%s %s has no entry in contractCases: add %q with a request for 200, and a request or a reason for 404 and 409", strings.ToUpper(o.method), o.path, o.id)
 			continue
 		}
 		t.Run(o.id, func(t *testing.T) {
@@ -492,7 +489,7 @@ func TestContract(t *testing.T) {
 			as := func(change func(*http.Request)) func(*http.Request) {
 				return func(r *http.Request) { nothing(r); change(r) }
 			}
-			// In this order: a conflict of callTool keeps its Idempotency-Key.
+			// The order matters: the conflict of callTool depends on an earlier Idempotency-Key.
 			for _, one := range []struct {
 				status  int
 				request func(*contract) (string, string)
@@ -500,7 +497,7 @@ func TestContract(t *testing.T) {
 			}{{404, asked.missing, asked.no404}, {409, asked.conflict, asked.no409}} {
 				switch {
 				case (one.request == nil) == (one.never == ""):
-					t.Errorf("the entry needs either a request for %d or why there is none", one.status)
+					t.Errorf("the entry needs a request for %d or a reason why there is none", one.status)
 				case one.request != nil:
 					path, body := one.request(c)
 					c.ask(t, o, one.status, path, body, as(func(r *http.Request) { headers(r, asked.header) }))
@@ -522,7 +519,7 @@ func TestContract(t *testing.T) {
 				c.ask(t, o, 400, path, body, as(func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") }))
 				c.ask(t, o, 413, path, `{"x":"`+strings.Repeat("x", 5<<20)+`"}`, nothing)
 			}
-			if o.id == "readDocument" { // it needs no key
+			if o.id == "readDocument" { // it requires no API key
 				return
 			}
 			c.ask(t, o, 401, path, cmp.Or(asked.wrong, body), as(func(r *http.Request) {
@@ -542,12 +539,12 @@ func TestContract(t *testing.T) {
 	}
 	for id := range contractCases {
 		if !entries[id] {
-			t.Errorf("contractCases has %q, which no operation is called", id)
+			t.Errorf("contractCases has %q, but no operation has this ID", id)
 		}
 	}
 }
 
-// TestEveryFailureIsAProblem: also on paths without an operation.
+// TestEveryFailureIsAProblem: every error is a problem document, also on paths without an operation.
 func TestEveryFailureIsAProblem(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -578,7 +575,7 @@ func TestEveryFailureIsAProblem(t *testing.T) {
 	}
 }
 
-// BenchmarkApproveMany is 500 approvals of definitions in one request.
+// BenchmarkApproveMany approves 500 definitions in one request.
 func BenchmarkApproveMany(b *testing.B) {
 	var tools []string
 	for i := range 500 {
@@ -611,8 +608,7 @@ func headers(r *http.Request, all map[string]string) {
 	}
 }
 
-// TestParsedServersCanBeAdded: what POST /servers/parse returns as add is what POST
-// /servers takes.
+// TestParsedServersCanBeAdded: POST /servers accepts the add member that POST /servers/parse returns.
 func TestParsedServersCanBeAdded(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -644,7 +640,7 @@ func TestParsedServersCanBeAdded(t *testing.T) {
 			}
 			if bytes.Contains(s.Add, []byte(`"quarantined":true`)) {
 				if quarantined++; len(s.Notes) == 0 {
-					t.Errorf("%s: nothing says why it is quarantined", s.Name)
+					t.Errorf("%s: the reason for the quarantine is missing", s.Name)
 				}
 			}
 			if status, body := d.rest("POST", "/servers", string(s.Add)); status != http.StatusOK {
@@ -680,7 +676,7 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 	if err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("the validator of OpenAPI is obligatory in CI: %v (npm install --prefix .ci/npm)", err)
+			t.Fatalf("the validator of OpenAPI is required in CI: %v (npm install --prefix .ci/npm)", err)
 		}
 		t.Skipf("the validator of OpenAPI is not installed (npm install --prefix .ci/npm): %v", err)
 	}
@@ -704,7 +700,7 @@ func TestDocumentIsValid(t *testing.T) {
 		"a type that is none":         {`"type": "boolean"`, `"type": "perhaps"`},
 	} {
 		if out, err := validate(bytes.Replace(document, []byte(broken[0]), []byte(broken[1]), 1)); err == nil {
-			t.Errorf("%s is valid to it:\n%s", what, out)
+			t.Errorf("the validator accepts %s:\n%s", what, out)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// busyTool says in everything it says whose call it is.
+// busyTool returns a tool whose messages all name the call that they belong to.
 func busyTool() mcptest.Tool {
 	return mcptest.Tool{
 		Definition: mcptest.ToolDefinition("busy"),
@@ -33,13 +33,13 @@ func busyTool() mcptest.Tool {
 	}
 }
 
-// relayClient is a client of the legacy era on /mcp/servers/….
+// relayClient is a client of the legacy protocol on /mcp/servers/NAME.
 type relayClient struct {
 	t       testing.TB
 	url     string
 	session string
-	tool    string        // that call calls
-	thinks  time.Duration // before it answers
+	tool    string        // the tool that call uses
+	thinks  time.Duration // delay before it answers a request of the server
 }
 
 func (d *daemon) relayClient(server string) *relayClient {
@@ -52,7 +52,7 @@ func (d *daemon) clientAt(path string) *relayClient {
 	return d.openAt(path, `{"elicitation":{}}`)
 }
 
-// openAt begins a session of the legacy era with these capabilities.
+// openAt opens a session of the legacy protocol with these capabilities.
 func (d *daemon) openAt(path, capabilities string) *relayClient {
 	d.t.Helper()
 	c := &relayClient{t: d.t, url: "http://" + d.address + path}
@@ -83,7 +83,7 @@ func (c *relayClient) post(body string) (*http.Response, error) {
 	return http.DefaultClient.Do(req)
 }
 
-// send posts what wants no answer.
+// send posts a message that expects no response.
 func (c *relayClient) send(body string) {
 	resp, err := c.post(body)
 	if err != nil {
@@ -96,7 +96,7 @@ func (c *relayClient) send(body string) {
 	}
 }
 
-// call makes one call, answers what it is asked, and returns the messages.
+// call makes one call, answers the server's requests, and returns all messages.
 func (c *relayClient) call(id, n int) (messages []string) {
 	resp, err := c.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"n":%d},"_meta":{"progressToken":%d}}}`, id, c.tool, n, id))
 	if err != nil {
@@ -119,8 +119,7 @@ func (c *relayClient) call(id, n int) (messages []string) {
 	}
 }
 
-// TestNoCrossTalk: with 64 calls in flight, of 16 sessions that all use the same
-// ids and tokens, every message reaches the call that it belongs to.
+// TestNoCrossTalk: 16 sessions with 64 calls in flight use the same IDs and tokens. Every message reaches its own call.
 func TestNoCrossTalk(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
@@ -129,8 +128,7 @@ func TestNoCrossTalk(t *testing.T) {
 	callAtOnce(t, func() *relayClient { return d.relayClient("s") }, "busy")
 }
 
-// TestNoCrossTalkOfAll: the same where each session calls tools of two servers,
-// which use the same ids.
+// TestNoCrossTalkOfAll: the same on /mcp/all, where each session calls tools of two servers that use the same IDs.
 func TestNoCrossTalkOfAll(t *testing.T) {
 	t.Parallel()
 	one := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool()))
@@ -140,15 +138,15 @@ func TestNoCrossTalkOfAll(t *testing.T) {
 	callAtOnce(t, func() *relayClient { return d.clientAt("/mcp/all") }, "one__busy", "two__busy")
 }
 
-// TestUserTimeDoesNotCount: the time that a user takes to answer does not count towards the server's time limit. The time
-// that the server takes afterwards does.
+// TestUserTimeDoesNotCount: the time that a user takes to answer does not count towards the server's time limit. The
+// time that the server takes afterwards does.
 func TestUserTimeDoesNotCount(t *testing.T) {
 	t.Parallel()
 	hangs := mcptest.Tool{Definition: mcptest.ToolDefinition("hangs"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		if _, err := c.SendRequest("elicitation/create", json.RawMessage(`{"message":"m"}`)); err != nil {
 			return nil, err
 		}
-		<-t.Context().Done() // as a server that has lost its way
+		<-t.Context().Done() // as a server that never answers
 		return nil, mcptest.ErrNoAnswer
 	}}
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, busyTool(), hangs))
@@ -169,7 +167,7 @@ func TestUserTimeDoesNotCount(t *testing.T) {
 	}
 }
 
-// callAtOnce has clients call the tools, each in several lanes at once.
+// callAtOnce lets clients call the tools, each with several concurrent calls.
 func callAtOnce(t *testing.T, client func() *relayClient, tools ...string) {
 	const sessions, atOnce, perCall = 16, 4, 5
 	rounds := volume.FullOrQuick(50_000/(sessions*atOnce*perCall)+1, 10)

@@ -31,7 +31,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// binary is the real binary, built once for all tests.
+// binary is the path of the real binary, built once for all tests.
 var binary string
 
 func TestMain(m *testing.M) {
@@ -45,13 +45,13 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	}
 	if !commandLineSets("test.parallel") {
-		_ = flag.Set("test.parallel", strconv.Itoa(max(inParallel, runtime.GOMAXPROCS(0)))) // a number
+		_ = flag.Set("test.parallel", strconv.Itoa(max(inParallel, runtime.GOMAXPROCS(0)))) // it is a valid number
 	}
 	os.Exit(buildAndRun(m))
 }
 
-// inParallel is how many tests run in parallel: they mostly wait for processes, which leaves a processor
-// idle if there is one test for each.
+// inParallel is how many tests run in parallel. They mostly wait for processes, so one test per processor would leave
+// processors idle.
 const inParallel = 6
 
 func commandLineSets(name string) (set bool) {
@@ -66,7 +66,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// A daemon that is killed leaves its newest records in memory: see activity.FindTmpfsDir.
+	// A killed daemon leaves its newest records in a memory file system: see activity.FindTmpfsDir.
 	if memory, err := os.MkdirTemp("/dev/shm", "mcpproxy-e2e-"); err == nil { // not every system has it
 		defer os.RemoveAll(memory)
 		_ = os.Setenv("XDG_RUNTIME_DIR", memory)
@@ -81,22 +81,22 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// patience bounds every wait; what takes that long is broken.
+// patience limits every wait. A test that waits this long has failed.
 const patience = time.Minute
 
 // daemon is a running mcpproxy.
 type daemon struct {
 	t       testing.TB
-	dir     string // holds the configuration and the data
+	dir     string // the directory of the configuration and the data
 	address string
 	cmd     *exec.Cmd
 	stderr  *output
 	exited  chan error
-	under   []string // the command that starts it, if it is not started directly
-	env     []string // more of the environment of the daemon and of commands, as NAME=value
+	under   []string // the command that starts the daemon, if it is not started directly
+	env     []string // additional environment of the daemon and of commands, as NAME=value
 }
 
-// output is what a process that still runs has written so far.
+// output collects the output of a running process.
 type output struct {
 	mu    sync.Mutex // guards bytes
 	bytes bytes.Buffer
@@ -114,7 +114,7 @@ func (o *output) String() string {
 	return o.bytes.String()
 }
 
-// noKeyring keeps secrets out of the keyring of the system.
+// noKeyring disables the system keyring.
 const noKeyring = "MCPPROXY_NO_KEYRING=1"
 
 // startDaemon starts `mcpproxy serve` with the configuration and stops it at
@@ -124,8 +124,7 @@ func startDaemon(t testing.TB, config string, env ...string) *daemon {
 	return startDaemonUnder(t, nil, config, env...)
 }
 
-// startDaemonUnder starts it by a command that takes the rest of its line for
-// one to execute in its place.
+// startDaemonUnder starts the daemon through a command that executes its remaining arguments.
 func startDaemonUnder(t testing.TB, under []string, config string, env ...string) *daemon {
 	t.Helper()
 	return startDaemonAt(t, freeAddress(t), under, config, env...)
@@ -154,11 +153,11 @@ func (d *daemon) writeConfig(config string) {
 	}
 }
 
-// environ is the environment of the daemon and of its commands.
+// environ returns the environment of the daemon and of its commands.
 func (d *daemon) environ(more ...string) []string { return append(environ(d.dir, d.env...), more...) }
 
-// environ is the environment of this process with another home directory. Variables that name the
-// directory of a client elsewhere are left out.
+// environ returns the environment of this process with another home directory. It omits variables that move the
+// directory of a client.
 func environ(home string, more ...string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
@@ -170,7 +169,7 @@ func environ(home string, more ...string) []string {
 func (d *daemon) configPath() string { return filepath.Join(d.dir, "mcp_config.json") }
 func (d *daemon) dataDir() string    { return filepath.Join(d.dir, "data") }
 
-// start starts the process and waits until it answers.
+// start starts the process and waits until it answers requests.
 func (d *daemon) start() {
 	d.t.Helper()
 	d.stderr = &output{}
@@ -198,10 +197,10 @@ func (d *daemon) start() {
 	})
 }
 
-// stop asks the process to end and wants it to do so with code 0.
+// stop sends SIGTERM and requires exit code 0.
 func (d *daemon) stop() {
 	d.t.Helper()
-	_ = d.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = d.cmd.Process.Signal(syscall.SIGTERM) // the process may have ended
 	select {
 	case err := <-d.exited:
 		if err != nil {
@@ -214,9 +213,9 @@ func (d *daemon) stop() {
 	d.cmd = nil
 }
 
-// kill ends the process as a crash does.
+// kill ends the process like a crash.
 func (d *daemon) kill() {
-	_ = d.cmd.Process.Kill() // it may have ended
+	_ = d.cmd.Process.Kill() // the process may have ended
 	<-d.exited
 	d.cmd = nil
 }
@@ -230,7 +229,7 @@ func (d *daemon) key() string {
 	return strings.TrimSpace(string(raw))
 }
 
-// rest makes a request to the REST API with the key.
+// rest sends a request to the REST API with the API key.
 func (d *daemon) rest(method, path string, body string) (int, []byte) {
 	d.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -284,7 +283,7 @@ type agent struct {
 	client  *http.Client
 	modern  bool
 	session string
-	path    string // "" for /mcp
+	path    string // "" means /mcp
 }
 
 const (
@@ -292,10 +291,10 @@ const (
 	modernRevision = "2026-07-28"
 )
 
-// legacy opens a session of the legacy era.
+// legacy opens a session of the legacy protocol.
 func (d *daemon) legacy() *agent { return d.legacyAt("") }
 
-// legacyAt opens one at another path than /mcp.
+// legacyAt opens a session of the legacy protocol at another path than /mcp.
 func (d *daemon) legacyAt(path string) *agent {
 	d.t.Helper()
 	a := &agent{d: d, client: &http.Client{Timeout: patience}, path: path}
@@ -308,7 +307,7 @@ func (d *daemon) legacyAt(path string) *agent {
 	return a
 }
 
-// stateless is a client of the modern era.
+// stateless returns a client of the modern protocol.
 func (d *daemon) stateless() *agent {
 	return &agent{d: d, client: &http.Client{Timeout: patience}, modern: true}
 }
@@ -422,7 +421,7 @@ func (a *agent) tryCall(tool, arguments string) (toolResult, error) {
 	return m.Result, nil
 }
 
-// lastEvent is the last message of an event stream, or the answer itself.
+// lastEvent returns the last message of an event stream, or the answer itself if it is not a stream.
 func lastEvent(answer []byte) []byte {
 	if trimmed := bytes.TrimSpace(answer); len(trimmed) == 0 || trimmed[0] == '{' || trimmed[0] == '[' {
 		return answer
@@ -436,7 +435,7 @@ func lastEvent(answer []byte) []byte {
 	return last
 }
 
-// awaitTools waits until the named tools can be found.
+// awaitTools waits until a search finds the named tools.
 func (d *daemon) awaitTools(names ...string) {
 	d.t.Helper()
 	for _, name := range names {
@@ -450,7 +449,7 @@ func (d *daemon) awaitTools(names ...string) {
 	}
 }
 
-// eventually tries until it works, or fails the test with what it said last.
+// eventually repeats try until it succeeds. After the time limit it fails the test with the last error.
 func eventually(t testing.TB, what string, try func() error) {
 	t.Helper()
 	eventuallyIn(t, patience, what, try)
@@ -469,18 +468,18 @@ func eventuallyIn(t testing.TB, limit time.Duration, what string, try func() err
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within %s: %v", what, limit, err)
 		}
-		<-time.After(max(pause, 2*time.Since(began))) // a try that starts a process takes no more than a third of a core
+		<-time.After(max(pause, 2*time.Since(began))) // attempts that start a process use at most a third of a core
 	}
 }
 
-// longestPause is the longest pause between two quick tries: many tests try at the same time.
+// longestPause is the longest pause between two quick attempts: many tests wait at the same time.
 const longestPause = 100 * time.Millisecond
 
-// ports counts the ports that tests were given.
+// ports counts the ports that tests have received.
 var ports atomic.Uint32
 
-// freeAddress returns an address that no other test gets. Its port is below those that systems give to
-// connections, which could otherwise take it before a daemon listens, or while it restarts.
+// freeAddress returns an address that no other test gets. Its port is below the range that systems use for outgoing
+// connections. Otherwise such a connection could take the port before a daemon listens, or while it restarts.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	const first, count = 10_000, 9_000
@@ -495,7 +494,7 @@ func freeAddress(t testing.TB) string {
 	return ""
 }
 
-// signal sends a signal to a process of another test; os.ErrProcessDone if it does not exist.
+// signal sends a signal to a process of another test. It returns os.ErrProcessDone if the process does not exist.
 func signal(pid int, sig os.Signal) error {
 	p, err := os.FindProcess(pid)
 	if err != nil {

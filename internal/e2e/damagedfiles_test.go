@@ -18,12 +18,12 @@ import (
 
 var damagedRounds = flag.Int("damaged", 1, "how often each kind of damaged file is tried; 10 make 110 files")
 
-// template is a data directory in which everything is decided that can be, once
-// as a clean stop leaves it and once as a crash does.
+// template is a data directory with every kind of decision, in one copy as a clean stop leaves it and in one as a crash
+// does.
 type template struct {
 	stopped string
 	crashed string
-	// config has how the server "moved" is launched, which was approved otherwise.
+	// config returns a configuration that changes the launch of the server "moved" after its approval.
 	config func(url string) string
 }
 
@@ -36,7 +36,7 @@ func makeTemplate(t *testing.T) *template {
 		return fmt.Sprintf(`{"mcpServers":{"s":{"url":%q},"moved":{"url":%q,"quarantined":%v}}}`, u.URL, url, url == moved.URL)
 	}
 	j := judge(t, u, m.config(moved.URL))
-	for range 2 { // its launch, then its definitions
+	for range 2 { // approve the launch, then the definitions
 		eventually(t, "the server is approved", func() error {
 			if code, _, stderr := j.cli("upstream", "approve", "moved", "--yes"); code != 0 {
 				return fmt.Errorf("%s", stderr)
@@ -79,10 +79,10 @@ func copyAll(t testing.TB, from, to string) {
 	}
 }
 
-// damage does something to the files of a data directory.
+// damage changes the files of a data directory.
 type damage struct {
 	name    string
-	crashed bool // the damage is done to the files of a daemon that was killed
+	crashed bool // damages the files of a killed daemon
 	do      func(rnd *rand.Rand, path string) error
 }
 
@@ -151,11 +151,10 @@ func damages() []damage {
 	}
 }
 
-// migrated is a row of the table that has the versions, as SQLite stores it: a
-// header, the version in one byte, the time.
+// migrated matches a row of the schema version table as SQLite stores it: a header, the version in one byte, the time.
 var migrated = regexp.MustCompile(`\x05\x00\x01\x09\x33[\x01-\x20]20\d\d-`)
 
-// newer makes the database one of a later program.
+// newer makes the database look like one of a newer version.
 func newer(_ *rand.Rand, b []byte) []byte {
 	if rows := migrated.FindAllIndex(b, -1); len(rows) > 0 {
 		b[rows[0][0]+5] = 99
@@ -163,9 +162,9 @@ func newer(_ *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// foreign puts a file of something else in the place of the database.
+// foreign replaces the database by a file of another kind.
 func foreign(rnd *rand.Rand, b []byte) []byte {
-	const version, application = 19, 68 // where they are in the head
+	const version, application = 19, 68 // offsets in the SQLite header
 	switch rnd.IntN(3) {
 	case 0:
 		return bytes.Repeat([]byte("hello "), rnd.IntN(5000))
@@ -177,13 +176,13 @@ func foreign(rnd *rand.Rand, b []byte) []byte {
 	return b
 }
 
-// The real daemon starts with files that are damaged in every way. It works, or reports clearly what does not. No tool can
-// be called and no server is contacted that could not be before. Approving the server afterwards unlocks nothing that a user
-// blocked or disabled, unless both stores were lost; then the daemon says so.
+// The real daemon starts with files that are damaged in every way. It works, or clearly reports the problem. No tool
+// can be called and no server is contacted that could not be before. A later approval of the server unlocks nothing
+// that a user blocked or disabled, unless both stores were lost. In that case the daemon reports the loss.
 func TestDamagedFilesGrantNothing(t *testing.T) {
 	t.Parallel()
 	m := makeTemplate(t)
-	places, all := make(chan struct{}, 6), sync.WaitGroup{} // they wait for most of the time
+	places, all := make(chan struct{}, 6), sync.WaitGroup{} // they mostly wait
 	for round := range uint64(*damagedRounds) {
 		for _, d := range damages() {
 			places <- struct{}{}
@@ -215,7 +214,7 @@ func (m *template) try(t *testing.T, d damage, seed uint64) {
 	j.refuses("started", "s:blocked", "s:off", "s:changed", "moved:tool")
 	outcome := j.said()
 	if readable {
-		_, _, _ = j.cli("upstream", "approve", "s", "--yes") // perhaps nothing waits
+		_, _, _ = j.cli("upstream", "approve", "s", "--yes") // there may be nothing to approve
 	}
 	j.stillRefuses("approved")
 	j.kill()
@@ -231,10 +230,10 @@ func (m *template) try(t *testing.T, d damage, seed uint64) {
 	t.Log(outcome)
 }
 
-// settled waits until it is known what is decided, or that it stays unknown.
+// settled waits until the decisions are read, or are known to be unreadable.
 func (j *judged) settled() (readable bool) {
 	j.t.Helper()
-	eventually(j.t, "it is known what is decided", func() error {
+	eventually(j.t, "the decisions are loaded", func() error {
 		status, body := j.rest("GET", "/status", "")
 		newer := strings.Contains(string(body), "this program knows up to")
 		if readable = !strings.Contains(string(body), "approvals are not read yet"); readable || newer {
@@ -244,7 +243,7 @@ func (j *judged) settled() (readable bool) {
 	})
 	if readable {
 		j.awaitTools("s:blocked", "s:off")
-		eventually(j.t, "the server is asked", func() error {
+		eventually(j.t, "the server is contacted", func() error {
 			status, body := j.rest("GET", "/servers/s", "")
 			if status != http.StatusOK || !strings.Contains(string(body), `"state":"ready"`) {
 				return fmt.Errorf("%d %s", status, body)
@@ -265,8 +264,8 @@ func (j *judged) refuses(when string, names ...string) {
 	}
 }
 
-// stillRefuses is refuses for what no approval of a server frees. That refusals
-// were lost with both homes is said.
+// stillRefuses checks that tools stay locked that no approval of a server unlocks. If both stores of restrictions were
+// lost, it checks that the daemon reports this.
 func (j *judged) stillRefuses(when string) {
 	j.t.Helper()
 	j.refuses(when, "moved:tool")
@@ -275,22 +274,22 @@ func (j *judged) stillRefuses(when string) {
 	}
 }
 
-// restrictionsLost reports whether the person is told that both homes were lost.
+// restrictionsLost reports whether the daemon tells the user that both stores of restrictions were lost.
 func (j *judged) restrictionsLost() bool {
 	_, body := j.rest("GET", "/status", "")
 	return strings.Contains(string(body), "Earlier blocks are lost")
 }
 
-// said is what the person is told.
+// said returns the messages for the user.
 func (j *judged) said() string {
 	_, body := j.rest("GET", "/status", "")
 	return fmt.Sprintf("%d files aside; %s", len(j.aside()), body)
 }
 
-// check looks for a panic.
+// check fails if the daemon panicked.
 func (j *judged) check() {
 	j.t.Helper()
 	if said := j.stderr.String(); strings.Contains(said, "panic") || strings.Contains(said, "goroutine ") {
-		j.t.Errorf("it panicked:\n%s", said)
+		j.t.Errorf("the daemon panicked:\n%s", said)
 	}
 }

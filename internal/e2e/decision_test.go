@@ -9,7 +9,7 @@ import (
 	"mcpproxy/internal/store/activity"
 )
 
-// record returns a record that was asked for alone.
+// record returns the record with an ID, from its own request.
 func (d *daemon) record(id string) (r activity.Record) {
 	d.t.Helper()
 	status, body := d.rest("GET", "/activity/"+id, "")
@@ -19,7 +19,7 @@ func (d *daemon) record(id string) (r activity.Record) {
 	return r
 }
 
-// newest returns the newest record of a kind, asked for alone.
+// newest returns the newest record that matches the filter, from its own request.
 func (d *daemon) newest(filter string) activity.Record {
 	d.t.Helper()
 	records, _ := d.records(filter)
@@ -29,8 +29,8 @@ func (d *daemon) newest(filter string) activity.Record {
 	return d.record(records[0].ID)
 }
 
-// TestRecordsContainTheDecision: the record of a call, of a refusal and of a call that a kill interrupted contains the facts
-// of the decision and its position in the chain.
+// TestRecordsContainTheDecision: the record of a call, of a refusal and of a call that a kill interrupted contains the
+// facts of the decision and its position in the chain.
 func TestRecordsContainTheDecision(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
@@ -49,15 +49,15 @@ func TestRecordsContainTheDecision(t *testing.T) {
 		t.Errorf("a call: %+v", facts)
 	}
 	if call.OwnUS < 1 || call.OwnUS > (call.DurationMS+1)*1000 {
-		t.Errorf("our own time: %d µs of %d ms", call.OwnUS, call.DurationMS)
+		t.Errorf("MCPProxy's own time: %d µs of %d ms", call.OwnUS, call.DurationMS)
 	}
 	if c := call.Chain; c == nil || len(c.Hash) != 64 || len(c.Previous) != 64 || c.EndSeq <= c.Seq || len(c.EndHash) != 64 {
-		t.Errorf("its place in the log: %+v", c)
+		t.Errorf("its position in the log: %+v", c)
 	}
 
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 	if r := a.call("call_tool_read", `{"name":"m:wipe","intent":{"operation_type":"look","reason":"with `+secret+`"}}`); !r.IsError {
-		t.Fatal("it was allowed")
+		t.Fatal("the call was allowed")
 	}
 	refused := d.newest("type=policy_decision")
 	letter := string(refused.Metadata.Intent.Declared)
@@ -89,9 +89,9 @@ func TestRecordsContainTheDecision(t *testing.T) {
 	_, all := d.records("")
 	_, body := d.rest("GET", "/status", "")
 	var status struct{ Activity struct{ Records int64 } }
-	_, later := d.records("") // one more may be written in between
+	_, later := d.records("") // another record may be written in between
 	if err := json.Unmarshal(body, &status); err != nil || status.Activity.Records < all || status.Activity.Records > later {
-		t.Errorf("status counts %d records of %d to %d, %v", status.Activity.Records, all, later, err)
+		t.Errorf("status reports %d records, want %d to %d: %v", status.Activity.Records, all, later, err)
 	}
 	if code, out, _ := d.cli("activity", "show", call.ID); code != 0 || !strings.Contains(out, "read-only (server)") || !strings.Contains(out, facts.Fingerprint) {
 		t.Errorf("activity show: %d\n%s", code, out)

@@ -53,14 +53,14 @@ func TestDemoStaysUp(t *testing.T) {
 	}
 	found := exported.FindStringSubmatch(printed.String())
 	if found == nil {
-		t.Fatalf("no line to paste in:\n%s", printed.String())
+		t.Fatalf("no command to paste in:\n%s", printed.String())
 	}
 	dataDir := found[2]
 	run := func(wantCode int, want, command string) {
 		t.Helper()
 		c := exec.Command("sh", "-c", command)
 		c.Env = append(os.Environ(), "MCPPROXY_CONFIG="+found[1], "MCPPROXY_DATA_DIR="+dataDir, "PATH="+found[3]+":"+os.Getenv("PATH"))
-		out, _ := c.CombinedOutput() // the code is looked at
+		out, _ := c.CombinedOutput() // the exit code is checked
 		if code := c.ProcessState.ExitCode(); code != wantCode || !strings.Contains(string(out), want) {
 			t.Errorf("%s: exit code %d, want %d\n%s", command, code, wantCode, out)
 		}
@@ -85,7 +85,7 @@ func TestDemoStaysUp(t *testing.T) {
 			t.Errorf("the demo ended with %v", err)
 		}
 	case <-time.After(patience):
-		_ = cmd.Process.Kill() // it does not listen
+		_ = cmd.Process.Kill() // it does not react
 		t.Error("the demo does not end")
 	}
 	if _, err := os.Stat(dataDir); !os.IsNotExist(err) {

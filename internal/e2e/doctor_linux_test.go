@@ -27,27 +27,27 @@ import (
 // patient is a broken installation that the doctor's instructions repair.
 type patient struct {
 	*daemon
-	bin string // programs of servers, and the binary as mcpproxy
+	bin string // directory of server programs, and of the binary as mcpproxy
 	env []string
 }
 
-// sick is one way to be broken.
+// sick is one problem of an installation, with its repair.
 type sick struct {
-	config string // members of the file
+	config string // members of the configuration file
 	under  []string
 	down   bool             // no daemon is started
 	before func(p *patient) // breaks it before the daemon starts
-	breaks func(p *patient) // breaks it then
+	breaks func(p *patient) // breaks it after that
 	words  []string         // words that the output must contain
 	fix    bool             // --fix repairs it; otherwise the printed command does
-	heals  func(p *patient) // what a person is told to do before the command
-	yes    bool             // the command asks, and is told --yes
+	heals  func(p *patient) // the manual step before the printed command
+	yes    bool             // the command needs --yes
 	run    func(p *patient, command string)
 	stays  bool // a note, or a problem that no command repairs
 	needs  func(t *testing.T)
 }
 
-// report is what the doctor says, of one check.
+// report runs the doctor and returns its exit code and report. args select the check.
 func (p *patient) report(args ...string) (code int, r doctor.Report) {
 	p.t.Helper()
 	code, out, stderr := p.cli(append([]string{"doctor", "-o", "json"}, args...)...)
@@ -57,13 +57,12 @@ func (p *patient) report(args ...string) (code int, r doctor.Report) {
 	return code, r
 }
 
-// sound reports whether a check has nothing to say.
+// sound reports whether a check found no problem.
 func sound(r doctor.Report) bool {
 	return !slices.ContainsFunc(r.Checks, func(c doctor.CheckResult) bool { return c.State != doctor.OK && c.State != doctor.Skipped })
 }
 
-// shell runs a command as a person would paste it. One that starts the daemon goes on
-// until the test ends.
+// shell runs a command as a user would paste it. A command that starts the daemon runs until the test ends.
 func (p *patient) shell(command, stdin string) {
 	p.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -98,7 +97,7 @@ func (p *patient) shell(command, stdin string) {
 	case <-time.After(patience):
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-done
-		p.t.Errorf("%s: it does not end\n%s", command, out)
+		p.t.Errorf("%s: the command does not end\n%s", command, out)
 	}
 }
 
@@ -106,14 +105,14 @@ func (p *patient) shell(command, stdin string) {
 func (p *patient) program(name, script string) string {
 	p.t.Helper()
 	path := filepath.Join(p.bin, name)
-	_ = os.Remove(path) // one that runs is not written over
+	_ = os.Remove(path) // a running program cannot be overwritten
 	if err := mcptest.WriteProgram(path, []byte("#!/bin/sh\n"+script+"\n")); err != nil {
 		p.t.Fatal(err)
 	}
 	return path
 }
 
-// serves is a script that is an MCP server.
+// serves returns a script that runs an MCP server.
 func serves(t testing.TB) string {
 	t.Helper()
 	own, err := os.Executable()
@@ -123,7 +122,7 @@ func serves(t testing.TB) string {
 	return "MCPTEST_SERVER=zoo exec " + own
 }
 
-// editor is an editor that writes this text.
+// editor installs an editor that writes this text.
 func (p *patient) editor(text string) {
 	p.t.Helper()
 	file := filepath.Join(p.dir, "right.json")
@@ -151,7 +150,7 @@ func (p *patient) did(args ...string) {
 
 func (p *patient) chmod(path string, mode os.FileMode) { p.t.Helper(); p.must(os.Chmod(path, mode)) }
 
-// settings writes the file with the address of the daemon.
+// settings returns the configuration with the address of the daemon and these members.
 func (p *patient) settings(members string) string {
 	if members != "" {
 		members = ", " + members
@@ -159,8 +158,8 @@ func (p *patient) settings(members string) string {
 	return fmt.Sprintf("{\n\"listen\": %q%s\n}\n", p.address, strings.ReplaceAll(members, "BIN", p.bin))
 }
 
-// TestDoctor breaks an installation in each way that the doctor knows, runs the recommended fix, and expects the check to
-// pass then.
+// TestDoctor breaks an installation in each way that the doctor detects, runs the recommended fix, and expects the
+// check to pass after it.
 func TestDoctor(t *testing.T) {
 	t.Parallel()
 	for code, c := range sicknesses() {
@@ -190,7 +189,7 @@ func TestDoctor(t *testing.T) {
 				c.run(p, command)
 			case c.fix:
 				if !found.Fixable {
-					t.Errorf("--fix does not do it: %+v", found)
+					t.Errorf("--fix does not repair it: %+v", found)
 				}
 				_, r := p.report("--only", code, "--fix")
 				if len(r.Fixed) == 0 || r.Fixed[0].Error != "" || r.Fixed[0].Command != found.Command {
@@ -199,7 +198,7 @@ func TestDoctor(t *testing.T) {
 			default:
 				p.shell(command, "value\n")
 			}
-			eventually(t, code+" is well again", func() error {
+			eventually(t, code+" is repaired", func() error {
 				if exit, r := p.report("--only", code); !sound(r) || exit != 0 {
 					return fmt.Errorf("exit code %d: %+v", exit, r)
 				}
@@ -222,7 +221,7 @@ func TestEveryCheckHasAFailingCase(t *testing.T) {
 	}
 	for _, code := range doctor.CodesAndNames() {
 		if strings.HasPrefix(code, "D") && !broken[code] {
-			t.Errorf("nothing breaks what %s checks", code)
+			t.Errorf("no test case makes %s fail", code)
 		}
 	}
 }
@@ -255,14 +254,14 @@ func newPatient(t *testing.T, c sick) *patient {
 	return p
 }
 
-// found waits until the check says something, and looks at it.
+// found waits until the check reports the problem, and verifies the report.
 func (p *patient) found(code string, c sick) (found doctor.CheckResult) {
 	p.t.Helper()
 	eventually(p.t, code+" is found", func() error {
 		exit, r := p.report("--only", code)
 		at := slices.IndexFunc(r.Checks, func(c doctor.CheckResult) bool { return c.State != doctor.OK && c.State != doctor.Skipped })
 		if at < 0 {
-			return fmt.Errorf("nothing is found: %+v", r)
+			return fmt.Errorf("the check found nothing: %+v", r)
 		}
 		found = r.Checks[at]
 		if want := map[bool]int{true: 1}[found.State == doctor.Bad]; exit != want {
@@ -271,18 +270,18 @@ func (p *patient) found(code string, c sick) (found doctor.CheckResult) {
 		text := found.What + " " + found.Subject + " " + strings.Join(found.Lines, "\n")
 		for _, w := range c.words {
 			if !strings.Contains(text, w) {
-				return fmt.Errorf("%q is not said: %+v", w, found)
+				return fmt.Errorf("%q is missing in the report: %+v", w, found)
 			}
 		}
 		return nil
 	})
 	if found.Code != code || found.Name == "" || found.Why == "" || found.Command == "" && !c.stays {
-		p.t.Errorf("it lacks something: %+v", found)
+		p.t.Errorf("the report is incomplete: %+v", found)
 	}
 	return found
 }
 
-// server is a server of the file that runs a program of BIN.
+// server returns the configuration of a server that runs a program in BIN.
 func server(program, more string) string {
 	return `"mcpServers": {"s": {"command": "BIN/` + program + `"` + more + `}}`
 }
@@ -335,7 +334,7 @@ func copyFile(from, to string) error {
 
 func needsRoot(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("files are given to another user, or mounted, by root alone")
+		t.Skip("only root can mount file systems or change the owner of files")
 	}
 }
 
@@ -347,9 +346,9 @@ func needsMounts(t *testing.T) {
 func needsSQLite(t *testing.T) {
 	if _, err := exec.LookPath("sqlite3"); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("sqlite3 is obligatory in CI: it is another program that uses a database")
+			t.Fatal("sqlite3 is required in CI: it is the other program that uses the database")
 		}
-		t.Skip("another program that uses a database is sqlite3, which is not here")
+		t.Skip("sqlite3 is not installed; it is the other program that uses the database")
 	}
 }
 
@@ -386,7 +385,7 @@ func sickFiles() map[string]sick {
 		},
 			words: []string{"old databases", "corrupt-"}},
 		"D210": {needs: needsSQLite, words: []string{"version 99"}, breaks: func(p *patient) {
-			eventually(p.t, "there is a database", func() error {
+			eventually(p.t, "the database exists", func() error {
 				_, err := p.sqlite("SELECT version_id FROM goose_db_version WHERE version_id = 8")
 				return err
 			})
@@ -398,7 +397,7 @@ func sickFiles() map[string]sick {
 			p.must(os.WriteFile(p.path("mcpproxy.db"), bytes.Repeat([]byte("no database "), 1000), 0o600))
 		}},
 		"D212": {words: []string{"The database is damaged"}, breaks: func(p *patient) {
-			eventually(p.t, "there is a database", func() error {
+			eventually(p.t, "the database exists", func() error {
 				_, err := os.Stat(p.path("mcpproxy.db"))
 				return err
 			})
@@ -448,8 +447,8 @@ func sickConfigurations() map[string]sick {
 	}
 }
 
-// listenLow listens on a port below those that the system gives to anybody: the next
-// one, which the doctor proposes, stays free.
+// listenLow listens on a port below the range of automatically assigned ports, so that the next port, which the doctor
+// proposes, stays free.
 func listenLow(t testing.TB, from int) net.Listener {
 	t.Helper()
 	for port := from + os.Getpid()%5_000; ; port += 2 {
@@ -460,7 +459,7 @@ func listenLow(t testing.TB, from int) net.Listener {
 	}
 }
 
-// replaced has another program be the server.
+// replaced replaces a program by one that runs an MCP server.
 func replaced(name string) func(p *patient) {
 	return func(p *patient) { p.program(name, serves(p.t)) }
 }
@@ -495,8 +494,8 @@ func sickServers() map[string]sick {
 		"D417": {breaks: func(p *patient) {
 			p.writeConfig(p.settings(fmt.Sprintf(`"mcpServers": {"s": {"url": %q, "quarantined": true}}`, startUpstream(p.t, saysReads).URL)))
 		}, words: []string{"review"}, run: func(p *patient, approve string) {
-			p.shell(approve+" --yes", "") // the launch
-			p.shell(approve+" --yes", "") // then what it lists
+			p.shell(approve+" --yes", "") // approve the launch
+			p.shell(approve+" --yes", "") // approve its definitions
 		}},
 		"D419": {config: server("one", ""), before: func(p *patient) {
 			p.program("one", "while [ ! -e "+p.bin+"/go ]; do sleep 0.05; done; "+serves(p.t))
@@ -511,7 +510,7 @@ func sickServers() map[string]sick {
 			p.program("one", `echo "Listening on port 3000"; `+serves(p.t))
 		}, words: []string{"not JSON-RPC messages"}, run: func(p *patient, _ string) {
 			if code, out, _ := p.cli("upstream", "get", "s"); code != 0 || !strings.Contains(out, "not JSON-RPC messages") {
-				p.t.Errorf("upstream get says %d %s", code, out)
+				p.t.Errorf("upstream get: %d %s", code, out)
 			}
 			p.program("one", serves(p.t))
 			p.did("upstream", "restart", "s")
@@ -571,11 +570,11 @@ func sickTools() map[string]sick {
 			p.found("D502", sick{})
 			p.stop()
 			if code, out, _ := p.cli("status"); code != 4 || !strings.Contains(out, "1 tool: mcpproxy approvals") {
-				p.t.Errorf("status says, with exit code %d:\n%s", code, out)
+				p.t.Errorf("status: exit code %d\n%s", code, out)
 			}
 		}, words: []string{"wait for your approval", ": 1."}, run: func(p *patient, serve string) {
 			p.shell(serve, "")
-			eventually(p.t, "it runs", func() error {
+			eventually(p.t, "the daemon runs", func() error {
 				if code, _, stderr := p.cli("status"); code != 0 {
 					return fmt.Errorf("%s", stderr)
 				}
@@ -620,8 +619,8 @@ func sickMachines() map[string]sick {
 			p.must(err)
 			defer fill.Close()
 			agent := p.legacy()
-			eventually(p.t, "the log is degraded", func() error { // the daemon may give room back
-				_, _ = fill.Write(make([]byte, 64<<20)) // as much as there is room for
+			eventually(p.t, "the log is degraded", func() error { // the daemon may free space
+				_, _ = fill.Write(make([]byte, 64<<20)) // until the disk is full
 				_, _ = agent.tryCall("call_tool_read", `{"name":"s:none"}`)
 				if readiness(p.daemon) == nil {
 					return errors.New("it can be written")
@@ -630,7 +629,7 @@ func sickMachines() map[string]sick {
 			})
 		}, heals: func(p *patient) { p.must(os.Remove(filler(p))) }},
 		"D702": {needs: needsSQLite, words: []string{"sqlite3"}, breaks: func(p *patient) {
-			eventually(p.t, "there is a database", func() error {
+			eventually(p.t, "the database exists", func() error {
 				_, err := p.sqlite("SELECT version_id FROM goose_db_version WHERE version_id = 8")
 				return err
 			})
@@ -643,7 +642,7 @@ func sickMachines() map[string]sick {
 			p.t.Cleanup(func() { in.Close(); _ = cmd.Wait() })
 			_, err = fmt.Fprintln(in, "BEGIN EXCLUSIVE; SELECT 1;")
 			p.must(err)
-			_, err = out.Read(make([]byte, 1)) // it has it
+			_, err = out.Read(make([]byte, 1)) // the lock is taken
 			p.must(err)
 			p.legacy().tryCall("call_tool_read", `{"name":"s:none"}`)
 		}},
@@ -656,11 +655,11 @@ func sickMachines() map[string]sick {
 				return nil
 			})
 			if code, _, stderr := p.cli("activity", "verify"); code != 1 || !strings.Contains(stderr, "Entry 1 was changed") {
-				p.t.Errorf("verify says %d %s", code, stderr)
+				p.t.Errorf("verify: %d %s", code, stderr)
 			}
 		}},
 		"D703 offline": {needs: needsSQLite, stays: true, words: []string{"Entry 1 was changed"}, breaks: func(p *patient) {
-			eventually(p.t, "there is a record", func() error {
+			eventually(p.t, "the log has a record", func() error {
 				if out, err := p.sqlite("SELECT count(*) FROM activity WHERE seq = 1"); err != nil || strings.TrimSpace(out) != "1" {
 					return fmt.Errorf("%v %s", err, out)
 				}
@@ -691,7 +690,7 @@ func sickMachines() map[string]sick {
 	}
 }
 
-// TestDoctorFindsNothing: the doctor reports no problem of a healthy installation, and changes nothing.
+// TestDoctorFindsNothing: the doctor reports no problem for a healthy installation, and changes nothing.
 func TestDoctorFindsNothing(t *testing.T) {
 	t.Parallel()
 	p := newPatient(t, sick{config: server("one", ""), before: replaced("one")})
@@ -699,23 +698,23 @@ func TestDoctorFindsNothing(t *testing.T) {
 	before := p.names()
 	code, r := p.report()
 	for _, c := range r.Checks {
-		// The zoo has tools that the scanner holds, and does not say what they do; how
-		// full this machine's disk is and which clients it has is not ours to say.
+		// The test servers have tools without hints that the scanner holds. The disk usage and the installed clients
+		// depend on the machine.
 		if c.State != doctor.OK && !slices.Contains([]string{"D501", "D502", "D704", "D706"}, c.Code) && c.Group != doctor.GroupClients {
 			t.Errorf("%+v", c)
 		}
 	}
 	if code != 0 || !r.Daemon {
-		t.Errorf("exit code %d, %d wrong", code, r.Bad)
+		t.Errorf("exit code %d, %d problems", code, r.Bad)
 	}
 	if after := p.names(); !slices.Equal(before, after) {
-		t.Errorf("the files were %v, and are %v", before, after)
+		t.Errorf("files changed: before %v, after %v", before, after)
 	}
 	p.stop()
 	before = p.names()
 	_, r = p.report()
 	if r.Daemon || !slices.Equal(before, p.names()) {
-		t.Errorf("without a daemon: the files were %v, and are %v", before, p.names())
+		t.Errorf("without a daemon, files changed: before %v, after %v", before, p.names())
 	}
 	for _, c := range r.Checks {
 		if c.State == doctor.Bad && c.Code != "D101" && c.Code != "D704" {
@@ -724,8 +723,8 @@ func TestDoctorFindsNothing(t *testing.T) {
 	}
 }
 
-// names are the files of the data directory, with their modes, without the files that SQLite creates and removes next to an
-// open database.
+// names returns the files of the data directory with their modes, without the files that SQLite creates and removes
+// next to an open database.
 func (p *patient) names() (all []string) {
 	p.t.Helper()
 	entries, err := os.ReadDir(p.dataDir())

@@ -14,19 +14,18 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// crashes is how often the daemon is killed.
 var crashes = flag.Int("crashes", 2, "TestNoAnsweredCallIsLost: how often the daemon is killed during its calls")
 
-// durable holds what clients were told against the log.
+// durable compares the answers that clients got with the activity log.
 type durable struct {
 	*daemon
 	upstream *fakeUpstream
 	answered sync.Map
-	count    atomic.Int64 // of these
+	count    atomic.Int64 // number of entries in answered
 	next     atomic.Int64 // the number of the last call
 }
 
-// startDurable starts a daemon with a log in a database; "" is one of its own.
+// startDurable starts a daemon with a log in the given database. "" means the daemon's own database.
 func startDurable(t *testing.T, database string) *durable {
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
 	config := upstream.config("m", "")
@@ -38,8 +37,8 @@ func startDurable(t *testing.T, database string) *durable {
 	return d
 }
 
-// call has clients call, as fast as they can, up to a number of calls, or until the daemon is gone. It
-// calls then once when so many were answered.
+// call lets clients call as fast as they can, until a number of calls is reached or the daemon has ended. After a given
+// number of answered calls it runs then once.
 func (d *durable) call(clients int, upTo, when int64, then func()) {
 	var all sync.WaitGroup
 	var once sync.Once
@@ -59,7 +58,7 @@ func (d *durable) call(clients int, upTo, when int64, then func()) {
 				mark := fmt.Sprintf("call-%d", n)
 				r, err := a.tryCall("call_tool_write", fmt.Sprintf(`{"name":"m:echo","args":{"mark":%q},"intent_reason":%q}`, mark, mark))
 				if err != nil {
-					return // the daemon is gone
+					return // the daemon has ended
 				}
 				if !r.IsError && r.rpcError == nil {
 					d.answered.Store(mark, true)
@@ -73,8 +72,8 @@ func (d *durable) call(clients int, upTo, when int64, then func()) {
 	all.Wait()
 }
 
-// After kill -9 at random moments of 10,000 calls (fewer in a quick run) from 32 sessions, the log contains every call that
-// was answered or that reached the upstream.
+// During 10,000 calls (fewer in a quick run) from 32 sessions, the daemon is killed with kill -9 at random moments. The
+// log contains every call that was answered or that reached the upstream.
 func TestNoAnsweredCallIsLost(t *testing.T) {
 	t.Parallel()
 	loseNoAnsweredCall(t, "")
@@ -99,7 +98,7 @@ func loseNoAnsweredCall(t *testing.T, database string) {
 	t.Logf("killed %d times", *crashes)
 }
 
-// 6,000 calls (fewer in a quick run) from 200 sessions at full speed are all answered, and are in the log.
+// 6,000 calls (fewer in a quick run) from 200 sessions at full speed are all answered and recorded in the log.
 func TestOverloadLosesNoCall(t *testing.T) {
 	t.Parallel()
 	const clients = 200
@@ -114,7 +113,7 @@ func TestOverloadLosesNoCall(t *testing.T) {
 	}
 }
 
-// check reads the log, and returns how many calls it has.
+// check reads the log and returns the number of calls in it.
 func (d *durable) check(t *testing.T) int {
 	t.Helper()
 	recorded, interrupted := map[string]string{}, 0

@@ -21,28 +21,27 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// event is a server-sent event as it was read.
+// event is a received server-sent event.
 type event struct {
 	id, kind string
 	data     []byte
 }
 
-// listener follows the events of a daemon, and comes back with the last id that it
-// has read whenever its stream has ended.
+// listener follows the events of a daemon. When its stream ends, it reconnects with the last ID that it has read.
 type listener struct {
 	d      *daemon
 	socket bool
-	cut    int // after so many events, more or less, it leaves; 0: never
+	cut    int // disconnects after about this many events; 0 means never
 	key    string
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	last   string
 	opened int
 	events []event
 	failed error
 }
 
-// listen follows until ctx ends.
+// listen follows the events until ctx ends.
 func (l *listener) listen(ctx context.Context) {
 	transport := &http.Transport{}
 	if l.socket {
@@ -53,7 +52,7 @@ func (l *listener) listen(ctx context.Context) {
 	defer transport.CloseIdleConnections()
 	for ctx.Err() == nil {
 		if err := l.once(ctx, &http.Client{Transport: transport}); err != nil && ctx.Err() == nil {
-			time.Sleep(20 * time.Millisecond) // the daemon is being started again
+			time.Sleep(20 * time.Millisecond) // the daemon restarts
 		}
 	}
 }
@@ -107,7 +106,7 @@ func readEvent(in *bufio.Reader) (e event, err error) {
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return event{}, err // an incomplete event does not count
+			return event{}, err // ignore an incomplete event
 		}
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
 		switch name {
@@ -125,8 +124,8 @@ func readEvent(in *bufio.Reader) (e event, err error) {
 	}
 }
 
-// told is what a listener was told of the calls: by record, and whether anything
-// came twice, or not in the order of the log.
+// told returns the started and completed calls that a listener was notified of, by record. It fails if an event came
+// twice or out of order.
 func (l *listener) told() (started, completed map[string]string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -142,7 +141,7 @@ func (l *listener) told() (started, completed map[string]string, err error) {
 		number, _, _ := strings.Cut(e.id, "-")
 		seq, err := strconv.Atoi(number)
 		if err != nil || seq < place || seq == place && strings.HasPrefix(e.kind, "activity.") {
-			return nil, nil, fmt.Errorf("%s has the id %s after place %d", e.kind, e.id, place)
+			return nil, nil, fmt.Errorf("%s has ID %s after position %d", e.kind, e.id, place)
 		}
 		place = seq
 		var r struct {
@@ -154,7 +153,7 @@ func (l *listener) told() (started, completed map[string]string, err error) {
 		switch e.kind {
 		case "activity.tool_call.started":
 			if r.Status != "pending" {
-				return nil, nil, fmt.Errorf("begun: %s", e.data)
+				return nil, nil, fmt.Errorf("started: %s", e.data)
 			}
 			started[r.ID] = r.Reason
 		case "activity.tool_call.completed":
@@ -163,14 +162,15 @@ func (l *listener) told() (started, completed map[string]string, err error) {
 			continue
 		}
 		if r.Server_name != "m" || r.Tool_name != "echo" || r.Operation_type != "write" || r.Reason == "" || r.Arguments+r.Response != "" {
-			return nil, nil, fmt.Errorf("told: %s", e.data)
+			return nil, nil, fmt.Errorf("completed: %s", e.data)
 		}
 	}
 	return started, completed, nil
 }
 
-// Every record of 10,000 calls (fewer in a quick run) is sent exactly once, in order, to 20 listeners. One listener disconnects
-// and returns all the time, one uses the socket, and another one reads nothing. In the middle the daemon is killed.
+// Every record of 10,000 calls (fewer in a quick run) is sent exactly once, in order, to each of 20 listeners. One
+// listener disconnects and reconnects all the time, one uses the socket, and another one reads nothing. The daemon is
+// killed once in between.
 func TestEventsAreSentOnce(t *testing.T) {
 	t.Parallel()
 	const clients, listeners, cuts = 16, 20, 50
@@ -197,13 +197,13 @@ func TestEventsAreSentOnce(t *testing.T) {
 	}
 	defer stalled.Close()
 	fmt.Fprintf(stalled, "GET /api/v1/events HTTP/1.1\r\nHost: %s\r\nX-API-Key: %s\r\n\r\n", d.address, d.key())
-	eventually(t, "all listen", func() error {
+	eventually(t, "all listeners are connected", func() error {
 		for i, l := range all {
 			l.mu.Lock()
 			last := l.last
 			l.mu.Unlock()
 			if last == "" {
-				return fmt.Errorf("listener %d has no id", i)
+				return fmt.Errorf("listener %d has no event ID", i)
 			}
 		}
 		return nil
@@ -226,7 +226,7 @@ func TestEventsAreSentOnce(t *testing.T) {
 						_ = d.cmd.Process.Kill()
 					}
 					if _, err := a.tryCall("call_tool_write", fmt.Sprintf(`{"name":"m:echo","args":{"n":%d},"intent_reason":"call %d"}`, i, i)); err != nil {
-						return // the daemon is gone
+						return // the daemon has ended
 					}
 				}
 			})
@@ -256,10 +256,10 @@ func TestEventsAreSentOnce(t *testing.T) {
 		cursor = page.NextCursor
 	}
 	if len(recorded) < calls-2*clients {
-		t.Fatalf("%d calls are on record", len(recorded))
+		t.Fatalf("%d calls are recorded", len(recorded))
 	}
 	for i, l := range all {
-		eventually(t, fmt.Sprintf("listener %d was told everything", i), func() error {
+		eventually(t, fmt.Sprintf("listener %d got all events", i), func() error {
 			started, completed, err := l.told()
 			switch {
 			case err != nil:
@@ -267,18 +267,18 @@ func TestEventsAreSentOnce(t *testing.T) {
 			case len(started) < len(recorded) || len(completed) < len(recorded):
 				return fmt.Errorf("%d and %d of %d", len(started), len(completed), len(recorded))
 			case len(started) != len(recorded) || len(completed) != len(recorded):
-				t.Fatalf("listener %d: %d began and %d ended, %d are on record", i, len(started), len(completed), len(recorded))
+				t.Fatalf("listener %d: %d started and %d completed, %d are recorded", i, len(started), len(completed), len(recorded))
 			}
 			for id, status := range recorded {
 				if _, ok := started[id]; !ok || completed[id] != status {
-					t.Fatalf("listener %d: %s is %s on record, told: began %v, ended as %q", i, id, status, ok, completed[id])
+					t.Fatalf("listener %d: %s is recorded as %s; events: started %v, completed as %q", i, id, status, ok, completed[id])
 				}
 			}
 			return nil
 		})
 	}
 	if all[0].opened < cuts {
-		t.Errorf("the listener that leaves came back %d times only", all[0].opened)
+		t.Errorf("the listener that disconnects opened only %d streams", all[0].opened)
 	}
 	interrupted := 0
 	for _, status := range recorded {
@@ -286,7 +286,7 @@ func TestEventsAreSentOnce(t *testing.T) {
 			interrupted++
 		}
 	}
-	t.Logf("%d calls, %d interrupted; the listener that leaves opened %d streams", len(recorded), interrupted, all[0].opened)
+	t.Logf("%d calls, %d interrupted; the listener that disconnects opened %d streams", len(recorded), interrupted, all[0].opened)
 }
 
 // The number of listeners is limited, and a stop ends all of them at once.
@@ -312,7 +312,7 @@ func TestListenersAreLimited(t *testing.T) {
 		r := open("")
 		defer r.Body.Close()
 		if e, err := readEvent(bufio.NewReader(r.Body)); err != nil || e.id == "" || e.kind != "" {
-			t.Fatalf("begins with %+v, %v", e, err)
+			t.Fatalf("the stream begins with %+v, %v", e, err)
 		}
 		streams = append(streams, r)
 	}
@@ -320,10 +320,10 @@ func TestListenersAreLimited(t *testing.T) {
 	body, _ := io.ReadAll(refused.Body)
 	refused.Body.Close()
 	if refused.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), `"OVERLOADED"`) {
-		t.Errorf("the 65th: %d %s", refused.StatusCode, body)
+		t.Errorf("listener 65: %d %s", refused.StatusCode, body)
 	}
 	streams[0].Body.Close()
-	eventually(t, "a place is free again", func() error {
+	eventually(t, "another listener is accepted", func() error {
 		r := open("?types=server.changed,config.changed")
 		defer r.Body.Close()
 		if r.StatusCode != http.StatusOK {
@@ -332,15 +332,15 @@ func TestListenersAreLimited(t *testing.T) {
 		return nil
 	})
 	d.stop()
-	for _, r := range streams[1:] { // a stream that does not end in the time for calls is cut off
+	for _, r := range streams[1:] { // a stream that outlasts the time for calls is cut off
 		if _, err := io.ReadAll(r.Body); err != nil {
-			t.Errorf("the stop cut a stream off: %v", err)
+			t.Errorf("the stop cut off a stream: %v", err)
 		}
 	}
 }
 
-// Events that are not records arrive too: servers, their tools, decisions and the configuration. A client that returns with an
-// event id gets their current state.
+// Events that are not records arrive too: state changes of servers, tools, decisions and the configuration. A client
+// that reconnects with an event ID gets their current state.
 func TestStateChangesAreSent(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -368,10 +368,10 @@ func TestStateChangesAreSent(t *testing.T) {
 					return nil
 				}
 			}
-			return fmt.Errorf("told: %q", of)
+			return fmt.Errorf("events: %q", of)
 		})
 	}
-	eventually(t, "it listens", func() error {
+	eventually(t, "the listener is connected", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		if l.last == "" {

@@ -17,8 +17,7 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// serveEverything runs the reference server from npm over HTTP. The transport is
-// "streamableHttp" or "sse".
+// serveEverything runs the reference server from npm over HTTP. The transport is "streamableHttp" or "sse".
 func serveEverything(t testing.TB, transport string) (url string) {
 	t.Helper()
 	modules, node := peers(t)
@@ -33,7 +32,7 @@ func serveEverything(t testing.TB, transport string) (url string) {
 	return "http://" + address
 }
 
-// serveAt runs a server until the end of the test, and waits until it listens.
+// serveAt runs a server until the end of the test. It returns when the server listens.
 func serveAt(t testing.TB, cmd *exec.Cmd, address string) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -52,8 +51,8 @@ func serveAt(t testing.TB, cmd *exec.Cmd, address string) {
 	})
 }
 
-// curious is a client that can do everything, on a server itself or through the
-// gateway. It answers what it is asked.
+// curious is a client with all capabilities, connected to a server directly or through MCPProxy. It answers the
+// server's requests.
 type curious struct {
 	t       testing.TB
 	url     string
@@ -79,8 +78,8 @@ func (c *curious) send(body string) *http.Response {
 	return resp
 }
 
-// ask returns everything that follows from a request, in order: the status, notifications and requests of the server, the
-// response.
+// ask sends a request and returns the resulting messages in order: the status, the server's notifications and requests,
+// and the response.
 func (c *curious) ask(method, params string) []string {
 	c.t.Helper()
 	resp := c.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"q","method":%q,"params":%s}`, method, params))
@@ -121,7 +120,7 @@ func (c *curious) ask(method, params string) []string {
 	}
 }
 
-// message is a message without the envelope, whose order and ids are anybody's.
+// message returns a message without its envelope, in which the order and the IDs may differ.
 func message(raw []byte) string {
 	for _, name := range []string{"result", "error"} {
 		if v := wirejson.Find(raw, name); v != nil {
@@ -132,14 +131,15 @@ func message(raw []byte) string {
 	return method + " " + string(wirejson.Find(raw, "params"))
 }
 
-// changing are the parts of answers that are other ones each time.
+// changing matches the parts of answers that differ in each run.
 var changing = regexp.MustCompile(`\d{1,2}:\d\d:\d\d( [AP]M)?|\d{4}-\d\d-\d\dT[\d:.]+Z|[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{32}`)
 
 // unsolicited matches messages that the server may send at any time, over HTTP on a stream of its own.
 var unsolicited = regexp.MustCompile(`^(notifications/\w+/list_changed|notifications/tasks/status|roots/list) `)
 
-// TestEverythingServerUnchanged: the reference server answers every method through the gateway as it does directly, over
-// HTTP and stdio. That includes tools only for clients that accept requests from the server, and a tool that runs as a task.
+// TestEverythingServerUnchanged: the reference server answers every method through the gateway as it does directly,
+// over HTTP and stdio. That includes tools only for clients that accept requests from the server, and a tool that runs
+// as a task.
 func TestEverythingServerUnchanged(t *testing.T) {
 	t.Parallel()
 	modules, node := peers(t)
@@ -199,8 +199,8 @@ func TestEverythingServerUnchanged(t *testing.T) {
 	}
 }
 
-// TestModernEverythingServerUnchanged: the SDK's everything-server answers every method of 2026-07-28 through the gateway as
-// it does directly: over HTTP with the same statuses and headers, and over stdio.
+// TestModernEverythingServerUnchanged: the SDK's everything-server answers every method of 2026-07-28 through the
+// gateway as it does directly: over HTTP with the same statuses and headers, and over stdio.
 func TestModernEverythingServerUnchanged(t *testing.T) {
 	t.Parallel()
 	fixture := buildSDK(t, everythingServer)
@@ -225,8 +225,8 @@ func TestModernEverythingServerUnchanged(t *testing.T) {
 		"input_required_result_request_state", "input_required_result_multiple_inputs"} {
 		requests = append(requests, call("test_"+tool, ""))
 	}
-	// Over stdio the server has other words for these, or repeats the token, which
-	// is ours on a connection that clients share.
+	// Over stdio the server's texts for these requests differ, or it repeats the progress token, which MCPProxy
+	// replaces on a shared connection.
 	overHTTP := []request{{"no/such", "", ""}, {"tasks/get", "t", `"taskId":"t"`}, call("test_tool_with_progress", "")}
 	requests = append(requests, overHTTP...)
 	play := func(url string) (said [][]string) {
@@ -254,7 +254,7 @@ func TestModernEverythingServerUnchanged(t *testing.T) {
 				t.Error(err)
 			}
 			resp.Body.Close()
-			for _, name := range []string{"Date", "Connection", "X-Accel-Buffering", "Content-Length", "Content-Type"} { // of the connection, or the envelope
+			for _, name := range []string{"Date", "Connection", "X-Accel-Buffering", "Content-Length", "Content-Type"} { // headers of the connection or of the envelope
 				resp.Header.Del(name)
 			}
 			got := []string{resp.Status, fmt.Sprint(resp.Header)}
@@ -283,7 +283,7 @@ func TestModernEverythingServerUnchanged(t *testing.T) {
 			said = said[:len(said)-len(overHTTP)]
 		}
 		for n, got := range said {
-			if server == "pipe" { // it has no headers
+			if server == "pipe" { // stdio has no headers
 				got[1], want[n][1] = "", ""
 			}
 			a, b := fmt.Sprintf("%q", got), fmt.Sprintf("%q", want[n])

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// shared returns a path under the folder of labelled data, or skips.
+// shared returns a path below the folder of shared test data. It skips the test if the folder is missing.
 func shared(t testing.TB, path string) string {
 	t.Helper()
 	dir := os.Getenv("MCPPROXY_SHARED")
@@ -20,12 +20,12 @@ func shared(t testing.TB, path string) string {
 	}
 	full := filepath.Join(dir, path)
 	if _, err := os.Stat(full); err != nil {
-		t.Skipf("the shared data is not here: %v (set MCPPROXY_SHARED)", err)
+		t.Skipf("the shared data is not available: %v (set MCPPROXY_SHARED)", err)
 	}
 	return full
 }
 
-// realServers returns the tools of each real server, as they were sent.
+// realServers returns the recorded tool definitions of each real server.
 func realServers(t testing.TB) map[string][]json.RawMessage {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(shared(t, "real-servers"), "*.tools.json"))
@@ -111,7 +111,7 @@ func checkUnchanged(t *testing.T, a *agent, server string, raw json.RawMessage) 
 		return
 	}
 	if !reflect.DeepEqual(exact(t, r.StructuredContent), exact(t, []byte(r.text()))) {
-		t.Errorf("%s: the text is not the structured content", id)
+		t.Errorf("%s: the text differs from the structured content", id)
 	}
 	var sent struct {
 		Description string

@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestFaults makes the disk fail while the daemon is used, in some of the ways of `bench faults`. Nothing is lost, doubled
-// or wrong, and the daemon recovers without help.
+// TestFaults makes the disk fail while the daemon is used, in some of the scenarios of `bench faults`. No call is lost,
+// doubled or wrong, and the daemon recovers without help.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
@@ -50,8 +50,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestDeadDiskIsReported: readyz and status report the failure, even without calls. A full disk hides none of the stored
-// records.
+// TestDeadDiskIsReported: readyz and status report the failure, even without calls. All stored records stay readable on
+// a full disk.
 func TestDeadDiskIsReported(t *testing.T) {
 	t.Parallel()
 	faultfs.SkipUnlessAvailable(t)
@@ -88,11 +88,11 @@ func TestDeadDiskIsReported(t *testing.T) {
 			}
 			began := time.Now()
 			d.awaitReadyz(http.StatusServiceUnavailable)
-			t.Logf("said after %v", time.Since(began).Round(time.Millisecond))
+			t.Logf("reported after %v", time.Since(began).Round(time.Millisecond))
 			before := upstream.calls.Load()
 			r := d.legacy().call("call_tool_write", `{"name":"m:echo","args":{}}`)
 			if !r.IsError || r.refusal(t).Code != "AUDIT_UNAVAILABLE" || upstream.calls.Load() != before {
-				t.Errorf("a call gave %+v", r)
+				t.Errorf("a call returned %+v", r)
 			}
 			if code, out, _ := d.cli("status"); code != 0 || !strings.Contains(out, "calls are refused") {
 				t.Errorf("status, code %d: %s", code, out)
@@ -105,7 +105,7 @@ func TestDeadDiskIsReported(t *testing.T) {
 			}
 			began = time.Now()
 			d.awaitReadyz(http.StatusOK)
-			t.Logf("well again after %v", time.Since(began).Round(time.Millisecond))
+			t.Logf("recovered after %v", time.Since(began).Round(time.Millisecond))
 			if r := d.legacy().call("call_tool_write", `{"name":"m:echo","args":{}}`); r.IsError {
 				t.Error(r.text())
 			}
@@ -117,7 +117,7 @@ func TestDeadDiskIsReported(t *testing.T) {
 // awaitReadyz waits until readyz answers with the status.
 func (d *daemon) awaitReadyz(want int) {
 	d.t.Helper()
-	eventually(d.t, "readyz says it", func() error {
+	eventually(d.t, "the status of readyz", func() error {
 		resp, err := http.Get("http://" + d.address + "/readyz")
 		if err != nil {
 			return err
@@ -145,7 +145,7 @@ func TestTornTailIsNotDamage(t *testing.T) {
 		d.start()
 		d.awaitTools("m:echo")
 		if strings.Contains(d.stderr.String(), "damaged") {
-			t.Fatalf("told of damage:\n%s", d.stderr)
+			t.Fatalf("the daemon reports damage:\n%s", d.stderr)
 		}
 	}
 	if torn, _ := filepath.Glob(filepath.Join(d.dataDir(), "spool", "*.torn-*")); len(torn) > 4 {
@@ -156,7 +156,7 @@ func TestTornTailIsNotDamage(t *testing.T) {
 	}
 }
 
-// tearSpool leaves what a kill in the middle of an entry leaves.
+// tearSpool writes an incomplete entry, as a kill in the middle of a write leaves it.
 func tearSpool(t *testing.T, dir string) {
 	t.Helper()
 	segments, err := filepath.Glob(filepath.Join(dir, "*.spool"))
@@ -175,8 +175,8 @@ func tearSpool(t *testing.T, dir string) {
 	}
 }
 
-// TestDeletedSocketIsRecreated: after the socket is deleted, the command line fails for a moment only, and nothing else
-// ends.
+// TestDeletedSocketIsRecreated: after the socket is deleted, the command line fails only for a moment, and everything
+// else continues.
 func TestDeletedSocketIsRecreated(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -187,7 +187,7 @@ func TestDeletedSocketIsRecreated(t *testing.T) {
 		if err := os.Remove(socket); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the socket is there again", func() error {
+		eventually(t, "the socket exists again", func() error {
 			_, err := os.Stat(socket)
 			return err
 		})

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// eachFile calls fn for each regular file below a directory, and returns their number. A running program may remove files in
-// the meantime.
+// eachFile calls fn for each regular file below a directory, and returns their number. A running program may remove
+// files in the meantime.
 func eachFile(t testing.TB, dir string, fn func(path string, content []byte)) (files int) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {

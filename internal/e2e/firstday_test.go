@@ -19,8 +19,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestStatusReportsFailures: status names each server that is not ready, with the reason, and omits it as soon as the server
-// is ready.
+// TestStatusReportsFailures: status names each server that is not ready, with the reason, and omits it as soon as the
+// server is ready.
 func TestStatusReportsFailures(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func TestStatusReportsFailures(t *testing.T) {
 	}
 	d := startDaemon(t, string(config))
 	var status string
-	eventually(t, "status says it", func() error {
+	eventually(t, "status reports the failures", func() error {
 		_, status, _ = d.cli("status")
 		for _, want := range []string{
 			`dead    failed, exit status 3: the \x1b[31mend; see ` + "`mcpproxy upstream logs dead`",
@@ -58,7 +58,7 @@ func TestStatusReportsFailures(t *testing.T) {
 		}
 		return nil
 	})
-	// It may be on its next try, which says the last one.
+	// The server may be on its next attempt. The list then shows the error of the last one.
 	_, list, _ := d.cli("upstream", "list")
 	if strings.Contains(list, "waiting") || !regexp.MustCompile(`dead +stdio +(failed +0 +|connecting +0 +starting, .*; the last try failed .* ago, )exit status 3: the `).MatchString(list) {
 		t.Error(list)
@@ -79,14 +79,14 @@ func TestStatusReportsFailures(t *testing.T) {
 		}
 		return v
 	}
-	eventually(t, "the try that failed carries its time", func() error {
+	eventually(t, "the failed attempt has a time", func() error {
 		if v := server("dead"); v.State != "failed" || v.At == "" || v.Failure != "EXITED: exit status 3" {
 			return fmt.Errorf("%+v", v)
 		}
 		return nil
 	})
 	if v := server("flaky"); v.State != "ready" || v.LastError != "" || v.At != "" || v.Detail != "" || v.Failure != "" {
-		t.Errorf("what is over is still said: %+v", v)
+		t.Errorf("a solved problem is still reported: %+v", v)
 	}
 	if v := server("slow"); v.State != "connecting" || v.Step != "installing" {
 		t.Errorf("%+v", v)
@@ -102,12 +102,12 @@ func TestStatusReportsFailures(t *testing.T) {
 	}
 }
 
-// TestStopWaitsForPackageManager: a stop waits until a package manager has rolled back its installation. It is still an
-// orderly stop, with everything recorded.
+// TestStopWaitsForPackageManager: a stop waits until a package manager has rolled back its installation. It still
+// counts as a clean stop, and everything is recorded.
 func TestStopWaitsForPackageManager(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
-		t.Skip("what processes do can be seen on Linux only")
+		t.Skip("process activity is visible only on Linux")
 	}
 	dir := t.TempDir()
 	npx, began, undone := filepath.Join(dir, "npx"), filepath.Join(dir, "began"), filepath.Join(dir, "undone")
@@ -116,13 +116,13 @@ func TestStopWaitsForPackageManager(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers": {"slow": {"command": %q, "args": ["-y", "x"]}}}`, npx))
-	eventually(t, "it installs", func() error {
+	eventually(t, "the installation runs", func() error {
 		_, err := os.Stat(began)
 		return err
 	})
-	d.stop() // wants the exit code 0
+	d.stop() // requires exit code 0
 	if _, err := os.Stat(undone); err != nil {
-		t.Error("it was killed at its work")
+		t.Error("the package manager was killed while it rolled back")
 	}
 	// The supervisor restarts the server, so the new process would survive the kill.
 	if err := mcptest.WriteProgram(npx, []byte("#!/bin/sh\nexit 1\n")); err != nil {
@@ -131,13 +131,13 @@ func TestStopWaitsForPackageManager(t *testing.T) {
 	d.start()
 	_, body := d.rest("GET", "/activity?type=system", "")
 	if !strings.Contains(string(body), `"action":"stop"`) {
-		t.Errorf("the stop is not on record: %s", body)
+		t.Errorf("the stop is not recorded: %s", body)
 	}
 	d.kill()
 }
 
-// TestAgentsSeeNoServerText: the failure of a server that agents see contains no text that the server wrote to stderr or
-// sent over HTTP.
+// TestAgentsSeeNoServerText: if a server fails, the error that agents see contains no text that the server wrote to
+// stderr or sent over HTTP.
 func TestAgentsSeeNoServerText(t *testing.T) {
 	t.Parallel()
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -160,17 +160,17 @@ func TestAgentsSeeNoServerText(t *testing.T) {
 		noCanary(t, name, d.everythingAnAgentSees(name))
 	}
 	if _, body := d.rest("GET", "/servers/dead", ""); !strings.Contains(string(body), canary+"01") {
-		t.Errorf("a person is not told: %s", body)
+		t.Errorf("the user does not see the server's text: %s", body)
 	}
 	answer := string(d.legacy().call("upstream_servers", `{"operation":"list"}`).StructuredContent)
 	for _, want := range []string{`"last_error":"EXITED: exit status 3"`, `"last_error":"HTTP_STATUS: the server answered with HTTP status 502 Bad Gateway"`} {
 		if !strings.Contains(answer, want) {
-			t.Errorf("agents are not told %s: %s", want, answer)
+			t.Errorf("agents do not see %s: %s", want, answer)
 		}
 	}
 }
 
-// garbage is the address of a server that does not speak HTTP.
+// garbage returns the address of a server that does not speak HTTP.
 func garbage(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -190,8 +190,8 @@ func garbage(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// TestNoNetworkIsReportedAtOnce: if the registry cannot be reached, the user is told at once, although the package manager
-// retries silently for minutes.
+// TestNoNetworkIsReportedAtOnce: if the registry cannot be reached, the user sees this at once, although the package
+// manager retries silently for minutes.
 func TestNoNetworkIsReportedAtOnce(t *testing.T) {
 	t.Parallel()
 	npx := filepath.Join(t.TempDir(), "npx")
@@ -202,11 +202,11 @@ func TestNoNetworkIsReportedAtOnce(t *testing.T) {
 	shut := freeAddress(t)
 	code, out, stderr := d.cli("upstream", "add", "slow", "--env", "npm_config_registry=http://"+shut, "--", npx, "-y", "x")
 	if text := out + stderr; code == 0 || !strings.Contains(text, "127.0.0.1 cannot be reached, is the network down?") {
-		t.Errorf("add says %d %s", code, text)
+		t.Errorf("add: %d %s", code, text)
 	}
 	for _, command := range [][]string{{"upstream", "get", "slow"}, {"status"}} {
 		if _, out, _ := d.cli(command...); !strings.Contains(out, "127.0.0.1 cannot be reached, is the network down?") {
-			t.Errorf("%v says %s", command, out)
+			t.Errorf("%v: %s", command, out)
 		}
 	}
 	if code, _, stderr := d.cli("upstream", "remove", "slow", "--yes"); code != 0 {

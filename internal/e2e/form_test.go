@@ -19,8 +19,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// forms is a daemon whose servers s and q have one destructive tool, about which a person is asked: at s
-// for long, at q for ten seconds. The form of the token "trusted" approves.
+// forms is a daemon whose servers s and q have one destructive tool that needs approval. A call waits for long at s,
+// and for ten seconds at q. A form that the token "trusted" answers can approve.
 type forms struct {
 	*daemon
 	world            *counted
@@ -39,7 +39,7 @@ func newForms(t *testing.T) *forms {
 	return f
 }
 
-// ranWith reports whether a call with a number has reached a server.
+// ranWith returns how often a call with a number has reached a server.
 func (f *forms) ranWith(n int64) (times int) {
 	for _, one := range f.world.all() {
 		if one == fmt.Sprintf(`wipe {"n":%d}`, n) {
@@ -60,9 +60,9 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// formDoor is a way in, and how a call of wipe is written there.
+// formDoor is an endpoint and the way to call wipe on it.
 type formDoor struct {
-	path  string // or what follows `mcpproxy stdio`
+	path  string // or the arguments after `mcpproxy stdio`
 	stdio bool
 	call  func(server string, n int64) *mcp.CallToolParams
 }
@@ -81,7 +81,7 @@ func formDoors() []formDoor {
 		{"/mcp/servers/", false, own}, {"/mcp/s/", false, own}, {"", true, inLane}, {"--all", true, among}}
 }
 
-// connectAt connects the official client at a gate, to one server where that is for one.
+// connectAt connects the official client to an endpoint. server selects the server of an endpoint for one server.
 func (f *forms) connectAt(door formDoor, server, era, token string, o *mcp.ClientOptions) (*mcp.ClientSession, error) {
 	var transport mcp.Transport
 	if door.stdio {
@@ -98,9 +98,9 @@ func (f *forms) connectAt(door formDoor, server, era, token string, o *mcp.Clien
 	return mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, o).Connect(within(f.t), transport, &mcp.ClientSessionOptions{ProtocolVersion: era})
 }
 
-// TestClientForm: at every endpoint, in both protocols, with the official client. The form approves only for a token that
-// may approve, and denies for every token. Without an answer, or without the right to answer, the call waits for a user. The
-// record names the asked client, the method, and the answer with its author.
+// TestClientForm: at every endpoint, in both protocols, with the official client. The form approves only for a token
+// that may approve, and denies for every token. If there is no answer, or the token may not approve, the call waits for
+// a user. The record names the client, the method and the answer with its author.
 func TestClientForm(t *testing.T) {
 	t.Parallel()
 	f := newForms(t)
@@ -126,7 +126,7 @@ func TestClientForm(t *testing.T) {
 					s, err := f.connectAt(door, c.server, era, c.token, &mcp.ClientOptions{ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 						shown++
 						if may := strings.HasPrefix(r.Params.Message, "May this call be made, once?"); may != (c.token == f.trusted) || !strings.Contains(r.Params.Message, fmt.Sprintf(`{"n":%d}`, n)) {
-							t.Errorf("%s: the form says %s", name, r.Params.Message)
+							t.Errorf("%s: the form shows %s", name, r.Params.Message)
 						}
 						return c.says, nil
 					}})
@@ -147,11 +147,11 @@ func TestClientForm(t *testing.T) {
 	all.Wait()
 	held := f.newest("type=tool_call&status=held&tool=wipe")
 	if !strings.HasPrefix(held.Metadata.Detail, "asked in a form of the client, too, which can deny") {
-		t.Errorf("what was held: %+v", held)
+		t.Errorf("the record of the held call: %+v", held)
 	}
 	answered := f.newest("type=approval&tool=wipe&status=success&actor=agent:trusted")
 	if a := answered.Metadata; a.Action != "approve_call" && a.Action != "deny_call" || !strings.Contains(a.Detail, "after it was asked, by the client's form") || answered.ParentID == "" {
-		t.Errorf("the answer: %+v", answered)
+		t.Errorf("the record of the answer: %+v", answered)
 	}
 }
 
@@ -181,14 +181,14 @@ func TestFormOrUser(t *testing.T) {
 		case status == http.StatusOK && ran == 0 && strings.Contains(string(text), "has denied"):
 		case status == http.StatusConflict && ran == 1 && strings.Contains(string(text), "it ran"):
 		default:
-			t.Errorf("%s: the person is told %d, %d ran, the client is told %v %s", era, status, ran, err, text)
+			t.Errorf("%s: the user gets %d, %d ran, the client gets %v %s", era, status, ran, err, text)
 		}
 		_ = s.Close()
 	}
 }
 
-// once makes one call of the revision of 2026-07-28 as a client that takes forms, with what else
-// its params have, and returns the state that it is given and the answer.
+// once makes one call of the modern protocol as a client that supports forms, with additional params. It returns the
+// requestState and the answer.
 func (f *forms) once(path, token, params string) (state, answer string) {
 	name, _ := wirejson.String(wirejson.Find([]byte(params), "name"))
 	body := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":` + strings.TrimSuffix(params, "}") + `,"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernRevision +
@@ -199,15 +199,15 @@ func (f *forms) once(path, token, params string) (state, answer string) {
 	return state, string(text)
 }
 
-// TestFormsCannotBeEvaded: a forged state, a state of another call or client, a state that was used before, or an answer in
-// another format does not make the call run.
+// TestFormsCannotBeEvaded: a call does not run with a forged state, a state of another call or client, a used state, or
+// an answer in another format.
 func TestFormsCannotBeEvaded(t *testing.T) {
 	t.Parallel()
 	f := newForms(t)
 	const yes = `{"approval":{"action":"accept","content":{"decision":"approve once"}}}`
 	quoted := func(s string) string { return string(wirejson.AppendString(nil, s)) }
 	var tried, pending atomic.Int64
-	room := make(chan struct{}, 80) // of one client at most 100 may wait
+	room := make(chan struct{}, 80) // at most 100 calls of one client may wait
 	var all sync.WaitGroup
 	for path, call := range map[string]string{
 		"/mcp": `{"name":"call_tool_destructive","arguments":{"name":"q:wipe","args":{"n":%d}}%s}`, "/mcp/p/p": `{"name":"call_tool_destructive","arguments":{"name":"q:wipe","args":{"n":%d}}%s}`,
@@ -220,7 +220,7 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 			ofAnother, _ := f.once(path, f.another, fmt.Sprintf(call, n, ""))
 			ofNobody, _ := f.once(path, "", fmt.Sprintf(call, n, ""))
 			if state == "" || ofOther == "" || ofAnother == "" || ofNobody == "" {
-				t.Errorf("%s: no one is asked: %s", path, answer)
+				t.Errorf("%s: no form is shown: %s", path, answer)
 				return
 			}
 			id, _ := wirejson.String(wirejson.Find([]byte(state), "mcpproxy/approval"))
@@ -262,21 +262,21 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 					}
 				})
 			}
-			trying.Go(func() { // where nothing is returned
+			trying.Go(func() { // the legacy protocol does not return a state
 				if _, answer := (&scopeActor{}).ask(t, f.daemon, map[string]string{}, f.trusted, path, "tools/call", fmt.Sprintf(call, n, returns(state, yes)), false); !strings.Contains(string(answer), "waits for the user's approval") {
 					t.Errorf("%s, in a session: %s", path, answer)
 				}
 			})
 			trying.Wait()
 			if f.ranWith(n)+f.ranWith(other) > 0 {
-				t.Errorf("%s: it ran: %q", path, f.world.all())
+				t.Errorf("%s: the call ran: %q", path, f.world.all())
 			}
 			if _, answer := f.once(path, f.trusted, fmt.Sprintf(call, n, returns(state, yes))); !strings.Contains(answer, "it ran") {
-				t.Errorf("%s: approved, and %s", path, answer)
+				t.Errorf("%s: approved, but the answer is %s", path, answer)
 			}
 			for range 3 {
 				if again, answer := f.once(path, f.trusted, fmt.Sprintf(call, n, returns(state, yes))); again == "" || again == state {
-					t.Errorf("%s: returned again: %s", path, answer)
+					t.Errorf("%s: the same state is accepted again: %s", path, answer)
 				}
 			}
 			if f.ranWith(n) != 1 || f.ranWith(other) != 0 {
@@ -285,11 +285,11 @@ func TestFormsCannotBeEvaded(t *testing.T) {
 		})
 	}
 	all.Wait()
-	t.Logf("%d tries, none was made; %d had an answer to wait with", tried.Load(), pending.Load())
+	t.Logf("%d attempts, no call ran; the answer to %d is that the call waits", tried.Load(), pending.Load())
 }
 
-// TestTypeScriptClientForms: the official clients in TypeScript, in both major versions and both protocols, show the form,
-// and their answer takes effect. A form without an answer is cancelled when a user approves elsewhere.
+// TestTypeScriptClientForms: the official clients in TypeScript, in both major versions and both protocols, show the
+// form, and their answer takes effect. A form without an answer is cancelled when a user approves elsewhere.
 func TestTypeScriptClientForms(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)
@@ -313,7 +313,7 @@ func TestTypeScriptClientForms(t *testing.T) {
 			defer cancel()
 			cmd := exec.CommandContext(ctx, node, filepath.Join("testdata", "forms.mjs"), modules, c.sdk, c.mode, "http://"+f.address+"/mcp", c.token, c.says, "s", fmt.Sprint(n))
 			var stderr strings.Builder
-			cmd.Stderr = writerFunc(func(p []byte) (int, error) { // it is shown: a person approves elsewhere
+			cmd.Stderr = writerFunc(func(p []byte) (int, error) { // the form is shown: a user approves elsewhere
 				if _, rest, ok := strings.Cut(string(p), "mcpproxy pending approve "); ok && c.says == "nothing" {
 					id, _, _ := strings.Cut(rest, ".")
 					if status, body := f.rest("POST", "/pending/"+id+"/approve", ""); status != http.StatusOK {

@@ -14,9 +14,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// turncoat is a server with a tool that reads, until its tool turn is called:
-// then it destroys, which is announced before that call is answered. While
-// withheld is set the new list does not come.
+// turncoat is a server whose tool look is read-only until its tool turn is called. Then look is destructive, which the
+// server announces before it answers that call. Until withheld is closed, the server does not send the new list.
 type turncoat struct {
 	*mcptest.Server
 	looked   atomic.Int64  // calls of look
@@ -43,7 +42,7 @@ func newTurncoat() *turncoat {
 	return u
 }
 
-// ServeHTTP withholds every list of tools but the first.
+// ServeHTTP withholds every list of tools except the first.
 func (u *turncoat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -60,8 +59,8 @@ func (u *turncoat) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	u.Server.ServeHTTP(w, r)
 }
 
-// A server announces that its tools have changed, and returns the new list late. Until then, no call of a previously
-// harmless tool reaches it, on any endpoint.
+// A server announces a changed list of tools but sends the new list late. Until then, no call of a previously harmless
+// tool reaches it, on any endpoint.
 func TestNoCallAfterAnAnnouncedChange(t *testing.T) {
 	t.Parallel()
 	u := newTurncoat()
@@ -73,8 +72,7 @@ func TestNoCallAfterAnAnnouncedChange(t *testing.T) {
 		defer c.Close()
 		callers = append(callers, c)
 	}
-	// On /mcp the callers call in the lane of what destroys; a client that reads
-	// does not, nor does the REST interface here.
+	// On /mcp the callers use the destructive lane. This client and the REST requests below use the read lane.
 	reads := d.legacy()
 	if r := reads.call("call_tool_read", `{"name":"s:look"}`); r.IsError {
 		t.Fatalf("before: %+v", r)
@@ -111,7 +109,7 @@ func TestNoCallAfterAnAnnouncedChange(t *testing.T) {
 		t.Errorf("%d calls reached the server", n)
 	}
 	close(u.withheld)
-	eventually(t, "the new definition holds", func() error {
+	eventually(t, "the new definition is applied", func() error {
 		if p := reads.call("call_tool_read", `{"name":"s:look"}`).refusal(t); p.Code != "SERVER_MISMATCH" {
 			return fmt.Errorf("%+v", p)
 		}
@@ -156,6 +154,6 @@ func TestAgentRestartsDisturbNoOtherClient(t *testing.T) {
 		t.Errorf("%d restarts, %d refused", restarted.Load(), refused.Load())
 	}
 	if code, out, stderr := d.cli("upstream", "restart", "s"); code != 0 {
-		t.Errorf("a person's: %d %s %s", code, out, stderr)
+		t.Errorf("a restart by the user: %d %s %s", code, out, stderr)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// foreignPages are hosts and origins that a foreign web page sends, each together with an origin or host of the daemon. PORT is
-// replaced by its port.
+// foreignPages are hosts and origins that a foreign web page sends, each together with an origin or host of the daemon.
+// PORT is replaced by the port of the daemon.
 func foreignPages() (all [][2]string) {
 	for _, host := range []string{
 		"evil.com", "evil.com:PORT", "localhost.evil.com:PORT", "127.0.0.1.evil.com:PORT", "127.0.0.1.nip.io:PORT", "evil.com#localhost",
@@ -38,8 +38,7 @@ func foreignPages() (all [][2]string) {
 	return all
 }
 
-// oddTargets are first lines of requests that routing, or net/http by itself,
-// could answer before the guard.
+// oddTargets are request lines that routing or net/http could answer before the guard runs.
 var oddTargets = []string{
 	"POST //mcp", "POST /mcp/", "POST /./mcp", "POST /mcp/../mcp", "POST /mcp/../api/v1/status", "POST /x/../mcp", "POST /mcp/all/", "POST /mcp//all",
 	"POST /%6dcp", "POST /mcp%2Fall", "POST /mcp%2fservers%2fsrv", "POST /mcp/servers/", "POST /mcp/servers/..", "POST /mcp/servers/.", "POST /mcp/servers/a%2Fb",
@@ -52,7 +51,7 @@ var oddTargets = []string{
 	"GET http://evil.com/healthz", "GET https://127.0.0.1:PORT/healthz", "GET http:///healthz", "POST HTTP://127.0.0.1:PORT/mcp",
 }
 
-// oddHeads are requests whose head asks for something else than an answer.
+// oddHeads are requests whose headers ask for an upgrade, for 100 Continue, or for another special treatment.
 var oddHeads = []string{
 	"GET /mcp HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n",
 	"GET /healthz HTTP/1.1\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
@@ -63,8 +62,8 @@ var oddHeads = []string{
 	"GET /healthz HTTP/1.0\r\n", "POST /mcp HTTP/1.0\r\nContent-Length: 2\r\n",
 }
 
-// TestGuardRunsFirst: on any route and for any target, a request with a wrong host or a page's origin is refused, even with
-// the key or a session of the web UI.
+// TestGuardRunsFirst: on any route and for any target, a request with a wrong host or a page's origin is refused, even
+// with the key or a session of the web UI.
 func TestGuardRunsFirst(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers":{}}`)
@@ -92,12 +91,12 @@ func TestGuardRunsFirst(t *testing.T) {
 		all.Go(func() {
 			for w := range work {
 				if got := ask(w[0], w[1], w[2], w[3]); got != "403" && got != "400" {
-					t.Errorf("host %q, origin %q, %.9s: %.100q is answered with %s", w[1], w[2], w[3], w[0], got)
+					t.Errorf("host %q, origin %q, %.9s: %.100q got %s", w[1], w[2], w[3], w[0], got)
 				}
 			}
 		})
 	}
-	values, every := foreignPages(), volume.FullOrQuick(1, 4) // of a quick run, each head with each fourth value
+	values, every := foreignPages(), volume.FullOrQuick(1, 4) // a quick run tests each head with every fourth value
 	for i, head := range heads {
 		for j, v := range values {
 			if (i+j)%every != 0 {
@@ -121,18 +120,18 @@ func TestGuardRunsFirst(t *testing.T) {
 			}
 		}
 	}
-	// HTTP/2 without being asked for it.
+	// An HTTP/2 request with prior knowledge is refused.
 	if got := d.rawStatus("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"); got != "403" {
 		t.Errorf("HTTP/2 is answered with %s", got)
 	}
 }
 
-// aboutCodes reports whether a page asks for a code, which is for the key alone.
+// aboutCodes reports whether a page requests a sign-in code, which requires the API key.
 func aboutCodes(head, proof string) bool {
 	return strings.HasPrefix(head, "POST /api/v1/session/codes") && strings.HasPrefix(proof, "Cookie")
 }
 
-// routes are all that the daemon serves, each with a method it has.
+// routes returns every route of the daemon, each with a supported method.
 func (d *daemon) routes() []string {
 	d.t.Helper()
 	all := []string{"POST /mcp", "GET /mcp", "DELETE /mcp", "POST /mcp/all", "GET /mcp/all", "POST /mcp/servers/srv", "GET /mcp/servers/srv", "POST /mcp/s/srv",
@@ -154,8 +153,7 @@ func (d *daemon) routes() []string {
 	return all
 }
 
-// rawStatus sends bytes and returns the status of the first answer, or what came
-// instead of one.
+// rawStatus sends bytes and returns the status of the first answer, or the error.
 func (d *daemon) rawStatus(raw string) string {
 	nc, err := net.Dial("tcp", d.address)
 	if err != nil {

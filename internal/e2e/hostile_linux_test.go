@@ -19,9 +19,9 @@ import (
 // process.
 const childMark = "MCPPROXY_E2E_CHILD"
 
-// TestHostileServers: whatever a server does to a call, on every endpoint, in both protocols and over every transport, the
-// call ends in a correct answer or a typed error. Other servers are not affected, the daemon does not grow, and no process
-// is left.
+// TestHostileServers: whatever a server does during a call, on every endpoint, in both protocols and over every
+// transport, the call ends in a correct answer or a typed error. Other servers are not affected, the memory of the
+// daemon stays bounded, and no process is left.
 func TestHostileServers(t *testing.T) {
 	t.Parallel()
 	good := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))
@@ -52,7 +52,7 @@ func TestHostileServers(t *testing.T) {
 	if code, _, stderr := d.cli("upstream", "enable", "pages"); code != 0 {
 		t.Fatal(stderr)
 	}
-	eventually(t, "the list without an end is given up", func() error {
+	eventually(t, "the endless list is given up", func() error {
 		if _, body := d.rest("GET", "/servers/pages", ""); !bytes.Contains(body, []byte("longer than")) {
 			return fmt.Errorf("%s", body)
 		}
@@ -61,13 +61,13 @@ func TestHostileServers(t *testing.T) {
 	d.provoke("pages", hostileMode{tool: "echo"})
 
 	stop()
-	t.Logf("grown by %d", d.memory("VmHWM:")-rest)
+	t.Logf("grown by %d MiB", d.memory("VmHWM:")-rest)
 	if growth := d.memory("VmHWM:") - rest; growth > 96 {
 		t.Errorf("the daemon has grown by %d MiB from %d", growth, rest)
 	}
 	pid := d.cmd.Process.Pid
 	if n := len(marked()); n < 4 {
-		t.Errorf("%d processes of servers are there", n) // or those that are left would not be found
+		t.Errorf("only %d server processes are running", n) // otherwise the test would not find leftover processes
 	}
 	eventually(t, "every child has been waited for", func() error {
 		if z := zombies(pid); len(z) > 0 {
@@ -84,12 +84,12 @@ func TestHostileServers(t *testing.T) {
 	})
 }
 
-// hostileMode is a tool of mcptest's zoo that misbehaves.
+// hostileMode is a call of a misbehaving tool of mcptest's zoo.
 type hostileMode struct {
 	tool, args string
-	right      string // a part of the right answer; "" when an error is expected
-	either     bool   // it ends its process, and with it the calls of others
-	over       string // the transport that has it; "" = all
+	right      string // a part of the correct answer; "" when an error is expected
+	either     bool   // it ends its process, so that other calls fail too
+	over       string // the transport for this mode; "" means all
 }
 
 func hostileModes() []hostileMode {
@@ -113,9 +113,8 @@ func hostileModes() []hostileMode {
 	}
 }
 
-// hostileConfig has the servers of the zoo with little time for a call (hasty)
-// and with enough (patient), one whose list has no end, one that cannot be asked
-// to end, and healthy ones.
+// hostileConfig configures servers of the zoo with a short call timeout (hasty) and with a long one (patient), a server
+// with an endless list, one that ignores SIGTERM, and healthy ones.
 func hostileConfig(t *testing.T, good string) string {
 	t.Helper()
 	var config strings.Builder
@@ -127,7 +126,7 @@ func hostileConfig(t *testing.T, good string) string {
 		for k, v := range env {
 			vars = append(vars, fmt.Sprintf("%q:%q", k, v))
 		}
-		// It has a child of its own, which is to end with it.
+		// The process has a child process of its own, which must end with it.
 		fmt.Fprintf(&config, `,%q:{"trust":"auto","call_timeout":%q,"command":"sh","args":["-c","sleep 100000 & exec \"$0\"",%q],"env":{%s}}`,
 			name, timeout, command, strings.Join(vars, ","))
 	}
@@ -145,7 +144,7 @@ func hostileConfig(t *testing.T, good string) string {
 	return config.String()
 }
 
-// provoke calls the tool once on each surface, all at once.
+// provoke calls the tool once on each surface, all at the same time.
 func (d *daemon) provoke(server string, m hostileMode) {
 	d.t.Helper()
 	if m.args == "" {
@@ -181,8 +180,7 @@ func (d *daemon) await(server string) {
 	})
 }
 
-// keepCalling calls healthy servers on all surfaces until it is stopped; every
-// call must succeed.
+// keepCalling calls healthy servers on all surfaces until it is stopped. Every call must succeed.
 func (d *daemon) keepCalling(servers ...string) (stop func()) {
 	quit := make(chan struct{})
 	var calling sync.WaitGroup
@@ -210,7 +208,7 @@ func (d *daemon) keepCalling(servers ...string) (stop func()) {
 	return func() { close(quit); calling.Wait() }
 }
 
-// memory is what the daemon's status says, in MiB.
+// memory returns a field of the daemon's /proc status, in MiB.
 func (d *daemon) memory(field string) int {
 	d.t.Helper()
 	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", d.cmd.Process.Pid))
@@ -225,29 +223,29 @@ func (d *daemon) memory(field string) int {
 	return kb >> 10
 }
 
-// marked are the processes with the mark.
+// marked returns the processes with the mark.
 func marked() []string { return processesWith(fmt.Sprintf("%s=%d", childMark, os.Getpid())) }
 
-// processesWith are the processes that have this variable.
+// processesWith returns the processes that have this environment variable.
 func processesWith(variable string) (found []string) {
-	all, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is good
+	all, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is valid
 	for _, path := range all {
 		raw, err := os.ReadFile(path)
 		if err == nil && bytes.Contains(raw, []byte(variable+"\x00")) {
-			name, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "comm")) // it may just have ended
+			name, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "comm")) // the process may have ended
 			found = append(found, path+" "+strings.TrimSpace(string(name)))
 		}
 	}
 	return found
 }
 
-// zombies are the children of a process that it has not waited for.
+// zombies returns the children of a process that have ended and that it has not waited for.
 func zombies(parent int) (found []string) {
-	all, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is good
+	all, _ := filepath.Glob("/proc/[0-9]*/stat") // the pattern is valid
 	for _, path := range all {
 		raw, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		_, rest, _ := strings.Cut(string(raw), ") ")
 		if f := strings.Fields(rest); len(f) > 1 && f[0] == "Z" && f[1] == strconv.Itoa(parent) {

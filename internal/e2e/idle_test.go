@@ -16,11 +16,10 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// restingVar names the file that has the definition of the tool of the server
-// of these tests.
+// restingVar names the file that contains the tool definition of the test server.
 const restingVar = "E2E_RESTING_TOOL"
 
-// stdioServers are the servers that the test binary can be.
+// stdioServers are the servers that the test binary can run.
 func stdioServers() map[string]func() *mcptest.Server {
 	return map[string]func() *mcptest.Server{
 		"tasks-false": func() *mcptest.Server { return mcptest.NewTaskServer(false) },
@@ -48,10 +47,10 @@ const (
 	changedPidTool = `{"name":"pid","description":"Tells its process, and more.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
 )
 
-// resting is a server with the tool pid under the name s.
+// resting is a server named s with the tool pid.
 type resting struct {
 	t          testing.TB
-	definition string // the file that holds it
+	definition string // the file that contains the tool definition
 	entry      map[string]any
 }
 
@@ -72,7 +71,8 @@ func (r *resting) define(definition string) {
 	}
 }
 
-// config is a configuration with it, with keys for the server and for all.
+// config returns a configuration with the server. server and all contain additional keys for the server and for the top
+// level.
 func (r *resting) config(server, all map[string]any) string {
 	r.t.Helper()
 	entry, top := maps.Clone(r.entry), map[string]any{}
@@ -117,7 +117,7 @@ func TestIdleServerSleepsAndWakes(t *testing.T) {
 	first := a.mustPID()
 	d.awaitState("s", "idle")
 	if err := signal(first, syscall.Signal(0)); !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("the process is still there: %v", err)
+		t.Errorf("the process still runs: %v", err)
 	}
 	if _, out, _ := d.cli("upstream", "list"); !strings.Contains(out, "idle") || !strings.Contains(out, "1") {
 		t.Errorf("upstream list:\n%s", out)
@@ -126,7 +126,7 @@ func TestIdleServerSleepsAndWakes(t *testing.T) {
 		t.Errorf("status:\n%s", out)
 	}
 	if found := a.call("retrieve_tools", `{"query":"process"}`); !strings.Contains(found.text(), "s:pid") {
-		t.Errorf("its tool is not found: %s", found.text())
+		t.Errorf("the tool is not found: %s", found.text())
 	}
 
 	pids := make([]int, 64)
@@ -142,7 +142,7 @@ func TestIdleServerSleepsAndWakes(t *testing.T) {
 	wg.Wait()
 	for _, pid := range pids {
 		if pid != pids[0] || pid == first {
-			t.Fatalf("processes %v, after %d", pids, first)
+			t.Fatalf("processes %v; the first one was %d", pids, first)
 		}
 	}
 
@@ -150,10 +150,9 @@ func TestIdleServerSleepsAndWakes(t *testing.T) {
 	r.define(changedPidTool)
 	answer := a.call("call_tool_read", `{"name":"s:pid"}`)
 	if p := answer.refusal(t); p.Code != "TOOL_LOCKED" && (p.Code != "SERVER_UNAVAILABLE" || !strings.Contains(p.Message, "changed")) {
-		t.Errorf("a call that was judged on the old definition: %+v", p)
+		t.Errorf("the call was decided on the old definition: %+v", p)
 	}
-	// As soon as the catalogue has the new list the answer is another one; no call
-	// passes before.
+	// The refusal changes as soon as the catalog has the new list. Until then no call is allowed.
 	eventually(t, "the tool that changed is locked", func() error {
 		if p := a.call("call_tool_read", `{"name":"s:pid"}`).refusal(t); p.Code != "TOOL_LOCKED" {
 			return fmt.Errorf("%s: %s", p.Code, p.Message)
@@ -169,7 +168,7 @@ func TestLazyServer(t *testing.T) {
 	d.awaitState("s", "idle")
 	a := d.stateless()
 	if p := a.call("call_tool_read", `{"name":"s:pid"}`).refusal(t); p.Code != "SERVER_UNAVAILABLE" || !strings.Contains(p.Message, "upstream restart s") {
-		t.Errorf("a call before its tools are known: %+v", p)
+		t.Errorf("a call before the tools are known: %+v", p)
 	}
 	if _, out, _ := d.cli("upstream", "list"); !strings.Contains(out, "mcpproxy upstream restart s") {
 		t.Errorf("upstream list:\n%s", out)
@@ -181,11 +180,11 @@ func TestLazyServer(t *testing.T) {
 	a.mustPID()
 
 	d.kill()
-	d.start() // its tools are known, and it is not started
+	d.start() // the tools are known, so the server is not started
 	d.awaitTools("s:pid")
 	d.awaitState("s", "idle")
 	if s, err := d.server("s"); err != nil || s.PID != 0 {
-		t.Errorf("after a new start: %+v %v", s, err)
+		t.Errorf("after a restart of the daemon: %+v %v", s, err)
 	}
 	pid := a.mustPID()
 	d.awaitState("s", "ready")
@@ -200,7 +199,7 @@ func TestLazyServerInQuarantineIsNotStarted(t *testing.T) {
 	r := newResting(t)
 	d := startDaemon(t, r.config(map[string]any{"lazy": true, "quarantined": true}, map[string]any{"idle_timeout": "1s"}))
 	if code, _, _ := d.cli("upstream", "restart", "s"); code == 0 {
-		t.Error("restart starts it")
+		t.Error("restart starts the server")
 	}
 	if p := d.legacy().call("call_tool_read", `{"name":"s:pid"}`).refusal(t); strings.Contains(p.Message, "upstream restart") {
 		t.Errorf("the call: %+v", p)

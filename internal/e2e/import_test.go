@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// inHome writes a file of a client into the account of the daemon.
+// inHome writes a client's file into the home directory of the daemon.
 func (d *daemon) inHome(name, text string) string {
 	d.t.Helper()
 	path := filepath.Join(d.dir, name)
@@ -22,8 +22,7 @@ func (d *daemon) inHome(name, text string) string {
 	return path
 }
 
-// threeClients are files of three clients with 12 servers between them, as people have
-// them.
+// threeClients are realistic files of three clients with 12 servers in total.
 func threeClients() map[string]string {
 	const secret = "ghp_0123456789abcdefghijABCDEFGHIJ012345"
 	notes := func(name string) string {
@@ -44,8 +43,8 @@ func threeClients() map[string]string {
 	return files
 }
 
-// TestImportTwelveServers: twelve servers of three clients are imported with their secrets, and run once they are approved.
-// An undo restores each client's file byte for byte.
+// TestImportTwelveServers: twelve servers of three clients are imported with their secrets, and run after their
+// approval. An undo restores each client's file byte for byte.
 func TestImportTwelveServers(t *testing.T) {
 	t.Parallel()
 	for _, running := range []bool{true, false} {
@@ -84,12 +83,12 @@ func TestImportTwelveServers(t *testing.T) {
 		}
 		if running {
 			if s, err := d.server("one"); err != nil || s.State != "stopped" {
-				t.Errorf("it runs before anybody has approved it: %+v %v", s, err)
+				t.Errorf("it runs before its approval: %+v %v", s, err)
 			}
 		} else {
 			d.start()
 		}
-		for range 2 { // how it is launched, then what it says of itself
+		for range 2 { // approve the launch, then the definitions
 			if code, _, stderr := d.cli("upstream", "approve", "ten", "--yes"); code != 0 {
 				t.Fatal(stderr)
 			}
@@ -101,7 +100,7 @@ func TestImportTwelveServers(t *testing.T) {
 		}
 		for path, want := range paths {
 			if got, err := os.ReadFile(path); err != nil || string(got) != want {
-				t.Errorf("undone, %s is another: %v %q", path, err, got)
+				t.Errorf("after the undo, %s differs: %v %q", path, err, got)
 			}
 		}
 		if code, stdout, _ := d.cli("upstream", "import", "--yes"); code != 0 || !strings.Contains(stdout, "There is nothing to import.") {
@@ -110,8 +109,8 @@ func TestImportTwelveServers(t *testing.T) {
 	}
 }
 
-// TestImportByREST: an import uses the ids of the found servers, and requires that they are unchanged. Confirmed servers start,
-// and the change of the client's file can be undone.
+// TestImportByREST: an import names the IDs of the found servers and requires that they are unchanged. Confirmed
+// servers start, and the change of the client's file can be undone.
 func TestImportByREST(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}", noKeyring)
@@ -140,7 +139,7 @@ func TestImportByREST(t *testing.T) {
 	}
 	d.inHome(".cursor/mcp.json", strings.Replace(text, `"command": "b"`, `"command": "evil"`, 1))
 	if status, body := d.rest("POST", "/servers/import", fmt.Sprintf(`{"ids": [%q, %q], "confirmed": true}`, seen[0], seen[1])); status != 404 || strings.Contains(d.readConfig(), "demo-upstream") {
-		t.Errorf("what became another was taken over: %d %s", status, body)
+		t.Errorf("a server that has changed was imported: %d %s", status, body)
 	}
 	d.inHome(".cursor/mcp.json", text)
 	status, body := d.rest("POST", "/servers/import", fmt.Sprintf(`{"ids": [%q], "confirmed": true, "keyring": true, "remove": true}`, seen[0]))

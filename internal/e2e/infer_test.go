@@ -23,7 +23,7 @@ func inferredRow(mode, variant, tool string) row {
 	case mode == "enforce" && inferred == "write" && variant == "read":
 		r.code = "SERVER_MISMATCH"
 		r.message = fmt.Sprintf("Tool 'm:%s' carries no hints and seems to write (%s), use call_tool_write instead of call_tool_read", tool, why)
-	case mode == "off" || tool == "page": // of page nothing is known: it is the agent's word
+	case mode == "off" || tool == "page": // nothing is inferred for page: the agent's intent decides
 	case mode == "enforce" && inferred == "destructive" && variant != "destructive":
 		r.code = "SERVER_MISMATCH"
 		r.message = fmt.Sprintf("Tool 'm:%s' carries no hints and seems to be destructive (%s), use call_tool_destructive instead of call_tool_%s", tool, why, variant)
@@ -52,7 +52,7 @@ func TestInferredEffectsThroughEverySurface(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			m.t = t
 			d.writeConfig(configured(mode))
-			eventually(t, "the mode is in force", func() error { return shownAs(d, mode) })
+			eventually(t, "the mode is applied", func() error { return shownAs(d, mode) })
 			for name := range unhinted {
 				for _, variant := range []string{"read", "write", "destructive"} {
 					m.check(inferredRow(mode, variant, name))
@@ -61,14 +61,14 @@ func TestInferredEffectsThroughEverySurface(t *testing.T) {
 			checkDiscoveryOfEffects(t, m, mode)
 		})
 	}
-	// The warning is on record.
+	// The warning is recorded.
 	_, answer := d.rest("GET", "/activity?tool=delete_page&status=success&limit=100", "")
 	if !strings.Contains(string(answer), `carries no hints and seems to be destructive`) {
-		t.Errorf("no warning is on record: %s", answer)
+		t.Errorf("no warning is recorded: %s", answer)
 	}
 }
 
-// shownAs reports whether the daemon treats the tools as the mode says.
+// shownAs returns an error unless the daemon shows the tools as the mode requires.
 func shownAs(d *daemon, mode string) error {
 	_, answer := d.rest("GET", "/servers/m/tools/delete_page", "")
 	var v struct {
@@ -87,8 +87,7 @@ func shownAs(d *daemon, mode string) error {
 	return nil
 }
 
-// checkDiscoveryOfEffects holds what discovery and the command line tell to
-// what was inferred.
+// checkDiscoveryOfEffects compares retrieve_tools and the command line with the inferred hints.
 func checkDiscoveryOfEffects(t *testing.T, m matrix, mode string) {
 	t.Helper()
 	result := m.modern.call("retrieve_tools", `{"query":"page"}`)

@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// followed is a log that is followed over HTTP.
+// followed is a server log that the test follows over HTTP.
 type followed struct {
 	t     *testing.T
 	lines *bufio.Scanner
@@ -40,7 +40,7 @@ func (d *daemon) follow(t *testing.T, server string) *followed {
 	return &followed{t, bufio.NewScanner(resp.Body)}
 }
 
-// until reads up to a line of this stream that has this in it.
+// until reads up to a line of this stream that contains the text.
 func (f *followed) until(stream, text string) {
 	f.t.Helper()
 	var read []string
@@ -64,7 +64,7 @@ func (f *followed) until(stream, text string) {
 	f.t.Fatalf("the stream ended without %s of %s: %v\n%s", text, stream, f.lines.Err(), strings.Join(read, "\n"))
 }
 
-// ends wants no more lines.
+// ends checks that the stream ends without another line.
 func (f *followed) ends() {
 	f.t.Helper()
 	for f.lines.Scan() {
@@ -74,7 +74,7 @@ func (f *followed) ends() {
 	}
 }
 
-// A user inspects a server that runs, logs, gets calls, and stops.
+// A user inspects a server while it runs, writes logs, gets calls and stops.
 func TestInspectServers(t *testing.T) {
 	t.Parallel()
 	command, env := mcptest.ChildCommand(t, "zoo")
@@ -166,11 +166,11 @@ func TestInspectServers(t *testing.T) {
 	}
 	log.ends()
 	if status, _ := d.rest("GET", "/servers/zoo/logs/follow", ""); status != http.StatusNotFound {
-		t.Errorf("the log of a server that is gone: %d", status)
+		t.Errorf("the log of a removed server: %d", status)
 	}
 }
 
-// A followed log does not delay a stop.
+// A followed log does not delay a stop of the daemon.
 func TestStopEndsFollowedLogs(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"one"}`)
@@ -179,5 +179,5 @@ func TestStopEndsFollowedLogs(t *testing.T) {
 	log := d.follow(t, "s")
 	log.until("mcpproxy", "connected")
 	d.stop()
-	log.ends() // a stream that does not end in the time for calls is cut off
+	log.ends() // a stream that outlasts the time for calls is cut off
 }

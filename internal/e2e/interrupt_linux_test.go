@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// endless writes a package manager that installs for ever and does not end by SIGTERM: a stop
-// waits for it for a minute and a half.
+// endless writes a package manager that installs forever and ignores SIGTERM. A stop would wait for it for a minute and
+// a half.
 func endless(t *testing.T) (npx, began string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -27,7 +27,7 @@ func endless(t *testing.T) (npx, began string) {
 	return npx, began
 }
 
-// begin starts a program, and collects what it writes.
+// begin starts a program and collects its output.
 func begin(t *testing.T, cmd *exec.Cmd, from io.Reader) (out *output, ended <-chan error) {
 	t.Helper()
 	if err := cmd.Start(); err != nil {
@@ -54,11 +54,11 @@ func (o *output) says(t *testing.T, words ...string) {
 	})
 }
 
-// interruptTwice sends SIGINT, waits until the user is told what is waited for, sends it once
-// more, and wants the program to end within a minute: that is less than what it would wait.
+// interruptTwice sends SIGINT, waits until the output names the process that the stop waits for, and sends SIGINT
+// again. The program must end within a minute, which is less than it would otherwise wait.
 func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error, began string) {
 	t.Helper()
-	eventually(t, "it installs", func() error {
+	eventually(t, "the installation runs", func() error {
 		text, err := os.ReadFile(began)
 		if err == nil && len(text) == 0 {
 			err = errors.New("it is about to")
@@ -75,13 +75,13 @@ func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error
 	select {
 	case err := <-ended:
 		if err != nil {
-			t.Errorf("it did not end in order: %v\n%s", err, out)
+			t.Errorf("it did not end cleanly: %v\n%s", err, out)
 		}
 	case <-time.After(time.Minute):
-		t.Errorf("it does not end by the second interrupt:\n%s", out)
+		t.Errorf("it does not end after the second interrupt:\n%s", out)
 	}
 	pid, _ := os.ReadFile(began)
-	eventually(t, "the package manager is gone", func() error {
+	eventually(t, "the package manager has ended", func() error {
 		if state, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat"); err == nil && !strings.Contains(string(state), ") Z ") {
 			return errors.New(string(state))
 		}
@@ -89,7 +89,8 @@ func interruptTwice(t *testing.T, cmd *exec.Cmd, out *output, ended <-chan error
 	})
 }
 
-// TestTheSecondInterruptEndsTheDaemon: after a second interrupt, the daemon does not wait for a package manager's installation.
+// TestTheSecondInterruptEndsTheDaemon: after a second interrupt, the daemon does not wait for a package manager's
+// installation.
 func TestTheSecondInterruptEndsTheDaemon(t *testing.T) {
 	t.Parallel()
 	npx, began := endless(t)
@@ -100,7 +101,7 @@ func TestTheSecondInterruptEndsTheDaemon(t *testing.T) {
 	cmd.Env = d.environ("TERM=xterm-256color")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = program, program, program
 	out, ended := begin(t, cmd, user)
-	_ = program.Close() // the process has it
+	_ = program.Close() // the process has its own copy
 	interruptTwice(t, cmd, out, ended, began)
 }
 
@@ -115,11 +116,11 @@ func TestTheSecondInterruptEndsTheDemo(t *testing.T) {
 	}
 	cmd.Stdout, cmd.Stderr = write, write
 	out, ended := begin(t, cmd, read)
-	_ = write.Close() // the process has it
+	_ = write.Close() // the process has its own copy
 	out.says(t, "Ctrl-C ends the demo")
 	found := exported.FindStringSubmatch(out.String())
 	if found == nil {
-		t.Fatalf("no line to paste in:\n%s", out)
+		t.Fatalf("no command to paste in:\n%s", out)
 	}
 	add := exec.Command(binary, "upstream", "add", "slow", "--config", found[1], "--data-dir", found[2], "--", npx, "-y", "x")
 	if err := add.Start(); err != nil {

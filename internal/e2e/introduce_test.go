@@ -31,7 +31,7 @@ func TestServersAreListedInInstructions(t *testing.T) {
 		case who := <-heard:
 			delete(waiting, who)
 		case <-within(t).Done():
-			t.Fatalf("no one told %v", waiting)
+			t.Fatalf("no notification: %v", waiting)
 		}
 	}
 	for _, version := range []string{legacyRevision, modernRevision} {

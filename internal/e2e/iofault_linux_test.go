@@ -10,9 +10,8 @@ import (
 	"testing"
 )
 
-// ioErrors makes every read and write of the database's files fail with EIO,
-// in the running daemon, until the returned function is called. It needs strace
-// and the right to trace: without them the test is skipped, but for in CI.
+// ioErrors makes every read and write of the database's files fail with EIO in the running daemon, until the returned
+// function is called. It needs strace and the right to trace. Without them the test is skipped, or fails in CI.
 func (d *daemon) ioErrors(calls string) (stop func()) {
 	d.t.Helper()
 	strace, err := exec.LookPath("strace")
@@ -38,7 +37,7 @@ func (d *daemon) ioErrors(calls string) (stop func()) {
 			cannot(d.t, "strace cannot attach: "+cmd.Wait().Error())
 		}
 		if strings.Contains(lines.Text(), "Operation not permitted") {
-			_ = cmd.Wait() // it has failed
+			_ = cmd.Wait() // it has already failed
 			cannot(d.t, lines.Text())
 		}
 		attached = strings.Contains(lines.Text(), "attached")
@@ -52,11 +51,11 @@ func (d *daemon) ioErrors(calls string) (stop func()) {
 		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
 			d.t.Fatal(err)
 		}
-		_ = cmd.Wait() // it ends by the signal
+		_ = cmd.Wait() // the signal ends it
 	}
 }
 
-// cannot ends a test that needs what this machine does not have or allow.
+// cannot skips a test that this machine does not support, or fails it in CI.
 func cannot(t testing.TB, why string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

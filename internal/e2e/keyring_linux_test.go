@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// secretService starts a keyring on a bus of its own, or skips the test. It returns the environment
-// in which programs reach the keyring.
+// secretService starts a keyring on its own bus, or skips the test. It returns the environment in which programs find
+// the keyring.
 func secretService(t *testing.T) (env []string) {
 	t.Helper()
 	for _, program := range []string{"dbus-daemon", "gnome-keyring-daemon"} {
@@ -36,7 +36,7 @@ func secretService(t *testing.T) (env []string) {
 		t.Fatal(err)
 	}
 	bused := "DBUS_SESSION_BUS_ADDRESS=" + strings.TrimSpace(address)
-	// It sometimes starts without the keyring that it was told to make.
+	// The service sometimes starts without the requested keyring.
 	for range 6 {
 		if env, err = unlocked(t, bused); err == nil {
 			return env
@@ -46,8 +46,7 @@ func secretService(t *testing.T) (env []string) {
 	return nil
 }
 
-// unlocked starts a new keyring in the place of one that runs, and waits until it is
-// unlocked.
+// unlocked replaces a running keyring by a new one and waits until it is unlocked.
 func unlocked(t *testing.T, bus string) (env []string, err error) {
 	t.Helper()
 	home := t.TempDir()
@@ -85,13 +84,13 @@ func run(t *testing.T, cmd *exec.Cmd) {
 	})
 }
 
-// planted are secrets in the environments of five servers and in the headers of a sixth.
+// planted is a daemon with secrets in the environments of five servers and in the headers of a sixth one.
 type planted struct {
 	*daemon
-	environments string // the directory where each server notes its own
+	environments string // the directory where each server writes its environment
 	mu           sync.Mutex
-	headers      map[string]bool // that were sent
-	shown        []string        // everything that was said
+	headers      map[string]bool // Authorization headers that were sent
+	shown        []string        // all collected output
 }
 
 const plantedCount = 50
@@ -116,7 +115,7 @@ func startPlanted(t *testing.T, env ...string) *planted {
 			env[fmt.Sprintf("S%d", i)] = "${keyring:" + plantedName(i) + "}"
 		}
 		name := fmt.Sprintf("s%d", s)
-		// It writes a secret to its log, too.
+		// The server also writes a secret to its log.
 		script := fmt.Sprintf(`echo "I have $S%d" >&2; env > %s; exec sleep 1000`, s, filepath.Join(p.environments, name))
 		servers[name] = map[string]any{"command": "sh", "args": []string{"-c", script}, "env": env}
 	}
@@ -129,7 +128,7 @@ func startPlanted(t *testing.T, env ...string) *planted {
 	return p
 }
 
-// set sets a secret with the command.
+// set sets a secret with the CLI.
 func (p *planted) set(i, version int) {
 	p.t.Helper()
 	code, stdout, stderr := p.cliWith(plantedValue(i, version)+"\n", "secrets", "set", plantedName(i))
@@ -154,7 +153,7 @@ func (p *planted) has(server int, version func(i int) int) {
 	})
 }
 
-// look keeps what is said about everything.
+// look collects the output of all endpoints and commands that could show a secret.
 func (p *planted) look() {
 	for _, path := range []string{"/secrets", "/servers", "/servers/s1", "/servers/http", "/servers/s1/logs", "/config", "/diagnostics", "/activity", "/status"} {
 		_, body := p.rest("GET", path, "")
@@ -166,7 +165,7 @@ func (p *planted) look() {
 	}
 	lines, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, line := range lines {
-		raw, _ := os.ReadFile(line) // it may have ended
+		raw, _ := os.ReadFile(line) // the process may have ended
 		p.shown = append(p.shown, string(raw))
 	}
 	p.shown = append(p.shown, p.stderr.String())
@@ -191,12 +190,12 @@ func (p *planted) nowhere() {
 		}
 	})
 	if files < 5 {
-		p.t.Errorf("%d files", files)
+		p.t.Errorf("only %d files", files)
 	}
 }
 
-// TestSecretsReachTheirServersOnly: fifty secrets reach only the servers that refer to them, from the system keyring and
-// from the encrypted file.
+// TestSecretsReachTheirServersOnly: fifty secrets reach only the servers that refer to them, from the system keyring
+// and from the encrypted file.
 func TestSecretsReachTheirServersOnly(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []string{"file", "keyring"} {
@@ -208,7 +207,7 @@ func TestSecretsReachTheirServersOnly(t *testing.T) {
 			}
 			p := startPlanted(t, env...)
 			p.awaitState("s3", "needs_secret")
-			eventually(t, "what to do is said", func() error { // a keyring that is slow has not answered at first
+			eventually(t, "the status shows a remedy", func() error { // a slow keyring has not answered yet
 				if _, body := p.rest("GET", "/servers/s3", ""); !strings.Contains(string(body), "mcpproxy secrets set "+plantedName(3)) {
 					return fmt.Errorf("%s", body)
 				}
@@ -217,7 +216,7 @@ func TestSecretsReachTheirServersOnly(t *testing.T) {
 			for i := range plantedCount / 2 {
 				p.set(i, 1)
 			}
-			p.stop() // the other half without a daemon
+			p.stop() // set the other half without a daemon
 			for i := plantedCount / 2; i < plantedCount; i++ {
 				p.set(i, 1)
 			}
@@ -233,7 +232,7 @@ func TestSecretsReachTheirServersOnly(t *testing.T) {
 			}
 			_, list := p.rest("GET", "/secrets", "")
 			if n := strings.Count(string(list), `"kept":"`+kept+`"`); n != plantedCount {
-				t.Errorf("%d secrets are kept in the %s: %s", n, kept, list)
+				t.Errorf("%d secrets are stored in the %s: %s", n, kept, list)
 			}
 			if code, _, _ := p.cli("secrets", "delete", plantedName(2), "--yes"); code != 0 {
 				t.Errorf("delete: %d", code)
@@ -246,7 +245,8 @@ func TestSecretsReachTheirServersOnly(t *testing.T) {
 	}
 }
 
-// changedBesides changes one secret through the daemon and one without it: the servers that use them get the new values.
+// changedBesides changes one secret through the daemon and one without it. The servers that use them get the new
+// values.
 func (p *planted) changedBesides() {
 	p.t.Helper()
 	p.set(0, 2)
@@ -270,7 +270,7 @@ func (p *planted) changedBesides() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if !p.headers["Bearer "+plantedValue(0, 2)] {
-			return fmt.Errorf("%d others", len(p.headers))
+			return fmt.Errorf("%d different headers", len(p.headers))
 		}
 		return nil
 	})

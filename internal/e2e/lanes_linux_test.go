@@ -18,8 +18,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// postgres starts a real PostgreSQL with a table of three rows, and returns its address
-// and its log, in which each statement is; it skips where none is installed.
+// postgres starts a real PostgreSQL with a table of three rows. It returns the address of the server and its log, which
+// contains every statement. It skips the test if PostgreSQL is not installed.
 func postgres(t *testing.T) (url, log string) {
 	t.Helper()
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/psql")
@@ -36,7 +36,7 @@ func postgres(t *testing.T) (url, log string) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	var as *syscall.SysProcAttr
-	if os.Getuid() == 0 { // as root it does not run
+	if os.Getuid() == 0 { // PostgreSQL refuses to run as root
 		nobody, err := user.Lookup("nobody")
 		if err != nil {
 			t.Skip(err)
@@ -82,8 +82,8 @@ func postgres(t *testing.T) (url, log string) {
 	return url, log
 }
 
-// TestReadsRunWritesAsk: a user lets plain reads of a database and of a shell run without asking. Both servers are from npm,
-// and the database is real.
+// TestReadsRunWritesAsk: a user allows plain reads of a database and of a shell to run without asking. Both servers are
+// from npm, and the database is real.
 func TestReadsRunWritesAsk(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)
@@ -117,7 +117,7 @@ func TestReadsRunWritesAsk(t *testing.T) {
 			t.Errorf("%s in the %s lane: %s", value, lane, r.text())
 		}
 		if f := d.newest("type=tool_call").Metadata.Decision; f == nil || f.Lane == nil || f.Lane.Operation != lane || !f.Lane.Declared {
-			t.Errorf("%s: on record: %+v", value, f)
+			t.Errorf("%s: record: %+v", value, f)
 		}
 	}
 	refused := func(lane, tool, member, value, message, word string) {
@@ -129,7 +129,7 @@ func TestReadsRunWritesAsk(t *testing.T) {
 		}
 		record := d.newest("type=policy_decision")
 		if f := record.Metadata.Decision; f == nil || f.Outcome != activity.Refused || f.Check != "lane" || f.Lane == nil || f.Lane.Word != word || record.Metadata.ErrorCode != "ARGUMENT_MISMATCH" {
-			t.Errorf("%s: on record: %+v", value, f)
+			t.Errorf("%s: record: %+v", value, f)
 		}
 	}
 
@@ -147,19 +147,19 @@ func TestReadsRunWritesAsk(t *testing.T) {
 	}
 	runs("destructive", "sh:run_command", "command", "rm "+note, "")
 	if _, err := os.Stat(note); err == nil {
-		t.Error("it was called in its lane, and did not run")
+		t.Error("the call in the correct lane did not run")
 	}
 
-	// The database has seen no statement that was refused.
+	// The database has received no statement that was refused.
 	text, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if s := string(text); strings.Contains(s, "DROP") || strings.Contains(s, "DELETE") || !strings.Contains(s, "SELECT count(*) AS n") {
-		t.Errorf("the database was asked: %s", s)
+		t.Errorf("the database received: %s", s)
 	}
 
-	// By its own name, at the addresses of all servers and of one.
+	// The same by the tool's own name on /mcp/all and on the server's endpoint.
 	for _, at := range []string{"/mcp/all", "/mcp/servers/pg"} {
 		name := map[string]string{"/mcp/all": "pg__query", "/mcp/servers/pg": "query"}[at]
 		if d.callAt(at, name, `{"sql":"SELECT 1 AS one"}`) {
@@ -167,7 +167,7 @@ func TestReadsRunWritesAsk(t *testing.T) {
 		}
 	}
 
-	// What would become of a call, and what another configuration would have made of these.
+	// `can` predicts a call, and `policy try` applies another configuration to the calls above.
 	status, body := d.rest("POST", "/can", `{"who":"claude-code","name":"pg:query","args":{"sql":"DROP TABLE users"}}`)
 	if status != http.StatusOK || !strings.Contains(string(body), `"check":"lane"`) || !strings.Contains(string(body), "By lanes of its server the arguments decide") {
 		t.Errorf("can: %d %s", status, body)
@@ -182,7 +182,7 @@ func TestReadsRunWritesAsk(t *testing.T) {
 		t.Errorf("policy try: %d, %v, %s", code, err, out)
 	}
 
-	// An agent sees by which argument it is judged.
+	// An agent sees which argument determines the lane.
 	if r := a.call("retrieve_tools", `{"query":"run a sql query"}`); !strings.Contains(r.text(), `"lane_by":"$.sql (sql)"`) {
 		t.Errorf("retrieve_tools: %s", r.text())
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// All endpoints report the same about tools that exist but cannot be called, for a test server and for one from npm.
+// All endpoints report the same status for tools that cannot be called, for a test server and for one from npm.
 func TestLocksAgreeEverywhere(t *testing.T) {
 	t.Parallel()
 	const definition = `{"name":%q,"description":"Works on a file: %s.","inputSchema":{"type":"object"}}`
@@ -33,7 +33,7 @@ func TestLocksAgreeEverywhere(t *testing.T) {
 	})
 }
 
-// statuses are those of the locked tools, by name.
+// statuses maps the names of locked tools to their statuses.
 type statuses map[string]string
 
 func tellOneStory(t *testing.T, files, other string) {
@@ -57,8 +57,8 @@ func tellOneStory(t *testing.T, files, other string) {
 	want := statuses{"files:move_file": "disabled_by_config", "files:write_file": "disabled_by_user",
 		"files:edit_file": "pending_approval", "other:remote_file": "server_disabled"}
 	rest := maps.Clone(want)
-	rest["files:edit_file"] = "blocked" // REST tells a blocked tool from one that waits
-	eventually(t, "the story holds", func() error {
+	rest["files:edit_file"] = "blocked" // REST distinguishes a blocked tool from a pending one
+	eventually(t, "the statuses are as expected", func() error {
 		if got := d.lockedTools(); !maps.Equal(got, rest) {
 			return fmt.Errorf("%v", got)
 		}
@@ -74,7 +74,7 @@ func tellOneStory(t *testing.T, files, other string) {
 	d.stop()
 	d.start()
 	d.awaitTools("files:read_text_file", "other:remote_file")
-	eventually(t, "files is back", func() error {
+	eventually(t, "the server files is ready", func() error {
 		if s, err := d.server("files"); err != nil || s.State != "ready" {
 			return fmt.Errorf("%+v %w", s, err)
 		}
@@ -82,7 +82,7 @@ func tellOneStory(t *testing.T, files, other string) {
 	})
 	t.Run("after a restart", story)
 
-	// A switch is one lock of several.
+	// Disabling a tool is one lock of several. Enabling it removes only that lock.
 	if _, _, stderr := d.cli("tools", "disable", "files:move_file"); stderr != "" {
 		t.Errorf("disable: %s", stderr)
 	}
@@ -104,7 +104,7 @@ func tellOneStory(t *testing.T, files, other string) {
 	})
 }
 
-// lockedTools are the statuses that REST returns.
+// lockedTools returns the statuses from REST.
 func (d *daemon) lockedTools() statuses {
 	d.t.Helper()
 	var answer struct {
@@ -123,7 +123,7 @@ func (d *daemon) lockedTools() statuses {
 	return locked
 }
 
-// checkDiscovery looks at retrieve_tools with and without include_disabled.
+// checkDiscovery checks retrieve_tools with and without include_disabled.
 func checkDiscovery(t *testing.T, d *daemon, want statuses) {
 	type answer struct {
 		Total    int
@@ -143,7 +143,7 @@ func checkDiscovery(t *testing.T, d *daemon, want statuses) {
 	for name := range want {
 		_, own, _ := strings.Cut(name, ":")
 		if strings.Contains(text, `"`+name+`"`) || strings.Contains(text, `"`+own+`"`) {
-			t.Errorf("%s is told without being asked for: %s", name, text)
+			t.Errorf("%s is shown without include_disabled: %s", name, text)
 		}
 	}
 	if plain.Total != len(plain.Tools) || plain.Total == 0 || plain.Notice != "" || strings.Contains(text, "disabled") {
@@ -159,7 +159,7 @@ func checkDiscovery(t *testing.T, d *daemon, want statuses) {
 		}
 	}
 	if !maps.Equal(got, want) {
-		t.Errorf("disabled: %v, want %v", got, want)
+		t.Errorf("disabled: got %v, want %v", got, want)
 	}
 	if !slices.Equal(slices.Sorted(maps.Keys(full.Remedies)), slices.Sorted(maps.Keys(present))) {
 		t.Errorf("remediation: %v", full.Remedies)
@@ -175,7 +175,7 @@ func checkDiscovery(t *testing.T, d *daemon, want statuses) {
 	}
 }
 
-// checkRemedy wants each status told as what it is.
+// checkRemedy checks that the remedy matches the status.
 func checkRemedy(t *testing.T, status, text string) {
 	t.Helper()
 	says := map[string]string{
@@ -198,7 +198,7 @@ func checkRemedy(t *testing.T, status, text string) {
 	}
 }
 
-// checkCounts looks at upstream_servers, and at REST.
+// checkCounts checks the counts in upstream_servers and in REST.
 func checkCounts(t *testing.T, d *daemon) {
 	var agents, people struct {
 		Servers []struct {
@@ -220,13 +220,13 @@ func checkCounts(t *testing.T, d *daemon) {
 		if s.Name == "files" {
 			want = map[string]int{"callable": s.ToolCount - 3, "disabled_by_config": 1, "disabled_by_user": 1, "pending_approval": 1}
 		}
-		known := maps.Clone(want) // REST and the command line tell a blocked tool from one that waits
+		known := maps.Clone(want) // REST and the CLI distinguish a blocked tool from a pending one
 		if n := known["pending_approval"]; n > 0 {
 			delete(known, "pending_approval")
 			known["blocked"] = n
 		}
 		if !maps.Equal(s.Tools, known) || !maps.Equal(agents.Servers[i].Tools, want) || s.Enabled != (s.Name == "files") || agents.Servers[i].Enabled != s.Enabled {
-			t.Errorf("REST tells %+v, agents are told %+v, want %v", s, agents.Servers[i], want)
+			t.Errorf("REST returns %+v, agents get %+v, want %v", s, agents.Servers[i], want)
 		}
 	}
 }
@@ -243,13 +243,13 @@ func checkRefusals(t *testing.T, d *daemon, want statuses) {
 			}
 			checkRemedy(t, status, p.Message)
 			if !strings.Contains(p.Message, "include_disabled: true") {
-				t.Errorf("the way to the others is not told: %s", p.Message)
+				t.Errorf("the refusal does not say how to find other tools: %s", p.Message)
 			}
 		}
 	}
 }
 
-// checkCommands asks the command line.
+// checkCommands checks the output of the command line.
 func checkCommands(t *testing.T, d *daemon, want statuses) {
 	for name, told := range want {
 		status := told

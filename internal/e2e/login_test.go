@@ -14,7 +14,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// logIn runs `upstream login` and is the person's browser.
+// logIn runs `upstream login` and acts as the user's browser.
 func (d *daemon) logIn(server string) (code int, stderr string) {
 	d.t.Helper()
 	cmd := exec.Command(binary, "upstream", "login", server, "--no-browser", "--config", d.configPath(), "--data-dir", d.dataDir())
@@ -57,8 +57,8 @@ func (d *daemon) awaitState(server, want string) {
 	})
 }
 
-// A complete login: a call that needs it, the login, calls, a restart, a step-up, the end of the token, a logout. No client
-// sees a token, and no token is stored in plain text.
+// TestLogin runs a complete login: a call that needs it, the login, calls, a restart, a step-up, an expired token and a
+// logout. No client sees a token, and no token is stored in plain text.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","description":"Echo.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`)
@@ -105,7 +105,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, out)
 	}
 
-	// It outlives the daemon, even one that is killed.
+	// The login survives a restart of the daemon, even after a kill.
 	d.kill()
 	d.start()
 	d.awaitState("tickets", "ready")
@@ -113,7 +113,7 @@ func TestLogin(t *testing.T) {
 		t.Errorf("after a restart: exit code %d, %s", code, out)
 	}
 
-	// A step up.
+	// Step-up: a call requires an additional scope.
 	login.ChangeRules(func(r *mcptest.LoginRules) { r.Scope = "write" })
 	if code, out := call(); code != 6 || !strings.Contains(out, "mcpproxy upstream login tickets") {
 		t.Errorf("without the scope: exit code %d, %s", code, out)
@@ -123,7 +123,7 @@ func TestLogin(t *testing.T) {
 	}
 	asked := login.RequestsTo("/authorize")
 	if got := asked[len(asked)-1].Form.Get("scope"); got != "read write" {
-		t.Errorf("the step up asks for %q", got)
+		t.Errorf("the step-up requests %q", got)
 	}
 	eventually(t, "the call works", func() error {
 		if code, out := call(); code != 0 {
@@ -139,7 +139,7 @@ func TestLogin(t *testing.T) {
 	if len(login.RequestsTo("/revoke")) != 1 {
 		t.Error("the authorization server was not told")
 	}
-	// A removed server is forgotten.
+	// Removing a server deletes its login.
 	if code, stderr := d.logIn("tickets"); code != 0 {
 		t.Fatalf("exit code %d, %s", code, stderr)
 	}
@@ -173,11 +173,11 @@ func (d *daemon) checkLoginRecords() {
 		}
 	}
 	if got := strings.Join(actions, ", "); got != "admin login, admin logout, admin login, admin login" {
-		d.t.Errorf("on record: %s", got)
+		d.t.Errorf("records: %s", got)
 	}
 }
 
-// checkNoTokens looks for tokens and codes in everything that is kept or said.
+// checkNoTokens searches all stored data and all output for tokens and codes.
 func (d *daemon) checkNoTokens(login *mcptest.LoginServer) {
 	d.t.Helper()
 	d.stop()
@@ -193,13 +193,13 @@ func (d *daemon) checkNoTokens(login *mcptest.LoginServer) {
 	for name, text := range texts {
 		for _, s := range secrets {
 			if s != "" && bytes.Contains(text, []byte(s)) {
-				d.t.Errorf("%s holds %q", name, s)
+				d.t.Errorf("%s contains %q", name, s)
 			}
 		}
 	}
 }
 
-// A login that cannot start reports why. An agent cannot start a login.
+// A login that cannot start reports the reason. An agent cannot start a login.
 func TestLoginCannotStart(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t)

@@ -17,7 +17,7 @@ func TestTemporaryIOError(t *testing.T) {
 		j.rest("GET", "/activity?search=fine", "")
 		// A decision that cannot be stored does not take effect.
 		if status, body := j.rest("POST", "/servers/s/tools/fine/disable", ""); status == http.StatusOK {
-			t.Errorf("it was decided: %s", body)
+			t.Errorf("the decision was accepted: %s", body)
 		}
 	}
 	stop()
@@ -30,12 +30,12 @@ func TestTemporaryIOError(t *testing.T) {
 	j.start()
 	j.awaitTools(judgedTools...)
 	if aside := j.aside(); len(aside) > 0 {
-		t.Errorf("the healthy database was put aside: %q", aside)
+		t.Errorf("the healthy database was moved away: %q", aside)
 	}
 	j.holds("after a restart", locked)
 }
 
-// want is the error of an answer of REST that is not 200.
+// want returns nil if REST answered with status 200, and otherwise an error.
 func want(status int, body []byte) error {
 	if status != http.StatusOK {
 		return fmt.Errorf("status %d: %s", status, body)

@@ -11,9 +11,8 @@ import (
 	"testing"
 )
 
-// judged is a daemon with a server about whose tools everything is decided that
-// can be: "blocked" a person has refused, "off" is switched off, "changed" is
-// held with its new definition, "fine" is approved.
+// judged is a daemon with a server that has a tool for each kind of decision: a user has blocked "blocked" and disabled
+// "off", "changed" is held with its new definition, and "fine" is approved.
 type judged struct {
 	*daemon
 	t testing.TB
@@ -22,7 +21,7 @@ type judged struct {
 
 var judgedTools = []string{"s:fine", "s:blocked", "s:off", "s:changed"}
 
-// locked are those of them that cannot be called, each with its status.
+// locked are the tools that cannot be called, with their statuses.
 var locked = statuses{"s:blocked": "pending_approval", "s:off": "disabled_by_user", "s:changed": "pending_approval"}
 
 func definitionOf(name, text string) string {
@@ -49,7 +48,7 @@ func judge(t testing.TB, u *fakeUpstream, config string) *judged {
 	return j
 }
 
-// decide decides about a tool, as it is listed now.
+// decide makes a decision about a tool as it is listed now.
 func (j *judged) decide(name, what string) {
 	j.t.Helper()
 	_, body := j.rest("GET", "/servers/s/tools/"+name+"/diff", "")
@@ -66,7 +65,7 @@ func (j *judged) decide(name, what string) {
 	}
 }
 
-// holds calls every tool and wants those of the statuses to be refused with it.
+// holds calls every tool and checks that exactly the tools in want are refused, each with its status.
 func (j *judged) holds(when string, want statuses) {
 	j.t.Helper()
 	a := j.legacy()
@@ -87,7 +86,7 @@ func (j *judged) approveServer() {
 
 func (d *daemon) database() string { return filepath.Join(d.dataDir(), "mcpproxy.db") }
 
-// aside are the databases that were put aside.
+// aside returns the databases that were moved away.
 func (d *daemon) aside() []string {
 	d.t.Helper()
 	all, err := filepath.Glob(d.database() + ".corrupt-*")
@@ -97,19 +96,19 @@ func (d *daemon) aside() []string {
 	return all
 }
 
-// ruin overwrites the database of a daemon that does not run.
+// ruin overwrites the database of a stopped daemon.
 func (d *daemon) ruin() {
 	d.t.Helper()
 	for _, suffix := range []string{"-wal", "-shm"} {
-		_ = os.Remove(d.database() + suffix) // gone already
+		_ = os.Remove(d.database() + suffix) // may already be removed
 	}
 	if err := os.WriteFile(d.database(), []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
 		d.t.Fatal(err)
 	}
 }
 
-// The attack: someone damages the database, the daemon starts again, and the user follows the status and approves the server.
-// Blocked and disabled tools must stay locked.
+// An attacker damages the database, the daemon starts again, and the user follows the advice of the status and approves
+// the server. Blocked and disabled tools must stay locked.
 func TestLostDatabaseUnlocksNothing(t *testing.T) {
 	t.Parallel()
 	j := startJudged(t)
@@ -129,7 +128,7 @@ func TestLostDatabaseUnlocksNothing(t *testing.T) {
 	j.awaitTools(judgedTools...)
 	j.holds("after another restart", after)
 
-	// A tool that a user has unlocked stays unlocked, also when the database is lost once more.
+	// A tool that a user has unlocked stays unlocked, even when the database is lost again.
 	j.decide("blocked", "approve")
 	j.decide("off", "enable")
 	j.holds("freed", statuses{})
@@ -143,8 +142,8 @@ func TestLostDatabaseUnlocksNothing(t *testing.T) {
 	j.holds("freed, and the database lost again", statuses{})
 }
 
-// The file is damaged under the running daemon. It is moved away, and the new file gets everything that is still known:
-// after a restart nothing has changed.
+// The file is damaged while the daemon runs. The daemon moves it away and writes everything that it knows into a new
+// file. After a restart nothing has changed.
 func TestDamagedDatabaseIsRefilled(t *testing.T) {
 	t.Parallel()
 	j := startJudged(t)
@@ -165,7 +164,7 @@ func TestDamagedDatabaseIsRefilled(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is put aside and filled again", func() error {
+	eventually(t, "the database is moved away and refilled", func() error {
 		j.legacy().call("call_tool_write", `{"name":"s:fine"}`)
 		_, body := j.rest("GET", "/activity?type=system&limit=1000", "")
 		if !strings.Contains(string(body), "database_reopened") {

@@ -15,12 +15,12 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestMalformedDefinitionsAreLeftOut: the combined lists leave out definitions that strict clients reject, with a warning
-// that names each; no model sees the warning. All valid definitions are listed, and the server's own endpoint shows its
-// unchanged list.
+// TestMalformedDefinitionsAreLeftOut: the combined lists omit definitions that strict clients reject. A warning names
+// each of them, but no model sees the warning. All valid definitions are listed, and the server's own endpoint shows
+// its unchanged list.
 func TestMalformedDefinitionsAreLeftOut(t *testing.T) {
 	t.Parallel()
-	malformed := map[string]string{ // by the warning about it
+	malformed := map[string]string{ // keyed by the expected warning
 		"'text-schema'":    `{"name":"text-schema","inputSchema":"{}"}`,
 		"'no-object'":      `{"name":"no-object","inputSchema":{"type":"string"}}`,
 		"'required'":       `{"name":"required","inputSchema":{"type":"object","required":"x"}}`,
@@ -76,7 +76,7 @@ func TestMalformedDefinitionsAreLeftOut(t *testing.T) {
 	}
 	servers, err := d.sdkAt("/mcp", legacyRevision, nil).CallTool(within(t), &mcp.CallToolParams{Name: "upstream_servers", Arguments: map[string]any{"operation": "get", "name": "s"}})
 	if text, _ := json.Marshal(servers); err != nil || servers.IsError || strings.Contains(string(text), "text-schema") {
-		t.Errorf("a model is told names that no user has approved: %s, %v", text, err)
+		t.Errorf("a model sees names that no user has approved: %s, %v", text, err)
 	}
 	_, get, _ := d.cli("upstream", "get", "s")
 	_, doctor, _ := d.cli("doctor")

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The tools of the matrix: every combination of the two hints that matters.
+// hinted are the tools of the matrix, one for each relevant combination of the two hints.
 var hinted = []struct{ tool, annotations string }{
 	{"reads", `{"readOnlyHint":true}`},
 	{"plain", ``},
@@ -17,18 +17,18 @@ var hinted = []struct{ tool, annotations string }{
 	{"both", `{"readOnlyHint":true,"destructiveHint":true}`},
 }
 
-// row is one call and what must come of it.
+// row is one call and its expected outcome.
 type row struct {
 	variant  string // read, write, destructive
 	declared string // none, or the declared operation type
 	tool     string
-	// the outcome that the contract requires
-	code    string // "" = allowed
+	// The outcome that the contract requires:
+	code    string // "" means allowed
 	message string
 	warns   bool
 }
 
-// expected is section 4 of the contract, written down once more.
+// expected implements section 4 of the contract independently of the product.
 func expected(variant, declared, tool string, strict, require bool) row {
 	r := row{variant: variant, declared: declared, tool: tool}
 	called := "call_tool_" + variant
@@ -96,10 +96,10 @@ type matrix struct {
 	d              *daemon
 	upstream       *fakeUpstream
 	legacy, modern *agent
-	lanes          map[string][]*agent // at the addresses of the lanes
+	lanes          map[string][]*agent // agents on the endpoints of the lanes
 }
 
-// check makes the call of one row through every surface that can express it.
+// check makes the call of one row on every surface that can express it.
 func (m *matrix) check(r row) {
 	m.t.Helper()
 	intent := map[string]string{"none": "", "empty": `,"intent":{}`}[r.declared]
@@ -111,10 +111,10 @@ func (m *matrix) check(r row) {
 	m.compare("mcp modern", r, func() outcome { return viaMCP(m.t, m.modern, r, arguments) })
 	body := fmt.Sprintf(`{"tool_variant":"call_tool_%s","name":"m:%s","args":{"k":1}%s}`, r.variant, r.tool, intent)
 	m.compare("rest", r, func() outcome { return m.viaREST(body) })
-	// The command fills in the operation type itself, so it can say this only.
+	// The CLI sets the operation type itself, so that it can only express these rows.
 	if r.declared == r.variant {
 		m.compare("cli", r, func() outcome { return m.viaCLI(r) })
-		for i, at := range m.lanes[r.variant] { // declares it, too
+		for i, at := range m.lanes[r.variant] { // the endpoint declares the operation type too
 			there := r
 			there.message = strings.ReplaceAll(r.message, "call_tool_", "/mcp/all/")
 			m.compare([]string{"lane legacy", "lane modern"}[i], there, func() outcome { return viaTool(m.t, at, "m__"+r.tool, `{"k":1}`) })
@@ -122,7 +122,7 @@ func (m *matrix) check(r row) {
 	}
 }
 
-// outcome is what a surface said.
+// outcome is the result that a surface returned.
 type outcome struct {
 	code, message string
 	warned        bool
@@ -158,14 +158,14 @@ func viaTool(t *testing.T, a *agent, tool, arguments string) outcome {
 	t.Helper()
 	result := a.call(tool, arguments)
 	if result.rpcError != nil {
-		t.Fatalf("a protocol error: %+v", result.rpcError)
+		t.Fatalf("protocol error: %+v", result.rpcError)
 	}
 	if !result.IsError {
 		return outcome{warned: result.Meta["mcpproxy/warnings"] != nil}
 	}
 	p := result.refusal(t)
 	if want := p.Message + "\nHint: " + p.Hint; result.text() != want {
-		t.Errorf("the text %q is not message and hint %q", result.text(), want)
+		t.Errorf("got the text %q, want message and hint %q", result.text(), want)
 	}
 	if p.Hint == "" {
 		t.Errorf("%s has no hint", p.Code)

@@ -14,8 +14,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// asking maps the four tools of the fixture that send requests to their client, which the modern protocol does not have, to
-// these requests.
+// asking maps the four tools of the test server that send requests to their client to these requests. The modern
+// protocol has no requests from the server.
 var asking = map[string]string{
 	"test_sampling":    `{"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hello"}}],"maxTokens":100}}`,
 	"test_elicitation": elicit("Please answer", `"username":{"type":"string","description":"Your preferred username"}`),
@@ -33,8 +33,8 @@ func elicit(message, properties string) string {
 	return fmt.Sprintf(`{"method":"elicitation/create","params":{"mode":"form","message":%q,"requestedSchema":{"type":"object","properties":{%s}}}}`, message, properties)
 }
 
-// modernOnly is a server in front of the fixture. It rejects the legacy protocol, and answers for the four tools like a modern
-// server: it asks twice before it returns a result, and requires its state back.
+// modernOnly is a server in front of the test server. It rejects the legacy protocol. For the four tools it behaves
+// like a modern server: it returns input_required twice before the result, and requires its state back.
 func modernOnly(t testing.TB, behind string) (address string) {
 	t.Helper()
 	to, err := url.Parse(behind)
@@ -43,7 +43,7 @@ func modernOnly(t testing.TB, behind string) (address string) {
 	}
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host})
 	proxy.FlushInterval = -1
-	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // the client has gone
+	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // the client has disconnected
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
@@ -69,7 +69,7 @@ func modernOnly(t testing.TB, behind string) (address string) {
 	return server.URL + to.Path
 }
 
-// askModern asks, asks to come again, and then tells what was answered.
+// askModern returns a question, then a second request to retry, and then the answers.
 func askModern(params json.RawMessage, question string) string {
 	answer := wirejson.Find(wirejson.Find(params, "inputResponses"), "the question")
 	state, _ := wirejson.String(wirejson.Find(params, "requestState"))
@@ -79,7 +79,7 @@ func askModern(params json.RawMessage, question string) string {
 	case answer == nil && state == "first":
 		return `{"resultType":"input_required","inputRequests":{"the question":` + question + `},"requestState":"second"}`
 	case answer != nil && state == "second":
-		text, _ := json.Marshal("Elicitation result: " + string(answer)) // a string always encodes
+		text, _ := json.Marshal("Elicitation result: " + string(answer)) // encoding a string does not fail
 		return `{"resultType":"complete","content":[{"type":"text","text":` + string(text) + `}]}`
 	}
 	return `{"resultType":"complete","isError":true,"content":[{"type":"text","text":"the state is wrong"}]}`

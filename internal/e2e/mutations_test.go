@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A server changes one field of its tool at a time, through a real list. Each time the tool is held. With the approved
-// definition it is callable again.
+// A server changes one field of its tool at a time. Each time the tool is held. With the approved definition it can be
+// called again.
 func TestEachMutationIsHeld(t *testing.T) {
 	t.Parallel()
 	const original = `{"name":"t","title":"T","description":"Reads.","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"A.","default":"x","enum":["x","y"],"examples":["x"]}},"required":["a"],"$defs":{"d":{"title":"D"}}},
@@ -52,6 +52,6 @@ func TestEachMutationIsHeld(t *testing.T) {
 	}
 	lists(original)
 	if r := call(); r.IsError {
-		t.Errorf("back at the original: %s", r.text())
+		t.Errorf("with the original definition: %s", r.text())
 	}
 }

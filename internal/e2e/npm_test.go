@@ -20,8 +20,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// peers finds the MCP peers from npm and node 22, or skips; in CI they are
-// obligatory.
+// peers returns the paths of the MCP peers from npm and of node 22. If they are missing, it skips the test, or fails it
+// in CI.
 func peers(t testing.TB) (modules, node string) {
 	t.Helper()
 	modules = os.Getenv("MCPPROXY_NODE_MODULES")
@@ -35,43 +35,41 @@ func peers(t testing.TB) (modules, node string) {
 	node = filepath.Join(modules, "node", "bin", "node")
 	if _, err := os.Stat(node); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("node is obligatory in CI: %v (npm install --prefix .ci/npm)", err)
+			t.Fatalf("node is required in CI: %v (npm install --prefix .ci/npm)", err)
 		}
 		t.Skipf("node 22 and the MCP peers are not installed (npm install --prefix .ci/npm): %v", err)
 	}
 	return modules, node
 }
 
-// npmServer is a server from npm, and calls of its tools.
+// npmServer is a server from npm and the calls of its tools.
 type npmServer struct {
 	name  string
-	entry map[string]any // of the configuration
-	calls []npmCall      // in their order; the last one is made by the Inspector, too
+	entry map[string]any // its entry in the configuration
+	calls []npmCall      // in order; the Inspector repeats the last one
 }
 
 type npmCall struct {
 	lane, tool, arguments string
 	want                  string // a part of the expected output
-	varies                bool   // it is not the same each time
+	varies                bool   // the result differs each time
 }
 
-// installed is a file of a package from npm; a package that is missing skips
-// the test, or fails it in CI.
+// installed returns the path of a file of an npm package. If it is missing, it skips the test, or fails it in CI.
 func installed(t testing.TB, path ...string) string {
 	t.Helper()
 	modules, _ := peers(t)
 	file := filepath.Join(append([]string{modules}, path...)...)
 	if _, err := os.Stat(file); err != nil {
 		if os.Getenv("CI") == "true" {
-			t.Fatalf("the MCP peers are obligatory in CI: %v (npm install --prefix .ci/npm)", err)
+			t.Fatalf("the MCP peers are required in CI: %v (npm install --prefix .ci/npm)", err)
 		}
 		t.Skipf("not all MCP peers are installed (npm install --prefix .ci/npm): %v", err)
 	}
 	return file
 }
 
-// chromium unpacks the browser that comes from npm, with the libraries that it
-// needs.
+// chromium unpacks the browser from npm and the libraries that it needs.
 func chromium(t testing.TB) (browser, libraries string) {
 	t.Helper()
 	packed := installed(t, "@sparticuz", "chromium", "build", "index.js")
@@ -80,7 +78,7 @@ func chromium(t testing.TB) (browser, libraries string) {
 	defer cancel()
 	dir := t.TempDir()
 	cmd := exec.CommandContext(ctx, node, "-e", `import(process.argv[1]).then(c => c.default.executablePath())`, packed)
-	// The libraries come out where they are known to be missing.
+	// With this variable the package also unpacks the libraries that are missing on AWS Lambda.
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "AWS_EXECUTION_ENV=AWS_Lambda_nodejs22.x")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("the browser does not unpack: %v\n%s", err, out)
@@ -88,7 +86,7 @@ func chromium(t testing.TB) (browser, libraries string) {
 	return filepath.Join(dir, "chromium"), filepath.Join(dir, "al2023", "lib")
 }
 
-// npmServers are three servers from npm, and three more in the nightly run, with all they need on this
+// npmServers returns three servers from npm, and three more in the nightly run, with everything they need on this
 // machine.
 func npmServers(t testing.TB, files string) []npmServer {
 	t.Helper()
@@ -153,7 +151,7 @@ func npmServers(t testing.TB, files string) []npmServer {
 	}})
 }
 
-// Servers from npm, on all three endpoints, in both protocols, and nightly with the official Inspector.
+// Servers from npm work on all three endpoints and in both protocols; the nightly run also uses the official Inspector.
 func TestServersFromNpm(t *testing.T) {
 	t.Parallel()
 	files := t.TempDir()
@@ -209,8 +207,8 @@ func TestServersFromNpm(t *testing.T) {
 	}
 }
 
-// compareSurfaces lists and calls the tools of a server through each surface,
-// in both eras, and wants what the server says directly.
+// compareSurfaces lists and calls the tools of a server on each surface, in both protocols, and compares the results
+// with those of the server itself.
 func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 	for _, version := range []string{legacyRevision, modernRevision} {
 		direct := s.open(t, version)
@@ -250,7 +248,7 @@ func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 
 		alone := d.requests("/mcp/servers/"+s.name, version)
 		if got := alone("tools/list", "", ""); string(wirejson.Find(got, "tools")) != string(wirejson.Find(listed, "tools")) || same && string(got) != string(listed) {
-			t.Errorf("the list of %s:\n%s\n%s", version, got, listed)
+			t.Errorf("the lists in %s differ:\n%s\n%s", version, got, listed)
 		}
 		compare("servers", alone, func(c npmCall) (string, string) { return c.tool, c.params(c.tool) })
 
@@ -273,8 +271,8 @@ func compareSurfaces(t *testing.T, d *daemon, s npmServer) {
 	}
 }
 
-// checkAll wants the definitions in the list of /mcp/all, apart from the names
-// as they are, and no others of that server.
+// checkAll checks that the list of /mcp/all contains exactly the server's definitions, unchanged except for their
+// names.
 func (s npmServer) checkAll(t *testing.T, all request, definitions []json.RawMessage) {
 	t.Helper()
 	listed := map[string]json.RawMessage{}
@@ -301,10 +299,10 @@ func (c npmCall) params(name string) string {
 	return fmt.Sprintf(`"name":%q,"arguments":%s`, name, c.arguments)
 }
 
-// request makes a request, of params without the braces, and returns its result.
+// request sends a request with params, given without braces, and returns its result.
 type request func(method, name, params string) json.RawMessage
 
-// requests is a client of an era at a path of the daemon.
+// requests returns a client of a protocol version at a path of the daemon.
 func (d *daemon) requests(path, version string) request {
 	d.t.Helper()
 	ask := func(method, name, params string) []byte {
@@ -326,8 +324,8 @@ func (d *daemon) requests(path, version string) request {
 	}
 }
 
-// open starts the server for a client of its own, without MCPProxy; nil when
-// it does not speak that revision.
+// open starts the server for its own client, without MCPProxy. It returns nil if the server does not support that
+// protocol version.
 func (s npmServer) open(t *testing.T, version string) request {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
@@ -350,7 +348,7 @@ func (s npmServer) open(t *testing.T, version string) request {
 	}
 	t.Cleanup(func() {
 		in.Close()
-		_ = cmd.Wait() // its code is its own
+		_ = cmd.Wait() // its exit code does not matter
 		cancel()
 	})
 	lines := bufio.NewReader(out)
@@ -393,8 +391,8 @@ func (d *daemon) server(name string) (s serverState, err error) {
 	return s, json.Unmarshal(body, &s)
 }
 
-// killOne kills the process of one server: the others stay as they are, and it
-// comes back by itself.
+// killOne kills the process of one server. The other servers are not affected, and the killed one restarts
+// automatically.
 func killOne(t *testing.T, d *daemon) {
 	before := map[string]serverState{}
 	for _, name := range []string{"everything", "files", "memory"} {
@@ -407,7 +405,7 @@ func killOne(t *testing.T, d *daemon) {
 	if err := signal(before["everything"].PID, os.Kill); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the killed server is back", func() error {
+	eventually(t, "the killed server is ready again", func() error {
 		s, err := d.server("everything")
 		if err == nil && (s.State != "ready" || s.PID == before["everything"].PID) {
 			err = fmt.Errorf("%+v", s)
@@ -416,11 +414,11 @@ func killOne(t *testing.T, d *daemon) {
 	})
 	for _, name := range []string{"files", "memory"} {
 		if s, err := d.server(name); err != nil || s.PID != before[name].PID || s.State != "ready" {
-			t.Errorf("%s was touched: %+v, before %+v, %v", name, s, before[name], err)
+			t.Errorf("%s was affected: %+v, before %+v, %v", name, s, before[name], err)
 		}
 	}
 	if r := d.legacy().call("call_tool_read", `{"name":"everything:echo","args":{"message":"again"}}`); r.text() != "Echo: again" {
-		t.Errorf("after the return: %+v", r)
+		t.Errorf("after the restart: %+v", r)
 	}
 }
 
@@ -448,7 +446,7 @@ func inspect(t *testing.T, d *daemon, era string, servers []npmServer) {
 		c := s.calls[len(s.calls)-1]
 		all = append(all, s.name+"__"+c.tool)
 		lists("/mcp/servers/"+s.name, c.tool)
-		if era != "auto" { // which takes one of the others
+		if era != "auto" { // auto selects one of the other versions
 			calls("/mcp/s/"+s.name, c.tool, c.arguments, c.want)
 		}
 	}
@@ -459,9 +457,8 @@ func inspect(t *testing.T, d *daemon, era string, servers []npmServer) {
 	}
 }
 
-// inspectorPatience is how long the Inspector may take to connect, in
-// milliseconds. Of itself it gives a server 15 s, which is little for one that
-// is started for it on a busy machine.
+// inspectorPatience is how long the Inspector may take to connect, in milliseconds. Its default of 15 s is too short
+// for a server that is started on a busy machine.
 const inspectorPatience = "50000"
 
 // inspector runs the Inspector once against a path.

@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// A passphrase signs its successor, a passkey, in a terminal. After that the passphrase confirms nothing, and the web UI is
-// at localhost. (A browser test covers signing with the passkey.)
+// A passphrase signs its successor, a passkey, in a terminal. After that the passphrase confirms nothing, and the
+// address of the web UI uses localhost. (A browser test covers signing with the passkey.)
 func TestPassphraseSignsPasskey(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -54,23 +54,23 @@ func TestPassphraseSignsPasskey(t *testing.T) {
 	}
 	set := []string{"presence", "set", "passkey", "--anchor", base64.RawURLEncoding.EncodeToString(text)}
 	if code, out, _ := d.atTerminal([]prompted{{"Passphrase", "a wrong passphrase"}, {"Passphrase", ""}}, set...); code == 0 {
-		t.Fatalf("a wrong passphrase sets it: %s", out)
+		t.Fatalf("a wrong passphrase is accepted: %s", out)
 	}
 	if _, kind := standing(); kind != presence.Passphrase {
-		t.Fatalf("it is %s", kind)
+		t.Fatalf("the presence method is %s", kind)
 	}
 	code, out, screen := d.atTerminal([]prompted{{"Passphrase", thePassphrase}}, set...)
 	if print := anchor.Fingerprint().String(); code != 0 || !strings.Contains(out, print) || !strings.Contains(screen, `presence anchor "passkey" "`+print+`"`) {
 		t.Fatalf("%d\n%s\n%s", code, out, screen)
 	}
 	if now, kind := standing(); kind != presence.Passkey || now != anchor.Fingerprint() {
-		t.Fatalf("it is %s, %s", kind, now)
+		t.Fatalf("the presence method is %s, %s", kind, now)
 	}
 	if code, out, screen := d.atTerminal([]prompted{{"Passphrase", thePassphrase}}, "presence", "set", "none"); code != 3 || !strings.Contains(out, "mcpproxy ui") {
-		t.Errorf("the passphrase is still good for something: %d %s %s", code, out, screen)
+		t.Errorf("the old passphrase is still accepted: %d %s %s", code, out, screen)
 	}
 	if _, out, _ := d.cli("status"); !strings.Contains(out, "http://localhost:"+port+"/ui/") {
-		t.Errorf("the web UI is not at localhost:\n%s", out)
+		t.Errorf("the web UI does not use localhost:\n%s", out)
 	}
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
@@ -105,7 +105,7 @@ func TestBatchesNeedOneSignature(t *testing.T) {
 	}
 	for _, name := range []string{"one", "two", "three"} {
 		if !strings.Contains(screen, `"mcpServers.`+name+`"`) || !strings.Contains(d.readConfig(), `"`+name+`"`) {
-			t.Errorf("%s is not there\n%s\n%s", name, screen, d.readConfig())
+			t.Errorf("%s was not imported\n%s\n%s", name, screen, d.readConfig())
 		}
 	}
 	u := startUpstream(t, `{"name":"a","inputSchema":{"type":"object"}}`, `{"name":"b","inputSchema":{"type":"object"}}`, `{"name":"c","inputSchema":{"type":"object"}}`)

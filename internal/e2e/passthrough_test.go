@@ -16,15 +16,13 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// spill is in every credential of the clients of TestCredentialsStayWhereTheyBelong
-// but the key.
+// spill is part of every client credential in TestCredentialsStayWhereTheyBelong, except the API key.
 const spill = "sesame"
 
-// leaky reports whether a text has something in it that a client proves itself
-// with.
+// leaky reports whether a text contains a client's credential.
 func leaky(text string) bool { return strings.Contains(text, "mcpp_") || strings.Contains(text, spill) }
 
-// witness keeps account of the requests that servers get.
+// witness records the requests that servers get, and the credentials in them.
 type witness struct {
 	mu    sync.Mutex // guards leaks
 	leaks map[string]int
@@ -37,7 +35,7 @@ func (w *witness) leak(what string) {
 	w.leaks[what]++
 }
 
-// watch looks at all that a server gets. Only one with tokens is to get any.
+// watch records the credentials in each request to a server. Only a server with tokens may get an access token.
 func (w *witness) watch(server string, tokens bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		w.seen.Add(1)
@@ -62,8 +60,7 @@ func (w *witness) watch(server string, tokens bool, next http.Handler) http.Hand
 	})
 }
 
-// spy tells of its environment, and of all that it was sent, whether there is
-// a credential in it.
+// spy is a server that reports whether its environment or a request contains a credential.
 func spy() *mcptest.Server {
 	return mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"echo","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`,
 		Handle: func(c *mcptest.Call) (json.RawMessage, error) {
@@ -72,9 +69,9 @@ func spy() *mcptest.Server {
 		}})
 }
 
-// A client's credentials for MCPProxy never reach a server. MCPProxy's credentials for one server never reach another server or
-// another path of the same server. The test covers every surface, both protocols, HTTP and stdio, and servers that redirect at
-// the start or during a call.
+// A client's credentials for MCPProxy never reach a server. MCPProxy's credentials for one server never reach another
+// server or another path of the same server. The test covers every surface, both protocols, HTTP and stdio, and servers
+// that redirect on startup or during a call.
 func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	t.Parallel()
 	w := &witness{leaks: map[string]int{}}
@@ -86,7 +83,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	plain := serve("plain", startUpstream(t, definition))
 	newer := serve("newer", mcptest.New(mcptest.Options{Modern: true}, mcptest.Tool{Definition: definition}))
 	moved := serve("moved", http.RedirectHandler(plain, http.StatusTemporaryRedirect))
-	moves := func(next http.Handler) http.Handler { // when it is called
+	moves := func(next http.Handler) http.Handler { // redirects calls
 		return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
 			if err == nil && bytes.Contains(body, []byte(`"tools/call"`)) {
@@ -120,7 +117,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	t.Cleanup(client.CloseIdleConnections)
 	post := func(path, body string, headers map[string]string) (session string) {
 		address := "http://" + d.address + path
-		if strings.HasPrefix(path, "/mcp") { // the others take no parameters
+		if strings.HasPrefix(path, "/mcp") { // the other paths take no parameters
 			address += "?token=" + spill
 		}
 		req, err := http.NewRequest(http.MethodPost, address, strings.NewReader(body))
@@ -146,7 +143,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 		return resp.Header.Get("Mcp-Session-Id")
 	}
 
-	// Each of these is a call, of one server, by one surface, in one era.
+	// Each entry is a call of one server on one surface in one protocol.
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	var calls []func()
 	call := func(path, name, arguments string) {
@@ -154,7 +151,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 		params := fmt.Sprintf(`{"name":%q,"arguments":%s`, name, arguments)
 		older := map[string]string{"Mcp-Session-Id": session, "Mcp-Protocol-Version": legacyRevision}
 		newer := map[string]string{"Mcp-Protocol-Version": modernRevision, "Mcp-Method": "tools/call", "Mcp-Name": name}
-		if session != "" { // a server that is away has none
+		if session != "" { // an unreachable server has none
 			calls = append(calls, func() { post(path, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":`+params+`}}`, older) })
 		}
 		calls = append(calls, func() {
@@ -184,7 +181,7 @@ func TestCredentialsStayWhereTheyBelong(t *testing.T) {
 	defer w.mu.Unlock()
 	// The witness does not see requests to the stdio process or to an address without a server.
 	if seen := w.seen.Load(); seen < int64(wanted/2) || len(w.leaks) > 0 {
-		t.Errorf("of %d requests, these carried what does not belong there: %v", seen, w.leaks)
+		t.Errorf("of %d requests, these contained a wrong credential: %v", seen, w.leaks)
 	}
 	t.Logf("%d calls in %d ways, %d requests to servers", wanted, len(calls), w.seen.Load())
 }

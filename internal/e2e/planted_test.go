@@ -21,8 +21,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// gossip is a server that says what it is told: in results, in errors, on stderr
-// and on stdout.
+// gossip is a server that repeats its arguments in results, in errors, on stderr and on stdout.
 func gossip() *mcptest.Server {
 	says := func(c *mcptest.Call) string {
 		text, _ := wirejson.String(wirejson.Find(c.Arguments, "text"))
@@ -45,11 +44,11 @@ func gossip() *mcptest.Server {
 		}})
 }
 
-// planter generates credentials and remembers where it put them. It generates them at run time, so that no secret scanner
-// reports this file.
+// planter generates credentials and remembers where it put them. It generates them at run time, so that no secret
+// scanner reports this file.
 type planter struct {
 	t      testing.TB
-	places map[string]string // by credential, as it was put there
+	places map[string]string // the place of each planted credential
 	n      int
 }
 
@@ -79,14 +78,14 @@ func (p *planter) token() string {
 	}
 }
 
-// in returns a new credential for a place.
+// in returns a new credential and records its place.
 func (p *planter) in(place string) string {
 	token := p.token()
 	p.places[token] = place
 	return token
 }
 
-// encoded returns a new credential in base64, in the middle of a text.
+// encoded returns a base64 text that contains a new credential.
 func (p *planter) encoded(place string, in *base64.Encoding) string {
 	token := p.token()
 	text := in.EncodeToString([]byte("user:" + token + "@host?>"))
@@ -94,7 +93,7 @@ func (p *planter) encoded(place string, in *base64.Encoding) string {
 	return text
 }
 
-// tailSize is how much of the end of a secret is looked for first. The ends of credentials are random.
+// tailSize is the length of the end of a secret that look searches for first. The ends of credentials are random.
 const tailSize = 8
 
 // look searches a text for the planted credentials in one pass: some texts are files of 16 MiB.
@@ -109,21 +108,21 @@ func (p *planter) look(where, text string) {
 		tail := text[end-tailSize : end]
 		for _, secret := range tails[tail] {
 			if at := end - len(secret); strings.HasSuffix(text[:end], secret) {
-				p.t.Errorf("what was planted in %s is left in %s: …%q…", p.places[secret], where, text[max(0, at-120):min(len(text), end+20)])
+				p.t.Errorf("the credential from %s is still in %s: …%q…", p.places[secret], where, text[max(0, at-120):min(len(text), end+20)])
 			}
 		}
 	}
 }
 
-// TestPlantedSecrets puts credentials into everything that clients and servers choose, on all endpoints, and searches for
-// them in everything that is stored, shown and sent afterwards.
+// TestPlantedSecrets puts credentials into every field that clients and servers control, on all endpoints. Then it
+// searches for them in everything that is stored, shown or sent.
 func TestPlantedSecrets(t *testing.T) {
 	t.Parallel()
 	plantedSecrets(t, "", "")
 }
 
-// plantedSecrets runs with the database at an address, whose files are in a directory, or with a
-// SQLite database of its own.
+// plantedSecrets runs the test with a database at an address, whose files are in a directory, or with the default
+// SQLite database if the address is "".
 func plantedSecrets(t *testing.T, database, files string) {
 	p := &planter{t: t, places: map[string]string{}}
 	receiver := &collector{}
@@ -156,15 +155,15 @@ func plantedSecrets(t *testing.T, database, files string) {
 	p.overREST(d)
 	p.overCLI(d)
 	if len(p.places) < 50 {
-		t.Fatalf("only %d are planted", len(p.places))
+		t.Fatalf("only %d credentials are planted", len(p.places))
 	}
-	t.Logf("%d are planted", len(p.places))
+	t.Logf("%d credentials are planted", len(p.places))
 	p.checkShown(d)
-	d.kill() // with what is not in the database yet
+	d.kill() // before everything is in the database
 	p.look("the log of the daemon", d.stderr.String())
 	p.checkFiles(d.dataDir())
 	d.start()
-	p.overCLI(d) // whose spans are sent with the stop
+	p.overCLI(d) // the spans of these calls are sent on stop
 	p.checkShown(d)
 	leave()
 	<-left
@@ -180,7 +179,7 @@ func plantedSecrets(t *testing.T, database, files string) {
 	p.look("what was sent to the receiver of traces and metrics", receiver.raw.String())
 }
 
-// overMCP plants by the messages of one path, in one era.
+// overMCP plants credentials in the messages on one path in one protocol.
 func (p *planter) overMCP(d *daemon, path string, modern bool) {
 	era := map[bool]string{false: "legacy", true: "modern"}[modern]
 	at := func(place string) string { return p.in(place + " of " + path + ", " + era) }
@@ -262,7 +261,7 @@ func (p *planter) overMCP(d *daemon, path string, modern bool) {
 	}
 }
 
-// overREST plants by requests with the key.
+// overREST plants credentials in REST requests with the API key.
 func (p *planter) overREST(d *daemon) {
 	at := func(place string) string { return p.in(place + " over REST") }
 	send := func(method, path, body string) {
@@ -297,7 +296,7 @@ func (p *planter) overREST(d *daemon) {
 	}
 }
 
-// overCLI plants by commands.
+// overCLI plants credentials in commands.
 func (p *planter) overCLI(d *daemon) {
 	at := func(place string) string { return p.in(place + " of a command") }
 	d.cli("call", "tool-read", "leaky:echo", "--json-args", fmt.Sprintf(`{"text":%q,%q:1}`, at("an argument"), at("a key")), "--reason", at("a reason"))
@@ -308,7 +307,7 @@ func (p *planter) overCLI(d *daemon) {
 	d.cli("upstream", "restart", at("a server"))
 }
 
-// checkShown looks at everything that shows what was recorded and logged.
+// checkShown searches every view of the activity log and of the logs.
 func (p *planter) checkShown(d *daemon) {
 	p.t.Helper()
 	var list struct {
@@ -338,7 +337,7 @@ func (p *planter) checkShown(d *daemon) {
 		}
 		p.look("REST "+path, string(body))
 		if bytes.Contains(body, []byte(`\u001b`)) || bytes.Contains(body, []byte(`\u0007`)) {
-			p.t.Errorf("REST %s holds control characters: %.300s", path, body)
+			p.t.Errorf("REST %s contains control characters: %.300s", path, body)
 		}
 	}
 	for _, args := range [][]string{{"activity", "list", "--limit", "1000"}, {"activity", "list", "--limit", "1000", "--output", "json"}, {"activity", "show", list.Activities[0].ID},
@@ -354,8 +353,8 @@ func (p *planter) checkShown(d *daemon) {
 	}
 }
 
-// checkFiles looks through all that is kept in directories, but the configuration and its
-// earlier texts, which have what a person has written.
+// checkFiles searches all files in the directories, except the configuration and its history, which contain the user's
+// own text.
 func (p *planter) checkFiles(dirs ...string) {
 	p.t.Helper()
 	for _, dir := range dirs {
@@ -368,7 +367,7 @@ func (p *planter) checkFiles(dirs ...string) {
 			}
 		})
 		if files < 3 {
-			p.t.Errorf("%d files", files)
+			p.t.Errorf("only %d files", files)
 		}
 	}
 }

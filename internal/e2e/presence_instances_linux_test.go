@@ -16,16 +16,16 @@ import (
 	"mcpproxy/internal/testutil/pgtest"
 )
 
-// sharedPresence are instances that share a database, and an anchor.
+// sharedPresence is a group of instances that share a database and an anchor.
 type sharedPresence struct {
 	t        *testing.T
 	server   *pgtest.Server
 	config   string
-	database string // its name
+	database string // name of the database
 	world    *counted
 }
 
-// calls reports whether a tool can be called at an instance.
+// calls returns a function that fails unless a tool can be called at an instance, or cannot, as want says.
 func (s *sharedPresence) calls(d *daemon, name string, want bool) func() error {
 	return func() error {
 		if r := d.stateless().call("call_tool_read", fmt.Sprintf(`{"name":"s:%s","args":{}}`, name)); r.IsError == want {
@@ -35,12 +35,13 @@ func (s *sharedPresence) calls(d *daemon, name string, want bool) func() error {
 	}
 }
 
-// void wants nothing to count at an instance that was signed.
+// void returns a function that fails unless an instance gives this reason why no signed decision is valid. "" means
+// they are valid.
 func (s *sharedPresence) void(d *daemon, why string) func() error {
 	return func() error {
 		var v struct{ Void string }
 		if _, body := d.rest("GET", "/presence", ""); json.Unmarshal(body, &v) != nil || (why == "") != (v.Void == "") || !strings.Contains(v.Void, why) {
-			return fmt.Errorf("it says %s", body)
+			return fmt.Errorf("presence: %s", body)
 		}
 		return nil
 	}
@@ -53,7 +54,7 @@ func (s *sharedPresence) sql(statements string) {
 	}
 }
 
-// typed does something as the person does it, in a terminal.
+// typed runs a command as the user does, in a terminal.
 func (s *sharedPresence) typed(d *daemon, args ...string) (out string) {
 	s.t.Helper()
 	d.t = s.t
@@ -64,20 +65,20 @@ func (s *sharedPresence) typed(d *daemon, args ...string) (out string) {
 	return out + screen
 }
 
-// named wants each of these checks of the doctor at an instance to name something.
+// named requires that each of these doctor checks at an instance reports a problem that contains what.
 func (s *sharedPresence) named(d *daemon, codes, what string) {
 	s.t.Helper()
 	_, r := (&patient{daemon: d}).report("--only", codes)
 	if len(r.Checks) == 0 || slices.ContainsFunc(r.Checks, func(c doctor.CheckResult) bool {
 		return c.State != doctor.Bad || !strings.Contains(c.What+c.Subject, what)
 	}) {
-		s.t.Errorf("%s: the doctor says %+v", d.address, r.Checks)
+		s.t.Errorf("%s: the doctor reports %+v", d.address, r.Checks)
 	}
 }
 
-// TestInstancesShareTheAnchor: a statement that is signed at one instance is valid at every instance where the anchor was
-// proven, running or started later. An unsigned decision is valid at no instance, and the status names it at each. A reset,
-// and its cancellation, reach all instances.
+// TestInstancesShareTheAnchor: a statement that is signed at one instance is valid at every instance where the anchor
+// was proven, both running ones and ones that start later. An unsigned decision is valid at no instance, and the status
+// of each names it. A reset and its cancellation reach all instances.
 func TestInstancesShareTheAnchor(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -102,14 +103,14 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	if code, _, stderr := a.cli("tools", "approve", "s:look", "--yes"); code != 0 {
 		t.Fatal(stderr)
 	}
-	eventually(t, "it is approved at the other one", s.calls(b, "look", true))
+	eventually(t, "the approval is valid at the other instance", s.calls(b, "look", true))
 
 	code, out, screen := a.atTerminal([]prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}, "presence", "set", "passphrase")
 	if code != 0 {
 		t.Fatal(out, screen)
 	}
-	eventually(t, "what was in force counts", s.calls(a, "look", true))
-	eventually(t, "an instance at which nobody has proven the anchor", s.calls(b, "look", false))
+	eventually(t, "earlier decisions are valid", s.calls(a, "look", true))
+	eventually(t, "an instance where the anchor was not proven", s.calls(b, "look", false))
 	c := startDaemon(t, s.config)
 	awaitReady(c)
 	for _, d := range []*daemon{b, c} {
@@ -123,15 +124,15 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 			s.named(d, "D709,D307", "missing")
 		}
 		if out := s.typed(d, "presence", "join"); !strings.Contains(out, "config confirm") {
-			t.Errorf("no one says that the file waits: %s", out)
+			t.Errorf("the pending change of the file is not reported: %s", out)
 		}
 		s.typed(d, "config", "confirm")
-		eventually(t, "what was signed at the first counts", s.calls(d, "look", true))
+		eventually(t, "decisions signed at the first instance are valid", s.calls(d, "look", true))
 	}
 
 	s.typed(a, "tools", "approve", "s:more", "--yes")
-	eventually(t, "what is signed at one counts at another", s.calls(b, "more", true))
-	eventually(t, "and at one that was started later", s.calls(c, "more", true))
+	eventually(t, "a decision signed at one instance is valid at another", s.calls(b, "more", true))
+	eventually(t, "it is valid at an instance that starts later", s.calls(c, "more", true))
 
 	// Another program writes a row, an anchor and a reset into the database.
 	parsed, err := tool.ParseDefinition("s", []byte(world.tool[2].Definition))
@@ -156,15 +157,15 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	text, _ := own.StoredJSON()
 	s.sql(fmt.Sprintf(`CREATE TABLE kept AS TABLE mcpproxy.presence_anchor; UPDATE mcpproxy.presence_anchor SET anchor = '\x%x'; NOTIFY mcpproxy, 'presence'`, text))
 	for _, d := range []*daemon{a, b, c} {
-		eventually(t, "another anchor", s.calls(d, "look", false))
+		eventually(t, "another anchor makes decisions invalid", s.calls(d, "look", false))
 		if status, body := d.rest("POST", "/presence/join", ""); status == http.StatusOK {
-			t.Errorf("another anchor joins: %s", body)
+			t.Errorf("another anchor is accepted: %s", body)
 		}
 	}
 	s.named(b, "D709", "differs")
 	s.sql(`DELETE FROM mcpproxy.presence_anchor; INSERT INTO mcpproxy.presence_anchor SELECT * FROM kept; NOTIFY mcpproxy, 'presence'`)
 	for _, d := range []*daemon{a, b, c} {
-		eventually(t, "the anchor is put back", s.calls(d, "look", true))
+		eventually(t, "decisions are valid with the original anchor", s.calls(d, "look", true))
 		if err := s.calls(d, "extra", false)(); err != nil {
 			t.Error(err)
 		}
@@ -173,16 +174,16 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	if code, _, stderr := a.cli("presence", "reset", "--yes"); code != 0 {
 		t.Fatal(stderr)
 	}
-	eventually(t, "a reset reaches another", s.calls(b, "look", false))
+	eventually(t, "a reset reaches the other instance", s.calls(b, "look", false))
 	for _, d := range []*daemon{a, b, c} {
 		if err := s.void(d, "Presence was reset. Until")(); err != nil {
 			t.Error(err)
 		}
 		if status, body := d.rest("POST", "/tokens", `{"name":"mine"}`); status != http.StatusForbidden || strings.Contains(string(body), `"statement"`) {
-			t.Errorf("something can be permitted: %d %s", status, body)
+			t.Errorf("a decision can be permitted: %d %s", status, body)
 		}
 	}
-	// An instance that starts during the reset knows of it, too; a user can cancel it at any instance.
+	// An instance that starts during the reset also reports it. A user can cancel it at any instance.
 	c.stop()
 	c.start()
 	awaitReady(c)
@@ -191,7 +192,7 @@ func TestInstancesShareTheAnchor(t *testing.T) {
 	}
 	s.typed(b, "presence", "reset", "--cancel")
 	for _, d := range []*daemon{a, b, c} {
-		eventually(t, "the reset is called off", s.calls(d, "more", true))
+		eventually(t, "the reset is cancelled", s.calls(d, "more", true))
 		if err := s.void(d, "")(); err != nil {
 			t.Error(err)
 		}

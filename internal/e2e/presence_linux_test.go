@@ -35,17 +35,16 @@ import (
 
 const thePassphrase = "a heron stood in the reeds"
 
-// prompted is what is typed when the terminal shows something.
+// prompted is a text on the terminal and the input that answers it.
 type prompted struct{ shown, typed string }
 
-// atTerminal runs a command whose terminal is its own, and answers what it asks there.
-// Stdin and stdout are not that terminal.
+// atTerminal runs a command in its own terminal and answers its prompts there. Stdin and stdout are not that terminal.
 func (d *daemon) atTerminal(answers []prompted, args ...string) (code int, stdout, screen string) {
 	d.t.Helper()
 	person, program := openTerminal(d.t.(*testing.T))
 	cmd := exec.Command(binary, append(args, "--config", d.configPath(), "--data-dir", d.dataDir())...)
 	cmd.Env = d.environ("PASSPHRASE="+thePassphrase, "MCPPROXY_PASSPHRASE="+thePassphrase)
-	cmd.Stdin = strings.NewReader(strings.Repeat(thePassphrase+"\n", 3)) // from where none is taken
+	cmd.Stdin = strings.NewReader(strings.Repeat(thePassphrase+"\n", 3)) // no passphrase is read from stdin
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.ExtraFiles = []*os.File{program}
@@ -89,15 +88,15 @@ func (d *daemon) atTerminal(answers []prompted, args ...string) (code int, stdou
 // attack is a daemon with presence, its user, and an attacker that runs as the same operating system user.
 type attack struct {
 	*daemon
-	key     ed25519.PrivateKey // the person's
+	key     ed25519.PrivateKey // the user's
 	own     presence.Anchor    // the attacker's
 	ownKey  ed25519.PrivateKey
 	tries   int
 	world   *counted
-	clients []*http.Client // over HTTP and over the socket
+	clients []*http.Client // one over HTTP, one over the socket
 }
 
-// request sends one request with a header, over either way.
+// request sends one request with a presence header. way selects HTTP or the socket.
 func (a *attack) request(way int, method, path, body, header string) (int, []byte) {
 	a.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -125,14 +124,14 @@ func (a *attack) request(way int, method, path, body, header string) (int, []byt
 	return resp.StatusCode, answer
 }
 
-// asked is what the answer of a request wants to be signed.
+// asked returns the sign request in the response to a refused request.
 func (a *attack) asked(answer []byte) (asked presence.SignRequest, ok bool) {
 	var p struct {
 		Code    string
 		Details struct{ Statement, Claims, Anchor json.RawMessage }
 	}
 	if err := json.Unmarshal(answer, &p); err != nil || p.Code != "PRESENCE_REQUIRED" {
-		a.t.Fatalf("it does not ask for presence: %s", answer)
+		a.t.Fatalf("the response does not require presence: %s", answer)
 	}
 	if p.Details.Statement == nil {
 		return asked, false
@@ -144,7 +143,7 @@ func (a *attack) asked(answer []byte) (asked presence.SignRequest, ok bool) {
 	return asked, true
 }
 
-// permitted does something as the person.
+// permitted sends a request with the user's signature.
 func (a *attack) permitted(method, path, body string) (header string, answer []byte) {
 	a.t.Helper()
 	_, refused := a.request(0, method, path, body, "")
@@ -157,9 +156,9 @@ func (a *attack) permitted(method, path, body string) (header string, answer []b
 	return header, answer
 }
 
-// TestUnsignedDecisionsAreInvalid: an attacker that runs as the user tries to decide. It has the socket, the key, a
-// terminal, the database, the keyring's file, the log and the environment. Only decisions that the user has signed are
-// valid, and the status names forced changes.
+// TestUnsignedDecisionsAreInvalid: an attacker that runs as the user's operating system account tries to make
+// decisions. The attacker has the socket, the API key, a terminal, the database, the keyring file, the log and the
+// environment. Only decisions that the user has signed are valid, and the status names forged changes.
 func TestUnsignedDecisionsAreInvalid(t *testing.T) {
 	t.Parallel()
 	world := &counted{}
@@ -181,13 +180,13 @@ func TestUnsignedDecisionsAreInvalid(t *testing.T) {
 		}
 	}
 	token := d.createToken("good")
-	// The person sets a passphrase, in a terminal; from nowhere else.
+	// The user sets a passphrase. This works only in a terminal.
 	if code, _, stderr := d.cliWith(strings.Repeat(thePassphrase+"\n", 3), "presence", "set", "passphrase"); code != 3 || !strings.Contains(stderr, "terminal") {
 		t.Errorf("without a terminal: %d %s", code, stderr)
 	}
 	twice := []prompted{{"New passphrase: ", thePassphrase}, {"Repeat it: ", thePassphrase}}
 	if code, out, screen := d.atTerminal([]prompted{{"New passphrase: ", "short"}, {"Repeat it: ", "short"}}, "presence", "set", "passphrase"); code != 2 || strings.Contains(screen, "short\n") {
-		t.Errorf("a short one: %d %s %s", code, out, screen)
+		t.Errorf("a short passphrase: %d %s %s", code, out, screen)
 	}
 	code, out, screen := d.atTerminal(twice, "presence", "set", "passphrase")
 	if code != 0 || !strings.Contains(out, "Everything that grants more access needs the passphrase") || !strings.Contains(screen, `approve "tool" "s" "look"`) || !strings.Contains(screen, `token "good"`) || strings.Contains(screen+out, thePassphrase) {
@@ -210,14 +209,13 @@ func TestUnsignedDecisionsAreInvalid(t *testing.T) {
 	a.restore(t, copied)
 	a.anchors(t, copied, token)
 	a.older(t, copied, token)
-	t.Logf("%d tries", a.tries)
+	t.Logf("%d attempts", a.tries)
 	if a.tries < 100 {
-		t.Errorf("%d tries", a.tries)
+		t.Errorf("only %d attempts", a.tries)
 	}
 }
 
-// learnKeys has the person's key, which the test knows the passphrase of, and one of the
-// attacker's own.
+// learnKeys decrypts the user's key with the passphrase, which the test knows, and creates a key of the attacker.
 func (a *attack) learnKeys(t *testing.T) {
 	var v struct{ Anchor json.RawMessage }
 	_, body := a.rest("GET", "/presence", "")
@@ -236,7 +234,7 @@ func (a *attack) learnKeys(t *testing.T) {
 	}
 }
 
-// state checks that the signed decisions count, and nothing else.
+// state checks that exactly the signed decisions are valid.
 func (a *attack) state(t *testing.T, token, when string) {
 	t.Helper()
 	want := statuses{"s:extra": "pending_approval", "s:more": "pending_approval", "s:off": "disabled_by_user"}
@@ -250,12 +248,12 @@ func (a *attack) state(t *testing.T, token, when string) {
 		return nil
 	})
 	if status, _ := a.discover("/mcp", token); status != http.StatusOK {
-		t.Errorf("%s: the good token is %d", when, status)
+		t.Errorf("%s: the signed token gets %d", when, status)
 	}
 	a.notMore(t, when)
 }
 
-// notMore checks that no unsigned decision counts.
+// notMore checks that no unsigned decision is valid.
 func (a *attack) notMore(t *testing.T, when string) {
 	t.Helper()
 	locked := statuses{}
@@ -294,15 +292,14 @@ func (a *attack) notMore(t *testing.T, when string) {
 	}
 }
 
-// closed reports whether no server is there, since nothing of the configuration counts that
-// was confirmed.
+// closed reports whether no server is configured because the confirmed configuration is not valid.
 func (a *attack) closed() bool {
 	_, shown := a.rest("GET", "/config", "")
 	_, servers := a.rest("GET", "/servers", "")
 	return strings.Contains(string(shown), `"unconfirmed_why"`) && !strings.Contains(string(servers), `"name"`)
 }
 
-// wipe calls the tool that asks.
+// wipe calls the tool that needs approval and returns the ID of the pending approval.
 func (a *attack) wipe(t *testing.T) (pending string) {
 	t.Helper()
 	r := a.stateless().call("call_tool_destructive", `{"name":"s:wipe","args":{}}`)
@@ -315,7 +312,7 @@ func (a *attack) wipe(t *testing.T) (pending string) {
 		}
 	}
 	if err := json.Unmarshal(r.StructuredContent, &s); err != nil || !r.IsError || s.Error.Code != "APPROVAL_PENDING" {
-		t.Fatalf("it does not wait: %s %s", r.text(), r.StructuredContent)
+		t.Fatalf("the call does not wait: %s %s", r.text(), r.StructuredContent)
 	}
 	return s.Error.Details.ID
 }
@@ -327,8 +324,7 @@ func (a *attack) fingerprint(path, name string) string {
 	return fmt.Sprintf(`{%q:%s}`, name, v[name])
 }
 
-// online tries every operation that decides, by HTTP and over the socket, with everything
-// that is no proof of it.
+// online tries every deciding operation over HTTP and the socket, with every kind of invalid signature.
 func (a *attack) online(t *testing.T) {
 	extra := a.fingerprint("/servers/s/tools/extra/diff", "fingerprint")
 	more := a.fingerprint("/servers/s/tools/more/diff", "fingerprint")
@@ -356,7 +352,7 @@ func (a *attack) online(t *testing.T) {
 			t.Fatalf("%s %s: %d %s", one.method, one.path, status, answer)
 		}
 		another, _ := a.asked(func() []byte { _, b := a.request(0, "POST", "/leases", `{"server":"auto"}`, ""); return b }())
-		// The user's signature of another statement.
+		// The user's signature of a different statement.
 		others := presence.SignStatement(another.Statement, a.key)
 		moved := others
 		moved.For = good.For
@@ -364,7 +360,7 @@ func (a *attack) online(t *testing.T) {
 		broader.Claims, broader.Count, broader.For = good.Statement.Claims, good.Count, good.For
 		signed := presence.SignStatement(good.Statement, a.key)
 		changed := func(change func(*presence.Statement)) string {
-			s := signed // as if the person had signed this one
+			s := signed // as if the user had signed this statement
 			change(&s.Statement)
 			return s.HeaderValue()
 		}
@@ -393,7 +389,7 @@ func (a *attack) online(t *testing.T) {
 			}
 		}
 	}
-	// Agents and anonymous callers may not even request it.
+	// Agents and anonymous callers cannot even request a decision.
 	for _, who := range []string{"", "mcpp_t_" + strings.Repeat("0", 64)} {
 		a.tries++
 		if status, _ := a.restAs("PUT", "/presence", `{"anchor":{}}`, who); status == http.StatusOK {
@@ -403,9 +399,9 @@ func (a *attack) online(t *testing.T) {
 	a.notMore(t, "online")
 }
 
-// typed tries the commands at a terminal, with everything but the passphrase.
+// typed tries the commands in a terminal, with anything but the passphrase.
 func (a *attack) typed(t *testing.T) {
-	wrong := []prompted{{"Passphrase", strings.ToUpper(thePassphrase)}, {"Passphrase", ""}} // each try takes a while, as it should
+	wrong := []prompted{{"Passphrase", strings.ToUpper(thePassphrase)}, {"Passphrase", ""}} // each attempt is slow on purpose
 	for _, one := range []struct {
 		answers []prompted
 		line    string
@@ -426,7 +422,7 @@ func (a *attack) typed(t *testing.T) {
 	}
 }
 
-// edited writes a file that grants more access by every key, including presence: the change waits.
+// edited writes a file that grants more access with every key, including presence. The change must wait.
 func (a *attack) edited(t *testing.T, url string) {
 	before, err := os.ReadFile(a.configPath())
 	if err != nil {
@@ -434,7 +430,7 @@ func (a *attack) edited(t *testing.T, url string) {
 	}
 	a.writeConfig(fmt.Sprintf(`{"presence": "none", "quarantine_enabled": false, "ask": {"destructive": "off", "wait": "1s"}, "mcpServers": {"s": {"url": %q, "trust": "auto"}, "q": {"url": %q, "trust": "auto"}, "auto": {"url": %q}, "mine": {"command": "sh", "args": ["-c", "exit 1"]}}}`, url, url, url))
 	a.tries += 5
-	eventually(t, "it waits", func() error {
+	eventually(t, "the change of the file is pending", func() error {
 		if r := a.newest("type=config_change"); r.Metadata.Action != "edit_waits" {
 			return fmt.Errorf("%+v", r.Metadata)
 		}
@@ -445,7 +441,7 @@ func (a *attack) edited(t *testing.T, url string) {
 	a.writeConfig(string(before))
 }
 
-// copyData copies the data directory of a daemon that it stops, and starts it again.
+// copyData stops the daemon, copies its data directory, and starts it again.
 func (a *attack) copyData(t *testing.T) string {
 	a.stop()
 	to := filepath.Join(t.TempDir(), "copy")
@@ -455,7 +451,7 @@ func (a *attack) copyData(t *testing.T) string {
 	return to
 }
 
-// restore puts a copy back. The daemon does not run.
+// restore replaces the data directory of a stopped daemon by a copy.
 func (a *attack) restore(t *testing.T, from string) {
 	t.Helper()
 	if a.cmd != nil {
@@ -469,7 +465,7 @@ func (a *attack) restore(t *testing.T, from string) {
 	}
 }
 
-// inDatabase does something with the database of a daemon that does not run.
+// inDatabase changes the database of a stopped daemon.
 func (a *attack) inDatabase(t *testing.T, do func(ctx context.Context, db *store.SQLite) error) {
 	t.Helper()
 	db := store.OpenSQLite(a.database(), nil)
@@ -479,7 +475,7 @@ func (a *attack) inDatabase(t *testing.T, do func(ctx context.Context, db *store
 	}
 }
 
-// forged is evidence that the attacker has signed.
+// forged returns evidence that the attacker has signed.
 func (a *attack) forged(claims ...presence.Claim) presence.Evidence {
 	slices.Sort(claims)
 	s := presence.NewDraftStatement(claims, time.Now().UTC().Truncate(time.Microsecond), strings.Repeat("f", 20)+fmt.Sprintf("%06d", len(claims)))
@@ -487,7 +483,7 @@ func (a *attack) forged(claims ...presence.Claim) presence.Evidence {
 	return presence.Evidence{SignedStatement: presence.SignStatement(s, a.ownKey), Claims: claims}
 }
 
-// shown is what presence says of itself.
+// shown returns the presence status.
 func (a *attack) shown(t *testing.T) (v struct {
 	Void          string
 	Bad, Unsigned []string
@@ -500,7 +496,7 @@ func (a *attack) shown(t *testing.T) (v struct {
 	return v
 }
 
-// planted puts into the database what an operation would, and starts the daemon with it.
+// planted writes rows into the database as an operation would, and starts the daemon.
 func (a *attack) planted(t *testing.T, token string) {
 	var extra tool.Fingerprint
 	definition := ""
@@ -523,7 +519,7 @@ func (a *attack) planted(t *testing.T, token string) {
 		lease := ask.Lease{ID: "forgedforgedforg", Server: "s", Lane: auth.Destructive, Calls: 20, Left: 20, Given: now, Until: now.Add(time.Hour), By: "admin", Via: "cli"}
 		waiting, err := db.ApprovalQuestions().WaitingQuestions(ctx, now)
 		if err != nil || len(waiting) == 0 {
-			return fmt.Errorf("nothing waits: %w", err)
+			return fmt.Errorf("no approval is pending: %w", err)
 		}
 		for _, q := range waiting {
 			if _, err := db.ApprovalQuestions().AnswerQuestion(ctx, q.ID, ask.Answer{Approve: true, By: "admin", Via: "cli", At: now}); err != nil {
@@ -547,7 +543,7 @@ func (a *attack) planted(t *testing.T, token string) {
 		t.Errorf("a planted token: %d", status)
 	}
 	if status, _ := a.discover("/mcp", token); status != http.StatusOK {
-		t.Errorf("the good token beside it: %d", status)
+		t.Errorf("the signed token next to it: %d", status)
 	}
 	v := a.shown(t)
 	for _, want := range []string{`approve "tool" "s" "extra"`, `token "mine"`} {
@@ -564,22 +560,22 @@ func (a *attack) planted(t *testing.T, token string) {
 	a.named(t, "planted rows", "D711", "D712")
 }
 
-// named checks that the doctor and the verification of the log name what was done.
+// named checks that the doctor reports the changes and that the verification of the log fails.
 func (a *attack) named(t *testing.T, when string, codes ...string) {
 	t.Helper()
 	p := &patient{daemon: a.daemon}
 	_, r := p.report("--only", strings.Join(codes, ","))
 	for _, code := range codes {
 		if !slices.ContainsFunc(r.Checks, func(c doctor.CheckResult) bool { return c.Code == code && c.State == doctor.Bad }) {
-			t.Errorf("%s: the doctor says %+v", when, r.Checks)
+			t.Errorf("%s: the doctor reports %+v", when, r.Checks)
 		}
 	}
 	if code, out, stderr := a.cli("activity", "verify"); code != 1 {
-		t.Errorf("%s: the log verifies: %s%s", when, out, stderr)
+		t.Errorf("%s: the verification of the log succeeds: %s%s", when, out, stderr)
 	}
 }
 
-// anchors tries to be another anchor than the person's, in one or two of the three places.
+// anchors tries to replace the user's anchor in one or two of the three places where it is stored.
 func (a *attack) anchors(t *testing.T, copied, token string) {
 	own := a.own
 	evidence := a.forged(presence.NewClaim("presence anchor", "passphrase", own.Fingerprint().String()))
@@ -595,7 +591,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 			return errors.Join(err, db.ApprovalQuestions().PresenceProofs().SaveStatement(ctx, evidence), db.ApprovalQuestions().PresenceProofs().SaveAnchors(ctx, stored.HeadFingerprint(), all))
 		})
 	}
-	logged := func() { // in the database, where the log is read: of the same length
+	logged := func() { // also in the log, by a text of the same length
 		all := a.person(t)
 		a.inDatabaseText(t, all.String(), own.Fingerprint().String())
 	}
@@ -614,11 +610,11 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		a.start()
 		v := a.shown(t)
 		if v.Void == "" {
-			t.Errorf("%s: it counts", what)
+			t.Errorf("%s: the attacker's anchor is valid", what)
 		}
 		a.nothing(t, what)
 		if status, _ := a.discover("/mcp", token); status != http.StatusUnauthorized {
-			t.Errorf("%s: the token is %d", what, status)
+			t.Errorf("%s: the token gets %d", what, status)
 		}
 		if _, out, _ := a.cli("presence", "test"); !strings.Contains(out, "No approval counts.") {
 			t.Errorf("%s: %s", what, out)
@@ -636,15 +632,15 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 		}
 		join := []prompted{{"Passphrase", "one of my own, too"}, {"Passphrase", ""}}
 		if code, _, _ := a.atTerminal(join, "presence", "join"); code == 0 && what != "" {
-			t.Errorf("%s: who has no passphrase joins", what)
+			t.Errorf("%s: a client without the passphrase is accepted", what)
 		}
 		head, _ := next.StoredJSON()
 		if status, body := a.rest("PUT", "/presence", `{"anchor":`+string(head)+`}`); status == http.StatusOK {
-			t.Errorf("%s: another one is set: %s", what, body)
+			t.Errorf("%s: another anchor is set: %s", what, body)
 		}
 		a.tries += 2
 	}
-	// A reset by the attacker: nothing counts, and nothing can be set, until the user cancels it.
+	// After a reset by the attacker, no decision is valid and nothing can be set until the user cancels it.
 	a.restore(t, copied)
 	a.start()
 	a.state(t, token, "as it was")
@@ -653,7 +649,7 @@ func (a *attack) anchors(t *testing.T, copied, token string) {
 	}
 	a.nothing(t, "reset")
 	if code, _, _ := a.atTerminal([]prompted{{"New passphrase: ", "one of my own"}, {"Repeat it: ", "one of my own"}}, "presence", "set", "passphrase"); code == 0 {
-		t.Error("another one is set after a reset")
+		t.Error("another anchor is set after a reset")
 	}
 	a.tries += 2
 	if code, out, screen := a.atTerminal([]prompted{{"Passphrase", thePassphrase}}, "presence", "reset", "--cancel"); code != 0 {
@@ -672,7 +668,7 @@ func (a *attack) nothing(t *testing.T, when string) {
 	}
 }
 
-// person is the fingerprint of the person's anchor.
+// person returns the fingerprint of the user's anchor.
 func (a *attack) person(t *testing.T) (d presence.Digest) {
 	a.inDatabase(t, func(ctx context.Context, db *store.SQLite) error {
 		all, err := db.ApprovalQuestions().PresenceProofs().LoadPresence(ctx)
@@ -686,8 +682,8 @@ func (a *attack) person(t *testing.T) (d presence.Digest) {
 	return d
 }
 
-// inDatabaseText replaces a text by another of the same length, everywhere in the files of the log and the database, except in
-// statements.
+// inDatabaseText replaces a text by another one of the same length, everywhere in the files of the log and the database
+// except in statements.
 func (a *attack) inDatabaseText(t *testing.T, was, is string) {
 	t.Helper()
 	found := false
@@ -703,11 +699,11 @@ func (a *attack) inDatabaseText(t *testing.T, was, is string) {
 		return os.WriteFile(path, bytes.ReplaceAll(raw, []byte(was), []byte(is)), 0o600)
 	})
 	if err != nil || !found {
-		t.Fatalf("the fingerprint of %s is nowhere: %v", hex.EncodeToString([]byte(was))[:8], err)
+		t.Fatalf("the fingerprint of %s is not found: %v", hex.EncodeToString([]byte(was))[:8], err)
 	}
 }
 
-// older brings back what the person has taken back since.
+// older restores an older database, in which revoked decisions are still valid.
 func (a *attack) older(t *testing.T, copied, token string) {
 	if code, _, stderr := a.cli("tools", "block", "s:kept"); code != 0 {
 		t.Fatal(stderr)
@@ -730,9 +726,9 @@ func (a *attack) older(t *testing.T, copied, token string) {
 	a.start()
 	a.notMore(t, "an older database")
 	if locked := a.lockedTools(); locked["s:kept"] == "" {
-		t.Errorf("an older database: what was taken back counts: %v", locked)
+		t.Errorf("an older database: revoked decisions are valid: %v", locked)
 	}
 	if status, _ := a.discover("/mcp", token); status != http.StatusUnauthorized {
-		t.Errorf("an older database: the token is %d", status)
+		t.Errorf("an older database: the token gets %d", status)
 	}
 }

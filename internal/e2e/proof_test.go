@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// filesWith returns the files of a folder that hold a text.
+// filesWith returns the files in a folder that contain a text.
 func filesWith(t *testing.T, dir, text string) (in []string) {
 	t.Helper()
 	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {
@@ -33,8 +33,8 @@ func filesWith(t *testing.T, dir, text string) (in []string) {
 	return in
 }
 
-// The log is verified and exported. The export is verified after the daemon has stopped, and a change in it is reported. A
-// field is erased, and the log and the export still verify.
+// The log is verified and exported. The export is verified after the daemon has stopped, and a change in it is
+// detected. After a field is erased, the log and the export still verify.
 func TestVerifyAndExportTheLog(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -119,8 +119,8 @@ func TestVerifyAndExportTheLog(t *testing.T) {
 	}
 }
 
-// A kill in the middle of erasing: after the next start, every field that is recorded as erased is gone, the other fields are
-// complete, and the chain verifies.
+// The daemon is killed while it erases fields. After the next start, every field that is recorded as erased is gone,
+// the other fields are complete, and the chain verifies.
 func TestKilledWhileErasing(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -161,7 +161,7 @@ func TestKilledWhileErasing(t *testing.T) {
 				asked.Add(1)
 				code, _, _ := d.cli("activity", "redact", id, "--field", "arguments", "--field", "response", "--yes")
 				if code != 0 {
-					return // the daemon is gone
+					return // the daemon has ended
 				}
 			}
 		}()
@@ -179,7 +179,7 @@ func TestKilledWhileErasing(t *testing.T) {
 			if in := filesWith(t, d.dataDir(), marks[id]); gone && in != nil {
 				t.Errorf("%s is in %v", marks[id], in)
 			} else if !gone && !bytes.Contains(body, []byte(marks[id])) {
-				t.Errorf("%s is neither erased nor there: %s", id, body)
+				t.Errorf("%s is neither erased nor complete: %s", id, body)
 			}
 			if gone {
 				erased++
@@ -191,7 +191,7 @@ func TestKilledWhileErasing(t *testing.T) {
 	}
 }
 
-// A watch continues at its position when the daemon is killed and restarted: no record is left out or sent twice.
+// A watch continues at its position when the daemon is killed and restarted. It omits no record and repeats none.
 func TestWatchHasNoGap(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"echo","inputSchema":{"type":"object"}}`)
@@ -262,7 +262,7 @@ func TestWatchHasNoGap(t *testing.T) {
 	}
 	text := strings.Join(all, " ")
 	if len(seen) != most || !strings.Contains(text, strings.Join(seen, " ")) {
-		t.Errorf("%d were shown: %v\nof %v", len(seen), seen, all)
+		t.Errorf("%d records were shown: %v\nwant %v", len(seen), seen, all)
 	}
 }
 
@@ -312,7 +312,7 @@ func TestWatchAcceptsListFilters(t *testing.T) {
 		}
 	}
 	if all := watch("--until", now); len(all) != 0 {
-		t.Errorf("proofs of earlier records are sent without a request: %v", all)
+		t.Errorf("old records are sent although none were requested: %v", all)
 	}
 	first := watch("--since", "1h", "--search", "beta", "--limit", "1")[0]
 	for id, want := range map[string]int{first.Request_id: 3, "another": 0} {
@@ -334,7 +334,7 @@ func TestWatchAcceptsListFilters(t *testing.T) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	for i, cursor := range []string{live[0].Cursor, live[1].Cursor} { // what follows it, and nothing else
+	for i, cursor := range []string{live[0].Cursor, live[1].Cursor} { // exactly the records after the cursor
 		if rest := watch("--cursor", cursor, "--search", "gamma", "--sensitivity", "private", "--limit", fmt.Sprint(2-i)); fmt.Sprint(rest) != fmt.Sprint(live[i+1:]) {
 			t.Errorf("behind %s: %v, want %v", cursor, rest, live[i+1:])
 		}

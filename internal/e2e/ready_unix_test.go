@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReady: an instance is ready after its start when it knows the tools of its servers, or knows that it will not get them. A
-// later failure of a server does not make the instance unready.
+// TestReady: after its start, an instance is ready when it knows the tools of its servers or knows that it cannot get
+// them. A later failure of a server does not make it unready.
 func TestReady(t *testing.T) {
 	t.Parallel()
 	slow, other := startUpstream(t, noteTool), startUpstream(t, noteTool)
@@ -30,29 +30,29 @@ func TestReady(t *testing.T) {
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"m":{"url":%[1]q},`+servers+`}}`, slow.URL, other.URL))
 	<-listing
 	if err := readiness(d); err == nil || !strings.Contains(err.Error(), "1 server") {
-		eventually(t, "it waits for one server alone", func() error {
+		eventually(t, "readyz waits for exactly one server", func() error {
 			if err = readiness(d); err != nil && strings.Contains(err.Error(), "1 server") {
 				return nil
 			}
-			return fmt.Errorf("it says: %v", err)
+			return fmt.Errorf("readyz: %v", err)
 		})
 	}
 	tell()
 	awaitReady(d)
 	if err := callModern(http.DefaultClient, "http://"+d.address, "once"); err != nil {
-		t.Errorf("it is ready, and answers a call with %v", err)
+		t.Errorf("it is ready, but a call fails: %v", err)
 	}
 
-	// A server that comes later tells nothing yet.
+	// A new server has not listed its tools yet.
 	listing, tell = hold(other)
 	defer tell()
 	d.writeConfig(fmt.Sprintf(`{"mcpServers":{"m":{"url":%[1]q},"n":{"url":%[2]q},`+servers+`}}`, slow.URL, other.URL))
 	<-listing
 	if err := readiness(d); err != nil {
-		t.Errorf("with a new server it says: %v", err)
+		t.Errorf("with a new server: %v", err)
 	}
 
-	// The tools that were known before the restart are known.
+	// The tools from before the restart are known.
 	d.stop()
 	heldAgain, tellAgain := hold(slow)
 	defer tellAgain()

@@ -11,7 +11,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// record adds the tools that a real server has listed, which only count who calls them.
+// record adds the tools that a real server has listed. Their calls are only counted.
 func (c *counted) record(t *testing.T, name string) {
 	t.Helper()
 	for _, definition := range realServers(t)[name] {
@@ -25,8 +25,9 @@ func (c *counted) record(t *testing.T, name string) {
 	}
 }
 
-// TestRecordedServersReadWithoutAsking follows the guide, with the tool lists of real servers: reads run in the read lane.
-// Other calls are refused there with the word that decided, and need approval in their own lane; the server gets neither.
+// TestRecordedServersReadWithoutAsking follows the guide, with the tool lists of real servers: reads run in the read
+// lane. Other calls are refused in that lane, and the refusal names the deciding word. In their own lane they need
+// approval. The servers receive neither.
 func TestRecordedServersReadWithoutAsking(t *testing.T) {
 	t.Parallel()
 	github, kubernetes := &counted{}, &counted{}
@@ -44,7 +45,7 @@ func TestRecordedServersReadWithoutAsking(t *testing.T) {
 		return a.call("call_tool_"+lane, fmt.Sprintf(`{"name":%q,"args":%s}`, name, args)).text()
 	}
 	var asked sync.WaitGroup
-	waits := func(lane, name, args string) { // all at the same time
+	waits := func(lane, name, args string) { // the calls run concurrently
 		asked.Go(func() {
 			if r := d.stateless().call("call_tool_"+lane, fmt.Sprintf(`{"name":%q,"args":%s}`, name, args)); !strings.Contains(r.text(), "waits for the user's approval") {
 				t.Errorf("%s %s in the %s lane: %s", name, args, lane, r.text())
@@ -75,7 +76,7 @@ func TestRecordedServersReadWithoutAsking(t *testing.T) {
 		}
 	}
 	if reads != 14 || len(github.tool) != 26 {
-		t.Errorf("%d of %d read", reads, len(github.tool))
+		t.Errorf("%d of %d tools read", reads, len(github.tool))
 	}
 	for _, c := range []struct{ lane, name, args, want string }{
 		{"read", "kubectl_generic", `{"command":"get","resourceType":"pods"}`, "it ran"},

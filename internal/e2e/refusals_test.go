@@ -41,7 +41,7 @@ type refusedRecord struct {
 	}
 }
 
-// records returns what a filter selects, and how many there are.
+// records returns the records that a filter selects, and their number.
 func (d *daemon) records(filter string) (records []refusedRecord, total int64) {
 	d.t.Helper()
 	status, body := d.rest("GET", "/activity?limit=1000&"+filter, "")
@@ -55,7 +55,7 @@ func (d *daemon) records(filter string) (records []refusedRecord, total int64) {
 	return page.Activities, page.Total
 }
 
-// send sends a request as it is and returns the answer.
+// send sends a request unchanged and returns the answer.
 func (d *daemon) send(method, path, body string, headers ...string) (int, []byte) {
 	d.t.Helper()
 	req, err := http.NewRequest(method, "http://"+d.address+path, strings.NewReader(body))
@@ -79,17 +79,17 @@ func (d *daemon) send(method, path, body string, headers ...string) (int, []byte
 	return resp.StatusCode, answer
 }
 
-// refusalCase is one way to be refused.
+// refusalCase is one kind of refused call.
 type refusalCase struct {
 	name                 string
 	send                 func() (int, []byte)
-	answer               string // a part of the answer
-	server, tool, code   string // of the record
-	actor, source, extra string // the same, where it is not agent and mcp
-	lane                 string // that was used, where the record has one
+	answer               string // a part of the expected answer
+	server, tool, code   string // of the expected record
+	actor, source, extra string // of the record, if they are not agent and mcp
+	lane                 string // the lane in the record, if any
 }
 
-// TestEveryRefusalIsRecorded sends every kind of call that is refused to the real binary, on every endpoint, and expects its
+// TestEveryRefusalIsRecorded sends every kind of refused call to the real binary, on every endpoint, and checks its
 // record.
 func TestEveryRefusalIsRecorded(t *testing.T) {
 	t.Parallel()
@@ -121,7 +121,7 @@ func TestEveryRefusalIsRecorded(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, got)
 		}
 		if intent := got.Metadata.Intent; (intent != nil) != (c.lane != "") || intent != nil && intent.OperationType != c.lane {
-			t.Errorf("%s: the intent on record is %+v, want %q", c.name, intent, c.lane)
+			t.Errorf("%s: the recorded intent is %+v, want %q", c.name, intent, c.lane)
 		}
 		if by := got.Metadata.Decision; by.Outcome != "refused" || by.Check == "" || by.ConfigRevision == "" {
 			t.Errorf("%s: the record does not say which check refused: %+v", c.name, by)
@@ -131,7 +131,7 @@ func TestEveryRefusalIsRecorded(t *testing.T) {
 		}
 		for _, secret := range []string{"hunter2", "SECRETHANDLE"} {
 			if bytes.Contains(got.Arguments, []byte(secret)) {
-				t.Errorf("%s: the record has a secret: %s", c.name, got.Arguments)
+				t.Errorf("%s: the record contains a secret: %s", c.name, got.Arguments)
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func TestEveryRefusalIsRecorded(t *testing.T) {
 	}
 }
 
-// relayed opens a session of the transparent surface.
+// relayed opens a session on the pass-through endpoint of a server.
 func relayed(d *daemon, server string) (int, []byte, http.Header) {
 	d.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, "http://"+d.address+"/mcp/servers/"+server, strings.NewReader(
@@ -162,8 +162,8 @@ func relayed(d *daemon, server string) (int, []byte, http.Header) {
 	return resp.StatusCode, body, resp.Header
 }
 
-// refusalCases is every kind of refusal. Calls of the modern era are sent to
-// path; those of the legacy one in a session.
+// refusalCases returns every kind of refused call. session and transparent are the IDs of legacy sessions on /mcp and
+// on the endpoint of a server.
 func refusalCases(d *daemon, session, transparent string) []refusalCase {
 	meta := `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernRevision + `","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"e2e","version":"1"}}`
 	modern := func(path, name, params string) func() (int, []byte) {
@@ -248,8 +248,8 @@ func refusalCases(d *daemon, session, transparent string) []refusalCase {
 	}
 }
 
-// TestRefusalFloodKeepsCalls is a short attack: an unauthenticated client fills a small log with refused calls in which
-// everything varies. Records of calls that reached a server stay, and the flood is reported.
+// TestRefusalFloodKeepsCalls is a short attack: an unauthenticated client fills a small log with refused calls that all
+// differ. Records of calls that reached a server stay, and the flood is reported.
 func TestRefusalFloodKeepsCalls(t *testing.T) {
 	t.Parallel()
 	const calls, refused, clients = 500, 20_000, 16
@@ -262,7 +262,7 @@ func TestRefusalFloodKeepsCalls(t *testing.T) {
 			t.Fatal(r.text())
 		}
 	}
-	d.records("type=system") // everything is in the database
+	d.records("type=system") // wait until everything is in the database
 	before := sizeOf(t, d.dataDir())
 	var wg sync.WaitGroup
 	for c := range clients {
@@ -271,13 +271,13 @@ func TestRefusalFloodKeepsCalls(t *testing.T) {
 			defer client.CloseIdleConnections()
 			for i := range refused / clients {
 				a := &agent{d: d, client: client, modern: true}
-				if c%2 == 0 { // the same again and again
+				if c%2 == 0 { // every second call is the same
 					_, _ = a.tryCall("call_tool_read", `{"name":"m:wipe"}`)
 				} else {
 					_, _ = a.tryCall("call_tool_read", fmt.Sprintf(`{"name":"s%d-%d:t%d","args":{"text":%q}}`, c, i, i, strings.Repeat("x ", 2000)))
 				}
 				if i%200 == 0 {
-					client.CloseIdleConnections() // another connection
+					client.CloseIdleConnections() // use another connection
 				}
 			}
 		})
@@ -288,7 +288,7 @@ func TestRefusalFloodKeepsCalls(t *testing.T) {
 	}
 	same, _ := d.records("type=policy_decision&tool=wipe")
 	if len(same) != 1 || same[0].Repeated != refused/2 || !same[0].LastTime.After(same[0].FirstTime) {
-		t.Errorf("the same refusal %d times is %+v", refused/2, same)
+		t.Errorf("%d equal refusals are recorded as %+v", refused/2, same)
 	}
 	if _, total := d.records("type=policy_decision"); total > 1100 {
 		t.Errorf("%d records of refusals", total)
@@ -311,14 +311,14 @@ func TestRefusalFloodKeepsCalls(t *testing.T) {
 	}
 }
 
-// sizeOf is the size of all files in a directory.
+// sizeOf returns the size of all files in a directory.
 func sizeOf(t *testing.T, dir string) (size int64) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
 			return err
 		}
-		if info, err := e.Info(); err == nil { // else it has gone
+		if info, err := e.Info(); err == nil { // otherwise the file was removed
 			size += info.Size()
 		}
 		return nil

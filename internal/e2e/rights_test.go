@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// No MCP tool can enable, approve, unquarantine, change trust, read a secret or change the configuration. The test calls
-// every listed tool, and possible names of unlisted ones.
+// No MCP tool can enable, approve, unquarantine, change trust, read a secret or change the configuration. The test
+// calls every listed tool and guesses names of unlisted ones.
 func TestNoToolGrantsRights(t *testing.T) {
 	t.Parallel()
 	const secret = "ghp_0123456789abcdefghijklmnopqrstuvwxyz"
@@ -38,7 +38,7 @@ func TestNoToolGrantsRights(t *testing.T) {
 	fingerprint := d.fingerprintOf("s", "poisoned")
 
 	asked := 0
-	withKey := d.stateless() // a client may have to present the key; it is no person all the same
+	withKey := d.stateless() // a client with the API key is still not a user
 	withKey.client.Transport = keyed(key)
 	for _, a := range []*agent{withKey, d.legacy(), d.stateless()} {
 		for _, tool := range d.toolNames(a) {
@@ -50,7 +50,7 @@ func TestNoToolGrantsRights(t *testing.T) {
 				asked++
 				said := r.text() + string(r.StructuredContent)
 				if strings.Contains(said, secret) || strings.Contains(said, key) {
-					t.Errorf("%s %s tells a secret: %s", tool, arguments, said)
+					t.Errorf("%s %s returns a secret: %s", tool, arguments, said)
 				}
 			}
 		}
@@ -62,12 +62,12 @@ func TestNoToolGrantsRights(t *testing.T) {
 		t.Errorf("the configuration was changed:\n%s", got)
 	}
 	if got := d.lockedTools(); !maps.Equal(got, want) {
-		t.Errorf("the statuses are now %v", got)
+		t.Errorf("the statuses have changed: %v", got)
 	}
 	after := d.serverFacts()
 	for name, facts := range servers {
 		if after[name] != facts {
-			t.Errorf("%s was %+v, is %+v", name, facts, after[name])
+			t.Errorf("%s has changed: before %+v, after %+v", name, facts, after[name])
 		}
 	}
 	for name, facts := range after {
@@ -75,7 +75,7 @@ func TestNoToolGrantsRights(t *testing.T) {
 			t.Errorf("an agent added %s: %+v", name, facts)
 		}
 	}
-	// REST is no way for an agent either.
+	// An agent cannot use REST for this either.
 	for _, c := range []struct{ method, path string }{
 		{"POST", "/servers"}, {"PATCH", "/servers/dark"}, {"DELETE", "/servers/s"}, {"POST", "/servers/dark/enable"}, {"POST", "/servers/jail/approve"},
 		{"POST", "/servers/s/tools/off/enable"}, {"POST", "/servers/s/tools/poisoned/approve"}, {"GET", "/approvals"}, {"GET", "/servers/jail/review"},
@@ -104,7 +104,7 @@ func (k keyed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// toolNames are the listed tools, and names that a client might try.
+// toolNames returns the listed tools and names that a client might guess.
 func (d *daemon) toolNames(a *agent) []string {
 	d.t.Helper()
 	names := []string{"call_tool", "approve_tool", "approve", "tools_approve", "enable_server", "quarantine", "set_config", "config", "secrets", "s:poisoned", "mcpproxy:approve"}
@@ -124,8 +124,7 @@ func (d *daemon) toolNames(a *agent) []string {
 	return names
 }
 
-// attempts are arguments with which a tool might be made to do more than it
-// should.
+// attempts returns arguments that try to make a tool do more than it should.
 func attempts(tool, fingerprint string) []string {
 	rights := fmt.Sprintf(`"enabled":true,"quarantined":false,"trust":"auto","approve":true,"approved":true,"fingerprint":%q,"status":"callable",`+
 		`"disabled_tools":[],"enabled_tools":["*"],"hint_overrides":{},"admin":true,"actor":"admin","source":"cli"`, fingerprint)
@@ -147,7 +146,7 @@ func attempts(tool, fingerprint string) []string {
 	return append(all, `{}`, `{`+rights+`}`, `{"query":"enable approve unquarantine trust secret","include_disabled":true}`)
 }
 
-// serverFact is what only a person may change of a server.
+// serverFact contains the properties of a server that only a user may change.
 type serverFact struct {
 	Enabled, Quarantined          bool
 	Stage, Trust, State, Protocol string

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A server that reconnects with other definitions gets no call that was decided on the old ones, however the call and the
-// new list race.
+// If a server reconnects with other definitions, it gets no call that was decided on the old ones, in any order of the
+// call and the new list.
 func TestNoCallIsDecidedOnAnOldList(t *testing.T) {
 	t.Parallel()
 	const (
@@ -14,7 +14,7 @@ func TestNoCallIsDecidedOnAnOldList(t *testing.T) {
 		destructive = `{"name":"wipe","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
 	)
 	upstream := startUpstream(t, harmless)
-	// auto accepts the new definition, as it is stricter.
+	// Trust "auto" accepts the new definition, because it is stricter.
 	d := startDaemon(t, fmt.Sprintf(`{"mcpServers":{"s":{"url":%q,"trust":"auto"}}}`, upstream.URL))
 	d.awaitTools("s:wipe")
 	if r := d.legacy().call("call_tool_read", `{"name":"s:wipe"}`); r.IsError || upstream.calls.Load() != 1 {
@@ -32,7 +32,7 @@ func TestNoCallIsDecidedOnAnOldList(t *testing.T) {
 	upstream.define(destructive)
 	upstream.before.Store(&hold)
 	d.start()
-	<-asked // it knows the tool from its earlier life, and is connecting
+	<-asked // the daemon knows the tool from its previous run and is connecting
 	answered := make(chan toolResult, 1)
 	a := d.legacy()
 	go func() {
@@ -47,7 +47,7 @@ func TestNoCallIsDecidedOnAnOldList(t *testing.T) {
 	if !r.IsError || upstream.calls.Load() != 1 {
 		t.Fatalf("the call reached the server %d times: %+v", upstream.calls.Load()-1, r)
 	}
-	eventually(t, "the new definition holds", func() error {
+	eventually(t, "the new definition is applied", func() error {
 		r, err := a.tryCall("call_tool_read", `{"name":"s:wipe"}`)
 		if err != nil || !r.IsError || r.refusal(t).Code != "SERVER_MISMATCH" {
 			return fmt.Errorf("%+v %w", r, err)

@@ -17,19 +17,19 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// These tests compare two actors: one with a scope in a world with 52 tools, and one without a scope in a world that contains
-// only the tools of that scope. In addition, a model predicts the outcome of each call. No answer may contain a word of a tool,
-// a server, a prompt or a resource outside the scope.
+// These tests compare two actors: one with a scope in a world with 52 tools, and one without a scope in a world that
+// contains only the tools of that scope. In addition, a model predicts the outcome of each call. No answer may contain
+// text of a tool, a server, a prompt or a resource outside the scope.
 
-// scopeTool is a tool of the world.
+// scopeTool is a tool of the test world.
 type scopeTool struct {
 	server, name string
-	lane         int // 1 reads, 2 writes, 3 is destructive: as what it counts
-	call         int // the variant that it is to be called with
+	lane         int // the effective lane: 1 read, 2 write, 3 destructive
+	call         int // the lane of the tool variant to call it with
 	canary       string
 }
 
-// scopeOperations returns how many operations are done.
+// scopeOperations returns the number of random operations.
 func scopeOperations() int { return volume.FullOrQuick(10_000, 2_000) }
 
 var (
@@ -45,7 +45,7 @@ var (
 	}
 )
 
-// scopeTools are all tools: of foxtrotq, which is disabled, seven.
+// scopeTools returns all tools. The disabled server foxtrotq has seven.
 func scopeTools() (all []scopeTool) {
 	for s, server := range scopeServers {
 		for i, v := range scopeVerbs {
@@ -58,7 +58,7 @@ func scopeTools() (all []scopeTool) {
 	return all
 }
 
-// definition has words that many tools share, and one that no other has.
+// definition returns a definition with words that many tools share and one unique word.
 func (x scopeTool) definition() string {
 	hints := scopeVerbs[slices.IndexFunc(scopeVerbs, func(v struct {
 		verb, hints string
@@ -73,8 +73,7 @@ func (x scopeTool) definition() string {
 		x.name, strings.ReplaceAll(x.name, "_", " "), x.canary, x.name, x.canary, hints)
 }
 
-// scopeWorld serves the tools, by their servers, and returns the servers of the
-// configuration.
+// scopeWorld starts the servers of the tools and returns the servers section of the configuration.
 func scopeWorld(t *testing.T, tools []scopeTool, servers []string, reads bool) string {
 	var out []string
 	for _, server := range servers {
@@ -86,7 +85,7 @@ func scopeWorld(t *testing.T, tools []scopeTool, servers []string, reads bool) s
 			of = append(of, mcptest.Tool{Definition: x.definition(), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 				text := "made by " + x.canary
 				if c.IntArgument("n", 0) > 0 {
-					text = strings.Repeat(text+". ", 400) // which is cut
+					text = strings.Repeat(text+". ", 400) // long enough to be cut
 				}
 				return fmt.Appendf(nil, `{"content":[{"type":"text","text":%q}]}`, text), nil
 			}})
@@ -120,14 +119,14 @@ func scopeWorld(t *testing.T, tools []scopeTool, servers []string, reads bool) s
 	return "{" + strings.Join(out, ",") + "}"
 }
 
-// scopeActor is who asks, from where, and by the model what is there for it.
+// scopeActor is a caller, its endpoint, and the model of its scope.
 type scopeActor struct {
-	name, token, base string // base: /mcp, or that of a profile
+	name, token, base string // base is /mcp or the path of a profile
 	in                func(server, tool string) bool
 	lanes             []int
-	small             *daemon // the world in which there is nothing else
+	small             *daemon // the world that contains only its scope
 	principal         string
-	sessions          map[string]string // path → of the legacy era
+	sessions          map[string]string // session IDs of the legacy protocol by path
 	smallSessions     map[string]string
 }
 
@@ -136,13 +135,13 @@ func (a *scopeActor) limited() bool           { return len(a.lanes) < 3 }
 func (a *scopeActor) sees(x scopeTool) bool   { return a.in(x.server, x.name) && a.has(x.lane) }
 func (a *scopeActor) server(name string) bool { return a.in(name, "") }
 
-// ask sends a request of either era to a path and returns the status and the message.
+// ask sends a request of either protocol to a path and returns the status and the message.
 func (a *scopeActor) ask(t *testing.T, d *daemon, sessions map[string]string, token, path, method, params string, modern bool) (int, []byte) {
 	t.Helper()
 	if !modern && sessions[path] == "" && method != "initialize" {
 		_, _, header := scopePost(t, d, token, path, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"`+legacyRevision+`","capabilities":{},"clientInfo":{"name":"e2e","version":"1"}}}`, nil)
 		if sessions[path] = header.Get("Mcp-Session-Id"); sessions[path] == "" {
-			return 0, nil // there is no such place for it
+			return 0, nil // the path does not exist for this actor
 		}
 	}
 	headers := map[string]string{}
@@ -197,7 +196,7 @@ const scopeProfiles = `{
 	"three": {"servers": ["alphaq", "d*"], "tools": {"alphaq": ["get_*", "create_*"]}}
 }`
 
-// scopeHandle is the handle of a result that was cut.
+// scopeHandle is the handle of a result that was cut, and its owner.
 type scopeHandle struct {
 	handle, principal string
 	of                scopeTool
@@ -205,7 +204,7 @@ type scopeHandle struct {
 
 var handlePattern = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
 
-// scopes is one run.
+// scopes is the state of one test run.
 type scopes struct {
 	t       *testing.T
 	big     *daemon
@@ -300,12 +299,12 @@ func TestScopesHideEverythingElse(t *testing.T) {
 	t.Logf("%v", s.counts)
 	for _, what := range []string{"same retrieve", "same servers", "same list", "same greeting", "call ok", "call OUT_OF_SCOPE", "call TOOL_LOCKED", "call SERVER_MISMATCH", "call TOOL_NOT_FOUND", "call SERVER_NOT_FOUND", "suggested", "read ok", "read refused", "rest ok", "rest OUT_OF_SCOPE", "prompt ok", "prompt refused", "resource ok", "resource refused", "elsewhere refused"} {
 		if s.counts[what] == 0 {
-			t.Errorf("it never came to %q: the test does not show it", what)
+			t.Errorf("the case %q never occurred, so it is not tested", what)
 		}
 	}
 }
 
-// operate does one random operation and holds what comes of it against the model.
+// operate does one random operation and compares the result with the model.
 func (s *scopes) operate(a *scopeActor) {
 	modern := s.rng.IntN(2) == 0
 	switch s.rng.IntN(12) {
@@ -341,8 +340,7 @@ func (s *scopes) operate(a *scopeActor) {
 	}
 }
 
-// query is the arguments of a search: for words of one tool, of a server, for
-// something misspelt, for nothing.
+// query returns random search arguments: the words of a tool, the name of a server, a misspelled word, or nothing.
 func (s *scopes) query() string {
 	x := s.tools[s.rng.IntN(len(s.tools))]
 	query := []string{x.name, x.server, x.canary, x.server + " " + x.name, strings.ReplaceAll(x.name, "_", " "), x.name[1:], "repository", "calender", "number", "", "delete something", x.server + ":" + x.name}[s.rng.IntN(12)]
@@ -368,7 +366,7 @@ func (s *scopes) ask(a *scopeActor, modern bool, path, method, params string) (i
 	return status, answer
 }
 
-// clean checks that an answer contains no words from outside the actor's scope, except words of the request.
+// clean checks that an answer contains no words from outside the actor's scope, except words that are in the request.
 func (s *scopes) clean(a *scopeActor, asked string, answer []byte) {
 	s.t.Helper()
 	for _, x := range s.tools {
@@ -383,8 +381,8 @@ func (s *scopes) clean(a *scopeActor, asked string, answer []byte) {
 	}
 }
 
-// same asks in both worlds, and wants the same bytes. The ids of records and where a
-// server listens are no part of any of these answers.
+// same sends the request in both worlds and requires identical answers. None of these answers contains IDs of records
+// or addresses of servers.
 func (s *scopes) same(what string, a *scopeActor, modern bool, path, method, params string) {
 	s.t.Helper()
 	_, got := s.ask(a, modern, path, method, params)
@@ -419,7 +417,7 @@ func (s *scopes) want(a *scopeActor, what string, answer []byte, want string) {
 	}
 }
 
-// outcome is the model of a call: by a variant, or by the tool's own where that is 0.
+// outcome predicts the result of a call in a lane. 0 means the tool's own lane.
 func (a *scopeActor) outcome(x scopeTool, variant int, there bool) string {
 	locked := x.server == "foxtrotq" || x.server == "bravoq" && strings.HasPrefix(x.name, "search_") && there
 	if variant == 0 {
@@ -442,10 +440,10 @@ func (a *scopeActor) outcome(x scopeTool, variant int, there bool) string {
 	return "ok"
 }
 
-// call calls a tool at one of the gates.
+// call calls a random tool on a random endpoint.
 func (s *scopes) call(a *scopeActor, modern bool) {
 	x, there, variant := s.tools[s.rng.IntN(len(s.tools))], true, 1+s.rng.IntN(3)
-	switch s.rng.IntN(16) { // names that are near to others
+	switch s.rng.IntN(16) { // names similar to other names
 	case 0:
 		x.name, there = x.name+"s", false
 	case 1:
@@ -460,12 +458,12 @@ func (s *scopes) call(a *scopeActor, modern bool) {
 	what := fmt.Sprintf("%s:%s by %d", x.server, x.name, variant)
 	var answer []byte
 	switch door := s.rng.IntN(5); {
-	case door == 0: // all at once
+	case door == 0: // /mcp/all
 		_, answer = s.ask(a, modern, a.base+"/all", "tools/call", fmt.Sprintf(`{"name":"%s__%s","arguments":{"n":0}}`, x.server, x.name))
 		s.judged(a, what+" on all", answer, a.outcome(x, 0, there))
-	case door == 1 && a.token != "" && a.base == "/mcp": // one server
+	case door == 1 && a.token != "" && a.base == "/mcp": // the endpoint of a server
 		status, answer := s.ask(a, modern, "/mcp/servers/"+x.server, "tools/call", fmt.Sprintf(`{"name":%q,"arguments":{"n":0}}`, x.name))
-		if !modern && status == 0 { // no session is opened
+		if !modern && status == 0 { // no session was opened
 			if a.server(x.server) && x.server != "foxtrotq" && slices.Contains(scopeServers, x.server) {
 				s.t.Errorf("%s has no session with %s", a.name, x.server)
 			}
@@ -510,14 +508,14 @@ func (s *scopes) judged(a *scopeActor, what string, answer []byte, want string) 
 	})
 }
 
-// keep notes the handle of a result.
+// keep stores the handle of a cut result.
 func (s *scopes) keep(a *scopeActor, x scopeTool, answer []byte) {
 	if h := handlePattern.Find(answer); h != nil && bytes.Contains(answer, []byte("read_result")) {
 		s.handles = append(s.handles, scopeHandle{string(h), a.principal, x})
 	}
 }
 
-// read continues a result: one of its own, or one of another actor.
+// read continues a cut result, either the actor's own or another actor's.
 func (s *scopes) read(a *scopeActor, modern bool) {
 	if len(s.handles) == 0 {
 		return
@@ -554,7 +552,7 @@ func (s *scopes) offer(a *scopeActor, modern bool) {
 	s.counts[kind+" refused"]++
 }
 
-// elsewhere goes by the address of another profile, or of a server.
+// elsewhere uses the endpoint of another profile or of a server.
 func (s *scopes) elsewhere(a *scopeActor, modern bool) {
 	if a.token == "" || a.base != "/mcp" {
 		return

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The value of a reference is only in the requests to the server that uses it.
+// The value of a secret reference appears only in requests to the server that uses it.
 func TestResolvedReferencesStaySecret(t *testing.T) {
 	t.Parallel()
 	const secret = "s3cret-value-of-a-reference"

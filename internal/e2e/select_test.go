@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// TestSelectAndResultHandles: an agent selects parts of results of servers from npm, and passes a large file from one tool
-// to another by its handle.
+// TestSelectAndResultHandles: an agent selects parts of results of servers from npm, and passes a large file from one
+// tool to another by its handle.
 func TestSelectAndResultHandles(t *testing.T) {
 	t.Parallel()
 	_, node := peers(t)
@@ -33,7 +33,7 @@ func TestSelectAndResultHandles(t *testing.T) {
 		t.Fatal(r.text())
 	}
 
-	// By default what the configuration says, else what the call does; all of it with ".".
+	// The configuration has a default selection. The call can override it, and "." selects everything.
 	all := a.call("call_tool_read", `{"name":"memory:read_graph","args":{},"select":"."}`)
 	byDefault := a.call("call_tool_read", `{"name":"memory:read_graph","args":{}}`)
 	own := a.call("call_tool_read", `{"name":"memory:read_graph","args":{},"select":"[.entities[:2][] | {name}]"}`)
@@ -45,11 +45,11 @@ func TestSelectAndResultHandles(t *testing.T) {
 		t.Errorf("read_result: %s", r.text())
 	}
 	if r := a.call("call_tool_read", `{"name":"memory:read_graph","args":{},"select":"reduce .[] as $x (0; 1)"}`); !r.IsError || r.refusal(t).Code != "SELECT_INVALID" {
-		t.Errorf("a loop: %s", r.text())
+		t.Errorf("an endless loop: %s", r.text())
 	}
 
-	// A file goes from one tool to another in an answer of 14 MB, which contains it twice. The texts that the model reads and
-	// writes are small.
+	// The file goes from one tool to another in an answer of 14 MB, which contains it twice. The model reads and writes
+	// only short texts.
 	big := bytes.Repeat([]byte("A line with \"quotes\", a tab\t and é.\n"), 6<<20/38)
 	if err := os.WriteFile(filepath.Join(dir, "big.txt"), big, 0o600); err != nil {
 		t.Fatal(err)
@@ -65,14 +65,14 @@ func TestSelectAndResultHandles(t *testing.T) {
 	}
 	on := d.newest("type=tool_call")
 	if args := string(on.Arguments); strings.Contains(args, handleIn(t, read)) || !strings.Contains(args, `"from":"files:read_text_file"`) {
-		t.Errorf("on record: %s", args)
+		t.Errorf("record: %s", args)
 	}
 	if r := d.stateless().call("call_tool_write", strings.Replace(copied, "copy", "other", 1)); r.IsError && strings.Contains(r.text(), "RESULT_GONE") {
 		t.Errorf("the same actor, without a session: %s", r.text())
 	}
 }
 
-// handleIn is the handle that the last text of an answer names.
+// handleIn returns the handle in the last text of an answer.
 func handleIn(t *testing.T, r toolResult) string {
 	t.Helper()
 	text := r.Content[len(r.Content)-1].Text

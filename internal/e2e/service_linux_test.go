@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// userSystemd runs a systemd of a user in a mount namespace of its own, since it
-// looks into /run whether the system has one, and the lines after it.
+// userSystemd runs a user instance of systemd and the following lines in a mount namespace, because systemd checks
+// /run for a running system manager.
 const userSystemd = `set -e
 unset XDG_CONFIG_HOME DBUS_SESSION_BUS_ADDRESS
 mount -t tmpfs tmpfs /run/systemd
@@ -37,13 +37,13 @@ service uninstall
 service status -o json >"$HOME/third.json"
 `
 
-// The service works with the real systemd: installing twice is the same as once, it is started again after a crash, and
-// removing it keeps its data.
+// The service works with the real systemd. A second installation changes nothing, systemd restarts the service after a
+// crash, and removing the service keeps its data.
 func TestServiceOfSystemd(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Packages)
 	if _, err := os.Stat("/lib/systemd/systemd"); err != nil || exec.Command("unshare", "-m", "-C", "mkdir", "-p", "/run/systemd").Run() != nil {
-		t.Skip("no systemd can be run in a namespace here")
+		t.Skip("systemd cannot run in a namespace on this machine")
 	}
 	home, runtime := t.TempDir(), t.TempDir() // short enough for sockets
 	bin := filepath.Join(home, "bin")
@@ -65,7 +65,7 @@ func TestServiceOfSystemd(t *testing.T) {
 	}
 	for _, want := range []string{"is running, and starts at each login", "Nothing was changed", "no longer starts", "was not installed"} {
 		if strings.Count(string(out), want) != 1 {
-			t.Errorf("%q is not said once:\n%s", want, out)
+			t.Errorf("want %q exactly once in\n%s", want, out)
 		}
 	}
 	type state struct {
@@ -92,6 +92,6 @@ func TestServiceOfSystemd(t *testing.T) {
 		t.Errorf("%+v", states)
 	}
 	if _, err := os.Stat(filepath.Join(home, ".mcpproxy", "api_key")); err != nil {
-		t.Error("the data is gone:", err)
+		t.Error("the data was removed:", err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// configFile is what GET /config says.
+// configFile is the answer of GET /config.
 type configFile struct {
 	Path, Text, ETag, Error string
 	InForceETag             string `json:"in_force_etag"`
@@ -37,7 +37,7 @@ type mistake struct {
 	Key, Message, Hint string
 }
 
-// textRefusal is a problem document about a text.
+// textRefusal is a problem document about an invalid text.
 type textRefusal struct {
 	Code, Detail string
 	Details      struct {
@@ -46,7 +46,7 @@ type textRefusal struct {
 	}
 }
 
-// change makes a request that names an etag.
+// change sends a request with an ETag.
 func (d *daemon) change(method, path, etag string, body any) (int, []byte) {
 	d.t.Helper()
 	text, err := json.Marshal(body)
@@ -126,8 +126,8 @@ type versions struct {
 	}
 }
 
-// A user changes settings one by one, and the text as a whole. Comments and order stay, masked values are restored, and the log
-// and the history have every change.
+// A user changes single settings and the whole text. Comments and order stay, masked values are restored, and the log
+// and the history contain every change.
 func TestSettingsAreChanged(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, settingsFile)
@@ -151,7 +151,7 @@ func TestSettingsAreChanged(t *testing.T) {
 			if string(s.Value) != "10" || s.Set || s.Type != "integer" {
 				t.Errorf("%+v", s)
 			}
-		case "listen", "data_dir", "api_key": // the first two are given by flags
+		case "listen", "data_dir", "api_key": // listen and data_dir are set by flags
 			if !s.Locked || !s.Restart {
 				t.Errorf("%+v", s)
 			}
@@ -186,10 +186,10 @@ func TestSettingsAreChanged(t *testing.T) {
 		t.Errorf("%+v", next)
 	}
 	if !preview.OK || preview.Text != next.Text {
-		t.Errorf("a check foretold\n%s\nand the file is\n%s", preview.Text, next.Text)
+		t.Errorf("the check predicted\n%s\nbut the file is\n%s", preview.Text, next.Text)
 	}
 
-	// The same text saved again is the same file byte for byte.
+	// Saving the same text again leaves the file unchanged byte for byte.
 	must(t, 200)(d.change("PUT", "/config", next.ETag, map[string]any{"text": next.Text}))
 	if got := d.file(); got != want {
 		t.Fatalf("the file is\n%s\nwant\n%s", got, want)
@@ -214,15 +214,15 @@ func TestSettingsAreChanged(t *testing.T) {
 		t.Errorf("the file is\n%s", got)
 	}
 	d.writeConfig(strings.Replace(want, "hunter2-hunter2", "another1-secret", 1) + "// by hand")
-	eventually(t, "the edit by hand is in force", func() error {
+	eventually(t, "the manual edit is applied", func() error {
 		if c := d.config(); c.ETag != c.InForceETag || !strings.Contains(c.Text, "by hand") {
 			return fmt.Errorf("%+v", c)
 		}
 		return nil
 	})
 
-	// The versions that were in force, newest first. An old version cannot restore an old secret through the placeholder of a
-	// new one.
+	// The history lists the applied versions, newest first. An old version cannot restore an old secret through the
+	// placeholder of a new one.
 	all := decoded[versions](t, must(t, 200)(d.rest("GET", "/config/history?limit=2", "")))
 	if all.Total != 4 || len(all.Versions) != 2 || all.Versions[0].By != "file" || all.Versions[1].By != "admin" || !slices.Equal(all.Versions[1].Keys, []string{"mcpServers.off.command"}) {
 		t.Errorf("%+v", all)
@@ -241,7 +241,7 @@ func TestSettingsAreChanged(t *testing.T) {
 	records := string(must(t, 200)(d.rest("GET", "/activity?type=config_change", "")))
 	for _, what := range []string{`"action":"set_config","detail":"call_timeout, intent_declaration.infer_hints, log.level, tools_limit"`, `"action":"replace_config","detail":"mcpServers.off.command"`} {
 		if !strings.Contains(records, what) {
-			t.Errorf("%s is not on record: %s", what, records)
+			t.Errorf("%s is not recorded: %s", what, records)
 		}
 	}
 	if runtime.GOOS != "windows" {
@@ -254,12 +254,12 @@ func TestSettingsAreChanged(t *testing.T) {
 		})
 	}
 
-	// In force is what was in force before the restart, since the same time.
+	// After a restart, the configuration has been applied since the same time as before.
 	since := d.config().InForceSince
 	d.kill()
 	d.start()
 	if got := d.config().InForceSince; got != since {
-		t.Errorf("in force since %s, before the restart since %s", got, since)
+		t.Errorf("applied since %s, before the restart since %s", got, since)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	if v := check(`{"mcpServers": {"a": {"command": "x", "autoApprove": []}}}`); !v.OK || len(v.Warnings) != 1 || !strings.Contains(v.Warnings[0], "autoApprove") {
 		t.Errorf("%+v", v)
 	}
-	// A file that was broken by hand is shown with its mistake, and the previous configuration stays in force.
+	// A file that was broken by hand is shown with its error, and the previous configuration stays applied.
 	d.writeConfig(strings.Replace(settingsFile, `"off": {`, `"off": {"port": "hunter3-hunter3"`, 1))
 	eventually(t, "the file is refused", func() error {
 		c = d.config()
@@ -354,7 +354,7 @@ func TestSettingsAreRefused(t *testing.T) {
 
 var masks = regexp.MustCompile(`\*\*\*masked:[0-9]+\*\*\*`)
 
-// No response about the configuration contains a secret of it, whether the file is valid or not.
+// No response about the configuration contains one of its secrets, whether the file is valid or not.
 func TestConfigAnswersHoldNoSecret(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 4))
@@ -400,7 +400,7 @@ func TestConfigAnswersHoldNoSecret(t *testing.T) {
 	}
 	for i, text := range texts {
 		d.writeConfig(text)
-		eventually(t, "the file is in force", func() error {
+		eventually(t, "the file is applied", func() error {
 			if c := d.config(); c.InForceETag != c.ETag {
 				return fmt.Errorf("%+v", c)
 			}
@@ -439,7 +439,7 @@ func TestConfigAnswersHoldNoSecret(t *testing.T) {
 	}
 }
 
-// Of several saves that are based on the same text one succeeds completely, and the others get an error.
+// If several saves are based on the same text, one succeeds completely and the others get an error.
 func TestConcurrentSaves(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, settingsFile)
@@ -462,11 +462,12 @@ func TestConcurrentSaves(t *testing.T) {
 		t.Fatalf("the answers are %v", statuses)
 	}
 	if got := d.file(); !strings.Contains(got, fmt.Sprintf(`"tools_limit": %d`, won+1)) {
-		t.Errorf("%d has won, the file is %s", won, got)
+		t.Errorf("save %d succeeded, but the file is %s", won, got)
 	}
 }
 
-// kill -9 during saves leaves the old text or the new one, and the daemon starts with it. Every confirmed save is in the file.
+// After kill -9 during saves, the file contains the old or the new text, and the daemon starts with it. No confirmed
+// save is lost.
 func TestKilledWhileSaving(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"tools_limit": 1}`)
@@ -490,7 +491,7 @@ func TestKilledWhileSaving(t *testing.T) {
 			}
 			done <- acknowledged
 		}()
-		time.Sleep(time.Duration(30+rand.IntN(60)) * time.Millisecond) // somewhere in a save
+		time.Sleep(time.Duration(30+rand.IntN(60)) * time.Millisecond) // at a random moment of a save
 		d.kill()
 		acknowledged := <-done
 		text := d.file()
@@ -515,7 +516,7 @@ func TestKilledWhileSaving(t *testing.T) {
 func TestDiagnostics(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		t.Skip("files have modes")
+		t.Skip("this test needs file modes")
 	}
 	d := startDaemon(t, `{}`)
 	type check struct{ Code, Title, State, Detail, Fix string }
@@ -526,7 +527,7 @@ func TestDiagnostics(t *testing.T) {
 		}
 		return all
 	}
-	eventually(t, "all is well", func() error { // once the approvals are read
+	eventually(t, "no problem is reported", func() error { // after the approvals are loaded
 		for code, c := range look() {
 			if c.State != "ok" && code != "disk" || c.Detail == "" || c.Title == "" {
 				return fmt.Errorf("%+v", c)
@@ -546,7 +547,7 @@ func TestDiagnostics(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all is said", func() error {
+	eventually(t, "all problems are reported", func() error {
 		all := look()
 		for code, want := range map[string]check{
 			"config_file": {State: "warn", Fix: "chmod 600 " + d.configPath()}, "key_file": {State: "bad", Fix: "chmod 600 " + filepath.Join(d.dataDir(), "api_key")},

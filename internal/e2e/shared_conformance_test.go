@@ -6,21 +6,20 @@ import (
 	"testing"
 )
 
-// asks reports whether a scenario of the official suite is one in which the
-// server asks its client something.
+// asks reports whether the server sends a request to its client in a scenario of the official suite.
 func asks(scenario string) bool {
 	return strings.Contains(scenario, "elicitation") || strings.Contains(scenario, "sampling") || strings.HasPrefix(scenario, "input-required-result-")
 }
 
-// TestConformanceOnASharedSession: with session shared, the official suite passes in both protocols, except for scenarios in
-// which the server sends requests to the client.
+// TestConformanceOnASharedSession: with session shared, the official suite passes in both protocols, except for
+// scenarios in which the server sends requests to the client.
 func TestConformanceOnASharedSession(t *testing.T) {
 	t.Parallel()
 	suite(t)
 	fixture := buildSDK(t, everythingServer)
 	config, err := json.Marshal(map[string]any{"mcpServers": map[string]any{
-		"http":  map[string]any{"url": serveFixture(t, fixture, false), "session": "shared"}, // knows sessions alone
-		"stdio": map[string]any{"command": fixture, "session": "shared"},                     // speaks both
+		"http":  map[string]any{"url": serveFixture(t, fixture, false), "session": "shared"}, // supports only the legacy protocol
+		"stdio": map[string]any{"command": fixture, "session": "shared"},                     // supports both protocols
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +30,7 @@ func TestConformanceOnASharedSession(t *testing.T) {
 		for _, revision := range []string{legacyRevision, modernRevision} {
 			v := conform(t, "http://"+d.address+"/mcp/servers/"+server, revision)
 			failing := v.failing(v.scored)
-			t.Logf("%s, %s: %d of %d pass, not: %q", server, revision, len(v.scored)-len(failing), len(v.scored), failing)
+			t.Logf("%s, %s: %d of %d pass; these fail: %q", server, revision, len(v.scored)-len(failing), len(v.scored), failing)
 			for _, scenario := range failing {
 				if !asks(scenario) {
 					t.Errorf("%s, %s: %s\n%s", server, revision, scenario, v.output)

@@ -20,12 +20,12 @@ import (
 // sharer is a client of the two servers of TestSharedSession.
 type sharer struct {
 	everything, memory *mcp.ClientSession
-	prefix             func(server string) string // of the tools' names
+	prefix             func(server string) string // of the server's tool names
 	mu                 sync.Mutex                 // guards totals
-	totals             []float64                  // of the progress that came
+	totals             []float64                  // total values of the received progress
 }
 
-// sharer connects a client of one of the revisions to one of the surfaces.
+// sharer connects a client of a protocol version to /mcp/all or to the endpoint of each server.
 func (d *daemon) sharer(version string, all bool) *sharer {
 	s := &sharer{}
 	opt := &mcp.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
@@ -61,13 +61,13 @@ func (s *sharer) call(ctx context.Context, server, tool string, arguments map[st
 	return string(text), err
 }
 
-// TestSharedSession: 16 clients of both protocols, on both endpoints, use two servers from npm that run once each. Each
-// client gets its own progress, and the sessions survive when a server is killed.
+// TestSharedSession: 16 clients of both protocols, on both endpoints, use two servers from npm, each with one process.
+// Each client gets its own progress, and the sessions survive the kill of a server.
 func TestSharedSession(t *testing.T) {
 	t.Parallel()
 	modules, node := peers(t)
 	dir := t.TempDir()
-	server := func(name, script string) string { // it says when it starts
+	server := func(name, script string) string { // the script records each start
 		return fmt.Sprintf(`%q: {"session": "shared", "command": "sh", "args": ["-c", "echo start >> \"$0\"; exec \"$@\"", %q, %q, %q],
 			"env": {"MEMORY_FILE_PATH": %q}}`, name, filepath.Join(dir, name), node,
 			filepath.Join(modules, "@modelcontextprotocol", script, "dist", "index.js"), filepath.Join(dir, "memory.json"))
@@ -81,7 +81,7 @@ func TestSharedSession(t *testing.T) {
 	}
 	d := startDaemon(t, `{"mcpServers": {`+server("everything", "server-everything")+`, `+server("memory", "server-memory")+`}}`)
 	d.awaitTools("everything:echo", "memory:read_graph")
-	before := starts("everything") + starts("memory") // a server that does not know the modern revision may end and be started again
+	before := starts("everything") + starts("memory") // a server that does not support the modern protocol may end and be restarted
 
 	var all []*sharer
 	for i := range 16 {
@@ -104,7 +104,7 @@ func TestSharedSession(t *testing.T) {
 	}
 	wg.Wait()
 	for i, s := range all {
-		eventually(t, fmt.Sprintf("client %d has heard of its progress", i), func() error {
+		eventually(t, fmt.Sprintf("client %d has its progress", i), func() error {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			want := slices.Repeat([]float64{float64(3 + i)}, 3*(3+i))
@@ -114,7 +114,7 @@ func TestSharedSession(t *testing.T) {
 			return nil
 		})
 	}
-	for i, s := range all { // it reads, changes and writes its file: one after the other
+	for i, s := range all { // sequentially, because the server reads, changes and writes its file
 		entity := map[string]any{"name": fmt.Sprint("entity-", i), "entityType": "client", "observations": []string{"was here"}}
 		if text, err := s.call(within(t), "memory", "create_entities", map[string]any{"entities": []any{entity}}); err != nil {
 			t.Errorf("client %d: %s %v", i, text, err)
@@ -133,21 +133,21 @@ func TestSharedSession(t *testing.T) {
 	}
 	wg.Wait()
 	if now := starts("everything") + starts("memory"); now != before {
-		t.Errorf("the servers were started %d times, %d before there were clients", now, before)
+		t.Errorf("the servers were started %d times, %d before the first client", now, before)
 	}
 
 	was, err := d.server("memory")
 	if err != nil || signal(was.PID, os.Kill) != nil {
 		t.Fatalf("%+v %v", was, err)
 	}
-	eventually(t, "the killed server is back", func() error {
+	eventually(t, "the killed server is ready again", func() error {
 		s, err := d.server("memory")
 		if err == nil && (s.State != "ready" || s.PID == was.PID) {
 			err = fmt.Errorf("%+v", s)
 		}
 		return err
 	})
-	for i, s := range all { // in the sessions that they had
+	for i, s := range all { // in their existing sessions
 		if text, err := s.call(within(t), "memory", "read_graph", map[string]any{}); err != nil || !strings.Contains(text, "entity-0") {
 			t.Errorf("client %d: %s %v", i, text, err)
 		}
@@ -157,8 +157,8 @@ func TestSharedSession(t *testing.T) {
 	}
 }
 
-// TestSharedSessionNotifications: two clients share one session. The client that subscribed to a resource is notified of it,
-// and both are notified of a changed list. When a client ends, only its own subscriptions end.
+// TestSharedSessionNotifications: two clients share one session. Only the client that subscribed to a resource is
+// notified of it, and both are notified of a changed list. When a client disconnects, only its own subscriptions end.
 func TestSharedSessionNotifications(t *testing.T) {
 	t.Parallel()
 	up := mcptest.New(mcptest.Options{
@@ -185,16 +185,16 @@ func TestSharedSessionNotifications(t *testing.T) {
 		select {
 		case <-heard:
 		case <-within(t).Done():
-			t.Fatalf("no one heard: %s", what)
+			t.Fatalf("no notification: %s", what)
 		}
 	}
-	if len(updatedB) != 0 { // it would have come before
-		t.Error("a client was told of what it has not subscribed to")
+	if len(updatedB) != 0 { // a notification would have arrived before
+		t.Error("a client was notified of a resource without a subscription")
 	}
 	if err := a.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "the server hears that nobody is left", func() error {
+	eventually(t, "the server gets the unsubscription", func() error {
 		if n := len(up.Received("resources/unsubscribe")); n != 1 {
 			return fmt.Errorf("%d times", n)
 		}
@@ -208,8 +208,8 @@ func TestSharedSessionNotifications(t *testing.T) {
 	}
 }
 
-// TestSessionChangesLive: the key takes effect when it is saved. The open sessions of clients end, and the server keeps
-// running.
+// TestSessionChangesLive: a change of the session setting applies when it is saved. The open sessions of clients end,
+// and the server process keeps running.
 func TestSessionChangesLive(t *testing.T) {
 	t.Parallel()
 	up := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("echo")})
@@ -239,13 +239,13 @@ func TestSessionChangesLive(t *testing.T) {
 		return nil
 	})
 	if n := len(up.Received("initialize")); n != 1 {
-		t.Errorf("%d sessions before there is a client of its own", n)
+		t.Errorf("%d sessions before the first client", n)
 	}
 	if got := status(d.relayClient("s")); got != http.StatusOK {
 		t.Errorf("status %d", got)
 	}
 	if n := len(up.Received("initialize")); n != 2 {
-		t.Errorf("%d sessions, with one of a client", n)
+		t.Errorf("%d sessions after the first client", n)
 	}
 	if s, err := d.server("s"); err != nil || s.Restarts != 0 || s.State != "ready" {
 		t.Errorf("%+v %v", s, err)

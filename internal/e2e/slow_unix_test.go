@@ -19,12 +19,11 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// slowFiles is how many files the daemon of TestSlowConnections may have open,
-// which lets it have half as many connections.
+// slowFiles is the limit of open files for the daemon of TestSlowConnections. It allows half as many connections.
 const slowFiles = 400
 
-// slowly is what the attackers send first; then they send a byte now and then.
-// None of them has a key.
+// slowly are the first bytes that the attackers send. After that they send a byte now and then. None of them has an API
+// key.
 var slowly = []string{
 	"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{",
 	"POST /api/v1/tools/call HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\nContent-Length: 200000\r\n\r\n{",
@@ -37,12 +36,12 @@ var slowly = []string{
 	"",
 }
 
-// slowPause is how long an attacker waits until it opens a connection again.
+// slowPause is the time before an attacker reconnects.
 const slowPause = 2 * time.Second
 
-// TestSlowConnections: local processes without credentials hold, and open again, more connections than the daemon has slots.
-// Clients that send whole requests are not affected: not on open connections, not on new ones, not on REST. It does not run
-// in parallel: it compares how long calls take.
+// TestSlowConnections: local processes without credentials hold and reopen more connections than the daemon has slots.
+// Clients that send complete requests are not affected, on open connections, on new ones and over REST. The test does
+// not run in parallel, because it compares the duration of calls.
 func TestSlowConnections(t *testing.T) {
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.SampleTools()...))
 	limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, slowFiles), "sh"}
@@ -60,16 +59,16 @@ func TestSlowConnections(t *testing.T) {
 	}
 	loud := clients.callFor(4 * time.Second)
 	loud.check(t, "under attack")
-	t.Logf("%d slow connections at the end, %d were ended; p99 %v, quiet %v", open.Load(), ended.Load(), loud.p99(), quiet.p99())
-	// bench slow checks the real bound. This one is lenient, because other tests may run at the same time.
+	t.Logf("%d slow connections at the end, %d were closed; p99 %v, without attackers %v", open.Load(), ended.Load(), loud.p99(), quiet.p99())
+	// This bound is lenient because other tests may run at the same time. `bench slow` checks the real one.
 	if loud.p99() > 2*quiet.p99()+250*time.Millisecond {
-		t.Errorf("p99 %v, quiet %v", loud.p99(), quiet.p99())
+		t.Errorf("p99 %v, without attackers %v", loud.p99(), quiet.p99())
 	}
 	cancel()
 	attack.Wait()
 }
 
-// TestSlowSocket: held connections over the socket do not block the command line.
+// TestSlowSocket: slow connections on the socket do not block the command line.
 func TestSlowSocket(t *testing.T) {
 	t.Parallel()
 	limited := []string{"sh", "-c", fmt.Sprintf(`ulimit -n %d && exec "$@"`, slowFiles), "sh"}
@@ -80,14 +79,14 @@ func TestSlowSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		_, _ = io.WriteString(nc, slowly[i%len(slowly)]) // the daemon may have ended it
+		_, _ = io.WriteString(nc, slowly[i%len(slowly)]) // the daemon may have closed it
 	}
 	if code, _, stderr := d.cli("status"); code != 0 {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
-// slow holds a connection by saying little, and opens it again when it is ended.
+// slow holds a connection by sending little, and reopens it when the daemon closes it.
 func (d *daemon) slow(ctx context.Context, raw string, open, ended *atomic.Int64) {
 	for ctx.Err() == nil {
 		nc, err := net.Dial("tcp", d.address)
@@ -114,7 +113,7 @@ func (d *daemon) slow(ctx context.Context, raw string, open, ended *atomic.Int64
 	}
 }
 
-// behaving are clients that send whole requests.
+// behaving are clients that send complete requests.
 type behaving []func() error
 
 func (d *daemon) behaving() behaving {
@@ -155,13 +154,13 @@ func (d *daemon) behaving() behaving {
 	}
 }
 
-// calls are how long calls took, and what went wrong.
+// calls contains the durations of calls and their errors.
 type calls struct {
 	took []time.Duration
 	errs []error
 }
 
-// callFor has all clients call side by side, each at a steady pace.
+// callFor lets all clients call concurrently, each at a steady pace.
 func (b behaving) callFor(long time.Duration) calls {
 	var mu sync.Mutex
 	var all calls

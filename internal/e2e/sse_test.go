@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The reference server everything, over the transport of MCP 2024-11-05.
+// The reference server "everything" works over the HTTP+SSE transport of MCP 2024-11-05.
 func TestEverythingServerOverSSE(t *testing.T) {
 	t.Parallel()
 	url := serveEverything(t, "sse") + "/sse"

@@ -18,7 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// stdioCommand is what a client starts.
+// stdioCommand returns the command that a client starts.
 func stdioCommand(dir string, more ...string) *exec.Cmd {
 	cmd := exec.Command(binary, append([]string{"stdio", "--config", filepath.Join(dir, "mcp_config.json"), "--data-dir", filepath.Join(dir, "data")}, more...)...)
 	cmd.Env = environ(dir)
@@ -26,7 +26,7 @@ func stdioCommand(dir string, more ...string) *exec.Cmd {
 	return cmd
 }
 
-// lockedBuffer can be read while it is written.
+// lockedBuffer is a buffer for concurrent reads and writes.
 type lockedBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -44,7 +44,7 @@ func (b *lockedBuffer) String() string {
 	return b.buf.String()
 }
 
-// connect lets the official client start the command.
+// connect connects the official client, which starts the command.
 func connect(t *testing.T, cmd *exec.Cmd, version string) *mcp.ClientSession {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -83,7 +83,7 @@ func mustEcho(t *testing.T, s *mcp.ClientSession) {
 
 const echo = `{"name":"echo","description":"Echo the arguments.","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
 
-// inspectStdio lets the official Inspector start the command.
+// inspectStdio connects the official Inspector, which starts the command.
 func inspectStdio(t *testing.T, d *daemon, era string) {
 	modules, node := peers(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
@@ -97,8 +97,8 @@ func inspectStdio(t *testing.T, d *daemon, era string) {
 	}
 }
 
-// Clients over stdio use the running daemon, in both protocols. They count as agents, although the socket belongs to the
-// user.
+// Clients over stdio use the running daemon, in both protocols. They count as agents, although the socket belongs to
+// the user.
 func TestStdioWithDaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, startUpstream(t, echo).config("fake", ""))
@@ -126,13 +126,13 @@ func TestStdioWithDaemon(t *testing.T) {
 	}
 	for _, a := range log.Activities {
 		if a.Actor != "agent" || a.Source != "mcp" || a.ClientName != "sdk" {
-			t.Errorf("on record: %+v", a)
+			t.Errorf("record: %+v", a)
 		}
 	}
 }
 
-// Without a daemon, the process of the first client becomes the daemon. A second client uses it, and takes over when the
-// first one is killed.
+// Without a daemon, the process of the first client becomes the daemon. A second client uses it, and takes over when
+// the first one is killed.
 func TestStdioWithoutDaemon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -141,7 +141,7 @@ func TestStdioWithoutDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	first, second := stdioCommand(dir), stdioCommand(dir)
-	// At once: one of them is the daemon.
+	// The clients start at the same time, and one of them becomes the daemon.
 	sessions := make(chan *mcp.ClientSession, 2)
 	for _, cmd := range []*exec.Cmd{first, second} {
 		go func() { sessions <- connect(t, cmd, "2025-11-25") }()
@@ -155,12 +155,12 @@ func TestStdioWithoutDaemon(t *testing.T) {
 		daemon, other = second, first
 	}
 	if strings.Contains(other.Stderr.(*lockedBuffer).String(), "mcpproxy answers") {
-		t.Fatal("both are daemons of one directory")
+		t.Fatal("both processes are daemons of the same directory")
 	}
 	if err := daemon.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// Which session belongs to which command is not known: one is cut off.
+	// The test cannot tell which command serves which session. One session ends.
 	survived := 0
 	for _, s := range []*mcp.ClientSession{a, b} {
 		deadline, cancel := context.WithTimeout(context.Background(), patience)
@@ -171,13 +171,13 @@ func TestStdioWithoutDaemon(t *testing.T) {
 				break
 			}
 			if !strings.Contains(err.Error(), "MCPProxy") && !strings.Contains(err.Error(), "the result is") {
-				break // the command itself has gone
+				break // the command itself was killed
 			}
 		}
 		cancel()
 	}
 	if survived != 1 {
-		t.Fatalf("%d of the clients go on\n%s", survived, other.Stderr)
+		t.Fatalf("%d of the clients continue\n%s", survived, other.Stderr)
 	}
 }
 
@@ -229,12 +229,12 @@ func TestStdioAnswersPipedInput(t *testing.T) {
 	}
 	for _, line := range lines {
 		if !json.Valid([]byte(line)) {
-			t.Errorf("not protocol: %s", line)
+			t.Errorf("not a protocol message: %s", line)
 		}
 	}
 }
 
-// A client over stdio gets one server unchanged, with and without a daemon.
+// A client over stdio gets the unchanged endpoint of one server, with and without a daemon.
 func TestStdioOfOneServer(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, echo)
@@ -261,11 +261,11 @@ func TestStdioOfOneServer(t *testing.T) {
 	}
 	cmd := stdioCommand(dir, "--server", "../x")
 	if out, err := cmd.Output(); err == nil || len(out) > 0 {
-		t.Errorf("a name that is none: %v, %s", err, out)
+		t.Errorf("an unknown name: %v, %s", err, out)
 	}
 }
 
-// The client gets the reason why the daemon cannot start.
+// The client gets the reason if the daemon cannot start.
 func TestStdioReportsStartErrors(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -308,8 +308,8 @@ func TestStdioEndsOnSignal(t *testing.T) {
 	}
 }
 
-// A tool that requires arguments in headers gets them from a client over stdio, which has no headers, on the endpoint of the
-// server and on /mcp/all.
+// A tool may require arguments in headers. A client over stdio has no headers, so MCPProxy adds them, on the endpoint
+// of the server and on /mcp/all.
 func TestStdioMirrorsArguments(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

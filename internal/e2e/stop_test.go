@@ -2,7 +2,7 @@ package e2e
 
 import "testing"
 
-// A stop lets calls finish, and refuses those that take too long, with a reason.
+// A stop lets calls finish. It ends calls that take too long, with an error that gives the reason.
 func TestStopRefusesUnfinishedCalls(t *testing.T) {
 	t.Parallel()
 	upstream := startUpstream(t, `{"name":"hang","inputSchema":{"type":"object"}}`)

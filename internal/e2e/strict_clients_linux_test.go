@@ -15,22 +15,22 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// TestStrictClients: the official clients in TypeScript, of both major versions and in both protocols, list all valid
-// definitions of a server with 34 malformed ones on /mcp/all, and can read a malformed result.
+// TestStrictClients: the official clients in TypeScript, in both major versions and both protocols, list all valid
+// definitions on /mcp/all of a server that also has 34 malformed ones. They can read a malformed result.
 func TestStrictClients(t *testing.T) {
 	t.Parallel()
 	volume.SkipUnlessNightly(t, volume.Peers)
 	modules, node := peers(t)
 	installed(t, "@modelcontextprotocol", "client", "package.json")
 	const object = `"inputSchema":{"type":"object"}`
-	odd := []string{ // the first ones can be repaired, and are listed
+	odd := []string{ // MCPProxy repairs and lists these
 		`{"name":"r1"}`, `{"name":"r2","inputSchema":null}`, `{"name":"r3","inputSchema":{}}`, `{"name":"r4","inputSchema":[]}`, `{"name":"r5","inputSchema":{"type":"OBJECT"}}`,
 		`{"name":"r6","inputSchema":{"type":["object","null"]}}`, `{"name":"r7","inputSchema":{"anyOf":[{"required":["x"]}]}}`, `{"name":"r8","inputSchema":{"type":"object","required":null,"properties":null}}`,
 		`{"name":"r9","inputSchema":{"type":"object","required":{},"properties":[]}}`, `{"name":"s1",` + object + `,"annotations":null,"title":null,"_meta":null,"icons":null}`,
 		`{"name":"s2",` + object + `,"annotations":[],"_meta":[],"icons":{}}`, `{"name":"s3",` + object + `,"outputSchema":{"type":"object","properties":{"x":{"$ref":"#/$defs/X"}}}}`,
 		`{"name":"s4",` + object + `,"outputSchema":{"type":"object","properties":{"x":{"type":"string","pattern":"("}}}}`, `{"name":"s5",` + object + `,"outputSchema":{"type":"object","required":"x"}}`,
 		`{"name":"s6",` + object + `,"outputSchema":true}`, `{"name":"s7",` + object + `,"outputSchema":{"type":"array","items":{}}}`, `{"name":"s8","inputSchema":{"type":"object","properties":{"x":true,"y":false}}}`,
-		// the others are left out
+		// MCPProxy omits the rest.
 		`{"name":"t1","inputSchema":"{}"}`, `{"name":"t2","inputSchema":{"type":"string"}}`, `{"name":"t3","inputSchema":{"type":"object","required":"x"}}`, `{"name":"t4","inputSchema":{"type":"object","required":[1]}}`,
 		`{"name":"t5","inputSchema":{"type":"object","properties":["x"]}}`, `{"name":"t6","inputSchema":{"type":"object","properties":{"x":"text"}}}`, `{"name":"t7",` + object + `,"description":{"en":"x"}}`,
 		`{"name":"t8",` + object + `,"title":5}`, `{"name":"t9",` + object + `,"annotations":{"readOnlyHint":"yes"}}`, `{"name":"u1",` + object + `,"annotations":"none"}`, `{"name":"u2",` + object + `,"icons":"x.png"}`,

@@ -11,13 +11,13 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// claudeEntry is an entry of Claude Code's file.
+// claudeEntry is one server entry in Claude Code's file.
 type claudeEntry struct {
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 }
 
-// claudeEntries reads the entries of Claude Code.
+// claudeEntries reads the server entries of Claude Code.
 func (d *daemon) claudeEntries(path string) map[string]claudeEntry {
 	d.t.Helper()
 	text, err := os.ReadFile(path)
@@ -33,7 +33,7 @@ func (d *daemon) claudeEntries(path string) map[string]claudeEntry {
 	return file.McpServers
 }
 
-// mustRun runs a command that succeeds, and returns what it prints.
+// mustRun runs a command that must succeed, and returns its output.
 func (d *daemon) mustRun(args ...string) string {
 	d.t.Helper()
 	code, out, notes := d.cli(args...)
@@ -43,8 +43,9 @@ func (d *daemon) mustRun(args ...string) string {
 	return out + notes
 }
 
-// TestTheLanesOfAClientAreReached: Claude Code is connected with lanes and a token. Each address in its file takes the token in
-// it, lists the tools of its lane and calls them. The token survives a change of the surface, and all of it is undone.
+// TestTheLanesOfAClientAreReached: Claude Code is connected with lanes and a token. Each URL in its file accepts the
+// token in its entry, lists the tools of its lane and calls them. The token survives a change of the surface, and all
+// of this can be undone.
 func TestTheLanesOfAClientAreReached(t *testing.T) {
 	t.Parallel()
 	define := func(name, hints string) mcptest.Tool {
@@ -106,7 +107,7 @@ func TestTheLanesOfAClientAreReached(t *testing.T) {
 	}
 	d.mustRun("connect", "claude-code", "--undo")
 	if now, err := os.ReadFile(path); err != nil || string(now) != string(lanes) {
-		t.Errorf("the change of the surface is undone, and there is %s, %v", now, err)
+		t.Errorf("after undoing the change of the surface: %s, %v", now, err)
 	}
 	d.mustRun("permissions", "claude-code", "--check")
 
@@ -122,9 +123,9 @@ func TestTheLanesOfAClientAreReached(t *testing.T) {
 	}
 	d.mustRun("disconnect", "claude-code", "--yes")
 	if now, err := os.ReadFile(path); err != nil || string(now) != before {
-		t.Errorf("disconnected, there is %s, %v", now, err)
+		t.Errorf("after the disconnect: %s, %v", now, err)
 	}
 	if left, err := os.ReadFile(d.dir + "/.claude/settings.json"); err == nil {
-		t.Errorf("of the rules, there is left %s", left)
+		t.Errorf("remaining rules: %s", left)
 	}
 }

@@ -16,20 +16,20 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// taskClient is a client that knows tasks, on the server itself or through the
-// gateway. It keeps what it is told.
+// taskClient is a client that supports tasks, connected to the server directly or through MCPProxy. It keeps the
+// notifications that it gets.
 type taskClient struct {
 	t       testing.TB
 	url     string
-	key     string // it proves itself with; "" with none
+	key     string // API key, or ""
 	modern  bool
 	session string
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	notes []string
 }
 
-// meta is what a modern client says of itself; with tasks, or without.
+// meta returns the _meta of a modern client, with or without support for tasks.
 func meta(tasks bool) string {
 	extensions := ""
 	if tasks {
@@ -38,8 +38,7 @@ func meta(tasks bool) string {
 	return `"_meta":{"io.modelcontextprotocol/protocolVersion":"` + modernRevision + `","io.modelcontextprotocol/clientCapabilities":{` + extensions + `}}`
 }
 
-// open starts a session where there are any, and listens in it until the test
-// ends.
+// open starts a session in the legacy protocol and listens in it until the test ends.
 func (c *taskClient) open() *taskClient {
 	if c.modern {
 		return c
@@ -101,7 +100,7 @@ func (c *taskClient) post(ctx context.Context, name, body string) *http.Response
 	return resp
 }
 
-// encoded is a name as the value of a header.
+// encoded returns a name as a header value.
 func encoded(name string) string {
 	if strings.IndexFunc(name, func(r rune) bool { return r > '~' }) < 0 {
 		return name
@@ -109,8 +108,7 @@ func encoded(name string) string {
 	return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(name)) + "?="
 }
 
-// read takes what comes on a stream: it keeps notifications, answers questions,
-// and returns both these and the response.
+// read reads a stream: it keeps notifications, answers requests, and returns the requests and the response.
 func (c *taskClient) read(r io.Reader) (asked []string, response string) {
 	events := wirejson.NewSSEReader(r, 1<<20)
 	for {
@@ -127,13 +125,13 @@ func (c *taskClient) read(r io.Reader) (asked []string, response string) {
 			c.notes = append(c.notes, string(e.Data))
 			c.mu.Unlock()
 		default:
-			asked = append(asked, string(e.Data[strings.Index(string(e.Data), `"method"`):])) // ids are the server's own
+			asked = append(asked, string(e.Data[strings.Index(string(e.Data), `"method"`):])) // IDs differ between servers
 			c.post(context.Background(), "", `{"jsonrpc":"2.0","id":`+id+`,"result":{"action":"accept","content":{"n":9007199254740993}}}`).Body.Close()
 		}
 	}
 }
 
-// do makes a request about a task or a tool and returns all that came of it.
+// do sends a request about a task or a tool and returns all resulting messages.
 func (c *taskClient) do(method, name, params string) string {
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":"x","method":%q,"params":{%s}}`, method, params)
 	resp := c.post(context.Background(), name, body)
@@ -165,7 +163,7 @@ func (c *taskClient) create(tool, id string, ask bool) string {
 	return c.do("tools/call", tool, params+`,"task":{"ttl":60000,"vendor":1.0}`)
 }
 
-// play goes through the life of several tasks. Its result is the same each time.
+// play runs several tasks through all their states. Its result is the same each time.
 func (c *taskClient) play(name string) (said []string) {
 	a, b, d := name+"-a", name+"-b", name+"-d é"
 	say := func(one string) { said = append(said, one) }
@@ -190,7 +188,7 @@ func (c *taskClient) play(name string) (said []string) {
 		say(c.do("tools/call", "", `"name":"work","arguments":{"id":"now"}`))
 	}
 	say(c.create("work", d, false))
-	if !c.modern { // the result waits for the end
+	if !c.modern { // tasks/result waits for the end
 		waits := make(chan string)
 		go func() { waits <- c.task("tasks/result", d, "") }()
 		said = append(said, c.task("tasks/cancel", d, ""), <-waits)
@@ -207,7 +205,7 @@ func (c *taskClient) play(name string) (said []string) {
 	return said
 }
 
-// listens subscribes to a task, has it move, and returns what it was told.
+// listens subscribes to a task, makes it progress, and returns the notifications.
 func (c *taskClient) listens(id string) (said []string) {
 	said = append(said, c.create("work", id, true))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -230,11 +228,10 @@ func (c *taskClient) listens(id string) (said []string) {
 	return said
 }
 
-// heard returns what the client was told besides its answers, as soon as it is
-// n.
+// heard waits for n notifications outside of responses and returns them.
 func (c *taskClient) heard(n int) (notes []string) {
 	c.t.Helper()
-	eventually(c.t, "the client hears of its tasks", func() error {
+	eventually(c.t, "the client gets its notifications", func() error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if notes = slices.Sorted(slices.Values(c.notes)); len(notes) < n {
@@ -245,8 +242,8 @@ func (c *taskClient) heard(n int) (notes []string) {
 	return notes
 }
 
-// TestTasks: tasks of both protocols pass through the endpoint of a server unchanged, over HTTP and stdio, and a client's
-// tasks reach no other client.
+// TestTasks: tasks of both protocols pass unchanged through the endpoint of a server, over HTTP and stdio. A client's
+// tasks are not accessible to other clients.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	config := `"trust":"auto"`
@@ -270,7 +267,7 @@ func TestTasks(t *testing.T) {
 				d.awaitTools(server + ":work")
 				var wg sync.WaitGroup
 				var clients []*taskClient
-				statuses := 5 // about the tasks of one client, where the server sends them by itself
+				statuses := 5 // status notifications for one client, if the server sends them unrequested
 				if modern {
 					statuses = 0
 				}
@@ -286,7 +283,7 @@ func TestTasks(t *testing.T) {
 							}
 						}
 						if notes := mine.heard(statuses); !slices.Equal(through.heard(statuses), notes) {
-							t.Errorf("%s has heard\n%q, directly\n%q", name, through.notes, notes)
+							t.Errorf("%s: notifications\n%q, want\n%q", name, through.notes, notes)
 						}
 					})
 				}
@@ -302,8 +299,8 @@ func TestTasks(t *testing.T) {
 	}
 }
 
-// TestTasksWhereUnsupported: where tasks are not supported, no client is told that they are. A tool with optional tasks is
-// called as usual, and a tool that requires a task reports that.
+// TestTasksWhereUnsupported: endpoints without tasks do not announce tasks. A tool with optional tasks is called as
+// usual, and a tool that requires a task returns an error that says so.
 func TestTasksWhereUnsupported(t *testing.T) {
 	t.Parallel()
 	const unsolicited = `{"resultType":"task","taskId":"t","status":"working","createdAt":"2026-01-01T00:00:00Z","lastUpdatedAt":"2026-01-01T00:00:00Z","ttlMs":null}`
@@ -327,7 +324,7 @@ func TestTasksWhereUnsupported(t *testing.T) {
 	for _, surface := range []struct {
 		path, prefix string
 		modern       bool
-		refusal      string // of the tool that must be a task
+		refusal      string // of the tool that requires a task
 	}{
 		{"/mcp/servers/newer", "", false, `"code":-32021`},
 		{"/mcp/servers/older", "", true, `must runs as a task only`},
@@ -353,7 +350,7 @@ func TestTasksWhereUnsupported(t *testing.T) {
 		}
 	}
 	if r := legacy.call("call_tool_read", `{"name":"newer:work","args":{"id":"now"}}`); r.IsError || r.text() != "now" {
-		t.Errorf("a tool that may be called at once: %+v", r)
+		t.Errorf("a tool with optional tasks: %+v", r)
 	}
 
 	older := client("/mcp/servers/older", false)

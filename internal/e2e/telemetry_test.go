@@ -23,7 +23,7 @@ import (
 
 // collector is an OTLP receiver over HTTP.
 type collector struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	spans   []*tracepb.Span
 	metrics []string
 	raw     bytes.Buffer
@@ -63,14 +63,14 @@ func (c *collector) ServeHTTP(_ http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// carried is what a server got of a trace.
+// carried returns the trace context that a server received.
 func carried(c *mcptest.Call) string {
 	text, _ := wirejson.String(wirejson.Find(wirejson.Find(c.Params, "_meta"), "traceparent"))
 	return text
 }
 
-// Each call has one trace: the agent's span, MCPProxy's span, and its span of the wait for the server, which the server gets as
-// parent. The trace has no content of the call.
+// Each call has one trace: the agent's span, MCPProxy's span, and MCPProxy's span of the wait for the server, which the
+// server receives as parent. The trace contains no content of the call.
 func TestTraces(t *testing.T) {
 	t.Parallel()
 	const secret = "xK9-planted-argument"
@@ -115,7 +115,7 @@ func TestTraces(t *testing.T) {
 		}
 		asked := spans[parts[2]]
 		if asked == nil || asked.Kind != tracepb.Span_SPAN_KIND_CLIENT || asked.EndTimeUnixNano == 0 {
-			t.Fatalf("call %d: no span of a client for %q: %v", i, parent, asked)
+			t.Fatalf("call %d: no client span for %q: %v", i, parent, asked)
 		}
 		call := spans[hex.EncodeToString(asked.ParentSpanId)]
 		if call == nil || call.Kind != tracepb.Span_SPAN_KIND_SERVER || hex.EncodeToString(call.TraceId) != parts[1] {
@@ -158,7 +158,7 @@ func (d *daemon) metrics(header http.Header) (int, string) {
 	return resp.StatusCode, string(text)
 }
 
-// The metrics of a daemon are available, and its calls run, even if the OTLP endpoint never responds.
+// The metrics are available, and calls run, even if the OTLP endpoint never responds.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	const secret = "xK9-planted-argument"
@@ -168,7 +168,7 @@ func TestMetrics(t *testing.T) {
 	d.awaitTools("s:look")
 	a := d.legacy()
 	a.post(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_tool_read","arguments":{"name":"s:look","args":{}}}}`, nil)
-	for i := range 300 { // names that clients make up have no labels
+	for i := range 300 { // names that clients make up must not become labels
 		a.post(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"call_tool_write","arguments":{"name":"%s%d:x","args":{"a":"%s"}}}}`, secret, i, secret), nil)
 	}
 	a.post(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"retrieve_tools","arguments":{"query":"`+secret+`"}}}`, nil)
@@ -187,11 +187,12 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, secret) || strings.Count(text, "\n") > 400 {
-		t.Errorf("%d lines, or a client's text:\n%s", strings.Count(text, "\n"), text)
+		t.Errorf("%d lines, or a client's text in the metrics:\n%s", strings.Count(text, "\n"), text)
 	}
 }
 
-// If MCP requires a token or the key, so do the metrics. A limited token cannot read them, because they name all servers.
+// If MCP requires a token or the API key, so do the metrics. A limited token cannot read them, because they name all
+// servers.
 func TestMetricsNeedAToken(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"require_mcp_auth":true,"mcpServers":{"s":{"url":"`+startUpstream(t, looksTool).URL+`"}}}`)

@@ -36,8 +36,8 @@ func openTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// onTerminal runs a command on a terminal and types the answer to its question. The answer ^C interrupts the command instead,
-// also when it only reports that something waits for a review.
+// onTerminal runs a command in a terminal and types the answer to its prompt. The answer ^C interrupts the command,
+// even if it only reports that something is pending.
 func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code int, screen string) {
 	t.Helper()
 	person, program := openTerminal(t)
@@ -47,7 +47,7 @@ func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code i
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	_ = program.Close() // the process has it
+	_ = program.Close() // the process has its own copy
 	hung := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
 	defer hung.Stop()
 	var seen strings.Builder
@@ -77,7 +77,7 @@ func (d *daemon) onTerminal(t *testing.T, answer string, args ...string) (code i
 	return cmd.ProcessState.ExitCode(), seen.String()
 }
 
-// On a terminal the command shows the difference in color, and asks.
+// In a terminal the command shows the difference in color and asks for confirmation.
 func TestApproveOnATerminal(t *testing.T) {
 	t.Parallel()
 	const (
@@ -101,7 +101,7 @@ func TestApproveOnATerminal(t *testing.T) {
 			t.Fatalf("answered %q: code %d\n%s", c.answer, code, screen)
 		}
 		if !strings.Contains(screen, "\x1b[32m{+<U+001B>[") || strings.Contains(screen, "\x1b[8m") {
-			t.Errorf("the difference is not as it should be on a terminal:\n%q", screen)
+			t.Errorf("the difference is not shown as expected in a terminal:\n%q", screen)
 		}
 	}
 	if code, screen := d.onTerminal(t, "y", "tools", "approve", "s:add"); code != 0 || waits() || !strings.Contains(screen, "Approved s:add.") {
@@ -109,7 +109,7 @@ func TestApproveOnATerminal(t *testing.T) {
 	}
 }
 
-// A user who starts the daemon on a terminal sees lines of text, not a log.
+// A user who starts the daemon in a terminal sees plain text instead of a log.
 func TestServeOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {"q": {"command": "never-started", "quarantined": true}}}`)
@@ -117,7 +117,7 @@ func TestServeOnATerminal(t *testing.T) {
 	code, screen := d.onTerminal(t, "^C", "serve", "--listen", "127.0.0.1:0")
 	for _, line := range []string{"Address for your MCP clients:", "/mcp", "q waits for your review: mcpproxy upstream approve q", "Press Ctrl-C to stop", "Stopping: "} {
 		if !strings.Contains(screen, line) {
-			t.Errorf("it does not say %q", line)
+			t.Errorf("the output lacks %q", line)
 		}
 	}
 	if code != 0 || strings.Contains(screen, "level=") || strings.Contains(screen, "Welcome") {
@@ -147,11 +147,11 @@ func TestFirstStart(t *testing.T) {
 		for {
 			n, err := person.Read(buffer)
 			if seen.Write(buffer[:n]); !interrupted && strings.Contains(seen.String(), until) {
-				interrupted = true // a second one would end it at once
+				interrupted = true // a second ^C would end the daemon immediately
 				_ = cmd.Process.Signal(syscall.SIGINT)
 			}
 			if err != nil {
-				_ = cmd.Wait() // the code is that of the case
+				_ = cmd.Wait() // the exit code is checked below
 				return seen.String()
 			}
 		}
@@ -162,6 +162,6 @@ func TestFirstStart(t *testing.T) {
 	}
 	screen = serve(d.address, "\x00")
 	if !strings.Contains(screen, "another MCPProxy, with the data directory "+d.dataDir()+", uses the address.") || !strings.Contains(screen, "--listen 127.0.0.1:PORT") {
-		t.Errorf("the address is taken:\n%s", screen)
+		t.Errorf("the address is in use:\n%s", screen)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"mcpproxy/internal/gate/presence"
 )
 
-// TestSeveralServersNeedOneSignature: an import and the sample servers name all servers in one statement. Without the
-// signature nothing is done; with it everything is. The result of each server reports its problem.
+// TestSeveralServersNeedOneSignature: an import or the sample servers need one statement that names all servers.
+// Without its signature nothing is added. The result of each server reports its own problem.
 func TestSeveralServersNeedOneSignature(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")
@@ -26,7 +26,7 @@ func TestSeveralServersNeedOneSignature(t *testing.T) {
 	}
 	var ids []string
 	for _, f := range found.Found {
-		if f.Name != "back" { // leads back here, and is not taken over
+		if f.Name != "back" { // back points to MCPProxy itself and is not imported
 			ids = append(ids, f.ID)
 		}
 	}
@@ -53,7 +53,7 @@ func TestSeveralServersNeedOneSignature(t *testing.T) {
 			}
 		}
 		if _, secrets := d.rest("GET", "/secrets", ""); one.path == "/servers/import" && strings.Contains(string(secrets), `"A_TOKEN"`) {
-			t.Errorf("a secret is kept of what was not permitted: %s", secrets)
+			t.Errorf("a secret of an unpermitted import is stored: %s", secrets)
 		}
 		_, answer := a.permitted("POST", one.path, one.body)
 		for _, name := range one.names {
@@ -67,6 +67,6 @@ func TestSeveralServersNeedOneSignature(t *testing.T) {
 	}
 	d.awaitTools("a:list_notes", "b:get_forecast", "shifty:add_numbers")
 	if waits := o.config().Unconfirmed; len(waits) > 0 {
-		t.Errorf("this waits: %v", waits)
+		t.Errorf("pending: %v", waits)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// createToken makes a token on the command line.
+// createToken creates a token with the CLI.
 func (d *daemon) createToken(name string, more ...string) string {
 	d.t.Helper()
 	code, stdout, stderr := d.cli(append([]string{"token", "create", name}, more...)...)
@@ -23,15 +23,15 @@ func (d *daemon) createToken(name string, more ...string) string {
 	return strings.TrimSpace(stdout)
 }
 
-// discover asks for the greeting with a token, and returns the status and the answer.
+// discover sends server/discover with a token and returns the status and the answer.
 func (d *daemon) discover(path, token string) (int, string) {
 	a := &scopeActor{}
 	status, answer := a.ask(d.t.(*testing.T), d, nil, token, path, "server/discover", "{}", true)
 	return status, string(answer)
 }
 
-// TestTokenLifecycle: a token is valid from its creation, across a restart, until its revocation. It is stored nowhere, its
-// calls are recorded under its name, and its only right is to call.
+// TestTokenLifecycle: a token is valid from its creation until its revocation, across a restart. It is never stored in
+// plain text, its calls are recorded under its name, and its only right is to call tools.
 func TestTokenLifecycle(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: `{"name":"look","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`}))
@@ -54,7 +54,7 @@ func TestTokenLifecycle(t *testing.T) {
 	}
 	stream := openStream(t, d, token, session["/mcp"])
 
-	// It calls, by REST, too, and does nothing else there.
+	// The token can call tools, also over REST, and can do nothing else there.
 	for _, one := range []struct {
 		method, path, body string
 		status             int
@@ -74,14 +74,14 @@ func TestTokenLifecycle(t *testing.T) {
 	_, body := d.rest("GET", "/activity?actor=agent:ci", "")
 	for _, want := range []string{`"actor":"agent:ci"`, `"profile":"p"`, `"error_code":"OUT_OF_SCOPE"`} {
 		if !bytes.Contains(body, []byte(want)) {
-			t.Errorf("no %s on record: %s", want, body)
+			t.Errorf("no %s in the records: %s", want, body)
 		}
 	}
 	if _, body := d.rest("GET", "/activity?type=config_change", ""); !bytes.Contains(body, []byte(`"create_token"`)) || !bytes.Contains(body, []byte(`ci profile=p lanes=read`)) {
-		t.Errorf("who made it is not on record: %s", body)
+		t.Errorf("the creator is not recorded: %s", body)
 	}
 
-	// It is nowhere, over a restart neither, and good after one.
+	// No file contains the token, even after a restart, and it is still valid then.
 	d.stop()
 	eachFile(t, d.dir, func(path string, content []byte) {
 		if bytes.Contains(content, []byte(token[len("mcpp_t_"):])) {
@@ -92,7 +92,7 @@ func TestTokenLifecycle(t *testing.T) {
 		t.Error("the token is in the log of the daemon")
 	}
 	d.start()
-	if status, _ := d.discover("/mcp", token); status != 200 { // at once: it waits for the database
+	if status, _ := d.discover("/mcp", token); status != 200 { // works immediately: the request waits for the database
 		t.Fatalf("after a restart: %d", status)
 	}
 	stream.Close()
@@ -110,7 +110,7 @@ func TestTokenLifecycle(t *testing.T) {
 		t.Errorf("the list: %s", text)
 	}
 
-	// After its revocation the token is unknown, and its stream ends.
+	// After its revocation the token is unknown, and its open stream ends.
 	if code, _, stderr := d.cli("token", "revoke", "ci"); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -137,15 +137,15 @@ func TestTokenLifecycle(t *testing.T) {
 		t.Errorf("revoked twice: %d", code)
 	}
 
-	// The name is free again, and its sessions and results are not the new one's.
+	// The name can be used again. The new token cannot use the old sessions and results.
 	if again := d.createToken("ci"); again == token {
-		t.Error("the same token again")
+		t.Error("the new token equals the old one")
 	}
 
-	// require_mcp_auth takes a token for the key.
+	// With require_mcp_auth, a token is accepted instead of the API key.
 	bare := d.createToken("bare")
 	d.writeConfig(config(`"require_mcp_auth":true,"profiles":{"p":{"servers":["s"]}},`))
-	eventually(t, "a token or the key is needed", func() error {
+	eventually(t, "a token or the key is required", func() error {
 		if status, _ := d.discover("/mcp", ""); status != 401 {
 			return fmt.Errorf("%d", status)
 		}
@@ -179,7 +179,7 @@ func (d *daemon) restAs(method, path, body, token string) (int, []byte) {
 	return resp.StatusCode, out.Bytes()
 }
 
-// eventStream is a GET stream of a session.
+// eventStream is the GET stream of a session.
 type eventStream struct {
 	*bufio.Reader
 	resp *http.Response
@@ -207,8 +207,8 @@ func openStream(t *testing.T, d *daemon, token, session string) eventStream {
 	return eventStream{bufio.NewReader(resp.Body), resp}
 }
 
-// TestTokenOnStdio: `mcpproxy stdio` reads its token from the environment and is limited by it. When the token is revoked,
-// the session ends.
+// TestTokenOnStdio: `mcpproxy stdio` reads its token from the environment, and the token limits the session. When the
+// token is revoked, the session ends.
 func TestTokenOnStdio(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("look")}))
@@ -272,12 +272,12 @@ func TestTokenOnStdio(t *testing.T) {
 		return m.Result.StructuredContent.Error.Code
 	}
 	if got := call(); got != "OUT_OF_SCOPE" {
-		t.Errorf("outside: %s", got)
+		t.Errorf("a tool outside the token's scope: %s", got)
 	}
 	if code, _, stderr := d.cli("token", "revoke", "desk"); code != 0 {
 		t.Fatal(stderr)
 	}
-	eventually(t, "the revoked token is nobody", func() error {
+	eventually(t, "the revoked token is rejected", func() error {
 		if got := call(); !strings.Contains(got, "revoked") {
 			return fmt.Errorf("%s", got)
 		}
@@ -290,7 +290,7 @@ func TestTokenOnStdio(t *testing.T) {
 	}
 }
 
-// TestProfileReload: a change of the file applies to open sessions, at their next request and in their notifications.
+// TestProfileReload: a change of the file applies to open sessions, to their next request and their notifications.
 func TestProfileReload(t *testing.T) {
 	t.Parallel()
 	upstream := mcptest.Serve(t, mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("look")}))
@@ -316,24 +316,24 @@ func TestProfileReload(t *testing.T) {
 	lists("s__look")
 	d.writeConfig(config(`"p":{"servers":["other"]}`))
 	lists("other__look")
-	d.writeConfig(config(`"q":{}`)) // it is gone: nothing is left
+	d.writeConfig(config(`"q":{}`)) // the profile is removed: nothing remains
 	lists()
 	if _, text, _ := d.cli("token", "list"); !strings.Contains(text, "p") {
 		t.Errorf("%s", text)
 	}
 	if status, _ := d.discover("/mcp/p/p", ""); status != 404 {
-		t.Errorf("the address of a profile that is gone: %d", status)
+		t.Errorf("the endpoint of a removed profile: %d", status)
 	}
 	if status, _ := d.discover("/mcp/p/q", ""); status != 200 {
-		t.Errorf("the address of a new profile: %d", status)
+		t.Errorf("the endpoint of a new profile: %d", status)
 	}
 	if status, _ := d.discover("/mcp/p/q", token); status != 404 {
-		t.Errorf("the address of another profile: %d", status)
+		t.Errorf("the endpoint of another profile: %d", status)
 	}
 }
 
-// TestTokensThatMayApprove: a token that ask.answer_by_client names is shown as such. If no token has the name, status and
-// doctor warn.
+// TestTokensThatMayApprove: tokens in ask.answer_by_client are marked in the list. If a name matches no token, status
+// and doctor warn.
 func TestTokensThatMayApprove(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"ask": {"answer_by_client": ["trusted", "gone"]}, "mcpServers": {}}`)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The sample servers are configured servers that this binary runs. Adding them twice adds nothing, and a user's server with
-// the same name stays.
+// The sample servers are ordinary configured servers that this binary runs. Adding them twice changes nothing, and a
+// user's server with the same name stays.
 func TestSampleServers(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -42,7 +42,7 @@ func TestSampleServers(t *testing.T) {
 		t.Errorf("the second time: %d %v", status, added)
 	}
 	if code, stdout, _ := d.cli("activity", "list", "--type", "config_change", "-o", "json"); code != 0 || strings.Count(stdout, `"add_server"`) != 3 {
-		t.Errorf("on record: %s", stdout)
+		t.Errorf("records: %s", stdout)
 	}
 
 	for _, line := range []string{"upstream remove weather --yes", "upstream add weather -- " + binary + " demo-upstream notes"} {
@@ -52,7 +52,7 @@ func TestSampleServers(t *testing.T) {
 	}
 	before := d.readConfig()
 	if status, _, code := add(); status != http.StatusConflict || code != "CONFLICT" {
-		t.Errorf("beside a server of the same name: %d %s", status, code)
+		t.Errorf("with a server of the same name: %d %s", status, code)
 	}
 	if d.readConfig() != before {
 		t.Errorf("the configuration was changed:\n%s", d.readConfig())

@@ -12,20 +12,18 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// modernPost sends a request of the modern revision to a server behind
-// /mcp/servers/….
+// modernPost sends a modern request to a server through /mcp/servers/NAME.
 func (d *daemon) modernPost(server, method, name, params string) []byte {
 	d.t.Helper()
 	return d.answerTo(d.tryModern(server, method, name, params, ""))
 }
 
-// tryModern is modernPost with more in _meta, and without a judgement.
+// tryModern is like modernPost, with more members in _meta, and it returns the response unchecked.
 func (d *daemon) tryModern(server, method, name, params, more string) (*http.Response, error) {
 	return d.tryModernAt("/mcp/servers/"+server, method, name, params, more)
 }
 
-// modernParams are params, without the braces, with what the modern revision
-// wants in _meta.
+// modernParams adds the required members of _meta to params, which are given without braces.
 func modernParams(params, more string) string {
 	if params != "" {
 		params += ","
@@ -52,7 +50,7 @@ func (d *daemon) tryModernAt(path, method, name, params, more string) (*http.Res
 	return http.DefaultClient.Do(req)
 }
 
-// answerTo reads the answer to a request.
+// answerTo reads and checks the answer to a request.
 func (d *daemon) answerTo(resp *http.Response, err error) []byte {
 	d.t.Helper()
 	if err != nil {
@@ -66,8 +64,8 @@ func (d *daemon) answerTo(resp *http.Response, err error) []byte {
 	return lastEvent(body)
 }
 
-// TestRealToolsPassUnchanged: the definitions of real servers pass through the endpoint of a server byte for byte, in their
-// order, in both protocols.
+// TestRealToolsPassUnchanged: the definitions of real servers pass through the endpoint of a server byte for byte and
+// in order, in both protocols.
 func TestRealToolsPassUnchanged(t *testing.T) {
 	t.Parallel()
 	servers := realServers(t)
@@ -99,7 +97,7 @@ func TestRealToolsPassUnchanged(t *testing.T) {
 		}
 		checked += len(definitions)
 	}
-	t.Logf("%d tools of %d servers, in both eras", checked, len(servers))
+	t.Logf("%d tools of %d servers, in both protocols", checked, len(servers))
 }
 
 // TestUnknownMembersPassUnchanged: members and methods that MCPProxy does not know pass unchanged.

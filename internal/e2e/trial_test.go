@@ -14,10 +14,10 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// callsAndChanges selects records that what only looks must not leave.
+// callsAndChanges is the filter for records that a read-only operation must not create.
 const callsAndChanges = "type=tool_call,policy_decision,approval,config_change"
 
-// tried is what `policy try` says.
+// tried is the output of `policy try`.
 type tried struct {
 	Calls, Same, Refused, Allowed, Unknown int64
 	Groups                                 []struct {
@@ -28,7 +28,7 @@ type tried struct {
 	}
 }
 
-// callAt calls a tool at a path with the official client, and reports whether that failed.
+// callAt calls a tool at a path with the official client and reports whether the call failed.
 func (d *daemon) callAt(path, name, arguments string) bool {
 	d.t.Helper()
 	r, err := d.sdkAt(path, modernRevision, nil).CallTool(within(d.t), &mcp.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
@@ -38,8 +38,8 @@ func (d *daemon) callAt(path, name, arguments string) bool {
 	return r.IsError
 }
 
-// TestPolicyTry: calls of each kind are made. Trying the current file reports no difference. A changed file reports the
-// calls that it would have refused or allowed, with example records. Nothing is changed.
+// TestPolicyTry makes calls of each kind. `policy try` with the current file reports no difference. With a changed file
+// it reports the calls that the file would have refused or allowed, with example records. It changes nothing.
 func TestPolicyTry(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t,
@@ -113,12 +113,12 @@ func TestPolicyTry(t *testing.T) {
 		t.Errorf("no file: %d", code)
 	}
 	if _, after := d.records(callsAndChanges); d.readConfig() != before || after != records {
-		t.Errorf("trying changed the file or the log: %d records, %d before", after, records)
+		t.Errorf("policy try changed the file or the log: %d records, %d before", after, records)
 	}
 }
 
-// TestCan: `can` predicts the outcome of a call, the deciding component and the reason, and the real call confirms them. `can`
-// calls nothing.
+// TestCan: `can` predicts the outcome of a call, the deciding check and the reason, and the real call confirms them.
+// `can` calls nothing.
 func TestCan(t *testing.T) {
 	t.Parallel()
 	u := startUpstream(t,
@@ -154,6 +154,6 @@ func TestCan(t *testing.T) {
 		t.Errorf("%d records, %d before", after, records)
 	}
 	if !d.callAt("/mcp/p/reading", "call_tool_destructive", `{"name":"s:look"}`) {
-		t.Error("the call itself is let through")
+		t.Error("the real call was not refused")
 	}
 }

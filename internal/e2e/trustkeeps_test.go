@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A user's decision survives a crash right after it. When the database is lost, no definition that may have been known passes
-// as new.
+// A user's decision survives a crash directly after it. If the database is lost, a definition that may have been known
+// does not count as new.
 func TestDecisionsSurvive(t *testing.T) {
 	t.Parallel()
 	definition := func(name, text string) string {
@@ -63,10 +63,10 @@ func TestDecisionsSurvive(t *testing.T) {
 	d.awaitTools(names...)
 	holds("after a crash", want)
 
-	// A truncated database: it opens as a new one.
+	// A truncated database file opens as a new database.
 	d.stop()
 	for _, suffix := range []string{"-wal", "-shm"} {
-		_ = os.Remove(filepath.Join(d.dataDir(), "mcpproxy.db"+suffix)) // gone already
+		_ = os.Remove(filepath.Join(d.dataDir(), "mcpproxy.db"+suffix)) // may already be removed
 	}
 	if err := os.Truncate(filepath.Join(d.dataDir(), "mcpproxy.db"), 0); err != nil {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestDecisionsSurvive(t *testing.T) {
 	holds("without the database", lost)
 	_, body := d.rest("GET", "/status", "")
 	if !strings.Contains(string(body), "approvals") {
-		t.Errorf("the status says nothing of it: %s", body)
+		t.Errorf("the status does not report it: %s", body)
 	}
 	if code, _, stderr := d.cli("upstream", "approve", "s", "--yes"); code != 0 {
 		t.Fatalf("approve the server: %s", stderr)

@@ -2,5 +2,5 @@
 
 package e2e
 
-// takeTurn is for systems with flock: elsewhere the scenarios run all at once.
+// takeTurn does nothing: without flock all scenarios run at once.
 func takeTurn() error { return nil }

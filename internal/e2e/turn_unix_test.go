@@ -9,12 +9,10 @@ import (
 	"syscall"
 )
 
-// atOnce is how many scenarios run at a time. The suite starts all at once, and
-// some of them measure time.
+// atOnce is how many scenarios run at a time. The suite starts all of them at once, and some of them measure time.
 const atOnce = 3
 
-// takeTurn waits until there are few enough others; the end of the process
-// gives the turn back.
+// takeTurn waits for one of the slots. The slot becomes free when the process ends.
 func takeTurn() error {
 	name := fmt.Sprint("turn-", os.Getpid()%atOnce)
 	fd, err := syscall.Open(filepath.Join(os.Getenv(commandQueue), name), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)

@@ -15,22 +15,21 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// fakeOpener is what a desktop opens files with: it notes its arguments and the
-// rights of the file, and keeps a copy of it.
+// fakeOpener replaces the desktop's program for opening files. It stores its arguments and the mode of the file, and
+// keeps a copy of the file.
 const fakeOpener = `#!/bin/sh
 stat -c %%a "$1" > %[1]s/mode
 cp "$1" %[1]s/page
 printf '%%s\n' "$0" "$@" > %[1]s/new && mv %[1]s/new %[1]s/arguments
 `
 
-// ui begins `mcpproxy ui` on a desktop. The arguments of its browser come to the
-// file arguments in the directory.
+// ui starts `mcpproxy ui` on a desktop. The fake opener writes its arguments to the file "arguments" in dir.
 func (d *daemon) ui(args ...string) (cmd *exec.Cmd, dir string, out *output) {
 	d.t.Helper()
 	return d.desktop(append([]string{"ui"}, args...)...)
 }
 
-// desktop is ui for any command.
+// desktop does the same for any command.
 func (d *daemon) desktop(args ...string) (cmd *exec.Cmd, dir string, out *output) {
 	d.t.Helper()
 	dir = d.t.TempDir()
@@ -49,7 +48,7 @@ func (d *daemon) desktop(args ...string) (cmd *exec.Cmd, dir string, out *output
 
 func (d *daemon) awaitFile(path string) (text string) {
 	d.t.Helper()
-	eventually(d.t, path+" is there", func() error {
+	eventually(d.t, path+" exists", func() error {
 		raw, err := os.ReadFile(path)
 		text = string(raw)
 		return err
@@ -57,7 +56,7 @@ func (d *daemon) awaitFile(path string) (text string) {
 	return text
 }
 
-// pages are the files with codes that lie about.
+// pages returns the existing files with sign-in codes.
 func (d *daemon) pages() []string {
 	d.t.Helper()
 	all, err := filepath.Glob(filepath.Join(d.dataDir(), "sign-in", "*"))
@@ -67,8 +66,8 @@ func (d *daemon) pages() []string {
 	return all
 }
 
-// The browser gets the code from a file that only its user can read, never from process arguments. The file is removed after
-// the code was used.
+// The browser reads the code from a file that only its user can read, never from process arguments. The file is removed
+// after the code was used.
 func TestUIOpensSignedIn(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -86,7 +85,7 @@ func TestUIOpensSignedIn(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(arguments), "\n")
 	pages := d.pages()
 	if len(pages) != 1 || len(lines) != 2 || lines[1] != pages[0] || strings.Contains(arguments, code) || strings.Contains(pages[0], code) {
-		t.Errorf("the arguments are %q, the files %q", lines, pages)
+		t.Errorf("got the arguments %q, the files %q", lines, pages)
 	}
 	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", cmd.Process.Pid))
 	if err != nil || bytes.Contains(own, []byte(code)) {
@@ -104,7 +103,8 @@ func TestUIOpensSignedIn(t *testing.T) {
 	}
 }
 
-// The command that waits for the browser can be interrupted, and leaves no file. The next run removes the file of a killed one.
+// The command can be interrupted while it waits for the browser, and leaves no file. If it was killed, the next run
+// removes its file.
 func TestUIRemovesItsFile(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -114,7 +114,7 @@ func TestUIRemovesItsFile(t *testing.T) {
 	_ = cmd.Wait()
 	left := d.pages()
 	if len(left) != 1 {
-		t.Fatalf("a killed one leaves %q", left)
+		t.Fatalf("a killed command leaves %q", left)
 	}
 	old := time.Now().Add(-2 * time.Minute)
 	if err := os.Chtimes(left[0], old, old); err != nil {
@@ -123,7 +123,7 @@ func TestUIRemovesItsFile(t *testing.T) {
 	cmd, dir, out := d.ui()
 	d.awaitFile(filepath.Join(dir, "arguments"))
 	if now := d.pages(); len(now) != 1 || now[0] == left[0] {
-		t.Errorf("there are %q, of before %q", now, left)
+		t.Errorf("got the files %q, before %q", now, left)
 	}
 	_ = cmd.Process.Signal(syscall.SIGINT)
 	_ = cmd.Wait()
@@ -132,7 +132,7 @@ func TestUIRemovesItsFile(t *testing.T) {
 	}
 }
 
-// Without a browser the link is shown, but only on a terminal.
+// Without a browser the link is shown, but only in a terminal.
 func TestUIShowsTheLinkOnATerminal(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -145,7 +145,7 @@ func TestUIShowsTheLinkOnATerminal(t *testing.T) {
 	for _, args := range [][]string{{"ui", "--print"}, {"ui", "--print", "-o", "json"}} {
 		code, stdout, stderr := d.cli(args...)
 		if code != 2 || strings.Contains(stdout+stderr, "#") || !strings.Contains(stderr, "terminal") || !strings.Contains(stderr, "http://"+d.address+"/ui/") {
-			t.Errorf("%q where there is no terminal: exit code %d\n%s%s", args, code, stdout, stderr)
+			t.Errorf("%q without a terminal: exit code %d\n%s%s", args, code, stdout, stderr)
 		}
 	}
 	d.stop()
@@ -155,12 +155,12 @@ func TestUIShowsTheLinkOnATerminal(t *testing.T) {
 	d.start()
 }
 
-// A passkey is made on a page at localhost, which is opened signed in.
+// To set a passkey, the command opens a page at localhost that is signed in.
 func TestSettingAPasskeyOpensItsPage(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
 	cmd, dir, out := d.desktop("presence", "set", "passkey")
-	d.awaitFile(filepath.Join(dir, "arguments")) // then the page is whole
+	d.awaitFile(filepath.Join(dir, "arguments")) // then the page is complete
 	page := d.awaitFile(filepath.Join(dir, "page"))
 	_, port, _ := strings.Cut(d.address, ":")
 	if !regexp.MustCompile(`content="0; url=http://localhost:` + port + `/ui/settings\?part=passkey#([A-Z2-7]{26})"`).MatchString(page) {
@@ -170,7 +170,7 @@ func TestSettingAPasskeyOpensItsPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Wait(); err == nil {
-		t.Errorf("it says that somebody has signed in:\n%s", out)
+		t.Errorf("it reports a sign-in:\n%s", out)
 	}
 	for _, args := range [][]string{{"passkey", "--anchor", "no base64!"}, {"passkey", "--anchor", "e30"}, {"none", "--anchor", "e30"}, {"finger"}} {
 		if code, _, stderr := d.cli(append([]string{"presence", "set"}, args...)...); code != 2 {

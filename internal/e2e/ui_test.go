@@ -17,13 +17,13 @@ import (
 	"mcpproxy/internal/config/auth"
 )
 
-// browserTab is a page of the web UI that has signed in.
+// browserTab is a signed-in page of the web UI.
 type browserTab struct {
 	d             *daemon
 	cookie, value string
 }
 
-// fetch makes a request with a body of JSON, and with these headers.
+// fetch sends a request with a JSON body and these headers.
 func (d *daemon) fetch(method, path, body string, header map[string]string) (*http.Response, string) {
 	d.t.Helper()
 	req, err := http.NewRequest(method, "http://"+d.address+path, strings.NewReader(body))
@@ -50,12 +50,12 @@ func (d *daemon) fetch(method, path, body string, header map[string]string) (*ht
 	return resp, string(answer)
 }
 
-// ownPage are the headers that a browser sends for a page of the daemon.
+// ownPage returns the headers that a browser sends for a page of the daemon.
 func (d *daemon) ownPage() map[string]string {
 	return map[string]string{"Origin": "http://" + d.address, "Sec-Fetch-Site": "same-origin"}
 }
 
-// signIn signs a page in, as the page does with the code of its address.
+// signIn signs a page in with a code, as the page does.
 func (d *daemon) signIn(code string) *browserTab {
 	d.t.Helper()
 	resp, body := d.fetch("POST", "/api/v1/session", `{"code":"`+code+`"}`, d.ownPage())
@@ -66,7 +66,7 @@ func (d *daemon) signIn(code string) *browserTab {
 	return &browserTab{d, resp.Cookies()[0].Value, session.Value}
 }
 
-// newCode asks for a code with the key, as `mcpproxy ui` does over the socket.
+// newCode requests a code with the API key, as `mcpproxy ui` does over the socket.
 func (d *daemon) newCode() string {
 	d.t.Helper()
 	var made struct{ Code string }
@@ -77,7 +77,7 @@ func (d *daemon) newCode() string {
 	return made.Code
 }
 
-// headers are what the page sends, but for those that are given.
+// headers returns the headers of the page, with replacements.
 func (p *browserTab) headers(but map[string]string) map[string]string {
 	h := p.d.ownPage()
 	h["Cookie"], h["X-MCPProxy-Session"] = "mcpproxy_session="+p.cookie, p.value
@@ -87,7 +87,7 @@ func (p *browserTab) headers(but map[string]string) map[string]string {
 	return h
 }
 
-// A page signs in by a code on the same port as everything else, and uses its rights. A restart does not end its session.
+// A page signs in with a code on the port of the daemon and uses its rights. A restart does not end its session.
 func TestWebUI(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -109,12 +109,12 @@ func TestWebUI(t *testing.T) {
 		t.Errorf("a page makes a code: %d %s", resp.StatusCode, body)
 	}
 	if resp, body := d.fetch("PATCH", "/api/v1/servers/none", `{"enabled":true}`, page.headers(nil)); resp.StatusCode != 404 {
-		t.Errorf("a page decides: %d %s", resp.StatusCode, body)
+		t.Errorf("a page makes a decision: %d %s", resp.StatusCode, body)
 	}
 	secrets := []string{code, page.cookie, page.value, d.key()}
 	_, log := d.rest("GET", "/activity?limit=100", "")
 	if !strings.Contains(string(log), "The code is invalid") {
-		t.Errorf("a wrong code is not on record:\n%s", log)
+		t.Errorf("a wrong code is not recorded:\n%s", log)
 	}
 	d.stop()
 	for _, secret := range secrets {
@@ -128,8 +128,8 @@ func TestWebUI(t *testing.T) {
 	}
 }
 
-// Ended sessions stay ended over a restart. The file of the other sessions contains no secret and is readable by its owner
-// only. A new API key ends them all.
+// Ended sessions stay ended after a restart. The file of the other sessions contains no secret, and only its owner can
+// read it. A new API key ends all sessions.
 func TestSessionsOverARestart(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -177,8 +177,8 @@ func TestSessionsOverARestart(t *testing.T) {
 	look("with another key", map[*browserTab]int{again: 401})
 }
 
-// Another server on this machine gets the cookie, because cookies ignore ports. Neither it nor its pages can use the cookie,
-// or a code of another page.
+// Another server on this machine gets the cookie, because cookies ignore ports. Neither it nor its pages can use the
+// cookie or the code of another page.
 func TestAnotherLocalServerGetsNothing(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, `{"mcpServers": {}}`)
@@ -244,7 +244,7 @@ func TestAnotherLocalServerGetsNothing(t *testing.T) {
 			t.Errorf("%s, changing something: %d %s", name, resp.StatusCode, body)
 		}
 	}
-	// Nor does its page sign in, not even with a code.
+	// A page of the other server cannot sign in, not even with a code.
 	for _, header := range []map[string]string{{"Origin": evil.URL, "Sec-Fetch-Site": "same-site"}, {"Origin": evil.URL}, {"Sec-Fetch-Site": "same-site"}, {}} {
 		if resp, body := d.fetch("POST", "/api/v1/session", `{"code":"`+d.newCode()+`"}`, header); resp.StatusCode != 403 || resp.Header["Set-Cookie"] != nil {
 			t.Errorf("%v signs in: %d %s", header, resp.StatusCode, body)
@@ -280,7 +280,7 @@ func TestSessionIsInvalidForMCP(t *testing.T) {
 	}
 }
 
-// sessionLines are the headers of a page that has just signed in, as lines.
+// sessionLines returns the headers of a newly signed-in page, as header lines.
 func (d *daemon) sessionLines() string {
 	p := d.signIn(d.newCode())
 	return fmt.Sprintf("Cookie: mcpproxy_session=%s\r\nX-MCPProxy-Session: %s\r\n", p.cookie, p.value)

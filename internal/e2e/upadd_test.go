@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// A server that is added while no daemon runs counts as added by a user: it starts with the daemon, and its trust setting
-// decides about its tools.
+// A server that is added while no daemon runs counts as added by a user. It starts with the daemon, and its trust
+// setting decides about its tools.
 func TestServersAddedWithoutTheDaemon(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{\n  // mine\n}\n")
@@ -48,7 +48,7 @@ func TestServersAddedWithoutTheDaemon(t *testing.T) {
 	}
 }
 
-// The add command reports its outcome, in words and in its exit code. Decisions about tools stay when the launch changes.
+// The add command reports its outcome in its output and exit code. Decisions about tools stay when the launch changes.
 func TestAddReportsItsOutcome(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")
@@ -96,7 +96,7 @@ func TestAddReportsItsOutcome(t *testing.T) {
 	}
 }
 
-// MCPProxy is not added to itself, however its address is spelled.
+// MCPProxy refuses to be added as its own server, in any spelling of its address.
 func TestProxyIsNotAddedToItself(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "{}")
@@ -135,7 +135,7 @@ func TestDeletedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	const story = "is missing; the previous configuration stays in force"
-	eventually(t, "the status says so", func() error {
+	eventually(t, "the status reports the deleted file", func() error {
 		_, stdout, stderr := d.cli("status")
 		if strings.Contains(stdout+stderr, "the defaults apply") {
 			t.Errorf("%s", stdout)

@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// fakeUpstream is an MCP server over HTTP that lists its definitions, echoes
-// the arguments of each call and counts the calls.
+// fakeUpstream is an MCP server over HTTP that lists its definitions, returns the arguments of each call and counts the
+// calls.
 type fakeUpstream struct {
 	*httptest.Server
 	calls atomic.Int64
 	tools atomic.Pointer[[]json.RawMessage]
-	// before, when set, is called with the method before a request is answered.
+	// before, if set, is called with the method before each answer.
 	before atomic.Pointer[func(method string)]
 }
 
@@ -29,7 +29,7 @@ func startUpstream(t testing.TB, definitions ...string) *fakeUpstream {
 	return u
 }
 
-// define sets the tools that the server lists from now on, without a notification.
+// define replaces the tools of the server without a notification.
 func (u *fakeUpstream) define(definitions ...string) {
 	tools := make([]json.RawMessage, len(definitions))
 	for i, d := range definitions {
@@ -73,7 +73,7 @@ func (u *fakeUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
 }
 
-// config is a configuration with this server under the name, and more keys.
+// config returns a configuration with this server under the name, plus more keys.
 func (u *fakeUpstream) config(name, more string) string {
 	if more != "" {
 		more = "," + more

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestUnsetVariable: a server that refers to an unset variable waits for it, in a state of its own. Everything else starts.
+// TestUnsetVariable: a server that refers to an unset variable waits in a state of its own. All other servers start.
 func TestUnsetVariable(t *testing.T) {
 	t.Setenv("MCPPROXY_NO_KEYRING", "1")
 	entry := func(env string) string {
@@ -33,13 +33,13 @@ func TestUnsetVariable(t *testing.T) {
 	if _, stdout, _ := d.cli("doctor"); !strings.Contains(stdout, "E2E_NOPE") || !strings.Contains(stdout, "D303") || !strings.Contains(stdout, "Server bad") {
 		t.Errorf("doctor: %s", stdout)
 	}
-	// An import takes such a server over.
+	// Such a server can be imported.
 	d.inHome(".cursor/mcp.json", `{"mcpServers": {"moved": {"command": "`+binary+`", "args": ["demo-upstream", "notes"], "env": {"A": "${env:E2E_MOVED}"}}}}`)
 	if code, stdout, stderr := d.cli("upstream", "import", "--yes"); code != 0 || !strings.Contains(d.readConfig(), "${env:E2E_MOVED}") || !strings.Contains(stdout+stderr, "E2E_MOVED") {
 		t.Errorf("import: %d %s %s", code, stdout, stderr)
 	}
 	d.awaitTools("good:list_notes")
-	// A secret in its place works at once, as the state says.
+	// A secret instead of the variable takes effect immediately, as the state suggests.
 	if code, _, stderr := d.cli("upstream", "set", "bad", "--env", "TOKEN=${keyring:E2E_NOPE}"); code != 0 {
 		t.Fatal(stderr)
 	}
@@ -47,7 +47,7 @@ func TestUnsetVariable(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	d.awaitTools("bad:list_notes")
-	// So does the variable, once MCPProxy is started with it.
+	// The variable takes effect when MCPProxy is restarted with it.
 	d.writeConfig(config)
 	d.stop()
 	t.Setenv("E2E_NOPE", "value")

@@ -16,7 +16,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// purse is an account whose authorizations are spent one after the other.
+// purse is an account with several authorizations. A refused one is replaced by the next.
 type purse struct {
 	mu      sync.Mutex
 	tokens  []string
@@ -43,7 +43,7 @@ func (p *purse) HandleRefusal(_ context.Context, used string, status int, challe
 	return len(p.tokens) > 0
 }
 
-// guarded is the least MCP server, and wants an authorization.
+// guarded is a minimal MCP server that requires an authorization.
 func guarded(t *testing.T, wanted string, status int) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != wanted || len(r.Header.Values("Authorization")) > 1 {
@@ -91,7 +91,7 @@ func tryCall(s *Set) error {
 	return err
 }
 
-// A refused request is sent once more with the account's next authorization.
+// A refused request is sent again with the account's next authorization.
 func TestAccountProves(t *testing.T) {
 	server := guarded(t, "Bearer good", http.StatusUnauthorized)
 	p := &purse{tokens: []string{"Bearer old", "Bearer good"}}
@@ -130,7 +130,7 @@ func TestLoginNeeded(t *testing.T) {
 	}
 }
 
-// A configured authorization takes precedence: then no account is used.
+// A configured authorization takes precedence over the account.
 func TestConfiguredAuthorization(t *testing.T) {
 	p := &purse{tokens: []string{"Bearer other"}}
 	server := guarded(t, "Bearer own", http.StatusUnauthorized)
@@ -145,6 +145,6 @@ func TestConfiguredAuthorization(t *testing.T) {
 
 func TestAllowPrivateIsPartOfTheLaunch(t *testing.T) {
 	if (Spec{AllowPrivate: true}).LaunchEquals(Spec{}) {
-		t.Error("its change is not noticed")
+		t.Error("the change of the header is not detected")
 	}
 }

@@ -37,8 +37,8 @@ func newAvailability(server string, observer Observer) availability {
 		state: State{Name: server, Phase: Stopped, Since: time.Now()}}
 }
 
-// unavailableError means that a server could not be reached within the time limit or the
-// try of a call.
+// unavailableError means that a server could not be reached within the time limit, or within the attempt that a call
+// waited for.
 type unavailableError struct {
 	state State
 	last  error // the error behind state.LastError
@@ -46,8 +46,8 @@ type unavailableError struct {
 
 func (e *unavailableError) Error() string { return "the server is " + string(e.state.Phase) }
 
-// waitReady returns the connection. Without one it requests a try and waits for it, until
-// that succeeds or fails, or ctx or the limit ends.
+// waitReady returns the connection. If there is none, it requests an attempt to connect and waits until the attempt
+// succeeds or fails, or until ctx or the limit ends.
 func (p *availability) waitReady(ctx context.Context, limit time.Duration) (*Connection, error) {
 	if c := p.live.Load(); c.isUsable() {
 		return c, nil
@@ -140,28 +140,28 @@ func (p *availability) updateState(change func(*State)) {
 	}
 }
 
-// setPhase sets the state to phase without an error; why is the error for requests that
-// cannot wait. The lock is held.
+// setPhase sets the state to phase without an error. why is the error for requests that cannot wait. The caller holds
+// the lock.
 func (p *availability) setPhase(phase Phase, why error) {
 	st := &p.state
 	st.Phase, st.LastError, st.Failure, st.RetryAt, st.PID = phase, "", transport.ServerFailure{}, time.Time{}, 0
 	p.lastErr = why
 }
 
-// wakeWaitersLocked wakes waiters. The lock is held.
+// wakeWaitersLocked wakes waiters. The caller holds the lock.
 func (p *availability) wakeWaitersLocked() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// wakeWaiters makes waiters check the connection again: they may have missed it.
+// wakeWaiters makes waiters check the connection again, because they may have missed it.
 func (p *availability) wakeWaiters() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wakeWaitersLocked()
 }
 
-// requestStart requests that the server runs.
+// requestStart requests a start of the server.
 func (p *availability) requestStart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +169,7 @@ func (p *availability) requestStart() {
 	trySignal(p.needed)
 }
 
-// requestRestart requests a restart: it cancels the try or the connection.
+// requestRestart requests a restart. It cancels the current attempt or connection.
 func (p *availability) requestRestart() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 
 var tenX = []byte("xxxxxxxxxx")
 
-// whole reports whether nothing of a budget is taken.
+// whole reports whether no part of a budget is in use.
 func whole(b *transport.MemoryBudget) bool {
 	over := make(chan struct{})
 	close(over)
@@ -32,8 +32,8 @@ func whole(b *transport.MemoryBudget) bool {
 	return true
 }
 
-// TestConcurrentLargeAnswers: large responses of one server that arrive at the same time are read one after the other, and
-// all arrive.
+// TestConcurrentLargeAnswers: large responses of one server that arrive at the same time are read one after the other,
+// and all of them arrive.
 func TestConcurrentLargeAnswers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"stdio", "json", "events"} {
@@ -57,14 +57,14 @@ func TestConcurrentLargeAnswers(t *testing.T) {
 			}
 			calls.Wait()
 			if !whole(f.find("s").dialer.budget) {
-				t.Error("something of the budget is not given back")
+				t.Error("a part of the budget was not released")
 			}
 		})
 	}
 }
 
-// TestUnfinishedMessageUsesNoOtherBudget: a server that starts a large message and does not end it takes no other server's
-// budget.
+// TestUnfinishedMessageUsesNoOtherBudget: an incomplete large message of one server does not use the budget of another
+// server.
 func TestUnfinishedMessageUsesNoOtherBudget(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 4 << 20 })
@@ -76,7 +76,7 @@ func TestUnfinishedMessageUsesNoOtherBudget(t *testing.T) {
 	hanging.Go(func() {
 		_, err := f.Call(ctx, "bad", Call{Tool: "half", Arguments: json.RawMessage(`{"bytes":2000000}`)})
 		if err == nil {
-			t.Error("half an answer is one")
+			t.Error("an incomplete response counts as a response")
 		}
 	})
 	defer hanging.Wait()
@@ -86,7 +86,7 @@ func TestUnfinishedMessageUsesNoOtherBudget(t *testing.T) {
 			break
 		}
 		if time.Now().After(limit) {
-			t.Fatal("half of a message does not come")
+			t.Fatal("the first half of the message does not arrive")
 		}
 	}
 	if got := f.must("good", "huge", `{"bytes":2000000}`); strings.Count(got, string(tenX)) != 200_000 {
@@ -94,7 +94,7 @@ func TestUnfinishedMessageUsesNoOtherBudget(t *testing.T) {
 	}
 }
 
-// TestEndlessListIsBounded: the size of all pages of a list together is limited like a message.
+// TestEndlessListIsBounded: the size limit of a message applies to all pages of a list together.
 func TestEndlessListIsBounded(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{EndlessPages: true, PageText: 100_000})

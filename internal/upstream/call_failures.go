@@ -11,11 +11,11 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// failingAfter is how long every call must fail until a server is no longer ready.
+// failingAfter is how long all calls must fail before a server is no longer ready.
 const failingAfter = time.Minute
 
-// callFailures records since when every call of a server has failed, over all its
-// connections. The zero value is a working server.
+// callFailures records since when all calls of a server have failed, across its connections. The zero value means that
+// calls work.
 type callFailures struct {
 	mu    sync.Mutex // guards the fields below
 	since time.Time  // first failure after the last success; zero: the last call succeeded
@@ -39,7 +39,7 @@ func (f *callFailures) recordCall(now time.Time, err error) (changed bool) {
 	return failed != (f.why != nil)
 }
 
-// failingCause returns why the server counts as failed, or nil.
+// failingCause returns the reason why the server counts as failed, or nil.
 func (f *callFailures) failingCause() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -52,9 +52,8 @@ func (f *callFailures) clearFailures() { f.recordCall(time.Now(), nil) }
 // errInconclusive is an outcome that says nothing about the server.
 var errInconclusive = problem.TrustedTextErrorf("the outcome says nothing about the server")
 
-// serverFaultOf returns the error of a call if the server is to blame: nil on success. A
-// result with isError is an answer of the tool, and an error about the parameters is the
-// caller's.
+// serverFaultOf returns the error of a call if the server caused it, or nil on success. A result with isError is an
+// answer of the tool, and the caller causes an error about the parameters.
 func serverFaultOf(ctx context.Context, reply session.Reply, err error) error {
 	switch {
 	case err != nil && ctx.Err() != nil && !session.IsTimedOut(ctx):
@@ -74,5 +73,5 @@ func serverFaultOf(ctx context.Context, reply session.Reply, err error) error {
 	return &transport.ServerRPCError{Code: reply.Error.Code}
 }
 
-// codeURLElicitation asks the client to open a URL: no failure.
+// codeURLElicitation asks the client to open a URL. It is not a failure.
 const codeURLElicitation = -32042

@@ -14,13 +14,13 @@ import (
 	"mcpproxy/internal/mcp"
 )
 
-// audience are clients that remember what they were told.
+// audience is a ServerClients that records its notifications.
 type audience struct {
 	inUse atomic.Bool
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	live  func() *Connection
-	early []bool // whether each connection came before anybody could have it
+	early []bool // for each connection: announced before it could be used
 	heard []string
 	ended []SessionsToEnd
 }
@@ -46,7 +46,7 @@ func (a *audience) EndSessions(what SessionsToEnd) {
 	a.ended = append(a.ended, what)
 }
 
-// told returns the endings since the last time.
+// told returns the new calls of EndSessions since the last call of told.
 func (a *audience) told() []SessionsToEnd {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -55,8 +55,8 @@ func (a *audience) told() []SessionsToEnd {
 	return ended
 }
 
-// TestClientsAreNotified: clients are notified of each connection before it can be used, of the server's notifications, and
-// of the end of sessions. A server becomes idle when no client needs it.
+// TestClientsAreNotified: clients are notified of each connection before it can be used, of the server's notifications,
+// and of the end of sessions. A server becomes idle when no client needs it.
 func TestClientsAreNotified(t *testing.T) {
 	a := &audience{}
 	a.inUse.Store(true)
@@ -67,7 +67,7 @@ func TestClientsAreNotified(t *testing.T) {
 		want := func(when string, want ...SessionsToEnd) {
 			t.Helper()
 			synctest.Wait()
-			if got := slices.Sorted(slices.Values(a.told())); !slices.Equal(got, want) { // all sessions end, together with the others
+			if got := slices.Sorted(slices.Values(a.told())); !slices.Equal(got, want) { // EndAll includes the other scopes
 				t.Errorf("%s: %v ended, want %v", when, got, want)
 			}
 		}

@@ -8,12 +8,12 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// Call is one tools/call, that was decided about.
+// Call is one permitted tools/call.
 type Call struct {
 	Tool      string
 	Arguments json.RawMessage
 	Listed    json.RawMessage
-	Check     func() error // nil: it agrees
+	Check     func() error // nil allows the call
 	Meta      json.RawMessage
 	Notify    func(method string, params json.RawMessage)
 }

@@ -54,7 +54,7 @@ func (c *Connection) Notify(ctx context.Context, method string, params json.RawM
 	return c.link.NotifyServer(ctx, method, params)
 }
 
-// Cause returns why the connection has ended, nil while it is open.
+// Cause returns why the connection has ended, or nil while it is open.
 func (c *Connection) Cause() error { return c.link.Cause() }
 
 // HandshakeResult returns the server's answer in the handshake.
@@ -79,8 +79,8 @@ func (c *Connection) receivesNotifications() bool {
 // isBusy reports whether the server works on a request.
 func (c *Connection) isBusy() bool { return int64(c.link.Health().InFlight) > c.watching.Load() }
 
-// toolMatchesDecision reports whether the tool of a call is the one that the decision was
-// about.
+// toolMatchesDecision reports whether the definition of the called tool is the one that the policy decision was based
+// on.
 func (c *Connection) toolMatchesDecision(r *session.Request) bool {
 	judged := r.Permit.ListedDefinition()
 	if judged == nil { // the definition does not matter

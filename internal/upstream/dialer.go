@@ -20,8 +20,8 @@ type dialer struct {
 	client transport.HTTPClient // shared by clients' own HTTP links; guarded by mu
 }
 
-// dialLink opens a link that reports to up. sse selects the legacy SSE transport. own is set
-// for a link of one client.
+// dialLink opens a link that reports to up. sse selects the legacy SSE transport. own means that the link belongs to
+// one client.
 func (d *dialer) dialLink(up transport.Reporter, place *process.StartSlot, sse, own bool) (transport.Link, error) {
 	o := transport.LinkOptions{IDs: &d.ids, Reports: up, Budget: d.budget, Version: d.ClientVersion, Own: own}
 	spec := &d.Spec

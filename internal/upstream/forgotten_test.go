@@ -18,15 +18,15 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// forgetful is a server over HTTP that can forget its sessions. It answers a request in a
-// forgotten session with answer, or runs a call in it before that.
+// forgetful is a server over HTTP that can forget its sessions. It answers a request in a forgotten session with
+// answer. If late is set, it runs a call before it answers.
 type forgetful struct {
 	*mcptest.Server
 	answer func(w http.ResponseWriter, id json.RawMessage)
-	runs   atomic.Int32 // of the tool
-	broken atomic.Bool  // it refuses everything in the sessions that it has now
-	late   bool         // it notices when it has run the call
-	known  atomic.Value // the session that it knows, where it has forgotten others
+	runs   atomic.Int32 // runs of the tool
+	broken atomic.Bool  // it has forgotten its current sessions
+	late   bool         // it detects the forgotten session only after it has run the call
+	known  atomic.Value // the one session that it has not forgotten
 }
 
 func newForgetful(late bool, answer func(http.ResponseWriter, json.RawMessage)) *forgetful {
@@ -68,8 +68,8 @@ func status(code int, body string) func(http.ResponseWriter, json.RawMessage) {
 	}
 }
 
-// TestForgottenSession: whatever a server returns for a session that it has forgotten, MCPProxy opens one new session. It
-// sends the call once more only if the server cannot have run it.
+// TestForgottenSession: whatever a server returns for a session that it has forgotten, MCPProxy opens one new session.
+// It sends the call again only if the server cannot have run it.
 func TestForgottenSession(t *testing.T) {
 	t.Parallel()
 	rpc := func(id, code, message string) string {
@@ -78,7 +78,7 @@ func TestForgottenSession(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer func(http.ResponseWriter, json.RawMessage)
 		late   bool
-		again  bool // the call is sent once more
+		again  bool // the call is sent again
 	}{
 		"400 and an error":          {status(400, rpc("null", "-32600", "Session not found")), false, true},
 		"400 and the id":            {status(400, rpc("ID", "-32600", "Session not found")), false, true},
@@ -110,7 +110,7 @@ func TestForgottenSession(t *testing.T) {
 			s.broken.Store(true)
 			r, err := f.call("s", "x", "{}")
 			if worked := err == nil && r.Error == nil; worked != c.again {
-				t.Errorf("the call that finds out: %v %v", r.Error, err)
+				t.Errorf("the first call in the forgotten session: %v %v", r.Error, err)
 			}
 			f.untilReady(t, "s", 1)
 			f.must("s", "x", "{}")
@@ -132,8 +132,8 @@ func events(message string) func(http.ResponseWriter, json.RawMessage) {
 	}
 }
 
-// TestFailingCallsAreNoForgottenSession: a server that answers a ping keeps its session,
-// whatever it answers to a call, and the call is sent once.
+// TestFailingCallsAreNoForgottenSession: if a server answers a ping, it has not forgotten its session, whatever it
+// answers to a call. The call is sent once.
 func TestFailingCallsAreNoForgottenSession(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]func(http.ResponseWriter, json.RawMessage){
@@ -164,7 +164,7 @@ func TestFailingCallsAreNoForgottenSession(t *testing.T) {
 	}
 }
 
-// TestForgottenSessionOverSSE: a server with the older transport refuses POST requests.
+// TestForgottenSessionOverSSE: a server with the HTTP+SSE transport refuses POST requests.
 func TestForgottenSessionOverSSE(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{400, 401, 404, 410} {
@@ -202,8 +202,8 @@ func TestForgottenSessionOverSSE(t *testing.T) {
 	}
 }
 
-// TestLostCallIsNotRepeated: a call in flight may have run when another call finds that the server has forgotten the
-// session.
+// TestLostCallIsNotRepeated: when one call finds out that the server has forgotten the session, another call in flight
+// may have run. It is not sent again.
 func TestLostCallIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	var forgot atomic.Bool
@@ -242,7 +242,7 @@ func TestLostCallIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestFailing: a server is failing if no call has succeeded for a minute.
+// TestFailing: a server counts as failing if no call has succeeded for a minute.
 func TestFailing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f callFailures
@@ -291,7 +291,7 @@ func TestServerThatFailsEveryCall(t *testing.T) {
 	works.Store(true)
 	f.must("s", "x", "{}")
 	f.untilReady(t, "s", 0)
-	// What callers do wrong says nothing about the server.
+	// Errors that the caller causes do not count against the server.
 	wrong := session.Reply{Error: &wirejson.RPCError{Code: wirejson.CodeInvalidParams}}
 	if got := serverFaultOf(t.Context(), wrong, nil); got != errInconclusive {
 		t.Errorf("wrong parameters: %v", got)

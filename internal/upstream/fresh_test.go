@@ -15,14 +15,14 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// judged calls the first tool of a server like a caller that has evaluated it by the first list.
+// judged calls the first tool of a server. The call was decided on the first list.
 func (b *bench) judged(ctx context.Context) error {
 	_, err := b.Call(ctx, "s", Call{Tool: "t0", Listed: json.RawMessage(`{"name":"t0"}`)})
 	return err
 }
 
-// TestCallWaitsForAnAnnouncedList: after the announcement, no call is sent that was decided on the old list, however long
-// the new list takes.
+// TestCallWaitsForAnAnnouncedList: after the server has announced a change, no call is sent that was decided on the old
+// list, however long the new list takes.
 func TestCallWaitsForAnAnnouncedList(t *testing.T) {
 	for name, slow := range map[string]time.Duration{"slow": 8 * time.Second, "fast": 0} {
 		for change, version := range map[string]int{"changed": 1, "the same": 0} {
@@ -44,7 +44,7 @@ func TestCallWaitsForAnAnnouncedList(t *testing.T) {
 							t.Errorf("problem %+v, %d calls", p, calls)
 						}
 					}
-					// The second change within the pause between two lists.
+					// The second change comes within the pause between two lists.
 					l.set(func() { l.version = 2 })
 					b.sv.ReportReceiver().ToolsChanged()
 					sent := l.count(mcp.CallTool)
@@ -62,8 +62,8 @@ func TestCallWaitsForAnAnnouncedList(t *testing.T) {
 	}
 }
 
-// TestCallIsRefusedWithoutAList: the time of the call ends, or the server cannot list, and nothing was sent. Calls work when
-// the list arrives.
+// TestCallIsRefusedWithoutAList: if the time limit of the call ends first, or the server cannot list its tools, the
+// call is not sent. Calls work when the list arrives.
 func TestCallIsRefusedWithoutAList(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
@@ -101,7 +101,7 @@ func TestCallIsRefusedWithoutAList(t *testing.T) {
 	})
 }
 
-// TestFailedListIsRetried: also without calls, so that an announced change is not forgotten.
+// TestFailedListIsRetried: a failed list is retried even without calls, so that an announced change is not forgotten.
 func TestFailedListIsRetried(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
@@ -121,8 +121,8 @@ func TestFailedListIsRetried(t *testing.T) {
 	})
 }
 
-// TestCallsInAStormOfChanges: each call waits for a list that began after its request, and no longer. MCPProxy pauses
-// between lists.
+// TestCallsInAStormOfChanges: each call waits only for a list that began after its request. MCPProxy pauses between
+// lists.
 func TestCallsInAStormOfChanges(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
@@ -160,7 +160,8 @@ func TestCallsInAStormOfChanges(t *testing.T) {
 	})
 }
 
-// TestLostConnectionEndsTheWait: the next connection begins with a list.
+// TestLostConnectionEndsTheWait: a call stops waiting when the connection is lost, because the next connection begins
+// with a list.
 func TestLostConnectionEndsTheWait(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()

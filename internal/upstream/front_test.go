@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// frontOf serves what target serves, unless first answers a request itself. It returns the URL.
+// frontOf returns the URL of a server that forwards requests to target, unless first answers them.
 func frontOf(t *testing.T, target string, first func(http.ResponseWriter, *http.Request) bool) string {
 	to, err := url.Parse(target)
 	if err != nil {

@@ -39,7 +39,7 @@ const probeTimeout = 5 * time.Second
 // errExitedOnProbe means that the process exits when it receives an unknown method.
 var errExitedOnProbe = problem.TrustedTextErrorf("the server exited when it was asked for its protocol version")
 
-// UsesSSE reports whether the server is reached over the SSE transport, as far as known.
+// UsesSSE reports whether the server is configured for the SSE transport or was detected to use it.
 func (h *handshaker) UsesSSE() bool { return h.Spec.Transport == SSE || h.sse.Load() }
 
 // rejectsStreamableHTTP reports whether a server rejects streamable HTTP in the way of one that
@@ -56,8 +56,7 @@ func (h *handshaker) rejectsStreamableHTTP(err error) bool {
 	return false
 }
 
-// openConnection opens a connection over a link of open and lists the tools. announced counts
-// tool changes.
+// openConnection opens a link, connects and lists the tools. announced counts tool changes.
 func (h *handshaker) openConnection(ctx context.Context, open func() (transport.Link, error), announced *atomic.Uint64) (*Connection, []*tool.Definition, error) {
 	c, tools, err := h.openConnectionOnce(ctx, open, announced)
 	if errors.Is(err, errExitedOnProbe) { // again, without the probe
@@ -70,7 +69,7 @@ func (h *handshaker) openConnection(ctx context.Context, open func() (transport.
 		}
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
-		} // else the first error stays
+		} // otherwise the first error is returned
 	}
 	if err != nil {
 		h.sse.Store(false) // the server may have been replaced
@@ -199,8 +198,8 @@ func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*
 	return g, nil
 }
 
-// SendInitialize sends initialize, and once more with an older version if the server rejects the first one and names
-// another that it supports.
+// SendInitialize sends initialize. If the server rejects the protocol version and names another one that it supports,
+// it sends initialize again with that version.
 func SendInitialize(ctx context.Context, to session.Doer, r *session.Request) (session.Reply, error) {
 	reply, err := to.Do(ctx, r)
 	if err != nil || reply.Error == nil {
@@ -228,14 +227,14 @@ func (h *handshaker) SendOwnRequest(ctx context.Context, to session.Doer, method
 	return reply.Result, nil
 }
 
-// ownRequestError logs the server's error to a request of MCPProxy, and returns it without its text.
+// ownRequestError logs the server's error to a request of MCPProxy, and returns an error without the server's text.
 func (h *handshaker) ownRequestError(method string, e *wirejson.RPCError) error {
 	h.log.WriteRemark(fmt.Sprintf("error %d to %s: %s", e.Code, method, e.Message))
 	return &transport.ServerRPCError{Code: e.Code}
 }
 
-// undeclaredListTimeout is how long a server without the tools capability may take to
-// list tools. One that has none may not answer at all.
+// undeclaredListTimeout is how long a server that does not declare the tools capability may take to list tools. If it
+// has none, it may not answer at all.
 const undeclaredListTimeout = 2 * time.Second
 
 // listUndeclaredTools returns the tools of a server that does not declare the tools

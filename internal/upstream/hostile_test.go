@@ -23,8 +23,8 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// TestHostileServers calls every bad tool of the test servers, and after each a good one, while a healthy server answers all
-// the time.
+// TestHostileServers calls every misbehaving tool of the test servers, and a normal tool after each of them. Meanwhile
+// a healthy server answers all calls.
 func TestHostileServers(t *testing.T) {
 	const want = "" // a result
 	type mode struct {
@@ -83,8 +83,8 @@ func TestHostileServers(t *testing.T) {
 				if took > limit+patience { // 100 ms on a quiet machine
 					t.Errorf("%s %s took %v", m.tool, m.args, took)
 				}
-				// The answers to calls may end in a broken line, and the calls with the connection, until the server
-				// is well again. How long that takes depends on the machine.
+				// The answers to these calls may end in an incomplete line, and the calls may end with the connection,
+				// until the server works again. The time for that depends on the machine.
 				broken := m.tool == "endless" || m.tool == "half" || m.tool == "drip"
 				for wait := 300 * time.Millisecond; broken && wait < patience; wait *= 2 {
 					ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -98,8 +98,7 @@ func TestHostileServers(t *testing.T) {
 	}
 }
 
-// keepCalling calls a healthy server until it is stopped; each call must
-// succeed.
+// keepCalling calls a healthy server until it is stopped. Each call must succeed.
 func keepCalling(f *fixture, server string) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -131,13 +130,13 @@ func TestKilledServerRestarts(t *testing.T) {
 		t.Errorf("it took %v", took)
 	}
 	if got := f.pidOf("a"); got == a {
-		t.Error("the process is the same")
+		t.Error("the process was not replaced")
 	}
 	if s, _ := f.State("a"); !strings.Contains(s.LastError, "killed") || s.PID == 0 {
 		t.Errorf("state %+v", s)
 	}
 	if f.pidOf("b") != b {
-		t.Error("its neighbour has been restarted")
+		t.Error("another server was restarted")
 	}
 }
 
@@ -154,7 +153,7 @@ func TestCrashesDoNotLoop(t *testing.T) {
 	}
 }
 
-// TestNoOrphans: everything that a server has started ends with it.
+// TestNoOrphans: all processes that a server has started end with it.
 func TestNoOrphans(t *testing.T) {
 	t.Parallel()
 	scripts := map[string]string{
@@ -173,7 +172,7 @@ func TestNoOrphans(t *testing.T) {
 			server := f.pidOf("s")
 			child := readPID(t, file)
 			if !alive(child) || !alive(server) {
-				t.Fatal("the processes are not there")
+				t.Fatal("the processes are not running")
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
@@ -198,7 +197,7 @@ func readPID(t *testing.T, file string) int {
 	return pid
 }
 
-// untilDead waits for the end of processes that are not our own children.
+// untilDead waits for the end of processes that are not children of this process.
 func untilDead(t *testing.T, pids ...int) {
 	t.Helper()
 	limit := time.Now().Add(patience)
@@ -212,8 +211,7 @@ func untilDead(t *testing.T, pids ...int) {
 	}
 }
 
-// running reports whether pid is a process that is no zombie: one whose parent
-// has gone is reaped by whatever runs as process 1.
+// running reports whether pid is a process and not a zombie. Process 1 reaps a process without a parent.
 func running(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -226,7 +224,7 @@ func running(pid int) bool {
 func TestStopWithoutGraceOnClose(t *testing.T) {
 	t.Parallel()
 	took := time.Hour
-	for try := 0; try < 5 && took > process.TermGrace; try++ { // a busy machine is slow, too, but not always
+	for try := 0; try < 5 && took > process.TermGrace; try++ { // retry, because a busy machine can be slow
 		f := newFixture(t)
 		f.ApplySpecs([]Spec{stdioSpec(t, "s", "stubborn")})
 		pid := f.pidOf("s")
@@ -246,7 +244,7 @@ func TestStopWithoutGraceOnClose(t *testing.T) {
 	}
 }
 
-// daemonVar makes the test binary a program that runs a Set until it is killed.
+// daemonVar makes the test binary run a Set until it is killed.
 const daemonVar = "UPSTREAM_TEST_DAEMON"
 
 func daemonChild() {
@@ -272,8 +270,8 @@ func daemonChild() {
 	}
 }
 
-// TestServersEndWithMCPProxy: even a server that ignores SIGTERM and the end of its input ends when MCPProxy is killed. Only
-// Linux supports this.
+// TestServersEndWithMCPProxy: when MCPProxy is killed, even a server that ignores SIGTERM and the end of its input
+// ends. Only Linux supports this.
 func TestServersEndWithMCPProxy(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("needs Pdeathsig")
@@ -331,11 +329,11 @@ func TestNoShell(t *testing.T) {
 		f.until(t, "the failure", func() bool { return f.last("c"+strconv.Itoa(i)).Phase == Failed })
 	}
 	if _, err := os.Stat(sentinel); err == nil {
-		t.Error("a shell has seen the arguments")
+		t.Error("a shell has interpreted the arguments")
 	}
 }
 
-// TestManyCallsOnOnePipe: responses reach their own calls.
+// TestManyCallsOnOnePipe: each response reaches its own call.
 func TestManyCallsOnOnePipe(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -347,7 +345,7 @@ func TestManyCallsOnOnePipe(t *testing.T) {
 				args := fmt.Sprintf(`{"w":%d,"i":%d,"pad":"%s"}`, w, i, strings.Repeat("x", i*w%5000))
 				r, err := f.Call(t.Context(), "s", Call{Tool: "echo", Arguments: json.RawMessage(args)})
 				if err == nil && !strings.Contains(string(r.Result), args) {
-					err = fmt.Errorf("another answer: %s", r.Result)
+					err = fmt.Errorf("the answer to another call: %s", r.Result)
 				}
 				if err != nil {
 					errs <- err
@@ -368,7 +366,7 @@ func TestManyCallsOnOnePipe(t *testing.T) {
 func TestServerThatDoesNotRead(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	// It answers the handshake by heart and then reads no more.
+	// The server answers the handshake with fixed text and then reads nothing.
 	script := `read -r a; id=${a#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%,*}',"error":{"code":-32601,"message":"?"}}'; read -r a; id=${a#*'"id":'}; echo '{"jsonrpc":"2.0","id":'${id%%,*}',"result":{"protocolVersion":"2025-11-25","capabilities":{}}}'; read b; sleep 100`
 	f.ApplySpecs([]Spec{{Name: "s", Transport: Stdio, Command: "sh", Args: []string{"-c", script}}})
 	f.untilReady(t, "s", 0)
@@ -385,8 +383,8 @@ func TestServerThatDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestForgedAnswerInNoise: a tool prints foreign data to stdout, without a line end, which contains a forged response. Only
-// the real one counts.
+// TestForgedAnswerInNoise: a tool prints text to stdout, without a line end, that contains a forged response. Only the
+// real response counts.
 func TestForgedAnswerInNoise(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -401,7 +399,7 @@ func TestForgedAnswerInNoise(t *testing.T) {
 	}
 }
 
-// TestIDsCannotBeGuessed: ids start at a random number in every Set, and fit a float64.
+// TestIDsCannotBeGuessed: IDs start at a random number in every Set and fit into a float64.
 func TestIDsCannotBeGuessed(t *testing.T) {
 	t.Parallel()
 	seen := map[uint64]bool{}
@@ -414,8 +412,7 @@ func TestIDsCannotBeGuessed(t *testing.T) {
 	}
 }
 
-// TestTextBeforeAMessage: the first message is found behind text without a
-// line end.
+// TestTextBeforeAMessage: the first message is found after text without a line end.
 func TestTextBeforeAMessage(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -429,8 +426,8 @@ func TestTextBeforeAMessage(t *testing.T) {
 	}
 }
 
-// TestTooLargeAnswersAreCancelled: a server that writes a response beyond the limit gets a cancellation, and continues with
-// other calls.
+// TestTooLargeAnswersAreCancelled: if a server sends a response beyond the size limit, MCPProxy cancels the request,
+// and other calls continue.
 func TestTooLargeAnswersAreCancelled(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(o *Options) { o.MaxMessage = 1 << 20 })
@@ -442,21 +439,21 @@ func TestTooLargeAnswersAreCancelled(t *testing.T) {
 	}
 	for deadline := time.Now().Add(patience); ; {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		_, err := f.Call(ctx, "s", Call{Tool: "echo", Arguments: json.RawMessage("{}")}) // the first answer ends the line of the other one
+		_, err := f.Call(ctx, "s", Call{Tool: "echo", Arguments: json.RawMessage("{}")}) // the first answer ends the incomplete line
 		cancel()
 		if err == nil {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("it does not answer: %v", err)
+			t.Fatalf("the server does not answer: %v", err)
 		}
 	}
 	if got := f.pidOf("s"); got != pid {
-		t.Errorf("it was started again")
+		t.Errorf("the server was restarted")
 	}
 }
 
-// A server that does not respond to the end of its session delays nothing.
+// A server that does not respond to the end of its session does not delay anything.
 func TestSlowSessionEndDelaysNothing(t *testing.T) {
 	t.Parallel()
 	asked, over := make(chan struct{}), make(chan struct{})
@@ -478,6 +475,6 @@ func TestSlowSessionEndDelaysNothing(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(time.Minute):
-		t.Error("it is still waited for")
+		t.Error("Close still waits for the server")
 	}
 }

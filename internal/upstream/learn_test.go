@@ -17,8 +17,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestLearn: tools that a server lists only to its clients belong to its tools. The list for MCPProxy takes precedence, and
-// MCPProxy itself does not call tools for clients.
+// TestLearn: tools that a server lists only to its clients are part of its tools. The list for MCPProxy takes
+// precedence, and MCPProxy itself does not call the tools for clients.
 func TestLearn(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("own")})
@@ -50,7 +50,7 @@ func TestLearn(t *testing.T) {
 			raws = append(raws, json.RawMessage(d))
 		}
 		if got := f.AddDefinitions("s", raws); got != want {
-			t.Errorf("news of %q: %t", definitions, got)
+			t.Errorf("AddDefinitions(%q) = %t", definitions, got)
 		}
 	}
 	listed("own")
@@ -73,13 +73,13 @@ func TestLearn(t *testing.T) {
 	passed := session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(`{"name":"theirs"}`),
 		Permit: session.NewToolCallPermit("theirs", own.Listed, func() error { return nil })}
 	if r, err := sv.SendWhenReady(t.Context(), &passed, func(c *Connection) (session.Reply, error) { return c.Do(t.Context(), &passed) }); err != nil || r.Error == nil || !strings.Contains(r.Error.Message, "Unknown tool") {
-		t.Errorf("it was not passed on: %+v %v", r, err)
+		t.Errorf("the call was not forwarded: %+v %v", r, err)
 	}
 
 	s.SetTools(mcptest.Tool{Definition: mcptest.ToolDefinition("own")}, mcptest.Tool{Definition: mcptest.ToolDefinition("theirs")})
 	listed("own", "theirs")
 	s.SetTools(mcptest.Tool{Definition: mcptest.ToolDefinition("own")})
-	listed("own") // it is gone for good
+	listed("own") // the tool was removed
 	learn(true, `{"name":"theirs"}`)
 	listed("own", "theirs")
 	f.Restart("s")
@@ -90,14 +90,14 @@ func TestLearn(t *testing.T) {
 		fresh.addClientTool(tool.Definition{ID: tool.ID{Server: "s", Tool: fmt.Sprint(i)}})
 	}
 	if len(fresh.clientTools) != maxClientTools {
-		t.Errorf("%d are remembered", len(fresh.clientTools))
+		t.Errorf("%d client tools are stored", len(fresh.clientTools))
 	}
 	if f.AddDefinitions("none", nil) {
-		t.Error("news of no server")
+		t.Error("AddDefinitions reports new tools of an unknown server")
 	}
 }
 
-// replacing is an Observer that has all definitions already.
+// replacing is an Observer that replaces all definitions by equal ones of its own.
 type replacing struct{ Observer }
 
 func (r replacing) ToolsListed(server string, tools []*tool.Definition) {
@@ -108,7 +108,8 @@ func (r replacing) ToolsListed(server string, tools []*tool.Definition) {
 	r.Observer.ToolsListed(server, tools)
 }
 
-// TestTheObserversDefinitionsAreKept: a definition that the observer already has is not stored twice, from neither list.
+// TestTheObserversDefinitionsAreKept: if the observer replaces a definition by its own equal one, the server keeps only
+// that one.
 func TestTheObserversDefinitionsAreKept(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("own")})
@@ -116,7 +117,7 @@ func TestTheObserversDefinitionsAreKept(t *testing.T) {
 	f.ApplySpecs([]Spec{httpSpec(t, "s", s)})
 	f.untilReady(t, "s", 0)
 	if !f.AddDefinitions("s", []json.RawMessage{json.RawMessage(`{"name":"theirs"}`)}) {
-		t.Fatal("it is no news")
+		t.Fatal("the definition is not new")
 	}
 	f.until(t, "both tools are listed", func() bool { return len(f.lastTools("s")) == 2 })
 	f.RefreshTools(t.Context(), "s", time.Now())
@@ -126,6 +127,6 @@ func TestTheObserversDefinitionsAreKept(t *testing.T) {
 	lists := f.lists["s"]
 	told := lists[len(lists)-1]
 	if len(lists) < 3 || len(told) != 2 || len(kept.own) != 1 || kept.own[0] != told[0] || kept.all["own"] != told[0] || kept.all["theirs"] != told[1] || !told[1].ForClients {
-		t.Errorf("kept are %v of %v, after %d lists", kept, told, len(lists))
+		t.Errorf("stored %v, observer has %v, after %d lists", kept, told, len(lists))
 	}
 }

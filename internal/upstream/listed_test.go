@@ -13,7 +13,8 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// TestChangedToolIsNotCalled: a call is sent only over a connection that lists exactly the definition that was evaluated.
+// TestChangedToolIsNotCalled: a call is sent only over a connection that lists exactly the definition that was
+// evaluated.
 func TestChangedToolIsNotCalled(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		call := func(name, listed string) error {
@@ -59,8 +60,8 @@ func TestChangedToolIsNotCalled(t *testing.T) {
 	})
 }
 
-// TestChangeWithTheConnection: the server reconnects with another list while a call that was decided on the old one waits
-// for it.
+// TestChangeWithTheConnection: while a call waits that was decided on the old list, the server reconnects with another
+// list.
 func TestChangeWithTheConnection(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		old := b.link()

@@ -16,9 +16,9 @@ import (
 
 // toolListTracker tracks a server's list of tools over all its connections.
 //
-// After a server announces a change of its tools, calls wait until the tools are listed again: they may differ from those of
-// the decision. Each call waits for a list that was requested after the last change announced before the call. So a server that
-// announces changes all the time delays a call by two lists at most.
+// After a server announces a change of its tools, calls wait until the tools are listed again, because they may differ
+// from those that the decisions were based on. Each call waits for a list that was requested after the last change
+// announced before the call. So even a server that announces changes all the time delays a call by at most two lists.
 type toolListTracker struct {
 	announced        atomic.Uint64 // number of changes
 	relist           chan struct{} // cap 1: the tools have changed
@@ -35,7 +35,7 @@ type toolListTracker struct {
 	clientTools map[string]*tool.Definition
 }
 
-// maxClientTools bounds the tools that a server lists only to clients.
+// maxClientTools limits the number of tools that a server lists only to clients.
 const maxClientTools = 500
 
 // ErrUnlisted means that changed tools could not be listed in time.
@@ -50,8 +50,8 @@ func (t *toolListTracker) isStale(c *Connection) bool {
 	return c.listedChange.Load() < t.announced.Load()
 }
 
-// waitForCurrentList waits for a list with all changes announced so far, until the server
-// rejects the list, or ctx, c or stopped ends.
+// waitForCurrentList waits for a list with all changes announced so far. It ends early when the server rejects the
+// list, or when ctx, c or stopped ends.
 func (t *toolListTracker) waitForCurrentList(ctx context.Context, c *Connection, stopped <-chan struct{}) error {
 	announced, failures := t.announced.Load(), uint64(0)
 	for first := true; ; first = false {
@@ -84,8 +84,7 @@ func (t *toolListTracker) waitForCurrentList(ctx context.Context, c *Connection,
 	}
 }
 
-// refreshList lists the tools again, unless they were listed after since, and waits briefly
-// for it.
+// refreshList lists the tools again, unless they were listed after since, and waits briefly for the result.
 func (t *toolListTracker) refreshList(ctx context.Context, since time.Time) {
 	limit := time.NewTimer(refreshTimeout)
 	defer limit.Stop()
@@ -128,14 +127,13 @@ func (t *toolListTracker) markRejected() {
 	t.wakeCalls()
 }
 
-// wakeCalls wakes the calls that wait for a list. The lock is held.
+// wakeCalls wakes the calls that wait for a list. The caller holds the lock.
 func (t *toolListTracker) wakeCalls() {
 	close(t.published)
 	t.published = make(chan struct{})
 }
 
-// addClientTool adds a tool that the server listed to a client, and reports whether it is
-// new.
+// addClientTool adds a tool that the server listed to a client. It reports whether the tool is new.
 func (t *toolListTracker) addClientTool(d tool.Definition) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,8 +156,8 @@ func (t *toolListTracker) clearClientTools() {
 	t.clientTools = nil
 }
 
-// setTools sets the tools of c to own, which the server listed to MCPProxy, and the client
-// tools, and returns them.
+// setTools sets the tools of c to own, which the server listed to MCPProxy, plus the client tools. It returns all of
+// them.
 func (t *toolListTracker) setTools(c *Connection, own []*tool.Definition) []*tool.Definition {
 	all := slices.Clone(own)
 	t.mu.Lock()
@@ -184,7 +182,7 @@ const (
 	awaitedPause = 20 * time.Millisecond
 )
 
-// relistSchedule says when to list a server again.
+// relistSchedule plans when to list a server's tools again.
 type relistSchedule struct {
 	due    <-chan time.Time // nil: not planned
 	at     time.Time
@@ -193,7 +191,7 @@ type relistSchedule struct {
 	failed int           // consecutive failures
 }
 
-// planList schedules a list after that pause, unless an earlier one is scheduled.
+// planList schedules a list after pause, unless an earlier one is scheduled.
 func (r *relistSchedule) planList(pause time.Duration) {
 	at := r.ended.Add(pause)
 	if r.due != nil && !at.Before(r.at) {
@@ -207,8 +205,8 @@ func (r *relistSchedule) planAwaitedList() {
 	r.planList(min(max(awaitedPause, 4*r.took), relistPause))
 }
 
-// recordListOutcome records the outcome. Announced changes that could not be listed are requested
-// again with growing pauses.
+// recordListOutcome records the outcome of a list. If announced changes could not be listed, it schedules retries with
+// growing pauses.
 func (r *relistSchedule) recordListOutcome(began time.Time, listed bool) {
 	r.due, r.ended = nil, time.Now()
 	r.took = r.ended.Sub(began)

@@ -26,10 +26,10 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// patience bounds every wait; what takes that long is broken.
+// patience limits every wait. A test that waits this long has failed.
 const patience = time.Minute
 
-// The stdio servers of these tests.
+// servers are the stdio servers of these tests.
 func servers() map[string]func() *mcptest.Server {
 	zoo := func(opt mcptest.Options) func() *mcptest.Server {
 		return func() *mcptest.Server { return mcptest.New(opt, mcptest.SampleTools()...) }
@@ -63,7 +63,7 @@ func environServer() *mcptest.Server {
 	})
 }
 
-// latinTool has a result that is no UTF-8.
+// latinTool returns a tool whose result is not valid UTF-8.
 func latinTool() mcptest.Tool {
 	return mcptest.Tool{
 		Definition: mcptest.ToolDefinition("latin"),
@@ -73,7 +73,7 @@ func latinTool() mcptest.Tool {
 	}
 }
 
-// forger prints an answer that it has not given in the middle of a line.
+// forger prints a forged response in the middle of a line.
 func forger() *mcptest.Server {
 	return mcptest.New(mcptest.Options{}, append(mcptest.SampleTools(), mcptest.Tool{
 		Definition: mcptest.ToolDefinition("forge"),
@@ -88,11 +88,11 @@ func TestMain(m *testing.M) {
 	mcptest.RunIfSDKChild()
 	daemonChild()
 	mcptest.RunIfChild(servers())
-	flag.Set("test.parallel", "12") // they wait more than they work
+	flag.Set("test.parallel", "12") // the tests mostly wait
 	goleak.VerifyTestMain(m)
 }
 
-// watcher is an Observer that remembers.
+// watcher is an Observer that stores its events.
 type watcher struct {
 	mu      sync.Mutex
 	changed chan struct{}
@@ -123,7 +123,7 @@ func (w *watcher) wake() {
 	w.changed = make(chan struct{})
 }
 
-// until waits until ok, which is called with the lock held, is true.
+// until waits until ok returns true. It calls ok with the lock held.
 func (w *watcher) until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	limit := time.After(patience)
@@ -146,21 +146,21 @@ func (w *watcher) until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// toolLists returns the lists of tools that a server has had.
+// toolLists returns all lists of tools that a server has published.
 func (w *watcher) toolLists(server string) [][]*tool.Definition {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.lists[server])
 }
 
-// listedTools is lastTools for callers without the lock.
+// listedTools is lastTools for callers that do not hold the lock.
 func (w *watcher) listedTools(server string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.lastTools(server)
 }
 
-// last and lastTools are for functions that are called with the lock held, as by until.
+// last and lastTools require the lock. Functions passed to until hold it.
 func (w *watcher) last(server string) State {
 	list := w.states[server]
 	if len(list) == 0 {
@@ -233,7 +233,7 @@ func (f *fixture) call(server, name, args string) (session.Reply, error) {
 	return f.Call(ctx, server, Call{Tool: name, Arguments: json.RawMessage(args)})
 }
 
-// must is call that has to succeed; it returns the result.
+// must calls a tool, requires success and returns the result.
 func (f *fixture) must(server, name, args string) string {
 	f.t.Helper()
 	r, err := f.call(server, name, args)
@@ -246,7 +246,7 @@ func (f *fixture) must(server, name, args string) string {
 	return string(r.Result)
 }
 
-// pidOf asks the server for the number of its process.
+// pidOf asks the server for the ID of its process.
 func (f *fixture) pidOf(server string) int {
 	f.t.Helper()
 	content := wirejson.Find([]byte(f.must(server, "pid", "{}")), "content")

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A server that refuses the requested protocol version but offers the same one gets the request again in that version, not
-// in an older one.
+// If a server rejects the requested protocol version but lists it as supported, MCPProxy sends the request again in
+// that version, not in an older one.
 func TestRefusedVersionThatIsOffered(t *testing.T) {
 	for offered, want := range map[string]string{
 		`["2026-07-28"]`:              "server/discover server/discover tools/list",
@@ -54,7 +54,7 @@ func TestRefusedVersionThatIsOffered(t *testing.T) {
 		}
 		mu.Lock()
 		if got := strings.Join(asked[:len(asked)-1], " "); got != want {
-			t.Errorf("%s: asked %s, want %s", offered, got, want)
+			t.Errorf("%s: requested %s, want %s", offered, got, want)
 		}
 		mu.Unlock()
 	}

@@ -18,7 +18,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// oddServer is a good server over HTTP whose answers are changed on their way.
+// oddServer is a conforming server over HTTP whose answers are changed.
 func oddServer(t *testing.T, opt mcptest.Options, change func(m *wirejson.Message, w http.ResponseWriter, status int, header http.Header, body []byte)) string {
 	opt.NoStream = true
 	s := mcptest.New(opt, mcptest.Tool{Definition: mcptest.ToolDefinition("a")}, mcptest.Tool{Definition: mcptest.ToolDefinition("b")},
@@ -49,8 +49,8 @@ func zipped(body []byte) []byte {
 	return b.Bytes()
 }
 
-// TestOddServers: deviations of real servers from the protocol. Their tools are listed, and a call works; if something may
-// be missing, there is a warning.
+// TestOddServers: servers that deviate from the protocol in ways seen in practice. Their tools are listed, and a call
+// works. If the list may be incomplete, there is a warning.
 func TestOddServers(t *testing.T) {
 	t.Parallel()
 	answer := func(m *wirejson.Message, result string) []byte {
@@ -194,7 +194,7 @@ func TestOddServers(t *testing.T) {
 	}
 }
 
-// TestServerThatAnswersNoNotification: a server that never responds to the POST of a notification can be used.
+// TestServerThatAnswersNoNotification: a server can be used even if it never responds to the POST of a notification.
 func TestServerThatAnswersNoNotification(t *testing.T) {
 	t.Parallel()
 	inner := mcptest.New(mcptest.Options{NoStream: true}, mcptest.Tool{Definition: mcptest.ToolDefinition("a")})
@@ -212,7 +212,7 @@ func TestServerThatAnswersNoNotification(t *testing.T) {
 	f.until(t, "its tool", func() bool { return slices.Equal(f.lastTools("s"), []string{"a"}) })
 }
 
-// TestNoiseOfAReadyServer: a server that writes text between its messages can be used, and has a warning.
+// TestNoiseOfAReadyServer: a server that writes text between its messages can be used, with a warning.
 func TestNoiseOfAReadyServer(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -16,8 +16,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// offering is a proxy for a server that answers its lists: two pages of prompts, endless resources, and templates that are no
-// list.
+// offering is a proxy that replaces a server's lists: two pages of prompts, endless resources, and templates that are
+// not a list.
 type offering struct{ http.Handler }
 
 func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -45,8 +45,8 @@ func (o offering) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, wirejson.Find(body, "id"), result)
 }
 
-// TestListPrimitives: all pages of a server's lists arrive as its bytes, within limits. No other method can be sent this
-// way.
+// TestListPrimitives: all pages of a server's lists arrive byte for byte, within limits. No other method can be sent
+// this way.
 func TestListPrimitives(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -66,13 +66,13 @@ func TestListPrimitives(t *testing.T) {
 		if items, err := f.ListPrimitives(t.Context(), c.server, c.method, c.list); err == nil || !strings.Contains(err.Error(), c.want) || problem.From(err) == nil {
 			t.Errorf("%s: %d elements, %v", c.method, len(items), err)
 		} else if answered := c.server == "s" && strings.HasPrefix(c.method, "resources/"); ServerAnswered(err) != answered || (len(items) > 0) != (c.method == "resources/list") {
-			t.Errorf("%s: answered %v, with %d elements", c.method, ServerAnswered(err), len(items))
+			t.Errorf("%s: ServerAnswered = %v, %d elements", c.method, ServerAnswered(err), len(items))
 		}
 	}
 	refusing := mcptest.New(mcptest.Options{})
 	f.ApplySpecs([]Spec{{Name: "r", Transport: HTTP, URL: mcptest.Serve(t, refusing).URL}})
 	if items, err := f.ListPrimitives(t.Context(), "r", "prompts/list", "prompts"); !ServerAnswered(err) || len(items) > 0 {
-		t.Errorf("a server that refuses to list: %d elements, %v", len(items), err)
+		t.Errorf("a server that refuses the list: %d elements, %v", len(items), err)
 	}
 	if calls := server.Received("tools/call"); len(calls) > 0 {
 		t.Errorf("called %s", calls)
@@ -92,11 +92,11 @@ func TestPrimitivesChange(t *testing.T) {
 	}
 	was := offers()
 	if was == 0 {
-		t.Error("nothing is offered")
+		t.Error("no version of the primitives")
 	}
 	for _, method := range []string{mcp.PromptsChanged, mcp.ResourcesChanged} {
 		f.until(t, method+" is noticed", func() bool {
-			server.Broadcast(method, nil) // it is kept until the stream is open
+			server.Broadcast(method, nil) // the server keeps it until the stream is open
 			return f.last("s").PrimitivesVersion != was
 		})
 		was = offers()
@@ -106,6 +106,6 @@ func TestPrimitivesChange(t *testing.T) {
 	}
 	f.untilReady(t, "s", 1)
 	if offers() == was {
-		t.Error("a new connection is not noticed")
+		t.Error("a new connection does not change the version")
 	}
 }

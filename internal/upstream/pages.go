@@ -15,7 +15,7 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Bounds on lists. All pages of a list of tools together may be as long as a message.
+// Limits for lists. All pages of a list of tools together may be as large as one message.
 const (
 	maxPages          = 1_000
 	maxTools          = 20_000
@@ -23,8 +23,8 @@ const (
 	maxPrimitiveBytes = 8 << 20 // they are kept in memory
 )
 
-// Beyond unthrottledBytes a list is read at listBytesPerSecond, so that an endless one
-// does not use all cores until it hits the bound.
+// A list is read without throttling up to unthrottledBytes, then at listBytesPerSecond, so that an endless list does
+// not use all cores until it reaches the limit.
 const (
 	unthrottledBytes   = 4 << 20
 	listBytesPerSecond = 8 << 20
@@ -52,8 +52,8 @@ func newIncompleteListError(format string, args ...any) error {
 	return &incompleteListError{problem.TrustedTextErrorf(format, args...)}
 }
 
-// readAllPages reads all pages, until ctx or done ends, and returns the elements as slices of the
-// results. With an error it returns the elements so far.
+// readAllPages reads all pages until ctx or done ends. It returns the elements as slices of the results. If it fails,
+// it returns the elements so far and an error.
 func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask requestFunc) (all []json.RawMessage, err error) {
 	var params json.RawMessage
 	size, asked, again := 0, map[string]bool{}, false
@@ -66,7 +66,7 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 		case again:
 			p.addDeviation("it rejects its own cursor for the next page of its " + p.elements + ", so that only those before it are known")
 			return all, nil
-		default: // the cursor may have expired: the list is read once more from its beginning
+		default: // the cursor may have expired: read the list again from its beginning
 			again, all, params, asked = true, nil, nil, map[string]bool{}
 			continue
 		}
@@ -80,7 +80,7 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 		case wirejson.Kind(found) != '[' && !(p.nullIsEmpty && string(found) == "null"):
 			return all, newIncompleteListError("the result has no list of %s", p.list)
 		}
-		_ = wirejson.EachElement(found, func(raw []byte) error { // an answer is JSON
+		_ = wirejson.EachElement(found, func(raw []byte) error { // a result is valid JSON
 			all = append(all, raw)
 			return nil
 		})
@@ -113,7 +113,7 @@ func (p *pageReader) readAllPages(ctx context.Context, done <-chan struct{}, ask
 	return all, newIncompleteListError("the list has more than %d pages", maxPages)
 }
 
-// repeatedCursor is the deviation of a server whose pages lead in a circle.
+// repeatedCursor returns the text of a protocol deviation: the server's pages lead in a circle.
 func repeatedCursor(elements string) string {
 	return "it names the same next page of its " + elements + " again and again, so that the list ends there"
 }
@@ -138,9 +138,8 @@ func isRequestRejection(err error) bool {
 	return code == wirejson.CodeInvalidParams || code == wirejson.CodeInvalidRequest
 }
 
-// ReadToolPages reads all pages of a list of tools, until ctx or done ends. It parses them
-// after the last page, because that may never arrive. Invalid definitions are skipped;
-// each one has its own copy of its bytes.
+// ReadToolPages reads all pages of a list of tools until ctx or done ends. It parses them after the last page, which
+// may never arrive. It skips invalid definitions. Each definition has its own copy of its bytes.
 func (b *serverBase) ReadToolPages(ctx context.Context, done <-chan struct{}, ask requestFunc) ([]*tool.Definition, error) {
 	list := pageReader{list: "tools", elements: "tools", bytes: b.MaxMessage, most: maxTools, nullIsEmpty: true, unthrottled: unthrottledBytes, addDeviation: b.addDeviation}
 	all, err := list.readAllPages(ctx, done, ask)

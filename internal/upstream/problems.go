@@ -19,7 +19,7 @@ var (
 	errIdle    = errors.New("it was not used for idle_timeout")
 )
 
-// toolOrMethodName returns the name for messages about a request: the tool or the method.
+// toolOrMethodName returns the name of a request in messages: the tool or the method.
 func toolOrMethodName(r *session.Request) string {
 	if r.Method == mcp.CallTool {
 		return r.Permit.ToolName()
@@ -42,14 +42,14 @@ func approvalsUnreadError(server string) *problem.Problem {
 		With("server", server).With("state", string(Stopped))
 }
 
-// UnpermittedCallError rejects a tool call without a permit. This includes notifications,
-// because some servers act on them.
+// UnpermittedCallError rejects a tool call without a permit. It also rejects notifications, because some servers act on
+// them.
 func UnpermittedCallError() *problem.Problem {
 	return problem.New(problem.InvalidRequest, "tools/call must be a request of its own", "Send it with an id.")
 }
 
-// ToProblem converts the error of a failed request into a problem, unless it is one. It
-// returns ctx.Err() when the caller has canceled.
+// ToProblem converts the error of a failed request into a problem, unless it already is one. If the caller has
+// canceled, it returns ctx.Err().
 func (b *serverBase) ToProblem(ctx context.Context, r *session.Request, err error) error {
 	if p, ok := err.(*problem.Problem); ok {
 		return p
@@ -102,7 +102,7 @@ func (b *serverBase) classifyFailure(err error) transport.ServerFailure {
 
 func (b *serverBase) logsHint() string { return "See mcpproxy upstream logs " + b.Spec.Name + "." }
 
-// changeToLoginNeeded changes p to LOGIN_NEEDED if the status means that.
+// changeToLoginNeeded changes p to LOGIN_NEEDED if the HTTP status requires a login.
 func (b *serverBase) changeToLoginNeeded(p *problem.Problem, status *transport.StatusError) {
 	if status.WantsLogin() {
 		p.Code, p.Hint = problem.LoginNeeded, "Log in with `mcpproxy upstream login "+b.Spec.Name+"`, or check the server's headers in the configuration."
@@ -113,15 +113,14 @@ func (b *serverBase) newProblem(code problem.Code, r *session.Request, message s
 	return problem.New(code, message, "").With("server", b.Spec.Name).With("tool", toolOrMethodName(r)).Because(err)
 }
 
-// ToolChangedError rejects a call of a tool whose definition has changed or is gone.
+// ToolChangedError rejects a call of a tool whose definition has changed or was removed.
 func (b *serverBase) ToolChangedError(r *session.Request) *problem.Problem {
 	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+"' has just changed the definition of '"+toolOrMethodName(r)+
 		"', so the call was not sent", nil).
 		WithHint("Look at the tool again, then call again.").With("changed", true)
 }
 
-// staleToolListError rejects a call to a server that announced changed tools and did not list
-// them in time.
+// staleToolListError rejects a call to a server that announced changed tools and did not list them in time.
 func (b *serverBase) staleToolListError(r *session.Request) *problem.Problem {
 	return b.newProblem(problem.ServerUnavailable, r, "Server '"+b.Spec.Name+
 		"' has announced that its tools have changed and has not listed them yet, so the call of '"+toolOrMethodName(r)+"' was not sent", nil).
@@ -135,7 +134,7 @@ func (b *serverBase) clientOnlyToolError(r *session.Request) *problem.Problem {
 		WithHint("A client that can be asked (sampling, elicitation, roots) calls it on /mcp/servers/" + b.Spec.Name + ".")
 }
 
-// UnreachableError is the problem when no session can be opened; err is the cause of why.
+// UnreachableError is the problem when no session can be opened. err is the cause of why.
 func (b *serverBase) UnreachableError(why, err error) *problem.Problem {
 	return b.unavailableProblem(&unavailableError{state: State{Name: b.Spec.Name, Phase: Failed, Failure: b.classifyFailure(why)}, last: why}, err)
 }
@@ -169,8 +168,8 @@ func (b *serverBase) SessionEndedError(cause error) *problem.Problem {
 		With("server", b.Spec.Name).Because(fmt.Errorf("%w: %w", session.ErrEnded, cause))
 }
 
-// SessionEndedBeforeSendError is SessionEndedError for a request that the server has not
-// run, so that it can be sent again.
+// SessionEndedBeforeSendError is like SessionEndedError, for a request that the server has not run. The client can send
+// it again.
 func (b *serverBase) SessionEndedBeforeSendError(cause error) *problem.Problem {
 	p := b.SessionEndedError(cause)
 	p.Hint = "The request was not carried out. The client must open a new session."

@@ -23,13 +23,13 @@ import (
 
 const idleAfter = 5 * time.Minute
 
-// phase is what the server's state says.
+// phase returns the phase of the server's state.
 func (b *bench) phase() Phase {
 	s, _ := b.State("s")
 	return s.Phase
 }
 
-// superviseAs is supervise with a server that rests by this spec.
+// superviseAs is supervise for a server with the idle settings of rest.
 func superviseAs(t *testing.T, rest Spec, test func(t *testing.T, b *bench)) {
 	superviseSpec(t, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second,
 		IdleTimeout: rest.IdleTimeout, Lazy: rest.Lazy, Review: rest.Review}, nil, test)
@@ -39,7 +39,7 @@ func TestUnusedServerIsStoppedAndStartedByACall(t *testing.T) {
 	superviseAs(t, Spec{IdleTimeout: idleAfter}, func(t *testing.T, b *bench) {
 		sleep(idleAfter - time.Second)
 		if b.phase() != Ready {
-			t.Fatalf("it is %s before its time", b.phase())
+			t.Fatalf("phase %s before the idle time", b.phase())
 		}
 		first := b.link()
 		sleep(time.Second)
@@ -62,9 +62,9 @@ func TestUnusedServerIsStoppedAndStartedByACall(t *testing.T) {
 		if _, err := b.Call(t.Context(), "s", Call{Tool: "t0"}); err != nil {
 			t.Fatal(err)
 		}
-		sleep(idleAfter - time.Second) // counted from the last use
+		sleep(idleAfter - time.Second) // the idle time starts at the last use
 		if b.phase() != Ready {
-			t.Errorf("it is %s before its time", b.phase())
+			t.Errorf("phase %s before the idle time", b.phase())
 		}
 		sleep(time.Second)
 		if b.phase() != Idle || b.tries() != 2 {
@@ -89,21 +89,21 @@ func TestServerAtWorkIsNotIdle(t *testing.T) {
 				var wg sync.WaitGroup
 				wg.Go(func() {
 					r := &session.Request{Method: mcp.ListTools}
-					b.sv.BeginUse(r) // like a user of Try
+					b.sv.BeginUse(r) // like a caller of SendWhenReady
 					defer b.sv.EndUse(r)
 					call(ctx, b)
 				})
 				synctest.Wait()
-				l.set(func() { l.hang = false }) // for others
+				l.set(func() { l.hang = false }) // for other calls
 				sleep(3 * time.Hour)
 				if b.phase() != Ready {
-					t.Errorf("it is %s while it works", b.phase())
+					t.Errorf("phase %s while a request is in flight", b.phase())
 				}
 				cancel()
 				wg.Wait()
 				sleep(idleAfter)
 				if b.phase() != Idle {
-					t.Errorf("it is %s after the work", b.phase())
+					t.Errorf("phase %s after the request", b.phase())
 				}
 			})
 		})
@@ -130,7 +130,7 @@ func TestManyCallsStartAnIdleServerOnce(t *testing.T) {
 	})
 }
 
-// Calls that come just when the server is being stopped are carried out.
+// Calls that arrive while the server is being stopped are executed.
 func TestCallsAtTheLastMoment(t *testing.T) {
 	superviseAs(t, Spec{IdleTimeout: time.Second}, func(t *testing.T, b *bench) {
 		for range 500 {
@@ -163,7 +163,7 @@ func TestToolThatChangedWhileIdleIsNotCalled(t *testing.T) {
 			t.Errorf("%d calls were sent", n)
 		}
 		if got := b.lastTools("s"); got[0] != "t7" {
-			t.Errorf("tools %v: the new list was not told", got)
+			t.Errorf("tools %v: the new list was not published", got)
 		}
 	})
 }
@@ -177,7 +177,7 @@ func TestCallIsCheckedAgainAfterItHasWaited(t *testing.T) {
 			return err
 		}
 		if err := call(); err != nil || checks != 0 {
-			t.Fatalf("%d checks of a call that has not waited: %v", checks, err)
+			t.Fatalf("%d checks of a call that did not wait: %v", checks, err)
 		}
 		sleep(idleAfter)
 		if err := call(); err != locked || checks != 1 || b.link().count(mcp.CallTool) != 0 {
@@ -213,7 +213,7 @@ func TestLazyServerIsStartedByItsFirstUse(t *testing.T) {
 				if err := use(b); err != nil || b.tries() != 1 || b.phase() != Ready {
 					t.Fatalf("%d starts, it is %s: %v", b.tries(), b.phase(), err)
 				}
-				sleep(24 * time.Hour) // without idle_timeout it stays
+				sleep(24 * time.Hour) // without idle_timeout it keeps running
 				if b.phase() != Ready || b.tries() != 1 {
 					t.Errorf("%d starts, it is %s", b.tries(), b.phase())
 				}
@@ -231,7 +231,7 @@ func TestServerInReviewRuns(t *testing.T) {
 		spec := b.sv.Spec
 		spec.Review = false
 		b.sv.reviewed = true
-		b.ApplySpecs([]Spec{spec}) // the review is over
+		b.ApplySpecs([]Spec{spec}) // the review has ended
 		sleep(idleAfter)
 		if b.phase() != Idle || b.tries() != 1 {
 			t.Errorf("it is %s after %d starts", b.phase(), b.tries())
@@ -251,7 +251,7 @@ func TestSettingsOfIdlenessNeedNoRestart(t *testing.T) {
 		set(2 * time.Hour)
 		sleep(time.Hour - time.Second)
 		if b.phase() != Ready {
-			t.Errorf("it is %s before its time", b.phase())
+			t.Errorf("phase %s before the idle time", b.phase())
 		}
 		sleep(time.Second)
 		if b.phase() != Idle || b.tries() != 1 {
@@ -298,7 +298,7 @@ func TestCallWaitsForAnIdleServerWithinItsOwnTime(t *testing.T) {
 	})
 }
 
-// gone reports whether there is no such process any more.
+// gone reports whether the process has ended.
 func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
 
 func untilPhase(t testing.TB, f *fixture, server string, want Phase) {
@@ -319,7 +319,7 @@ func TestIdleProcessEndsAndRestarts(t *testing.T) {
 	first := f.pidOf("zoo")
 	untilPhase(t, f, "zoo", Idle)
 	if s, _ := f.State("zoo"); !gone(first) || s.PID != 0 {
-		t.Fatalf("the process %d is still there: %+v", first, s)
+		t.Fatalf("process %d is still running: %+v", first, s)
 	}
 	pids := make(chan int, 64)
 	var wg sync.WaitGroup
@@ -335,7 +335,7 @@ func TestIdleProcessEndsAndRestarts(t *testing.T) {
 	}
 	untilPhase(t, f, "zoo", Idle)
 	if !gone(second) {
-		t.Error("the second process is still there")
+		t.Error("the second process is still running")
 	}
 }
 
@@ -346,7 +346,7 @@ func TestProcessKilledWhileItWakes(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	spec := stdioSpec(t, "mute", "mute") // it never gets ready
+	spec := stdioSpec(t, "mute", "mute") // it never becomes ready
 	spec.Args = []string{"-c", `echo $$ > ` + pipe + `; exec "$0"`, spec.Command}
 	spec.Command, spec.Lazy, spec.ConnectTimeout = "sh", true, 20*time.Second
 	f.ApplySpecs([]Spec{spec})
@@ -355,7 +355,7 @@ func TestProcessKilledWhileItWakes(t *testing.T) {
 		_, err := f.call("mute", "pid", "{}")
 		failed <- err
 	}()
-	for range 2 { // one that ends when it is asked for its revision is started once more
+	for range 2 { // a server that exits on server/discover is started again
 		if err := syscall.Kill(readPID(t, pipe), syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -374,8 +374,8 @@ func TestCallsOutliveProcessesThatAreKilled(t *testing.T) {
 	f.ApplySpecs([]Spec{restingSpec(t, 20*time.Millisecond)})
 	for range 10 {
 		pid := f.pidOf("zoo")
-		_ = syscall.Kill(pid, syscall.SIGKILL)                // it may be gone already
-		if _, err := f.call("zoo", "pid", "{}"); err != nil { // sent to the one that is killed
+		_ = syscall.Kill(pid, syscall.SIGKILL)                // it may have ended
+		if _, err := f.call("zoo", "pid", "{}"); err != nil { // sent to the killed process
 			wantCode(t, err, problem.UpstreamError)
 		}
 		f.pidOf("zoo")
@@ -383,7 +383,7 @@ func TestCallsOutliveProcessesThatAreKilled(t *testing.T) {
 	}
 }
 
-// slowOffers takes longer to list its prompts than it may be idle.
+// slowOffers takes longer to list its prompts than its idle timeout.
 func slowOffers() *mcptest.Server {
 	return mcptest.New(mcptest.Options{Other: func(string, *mcptest.Call) (json.RawMessage, error) {
 		time.Sleep(300 * time.Millisecond)

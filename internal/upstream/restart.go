@@ -8,14 +8,15 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// Bounds of restarts that agents request.
+// Limits of restarts that agents request.
 const (
 	minRestartInterval = 10 * time.Second // minimum time since the last restart
 	drainTimeout       = 3 * time.Second  // wait for calls in flight, during which new calls wait
 	drainPollInterval  = 5 * time.Millisecond
 )
 
-// restartWhenDrained waits until no call is in flight, then calls begin and restarts; see Set.RestartWhenDrained.
+// restartWhenDrained waits until no call is in flight, calls begin, and restarts the server; see
+// Set.RestartWhenDrained.
 func (s *Server) restartWhenDrained(ctx context.Context, begin func() error) error {
 	if err := s.availability.reserveRestart(); err != nil {
 		return err
@@ -31,7 +32,7 @@ func (s *Server) restartWhenDrained(ctx context.Context, begin func() error) err
 		err = begin()
 	}
 	if err != nil {
-		if c != nil { // back into use
+		if c != nil { // accept requests again
 			c.leaving.Store(false)
 			s.availability.wakeWaiters()
 		}
@@ -70,7 +71,7 @@ func (s *Server) isDrained(c *Connection) bool {
 	return s.usageTracker.uses.Load()-s.usageTracker.listening.Load() <= waiting && !c.isBusy()
 }
 
-// reserveRestart reserves a restart by an agent, or returns when the next one is allowed.
+// reserveRestart reserves a restart for an agent. If none is allowed now, its error reports the earliest time.
 func (p *availability) reserveRestart() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

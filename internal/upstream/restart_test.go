@@ -17,7 +17,8 @@ func (b *bench) restartQuietly() error {
 	return b.RestartWhenDrained(context.Background(), "s", func() error { return nil })
 }
 
-// TestRestartWaitsForCallsInFlight: for a limited time, after which it is refused. New calls wait during that time.
+// TestRestartWaitsForCallsInFlight: a restart waits for calls in flight up to a limit, and is then refused. New calls
+// wait during that time.
 func TestRestartWaitsForCallsInFlight(t *testing.T) {
 	for name, long := range map[string]time.Duration{"short": time.Second, "long": time.Minute} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +43,7 @@ func TestRestartWaitsForCallsInFlight(t *testing.T) {
 				l.set(func() { l.takes = 0 })
 				later := call()
 				if n := l.count(mcp.CallTool); n != 1 {
-					t.Errorf("%d calls while it is to be restarted", n)
+					t.Errorf("%d calls while a restart waits", n)
 				}
 				err := <-restarted
 				if took := time.Since(start); took > min(long, drainTimeout)+drainPollInterval {
@@ -64,7 +65,7 @@ func TestRestartWaitsForCallsInFlight(t *testing.T) {
 	}
 }
 
-// TestAgentRestartRate: an agent cannot restart a server while it starts, nor shortly afterwards; a user always can.
+// TestAgentRestartRate: an agent cannot restart a server while it starts or shortly afterwards. A user always can.
 func TestAgentRestartRate(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		refused := func(seconds int) {
@@ -91,7 +92,7 @@ func TestAgentRestartRate(t *testing.T) {
 		refused(2)
 		sleep(1500 * time.Millisecond)
 		good()
-		b.Restart("s") // a person
+		b.Restart("s") // a restart by a user
 		synctest.Wait()
 		if b.tries() != 4 {
 			t.Errorf("%d starts", b.tries())
@@ -101,7 +102,7 @@ func TestAgentRestartRate(t *testing.T) {
 		b.prepare(func(l *fakeLink) { l.hang = true })
 		b.Restart("s")
 		sleep(minRestartInterval)
-		refused(10) // it is being started
+		refused(10) // the server is starting
 		if _, err := b.Call(t.Context(), "x", Call{}); err == nil {
 			t.Error("an unknown server")
 		}
@@ -109,7 +110,7 @@ func TestAgentRestartRate(t *testing.T) {
 	})
 }
 
-// TestUnrecordedRestartIsRefused: a restart that cannot be recorded does not happen.
+// TestUnrecordedRestartIsRefused: if a restart cannot be recorded, it does not happen.
 func TestUnrecordedRestartIsRefused(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		full := errors.New("full")

@@ -30,7 +30,7 @@ func sdkSpecs(t *testing.T) map[string]Spec {
 // TestOfficialSDK: servers of the official SDK, over each of its transports.
 func TestOfficialSDK(t *testing.T) {
 	t.Parallel()
-	// What speaks both is used in the modern way.
+	// A server that supports both protocols is used with the modern one.
 	revision := map[string]string{"stdio": protocol.Modern, "sessions": protocol.Legacy, "json": protocol.Legacy, "stateless": protocol.Modern}
 	for name, spec := range sdkSpecs(t) {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestOfficialSDK(t *testing.T) {
 	}
 }
 
-// TestOfficialSDKListChanged: the server's own stream, and the pipe, announce new tools.
+// TestOfficialSDKListChanged: the server announces new tools on its own stream or on the pipe.
 func TestOfficialSDKListChanged(t *testing.T) {
 	t.Parallel()
 	s := mcptest.NewSDKServer()

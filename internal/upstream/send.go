@@ -11,17 +11,16 @@ import (
 	"mcpproxy/internal/problem"
 )
 
-// maxSends bounds how often a request is sent, if the server has certainly not run it
-// before.
+// maxSends limits how often a request is sent. It is sent again only if the server has certainly not run it.
 const maxSends = 2
 
-// SendWhenReady makes f send a request when there is a connection and the request may be sent. It waits for a disconnected
-// server and makes it reconnect at once. A tools/call needs a permit. If it had to wait, its policy decision is repeated, and
-// the server must list the same definition. f is called again if the server has certainly not run the request. A problem from f
-// is final.
+// SendWhenReady calls f to send a request when there is a connection and the request may be sent. If the server is
+// disconnected, SendWhenReady makes it reconnect at once and waits. A tools/call needs a permit. If the call had to
+// wait, its policy decision is repeated, and the server must list the same definition. f is called again if the server
+// has certainly not run the request. If f returns a problem, that is final.
 //
-// The errors of SendWhenReady are problems, or ctx.Err() when the caller has canceled. Callers call BeginUse before it and
-// EndUse after it.
+// The errors of SendWhenReady are problems, or ctx.Err() when the caller has canceled. Callers call BeginUse before it
+// and EndUse after it.
 func (s *Server) SendWhenReady(ctx context.Context, r *session.Request, f func(*Connection) (session.Reply, error)) (session.Reply, error) {
 	isCall := IsToolCall(r)
 	if isCall && !r.Permit.Allows(requestedToolName(r)) {
@@ -63,14 +62,13 @@ func (s *Server) SendWhenReady(ctx context.Context, r *session.Request, f func(*
 	}
 }
 
-// recordCallOutcome records the outcome of a call that was sent, and checks the connection
-// after a failure. A server that fails every call for failingAfter becomes Failed, until
-// a call succeeds.
+// recordCallOutcome records the outcome of a call that was sent, and checks the connection after a failure. If all
+// calls of a server fail for failingAfter, the server becomes Failed until a call succeeds.
 func (s *Server) recordCallOutcome(ctx context.Context, reply session.Reply, err error) {
 	if err = serverFaultOf(ctx, reply, err); err == errInconclusive {
 		return
 	}
-	if reply.Error != nil { // it answers
+	if reply.Error != nil { // the server answered
 		trySignal(s.connectionSuspect)
 	}
 	if s.failing.recordCall(time.Now(), err) {
@@ -90,8 +88,8 @@ func requestedToolName(r *session.Request) string {
 	return name
 }
 
-// waitForCurrentConnection returns the connection when the tool list is current, and reports
-// whether it had to wait.
+// waitForCurrentConnection returns the connection when its tool list is current, and reports whether it had to wait for
+// that.
 func (s *Server) waitForCurrentConnection(ctx context.Context, r *session.Request) (c *Connection, waited bool, err error) {
 	for {
 		if c = s.availability.live.Load(); !c.isUsable() {
@@ -110,8 +108,8 @@ func (s *Server) waitForCurrentConnection(ctx context.Context, r *session.Reques
 	}
 }
 
-// checkCallAllowed rejects a call that may not be sent: the decision is repeated if the call has
-// waited, and the tool must be unchanged.
+// checkCallAllowed returns an error if a call may not be sent. If the call has waited, the decision is repeated. The
+// tool must be unchanged.
 func (s *Server) checkCallAllowed(c *Connection, r *session.Request, waited bool) error {
 	if waited {
 		if err := r.Permit.Recheck(); err != nil {
@@ -127,8 +125,8 @@ func (s *Server) checkCallAllowed(c *Connection, r *session.Request, waited bool
 	return nil
 }
 
-// RecheckDecision repeats the decision about a call that has waited outside of SendWhenReady, for a session
-// or an answer of its client.
+// RecheckDecision repeats the decision about a call that waited outside of SendWhenReady, for a session or for its
+// client's answer.
 func (s *Server) RecheckDecision(ctx context.Context, c *Connection, r *session.Request) error {
 	if !IsToolCall(r) {
 		return nil

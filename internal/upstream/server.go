@@ -15,18 +15,18 @@ import (
 
 // ServerClients are the client sessions of one server.
 type ServerClients interface {
-	// OnConnected is called for each connection before anyone gets it.
+	// OnConnected is called for each connection before it can be used.
 	OnConnected(c *Connection)
-	// OnNotification receives the server's notifications that belong to no request, and reports
-	// whether they may concern a client.
+	// OnNotification receives the server's notifications that belong to no request. It reports whether they may concern
+	// a client.
 	OnNotification(method string, params json.RawMessage) bool
-	// InUse reports whether something is open that needs the server.
+	// InUse reports whether a client has something open that needs the server.
 	InUse() bool
 	// EndSessions ends sessions.
 	EndSessions(what SessionsToEnd)
 }
 
-// SessionsToEnd says which sessions to end, from few to all.
+// SessionsToEnd selects the sessions to end. Each value includes more sessions than the previous one.
 type SessionsToEnd uint8
 
 // The scopes. EndAll waits until everything has ended; the others return at once.
@@ -37,8 +37,8 @@ const (
 	EndAll                             // everything; no new sessions
 )
 
-// Server keeps one enabled server connected. Its parts have their own state; the
-// goroutine of supervise makes all changes to the connection.
+// Server keeps one enabled server connected. Its parts have their own state. Only the goroutine of supervise changes
+// the connection.
 type Server struct {
 	*serverBase
 	Clients ServerClients
@@ -86,8 +86,7 @@ type linkReportReceiver struct{ s *Server }
 // ReportReceiver returns the receiver for a link's reports.
 func (s *Server) ReportReceiver() transport.Reporter { return linkReportReceiver{s} }
 
-// ToolsChanged records an announced change. The reader of the connection calls it before
-// it forwards later messages.
+// ToolsChanged records an announced change. The reader of the connection calls it before it forwards later messages.
 func (r linkReportReceiver) ToolsChanged() {
 	r.s.listing.announced.Add(1)
 	trySignal(r.s.listing.relist)
@@ -115,8 +114,8 @@ func (r linkReportReceiver) Log(text string) { r.s.log.WriteRemark(text) }
 
 func (r linkReportReceiver) ProtocolViolation(what string) { r.s.addDeviation(what) }
 
-// applySpecWithoutRestart sets the parts of the spec that need no restart. When sharing changes, clients
-// begin new sessions.
+// applySpecWithoutRestart sets the parts of the spec that need no restart. When Shared changes, clients must begin new
+// sessions.
 func (s *Server) applySpecWithoutRestart(spec Spec) {
 	s.usageTracker.idlePolicy.Store(spec.idlePolicy())
 	trySignal(s.usageTracker.idlePolicyChanged)
@@ -134,29 +133,28 @@ func (s *Server) RequestStart() {
 	s.availability.requestStart()
 }
 
-// restartNow ends the connection, or the try, and starts a new one at once. Clients that
-// share the connection continue on the new one.
+// restartNow ends the connection or the attempt and starts a new one at once. Clients that share the connection
+// continue on the new one.
 func (s *Server) restartNow() {
 	s.listing.clearClientTools()
 	s.failing.clearFailures()
 	s.availability.requestRestart()
 }
 
-// isInUse reports whether a request is in flight or a client has something open.
+// isInUse reports whether a request is in flight, or a client has something open that needs the server.
 func (s *Server) isInUse() bool { return s.usageTracker.uses.Load() > 0 || s.Clients.InUse() }
 
 // IsShared reports whether a new client shares the connection.
 func (s *Server) IsShared() bool { return s.shared.Load() }
 
-// WaitReady waits for the connection, and requests one if there is none.
+// WaitReady waits for the connection. If there is none, it requests one.
 func (s *Server) WaitReady(ctx context.Context) (*Connection, error) {
 	return s.availability.waitReady(ctx, s.Spec.ConnectTimeLimit())
 }
 
-// WaitStartSlot waits for a slot in the start queue if a client's own link starts a process;
-// else it returns nil. A client does not wait as long as an installation may take: that
-// is left to MCPProxy's own connection. Its errors are problems, or ctx.Err(). Release
-// the slot when the session has begun.
+// WaitStartSlot waits for a slot in the start queue if a client's own link starts a process. Otherwise it returns nil.
+// It does not wait long enough for an installation, which only MCPProxy's own connection does. Its errors are problems,
+// or ctx.Err(). Release the slot when the session has begun.
 func (s *Server) WaitStartSlot(ctx context.Context) (*process.StartSlot, error) {
 	queue := s.startQueue()
 	if queue == nil {

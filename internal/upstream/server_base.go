@@ -20,13 +20,12 @@ type Options struct {
 	ProcessDir    string // for process ids, so that the next run can end leftovers; "" keeps none
 	Observer      Observer
 	ClientVersion string // sent in clientInfo
-	// AccountFor returns the OAuth account for an HTTP server of that name, or nil. May
-	// be nil.
+	// AccountFor returns the OAuth account for an HTTP server of that name, or nil. AccountFor may be nil.
 	AccountFor func(server string) transport.ServerAuthorizer
-	MaxMessage int // maximum size of a message from a server, in bytes; 0 = 64 MiB
+	MaxMessage int // maximum size of a message from a server, in bytes; 0 means 64 MiB
 }
 
-// sharedState is what all servers of a Set share.
+// sharedState is the state that all servers of a Set share.
 type sharedState struct {
 	Options
 	launch  *process.Launcher
@@ -42,7 +41,7 @@ func (s *sharedState) NextID() json.RawMessage { return strconv.AppendUint(nil, 
 // StopNowSignal returns the channel that is closed when servers must stop without grace.
 func (s *sharedState) StopNowSignal() <-chan struct{} { return s.stopNow }
 
-// serverBase is what the parts of a server share.
+// serverBase is the state that all parts of a server share.
 type serverBase struct {
 	*sharedState
 	Spec         Spec                  // read-only
@@ -55,12 +54,11 @@ type serverBase struct {
 	deviations   protocolDeviations
 }
 
-// protocolDeviations are a server's deviations from the protocol on one connection, in
-// MCPProxy's own words.
+// protocolDeviations are a server's deviations from the protocol on one connection, described in MCPProxy's own words.
 type protocolDeviations struct {
 	mu      sync.Mutex // guards the fields below
 	words   []string
-	leftOut []string // tools of the last list that are unusable
+	leftOut []string // unusable tools of the last list
 }
 
 const maxDeviations = 10
@@ -76,7 +74,7 @@ func (b *serverBase) addDeviation(what string) {
 	b.log.WriteRemark(what)
 }
 
-// setLeftOut replaces the unusable tools of the last list, and logs those.
+// setLeftOut replaces the unusable tools of the last list, and logs the new ones.
 func (b *serverBase) setLeftOut(tools []string) {
 	for _, what := range tools {
 		b.log.WriteRemark(what)
@@ -89,7 +87,7 @@ func (b *serverBase) setLeftOut(tools []string) {
 	b.deviations.leftOut = tools
 }
 
-// Deviations returns the server's deviations from the protocol, and the unusable tools that it lists.
+// Deviations returns the server's deviations from the protocol, and its unusable tools.
 func (b *serverBase) Deviations() []string {
 	b.deviations.mu.Lock()
 	defer b.deviations.mu.Unlock()

@@ -21,17 +21,17 @@ import (
 	"mcpproxy/internal/testutil/volume"
 )
 
-// fakeLink is a link in memory. Its answers come at once unless hang is set.
+// fakeLink is a link in memory. It answers immediately unless hang is set.
 type fakeLink struct {
 	*session.EndSignal
 	mu      sync.Mutex
 	asked   map[string]int
-	hang    bool          // nothing is answered
-	silent  bool          // it does not promise to say when its tools change
-	deaf    bool          // what it says is not heard
-	version int           // of its tools
-	slow    time.Duration // a list of tools takes so long
-	takes   time.Duration // a call takes so long
+	hang    bool          // it answers nothing
+	silent  bool          // it does not announce changed tools
+	deaf    bool          // its notifications are lost
+	version int           // version of its tools
+	slow    time.Duration // duration of a list of tools
+	takes   time.Duration // duration of a call
 	broken  bool          // the tools cannot be listed
 	heard   atomic.Uint64
 	flying  atomic.Int64
@@ -116,7 +116,7 @@ func (l *fakeLink) Health() transport.LinkHealth {
 	return transport.LinkHealth{Received: l.heard.Load(), InFlight: int(l.flying.Load()), Listening: !l.deaf}
 }
 
-// bench is one supervised server on fake links, in fake time.
+// bench is one supervised server with fake links in fake time.
 type bench struct {
 	*Set
 	*watcher
@@ -124,11 +124,11 @@ type bench struct {
 	mu    sync.Mutex
 	opens []time.Time
 	links []*fakeLink
-	fail  error // what opening returns
+	fail  error // the error of opening a link
 	shape func(*fakeLink)
 }
 
-// prepare applies change to every link that is opened from now on.
+// prepare applies change to every link that is opened after it.
 func (b *bench) prepare(change func(*fakeLink)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -147,7 +147,7 @@ func (b *bench) tries() int {
 	return len(b.opens)
 }
 
-// lastPause is the time between the last two tries.
+// lastPause returns the time between the last two attempts.
 func (b *bench) lastPause() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -161,7 +161,7 @@ func (b *bench) setFail(err error) {
 	b.fail = err
 }
 
-// supervise runs test in a bubble with a server that has just been started.
+// supervise runs test in a synctest bubble with a newly started server.
 func supervise(t *testing.T, fail error, test func(t *testing.T, b *bench)) {
 	superviseSpec(t, Spec{Name: "s", Transport: Stdio, ConnectTimeout: 20 * time.Second}, fail, test)
 }
@@ -170,7 +170,7 @@ func superviseSpec(t *testing.T, spec Spec, fail error, test func(t *testing.T, 
 	superviseFor(t, nil, spec, fail, test)
 }
 
-// superviseFor is superviseSpec of a server that has clients.
+// superviseFor is superviseSpec for a server with clients.
 func superviseFor(t *testing.T, clients ServerClients, spec Spec, fail error, test func(t *testing.T, b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{watcher: newWatcher(), fail: fail}
@@ -233,7 +233,7 @@ func TestBackoffGrowsForEver(t *testing.T) {
 
 func TestCallReconnectsAtOnce(t *testing.T) {
 	supervise(t, errors.New("no"), func(t *testing.T, b *bench) {
-		sleep(time.Hour) // the pauses are minutes by now
+		sleep(time.Hour) // the pauses are now minutes
 		b.setFail(nil)
 		start := time.Now()
 		if _, err := b.Call(t.Context(), "s", Call{Tool: "t"}); err != nil {
@@ -302,7 +302,7 @@ func TestStableConnectionResetsTheBackoff(t *testing.T) {
 			}
 		}
 		if p := b.lastPause(); p < time.Minute {
-			t.Errorf("a server that is lost again and again is tried after %v", p)
+			t.Errorf("a server whose connection is lost repeatedly is tried after %v", p)
 		}
 		sleep(stableTime)
 		b.link().Signal(errors.New("gone"))
@@ -317,7 +317,7 @@ func TestRelistIsCoalescedAndNeverLost(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		start := time.Now()
 		l := b.link()
-		changes := volume.FullOrQuick(10_000, 2_000) // of 100 a second
+		changes := volume.FullOrQuick(10_000, 2_000) // 100 per second
 		for i := range changes {
 			l.set(func() { l.version = i })
 			b.sv.ReportReceiver().ToolsChanged()
@@ -350,7 +350,7 @@ func TestChangeDuringAListIsSeen(t *testing.T) {
 		l.set(func() { l.hang = false })
 		sleep(2 * defaultConnectTime)
 		if got := l.count(mcp.ListTools); got != 3 {
-			t.Errorf("%d lists, want the first, the one that hung and another", got)
+			t.Errorf("%d lists, want three: the first one, the one that hung, and another", got)
 		}
 		if s, _ := b.State("s"); s.Phase != Ready {
 			t.Errorf("state %+v", s)
@@ -366,12 +366,12 @@ func TestPing(t *testing.T) {
 			t.Errorf("%d pings in a silence of ten pauses", n)
 		}
 		before := l.count(mcp.Ping)
-		for range 100 { // something is heard all the time
+		for range 100 { // the server sends something all the time
 			l.heard.Add(1)
 			sleep(pingPause / 10)
 		}
 		if n := l.count(mcp.Ping); n > before {
-			t.Errorf("%d pings while it says something", n-before)
+			t.Errorf("%d pings although the server sends something", n-before)
 		}
 		l.set(func() { l.hang = true })
 		sleep(pingPause*2 + pingTime + minBackoff)
@@ -382,12 +382,12 @@ func TestPing(t *testing.T) {
 	})
 }
 
-// TestBusyServerIsNotPinged: a server that works on one call for minutes, and can do nothing else, gets no pings.
+// TestBusyServerIsNotPinged: a server that works on one call for minutes and can do nothing else gets no pings.
 func TestBusyServerIsNotPinged(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		l := b.link()
 		l.set(func() { l.hang = true })
-		ctx, cancel := context.WithTimeout(t.Context(), 20*pingPause-time.Second) // not when a ping would be due
+		ctx, cancel := context.WithTimeout(t.Context(), 20*pingPause-time.Second) // not at a multiple of pingPause
 		defer cancel()
 		_, err := b.Call(ctx, "s", Call{Tool: "t"})
 		wantCode(t, err, problem.Timeout)
@@ -405,7 +405,7 @@ func TestDoubtIsSettledByPing(t *testing.T) {
 			sleep(10 * time.Millisecond)
 		}
 		if n := l.count(mcp.Ping); n < 5 || n > 11 {
-			t.Errorf("%d pings for ten seconds of doubt", n)
+			t.Errorf("%d pings in ten seconds of a suspect connection", n)
 		}
 	})
 }
@@ -438,7 +438,7 @@ func TestPhasesInOrder(t *testing.T) {
 		b.setFail(nil)
 		sleep(time.Second)
 		b.link().Signal(errors.New("gone"))
-		sleep(2 * minBackoff) // the pause after the second failure
+		sleep(2 * minBackoff) // longer than the pause after the second failure
 		b.sv.cancel()
 		synctest.Wait()
 		var got []Phase
@@ -456,7 +456,7 @@ func TestPhasesInOrder(t *testing.T) {
 	})
 }
 
-// TestUnsentCallIsSentAgain: a call that finds its connection lost is sent over the next one.
+// TestUnsentCallIsSentAgain: a call that was not sent on a lost connection is sent on the next one.
 func TestUnsentCallIsSentAgain(t *testing.T) {
 	supervise(t, nil, func(t *testing.T, b *bench) {
 		first := b.link()

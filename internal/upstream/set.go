@@ -23,7 +23,7 @@ import (
 
 const defaultMaxMessage = 64 << 20
 
-// Set is the enabled servers, each supervised separately.
+// Set contains the enabled servers, each supervised separately.
 type Set struct {
 	sharedState sharedState
 	clients     func(*Server) ServerClients
@@ -58,9 +58,8 @@ func NewSet(opt Options, clients func(*Server) ServerClients) *Set {
 	return s
 }
 
-// randomFirstID returns a random first request id, so that a server's data cannot contain the
-// answer to a future request. It leaves room below 2^53, up to which every JSON parser is
-// exact.
+// randomFirstID returns a random first request ID, so that a server cannot prepare the answer to a future request. It
+// stays well below 2^53, the limit up to which every JSON parser is exact.
 func randomFirstID() uint64 {
 	var b [8]byte
 	rand.Read(b[:]) // never fails
@@ -100,8 +99,7 @@ func (s *Set) ApplySpecs(specs []Spec) {
 	s.known.Do(func() { close(s.applied) })
 }
 
-// startServer starts the server of spec when before, the previous server of that name, has
-// stopped.
+// startServer starts the server of spec. If a previous server of that name exists, it starts after before has stopped.
 func (s *Set) startServer(spec Spec, before *Server) *Server {
 	spec.Args, spec.Secrets = slices.Clone(spec.Args), slices.Clone(spec.Secrets)
 	spec.Env, spec.Headers = maps.Clone(spec.Env), maps.Clone(spec.Headers)
@@ -123,12 +121,11 @@ func (s *Set) startServer(spec Spec, before *Server) *Server {
 // find returns the server of that name, or nil.
 func (s *Set) find(name string) *Server { return (*s.servers.Load())[name] }
 
-// firstApplyTimeout is how long a request waits for the first ApplySpecs, which needs the
-// approvals from disk.
+// firstApplyTimeout is how long a request waits for the first ApplySpecs, which must read the approvals from disk.
 const firstApplyTimeout = 10 * time.Second
 
-// ServerForRequest returns the server of that name for a request, which may precede the first
-// ApplySpecs. Its error is a problem.
+// ServerForRequest returns the server of that name for a request. The request may arrive before the first ApplySpecs
+// and then waits for it. The error is a problem.
 func (s *Set) ServerForRequest(ctx context.Context, name string) (*Server, error) {
 	if sv := s.find(name); sv != nil {
 		return sv, nil
@@ -164,8 +161,7 @@ func (s *Set) Deviations(server string) []string {
 	return nil
 }
 
-// StartProgress returns the progress of a start. It changes all the time and is therefore not
-// in State.
+// StartProgress returns the progress of a start. It changes all the time, so it is not part of State.
 func (s *Set) StartProgress(server string) StartProgress {
 	sv := s.find(server)
 	if sv == nil {
@@ -175,8 +171,7 @@ func (s *Set) StartProgress(server string) StartProgress {
 	return sv.startProgress(&state)
 }
 
-// LogTail returns up to that many last lines of a server's log. It also works for removed
-// servers.
+// LogTail returns the last lines of a server's log, limited to lines. It also works for removed servers.
 func (s *Set) LogTail(server string, lines int) ([]process.LogLine, error) {
 	tail, err := s.NewLogReader(server).ReadLast(lines)
 	if sv := s.find(server); err == nil && sv != nil && lines > 0 {
@@ -188,13 +183,13 @@ func (s *Set) LogTail(server string, lines int) ([]process.LogLine, error) {
 	return tail, err
 }
 
-// NewLogReader returns a reader of a server's log, by whole lines.
+// NewLogReader returns a reader of whole lines of a server's log.
 func (s *Set) NewLogReader(server string) *process.LogReader {
 	return process.NewLogReader(s.sharedState.LogDir, server)
 }
 
-// AddDefinitions adds tools that a server listed to a client. It reports whether some are
-// new; the observer is notified of these.
+// AddDefinitions adds tools that a server listed to a client. It notifies the observer of new ones and reports whether
+// there are any.
 func (s *Set) AddDefinitions(server string, definitions []json.RawMessage) bool {
 	sv := s.find(server)
 	if sv == nil {
@@ -217,8 +212,8 @@ func (s *Set) AddDefinitions(server string, definitions []json.RawMessage) bool 
 	return news
 }
 
-// RefreshTools lists a server's tools again, unless they were listed after since, and
-// waits briefly for it. It is for callers that saw a list other than the published one.
+// RefreshTools lists a server's tools again, unless they were listed after since, and waits briefly for the result. It
+// is for callers that saw a list that differs from the published one.
 func (s *Set) RefreshTools(ctx context.Context, server string, since time.Time) {
 	sv := s.find(server)
 	if sv == nil {
@@ -231,9 +226,10 @@ func (s *Set) RefreshTools(ctx context.Context, server string, since time.Time) 
 	sv.listing.refreshList(ctx, since)
 }
 
-// ListPrimitives reads all pages of a list of prompts, resources or resource templates on the shared connection; list is its
-// name in the result. The bytes are the server's. Its errors are problems, or ctx.Err(). If the server answered without a
-// complete list within the bounds, ServerAnswered is true for the error, which comes with the elements so far.
+// ListPrimitives reads all pages of a list of prompts, resources or resource templates on the shared connection. list
+// is its name in the result. The elements are the server's unchanged bytes. The errors are problems, or ctx.Err(). If
+// the server answered but the list is incomplete, ListPrimitives returns the elements so far and an error for which
+// ServerAnswered is true.
 func (s *Set) ListPrimitives(ctx context.Context, server, method, list string) ([]json.RawMessage, error) {
 	switch method {
 	case mcp.ListPrompts, mcp.ListResources, mcp.ListTemplates:
@@ -264,16 +260,16 @@ func (s *Set) ListPrimitives(ctx context.Context, server, method, list string) (
 	return items, err
 }
 
-// ServerAnswered reports whether a list failed although its server answered: with an
-// error, with something else, or with too much.
+// ServerAnswered reports whether a list failed although its server answered: with an error, with an invalid result, or
+// with too much data.
 func ServerAnswered(err error) bool {
 	_, refused := errors.AsType[*transport.ServerRPCError](err)
 	_, answered := errors.AsType[*incompleteListError](err)
 	return refused || answered
 }
 
-// Restart ends the server's connection and starts a new one at once. It also ends what is
-// in flight: it is for users.
+// Restart ends the server's connection and starts a new one at once. It is for users, because it also ends calls in
+// flight.
 func (s *Set) Restart(server string) error {
 	sv := s.find(server)
 	if sv == nil {
@@ -284,9 +280,9 @@ func (s *Set) Restart(server string) error {
 	return nil
 }
 
-// RestartWhenDrained restarts a server for an agent, which must not disturb other clients. It ends no call in flight and no
-// client's own session. It is rejected during a start and for a while after a restart. New calls wait for the new connection.
-// begin is called right before the connection ends; if it fails, nothing happens.
+// RestartWhenDrained restarts a server for an agent, which must not disturb other clients. It ends no call in flight
+// and no client's own session. It is rejected during a start and for a while after a restart. New calls wait for the
+// new connection. begin is called directly before the connection ends. If begin fails, nothing happens.
 func (s *Set) RestartWhenDrained(ctx context.Context, server string, begin func() error) error {
 	sv := s.find(server)
 	if sv == nil {
@@ -295,8 +291,7 @@ func (s *Set) RestartWhenDrained(ctx context.Context, server string, begin func(
 	return sv.restartWhenDrained(ctx, begin)
 }
 
-// KillAll kills the processes of all servers at once, including package managers. Close has
-// to follow.
+// KillAll kills the processes of all servers at once, including package managers. Call Close after it.
 func (s *Set) KillAll() { s.sharedState.launch.KillAll() }
 
 // InstallingServers returns the servers whose package managers are installing, by name.
@@ -310,8 +305,8 @@ func (s *Set) InstallingServers() (names []string) {
 	return names
 }
 
-// Close stops every server and waits for them. When ctx ends first it kills them, but
-// lets package managers roll back, because other programs share their caches.
+// Close stops every server and waits for the end of all processes. If ctx ends first, it kills the servers, but lets
+// package managers roll back, because other programs share their caches.
 func (s *Set) Close(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {

@@ -24,8 +24,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// transports runs a test against the zoo over stdio, over HTTP with JSON
-// answers, and over HTTP with event streams.
+// transports runs a test against the zoo over stdio, over HTTP with JSON answers, and over HTTP with event streams.
 func transports(t *testing.T, test func(t *testing.T, f *fixture)) {
 	specs := map[string]func(t *testing.T) Spec{
 		"stdio": func(t *testing.T) Spec { return stdioSpec(t, "zoo", "zoo") },
@@ -56,11 +55,11 @@ func TestCallKeepsTheBytes(t *testing.T) {
 			"two"}`
 		got := wirejson.Find([]byte(f.must("zoo", "echo", args)), "structuredContent")
 		want := args
-		if s, _ := f.State("zoo"); s.PID != 0 { // a line must stay a line
+		if s, _ := f.State("zoo"); s.PID != 0 { // newlines must not split a line
 			want = strings.ReplaceAll(args, "\n", " ")
 		}
 		if string(got) != want {
-			t.Errorf("the arguments came back as\n%s\nwant\n%s", got, want)
+			t.Errorf("the server returned the arguments\n%s\nwant\n%s", got, want)
 		}
 	})
 }
@@ -171,13 +170,13 @@ func TestLargeResults(t *testing.T) {
 	transports(t, func(t *testing.T, f *fixture) {
 		for _, n := range []int{10_000, 100_000, 10_000_000} {
 			if got := len(f.must("zoo", "huge", `{"bytes":`+strconv.Itoa(n)+`}`)); got < n || got > n+100 {
-				t.Errorf("a result of %d bytes came as %d", n, got)
+				t.Errorf("a result of %d bytes arrived with %d bytes", n, got)
 			}
 		}
 	})
 }
 
-// TestResultsAreUTF8: for any bytes that the server sends.
+// TestResultsAreUTF8: results are valid UTF-8 for any bytes that the server sends.
 func TestResultsAreUTF8(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -246,8 +245,7 @@ func TestCancelReachesTheServer(t *testing.T) {
 	})
 }
 
-// TestCancelAtRandom cancels calls at random moments and checks that nothing is left behind and that no response reaches
-// another call.
+// TestCancelAtRandom cancels calls at random moments. No request stays in flight, and no response reaches another call.
 func TestCancelAtRandom(t *testing.T) {
 	if testing.Short() {
 		t.Skip("thousands of calls")
@@ -286,7 +284,7 @@ func TestStartsWhenACallNeedsIt(t *testing.T) {
 	f := newFixture(t)
 	spec := stdioSpec(t, "zoo", "zoo")
 	f.ApplySpecs([]Spec{spec})
-	f.must("zoo", "echo", "{}") // at once: it is still connecting
+	f.must("zoo", "echo", "{}") // immediately, while the server is still connecting
 }
 
 func TestUnknownServer(t *testing.T) {
@@ -297,7 +295,7 @@ func TestUnknownServer(t *testing.T) {
 	wantCode(t, err, problem.ServerUnavailable)
 	wantCode(t, f.Restart("nobody"), problem.ServerUnavailable)
 	if _, ok := f.State("nobody"); ok {
-		t.Error("it has a state")
+		t.Error("the unknown server has a state")
 	}
 }
 
@@ -320,8 +318,8 @@ func TestServerThatCannotStart(t *testing.T) {
 			f := newFixture(t)
 			spec.Name = "bad"
 			f.ApplySpecs([]Spec{spec})
-			// A list without an end is given up by its size, not by the time that it takes. A call
-			// waits half a minute for a server, which a busy machine may need for such a list.
+			// An endless list is given up by its size, not after a time. A call waits half a minute for a server, which
+			// may be too short on a busy machine for such a list.
 			f.until(t, "it has failed", func() bool { return f.last("bad").Phase == Failed })
 			_, err := f.Call(t.Context(), "bad", Call{Tool: "echo", Arguments: json.RawMessage("{}")})
 			p := wantCode(t, err, problem.ServerUnavailable)
@@ -356,7 +354,7 @@ func TestMuteServerRunsIntoTheConnectTimeout(t *testing.T) {
 	}
 }
 
-// logTail is the end of a server's log as it is shown.
+// logTail returns the end of a server's log as users see it.
 func (f *fixture) logTail(server string, lines int) (shown []string, err error) {
 	tail, err := f.LogTail(server, lines)
 	for _, l := range tail {
@@ -486,7 +484,7 @@ func TestRestart(t *testing.T) {
 
 func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
-// A request before the servers are known waits.
+// A request waits until the servers are known.
 func TestCallBeforeTheFirstApply(t *testing.T) {
 	server := guarded(t, "", http.StatusUnauthorized)
 	s := NewSet(Options{}, noClients)
@@ -498,7 +496,7 @@ func TestCallBeforeTheFirstApply(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.Call(context.Background(), "other", Call{Tool: "t"}); problem.From(err).Code != problem.ServerUnavailable {
-		t.Errorf("a server that there is not: %v", err)
+		t.Errorf("an unknown server: %v", err)
 	}
 }
 
@@ -514,10 +512,10 @@ func TestTwoSpecsWithOneName(t *testing.T) {
 	changed.Dir = t.TempDir()
 	f.ApplySpecs([]Spec{changed, running})
 	f.until(t, "the first one runs", func() bool { return f.last("s").PID != pid && f.last("s").Phase == Ready })
-} // the fixture waits for the end of everything
+} // the fixture waits for the end of all servers
 
-// A request before the configured servers are known waits for them, and reports if that takes too long. It does not report
-// that its server is unknown.
+// A request that arrives before the configured servers are known waits for them. If that takes too long, the error says
+// so, and does not say that the server is unknown.
 func TestRequestsWaitUntilServersAreKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewSet(Options{}, noClients)

@@ -65,10 +65,10 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 			select {
 			case <-cancelled:
 			case <-time.After(patience):
-				t.Fatal("the server was not told that no one waits")
+				t.Fatal("the server got no cancellation")
 			}
 
-			drop() // it comes back
+			drop() // the server reconnects
 			f.untilReady(t, "sdk", 1)
 			f.must("sdk", "echo", `{"text":"again"}`)
 
@@ -77,7 +77,7 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 	}
 }
 
-// converse has a client of its own speak to the server.
+// converse opens a client's own session with the server and uses it.
 func converse(t *testing.T, f *fixture) {
 	t.Helper()
 	sv, err := f.ServerForRequest(t.Context(), "sdk")
@@ -86,7 +86,7 @@ func converse(t *testing.T, f *fixture) {
 	}
 	l, err := openOwn(t.Context(), sv)
 	if err != nil {
-		t.Fatalf("a client of its own: %v", err)
+		t.Fatalf("a client's own session: %v", err)
 	}
 	defer l.Stop(sv.StopNowSignal())
 	var said []string
@@ -94,7 +94,7 @@ func converse(t *testing.T, f *fixture) {
 		Params: json.RawMessage(`{"name":"echo","arguments":{"text":"own","steps":2},"_meta":{"progressToken":7}}`),
 		Say:    func(e session.Event) { said = append(said, e.Method+string(e.Params)) }})
 	if err != nil || !strings.Contains(string(r.Result), "own") || len(said) != 2 || !strings.Contains(said[0], `"progressToken":7`) {
-		t.Errorf("%s %v, said %q", r.Result, err, said)
+		t.Errorf("%s %v, got the messages %q", r.Result, err, said)
 	}
 }
 
@@ -122,11 +122,11 @@ func openOwn(ctx context.Context, sv *Server) (transport.Link, error) {
 	return l, l.NotifyServer(ctx, protocol.Initialized, nil)
 }
 
-// oldServer is a server of the older transport that does not behave. Its
-// stream begins with begin; take gets each message and may say something.
+// oldServer is a misbehaving server of the HTTP+SSE transport. Its stream begins with begin. take receives each message
+// and may send something.
 type oldServer struct {
 	begin  string
-	status int // of posts; 202 when 0
+	status int // of the responses to POST; 0 means 202
 	take   func(m *wirejson.Message, say func(string))
 
 	mu    sync.Mutex
@@ -141,7 +141,7 @@ func (s *oldServer) serve(t *testing.T) string {
 		w.Header().Set("Content-Type", "text/event-stream")
 		out := make(chan string, 100)
 		select {
-		case <-streams: // of the connection before
+		case <-streams: // the stream of the previous connection
 		default:
 		}
 		streams <- func(text string) { out <- text }
@@ -182,7 +182,7 @@ func (s *oldServer) serve(t *testing.T) string {
 	return h.URL + "/sse"
 }
 
-// goodAnswer answers what a good server answers.
+// goodAnswer answers as a conforming server.
 func goodAnswer(m *wirejson.Message, say func(string)) {
 	event := func(result string) {
 		say("event: message\ndata: " + string(wirejson.AppendResult(nil, m.ID, json.RawMessage(result))) + "\n\n")
@@ -275,7 +275,7 @@ func TestOldServerThatDropsItsStream(t *testing.T) {
 	f.untilReady(t, "old", 1)
 }
 
-// The older transport is tried only after the response of an older server.
+// The HTTP+SSE transport is tried only after the response of a server that may use it.
 func TestFallbackToOlderTransport(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -302,7 +302,7 @@ func TestFallbackToOlderTransport(t *testing.T) {
 			_, err := f.call("s", "t", "{}")
 			p := problem.From(err)
 			if (gets.Load() > 0) != (c.gets > 0) {
-				t.Errorf("%d streams were asked for", gets.Load())
+				t.Errorf("%d streams were requested", gets.Load())
 			}
 			if want := fmt.Sprint(c.status); !strings.Contains(p.Message, want) {
 				t.Errorf("the problem does not say %s: %v", want, p)

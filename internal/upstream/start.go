@@ -23,15 +23,13 @@ const (
 type StartProgress struct {
 	Step         StartStep
 	Since        time.Time // start of this step
-	QueuedBefore int       // servers before it in the queue
-	Runner       string    // such as npx; "" = none
-	// Trouble is what keeps the runner from fetching, in MCPProxy's own words; "" =
-	// unknown.
+	QueuedBefore int       // servers ahead in the queue
+	Runner       string    // such as npx; "" if there is none
+	// Trouble is the reason why the runner cannot fetch the package, in MCPProxy's own words; "" if unknown.
 	Trouble string
 }
 
-// String returns a short text, such as "installing with npx, 40 s"; "" for the zero
-// value.
+// String returns a short text, such as "installing with npx, 40 s", or "" for the zero value.
 func (p StartProgress) String() string {
 	switch p.Step {
 	case "":
@@ -61,7 +59,7 @@ func FormatSeconds(d time.Duration) string {
 	return fmt.Sprintf("%d min", int(d.Minutes()))
 }
 
-// startQueue returns the start queue; nil if nothing has to wait.
+// startQueue returns the start queue, or nil if the server does not have to wait.
 func (b *serverBase) startQueue() *process.StartQueue {
 	if b.Spec.Transport != Stdio {
 		return nil
@@ -87,8 +85,7 @@ func (b *serverBase) startProgress(st *State) StartProgress {
 	return p
 }
 
-// waitForStartSlot waits until the server may start a process. One that a caller needs
-// goes first.
+// waitForStartSlot waits until the server may start a process. A server that a caller needs goes first.
 func (b *serverBase) waitForStartSlot(ctx context.Context) error {
 	if queue := b.startQueue(); queue != nil {
 		p := queue.Join(b.runner, b.availability.isNeeded())
@@ -111,10 +108,10 @@ func (b *serverBase) waitForStartSlot(ctx context.Context) error {
 	return nil
 }
 
-// releaseStartSlot ends the start in the queue.
+// releaseStartSlot releases the server's slot in the start queue.
 func (b *serverBase) releaseStartSlot(ready bool) { b.startSlot.Swap(nil).Release(ready) }
 
-// connectTryDuration returns how long the last try has been running.
+// connectTryDuration returns how long the current attempt has been running.
 func (b *serverBase) connectTryDuration(now time.Time) time.Duration {
 	return now.Sub(time.Unix(0, b.tryStarted.Load()))
 }

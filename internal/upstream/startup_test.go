@@ -25,11 +25,10 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// burnVar is for how long a server of these tests computes before it answers.
+// burnVar is how long a server of these tests computes before it answers.
 const burnVar = "STARTUP_BURN"
 
-// startedVar names the file to which a server of these tests adds a byte when
-// it has been started.
+// startedVar names the file to which a server of these tests appends a byte on each start.
 const startedVar = "STARTUP_STARTED"
 
 // slowStarter is a server that computes before it answers.
@@ -46,7 +45,7 @@ func slowStarter() *mcptest.Server {
 	return mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
 }
 
-// inShell has the server of spec started at the end of a script.
+// inShell starts the server of spec at the end of a shell script.
 func inShell(spec Spec, script string) Spec {
 	spec.Args = []string{"-c", script + `; exec "$0"`, spec.Command}
 	spec.Command = "/bin/sh"
@@ -55,7 +54,7 @@ func inShell(spec Spec, script string) Spec {
 
 func needsProc(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("what processes do can be seen on Linux only")
+		t.Skip("process activity is visible only on Linux")
 	}
 }
 
@@ -76,7 +75,7 @@ func TestAServerThatWorksIsNotKilledOnItsWay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "its child computes" && !volume.IsFull() {
-				t.Skip("a grandchild does, too")
+				t.Skip("the grandchild test covers this")
 			}
 			t.Parallel()
 			f := newFixture(t)
@@ -86,7 +85,7 @@ func TestAServerThatWorksIsNotKilledOnItsWay(t *testing.T) {
 				return slices.Contains([]Phase{Ready, Failed}, f.last("s").Phase)
 			})
 			if s, _ := f.State("s"); s.Phase != Ready {
-				t.Errorf("it was killed at its work: %+v", s.Failure)
+				t.Errorf("it was killed while it was working: %+v", s.Failure)
 			}
 		})
 	}
@@ -129,24 +128,24 @@ func TestManySlowStartersComeUpInTurn(t *testing.T) {
 				ready++
 			}
 		}
-		// A server gives its place back after it was said to be ready.
+		// A server releases its slot only after its state is ready.
 		if b, _ := os.ReadFile(started); len(b)-ready > room {
 			t.Errorf("%d were started when %d were ready", len(b), ready)
 		}
 		return ready == count
 	})
 	if b, _ := os.ReadFile(started); len(b) != count {
-		t.Errorf("%d starts of %d servers", len(b), count)
+		t.Errorf("%d starts, want %d", len(b), count)
 	}
 }
 
-// TestCalledServerStartsFirst: the start of a called idle server does not wait for all others, and the caller sees its
-// progress.
+// TestCalledServerStartsFirst: when an idle server is called, its start does not wait for all others, and the caller
+// sees its progress.
 func TestCalledServerStartsFirst(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.sharedState.starts = process.NewStartQueueWithCapacity(1)
-	other := f.sharedState.starts.Join(process.PackageRunner{}, false) // takes all the room
+	other := f.sharedState.starts.Join(process.PackageRunner{}, false) // uses the whole capacity
 	defer other.Release(false)
 	var specs []Spec
 	for _, name := range []string{"a", "b", "c", "lazy"} {
@@ -166,7 +165,7 @@ func TestCalledServerStartsFirst(t *testing.T) {
 		said[p.String()] = true
 	}
 	if !said["waits for its turn to start, it is the next one"] || !said["waits for its turn, 1 before it"] || !said["waits for its turn, 2 before it"] {
-		t.Errorf("said: %v", said)
+		t.Errorf("progress: %v", said)
 	}
 	for _, name := range []string{"c", "lazy"} {
 		if _, err := f.call(name, "echo", `{"text":"x"}`); err != nil {
@@ -175,7 +174,7 @@ func TestCalledServerStartsFirst(t *testing.T) {
 	}
 	for _, name := range []string{"a", "b"} {
 		if p := f.StartProgress(name); p.Step != Queued {
-			t.Errorf("%s has started before there was room: %+v", name, p)
+			t.Errorf("%s has started although no slot was free: %+v", name, p)
 		}
 	}
 	other.Release(false)
@@ -183,7 +182,8 @@ func TestCalledServerStartsFirst(t *testing.T) {
 	f.untilReady(t, "b", 0)
 }
 
-// TestHangingServerReleasesItsSlot: a server that neither works nor responds does not delay the others until its timeout.
+// TestHangingServerReleasesItsSlot: a server that neither computes nor responds does not delay the others until its
+// timeout.
 func TestHangingServerReleasesItsSlot(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
@@ -221,7 +221,7 @@ func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 		if b.tries() != 2 || b.lastPause() < time.Minute {
 			t.Errorf("%d tries, the last one %v after the one before", b.tries(), b.lastPause())
 		}
-		// Nor can calls without end make it one.
+		// Continuous calls do not cause more attempts either.
 		before, start := b.tries(), time.Now()
 		for time.Since(start) < 10*time.Minute {
 			_, err := b.Call(t.Context(), "s", Call{Tool: "t"})
@@ -237,9 +237,8 @@ func TestASlowFailureIsNotRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-// fakeNpx makes an npx that installs for a while when it is started: it computes,
-// then says in a file that it is done, then starts the server. Told to end, it
-// takes back what it has done, which takes time, too.
+// fakeNpx writes an npx that computes for a while, then creates the file installed and starts the server. On SIGTERM it
+// rolls back for a while and creates the file undone.
 func fakeNpx(t *testing.T, spec Spec) (_ Spec, installed, undone string) {
 	dir := t.TempDir()
 	installed, undone = filepath.Join(dir, "installed"), filepath.Join(dir, "undone")
@@ -263,18 +262,18 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// untilExists waits for a file that a process makes.
+// untilExists waits for a file that a process creates.
 func untilExists(t *testing.T, file string) {
 	t.Helper()
 	for limit := time.Now().Add(patience); !exists(file); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(limit) {
-			t.Fatal("there is no " + file)
+			t.Fatal("missing file: " + file)
 		}
 	}
 }
 
-// TestStopLetsPackageManagerFinish: a package manager that is killed while it works leaves a broken package, for every user
-// of that cache.
+// TestStopLetsPackageManagerFinish: a stop waits for a package manager. If it was killed, it would leave a broken
+// package for every user of its cache.
 func TestStopLetsPackageManagerFinish(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for four seconds")
@@ -282,23 +281,23 @@ func TestStopLetsPackageManagerFinish(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
 	spec, installed, undone := fakeNpx(t, stdioSpec(t, "s", "zoo"))
-	spec.Env["NPX_TIME"] = "4000000000" // longer than a plain process gets
+	spec.Env["NPX_TIME"] = "4000000000" // longer than the grace period of other processes
 	f := newFixture(t)
 	f.ApplySpecs([]Spec{spec})
 	untilExists(t, filepath.Join(filepath.Dir(installed), "began"))
 	if p := f.StartProgress("s"); p.Step != Installing || p.Runner != "npx" || !strings.HasPrefix(p.String(), "installing with npx, ") {
 		t.Errorf("progress %+v", p)
 	}
-	f.ApplySpecs(nil) // removed
+	f.ApplySpecs(nil) // remove the server
 	if err := f.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if !exists(installed) || exists(undone) {
-		t.Error("the installation did not come to its end")
+		t.Error("the installation was not finished")
 	}
 }
 
-// TestHurriedStopLetsPackageManagerRollBack: also if the shell around it ends first.
+// TestHurriedStopLetsPackageManagerRollBack: a package manager can roll back even if its shell ends first.
 func TestHurriedStopLetsPackageManagerRollBack(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
@@ -317,17 +316,17 @@ func TestHurriedStopLetsPackageManagerRollBack(t *testing.T) {
 			defer cancel()
 			start := time.Now()
 			if err := f.Close(ctx); err != nil {
-				t.Errorf("that is an orderly stop: %v", err)
+				t.Errorf("a rollback counts as a clean stop, but got %v", err)
 			}
 			if !exists(undone) || exists(installed) || time.Since(start) > 50*time.Second {
-				t.Errorf("after %v: taken back: %t", time.Since(start), exists(undone))
+				t.Errorf("after %v: rolled back = %t", time.Since(start), exists(undone))
 			}
 		})
 	}
 }
 
-// TestClientSessionsDoNotInstall: the process of a client's session would be killed if the client does not wait for the
-// installation.
+// TestClientSessionsDoNotInstall: a client's session does not start an installation, because its process would be
+// killed when the client stops waiting.
 func TestClientSessionsDoNotInstall(t *testing.T) {
 	t.Parallel()
 	needsProc(t)
@@ -347,12 +346,11 @@ func TestClientSessionsDoNotInstall(t *testing.T) {
 	}
 	f.untilReady(t, "s", 0)
 	if !exists(installed) || exists(undone) {
-		t.Error("an installation was cut short")
+		t.Error("an installation was killed")
 	}
 	f.Close(t.Context())
 
-	// Once it is installed clients get processes of their own, more of them at
-	// a time than there is room for.
+	// After the installation, clients get processes of their own, even more than the queue has slots.
 	spec.ConnectTimeout = 10 * time.Second
 	f = newFixture(t)
 	f.sharedState.starts = process.NewStartQueueWithCapacity(1)

@@ -46,7 +46,7 @@ func TestHTTPHeaders(t *testing.T) {
 			t.Errorf("%s: session %q, version %q", m.Method, session, version)
 		}
 	}
-	s.Broadcast("x", nil) // no session is left to get it
+	s.Broadcast("x", nil) // no session is left to receive it
 }
 
 func TestHTTPSessionEndsWithStop(t *testing.T) {
@@ -68,7 +68,8 @@ func TestHTTPSessionEndsWithStop(t *testing.T) {
 	}
 }
 
-// TestLostSessionIsRenewed: the server has forgotten the session; the call that gets the error is sent again in a new one.
+// TestLostSessionIsRenewed: the server has forgotten the session. The call that gets the error is sent again in a new
+// session.
 func TestLostSessionIsRenewed(t *testing.T) {
 	t.Parallel()
 	for name, opt := range map[string]mcptest.Options{
@@ -92,8 +93,8 @@ func TestLostSessionIsRenewed(t *testing.T) {
 	}
 }
 
-// TestCallIsNotRepeated: a refusal that only looks like a lost session is not one, and a call that has reached the server is
-// never reported as unsent.
+// TestCallIsNotRepeated: an error that only looks like a lost session does not cause a repetition, and a call that has
+// reached the server is never reported as unsent.
 func TestCallIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	const lost = `"code":-32000,"message":"Bad Request: No valid session ID provided"`
@@ -122,7 +123,7 @@ func TestCallIsNotRepeated(t *testing.T) {
 			if n := runs.Load(); n != 1 {
 				t.Errorf("the tool ran %d times", n)
 			}
-			if tt.body != "" { // which is the server's answer
+			if tt.body != "" { // the server's answer has a body
 				if err != nil || r.Error == nil || r.Error.Code != -32000 {
 					t.Errorf("reply %+v, error %v", r, err)
 				}
@@ -137,8 +138,8 @@ func TestCallIsNotRepeated(t *testing.T) {
 	}
 }
 
-// TestSessionsThatNeverHold: the server forgets every session at once. The call is sent twice and no more, and the caller is
-// not told that it was not sent.
+// TestSessionsThatNeverHold: the server forgets every session immediately. The call is sent twice at most, and the
+// error does not claim that it was not sent.
 func TestSessionsThatNeverHold(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -180,7 +181,7 @@ func TestHTTPServerReconnects(t *testing.T) {
 			f.must("s", "echo", "{}")
 			h.Stop()
 			_, err := f.call("s", "echo", "{}")
-			if code(err) == problem.UpstreamError { // it has met the end itself
+			if code(err) == problem.UpstreamError { // this call received the error itself
 				_, err = f.call("s", "echo", "{}")
 			}
 			wantCode(t, err, problem.ServerUnavailable)
@@ -217,7 +218,7 @@ func TestRedirects(t *testing.T) {
 		}
 	}
 	if elsewhere.Load() != 0 {
-		t.Error("the request, with its headers, went to another origin")
+		t.Error("the request was redirected to another origin with its headers")
 	}
 }
 
@@ -239,7 +240,7 @@ func TestCredentialsInTheURL(t *testing.T) {
 	}
 }
 
-// TestRefusals: the responses with which HTTP servers refuse a request.
+// TestRefusals: the responses with which HTTP servers refuse requests.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -283,7 +284,7 @@ func TestRefusals(t *testing.T) {
 				return
 			}
 			if p := wantCode(t, err, tt.code); !strings.Contains(p.Message, tt.says) {
-				t.Errorf("message %q does not say %q", p.Message, tt.says)
+				t.Errorf("message %q does not contain %q", p.Message, tt.says)
 			}
 		})
 	}
@@ -298,8 +299,7 @@ func TestLoginNeededToConnect(t *testing.T) {
 	wantCode(t, err, problem.LoginNeeded)
 }
 
-// TestProgressOnTheServersStream: many servers send progress there instead of
-// into the stream of the call.
+// TestProgressOnTheServersStream: many servers send progress on their own stream instead of the stream of the call.
 func TestProgressOnTheServersStream(t *testing.T) {
 	t.Parallel()
 	got := make(chan string, 10)
@@ -324,7 +324,7 @@ func TestProgressOnTheServersStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(seen) != 2 || seen[0] != `{"progressToken":"p","progress":1}` || seen[1] != `{"data":"log"}` {
-		t.Errorf("seen %q", seen)
+		t.Errorf("progress %q", seen)
 	}
 }
 
@@ -354,8 +354,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestEventsWithoutAMessage: servers of 2025-11-25 begin a stream with an event
-// that carries an id only.
+// TestEventsWithoutAMessage: servers of 2025-11-25 begin a stream with an event that has only an ID.
 func TestEventsWithoutAMessage(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("x"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
@@ -372,7 +371,7 @@ func TestEventsWithoutAMessage(t *testing.T) {
 	}
 }
 
-// TestServerThatRefusesNotifications: it can be called all the same.
+// TestServerThatRefusesNotifications: a server that refuses notifications can still be called.
 func TestServerThatRefusesNotifications(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
@@ -390,8 +389,8 @@ func TestServerThatRefusesNotifications(t *testing.T) {
 	f.must("s", "echo", "{}")
 }
 
-// TestChangeBeforeTheStreamIsOpen: the server's stream opens late, and its earlier messages are lost: the tools are listed
-// again.
+// TestChangeBeforeTheStreamIsOpen: if the server's stream opens late, earlier messages are lost, so MCPProxy lists the
+// tools again.
 func TestChangeBeforeTheStreamIsOpen(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{}, mcptest.Tool{Definition: mcptest.ToolDefinition("one")})

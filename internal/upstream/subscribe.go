@@ -12,8 +12,8 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// keepSubscribed keeps a subscription to list changes open on a modern server, until ctx or
-// the connection ends, or the server does not support it.
+// keepSubscribed keeps a subscription to list changes open on a modern server. It returns when ctx or the connection
+// ends, or when the server does not support subscriptions.
 func (s *Server) keepSubscribed(ctx context.Context, c *Connection) {
 	pause := transport.MinListenPause
 	for {

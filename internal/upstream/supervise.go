@@ -15,7 +15,7 @@ import (
 
 // Supervision times.
 const (
-	stableTime   = time.Minute      // a connection that lasted so long resets the backoff
+	stableTime   = time.Minute      // a connection that lasts this long resets the backoff
 	pingPause    = 30 * time.Second // of silence until a ping
 	pingTime     = 10 * time.Second
 	suspectPause = time.Second // between two checks of a suspect connection
@@ -25,9 +25,9 @@ const (
 const (
 	minBackoff     = time.Second
 	maxBackoff     = 5 * time.Minute
-	demandPause    = time.Second      // on a caller's demand
-	maxDemandPause = 10 * time.Second // the same if tries take long
-	longestPause   = time.Minute      // for the time that a try took
+	demandPause    = time.Second      // before an attempt that a caller demands
+	maxDemandPause = 10 * time.Second // the same if attempts take long
+	longestPause   = time.Minute      // limit of the pause for the duration of the attempt
 )
 
 // backoff is the pause before the next try: exponential, with jitter.
@@ -44,8 +44,8 @@ func (b *backoff) nextPause() time.Duration {
 	return d/2 + rand.N(d/2)
 }
 
-// supervise connects, serves and reconnects until ctx ends. It starts when before is closed, so
-// that a restarted server does not run twice.
+// supervise connects, serves and reconnects until ctx ends. It starts after before is closed, so that a restarted
+// server does not run twice.
 func (s *Server) supervise(ctx context.Context, before <-chan struct{}) {
 	defer close(s.availability.done)
 	defer s.log.Close()
@@ -92,7 +92,7 @@ func (s *Server) supervise(ctx context.Context, before <-chan struct{}) {
 	})
 }
 
-// connectInStartSlot makes one connection in its start slot. A restart cancels it.
+// connectInStartSlot connects once, in a slot of the start queue. A restart cancels it.
 func (s *Server) connectInStartSlot(ctx context.Context) (*Connection, error) {
 	s.availability.updateState(func(st *State) { st.Phase, st.RetryAt = Connecting, time.Time{} })
 	ctx, cancel := s.availability.withRestartCancel(ctx)
@@ -108,10 +108,10 @@ func (s *Server) connectInStartSlot(ctx context.Context) (*Connection, error) {
 	return c, err
 }
 
-// connectAndPublish makes a connection and publishes it.
+// connectAndPublish connects and publishes the connection.
 func (s *Server) connectAndPublish(ctx context.Context) (*Connection, error) {
 	limit, why := s.Spec.ConnectTimeLimit(), problem.TrustedTextTimeoutErrorf("it took longer than %v", s.Spec.ConnectTimeLimit())
-	if s.Spec.Transport == Stdio { // its start watch does that
+	if s.Spec.Transport == Stdio { // its start watch limits the time
 		limit = process.LongestStart
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, why)
@@ -124,7 +124,7 @@ func (s *Server) connectAndPublish(ctx context.Context) (*Connection, error) {
 		return nil, err
 	}
 	s.log.WriteRemark("connected")
-	clearSignal(s.connectionSuspect) // the handshake has shown that it works
+	clearSignal(s.connectionSuspect) // the handshake has just succeeded
 	s.publishTools(c, tools)
 	s.listing.markListed(start)
 	s.usageTracker.MarkUsed()
@@ -158,8 +158,8 @@ func (s *Server) serveUntilLost(ctx context.Context, c *Connection, bo *backoff)
 	return err
 }
 
-// maintainConnection lists again when the tools change, pings after silence, and returns the reason
-// when the connection ends.
+// maintainConnection lists the tools again when they change and pings after silence. When the connection ends, it
+// returns the reason.
 func (s *Server) maintainConnection(ctx context.Context, c *Connection) error {
 	tick := time.NewTicker(pingPause)
 	defer tick.Stop()
@@ -188,7 +188,7 @@ func (s *Server) maintainConnection(ctx context.Context, c *Connection) error {
 		case <-c.link.Done():
 			return c.link.Cause()
 		case <-relist:
-			// One change is enough: later ones are covered by the scheduled list.
+			// One signal is enough: the scheduled list includes later changes.
 			relist = nil
 			lists.planList(relistPause)
 		case <-s.listing.awaited:
@@ -250,10 +250,9 @@ func (s *Server) maintainConnection(ctx context.Context, c *Connection) error {
 	}
 }
 
-// pingServer checks the connection. A result, or the error "method not found", is enough. A
-// timeout is ignored while the server works on a request or sends something. If a server
-// rejects a ping, its tools are listed: if it rejects that as well, it has lost the
-// session.
+// pingServer checks the connection. A result or the error "method not found" is enough. A timeout is ignored while the
+// server works on a request or sends something. If a server rejects a ping, MCPProxy lists its tools. If it rejects
+// that as well, it has lost the session.
 func (s *Server) pingServer(ctx context.Context, c *Connection) error {
 	heard := c.link.Health().Received
 	pctx, cancel := context.WithTimeout(ctx, pingTime)
@@ -276,7 +275,7 @@ func (s *Server) pingServer(ctx context.Context, c *Connection) error {
 	case pctx.Err() == nil && c.handshakeResult.hasTools && transport.IsPermanentRefusal(err):
 		return err
 	case pctx.Err() == nil:
-		return nil // it answered, with some error
+		return nil // the server answered, although with an error
 	case c.link.Health().Received != heard || c.isBusy():
 		return nil
 	}
@@ -307,18 +306,18 @@ func (s *Server) markFailedIfAllCallsFail(st *State) {
 
 const allFail = "it is connected, but every call has failed for a minute or more: "
 
-// publishTools sets own, which the server listed to MCPProxy, as the tools of c, and notifies
-// the observer.
+// publishTools sets the tools of c to own, which the server listed to MCPProxy, plus the client tools, and notifies the
+// observer.
 func (s *Server) publishTools(c *Connection, own []*tool.Definition) {
 	all := s.listing.setTools(c, own)
 	if s.Observer != nil {
 		s.Observer.ToolsListed(s.Spec.Name, all)
-		c.tools.Store(newToolLists(all, len(own))) // the equal list, so that it is not stored twice
+		c.tools.Store(newToolLists(all, len(own))) // the observer's equal list, so that it is not stored twice
 	}
 }
 
-// relistTools lists the tools after a change. If that fails the old list stays, unless the
-// connection is lost; but no call is sent before announced changes are listed.
+// relistTools lists the tools after a change. If that fails, the old list stays unless the connection is lost. But no
+// call is sent before announced changes are listed.
 func (s *Server) relistTools(ctx context.Context, c *Connection) (listed bool, err error) {
 	lctx, cancel := context.WithTimeout(ctx, defaultConnectTime)
 	defer cancel()
@@ -347,7 +346,7 @@ func (s *Server) relistTools(ctx context.Context, c *Connection) (listed bool, e
 // setFailedState sets the state to Failed and schedules the next try.
 func (s *Server) setFailedState(err error, failed bool, bo *backoff) {
 	wait := bo.nextPause()
-	if failed { // a slow start that fails is expensive
+	if failed { // a slow failed start is expensive
 		wait = max(wait, min(s.connectTryDuration(time.Now()), longestPause))
 	}
 	err = s.mask.MaskError(err)
@@ -355,7 +354,7 @@ func (s *Server) setFailedState(err error, failed bool, bo *backoff) {
 	p := &s.availability
 	again := false
 	p.updateState(func(st *State) {
-		if again = p.restartRequested; again { // requested: not a failure, and no pause
+		if again = p.restartRequested; again { // the restart was requested: no failure and no pause
 			p.setPhase(Connecting, errRestart)
 			return
 		}
@@ -372,9 +371,9 @@ func (s *Server) setFailedState(err error, failed bool, bo *backoff) {
 	}
 }
 
-// pauseBeforeDemandedTry is the pause before a try on demand, after one that began at start: none,
-// unless one has just ended. A slow failed try is expensive, and callers may come without
-// end.
+// pauseBeforeDemandedTry returns the pause before an attempt that a caller demands, after one that began at start.
+// Usually there is no pause. After a recent attempt there is one, because a slow failed attempt is expensive and
+// callers may keep demanding.
 func (s *Server) pauseBeforeDemandedTry(start time.Time, failed bool) time.Duration {
 	pause := max(0, demandPause-time.Since(start))
 	if at := s.availability.currentState().FailedAt; failed {
@@ -383,8 +382,8 @@ func (s *Server) pauseBeforeDemandedTry(start time.Time, failed bool) time.Durat
 	return pause
 }
 
-// waitToRetry waits until the next try is due, a caller needs the server, or a restart is
-// requested. start is the beginning of the last try.
+// waitToRetry waits until the next attempt is due, a caller needs the server, or a restart is requested. start is the
+// beginning of the last attempt.
 func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, bo *backoff) {
 	due := time.NewTimer(time.Until(s.availability.currentState().RetryAt))
 	defer due.Stop()
@@ -409,14 +408,13 @@ func (s *Server) waitToRetry(ctx context.Context, start time.Time, failed bool, 
 	}
 }
 
-// takeOutOfUseIfIdle takes the connection out of use, unless it is in use. Later callers wait
-// for the next one.
+// takeOutOfUseIfIdle takes the connection out of use if it is idle. Later callers wait for the next connection.
 func (s *Server) takeOutOfUseIfIdle(c *Connection) bool {
 	if s.usageTracker.timeUntilIdle(s.isInUse()) > 0 {
 		return false
 	}
-	// The order matters: callers register their use before they look for the connection.
-	// So they find none, or their use is seen here.
+	// The order matters: callers register their use before they look for the connection. So either they find none, or
+	// their use is visible here.
 	s.availability.live.Store(nil)
 	if !s.isInUse() {
 		return true

@@ -44,18 +44,18 @@ import (
 	"mcpproxy/internal/upstream/process"
 )
 
-// Transport is how a server is reached.
+// Transport is the transport by which a server is reached.
 type Transport string
 
 // The transports.
 const (
 	Stdio Transport = "stdio"
 	HTTP  Transport = "http"
-	SSE   Transport = "sse" // of MCP 2024-11-05
+	SSE   Transport = "sse" // HTTP+SSE of MCP 2024-11-05
 )
 
-// Spec is everything that determines how a server is launched and reached, with secrets
-// resolved, and when it runs. Equal Specs need no restart.
+// Spec contains everything that determines how a server is launched and reached, with resolved secrets, and when it
+// runs. Equal Specs need no restart.
 type Spec struct {
 	Name           string
 	Transport      Transport
@@ -66,22 +66,21 @@ type Spec struct {
 	URL            string
 	Headers        map[string]string
 	AllowPrivate   bool          // the host in URL may resolve to private addresses
-	Secrets        []string      // values in the above that are masked in errors and logs
-	ConnectTimeout time.Duration // for handshake and list, from when a started process could answer; 0 = 30 s
-	// Review says that it runs for a user to review it. Clients' sessions end when this
-	// begins, not when it ends.
+	Secrets        []string      // secret values in the fields above, masked in errors and logs
+	ConnectTimeout time.Duration // time limit for the handshake and the list, without the start of the process; 0 means 30 s
+	// Review means that the server runs only for a user's review. Clients' sessions end when a review begins, but not
+	// when it ends.
 	Review bool
-	// IdleTimeout is the idle time after which a stdio server is stopped until its next
-	// use; 0 = never.
+	// IdleTimeout is the idle time after which a stdio server is stopped until its next use; 0 means never.
 	IdleTimeout time.Duration
 	Lazy        bool // starts at its first use
 	// TrySSE falls back to SSE when the server rejects streamable HTTP.
 	TrySSE bool
-	// Shared makes client sessions share MCPProxy's own connection, so that the server
-	// runs once. When it changes, client sessions end; the server keeps running.
+	// Shared makes client sessions share MCPProxy's own connection, so that the server runs once. When it changes,
+	// client sessions end and the server keeps running.
 	Shared bool
-	// MissingReason says why it cannot be started or contacted, such as an unset secret;
-	// "" when it can.
+	// MissingReason is the reason why the server cannot be started or contacted, such as an unset secret; "" if there
+	// is none.
 	MissingReason   string
 	MissingVariable bool // an environment variable is missing, not only a secret
 }
@@ -139,28 +138,27 @@ type State struct {
 	Name            string
 	Phase           Phase
 	Since           time.Time
-	LastError       string                  // error of the last connection or try, for users; "" without one
+	LastError       string                  // error of the last connection or try, for users; "" if there is none
 	Failure         transport.ServerFailure // its classification
-	FailedAt        time.Time               // time of that
+	FailedAt        time.Time               // time of that error
 	RetryAt         time.Time
 	Restarts        int // connections after the first one
-	PID             int // 0 without a process
+	PID             int // 0 if there is no process
 	ProtocolVersion string
 	ServerInfo      json.RawMessage // {"name","version",…} as sent
 	Instructions    string
 	Capabilities    json.RawMessage
-	// PrimitivesVersion changes when the server's prompts or resources may have changed; 0 before
-	// the first connection.
+	// PrimitivesVersion changes when the server's prompts or resources may have changed. It is 0 before the first
+	// connection.
 	PrimitivesVersion uint64
 }
 
-// NeedsSecret reports whether it failed because of a missing secret: see
-// Spec.MissingReason.
+// NeedsSecret reports whether the server failed because of a missing secret: see Spec.MissingReason.
 func (s State) NeedsSecret() bool {
 	return s.Phase == Failed && s.Failure.Code == transport.SecretNeeded
 }
 
-// NeedsVariable reports whether it failed because of an unset environment variable.
+// NeedsVariable reports whether the server failed because of an unset environment variable.
 func (s State) NeedsVariable() bool {
 	return s.Phase == Failed && s.Failure.Code == transport.VariableNeeded
 }
@@ -169,8 +167,8 @@ func (s State) NeedsVariable() bool {
 // from its goroutine, and must not block.
 type Observer interface {
 	StateChanged(State)
-	// ToolsListed receives the complete list after each connect and list_changed. It may
-	// replace a definition by an equal one that it has already.
+	// ToolsListed receives the complete list after each connect and list_changed. It may replace a definition by an
+	// equal one of its own.
 	ToolsListed(server string, tools []*tool.Definition)
 }
 

@@ -18,14 +18,13 @@ type usageTracker struct {
 	lastUsed          atomic.Int64  // end of the last one, in nanoseconds since started
 }
 
-// idlePolicy says when a server runs. It can change while the server runs.
+// idlePolicy determines when a server runs. It can change while the server runs.
 type idlePolicy struct {
-	idle time.Duration // stop after that idle time; 0 = never
+	idle time.Duration // stop after this idle time; 0 means never
 	lazy bool          // start at the first use
 }
 
-// idlePolicy returns the policy of the spec. A server in review always runs, because a
-// user looks at its tools.
+// idlePolicy returns the policy of the spec. A server in review always runs, because a user inspects its tools.
 func (s *Spec) idlePolicy() *idlePolicy {
 	if s.Review {
 		return &idlePolicy{}
@@ -37,7 +36,7 @@ func (s *Spec) idlePolicy() *idlePolicy {
 	return p
 }
 
-// BeginUse counts a request as in flight until EndUse. Until then the connection is not closed as idle.
+// BeginUse counts a request as in flight until EndUse. Meanwhile the connection is not closed as idle.
 func (u *usageTracker) BeginUse(r *session.Request) {
 	u.uses.Add(1)
 	if r.Method == mcp.Listen {
@@ -45,7 +44,7 @@ func (u *usageTracker) BeginUse(r *session.Request) {
 	}
 }
 
-// EndUse takes the same request as BeginUse.
+// EndUse ends a use. It takes the same request as BeginUse.
 func (u *usageTracker) EndUse(r *session.Request) {
 	if r.Method == mcp.Listen {
 		u.listening.Add(-1)
@@ -54,7 +53,7 @@ func (u *usageTracker) EndUse(r *session.Request) {
 	u.uses.Add(-1)
 }
 
-// MarkUsed records that the server was used until now.
+// MarkUsed records that the server was in use until now.
 func (u *usageTracker) MarkUsed() { u.lastUsed.Store(int64(time.Since(u.started))) }
 
 // neverIdle is longer than any daemon runs.

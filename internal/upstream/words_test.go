@@ -2,7 +2,7 @@ package upstream
 
 import "mcpproxy/internal/mcp/session"
 
-// Short names for the many requests and replies of these tests.
+// Short names for types that these tests use often.
 type (
 	Event   = session.Event
 	Request = session.Request

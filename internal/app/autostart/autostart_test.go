@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// awkward has in its paths what the files of managers have meanings for.
+// awkward is a program whose paths contain characters with a special meaning in service files.
 var awkward = Program{
 	Path: "/opt/a b/mcpproxy", Args: []string{"serve", "--config", `/home/me/100% $HOME "x" <&>'é\.json`},
 	Env: []string{"PATH=/usr/bin:/home/me/a b:/p%h"}, Dir: "/home/me", Log: "/home/me/.mcpproxy/service.log",
@@ -62,9 +62,9 @@ func TestSystemdTakesTheUnit(t *testing.T) {
 	}
 }
 
-// system is what the programs of a system say, by the beginning of their command lines.
+// system is a fake operating system. It returns the output of programs by the beginning of their command lines.
 type system struct {
-	says map[string]string // "!…" is a failure
+	says map[string]string // an output that begins with "!" is a failure
 	ran  []string
 	then func(line string)
 }
@@ -87,7 +87,7 @@ func (s *system) run(_ context.Context, name string, args ...string) (string, er
 	return s.says[longest], nil
 }
 
-// changes are the commands that change something.
+// changes returns the commands that change something.
 func (s *system) changes() (out []string) {
 	for _, line := range s.ran {
 		if !strings.Contains(line, " show ") && !strings.Contains(line, " print") && !strings.Contains(line, "powershell") {

@@ -41,7 +41,8 @@ func removeServiceFile(path string) (was bool, err error) {
 	return true, nil
 }
 
-// readOwnServiceFile returns the text of a file that this package has written, "" without a file. It rejects any other file.
+// readOwnServiceFile returns the text of a file that this package has written, or "" if there is no file. It rejects
+// any other file.
 func readOwnServiceFile(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -116,7 +116,7 @@ func (l *launchdManager) State(ctx context.Context) (ServiceState, error) {
 	off := strings.Contains(disabled, `"`+name+`" => disabled`) || strings.Contains(disabled, `"`+name+`" => true`)
 	state.Enabled = state.File != "" && !off
 	said, err := l.account.Run(ctx, "launchctl", "print", l.serviceTarget())
-	if err != nil { // it knows no such agent
+	if err != nil { // the agent does not exist
 		return state, nil
 	}
 	state.Installed = true
@@ -182,6 +182,6 @@ func launchdPlist(p Program) string {
 // escapeXML escapes a text for XML.
 func escapeXML(text string) string {
 	var out strings.Builder
-	_ = xml.EscapeText(&out, []byte(text)) // a strings.Builder takes everything
+	_ = xml.EscapeText(&out, []byte(text)) // a write to a strings.Builder does not fail
 	return out.String()
 }

@@ -62,7 +62,7 @@ func (s *systemdManager) Uninstall(ctx context.Context) (was bool, err error) {
 	if err := s.runSystemctl(ctx, "daemon-reload"); err != nil {
 		return true, err
 	}
-	_ = s.runSystemctl(ctx, "reset-failed", unit) // there is nothing to reset where it did not fail
+	_ = s.runSystemctl(ctx, "reset-failed", unit) // this fails if there is no failure to reset
 	return true, nil
 }
 

@@ -4,5 +4,5 @@ package cputime
 
 import "time"
 
-// Process returns 0: the CPU time is not known here.
+// Process returns 0, because CPU time is not available on this system.
 func Process() time.Duration { return 0 }

@@ -4,5 +4,5 @@ package cputime
 
 import "time"
 
-// Thread returns the CPU time of the process: only Linux reports that of a thread.
+// Thread returns the CPU time of the whole process, because only Linux reports that of a thread.
 func Thread() time.Duration { return Process() }

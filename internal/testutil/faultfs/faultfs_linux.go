@@ -50,7 +50,7 @@ func SkipUnlessAvailable(t interface {
 // Mount is a mounted file system.
 type Mount struct {
 	Dir   string
-	image string // of an ext4
+	image string // image file of an ext4
 }
 
 // MountTmpfs creates dir and mounts a tmpfs of size bytes there.
@@ -85,8 +85,8 @@ func (m *Mount) mountImage() error {
 	return runCommand("mount", "-o", "loop,errors=remount-ro", m.image, m.Dir)
 }
 
-// MakeReadOnly makes an ext4 read-only, like an error of the device: data that is not on the device is lost at
-// unmount, but can be read until then, and file mappings stay writable.
+// MakeReadOnly makes an ext4 read-only, like a device error. Data that is not on the device can be read until the
+// unmount and is then lost. File mappings stay writable.
 func (m *Mount) MakeReadOnly() error { return runCommand("mount", "-o", "remount,abort", m.Dir) }
 
 // ext4Shutdown is EXT4_IOC_SHUTDOWN, and noLogFlush discards data that is not on the device.
@@ -109,8 +109,8 @@ func (m *Mount) FailWithEIO() error {
 // UnmountInUse unmounts a file system while it is in use.
 func (m *Mount) UnmountInUse() error { return runCommand("umount", "-l", m.Dir) }
 
-// CheckAndRemount mounts an ext4 again after Away or Shutdown and a check, with the data on the device. Processes
-// with open files keep those of before.
+// CheckAndRemount checks an ext4 and mounts it again, with the data on the device, after UnmountInUse or FailWithEIO.
+// Processes with open files keep the previous files.
 func (m *Mount) CheckAndRemount() error {
 	// Open files keep the device in use: its data is moved to another one.
 	next := m.image + ".next"
@@ -153,7 +153,7 @@ func (m *Mount) FillUp() error {
 	return nil
 }
 
-// RemoveFiller removes the file of Fill.
+// RemoveFiller removes the file that FillUp created.
 func (m *Mount) RemoveFiller() error { return os.Remove(m.fillerPath()) }
 
 func (m *Mount) fillerPath() string { return filepath.Join(m.Dir, "filler") }
@@ -218,6 +218,6 @@ func InjectSyscallFaults(pid int, expression string, paths ...string) (*SyscallF
 func (i *SyscallFaults) Stop() error {
 	_ = i.strace.Process.Signal(syscall.SIGINT) // it ends with the process
 	<-i.ended
-	_ = i.strace.Wait() // it ends by a signal
+	_ = i.strace.Wait() // a signal ends it
 	return nil
 }

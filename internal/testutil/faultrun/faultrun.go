@@ -34,8 +34,8 @@ type Report struct {
 	Wrong   int // acknowledged but not a success in the log, or refused but executed
 	Damaged int // records that report damage
 
-	// Noticed is the time from the fault to the first refused call, Back from its end until the daemon was
-	// healthy; 0 if not measured.
+	// Noticed is the time from the fault to the first refused call. Back is the time from the end of the fault until
+	// the daemon was healthy. 0 means not measured.
 	Noticed, Back time.Duration
 	Problems      []string
 	Said          string // stderr of the daemon until the kill, if there are problems
@@ -55,19 +55,19 @@ func (r *Report) addProblem(format string, args ...any) {
 // Scenario is one kind of fault.
 type Scenario struct {
 	Name string
-	// disk mounts the file system of the data; nil: none.
+	// disk mounts the file system for the data; nil means no separate one.
 	disk func(dir string, rnd *rand.Rand) (*faultfs.Mount, error)
 	// fault injects the fault, and returns the function that ends it.
 	fault func(x *scenarioRun) (end func() error, err error)
-	// small says that the disk has no room for the records of many calls.
+	// small means that the disk has no room for the records of many calls.
 	small  bool
 	config string // additional settings, with a trailing comma
-	// live says that the fault ends, and the daemon recovers, before the kill; otherwise the process is
-	// killed during the fault.
+	// live means that the fault ends and the daemon recovers before the kill. Otherwise the process is killed during
+	// the fault.
 	live bool
-	// refuses says that calls must be refused during the fault.
+	// refuses means that calls must be refused during the fault.
 	refuses bool
-	// linger limits the duration of the fault; 0: it ends at once.
+	// linger limits the duration of the fault; 0 means that it ends immediately.
 	linger time.Duration
 }
 
@@ -200,7 +200,7 @@ func (x *scenarioRun) awaitCondition(ctx context.Context, what string, since tim
 	}
 }
 
-// Add adds another report; of durations it keeps the longest.
+// Add adds another report. It keeps the longest durations.
 func (r *Report) Add(o *Report) {
 	r.Calls += o.Calls
 	r.Acknowledged += o.Acknowledged

@@ -19,7 +19,7 @@ type Surface struct {
 	Modern bool
 }
 
-// AllSurfaces returns all of them.
+// AllSurfaces returns all surfaces.
 func AllSurfaces() []Surface {
 	var all []Surface
 	for _, path := range []string{"/mcp", "/mcp/all", serverPath} {
@@ -51,8 +51,8 @@ type GatewayClient struct {
 
 // CallOutcome is the result of a call.
 type CallOutcome struct {
-	// What holds "ok", the code of a typed error, or "session over" if the client must open another session. Any other text is
-	// no valid outcome for a client.
+	// What is "ok", the code of a typed error, or "session over" if the client must open another session. Any other
+	// text is an invalid outcome.
 	What    string
 	Unclear bool
 	Took    time.Duration
@@ -65,7 +65,7 @@ func newUnclearOutcome(format string, args ...any) CallOutcome {
 // callIDs number the calls, so that the answer to another call is detected.
 var callIDs atomic.Int64
 
-// Call makes one call. A correct answer contains right; if it is empty, none is correct.
+// Call makes one call. A correct answer contains right. If right is empty, no answer is correct.
 func (c *GatewayClient) Call(tool, args, right string) CallOutcome {
 	began := time.Now()
 	if !c.Surface.Modern && c.session == "" {

@@ -15,7 +15,7 @@ import (
 
 const sessionHeader = "Mcp-Session-Id"
 
-// ServeHTTP is the streamable HTTP endpoint of the server.
+// ServeHTTP implements the streamable HTTP endpoint of the server.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch r.Method {
 	case http.MethodPost:
@@ -34,7 +34,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// findSession returns the client of a request, or answers that there is none.
+// findSession returns the client of a request. If there is none, it sends an error.
 func (s *Server) findSession(w http.ResponseWriter, r *http.Request) *clientConn {
 	id := r.Header.Get(sessionHeader)
 	s.mu.Lock()
@@ -102,11 +102,11 @@ func (s *Server) handlePost(w http.ResponseWriter, r *http.Request) {
 type httpResponse struct {
 	w http.ResponseWriter
 
-	mu      sync.Mutex // guards what follows and orders what is written
+	mu      sync.Mutex // guards the fields below and orders the writes
 	events  bool
 	started bool
 
-	statuses bool // errors have a status of their own
+	statuses bool // errors have their own HTTP status
 }
 
 func (a *httpResponse) sendEvent(msg []byte) { a.writeRaw(wirejson.AppendSSEEvent(nil, "", msg)) }

@@ -13,16 +13,15 @@ import (
 	"testing"
 )
 
-// LoginServer is an MCP server with a login and its authorization server, on one port: /mcp needs the login, and
-// /authorize, /token, /register and /revoke are the authorization server. It issues numbered codes and
-// tokens.
+// LoginServer is an MCP server with a login and its authorization server, on one port. /mcp requires the login.
+// /authorize, /token, /register and /revoke are the authorization server. It issues numbered codes and tokens.
 type LoginServer struct {
 	URL string // of the MCP endpoint
 
 	server *httptest.Server
 	inner  http.Handler
 
-	mu sync.Mutex // guards what follows
+	mu sync.Mutex // guards the fields below
 	// documents override members of the metadata at a path.
 	documents map[string]map[string]any
 	asked     []AuthRequest
@@ -36,11 +35,11 @@ type LoginServer struct {
 
 // LoginRules configure the authorization server.
 type LoginRules struct {
-	Scope      string // that a request needs; "" = any token will do
-	Lifetime   int    // of tokens, in seconds; 0 = not said
+	Scope      string // scope that a request requires; "" accepts any token
+	Lifetime   int    // lifetime of tokens in seconds; 0 omits it
 	NoRefresh  bool
-	Iss        string // of the answer: "" = left out, "own", or a text
-	Deny       string // error of every authorization
+	Iss        string // issuer in the response: "" omits it, "own", or any text
+	Deny       string // error of every authorization response
 	TokenError string // error of every token request
 	Secret     string // a registered client gets this secret
 	Hold       func() // called before a token is issued

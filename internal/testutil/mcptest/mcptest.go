@@ -26,24 +26,24 @@ import (
 // Options configure a Server, except for its tools. The zero value is a correct server of 2025-11-25.
 type Options struct {
 	Name         string // in serverInfo; "fake" when empty
-	Protocol     string // the revision it answers with; the one asked for when empty
+	Protocol     string // the protocol version of its answer; "" repeats the requested one
 	Instructions string
-	PageSize     int  // tools per page of tools/list; 0 = all on one page
+	PageSize     int  // tools per page of tools/list; 0 means all on one page
 	NoTools      bool // it declares no tools capability
 	EndlessPages bool // every page of tools/list has a next one
-	PageText     int  // with EndlessPages: each page has a tool of its own with a description of so many bytes
+	PageText     int  // with EndlessPages: each page has its own tool with a description of this many bytes
 	Mute         bool // it answers nothing at all, not even initialize
-	Modern       bool // it speaks 2026-07-28 alone
-	// Capabilities is what it declares, as JSON; "" is tools and logging.
+	Modern       bool // it supports only 2026-07-28
+	// Capabilities are the declared capabilities as JSON; "" means tools and logging.
 	Capabilities string
-	// Other answers the requests that the server has no answer for; nil: none.
+	// Other answers requests that the server does not answer itself. It may be nil.
 	Other func(method string, c *Call) (json.RawMessage, error)
 
 	// Over HTTP.
 	Events    bool // answers are event streams even without notifications
 	Stateless bool // it issues no session id
-	NoStream  bool // it offers no stream for its own messages
-	OldStatus bool // it answers 400 instead of 404 for a session it does not know
+	NoStream  bool // it has no stream for its own messages
+	OldStatus bool // it answers 400 instead of 404 for an unknown session
 
 	// Over stdio.
 	Banner     string // written to stdout before anything else
@@ -71,7 +71,7 @@ type Server struct {
 
 	endless atomic.Int64 // pages that were listed with EndlessPages
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	tools    []Tool
 	conns    map[string]*clientConn // by session id; "" is the stateless or stdio one
 	sessions int
@@ -116,7 +116,7 @@ func (s *Server) Broadcast(method string, params json.RawMessage) {
 	}
 }
 
-// Received returns the received messages of a method; all if method is empty.
+// Received returns the received messages of a method, or all messages if method is empty.
 func (s *Server) Received(method string) []ReceivedMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Server) DropSessions() {
 	}
 }
 
-// maxReceived limits the messages that Seen returns.
+// maxReceived limits the number of messages that Received returns.
 const maxReceived = 100_000
 
 func (s *Server) recordMessage(m *wirejson.Message, header map[string][]string) {
@@ -152,7 +152,7 @@ func (s *Server) recordMessage(m *wirejson.Message, header map[string][]string) 
 	}
 }
 
-// initializeResult is the result of the handshake.
+// initializeResult returns the result of the handshake.
 func (s *Server) initializeResult(params json.RawMessage) json.RawMessage {
 	version := s.opt.Protocol
 	if version == "" {
@@ -173,7 +173,7 @@ func (s *Server) initializeResult(params json.RawMessage) json.RawMessage {
 		quoteJSON(version), caps, quoteJSON(s.opt.Name), quoteJSON(s.opt.Instructions))
 }
 
-// listTools is one page of tools.
+// listTools returns one page of tools.
 func (s *Server) listTools(params json.RawMessage) (json.RawMessage, error) {
 	s.mu.Lock()
 	tools := s.tools
@@ -238,12 +238,12 @@ var ErrNoAnswer = errors.New("no answer")
 type clientConn struct {
 	server *Server
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	calls   map[string]context.CancelFunc
 	asked   map[string]chan wirejson.Message // requests to the client, by id
 	asks    int
-	out     func(msg []byte) // receives messages that belong to no call; nil without a stream
-	waiting [][]byte         // messages without a stream
+	out     func(msg []byte) // receives messages that belong to no call; nil if there is no stream
+	waiting [][]byte         // messages that wait for a stream
 	closed  chan struct{}
 }
 

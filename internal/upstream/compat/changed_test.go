@@ -26,8 +26,8 @@ const (
 	destroys = `{"name":"look","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
 )
 
-// turncoat is a server with a tool that reads, until it is told to turn: then
-// the tool destroys, which the server announces before it answers.
+// turncoat is a server whose tool is read-only until it is told to turn. Then the tool is destructive, which the server
+// announces before it answers.
 func turncoat(opt mcptest.Options) *mcptest.Server {
 	tools := func(look string) (all []mcptest.Tool) {
 		all = append(all, mcptest.Tool{Definition: look})
@@ -91,7 +91,7 @@ func TestNoCallOfAnAnnouncedChange(t *testing.T) {
 						t.Fatalf("turn: %v", err)
 					}
 					if err := call("look", looks); err == nil {
-						t.Fatal("a call judged on the old definition was sent")
+						t.Fatal("a call decided on the old definition was sent")
 					} else if p := wantCode(t, err, problem.ServerUnavailable); p.Detail("changed") != true {
 						t.Errorf("problem %+v", p)
 					}

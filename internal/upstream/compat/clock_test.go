@@ -16,7 +16,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestTimeoutPausesForUsers: over stdio, HTTP and the bridge to a modern server, which asks in its responses.
+// TestTimeoutPausesForUsers: the time limit pauses while the user answers, over stdio, HTTP and the bridge to a modern
+// server.
 func TestTimeoutPausesForUsers(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -25,8 +26,8 @@ func TestTimeoutPausesForUsers(t *testing.T) {
 	for _, server := range []string{"pipe", "http", "modern"} {
 		f.untilReady(t, server, 0)
 		c := f.converse(t, server)
-		// The user takes twice as long as the server may. A server that a busy machine holds up
-		// gets more time, and the user takes longer.
+		// The user takes twice as long as the server may. If a busy machine delays the server, the test is repeated
+		// with longer times.
 		for limit := 500 * time.Millisecond; ; limit *= 4 {
 			reply, err := callWithAnswerAfter(t, f, c, server, limit, 2*limit)
 			if err == nil && reply.Error == nil && !strings.Contains(string(reply.Result), "isError") {

@@ -8,23 +8,23 @@ import (
 	"mcpproxy/internal/mcp/session"
 )
 
-// Call is one tools/call, that was decided about.
+// Call is one permitted tools/call.
 type Call struct {
 	Tool      string
 	Arguments json.RawMessage
 	Listed    json.RawMessage
-	Check     func() error // nil: it agrees
+	Check     func() error // nil allows the call
 	Notify    func(method string, params json.RawMessage)
 	Passed    *Passed
 }
 
-// Passed is the request that a Call is made by, when it is passed on as it is.
+// Passed is the client's request if a Call forwards it unchanged.
 type Passed struct {
 	Request
 	Session *Session
 }
 
-// to returns what a client speaks to: its session, if it has one.
+// to returns the client's session, or the server's endpoint if the client has no session.
 func (s *ServerSet) to(server string, c *Session) session.Doer {
 	if c == nil {
 		return s.ServerEndpoint(server)
@@ -53,12 +53,12 @@ func (s *ServerSet) Call(ctx context.Context, server string, call Call) (session
 	return s.to(server, c).Do(ctx, &r)
 }
 
-// Relay passes on a request of a client that is anything but a call of a tool.
+// Relay forwards a request of a client that is not a tool call.
 func (s *ServerSet) Relay(ctx context.Context, server string, c *Session, r Request) (session.Reply, error) {
 	return s.to(server, c).Do(ctx, &r)
 }
 
-// Converse opens a session with initialize, the client's own.
+// Converse opens a session with the client's initialize request.
 func (s *ServerSet) Converse(ctx context.Context, server string, initialize Request) (*Session, session.Reply, error) {
 	opened, reply, err := s.ServerEndpoint(server).OpenSession(ctx, &initialize)
 	c, _ := opened.(*Session)

@@ -9,11 +9,11 @@ import (
 	"mcpproxy/internal/mcp/wirejson"
 )
 
-// maxKnownPages bounds the pages of one list that are known. A list with more ends there.
+// maxKnownPages limits the pages that are stored for one list. A longer list ends at the limit.
 const maxKnownPages = 10_000
 
-// pageGraph knows which page of a list leads to which, so that a list whose pages lead in a circle ends. All clients of a
-// server share it: a circle needs two clients that see the list in opposite orders, and then the server has no order.
+// pageGraph stores which page of a list leads to which, to end a list whose pages lead in a circle. All clients of a
+// server share it. It could end a correct list only if two clients saw the pages in opposite orders.
 type pageGraph struct {
 	mu   sync.Mutex // guards next
 	next map[string]map[pageKey]pageKey
@@ -22,8 +22,8 @@ type pageGraph struct {
 // pageKey is the digest of a cursor: a server may choose long ones.
 type pageKey [sha256.Size]byte
 
-// endEndlessList removes nextCursor from a page that would lead the client in a circle: the client would never stop asking.
-// Everything else of a list is passed on as the server sent it.
+// endEndlessList removes nextCursor from a page that would lead the client in a circle, because the client would never
+// stop. All other parts of a list are passed on unchanged.
 func (c *serverClients) endEndlessList(r *session.Request, reply *session.Reply) {
 	if !strings.HasSuffix(r.Method, "/list") || reply.Error != nil {
 		return
@@ -36,7 +36,8 @@ func (c *serverClients) endEndlessList(r *session.Request, reply *session.Reply)
 	c.sv.ReportRepeatedCursor(r.Method)
 }
 
-// cursorText returns what a cursor says: clients may send a number back as text. It is "" if there is no page.
+// cursorText returns a cursor as text, because clients may send a number back as text. It returns "" if there is no
+// cursor.
 func cursorText(cursor []byte) string {
 	if text, ok := wirejson.String(cursor); ok || string(cursor) == "null" {
 		return text
@@ -44,8 +45,8 @@ func cursorText(cursor []byte) string {
 	return string(cursor)
 }
 
-// leadsBack reports whether the page at cursor next is known to lead back to the page at cursor asked. Otherwise it remembers
-// that asked leads to next. The first page has no cursor: a client that requests it starts a new listing.
+// leadsBack reports whether the page at cursor next is known to lead back to the page at cursor asked. Otherwise it
+// stores that asked leads to next. The first page has no cursor: a client that requests it starts a new listing.
 func (g *pageGraph) leadsBack(method, asked, next string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

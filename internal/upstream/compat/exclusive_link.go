@@ -15,11 +15,10 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// exclusiveClientLink is a session of the server for one client alone; over stdio a process.
+// exclusiveClientLink is a session of the server for one client alone. Over stdio it has its own process.
 //
-// Its tools may differ from those on MCPProxy's own connection, which calls are decided
-// on. So after the server announces changed tools in this session, they are listed in it.
-// Without an announcement nothing is stored.
+// Its tools may differ from those on MCPProxy's own connection, which calls are decided on. So after the server
+// announces changed tools in this session, they are listed in it. Without an announcement nothing is stored.
 type exclusiveClientLink struct {
 	transport.Link
 	sv        *upstream.Server
@@ -34,8 +33,8 @@ func newExclusiveClientLink(sv *upstream.Server) *exclusiveClientLink {
 	return &exclusiveClientLink{sv: sv, sem: make(chan struct{}, 1)}
 }
 
-// exclusiveClient is what the client of an exclusive session expects from the server. Some clients end their
-// connection, or never answer, when they get anything else.
+// exclusiveClient records which messages the client of an exclusive session expects. Some clients disconnect, or never
+// answer, when they get any other message.
 type exclusiveClient struct {
 	capabilities json.RawMessage // that it has declared
 
@@ -46,7 +45,7 @@ type exclusiveClient struct {
 // maxTaskTokens limits the progress tokens of tasks, which are valid until the task ends.
 const maxTaskTokens = 256
 
-// beginRequest adds the progress token of a request. The caller calls end when it has ended.
+// beginRequest adds the progress token of a request. The caller calls end when the request has ended.
 func (c *exclusiveClient) beginRequest(r *session.Request) (end func()) {
 	token := string(transport.ProgressTokenOf(r.Params))
 	if token == "" {
@@ -70,8 +69,8 @@ func (c *exclusiveClient) beginRequest(r *session.Request) (end func()) {
 	}
 }
 
-// expects reports whether the client can take a message: not progress with a token of no request, and no question that
-// it has not declared. Other messages pass, also unknown ones.
+// expects reports whether the client expects a message. It does not expect progress for an unknown token, or a server
+// request that it has not declared. It expects all other messages, even unknown ones.
 func (c *exclusiveClient) expects(e *session.Event) bool {
 	switch {
 	case e.ID != nil:
@@ -84,7 +83,8 @@ func (c *exclusiveClient) expects(e *session.Event) bool {
 	return true
 }
 
-// filterEvents returns say without what the client does not expect; a question is refused.
+// filterEvents returns a filter in front of say that drops messages the client does not expect. It refuses unexpected
+// requests of the server.
 func (s *Session) filterEvents(ctx context.Context, say func(session.Event)) func(session.Event) {
 	if s.client == nil || say == nil {
 		return say

@@ -79,15 +79,15 @@ func TestFailureMessages(t *testing.T) {
 			for _, err := range []error{p, opened, relayed} {
 				text, _ := json.Marshal(err)
 				if strings.Contains(string(text)+s.Failure.String(), canary) {
-					t.Errorf("an agent gets what the server said: %s", text)
+					t.Errorf("an agent sees the server's text: %s", text)
 				}
 				if foreign.MatchString(string(text) + s.LastError) {
-					t.Errorf("the words of a library: %s, %s", text, s.LastError)
+					t.Errorf("a library's error text: %s, %s", text, s.LastError)
 				}
 			}
 		})
 	}
 }
 
-// foreign is what errors of Go's library say.
+// foreign matches error texts of Go's standard library.
 var foreign = regexp.MustCompile(`context |deadline|dial tcp|fork/exec|executable file|\$PATH|EOF|invalid character|net/http|connect: `)

@@ -13,8 +13,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestForgottenSessionsOfClients: a server has forgotten the sessions that clients have for
-// themselves. A modern client notices nothing. A legacy client is told to open a new session.
+// TestForgottenSessionsOfClients: a server has forgotten sessions of single clients. A modern client does not notice
+// it. A legacy client is told to open a new session.
 func TestForgottenSessionsOfClients(t *testing.T) {
 	t.Parallel()
 	s := mcptest.New(mcptest.Options{NoStream: true, OldStatus: true}, mcptest.SampleTools()...)

@@ -15,8 +15,8 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// TestHostileServersInSessions: a bad server's misbehaviour in one client's call ends in an answer or a typed error in time.
-// Neither MCPProxy's own connection nor that of another client notices.
+// TestHostileServersInSessions: whatever a server does in one client's call, the call ends in an answer or a typed
+// error in time. MCPProxy's own connection and those of other clients are not affected.
 func TestHostileServersInSessions(t *testing.T) {
 	const over = problem.Code("over")
 	const want = "" // an answer
@@ -73,7 +73,7 @@ func TestHostileServersInSessions(t *testing.T) {
 				}
 				c.Close()
 				if err := f.passOne(t, neighbour, patience, "echo", "{}"); err != nil {
-					t.Errorf("after %s, the neighbour: %v", m.tool, err)
+					t.Errorf("after %s, the other client: %v", m.tool, err)
 				}
 			}
 			if s, _ := f.State("s"); s.Phase != Ready || s.Restarts != 0 {

@@ -202,13 +202,13 @@ func (l *legacyClientBridge) sendModernRequest(ctx context.Context, r *session.R
 			}
 		}
 		reply, err := c.Do(ctx, &q)
-		reply.Status = 0 // of the other protocol
+		reply.Status = 0 // the status belongs to the other protocol
 		return reply, err
 	})
 }
 
-// askForInputs asks the client for all inputs that the server requires, and returns the answers
-// as an object; nil without any.
+// askForInputs asks the client for all inputs that the server requires. It returns the answers as an object, or nil if
+// there are none.
 func (l *legacyClientBridge) askForInputs(ctx context.Context, r *session.Request, inputs json.RawMessage) (answers json.RawMessage, failure *wirejson.RPCError, err error) {
 	var wanted map[string]struct {
 		Method string
@@ -291,8 +291,8 @@ func (l *legacyClientBridge) Listen(ctx context.Context, say func(session.Event)
 	}
 }
 
-// holdSubscription holds one subscription. again reports that it ended because the client's
-// subscriptions changed; a nil error that the server rejects it.
+// holdSubscription holds one subscription. If again is true, the subscription ended because the client's subscriptions
+// changed. If again is false and err is nil, the server rejected it.
 func (l *legacyClientBridge) holdSubscription(ctx context.Context, uris []string, changed <-chan struct{}, say func(session.Event)) (again bool, err error) {
 	lctx, stop := session.WithDoneChannels(ctx, changed, l.Done())
 	defer stop()

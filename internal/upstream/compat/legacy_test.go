@@ -21,7 +21,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// modernServer speaks the modern revision alone. Its tool asks twice.
+// modernServer supports only the modern protocol. Its tool requires input twice.
 type modernServer struct {
 	mu     sync.Mutex
 	seen   []string // method, headers and params of each request
@@ -73,7 +73,7 @@ func (s *modernServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Write(wirejson.AppendResult(nil, m.ID, json.RawMessage(result)))
 }
 
-// call asks two things, then one more, then answers.
+// call requires two inputs, then one more, and then answers.
 func (s *modernServer) call(params json.RawMessage) string {
 	state, _ := wirejson.String(wirejson.Find(params, "requestState"))
 	given := wirejson.Find(params, "inputResponses")
@@ -165,7 +165,7 @@ func TestLegacyClientOnModernServer(t *testing.T) {
 	}
 	c.Close()
 	if err := <-over; err == nil {
-		t.Error("the stream ended in good order")
+		t.Error("the stream ended without an error")
 	}
 }
 
@@ -185,8 +185,8 @@ func TestLockBetweenRounds(t *testing.T) {
 	}
 }
 
-// lockedBetweenRounds locks a tool between two rounds of a call. It reports whether that was in
-// time: on a busy machine the pause before the second round can be over.
+// lockedBetweenRounds locks a tool between two rounds of a call. It reports whether the lock came in time: on a busy
+// machine the pause before the second round may already be over.
 func lockedBetweenRounds(t *testing.T, arguments string) bool {
 	s := &modernServer{listen: make(chan string, 4)}
 	f := newFixture(t)

@@ -25,7 +25,7 @@ import (
 	"mcpproxy/internal/testutil/mcptest"
 )
 
-// patience bounds every wait; what takes that long is broken.
+// patience limits every wait. A test that waits this long has failed.
 const patience = time.Minute
 
 // The stdio servers of these tests.
@@ -45,7 +45,7 @@ func servers() map[string]func() *mcptest.Server {
 func TestMain(m *testing.M) {
 	mcptest.RunIfSDKChild()
 	mcptest.RunIfChild(servers())
-	flag.Set("test.parallel", "12") // they wait more than they work
+	flag.Set("test.parallel", "12") // the tests mostly wait
 	goleak.VerifyTestMain(m)
 }
 
@@ -201,7 +201,7 @@ func (f *fixture) pidOf(server string) int {
 	return pid
 }
 
-// clients are those of one server.
+// clients returns the clients of a server.
 func (f *fixture) clients(server string) *serverClients {
 	sv, err := f.ServerForRequest(f.t.Context(), server)
 	if err != nil {
@@ -227,7 +227,7 @@ func wantCode(t testing.TB, err error, want problem.Code) *problem.Problem {
 	return p
 }
 
-// named is a caller who proves a name.
+// named returns a caller with an authenticated name.
 func named(name string) *auth.Caller {
 	return &auth.Caller{Actor: auth.Actor{Kind: auth.Agent, Name: name}}
 }

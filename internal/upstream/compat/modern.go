@@ -36,7 +36,7 @@ type heldRequest struct {
 	greeting    *upstream.HandshakeResult
 	logs        bool            // the client wants log messages
 	token       json.RawMessage // the client's progress token; nil: no progress wanted
-	sentToken   json.RawMessage // in its place: earlier requests in the session may have had the same, and be reported late
+	sentToken   json.RawMessage // sent instead of token: an earlier request in the session may have used the same token and be reported late
 	declared    json.RawMessage // capabilities of the client
 	noQuestions bool            // the server may not send requests
 	cancel      context.CancelFunc
@@ -87,9 +87,9 @@ func (m *modernClientBridge) handleRequest(ctx context.Context, c *upstream.Conn
 	return m.awaitReply(ctx, h, r)
 }
 
-// takeOrOpenSession returns an unused session with the client's capabilities: one pooled for
-// key, or a new one. addToPool returns it to the pool. asks says whether the client can be
-// asked; listens that the session is for a subscription.
+// takeOrOpenSession returns an unused session with the client's capabilities: one pooled for key, or a new one.
+// addToPool returns it to the pool. asks is true if the server may send requests to the client, and listens if the
+// session is for a subscription.
 func (m *modernClientBridge) takeOrOpenSession(ctx context.Context, key string, a requestMeta, asks, listens bool) (*Session, error) {
 	if s := m.sessions.takePooled(key); s != nil {
 		return s, nil

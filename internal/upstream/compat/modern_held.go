@@ -94,7 +94,7 @@ func (s *Session) runDetached(ctx context.Context, c *upstream.Connection, q *se
 	return reply, err
 }
 
-// receiveEvent receives what the server sends while the request runs, as long as run.
+// receiveEvent receives the server's messages while the request runs, until run ends.
 func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 	if e.ID != nil {
 		if h.noQuestions || !declaresQuestion(h.declared, e.Method) || !h.addServerRequest(e) {
@@ -120,13 +120,13 @@ func (h *heldRequest) receiveEvent(run context.Context, e session.Event) {
 	}
 }
 
-// questionCapabilities has the capability that a client declares to be asked by requests of a method.
+// questionCapabilities maps the method of a server request to the capability that a client must declare for it.
 var questionCapabilities = map[string]string{"roots/list": "roots", "sampling/createMessage": "sampling", mcp.Elicit: "elicitation"}
 
-// isKnownQuestion reports whether clients declare whether they can be asked by requests of this method.
+// isKnownQuestion reports whether a server request with this method requires a declared capability.
 func isKnownQuestion(method string) bool { return questionCapabilities[method] != "" }
 
-// declaresQuestion reports whether a client with these capabilities can be asked by requests of this method.
+// declaresQuestion reports whether these capabilities allow server requests with this method.
 func declaresQuestion(capabilities json.RawMessage, method string) bool {
 	return isKnownQuestion(method) && wirejson.Kind(wirejson.Find(capabilities, questionCapabilities[method])) == '{'
 }
@@ -217,7 +217,7 @@ func (m *modernClientBridge) toModernReply(h *heldRequest) (session.Reply, error
 		// Legacy servers reject unknown methods with HTTP statuses.
 		m.sessions.addToPool(h.session)
 		return unknownMethodReply(h.method, ""), nil
-	case h.err != nil && !errors.Is(h.err, transport.ErrNoMessage): // that one means that the server has sent everything
+	case h.err != nil && !errors.Is(h.err, transport.ErrNoMessage): // ErrNoMessage means that the server has sent everything
 		h.session.Close()
 		return session.Reply{}, h.err
 	}
@@ -231,8 +231,8 @@ func (m *modernClientBridge) toModernReply(h *heldRequest) (session.Reply, error
 	return session.Reply{Result: toModernResult(h.method, h.reply.Result, h.greeting)}, nil
 }
 
-// holdRequest holds the request until the client returns, and tells it what the server asks. The
-// state for the client is random and valid once.
+// holdRequest holds the request until the client returns, and sends the server's requests to the client. The state for
+// the client is random and valid once.
 func (m *modernClientBridge) holdRequest(h *heldRequest) (session.Reply, error) {
 	state := rand.Text()
 	m.mu.Lock()
@@ -272,8 +272,7 @@ func (m *modernClientBridge) expireHeldRequest(state string) {
 	}
 }
 
-// takeHeldRequest returns the held request of a state if the request and its principal match;
-// else nil.
+// takeHeldRequest returns the held request of a state if the request and its principal match, and nil otherwise.
 func (m *modernClientBridge) takeHeldRequest(state json.RawMessage, r *session.Request) *heldRequest {
 	text, _ := wirejson.String(state)
 	m.mu.Lock()

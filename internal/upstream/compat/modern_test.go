@@ -72,7 +72,7 @@ func TestModernClientOnLegacyServer(t *testing.T) {
 					t.Errorf("%s: %s", server, last.Result)
 				}
 				if r := come("me", n, answer); r.Error == nil {
-					t.Errorf("%s: a state is good twice: %s", server, r.Result)
+					t.Errorf("%s: a state is accepted twice: %s", server, r.Result)
 				}
 			})
 		}
@@ -142,11 +142,11 @@ esac; done`
 		return string(a.Result)
 	}
 	if got := list(`{}`); !strings.Contains(got, `"tools":[]`) {
-		t.Errorf("to one that cannot be asked: %s", got)
+		t.Errorf("to a client without the capability: %s", got)
 	}
 	for range 2 {
 		if got := list(`{"roots":{}}`); !strings.Contains(got, `"tools":[{"name":"theirs"}]`) {
-			t.Errorf("to one that can: %s", got)
+			t.Errorf("to a client with the capability: %s", got)
 		}
 	}
 	reply, err := f.Call(t.Context(), "s", Call{Tool: "theirs", Passed: &Passed{Request: session.Request{ID: json.RawMessage("1"), Method: mcp.CallTool, Params: json.RawMessage(
@@ -224,7 +224,7 @@ func TestStreamContainsOnlyItsRequest(t *testing.T) {
 	}
 }
 
-// chatterTool says much that is not about its call, and a little that is.
+// chatterTool sends many messages that are not about its call, and a few that are.
 func chatterTool() mcptest.Tool {
 	return mcptest.Tool{Definition: mcptest.ToolDefinition("chatter"), Handle: func(c *mcptest.Call) (json.RawMessage, error) {
 		for _, method := range []string{mcp.ToolsChanged, mcp.PromptsChanged, mcp.ResourcesChanged, "notifications/resources/updated",

@@ -20,7 +20,7 @@ func (silentPeer) NotifyServer(ctx context.Context, _ string, _ json.RawMessage)
 	return ctx.Err()
 }
 
-// A client's notification to a server that answers none has been sent: the client does not wait forever.
+// A client's notification counts as sent even if the server never answers it: the client does not wait forever.
 func TestNotificationWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Session{sessionPeer: silentPeer{}, started: time.Now()}

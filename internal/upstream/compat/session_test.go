@@ -25,7 +25,7 @@ import (
 
 func asker() *mcptest.Server { return mcptest.New(mcptest.Options{}, askTool()) }
 
-// askTool tells, asks its client and tells again.
+// askTool sends a notification, asks its client, and sends another notification.
 func askTool() mcptest.Tool {
 	return mcptest.Tool{
 		Definition: mcptest.ToolDefinition("ask"),
@@ -57,7 +57,7 @@ func (f *fixture) converse(t testing.TB, server string) *Session {
 	return c
 }
 
-// passed makes a call in a session and answers what it is asked.
+// passed makes a call in a session and answers the server's requests.
 func (f *fixture) passed(t testing.TB, server string, c *Session, id, params string) (result string, events []string, err error) {
 	t.Helper()
 	r := session.Request{ID: json.RawMessage(id), Method: mcp.CallTool, Params: json.RawMessage(params)}
@@ -126,13 +126,13 @@ func TestReviewEndsSessions(t *testing.T) {
 	<-c.Done()
 	reviewed := pid()
 	if reviewed == first {
-		t.Error("subscriptions on the shared connection go on")
+		t.Error("subscriptions on the shared connection continue")
 	}
 	f.ApplySpecs([]Spec{spec})
 	spec.Review = false
 	f.ApplySpecs([]Spec{spec})
 	if pid() != reviewed {
-		t.Error("it was started anew when it was approved")
+		t.Error("the server was restarted after its approval")
 	}
 	c = f.converse(t, "pipe")
 	spec.Review = true
@@ -214,7 +214,7 @@ func TestProcessesAreBounded(t *testing.T) {
 		break
 	}
 	if err := open.addSession(another()); err != nil {
-		t.Errorf("an idle one does not give way: %v", err)
+		t.Errorf("an idle session is not evicted: %v", err)
 	}
 }
 

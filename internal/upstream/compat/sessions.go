@@ -45,7 +45,7 @@ type Session struct {
 	sessionPeer
 	sv     *upstream.Server
 	kind   peerKind
-	own    *exclusiveClientLink // the peer if it is the client's own; else nil
+	own    *exclusiveClientLink // the peer of a kindOwn session; otherwise nil
 	client *exclusiveClient     // of a session that a legacy client has opened and has alone; else nil
 	ending *session.EndSignal   // set when it is asked to end
 	ended  chan struct{}        // closed when it has ended
@@ -264,8 +264,7 @@ func (t *sessionSet) longestIdleSession(now time.Time, such func(*Session) bool)
 	return n, oldest, idle
 }
 
-// addToPool keeps a session for later requests. The oldest one is closed when there are too
-// many.
+// addToPool keeps a session for later requests. If there are too many, it closes the oldest one.
 func (t *sessionSet) addToPool(s *Session) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -119,8 +119,8 @@ func (sh *sharedConnection) hasSubscriptions() bool {
 	return false
 }
 
-// wantedLevelAndSubscriptions returns the settings for the server: the most verbose level of the clients (""
-// without any), and all subscriptions.
+// wantedLevelAndSubscriptions returns the settings for the server: the most verbose level of the clients ("" if no
+// client set one), and all subscriptions.
 func (sh *sharedConnection) wantedLevelAndSubscriptions() (level string, all resourceSubscriptions) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -245,7 +245,7 @@ func (sh *sharedConnection) syncLevelAndSubscriptions(c *upstream.Connection) {
 	}
 }
 
-// moreVerboseLevel returns the more verbose of two log levels; "" is none.
+// moreVerboseLevel returns the more verbose of two log levels. "" means no level.
 func moreVerboseLevel(a, b string) string {
 	switch {
 	case a == "":

@@ -112,7 +112,7 @@ func clubs(t testing.TB) []Spec {
 	return []Spec{pipe, web}
 }
 
-// member is a client that shares.
+// member is a client that shares the session.
 type member struct {
 	f      *fixture
 	server string
@@ -197,7 +197,7 @@ func (m *member) mustUse(t testing.TB, tool, arguments string) (result string, e
 	return result, events
 }
 
-// seen are the params of the messages of a method that the server has got.
+// seen returns the params of the messages with a method that the server has received.
 func (m *member) seen(t testing.TB, method string) []string {
 	t.Helper()
 	result, _ := m.mustUse(t, "seen", `{"method":"`+method+`"}`)
@@ -482,7 +482,7 @@ func TestSharedLogMessagesAreNotGuessed(t *testing.T) {
 	go func() { _, _, err := a.use(ctx, "late", "{}"); done <- err }()
 	a.untilSeenCalls(t, 1)
 	if logs(a) != 0 || logs(b) != 0 {
-		t.Error("with two calls in flight one gets messages")
+		t.Error("a call gets messages although two are in flight")
 	}
 	cancel()
 	<-done
@@ -743,7 +743,7 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 			t.Errorf("%s: %d large ones", name, n)
 		}
 		if !subscribe(large(0), true) || !subscribe("small", true) || !subscribe(large(0), false) || !subscribe(large(n), true) {
-			t.Errorf("%s: what there is room for is refused", name)
+			t.Errorf("%s: a subscription within the limits is refused", name)
 		}
 		for i := range n + 1 {
 			subscribe(large(i), false)
@@ -917,11 +917,11 @@ func TestSharingChanges(t *testing.T) {
 		<-m.c.Done()
 		next := f.join(t, "s")
 		if same := strings.Contains(pid(next), fmt.Sprintf(`"%d"`, before.PID)); same != on {
-			t.Errorf("shared %t, and on the process of everybody: %t", on, same)
+			t.Errorf("shared %t, uses the shared process: %t", on, same)
 		}
 	}
 	if now, _ := f.State("s"); now.PID != before.PID || now.Restarts != 0 {
-		t.Errorf("the server was touched: %+v, before %+v", now, before)
+		t.Errorf("the server was affected: %+v, before %+v", now, before)
 	}
 }
 

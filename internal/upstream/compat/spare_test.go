@@ -29,7 +29,7 @@ func (f *fixture) listAs(name string) {
 	}
 }
 
-// Spare sessions of clients that do not return leave room for those of clients that do.
+// Pooled sessions of clients that do not return are replaced by sessions of clients that do.
 func TestSpareSessionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	server := mcptest.New(mcptest.Options{}, mcptest.SampleTools()...)
@@ -49,8 +49,7 @@ func TestSpareSessionsAreReplaced(t *testing.T) {
 	}
 }
 
-// A session that is going to end is not kept: a request sent in it would be cut
-// off.
+// A session that is about to end is not pooled: a request in it would fail.
 func TestEndingSessionIsNotKept(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -50,7 +50,7 @@ func TestTasksAreNotBridged(t *testing.T) {
 	}
 	seen := modern.Received(mcp.CallTool)
 	if p := string(seen[len(seen)-1].Params); strings.Contains(p, mcp.TasksExtension) || strings.Contains(p, `"task"`) || !strings.Contains(p, `"io.example/x":{"a":1}`) {
-		t.Errorf("the server is told %s", p)
+		t.Errorf("the server receives %s", p)
 	}
 	unknown("modern", c)
 
@@ -64,7 +64,7 @@ func TestTasksAreNotBridged(t *testing.T) {
 	}
 	for _, m := range legacy.Received(mcp.Initialize) {
 		if p := string(m.Params); strings.Contains(p, `"tasks":`) {
-			t.Errorf("the server is told %s", p)
+			t.Errorf("the server receives %s", p)
 		}
 	}
 	unknown("legacy", nil)
@@ -75,6 +75,6 @@ func TestNamesWithEscapes(t *testing.T) {
 	t.Parallel()
 	params := json.RawMessage(`{"_meta":{"io.modelcontextprotocol\/clientCapabilities":{"extensions":{"io.modelcontextprotocol\/tasks":{}}}}}`)
 	if got := string(mcp.RemoveTasksExtension(params)); strings.Contains(got, "tasks") {
-		t.Errorf("it knows tasks: %s", got)
+		t.Errorf("it supports tasks: %s", got)
 	}
 }

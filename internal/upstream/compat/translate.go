@@ -88,8 +88,7 @@ func isAllowedLegacyMethod(method string) bool {
 	return allowsServerRequests(method)
 }
 
-// callerPrincipal returns the principal of a request: what one principal began, no other
-// may continue.
+// callerPrincipal returns the principal of a request. A principal cannot continue a request of another one.
 func callerPrincipal(r *session.Request) string {
 	if r.Caller == nil {
 		return ""

@@ -5,7 +5,7 @@ import (
 	"mcpproxy/internal/upstream"
 )
 
-// Short names for what these tests are full of.
+// Short names for types that these tests use often.
 type (
 	Event   = session.Event
 	Request = session.Request

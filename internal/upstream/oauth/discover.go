@@ -87,8 +87,8 @@ func trimRootSlash(issuer string) string {
 	return issuer
 }
 
-// fetchResourceMetadata fetches the server's metadata from the URL in its challenge or from
-// the two well-known URLs; errNoDocument without any.
+// fetchResourceMetadata fetches the server's metadata from the URL in its challenge or from the two well-known URLs. It
+// returns errNoDocument if there is none.
 func (w *webClient) fetchResourceMetadata(ctx context.Context, server *url.URL, named string) (*resourceMetadata, error) {
 	root := url.URL{Scheme: server.Scheme, Host: server.Host}
 	places := []string{root.String() + "/.well-known/oauth-protected-resource"}
@@ -109,8 +109,8 @@ func (w *webClient) fetchResourceMetadata(ctx context.Context, server *url.URL, 
 	return rm, nil
 }
 
-// fetchFirstExisting fetches the first document that exists, and returns its URL; errNoDocument
-// without any.
+// fetchFirstExisting fetches the first document that exists and returns its URL. It returns errNoDocument if there is
+// none.
 func (w *webClient) fetchFirstExisting(ctx context.Context, addresses []string, into any) (string, error) {
 	for _, address := range addresses {
 		if err := w.fetchDocument(ctx, address, into); !errors.Is(err, errNoDocument) {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// hostile are endpoints that a document must not lead to, for a server on this
-// machine: even for that one only this machine and the internet are asked.
+// hostile returns endpoints that a metadata document must not cause requests to, even for a server on this machine.
 func hostile() []string {
 	return []string{
 		"", "/authorize", "//as.example/authorize", "authorize", "javascript:alert(1)", "JavaScript:alert(1)", "java\tscript:alert(1)", "data:text/html,<script>",
@@ -36,7 +35,7 @@ func TestHostileEndpoints(t *testing.T) {
 			if p, err := w.account.BeginLogin(t.Context(), func() {}); err == nil {
 				t.Errorf("%s %q: a login begins at %s", field, address, p.URL)
 			} else if w.times("/authorize")+w.times("/token")+w.times("/register") != 0 {
-				t.Errorf("%s %q: something was asked of the authorization server", field, address)
+				t.Errorf("%s %q: a request was sent to the authorization server", field, address)
 			}
 			w.account.cancelLogin()
 		}

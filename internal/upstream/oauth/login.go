@@ -152,9 +152,8 @@ const (
 	callbackTimeout   = 10 * time.Second
 )
 
-// newCallbackHandler receives the response of the authorization server from the user's browser,
-// once, and only with the right state. Other requests are rejected and change nothing,
-// because any web page can send them.
+// newCallbackHandler returns a handler that accepts the authorization response from the user's browser, once and only
+// if its state parameter matches. It rejects other requests without effect, because any web page can send them.
 func (l *pendingLogin) newCallbackHandler(answers chan<- url.Values) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
@@ -193,8 +192,8 @@ func callbackPage(title, text string) string {
 		title + `</h1><p>` + text + `</p></body></html>`
 }
 
-// checkResponseIssuer checks that the response is from the right authorization server (RFC 9207),
-// by exact comparison.
+// checkResponseIssuer checks that the response is from the expected authorization server (RFC 9207), by exact
+// comparison.
 func checkResponseIssuer(q url.Values, as *authServerMetadata) error {
 	iss, given := q.Get("iss"), q.Has("iss")
 	switch {

@@ -22,8 +22,8 @@ func (a *Account) Progress() (LoginProgress, bool) {
 	return a.login.LoginProgress, true
 }
 
-// BeginLogin starts a login and returns its URL, or that of the one in progress. It ends at
-// the callback; then done is called on success.
+// BeginLogin starts a login and returns its URL, or that of the login in progress. The login ends at the callback. On
+// success it calls done.
 func (a *Account) BeginLogin(ctx context.Context, done func()) (LoginProgress, error) {
 	a.loadOnce(ctx)
 	a.loginMu.Lock()

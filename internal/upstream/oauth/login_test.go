@@ -19,7 +19,7 @@ func TestLogin(t *testing.T) {
 	}
 	w.mustLogin()
 	if w.ask() != 200 || w.account.NeedsLogin() {
-		t.Fatal("logged in, and yet not")
+		t.Fatal("the login succeeded, but no token is sent")
 	}
 	a, tok := w.last("/authorize").Form, w.last("/token").Form
 	for name, want := range map[string]string{"response_type": "code", "code_challenge_method": "S256", "resource": w.server.URL, "scope": "read", "client_id": "client-1"} {
@@ -144,7 +144,7 @@ func TestDiscovery(t *testing.T) {
 			if tt.want == "" {
 				w.mustLogin()
 				if w.ask() != 200 {
-					t.Error("logged in, and yet not")
+					t.Error("the login succeeded, but no token is sent")
 				}
 				return
 			}
@@ -261,7 +261,7 @@ func TestScopes(t *testing.T) {
 	if got := w.last("/authorize").Form.Get("scope"); got != "list" {
 		t.Errorf("asked for %q, the challenge says list", got)
 	}
-	// A step up asks for what there was, too.
+	// A step-up also requests the previous scopes.
 	w.server.ChangeRules(func(r *mcptest.LoginRules) { r.Scope = "call" })
 	if w.ask() != 403 || !w.account.NeedsLogin() {
 		t.Fatal("no step up")
@@ -281,7 +281,7 @@ func TestScopes(t *testing.T) {
 	w.server.ChangeMetadata("/.well-known/oauth-protected-resource/mcp", map[string]any{"scopes_supported": nil})
 	w.mustLogin()
 	if w.last("/authorize").Form.Has("scope") {
-		t.Error("a scope that no one asked for")
+		t.Error("a scope that was not requested")
 	}
 }
 
@@ -401,7 +401,7 @@ func TestOneRenewal(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		if w.account.HandleRefusal(first, c.authorizationHeader(), 401, "Bearer") {
-			t.Error("who has left is told of a new token")
+			t.Error("a canceled caller gets a new token")
 		}
 	})
 	<-arrived

@@ -54,7 +54,7 @@ func (m *memory) Delete(_ context.Context, key string) error {
 	return nil
 }
 
-// world is a keeper with one account at a server that asks for a login.
+// world is an Accounts with one account at a server that requires a login.
 type world struct {
 	t       *testing.T
 	server  *mcptest.LoginServer
@@ -82,10 +82,10 @@ func worldOf(t *testing.T, server *mcptest.LoginServer, vault *memory, s Setting
 	return &world{t: t, server: server, vault: vault, keeper: k, account: k.Account("s")}
 }
 
-// again is the same after a restart.
+// again returns the same world after a restart.
 func (w *world) again(s Settings) *world { return worldOf(w.t, w.server, w.vault, s) }
 
-// ask asks the server as upstream does, and returns the status.
+// ask sends a request as package upstream does, and returns the status.
 func (w *world) ask() int {
 	w.t.Helper()
 	for range 2 {
@@ -109,11 +109,11 @@ func (w *world) ask() int {
 			return resp.StatusCode
 		}
 	}
-	w.t.Fatal("asked in vain twice")
+	w.t.Fatal("the request was refused twice")
 	return 0
 }
 
-// visit is the person's browser.
+// visit opens a URL as the user's browser.
 func visit(t *testing.T, address string) (status int, page string) {
 	t.Helper()
 	resp, err := http.Get(address)
@@ -166,7 +166,7 @@ func (w *world) failLogin(want string) {
 	}
 }
 
-// last is the last request to a path.
+// last returns the last request to a path.
 func (w *world) last(path string) mcptest.AuthRequest {
 	w.t.Helper()
 	all := w.server.RequestsTo(path)

@@ -97,8 +97,7 @@ func (k *Accounts) Configure(targets []AccountTarget) {
 	k.accounts = next
 }
 
-// Account returns the account at the server of that name, or nil. A nil Accounts has
-// none.
+// Account returns the account at the server of that name, or nil. A nil Accounts has no accounts.
 func (k *Accounts) Account(server string) *Account {
 	if k == nil {
 		return nil
@@ -196,8 +195,8 @@ const (
 	minTokenAge    = 10 * time.Second // a younger token is not renewed when it is rejected
 )
 
-// Authorization returns the Authorization header for the server, "" without a login. It
-// first renews a token that is about to expire.
+// Authorization returns the Authorization header for the server, or "" if there is no login. It first renews a token
+// that is about to expire.
 func (a *Account) Authorization(ctx context.Context) (string, error) {
 	if !a.loaded.Load() {
 		a.loadOnce(ctx)

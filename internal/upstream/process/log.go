@@ -93,8 +93,8 @@ func (l *Log) limitRate(b []byte) []byte {
 	return b[:n]
 }
 
-// bytesWithinBudget returns how much of b fits a budget, and its cost: its bytes, and a
-// prefix for each line.
+// bytesWithinBudget returns how many bytes of b fit the budget and what they cost: their number, plus a prefix for each
+// line.
 func bytesWithinBudget(b []byte, budget int) (n, cost int) {
 	for n < len(b) {
 		line := bytes.IndexAny(b[n:], "\r\n") + 1

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// startOrphan starts a shell whose child outlives it, as a kill of the daemon leaves it behind:
-// the shell is killed and nothing of its group. It returns the number of the child.
+// startOrphan starts a shell and kills only the shell, so that its child stays, as after a kill of the daemon. It
+// returns the child's process ID.
 func startOrphan(t *testing.T, r *processRegistry, script string) int {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", script)

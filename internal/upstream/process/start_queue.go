@@ -38,8 +38,7 @@ func NewStartQueueWithCapacity(room int) *StartQueue {
 	return &StartQueue{capacity: room, fetching: map[string]bool{}, installed: map[string]bool{}}
 }
 
-// StartSlot is a place in the queue or the right to start. A nil slot is for what needs
-// none.
+// StartSlot is a place in the queue or the right to start. A nil slot means that no slot is needed.
 type StartSlot struct {
 	q        *StartQueue
 	weight   int

@@ -19,11 +19,11 @@ func TestStartQueue(t *testing.T) {
 	a, b := q.Join(npx("a"), false), q.Join(npx("b"), false)
 	c, plain := q.Join(npx("c"), false), q.Join(PackageRunner{}, false)
 	if !turn(a) || !turn(b) || turn(c) || turn(plain) {
-		t.Error("two package managers of the weight of four fit")
+		t.Error("two package managers with a total weight of four fit")
 	}
 	hasty := q.Join(npx("d"), true)
 	if !turn(hasty) {
-		t.Error("what is waited for has room of its own")
+		t.Error("an urgent start has no extra capacity")
 	}
 	if n, waits := plain.SlotsAhead(); n != 1 || !waits {
 		t.Errorf("%d before the last one", n)
