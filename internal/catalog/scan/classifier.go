@@ -133,7 +133,7 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 	s.eachPhrase(f, v, func(p *PhraseFeatures, first, end int) {
 		score := j.model.ScorePhrase(p)
 		j.spans = append(j.spans, scoredPhrase{first, end, score})
-		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.isOnlyMentioned(v, g, p, first, end) {
+		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.isOnlyMentioned(f, v, g, p, first, end) {
 			return
 		}
 		j.best = score
@@ -152,10 +152,13 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 
 // isOnlyMentioned reports whether the heaviest part of a phrase is only mentioned, not an
 // instruction.
-func (s *scanner) isOnlyMentioned(v *textView, g *patternIndex, p *PhraseFeatures, first, end int) bool {
+func (s *scanner) isOnlyMentioned(f *scannedString, v *textView, g *patternIndex, p *PhraseFeatures, first, end int) bool {
 	core := s.heaviestWords(p, first, end)
 	if last := s.matcher.words[core.end-1]; openingQuote(v.n.lower, int(last.start), int(last.end)) >= 0 {
 		core.start = core.end - 1 // what leads to the quotation is not in it
+	}
+	if f.place != kindToolName && s.isInFirstSentence(int(s.matcher.words[core.start].start)) && s.isDescribed(v, 0) && s.isOwnSubject(v.n.lower[s.matcher.words[core.start].start:s.matcher.words[core.end-1].end]) {
+		return true
 	}
 	return s.isMentionNotInstruction(v, g, core.start, core.end) || s.isOfThisServer(v, core.end) || s.isQuotedReply(v, first, end) ||
 		s.isPartOfProhibition(v, g, first, end, core) || s.isUseOfThisTool(v, g, first, end) ||

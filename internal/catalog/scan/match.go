@@ -106,6 +106,9 @@ func (s *scanner) isHonest(f *scannedString, v *textView, g *patternIndex, p *ru
 	case "malware":
 		return bytes.Contains(v.n.lower[start:stop], []byte("://")) && s.isInstaller(v, start) || s.isOwnStatement(v, start, stop)
 	case "bypass-safety":
+		if i > 0 && string(v.n.lower[s.matcher.words[i-1].start:s.matcher.words[i-1].end]) == "does" {
+			return true // it describes
+		}
 		for k := max(0, i-2); k < i; k++ {
 			if id := s.matcher.words[k].id; g.condition.has(id) || g.lifting.has(id) {
 				return true // such as "if the user has agreed"

@@ -68,7 +68,8 @@ type ruleWordLists struct {
 	secretFiles, certain, schemes, credentials  []string
 	detecting, examining, attacks, installing   []string // stems
 	prompts                                     []string // stems
-	generic, orders, lifting, objecting         map[string]bool
+	generic, orders, imperatives                map[string]bool
+	lifting, objecting                          map[string]bool
 	members, types, destroying, reserved, hosts map[string]bool
 	unsigned                                    map[string]string // a secret file without punctuation → the file
 	leet                                        [256]byte         // the letter for a digit or sign, or 0
@@ -84,6 +85,7 @@ var wordLists = sync.OnceValue(func() *ruleWordLists {
 	l.detecting, l.examining = f.SectionByHead("detecting").Words(), f.SectionByHead("examining").Words()
 	l.attacks, l.installing = f.SectionByHead("attacks").Words(), f.SectionByHead("installing").Words()
 	l.prompts, l.objecting = f.SectionByHead("prompts").Words(), f.SectionByHead("objecting").WordSet()
+	l.imperatives = f.SectionByHead("imperatives").WordSet()
 	l.lifting = f.SectionByHead("lifting").WordSet()
 	l.generic, l.orders = f.SectionByHead("generic").WordSet(), f.SectionByHead("orders").WordSet()
 	alone := f.SectionByHead("alone").WordSet()

@@ -107,7 +107,7 @@ func (s *scanner) isOrder(v *textView, start int) bool {
 			return true
 		}
 		first := k == 0 || words[k].begins
-		if (first || bytes.IndexByte(text[words[k-1].end:words[k].start], ',') >= 0) && classWords().whole[string(word)]&verbClasses != 0 {
+		if (first || bytes.IndexByte(text[words[k-1].end:words[k].start], ',') >= 0) && (classWords().whole[string(word)]&verbClasses != 0 || wordLists().imperatives[string(word)]) {
 			return true
 		}
 		if first {
@@ -120,8 +120,12 @@ func (s *scanner) isOrder(v *textView, start int) bool {
 // isInstaller reports whether a command that downloads a script is how a definition says that something is installed, and not
 // an order to run it.
 func (s *scanner) isInstaller(v *textView, start int) bool {
-	before := bytes.Fields(v.n.lower[max(0, start-20):start])
-	ordered := len(before) > 0 && classWords().whole[string(before[len(before)-1])]&classDo != 0
+	first, _ := s.wordsIn(start, start)
+	ordered := false
+	for k := max(0, first-1); k <= first && k < len(s.matcher.words); k++ {
+		w := s.matcher.words[k]
+		ordered = ordered || classWords().whole[string(v.n.lower[w.start:w.end])]&classDo != 0
+	}
 	return s.subjectOf().installs && !ordered
 }
 

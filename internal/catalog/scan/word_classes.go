@@ -487,7 +487,7 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 			continue
 		}
 		next := wordEnd(t[:end], i)
-		if longNumber(t[i:next]) > 0 {
+		if longNumber(t[i:next]) > 0 || next-i == 4 && longNumber(t[i:end]) > 0 { // an IBAN may be in groups
 			r.addToken(classNumber, i, next, false)
 		}
 		r.addToken(r.classesOfText(v, t[:end], i, next), i, next, false)
