@@ -58,3 +58,21 @@ func TestProhibitionScope(t *testing.T) {
 		}
 	}
 }
+
+// TestSameWords: two findings about the same words do not block if one is of a faint rule.
+func TestSameWords(t *testing.T) {
+	at := func(rule string, start, end int) Finding {
+		return Finding{Rule: rule, Severity: SeverityReview, Path: "/description", Start: start, End: end}
+	}
+	for want, findings := range map[Verdict][]Finding{
+		Review: {at("preference", 0, 30), at("put-first", 10, 40), at("preference", 20, 50)},
+		Block:  {at("preference", 0, 30), at("put-first", 31, 60)},
+	} {
+		if got := verdictOf(findings); got != want {
+			t.Errorf("%v: %v", got, findings)
+		}
+	}
+	if got := verdictOf([]Finding{at("secret-file", 0, 30), at("secret-handed-over", 10, 40)}); got != Block {
+		t.Error(got)
+	}
+}
