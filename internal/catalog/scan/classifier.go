@@ -180,7 +180,7 @@ func (s *scanner) isPartOfProhibition(v *textView, g *patternIndex, first, end i
 	return false
 }
 
-// isUseOfThisTool reports whether a phrase asks to call "this" for one subject, or to call the tool again.
+// isUseOfThisTool reports whether a phrase asks to call "this" or "it" for one subject, or to call the tool again.
 func (s *scanner) isUseOfThisTool(v *textView, g *patternIndex, first, end int) bool {
 	words := s.matcher.words
 	for k := first; k+2 < end; k++ {
@@ -189,7 +189,7 @@ func (s *scanner) isUseOfThisTool(v *textView, g *patternIndex, first, end int) 
 		}
 		next := string(v.n.lower[words[k+1].start:words[k+2].end])
 		switch {
-		case len(next) > 5 && next[:5] == "this ":
+		case len(next) > 5 && next[:5] == "this ", len(next) > 3 && next[:3] == "it ":
 			return s.isAboutSubject(g, first, end)
 		case next == "the tool" && k+3 < end:
 			return string(v.n.lower[words[k+3].start:words[k+3].end]) == "again"
