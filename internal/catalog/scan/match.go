@@ -1,6 +1,7 @@
 package scan
 
 import (
+	"bytes"
 	"math/bits"
 	"strings"
 )
@@ -68,8 +69,7 @@ func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, ca
 				s.cues = append(s.cues, cueMatch{p.rule - g.firstCue, i, end})
 				continue
 			}
-			mention := v.encoding == "" && (p.mayBeMention && s.isMentionNotInstruction(v, g, i, end) || p.mayBeOwn && s.isOwnAction(v, i, end) ||
-				r.name == "shadowing" && s.isOfThisServer(v, end) || r.name == "exfiltration" && s.isForbidden(v, i))
+			mention := v.encoding == "" && (p.mayBeMention && s.isMentionNotInstruction(v, g, i, end) || s.isHonest(f, v, g, p, i, end))
 			r := *r
 			if r.weak && v.encoding == "" && !s.classifier.supportsWeakRule(i) {
 				r.downgradeToNote()
@@ -77,6 +77,47 @@ func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, ca
 			s.addMatch(f, v, r, int(s.matcher.words[i].start), int(s.matcher.words[end-1].end), mention)
 		}
 	}
+}
+
+// isHonest reports whether the words from i to end, which a pattern matches, are no order that an attack gives: they are
+// forbidden, an example, the tool's own subject, or about its own server.
+func (s *scanner) isHonest(f *scannedString, v *textView, g *patternIndex, p *rulePattern, i, end int) bool {
+	r := &g.rules[p.rule]
+	if f.place == kindToolName {
+		return s.isForbidden(v, g, i)
+	}
+	start, stop := int(s.matcher.words[i].start), int(s.matcher.words[end-1].end)
+	if s.isForbidden(v, g, i) || s.isQuotedExample(v, start) || r.severity != SeverityBlock && s.isExample(v, start) || p.mayBeOwn && s.isOwnAction(v, i, end) {
+		return true
+	}
+	switch r.name {
+	case "shadowing", "preference":
+		return s.isOfThisServer(v, end) || s.isAboutSubject(g, i, end)
+	case "secret-file":
+		return s.isDescribed(v, i)
+	case "secret-file-taken":
+		for k := i + 1; k < end; k++ {
+			if s.matcher.words[k].begins && s.beginsWithProhibition(v, g, k) {
+				return true
+			}
+		}
+	case "exfiltration", "prompt-leak":
+		return s.isOwnStatement(v, start, stop) || bytes.HasSuffix(v.n.lower[start:s.matcher.words[i].end], []byte("ed"))
+	case "malware":
+		return bytes.Contains(v.n.lower[start:stop], []byte("://")) && s.isInstaller(v, start) || s.isOwnStatement(v, start, stop)
+	case "bypass-safety":
+		if i > 0 && string(v.n.lower[s.matcher.words[i-1].start:s.matcher.words[i-1].end]) == "does" {
+			return true // it describes
+		}
+		for k := max(0, i-2); k < i; k++ {
+			if id := s.matcher.words[k].id; g.condition.has(id) || g.lifting.has(id) {
+				return true // such as "if the user has agreed"
+			}
+		}
+	case "covert":
+		return s.isLeftToUser(v, g, i, end)
+	}
+	return false
 }
 
 // acceptsPattern reports whether a matching pattern counts.
@@ -102,7 +143,11 @@ func (s *scanner) addMatch(f *scannedString, v *textView, r scanRule, start, end
 		s.addMentionNote(f, r, from, to)
 		return
 	}
+	before := len(s.findings)
 	s.addFinding(f, r, from, to, excerpt)
+	if r.faint && v.encoding == "" && len(s.findings) > before {
+		s.faint = append(s.faint, before)
+	}
 }
 
 // scanStringBorders scans across the borders between strings, because a sentence may be split
@@ -177,7 +222,7 @@ func (s *scanner) matchAcrossBorder(f *scannedString, g *patternIndex, tail []te
 }
 
 // ruleCues is the rule for several kinds of cues close together.
-var ruleCues = scanRule{name: "many-cues", severity: SeverityReview, weak: true, reason: "steers the model in several ways"}
+var ruleCues = scanRule{name: "many-cues", severity: SeverityReview, weak: true, faint: true, reason: "steers the model in several ways"}
 
 // findCueClusters finds several kinds of cues close together.
 func (s *scanner) findCueClusters(f *scannedString, v *textView, g *patternIndex) {
@@ -207,7 +252,7 @@ func (s *scanner) findCueClusters(f *scannedString, v *textView, g *patternIndex
 		if v.encoding == "" && !s.classifier.supportsWeakRule(c.start) {
 			r.downgradeToNote()
 		}
-		s.addMatch(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), s.isMentionNotInstruction(v, g, c.start, end))
+		s.addMatch(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), v.encoding == "" && (s.isMentionNotInstruction(v, g, c.start, end) || s.isExample(v, int(s.matcher.words[c.start].start))))
 		return
 	}
 }

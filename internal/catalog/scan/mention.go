@@ -3,8 +3,6 @@ package scan
 import (
 	"bytes"
 	"slices"
-	"strings"
-	"unicode"
 )
 
 // isMentionNotInstruction reports whether the words from i to end are mentioned and are not an instruction. For example, a
@@ -176,46 +174,9 @@ func (s *scanner) restoreMentionSeverities() {
 	}
 }
 
-// isOwnAction reports whether the words from i to end, of which the last is a path, say what the
-// tool itself does: they begin its description ("Reads the file"), or its name has a word of the
-// path.
+// isOwnAction reports whether the words from i to end say what the tool itself does: they begin its
+// description ("Reads the file"), or its name has one of them.
 func (s *scanner) isOwnAction(v *textView, i, end int) bool {
 	words, text := s.matcher.words, v.n.lower
-	return i == 0 && text[words[0].end-1] == 's' || s.isOwnSubject(text[words[end-1].start:words[end-1].end])
-}
-
-// isOwnSubject reports whether the tool's name has a word of a path.
-func (s *scanner) isOwnSubject(path []byte) bool {
-	separates := func(r rune) bool { return !unicode.IsLetter(r) }
-	for i := range s.fields {
-		if s.fields[i].place == kindToolName {
-			name := strings.FieldsFunc(strings.ToLower(s.fields[i].text), separates)
-			return slices.ContainsFunc(bytes.FieldsFunc(path, separates), func(word []byte) bool { return slices.Contains(name, string(word)) })
-		}
-	}
-	return false
-}
-
-// isOfThisServer reports whether the words before end are about the tools of the tool's own
-// server, whose order it may say.
-func (s *scanner) isOfThisServer(v *textView, end int) bool {
-	text := v.n.lower[s.matcher.words[end-1].end:]
-	text = text[:min(len(text), 60)]
-	if stop := bytes.IndexByte(text, '.'); stop >= 0 {
-		text = text[:stop]
-	}
-	return bytes.Contains(text, []byte(" this server")) || bytes.Contains(text, []byte(" this session"))
-}
-
-// isForbidden reports whether the word before i is a negation: what must not be sent is not an order.
-func (s *scanner) isForbidden(v *textView, i int) bool {
-	if i == 0 || s.matcher.words[i].begins {
-		return false
-	}
-	w := s.matcher.words[i-1]
-	switch string(v.n.lower[w.start:w.end]) {
-	case "not", "never", "don't":
-		return true
-	}
-	return false
+	return i == 0 && text[words[0].end-1] == 's' || s.isOwnStatement(v, int(words[i].start), int(words[end-1].end))
 }

@@ -59,6 +59,9 @@ type patternIndex struct {
 	kinds    specialWordKind
 
 	detect, label, clause, conjunction wordSet // for mentions
+	negation, lifting, telling         wordSet // for prohibitions
+	condition, calling, user           wordSet
+	quantity, universal                wordSet // for the tools and questions that an order is about
 }
 
 var (
@@ -85,6 +88,9 @@ func compilePatternIndex(concepts, rules string) *patternIndex {
 	}
 	g.detect, g.label = sets["@detect"].words, sets["@label"].words
 	g.clause, g.conjunction = sets["@clause"].words, sets["@conjunction"].words
+	g.negation, g.lifting, g.condition = sets["@negation"].words, sets["@lifting"].words, sets["@condition"].words
+	g.calling, g.user = sets["@call"].words, sets["@user"].words
+	g.telling, g.quantity, g.universal = sets["@telling"].words, sets["@quantity"].words, sets["@universal"].words
 	for _, patterns := range sectionfile.Parse(rules) {
 		head, reason := splitRuleHead(patterns.Head)
 		where, ok := stringKindsByName[head[2]]
@@ -94,8 +100,8 @@ func compilePatternIndex(concepts, rules string) *patternIndex {
 		r := scanRule{name: head[0], reason: reason, places: where}
 		switch head[1] {
 		case "cue":
-		case "weak":
-			r.severity, r.weak = SeverityReview, true
+		case "weak", "faint":
+			r.severity, r.weak, r.faint = SeverityReview, true, head[1] == "faint"
 			g.firstCue++
 		default:
 			r.severity = parseSeverity(head[1])

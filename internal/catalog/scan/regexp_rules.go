@@ -17,6 +17,7 @@ type regexpRule struct {
 	name         string
 	reason       string
 	prose, value Severity // of a finding, by the kind of string
+	faint        bool     // in prose, see scanRule
 	needs        string   // one of these characters must occur; "" for none
 	literals     [][]byte
 	expression   *regexp.Regexp
@@ -30,7 +31,10 @@ var spellingRules = sync.OnceValue(func() []regexpRule {
 	signs := strings.NewReplacer("·", " ", "⏎", "\n")
 	for _, s := range sectionfile.Parse(spellingText) {
 		head, reason := splitRuleHead(s.Head)
-		r := regexpRule{name: head[0], reason: reason, prose: parseSeverity(head[1]), value: parseSeverity(head[2])}
+		r := regexpRule{name: head[0], reason: reason, faint: head[1] == "faint", prose: SeverityReview, value: parseSeverity(head[2])}
+		if !r.faint {
+			r.prose = parseSeverity(head[1])
+		}
 		for _, line := range s.Lines {
 			switch what, rest, _ := strings.Cut(line, " "); what {
 			case "needs":
@@ -67,13 +71,30 @@ func (s *scanner) matchRegexpRules(f *scannedString, v *textView) {
 		if severity == severityNone || !r.mayMatch(&present) {
 			continue
 		}
-		found := scanRule{name: r.name, severity: severity, reason: r.reason}
+		found := scanRule{name: r.name, severity: severity, reason: r.reason, faint: r.faint}
 		r.findNearLiterals(t, &present, func(start, end int) {
 			if s.acceptsPattern(len(defaultGrammar().patterns) + k) {
-				s.addMatch(f, v, found, start, end, r.name == "secret-path" && v.encoding == "" && s.isOwnSubject(t[start:end]))
+				s.addMatch(f, v, found, start, end, v.encoding == "" && s.isHonestSpelling(v, r, start, end))
 			}
 		})
 	}
+}
+
+// isHonestSpelling reports whether a match is an example in a definition about attacks, or the tool's own subject.
+func (s *scanner) isHonestSpelling(v *textView, r *regexpRule, start, end int) bool {
+	switch r.name {
+	case "secret":
+		return bytes.Contains(v.n.lower[start:end], []byte("example"))
+	case "image-leak", "hidden-markup", "terminal-escape":
+		return false
+	case "secret-path":
+		return s.isOwnSubject(v.n.lower[start:end]) || s.isExample(v, start)
+	case "shell-command":
+		return s.isInstaller(v, start) || s.isExample(v, start)
+	case "fake-markup":
+		return s.isQuotedExample(v, start)
+	}
+	return s.isExample(v, start)
 }
 
 // How far an expression reaches before and after its literals.

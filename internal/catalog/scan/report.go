@@ -99,26 +99,32 @@ const (
 	maxExcerpt  = 200       // bytes of an excerpt
 )
 
-// verdictOf returns the verdict of findings: two of different kinds that each ask for a
-// review are more than an accident.
+// verdictOf returns the verdict of findings: two of different kinds that each ask for a review are more than an accident, unless
+// one is of a faint rule and both are about the same words.
 func verdictOf(findings []Finding) Verdict {
 	verdict := Clean
-	var kinds []string
+	var kinds []Finding
 	for _, f := range findings {
 		switch f.Severity {
 		case SeverityBlock:
 			return Block
 		case SeverityReview:
 			verdict = Review
-			if f.Rule != "incomplete" && f.Rule != "too-large" && f.Rule != RuleClassifier && !slices.Contains(kinds, f.Rule) {
-				kinds = append(kinds, f.Rule)
+			if f.Rule != "incomplete" && f.Rule != "too-large" && f.Rule != RuleClassifier {
+				if slices.ContainsFunc(kinds, func(old Finding) bool { return old.Rule != f.Rule && !old.repeats(f) }) {
+					return Block
+				}
+				kinds = append(kinds, f)
 			}
 		}
 	}
-	if len(kinds) >= 2 {
-		return Block
-	}
 	return verdict
+}
+
+// repeats reports whether two findings are about the same words and one is of a faint rule, so that they count once.
+func (f Finding) repeats(other Finding) bool {
+	faint := slices.ContainsFunc(defaultGrammar().rules, func(r scanRule) bool { return r.faint && (r.name == f.Rule || r.name == other.Rule) })
+	return faint && f.Path == other.Path && f.Start < other.End && other.Start < f.End
 }
 
 // escapeExcerpt returns at most maxExcerpt bytes of printable ASCII.

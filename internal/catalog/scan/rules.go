@@ -17,6 +17,7 @@ type scanRule struct {
 	reason   string
 	places   stringKinds // where its patterns apply; 0 is everywhere
 	weak     bool        // counts only if the classifier agrees
+	faint    bool        // alone, it counts only if the classifier almost asks for a review
 }
 
 // stringKind is the kind of a string: rules apply to some kinds.
@@ -65,6 +66,10 @@ var wordsText string
 // ruleWordLists are the lists of words.txt.
 type ruleWordLists struct {
 	secretFiles, certain, schemes, credentials  []string
+	detecting, examining, attacks, installing   []string // stems
+	prompts                                     []string // stems
+	generic, orders, imperatives                map[string]bool
+	lifting, objecting                          map[string]bool
 	members, types, destroying, reserved, hosts map[string]bool
 	unsigned                                    map[string]string // a secret file without punctuation → the file
 	leet                                        [256]byte         // the letter for a digit or sign, or 0
@@ -77,6 +82,12 @@ var wordLists = sync.OnceValue(func() *ruleWordLists {
 		members: f.SectionByHead("members").WordSet(), types: f.SectionByHead("types").WordSet(), destroying: f.SectionByHead("destroying").WordSet(), reserved: f.SectionByHead("reserved").WordSet(),
 		hosts: f.SectionByHead("hosts").WordSet(), credentials: f.SectionByHead("credentials").Words(), unsigned: map[string]string{},
 	}
+	l.detecting, l.examining = f.SectionByHead("detecting").Words(), f.SectionByHead("examining").Words()
+	l.attacks, l.installing = f.SectionByHead("attacks").Words(), f.SectionByHead("installing").Words()
+	l.prompts, l.objecting = f.SectionByHead("prompts").Words(), f.SectionByHead("objecting").WordSet()
+	l.imperatives = f.SectionByHead("imperatives").WordSet()
+	l.lifting = f.SectionByHead("lifting").WordSet()
+	l.generic, l.orders = f.SectionByHead("generic").WordSet(), f.SectionByHead("orders").WordSet()
 	alone := f.SectionByHead("alone").WordSet()
 	for _, path := range slices.Concat(l.secretFiles, l.certain) {
 		letters := keepAlphanumeric(path)

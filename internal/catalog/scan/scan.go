@@ -80,6 +80,7 @@ func (s *scanner) collectStrings(raw []byte) bool {
 // buildReport sorts the findings and sets the verdict.
 func (s *scanner) buildReport() Report {
 	s.addClassifierFinding()
+	s.dropFaintFinding()
 	s.restoreMentionSeverities()
 	r := Report{Verdict: verdictOf(s.findings), Findings: s.findings}
 	if r.Findings == nil {

@@ -22,6 +22,8 @@ type scanner struct {
 	matcher        patternMatcher
 	baseView       textView
 	mentions       []downgradedFinding
+	faint          []int // findings of faint rules
+	subject        subject
 	classifier     classifierState
 	patternFilter  func(pattern int) bool // nil accepts all patterns
 	own            map[string]bool        // names of the tool and its parameters; computed on demand

@@ -60,12 +60,16 @@ const (
 	classInto
 )
 
+const verbClasses = classTake | classGive | classChange | classDo
+
 // classVocabulary has the classes of words and word stems.
 type classVocabulary struct {
 	whole, stems map[string]wordClasses
 	folded       map[string]wordClasses // words of other alphabets that look like Latin ones
 	lengths      [256]uint64            // of the stems by their first byte, a bit for each
 	rules        []classRule
+	names        map[string]wordClasses
+	forbidden    wordClasses // the classes that a prohibition does not concern
 }
 
 var classWords = sync.OnceValue(func() *classVocabulary {
@@ -81,6 +85,10 @@ var classWords = sync.OnceValue(func() *classVocabulary {
 		for _, w := range s.Words() {
 			v.addWord(w, names[s.Head])
 		}
+	}
+	v.names = names
+	for _, name := range []string{"caution", "option", "tell", "not", "not-after", "other", "rival", "tool", "this-tool", "model", "orders", "detect", "need", "waived", "regardless"} {
+		v.forbidden |= names[name]
 	}
 	for _, s := range sectionfile.Parse(intentsText) {
 		name, reason := splitRuleHead(s.Head)
@@ -249,7 +257,7 @@ func (s *scanner) matchClassRules(f *scannedString, v *textView, r *sentenceRead
 		}
 		start, last, ok := r.matchWindow(&o)
 		if ok && s.acceptsPattern(len(defaultGrammar().patterns)+len(spellingRules())+i) {
-			s.addMatch(f, v, scanRule{name: o.name, severity: SeverityReview, reason: o.reason}, start, last, v.encoding == "" && (s.isMentionedText(v, start, last) || r.isOwn(&o, start, last)))
+			s.addMatch(f, v, scanRule{name: o.name, severity: SeverityReview, reason: o.reason}, start, last, v.encoding == "" && (s.isMentionedText(v, start, last) || r.isOwn(&o, start, last) || s.isQuotedExample(v, start)))
 			return
 		}
 	}
@@ -257,9 +265,15 @@ func (s *scanner) matchClassRules(f *scannedString, v *textView, r *sentenceRead
 
 // isMentionedText reports whether a part of the text is a mention, not an instruction.
 func (s *scanner) isMentionedText(v *textView, start, end int) bool {
-	first, _ := slices.BinarySearchFunc(s.matcher.words, start, func(w textWord, at int) int { return int(w.end) - 1 - at })
-	last, _ := slices.BinarySearchFunc(s.matcher.words, end, func(w textWord, at int) int { return int(w.start) - at })
+	first, last := s.wordsIn(start, end)
 	return first < last && s.isMentionNotInstruction(v, defaultGrammar(), first, last)
+}
+
+// wordsIn returns the range of the words in a part of the text.
+func (s *scanner) wordsIn(start, end int) (first, last int) {
+	first, _ = slices.BinarySearchFunc(s.matcher.words, start, func(w textWord, at int) int { return int(w.end) - 1 - at })
+	last, _ = slices.BinarySearchFunc(s.matcher.words, end, func(w textWord, at int) int { return int(w.start) - at })
+	return first, last
 }
 
 // sentenceReader reads the tokens of a sentence, after those of the previous one.
@@ -293,7 +307,7 @@ func (r *sentenceReader) matchWindow(o *classRule) (start, end int, ok bool) {
 			if found |= r.tokens[k].classes; k < r.begin || k == first && o.within&(o.within-1) != 0 || !o.isMetBy(found) {
 				continue // a word that is of two classes says too little alone
 			}
-			if first < r.begin && r.before&o.not != 0 || r.isLedBy(o.leading, first, k) {
+			if first < r.begin && (r.before&o.not != 0 || o.all&classSecretFile != 0 && (o.within|o.any)&verbClasses == 0) || r.isLedBy(o.leading, first, k) {
 				break
 			}
 			return int(r.tokens[first].start), int(r.tokens[k].end), true
@@ -302,10 +316,27 @@ func (r *sentenceReader) matchWindow(o *classRule) (start, end int, ok bool) {
 	return 0, 0, false
 }
 
-// isOwn reports whether a rule has found nothing but a file that is the tool's own subject.
+// isOwn reports whether a rule has found nothing but the tool's own subject, which does not go to others.
 func (r *sentenceReader) isOwn(o *classRule, start, end int) bool {
-	flows := (r.now | r.before) & (classParameter | classUntold | classAddress)
-	return (flows == 0 && (o.all|o.any)&classSecretFile != 0 || r.around&classChosen != 0) && r.s.isOwnSubject(r.v.n.lower[start:end])
+	flows := classParameter | classUntold | classAddress | classThisTool
+	switch o.name {
+	case "private-handed-over":
+		flows &^= classParameter // of a tool for conversations
+	case "secret-handed-over", "foothold", "approval-switched-off":
+	case "put-first":
+		return r.s.isAboutSubjectAt(start, end)
+	case "approval-waived":
+		first, last := r.s.wordsIn(start, end)
+		return first < last && r.s.beginsWithProhibition(r.v, defaultGrammar(), first)
+	default:
+		if r.around&classChosen == 0 {
+			return false
+		}
+	}
+	if leaves := flows | classWords().names["gives"] | classWords().names["sink"]; r.around == 0 && (r.now|r.before)&leaves == 0 && r.s.isInFirstSentence(end) && r.s.isDescribed(r.v, 0) && !r.s.isOrder(r.v, end) {
+		return true // such as "Searches the user's messages"
+	}
+	return ((r.now|r.before)&flows == 0 || r.around&classChosen != 0) && r.s.isOwnStatement(r.v, start, end)
 }
 
 // isLedBy reports whether one of some classes precedes the last of some tokens in their
@@ -422,6 +453,12 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 			r.addToken(r.classesOfWord(0), i, int(r.words[0].end), false)
 			r.words = r.words[1:]
 		}
+		if n := placeholderLength(t[i:end]); n > 0 {
+			for i += n; len(r.words) > 0 && int(r.words[0].start) < i; {
+				r.words = r.words[1:]
+			}
+			continue
+		}
 		c, size := utf8.DecodeRune(t[i:end])
 		if !unicode.IsLetter(c) {
 			if n := longNumber(t[i:end]); n > 0 {
@@ -440,6 +477,9 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 			r.at += 2
 			continue
 		}
+		if n := settingLength(t[i:end]); n > 0 {
+			r.addToken(v.names["option"], i, i+n, false)
+		}
 		if isUnspaced(c) {
 			r.addToken(v.classesOfStems(t[i:end]), i, i+size, true)
 			i += size
@@ -447,7 +487,7 @@ func (r *sentenceReader) read(t []byte, from, end int) {
 			continue
 		}
 		next := wordEnd(t[:end], i)
-		if longNumber(t[i:next]) > 0 {
+		if longNumber(t[i:next]) > 0 || next-i == 4 && longNumber(t[i:end]) > 0 { // an IBAN may be in groups
 			r.addToken(classNumber, i, next, false)
 		}
 		r.addToken(r.classesOfText(v, t[:end], i, next), i, next, false)
@@ -478,7 +518,7 @@ func (r *sentenceReader) addToken(classes wordClasses, start, end int, last bool
 
 // negate marks verbs that the sentence denies: "do not tell", "do not send".
 func (r *sentenceReader) negate() {
-	const verbs = classTake | classGive | classChange | classDo
+	verbs := verbClasses | classWords().names["gives"]
 	own := r.tokens[r.begin:]
 	for k, not := range own {
 		for i := k + 1; not.classes&(classNot|classNotAfter|classWithout) != 0 && i < len(own) && own[i].at-not.at <= 6; i++ {
@@ -486,8 +526,13 @@ func (r *sentenceReader) negate() {
 				break
 			}
 			if own[i].classes&(verbs|classTell) != 0 {
-				if own[i].classes&classTell != 0 || not.classes&classWithout == 0 {
+				verb := own[i].classes
+				if verb&classTell != 0 || not.classes&classWithout == 0 {
 					own[i].deny(verbs)
+				}
+				if verb&classTell == 0 && not.classes&classNot != 0 {
+					own[k].classes &^= classNot | classNotAfter
+					r.forbid(own[i:], verb)
 				}
 				break
 			}
@@ -503,6 +548,36 @@ func (r *sentenceReader) negate() {
 	for _, t := range own {
 		r.now |= t.classes
 	}
+}
+
+// forbid drops what a prohibition is about from the clause that the tokens begin: what must not be sent or be done without an
+// approval is not an order.
+func (r *sentenceReader) forbid(clause []classToken, verb wordClasses) {
+	text := r.v.n.lower
+	keep := classWords().forbidden
+	if verb&(classDo|classChange) == 0 {
+		keep &^= classWords().names["other"] | classWords().names["rival"]
+	}
+	for i := range clause {
+		if i > 0 {
+			between := text[clause[i-1].end:max(clause[i-1].end, clause[i].start)]
+			if bytes.ContainsAny(between, ",;:(") || bytes.Contains(between, []byte("、")) || bytes.Contains(between, []byte("，")) || isLifted(between) ||
+				isLifted(text[clause[i].start:clause[i].end]) {
+				return
+			}
+		}
+		if clause[i].classes&(classNotAfter|classUntold) != 0 {
+			return
+		}
+		clause[i].classes &= keep
+	}
+}
+
+// isLifted reports whether a text has a word that ends a prohibition.
+func isLifted(text []byte) bool {
+	return slices.ContainsFunc(bytes.FieldsFunc(text, func(c rune) bool { return !unicode.IsLetter(c) }), func(word []byte) bool {
+		return wordLists().lifting[string(word)]
+	})
 }
 
 func (t *classToken) deny(verbs wordClasses) {
@@ -545,6 +620,33 @@ func longNumber(t []byte) int {
 	}
 	return n
 }
+
+// settingLength returns the length of a parameter that is set to a truth value, such as force=true.
+func settingLength(t []byte) int {
+	name := wordEnd(t, 0)
+	if name == len(t) || t[name] != '=' {
+		return 0
+	}
+	switch end := wordEnd(t, name+1); string(t[name+1 : end]) {
+	case "true", "false", "yes", "no", "1", "0":
+		return end
+	}
+	return 0
+}
+
+// placeholderLength returns the length of a placeholder of a template, such as {{ $env.KEY }}.
+func placeholderLength(t []byte) int {
+	if !bytes.HasPrefix(t, []byte("{{")) {
+		return 0
+	}
+	size := bytes.Index(t[:min(len(t), maxPlaceholder)], []byte("}}"))
+	if size < 0 || len(bytes.Fields(t[2:size])) > 1 {
+		return 0
+	}
+	return size + 2
+}
+
+const maxPlaceholder = 64
 
 // addressLength returns the length of a web or mail address.
 func addressLength(t []byte) int {

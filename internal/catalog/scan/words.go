@@ -62,9 +62,9 @@ func (p *wordSplitter) splitNext() {
 			p.begins = p.begins || p.i < 4 || t[p.i-3] != '.' // e.g., i.e.
 		}
 	case c == '\n':
-		if p.i++; p.i < len(t) && (t[p.i] == '\n' || t[p.i] == '-' || t[p.i] == '*' || t[p.i] == '<') {
-			p.begins = true
-		}
+		p.i++
+		next := bytes.TrimLeft(t[p.i:], " ")
+		p.begins = p.begins || len(next) > 0 && bytes.IndexByte([]byte("\n-*<"), next[0]) >= 0
 	default:
 		p.i++
 	}

@@ -1,0 +1,254 @@
+package scan
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// subject is what a definition says that it is about, in its name and in the first sentence of its description.
+type subject struct {
+	known    bool
+	name     []string // words of the name that say more than "get" or "file"
+	attacks  bool     // it finds or explains attacks
+	prompts  bool     // it handles prompts or assistants
+	installs bool     // it installs something
+}
+
+// subjectOf returns the subject of the definition.
+func (s *scanner) subjectOf() *subject {
+	a := &s.subject
+	if a.known {
+		return a
+	}
+	a.known = true
+	lists := wordLists()
+	separates := func(r rune) bool { return !unicode.IsLetter(r) }
+	finds, named := false, false
+	for i := range s.fields {
+		f := &s.fields[i]
+		isName := f.place == kindToolName
+		if f.name != "" || !isName && (f.place != kindProse || s.nodes[f.node].parent != 0 || s.nodes[f.node].member != "description") {
+			continue
+		}
+		for k, word := range strings.FieldsFunc(strings.ToLower(firstSentence(f.text)), separates) {
+			if isName && !lists.generic[word] {
+				a.name = append(a.name, word)
+			}
+			a.attacks = a.attacks || (k == 0 || isName) && hasStem(lists.detecting, word)
+			a.prompts = a.prompts || isName && hasStem(lists.prompts, word)
+			a.installs = a.installs || isName && hasStem(lists.installing, word) || strings.HasPrefix(word, "install")
+			finds = finds || hasStem(lists.detecting, word) || hasStem(lists.examining, word)
+			named = named || hasStem(lists.attacks, word)
+		}
+	}
+	a.attacks = a.attacks || finds && named
+	return a
+}
+
+func hasStem(stems []string, word string) bool {
+	return slices.ContainsFunc(stems, func(stem string) bool { return strings.HasPrefix(word, stem) })
+}
+
+// firstSentence returns a text up to the end of its first sentence.
+func firstSentence(text string) string {
+	for _, end := range []string{"\n", ". ", ": "} {
+		text, _, _ = strings.Cut(text, end)
+	}
+	return text
+}
+
+// isOwnSubject reports whether a text has a word of the tool's name.
+func (s *scanner) isOwnSubject(text []byte) bool {
+	separates := func(r rune) bool { return !unicode.IsLetter(r) }
+	words := bytes.FieldsFunc(text, separates)
+	return slices.ContainsFunc(s.subjectOf().name, func(name string) bool {
+		return slices.ContainsFunc(words, func(word []byte) bool {
+			return string(word) == name || len(name) >= minStem && bytes.Contains(word, []byte(name))
+		})
+	})
+}
+
+// minStem is the minimum length of a word of a name that is found within longer words.
+const minStem = 4
+
+// isQuotedExample reports whether a text that begins at start is a quoted example of what a definition about attacks or prompts
+// finds or explains.
+func (s *scanner) isQuotedExample(v *textView, start int) bool {
+	return (s.subjectOf().attacks || s.subject.prompts) && isInQuotes(v.n.lower, start, start+1)
+}
+
+// isExample reports whether a text is a quoted example, or a part of a sentence that gives no order.
+func (s *scanner) isExample(v *textView, start int) bool {
+	return s.subjectOf().attacks && !s.isOrder(v, start) || s.isQuotedExample(v, start)
+}
+
+// isInQuotes reports whether quotes or parentheses around a part of a line begin before start and end after end.
+func isInQuotes(text []byte, start, end int) bool {
+	line := text[bytes.LastIndexByte(text[:start], '\n')+1 : start]
+	rest, _, _ := bytes.Cut(text[end:], []byte("\n"))
+	for _, quote := range []string{`"`, "`"} {
+		if bytes.Count(line, []byte(quote))%2 == 1 && bytes.Contains(rest, []byte(quote)) {
+			return true
+		}
+	}
+	return bytes.LastIndexByte(line, '(') > bytes.LastIndexByte(line, ')') && bytes.IndexByte(rest, ')') >= 0 || openingQuote(text, start, end) >= 0
+}
+
+// isOrder reports whether the sentence gives an order to its reader before or at an offset: it addresses the reader, or it, or
+// a part of it after a comma, begins with a verb in the imperative.
+func (s *scanner) isOrder(v *textView, start int) bool {
+	words, text := s.matcher.words, v.n.lower
+	i, _ := s.wordsIn(start, start)
+	for k := min(i, len(words)-1); k >= 0; k-- {
+		word := text[words[k].start:words[k].end]
+		if wordLists().orders[string(word)] {
+			return true
+		}
+		first := k == 0 || words[k].begins
+		if (first || bytes.IndexByte(text[words[k-1].end:words[k].start], ',') >= 0) && (classWords().whole[string(word)]&verbClasses != 0 || wordLists().imperatives[string(word)]) {
+			return true
+		}
+		if first {
+			break
+		}
+	}
+	return false
+}
+
+// isInstaller reports whether a command that downloads a script is how a definition says that something is installed, and not
+// an order to run it.
+func (s *scanner) isInstaller(v *textView, start int) bool {
+	first, _ := s.wordsIn(start, start)
+	ordered := false
+	for k := max(0, first-1); k <= first && k < len(s.matcher.words); k++ {
+		w := s.matcher.words[k]
+		ordered = ordered || classWords().whole[string(v.n.lower[w.start:w.end])]&classDo != 0
+	}
+	return s.subjectOf().installs && !ordered
+}
+
+// isForbidden reports whether a negation governs the word i: what must not be sent is not an order.
+func (s *scanner) isForbidden(v *textView, g *patternIndex, i int) bool {
+	const far = 8
+	words, text := s.matcher.words, v.n.lower
+	for k := i - 1; k >= 0 && i-k <= far && !words[k+1].begins && bytes.IndexAny(text[words[k].end:words[k+1].start], ",;:(") < 0; k-- {
+		if g.lifting.has(words[k].id) {
+			return false
+		}
+		if g.negation.has(words[k].id) {
+			for c := k - 1; c >= max(0, k-4) && !words[c+1].begins; c-- {
+				if g.condition.has(words[c].id) {
+					return false
+				}
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// isProhibition reports whether the word k is a negation that begins a prohibition which protects the user: it forbids something
+// other than to tell the user about it.
+func (s *scanner) isProhibition(v *textView, g *patternIndex, k int) bool {
+	words := s.matcher.words
+	if k+1 >= len(words) || !g.negation.has(words[k].id) {
+		return false
+	}
+	next := words[k+1].id
+	return !g.telling.has(next) && !g.lifting.has(next) && s.isForbidden(v, g, k+1)
+}
+
+// beginsWithProhibition reports whether the sentence of a word begins with a prohibition.
+func (s *scanner) beginsWithProhibition(v *textView, g *patternIndex, i int) bool {
+	words := s.matcher.words
+	for i > 0 && !words[i].begins {
+		i--
+	}
+	return s.isProhibition(v, g, i) || i+1 < len(words) && s.isProhibition(v, g, i+1) && string(v.n.lower[words[i].start:words[i].end]) == "do"
+}
+
+// isDescribed reports whether the word i says what the tool does, and does not order it: it is in the third person, a
+// participle or in the passive voice.
+func (s *scanner) isDescribed(v *textView, i int) bool {
+	words, text := s.matcher.words, v.n.lower
+	word := text[words[i].start:words[i].end]
+	if bytes.HasSuffix(word, []byte("ed")) || bytes.HasSuffix(word, []byte("ing")) {
+		return true
+	}
+	if i == 0 || words[i].begins {
+		return bytes.HasSuffix(word, []byte("s"))
+	}
+	switch string(text[words[i-1].start:words[i-1].end]) {
+	case "is", "are", "was", "were":
+		return true
+	}
+	return false
+}
+
+// isOfThisServer reports whether the words before end are about the tools of the tool's own
+// server, whose order it may say.
+func (s *scanner) isOfThisServer(v *textView, end int) bool {
+	text := v.n.lower[s.matcher.words[end-1].end:]
+	text = text[:min(len(text), 60)]
+	if stop := bytes.IndexByte(text, '.'); stop >= 0 {
+		text = text[:stop]
+	}
+	return bytes.Contains(text, []byte(" this server")) || bytes.Contains(text, []byte(" this session"))
+}
+
+// isAboutSubject reports whether the words from i to end, which ask for an order of calls, are about one subject, as in "for any
+// question about Azure" or "before other Azure tools".
+func (s *scanner) isAboutSubject(g *patternIndex, i, end int) bool {
+	words := s.matcher.words
+	for k := end - 1; k > i; k-- {
+		if !g.quantity.has(words[k].id) {
+			continue
+		}
+		for k++; k < len(words) && !words[k].begins; k++ {
+			if !g.quantity.has(words[k].id) {
+				return !g.universal.has(words[k].id) && words[k].kind&isIdentifier == 0
+			}
+		}
+		break
+	}
+	return false
+}
+
+// isOwnStatement reports whether a text from start on, which has a word of the tool's name, says what the tool does: it is in the
+// first sentence, or gives no order.
+func (s *scanner) isOwnStatement(v *textView, start, end int) bool {
+	return s.isOwnSubject(v.n.lower[start:end]) && (s.isInFirstSentence(start) || !s.isOrder(v, start))
+}
+
+func (s *scanner) isInFirstSentence(start int) bool {
+	for k := 1; k < len(s.matcher.words) && int(s.matcher.words[k].start) <= start; k++ {
+		if s.matcher.words[k].begins {
+			return false
+		}
+	}
+	return true
+}
+
+// isAboutSubjectAt is isAboutSubject for the words in a part of the text.
+func (s *scanner) isAboutSubjectAt(start, end int) bool {
+	first, last := s.wordsIn(start, end)
+	return s.isAboutSubject(defaultGrammar(), first-1, last)
+}
+
+// isLeftToUser reports whether the words from i to end say that the user decides, as in "unless the user asks".
+func (s *scanner) isLeftToUser(v *textView, g *patternIndex, i, end int) bool {
+	words := s.matcher.words
+	for k := i; k+2 < min(end+3, len(words)); k++ {
+		switch string(v.n.lower[words[k].start:words[k].end]) {
+		case "unless", "until":
+			for u := k + 1; u <= k+2 && u+1 < len(words); u++ {
+				if g.user.has(words[u].id) {
+					return !wordLists().objecting[string(v.n.lower[words[u+1].start:words[u+1].end])]
+				}
+			}
+		}
+	}
+	return false
+}
