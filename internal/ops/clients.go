@@ -15,7 +15,7 @@ type ClientOperations struct {
 // ClientRef names a client by its id, never by a path.
 type ClientRef struct {
 	Client string `path:"client" doc:"The id of the client, such as claude-code."`
-	DryRun bool   `json:"dry_run" doc:"Only say what would change."`
+	DryRun bool   `json:"dry_run" doc:"Whether to report the change without making it."`
 }
 
 // ConnectRequest says how to connect a client.
