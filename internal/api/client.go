@@ -131,7 +131,7 @@ func (c *Client) sendAndDecode(ctx context.Context, wait time.Duration, method s
 		return parseProblem(resp, answer)
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return problem.New(problem.Internal, "The answer of the daemon cannot be read.",
+		return problem.New(problem.Internal, "The daemon returned a response that could not be decoded.",
 			"The daemon and this command may be of different versions: restart the daemon.").Because(err)
 	}
 	return nil

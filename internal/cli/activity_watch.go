@@ -195,7 +195,7 @@ func (w *activityWatcher) showPastRecords(ctx context.Context, c *api.Client) er
 		}
 	}
 	if f.Cursor != "" {
-		w.printMessage("Only the newest %d records since then are shown: see `mcpproxy activity list`.", len(all))
+		w.printMessage("Only the newest %d records of this period are shown. To see all, run `mcpproxy activity list`.", len(all))
 	}
 	w.alreadyShown = map[string]bool{}
 	for i := range slices.Backward(all) {

@@ -11,7 +11,7 @@ import (
 )
 
 var (
-	errBrowserAddress = errors.New("the address is none that may be opened in a browser: it must begin with https:// (http:// on this machine)")
+	errBrowserAddress = errors.New("the address cannot be opened in a browser: it must begin with https:// (http:// on this machine)")
 	errBrowserFile    = errors.New("only an .html file with its whole path may be opened in a browser")
 )
 

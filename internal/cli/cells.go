@@ -61,7 +61,7 @@ func serverOutcomeText(p *printer, s ops.ServerView) string {
 func reviewStageText(s ops.ReviewStage) string {
 	return textForValue(s, map[ops.ReviewStage]string{
 		ops.StageLaunch:      "launch: MCPProxy does not start or contact it before you approve the launch",
-		ops.StageDefinitions: "definitions: it runs only for the review",
+		ops.StageDefinitions: "definitions: the server runs only for the review",
 		ops.StageApproved:    "approved",
 	})
 }

@@ -53,10 +53,10 @@ func newDoctorCommand(r *invocation) commandSpec {
 func doctorFixHint(r doctor.Report) string {
 	for _, c := range r.Checks {
 		if c.Fixable {
-			return "Run the command of each problem. `mcpproxy doctor --fix` makes the safe repairs."
+			return "Run the command shown under each problem. `mcpproxy doctor --fix` makes the safe repairs."
 		}
 	}
-	return "Run the command of each problem."
+	return "Run the command shown under each problem."
 }
 
 // newDoctorOptions returns the sources from which the doctor gathers facts.

@@ -432,7 +432,7 @@ func noteClientNextSteps(p *printer, found []ops.Found, all []ops.Result) {
 			continue
 		}
 		if !slices.ContainsFunc(found, func(s ops.Found) bool { return s.Client == c.ID && s.Ours }) {
-			p.addNote("%s finds them through MCPProxy: `mcpproxy connect %s`.", c.Name, c.ID)
+			p.addNote("To use these servers in %s, connect it to MCPProxy: run `mcpproxy connect %s`.", c.Name, c.ID)
 		}
 		if c.Reload != "" {
 			p.addNote("%s: %s", c.Name, c.Reload)

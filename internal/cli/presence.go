@@ -196,7 +196,7 @@ func newPresenceResetCommand(r *invocation) commandSpec {
 func writePresence(p *printer, v ops.PresenceView) {
 	switch {
 	case !v.On:
-		p.writeLine("Presence is off: any program that runs as you can approve for you.")
+		p.writeLine("Presence is off: any program under your account can approve for you.")
 		p.addNote("To require a passphrase or a passkey: `mcpproxy presence set passphrase`.")
 		return
 	case v.Void != "":

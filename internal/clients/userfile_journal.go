@@ -248,7 +248,7 @@ func (c Change) restorePrevious(back RestoreFunc, always bool) (partly bool, err
 	if c.Backup != "" {
 		hint = "The text from before is in " + c.Backup + ": take from it what you need."
 	}
-	return false, newRefusedError(c.Path, "was changed since, so that undoing would lose that", hint)
+	return false, newRefusedError(c.Path, "was changed since: an undo would lose the later changes", hint)
 }
 
 // IsEmptyDocument reports whether a text is empty or an empty object.

@@ -43,13 +43,13 @@ func (s *AggregateEndpoint) instructions() string {
 	const named = "named server__name, and does what that server says it does; its annotations are those that its user lets count."
 	switch s.Lane {
 	case policy.CallToolRead:
-		return "These are tools of many MCP servers that only read, and the prompts and resources of these servers, through MCPProxy. A tool or prompt is " + named
+		return "Tools of many MCP servers behind MCPProxy. All of them only read. The prompts and resources of these servers are here too. A tool or prompt is " + named
 	case policy.CallToolWrite:
-		return "These are tools of many MCP servers that change something and are not marked destructive, through MCPProxy. A tool is " + named
+		return "Tools of many MCP servers behind MCPProxy. All of them change something, and none is marked destructive. A tool is " + named
 	case policy.CallToolDestructive:
-		return "These are tools of many MCP servers that are marked destructive, through MCPProxy. A tool is " + named
+		return "Tools of many MCP servers behind MCPProxy. All of them are marked destructive. A tool is " + named
 	}
-	return "These are the tools, prompts and resources of many MCP servers, through MCPProxy. A tool or prompt is " + named
+	return "The tools, prompts and resources of many MCP servers behind MCPProxy. A tool or prompt is " + named
 }
 
 // EventDeliveryOf returns how the answer to a method is delivered. A request about one server waits for that server.

@@ -189,7 +189,7 @@ func (h *approvalWait) formParams(held *ask.HeldCall, id string) json.RawMessage
 		text.WriteString("\nThe agent claims: " + strconv.Quote(problem.ClipForDisplay(held.Reason, maxFormReason)))
 	}
 	text.WriteString("\n\nApprove or deny it in MCPProxy's web UI too, or with: mcpproxy pending approve " + id + ". The first answer counts.\n" +
-		"To decline this form denies the call. To close it leaves the call waiting.")
+		"If you decline this form, the call is denied. If you close it, the call keeps waiting.")
 	options := `["` + deny + `"]`
 	if may {
 		options = `["` + approveOnce + `","` + deny + `"]`

@@ -189,6 +189,6 @@ func toQueueTimeout(err error, server, method string) error {
 	if !errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	return problem.Newf(problem.Timeout, "Server '%s' was too busy for '%s' all the time that it has", server, problem.ClipName(method)).
+	return problem.Newf(problem.Timeout, "Server '%s' was too busy: '%s' timed out in the queue", server, problem.ClipName(method)).
 		WithHint("It was not sent: try again in a moment.").With("server", server)
 }

@@ -17,7 +17,7 @@ import (
 // only a user can approve.
 func (a *Admin) AddServer(ctx context.Context, c Caller, s AddServerRequest) (ServerView, error) {
 	if c.IsKnown() && !MayProposeServers(&c) {
-		return ServerView{}, problem.New(problem.OutOfScope, "To propose a server is outside what this client may do: it needs all servers and the write lane.",
+		return ServerView{}, problem.New(problem.OutOfScope, "This client may not propose servers: it needs access to all servers and to the write lane.",
 			"Ask the user to add the server.")
 	}
 	edit, err := validateNewServer(s)

@@ -16,7 +16,7 @@ type ClientOperations struct {
 // ClientRef identifies a client by its ID, never by a path.
 type ClientRef struct {
 	Client string `path:"client" doc:"The id of the client, such as claude-code."`
-	DryRun bool   `json:"dry_run" doc:"Only say what would change."`
+	DryRun bool   `json:"dry_run" doc:"Whether to report the change without making it."`
 }
 
 // ConnectRequest is a request to connect a client.

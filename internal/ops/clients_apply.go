@@ -190,7 +190,7 @@ func (a *LocalClients) runClientCommand(ctx context.Context, p *ConnectPlan, j *
 	if failed != nil {
 		why = strings.Join(strings.Fields(redact.Text(wirejson.ClipText(said, 300))), " ") + " (" + failed.Error() + ")"
 	}
-	p.Warnings = append(p.Warnings, "`"+strings.Join(p.Command, " ")+"` did not do it, so the file was edited: "+why)
+	p.Warnings = append(p.Warnings, "`"+strings.Join(p.Command, " ")+"` did not make the change, so MCPProxy edited the file: "+why)
 	if p.from, p.before, err = a.readTargetFile(p.client); err != nil {
 		return false, err
 	}
@@ -219,7 +219,7 @@ type PastChange struct {
 	Created  bool       `json:"created" doc:"Whether the file was created"`
 	Undone   *time.Time `json:"undone,omitempty"`
 	Partly   bool       `json:"partly,omitempty" doc:"Another program had changed the file since: only the entries were restored"`
-	Undoable bool       `json:"undoable" doc:"Whether it is the last change of its file that is not undone: only that one can be undone"`
+	Undoable bool       `json:"undoable" doc:"Whether the change can be undone. Only the last change of a file that is not undone yet can."`
 }
 
 // PastChanges returns the latest changes, newest first.

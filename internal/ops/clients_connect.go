@@ -31,39 +31,39 @@ type TokenIssuer interface {
 // ConnectOptions selects the surface, the profile and the token of a connection.
 type ConnectOptions struct {
 	Surface string `json:"surface,omitempty" enum:"auto,search,lanes,all" doc:"What the client sees: search (six tools that search and call), lanes (every tool by name, with an entry for each lane) or all (every tool by name in one entry). auto, the default, is what fits the client."`
-	Profile string `json:"profile,omitempty" doc:"The profile that the client sees; all without one."`
-	Token   string `json:"token,omitempty" doc:"The name of an agent token that is made for the client and written into its file; none without it."`
+	Profile string `json:"profile,omitempty" doc:"The profile that limits the client. Default: no limit."`
+	Token   string `json:"token,omitempty" doc:"The name of an agent token to create for the client and to write into its file. Default: no token."`
 }
 
 // FileChange is a planned or completed change of a client's file.
 type FileChange struct {
 	Client     string   `json:"client"`
 	Name       string   `json:"name"`
-	Server     string   `json:"server" doc:"The name of MCPProxy in the client; of several entries the first"`
+	Server     string   `json:"server" doc:"The name of the MCPProxy entry in the client. If there are several entries: the first one."`
 	Servers    []string `json:"servers" doc:"The names of all entries that are written or removed"`
-	Surface    string   `json:"surface,omitempty" doc:"What the client sees then, or saw before it was disconnected" enum:"search,lanes,all,server"`
+	Surface    string   `json:"surface,omitempty" doc:"The surface after the change. For a disconnect: the surface before the change." enum:"search,lanes,all,server"`
 	Path       string   `json:"path" doc:"The file that changes"`
-	Target     string   `json:"target,omitempty" doc:"The file that the path leads to, where it is a link"`
+	Target     string   `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
 	Transport  string   `json:"transport,omitempty" doc:"How the client reaches MCPProxy" enum:"http,stdio"`
-	Command    []string `json:"command,omitempty" doc:"The client's own command that makes the change; without one the file is edited"`
+	Command    []string `json:"command,omitempty" doc:"The client's own command that makes the change. Absent if MCPProxy edits the file."`
 	Changed    bool     `json:"changed" doc:"Whether there is anything to change"`
-	Difference string   `json:"difference,omitempty" doc:"What changes, line by line, secrets masked"`
-	Warnings   []string `json:"warnings" doc:"What the change does besides"`
-	Next       string   `json:"next,omitempty" doc:"What the user must do before it takes effect"`
+	Difference string   `json:"difference,omitempty" doc:"The changed lines. Secrets are masked."`
+	Warnings   []string `json:"warnings" doc:"Side effects of the change."`
+	Next       string   `json:"next,omitempty" doc:"The action that the user must take before the change takes effect."`
 	Written    bool     `json:"written" doc:"Whether the file was changed"`
-	Change     string   `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
-	Backup     string   `json:"backup,omitempty" doc:"The copy of the file as it was before"`
-	// Rules is set if the change also affects permission rules outside of the entries.
+	Change     string   `json:"change,omitempty" doc:"The id of the change, for POST /clients/undo."`
+	Backup     string   `json:"backup,omitempty" doc:"The path of the backup of the file."`
+	// Rules is set if the change also changes permission rules that are not in the entries.
 	Rules *RulesChange `json:"rules,omitempty" doc:"The change of permission rules that belongs to it"`
 }
 
 // RulesChange is a change of a client's permission rules that belongs to a change of its entries.
 type RulesChange struct {
 	Path       string `json:"path" doc:"The file that changes"`
-	Difference string `json:"difference" doc:"What changes, line by line, secrets masked"`
+	Difference string `json:"difference" doc:"The changed lines. Secrets are masked."`
 	Written    bool   `json:"written" doc:"Whether the file was changed"`
 	Change     string `json:"change,omitempty" doc:"The change's id"`
-	Backup     string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
+	Backup     string `json:"backup,omitempty" doc:"The path of the backup of the file."`
 }
 
 // ConnectPlan is a planned change of a client's file.
@@ -105,7 +105,7 @@ func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, 
 	shown := p.entries
 	if w.Token != "" {
 		if a.Tokens == nil {
-			return ConnectPlan{}, problem.New(problem.DaemonNotRunning, "Without a running MCPProxy no agent token can be made.", "Start it: `mcpproxy serve`.")
+			return ConnectPlan{}, problem.New(problem.DaemonNotRunning, "A token can only be created while MCPProxy is running.", "Start it: `mcpproxy serve`.")
 		}
 		if err := checkFilePrivate(p.from); err != nil {
 			return ConnectPlan{}, err
@@ -114,7 +114,7 @@ func (a *LocalClients) PlanConnect(word string, w ConnectOptions) (ConnectPlan, 
 	}
 	a.addConnectWarnings(&p)
 	if p.endpoint.Locked && w.Token == "" {
-		p.Warnings = append(p.Warnings, "MCPProxy wants a token of every client (require_mcp_auth): give --token NAME.")
+		p.Warnings = append(p.Warnings, "MCPProxy requires a token from every client (require_mcp_auth). Pass --token NAME.")
 	}
 	if p.rules, err = permission.NewSurfaceChange(a.Env, p.Client, p.rulesTarget(surface), a.Tools()); err != nil {
 		return ConnectPlan{}, err
@@ -351,8 +351,8 @@ func checkFilePrivate(f clients.UserFile) error {
 	if runtime.GOOS == "windows" || f.Mode&0o077 == 0 {
 		return nil
 	}
-	return problem.Newf(problem.Conflict, "Other users can read %s (its mode is %04o), so a token in it would not be secret.", f.Path, f.Mode).
-		WithHint("Run chmod 600 on the file, then try again.")
+	return problem.Newf(problem.Conflict, "Other users can read %s (its mode is %04o), so a token in it would leak.", f.Path, f.Mode).
+		WithHint("Remove their access with chmod 600, then try again.")
 }
 
 // addConnectWarnings adds warnings about the change to the plan.
@@ -375,7 +375,7 @@ func (a *LocalClients) addConnectWarnings(p *ConnectPlan) {
 		d, ok := f.Read()
 		for _, name := range p.Servers {
 			if ok && d.ServerEntry(name).Exists() && f.Scope != clients.System {
-				p.Warnings = append(p.Warnings, f.Path+" has an entry "+name+", too. It takes precedence where the client reads that file.")
+				p.Warnings = append(p.Warnings, "Another entry "+name+" in "+f.Path+" takes precedence in projects that use that file.")
 			}
 		}
 	}

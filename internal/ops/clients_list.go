@@ -21,7 +21,7 @@ type ClientView struct {
 	ID        string      `json:"id"`
 	Name      string      `json:"name"`
 	Found     bool        `json:"found" doc:"Whether it is installed"`
-	FoundBy   string      `json:"found_by,omitempty" doc:"The program, file or directory that shows it"`
+	FoundBy   string      `json:"found_by,omitempty" doc:"The program, file or directory by which the client was found."`
 	Connected bool        `json:"connected" doc:"Whether one of its files has MCPProxy"`
 	Server    string      `json:"server" doc:"The name of MCPProxy in the client, present or future; of several entries the first"`
 	Servers   []string    `json:"servers" doc:"The names of all its entries, present or future"`
@@ -29,14 +29,14 @@ type ClientView struct {
 	Path      string      `json:"path" doc:"The file of the entry, present or future"`
 	Transport string      `json:"transport" doc:"How it reaches MCPProxy" enum:"http,stdio"`
 	LeadsTo   string      `json:"leads_to,omitempty" doc:"What its entry reaches: an address or a command"`
-	Foreign   bool        `json:"foreign" doc:"Whether that is not this MCPProxy"`
+	Foreign   bool        `json:"foreign" doc:"Whether the entry points to a program or address other than this MCPProxy."`
 	Missing   string      `json:"missing,omitempty" doc:"The program of its entry, if it does not exist"`
 	Broken    []string    `json:"broken" doc:"The files of the client that cannot be read, each with the reason"`
-	Entry     ClientEntry `json:"entry" doc:"MCPProxy as it is written into its file by hand"`
+	Entry     ClientEntry `json:"entry" doc:"The entry for MCPProxy, to add to the client's file by hand."`
 	Command   []string    `json:"command,omitempty" doc:"Its own command that adds MCPProxy"`
 	Next      string      `json:"next,omitempty" doc:"What the user must do before a change takes effect"`
 	// Permissions is set if the client is installed.
-	Permissions *ClientPermissions `json:"permissions,omitempty" doc:"What it does with calls of MCPProxy's tools, if it is installed"`
+	Permissions *ClientPermissions `json:"permissions,omitempty" doc:"How the client handles calls of MCPProxy's tools. Absent if the client is not installed."`
 }
 
 // ClientEntry is MCPProxy's entry for a client's file.

@@ -131,7 +131,7 @@ func (h *EventHub) addListener() error {
 	case h.ended:
 		return problem.New(problem.Overloaded, "MCPProxy is stopping.", "Try again when it runs.")
 	case h.listeners >= maxListeners:
-		return problem.Newf(problem.Overloaded, "%d streams of events are open, which is the most there may be.", maxListeners).
+		return problem.Newf(problem.Overloaded, "%d event streams are open, the maximum.", maxListeners).
 			WithHint("Close one, such as a page that shows MCPProxy, and try again.")
 	}
 	h.listeners++

@@ -148,11 +148,11 @@ func allowReason(v policy.CallToolVariant, d *activity.Decision) string {
 	counts := func(f *tool.HintFact) bool { return f != nil && f.From != tool.FromDefault }
 	switch h := d.Hints; {
 	case d.Lane != nil && d.Lane.Declared && !d.Lane.Unread:
-		return "By lanes of its server the arguments decide, and these make it " + d.Lane.Operation + "."
+		return "The lanes rule of the server applies. By its arguments, the lane of the call is " + d.Lane.Operation + "."
 	case v == policy.CallToolDestructive:
 		return "call_tool_destructive is allowed with all hints."
 	case h == nil || !counts(h.ReadOnly) && !counts(h.Destructive):
-		return "The tool carries no hints that are against it, so the caller's word counts."
+		return "No hint of the tool contradicts the lane, so the caller's intent is accepted."
 	case counts(h.ReadOnly) && (v == policy.CallToolRead || !counts(h.Destructive)):
 		return said(h.ReadOnly, "read-only")
 	default:
@@ -324,5 +324,5 @@ func (w *explainedCaller) scopeRefusalReason(id tool.ID, v policy.CallToolVarian
 			return b.of + " has the lanes " + strings.Join(within.Lanes().Words(), ", ") + ", and the lane of the call is " + v.Operation().String() + "."
 		}
 	}
-	return "It is outside what may be reached."
+	return "The call is outside the scope of the caller."
 }

@@ -154,7 +154,7 @@ func restrictionNotes(e clients.ConfigEntry) (notes []string) {
 		notes = append(notes, "the client has it switched off: it stays off, and waits for review")
 	}
 	if len(e.EnabledTools)+len(e.DisabledTools) > 0 {
-		notes = append(notes, "the client keeps some of its tools from being used: so it is here, and it waits for review")
+		notes = append(notes, "the client denies some tools of the server. MCPProxy denies them too, and the server waits for review")
 	}
 	if e.Protocol == "sse" {
 		notes = append(notes, "the transport is found out by asking the server")

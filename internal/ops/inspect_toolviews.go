@@ -43,7 +43,7 @@ type ToolList struct {
 
 // Facets count tools by filter value. Each facet counts the tools that match all other filters.
 type Facets struct {
-	Lane   map[string]int `json:"lane" doc:"The number of tools by operation type. A filter by call_with counts as this filter."`
+	Lane   map[string]int `json:"lane" doc:"The number of tools by operation type. The filter call_with is treated as a filter by operation type."`
 	Status map[string]int `json:"status" doc:"The number of tools by status; callable for tools that can be called."`
 	Hints  map[string]int `json:"hints" doc:"The number of tools by the source of their hints: said, corrected and guessed."`
 	Use    map[string]int `json:"use" doc:"The number of tools by use: recent, earlier and never."`

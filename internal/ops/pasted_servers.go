@@ -59,8 +59,8 @@ type AddedServer struct {
 
 // ParseSecret is a value in a server's launch that looks like a credential.
 type ParseSecret struct {
-	Place      string `json:"place" enum:"env,headers,args,command,url" doc:"The member of add that contains the secret."`
-	Name       string `json:"name" doc:"The position in that member: for env and headers the name, for args the index (from 0)."`
+	Place      string `json:"place" enum:"env,headers,args,command,url" doc:"The field of 'add' that contains the secret."`
+	Name       string `json:"name" doc:"Where the secret is in that field: the name in env or headers, or the index in args (from 0)."`
 	Kind       string `json:"kind" doc:"The detected kind of secret, such as github-token."`
 	Suggestion string `json:"suggestion" doc:"The suggested replacement of the whole value: a reference to an environment variable of MCPProxy."`
 }
@@ -124,9 +124,9 @@ func toParsedServer(s clients.ImportedServer, c *config.Config) ParsedServer {
 			out.Notes = append(out.Notes, note)
 		}
 	}
-	narrow(e.Enabled != nil && !*e.Enabled, "the client has it switched off: it is added for review, and not started before you approve it")
-	narrow(len(e.EnabledTools) > 0, "the client allows only some of its tools, which add does not support: it is added for review; set enabled_tools to "+formatJSONList(e.EnabledTools)+" before you approve it")
-	narrow(len(e.DisabledTools) > 0, "the client denies some of its tools, which add does not support: it is added for review; set disabled_tools to "+formatJSONList(e.DisabledTools)+" before you approve it")
+	narrow(e.Enabled != nil && !*e.Enabled, "the server is disabled in the client: it is added for review and starts after you approve it")
+	narrow(len(e.EnabledTools) > 0, "the client allows only some of the server's tools. Adding a server cannot set this. The server is added for review: before you approve it, set enabled_tools to "+formatJSONList(e.EnabledTools))
+	narrow(len(e.DisabledTools) > 0, "the client denies some of the server's tools. Adding a server cannot set this. The server is added for review: before you approve it, set disabled_tools to "+formatJSONList(e.DisabledTools))
 	if e.CallTimeout != "" {
 		out.Notes = append(out.Notes, "call_timeout "+e.CallTimeout+" is not part of add: set it afterwards")
 	}

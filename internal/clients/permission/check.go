@@ -13,7 +13,7 @@ type Lane struct {
 	Lane    string  `json:"lane,omitempty" doc:"What calls through it do; none for tools that call nothing" enum:"read,write,destructive"`
 	Verdict Verdict `json:"verdict" doc:"What the client does now" enum:"runs,asks,denied,unknown"`
 	Wanted  Verdict `json:"wanted" doc:"What MCPProxy recommends" enum:"runs,asks"`
-	Right   bool    `json:"right" doc:"Whether the two are the same"`
+	Right   bool    `json:"right" doc:"Whether verdict and wanted are equal."`
 	Rule    Rule    `json:"rule" doc:"What decides"`
 	Why     string  `json:"why,omitempty" doc:"An explanation, if the rule alone does not explain the verdict"`
 }
@@ -53,7 +53,7 @@ func (c clientPermissions) newReport(all clientDocs, e clients.Env, tools []Prox
 		r.addFile(d)
 	}
 	if !connected {
-		r.Notes = append([]string{"MCPProxy is in none of the files: `mcpproxy connect " + c.ID + "` connects it. This is what would hold then."}, r.Notes...)
+		r.Notes = append([]string{"The client is not connected, so this is a prediction. To connect it, run `mcpproxy connect " + c.ID + "`."}, r.Notes...)
 	}
 	if c.fileNotes != nil && connected {
 		r.Notes = append(c.fileNotes(all, e.Dir), r.Notes...)

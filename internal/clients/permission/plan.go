@@ -19,7 +19,7 @@ type Rules struct {
 	Name    string   `json:"name"`
 	Server  string   `json:"server" doc:"The name of MCPProxy in the client"`
 	Surface string   `json:"surface" doc:"What the client sees, or would see if it were connected" enum:"search,lanes,all,server"`
-	Path    string   `json:"path,omitempty" doc:"The file that they belong into; none where no file holds permissions"`
+	Path    string   `json:"path,omitempty" doc:"The file for the rules. Absent if the client stores no permissions in a file."`
 	Text    string   `json:"text,omitempty" doc:"The rules as a separate file, to merge into the existing one"`
 	Notes   []string `json:"notes" doc:"What files do not say"`
 	ByHand  string   `json:"by_hand,omitempty" doc:"What the user must do in the client"`
@@ -60,10 +60,10 @@ func (c clientPermissions) rulesFor(e clients.Env, t Target, tools []ProxyTool) 
 // Preview is the effect of a change of a client's file.
 type Preview struct {
 	Rules
-	Target     string   `json:"target,omitempty" doc:"The file that the path leads to, where it is a link"`
+	Target     string   `json:"target,omitempty" doc:"The target of path, if path is a symbolic link."`
 	Changed    bool     `json:"changed" doc:"Whether there is anything to change"`
-	Difference string   `json:"difference,omitempty" doc:"What changes, line by line, secrets masked"`
-	Warnings   []string `json:"warnings" doc:"What the change does besides"`
+	Difference string   `json:"difference,omitempty" doc:"The changed lines. Secrets are masked."`
+	Warnings   []string `json:"warnings" doc:"Side effects of the change."`
 	After      Report   `json:"after" doc:"What the client does then"`
 }
 
@@ -158,7 +158,7 @@ func (p *Plan) computeEffect(c clientPermissions, f clientFile, before clientDoc
 // warnOfNewList adds a warning if a new list will replace another one.
 func (p *Plan) warnOfNewList(c clientPermissions, before clientDoc) {
 	if c.ID == "cursor" && !before.Value.Get("mcpAllowlist").Exists() && bytes.Contains(p.text, []byte("mcpAllowlist")) {
-		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. From then on it counts in place of the list in Cursor's settings, which cannot be read here and stays as it is: look it up there, and add what your other servers need to the file. To undo brings it back into force.")
+		p.Warnings = append(p.Warnings, "The file has no mcpAllowlist yet. After this change, the list in the file replaces the list in Cursor's settings, which MCPProxy cannot read. Copy the entries for your other servers from the settings to the file. If you undo the change, the list in the settings applies again.")
 	}
 }
 
@@ -251,7 +251,7 @@ type Outcome struct {
 	Preview
 	Written bool   `json:"written" doc:"Whether the file was changed"`
 	Change  string `json:"change,omitempty" doc:"The change's id, with which it can be undone"`
-	Backup  string `json:"backup,omitempty" doc:"The copy of the file as it was before"`
+	Backup  string `json:"backup,omitempty" doc:"The path of the backup of the file."`
 }
 
 // UndoLastChange undoes the latest change of a client's permissions that is not yet undone, byte for byte. If the file

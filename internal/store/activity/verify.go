@@ -338,7 +338,7 @@ func (c *chainChecker) checkPart(p ChainPart) error {
 func (c *chainChecker) checkCheckpoint(p *SignedCheckpoint) error {
 	switch {
 	case p.Seq > c.lastLink.seq:
-		return c.setBreak(c.lastLink.seq+1, "", "What follows entry %d is missing: entry %d was there, and was signed.", c.lastLink.seq, p.Seq)
+		return c.setBreak(c.lastLink.seq+1, "", "The entries after entry %d are missing. Entry %d existed and was signed.", c.lastLink.seq, p.Seq)
 	case p.Seq == c.lastLink.seq && p.Hash != c.lastLink.hash:
 		return c.setBreak(p.Seq, "", "Entry %d is not the one that was signed.", p.Seq)
 	case !p.HasValidSignature():
