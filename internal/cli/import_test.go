@@ -49,7 +49,7 @@ func TestImported(t *testing.T) {
 		{"upstream import --yes --remove", problem.ExitDone, "Imported for review: github."},
 		{"upstream import --yes", problem.ExitDone, "There is nothing to import."},
 		{"upstream import --undo", problem.ExitDone, cursorFile + " is restored."},
-		{"upstream import windsurf --yes --remove", problem.ExitDone, "Windsurf finds them through MCPProxy: `mcpproxy connect windsurf`."},
+		{"upstream import windsurf --yes --remove", problem.ExitDone, "To use these servers in Windsurf, connect it to MCPProxy: run `mcpproxy connect windsurf`."},
 		{"upstream import cursor --yes --remove", problem.ExitDone, "Taken out of "},
 		{"upstream import windsurf --undo", problem.ExitDone, windsurfFile + " is restored."},
 		{"upstream import windsurf --dry-run", problem.ExitDone, "github: here already"},

@@ -79,7 +79,7 @@ func TestPermissionsAskFirst(t *testing.T) {
 	if got.code != problem.ExitInterrupted || !strings.Contains(question, "permissions.json") {
 		t.Errorf("%+v after %q", got, question)
 	}
-	for _, says := range []string{`+     "*mcpproxy:call_tool_read"`, "in place of the list in Cursor's settings"} {
+	for _, says := range []string{`+     "*mcpproxy:call_tool_read"`, "replaces the list in Cursor's settings"} {
 		if !strings.Contains(strings.ReplaceAll(got.stderr, "\n", " "), says) {
 			t.Errorf("%q is not in\n%s", says, got.stderr)
 		}

@@ -169,7 +169,7 @@ func TestReadsRunWritesAsk(t *testing.T) {
 
 	// `can` predicts a call, and `policy try` applies another configuration to the calls above.
 	status, body := d.rest("POST", "/can", `{"who":"claude-code","name":"pg:query","args":{"sql":"DROP TABLE users"}}`)
-	if status != http.StatusOK || !strings.Contains(string(body), `"check":"lane"`) || !strings.Contains(string(body), "By lanes of its server the arguments decide") {
+	if status != http.StatusOK || !strings.Contains(string(body), `"check":"lane"`) || !strings.Contains(string(body), "The lanes rule of the server applies. By its arguments") {
 		t.Errorf("can: %d %s", status, body)
 	}
 	other := filepath.Join(dir, "other.json")

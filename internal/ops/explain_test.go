@@ -144,7 +144,7 @@ func TestLanes(t *testing.T) {
 		{"claude-code", "s:reads", `[]`, "read refused arguments, write refused arguments, destructive refused arguments", "an array, not an object"},
 		{"claude-code", "s:writes", "", "read refused hints, write allowed, destructive allowed", "The tool is said not to be destructive by its server."},
 		{"claude-code", "s:destroys", "", "read refused hints, write refused hints, destructive allowed", "call_tool_destructive is allowed with all hints."},
-		{"claude-code", "s:plain", "", "read allowed, write allowed, destructive allowed", "no hints that are against it"},
+		{"claude-code", "s:plain", "", "read allowed, write allowed, destructive allowed", "No hint of the tool contradicts the lane"},
 		{"claude-code", "s:denied", "", "read refused callable, write refused callable, destructive refused callable", "disabled_by_config"},
 		{"claude-code", "new:anything", "", "read refused tool_exists, write refused tool_exists, destructive refused tool_exists", "connecting"},
 		{"research", "s:reads", "", "read allowed, write refused scope, destructive refused scope", "The profile 'research' has the lanes read, and the lane of the call is write."},
@@ -234,7 +234,7 @@ func TestExplainClients(t *testing.T) {
 		notes, never    string
 		requireMCPToken bool
 	}{
-		{what: "not connected", file: `{}`, as: ops.ProspectWho{}, lanes: "read allowed, write warned, destructive allowed", read: reads, notes: "MCPProxy is in none of the files"},
+		{what: "not connected", file: `{}`, as: ops.ProspectWho{}, lanes: "read allowed, write warned, destructive allowed", read: reads, notes: "The client is not connected"},
 		{what: "plain", file: entry("/mcp", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp"}, lanes: "read allowed, write warned, destructive allowed", read: reads},
 		{what: "a profile", file: entry("/mcp/p/research", ""), as: ops.ProspectWho{Connected: true, Address: "/mcp/p/research", Profiles: "research"},
 			lanes: "read allowed, write refused scope, destructive refused scope", read: reads},
