@@ -102,7 +102,7 @@ func (s *scanner) isHonest(f *scannedString, v *textView, g *patternIndex, p *ru
 			}
 		}
 	case "exfiltration", "prompt-leak":
-		return s.isOwnStatement(v, start, stop) || bytes.HasSuffix(v.n.lower[start:s.matcher.words[i].end], []byte("ed"))
+		return s.isOwnStatement(v, start, stop) || end-i <= 2 && bytes.HasSuffix(v.n.lower[start:s.matcher.words[i].end], []byte("ed")) // such as "leaked tokens"
 	case "malware":
 		return bytes.Contains(v.n.lower[start:stop], []byte("://")) && s.isInstaller(v, start) || s.isOwnStatement(v, start, stop)
 	case "bypass-safety":
