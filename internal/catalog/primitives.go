@@ -74,8 +74,8 @@ type DecidedPrimitives struct {
 	leftOut           leftOutDefinitions
 }
 
-// PrimitiveCount is the number of primitives of a kind, and of those that are pending.
-type PrimitiveCount struct{ Total, Waiting int }
+// PrimitiveCount is the number of primitives of a kind, of those that are pending, and of those that a user has blocked.
+type PrimitiveCount struct{ Total, Waiting, Blocked int }
 
 // primitiveList is one list in the server's order.
 type primitiveList struct {

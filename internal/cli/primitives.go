@@ -137,12 +137,19 @@ func addPrimitiveCounts(f *fieldList, c *ops.OfferCounts) {
 		case n == nil:
 		case one.title == "Instructions" && n.Waiting > 0:
 			f.add(one.title, "wait for you")
+		case one.title == "Instructions" && n.Blocked > 0:
+			f.add(one.title, "blocked by a user")
 		case one.title == "Instructions":
 			f.add(one.title, "approved")
-		case n.Waiting > 0:
-			f.add(one.title, fmt.Sprintf("%d, %d of them wait for you", n.Total, n.Waiting))
 		default:
-			f.add(one.title, fmt.Sprint(n.Total))
+			text := fmt.Sprint(n.Total)
+			if n.Waiting > 0 {
+				text += fmt.Sprintf(", %d of them wait for you", n.Waiting)
+			}
+			if n.Blocked > 0 {
+				text += fmt.Sprintf(", %d of them blocked by a user", n.Blocked)
+			}
+			f.add(one.title, text)
 		}
 	}
 }

@@ -224,6 +224,11 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 	if v, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: now}}); err != nil || v.Status != "blocked" || v.Trust.Reason != approval.Blocked {
 		t.Errorf("blocked: %+v, %v", v, err)
 	}
+	// The refusal says that a user blocked the tool, and not that it is new or has changed.
+	if _, p := w.call(policy.CallToolDestructive, "s:full", `{"path":"/tmp"}`); p == nil || p.Detail("status") != "pending_approval" || !strings.Contains(p.Message, "A user blocked this tool") ||
+		!strings.Contains(p.Message, "`mcpproxy tools unblock`") || strings.Contains(p.Message, "new or has changed") {
+		t.Errorf("a call of a blocked tool: %v", p)
+	}
 }
 
 // Only a user decides, and every attempt is recorded.

@@ -59,10 +59,11 @@ type OfferCounts struct {
 	Templates    *OfferCount `json:"templates,omitempty"`
 }
 
-// OfferCount counts one kind, and how many of it wait for approval.
+// OfferCount counts one kind: how many of it wait for approval, and how many a user has blocked, which wait for no one.
 type OfferCount struct {
 	Total   int `json:"total"`
 	Waiting int `json:"waiting,omitempty"`
+	Blocked int `json:"blocked,omitempty"`
 }
 
 // ToolView is a tool as REST and the CLI show it.
