@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
 )
@@ -92,11 +93,16 @@ func instructionsWaitText(v ops.ServerReview) string {
 	return ""
 }
 
-// countWaitingDefinitions counts the definitions that wait.
+// isApprovedWithServer reports whether an approval of the server approves a definition that waits. A blocked one stays blocked.
+func isApprovedWithServer(o ops.ReviewedOffer) bool {
+	return o.Reason != "" && o.Reason != approval.Blocked
+}
+
+// countWaitingDefinitions counts the definitions that an approval of the server approves.
 func countWaitingDefinitions(all []ops.ReviewedOffer) int {
 	n := 0
 	for _, o := range all {
-		if o.Reason != "" {
+		if isApprovedWithServer(o) {
 			n++
 		}
 	}

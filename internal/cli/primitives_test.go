@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"testing"
 
+	"mcpproxy/internal/catalog/scan"
+	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/ops"
 )
 
@@ -23,4 +26,33 @@ func TestBlockedPrimitivesDoNotAwaitApproval(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("%s\nwant\n%s", out.String(), want)
 	}
+}
+
+// The question before the approval of a server counts what the approval changes.
+func TestServerApprovalQuestion(t *testing.T) {
+	t.Parallel()
+	clean := ops.ScanResult{Verdict: scan.Clean}
+	suspect := ops.ScanResult{Verdict: scan.Review, Findings: exampleFindings()}
+	v := ops.ServerReview{Name: "everything", Stage: ops.StageApproved}
+	for range 13 {
+		v.Tools = append(v.Tools, ops.ReviewedTool{ScanResult: clean})
+		v.Offers = append(v.Offers, ops.ReviewedOffer{Kind: tool.KindPrompt, ScanResult: clean})
+	}
+	waits := ops.ApprovalStatus{Reason: approval.New}
+	instructions := ops.ReviewedOffer{Kind: tool.KindInstructions, ApprovalStatus: waits, ScanResult: suspect}
+	v.Offers = append(v.Offers, instructions)
+	check := func(want string) {
+		t.Helper()
+		if got := serverApprovalQuestion(v); got != want {
+			t.Errorf("%s\nwant\n%s", got, want)
+		}
+	}
+	check("The scanner has 1 finding. Approve 1 other definition of everything anyway?")
+	v.Tools[0].ApprovalStatus, v.Tools[1].ApprovalStatus, v.Tools[2].ApprovalStatus = waits, waits, ops.ApprovalStatus{Reason: approval.Blocked}
+	v.Tools[2].ScanResult = suspect // it stays blocked
+	check("The scanner has 1 finding. Approve 2 tools and 1 other definition of everything anyway?")
+	v.Offers[13].ScanResult = clean
+	check("Approve 2 tools and 1 other definition of everything?")
+	v.Stage = ops.StageDefinitions
+	check("The scanner has 1 finding. Approve everything with 13 tools and 14 other definitions anyway?")
 }
