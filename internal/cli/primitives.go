@@ -127,6 +127,9 @@ func waitingPrimitivesText(s ops.ServerView) string {
 	if n > 1 {
 		what = fmt.Sprintf("%d prompts, resources or instructions await", n)
 	}
+	if s.Offers.Instructions != nil && n == s.Offers.Instructions.Waiting { // as in the list of pending approvals
+		return "its instructions await approval: mcpproxy tools approve " + definitionRef{Server: s.Name, Kind: tool.KindInstructions}.shellArguments()
+	}
 	return what + " approval: mcpproxy upstream approve " + shellQuoteWord(s.Name)
 }
 

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"mcpproxy/internal/catalog/scan"
@@ -55,4 +56,29 @@ func TestServerApprovalQuestion(t *testing.T) {
 	check("Approve 2 tools and 1 other definition of everything?")
 	v.Stage = ops.StageDefinitions
 	check("The scanner has 1 finding. Approve everything with 13 tools and 14 other definitions anyway?")
+}
+
+// upstream get has the whole note of the list. For instructions it names the command that the list of pending approvals names.
+func TestServerDetailHasTheNoteOfTheList(t *testing.T) {
+	t.Parallel()
+	for _, s := range []ops.ServerView{
+		{Name: "s", Enabled: true, State: "ready", Offers: &ops.OfferCounts{Instructions: &ops.OfferCount{Total: 1, Waiting: 1}}},
+		{Name: "s", Enabled: true, State: "ready", Offers: &ops.OfferCounts{Prompts: &ops.OfferCount{Total: 3, Waiting: 2}}},
+		{Name: "s", Enabled: true, State: "connecting", Detail: "installing with npx, 40 s"},
+		{Name: "s", Enabled: true, State: "idle", Hint: "It was never started."},
+		{Name: "s", Enabled: true, State: "needs_login", NeedsLogin: true, Detail: "it requires a login"},
+		{Name: "s", Enabled: true, State: "stopped", Quarantined: true},
+		exampleServers()[1],
+	} {
+		var out bytes.Buffer
+		writeServerDetail(newInvocation(Deps{Stdout: &out}).newPrinter(&out), s)
+		if note := toOneLine(serverNote(s)); note == "" || strings.Count(out.String(), note) != 1 {
+			t.Errorf("the note %q is not in\n%s", note, &out)
+		}
+	}
+	waiting := ops.Waiting{Offers: []ops.WaitingOffer{{Kind: tool.KindInstructions, Server: "a b"}}}
+	note := waitingPrimitivesText(ops.ServerView{Name: "a b", Offers: &ops.OfferCounts{Instructions: &ops.OfferCount{Total: 1, Waiting: 1}}})
+	if command := toWaitingRows(waiting)[0].command; note != "its instructions await approval: "+command {
+		t.Errorf("%s, but %s", note, command)
+	}
 }
