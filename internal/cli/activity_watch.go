@@ -60,7 +60,10 @@ type activityWatcher struct {
 	partialEvent  []byte          // received bytes of an incomplete event
 }
 
-var errLimitReached = errors.New("enough was shown")
+var (
+	errLimitReached = errors.New("enough was shown")
+	errEndedByUser  = errors.New("the user has ended the command")
+)
 
 const (
 	// watchRetryInterval is the time between attempts to reach a daemon that has ended.
@@ -87,6 +90,9 @@ func (w *activityWatcher) watch(ctx context.Context, c *api.Client) error {
 	}
 	if w.lastEventID != "" {
 		w.printMessage("To continue after this record: --cursor %s", w.lastEventID)
+	}
+	if err != nil && ctx.Err() != nil { // the user has ended it, which needs no message
+		return errEndedByUser
 	}
 	return err
 }

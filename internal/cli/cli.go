@@ -26,6 +26,9 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	if err == nil {
 		return problem.ExitDone
 	}
+	if errors.Is(err, errEndedByUser) {
+		return problem.ExitInterrupted
+	}
 	p := toProblem(err)
 	if corrected := suggestMissingDash(ran, args); corrected != "" && p.Code == problem.Usage {
 		p = newUsageError(p.Message, "Put the command and its arguments after --, as in `"+corrected+"`.")

@@ -296,6 +296,19 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// The end of a watch by Ctrl-C is no error, but its exit code is that of an interruption.
+func TestWatchEndsQuietly(t *testing.T) {
+	t.Parallel()
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"activity", "watch"}, {"activity", "watch", "-o", "json"}} {
+		if got := w.runCommandWithContext(ctx, args...); got != (commandOutput{code: problem.ExitInterrupted}) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for code, exit := range map[problem.Code]int{
