@@ -63,6 +63,7 @@ type Facts struct {
 	FreeKnown      bool
 	DatabaseFacts  store.PeekResult
 	DatabaseErr    string     // why the database cannot be read
+	NoDatabase     bool       // there is none yet
 	PagesExtent    readExtent // how much of the database was checked, without a daemon
 	Damage         string     // what is damaged in the database
 	LogExtent      readExtent // how much of the activity log was checked, without a daemon

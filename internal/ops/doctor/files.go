@@ -171,6 +171,9 @@ func moveAsideCommand(aside, path string) string {
 	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", ops.ShellQuote(aside), ops.ShellQuote(path), ops.ShellQuote(aside))
 }
 
+// noDatabaseText is why there is nothing to check before the first start.
+const noDatabaseText = "There is no database yet."
+
 // checkDatabasePages reports damaged pages, which may not have been read yet.
 func checkDatabasePages(f *Facts) []Finding {
 	switch {
@@ -178,6 +181,8 @@ func checkDatabasePages(f *Facts) []Finding {
 		return skippedFinding(fmt.Sprintf("The database could not be read completely within %s.", readTime))
 	case f.Damage == "" && (f.PagesExtent == readAll || f.Daemon != nil): // a daemon checks a database that fails
 		return nil
+	case f.NoDatabase && f.Daemon == nil:
+		return skippedFinding(noDatabaseText)
 	case f.Damage == "":
 		return skippedFinding("The whole database is read only when no daemon runs.")
 	}
