@@ -206,7 +206,8 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 			return err
 		},
 	} {
-		if p := problem.From(decide(seen)); p == nil || p.Code != problem.Conflict || p.Detail("fingerprint") == nil {
+		if p := problem.From(decide(seen)); p == nil || p.Code != problem.Conflict || p.Detail("fingerprint") == nil || !strings.Contains(p.Message, "or the given fingerprint is wrong") ||
+			!strings.Contains(p.Message, "starts with "+p.Detail("fingerprint").(string)[:12]+".") {
 			t.Errorf("%s what is gone: %v", name, p)
 		}
 		if p := problem.From(decide("")); p == nil || p.Code != problem.InvalidParameter {
