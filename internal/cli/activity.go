@@ -37,7 +37,7 @@ func newActivityListCommand(r *invocation) commandSpec {
 		flags: all,
 		run: operationRunFunc(r, api.ListActivity, func(_ context.Context, _ *api.Client, _ []string) (activity.Filter, error) {
 			if onlyCalls = len(flags.types) == 0; onlyCalls {
-				flags.types = []string{string(activity.ToolCall), string(activity.PolicyDecision)}
+				flags.types = callTypes()
 			}
 			return toActivityFilter(r, f, flags)
 		}, func(p *printer, page ops.ActivityList) {
@@ -47,6 +47,11 @@ func newActivityListCommand(r *invocation) commandSpec {
 			}
 		}),
 	}
+}
+
+// callTypes returns the types of calls and rejected calls.
+func callTypes() []string {
+	return []string{string(activity.ToolCall), string(activity.PolicyDecision)}
 }
 
 // everyType is the value of --type that selects every record.

@@ -321,6 +321,13 @@ func (f *fakeOperations) replacedOperations() []api.Operation {
 		api.VerifyActivity.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {
 			return activity.Verification{OK: true, Records: 1_000_000, Entries: 2_000_000, TookMS: 12_000, Signer: strings.Repeat("a1", 32)}, nil
 		}),
+		api.ExportActivity.WithHandler(func(_ context.Context, _ ops.Caller, in ops.ExportQuery) (ops.Download, error) {
+			f.filters = append(f.filters, in.Filter)
+			return ops.Download{Type: "text/csv", Name: "x.csv", Stream: func(_ context.Context, w io.Writer) error {
+				_, err := io.WriteString(w, "id\n")
+				return err
+			}}, nil
+		}),
 		api.GetSummary.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SummaryQuery) (ops.Summary, error) {
 			s := ops.Summary{Since: parseRFC3339("2026-01-14T10:00:00Z"), Until: parseRFC3339("2026-01-15T10:00:00Z")}
 			s.Summary = activity.Summary{Calls: 40, Refused: 3, Failed: 5, FailedTool: 4, FailedServer: 1, P50: 12, P95: 340, OwnP50: 210, OwnP95: 900,
