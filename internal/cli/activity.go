@@ -34,7 +34,7 @@ func newActivityListCommand(r *invocation) commandSpec {
 	all := activityFilterFlagVars(&f, &flags)
 	all["limit"], all["cursor"], all["no-icons"] = &boundedIntFlag{&f.Limit, 1000}, &f.Cursor, &flags.noIcons
 	return commandSpec{
-		flags: all,
+		flags: all, completeFlags: r.activityFlagCompletions(),
 		run: operationRunFunc(r, api.ListActivity, func(_ context.Context, _ *api.Client, _ []string) (activity.Filter, error) {
 			if onlyCalls = len(flags.types) == 0; onlyCalls {
 				flags.types = callTypes()

@@ -24,7 +24,7 @@ func newActivityWatchCommand(r *invocation) commandSpec {
 	var flags activityFilterFlags
 	all := activityFilterFlagVars(&w.filter, &flags)
 	all["limit"], all["cursor"], all["no-icons"] = &boundedIntFlag{&w.limit, 1_000_000}, &w.lastEventID, &w.noIcons
-	return commandSpec{flags: all, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
+	return commandSpec{flags: all, completeFlags: r.activityFlagCompletions(), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
 		if w.filter, err = toActivityFilter(r, w.filter, flags); err != nil {
 			return err
 		}

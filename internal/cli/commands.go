@@ -17,8 +17,10 @@ type commandSpec struct {
 	args  cobra.PositionalArgs // nil: as in the synopsis
 	// complete completes the arguments; nil completes the first one by its name.
 	complete cobra.CompletionFunc
-	run      func(*cobra.Command, []string) error // nil: a group of commands
-	list     bool                                 // it prints a list, so that -q applies; true for each command named list
+	// completeFlags complete values of flags for which commands.md names no kind of value.
+	completeFlags map[string]cobra.CompletionFunc
+	run           func(*cobra.Command, []string) error // nil: a group of commands
+	list          bool                                 // it prints a list, so that -q applies; true for each command named list
 }
 
 // commaListFlag is a flag with comma-separated values.
@@ -146,7 +148,11 @@ func (r *invocation) newCobraCommand(t commandText, c commandSpec) *cobra.Comman
 		if !described {
 			flags.Lookup(name).Hidden = true
 		}
-		if complete := r.completionForValueKind(text.values); complete != nil {
+		complete := r.completionForValueKind(text.values)
+		if own := c.completeFlags[name]; own != nil {
+			complete = own
+		}
+		if complete != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete)
 		}
 	}

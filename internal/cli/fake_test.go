@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -186,7 +187,8 @@ func (f *fakeOperations) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQ
 		out.Snapshot = fmt.Sprint("list ", f.pages)
 	}
 	for _, v := range exampleTools() {
-		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) {
+		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) &&
+			(filter.Status == "" || filter.Status == cmp.Or(map[string]string{"notes:列出/笔记.v2": "disabled_by_user"}[v.Name], v.Status, "callable")) {
 			row := ops.ToolRow{Name: v.Name, Server: v.Server, Tool: v.Tool, Title: v.Title, CallWith: v.CallWith, Status: v.Status}
 			if filter.Detail == ops.Full {
 				row.FullToolFields = &ops.FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations}
