@@ -74,8 +74,8 @@ type DecidedPrimitives struct {
 	leftOut           leftOutDefinitions
 }
 
-// PrimitiveCount contains the number of all primitives of a kind, and the number of pending ones.
-type PrimitiveCount struct{ Total, Waiting int }
+// PrimitiveCount is the number of primitives of a kind, of those that are pending, and of those that a user has blocked.
+type PrimitiveCount struct{ Total, Waiting, Blocked int }
 
 // primitiveList is one list in the server's order.
 type primitiveList struct {

@@ -21,7 +21,9 @@ func (o *ServerPrimitives) withDecisions(decided *approval.ServerView) *DecidedP
 		if !one.removed {
 			n := v.counts[one.Kind]
 			n.Total++
-			if !ok {
+			if block := decided.DecisionsOn(one.Kind, one.Name).Block; block != nil && block.Fingerprint == one.Fingerprint { // it waits for no one
+				n.Blocked++
+			} else if !ok {
 				n.Waiting++
 			}
 			v.counts[one.Kind] = n

@@ -34,10 +34,10 @@ func newActivityListCommand(r *invocation) commandSpec {
 	all := activityFilterFlagVars(&f, &flags)
 	all["limit"], all["cursor"], all["no-icons"] = &boundedIntFlag{&f.Limit, 1000}, &f.Cursor, &flags.noIcons
 	return commandSpec{
-		flags: all,
+		flags: all, completeFlags: r.activityFlagCompletions(),
 		run: operationRunFunc(r, api.ListActivity, func(_ context.Context, _ *api.Client, _ []string) (activity.Filter, error) {
 			if onlyCalls = len(flags.types) == 0; onlyCalls {
-				flags.types = []string{string(activity.ToolCall), string(activity.PolicyDecision)}
+				flags.types = callTypes()
 			}
 			return toActivityFilter(r, f, flags)
 		}, func(p *printer, page ops.ActivityList) {
@@ -49,7 +49,12 @@ func newActivityListCommand(r *invocation) commandSpec {
 	}
 }
 
-// everyType is the value of --type that selects all records.
+// callTypes returns the types of calls and rejected calls.
+func callTypes() []string {
+	return []string{string(activity.ToolCall), string(activity.PolicyDecision)}
+}
+
+// everyType is the value of --type that selects every record.
 const everyType = "all"
 
 // toActivityFilter converts the typed filter flags to a filter for the daemon.

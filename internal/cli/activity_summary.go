@@ -17,7 +17,7 @@ func newActivitySummaryCommand(r *invocation) commandSpec {
 	q := ops.SummaryQuery{Group: activity.ByTool}
 	all := activityFilterFlagVars(&q.Filter, &flags)
 	all["period"], all["group"] = &q.Period, (*string)(&q.Group)
-	return commandSpec{flags: all, run: operationRunFunc(r, api.GetSummary, func(_ context.Context, _ *api.Client, _ []string) (in ops.SummaryQuery, err error) {
+	return commandSpec{flags: all, completeFlags: r.activityFlagCompletions(), run: operationRunFunc(r, api.GetSummary, func(_ context.Context, _ *api.Client, _ []string) (in ops.SummaryQuery, err error) {
 		in = q
 		in.Filter, err = toActivityFilter(r, q.Filter, flags)
 		return in, err

@@ -38,6 +38,32 @@ func TestFilters(t *testing.T) {
 	}
 }
 
+// An export of a status selects the records that the list of this status shows. An export without a filter has every record.
+func TestExportSelectsAsTheList(t *testing.T) {
+	t.Parallel()
+	f := &fakeOperations{}
+	w := newEnvWithDaemon(t, f)
+	for _, c := range []struct {
+		line string
+		want activity.Filter
+		note bool
+	}{
+		{"activity export --status blocked", activity.Filter{Types: []activity.Type{activity.ToolCall, activity.PolicyDecision}, Statuses: []activity.Status{activity.Blocked}}, true},
+		{"activity export --status blocked --type all", activity.Filter{Statuses: []activity.Status{activity.Blocked}}, false},
+		{"activity export --status blocked --type system", activity.Filter{Types: []activity.Type{"system"}, Statuses: []activity.Status{activity.Blocked}}, false},
+		{"activity export", activity.Filter{}, false},
+	} {
+		f.filters = nil
+		got := w.runCommand(strings.Fields(c.line)...)
+		if got.code != 0 || got.stdout != "id\n" || strings.Contains(got.stderr, "--type all") != c.note || len(f.filters) != 1 {
+			t.Fatalf("%s: %+v", c.line, got)
+		}
+		if diff := cmp.Diff(c.want, f.filters[0]); diff != "" {
+			t.Errorf("%s: %s", c.line, diff)
+		}
+	}
+}
+
 func TestDaemonRejectsFilterValues(t *testing.T) {
 	t.Parallel()
 	got := newEnvWithDaemon(t, &fakeOperations{}).runCommand("activity", "list", "--intent-type", "delete")

@@ -24,7 +24,7 @@ func newActivityWatchCommand(r *invocation) commandSpec {
 	var flags activityFilterFlags
 	all := activityFilterFlagVars(&w.filter, &flags)
 	all["limit"], all["cursor"], all["no-icons"] = &boundedIntFlag{&w.limit, 1_000_000}, &w.lastEventID, &w.noIcons
-	return commandSpec{flags: all, run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
+	return commandSpec{flags: all, completeFlags: r.activityFlagCompletions(), run: r.withDaemonClient(func(ctx context.Context, c *api.Client, _ []string) (err error) {
 		if w.filter, err = toActivityFilter(r, w.filter, flags); err != nil {
 			return err
 		}
@@ -60,7 +60,10 @@ type activityWatcher struct {
 	partialEvent  []byte          // received bytes of an incomplete event
 }
 
-var errLimitReached = errors.New("enough was shown")
+var (
+	errLimitReached = errors.New("enough was shown")
+	errEndedByUser  = errors.New("the user has ended the command")
+)
 
 const (
 	// watchRetryInterval is the time between attempts to reconnect to a daemon that has stopped.
@@ -87,6 +90,9 @@ func (w *activityWatcher) watch(ctx context.Context, c *api.Client) error {
 	}
 	if w.lastEventID != "" {
 		w.printMessage("To continue after this record: --cursor %s", w.lastEventID)
+	}
+	if err != nil && ctx.Err() != nil { // the user has ended it, which needs no message
+		return errEndedByUser
 	}
 	return err
 }

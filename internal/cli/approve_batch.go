@@ -36,7 +36,11 @@ func (f approveFlags) parseApprovalTarget(kind tool.DefinitionKind, args []strin
 	case both:
 		server = f.server
 	case len(args) == 0:
-		err = newUsageError("Missing argument: server:"+word+".", "See the pending approvals with `mcpproxy approvals`.")
+		missing := "server:" + word
+		if kind == tool.KindInstructions {
+			missing = "server" // they have no name
+		}
+		err = newUsageError("Missing argument: "+missing+".", "See the pending approvals with `mcpproxy approvals`.")
 	default:
 		one, err = parseDefinitionRef(kind, args[0])
 		if one.Name == "*" && f.fingerprint == "" { // with a fingerprint, * is the name of a definition

@@ -93,7 +93,7 @@ func withCLIHint(err error, name string) error {
 	case problem.InvalidArgs:
 		p.Hint = "Give one JSON object, in single quotes for the shell: --args '{\"key\": \"value\"}'."
 	case problem.ToolLocked:
-		if hint := unlockToolHint(p.Detail("status"), name); hint != "" {
+		if hint := unlockToolHint(p, name); hint != "" {
 			p.Hint = hint
 		}
 	case problem.ApprovalPending:
@@ -107,15 +107,18 @@ func withCLIHint(err error, name string) error {
 	return &p
 }
 
-// unlockToolHint returns a hint that names the command to unlock a tool.
-func unlockToolHint(status any, name string) string {
-	raw, _ := status.(json.RawMessage)
+// unlockToolHint returns how a user unlocks a tool.
+func unlockToolHint(p problem.Problem, name string) string {
+	raw, _ := p.Detail("status").(json.RawMessage)
 	said, _ := wirejson.String(raw)
 	id, err := tool.ParseID(name)
 	if err != nil {
 		return ""
 	}
 	of, server := shellQuoteWord(id.String()), shellQuoteWord(id.Server)
+	if blocked, _ := p.Detail("blocked").(json.RawMessage); string(blocked) == "true" {
+		return policy.BlockedCommandRemedy(of)
+	}
 	for _, s := range policy.Statuses() {
 		if s.String() == said {
 			return s.CommandRemedy(server, of)

@@ -161,6 +161,11 @@ func TestLaneAtThePrompt(t *testing.T) {
 // error says that no command unlocks it.
 func TestLockedAtThePrompt(t *testing.T) {
 	t.Parallel()
+	blocked := problem.New(problem.ToolLocked, "locked", "for agents").With("status", "pending_approval").With("blocked", true)
+	got := newEnvWithDaemon(t, &fakeOperations{failure: blocked}).runCommand("call", "tool-read", "github:a b")
+	if got.code != problem.ExitRefused || !strings.Contains(got.stderr, "`mcpproxy tools unblock 'github:a b'`") || strings.Contains(got.stderr, "tools diff") {
+		t.Errorf("blocked: %+v", got)
+	}
 	for status, hint := range map[string]string{
 		"server_disabled": "`mcpproxy upstream enable github`", "server_quarantined": "`mcpproxy upstream approve github`",
 		"disabled_by_config": "mcpproxy config path", "disabled_by_user": "`mcpproxy tools enable 'github:a b'`",

@@ -26,6 +26,9 @@ func Run(ctx context.Context, args []string, d Deps) int {
 	if err == nil {
 		return problem.ExitDone
 	}
+	if errors.Is(err, errEndedByUser) {
+		return problem.ExitInterrupted
+	}
 	p := toProblem(err)
 	if corrected := suggestMissingDash(ran, args); corrected != "" && p.Code == problem.Usage {
 		p = newUsageError(p.Message, "Put the command and its arguments after --, as in `"+corrected+"`.")
@@ -131,7 +134,7 @@ func (r *invocation) newRootCommand() *cobra.Command {
 		"mcpproxy tools block":           newBlockOrUnblockCommand(r, blockDefinition),
 		"mcpproxy tools diff":            newToolsDiffCommand(r),
 		"mcpproxy tools disable":         {run: operationRunFunc(r, api.DisableTool, parseToolRef, writeToolDisabled)},
-		"mcpproxy tools enable":          {run: operationRunFunc(r, api.EnableTool, parseToolRef, writeToolEnabled)},
+		"mcpproxy tools enable":          {complete: completeFirstArgument(r.completeFromDaemon(toolNamesOfStatus(policy.DisabledByUser.String()))), run: operationRunFunc(r, api.EnableTool, parseToolRef, writeToolEnabled)},
 		"mcpproxy tools list":            newToolsListCommand(r),
 		"mcpproxy tools search":          newToolsSearchCommand(r),
 		"mcpproxy tools show":            {run: operationRunFunc(r, api.GetTool, parseToolRef, writeToolDetail)},
@@ -198,7 +201,9 @@ func newHelpCommand() commandSpec {
 			}
 			var names []string
 			for _, c := range cmd.Commands() {
-				names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				if !c.Hidden {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
 			}
 			return names, cobra.ShellCompDirectiveNoFileComp
 		},

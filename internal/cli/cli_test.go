@@ -296,6 +296,19 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
+// The end of a watch by Ctrl-C is no error, but its exit code is that of an interruption.
+func TestWatchEndsQuietly(t *testing.T) {
+	t.Parallel()
+	w := newEnvWithDaemon(t, &fakeOperations{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"activity", "watch"}, {"activity", "watch", "-o", "json"}} {
+		if got := w.runCommandWithContext(ctx, args...); got != (commandOutput{code: problem.ExitInterrupted}) {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	for code, exit := range map[problem.Code]int{
@@ -365,28 +378,46 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	w := newEnvWithDaemon(t, &fakeOperations{})
 	for line, want := range map[string]string{
-		"upstream get ":                "github notes old 推荐",
-		"upstream get g":               "github",
-		"upstream get github ":         "",
-		"call tool-read github:c":      "github:create_issue",
-		"tools show notes":             "notes:列出/笔记.v2",
-		"activity show 01JG2K3":        "01JG2K3ZZZ0000000000000002 01JG2K3ZZZ0000000000000001",
-		"activity list --server n":     "notes",
-		"activity list --intent-type ": "read write destructive",
-		"status -o ":                   "table wide json yaml",
-		"completion ":                  "bash zsh fish powershell",
-		"help activity ":               "export list redact show summary verify watch",
-		"activity redact 01JG2K4":      "01JG2K4ZZZ0000000000000001",
-		"upstream show n":              "notes",
-		"token revoke ":                "ci old",
-		"lease grant github --client ": "ci old",
-		"profile show ":                "research open",
-		"secrets delete T":             "TICKETS",
+		"upstream get ":                        "github notes old 推荐",
+		"upstream get g":                       "github",
+		"upstream get github ":                 "",
+		"call tool-read github:c":              "github:create_issue",
+		"tools show notes":                     "notes:列出/笔记.v2",
+		"activity show 01JG2K3":                "01JG2K3ZZZ0000000000000002 01JG2K3ZZZ0000000000000001",
+		"activity list --server n":             "notes",
+		"activity list --intent-type ":         "read write destructive",
+		"status -o ":                           "table wide json yaml",
+		"completion ":                          "bash zsh fish powershell",
+		"help activity ":                       "export list redact show summary verify watch",
+		"activity redact 01JG2K4":              "01JG2K4ZZZ0000000000000001",
+		"help ":                                "activity approvals call can clients completion config connect demo disconnect doctor help lease pending permissions policy presence profile secrets serve service status stdio token tools ui upstream version",
+		"tools approve --kind ":                "tool instructions prompt resource template",
+		"tools enable ":                        "notes:列出/笔记.v2",
+		"tools unblock ":                       "github:refused",
+		"tools block notes":                    "notes:列出/笔记.v2",
+		"tools approve github:f":               "github:fresh",
+		"activity list --client ":              "cursor",
+		"activity export --client c":           "cursor",
+		"lease grant github --tools ":          "create_issue delete_repo",
+		"lease grant --tools ":                 "",
+		"tools diff --kind instructions ":      "github",
+		"tools approve --kind instructions ":   "github",
+		"tools approve --kind prompt github:r": "github:review",
+		"tools unblock --kind prompt ":         "",
+		"tools block --kind instructions n":    "notes",
+		"upstream show n":                      "notes",
+		"token revoke ":                        "ci old",
+		"lease grant github --client ":         "ci old",
+		"profile show ":                        "research open",
+		"secrets delete T":                     "TICKETS",
 	} {
 		typed := strings.Split(line, " ")
 		got := w.runCommand(append([]string{cobra.ShellCompNoDescRequestCmd}, typed...)...)
 		lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 		values := strings.Join(lines[:len(lines)-1], " ")
+		if last := lines[len(lines)-1]; last != ":4" { // no files
+			t.Errorf("%q: directive %s", line, last)
+		}
 		if got.code != 0 || values != want {
 			t.Errorf("%q completes to %q: %+v", line, values, got)
 		}

@@ -18,8 +18,10 @@ type commandSpec struct {
 	// complete completes the arguments. If it is nil, the first argument is completed according to its name in the
 	// synopsis.
 	complete cobra.CompletionFunc
-	run      func(*cobra.Command, []string) error // nil for a group of commands
-	list     bool                                 // accepts -q; always set for a command named list
+	// completeFlags complete values of flags for which commands.md names no kind of value.
+	completeFlags map[string]cobra.CompletionFunc
+	run           func(*cobra.Command, []string) error // nil: a group of commands
+	list          bool                                 // it prints a list, so that -q applies; true for each command named list
 }
 
 // commaListFlag is a flag with comma-separated values.
@@ -148,7 +150,11 @@ func (r *invocation) newCobraCommand(t commandText, c commandSpec) *cobra.Comman
 		if !described {
 			flags.Lookup(name).Hidden = true
 		}
-		if complete := r.completionForValueKind(text.values); complete != nil {
+		complete := r.completionForValueKind(text.values)
+		if own := c.completeFlags[name]; own != nil {
+			complete = own
+		}
+		if complete != nil {
 			_ = cmd.RegisterFlagCompletionFunc(name, complete)
 		}
 	}

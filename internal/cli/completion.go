@@ -176,8 +176,71 @@ var (
 	activityRecordIDs = namesFrom(api.ListActivity, func(l ops.ActivityList) []activity.Record { return l.Activities }, func(a activity.Record) string { return a.ID })
 	pendingCallIDs    = namesFrom(api.ListPending, func(l ops.PendingList) []ops.PendingCall { return l.Pending }, func(q ops.PendingCall) string { return q.ID })
 	leaseIDs          = namesFrom(api.ListLeases, func(l ops.LeaseList) []ops.LeaseView { return l.Leases }, func(l ops.LeaseView) string { return l.ID })
-	waitingToolNames  = namesFrom(api.ListApprovals, func(w ops.Waiting) []ops.WaitingTool { return w.Tools }, func(t ops.WaitingTool) string { return t.Name })
 )
+
+// toolNamesOfStatus returns a completion with the tools that have a status.
+func toolNamesOfStatus(status string) completionFunc {
+	return func(ctx context.Context, c *api.Client, _ string) []string {
+		all, _ := fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Status: status}})
+		return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Name })
+	}
+}
+
+// waitingNames returns a completion with the definitions of the kind of a flag that wait, or with those of them that are wanted.
+func waitingNames(kind *kindFlag, wanted func(waitingDefinition) bool) completionFunc {
+	return func(ctx context.Context, c *api.Client, _ string) (names []string) {
+		waiting, _ := api.ListApprovals.Call(ctx, c, ops.PendingApprovalsQuery{})
+		for _, w := range toWaitingDefinitions(waiting) {
+			if w.definition.Kind.Label() == string(*kind) && (wanted == nil || wanted(w)) {
+				names = append(names, w.definition.qualifiedName())
+			}
+		}
+		return names
+	}
+}
+
+// definitionNames returns a completion with all tools or, for another kind, with the definitions of it that wait; of instructions the servers.
+func definitionNames(kind *kindFlag) completionFunc {
+	waiting := waitingNames(kind, nil)
+	return func(ctx context.Context, c *api.Client, typed string) []string {
+		switch k, _ := kind.parseKind(); k {
+		case tool.KindTool:
+			return toolNames(ctx, c, typed)
+		case tool.KindInstructions:
+			return serverNames(ctx, c, typed)
+		}
+		return waiting(ctx, c, typed)
+	}
+}
+
+// activityFlagCompletions completes the flags that select records.
+func (r *invocation) activityFlagCompletions() map[string]cobra.CompletionFunc {
+	return map[string]cobra.CompletionFunc{"client": r.completeFromDaemon(recentClientNames), "tool": r.completeFromDaemon(toolNames)}
+}
+
+// recentClientNames returns the clients of the newest records.
+func recentClientNames(ctx context.Context, c *api.Client, _ string) (names []string) {
+	page, _ := api.ListActivity.Call(ctx, c, activity.Filter{})
+	for i := range page.Activities {
+		if name := page.Activities[i].ClientName; name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// completeToolsOfServer returns a completion with the tools of the server that the first argument names, without its name.
+func (r *invocation) completeToolsOfServer() cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		if len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return r.completeFromDaemon(func(ctx context.Context, c *api.Client, _ string) []string {
+			all, _ := fetchAllTools(ctx, c, ops.ToolQuery{ToolFilter: ops.ToolFilter{Server: args[0]}})
+			return mapToStrings(all.Tools, func(t ops.ToolView) string { return t.Tool })
+		})(cmd, args, typed)
+	}
+}
 
 func toolNames(ctx context.Context, c *api.Client, _ string) []string {
 	all, _ := fetchAllTools(ctx, c, ops.ToolQuery{})

@@ -7,6 +7,7 @@ import (
 
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/ops"
 	"mcpproxy/internal/problem"
@@ -132,14 +133,17 @@ type definitionDecision struct {
 	ofTool    *api.Op[ops.ToolDecision, ops.ToolView]
 	ofOther   func(api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff]
 	printDone func(p *printer, of definitionRef)
+	complete  func(kind *kindFlag) completionFunc // the definitions to decide about
 }
 
 var blockDefinition = definitionDecision{"blocked", api.BlockTool, func(o api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff] { return o.Block }, func(p *printer, of definitionRef) {
 	p.writeLine("Blocked %s. To undo it: `mcpproxy tools unblock %s`.", of.nameInSentence(), of.shellArguments())
-}}
+}, definitionNames}
 
 var unblockDefinition = definitionDecision{"unblocked", api.UnblockTool, func(o api.PrimitiveOps) *api.Op[ops.PrimitiveDecision, ops.OfferDiff] { return o.Unblock }, func(p *printer, of definitionRef) {
 	p.writeLine("Unblocked %s. It awaits your approval: `mcpproxy tools approve %s`.", of.nameInSentence(), of.shellArguments())
+}, func(kind *kindFlag) completionFunc {
+	return waitingNames(kind, func(w waitingDefinition) bool { return w.Reason == approval.Blocked })
 }}
 
 // send sends the decision about the definition with this fingerprint, and returns the daemon's answer.

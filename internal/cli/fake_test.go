@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
@@ -186,7 +187,8 @@ func (f *fakeOperations) Tools(_ context.Context, _ ops.Caller, filter ops.ToolQ
 		out.Snapshot = fmt.Sprint("list ", f.pages)
 	}
 	for _, v := range exampleTools() {
-		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) {
+		if !f.empty && (filter.Server == "" || v.Server == filter.Server) && (filter.Operation == "" || v.CallWith == "call_tool_"+filter.Operation) &&
+			(filter.Status == "" || filter.Status == cmp.Or(map[string]string{"notes:列出/笔记.v2": "disabled_by_user"}[v.Name], v.Status, "callable")) {
 			row := ops.ToolRow{Name: v.Name, Server: v.Server, Tool: v.Tool, Title: v.Title, CallWith: v.CallWith, Status: v.Status}
 			if filter.Detail == ops.Full {
 				row.FullToolFields = &ops.FullToolFields{Description: &v.Description, InputSchema: v.InputSchema, Annotations: v.Annotations, DeclaredAnnotations: v.DeclaredAnnotations}
@@ -320,6 +322,13 @@ func (f *fakeOperations) replacedOperations() []api.Operation {
 		api.GetStatus.WithHandler(f.Status), api.ListActivity.WithHandler(f.Activities), api.GetActivity.WithHandler(f.Activity),
 		api.VerifyActivity.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {
 			return activity.Verification{OK: true, Records: 1_000_000, Entries: 2_000_000, TookMS: 12_000, Signer: strings.Repeat("a1", 32)}, nil
+		}),
+		api.ExportActivity.WithHandler(func(_ context.Context, _ ops.Caller, in ops.ExportQuery) (ops.Download, error) {
+			f.filters = append(f.filters, in.Filter)
+			return ops.Download{Type: "text/csv", Name: "x.csv", Stream: func(_ context.Context, w io.Writer) error {
+				_, err := io.WriteString(w, "id\n")
+				return err
+			}}, nil
 		}),
 		api.GetSummary.WithHandler(func(_ context.Context, _ ops.Caller, in ops.SummaryQuery) (ops.Summary, error) {
 			s := ops.Summary{Since: parseRFC3339("2026-01-14T10:00:00Z"), Until: parseRFC3339("2026-01-15T10:00:00Z")}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"mcpproxy/internal/api"
 	"mcpproxy/internal/gate/ask"
 	"mcpproxy/internal/ops"
@@ -165,7 +167,8 @@ func writeLeases(p *printer, all ops.LeaseList) {
 func newLeaseGrantCommand(r *invocation) commandSpec {
 	in, said := ops.GrantLeaseRequest{}, confirmationFlags{}
 	return commandSpec{
-		flags: map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &boundedIntFlag{value: &in.Calls, max: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
+		flags:         map[string]any{"lane": &in.Lane, "for": &in.For, "calls": &boundedIntFlag{value: &in.Calls, max: ask.MaxCalls}, "client": &in.Client, "tools": &in.Tools, "yes": &said.yes},
+		completeFlags: map[string]cobra.CompletionFunc{"tools": r.completeToolsOfServer()},
 		run: operationRunFunc(r, api.GrantLease, func(ctx context.Context, _ *api.Client, args []string) (ops.GrantLeaseRequest, error) {
 			in.Server = args[0]
 			question := fmt.Sprintf("Allow calls of %s to %s up to the lane %s without asking, for %s or %d calls?", cmp.Or(in.Client, "every caller"), in.Server+cmp.Or(":"+in.Tools, ""),

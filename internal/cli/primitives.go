@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"mcpproxy/internal/catalog/tool"
+	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/mcp/wirejson"
 	"mcpproxy/internal/ops"
 )
@@ -93,11 +94,16 @@ func instructionsWaitText(v ops.ServerReview) string {
 	return ""
 }
 
-// countWaitingDefinitions counts the definitions that wait for approval.
+// isApprovedWithServer reports whether an approval of the server approves a definition that waits. A blocked one stays blocked.
+func isApprovedWithServer(o ops.ReviewedOffer) bool {
+	return o.Reason != "" && o.Reason != approval.Blocked
+}
+
+// countWaitingDefinitions counts the definitions that an approval of the server approves.
 func countWaitingDefinitions(all []ops.ReviewedOffer) int {
 	n := 0
 	for _, o := range all {
-		if o.Reason != "" {
+		if isApprovedWithServer(o) {
 			n++
 		}
 	}
@@ -122,6 +128,9 @@ func waitingPrimitivesText(s ops.ServerView) string {
 	if n > 1 {
 		what = fmt.Sprintf("%d prompts, resources or instructions await", n)
 	}
+	if s.Offers.Instructions != nil && n == s.Offers.Instructions.Waiting { // as in the list of pending approvals
+		return "its instructions await approval: mcpproxy tools approve " + definitionRef{Server: s.Name, Kind: tool.KindInstructions}.shellArguments()
+	}
 	return what + " approval: mcpproxy upstream approve " + shellQuoteWord(s.Name)
 }
 
@@ -138,12 +147,19 @@ func addPrimitiveCounts(f *fieldList, c *ops.OfferCounts) {
 		case n == nil:
 		case one.title == "Instructions" && n.Waiting > 0:
 			f.add(one.title, "wait for you")
+		case one.title == "Instructions" && n.Blocked > 0:
+			f.add(one.title, "blocked by a user")
 		case one.title == "Instructions":
 			f.add(one.title, "approved")
-		case n.Waiting > 0:
-			f.add(one.title, fmt.Sprintf("%d, %d of them wait for you", n.Total, n.Waiting))
 		default:
-			f.add(one.title, fmt.Sprint(n.Total))
+			text := fmt.Sprint(n.Total)
+			if n.Waiting > 0 {
+				text += fmt.Sprintf(", %d of them wait for you", n.Waiting)
+			}
+			if n.Blocked > 0 {
+				text += fmt.Sprintf(", %d of them blocked by a user", n.Blocked)
+			}
+			f.add(one.title, text)
 		}
 	}
 }

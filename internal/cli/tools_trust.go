@@ -34,7 +34,7 @@ func writeToolEnabled(p *printer, v ops.ToolView) {
 func newToolsDiffCommand(r *invocation) commandSpec {
 	kind := kindFlag("tool")
 	return commandSpec{
-		flags: map[string]any{"kind": (*string)(&kind)}, complete: completeFirstArgument(r.completeFromDaemon(waitingToolNames)),
+		flags: map[string]any{"kind": (*string)(&kind)}, complete: completeFirstArgument(r.completeFromDaemon(waitingNames(&kind, nil))),
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			of, err := kind.parseDefinitionRef(args[0])
 			if err != nil {
@@ -57,7 +57,7 @@ func newToolsApproveCommand(r *invocation) commandSpec {
 			"kind": (*string)(&kind), "yes": &f.yes, "fingerprint": &f.fingerprint,
 			"server": &f.server, "all": &f.all, "with-findings": &f.withFindings,
 		},
-		args: atMostArguments(1), complete: completeFirstArgument(r.completeFromDaemon(waitingToolNames)),
+		args: atMostArguments(1), complete: completeFirstArgument(r.completeFromDaemon(waitingNames(&kind, nil))),
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			kind, err := kind.parseKind()
 			if err != nil {
@@ -81,7 +81,7 @@ func newBlockOrUnblockCommand(r *invocation, decision definitionDecision) comman
 	var seen ops.SeenFingerprint
 	kind := kindFlag("tool")
 	return commandSpec{
-		flags: map[string]any{"kind": (*string)(&kind), "fingerprint": &seen.Fingerprint},
+		flags: map[string]any{"kind": (*string)(&kind), "fingerprint": &seen.Fingerprint}, complete: completeFirstArgument(r.completeFromDaemon(decision.complete(&kind))),
 		run: r.withDaemonClient(func(ctx context.Context, c *api.Client, args []string) error {
 			of, err := kind.parseDefinitionRef(args[0])
 			if err != nil {

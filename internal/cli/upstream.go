@@ -103,6 +103,10 @@ func writeServerDetail(p *printer, s ops.ServerView) {
 		f.add("Remedy", toOneLine(loginCommandText(s)))
 	case s.Enabled && s.Quarantined:
 		f.add("Remedy", toOneLine(approveCommandText(s)))
+	default:
+		if note := serverNote(s); note != s.Detail { // the list may have cut it
+			f.add("Note", toOneLine(note))
+		}
 	}
 	f.add("Protocol", toOneLine(s.Protocol))
 	f.add("MCP revision", toOneLine(s.ProtocolVersion))

@@ -408,19 +408,21 @@ func serverApprovalQuestion(v ops.ServerReview) string {
 		case offers == 0:
 			return countWithNoun(tools, "tool")
 		case tools == 0:
-			return countWithNoun(offers, "definition") + " besides its tools"
+			return countWithNoun(offers, "other definition")
 		}
 		return countWithNoun(tools, "tool") + " and " + countWithNoun(offers, "other definition")
 	}
-	switch {
-	case v.Stage == ops.StageLaunch:
+	if v.Stage == ops.StageLaunch {
 		return "Start " + name + " with this launch, only for the review?"
-	case countReviewFindings(v) > 0:
-		return "The scanner has " + countWithNoun(countReviewFindings(v), "finding") + ". Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + " anyway?"
-	case v.Stage == ops.StageApproved:
-		return "Approve " + what(countWaitingDefinitions(toReviewedDefinitions(v))-offersWaiting, offersWaiting) + " of " + name + "?"
 	}
-	return "Approve " + name + " with " + what(len(v.Tools), len(v.Offers)) + "?"
+	question := "Approve " + name + " with " + what(len(v.Tools), len(v.Offers))
+	if v.Stage == ops.StageApproved { // the others are approved already
+		question = "Approve " + what(countWaitingDefinitions(toReviewedDefinitions(v))-offersWaiting, offersWaiting) + " of " + name
+	}
+	if found := countReviewFindings(v); found > 0 {
+		return "The scanner has " + countWithNoun(found, "finding") + ". " + question + " anyway?"
+	}
+	return question + "?"
 }
 
 // countReviewFindings counts the scanner's findings in the definitions that wait for approval. An incomplete scan
@@ -429,7 +431,7 @@ func countReviewFindings(v ops.ServerReview) int {
 	n := 0
 	for _, o := range toReviewedDefinitions(v) {
 		switch {
-		case v.Stage == ops.StageApproved && o.Reason == "":
+		case v.Stage == ops.StageApproved && !isApprovedWithServer(o):
 		case len(o.Findings) == 0 && o.Verdict != scan.Clean:
 			n++
 		default:
@@ -480,8 +482,7 @@ func writeServerReview(p *printer, v ops.ServerReview, full bool) {
 // approved definitions.
 func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
 	all := toReviewedDefinitions(v)
-	n := countWaitingDefinitions(all)
-	if n == 0 || v.Stage == ops.StageLaunch {
+	if countWaitingDefinitions(all) == 0 || v.Stage == ops.StageLaunch {
 		writeServerReview(p, v, false)
 		return
 	}
@@ -493,7 +494,7 @@ func writeWaitingPartOfReview(p *printer, v ops.ServerReview) {
 	v.Offers = slices.DeleteFunc(slices.Clone(v.Offers), func(o ops.ReviewedOffer) bool { return o.Reason == "" })
 	v.TotalOffers -= hidden - len(v.Offers)
 	writeServerReview(p, v, true)
-	if left := len(all) - n; left > 0 {
+	if left := len(all) - len(v.Tools) - len(v.Offers); left > 0 {
 		p.writeLine("\n%s approved already and not shown: `mcpproxy upstream review %s --full` shows all.", countWithNoun(left, "definition"), shellQuoteWord(v.Name))
 	}
 }

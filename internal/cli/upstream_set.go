@@ -78,7 +78,7 @@ func newUpstreamSetCommand(r *invocation) commandSpec {
 				return err
 			}
 			return r.printOutput(v, func(p *printer) {
-				p.writeLine("%s of %s is %s.", in.Key, toOneLine(v.Name), map[bool]string{false: "set", true: "removed"}[in.Value == nil])
+				p.writeLine("%s %s of %s.", map[bool]string{false: "Set", true: "Removed"}[in.Value == nil], in.Key, toOneLine(v.Name))
 				noteServerWarnings(p, v)
 				if v.Quarantined {
 					p.addNote("It awaits your review: `mcpproxy upstream approve %s`.", shellQuoteWord(v.Name))

@@ -123,7 +123,7 @@ func (g *Gate) policyFacts(c *call, s *resolvedCall, now *catalog.Snapshot, does
 // PolicyFactsOfTool returns the facts about an existing tool for a caller with this scope. quarantined reports
 // whether its server is quarantined. does is the effect of the arguments.
 func PolicyFactsOfTool(t *catalog.Tool, within policy.Scope, quarantined bool, status policy.ToolStatus, does policy.ArgumentEffect) policy.Facts {
-	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Hints: t.Effective, ServerHints: t.Hints}
+	facts := policy.Facts{InScope: true, Lanes: within.Lanes(), Existence: policy.Exists, Status: status, Blocked: t.Blocked, Hints: t.Effective, ServerHints: t.Hints}
 	if !within.AllowsAllLanes() && !quarantined { // the hints of a quarantined server are not shown
 		facts.Lane = t.OperationLane()
 		if does.Operation != policy.NoOperation {

@@ -156,7 +156,8 @@ func checkFingerprint(what, current, given string) error {
 		return problem.New(problem.InvalidParameter, "The fingerprint of the reviewed definition is missing.",
 			"Review the definition first, and send its fingerprint.").With("parameter", "fingerprint")
 	}
-	return problem.Newf(problem.Conflict, "%s has changed since you reviewed it.", what).
+	const shown = 12 // digits
+	return problem.Newf(problem.Conflict, "%s has changed since you reviewed it, or the given fingerprint is wrong or incomplete. The current one starts with %s.", what, current[:min(len(current), shown)]).
 		WithHint("Review it again, then decide.").With("fingerprint", current)
 }
 

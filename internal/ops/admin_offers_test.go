@@ -295,6 +295,13 @@ func TestPrimitiveDecisionsAreRecorded(t *testing.T) {
 	if err != nil || v.Offers == nil || v.Offers.Prompts == nil || *v.Offers.Prompts != (OfferCount{Total: 1}) {
 		t.Errorf("%+v, %v", v.Offers, err)
 	}
+	// A blocked one waits for no one.
+	if _, err := w.gateway.BlockPrimitive(t.Context(), adminPerson, PrimitiveDecision{PrimitiveRef: PrimitiveRef{Server: "s", Kind: tool.KindPrompt, Name: "full"}, SeenFingerprint: SeenFingerprint{Fingerprint: o.Fingerprint.String()}}); err != nil {
+		t.Fatal(err)
+	}
+	if v, err = w.gateway.Server(t.Context(), adminPerson, ServerRef{Name: "s"}); err != nil || *v.Offers.Prompts != (OfferCount{Total: 1, Blocked: 1}) {
+		t.Errorf("blocked: %+v, %v", v.Offers.Prompts, err)
+	}
 }
 
 // A decision by a user changes the combined list, and clients are notified.

@@ -206,8 +206,9 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 			return err
 		},
 	} {
-		if p := problem.From(decide(seen)); p == nil || p.Code != problem.Conflict || p.Detail("fingerprint") == nil {
-			t.Errorf("%s of an outdated definition: %v", name, p)
+		if p := problem.From(decide(seen)); p == nil || p.Code != problem.Conflict || p.Detail("fingerprint") == nil || !strings.Contains(p.Message, "or the given fingerprint is wrong") ||
+			!strings.Contains(p.Message, "starts with "+p.Detail("fingerprint").(string)[:12]+".") {
+			t.Errorf("%s what is gone: %v", name, p)
 		}
 		if p := problem.From(decide("")); p == nil || p.Code != problem.InvalidParameter {
 			t.Errorf("%s without a fingerprint: %v", name, p)
@@ -223,6 +224,11 @@ func TestApprovingIsCompareAndSwap(t *testing.T) {
 	_, now := w.fingerprint("s:full")
 	if v, err := w.gateway.BlockTool(context.Background(), adminPerson, ToolDecision{ToolRef: ToolRef(id), SeenFingerprint: SeenFingerprint{Fingerprint: now}}); err != nil || v.Status != "blocked" || v.Trust.Reason != approval.Blocked {
 		t.Errorf("blocked: %+v, %v", v, err)
+	}
+	// The refusal says that a user blocked the tool, and not that it is new or has changed.
+	if _, p := w.call(policy.CallToolDestructive, "s:full", `{"path":"/tmp"}`); p == nil || p.Detail("status") != "pending_approval" || !strings.Contains(p.Message, "A user blocked this tool") ||
+		!strings.Contains(p.Message, "`mcpproxy tools unblock`") || strings.Contains(p.Message, "new or has changed") {
+		t.Errorf("a call of a blocked tool: %v", p)
 	}
 }
 

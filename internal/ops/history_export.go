@@ -133,7 +133,7 @@ func (w *hashingLineWriter) flush() error {
 }
 
 func csvColumns(bodies bool) []string {
-	all := []string{"id", "time", "type", "status", "server", "tool", "operation_type", "duration_ms", "own_us", "session", "actor", "client", "error_code", "reason"}
+	all := []string{"id", "time", "type", "status", "server", "tool", "operation_type", "duration_ms", "own_us", "session", "actor", "client", "error_code", "reason", "repeated"}
 	if bodies {
 		all = append(all, "arguments", "response")
 	}
@@ -149,6 +149,7 @@ func csvRow(r *activity.Record, bodies bool) []string {
 	all := []string{
 		r.ID, r.Timestamp.UTC().Format(time.RFC3339Nano), string(r.Type), string(r.Status), r.ServerName, r.ToolName, intent.OperationType,
 		strconv.FormatInt(r.DurationMS, 10), strconv.FormatInt(r.OwnUS, 10), r.SessionID, r.Actor, r.ClientName, r.Metadata.ErrorCode, intent.Reason,
+		strconv.FormatInt(max(r.Repeated, 1), 10), // identical refusals are one record
 	}
 	if bodies {
 		all = append(all, string(r.Arguments), string(r.Response))

@@ -95,10 +95,10 @@ func TestExport(t *testing.T) {
 	if err != nil || len(rows) != 4 || file.Type != "text/csv; charset=utf-8" || !strings.HasSuffix(file.Name, "Z.csv") {
 		t.Fatalf("%d rows, %v, %s, %s", len(rows), err, file.Type, file.Name)
 	}
-	if got := strings.Join(rows[0], ","); got != "id,time,type,status,server,tool,operation_type,duration_ms,own_us,session,actor,client,error_code,reason,arguments,response" {
+	if got := strings.Join(rows[0], ","); got != "id,time,type,status,server,tool,operation_type,duration_ms,own_us,session,actor,client,error_code,reason,repeated,arguments,response" {
 		t.Error(got)
 	}
-	if got := rows[2]; got[4] != "'=cmd|' /C calc'!A0" || got[13] != "'=1+1" || got[7] != "7" || got[14] != `{"a":1}` {
+	if got := rows[2]; got[4] != "'=cmd|' /C calc'!A0" || got[13] != "'=1+1" || got[7] != "7" || got[14] != "1" || got[15] != `{"a":1}` {
 		t.Errorf("%q", got)
 	}
 	for _, row := range rows {

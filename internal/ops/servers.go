@@ -189,7 +189,7 @@ func countPrimitives(now *catalog.DecidedPrimitives) *OfferCounts {
 		if !ok {
 			return nil
 		}
-		return &OfferCount{n.Total, n.Waiting}
+		return &OfferCount{n.Total, n.Waiting, n.Blocked}
 	}
 	return &OfferCounts{of(tool.KindInstructions), of(tool.KindPrompt), of(tool.KindResource), of(tool.KindTemplate)}
 }

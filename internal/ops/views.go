@@ -60,10 +60,11 @@ type OfferCounts struct {
 	Templates    *OfferCount `json:"templates,omitempty"`
 }
 
-// OfferCount counts the definitions of one kind and how many of them wait for approval.
+// OfferCount counts one kind: how many of it wait for approval, and how many a user has blocked. Blocked ones do not wait.
 type OfferCount struct {
 	Total   int `json:"total"`
 	Waiting int `json:"waiting,omitempty"`
+	Blocked int `json:"blocked,omitempty"`
 }
 
 // ToolView is a tool as shown by the REST API and the CLI.

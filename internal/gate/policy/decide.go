@@ -67,7 +67,7 @@ func Decide(r CallRequest, f Facts, rules Rules) Decision {
 	case f.Existence != Exists:
 		d.Check, d.Problem = CheckExists, serverNotFoundProblem(r, f.Nearest)
 	case f.Status != Callable:
-		d.Check, d.Problem = CheckCallable, toolLockedProblem(r, f.Status)
+		d.Check, d.Problem = CheckCallable, toolLockedProblem(r, f.Status, f.Blocked)
 	default:
 		checkHints(&d, r, &f, rules)
 	}

@@ -119,6 +119,12 @@ func TestProblems(t *testing.T) {
 		{"status, of a caller with the list", func(r *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
 			r.OwnNames, f.Status = true, policy.DisabledByUser
 		}},
+		{"status, blocked by a user", func(_ *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
+			f.Status, f.Blocked = policy.PendingApproval, true
+		}},
+		{"status, blocked by a user and switched off", func(_ *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
+			f.Status, f.Blocked = policy.DisabledByUser, true
+		}},
 		{"tool, nothing near", func(_ *policy.CallRequest, f *policy.Facts, _ *policy.Rules) { f.Existence = policy.NoTool }},
 		{"server never listed", func(_ *policy.CallRequest, f *policy.Facts, _ *policy.Rules) {
 			f.Existence, f.Unlisted = policy.Unlisted, "it is connecting"

@@ -57,6 +57,8 @@ type Facts struct {
 	// LoginNeeded reports whether the reason is a missing login.
 	LoginNeeded bool
 	Status      ToolStatus
+	// Blocked reports that the tool waits because a user has blocked its definition.
+	Blocked bool
 	// Hints are the effective hints, ServerHints the hints that the server declares.
 	Hints, ServerHints tool.Hints
 	// Inferred is the inferred operation of a tool without hints, and InferredWhy the reason; NoOperation

@@ -343,15 +343,23 @@ func didYouMeanText(names []string) string {
 	return " Did you mean " + strings.Join(quoted, " or ") + "?"
 }
 
-func toolLockedProblem(r CallRequest, s ToolStatus) *problem.Problem {
-	more := seeLocked
+func toolLockedProblem(r CallRequest, s ToolStatus, blocked bool) *problem.Problem {
+	more, remedy := seeLocked, s.Remedy()
 	if r.OwnNames {
 		more = ""
 	}
-	return problem.New(problem.ToolLocked,
-		"Tool "+quoteClipped(r.ID.String())+" cannot be called, its status is "+s.String()+". "+s.Remedy()+more,
+	blocked = blocked && s == PendingApproval // the other reasons come first
+	if blocked {
+		remedy = blockedRemedy
+	}
+	p := problem.New(problem.ToolLocked,
+		"Tool "+quoteClipped(r.ID.String())+" cannot be called, its status is "+s.String()+". "+remedy+more,
 		"Trying again does not help before that has happened: use another tool, or tell the user what is needed.").
 		With("status", s.String())
+	if blocked {
+		p = p.With("blocked", true)
+	}
+	return p
 }
 
 // quoteClipped quotes text of a caller.

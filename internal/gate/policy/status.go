@@ -95,6 +95,14 @@ var statuses = [...]struct {
 	Callable: {},
 }
 
+// blockedRemedy is the remedy of PendingApproval for a tool whose definition a user has blocked.
+const blockedRemedy = "A user blocked this tool: only the user can unblock it, in the UI or with `mcpproxy tools unblock`, and must approve it after that."
+
+// BlockedCommandRemedy is the CommandRemedy of PendingApproval for a tool whose definition a user has blocked.
+func BlockedCommandRemedy(tool string) string {
+	return "Unblock it with `mcpproxy tools unblock " + tool + "`, then approve it with `mcpproxy tools approve " + tool + "`."
+}
+
 // StatusCount is the number of statuses, including Callable.
 const StatusCount = len(statuses)
 

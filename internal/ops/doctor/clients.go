@@ -83,7 +83,10 @@ func checkClientPermissions(f *Facts, c *ClientFacts) *Finding {
 		found.State, found.Do = Note, "MCPProxy does not remove a denial. Remove it in the client if you do not want it. The command enables a disabled entry."
 		found.Command = f.cliCommand("connect %s", ops.ShellQuote(c.ID))
 	}
-	found.What = fmt.Sprintf("The permission rules of %s do not match the lanes: %s.", c.Name, found.Lines[0])
+	found.What = fmt.Sprintf("The permission rules of %s do not match the lanes.", c.Name)
+	if len(found.Lines) == 1 {
+		found.What, found.Lines = fmt.Sprintf("The permission rules of %s do not match the lanes: %s.", c.Name, found.Lines[0]), nil
+	}
 	return found
 }
 

@@ -112,7 +112,30 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// TestAuthorityOfAServer checks that a crash because of an unknown certificate authority has its own finding. The
+// TestLaneDeviationsAreWrittenOnce: each deviation is in the finding once.
+func TestLaneDeviationsAreWrittenOnce(t *testing.T) {
+	c := doctor.ClientFacts{ID: "cursor", Name: "Cursor", Path: "/p", Entry: "http://127.0.0.1:8080/mcp"}
+	for n, name := range []string{"read", "write"} {
+		c.Lanes = append(c.Lanes, doctor.LaneDeviation{Name: name, Does: "asks", Want: "runs without asking", Rule: "no rule"})
+		f := examine(t, &doctor.Facts{ClientsKnown: true, Clients: []doctor.ClientFacts{c}}, "D604").Checks[0]
+		if said := strings.Join(append(f.Lines, f.What), "\n"); strings.Count(said, "should be") != n+1 {
+			t.Errorf("%s", said)
+		}
+	}
+}
+
+// TestNoDatabaseYet: before the first start there is nothing to read, and no daemon prevents it.
+func TestNoDatabaseYet(t *testing.T) {
+	o := options(t, `{}`)
+	o.Thorough = true
+	for _, c := range examine(t, doctor.GatherFacts(t.Context(), o), "D212", "D703").Checks {
+		if c.State != doctor.Skipped || c.What != "There is no database yet." {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
+// TestAuthorityOfAServer: a server that rejects a certificate because of its authority is distinguished from another crash. The
 // message names the variable that the server does not inherit.
 func TestAuthorityOfAServer(t *testing.T) {
 	for said, want := range map[string]bool{

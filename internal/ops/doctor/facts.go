@@ -63,7 +63,8 @@ type Facts struct {
 	FreeBytes      int64 // free bytes on the disk of the data directory
 	FreeKnown      bool
 	DatabaseFacts  store.PeekResult
-	DatabaseErr    string     // reason why the database cannot be read
+	DatabaseErr    string     // why the database cannot be read
+	NoDatabase     bool       // there is none yet
 	PagesExtent    readExtent // how much of the database was checked, without a daemon
 	Damage         string     // description of the damage in the database
 	LogExtent      readExtent // how much of the activity log was checked, without a daemon

@@ -174,13 +174,18 @@ func moveAsideCommand(aside, path string) string {
 	return fmt.Sprintf("mkdir -m 700 %s && mv %s* %s/", ops.ShellQuote(aside), ops.ShellQuote(path), ops.ShellQuote(aside))
 }
 
-// checkDatabasePages reports damaged database pages, including pages that no query has read yet.
+// noDatabaseText is why there is nothing to check before the first start.
+const noDatabaseText = "There is no database yet."
+
+// checkDatabasePages reports damaged pages, which may not have been read yet.
 func checkDatabasePages(f *Facts) []Finding {
 	switch {
 	case f.Damage == "" && f.PagesExtent == readPart:
 		return skippedFinding(fmt.Sprintf("The database could not be read completely within %s.", readTime))
 	case f.Damage == "" && (f.PagesExtent == readAll || f.Daemon != nil): // a running daemon checks its database after an error
 		return nil
+	case f.NoDatabase && f.Daemon == nil:
+		return skippedFinding(noDatabaseText)
 	case f.Damage == "":
 		return skippedFinding("The whole database is read only when no daemon runs.")
 	}

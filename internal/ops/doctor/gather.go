@@ -156,8 +156,8 @@ func (o GatherOptions) gatherDatabase(ctx context.Context) func(*Facts) {
 		other = FindFileHolder(path, has.PID)
 	}
 	return func(f *Facts) {
-		f.DatabaseFacts, f.DatabaseHolder = sight, other
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		f.DatabaseFacts, f.DatabaseHolder, f.NoDatabase = sight, other, errors.Is(err, fs.ErrNotExist)
+		if err != nil && !f.NoDatabase {
 			f.DatabaseErr = err.Error()
 		}
 	}

@@ -72,6 +72,9 @@ func checkLogUnchangedOffline(f *Facts) []Finding {
 	case f.Damage != "" || f.DatabaseErr != "":
 		return skippedFinding("The log cannot be read: the database is damaged.")
 	}
+	if f.NoDatabase && f.Daemon == nil {
+		return skippedFinding(noDatabaseText)
+	}
 	return skippedFinding("The log is read only when no daemon runs.")
 }
 
