@@ -169,7 +169,7 @@ func (s *scanner) isOnlyMentioned(f *scannedString, v *textView, g *patternIndex
 // in them.
 func (s *scanner) isPartOfProhibition(v *textView, g *patternIndex, first, end int, core span) bool {
 	words := s.matcher.words
-	if s.beginsWithProhibition(v, g, first) && bytes.IndexAny(v.n.lower[words[first].start:words[end-1].end], ",;:") < 0 {
+	if s.beginsWithProhibition(v, g, first) && !bytes.ContainsAny(v.n.lower[words[first].start:words[end-1].end], ",;:") {
 		return true
 	}
 	for k := max(first, core.start-3); k < core.end-1; k++ {

@@ -133,7 +133,7 @@ func (s *scanner) isInstaller(v *textView, start int) bool {
 func (s *scanner) isForbidden(v *textView, g *patternIndex, i int) bool {
 	const far = 8
 	words, text := s.matcher.words, v.n.lower
-	for k := i - 1; k >= 0 && i-k <= far && !words[k+1].begins && bytes.IndexAny(text[words[k].end:words[k+1].start], ",;:(") < 0; k-- {
+	for k := i - 1; k >= 0 && i-k <= far && !words[k+1].begins && !bytes.ContainsAny(text[words[k].end:words[k+1].start], ",;:("); k-- {
 		if g.lifting.has(words[k].id) {
 			return false
 		}
