@@ -177,6 +177,6 @@ func registerFlag(flags *pflag.FlagSet, name string, text flagText, variable any
 	case *commaListFlag:
 		flags.StringSliceVarP((*[]string)(v), name, text.letter, *v, text.usage)
 	default:
-		panic(fmt.Sprintf("the flag --%s has a variable of type %T", name, v))
+		panic(fmt.Sprintf("the flag --%s has an unsupported variable type: %T", name, v))
 	}
 }

@@ -65,8 +65,8 @@ func openOrPrintUI(ctx context.Context, r *invocation, c *api.Client, address st
 // printUILink prints a sign-in link. It requires a terminal, because other output may be stored.
 func printUILink(ctx context.Context, r *invocation, c *api.Client, address string) error {
 	if !r.terminal || r.output != formatTable {
-		return problem.New(problem.Usage, "No browser was opened. The sign-in link is shown only on a terminal.",
-			"Run `mcpproxy ui` on a terminal, or open "+address+" and sign in with the API key.")
+		return problem.New(problem.Usage, "No browser was opened. The sign-in link is shown only in a terminal.",
+			"Run `mcpproxy ui` in a terminal, or open "+address+" and sign in with the API key.")
 	}
 	code, err := api.NewCode.Call(ctx, c, ops.Nothing{})
 	if err != nil {

@@ -178,8 +178,8 @@ func laneArgument(t *catalog.Tool) string {
 
 // guessNotes contains the notes for an inferred operation that differs from call_with.
 var guessNotes = map[policy.Operation]string{ // read-only
-	policy.Read:        "Declares nothing, so call_with is call_tool_write. That it only reads is a guess.",
-	policy.Destructive: "Declares nothing, so call_with is call_tool_write. If your call deletes or cannot be undone, use call_tool_destructive.",
+	policy.Read:        "No hints declared, so call_with is call_tool_write. It probably only reads.",
+	policy.Destructive: "No hints declared, so call_with is call_tool_write. If your call deletes data or cannot be undone, use call_tool_destructive.",
 }
 
 // appendJSONMember appends a string member. before is the text up to the value.

@@ -77,7 +77,7 @@ func (s *systemdManager) State(ctx context.Context) (ServiceState, error) {
 	said, err := s.account.Run(ctx, "systemctl", "--user", "show", unit,
 		"--property=LoadState,ActiveState,SubState,Result,MainPID,UnitFileState,FragmentPath,NRestarts")
 	if err != nil {
-		return ServiceState{}, problem.New(problem.Conflict, "No systemd answers for this user: "+strings.Join(strings.Fields(err.Error()), " "),
+		return ServiceState{}, problem.New(problem.Conflict, "Cannot reach systemd for this user: "+strings.Join(strings.Fields(err.Error()), " "),
 			"Log in as the user, without sudo or su. Where no systemd runs, as in a container, start `mcpproxy serve` yourself.").Because(err)
 	}
 	is := map[string]string{}

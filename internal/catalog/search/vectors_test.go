@@ -11,7 +11,7 @@ import (
 )
 
 // TestLikeness checks that a query with words that no tool contains finds tools with related words. The right tool
-// comes before tools that share the same number of words.
+// comes before tools that share the same number of words with the query.
 func TestLikeness(t *testing.T) {
 	ix := build(append([]tool.Definition{
 		definition("a", "get_exchange_rate", "Get the rate of one currency in another", ""),

@@ -243,7 +243,7 @@ func (h *home) lostWith(t *testing.T, what string, text []byte) {
 	other.restart()
 	defer other.keep.Close()
 	if !other.RestrictionsLost() {
-		// A partial line that was not counted is no damage. The file is then complete.
+		// A partial line that was not counted does not mean that the file is damaged. The file is then complete.
 		other.holds(what)
 	}
 	launch := print(9)

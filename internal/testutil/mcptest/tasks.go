@@ -58,7 +58,7 @@ func (t *taskServer) formatState(k *task) string {
 		quoteJSON(k.id), k.status, ttl, poll)
 }
 
-// formatDetailedState is the state with what belongs to it in the modern revision.
+// formatDetailedState returns the state, in the modern protocol with the result or the input requests of the task.
 func (t *taskServer) formatDetailedState(k *task) string {
 	switch {
 	case !t.modern:
