@@ -71,7 +71,7 @@ func (h *harness) allSession() string {
 	session := header.Get("Mcp-Session-Id")
 	if status != http.StatusOK || session == "" ||
 		!strings.Contains(body, `"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"logging":{}},"serverInfo":{"name":"mcpproxy"`) ||
-		!strings.Contains(body, `"instructions":"These are the tools`) {
+		!strings.Contains(body, `"instructions":"The tools, prompts`) {
 		h.t.Fatalf("%d %s", status, body)
 	}
 	return session
