@@ -96,7 +96,7 @@ var statuses = [...]struct {
 }
 
 // blockedRemedy is the remedy of PendingApproval for a tool whose definition a user has blocked.
-const blockedRemedy = "A user blocked this tool: only the user can unblock it, in the UI or with `mcpproxy tools unblock`, and must approve it after that."
+const blockedRemedy = "A user blocked this tool. Ask the user to unblock it, in the UI or with `mcpproxy tools unblock`, then to review and approve it."
 
 // BlockedCommandRemedy is the CommandRemedy of PendingApproval for a tool whose definition a user has blocked.
 func BlockedCommandRemedy(tool string) string {
