@@ -12,6 +12,7 @@
 //   - regexp_rules.go: rules that are regular expressions (spelling.txt).
 //   - classifier.go, phrase.go, phrase_model.go: a trained classifier of sentences, from bench/judge.
 //   - mention.go: texts that only mention an attack, such as those of a guard.
+//   - subject.go: what a definition is about, and what is no order: prohibitions, examples, its own subject.
 //   - hints.go: contradictions between a tool's name and its hints.
 //   - normalize.go: the text as a model reads it; hidden_text.go: invisible characters and text out of sight.
 //   - uncover.go: looks for hidden text; decode.go, deobfuscate.go and segment.go decode it: base64, escapes, digits for

@@ -86,8 +86,9 @@ func (s *scanner) isExample(v *textView, start int) bool {
 
 // isInQuotes reports whether quotes or parentheses around a part of a line begin before start and end after end.
 func isInQuotes(text []byte, start, end int) bool {
-	line := text[bytes.LastIndexByte(text[:start], '\n')+1 : start]
-	rest, _, _ := bytes.Cut(text[end:], []byte("\n"))
+	line := text[max(0, start-farText):start]
+	line = line[bytes.LastIndexByte(line, '\n')+1:]
+	rest, _, _ := bytes.Cut(text[end:min(len(text), end+farText)], []byte("\n"))
 	for _, quote := range []string{`"`, "`"} {
 		if bytes.Count(line, []byte(quote))%2 == 1 && bytes.Contains(rest, []byte(quote)) {
 			return true
@@ -96,12 +97,18 @@ func isInQuotes(text []byte, start, end int) bool {
 	return bytes.LastIndexByte(line, '(') > bytes.LastIndexByte(line, ')') && bytes.IndexByte(rest, ')') >= 0 || openingQuote(text, start, end) >= 0
 }
 
+// How far around a match its sentence and its quotes are looked for.
+const (
+	farText  = 1000 // bytes
+	farWords = 100
+)
+
 // isOrder reports whether the sentence gives an order to its reader before or at an offset: it addresses the reader, or it, or
 // a part of it after a comma, begins with a verb in the imperative.
 func (s *scanner) isOrder(v *textView, start int) bool {
 	words, text := s.matcher.words, v.n.lower
 	i, _ := s.wordsIn(start, start)
-	for k := min(i, len(words)-1); k >= 0; k-- {
+	for k := min(i, len(words)-1); k >= max(0, i-farWords); k-- {
 		word := text[words[k].start:words[k].end]
 		if wordLists().orders[string(word)] {
 			return true
@@ -163,8 +170,10 @@ func (s *scanner) isProhibition(v *textView, g *patternIndex, k int) bool {
 // beginsWithProhibition reports whether the sentence of a word begins with a prohibition.
 func (s *scanner) beginsWithProhibition(v *textView, g *patternIndex, i int) bool {
 	words := s.matcher.words
-	for i > 0 && !words[i].begins {
-		i--
+	for last := i; i > 0 && !words[i].begins; i-- {
+		if last-i == farWords {
+			return false
+		}
 	}
 	return s.isProhibition(v, g, i) || i+1 < len(words) && s.isProhibition(v, g, i+1) && string(v.n.lower[words[i].start:words[i].end]) == "do"
 }
@@ -173,6 +182,9 @@ func (s *scanner) beginsWithProhibition(v *textView, g *patternIndex, i int) boo
 // participle or in the passive voice.
 func (s *scanner) isDescribed(v *textView, i int) bool {
 	words, text := s.matcher.words, v.n.lower
+	if i >= len(words) {
+		return false
+	}
 	word := text[words[i].start:words[i].end]
 	if bytes.HasSuffix(word, []byte("ed")) || bytes.HasSuffix(word, []byte("ing")) {
 		return true
@@ -224,7 +236,7 @@ func (s *scanner) isOwnStatement(v *textView, start, end int) bool {
 
 func (s *scanner) isInFirstSentence(start int) bool {
 	for k := 1; k < len(s.matcher.words) && int(s.matcher.words[k].start) <= start; k++ {
-		if s.matcher.words[k].begins {
+		if s.matcher.words[k].begins || k > farWords {
 			return false
 		}
 	}
