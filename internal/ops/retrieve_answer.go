@@ -178,7 +178,7 @@ func laneArgument(t *catalog.Tool) string {
 
 // guessNotes contains the notes for an inferred operation that differs from call_with.
 var guessNotes = map[policy.Operation]string{ // read-only
-	policy.Read:        "No hints declared, so call_with is call_tool_write. It probably only reads.",
+	policy.Read:        "No hints declared, so call_with is call_tool_write. Read-only is a guess.",
 	policy.Destructive: "No hints declared, so call_with is call_tool_write. If your call deletes data or cannot be undone, use call_tool_destructive.",
 }
 
