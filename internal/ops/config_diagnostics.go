@@ -107,10 +107,11 @@ func (s *ConfigOperations) checkDiskSpace() Check {
 	if !known {
 		return check
 	}
-	check.Detail = fmt.Sprintf("%d MB are free on the disk of %s.", free>>20, s.dataDir)
-	if free >= 10<<30 {
-		check.Detail = fmt.Sprintf("%d GB are free on the disk of %s.", free>>30, s.dataDir)
+	size, unit := free>>20, "MB"
+	if size >= 10<<10 {
+		size, unit = size>>10, "GB"
 	}
+	check.Detail = fmt.Sprintf("%d %s are free on the disk of %s.", size, unit, s.dataDir)
 	if free < lowDiskSpace {
 		check.State, check.Fix = stateWarn, "df -h "+ShellQuote(s.dataDir)
 	}

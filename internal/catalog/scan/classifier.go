@@ -133,7 +133,7 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 	s.eachPhrase(f, v, func(p *PhraseFeatures, first, end int) {
 		score := j.model.ScorePhrase(p)
 		j.spans = append(j.spans, scoredPhrase{first, end, score})
-		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.isOnlyMentioned(f, v, g, p, first, end) {
+		if score <= j.best || p.Len() < minPhraseWords || v.encoding == "" && score >= j.model.Support && s.in(v, g).isOnlyMentioned(f, p, first, end) {
 			return
 		}
 		j.best = score
@@ -152,47 +152,47 @@ func (s *scanner) classifyPhrases(f *scannedString, v *textView, g *patternIndex
 
 // isOnlyMentioned reports whether the heaviest part of a phrase is only mentioned, not an
 // instruction.
-func (s *scanner) isOnlyMentioned(f *scannedString, v *textView, g *patternIndex, p *PhraseFeatures, first, end int) bool {
+func (s textContext) isOnlyMentioned(f *scannedString, p *PhraseFeatures, first, end int) bool {
 	core := s.heaviestWords(p, first, end)
-	if last := s.matcher.words[core.end-1]; openingQuote(v.n.lower, int(last.start), int(last.end)) >= 0 {
+	if last := s.matcher.words[core.end-1]; openingQuote(s.v.n.lower, int(last.start), int(last.end)) >= 0 {
 		core.start = core.end - 1 // what leads to the quotation is not in it
 	}
-	if f.place != kindToolName && s.isInFirstSentence(int(s.matcher.words[core.start].start)) && s.isDescribed(v, 0) && s.isOwnSubject(v.n.lower[s.matcher.words[core.start].start:s.matcher.words[core.end-1].end]) {
+	if f.place != kindToolName && s.isInFirstSentence(int(s.matcher.words[core.start].start)) && s.isDescribed(0) && s.isOwnSubject(s.v.n.lower[s.matcher.words[core.start].start:s.matcher.words[core.end-1].end]) {
 		return true
 	}
-	return s.isMentionNotInstruction(v, g, core.start, core.end) || s.isOfThisServer(v, core.end) || s.isQuotedReply(v, first, end) ||
-		s.isPartOfProhibition(v, g, first, end, core) || s.isUseOfThisTool(v, g, first, end) ||
-		s.isLeftToUser(v, g, first, end) || s.isExample(v, int(s.matcher.words[core.start].start)) || s.isQuotedExample(v, int(s.matcher.words[core.end-1].start))
+	return s.isMentionNotInstruction(core.start, core.end) || s.isOfThisServer(core.end) || s.isQuotedReply(first, end) ||
+		s.isPartOfProhibition(first, end, core) || s.isUseOfThisTool(first, end) ||
+		s.isLeftToUser(first, end) || s.isExample(int(s.matcher.words[core.start].start)) || s.isQuotedExample(int(s.matcher.words[core.end-1].start))
 }
 
 // isPartOfProhibition reports whether a phrase is a prohibition of one clause, or one begins closely before its heaviest words or
 // in them.
-func (s *scanner) isPartOfProhibition(v *textView, g *patternIndex, first, end int, core span) bool {
+func (s textContext) isPartOfProhibition(first, end int, core span) bool {
 	words := s.matcher.words
-	if s.beginsWithProhibition(v, g, first) && !bytes.ContainsAny(v.n.lower[words[first].start:words[end-1].end], ",;:") {
+	if s.beginsWithProhibition(first) && !bytes.ContainsAny(s.v.n.lower[words[first].start:words[end-1].end], ",;:") {
 		return true
 	}
 	for k := max(first, core.start-3); k < core.end-1; k++ {
-		if g.negation.has(words[k].id) {
-			return s.isProhibition(v, g, k)
+		if s.g.negation.has(words[k].id) {
+			return s.isProhibition(k)
 		}
 	}
 	return false
 }
 
 // isUseOfThisTool reports whether a phrase asks to call "this" or "it" for one subject, or to call the tool again.
-func (s *scanner) isUseOfThisTool(v *textView, g *patternIndex, first, end int) bool {
+func (s textContext) isUseOfThisTool(first, end int) bool {
 	words := s.matcher.words
 	for k := first; k+2 < end; k++ {
-		if !g.calling.has(words[k].id) {
+		if !s.g.calling.has(words[k].id) {
 			continue
 		}
-		next := string(v.n.lower[words[k+1].start:words[k+2].end])
+		next := string(s.v.n.lower[words[k+1].start:words[k+2].end])
 		switch {
 		case len(next) > 5 && next[:5] == "this ", len(next) > 3 && next[:3] == "it ":
-			return s.isAboutSubject(g, first, end)
+			return s.isAboutSubject(first, end)
 		case next == "the tool" && k+3 < end:
-			return string(v.n.lower[words[k+3].start:words[k+3].end]) == "again"
+			return string(s.v.n.lower[words[k+3].start:words[k+3].end]) == "again"
 		}
 	}
 	return false

@@ -7,12 +7,12 @@
 //     findings, severities and the verdict.
 //   - match.go: applies all rules to a string, and across the borders between strings.
 //   - rules.go, pattern.go: rules that match sequences of words (rules.txt, concepts.txt); words.go splits text into words.
-//   - word_classes.go: rules for combinations of word classes in a sentence (orders.txt,
-//     intents.txt).
+//   - word_classes.go: rules for combinations of word classes in a sentence (orders.txt, intents.txt);
+//     sentence_reader.go reads the classes of a sentence.
 //   - regexp_rules.go: rules that are regular expressions (spelling.txt).
 //   - classifier.go, phrase.go, phrase_model.go: a trained classifier of sentences, from bench/judge.
 //   - mention.go: texts that only mention an attack, such as those of a guard.
-//   - subject.go: what a definition is about, and what is no order: prohibitions, examples, its own subject.
+//   - subject.go: the subject of a definition; prohibitions, examples and statements about this subject are not orders.
 //   - hints.go: contradictions between a tool's name and its hints.
 //   - normalize.go: the text as a model reads it; hidden_text.go: invisible characters and text out of sight.
 //   - uncover.go: looks for hidden text; decode.go, deobfuscate.go and segment.go decode it: base64, escapes, digits for

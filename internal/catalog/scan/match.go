@@ -69,7 +69,7 @@ func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, ca
 				s.cues = append(s.cues, cueMatch{p.rule - g.firstCue, i, end})
 				continue
 			}
-			mention := v.encoding == "" && (p.mayBeMention && s.isMentionNotInstruction(v, g, i, end) || s.isHonest(f, v, g, p, i, end))
+			mention := v.encoding == "" && (p.mayBeMention && s.in(v, g).isMentionNotInstruction(i, end) || s.in(v, g).isHonest(f, p, i, end))
 			r := *r
 			if r.weak && v.encoding == "" && !s.classifier.supportsWeakRule(i) {
 				r.downgradeToNote()
@@ -81,41 +81,41 @@ func (s *scanner) tryPatterns(f *scannedString, v *textView, g *patternIndex, ca
 
 // isHonest reports whether the words from i to end, which a pattern matches, are no order that an attack gives: they are
 // forbidden, an example, the tool's own subject, or about its own server.
-func (s *scanner) isHonest(f *scannedString, v *textView, g *patternIndex, p *rulePattern, i, end int) bool {
-	r := &g.rules[p.rule]
+func (s textContext) isHonest(f *scannedString, p *rulePattern, i, end int) bool {
+	r := &s.g.rules[p.rule]
 	if f.place == kindToolName {
-		return s.isForbidden(v, g, i)
+		return s.isForbidden(i)
 	}
 	start, stop := int(s.matcher.words[i].start), int(s.matcher.words[end-1].end)
-	if s.isForbidden(v, g, i) || s.isQuotedExample(v, start) || r.severity != SeverityBlock && s.isExample(v, start) || p.mayBeOwn && s.isOwnAction(v, i, end) {
+	if s.isForbidden(i) || s.isQuotedExample(start) || r.severity != SeverityBlock && s.isExample(start) || p.mayBeOwn && s.isOwnAction(i, end) {
 		return true
 	}
 	switch r.name {
 	case "shadowing", "preference":
-		return s.isOfThisServer(v, end) || s.isAboutSubject(g, i, end)
+		return s.isOfThisServer(end) || s.isAboutSubject(i, end)
 	case "secret-file":
-		return s.isDescribed(v, i)
+		return s.isDescribed(i)
 	case "secret-file-taken":
 		for k := i + 1; k < end; k++ {
-			if s.matcher.words[k].begins && s.beginsWithProhibition(v, g, k) {
+			if s.matcher.words[k].begins && s.beginsWithProhibition(k) {
 				return true
 			}
 		}
 	case "exfiltration", "prompt-leak":
-		return s.isOwnStatement(v, start, stop) || end-i <= 2 && bytes.HasSuffix(v.n.lower[start:s.matcher.words[i].end], []byte("ed")) // such as "leaked tokens"
+		return s.isOwnStatement(start, stop) || end-i <= 2 && bytes.HasSuffix(s.v.n.lower[start:s.matcher.words[i].end], []byte("ed")) // such as "leaked tokens"
 	case "malware":
-		return bytes.Contains(v.n.lower[start:stop], []byte("://")) && s.isInstaller(v, start) || s.isOwnStatement(v, start, stop)
+		return bytes.Contains(s.v.n.lower[start:stop], []byte("://")) && s.isInstaller(start) || s.isOwnStatement(start, stop)
 	case "bypass-safety":
-		if i > 0 && string(v.n.lower[s.matcher.words[i-1].start:s.matcher.words[i-1].end]) == "does" {
+		if i > 0 && string(s.v.n.lower[s.matcher.words[i-1].start:s.matcher.words[i-1].end]) == "does" {
 			return true // it describes
 		}
 		for k := max(0, i-2); k < i; k++ {
-			if id := s.matcher.words[k].id; g.condition.has(id) || g.lifting.has(id) {
+			if id := s.matcher.words[k].id; s.g.condition.has(id) || s.g.lifting.has(id) {
 				return true // such as "if the user has agreed"
 			}
 		}
 	case "covert":
-		return s.isLeftToUser(v, g, i, end)
+		return s.isLeftToUser(i, end)
 	}
 	return false
 }
@@ -252,7 +252,7 @@ func (s *scanner) findCueClusters(f *scannedString, v *textView, g *patternIndex
 		if v.encoding == "" && !s.classifier.supportsWeakRule(c.start) {
 			r.downgradeToNote()
 		}
-		s.addMatch(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), v.encoding == "" && (s.isMentionNotInstruction(v, g, c.start, end) || s.isExample(v, int(s.matcher.words[c.start].start))))
+		s.addMatch(f, v, r, int(s.matcher.words[c.start].start), int(s.matcher.words[end-1].end), v.encoding == "" && (s.in(v, g).isMentionNotInstruction(c.start, end) || s.in(v, g).isExample(int(s.matcher.words[c.start].start))))
 		return
 	}
 }

@@ -5,11 +5,21 @@ import (
 	"slices"
 )
 
+// A textContext decides from the text around a match whether the match is an instruction to the model.
+type textContext struct {
+	*scanner
+	v *textView
+	g *patternIndex
+}
+
+// in returns the context of matches in a text.
+func (s *scanner) in(v *textView, g *patternIndex) textContext { return textContext{s, v, g} }
+
 // isMentionNotInstruction reports whether the words from i to end are mentioned and are not an instruction. For example, a
 // guard that detects 'ignore previous instructions' does not instruct that. In a mention, the sentence first describes the
 // handling of such texts, and the words are in quotes, after a colon, or in their own clause.
-func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end int) bool {
-	words, text := s.matcher.words, v.n.lower
+func (s textContext) isMentionNotInstruction(i, end int) bool {
+	words, text := s.matcher.words, s.v.n.lower
 	quote := openingQuote(text, int(words[i].start), int(words[end-1].end))
 	for quote >= 0 && i > 0 && int(words[i-1].start) > quote {
 		i-- // what leads to the quotation says what it is
@@ -25,24 +35,24 @@ func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end i
 	spoken, detected := false, false
 	for k := first; k < i; k++ {
 		id := words[k].id
-		detected = detected || g.detect.has(id)
-		spoken = spoken || g.detect.has(id) || g.label.has(id) || g.clause.has(id)
+		detected = detected || s.g.detect.has(id)
+		spoken = spoken || s.g.detect.has(id) || s.g.label.has(id) || s.g.clause.has(id)
 		switch {
-		case g.detect.has(id) && detects < 0:
+		case s.g.detect.has(id) && detects < 0:
 			detects = k
-		case g.label.has(id):
+		case s.g.label.has(id):
 			labelled = k
-		case g.clause.has(id):
+		case s.g.clause.has(id):
 			clause = k
-		case g.conjunction.has(id) && i-k <= 3:
+		case s.g.conjunction.has(id) && i-k <= 3:
 			clause, detects = -1, -1 // a new clause begins
 		}
 	}
-	if (detected || s.isListOfDetected(v, g, first)) && s.followsRequestNoun(v, first, i) {
+	if (detected || s.isListOfDetected(first)) && s.followsRequestNoun(first, i) {
 		return true
 	}
 	if quote >= 0 {
-		return spoken || g.detect.has(words[0].id)
+		return spoken || s.g.detect.has(words[0].id)
 	}
 	if labelled >= 0 && bytes.IndexByte(text[words[labelled].end:words[i].start], ':') >= 0 {
 		return true
@@ -52,18 +62,18 @@ func (s *scanner) isMentionNotInstruction(v *textView, g *patternIndex, i, end i
 
 // isListOfDetected reports whether the sentence that begins at first is an item of a list of what
 // is detected, as the sentence above or the first word of the text says.
-func (s *scanner) isListOfDetected(v *textView, g *patternIndex, first int) bool {
+func (s textContext) isListOfDetected(first int) bool {
 	const far = 120 // words
-	words, text := s.matcher.words, v.n.lower
+	words, text := s.matcher.words, s.v.n.lower
 	for k := first - 1; k >= max(0, first-far); k-- {
 		if bytes.IndexByte(text[words[k].end:words[k+1].start], ':') < 0 {
 			continue
 		}
 		for ; k >= 0; k-- {
-			if g.detect.has(words[k].id) {
+			if s.g.detect.has(words[k].id) {
 				return true
 			} else if words[k].begins {
-				return g.detect.has(words[0].id)
+				return s.g.detect.has(words[0].id)
 			}
 		}
 	}
@@ -72,8 +82,8 @@ func (s *scanner) isListOfDetected(v *textView, g *patternIndex, first int) bool
 
 // followsRequestNoun reports whether a noun precedes the words from i on, closely: "requests
 // to read" is a mention.
-func (s *scanner) followsRequestNoun(v *textView, first, i int) bool {
-	words, text := s.matcher.words, v.n.lower
+func (s textContext) followsRequestNoun(first, i int) bool {
+	words, text := s.matcher.words, s.v.n.lower
 	for k := i - 1; k >= max(first+1, i-8); k-- { // the words in between may say of what
 		if string(text[words[k].start:words[k].end]) == "to" {
 			switch string(text[words[k-1].start:words[k-1].end]) {
@@ -126,8 +136,8 @@ func isInsideRegexp(text []byte, open, end int) bool {
 
 // isQuotedReply reports whether the words are in quotes after "respond with": the text of a reply is not an instruction to the
 // reader.
-func (s *scanner) isQuotedReply(v *textView, first, end int) bool {
-	words, text := s.matcher.words, v.n.lower
+func (s textContext) isQuotedReply(first, end int) bool {
+	words, text := s.matcher.words, s.v.n.lower
 	const far = 400
 	start := int(words[first].start)
 	open := bytes.LastIndexByte(text[:start], '"')
@@ -176,7 +186,7 @@ func (s *scanner) restoreMentionSeverities() {
 
 // isOwnAction reports whether the words from i to end say what the tool itself does: they begin its
 // description ("Reads the file"), or its name has one of them.
-func (s *scanner) isOwnAction(v *textView, i, end int) bool {
-	words, text := s.matcher.words, v.n.lower
-	return i == 0 && text[words[0].end-1] == 's' || s.isOwnStatement(v, int(words[i].start), int(words[end-1].end))
+func (s textContext) isOwnAction(i, end int) bool {
+	words, text := s.matcher.words, s.v.n.lower
+	return i == 0 && text[words[0].end-1] == 's' || s.isOwnStatement(int(words[i].start), int(words[end-1].end))
 }

@@ -74,27 +74,27 @@ func (s *scanner) matchRegexpRules(f *scannedString, v *textView) {
 		found := scanRule{name: r.name, severity: severity, reason: r.reason, faint: r.faint}
 		r.findNearLiterals(t, &present, func(start, end int) {
 			if s.acceptsPattern(len(defaultGrammar().patterns) + k) {
-				s.addMatch(f, v, found, start, end, v.encoding == "" && s.isHonestSpelling(v, r, start, end))
+				s.addMatch(f, v, found, start, end, v.encoding == "" && s.in(v, defaultGrammar()).isHonestSpelling(r, start, end))
 			}
 		})
 	}
 }
 
 // isHonestSpelling reports whether a match is an example in a definition about attacks, or the tool's own subject.
-func (s *scanner) isHonestSpelling(v *textView, r *regexpRule, start, end int) bool {
+func (s textContext) isHonestSpelling(r *regexpRule, start, end int) bool {
 	switch r.name {
 	case "secret":
-		return bytes.Contains(v.n.lower[start:end], []byte("example"))
+		return bytes.Contains(s.v.n.lower[start:end], []byte("example"))
 	case "image-leak", "hidden-markup", "terminal-escape":
 		return false
 	case "secret-path":
-		return s.isOwnSubject(v.n.lower[start:end]) || s.isExample(v, start)
+		return s.isOwnSubject(s.v.n.lower[start:end]) || s.isExample(start)
 	case "shell-command":
-		return s.isInstaller(v, start) || s.isExample(v, start)
+		return s.isInstaller(start) || s.isExample(start)
 	case "fake-markup":
-		return s.isQuotedExample(v, start)
+		return s.isQuotedExample(start)
 	}
-	return s.isExample(v, start)
+	return s.isExample(start)
 }
 
 // How far an expression reaches before and after its literals.

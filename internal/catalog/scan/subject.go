@@ -73,15 +73,14 @@ func (s *scanner) isOwnSubject(text []byte) bool {
 // minStem is the minimum length of a word of a name that is found within longer words.
 const minStem = 4
 
-// isQuotedExample reports whether a text that begins at start is a quoted example of what a definition about attacks or prompts
-// finds or explains.
-func (s *scanner) isQuotedExample(v *textView, start int) bool {
-	return (s.subjectOf().attacks || s.subject.prompts) && isInQuotes(v.n.lower, start, start+1)
+// isQuotedExample reports whether a text that begins at start is a quoted example in a definition about attacks or prompts.
+func (s textContext) isQuotedExample(start int) bool {
+	return (s.subjectOf().attacks || s.subject.prompts) && isInQuotes(s.v.n.lower, start, start+1)
 }
 
 // isExample reports whether a text is a quoted example, or a part of a sentence that gives no order.
-func (s *scanner) isExample(v *textView, start int) bool {
-	return s.subjectOf().attacks && !s.isOrder(v, start) || s.isQuotedExample(v, start)
+func (s textContext) isExample(start int) bool {
+	return s.subjectOf().attacks && !s.isOrder(start) || s.isQuotedExample(start)
 }
 
 // isInQuotes reports whether quotes or parentheses around a part of a line begin before start and end after end.
@@ -105,8 +104,8 @@ const (
 
 // isOrder reports whether the sentence gives an order to its reader before or at an offset: it addresses the reader, or it, or
 // a part of it after a comma, begins with a verb in the imperative.
-func (s *scanner) isOrder(v *textView, start int) bool {
-	words, text := s.matcher.words, v.n.lower
+func (s textContext) isOrder(start int) bool {
+	words, text := s.matcher.words, s.v.n.lower
 	i, _ := s.wordsIn(start, start)
 	for k := min(i, len(words)-1); k >= max(0, i-farWords); k-- {
 		word := text[words[k].start:words[k].end]
@@ -126,27 +125,27 @@ func (s *scanner) isOrder(v *textView, start int) bool {
 
 // isInstaller reports whether a command that downloads a script is how a definition says that something is installed, and not
 // an order to run it.
-func (s *scanner) isInstaller(v *textView, start int) bool {
+func (s textContext) isInstaller(start int) bool {
 	first, _ := s.wordsIn(start, start)
 	ordered := false
 	for k := max(0, first-1); k <= first && k < len(s.matcher.words); k++ {
 		w := s.matcher.words[k]
-		ordered = ordered || classWords().whole[string(v.n.lower[w.start:w.end])]&classDo != 0
+		ordered = ordered || classWords().whole[string(s.v.n.lower[w.start:w.end])]&classDo != 0
 	}
 	return s.subjectOf().installs && !ordered
 }
 
 // isForbidden reports whether a negation governs the word i: what must not be sent is not an order.
-func (s *scanner) isForbidden(v *textView, g *patternIndex, i int) bool {
+func (s textContext) isForbidden(i int) bool {
 	const far = 8
-	words, text := s.matcher.words, v.n.lower
+	words, text := s.matcher.words, s.v.n.lower
 	for k := i - 1; k >= 0 && i-k <= far && !words[k+1].begins && !bytes.ContainsAny(text[words[k].end:words[k+1].start], ",;:("); k-- {
-		if g.lifting.has(words[k].id) {
+		if s.g.lifting.has(words[k].id) {
 			return false
 		}
-		if g.negation.has(words[k].id) {
+		if s.g.negation.has(words[k].id) {
 			for c := k - 1; c >= max(0, k-4) && !words[c+1].begins; c-- {
-				if g.condition.has(words[c].id) {
+				if s.g.condition.has(words[c].id) {
 					return false
 				}
 			}
@@ -158,30 +157,30 @@ func (s *scanner) isForbidden(v *textView, g *patternIndex, i int) bool {
 
 // isProhibition reports whether the word k is a negation that begins a prohibition which protects the user: it forbids something
 // other than to tell the user about it.
-func (s *scanner) isProhibition(v *textView, g *patternIndex, k int) bool {
+func (s textContext) isProhibition(k int) bool {
 	words := s.matcher.words
-	if k+1 >= len(words) || !g.negation.has(words[k].id) {
+	if k+1 >= len(words) || !s.g.negation.has(words[k].id) {
 		return false
 	}
 	next := words[k+1].id
-	return !g.telling.has(next) && !g.lifting.has(next) && s.isForbidden(v, g, k+1)
+	return !s.g.telling.has(next) && !s.g.lifting.has(next) && s.isForbidden(k+1)
 }
 
 // beginsWithProhibition reports whether the sentence of a word begins with a prohibition.
-func (s *scanner) beginsWithProhibition(v *textView, g *patternIndex, i int) bool {
+func (s textContext) beginsWithProhibition(i int) bool {
 	words := s.matcher.words
 	for last := i; i > 0 && !words[i].begins; i-- {
 		if last-i == farWords {
 			return false
 		}
 	}
-	return s.isProhibition(v, g, i) || i+1 < len(words) && s.isProhibition(v, g, i+1) && string(v.n.lower[words[i].start:words[i].end]) == "do"
+	return s.isProhibition(i) || i+1 < len(words) && s.isProhibition(i+1) && string(s.v.n.lower[words[i].start:words[i].end]) == "do"
 }
 
 // isDescribed reports whether the word i says what the tool does, and does not order it: it is in the third person, a
 // participle or in the passive voice.
-func (s *scanner) isDescribed(v *textView, i int) bool {
-	words, text := s.matcher.words, v.n.lower
+func (s textContext) isDescribed(i int) bool {
+	words, text := s.matcher.words, s.v.n.lower
 	if i >= len(words) {
 		return false
 	}
@@ -201,8 +200,8 @@ func (s *scanner) isDescribed(v *textView, i int) bool {
 
 // isOfThisServer reports whether the words before end are about the tools of the tool's own
 // server, whose order it may say.
-func (s *scanner) isOfThisServer(v *textView, end int) bool {
-	text := v.n.lower[s.matcher.words[end-1].end:]
+func (s textContext) isOfThisServer(end int) bool {
+	text := s.v.n.lower[s.matcher.words[end-1].end:]
 	text = text[:min(len(text), 60)]
 	if stop := bytes.IndexByte(text, '.'); stop >= 0 {
 		text = text[:stop]
@@ -212,15 +211,15 @@ func (s *scanner) isOfThisServer(v *textView, end int) bool {
 
 // isAboutSubject reports whether the words from i to end, which ask for an order of calls, are about one subject, as in "for any
 // question about Azure" or "before other Azure tools".
-func (s *scanner) isAboutSubject(g *patternIndex, i, end int) bool {
+func (s textContext) isAboutSubject(i, end int) bool {
 	words := s.matcher.words
 	for k := end - 1; k > i; k-- {
-		if !g.quantity.has(words[k].id) {
+		if !s.g.quantity.has(words[k].id) {
 			continue
 		}
 		for k++; k < len(words) && !words[k].begins; k++ {
-			if !g.quantity.has(words[k].id) {
-				return !g.universal.has(words[k].id) && words[k].kind&isIdentifier == 0
+			if !s.g.quantity.has(words[k].id) {
+				return !s.g.universal.has(words[k].id) && words[k].kind&isIdentifier == 0
 			}
 		}
 		break
@@ -230,8 +229,8 @@ func (s *scanner) isAboutSubject(g *patternIndex, i, end int) bool {
 
 // isOwnStatement reports whether a text from start on, which has a word of the tool's name, says what the tool does: it is in the
 // first sentence, or gives no order.
-func (s *scanner) isOwnStatement(v *textView, start, end int) bool {
-	return s.isOwnSubject(v.n.lower[start:end]) && (s.isInFirstSentence(start) || !s.isOrder(v, start))
+func (s textContext) isOwnStatement(start, end int) bool {
+	return s.isOwnSubject(s.v.n.lower[start:end]) && (s.isInFirstSentence(start) || !s.isOrder(start))
 }
 
 func (s *scanner) isInFirstSentence(start int) bool {
@@ -244,20 +243,20 @@ func (s *scanner) isInFirstSentence(start int) bool {
 }
 
 // isAboutSubjectAt is isAboutSubject for the words in a part of the text.
-func (s *scanner) isAboutSubjectAt(start, end int) bool {
+func (s textContext) isAboutSubjectAt(start, end int) bool {
 	first, last := s.wordsIn(start, end)
-	return s.isAboutSubject(defaultGrammar(), first-1, last)
+	return s.isAboutSubject(first-1, last)
 }
 
 // isLeftToUser reports whether the words from i to end say that the user decides, as in "unless the user asks".
-func (s *scanner) isLeftToUser(v *textView, g *patternIndex, i, end int) bool {
+func (s textContext) isLeftToUser(i, end int) bool {
 	words := s.matcher.words
 	for k := i; k+2 < min(end+3, len(words)); k++ {
-		switch string(v.n.lower[words[k].start:words[k].end]) {
+		switch string(s.v.n.lower[words[k].start:words[k].end]) {
 		case "unless", "until":
 			for u := k + 1; u <= k+2 && u+1 < len(words); u++ {
-				if g.user.has(words[u].id) {
-					return !wordLists().objecting[string(v.n.lower[words[u+1].start:words[u+1].end])]
+				if s.g.user.has(words[u].id) {
+					return !wordLists().objecting[string(s.v.n.lower[words[u+1].start:words[u+1].end])]
 				}
 			}
 		}
