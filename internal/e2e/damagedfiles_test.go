@@ -201,6 +201,11 @@ func (m *template) try(t *testing.T, d damage, seed uint64) {
 		from = m.crashed
 	}
 	j := &judged{t: t, daemon: &daemon{t: t, dir: t.TempDir(), address: freeAddress(t)}}
+	t.Cleanup(func() {
+		if t.Failed() && j.stderr != nil {
+			t.Logf("stderr of the daemon:\n%s", j.stderr)
+		}
+	})
 	copyAll(t, from, j.dir)
 	var contacts atomic.Int64
 	moved, count := startUpstream(t, definitionOf("tool", "One.")), func(string) { contacts.Add(1) }

@@ -12,11 +12,14 @@ import (
 // database/sql would double their cost.
 type sqliteWriteConn struct {
 	conn  *sql.Conn
-	stmts map[string]driver.Stmt
+	stmts map[string]driver.Stmt // nil after close
 	args  []driver.NamedValue
 	// txErr is the first error of a statement in the current transaction.
 	txErr error
 }
+
+// errWriteConnClosed is the error of a writer that got the connection before the database was closed for a check.
+var errWriteConnClosed = errors.New("the database was closed while this change waited; try again")
 
 func openWriteConn(ctx context.Context, db *sql.DB) (*sqliteWriteConn, error) {
 	c, err := db.Conn(ctx)
@@ -31,11 +34,15 @@ func (c *sqliteWriteConn) close() error {
 	for _, s := range c.stmts {
 		errs = append(errs, s.Close())
 	}
+	c.stmts = nil
 	return errors.Join(append(errs, c.conn.Close())...)
 }
 
 // exec runs a statement. Values are int64, string, bool, []byte or nil.
 func (c *sqliteWriteConn) exec(query string, values ...any) error {
+	if c.stmts == nil {
+		return errWriteConnClosed
+	}
 	s, err := c.prepare(query)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -120,5 +121,29 @@ func TestExpiredResultsAreRemoved(t *testing.T) {
 	var left int
 	if err := e.reads.QueryRow("SELECT count(*) FROM result").Scan(&left); err != nil || left != 1 {
 		t.Errorf("%d results remain, %v", left, err)
+	}
+}
+
+// TestWriteAfterTheEngineIsClosed writes with a connection that was closed for a check of the file meanwhile.
+func TestWriteAfterTheEngineIsClosed(t *testing.T) {
+	t.Parallel()
+	e, err := openSQLiteEngine(t.Context(), filepath.Join(t.TempDir(), "mcpproxy.db"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func() error {
+		return e.writeConn.runTx(t.Context(), func() error {
+			e.writeConn.write("DELETE FROM ended_session")
+			return nil
+		})
+	}
+	if err := write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(); !errors.Is(err, errWriteConnClosed) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mcpproxy/internal/mcp/transport"
@@ -28,7 +29,7 @@ import (
 
 func TestOfficialSDKOverSSE(t *testing.T) {
 	t.Parallel()
-	url, cancelled, drop := mcptest.ServeSDKOverSSE(t)
+	url, held, drop := mcptest.ServeSDKOverSSE(t)
 	for name, spec := range map[string]Spec{
 		"said":  {Name: "sdk", Transport: SSE, URL: url},
 		"found": {Name: "sdk", Transport: HTTP, TrySSE: true, URL: url},
@@ -58,12 +59,18 @@ func TestOfficialSDKOverSSE(t *testing.T) {
 			}
 			wg.Wait()
 
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			go func() {
+				<-held
+				cancel()
+			}()
 			_, err = f.Call(ctx, "sdk", Call{Tool: "held", Arguments: json.RawMessage("{}")})
-			wantCode(t, err, problem.Timeout)
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("error is %v", err)
+			}
 			select {
-			case <-cancelled:
+			case <-held:
 			case <-time.After(patience):
 				t.Fatal("the server got no cancellation")
 			}
@@ -273,6 +280,59 @@ func TestOldServerThatDropsItsStream(t *testing.T) {
 		t.Errorf("problem %v, %s", p, p.Hint)
 	}
 	f.untilReady(t, "old", 1)
+}
+
+// A server may read two posts at once. A cancellation that it reads before the request would have no effect.
+func TestCancellationFollowsTheRequestOverSSE(t *testing.T) {
+	t.Parallel()
+	arrived, release, cancelled := make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	s := &oldServer{begin: goodBegin, take: func(m *wirejson.Message, _ func(string)) {
+		switch m.Method {
+		case protocol.CallTool:
+			arrived <- struct{}{}
+			<-release
+		case protocol.Cancelled:
+			cancelled <- struct{}{}
+		}
+	}}
+	url := s.serve(t)
+	f := newFixture(t)
+	f.ApplySpecs([]Spec{{Name: "old", Transport: SSE, URL: url}})
+	f.untilReady(t, "old", 0)
+	for {
+		ctx, cancel := context.WithCancel(t.Context())
+		var since time.Time
+		go func() {
+			<-arrived
+			since = time.Now()
+			cancel()
+		}()
+		_, err := f.Call(ctx, "old", Call{Tool: "t", Arguments: json.RawMessage("{}")})
+		if !errors.Is(err, context.Canceled) {
+			t.Fatalf("error is %v", err)
+		}
+		early := false
+		select {
+		case <-cancelled:
+			early = true
+		case <-time.After(100 * time.Millisecond):
+		}
+		release <- struct{}{}
+		if !early {
+			select {
+			case <-cancelled:
+			case <-time.After(patience):
+				t.Fatal("the server got no cancellation")
+			}
+		}
+		if time.Since(since) > 500*time.Millisecond {
+			continue // after a second, the post is ended
+		}
+		if early {
+			t.Error("the cancellation came while the request was being posted")
+		}
+		return
+	}
 }
 
 // The HTTP+SSE transport is tried only after the response of a server that may use it.

@@ -214,11 +214,11 @@ func (l *SSELink) Do(ctx context.Context, r *session.Request) (session.Reply, er
 	case err == nil, errors.Is(err, ErrNoMessage):
 		time.AfterFunc(tellTime, cancel)
 	case ctx.Err() != nil:
-		cancel()
-		<-posted
-		if isCancelable(r) {
-			l.postLater(newCancelNotification(ctx, strconv.AppendUint(nil, id, 10)))
-		}
+		l.cancelAfterPost(posted, cancel, func() {
+			if isCancelable(r) {
+				l.postLater(newCancelNotification(ctx, strconv.AppendUint(nil, id, 10)))
+			}
+		})
 		err = ctx.Err()
 	case errors.Is(err, ErrSessionGone):
 		l.endLink(ErrSessionGone)
@@ -228,6 +228,30 @@ func (l *SSELink) Do(ctx context.Context, r *session.Request) (session.Reply, er
 		l.Reports.ConnectionDoubtful()
 	}
 	return reply, err
+}
+
+// postGraceTime is how long a cancelled request may still be posted.
+const postGraceTime = time.Second
+
+// cancelAfterPost calls notify when the post of a request has ended, in the background. It ends a post that takes long,
+// because some servers accept a POST only after they have answered the request. A server that reads both posts at once
+// may otherwise read the cancellation first, ignore it and execute the request.
+func (l *SSELink) cancelAfterPost(posted <-chan struct{}, cancelPost, notify func()) {
+	wait := func(ctx context.Context) {
+		limit := time.NewTimer(postGraceTime)
+		defer limit.Stop()
+		select {
+		case <-posted:
+		case <-limit.C:
+		case <-ctx.Done():
+		}
+		cancelPost()
+		<-posted
+		notify()
+	}
+	if _, err := l.startTask(wait); err != nil { // the link is lost
+		cancelPost()
+	}
 }
 
 // Stop ends the stream and thereby the session.

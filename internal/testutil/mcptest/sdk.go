@@ -10,11 +10,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// SDKVar makes a test binary that calls RunIfSDKChild a stdio server of the official
-// NewSDKServer.
+// SDKVar makes a test binary that calls RunIfSDKChild a stdio server of the official Go SDK.
 const SDKVar = "MCPTEST_SDK"
 
-// RunIfSDKChild runs an NewSDKServer server over stdio and ends the process, if SDKVar is set.
+// RunIfSDKChild runs NewSDKServer over stdio and ends the process, if SDKVar is set.
 func RunIfSDKChild() {
 	if os.Getenv(SDKVar) == "" {
 		return
@@ -30,7 +29,7 @@ type sdkEchoInput struct {
 	Steps int    `json:"steps,omitempty"`
 }
 
-// NewSDKServer returns a server of the official NewSDKServer. It has the tool echo, which reports
+// NewSDKServer returns a server of the official Go SDK. It has the tool echo, which reports
 // progress, and the tool wait, which ends only when it is cancelled.
 func NewSDKServer() *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "sdk", Version: "1"}, &mcp.ServerOptions{Instructions: "be nice"})
@@ -64,19 +63,24 @@ func ServeSDKHTTP(t testing.TB) map[string]string {
 }
 
 // ServeSDKOverSSE returns the address of the server of NewSDKServer over the older transport, with
-// a tool held that tells when it was cancelled. drop ends its streams.
-func ServeSDKOverSSE(t testing.TB) (url string, cancelled chan struct{}, drop func()) {
-	cancelled = make(chan struct{}, 1)
+// a tool held, which ends only when it is cancelled. held receives a value when the tool starts and
+// another when it is cancelled. drop ends the streams.
+func ServeSDKOverSSE(t testing.TB) (url string, held chan struct{}, drop func()) {
+	held = make(chan struct{}, 2)
 	handler := mcp.NewSSEHandler(func(*http.Request) *mcp.Server {
 		server := NewSDKServer()
 		mcp.AddTool(server, &mcp.Tool{Name: "held"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-			<-ctx.Done()
-			cancelled <- struct{}{}
-			return nil, nil, ctx.Err()
+			held <- struct{}{}
+			select {
+			case <-ctx.Done():
+				held <- struct{}{}
+			case <-t.Context().Done(): // otherwise the server never closes
+			}
+			return nil, nil, context.Canceled
 		})
 		return server
 	}, nil)
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
-	return s.URL + "/sse", cancelled, s.CloseClientConnections
+	return s.URL + "/sse", held, s.CloseClientConnections
 }
