@@ -312,8 +312,14 @@ func TestHurriedStopLetsPackageManagerRollBack(t *testing.T) {
 			f := newFixture(t)
 			f.ApplySpecs([]Spec{spec})
 			untilExists(t, filepath.Join(filepath.Dir(installed), "began"))
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
+			go func() {
+				for f.sharedState.starts.FinishingInstallCount() == 0 && t.Context().Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				cancel()
+			}()
 			start := time.Now()
 			if err := f.Close(ctx); err != nil {
 				t.Errorf("a rollback counts as a clean stop, but got %v", err)
