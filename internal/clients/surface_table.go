@@ -52,7 +52,7 @@ var surfaceTable = map[string]SurfaceFacts{
 		KeepLoaded:  Fact{"`\"alwaysLoad\": true` in the entry, from 2.1.121", "anthropics/claude-code#54158", looked}},
 	"codex": {Surface: SurfaceLanes, nameFormat: "mcp__%s__%s", nameLimit: 64,
 		Searches:    Fact{"yes, from 100 tools or always, by release and model", "openai/codex#18097, #24536", looked},
-		Prefix:      Fact{"`mcp__ENTRY__TOOL`", "source, mcp_connection_manager.rs", looked},
+		Prefix:      Fact{"TOOL in the namespace `mcp__ENTRY`, with `_` for `-`", "requests of 0.169", looked},
 		Names:       Fact{"64 of `A-Z a-z 0-9 _ -`; a longer name gets a hash", "source, mcp_connection_manager.rs", looked},
 		WholeServer: Fact{"`default_tools_approval_mode` in the entry", "source", collected},
 		KeepLoaded:  unknownFact},
