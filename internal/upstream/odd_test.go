@@ -208,7 +208,7 @@ func TestServerThatAnswersNoNotification(t *testing.T) {
 		inner.ServeHTTP(w, r)
 	})).URL
 	f := newFixture(t)
-	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: url, ConnectTimeout: 600 * time.Millisecond}})
+	f.ApplySpecs([]Spec{{Name: "s", Transport: HTTP, URL: url, ConnectTimeout: 10 * time.Second}})
 	f.until(t, "its tool", func() bool { return slices.Equal(f.lastTools("s"), []string{"a"}) })
 }
 
