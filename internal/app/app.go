@@ -7,6 +7,7 @@
 //   - launch.go, secrets.go: decide which servers run, and read their secrets
 //   - recorder.go, records.go: record events of servers, approvals and the configuration
 //   - presence.go, signature_wait.go: presence: its anchor, and waiting for signatures
+//   - apps.go: declares MCP Apps to servers once a client supports them
 //   - instances.go, restore.go: apply decisions of other instances; store decisions again in a new database
 //   - clients.go: operations on the MCP clients of the account
 //   - terminal.go, welcome.go, logger.go: output for a user and the log
@@ -146,6 +147,7 @@ type daemon struct {
 	launcher     *launcher
 	values       *secretCache
 	toolsKnown   atomic.Bool // see countServersWithoutTools
+	appsSeen     sync.Once   // see declareApps
 	// base returns the parent of all request contexts; cancelCalls ends it.
 	base        func(net.Listener) context.Context
 	cancelCalls context.CancelCauseFunc
@@ -327,7 +329,7 @@ func (d *daemon) createServices() error {
 	d.upstreams = compat.NewServerSet(upstream.Options{
 		Logger: d.logger, LogDir: filepath.Join(cfg.DataDir, "logs"), ProcessDir: filepath.Join(cfg.DataDir, "processes"),
 		Observer: &serverEventRecorder{Catalog: d.catalog, log: d.log, logger: d.logger, terminal: d.terminal}, ClientVersion: d.opt.Version,
-		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins),
+		MaxMessage: maxMessage, AccountFor: serverLoginLookup(d.logins), DeclareApps: wasAppsClientSeen(cfg.DataDir),
 	})
 	d.onClose(d.upstreams.Close)
 	secretValues := secret.OpenStore(cfg.DataDir, d.logger)
@@ -373,10 +375,11 @@ func (d *daemon) createServices() error {
 	all := func(lane policy.CallToolVariant) session.Endpoint {
 		return gate.NewAggregateEndpoint(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies, Lane: lane})
 	}
+	d.builtin.AppSurface = gate.NewAggregateEndpoint(gate.AggregateDeps{Catalog: d.catalog, Gate: d.gate, Offers: d.offers, Reply: replies, OnlyApps: true})
 	d.mcp = mcpserver.New(mcpserver.Deps{
 		BuiltIn: d.builtin, At: d.gate.GatedEndpoint, RecordRefusedCall: d.gate.RecordRefusedToolCall, All: all(policy.CallToolNone),
 		Lanes: map[string]session.Endpoint{"read": all(policy.CallToolRead), "write": all(policy.CallToolWrite), "destructive": all(policy.CallToolDestructive)},
-		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), SessionStore: d.store, ToolsLoaded: d.catalog.LoadedChan(), Logger: d.logger,
+		Reply: replies, Config: d.live.Current, Auth: authenticator, Profiles: profiles, Instance: d.instanceName(), SessionStore: d.store, ToolsLoaded: d.catalog.LoadedChan(), AppsClientSeen: d.declareApps, Logger: d.logger,
 	})
 	d.settings = ops.NewConfigOperations(d.live, d.gateway, cfg.DataDir, d.key)
 	tokens := ops.NewAccessOperations(d.gateway, d.tokens)

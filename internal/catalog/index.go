@@ -29,13 +29,15 @@ type searchIndex struct {
 type visibility uint8
 
 const (
-	notSearchable visibility = iota // only on its server's own endpoint
+	notSearchable visibility = iota // only on its server's own endpoint, or only for user interfaces
 	visibleCallable
 	visibleLocked
 )
 
 func visibilityOf(t *Tool) visibility {
 	switch {
+	case t.App.HiddenFromModel:
+		return notSearchable
 	case t.Status != policy.Callable:
 		return visibleLocked
 	case !t.ForClients:

@@ -23,6 +23,9 @@ type AggregateDeps struct {
 	// Lane is the lane of the endpoint: /mcp/all/read, /mcp/all/write or /mcp/all/destructive. It lists the tools of
 	// that lane, and treats a call as one by that call tool. CallToolNone is /mcp/all.
 	Lane policy.CallToolVariant
+	// OnlyApps makes it the part of /mcp for clients of MCP Apps: it lists no tools, and only the resources that are
+	// user interfaces. See aggregate_apps.go.
+	OnlyApps bool
 }
 
 // AggregateEndpoint is the session.Endpoint of all servers together, or of one lane of them.
@@ -31,6 +34,7 @@ type AggregateEndpoint struct {
 	unscopedTable atomic.Pointer[aggregateToolTable]
 	tableMu       sync.Mutex // held while the tools are renamed; guards within
 	scopedTables  map[*catalog.Snapshot]*aggregateToolTable
+	results       resultApps
 }
 
 // NewAggregateEndpoint returns the surface of all servers.
@@ -100,12 +104,12 @@ func (s *AggregateEndpoint) answerRequest(ctx context.Context, r *session.Reques
 	var a session.Reply
 	var err error
 	switch list, lists := catalog.ListKindOfMethod(r.Method); {
-	case r.Method == mcp.CallTool, isSingleServerMethod(r.Method) && s.hasPrimitives():
+	case r.Method == mcp.CallTool, isSingleServerMethod(r.Method) && s.hasPrimitives(), r.Method == mcp.ReadResource && r.Apps:
 		a, err = s.forwardToServer(ctx, r, open)
 		if !modern && a.Error != nil && a.Status == http.StatusNotFound {
 			a.Status = 0 // the status of one server, which a client would interpret as the end of its own session
 		}
-	case lists && (list == catalog.ListTools || s.hasPrimitives()):
+	case lists && (list == catalog.ListTools || s.hasPrimitives() || list != catalog.ListPrompts && r.Apps):
 		a, err = s.listPage(ctx, r, modern, list, h)
 	default:
 		a = session.MethodNotFoundReply(r.Method)
@@ -126,14 +130,15 @@ func (s *AggregateEndpoint) reachableServers(r *session.Request) (all []*catalog
 	return all
 }
 
-// hasPrimitives reports whether prompts and resources are part of the endpoint. They belong to the read lane.
+// hasPrimitives reports whether prompts and resources are part of the endpoint. They belong to the read lane. User
+// interfaces are part of each endpoint.
 func (s *AggregateEndpoint) hasPrimitives() bool {
 	return s.Lane == policy.CallToolNone || s.Lane == policy.CallToolRead
 }
 
 // serversWithReadablePrimitives returns the servers whose prompts and resources the client can use.
 func (s *AggregateEndpoint) serversWithReadablePrimitives(r *session.Request) []*catalog.Server {
-	if !s.hasPrimitives() || !hasReadLane(r.Caller) {
+	if !s.hasPrimitives() && !r.Apps || !hasReadLane(r.Caller) {
 		return nil
 	}
 	return s.reachableServers(r)
@@ -150,7 +155,7 @@ func (s *AggregateEndpoint) mergedCapabilitiesJSON(r *session.Request) string {
 		{"completions", `,"completions":{}`},
 		{"logging", `,"logging":{}`},
 	} {
-		if c.name != "logging" && !s.hasPrimitives() {
+		if c.name != "logging" && !s.hasPrimitives() && (c.name != "resources" || !r.Apps) {
 			continue
 		}
 		for _, server := range servers {
@@ -160,12 +165,12 @@ func (s *AggregateEndpoint) mergedCapabilitiesJSON(r *session.Request) string {
 			}
 		}
 	}
-	return out + "}"
+	return out + "," + mcp.AppsServerExtension + "}"
 }
 
 // isInLane reports whether a tool is in the lane of the endpoint.
 func (s *AggregateEndpoint) isInLane(t *catalog.Tool) bool {
-	return s.Lane == policy.CallToolNone || t.IsInLane(s.Lane)
+	return !s.OnlyApps && (s.Lane == policy.CallToolNone || t.IsInLane(s.Lane))
 }
 
 // maxScopedTables limits the scopes whose tool tables are cached.

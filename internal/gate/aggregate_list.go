@@ -98,7 +98,7 @@ func (s *AggregateEndpoint) listEntries(ctx context.Context, r *session.Request,
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	servers := s.serversWithReadablePrimitives(r)
+	servers, apps := s.serversWithReadablePrimitives(r), s.toolTableForCaller(r).apps
 	lists := make([][]*aggregateListEntry, len(servers))
 	var asking sync.WaitGroup
 	for i, server := range servers {
@@ -108,13 +108,15 @@ func (s *AggregateEndpoint) listEntries(ctx context.Context, r *session.Request,
 		asking.Go(func() {
 			for _, one := range s.Offers.ListApproved(ctx, server, l) {
 				if raw, err := tool.StrictForm(one.Kind, one.Raw); err == nil {
-					lists[i] = append(lists[i], &aggregateListEntry{server: server.Name, own: one.Name, raw: raw})
+					if e := (&aggregateListEntry{server: server.Name, own: one.Name, raw: raw}); s.listsPrimitive(apps, l, e) {
+						lists[i] = append(lists[i], e)
+					}
 				}
 			}
 		})
 	}
 	asking.Wait()
 	all := slices.Concat(lists...)
-	assignPrimitiveNames(l, all)
+	assignPrimitiveNames(l, all, apps)
 	return all
 }

@@ -44,6 +44,7 @@ type aggregateToolTable struct {
 	malformed    map[string]error         // by name: the reason why a callable tool is not listed
 	byHashedName map[string]*catalog.Tool // by hashed alias, for names that are too long
 	digest       [sha256.Size]byte        // digest of the list of tools
+	apps         appTable
 }
 
 // malformedDefinitionProblem returns the problem of using a tool or prompt that the list omits because its definition
@@ -61,7 +62,7 @@ func (t *aggregateToolTable) isCurrentFor(s *catalog.Snapshot) bool {
 
 // newAggregateToolTable names the tools of a snapshot, and lists those that isListed selects.
 func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) bool) *aggregateToolTable {
-	all := &aggregateToolTable{version: s.Version(), malformed: map[string]error{}, byHashedName: map[string]*catalog.Tool{}}
+	all := &aggregateToolTable{version: s.Version(), apps: newAppTable(s), malformed: map[string]error{}, byHashedName: map[string]*catalog.Tool{}}
 	for _, server := range s.Servers() {
 		for _, t := range server.Tools {
 			name := tool.ToAlias(t.ID.Server, t.ID.Tool)
@@ -75,6 +76,9 @@ func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) boo
 			if err != nil {
 				all.malformed[name] = err
 			} else if isListed(t) {
+				if uri := all.apps.nameOf(t.ID.Server, t.App.URI); uri != t.App.URI {
+					raw = tool.ReplaceAppURI(raw, uri)
+				}
 				all.callable = append(all.callable, &aggregateListEntry{name, t.ID.Server, t.ID.Tool, raw, t})
 			}
 		}
@@ -86,15 +90,16 @@ func newAggregateToolTable(s *catalog.Snapshot, isListed func(*catalog.Tool) boo
 		sum.addPart([]byte(e.name))
 		sum.addPart(fingerprint[:])
 		sum.addPart(e.tool.Effective.AppendJSON(nil))
+		sum.addPart([]byte(all.apps.nameOf(e.server, e.tool.App.URI)))
 	}
 	all.digest = sum.finalSum()
 	return all
 }
 
 // assignPrimitiveNames assigns names to prompts and resources. A URI that only one server lists keeps its name,
-// because results of that server's tools contain it, too. Some clients reject a list that contains a resource whose
-// URI is not absolute.
-func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry) {
+// because results of that server's tools contain it, too. A URI of a user interface has the name that the tools give it.
+// Some clients reject a list that contains a resource whose URI is not absolute.
+func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry, apps appTable) {
 	owners := map[string]int{}
 	for _, e := range all {
 		owners[e.own]++
@@ -103,6 +108,8 @@ func assignPrimitiveNames(l catalog.ListKind, all []*aggregateListEntry) {
 		switch {
 		case l == catalog.ListPrompts:
 			e.name = tool.ToAlias(e.server, e.own)
+		case len(apps.servers[e.own]) > 0:
+			e.name = apps.nameOf(e.server, e.own)
 		case owners[e.own] > 1 || tool.LooksLikeAliasURI(e.own) || l == catalog.ListResources && !tool.IsAbsoluteURI(e.own):
 			e.name = tool.ToAliasURI(e.server, e.own)
 		default:

@@ -30,10 +30,20 @@ func (s *AggregateEndpoint) forwardToServer(ctx context.Context, asked *session.
 	if r.Method == mcp.CallTool {
 		return s.callTool(ctx, r, open)
 	}
-	err := s.routePrimitive(ctx, r)
-	if err != nil {
+	if err := s.routePrimitive(ctx, r); err != nil {
 		return session.Reply{}, err
 	}
+	switch asked := uriOf(asked.Params); {
+	case r.Method == mcp.ReadResource && mcp.IsAppURI(uriOf(r.Params)):
+		return s.readApp(ctx, r, asked, open)
+	case s.OnlyApps || !s.hasPrimitives():
+		return session.Reply{}, onlyAppsProblem(asked)
+	}
+	return s.sendToServer(ctx, r, open)
+}
+
+// sendToServer sends a request to its server, in the client's session with it or without one.
+func (s *AggregateEndpoint) sendToServer(ctx context.Context, r *routedRequest, open aggregateSessionOpener) (session.Reply, error) {
 	r.prefixServerRequestIDs()
 	if open == nil {
 		a, err := s.Gate.GatedEndpoint(r.server).Do(ctx, &r.Request)
@@ -80,6 +90,9 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 		n.Err = refusal
 	}
 	a, err := s.Gate.CallFromAggregate(ctx, n, &r.Request)
+	if a.Result != nil && a.Front == nil {
+		a.Result = s.NameApps(&r.Request, s.Catalog.Current().Tool(n.ID), a.Result)
+	}
 	if refusal != nil && err != nil {
 		err = refusal
 	}
@@ -87,17 +100,21 @@ func (s *AggregateEndpoint) callTool(ctx context.Context, r *routedRequest, open
 }
 
 // resolveToolName returns the ID of the tool with this name, whether or not the tool exists. A hashed alias is
-// resolved only within the client's scope.
+// resolved only within the client's scope. User interfaces use the names of their server.
 func (s *AggregateEndpoint) resolveToolName(r *session.Request, name string) (tool.ID, bool) {
-	if server, own, ok := tool.SplitAlias(name); ok {
-		return tool.ID{Server: server, Tool: own}, tool.CheckServerName(server) == nil
+	server, own, isAlias := tool.SplitAlias(name)
+	if isAlias = isAlias && tool.CheckServerName(server) == nil; isAlias && s.Catalog.Current().Server(server) != nil {
+		return tool.ID{Server: server, Tool: own}, true
 	}
 	if tool.IsDigestedAlias(name) {
 		if t := s.toolTableForCaller(r).byHashedName[name]; t != nil {
 			return t.ID, true
 		}
 	}
-	return tool.ID{}, false
+	if t := s.AppTool(r, name); t != nil {
+		return t.ID, true
+	}
+	return tool.ID{Server: server, Tool: own}, isAlias
 }
 
 // toSessionEndedProblem converts the end of one server's session to a problem of the request. The client's session,
@@ -207,6 +224,12 @@ func (s *AggregateEndpoint) routeResource(ctx context.Context, r *routedRequest,
 		r.server = server
 		return own, nil
 	}
+	if servers := s.appServers(&r.Request, uri); len(servers) > 1 {
+		return "", ambiguousResourceProblem(uri, servers)
+	} else if len(servers) == 1 {
+		r.server = servers[0]
+		return uri, nil
+	}
 	for _, l := range []catalog.ListKind{catalog.ListResources, catalog.ListTemplates} {
 		var owners []string
 		for _, e := range s.listEntries(ctx, &r.Request, l) {
@@ -232,7 +255,11 @@ func (s *AggregateEndpoint) routeResource(ctx context.Context, r *routedRequest,
 	if able == 1 {
 		return uri, nil
 	}
-	return "", problem.Newf(problem.InvalidParameter, "The resource '%s' does not exist.", problem.ClipName(uri)).
+	return "", unknownResourceProblem(uri)
+}
+
+func unknownResourceProblem(uri string) *problem.Problem {
+	return problem.Newf(problem.InvalidParameter, "The resource '%s' does not exist.", problem.ClipName(uri)).
 		WithHint("Use an address of resources/list, or name the server in it: "+tool.ToAliasURI("SERVER", problem.ClipName(uri))+".").With("parameter", "uri")
 }
 

@@ -56,7 +56,7 @@ func (s *AggregateEndpoint) OpenSession(_ context.Context, initialize *session.R
 	version := session.NegotiateVersion(initialize.Params)
 	caller := *initialize.Caller
 	c := &aggregateSession{AggregateEndpoint: s, end: session.NewEndSignal(), byServer: map[string]*serverSession{}, initialize: session.Request{ID: json.RawMessage("0"), Method: mcp.Initialize,
-		Params: wirejson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller}}
+		Params: wirejson.SetMember(initialize.Params, "protocolVersion", []byte(`"`+version+`"`)), Caller: &caller, Apps: initialize.Apps}}
 	return c, session.Reply{Result: json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":` + s.mergedCapabilitiesJSON(initialize) +
 		`,"serverInfo":` + s.Reply.ServerInfo + `,"instructions":"` + c.instructions() + `"}`)}, nil
 }

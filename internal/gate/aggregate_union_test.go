@@ -430,12 +430,12 @@ func TestListedNow(t *testing.T) {
 		if now, _ := w.all.currentListDigests(catalogtest.NewRequest("", "")); now[0] != tools[0] || now[1] == tools[1] || now[2] == tools[2] {
 			t.Error("not exactly the digests of prompts and resources changed")
 		}
-		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}` {
+		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"extensions":{"io.modelcontextprotocol/ui":{}}}` {
 			t.Errorf("merged capabilities: %s", got)
 		}
 		w.Catalog.StateChanged(upstream.State{Name: "t", Phase: upstream.Connecting})
 		w.Catalog.Publish()
-		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{}}` {
+		if got := w.all.mergedCapabilitiesJSON(catalogtest.NewRequest("", "")); got != `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true},"completions":{},"logging":{},"extensions":{"io.modelcontextprotocol/ui":{}}}` {
 			t.Errorf("merged capabilities with an unknown server: %s", got)
 		}
 	})

@@ -21,7 +21,7 @@
 //
 //   - gate.go: Gate and its dependencies
 //   - surface.go: the endpoint of one server; tasks.go: hides tasks of other actors
-//   - aggregate.go and aggregate_*.go: all servers as one (list, names, routes, sessions, changes)
+//   - aggregate.go and aggregate_*.go: all servers as one (list, names, routes, sessions, changes, MCP Apps)
 //   - observe.go: metrics and traces; refusal_limits.go: delays of refusals
 //   - sessionless.go, searches.go: session IDs and searches for the record
 //

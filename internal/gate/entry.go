@@ -39,6 +39,7 @@ type LaneCall struct {
 	Meta         json.RawMessage
 	Say          func(session.Event)
 	Client       *session.Request // the client's request, used to ask the client for approval; nil if the caller is no MCP client
+	Whole        bool             // no selection and no limit applies to the result, because no model reads it
 	RequestBytes int
 	Timeout      time.Duration // 0 = the configured timeout; otherwise the shorter of the two applies
 }
@@ -58,6 +59,7 @@ type CallResult struct {
 	Warnings   []string
 	ActivityID string
 	Handle     string // for read_result; empty if the result is complete
+	Tool       *catalog.Tool
 }
 
 // DryRunResult is the decision that a call would get.
@@ -96,6 +98,7 @@ func (g *Gate) Call(ctx context.Context, r LaneCall) (CallResult, error) {
 		_, x.call.returned = g.extractReturnedAnswer(ctx, r.Client.Params)
 	}
 	_, result, err := g.execute(ctx, x, s, now, requestTarget{server: s.request.ID.Server, Doer: g.UpstreamSurface(s.request.ID.Server)})
+	result.Tool = s.tool
 	return result, err
 }
 

@@ -35,7 +35,7 @@ type callArguments struct {
 
 // resolveLaneCall converts a lane call. It returns the call, its tool and arguments, and the snapshot to decide on.
 func (g *Gate) resolveLaneCall(r *LaneCall) (call, resolvedCall, *catalog.Snapshot) {
-	c := call{callOptions: callOptions{Declares: true, Validates: true, Cuts: true},
+	c := call{callOptions: callOptions{Declares: true, Validates: true, Cuts: !r.Whole},
 		caller: r.Caller, stateless: r.Caller.SessionID == "", limit: r.Timeout, unknown: r.Unknown, client: r.Client, say: r.Say, meta: r.Meta, size: r.RequestBytes}
 	s := resolvedCall{cfg: g.Config(), request: policy.CallRequest{CallTool: r.CallTool, Declared: r.Declared}}
 	now := g.Catalog.Current()

@@ -71,7 +71,7 @@ func (o *outgoingRequest) setRequest(c *call, s *resolvedCall) {
 	o.parts = session.ToolCall{Tool: s.request.ID.Tool, Arguments: s.args.sent, Meta: c.meta}
 	o.Request = session.Request{Method: mcp.CallTool, Call: &o.parts, Caller: &c.caller, Size: c.size, Say: c.say}
 	if c.client != nil {
-		o.Asker, o.Forms = c.client.Asker, c.client.Forms
+		o.Asker, o.Forms, o.Apps = c.client.Asker, c.client.Forms, c.client.Apps
 	}
 }
 

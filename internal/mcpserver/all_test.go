@@ -70,7 +70,7 @@ func (h *harness) allSession() string {
 	status, body, header := h.to("/mcp/all", "", allHello)
 	session := header.Get("Mcp-Session-Id")
 	if status != http.StatusOK || session == "" ||
-		!strings.Contains(body, `"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"logging":{}},"serverInfo":{"name":"mcpproxy"`) ||
+		!strings.Contains(body, `"capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true},"logging":{},"extensions":{"io.modelcontextprotocol/ui":{}}},"serverInfo":{"name":"mcpproxy"`) ||
 		!strings.Contains(body, `"instructions":"The tools, prompts`) {
 		h.t.Fatalf("%d %s", status, body)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate"
@@ -31,8 +32,22 @@ type BuiltinToolBackend interface {
 	CallsPerServer(c *auth.Caller) map[string]int64
 }
 
+// AppSurface is what /mcp offers to clients that show user interfaces of servers (MCP Apps).
+type AppSurface interface {
+	// AnswerAppRequest lists or reads user interfaces.
+	AnswerAppRequest(ctx context.Context, r *session.Request, modern bool) session.Reply
+	// AppTool returns the tool that a user interface calls by its server's own name, or nil.
+	AppTool(r *session.Request, name string) *catalog.Tool
+	// NameApps and AddApp return a result, with the addresses by which the client can read its user interfaces. AddApp
+	// also names the one of the tool.
+	NameApps(r *session.Request, t *catalog.Tool, result json.RawMessage) json.RawMessage
+	AddApp(r *session.Request, t *catalog.Tool, result json.RawMessage) json.RawMessage
+}
+
 // BuiltinTools is the session.Endpoint of the built-in tools.
 type BuiltinTools struct {
+	AppSurface AppSurface // nil: no user interfaces
+
 	gateway BuiltinToolBackend
 	config  func() *config.Config
 	reply   *session.ReplyBuilder
@@ -60,7 +75,7 @@ func (s *BuiltinTools) Do(ctx context.Context, r *session.Request) (session.Repl
 	switch r.Method {
 	case mcp.Discover:
 		now, _ := s.currentView(r.Caller)
-		return session.Reply{Result: slices.Concat(s.texts.discover, now.instructionsJSON(s.gateway.CallsPerServer(r.Caller)), []byte(noCaching+"}"))}, nil
+		return session.Reply{Result: slices.Concat(s.texts.discover[s.showsApps(r)], now.instructionsJSON(s.gateway.CallsPerServer(r.Caller)), []byte(noCaching+"}"))}, nil
 	case mcp.Listen:
 		return s.serveSubscription(ctx, r), nil
 	}
@@ -78,9 +93,16 @@ func (s *BuiltinTools) answerMethod(ctx context.Context, r *session.Request, l *
 		return q.runTool(ctx)
 	case mcp.ListTools:
 		return s.listTools(r, l == nil)
+	case mcp.ReadResource, mcp.ListResources, mcp.ListTemplates:
+		if s.showsApps(r) {
+			return s.AppSurface.AnswerAppRequest(ctx, r, l == nil)
+		}
 	}
 	return session.MethodNotFoundReply(r.Method)
 }
+
+// showsApps reports whether the client of a request gets user interfaces.
+func (s *BuiltinTools) showsApps(r *session.Request) bool { return r.Apps && s.AppSurface != nil }
 
 // listTools answers tools/list. There is one page, so every cursor is invalid except the empty one, which
 // some clients send first.
@@ -155,7 +177,7 @@ func (s *BuiltinTools) OpenSession(_ context.Context, initialize *session.Reques
 	l := &legacySession{BuiltinTools: s, caller: *initialize.Caller}
 	now, _ := s.currentView(&l.caller)
 	l.known.replaceView(now)
-	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+session.NegotiateVersion(initialize.Params)), s.texts.initialize, now.instructionsJSON(s.gateway.CallsPerServer(&l.caller)), []byte("}"))}, nil
+	return l, session.Reply{Result: slices.Concat([]byte(`{"protocolVersion":"`+session.NegotiateVersion(initialize.Params)), s.texts.initialize[s.showsApps(initialize)], now.instructionsJSON(s.gateway.CallsPerServer(&l.caller)), []byte("}"))}, nil
 }
 
 // legacySession is a legacy session with the built-in tools.

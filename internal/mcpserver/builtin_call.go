@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"mcpproxy/internal/catalog"
 	"mcpproxy/internal/catalog/search"
 	"mcpproxy/internal/config"
 	"mcpproxy/internal/gate"
@@ -44,6 +45,11 @@ func (q *builtinToolCall) runTool(ctx context.Context) session.Reply {
 		return q.runReadResult(ctx)
 	case name == toolUpstreamServers && listsUpstreamServers(q.cfg):
 		return q.runUpstreamServers(ctx)
+	}
+	if q.showsApps(q.Request) {
+		if t := q.AppSurface.AppTool(q.Request, name); t != nil {
+			return q.callFromApp(ctx, t)
+		}
 	}
 	unknown := q.unknownToolMessage(name)
 	q.recordRefusal(ctx, problem.New(problem.ToolNotFound, unknown, ""))
@@ -94,11 +100,30 @@ func (q *builtinToolCall) toolReply(ctx context.Context, raw json.RawMessage, er
 
 // callServerTool calls a tool of a server.
 func (q *builtinToolCall) callServerTool(ctx context.Context, v policy.CallToolVariant) session.Reply {
-	r := gate.LaneCall{CallTool: v, ResultRefs: true, Caller: *q.Caller, Say: newNotificationFilter(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
+	r := q.newLaneCall(v)
+	r.ResultRefs = true
+	parseCallArguments(q.args, &r)
+	return q.forwardCall(ctx, r)
+}
+
+// callFromApp calls a tool for a user interface, in the lane of the tool's hints.
+func (q *builtinToolCall) callFromApp(ctx context.Context, t *catalog.Tool) session.Reply {
+	r := q.newLaneCall(t.CallWith)
+	r.Name, r.Args, r.Whole = t.ID.String(), q.args, true
+	return q.forwardCall(ctx, r)
+}
+
+// newLaneCall returns a call without a tool and arguments.
+func (q *builtinToolCall) newLaneCall(v policy.CallToolVariant) gate.LaneCall {
+	r := gate.LaneCall{CallTool: v, Caller: *q.Caller, Say: newNotificationFilter(q.Say, q.modern), Client: q.Request, RequestBytes: q.Size}
 	if q.Meta != nil {
 		r.Meta = q.Meta.Rest
 	}
-	parseCallArguments(q.args, &r)
+	return r
+}
+
+// forwardCall runs a call and returns the server's result.
+func (q *builtinToolCall) forwardCall(ctx context.Context, r gate.LaneCall) session.Reply {
 	res, err := q.gateway.Call(ctx, r)
 	if err != nil {
 		return q.reply.ToolErrorReply(q.modern, err)
@@ -106,6 +131,13 @@ func (q *builtinToolCall) callServerTool(ctx context.Context, v policy.CallToolV
 	if wirejson.Kind(res.Result) != '{' {
 		return q.reply.ToolErrorReply(q.modern, problem.New(problem.UpstreamError, "The server's result is not an object.",
 			"This is a fault of the server: try another tool, or report it to the server's author."))
+	}
+	switch {
+	case !q.showsApps(q.Request):
+	case r.Whole:
+		res.Result = q.AppSurface.NameApps(q.Request, res.Tool, res.Result)
+	default:
+		res.Result = q.AppSurface.AddApp(q.Request, res.Tool, res.Result)
 	}
 	return q.reply.NewForwardedReply(q.modern, session.AppendWarnings(result.StrictForm(res.Result, q.modern), res.Warnings))
 }

@@ -140,8 +140,8 @@ func toolDefinitions(l toolListKey) string {
 
 // replyTexts are the constant parts of replies. They are never modified.
 type replyTexts struct {
-	initialize []byte                 // after the protocol version, up to the instructions
-	discover   []byte                 // up to the instructions
+	initialize map[bool][]byte        // after the protocol version, up to the instructions; by whether the client shows MCP Apps
+	discover   map[bool][]byte        // up to the instructions, likewise
 	front      string                 // of modern results
 	lists      map[toolListKey][]byte // for clients with all lanes
 }
@@ -172,13 +172,11 @@ const caching = `"ttlMs":60000,"cacheScope":"private"`
 const noCaching = `,"ttlMs":0,"cacheScope":"private"`
 
 func newReplyTexts(w *session.ReplyBuilder) replyTexts {
-	const able = `"capabilities":{"tools":{"listChanged":true}}`
-	front := string(w.ResultPrefix(true))
-	t := replyTexts{
-		initialize: []byte(`",` + able + `,"serverInfo":` + w.ServerInfo + `,"instructions":`),
-		front:      front,
-		discover:   []byte(front + `"supportedVersions":` + mcp.SupportedVersions + `,` + able + `,"instructions":`),
-		lists:      map[toolListKey][]byte{},
+	t := replyTexts{initialize: map[bool][]byte{}, discover: map[bool][]byte{}, front: string(w.ResultPrefix(true)), lists: map[toolListKey][]byte{}}
+	for apps, more := range map[bool]string{false: "", true: `,"resources":{},` + mcp.AppsServerExtension} {
+		able := `"capabilities":{"tools":{"listChanged":true}` + more + `}`
+		t.initialize[apps] = []byte(`",` + able + `,"serverInfo":` + w.ServerInfo + `,"instructions":`)
+		t.discover[apps] = []byte(t.front + `"supportedVersions":` + mcp.SupportedVersions + `,` + able + `,"instructions":`)
 	}
 	for _, intent := range [...]bool{false, true} {
 		for _, management := range [...]config.ServerManagement{config.ManageOff, config.ManageRead, config.ManagePropose} {

@@ -145,10 +145,28 @@ func (m *message) prepareRequest() {
 		m.caller.ClientName, m.caller.ClientVersion = parseClientInfo(m.meta.ClientInfo)
 	}
 	m.req = session.Request{ID: m.ID, Method: m.Method, Params: m.Params, Caller: &m.caller, Size: m.size, Endless: m.isEndless(), Meta: &m.meta}
+	m.req.Apps = m.showsApps()
 	m.req.Forms = m.modern && m.Method == mcp.CallTool && mcp.SupportsElicitationForms(m.meta.Capabilities)
 	if s, ok := m.surface.(session.DeliveryChooser); ok {
 		m.form = s.EventDeliveryOf(m.Method)
 	}
+}
+
+// showsApps reports whether the client declares MCP Apps: in its session, in initialize, or in this request.
+func (m *message) showsApps() bool {
+	apps := false
+	switch {
+	case m.entry != nil && !m.modern:
+		apps = m.entry.apps
+	case m.Method == mcp.Initialize && !m.modern:
+		apps = mcp.SupportsApps(m.paramMember("capabilities"))
+	default:
+		apps = mcp.SupportsApps(m.meta.Capabilities)
+	}
+	if apps && m.s.AppsClientSeen != nil {
+		m.s.AppsClientSeen()
+	}
+	return apps
 }
 
 // requestIDText returns an ID as text.
@@ -273,6 +291,7 @@ func (m *message) openSession(ctx context.Context) (*sessionEntry, requestOutcom
 	e.version, _ = wirejson.String(wirejson.Find(r.Result, "protocolVersion"))
 	e.client, e.clientVersion = parseClientInfo(m.paramMember("clientInfo"))
 	e.forms = mcp.SupportsElicitationForms(m.paramMember("capabilities"))
+	e.apps = m.req.Apps
 	return e, m.toOutcome(r, nil), nil
 }
 

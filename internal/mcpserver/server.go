@@ -35,7 +35,9 @@ type Deps struct {
 	SessionStore SessionStore
 	// ToolsLoaded is closed when the tools of before a restart are known. A session is rebuilt then.
 	ToolsLoaded <-chan struct{}
-	Logger      *slog.Logger
+	// AppsClientSeen, if set, is called for each request of a client that shows MCP Apps.
+	AppsClientSeen func()
+	Logger         *slog.Logger
 }
 
 // maxStreams limits the open endless streams.

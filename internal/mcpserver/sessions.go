@@ -51,6 +51,7 @@ type sessionEntry struct {
 
 	client, clientVersion string
 	forms                 bool                         // the client shows forms
+	apps                  bool                         // the client shows MCP Apps
 	questions             session.ProxyQuestionTracker // of MCPProxy itself
 
 	ended chan struct{} // closed when the session ends

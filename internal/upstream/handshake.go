@@ -170,8 +170,12 @@ func errorOffersModern(e *wirejson.RPCError) bool {
 
 // doLegacyHandshake does the legacy handshake.
 func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*HandshakeResult, error) {
-	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":{},"clientInfo":{"name":"mcpproxy","version":%s}}`,
-		mcp.Legacy, wirejson.AppendString(nil, h.ClientVersion))
+	capabilities, apps := "{}", h.apps.Load()
+	if apps {
+		capabilities = mcp.AppsCapabilities
+	}
+	params := fmt.Appendf(nil, `{"protocolVersion":%q,"capabilities":%s,"clientInfo":{"name":"mcpproxy","version":%s}}`,
+		mcp.Legacy, capabilities, wirejson.AppendString(nil, h.ClientVersion))
 	reply, err := SendInitialize(ctx, l, &session.Request{Method: mcp.Initialize, Params: params})
 	if err == nil && reply.Error != nil {
 		err = h.ownRequestError(mcp.Initialize, reply.Error)
@@ -183,6 +187,7 @@ func (h *handshaker) doLegacyHandshake(ctx context.Context, l transport.Link) (*
 	if err != nil {
 		return nil, fmt.Errorf("initialize: %w", err)
 	}
+	g.declaredApps = apps
 	l.SetVersion(g.Version)
 	nctx, cancel := context.WithTimeout(ctx, min(probeTimeout, h.Spec.ConnectTimeLimit()/2))
 	err = l.NotifyServer(nctx, mcp.Initialized, nil)

@@ -21,6 +21,7 @@ type HandshakeResult struct {
 	hasTools            bool
 	announcesTools      bool // it declares tools/list_changed
 	announcesPrimitives bool // it declares list_changed for prompts or resources
+	declaredApps        bool // MCPProxy declared MCP Apps in initialize
 }
 
 // parseInitializeResult parses the result of initialize.

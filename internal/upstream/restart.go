@@ -13,6 +13,7 @@ const (
 	minRestartInterval = 10 * time.Second // minimum time since the last restart
 	drainTimeout       = 3 * time.Second  // wait for calls in flight, during which new calls wait
 	drainPollInterval  = 5 * time.Millisecond
+	quietPollInterval  = 500 * time.Millisecond
 )
 
 // restartWhenDrained waits until no call is in flight, calls begin, and restarts the server; see
@@ -41,6 +42,22 @@ func (s *Server) restartWhenDrained(ctx context.Context, begin func() error) err
 	s.Clients.EndSessions(EndIdle)
 	s.restartNow()
 	return nil
+}
+
+// restartWhenQuiet restarts the server as soon as nothing is in flight on c. It gives up when c ends.
+func (s *Server) restartWhenQuiet(ctx context.Context, c *Connection) {
+	look := time.NewTicker(quietPollInterval)
+	defer look.Stop()
+	for {
+		if s.isDrained(c) && s.restartWhenDrained(ctx, func() error { return ctx.Err() }) == nil {
+			return
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // waitDrained waits until nothing is in flight on c, which accepts no new requests.

@@ -55,6 +55,7 @@ type Server struct {
 	primitivesChanged chan struct{} // cap 1: the prompts or resources have changed
 	connectionSuspect chan struct{} // cap 1: check whether the connection works
 	failingChanged    chan struct{} // cap 1: the server has started or stopped failing every call
+	appsDeclared      chan struct{} // cap 1: MCPProxy now declares MCP Apps
 	wasIdle           bool          // since the last connection; used by supervise only
 
 	reviewed bool               // Spec.Review of the last ApplySpecs; guarded by Set.mu
@@ -65,7 +66,7 @@ type Server struct {
 func newServer(spec Spec, around *sharedState, clients func(*Server) ServerClients) *Server {
 	b := newServerBase(spec, around)
 	s := &Server{serverBase: b, handshaker: handshaker{serverBase: b}, listing: newToolListTracker(),
-		primitivesChanged: make(chan struct{}, 1), connectionSuspect: make(chan struct{}, 1), failingChanged: make(chan struct{}, 1)}
+		primitivesChanged: make(chan struct{}, 1), connectionSuspect: make(chan struct{}, 1), failingChanged: make(chan struct{}, 1), appsDeclared: make(chan struct{}, 1)}
 	s.usageTracker.started, s.usageTracker.idlePolicyChanged = time.Now(), make(chan struct{}, 1)
 	s.usageTracker.idlePolicy.Store(spec.idlePolicy())
 	s.dialer.serverBase, s.dialer.budget = b, transport.NewMemoryBudget(around.MaxMessage, &around.large)

@@ -23,6 +23,8 @@ type Options struct {
 	// AccountFor returns the OAuth account for an HTTP server of that name, or nil. AccountFor may be nil.
 	AccountFor func(server string) transport.ServerAuthorizer
 	MaxMessage int // maximum size of a message from a server, in bytes; 0 means 64 MiB
+	// DeclareApps makes MCPProxy declare MCP Apps from the start: see Set.DeclareApps.
+	DeclareApps bool
 }
 
 // sharedState is the state that all servers of a Set share.
@@ -33,6 +35,7 @@ type sharedState struct {
 	starts  *process.StartQueue       // of starting processes; nil: no limit
 	ids     atomic.Uint64             // request ids: unique over all servers and connections, and not guessable
 	stopNow chan struct{}             // closed when servers must stop without grace
+	apps    atomic.Bool               // MCPProxy declares MCP Apps
 }
 
 // NextID returns a new request id as JSON.

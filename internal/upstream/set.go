@@ -54,6 +54,7 @@ func NewSet(opt Options, clients func(*Server) ServerClients) *Set {
 		opt.Logger.Warn("processes of servers that an earlier run had left behind were ended", "processes", ended)
 	})
 	s.sharedState.ids.Store(randomFirstID())
+	s.sharedState.apps.Store(opt.DeclareApps)
 	s.servers.Store(&map[string]*Server{})
 	return s
 }
@@ -289,6 +290,18 @@ func (s *Set) RestartWhenDrained(ctx context.Context, server string, begin func(
 		return NotStartedError(server)
 	}
 	return sv.restartWhenDrained(ctx, begin)
+}
+
+// DeclareApps makes MCPProxy declare MCP Apps to servers, because a client supports them. Some servers list more tools
+// then. A modern server lists its tools again. A legacy one is restarted as soon as nothing is in flight, unless it
+// starts later anyway. It returns at once.
+func (s *Set) DeclareApps() {
+	if s.sharedState.apps.Load() || s.sharedState.apps.Swap(true) {
+		return
+	}
+	for _, sv := range *s.servers.Load() {
+		trySignal(sv.appsDeclared)
+	}
 }
 
 // KillAll kills the processes of all servers at once, including package managers. Call Close after it.

@@ -227,6 +227,14 @@ func (s *Server) maintainConnection(ctx context.Context, c *Connection) error {
 			rest.Reset(s.usageTracker.timeUntilIdle(s.isInUse()))
 		case <-s.failingChanged:
 			s.updateStateFromCallFailures()
+		case <-s.appsDeclared:
+			switch {
+			case c.IsModern():
+				trySignal(s.listing.relist)
+				trySignal(s.primitivesChanged)
+			case !c.handshakeResult.declaredApps:
+				beside.Go(func() { s.restartWhenQuiet(bctx, c) })
+			}
 		case <-s.connectionSuspect:
 			if time.Since(tried) < suspectPause {
 				continue

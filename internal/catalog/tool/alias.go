@@ -5,6 +5,8 @@ import (
 	"encoding/base32"
 	"net/url"
 	"strings"
+
+	"mcpproxy/internal/mcp"
 )
 
 // maxAlias is the maximum length of an alias, in characters.
@@ -62,22 +64,43 @@ func aliasDigest(server, name string) string {
 // aliasURIScheme is the prefix of URIs that contain the name of their server.
 const aliasURIScheme = "mcpproxy://"
 
+// aliasAppURIPrefix is the same for user interfaces, because clients accept only URIs with their scheme.
+const aliasAppURIPrefix = mcp.AppURIScheme + "mcpproxy/"
+
 // ToAliasURI returns the URI, or URI template, that contains the server name of a resource.
-func ToAliasURI(server, uri string) string { return aliasURIScheme + server + "/" + uri }
+func ToAliasURI(server, uri string) string {
+	if rest, ok := strings.CutPrefix(uri, mcp.AppURIScheme); ok && rest != "" {
+		return aliasAppURIPrefix + server + "/" + rest
+	}
+	return aliasURIScheme + server + "/" + uri
+}
 
 // SplitAliasURI splits a URI that ToAliasURI returned.
 func SplitAliasURI(uri string) (server, own string, ok bool) {
-	rest, ok := strings.CutPrefix(uri, aliasURIScheme)
-	if !ok {
-		return "", "", false
+	rest, isApp := strings.CutPrefix(uri, aliasAppURIPrefix)
+	if !isApp {
+		if rest, ok = strings.CutPrefix(uri, aliasURIScheme); !ok {
+			return "", "", false
+		}
 	}
 	server, own, ok = strings.Cut(rest, "/")
-	return server, own, ok && server != "" && own != ""
+	if !ok || server == "" || own == "" {
+		return "", "", false
+	}
+	if isApp {
+		own = mcp.AppURIScheme + own
+	}
+	return server, own, true
 }
 
 // LooksLikeAliasURI reports whether a URI has the prefix of ToAliasURI, in any case.
 func LooksLikeAliasURI(uri string) bool {
-	return len(uri) >= len(aliasURIScheme) && strings.EqualFold(uri[:len(aliasURIScheme)], aliasURIScheme)
+	for _, prefix := range [...]string{aliasURIScheme, aliasAppURIPrefix} {
+		if len(uri) >= len(prefix) && strings.EqualFold(uri[:len(prefix)], prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // IsAbsoluteURI reports whether a URI has a scheme and no part that clients cannot parse.

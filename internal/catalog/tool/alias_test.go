@@ -84,17 +84,20 @@ func TestNamesDoNotCollide(t *testing.T) {
 }
 
 func TestURI(t *testing.T) {
-	for _, own := range []string{"file:///a b?c#d", "x", "mcpproxy://b/x", "/", "demo://{id}"} {
+	for _, own := range []string{"file:///a b?c#d", "x", "mcpproxy://b/x", "/", "demo://{id}", "ui://a/b.html", "ui://", "ui://mcpproxy/b/x", "ui://{id}"} {
 		if server, got, ok := SplitAliasURI(ToAliasURI("s_1.x", own)); !ok || server != "s_1.x" || got != own || !LooksLikeAliasURI(ToAliasURI("s", own)) {
 			t.Errorf("%s becomes %s %s %v", own, server, got, ok)
 		}
 	}
-	for _, bad := range []string{"", "file:///x", "mcpproxy://", "mcpproxy://s", "mcpproxy://s/", "mcpproxy:///x", "MCPPROXY://s/x"} {
+	for _, bad := range []string{"", "file:///x", "mcpproxy://", "mcpproxy://s", "mcpproxy://s/", "mcpproxy:///x", "MCPPROXY://s/x", "ui://mcpproxy/s", "ui://mcpproxy/s/", "ui://s/x"} {
 		if _, _, ok := SplitAliasURI(bad); ok {
 			t.Errorf("SplitAliasURI(%q) succeeded", bad)
 		}
 	}
-	if !LooksLikeAliasURI("MCPProxy://s/x") || LooksLikeAliasURI("mcp") {
+	if uri := ToAliasURI("s", "ui://a/b.html"); uri != "ui://mcpproxy/s/a/b.html" { // some clients accept only this scheme
+		t.Error(uri)
+	}
+	if !LooksLikeAliasURI("MCPProxy://s/x") || !LooksLikeAliasURI("UI://mcpproxy/x") || LooksLikeAliasURI("mcp") {
 		t.Error("LooksLikeAliasURI is wrong")
 	}
 }

@@ -28,6 +28,7 @@ type Definition struct {
 	// ForClients reports that the server lists the tool only to clients that support elicitation or sampling, not to
 	// MCPProxy. MCPProxy's own calls cannot use it.
 	ForClients  bool
+	App         AppLink     // from _meta.ui
 	fingerprint Fingerprint // of Raw; zero if Raw was not parsed
 }
 
@@ -64,6 +65,8 @@ func parseDefinition(server string, raw json.RawMessage) (Definition, error) {
 			d.OutputSchema = objectOrNil(value)
 		case "annotations":
 			d.Hints = parseHints(value)
+		case "_meta":
+			d.App = parseAppLink(value)
 		}
 		return nil
 	}) != nil {

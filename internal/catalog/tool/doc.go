@@ -9,6 +9,7 @@
 //   - hints.go: MCP annotations, in which each hint may be unset.
 //   - decision_facts.go: the facts about a tool that a decision used, as in activity records.
 //   - alias.go: names and URIs on /mcp/all.
+//   - app.go: the user interface of a tool (MCP Apps).
 //   - primitive.go: prompts, resources, templates and instructions.
 //   - confusable.go: server names that a user may confuse.
 //

@@ -60,6 +60,8 @@ type Request struct {
 	Endless bool
 	// Forms reports that the request is modern, and that its client can show forms that the reply requests.
 	Forms bool
+	// Apps reports that the client shows MCP Apps. See mcp.SupportsApps.
+	Apps bool
 	// Meta is the split _meta of Params, or nil if Params is not parsed.
 	Meta *mcp.RequestMeta
 	// Permit is required for a tools/call.

@@ -75,6 +75,8 @@ type LinkOptions struct {
 	// Own reports that the connection belongs to one client. MCPProxy answers nothing itself, progress tokens are
 	// forwarded unchanged, and events that belong to no request wait for Listen.
 	Own bool
+	// Apps reports whether MCPProxy declares MCP Apps in its own modern requests.
+	Apps *atomic.Bool
 }
 
 // reportListChange reports a list change and returns whether method is one.

@@ -32,7 +32,7 @@ func (s *sentRequest) encodeRequest(dst []byte, r *session.Request, o *LinkOptio
 	}
 	params := r.Params
 	if r.ID == nil && (modern || r.Method == mcp.Discover) {
-		params = AddIdentityToParams(params, o.Version)
+		params = wirejson.SetMember(params, "_meta", addIdentityToMeta(wirejson.Find(params, "_meta"), o.Version, o.Apps != nil && o.Apps.Load()))
 	}
 	if s.token = ProgressTokenOf(params); s.token != nil && !s.own {
 		params = setMetaMember(params, "progressToken", strconv.AppendUint(nil, s.id, 10))
@@ -56,7 +56,7 @@ func (s *sentRequest) appendToolCall(dst []byte, o *LinkOptions, modern bool) []
 	}
 	meta := s.Call.Meta
 	if modern {
-		meta = addIdentityToMeta(meta, o.Version)
+		meta = addIdentityToMeta(meta, o.Version, s.Apps)
 	}
 	if meta != nil {
 		if s.token = wirejson.Find(meta, "progressToken"); s.token != nil {
@@ -128,10 +128,14 @@ func (s *sentRequest) restoreSubscriptionID(r *session.Reply) {
 	}
 }
 
-// addIdentityToMeta adds MCPProxy's identity to a _meta, which may be nil. It declares no capabilities, because no
-// client can answer questions for MCPProxy's own requests.
-func addIdentityToMeta(meta json.RawMessage, version string) json.RawMessage {
-	out := append([]byte(nil), `{"`+mcp.MetaVersion+`":"`+mcp.Modern+`","`+mcp.MetaCapabilities+`":{},"`+mcp.MetaClientInfo+`":{"name":"mcpproxy","version":`...)
+// addIdentityToMeta adds MCPProxy's identity to a _meta, which may be nil. Of the capabilities it declares only MCP Apps,
+// because no client can answer questions for MCPProxy's own requests.
+func addIdentityToMeta(meta json.RawMessage, version string, apps bool) json.RawMessage {
+	capabilities := "{}"
+	if apps {
+		capabilities = mcp.AppsCapabilities
+	}
+	out := append([]byte(nil), `{"`+mcp.MetaVersion+`":"`+mcp.Modern+`","`+mcp.MetaCapabilities+`":`+capabilities+`,"`+mcp.MetaClientInfo+`":{"name":"mcpproxy","version":`...)
 	out = append(wirejson.AppendString(out, version), '}')
 	inside := bytes.TrimSpace(meta)
 	if len(inside) > 2 {
@@ -145,7 +149,7 @@ func addIdentityToMeta(meta json.RawMessage, version string) json.RawMessage {
 
 // AddIdentityToParams adds MCPProxy's identity to the params of a modern request.
 func AddIdentityToParams(params json.RawMessage, version string) json.RawMessage {
-	return wirejson.SetMember(params, "_meta", addIdentityToMeta(wirejson.Find(params, "_meta"), version))
+	return wirejson.SetMember(params, "_meta", addIdentityToMeta(wirejson.Find(params, "_meta"), version, false))
 }
 
 // metaMember returns a member of the _meta of params, or nil.

@@ -68,7 +68,7 @@ func (f serverEndpoint) Do(ctx context.Context, r *session.Request) (session.Rep
 	defer sv.EndUse(r)
 	clients := sv.Clients.(*serverClients)
 	reply, err := sv.SendWhenReady(ctx, r, func(c *upstream.Connection) (session.Reply, error) {
-		if r.Call != nil || c.IsModern() {
+		if r.Call != nil || r.ID == nil || c.IsModern() { // without an ID it is a request of MCPProxy itself
 			return c.Do(ctx, r)
 		}
 		reply, err := clients.modern.handleRequest(ctx, c, r)
