@@ -20,6 +20,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"mcpproxy/internal/testutil/mcptest"
+	"mcpproxy/internal/testutil/pgtest"
 )
 
 // desktop is a desktop's notification service on its own session bus.
@@ -229,5 +230,65 @@ func TestLoginIsAnnounced(t *testing.T) {
 	announced(2)
 	if got := hooks.at("/"); len(got) != 2 || hooks.wrong != nil {
 		t.Errorf("got %q, %v", got, hooks.wrong)
+	}
+}
+
+// TestNotificationsOfInstances: of two instances on one database, the one that holds a call announces it, and one of
+// the two announces a definition that both list.
+func TestNotificationsOfInstances(t *testing.T) {
+	t.Parallel()
+	const (
+		wipe = `{"name":"wipe","description":"Wipe a disk","inputSchema":{"type":"object"},"annotations":{"destructiveHint":true}}`
+		look = `{"name":"look","description":"%s","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}`
+	)
+	hooks, upstream := startHooks(t), startUpstream(t, wipe, fmt.Sprintf(look, "Look at a disk"))
+	database := pgtest.StartServer(t).CreateDatabase(t)
+	var both []*daemon
+	for range 2 {
+		both = append(both, startDaemon(t, fmt.Sprintf(`{"database":%q,"ask":{"destructive":"ask","wait":"1s"},"mcpServers":{"s":{"url":%q}},"notify":{"webhooks":[{"url":"%s/","secret":%q}]}}`, database, upstream.URL, hooks.URL, hookSecret)))
+	}
+	for _, d := range both {
+		awaitReady(d)
+		d.awaitTools("s:wipe", "s:look")
+	}
+	holdAndAwait := func(n int) {
+		t.Helper()
+		d := both[n%2]
+		if status, body := d.rest("POST", "/tools/call", fmt.Sprintf(`{"tool_variant":"call_tool_destructive","name":"s:wipe","args":{"n":%d}}`, n)); status != http.StatusForbidden {
+			t.Fatalf("%d %s", status, body)
+		}
+		eventually(t, "the call is announced", func() error {
+			if got := hooks.at("/"); strings.Count(strings.Join(got, ""), `"call.held"`) < n+1 || !strings.Contains(got[len(got)-1], d.address) {
+				return fmt.Errorf("got %q", got)
+			}
+			return nil
+		})
+	}
+	holdAndAwait(0)
+	holdAndAwait(1)
+	upstream.define(wipe, fmt.Sprintf(look, "Look at a disk, and send it"))
+	var restarts sync.WaitGroup
+	for _, d := range both {
+		restarts.Go(func() {
+			if status, body := d.rest("POST", "/servers/s/restart", ""); status != http.StatusOK {
+				t.Errorf("%d %s", status, body)
+			}
+		})
+	}
+	restarts.Wait()
+	for _, d := range both {
+		eventually(t, "the definition waits", func() error {
+			if _, body := d.rest("GET", "/tools?status=pending_approval", ""); !strings.Contains(string(body), `"s:look"`) {
+				return fmt.Errorf("%s", body)
+			}
+			return nil
+		})
+	}
+	// Each instance sends what it has before or with the next call.
+	holdAndAwait(2)
+	holdAndAwait(3)
+	all := strings.Join(hooks.at("/"), "\n")
+	if calls, definitions := strings.Count(all, `"call.held"`), strings.Count(all, `"definition.held"`); calls != 4 || definitions != 1 || hooks.wrong != nil {
+		t.Errorf("%d calls and %d definitions are announced: %s, %v", calls, definitions, all, hooks.wrong)
 	}
 }
