@@ -60,7 +60,7 @@ func definition(id, tool string) *activity.EntryEvent {
 	return entry(id, activity.Approval, activity.Blocked, "s", tool, "")
 }
 
-// announced returns the names of what waits, and empties it.
+// announced returns the names of the records that wait, and removes them.
 func (n *Notifier) announced() (names []string) {
 	for _, r := range n.waiting {
 		names = append(names, r.Event+" "+r.name())

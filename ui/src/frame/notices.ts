@@ -12,7 +12,7 @@ export async function permitNotices(): Promise<boolean> {
   return (await Notification.requestPermission()) === "granted";
 }
 
-/** Notifies the user of what waits while the page is hidden. */
+/** Notifies the user of held calls, definitions and logins while the page is hidden. */
 export function Notices() {
   useEffect(
     () =>

@@ -1,4 +1,4 @@
-// What a notification of the browser says about a record. Pure.
+// The text of a notification of the browser. Pure.
 
 import type { EventRecord } from "../api/types";
 
