@@ -51,6 +51,7 @@ import (
 	"mcpproxy/internal/mcp/session"
 	"mcpproxy/internal/mcpserver"
 	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/notify"
 	"mcpproxy/internal/ops/telemetry"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store"
@@ -138,6 +139,7 @@ type daemon struct {
 	inspect      *ops.Inspector
 	builtin      *mcpserver.BuiltinTools
 	events       *ops.EventHub
+	notifier     *notify.Notifier
 	settings     *ops.ConfigOperations
 	mcp          *mcpserver.Server
 	servers      []*http.Server                // of TCP and of the socket
@@ -358,13 +360,15 @@ func (d *daemon) createServices() error {
 			Surfaces: d.endpoints, ConfigError: d.live.LastError,
 			CountHeld:    func(ctx context.Context) ops.StatusHeld { return d.consent.CountPendingAndLeases(ctx) },
 			NeedsRestart: d.live.NeedsRestart, Unconfirmed: d.live.Unconfirmed, Warnings: func() []string {
-				return slices.Concat(d.loopback.withWarning(d.live.Warnings()), ops.UnknownAnswerByClientWarnings(d.live.Current(), d.tokens))
+				return slices.Concat(d.loopback.withWarning(d.live.Warnings()), ops.UnknownAnswerByClientWarnings(d.live.Current(), d.tokens), d.notifier.Warnings())
 			}, LoadedToolBytes: func() int { return d.builtin.ToolListSize() },
 		},
 	})
 	operations := ops.NewAdmin(d.gateway, d.live)
 	d.inspect = ops.NewInspector(d.gateway, d.log, d.upstreams)
 	d.events = ops.NewEventHub(ops.EventHubDeps{Log: d.log, Catalog: d.catalog, Servers: operations, SharedLog: d.shared != nil})
+	d.notifier = notify.New(notify.Deps{Config: d.live.Current, Observe: d.events.Observe, NeedsLogin: d.logins.NeedsLogin, Secret: d.values.valueFor,
+		UI: func() string { return web.UIAddress(d.tcp.Addr(), d.presence.NeedsPasskey()) }, Version: d.opt.Version, Logger: d.logger})
 	d.book.Subscribe(func(decided approval.DecisionEvent) { d.events.DecisionChanged(decided.Server) })
 	d.tokens = auth.NewAgentTokens(signatureAwaitingTokenStore{d.store, d.presence}, cfg.DataDir, func(a auth.Actor) { d.mcp.EndSessionsOf(a) },
 		func(t *auth.Token) bool { return d.presence.IsConfirmed(ops.NewTokenClaim(t)) })
@@ -392,7 +396,7 @@ func (d *daemon) createServices() error {
 		d.gateway, d.values.requestRead)
 	trials := &ops.TrialOperations{Each: d.log.EachRecord, Live: d.live.Current, Parse: d.settings.ParseMaskedText, Catalog: d.catalog, Tokens: d.tokens.ListAll, Now: time.Now}
 	prospects := &ops.Explainer{Gateway: d.gateway, Tokens: d.tokens, Account: people.Account.AccountClients}
-	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(d.log, tokens.UnprovenReason), d.events, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
+	rest, err := api.New(api.Deps{Implementations: []any{operations, ops.NewSampleServers(operations, d.opt.SampleServers), d.inspect, ops.NewActivityHistory(d.log, tokens.UnprovenReason), d.events, d.notifier, d.settings, kept, tokens, d.consent, people, d.newImportOperations(people.Account.AccountClients, operations, secretValues, kept), trials, prospects}, Refuse: d.gate.RecordRefusal, Auth: authenticator, Profiles: profiles, Logger: d.logger, Version: d.opt.Version})
 	if err != nil {
 		return err
 	}
@@ -429,9 +433,12 @@ func (d *daemon) serveUntilDone(ctx context.Context) error {
 	d.running.Go(func() { d.offers.FollowListChanges(ctx) })
 	d.running.Go(func() { d.logPendingReviews(ctx) })
 	d.running.Go(func() { d.events.Run(ctx) })
+	d.running.Go(func() { d.notifier.Run(ctx) })
 	d.running.Go(func() { d.values.readUntilDone(ctx) })
 	// A tool is locked before its server is touched.
-	d.running.Go(func() { d.live.Run(ctx, d.catalog, d.gate, d.launcher, logLevelUpdater{d.level}, d.configSignal) })
+	d.running.Go(func() {
+		d.live.Run(ctx, d.catalog, d.gate, d.launcher, d.notifier, logLevelUpdater{d.level}, d.configSignal)
+	})
 	d.recordEvent(activity.Record{Type: activity.System, Status: activity.Success,
 		Metadata: activity.Metadata{Action: "start", Detail: d.opt.Version}})
 

@@ -79,7 +79,7 @@ func (d *daemon) applyRemoteChanges(ctx context.Context, s store.RemoteChanges) 
 		d.approvals.WakeAll()
 		d.events.PendingChanged()
 	}
-	if d.events.HasListeners() && (len(s.LogNotices) > 0 || s.LogMissed) {
+	if d.events.NeedsEntries() && (len(s.LogNotices) > 0 || s.LogMissed) {
 		steps, missed, also := d.shared.ReadRemoteCallEvents(ctx, s.LogNotices)
 		d.events.AddRemoteEntries(steps, s.LogMissed || missed || also != nil)
 	}

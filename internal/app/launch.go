@@ -43,6 +43,9 @@ func (l *launcher) reconcileServers() {
 	for _, s := range startableServers(l.config(), l.book) {
 		names = append(names, s.SecretNames()...)
 	}
+	for _, w := range l.config().Webhooks {
+		names = append(names, w.SecretNames()...)
+	}
 	l.secrets.setWanted(names)
 	l.applyServers()
 }

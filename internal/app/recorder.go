@@ -24,7 +24,7 @@ type serverEventRecorder struct {
 	terminal *terminalHandler
 
 	mu     sync.Mutex // guards phases
-	phases map[string]upstream.Phase
+	phases map[string]recordedPhase
 }
 
 // StateChanged implements upstream.Observer.
@@ -37,7 +37,7 @@ func (r *serverEventRecorder) StateChanged(s upstream.State) {
 	record := activity.Record{Type: activity.ServerChange, Status: activity.Success, ServerName: s.Name,
 		Actor: "system", Metadata: activity.Metadata{Action: string(s.Phase)}}
 	if s.Phase == upstream.Failed {
-		record.Status, record.ErrorMessage = activity.Failed, s.LastError
+		record.Status, record.ErrorMessage, record.Metadata.ErrorCode = activity.Failed, s.LastError, s.Failure.Code
 	}
 	if err := r.log.Append(&record); err != nil {
 		r.logger.Error("a server's change could not be recorded", "server", s.Name, "error", err)
@@ -86,7 +86,14 @@ func toolChangesText(was []*catalog.Tool, now []*tool.Definition) string {
 	return joinLimited(names)
 }
 
-// phaseChanged reports whether a server became ready or stopped being so. Retries in between do not count.
+// recordedPhase is the phase in the last record about a server.
+type recordedPhase struct {
+	upstream.Phase
+	needsLogin bool // it failed because it needs a login
+}
+
+// phaseChanged reports whether a server became ready, stopped being so, or now fails because it needs a login. Other
+// retries do not count.
 func (r *serverEventRecorder) phaseChanged(s upstream.State) bool {
 	if s.Phase == upstream.Connecting {
 		return false
@@ -94,11 +101,11 @@ func (r *serverEventRecorder) phaseChanged(s upstream.State) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.phases == nil {
-		r.phases = map[string]upstream.Phase{}
+		r.phases = map[string]recordedPhase{}
 	}
-	was := r.phases[s.Name]
-	r.phases[s.Name] = s.Phase
-	return was != s.Phase
+	was, now := r.phases[s.Name], recordedPhase{s.Phase, s.Phase == upstream.Failed && s.Failure.Code == upstream.LoginNeeded}
+	r.phases[s.Name] = now
+	return was.Phase != now.Phase || now.needsLogin && !was.needsLogin
 }
 
 // maxNamed limits the tools that a record names.

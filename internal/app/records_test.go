@@ -7,6 +7,7 @@ import (
 
 	"mcpproxy/internal/gate/approval"
 	"mcpproxy/internal/store/activity"
+	"mcpproxy/internal/upstream"
 )
 
 // A list with many tools gives one record per outcome, with their number and some of their names.
@@ -26,5 +27,24 @@ func TestOneRecordForManyTools(t *testing.T) {
 	}
 	if r := newEvaluationRecord("s", all[:1], activity.Blocked, "hold_tools", "system"); r.ToolName != "tool0" {
 		t.Errorf("one tool: %+v", r)
+	}
+}
+
+// A server that fails is recorded again when the reason becomes a missing login, and not for other reasons.
+func TestPhasesThatAreRecorded(t *testing.T) {
+	var r serverEventRecorder
+	for i, c := range []struct {
+		phase upstream.Phase
+		code  string
+		want  bool
+	}{
+		{upstream.Connecting, "", false}, {upstream.Failed, "UNREACHABLE", true}, {upstream.Failed, "TIMEOUT", false}, {upstream.Failed, upstream.LoginNeeded, true},
+		{upstream.Connecting, "", false}, {upstream.Failed, upstream.LoginNeeded, false}, {upstream.Ready, "", true}, {upstream.Failed, upstream.LoginNeeded, true},
+	} {
+		state := upstream.State{Name: "s", Phase: c.phase}
+		state.Failure.Code = c.code
+		if got := r.phaseChanged(state); got != c.want {
+			t.Errorf("state %d: %v", i, got)
+		}
 	}
 }

@@ -14,6 +14,8 @@ var allowedModules = map[string]string{
 	"github.com/zalando/go-keyring":                     "logins and secrets in the keyring of the system",
 	"charm.land/lipgloss/v2":                            "tables in the terminal whose columns are right for wide characters and colours",
 	"github.com/fsnotify/fsnotify":                      "a saved configuration is applied at once",
+	"github.com/gen2brain/beeep":                        "notifications on the desktop of macOS and Windows",
+	"github.com/godbus/dbus/v5":                         "notifications on the desktop of Linux",
 	"github.com/goccy/go-yaml":                          "the files of clients that write YAML; an oracle for what the command line writes",
 	"github.com/google/go-cmp":                          "tests: differences that can be read",
 	"github.com/vektah/gqlparser/v2":                    "the syntax of GraphQL, whose operations and fields decide what a call does",

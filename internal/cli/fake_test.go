@@ -22,6 +22,7 @@ import (
 	"mcpproxy/internal/config/auth"
 	"mcpproxy/internal/gate/policy"
 	"mcpproxy/internal/ops"
+	"mcpproxy/internal/ops/notify"
 	"mcpproxy/internal/problem"
 	"mcpproxy/internal/store/activity"
 )
@@ -318,6 +319,9 @@ func newSecretView(name, state string) ops.SecretView {
 // replacedOperations returns the operations that the fake implements.
 func (f *fakeOperations) replacedOperations() []api.Operation {
 	all := []api.Operation{
+		api.TestNotifications.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (notify.TestResult, error) {
+			return notify.TestResult{Receivers: []notify.ReceiverResult{{Receiver: "desktop"}, {Receiver: "webhook 1 (hooks.slack.com)"}}}, nil
+		}),
 		api.TryPolicy.WithHandler(f.tryPolicy), api.Can.WithHandler(f.explainCall),
 		api.GetStatus.WithHandler(f.Status), api.ListActivity.WithHandler(f.Activities), api.GetActivity.WithHandler(f.Activity),
 		api.VerifyActivity.WithHandler(func(context.Context, ops.Caller, ops.Nothing) (activity.Verification, error) {
@@ -422,7 +426,7 @@ func newEnvWithWrappedDaemon(t *testing.T, f *fakeOperations, before func(http.H
 	if err != nil {
 		t.Fatal(err)
 	}
-	deps := api.Deps{Implementations: []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.replacedOperations()}
+	deps := api.Deps{Implementations: []any{(*ops.AccessOperations)(nil), (*ops.CallApprovals)(nil), (*ops.Admin)(nil), (*ops.SampleServers)(nil), (*ops.EventHub)(nil), (*notify.Notifier)(nil), (*ops.ActivityHistory)(nil), (*ops.Inspector)(nil), (*ops.ConfigOperations)(nil), (*ops.ClientOperations)(nil), (*ops.ImportOperations)(nil), (*ops.TrialOperations)(nil), (*ops.Explainer)(nil)}, Auth: auth.NewAuthenticator("key-for-tests-0123456789", nil), Logger: slog.New(slog.DiscardHandler), Version: "1.2.3", Replacements: f.replacedOperations()}
 	deps.Refuse = neverRefuse
 	h, err := api.New(deps)
 	if err != nil {

@@ -42,6 +42,14 @@ var (
 	}}
 	exposed = accessIncreaseRule{"other machines can connect", func(was, is any) bool { return was != is && !isLoopbackAddress(toString(is)) }}
 	sent    = accessIncreaseRule{"set", func(was, is any) bool { return was != is && toString(is) != "" }}
+	// notified is for webhooks: each is an address to which MCPProxy sends.
+	notified = accessIncreaseRule{"an entry is added or changed", func(was, is any) bool {
+		before, _ := was.([]Webhook)
+		after, _ := is.([]Webhook)
+		return slices.ContainsFunc(after, func(w Webhook) bool {
+			return !slices.ContainsFunc(before, func(b Webhook) bool { return reflect.DeepEqual(b, w) })
+		})
+	}}
 	// inside is for an object whose keys have their own rules. A new entry grants more access.
 	inside = accessIncreaseRule{when: "an entry is added, or by its keys"}
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
 	"path/filepath"
@@ -115,6 +116,13 @@ func checkTelemetryEndpoint(s string) error {
 	}
 	if u, err := url.Parse(s); err != nil || u.User != nil || u.RawQuery != "" {
 		return errors.New("the endpoint is the address of an OTLP receiver alone; such as http://127.0.0.1:4318. Headers for it go into the environment: OTEL_EXPORTER_OTLP_HEADERS")
+	}
+	return nil
+}
+
+func checkNotifyEvent(s string) error {
+	if !slices.Contains(NotifyEvents(), s) {
+		return fmt.Errorf("the event must be %s; remove events to send all", joinAlternatives(NotifyEvents()))
 	}
 	return nil
 }

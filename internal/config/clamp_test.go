@@ -20,7 +20,7 @@ import (
 // TestEveryKeyHasAnAccessRule makes the author of a new key write its access rule. A key without a rule counts as
 // granting more access, so that no increase is missed.
 func TestEveryKeyHasAnAccessRule(t *testing.T) {
-	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(ArgumentLaneRule).keys(), "hints": hintKeys(new(tool.Hints))} {
+	for object, keys := range map[string][]configKey{"file": new(Config).keys(), "server": new(Server).keys(), "profile": new(Profile).keys(), "lane": new(ArgumentLaneRule).keys(), "webhook": new(Webhook).keys(), "hints": hintKeys(new(tool.Hints))} {
 		for _, k := range keys {
 			if k.grants.grantsMore == nil && k.grants.when == "" {
 				t.Errorf("%s: %s has no access rule", object, k.name)
@@ -90,6 +90,7 @@ var directions = map[string][][2]string{ // key → stricter, wider
 	"intent_declaration.infer_hints":              {{`"enforce"`, `"advise"`}, {`"advise"`, `"off"`}},
 	"intent_declaration.judge_arguments":          {{`"enforce"`, `"advise"`}},
 	"telemetry.endpoint":                          {{`""`, `"http://127.0.0.1:4318"`}},
+	"notify.webhooks":                             {{`absent`, `[{"url": "http://a/"}]`}, {`[{"url": "http://a/"}]`, `[{"url": "http://a/"}, {"url": "http://b/"}]`}},
 }
 
 // changes maps each other key to two values. Either each change between them grants more access, or none does.
@@ -107,8 +108,10 @@ var changes = map[string]struct {
 	"server.oauth.client_id": {`"a"`, `"b"`, true}, "server.oauth.client_secret": {`"a"`, `"b"`, true}, "server.oauth.client_metadata_url": {`"https://a/b"`, `"https://a/c"`, true},
 	"server.oauth.authorization_server": {`"https://a"`, `"https://b"`, true}, "server.oauth.scopes": {`["a"]`, `["b"]`, true}, "server.oauth.redirect_port": {`1`, `2`, true},
 	"server.lazy": {`true`, `false`, false}, "server.call_timeout": {`"1s"`, `"2s"`, false}, "server.max_concurrent_calls": {`1`, `0`, false}, "server.ask.wait": {`"1s"`, `"2s"`, false},
-	"server.select": {`{"a": ".a"}`, `{"a": ".b"}`, false},
+	"server.select":  {`{"a": ".a"}`, `{"a": ".b"}`, false},
+	"notify.desktop": {`true`, `false`, false},
 	// incomparable
+	"notify.webhooks":                    {`[{"url": "http://a/", "events": ["call.held"]}]`, `[{"url": "http://a/"}]`, true},
 	"profile.servers":                    {`["a"]`, `["b"]`, true},
 	"server.enabled_tools":               {`["a"]`, `["b"]`, true},
 	"server.validate_arguments":          {`"warn"`, `absent`, true},

@@ -71,6 +71,8 @@ type Config struct {
 	AnswerByClient    []string // see ClientMayApprove
 	Presence          Presence
 	TelemetryEndpoint string    // address of an OTLP receiver; empty: nothing is sent
+	NotifyDesktop     bool      // show notifications on the desktop, where there is one
+	Webhooks          []Webhook // receivers of notifications, in file order
 	Servers           []Server  // in file order
 	Profiles          []Profile // in file order
 
@@ -172,6 +174,15 @@ type Server struct {
 	launchFingerprint *tool.Fingerprint
 }
 
+// Webhook is an entry of notify.webhooks: an address that receives notifications.
+type Webhook struct {
+	URL          string
+	Format       WebhookFormat
+	Secret       string   // key of the signature; empty: requests are not signed
+	Events       []string // empty: all
+	AllowPrivate bool
+}
+
 // Profile is an entry of profiles: a subset of servers, tools and lanes. A nil field does not limit.
 type Profile struct {
 	Name    string
@@ -247,10 +258,15 @@ type (
 	Trust              string // which tools of a server are accepted automatically; "" is unset: treat it as TrustManual
 	Durability         string // failures that a record survives
 	Presence           string // how a user proves a decision; see package presence
+	WebhookFormat      string // form of the requests to a webhook
 )
 
 // The values.
 const (
+	WebhookJSON  WebhookFormat = "json"
+	WebhookSlack WebhookFormat = "slack"
+	WebhookTeams WebhookFormat = "teams" // a Microsoft Teams workflow
+
 	Auto    ToolDetailLevel = "auto" // the best matches as full, the others as compact
 	Full    ToolDetailLevel = "full"
 	Compact ToolDetailLevel = "compact"

@@ -216,6 +216,8 @@ func (d *decoder) decodeValue(v hujson.Value, path string, k configKey) (resolve
 		return d.decodeArgumentLaneRules(v, path)
 	case selections:
 		resolved = d.decodeResultSelections(v, path)
+	case webhooks:
+		return d.decodeWebhooks(v, path)
 	case servers:
 		return d.decodeServers(v, path)
 	case profiles:
@@ -262,7 +264,7 @@ func (d *decoder) expandString(v hujson.Value, path string, k configKey) (resolv
 		}
 	}
 	if !k.secrets && hasSecretReference(e.text) {
-		e.addMistake("${keyring:NAME} cannot be used in "+lastPathPart(path), "secrets are only for the keys that start or reach a server, and for its login; use ${env:NAME}")
+		e.addMistake("${keyring:NAME} cannot be used in "+lastPathPart(path), "secrets are only for the keys that start or reach a server, for its login and for webhooks; use ${env:NAME}")
 	}
 	d.warnForeignReferences(v, path, raw)
 	for _, m := range e.mistakes {

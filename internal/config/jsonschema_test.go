@@ -37,7 +37,9 @@ func JSONSchema() []byte {
 	profile := objectNode(new(Profile).keys(), keyDocs("profile", new(Profile).keys()), "")
 	rule := objectNode(new(ArgumentLaneRule).keys(), keyDocs("lane", new(ArgumentLaneRule).keys()), "")
 	rule["required"] = []string{"by", "argument"}
-	top["$defs"] = node{"server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
+	webhook := objectNode(new(Webhook).keys(), keyDocs("webhook", new(Webhook).keys()), "")
+	webhook["required"] = []string{"url"}
+	top["$defs"] = node{"webhook": webhook, "server": server, "profile": profile, "lane": rule, "hints": objectNode(hintKeys(new(tool.Hints)), keyDocs("hints", hintKeys(new(tool.Hints))), "")}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)
@@ -109,6 +111,8 @@ func valueNode(k configKey) node {
 		return node{"type": "array", "items": node{"type": "string"}}
 	case dictionary:
 		return node{"type": "object", "additionalProperties": node{"type": "string"}}
+	case webhooks:
+		return node{"type": "array", "maxItems": maxWebhooks, "items": node{"$ref": "#/$defs/webhook"}}
 	case profiles:
 		return node{"type": "object", "propertyNames": node{"pattern": namePattern, "not": node{"anyOf": []node{{"pattern": "__"}, {"enum": []string{"all", "mcp"}}}}},
 			"additionalProperties": node{"$ref": "#/$defs/profile"}}

@@ -54,6 +54,19 @@ func (c *Config) keys() []configKey {
 		{name: "mcpServers", field: &c.Servers, grants: inside},
 		{name: "profiles", field: &c.Profiles, grants: inside},
 		{name: "telemetry.endpoint", field: &c.TelemetryEndpoint, grants: sent, check: checkTelemetryEndpoint, restart: true},
+		{name: "notify.desktop", field: &c.NotifyDesktop, grants: never, defaultValue: true},
+		{name: "notify.webhooks", field: &c.Webhooks, grants: notified},
+	}
+}
+
+// keys returns the keys of a notify.webhooks entry, bound to w. The rule of notify.webhooks decides about all of them.
+func (w *Webhook) keys() []configKey {
+	return []configKey{
+		{name: "url", field: &w.URL, grants: never, secrets: true, check: checkURL, secret: true, mask: maskWebhookURL},
+		{name: "format", field: &w.Format, grants: never, defaultValue: WebhookJSON, oneOf: []string{"json", "slack", "teams"}},
+		{name: "secret", field: &w.Secret, grants: never, secrets: true, check: checkOneLine, secret: true},
+		{name: "events", field: &w.Events, grants: never, check: checkNotifyEvent},
+		{name: "allow_private", field: &w.AllowPrivate, grants: never},
 	}
 }
 

@@ -13,6 +13,20 @@ func maskSecret(raw string) string {
 	return mask
 }
 
+// maskWebhookURL masks the path and the query of a webhook's URL, because the URL of a chat's webhook is all that a
+// sender needs.
+func maskWebhookURL(raw string) string {
+	scheme, rest, isURL := strings.Cut(raw, "://")
+	host, path, _ := strings.Cut(rest, "/")
+	if !isURL || strings.ContainsAny(host, "@?#") {
+		return maskSecret(raw)
+	}
+	if path == "" {
+		return raw
+	}
+	return scheme + "://" + host + "/" + maskSecret(path)
+}
+
 // maskDatabaseURL masks the password in a database URL. It masks user information without a password as a whole,
 // because the colon may be missing.
 func maskDatabaseURL(raw string) string {

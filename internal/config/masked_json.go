@@ -58,6 +58,12 @@ func maskServer(s Server) Server {
 // maskKeys masks the secret keys.
 func maskKeys(keys []configKey) {
 	for _, k := range keys {
+		if list, ok := k.field.(*[]Webhook); ok {
+			*list = slices.Clone(*list)
+			for i := range *list {
+				maskKeys((*list)[i].keys())
+			}
+		}
 		if !k.secret {
 			continue
 		}
@@ -176,6 +182,16 @@ func encodeValue(v any) ([]byte, error) {
 			out.addMember(s.Pattern, wirejson.AppendString(nil, s.Expression))
 		}
 		return out.toJSON(), nil
+	case []Webhook:
+		out := []json.RawMessage{}
+		for _, w := range v {
+			b, err := encodeObject(w.keys(), func(k configKey) bool { return !k.isDefault() })
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, b)
+		}
+		return wirejson.MarshalWithoutHTMLEscape(out)
 	case []Profile:
 		var out objectWriter
 		for _, p := range v {

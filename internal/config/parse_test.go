@@ -47,8 +47,8 @@ func TestDefaults(t *testing.T) {
 		Activity:          Activity{RetentionDays: 90, MaxRecords: 1_000_000, MaxSizeMB: 1024, MaxResponseSize: 65_536, Durability: SurviveProcess},
 		Intent:            policy.Rules{StrictServerValidation: true, InferHints: policy.InferAdvise, JudgeArguments: policy.ArgumentsAdvise},
 		Ask:               policy.AskRules{Write: policy.AskOff, Destructive: policy.AskOff, Wait: 45 * time.Second},
-		QuarantineEnabled: true,
-		LogLevel:          "info", LogFormat: "text", Presence: PresenceNone,
+		QuarantineEnabled: true, NotifyDesktop: true,
+		LogLevel: "info", LogFormat: "text", Presence: PresenceNone,
 	}
 	if diff := cmp.Diff(want, mustParse(t, "{}"), exported); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -75,6 +75,10 @@ func TestEverything(t *testing.T) {
 		Intent:            policy.Rules{RequireIntent: true, InferHints: policy.InferEnforce, JudgeArguments: policy.ArgumentsEnforce},
 		Ask:               policy.AskRules{Write: policy.AskOn, Destructive: policy.AskOn, Tools: map[string]string{"files:list_*": "off", "git*:x": "ask"}, Wait: 2 * time.Minute},
 		LogLevel:          "debug", LogFormat: "json", Presence: PresenceNone, TelemetryEndpoint: "http://127.0.0.1:4318",
+		Webhooks: []Webhook{
+			{URL: "https://hooks.slack.com/services/T0/B0/token0123", Format: WebhookSlack, Events: []string{NotifyCallHeld}},
+			{URL: "\x00hook\x00", Format: WebhookJSON, Secret: "\x00hook_secret\x00", AllowPrivate: true},
+		},
 		Servers: []Server{
 			{Name: "files", Protocol: "stdio", Launch: Launch{Command: "npx", Args: []string{"-y", "server", "--token=t0p-s3cret"}, Env: map[string]string{"TOKEN": "t0p-s3cret", "MODE": "ro"}, WorkingDir: "/home/me/notes"}, Enabled: true, Quarantined: true, Lazy: true, Session: SessionShared, Trust: TrustManual, DisabledTools: []string{"delete_*", "a/b:c[0]"}, HintOverrides: []HintOverride{
 				{"*", tool.Hints{ReadOnly: tool.True}},

@@ -38,6 +38,7 @@ func Reference() []byte {
 		"{{server}}", rows("server", new(Server).keys(), true),
 		"{{profile}}", rows("profile", new(Profile).keys(), false),
 		"{{lane}}", rows("lane", new(ArgumentLaneRule).keys(), false),
+		"{{webhook}}", rows("webhook", new(Webhook).keys(), false),
 		"{{hints}}", rows("hints", hintKeys(new(tool.Hints)), false),
 		"{{aliases}}", strings.Join(aliases, "; "),
 		"{{mistakes}}", sampleMistakes(),

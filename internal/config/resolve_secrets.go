@@ -51,14 +51,41 @@ func (s Server) ResolveSecrets(value func(name string) (string, error)) (Server,
 	return s, nil
 }
 
+// SecretNames returns the names of the secrets that w refers to.
+func (w Webhook) SecretNames() (names []string) {
+	_ = replaceSecretsIn(w.keys(), func(_, name string) (string, error) { names = append(names, name); return "", nil })
+	return names
+}
+
+// ResolveSecrets returns w with its secrets resolved. The error contains no value.
+func (w Webhook) ResolveSecrets(value func(name string) (string, error)) (Webhook, error) {
+	var missing error
+	err := replaceSecretsIn(w.keys(), func(_, name string) (string, error) {
+		v, err := value(name)
+		if missing == nil {
+			missing = err
+		}
+		return v, nil
+	})
+	if missing != nil {
+		return w, missing
+	}
+	return w, err
+}
+
 // HasUnsetVariable reports whether s refers to an unset environment variable.
 func (s Server) HasUnsetVariable() bool { return len(s.unsetVariables) > 0 }
 
 // replaceSecrets replaces the secrets of s by the results of reveal, in copied lists and
 // maps, and checks the result.
 func (s *Server) replaceSecrets(reveal func(key, name string) (string, error)) error {
+	return replaceSecretsIn(s.keys(), reveal)
+}
+
+// replaceSecretsIn is replaceSecrets for the keys of an object.
+func replaceSecretsIn(keys []configKey, reveal func(key, name string) (string, error)) error {
 	var wrong []error
-	for _, k := range s.keys() {
+	for _, k := range keys {
 		put := func(text string) string {
 			if !hasSecretReference(text) {
 				return text

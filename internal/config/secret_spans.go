@@ -45,7 +45,7 @@ type secretFinder struct {
 
 func newSecretFinder(text []byte) *secretFinder {
 	f := &secretFinder{text: bytes.TrimPrefix(text, []byte(byteOrderMark)), serverNames: map[string]bool{}, publicStrings: map[string]bool{"name": true, "true": true, "false": true, "null": true}}
-	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), hintKeys(new(tool.Hints))) {
+	for _, k := range slices.Concat(new(Config).keys(), new(Server).keys(), new(Profile).keys(), new(Webhook).keys(), hintKeys(new(tool.Hints))) {
 		name := strings.TrimPrefix(k.name, k.groupName()+".")
 		for _, word := range slices.Concat([]string{name, k.groupName(), k.inverse}, k.aliases, k.oneOf) {
 			f.publicStrings[word] = true
@@ -174,6 +174,14 @@ func (f *secretFinder) scanValue(v hujson.Value, k configKey) {
 		f.addCredentialSpans(v)
 	case servers:
 		f.scanServers(v)
+	case webhooks:
+		if !isArray {
+			f.addAllValueSpans(v)
+			return
+		}
+		for _, e := range array.Elements {
+			f.scanObject(e, new(Webhook).keys(), "webhook")
+		}
 	case profiles:
 		obj, _ := v.Value.(*hujson.Object)
 		if obj == nil {

@@ -158,7 +158,7 @@ var widenings = map[string][][3]string{
 		{"activity_retention_days", `90`, `1`}, {"activity_max_records", `5000`, `1000`}, {"activity_max_size_mb", `512`, `16`}, {"activity_max_response_size", `4096`, `0`}, {"activity_durability", `"power"`, `"process"`},
 		{"intent_declaration.strict_server_validation", `true`, `false`}, {"intent_declaration.require_intent", `true`, `false`}, {"intent_declaration.infer_hints", `"enforce"`, `"off"`}, {"intent_declaration.judge_arguments", `"enforce"`, `"off"`},
 		{"ask.write", `"ask"`, `"off"`}, {"ask.destructive", `"ask"`, `"off"`}, {"ask.tools", `{"s:*": "ask"}`, `{"s:*": "off"}`}, {"ask.answer_by_client", `["a"]`, `["a", "b"]`}, {"presence", `"passphrase"`, `"none"`}, {"quarantine_enabled", `true`, `false`},
-		{"telemetry.endpoint", ``, `"http://127.0.0.1:9"`},
+		{"telemetry.endpoint", ``, `"http://127.0.0.1:9"`}, {"notify.webhooks", ``, `[{"url": "http://127.0.0.1:9"}]`},
 	},
 	"mcpServers.s": {
 		{"url", `"URL"`, `"http://127.0.0.1:9/mcp"`}, {"protocol", `"http"`, `"sse"`}, {"headers", `{"A": "s3cret-token-1"}`, `{"A": "s3cret-token-2"}`}, {"allow_private", `false`, `true`},

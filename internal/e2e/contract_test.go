@@ -129,6 +129,8 @@ var contractCases = map[string]contractCase{
 	"revokeToken":  {ok: at("/tokens/taken"), missing: at("/tokens/none"), no409: alwaysCan},
 	"listProfiles": {ok: at("/profiles"), no404: namesNothing, no409: changesNone},
 
+	"testNotifications": {ok: at("/notifications/test"), no404: namesNothing, no409: alwaysCan},
+
 	"listPending": {ok: func(c *contract) (string, string) { c.held(); return "/pending", "" }, no404: namesNothing, no409: changesNone},
 	"getPending":  {ok: func(c *contract) (string, string) { return "/pending/" + c.held(), "" }, missing: at("/pending/none"), no409: changesNone},
 	"approveCall": {ok: func(c *contract) (string, string) { return "/pending/" + c.held() + "/approve", "" }, missing: at("/pending/none/approve"), conflict: func(c *contract) (string, string) {

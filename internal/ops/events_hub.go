@@ -24,6 +24,10 @@ type ServerLister interface {
 	Servers(context.Context, Caller, Nothing) (ServerViews, error)
 }
 
+// LogObserver is called for each entry of the log. remote reports that another instance wrote the entry. It must not
+// block.
+type LogObserver func(e *activity.EntryEvent, remote bool)
+
 // maxListeners limits the number of concurrent listeners.
 const maxListeners = 64
 
@@ -36,6 +40,7 @@ type EventHub struct {
 	mu        sync.Mutex // guards the fields below
 	ended     bool       // whether closed is closed
 	listeners int
+	observer  LogObserver // nil for none
 	buffer    eventBuffer
 	changes   changeSet
 }
@@ -89,14 +94,32 @@ func (h *EventHub) PendingChanged() {
 	h.wakeRun()
 }
 
-// HasListeners reports whether there are listeners.
-func (h *EventHub) HasListeners() bool { return h.listenerCount() > 0 }
+// Observe sets the observer of the log; nil means none. An observer costs less than a listener, because nothing is
+// encoded for it.
+func (h *EventHub) Observe(f LogObserver) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.observer = f
+	h.wakeRun()
+}
+
+// NeedsEntries reports whether there are listeners or an observer.
+func (h *EventHub) NeedsEntries() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.listeners > 0 || h.observer != nil
+}
 
 // AddRemoteEntries announces log entries of other instances. missed reports that some entries are missing. It does not
 // block.
 func (h *EventHub) AddRemoteEntries(steps []activity.EntryEvent, missed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	for i := range steps {
+		if h.observer != nil {
+			h.observer(&steps[i], true)
+		}
+	}
 	if !h.buffer.live {
 		return
 	}

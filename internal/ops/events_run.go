@@ -21,11 +21,11 @@ const (
 	maxChunk = 128 << 10 // approximate size in bytes
 )
 
-// Run publishes events until ctx is done. It is idle while there are no listeners.
+// Run publishes events until ctx is done. It is idle while there are no listeners and no observer.
 func (h *EventHub) Run(ctx context.Context) {
 	defer h.Close()
 	t := &eventPublisher{EventHub: h, later: time.NewTimer(0)}
-	defer t.stopCollectingEvents()
+	defer t.stopFollowing()
 	defer t.later.Stop()
 	for {
 		select {
@@ -39,12 +39,7 @@ func (h *EventHub) Run(ctx context.Context) {
 			t.replaced = nil // set again when the new snapshot is published
 		case <-t.later.C:
 		}
-		switch {
-		case t.listenerCount() == 0:
-			t.stopCollectingEvents()
-		case t.reader == nil:
-			t.startCollectingEvents()
-		default:
+		if t.follow() {
 			t.publishUntilIdle(ctx)
 		}
 	}
@@ -52,7 +47,7 @@ func (h *EventHub) Run(ctx context.Context) {
 
 // publishUntilIdle publishes events until there are no more.
 func (t *eventPublisher) publishUntilIdle(ctx context.Context) {
-	for pause := firstDelay; ; pause = busyInterval + time.Duration(t.listenerCount()-1)*busyIntervalPerListener {
+	for pause := firstDelay; ; pause = busyInterval + time.Duration(max(0, t.listenerCount()-1))*busyIntervalPerListener {
 		select {
 		case <-ctx.Done():
 			return
@@ -60,7 +55,7 @@ func (t *eventPublisher) publishUntilIdle(ctx context.Context) {
 			return
 		case <-time.After(pause):
 		}
-		if !t.publishNewEvents(ctx) || t.listenerCount() == 0 {
+		if !t.publishNewEvents(ctx) || !t.follow() {
 			return
 		}
 	}
@@ -75,39 +70,60 @@ func (h *EventHub) listenerCount() int {
 // eventPublisher publishes log entries and changes as chunks, in one goroutine.
 type eventPublisher struct {
 	*EventHub
-	reader   *activity.EventReader // nil if there are no listeners
+	reader   *activity.EventReader // nil if there are no listeners and no observer
 	appended <-chan struct{}
 	steps    []activity.EntryEvent
 
-	snapshot *catalog.Snapshot // the snapshot that was last announced
+	snapshot *catalog.Snapshot // the snapshot that was last announced; nil if there are no listeners
 	replaced <-chan struct{}   // nil after the snapshot was replaced
 	changed  time.Time         // time when changes were last published
 	later    *time.Timer       // fires when changes may be published again
 }
 
-// startCollectingEvents starts to follow the activity log, stores the current catalog snapshot and starts the buffer.
-// It is called for the first listener.
-func (t *eventPublisher) startCollectingEvents() {
-	t.reader, t.appended = t.Log.Follow()
-	t.snapshot = t.Catalog.Current()
-	t.replaced = t.snapshot.ReplacedChan()
+// follow starts or stops to follow the log, as the observer and the listeners require, and to collect events for the
+// listeners. It reports whether the log is followed.
+func (t *eventPublisher) follow() bool {
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buffer.start(t.reader.Position())
+	listens, observes := t.listeners > 0, t.observer != nil
+	t.mu.Unlock()
+	if !listens && !observes {
+		t.stopFollowing()
+		return false
+	}
+	if t.reader == nil {
+		t.reader, t.appended = t.Log.Follow()
+	}
+	if listens != (t.snapshot != nil) {
+		t.setCollecting(listens)
+	}
+	return true
 }
 
-// stopCollectingEvents undoes startCollectingEvents and drops the collected events. It is called when there are no more
-// listeners or Run ends.
-func (t *eventPublisher) stopCollectingEvents() {
+// setCollecting starts or stops to collect events for listeners. To start, it stores the current catalog snapshot and
+// starts the buffer.
+func (t *eventPublisher) setCollecting(on bool) {
+	t.snapshot, t.replaced = nil, nil
+	if on {
+		t.snapshot = t.Catalog.Current()
+		t.replaced = t.snapshot.ReplacedChan()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if on {
+		t.buffer.start(t.reader.Position())
+		return
+	}
+	t.buffer.stop()
+	t.changes = changeSet{}
+}
+
+func (t *eventPublisher) stopFollowing() {
 	if t.reader == nil {
 		return
 	}
 	t.reader.Close()
-	t.reader, t.appended, t.replaced, t.snapshot = nil, nil, nil, nil
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.buffer.stop()
-	t.changes = changeSet{}
+	t.reader, t.appended = nil, nil
+	t.setCollecting(false)
 }
 
 // publishNewEvents publishes all new events, and reports whether there were log entries.
@@ -116,6 +132,9 @@ func (t *eventPublisher) publishNewEvents(ctx context.Context) (happened bool) {
 	for ctx.Err() == nil && t.publishActivityEntries(ctx) {
 	}
 	happened = t.reader.Position() != was
+	if t.snapshot == nil {
+		return happened // no listener
+	}
 	t.mu.Lock()
 	none := t.changes.isEmpty()
 	t.mu.Unlock()
@@ -133,7 +152,7 @@ func (t *eventPublisher) publishNewEvents(ctx context.Context) (happened bool) {
 // publishActivityEntries publishes new log entries as a chunk, and reports whether there may be more.
 func (t *eventPublisher) publishActivityEntries(ctx context.Context) (more bool) {
 	c := &eventChunk{from: t.reader.Position(), to: t.reader.Position()}
-	for len(c.data) < maxChunk {
+	for len(c.data) < maxChunk && ctx.Err() == nil {
 		var err error
 		if t.steps, err = t.reader.ReadEvents(ctx, t.steps[:0]); err != nil {
 			t.restartAtLogEnd()
@@ -142,8 +161,16 @@ func (t *eventPublisher) publishActivityEntries(ctx context.Context) (more bool)
 		if more = len(t.steps) > 0; !more {
 			break
 		}
+		t.mu.Lock()
+		observer := t.observer
+		t.mu.Unlock()
 		for i := range t.steps {
-			c.addActivityEntry(&t.steps[i])
+			if observer != nil {
+				observer(&t.steps[i], false)
+			}
+			if t.snapshot != nil {
+				c.addActivityEntry(&t.steps[i])
+			}
 		}
 	}
 	clear(t.steps)
@@ -184,5 +211,7 @@ func (t *eventPublisher) publishChanges(ctx context.Context) {
 func (t *eventPublisher) addChunk(c *eventChunk) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.buffer.addChunk(c)
+	if t.buffer.live {
+		t.buffer.addChunk(c)
+	}
 }

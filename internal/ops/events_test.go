@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -380,4 +381,56 @@ func TestTimersForADay(t *testing.T) {
 			t.Errorf("the listener got %d of %d calls", told, hours*60)
 		}
 	})
+}
+
+// An observer gets the entries of the log, whether or not there are listeners. For it alone, nothing is encoded.
+func TestObserver(t *testing.T) {
+	w := newEventsWorld(t)
+	var mu sync.Mutex // guards seen and remote
+	seen, remote := map[string]int{}, 0
+	w.hub.Observe(func(e *activity.EntryEvent, other bool) {
+		mu.Lock()
+		defer mu.Unlock()
+		if other {
+			remote++
+			return
+		}
+		seen[e.ID]++
+	})
+	observed := func(id string) func() bool {
+		return func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return seen[id] == 2 // the beginning and the end
+		}
+	}
+	await(t, "the log is followed", func() bool {
+		w.call("r")
+		mu.Lock()
+		defer mu.Unlock()
+		return len(seen) > 0
+	})
+	alone := w.call("r")
+	await(t, "the call is observed", observed(alone))
+	w.hub.mu.Lock()
+	if w.hub.buffer.bytes > 0 || len(w.hub.buffer.chunks) > 0 {
+		t.Error("events are collected without a listener")
+	}
+	w.hub.mu.Unlock()
+	p, leave := w.open(EventQuery{}, nil)
+	both := w.call("r")
+	await(t, "the call is observed", observed(both))
+	await(t, "the listener is told", func() bool { return slices.Contains(ids(p.String(), "activity.tool_call.completed"), both) })
+	if strings.Contains(p.String(), alone) {
+		t.Error("the listener gets an earlier call")
+	}
+	leave()
+	after := w.call("r")
+	await(t, "the call is observed", observed(after))
+	w.hub.AddRemoteEntries([]activity.EntryEvent{{ID: "x"}}, false)
+	mu.Lock()
+	defer mu.Unlock()
+	if remote != 1 {
+		t.Errorf("%d entries of other instances", remote)
+	}
 }

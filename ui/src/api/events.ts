@@ -27,6 +27,7 @@ type Listener = (batch: LiveEvent[]) => void;
 export const live = signal<"connecting" | "live" | "none">("connecting");
 
 const listeners = new Set<Listener>();
+const readers = new Set<(event: LiveEvent) => void>();
 const maxQueue = 2000;
 let queue: LiveEvent[] = [];
 let frame = 0;
@@ -49,6 +50,15 @@ const tell = (message: Told) => tabs?.postMessage(message);
 export function onEvents(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
+}
+
+/**
+ * Calls listener at once with each event, also while the page is hidden, until the returned function is called. Only
+ * one tab of the browser gets events in this way.
+ */
+export function onRead(listener: (event: LiveEvent) => void): () => void {
+  readers.add(listener);
+  return () => readers.delete(listener);
 }
 
 /** Starts reading; does nothing when it is being read. */
@@ -159,7 +169,9 @@ function decode(name: string, data: string): LiveEvent | undefined {
 // To this tab, and to the others.
 function publish(event: LiveEvent | undefined, id?: string): void {
   tell({ ...(id ? { id } : {}), ...(event ? { event } : {}) });
-  if (event) put(event);
+  if (!event) return;
+  put(event);
+  for (const reader of readers) reader(event);
 }
 
 function put(event: LiveEvent): void {

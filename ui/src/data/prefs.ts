@@ -30,5 +30,8 @@ function read<T extends string | boolean>(place: string, fallback: T): T {
 /** The theme: the system's, or one of the two. public/theme.js reads it before the first paint. */
 export const theme = kept<"system" | "light" | "dark">("theme", "system");
 
+/** Whether this browser notifies the user; the browser asks for permission when Settings switches it on. */
+export const notices = kept<boolean>("notices", false);
+
 /** Whether single keys act; Settings can switch them off. */
 export const singleKeys = kept<boolean>("keys", true);

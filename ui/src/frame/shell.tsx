@@ -11,6 +11,7 @@ import { Attention } from "./attention";
 import { Banners } from "./banners";
 import { Help } from "./help";
 import { More } from "./more";
+import { Notices } from "./notices";
 import { Outlet } from "./outlet";
 import { Palette } from "./palette";
 import { pages } from "./pages";
@@ -56,6 +57,7 @@ export function Shell() {
       <Toasts />
       <Announcer />
       <Attention />
+      <Notices />
     </>
   );
 }

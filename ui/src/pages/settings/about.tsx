@@ -6,8 +6,9 @@ import { api } from "../../api/client";
 import { signOut } from "../../api/signin";
 import type { Diagnostics } from "../../api/types";
 import { now } from "../../data/now";
-import { singleKeys, theme } from "../../data/prefs";
+import { notices, singleKeys, theme } from "../../data/prefs";
 import { useResource } from "../../data/resource";
+import { canNotify, permitNotices } from "../../frame/notices";
 import { useServers, useStatus } from "../../data/shared";
 import { useActions } from "../../keys";
 import { count, span } from "../../lib/format";
@@ -83,7 +84,13 @@ function Line({ label, note, children }: { label: string; note: string; children
 
 export function ThisBrowser() {
   const [asking, setAsking] = useState(false);
+  const [refused, setRefused] = useState(false);
   const out = (everywhere: boolean) => signOut(everywhere);
+  const turn = async (box: HTMLInputElement) => {
+    const granted = box.checked && (await permitNotices());
+    setRefused(box.checked && !granted);
+    notices.value = box.checked = granted;
+  };
   useActions([{ label: "Sign out", icon: "out", run: () => void attempt(() => out(false)) }, { label: "Sign out everywhere", icon: "out", run: () => setAsking(true) }]);
   return (
     <section aria-label="This browser">
@@ -95,6 +102,12 @@ export function ThisBrowser() {
         <div><label class="strong" for="single-keys">Single-key shortcuts</label><p class="soft" id="single-keys-h">Such as j, k and a. Ctrl K and Ctrl S always work.</p></div>
         <div class="row control"><input id="single-keys" type="checkbox" aria-describedby="single-keys-h" checked={singleKeys.value} onChange={(e) => (singleKeys.value = e.currentTarget.checked)} /></div>
       </div>
+      {canNotify && (
+        <div class="set">
+          <div><label class="strong" for="notices">Notifications of this browser</label><p class="soft" id="notices-h">When something waits for you while this tab is in the background.{refused && " The browser refuses them: allow notifications for this page."}</p></div>
+          <div class="row control"><input id="notices" type="checkbox" aria-describedby="notices-h" checked={notices.value} onChange={(e) => void turn(e.currentTarget)} /></div>
+        </div>
+      )}
       <Line label="Session" note="To sign in again, run mcpproxy ui.">
         <Button small decides onClick={() => void attempt(() => out(false))}>Sign out</Button>
         <Button small decides onClick={() => setAsking(true)}>Sign out everywhere…</Button>

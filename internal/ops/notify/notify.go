@@ -1,0 +1,310 @@
+// Package notify tells a user that something waits: a held call, a definition under review, or a login. It shows
+// notifications on the desktop and sends them to the webhooks of the configuration.
+//
+// Files:
+//   - notify.go: collects what waits and sends it; message.go: the text
+//   - webhook.go: requests to webhooks, their forms and signatures
+//   - desktop_dbus.go, desktop_beeep.go: the desktop of each system
+//
+// Guarantees:
+//   - It reads the activity log, and adds no work to a call.
+//   - A notification contains names of servers and tools, cut and without special characters. It never contains
+//     arguments or texts of servers.
+//   - Each record is announced once. With several instances, the one that wrote the record announces it.
+//   - At most one notification is sent per interval. It contains everything since the last one.
+//
+// It stores nothing: after a restart it does not announce what waited before. A login is announced again, because
+// MCPProxy tries the server again.
+package notify
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"mcpproxy/internal/config"
+	"mcpproxy/internal/ops"
+	"mcpproxy/internal/problem"
+	"mcpproxy/internal/store/activity"
+)
+
+const (
+	// window is how long the first item waits for others that belong into the same notification.
+	window = 500 * time.Millisecond
+	// interval is the minimum time between two notifications.
+	interval = 10 * time.Second
+	// sameChange is how long a definition is not announced again after another instance has announced it.
+	sameChange = time.Minute
+	// maxItems limits the items of one notification. Further items are only counted.
+	maxItems = 100
+)
+
+// Deps are the dependencies of a Notifier.
+type Deps struct {
+	Config     func() *config.Config
+	Observe    func(ops.LogObserver)
+	NeedsLogin func(server string) bool
+	// Secret returns the value of a ${keyring:NAME} reference.
+	Secret func(name string) (string, error)
+	// UI returns the address of the web UI, with a slash at the end.
+	UI      func() string
+	Version string
+	Logger  *slog.Logger
+}
+
+// Notifier sends notifications while Run is running.
+type Notifier struct {
+	Deps
+	desktop desktop
+	retries []time.Duration
+	wake    chan struct{}
+	sending sync.WaitGroup
+
+	mu       sync.Mutex // guards the fields below
+	waiting  []record   // since the last notification
+	dropped  int        // records beyond maxItems
+	logins   map[string]bool
+	remote   map[Item]remoteRecord // definitions that other instances hold
+	failures map[string]string     // why the last notification to a webhook failed, by URL
+}
+
+// record is a record of the log that is announced.
+type record struct {
+	Item
+	id string
+}
+
+// remoteRecord is the last record of another instance about an item.
+type remoteRecord struct {
+	id   string
+	seen time.Time
+}
+
+// New returns a Notifier.
+func New(d Deps) *Notifier {
+	return &Notifier{Deps: d, retries: []time.Duration{time.Second, 5 * time.Second, 25 * time.Second}, wake: make(chan struct{}, 1),
+		logins: map[string]bool{}, remote: map[Item]remoteRecord{}, failures: map[string]string{}}
+}
+
+// PrepareConfig implements config.ReloadableComponent.
+func (n *Notifier) PrepareConfig(*config.Config) (func(), error) { return n.followLogIfNeeded, nil }
+
+// followLogIfNeeded follows the log if there is a receiver.
+func (n *Notifier) followLogIfNeeded() {
+	if cfg := n.Config(); len(cfg.Webhooks) == 0 && !(cfg.NotifyDesktop && n.desktop.isAvailable()) {
+		n.Observe(nil)
+		return
+	}
+	n.Observe(n.observe)
+}
+
+// itemOf returns what a log entry announces.
+func itemOf(f *activity.RecordFacts) (i Item, ok bool) {
+	i = Item{Server: f.Server, Tool: f.Tool}
+	switch {
+	case f.Type == activity.ToolCall && f.Status == activity.Held:
+		i.Event = config.NotifyCallHeld
+	case f.Type == activity.Approval && f.Status == activity.Blocked && f.ErrorCode == "": // else a refused decision
+		i.Event = config.NotifyDefinitionHeld
+	case f.ErrorCode == string(problem.LoginNeeded) && f.Server != "":
+		i.Event, i.Tool = config.NotifyLoginNeeded, ""
+	}
+	return i, i.Event != ""
+}
+
+// observe is an ops.LogObserver.
+func (n *Notifier) observe(e *activity.EntryEvent, remote bool) {
+	f := &e.Facts
+	i, ok := itemOf(f)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case !ok:
+		if !remote && n.logins[f.Server] && !n.NeedsLogin(f.Server) {
+			delete(n.logins, f.Server) // announce the next one
+		}
+	case remote:
+		if i.Event == config.NotifyDefinitionHeld {
+			n.addRemote(record{i, e.ID})
+		}
+	case i.Event == config.NotifyLoginNeeded && (n.logins[i.Server] || !n.NeedsLogin(i.Server)):
+	case n.isAnnouncedElsewhere(record{i, e.ID}):
+	default:
+		if i.Event == config.NotifyLoginNeeded {
+			n.logins[i.Server] = true
+		}
+		n.add(record{i, e.ID})
+	}
+}
+
+// isAnnouncedElsewhere reports whether another instance holds the same definition and recorded it first: each instance
+// lists the tools of a server itself.
+func (n *Notifier) isAnnouncedElsewhere(r record) bool {
+	other, ok := n.remote[r.Item]
+	return ok && other.id < r.id && time.Since(other.seen) < sameChange
+}
+
+// addRemote remembers the record of another instance, and withdraws a record of this instance about the same.
+func (n *Notifier) addRemote(r record) {
+	maps.DeleteFunc(n.remote, func(_ Item, o remoteRecord) bool { return time.Since(o.seen) >= sameChange })
+	if len(n.remote) < maxItems {
+		n.remote[r.Item] = remoteRecord{r.id, time.Now()}
+	}
+	n.waiting = slices.DeleteFunc(n.waiting, func(own record) bool { return own.Item == r.Item && n.isAnnouncedElsewhere(own) })
+}
+
+func (n *Notifier) add(r record) {
+	if len(n.waiting) >= maxItems {
+		n.dropped++
+		return
+	}
+	n.waiting = append(n.waiting, r)
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run sends notifications until ctx is done.
+func (n *Notifier) Run(ctx context.Context) {
+	defer n.sending.Wait()
+	defer n.Observe(nil)
+	n.followLogIfNeeded()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wake:
+		}
+		if !sleep(ctx, window) {
+			return
+		}
+		n.sendWaiting(ctx)
+		if !sleep(ctx, interval) {
+			return
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// sendWaiting starts to send what waits to all receivers.
+func (n *Notifier) sendWaiting(ctx context.Context) {
+	n.mu.Lock()
+	records, dropped := n.waiting, n.dropped
+	n.waiting, n.dropped = nil, 0
+	n.mu.Unlock()
+	if len(records) == 0 {
+		return
+	}
+	m := newMessage(records, dropped, n.UI())
+	cfg := n.Config()
+	if cfg.NotifyDesktop && n.desktop.isAvailable() {
+		n.sending.Go(func() {
+			if err := n.desktop.show(ctx, m.Text+"\n"+m.Link); err != nil && !errors.Is(err, errNoDesktop) {
+				n.Logger.Debug("the desktop shows no notification", "error", err)
+			}
+		})
+	}
+	for i, w := range cfg.Webhooks {
+		if part, ok := m.withEvents(w.Events); ok {
+			n.sending.Go(func() { n.setFailure(w, i, n.deliver(ctx, w, part, n.retries)) })
+		}
+	}
+}
+
+// setFailure stores why a webhook did not accept a notification; nil means that it did.
+func (n *Notifier) setFailure(w config.Webhook, number int, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // MCPProxy stops
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if err == nil {
+		delete(n.failures, w.URL)
+		return
+	}
+	if n.failures[w.URL] == "" {
+		n.Logger.Warn("a notification was lost", "receiver", receiverName(w, number), "error", err)
+	}
+	n.failures[w.URL] = err.Error()
+}
+
+// Warnings returns a warning for each webhook that did not accept the last notification.
+func (n *Notifier) Warnings() (out []string) {
+	hooks := n.Config().Webhooks
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for url := range n.failures {
+		if !slices.ContainsFunc(hooks, func(w config.Webhook) bool { return w.URL == url }) {
+			delete(n.failures, url)
+		}
+	}
+	for i, w := range hooks {
+		if why := n.failures[w.URL]; why != "" {
+			out = append(out, fmt.Sprintf("The last notification to %s was lost: %s. After a fix, run `mcpproxy notify test`.", receiverName(w, i), why))
+		}
+	}
+	return out
+}
+
+// TestResult is the result of a test notification.
+type TestResult struct {
+	Receivers []ReceiverResult `json:"receivers"`
+}
+
+// ReceiverResult is the result of a test notification to one receiver.
+type ReceiverResult struct {
+	Receiver string `json:"receiver" doc:"desktop, or the number and the host of the webhook."`
+	Error    string `json:"error,omitempty" doc:"Why the receiver did not get the notification. Absent if it did."`
+}
+
+// SendTest sends a test notification to every receiver, once.
+func (n *Notifier) SendTest(ctx context.Context, _ ops.Caller, _ ops.Nothing) (TestResult, error) {
+	var out TestResult
+	m := Message{ID: rand.Text(), Time: time.Now().UTC(), Text: "This is a test of MCPProxy's notifications.", Link: n.UI(), Items: []Item{}}
+	cfg := n.Config()
+	out.Receivers = make([]ReceiverResult, len(cfg.Webhooks))
+	var sending sync.WaitGroup
+	for i, w := range cfg.Webhooks {
+		sending.Go(func() {
+			err := n.deliver(ctx, w, m, nil)
+			n.setFailure(w, i, err)
+			out.Receivers[i] = newReceiverResult(receiverName(w, i), err)
+		})
+	}
+	sending.Wait()
+	err := errNoDesktop
+	if cfg.NotifyDesktop && n.desktop.isAvailable() {
+		err = n.desktop.show(ctx, m.Text)
+	}
+	// On a machine without a desktop, webhooks are enough.
+	if cfg.NotifyDesktop && (len(cfg.Webhooks) == 0 || !errors.Is(err, errNoDesktop)) {
+		out.Receivers = slices.Insert(out.Receivers, 0, newReceiverResult("desktop", err))
+	}
+	return out, nil
+}
+
+func newReceiverResult(receiver string, err error) ReceiverResult {
+	r := ReceiverResult{Receiver: receiver}
+	if err != nil {
+		r.Error = err.Error()
+	}
+	return r
+}
+
+// errNoDesktop is the error of a desktop that does not exist.
+var errNoDesktop = errors.New("there is no desktop session")
