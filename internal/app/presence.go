@@ -126,7 +126,7 @@ func (l activityLogFingerprintStore) Mark(ctx context.Context) (m presence.Finge
 	case len(page.Records) == 0:
 		return m, nil
 	case page.Records[0].Metadata.Action != "anchor":
-		return m, errors.New("the last record of the anchor is none")
+		return m, errors.New("the last record of the anchor does not exist")
 	}
 	return presence.ParseFingerprintMark(page.Records[0].Metadata.Detail)
 }

@@ -42,9 +42,9 @@ func newUpstreamImportCommand(r *invocation) commandSpec {
 			}
 			switch {
 			case f.undo && (f.keyring || f.noKeyring || f.remove || f.quarantined || f.dryRun):
-				return newUsageError("--undo takes no other flags.", "`mcpproxy upstream import --undo` restores what the last import removed.")
+				return newUsageError("--undo cannot be combined with other flags.", "`mcpproxy upstream import --undo` restores what the last import removed.")
 			case f.keyring && f.noKeyring:
-				return newUsageError("--keyring and --no-keyring exclude one another.", "Give one of them.")
+				return newUsageError("--keyring and --no-keyring cannot be combined.", "Give one of them.")
 			case f.undo:
 				return undoImportInClientFiles(r, from)
 			}
@@ -289,7 +289,7 @@ func writeImportableServers(p *printer, all ops.Findings) {
 	}
 	for _, s := range all.Found {
 		if s.Ours {
-			p.writeLine("Left out: %s of %s is MCPProxy itself.", escapeInvisibleLine(s.Called), clientNameOrPath(s))
+			p.writeLine("Not imported: %s of %s is MCPProxy itself.", escapeInvisibleLine(s.Called), clientNameOrPath(s))
 		}
 	}
 	for _, b := range all.Broken {
@@ -335,11 +335,11 @@ func writeImportableServer(p *printer, all []ops.Found) {
 	f.add("Directory", escapeInvisibleLine(l.WorkingDir))
 	f.add("Environment", formatPairs(l.Env, "="))
 	f.add("Headers", formatPairs(l.Headers, ": "))
-	f.add("In clear", plaintextSecretsText(s))
+	f.add("Plain text", plaintextSecretsText(s))
 	f.add("Notes", strings.Join(notes, "\n"))
 	state := ""
 	if s.Have {
-		state = ": here already"
+		state = ": already added"
 	}
 	p.writeLine("%s%s", escapeInvisibleLine(s.Name), state)
 	f.write(p)
@@ -400,7 +400,7 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 	}
 	if len(review) > 0 {
 		p.writeLine("Imported for review: %s.", strings.Join(review, ", "))
-		p.addNote("It starts after you approve it: `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
+		p.addNote("To approve and start it, run `mcpproxy upstream approve %s`%s.", shellQuoteWord(review[0]), map[bool]string{true: ", and so on"}[len(review) > 1])
 	}
 	if len(kept) > 0 {
 		p.writeLine("%s as secrets: %s.", map[bool]string{true: "Would keep", false: "Kept"}[o.DryRun], strings.Join(kept, ", "))
@@ -409,7 +409,7 @@ func writeImportResults(p *printer, h *ops.FoundServers, all []ops.Result, o ops
 		p.writeLine("%s out of %s: %s.", map[bool]string{true: "Would take", false: "Taken"}[o.DryRun], toPrintable(path), strings.Join(out[path], ", "))
 	}
 	if len(out) > 0 && !o.DryRun {
-		p.addNote("To restore them: `mcpproxy upstream import --undo`.")
+		p.addNote("To restore them, run `mcpproxy upstream import --undo`.")
 		noteClientNextSteps(p, h.Found, all)
 	}
 	for _, r := range all {

@@ -156,15 +156,15 @@ func (h *approvalWait) laneReasonText() string {
 	lane, v := h.approval.lane, &h.verdict
 	switch {
 	case v.does.Operation == lane && v.does.Word != "":
-		return "its arguments say so: " + problem.ClipName(redact.Text(v.does.Word)) + " in " + v.does.Path
+		return "its argument " + v.does.Path + " contains " + problem.ClipName(redact.Text(v.does.Word))
 	case v.does.Operation == lane:
-		return "its arguments say so, in " + v.does.Path
+		return "its argument " + v.does.Path + " requires it"
 	case v.tool.CallWith.Operation() == lane && !policy.HintsUnset(v.tool.Effective):
-		return "its hints say so"
+		return "the tool's hints declare it"
 	case v.tool.CallWith.Operation() == lane:
-		return "it has no hints, which counts as a write"
+		return "the tool has no hints, so it is treated as a write"
 	case v.tool.BaseOperationLane() == lane:
-		return "it has no hints, and seems so: " + v.tool.InferredOperation().Reason
+		return "the tool has no hints; this lane is inferred: " + v.tool.InferredOperation().Reason
 	}
 	return "it was called with " + v.request.CallTool.String()
 }

@@ -71,7 +71,7 @@ func (h *versionStore) addVersion(f config.AppliedText) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err = h.writeVersion(f); h.err != nil {
-		h.logger.Warn("the text of the configuration could not be kept", "dir", h.dir, "error", h.err)
+		h.logger.Warn("the text of the configuration could not be stored", "dir", h.dir, "error", h.err)
 	}
 }
 
@@ -120,7 +120,7 @@ func (h *versionStore) ensureFolder() error {
 	case err != nil:
 		return err
 	case !info.IsDir():
-		return fmt.Errorf("%s is not a folder", h.dir)
+		return fmt.Errorf("%s is not a directory", h.dir)
 	case info.Mode().Perm()&0o077 != 0:
 		return os.Chmod(h.dir, 0o700)
 	}
@@ -183,7 +183,7 @@ func (h *versionStore) readVersion(id string, whole bool) (v Version, text []byt
 		err = json.Unmarshal(head, &v)
 	}
 	if err != nil || v.ID != id {
-		return v, nil, fmt.Errorf("%s is not a text of the history: %w", h.filePath(id), errors.Join(err, fs.ErrNotExist))
+		return v, nil, fmt.Errorf("%s is not a version of the configuration: %w", h.filePath(id), errors.Join(err, fs.ErrNotExist))
 	}
 	if v.Keys == nil {
 		v.Keys = []string{}

@@ -146,7 +146,7 @@ func (p *importPlanner) planImport(ctx context.Context, all []importCandidate, i
 		c.Notes = append(c.Notes, "the server is called "+c.Name+" here")
 	}
 	if hasSecretInCommand(c.secrets) {
-		c.Notes = append(c.Notes, "some arguments are masked here: it waits for review, which shows them")
+		c.Notes = append(c.Notes, "some arguments are masked here, so the server waits for review, which shows them")
 	}
 	for k := range c.secrets {
 		p.assignSecretName(ctx, c.Name, &c.secrets[k])

@@ -252,13 +252,13 @@ func (db *SQLite) putDamagedFileAside(why error) error {
 	}
 	aside, err := renameAside(db.path, "corrupt", db.clock.now())
 	if err != nil {
-		return fmt.Errorf("put a damaged database aside: %w", err)
+		return fmt.Errorf("move a damaged database away: %w", err)
 	}
 	db.damagedRowErrors = 0
 	db.logger.Error("the database is damaged; it was moved away and a new one is created",
 		"error", why, "looks", maxDamagedChecks, "aside", aside)
 	db.pendingNotes = append(db.pendingNotes, fmt.Sprintf(
-		"The database was damaged and is kept as %s; a new one was begun. It has the records that are still in the spool, the damaged file has the older ones.",
+		"The database was damaged and is kept as %s; a new one was created. It has the records that are still in the spool, the damaged file has the older ones.",
 		filepath.Base(aside)))
 	return nil
 }
@@ -283,7 +283,7 @@ func (db *SQLite) keepOpen(ctx context.Context) {
 		}
 		x.suspicion = db.waitUntilDamageSuspected(ctx, e)
 		if err := e.close(); err != nil {
-			db.logger.Warn("the database did not close well", "error", err)
+			db.logger.Warn("the database was not closed cleanly", "error", err)
 		}
 		if x.suspicion == nil {
 			return

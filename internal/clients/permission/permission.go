@@ -84,8 +84,8 @@ func toolsWithRecommendedVerdict(tools []ProxyTool, v Verdict) []string {
 // Rule is the rule that decides, with its position. Line counts from 1. For a client's default, Line is 0 and Path is
 // empty.
 type Rule struct {
-	Text string `json:"text" doc:"The rule as written, or the default of the client"`
-	Path string `json:"path,omitempty" doc:"The file of the rule"`
+	Text string `json:"text" doc:"The rule as written, or the default of the client."`
+	Path string `json:"path,omitempty" doc:"The file of the rule."`
 	Line int    `json:"line,omitempty"`
 }
 

@@ -97,9 +97,9 @@ func (b *Book) UndoApproval(ctx context.Context, listed CandidateDefinition, id 
 		e := s.serverView(id.Server).DecisionsOn(listed.Kind, id.Tool)
 		switch {
 		case e.Pin == nil:
-			return ChangeSet{}, problem.New(problem.Conflict, "No definition of it is approved, so there is nothing to take back.", "Review it again, then decide.")
+			return ChangeSet{}, problem.New(problem.Conflict, "It has no approved definition, so there is nothing to revoke.", "Review it again, then decide.")
 		case e.Pin.Fingerprint != f:
-			return ChangeSet{}, problem.New(problem.Conflict, "Another definition is approved than the one that you name.", "Review it again, then decide.").
+			return ChangeSet{}, problem.New(problem.Conflict, "The approved definition is not the given one.", "Review it again, then decide.").
 				With("fingerprint", e.Pin.Fingerprint.String())
 		}
 		if back := e.previousDecisions(); back.HasDecision() && !Evaluate(EvaluationRules{Trust: trust, UnknownIsNew: true}, back, listed).Accepted {
@@ -204,7 +204,7 @@ func (b *Book) ProposeServer(ctx context.Context, name string, server json.RawMe
 			return ChangeSet{}, TooManyProposalsProblem()
 		}
 		if _, there := b.FindProposal(name); there {
-			return ChangeSet{}, problem.Newf(problem.Conflict, "A server named '%s' is proposed already.", name).
+			return ChangeSet{}, problem.Newf(problem.Conflict, "A server named '%s' was already proposed.", name).
 				WithHint("Ask the user to approve it, or choose another name.")
 		}
 		return ChangeSet{Propose: &ServerProposal{name, server, AuthorAndTime{by, b.now()}}}, nil

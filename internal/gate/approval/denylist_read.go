@@ -113,7 +113,7 @@ func (r *readResult) parseLine(text []byte, prev bool) (known bool) {
 		r.entries.applyLine(l)
 		return true
 	}
-	r.markDamaged(fmt.Sprintf("line %d cannot be read or is not in its place", r.head.seq+1))
+	r.markDamaged(fmt.Sprintf("line %d cannot be read or is at the wrong position", r.head.seq+1))
 	if ok {
 		r.applyRestrictions(l)
 	}

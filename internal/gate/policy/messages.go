@@ -353,8 +353,8 @@ func toolLockedProblem(r CallRequest, s ToolStatus, blocked bool) *problem.Probl
 		remedy = blockedRemedy
 	}
 	p := problem.New(problem.ToolLocked,
-		"Tool "+quoteClipped(r.ID.String())+" cannot be called, its status is "+s.String()+". "+remedy+more,
-		"Trying again does not help before that has happened: use another tool, or tell the user what is needed.").
+		"Tool "+quoteClipped(r.ID.String())+" cannot be called: its status is "+s.String()+". "+remedy+more,
+		"Do not repeat the call before that: use another tool, or tell the user what is needed.").
 		With("status", s.String())
 	if blocked {
 		p = p.With("blocked", true)

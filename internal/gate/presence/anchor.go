@@ -84,7 +84,7 @@ func (a *Anchor) verifyEvidence(e *Evidence) error {
 		return err
 	}
 	if e.Anchor != a.Fingerprint() {
-		return errors.New("it is of another anchor")
+		return errors.New("it belongs to another anchor")
 	}
 	return a.newVerifier().Verify(e.Digest(), e.Signature)
 }
@@ -211,7 +211,7 @@ func ParseAnchor(text []byte) (Anchor, error) {
 			return a, errors.New("the anchor of a passphrase has no key")
 		}
 	default:
-		return a, errors.New("an anchor is of no kind that is known")
+		return a, errors.New("an anchor has an unknown kind")
 	}
 	a.Since = a.Since.UTC().Truncate(time.Microsecond)
 	return a, nil

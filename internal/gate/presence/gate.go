@@ -441,7 +441,7 @@ func (g *Gate) signRequestProblem(p *Proof, a *Anchor, claims []Claim) error {
 // whereToSignText tells the user where to sign.
 func whereToSignText(k ProofKind) string {
 	if k == Passkey {
-		return "Permit it in the web UI: `mcpproxy ui`."
+		return "Sign it in the web UI: run `mcpproxy ui`."
 	}
 	return "Do it with the mcpproxy command in a terminal, which asks for your passphrase."
 }

@@ -230,10 +230,10 @@ func TestInvalidProofs(t *testing.T) {
 		text, why string
 	}{
 		"garbage":          {"x", "not a statement"},
-		"no signature":     {SignedStatement{good, nil}.HeaderValue(), "not of the anchor"},
-		"another key":      {SignStatement(good, stranger).HeaderValue(), "not of the anchor"},
-		"another nonce":    {SignedStatement{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), SignStatement(good, k).Signature}.HeaderValue(), "not of the anchor"},
-		"another time":     {SignedStatement{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), SignStatement(good, k).Signature}.HeaderValue(), "not of the anchor"},
+		"no signature":     {SignedStatement{good, nil}.HeaderValue(), "not from the anchor"},
+		"another key":      {SignStatement(good, stranger).HeaderValue(), "not from the anchor"},
+		"another nonce":    {SignedStatement{with(func(s *Statement) { s.Nonce = strings.Repeat("a", 26) }), SignStatement(good, k).Signature}.HeaderValue(), "not from the anchor"},
+		"another time":     {SignedStatement{with(func(s *Statement) { s.At = s.At.Add(time.Second) }), SignStatement(good, k).Signature}.HeaderValue(), "not from the anchor"},
 		"another request":  {SignStatement(with(func(s *Statement) { s.For = "POST /api/v1/other" }), k).HeaderValue(), "another request"},
 		"too old":          {SignStatement(late, k).HeaderValue(), "five minutes"},
 		"from the future":  {SignStatement(with(func(s *Statement) { s.At = s.At.Add(GoodFor + time.Second) }), k).HeaderValue(), "five minutes"},
@@ -386,7 +386,7 @@ func TestAnchorSignsItsSuccessor(t *testing.T) {
 	second, k2, _ := newPassphraseAnchor([]byte("another passphrase"), w.HeadFingerprint(), w.now, cheap)
 	set := func(ctx context.Context) error { return w.SetAnchor(ctx, second) }
 	s, _ := asked(t, set(WithProof(t.Context(), &Proof{For: request})))
-	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, k2).HeaderValue()})), "not of the anchor")
+	refusedWith(t, set(WithProof(t.Context(), &Proof{For: request, Text: SignStatement(s, k2).HeaderValue()})), "not from the anchor")
 	if err := w.do(k, set); err != nil {
 		t.Fatal(err)
 	}

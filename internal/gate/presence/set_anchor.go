@@ -26,9 +26,9 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 	}
 	switch {
 	case a.Kind == reset:
-		return problem.New(problem.InvalidParameter, "A reset is not set.", "Use `mcpproxy presence reset`.")
+		return problem.New(problem.InvalidParameter, "A reset cannot be set as an anchor.", "Use `mcpproxy presence reset`.")
 	case a.Before != s.chain.headFingerprint():
-		return problem.New(problem.Conflict, "The anchor was replaced since you read it.", "Check it again: `mcpproxy presence test`.")
+		return problem.New(problem.Conflict, "The anchor was replaced since you read it.", "To check it again, run `mcpproxy presence test`.")
 	case a.Kind == None && s.chain.lastAnchor().Kind == None:
 		return problem.New(problem.Conflict, "Presence is already off.", "")
 	}
@@ -67,7 +67,7 @@ func (g *Gate) AddFingerprintToPlaces(ctx context.Context) error {
 	s, v := g.currentVerdict()
 	p := proofFromContext(ctx)
 	if s == nil || p == nil || !v.canJoin {
-		return problem.New(problem.Conflict, "An instance can join only if its fingerprint is missing and no other place has a different one.", v.remedy)
+		return problem.New(problem.Conflict, "An instance can join only if its fingerprint is missing and no other location has a different one.", v.remedy)
 	}
 	return g.replaceChainSigned(ctx, s, p, s.chain.lastAnchor(), []Claim{NewClaim("presence join", s.chain.headFingerprint().String())}, s.chain)
 }
@@ -192,5 +192,5 @@ func (g *Gate) RewriteStore(ctx context.Context) error {
 }
 
 func notStoredProblem(where string, err error) error {
-	return problem.New(problem.AuditUnavailable, fmt.Sprintf("The anchor cannot be stored in %s.", where), "See the log of the daemon, then look with `mcpproxy presence test`.").Because(err)
+	return problem.New(problem.AuditUnavailable, fmt.Sprintf("The anchor cannot be stored in %s.", where), "See the log of the daemon, then run `mcpproxy presence test`.").Because(err)
 }

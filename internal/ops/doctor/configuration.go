@@ -79,7 +79,7 @@ func (f *Facts) mistakesFinding(k mistakeKind, do string) []Finding {
 func checkConfigValid(f *Facts) []Finding {
 	do := "Correct the file."
 	if f.Daemon != nil {
-		do = "Correct the file. Until then, the previous configuration stays in force."
+		do = "Correct the file. Until then, the previous configuration stays active."
 	}
 	if f.EarlierConfig != "" {
 		do += " The last valid text is in " + f.EarlierConfig + ", after its first line."

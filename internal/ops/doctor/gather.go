@@ -42,7 +42,7 @@ type GatherOptions struct {
 }
 
 // ErrAbsent means that no daemon is running.
-var ErrAbsent = errors.New("no daemon is there")
+var ErrAbsent = errors.New("no daemon is running")
 
 // gatherPart collects one part of the facts. gather returns a function that stores the result, or nil if there is none.
 type gatherPart struct {
@@ -335,7 +335,7 @@ func keyFileProblem(dataDir string) string {
 	case !info.Mode().IsRegular():
 		return "it is not a file"
 	case info.Size() < auth.MinKey:
-		return "it holds no key"
+		return "it contains no key"
 	}
 	return ""
 }

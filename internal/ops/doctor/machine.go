@@ -85,7 +85,7 @@ func (f *Facts) changedLogFinding(why, do string) []Finding {
 
 func checkDiskSpace(f *Facts) []Finding {
 	if !f.FreeKnown {
-		return skippedFinding("The free disk space is unknown here.")
+		return skippedFinding("The free disk space could not be determined.")
 	}
 	if f.FreeBytes >= lowDiskSpace {
 		return nil

@@ -119,7 +119,7 @@ func (s *spool) writeToFiles(w *spoolWrite) error {
 	if !copied {
 		s.recent.skipEntriesUpTo(w.target.seq)
 	} else if err := s.recent.appendRanges(s.chain, w.from, w.target, w.at, w.waiting); err != nil {
-		s.logger.Warn("the newest entries are kept in one place only", "error", err)
+		s.logger.Warn("the newest entries are stored in one location only", "error", err)
 	}
 	return nil
 }
