@@ -36,8 +36,8 @@ func (d *daemon) newPresenceGate(dir string) *presence.Gate {
 	return presence.NewGate(presence.GateOptions{
 		Store:         d.store.ApprovalQuestions().PresenceProofs(),
 		Places:        []presence.FingerprintStore{keyringFingerprintStore{secret.OpenVault(dir, "presence", d.logger)}, activityLogFingerprintStore{d}},
-		Demanded:      func() presence.ProofKind { return presence.ProofKind(d.live.Unconfirmed().Presence) },
-		ClaimsInForce: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
+		RequiredKind:  func() presence.ProofKind { return presence.ProofKind(d.live.Unconfirmed().Presence) },
+		CurrentClaims: d.claimsInForce, Changed: d.signedChanged, Now: time.Now, Logger: d.logger,
 	})
 }
 

@@ -27,10 +27,10 @@ func newApprovalsCommand(r *invocation) commandSpec {
 
 // waitingRow is a row of the list of pending approvals.
 type waitingRow struct {
-	name, waits string
-	findings    int
-	proposed    *time.Time
-	command     string // the command that reviews and approves it
+	name, reason string
+	findings     int
+	proposed     *time.Time
+	command      string // the command that reviews and approves it
 }
 
 // toWaitingRows lists servers first. If the approvals of a server were lost, its definitions have no rows, because they
@@ -59,7 +59,7 @@ func writeWaitingApprovals(p *printer, waiting ops.Waiting) {
 		none: "Nothing awaits approval.",
 		columns: []column[waitingRow]{
 			{title: "ITEM", text: func(w waitingRow) string { return w.name }},
-			{title: "REASON", text: func(w waitingRow) string { return w.waits }},
+			{title: "REASON", text: func(w waitingRow) string { return w.reason }},
 			{title: "FINDINGS", right: true, text: func(w waitingRow) string { return formatFindingCount(w.findings) }},
 			{title: "AGE", cell: func(p *printer, w waitingRow) string { return p.formatAge(w.proposed) }},
 			{title: "REVIEW AND APPROVE", cell: func(_ *printer, w waitingRow) string { return w.command }},

@@ -112,7 +112,7 @@ func unreadFilesError(all []ops.BrokenFile) error {
 // the others, to remove them from the clients.
 func serverIDsToImport(found []ops.Found, remove bool) (ids []string) {
 	for _, s := range found {
-		if !s.Ours && (!s.Have || remove) {
+		if !s.IsProxy && (!s.AlreadyAdded || remove) {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -127,7 +127,7 @@ type importCounts struct{ servers, secrets int }
 func countServersToImport(found []ops.Found) (n importCounts) {
 	counted := map[string]bool{}
 	for _, s := range found {
-		if !s.Ours && !s.Have && !counted[s.Name] {
+		if !s.IsProxy && !s.AlreadyAdded && !counted[s.Name] {
 			counted[s.Name] = true
 			n.servers++
 			n.secrets += len(s.Secrets)
@@ -162,7 +162,7 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 	}
 	if !f.remove && slices.ContainsFunc(h.Found, isInUserFile) {
 		question := "Remove them from the clients' files after the import? (--undo restores them)"
-		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.Have && isInUserFile(s) }) {
+		if slices.ContainsFunc(h.Found, func(s ops.Found) bool { return s.AlreadyAdded && isInUserFile(s) }) {
 			question = "Remove these and the already imported servers from the clients' files? (--undo restores them)"
 		}
 		o.Remove, err = askYesNo(r, ctx, question)
@@ -172,7 +172,7 @@ func confirmImport(r *invocation, ctx context.Context, f importFlags, h *ops.Fou
 
 // isInUserFile reports whether a server is in a client file of the user, not of a project.
 func isInUserFile(s ops.Found) bool {
-	return s.Client != "" && s.Scope != clients.Project && !s.Ours
+	return s.Client != "" && s.Scope != clients.Project && !s.IsProxy
 }
 
 // findImportableServers finds servers in the files of all clients or one client, in a given file or in stdin.
@@ -276,7 +276,7 @@ func writeImportableServers(p *printer, all ops.Findings) {
 	var order []string
 	by := map[string][]ops.Found{}
 	for _, s := range all.Found {
-		if s.Ours {
+		if s.IsProxy {
 			continue
 		}
 		if by[s.Name] == nil {
@@ -288,7 +288,7 @@ func writeImportableServers(p *printer, all ops.Findings) {
 		writeImportableServer(p, by[name])
 	}
 	for _, s := range all.Found {
-		if s.Ours {
+		if s.IsProxy {
 			p.writeLine("Not imported: %s of %s is MCPProxy itself.", escapeInvisibleLine(s.Called), clientNameOrPath(s))
 		}
 	}
@@ -338,7 +338,7 @@ func writeImportableServer(p *printer, all []ops.Found) {
 	f.add("Plain text", plaintextSecretsText(s))
 	f.add("Notes", strings.Join(notes, "\n"))
 	state := ""
-	if s.Have {
+	if s.AlreadyAdded {
 		state = ": already added"
 	}
 	p.writeLine("%s%s", escapeInvisibleLine(s.Name), state)
@@ -431,7 +431,7 @@ func noteClientNextSteps(p *printer, found []ops.Found, all []ops.Result) {
 		if !left {
 			continue
 		}
-		if !slices.ContainsFunc(found, func(s ops.Found) bool { return s.Client == c.ID && s.Ours }) {
+		if !slices.ContainsFunc(found, func(s ops.Found) bool { return s.Client == c.ID && s.IsProxy }) {
 			p.addNote("To use these servers in %s, connect it to MCPProxy: run `mcpproxy connect %s`.", c.Name, c.ID)
 		}
 		if c.Reload != "" {

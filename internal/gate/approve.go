@@ -57,14 +57,14 @@ var errApprovalOutdated = errors.New("the definition changed after the question"
 // awaitApproval waits for an approval if a rule requires one for the call. It returns the verdict after the wait, and
 // the approval, which is nil if none was needed.
 func (g *Gate) awaitApproval(ctx context.Context, c *call, v verdict, t *stopwatch) (verdict, *approvalOutcome) {
-	if rule, _ := v.approvalRule(c, v.does); !rule.IsSet() {
+	if rule, _ := v.approvalRule(c, v.argumentEffect); !rule.IsSet() {
 		return v, nil
 	}
 	began := time.Now()
 	defer t.addWaitSince(began)
 	answer := c.returned.answer
 	for {
-		rule, worst := v.approvalRule(c, v.does)
+		rule, worst := v.approvalRule(c, v.argumentEffect)
 		if !rule.IsSet() {
 			return v, nil
 		}
@@ -155,10 +155,10 @@ func (h *approvalWait) toHeldCall(limit time.Duration) ask.HeldCall {
 func (h *approvalWait) laneReasonText() string {
 	lane, v := h.approval.lane, &h.verdict
 	switch {
-	case v.does.Operation == lane && v.does.Word != "":
-		return "its argument " + v.does.Path + " contains " + problem.ClipName(redact.Text(v.does.Word))
-	case v.does.Operation == lane:
-		return "its argument " + v.does.Path + " requires it"
+	case v.argumentEffect.Operation == lane && v.argumentEffect.Word != "":
+		return "its argument " + v.argumentEffect.Path + " contains " + problem.ClipName(redact.Text(v.argumentEffect.Word))
+	case v.argumentEffect.Operation == lane:
+		return "its argument " + v.argumentEffect.Path + " requires it"
 	case v.tool.CallWith.Operation() == lane && !policy.HintsUnset(v.tool.Effective):
 		return "the tool's hints declare it"
 	case v.tool.CallWith.Operation() == lane:

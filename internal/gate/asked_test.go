@@ -286,7 +286,7 @@ func (a *asking) catches(variant, name, args string) string {
 	if v.Problem != nil {
 		a.T.Fatalf("%s %s as %q: %v", name, args, variant, v.Problem)
 	}
-	caught, lane := v.approvalRule(&c, v.does)
+	caught, lane := v.approvalRule(&c, v.argumentEffect)
 	if !caught.IsSet() {
 		return ""
 	}

@@ -34,7 +34,7 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 		}
 		o.Response, o.ResponseBytes = reply.Error.Data, int64(len(reply.Error.Data))
 	default:
-		p = invalidResultProblem(v.request.ID, reply.Result, c.Cuts)
+		p = invalidResultProblem(v.request.ID, reply.Result, c.CutsResult)
 		o.Response, o.ResponseBytes = reply.Result, int64(len(reply.Result))
 	}
 	if p != nil {
@@ -45,7 +45,7 @@ func (g *Gate) settleOutcome(ctx context.Context, x *execution, reply session.Re
 	if r.IsError, _ = wirejson.Bool(wirejson.Find(reply.Result, "isError")); r.IsError {
 		o.Status, o.ErrorMessage = activity.Failed, firstText(reply.Result)
 	}
-	if c.Cuts {
+	if c.CutsResult {
 		g.shapeResult(ctx, c, v, &r, o)
 		return r, nil
 	}

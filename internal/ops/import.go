@@ -80,7 +80,7 @@ func (h *FoundServers) ImportServers(ctx context.Context, ids []string, o Import
 		}
 		before, twice := done[first]
 		switch {
-		case c.Have:
+		case c.AlreadyAdded:
 			r.State = "here"
 		case twice:
 			again[at] = before

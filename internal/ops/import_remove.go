@@ -19,7 +19,7 @@ func (h *FoundServers) removeFromClients(j *clients.Journal, chosen []int, resul
 		r := &results[at]
 		switch c := h.all[i]; {
 		case c.isNeverRemovable(), r.Problem != nil:
-		case c.Have && !c.exactlyHere:
+		case c.AlreadyAdded && !c.exactlyHere:
 			r.Problem = toTrouble(problem.New(problem.Conflict, "It is not certain that "+c.Name+" is the same server, since its secrets cannot be compared: "+c.Called+" stays in "+c.Path+".", "Remove it manually."))
 		case c.entryPath == nil:
 			r.Problem = toTrouble(problem.New(problem.Conflict, c.Called+" is in a list in "+c.Path+", and stays there.", "Remove it manually."))

@@ -120,7 +120,7 @@ func TestImportFromEveryClient(t *testing.T) {
 					t.Errorf("after the undo, got %.300q, want %.300q", got, before)
 				}
 				for _, found := range w.look(client.ID).Found {
-					if !found.Have || found.Name != found.Called {
+					if !found.AlreadyAdded || found.Name != found.Called {
 						t.Errorf("after the import: %+v", found)
 					}
 				}
@@ -140,7 +140,7 @@ func TestOneServerInManyClients(t *testing.T) {
 	h := w.look("")
 	var got []string
 	for _, f := range h.Found {
-		got = append(got, fmt.Sprintf("%s %s>%s have:%v ours:%v", f.Client, f.Called, f.Name, f.Have, f.Ours))
+		got = append(got, fmt.Sprintf("%s %s>%s have:%v ours:%v", f.Client, f.Called, f.Name, f.AlreadyAdded, f.IsProxy))
 	}
 	want := []string{
 		"cursor same>same have:false ours:false", "cursor taken>taken-2 have:false ours:false", "cursor elsewhere>here have:true ours:false",

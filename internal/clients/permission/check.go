@@ -123,8 +123,8 @@ func (c clientPermissions) manualStepsText(t Target, tools []ProxyTool) string {
 		runs, flags = append(runs, name), append(flags, "--allow-tool '"+flag+"'")
 	}
 	manual := c.manual
-	if t.Surface != clients.SurfaceSearch && c.wholeManual != "" {
-		manual = c.wholeManual
+	if t.Surface != clients.SurfaceSearch && c.wholeEntryManualSteps != "" {
+		manual = c.wholeEntryManualSteps
 	}
 	if len(runs) == 0 && strings.Contains(manual, "{runs}") {
 		return "" // there is nothing that the user could allow separately

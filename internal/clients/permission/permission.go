@@ -111,10 +111,10 @@ func (d clientDoc) newRule(at clients.ParsedValue, text string) Rule {
 type fileKind string
 
 const (
-	fileRules    fileKind = "rules"    // permissions
-	fileServers  fileKind = "servers"  // servers, with settings per server
-	fileSwitches fileKind = "switches" // which servers are disabled
-	fileFolders  fileKind = "folders"  // which directories are trusted
+	fileRules          fileKind = "rules"    // permissions
+	fileServers        fileKind = "servers"  // servers, with settings per server
+	fileSwitches       fileKind = "switches" // which servers are disabled
+	fileTrustedFolders fileKind = "folders"  // which directories are trusted
 )
 
 // clientFile is a file that a client reads.

@@ -166,19 +166,19 @@ func (b *Book) changeDecisionsOn(ctx context.Context, kind tool.DefinitionKind, 
 // ApproveLaunch approves the launch of a server for a user, and removes a proposal with this name.
 func (b *Book) ApproveLaunch(ctx context.Context, server string, f tool.Fingerprint, by string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: server, Relaunched: true}, func(*bookState) (ChangeSet, error) {
-		return ChangeSet{Server: server, Launch: &ApprovedLaunch{server, f, AuthorAndTime{by, b.now()}}, Settle: server}, nil
+		return ChangeSet{Server: server, Launch: &ApprovedLaunch{server, f, AuthorAndTime{by, b.now()}}, RemoveProposal: server}, nil
 	})
 }
 
 // RevokeLaunch puts the launch of a server under review again.
 func (b *Book) RevokeLaunch(ctx context.Context, server string) error {
-	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(*bookState) (ChangeSet, error) { return ChangeSet{Server: server, Unpin: true}, nil })
+	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(*bookState) (ChangeSet, error) { return ChangeSet{Server: server, RevokeLaunch: true}, nil })
 }
 
 // ForgetServer deletes everything about a server, including a proposal.
 func (b *Book) ForgetServer(ctx context.Context, server string) error {
 	return b.changeAndNotify(ctx, DecisionEvent{Server: server}, func(*bookState) (ChangeSet, error) {
-		return ChangeSet{Server: server, Forget: true, Settle: server}, nil
+		return ChangeSet{Server: server, Forget: true, RemoveProposal: server}, nil
 	})
 }
 
@@ -190,7 +190,7 @@ func TooManyProposalsProblem() error {
 
 // WithdrawProposal removes a proposal.
 func (b *Book) WithdrawProposal(ctx context.Context, name string) error {
-	return b.applyChange(ctx, func(*bookState) (ChangeSet, error) { return ChangeSet{Settle: name}, nil })
+	return b.applyChange(ctx, func(*bookState) (ChangeSet, error) { return ChangeSet{RemoveProposal: name}, nil })
 }
 
 // ProposeServer stores a server that an agent proposes. The name must be new, and fits must accept it among the

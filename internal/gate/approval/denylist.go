@@ -116,7 +116,7 @@ func mergeRestrictions(saved *StoredDecisions, r readResult) (added bool) {
 	if !saved.Lost && r.damage != "" && len(saved.Tools)+len(saved.Launches) == 0 {
 		saved.Lost, added = true, true // an empty database has lost the decisions in the file
 	}
-	saved.RestrictionsLost = saved.Lost && (r.gaps || !r.isIntact())
+	saved.RestrictionsLost = saved.Lost && (r.restrictionsLost || !r.isIntact())
 	rest := maps.Collect(r.entries.all())
 	for server, rows := range saved.Tools {
 		for i, row := range rows {

@@ -54,7 +54,7 @@ func (g *Gate) SetAnchor(ctx context.Context, a Anchor) error {
 }
 
 func cannotSignNowProblem(v verdict) error {
-	why := v.void
+	why := v.invalidReason
 	if why == "" {
 		why = "No anchor can sign this."
 	}
@@ -125,8 +125,8 @@ func (g *Gate) replaceChainSigned(ctx context.Context, s *loadedPresence, p *Pro
 // database first, because the other places can be updated from it.
 func (g *Gate) replaceChain(ctx context.Context, seen *loadedPresence, next func() (anchorChain, error)) error {
 	err := func() error {
-		g.deciding.Lock()
-		defer g.deciding.Unlock()
+		g.decisionMu.Lock()
+		defer g.decisionMu.Unlock()
 		if now, _ := g.currentVerdict(); now.chain.headFingerprint() != seen.chain.headFingerprint() {
 			return invalidProofProblem(ErrMoved.Error())
 		}
@@ -165,8 +165,8 @@ func (g *Gate) RewriteStore(ctx context.Context) error {
 	if g == nil {
 		return nil
 	}
-	g.deciding.Lock()
-	defer g.deciding.Unlock()
+	g.decisionMu.Lock()
+	defer g.decisionMu.Unlock()
 	s, v := g.currentVerdict()
 	if s == nil || len(s.chain)+len(s.all) == 0 {
 		return nil
@@ -180,7 +180,7 @@ func (g *Gate) RewriteStore(ctx context.Context) error {
 	if err == nil {
 		err = g.opt.Store.SaveAnchors(ctx, stored.HeadFingerprint(), s.chain)
 	}
-	if err != nil || v.void != "" {
+	if err != nil || v.invalidReason != "" {
 		return err
 	}
 	for _, p := range g.opt.Places {

@@ -18,14 +18,14 @@ const (
 
 // checkRow is one row of the checks table.
 type checkRow struct {
-	Code  string // stable
-	Name  string // stable name of the fault
-	Group CheckGroup
-	Wrong string // description of the fault, for the reference
-	Well  string // text if there are no findings
-	Why   string // consequences of the fault
-	Fix   string // what ApplyFixes does; "" if only the user can fix it
-	run   func(*Facts) []Finding
+	Code          string // stable
+	Name          string // stable name of the fault
+	Group         CheckGroup
+	Wrong         string // description of the fault, for the reference
+	NoFindingText string // text if there are no findings
+	Why           string // consequences of the fault
+	Fix           string // what ApplyFixes does; "" if only the user can fix it
+	run           func(*Facts) []Finding
 }
 
 // checks lists all checks in the order of their codes. Codes are never reused.

@@ -15,7 +15,7 @@ type mistakeKind uint8
 const (
 	invalid mistakeKind = iota
 	unknownKey
-	missingValue
+	valueMissing
 )
 
 // classifyMistake returns the kind of a configuration error. It recognizes the messages of package config.
@@ -24,7 +24,7 @@ func classifyMistake(m Mistake) mistakeKind {
 	case strings.HasPrefix(m.Message, "unknown key "):
 		return unknownKey
 	case unsetVariableOf(m) != "":
-		return missingValue
+		return valueMissing
 	}
 	return invalid
 }
@@ -121,7 +121,7 @@ func checkMissingVariables(f *Facts) []Finding {
 	}
 	for i := range f.Servers { // the daemon's environment is relevant, not that of this process
 		if s := &f.Servers[i]; s.failedWith(upstream.VariableNeeded) {
-			found("Server " + s.Name + " cannot start: " + s.said())
+			found("Server " + s.Name + " cannot start: " + s.notReadyReason())
 		}
 	}
 	return out

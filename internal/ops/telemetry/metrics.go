@@ -101,7 +101,7 @@ func (m *metrics) countCall(o *gate.CallStats) {
 		m.refusals.WithLabelValues(o.Code).Inc()
 	}
 	if o.Status != activity.Blocked && o.Status != activity.Held {
-		s.took.Observe(o.Took.Seconds())
+		s.took.Observe(o.Duration.Seconds())
 		s.own.Observe(o.Own.Seconds())
 	}
 }

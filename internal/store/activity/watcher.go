@@ -167,7 +167,7 @@ func (w *spoolWatcher) checkIfWritableAgain() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for !w.closed {
-		done, err := w.prepareRoom(int64(w.owedOutcomes+1)*outcomeRoom, false)
+		done, err := w.prepareRoom(int64(w.expectedOutcomes+1)*outcomeRoom, false)
 		if err != nil {
 			return
 		}
@@ -204,7 +204,7 @@ func (w *spoolWatcher) repairSpool(gone bool) error {
 		return nil
 	}
 	w.writing = true
-	base, owed, was := min(w.synced.seq, w.projected), w.owedOutcomes, w.blockedBy
+	base, owed, was := min(w.synced.seq, w.projected), w.expectedOutcomes, w.blockedBy
 	w.mu.Unlock()
 
 	there, base, err := w.listChainSegments(w.chain, base)
@@ -243,7 +243,7 @@ func (w *spoolWatcher) closeAbandonedFiles() {
 			w.logger.Debug("a segment of the activity log did not close", "error", err)
 		}
 	}
-	w.retired, w.file = nil, nil
+	w.fullSegments, w.file = nil, nil
 }
 
 // relockDir locks the directory again after it was deleted and recreated.
